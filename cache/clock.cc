@@ -1,0 +1,1 @@
+#include "cache/clock.h"

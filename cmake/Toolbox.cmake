@@ -1,0 +1,65 @@
+# Compiler settings shared by every target, and the three ways in which this
+# project declares one: a folder's library, a folder's tests, a fuzzer.
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(fncache_flags INTERFACE)
+target_compile_options(fncache_flags INTERFACE -Wall -Wextra -Werror -Wno-unused-parameter)
+target_include_directories(fncache_flags INTERFACE ${CMAKE_SOURCE_DIR})
+
+if(FNCACHE_SANITIZE)
+  add_compile_options(-fsanitize=${FNCACHE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${FNCACHE_SANITIZE})
+  if(FNCACHE_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+  if(FNCACHE_SANITIZE STREQUAL "thread")
+    # gcc warns that it does not model atomic_thread_fence; none of ours is used.
+    add_compile_options(-Wno-error=tsan)
+  endif()
+endif()
+if(FNCACHE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+# fncache_library(FOLDER deps...): the library of this folder is every .cc in it.
+function(fncache_library name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  add_library(fncache_${name} STATIC ${sources})
+  target_link_libraries(fncache_${name} PUBLIC fncache_flags ${ARGN})
+endfunction()
+
+# fncache_tests(FOLDER deps...): one executable FOLDER_test of every .cc in this
+# folder, each TEST known to ctest under its own name.
+function(fncache_tests name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name}_test ${sources})
+  target_link_libraries(${name}_test PRIVATE fncache_flags ${ARGN} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name}_test PRIVATE
+    FNCACHE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FNCACHE_BINARY="$<TARGET_FILE:fncache>")
+  gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 300)
+endfunction()
+
+# fncache_fuzzer(NAME deps...): NAME_fuzzer.cc, a libFuzzer binary in the fuzz preset;
+# elsewhere a program that replays corpus/NAME, registered with ctest.
+function(fncache_fuzzer name)
+  add_executable(${name}_fuzzer ${name}_fuzzer.cc)
+  target_link_libraries(${name}_fuzzer PRIVATE fncache_flags ${ARGN})
+  if(FNCACHE_FUZZ)
+    target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${name}_fuzzer PRIVATE replay_main.cc)
+  endif()
+  add_test(NAME fuzz_corpus.${name}
+    COMMAND ${name}_fuzzer -runs=0 ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+endfunction()

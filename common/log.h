@@ -1,0 +1,38 @@
+// Structured logging to stderr, as text or as one JSON object a line.
+//
+//   Log(LogLevel::kInfo, "listening", {{"address", address}});
+//
+// prints `... info listening address=127.0.0.1:9443`, or with --log-format json
+// the same fields as JSON. Never log message bodies, seeds or passwords.
+// Thread-safe. Works before InitLogging, at level info, as text.
+#ifndef FNCACHE_COMMON_LOG_H_
+#define FNCACHE_COMMON_LOG_H_
+
+#include <initializer_list>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace fncache {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogFormat { kText, kJson };
+
+struct LogField {
+  LogField(absl::string_view name, const absl::AlphaNum& value)
+      : name(name), value(value.Piece()) {}
+  absl::string_view name;
+  std::string value;
+};
+
+// Sets the level below which nothing is printed, and the form. Call it once,
+// before threads start.
+void InitLogging(LogLevel level, LogFormat format);
+
+void Log(LogLevel level, absl::string_view message,
+         std::initializer_list<LogField> fields = {});
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_LOG_H_
