@@ -1,0 +1,80 @@
+// Registry: the metrics of a process, by name and labels, and their text.
+//
+// Set up at start: each Add gives a handle that hot paths keep and count with
+// (counter.h, histogram.h), or takes a function that is asked at each scrape.
+// Scraping sums what the threads counted; it never stops them.
+//
+//   Registry registry;
+//   Counter hits = registry.AddCounter(kHits, {"function-x"});
+//   hits.Add();
+//   std::string text = registry.Expose();
+//
+// Thread-safe. Handles must not be used after the registry is gone.
+#ifndef FNCACHE_METRICS_REGISTRY_H_
+#define FNCACHE_METRICS_REGISTRY_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "metrics/counter.h"
+#include "metrics/histogram.h"
+
+namespace prometheus {
+class Collectable;
+}  // namespace prometheus
+
+namespace fncache::metrics {
+
+enum class Type { kCounter, kGauge, kHistogram };
+
+// "counter", "gauge", "histogram".
+const char* TypeName(Type type);
+
+// What all series of a name have in common. Must outlive the registry.
+struct Family {
+  std::string name;
+  Type type;
+  std::vector<std::string> labels;
+  std::string help;
+};
+
+class Registry {
+ public:
+  Registry();
+  ~Registry();
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  // `values` are those of the family's labels, in its order. Each combination
+  // is added once. A family's series come out in the order in which they were
+  // added, families in the order of their first series.
+  using Values = std::vector<std::string>;
+
+  // What comes out is the count times `unit`: 1e-9 for nanoseconds of a metric
+  // in seconds.
+  Counter AddCounter(const Family& family, const Values& values,
+                     double unit = 1);
+  UpDown AddUpDown(const Family& family, const Values& values);
+  Histogram AddHistogram(const Family& family, const Values& values,
+                         const Buckets& buckets);
+  // A gauge or counter read by calling `read`, on the scraping thread.
+  // Precondition: `read` can be called until the registry is gone.
+  void AddCallback(const Family& family, const Values& values,
+                   std::function<double()> read);
+
+  // The text exposition format, version 0.0.4.
+  std::string Expose() const;
+
+  // For what speaks prometheus-cpp. Lives as long as the registry.
+  const prometheus::Collectable& collectable() const;
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fncache::metrics
+
+#endif  // FNCACHE_METRICS_REGISTRY_H_
