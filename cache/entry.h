@@ -1,12 +1,12 @@
 // Entry: a stored response and its deadlines, immutable, shared by reference.
 //
 // An entry is filled once, then read by any number of threads: stores hold it,
-// hits in flight hold it (the transport sends `body()` without copying), and the
-// last holder frees it. Header and bytes are one allocation.
+// hits in flight hold it (the transport sends `body()` without copying), and
+// the last holder frees it. Header and bytes are one allocation.
 //
 // The body is the response without any occurrence of `meta`, byte for byte as
-// the function sent it; `meta_rest` are the unknown fields of its merged meta. A
-// hit is one new `meta` (see response.h) followed by the body.
+// the function sent it; `meta_rest` is what its meta held besides tag and TTL.
+// A hit is one new `meta` (see response.h) followed by the body.
 //
 // Thread-safe: immutable but for the count of references.
 #ifndef FNCACHE_CACHE_ENTRY_H_
@@ -25,20 +25,24 @@
 namespace fncache::cache {
 
 // Index of a function in the daemon's configuration: what metrics are kept by.
+// Below 2^24.
 using FunctionId = uint32_t;
 
 struct EntryInfo {
   FunctionId function = 0;
-  // When the filling call started: a fill of an earlier start never replaces one
-  // of a later start.
+  // When the filling call started: a fill of an earlier start never replaces
+  // one of a later start. Kept to the nanosecond, as `arrived` and `lifetime`
+  // are.
   absl::Time started;
   // When its answer arrived: age and lifetime count from here.
   absl::Time arrived;
   // The lifetime L, fixed at fill. Positive, at most about 292 years.
   absl::Duration lifetime;
   // The TTL T that the function gave; absent if none, or none that is valid.
+  // Within google.protobuf.Duration's range (10,000 years), not negative.
   absl::optional<absl::Duration> ttl;
-  // How long the filling call took: what a hit saves.
+  // How long the filling call took: what a hit saves. Kept to the microsecond,
+  // and to 71 minutes at most.
   absl::Duration cost;
   // The response holds connection details.
   bool secrets = false;
@@ -79,38 +83,61 @@ class EntryRef {
 
 class Entry {
  public:
-  // Copies what it is given. `body` is joined from its parts in order.
+  // Copies what it is given. `body` is joined from its parts in order. Null, an
+  // entry that cannot be kept, if `meta_rest` and `body` are kMaxBytes or more
+  // together or there is no memory for them.
   static EntryRef Create(const EntryInfo& info, absl::string_view meta_rest,
                          absl::Span<const absl::string_view> body);
+
+  // No message that gRPC or protobuf carry is as large.
+  static constexpr size_t kMaxBytes = size_t{1} << 31;
 
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
 
   EntryInfo info() const;
-  absl::Time deadline() const { return info().deadline(); }
+  FunctionId function() const { return function_; }
+  absl::Time started() const { return absl::FromUnixNanos(started_); }
+  absl::Time arrived() const { return absl::FromUnixNanos(arrived_); }
+  absl::Time deadline() const {
+    return arrived() + absl::Nanoseconds(lifetime_);
+  }
   absl::string_view meta_rest() const;
-  absl::string_view body() const;
-  // Bytes that this entry occupies in memory, its own overhead included.
+  absl::string_view body() const { return {bytes(), body_size_}; }
+  // Bytes that this entry occupies in memory: header, bytes, and what the
+  // allocator adds. The same for as long as the entry lives.
   size_t charge() const;
 
  private:
   friend class EntryRef;
   Entry() = default;
   ~Entry() = default;
-  void Ref() const;
-  void Unref() const;
+  void Ref() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Unref() const {
+    // Release: what this holder read is read before the memory goes. Acquire:
+    // who frees it does so after every other holder's reads.
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Free(this);
+  }
+  static void Free(const Entry* entry);
 
+  const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
+  char* bytes() { return reinterpret_cast<char*>(this + 1); }
+
+  // 48 bytes: every entry of a cache pays for each of them.
   mutable std::atomic<uint32_t> refs_{1};
-  FunctionId function_ = 0;
-  int64_t started_ = 0;
-  int64_t arrived_ = 0;
-  int64_t lifetime_ = 0;
-  int64_t ttl_ = 0;  // kNoTtl if absent
-  int64_t cost_ = 0;
-  uint32_t meta_rest_size_ = 0;
-  bool secrets_ = false;
-  size_t body_size_ = 0;
-  // meta_rest, then body, follow.
+  uint32_t ttl_nanos_ : 30;
+  uint32_t has_ttl_ : 1;
+  uint32_t secrets_ : 1;
+  uint64_t ttl_seconds_ : 39;
+  // Its size (4 bytes) and the rest itself follow the body. Rare.
+  uint64_t has_meta_rest_ : 1;
+  uint64_t function_ : 24;
+  int64_t started_;   // Unix nanoseconds
+  int64_t arrived_;   // Unix nanoseconds
+  int64_t lifetime_;  // nanoseconds
+  uint32_t cost_;     // microseconds
+  uint32_t body_size_;
+  // The body follows.
 };
 
 inline EntryRef::EntryRef(const EntryRef& other) : entry_(other.entry_) {

@@ -1,0 +1,109 @@
+#include "cache/entry.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+
+namespace fncache::cache {
+namespace {
+
+// The largest value that google.protobuf.Duration holds, in seconds.
+constexpr int64_t kMaxTtlSeconds = 315'576'000'000;
+
+// What glibc's malloc keeps beside the bytes that it gives: one word before an
+// ordinary block, two before one that has a mapping of its own. Blocks may have
+// one from this size on.
+constexpr size_t kBlockOverhead = sizeof(size_t);
+constexpr size_t kMappedFrom = 128 * 1024;
+
+}  // namespace
+
+EntryRef Entry::Create(const EntryInfo& info, absl::string_view meta_rest,
+                       absl::Span<const absl::string_view> body) {
+  size_t body_size = 0;
+  for (absl::string_view part : body) {
+    if (part.size() >= kMaxBytes - body_size) return nullptr;
+    body_size += part.size();
+  }
+  if (meta_rest.size() >= kMaxBytes - body_size) return nullptr;
+
+  size_t size = sizeof(Entry) + body_size;
+  if (!meta_rest.empty()) size += sizeof(uint32_t) + meta_rest.size();
+  void* memory = std::malloc(size);
+  if (memory == nullptr) return nullptr;
+
+  static_assert(sizeof(Entry) == 48);
+  Entry* entry = new (memory) Entry;
+  entry->function_ = info.function & 0xFFFFFF;
+  entry->started_ = absl::ToUnixNanos(info.started);
+  entry->arrived_ = absl::ToUnixNanos(info.arrived);
+  entry->lifetime_ = absl::ToInt64Nanoseconds(info.lifetime);
+  entry->secrets_ = info.secrets;
+  entry->cost_ = static_cast<uint32_t>(
+      std::clamp<int64_t>(absl::ToInt64Microseconds(info.cost), 0,
+                          std::numeric_limits<uint32_t>::max()));
+  entry->has_ttl_ = info.ttl.has_value();
+  entry->ttl_seconds_ = 0;
+  entry->ttl_nanos_ = 0;
+  if (info.ttl.has_value()) {
+    absl::Duration rest = std::clamp(
+        *info.ttl, absl::ZeroDuration(),
+        absl::Seconds(kMaxTtlSeconds) + absl::Nanoseconds(999999999));
+    entry->ttl_seconds_ = static_cast<uint64_t>(
+        absl::IDivDuration(rest, absl::Seconds(1), &rest));
+    entry->ttl_nanos_ = static_cast<uint32_t>(absl::ToInt64Nanoseconds(rest));
+  }
+
+  entry->body_size_ = static_cast<uint32_t>(body_size);
+  char* to = entry->bytes();
+  for (absl::string_view part : body) {
+    if (part.empty()) continue;  // memcpy takes no null, not even for nothing
+    std::memcpy(to, part.data(), part.size());
+    to += part.size();
+  }
+  entry->has_meta_rest_ = !meta_rest.empty();
+  if (!meta_rest.empty()) {
+    const uint32_t rest_size = static_cast<uint32_t>(meta_rest.size());
+    std::memcpy(to, &rest_size, sizeof(rest_size));
+    std::memcpy(to + sizeof(rest_size), meta_rest.data(), meta_rest.size());
+  }
+  return EntryRef(entry);
+}
+
+EntryInfo Entry::info() const {
+  EntryInfo info;
+  info.function = function_;
+  info.started = started();
+  info.arrived = arrived();
+  info.lifetime = absl::Nanoseconds(lifetime_);
+  if (has_ttl_) {
+    info.ttl = absl::Seconds(static_cast<int64_t>(ttl_seconds_)) +
+               absl::Nanoseconds(static_cast<int64_t>(ttl_nanos_));
+  }
+  info.cost = absl::Microseconds(static_cast<int64_t>(cost_));
+  info.secrets = secrets_;
+  return info;
+}
+
+absl::string_view Entry::meta_rest() const {
+  if (!has_meta_rest_) return {};
+  uint32_t size;
+  std::memcpy(&size, bytes() + body_size_, sizeof(size));
+  return {bytes() + body_size_ + sizeof(size), size};
+}
+
+size_t Entry::charge() const {
+  const size_t usable = malloc_usable_size(const_cast<Entry*>(this));
+  return usable + (usable < kMappedFrom ? 1 : 2) * kBlockOverhead;
+}
+
+void Entry::Free(const Entry* entry) {
+  entry->~Entry();
+  std::free(const_cast<Entry*>(entry));
+}
+
+}  // namespace fncache::cache
