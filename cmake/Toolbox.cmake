@@ -44,8 +44,11 @@ function(fncache_tests name)
   endif()
   add_executable(${name}_test ${sources})
   target_link_libraries(${name}_test PRIVATE fncache_flags ${ARGN} GTest::gmock GTest::gtest_main)
+  # Relative to the source folder, where ctest runs them: an absolute path would
+  # keep clones from sharing compiled objects through ccache.
+  file(RELATIVE_PATH build ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   target_compile_definitions(${name}_test PRIVATE
-    FNCACHE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FNCACHE_BINARY="$<TARGET_FILE:fncache>")
+    FNCACHE_SOURCE_DIR="." FNCACHE_BINARY="${build}/fncache")
   gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 300)
 endfunction()

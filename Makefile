@@ -1,0 +1,59 @@
+# What people type. CMakePresets.json says what each build is; this only names
+# the usual combinations.
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 20
+# Clones at different places share what ccache knows.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+
+.PHONY: help setup setup-checks build demo test asan tsan fuzz interop bench lint format install clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install the Debian packages that are missing (root or sudo)
+	@scripts/setup
+
+setup-checks: ## the same, with what lint, fuzz and CI need besides
+	@scripts/setup checks
+
+build: setup ## build/release/fncache
+	@scripts/build release
+
+demo: build ## a slow function, the daemon in front of it, what that saves
+	@build/release/fncache demo
+
+test: build ## every test, on the release build
+	@ctest --preset release -j $(JOBS)
+
+asan: setup ## unit and integration tests under address and undefined-behaviour sanitizers
+	@scripts/build asan
+	@ctest --preset asan -j $(JOBS)
+
+tsan: setup ## the same under the thread sanitizer
+	@scripts/build tsan
+	@setarch -R ctest --preset tsan -j $(JOBS)
+
+fuzz: setup-checks ## every fuzzer for FUZZ_SECONDS (20) over its corpus
+	@scripts/build fuzz
+	@scripts/fuzz $(FUZZ_SECONDS)
+
+interop: build ## real clients and functions in Go, gRPC's own interoperability cases
+	@tests/interop/run
+
+bench: build ## microbenchmarks of digest, response and memory store
+	@scripts/bench
+
+lint: setup-checks ## format check and clang-tidy (LINT_SINCE=REV: only what changed since)
+	@scripts/lint $(LINT_SINCE)
+
+format: setup-checks ## rewrite the sources as clang-format wants them
+	@git ls-files '*.cc' '*.h' | xargs clang-format -i
+
+install: build ## install the binary below DESTDIR/PREFIX
+	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
+
+clean: ## remove build/
+	@rm -rf build

@@ -1,0 +1,4 @@
+// Package interop drives the fncache binary with what others wrote: functions
+// built on Crossplane's Go SDK, Go clients, and gRPC's own interoperability
+// cases. Everything is on loopback, on free ports or Unix sockets.
+package interop
