@@ -1,0 +1,209 @@
+#include "runner/function_command.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "common/log.h"
+#include "runner/call_cost.h"
+#include "runner/function_server.h"
+#include "runner/template_responder.h"
+
+namespace fncache {
+namespace {
+
+constexpr absl::Duration kGrace = absl::Seconds(25);
+
+constexpr char kFooter[] = R"(
+A step of a composition that uses it (docs/function.md has the whole schema):
+
+  - step: buckets
+    functionRef: {name: function-fncache}
+    input:
+      apiVersion: function.fncache.dev/v1alpha1
+      kind: Template
+      spec:
+        resources:
+        - name: bucket-${index}
+          count: ${observed.composite.resource.spec.count|1}
+          base:
+            apiVersion: s3.aws.upbound.io/v1beta1
+            kind: Bucket
+            spec:
+              forProvider:
+                region: ${observed.composite.resource.spec.region}
+        status:
+          first: ${observed.resources.bucket-0.resource.metadata.name|pending}
+
+Try it: fncache function --insecure --listen 127.0.0.1:9443 --cost sleep=2s
+
+Exit codes: 0 after SIGTERM or SIGINT, 1 when it cannot start (port taken, file
+missing), 2 for flags that do not fit.)";
+
+struct Flags {
+  std::string listen = "0.0.0.0:9443";
+  bool insecure = false;
+  std::string tls_dir;
+  std::vector<std::string> cost;
+  std::string ttl = "60s";
+  double fail_rate = 0;
+  uint64_t seed = 1;
+  std::vector<std::string> fatal;
+  bool log_calls = false;
+};
+
+void Define(CLI::App* app, Flags* flags) {
+  app->add_option("--listen", flags->listen,
+                  "HOST:PORT to listen on; port 0 takes a free one")
+      ->type_name("ADDR")
+      ->capture_default_str();
+  app->add_flag("--insecure", flags->insecure,
+                "Listen in plaintext (beats $TLS_SERVER_CERTS_DIR)");
+  app->add_option("--tls-dir", flags->tls_dir,
+                  "Folder of tls.crt, tls.key and, if callers need a "
+                  "certificate, ca.crt; default $TLS_SERVER_CERTS_DIR")
+      ->type_name("DIR");
+  app->add_option("--cost", flags->cost,
+                  "What every call costs: sleep=DURATION, cpu=DURATION, "
+                  "or both with a comma between; repeats add up")
+      ->type_name("COST")
+      ->expected(1);
+  app->add_option("--ttl", flags->ttl,
+                  "TTL of the answers; 0 is told as zero (\"do not cache\"), "
+                  "none is not told at all")
+      ->type_name("DURATION|none")
+      ->capture_default_str();
+  app->add_option("--fail-rate", flags->fail_rate,
+                  "Fraction of the calls to answer with UNAVAILABLE, 0 to 1")
+      ->type_name("FRACTION")
+      ->capture_default_str();
+  app->add_option("--seed", flags->seed, "Decides which calls fail")
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  app->add_option("--fatal", flags->fatal,
+                  "Answer every call with a FATAL result of this message")
+      ->type_name("[TEXT]")
+      ->expected(0, 1);
+  app->add_flag("--log-calls", flags->log_calls,
+                "Log a line for every call, with its number, before answering");
+  app->footer(kFooter);
+}
+
+int Refuse(absl::string_view message) {
+  std::fprintf(stderr, "fncache function: %s\n", std::string(message).c_str());
+  return 2;
+}
+
+// SIGTERM and SIGINT wait for sigwait; threads inherit the mask.
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// From now on the next stop signal ends the process at once.
+void NextSignalExits(const sigset_t& signals) {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { _exit(1); };
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+int Serve(const runner::FunctionServerOptions& options,
+          const runner::Responder& responder) {
+  const sigset_t signals = BlockStopSignals();
+  auto server = runner::FunctionServer::Start(options, &responder);
+  if (!server.ok()) {
+    std::fprintf(stderr, "fncache function: %s\n",
+                 std::string(server.status().message()).c_str());
+    return 1;
+  }
+  Log(LogLevel::kInfo, absl::StrCat("listening on ", (*server)->address()));
+  int signal = 0;
+  sigwait(&signals, &signal);
+  NextSignalExits(signals);
+  (*server)->Stop(kGrace);
+  const runner::CallCounts counts = (*server)->counts();
+  Log(LogLevel::kInfo, "stopped",
+      {{"calls", counts.calls},
+       {"answered", counts.answered},
+       {"failed", counts.failed},
+       {"cancelled", counts.cancelled}});
+  return 0;
+}
+
+}  // namespace
+
+int FunctionMain(int argc, char** argv) {
+  Flags flags;
+  CLI::App app{
+      "A real composition function: renders resources from its input, or "
+      "answers from\nrecordings, at a settable cost.",
+      "fncache function"};
+  Define(&app, &flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return Refuse(absl::StrCat(error.what(), " (see --help)"));
+  }
+
+  if (flags.insecure && !flags.tls_dir.empty()) {
+    return Refuse("--insecure and --tls-dir: accepted is one of them");
+  }
+  if (!flags.insecure && flags.tls_dir.empty()) {
+    const char* mounted = std::getenv("TLS_SERVER_CERTS_DIR");
+    if (mounted != nullptr) flags.tls_dir = mounted;
+    if (flags.tls_dir.empty()) {
+      return Refuse("--insecure or --tls-dir DIR is needed");
+    }
+  }
+  if (!(flags.fail_rate >= 0 && flags.fail_rate <= 1)) {
+    return Refuse("--fail-rate: accepted: a fraction from 0 to 1");
+  }
+  const auto cost = runner::ParseCallCost(flags.cost);
+  if (!cost.ok()) {
+    return Refuse(absl::StrCat("--cost: ", cost.status().message()));
+  }
+  runner::TemplateResponderOptions answers;
+  if (flags.ttl == "none") {
+    answers.ttl.reset();
+  } else if (!absl::ParseDuration(flags.ttl, &*answers.ttl) ||
+             *answers.ttl < absl::ZeroDuration() ||
+             *answers.ttl > absl::Hours(24 * 365 * 100)) {
+    return Refuse(absl::StrCat("--ttl: \"", flags.ttl,
+                               "\" is not accepted; accepted: a duration of at "
+                               "least 0, such as 90s or 1h30m, or none"));
+  }
+  if (app.count("--fatal") > 0) {
+    answers.fatal = flags.fatal.empty() || flags.fatal[0].empty()
+                        ? "this function fails, as --fatal asks"
+                        : flags.fatal[0];
+  }
+
+  runner::FunctionServerOptions options;
+  options.listen = flags.listen;
+  if (!flags.insecure) options.tls_dir = flags.tls_dir;
+  options.cost = *cost;
+  options.fail_rate = flags.fail_rate;
+  options.seed = flags.seed;
+  options.log_calls = flags.log_calls;
+  return Serve(options, runner::TemplateResponder(std::move(answers)));
+}
+
+}  // namespace fncache
