@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "absl/time/time.h"
 
@@ -19,6 +20,28 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual absl::Time Now() = 0;
+};
+
+// The process's time. One for all who compare times with each other.
+class SystemClock : public Clock {
+ public:
+  // Nanoseconds: of the wall since the Unix epoch, of the other since anything.
+  using Source = std::function<int64_t()>;
+
+  SystemClock();
+  // For tests. `boottime` never runs backwards; `wall` does what it wants. Both
+  // are called from any thread.
+  SystemClock(Source wall, Source boottime);
+
+  // Never before what any call that returned earlier gave, on any thread.
+  absl::Time Now() override;
+
+ private:
+  const Source wall_;
+  const Source boottime_;
+  const int64_t start_wall_;
+  const int64_t start_boottime_;
+  std::atomic<int64_t> last_;
 };
 
 // Time moves only when told to.

@@ -30,9 +30,8 @@ class MaskSet {
  public:
   MaskSet();  // masks nothing
   // InvalidArgument says which path is wrong, where and why.
-  static absl::StatusOr<MaskSet> Parse(
-      const std::vector<std::string>& paths,
-      MaskRules rules = MaskRules::kCache);
+  static absl::StatusOr<MaskSet> Parse(const std::vector<std::string>& paths,
+                                       MaskRules rules = MaskRules::kCache);
 
   bool empty() const { return root_ == nullptr; }
   // Sorted, without repetition, in one spelling: equal for equal sets.

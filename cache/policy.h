@@ -1,6 +1,11 @@
 // Policy: which responses are stored, for how long and where, when a stored one
-// is served, and which TTL the runner is told. One per function; DESIGN's table
-// of settings is this file's options.
+// is served, and which TTL the runner is told. One per function; the settings
+// of DESIGN's "Policy, per function" are this file's options.
+//
+// The life of a response: Decide when it arrives (lifetimes are fixed then),
+// MissTtl for those who waited for it, ServedFor and HitTtl for each look-up
+// that finds it (margin and requeue_ttl apply then, so a restart may change
+// them).
 //
 // Thread-safe: immutable after construction.
 #ifndef FNCACHE_CACHE_POLICY_H_
@@ -17,65 +22,102 @@
 
 namespace fncache::cache {
 
-enum class Mode { kOn, kOff };
+enum class Mode {
+  kOn,
+  kOff,  // a pure proxy: nothing is stored, no TTL rewritten
+};
+
+// Which tiers hold responses with connection details.
 enum class StoreSecrets { kMemory, kAll, kNone };
 
 // What the runner is told of a response's TTL.
 struct RequeueTtl {
-  enum class Kind { kRemaining, kOriginal, kFixed };
+  enum class Kind {
+    kRemaining,  // what is left of it, so that a requeue meets no entry
+    kOriginal,   // what the function said
+    kFixed,
+  };
   Kind kind = Kind::kRemaining;
   absl::Duration fixed;  // kFixed only; positive
 };
 
 struct PolicyOptions {
+  // The longest duration that a setting takes: what int64 nanoseconds hold, in
+  // whole hours (292 years).
+  static constexpr absl::Duration MaxDuration() {
+    return absl::Hours(2'562'047);
+  }
+
   Mode mode = Mode::kOn;
-  absl::Duration ttl_max = absl::Hours(24);       // 0 = no clamp
-  absl::optional<absl::Duration> ttl_override;    // >= 0... see Validate
+  // No entry lives longer, whatever the other settings say; 0 = no clamp.
+  absl::Duration ttl_max = absl::Hours(24);
+  // The lifetime whatever the function said, a zero TTL included. Positive.
+  absl::optional<absl::Duration> ttl_override;
+  // The lifetime where the function said nothing; 0 = not stored, as if unset.
   absl::optional<absl::Duration> ttl_default;
+  // At least, of what is stored at all; 0 as if unset. `ttl_max` wins over it.
   absl::optional<absl::Duration> ttl_min;
-  double ttl_jitter = 0;                          // [0, 1)
-  double ttl_margin = 0.1;                        // [0, 1)
+  // The fraction by which lifetimes are shortened at random, at most. [0, 1)
+  double ttl_jitter = 0;
+  // The last part of a lifetime in which an entry is no longer served. The
+  // runner requeues at TTL +-10 %: with less than that, requeues meet the very
+  // entry that they come to replace, and each function run costs two
+  // reconciles. [0, 1)
+  double ttl_margin = 0.1;
   RequeueTtl requeue_ttl;
   bool store_fatal = false;
   StoreSecrets store_secrets = StoreSecrets::kMemory;
+  // Larger responses pass through. 1 byte to 2 GiB.
   uint64_t max_entry_bytes = 16ull << 20;
-  int max_released = 16;                          // >= 1
+  // How many callers released from a flight call upstream at once. At least 1.
+  int max_released = 16;
 
-  // InvalidArgument naming the setting and its accepted range.
+  // InvalidArgument naming the setting, by its YAML key, and its accepted
+  // range.
   absl::Status Validate() const;
 };
 
 class Policy {
  public:
+  // Precondition: the options are valid.
   explicit Policy(const PolicyOptions& options) : options_(options) {}
 
   struct Storing {
     bool store = false;        // at all, that is: in memory
-    bool lower_tiers = false;  // on disk too
-    absl::Duration lifetime;   // L, if store
+    bool lower_tiers = false;  // on disk too; implies `store`
+    // L, if `store`: whole nanoseconds, positive, at most int64's.
+    absl::Duration lifetime;
   };
-  // What to do with a response that arrived with status OK. `random` in [0, 1)
-  // draws the jitter.
+  // What to do with a response of `bytes` bytes that arrived with status OK.
+  // `random` in [0, 1) draws the jitter.
   Storing Decide(const ResponseFacts& response, size_t bytes,
                  double random) const;
 
   // For how long from `now` an entry will still be served: positive while it
-  // is, zero or less once it is not (the margin applied).
+  // is, zero or less once it is not (the margin applied). A `now` before the
+  // entry's arrival counts as that: a caller's `now` may be a moment older than
+  // an entry that another thread just filled. Entries from another process's
+  // future are the stores' to refuse.
   absl::Duration ServedFor(const EntryInfo& entry, absl::Time now) const;
 
   // The TTL that the runner is told with a hit; absent where the function gave
-  // none. Never zero unless the function's was.
+  // none that is valid. Zero only if the function's was: positive otherwise,
+  // whatever `now`.
   absl::optional<absl::Duration> HitTtl(const EntryInfo& entry,
                                         absl::Time now) const;
 
-  // The TTL that the runner is told with a response that just arrived. Absent:
-  // leave the response's bytes as they are.
+  // The TTL that the runner is told with a response that just arrived, for
+  // MetaWithTtl. Absent: leave the response's bytes as they are. Positive.
   absl::optional<absl::Duration> MissTtl(const ResponseFacts& response,
                                          const Storing& storing) const;
 
   const PolicyOptions& options() const { return options_; }
 
  private:
+  // L before jitter; absent: not stored.
+  absl::optional<absl::Duration> Lifetime(
+      const absl::optional<absl::Duration>& ttl) const;
+
   const PolicyOptions options_;
 };
 

@@ -27,28 +27,44 @@ struct ResponseFacts {
   // seconds and nanos of one sign, not negative). Zero is a value: "do not
   // cache".
   absl::optional<absl::Duration> ttl;
-  bool fatal = false;    // a result of severity FATAL
-  bool secrets = false;  // connection details in desired state
+  // A result of severity FATAL.
+  bool fatal = false;
+  // Connection details in desired state: the composite's or any resource's. A
+  // repeated map key counts even where a later entry replaces it.
+  bool secrets = false;
 };
 
 // A response as read. Refers to the bytes it was read from.
 struct ResponseView {
   ResponseFacts facts;
+  // The tag of the merged meta.
+  absl::string_view tag;
   // The response without any occurrence of `meta`, in order.
   std::vector<absl::string_view> body;
-  // The merged meta's unknown fields, as bytes.
+  // What the merged meta holds besides tag and TTL, as bytes: its unknown
+  // fields, those of its TTL (wrapped in a `ttl` field, which merges with the
+  // one that MakeMeta writes), and a TTL that is not valid (which counts as
+  // none and passes untouched) whole.
   std::string meta_rest;
 };
 
-// InvalidArgument if protobuf would refuse the bytes (malformed, invalid UTF-8
-// in a string, nested too deep): such a response passes untouched.
+// InvalidArgument if protobuf C++ would refuse the bytes (malformed, invalid
+// UTF-8 in a string, over 2 GiB) or they are nested more than 1,000 deep: such
+// a response passes untouched.
 absl::StatusOr<ResponseView> ReadResponse(absl::string_view bytes);
 
-// The bytes of one `meta` field: caller's tag, TTL if given (>= 0), `rest`.
-// Prepended to a body it makes a response.
+// The bytes of one `meta` field: caller's tag, TTL if given (>= 0; fractions of
+// a nanosecond are dropped), `rest`. Prepended to a body it makes a response.
+//
+// A field is written even if there is nothing to say in it: functions answer
+// with a `meta`, and one whose caller sent no tag gets an empty one.
 std::string MakeMeta(absl::string_view tag,
                      const absl::optional<absl::Duration>& ttl,
                      absl::string_view rest);
+
+// The `meta` of an arriving response with another TTL, the rest of it as the
+// function sent it. Prepended to `view.body` it makes the response to send.
+std::string MetaWithTtl(const ResponseView& view, absl::Duration ttl);
 
 }  // namespace fncache::cache
 
