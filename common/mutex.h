@@ -3,8 +3,8 @@
 // Debian's abseil is not instrumented, so tsan misses the order that its
 // mutexes create and reports races that are none. In a tsan build every
 // operation tells tsan what it did; in any other build this is absl::Mutex and
-// costs the same. Use it, and MutexLock and ReaderMutexLock, instead of abseil's
-// own. CondVar's waits release and reacquire the mutex as usual.
+// costs the same. Use it, and MutexLock and ReaderMutexLock, instead of
+// abseil's own. CondVar's waits release and reacquire the mutex as usual.
 #ifndef FNCACHE_COMMON_MUTEX_H_
 #define FNCACHE_COMMON_MUTEX_H_
 

@@ -1,5 +1,6 @@
 // Stands in for libFuzzer outside the fuzz preset: runs every file below the
-// given folders through the fuzzer once, so that its corpus is a regression test.
+// given folders through the fuzzer once, so that its corpus is a regression
+// test.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -1,0 +1,212 @@
+#include "common/tls_files.h"
+
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <memory>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+
+namespace fncache {
+namespace {
+
+constexpr size_t kMaxFileBytes = 1 << 20;
+
+struct Free {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+  void operator()(X509* certificate) const { X509_free(certificate); }
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+};
+template <typename T>
+using Owned = std::unique_ptr<T, Free>;
+using Chain = std::vector<Owned<X509>>;
+
+absl::Status FileError(int error, const std::string& path) {
+  const std::string message = absl::StrCat(path, ": ", std::strerror(error));
+  if (error == ENOENT || error == ENOTDIR) {
+    return absl::NotFoundError(message);
+  }
+  return absl::PermissionDeniedError(message);
+}
+
+absl::Status Bad(const std::string& path, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  // Not blocking: a named pipe must not hang the start.
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return FileError(errno, path);
+  auto closer = absl::MakeCleanup([file] { close(file); });
+  struct stat info;
+  if (fstat(file, &info) != 0) return FileError(errno, path);
+  if (!S_ISREG(info.st_mode)) return Bad(path, "is not a regular file");
+  std::string content;
+  char buffer[16384];
+  while (true) {
+    const ssize_t got = read(file, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FileError(errno, path);
+    if (got == 0) return content;
+    content.append(buffer, got);
+    if (content.size() > kMaxFileBytes) return Bad(path, "is over 1 MiB");
+  }
+}
+
+// Empty if the file does not exist.
+absl::StatusOr<absl::optional<std::string>> ReadIfPresent(
+    const std::string& path) {
+  absl::StatusOr<std::string> content = ReadFile(path);
+  if (absl::IsNotFound(content.status())) return absl::nullopt;
+  if (!content.ok()) return content.status();
+  return absl::make_optional(*std::move(content));
+}
+
+Owned<BIO> Over(const std::string& text) {
+  return Owned<BIO>(BIO_new_mem_buf(text.data(), text.size()));
+}
+
+// OpenSSL would ask on the terminal for the pass phrase of an encrypted key.
+int NoPassPhrase(char*, int, int, void*) { return -1; }
+
+absl::StatusOr<Chain> ParseChain(const std::string& path,
+                                 const std::string& pem) {
+  Chain chain;
+  const Owned<BIO> bio = Over(pem);
+  while (true) {
+    ERR_clear_error();
+    Owned<X509> certificate(
+        PEM_read_bio_X509(bio.get(), nullptr, NoPassPhrase, nullptr));
+    if (certificate == nullptr) break;
+    chain.push_back(std::move(certificate));
+  }
+  const bool at_end =
+      ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  if (!at_end) {
+    return Bad(path, absl::StrCat("certificate ", chain.size() + 1,
+                                  " cannot be parsed"));
+  }
+  if (chain.empty()) return Bad(path, "holds no certificate in PEM form");
+  return chain;
+}
+
+absl::StatusOr<Owned<EVP_PKEY>> ParseKey(const std::string& path,
+                                         const std::string& pem) {
+  const Owned<BIO> bio = Over(pem);
+  ERR_clear_error();
+  Owned<EVP_PKEY> key(
+      PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassPhrase, nullptr));
+  ERR_clear_error();
+  if (key != nullptr) return key;
+  if (pem.find("ENCRYPTED") != std::string::npos) {
+    return Bad(path, "is encrypted; a key without pass phrase is needed");
+  }
+  if (pem.find("PRIVATE KEY-----") == std::string::npos) {
+    return Bad(path, "holds no private key in PEM form");
+  }
+  return Bad(path, "the private key cannot be parsed");
+}
+
+absl::Time FromAsn1(const ASN1_TIME* time, absl::Time otherwise) {
+  std::tm parts = {};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return otherwise;
+  return absl::FromTM(parts, absl::UTCTimeZone());
+}
+
+void NoteValidity(const std::string& path, const Chain& chain, absl::Time now,
+                  TlsFiles* files) {
+  for (size_t i = 0; i < chain.size(); ++i) {
+    const absl::Time from =
+        FromAsn1(X509_get0_notBefore(chain[i].get()), absl::InfinitePast());
+    const absl::Time until =
+        FromAsn1(X509_get0_notAfter(chain[i].get()), absl::InfinitePast());
+    files->earliest_expiry = std::min(files->earliest_expiry, until);
+    const std::string which = chain.size() == 1
+                                  ? "the certificate"
+                                  : absl::StrCat("certificate ", i + 1);
+    if (until < now) {
+      files->warnings.push_back(
+          absl::StrCat(path, ": ", which, " expired at ",
+                       absl::FormatTime(until, absl::UTCTimeZone())));
+    }
+    if (from > now) {
+      files->warnings.push_back(
+          absl::StrCat(path, ": ", which, " is not valid before ",
+                       absl::FormatTime(from, absl::UTCTimeZone())));
+    }
+  }
+}
+
+absl::StatusOr<TlsFiles> ReadOnce(const std::string& dir, TlsSide side,
+                                  absl::Time now) {
+  const std::string certificate_path = absl::StrCat(dir, "/tls.crt");
+  const std::string key_path = absl::StrCat(dir, "/tls.key");
+  const std::string ca_path = absl::StrCat(dir, "/ca.crt");
+
+  auto certificate = ReadIfPresent(certificate_path);
+  if (!certificate.ok()) return certificate.status();
+  auto key = ReadIfPresent(key_path);
+  if (!key.ok()) return key.status();
+  auto ca = ReadIfPresent(ca_path);
+  if (!ca.ok()) return ca.status();
+
+  const bool pair_needed =
+      side == TlsSide::kServer || certificate->has_value() || key->has_value();
+  if (pair_needed && !certificate->has_value()) {
+    return FileError(ENOENT, certificate_path);
+  }
+  if (pair_needed && !key->has_value()) return FileError(ENOENT, key_path);
+  if (side == TlsSide::kClient && !ca->has_value()) {
+    return FileError(ENOENT, ca_path);
+  }
+
+  TlsFiles files;
+  if (pair_needed) {
+    absl::StatusOr<Chain> chain = ParseChain(certificate_path, **certificate);
+    if (!chain.ok()) return chain.status();
+    absl::StatusOr<Owned<EVP_PKEY>> parsed = ParseKey(key_path, **key);
+    if (!parsed.ok()) return parsed.status();
+    const bool belongs =
+        X509_check_private_key(chain->front().get(), parsed->get()) == 1;
+    ERR_clear_error();
+    if (!belongs) {
+      return Bad(key_path, absl::StrCat("is not the key of the certificate in ",
+                                        certificate_path));
+    }
+    NoteValidity(certificate_path, *chain, now, &files);
+    files.certificate = **std::move(certificate);
+    files.key = **std::move(key);
+  }
+  if (ca->has_value()) {
+    absl::StatusOr<Chain> chain = ParseChain(ca_path, **ca);
+    if (!chain.ok()) return chain.status();
+    NoteValidity(ca_path, *chain, now, &files);
+    files.ca = **std::move(ca);
+  }
+  return files;
+}
+
+}  // namespace
+
+absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& dir, TlsSide side,
+                                      absl::Time now) {
+  absl::StatusOr<TlsFiles> files = ReadOnce(dir, side, now);
+  // The three files may be replaced while they are read one by one. A second
+  // read tells a swap from a pair that is wrong.
+  if (!files.ok()) files = ReadOnce(dir, side, now);
+  return files;
+}
+
+}  // namespace fncache

@@ -1,0 +1,56 @@
+// The certificates of a directory, as Crossplane mounts them: tls.crt (a
+// certificate and its chain), tls.key (its key) and ca.crt (whom to trust).
+//
+// A TLS server with missing files starts and its handshakes hang, so the daemon
+// reads and checks them here first: at start, and whenever they are replaced.
+//
+// Pure functions over files, thread-safe.
+#ifndef FNCACHE_COMMON_TLS_FILES_H_
+#define FNCACHE_COMMON_TLS_FILES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace fncache {
+
+enum class TlsSide {
+  // tls.crt and tls.key are needed; ca.crt, if present, is what callers'
+  // certificates must come from.
+  kServer,
+  // ca.crt is needed; tls.crt and tls.key are both there or both absent.
+  kClient,
+};
+
+struct TlsFiles {
+  std::string certificate;  // PEM of tls.crt; empty = none (client side)
+  std::string key;          // PEM of tls.key; a secret: never log it
+  std::string ca;           // PEM of ca.crt; empty = none (server side)
+
+  // When the first of all certificates in the files ends.
+  absl::Time earliest_expiry = absl::InfiniteFuture();
+  // A line each, naming the file: certificates that have ended or not begun.
+  // They do not fail the read: a restarting daemon that refused an expired pair
+  // could not take up its replacement either.
+  std::vector<std::string> warnings;
+
+  bool operator==(const TlsFiles& other) const {
+    return certificate == other.certificate && key == other.key &&
+           ca == other.ca;
+  }
+  bool operator!=(const TlsFiles& other) const { return !(*this == other); }
+};
+
+// Reads and checks the files: present, regular, readable, at most 1 MiB, every
+// PEM block parses, and the key belongs to the first certificate of tls.crt. An
+// existing ca.crt without a certificate is an error, never "no ca.crt": callers
+// would no longer be asked for one. NotFound, PermissionDenied or
+// InvalidArgument, the message naming the file.
+absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& dir, TlsSide side,
+                                      absl::Time now);
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_TLS_FILES_H_
