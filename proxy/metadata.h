@@ -1,0 +1,54 @@
+// What crosses the proxy of a call's metadata, in both directions, and what the
+// cache reads and writes there (cache-control, cache-status).
+//
+// Crosses: every key with all its values in order, binary ones too, except what
+// belongs to one hop: pseudo-headers, te, content-type, the user-agent (which
+// travels as x-forwarded-user-agent) and gRPC's own grpc-* keys. See DESIGN,
+// "Transparent means".
+//
+// Pure functions; thread-safe.
+#ifndef FNCACHE_PROXY_METADATA_H_
+#define FNCACHE_PROXY_METADATA_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "grpcpp/client_context.h"
+#include "proxy/incoming_call.h"
+
+namespace fncache::proxy {
+
+inline absl::string_view View(const grpc::string_ref& text) {
+  return absl::string_view(text.data(), text.size());
+}
+
+// Gives `to` the caller's metadata, :authority and (unless infinite) deadline.
+void CopyRequest(const IncomingCall& from, grpc::ClientContext* to);
+
+// Adds the function's headers, or trailers, to the answer.
+void CopyHeaders(const Metadata& from, IncomingCall* to);
+void CopyTrailers(const Metadata& from, IncomingCall* to);
+
+// What the request metadata says about caching.
+struct Directives {
+  bool no_cache = false;  // cache-control: no-cache
+  bool no_store = false;  // cache-control: no-store
+  bool bypass = false;    // authorization, or a key of `bypass_metadata`
+};
+Directives ReadDirectives(const Metadata& metadata,
+                          const std::vector<std::string>& bypass_metadata);
+
+inline constexpr char kCacheStatus[] = "cache-status";
+
+// Values of the cache-status header (RFC 9211) as DESIGN words them.
+std::string HitStatus(absl::Duration served_for);  // fncache; hit; ttl=N
+enum class Forward { kMiss, kStale, kRequest, kBypass };
+// fncache; fwd=miss[; collapsed][; stored]
+absl::string_view ForwardStatus(Forward why, bool collapsed, bool stored);
+
+}  // namespace fncache::proxy
+
+#endif  // FNCACHE_PROXY_METADATA_H_

@@ -1,0 +1,174 @@
+// Worker: one thread and its completion queue, on which calls are served and
+// upstream calls are made. Everything that happens to a call happens on its
+// worker, so calls need no locks.
+//
+// Operations are started with Tag(event) as their tag; when one completes, the
+// worker calls event->OnEvent(ok) on its thread. Other threads hand work over
+// with Post.
+//
+// Thread-safety: Post, Stop, unary and RunsHere may be called from any thread,
+// everything else only on the worker's own (or before Start). Lifetime: Stop
+// ends it once nothing is active on it any more; a worker must outlive every
+// call that names it.
+#ifndef FNCACHE_PROXY_WORKER_H_
+#define FNCACHE_PROXY_WORKER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+#include "common/mutex.h"
+#include "grpcpp/alarm.h"
+#include "grpcpp/completion_queue.h"
+
+namespace fncache::proxy {
+
+// Somebody who waits for an operation on a completion queue.
+class Event {
+ public:
+  virtual void OnEvent(bool ok) = 0;
+
+ protected:
+  ~Event() = default;
+};
+
+// What gRPC is given for `event`, also telling tsan about the hand-over.
+inline void* Tag(Event* event) {
+  ReleaseTo(event);
+  return event;
+}
+
+// An event that calls a member function; one per operation that may be
+// outstanding at a time.
+template <typename T, void (T::*kMethod)(bool)>
+class MemberEvent final : public Event {
+ public:
+  explicit MemberEvent(T* owner) : owner_(owner) {}
+  void OnEvent(bool ok) override { (owner_->*kMethod)(ok); }
+
+ private:
+  T* const owner_;
+};
+
+class Worker;
+
+// Something with operations outstanding on a worker: it keeps the worker's
+// queue open from Worker::Enter to Worker::Leave, and can be told to end.
+class Activity {
+ public:
+  enum class Kind {
+    kUnary,   // a caller waits for one answer: a graceful stop waits for it
+    kStream,  // may last for ever: cancelled once no kUnary is left
+    kInner,   // serves others, or nobody any more: a stop does not wait for it
+  };
+  explicit Activity(Kind kind) : kind_(kind) {}
+  Kind kind() const { return kind_; }
+  // Ends it soon; it leaves when its operations have completed. May be called
+  // more than once. On the worker's thread.
+  virtual void CancelActivity() = 0;
+
+ protected:
+  ~Activity() = default;
+
+ private:
+  friend class Worker;
+  Kind kind_;
+  Activity* next_ = nullptr;
+  Activity** link_ = nullptr;  // what points at us; null = not entered
+};
+
+using TimerId = std::pair<absl::Time, uint64_t>;
+
+class Worker {
+ public:
+  Worker(int index, std::unique_ptr<grpc::ServerCompletionQueue> queue);
+  // Precondition: never started, or stopped.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  int index() const { return index_; }
+  grpc::ServerCompletionQueue* queue() { return queue_.get(); }
+
+  void Start();
+
+  // Runs `task` on the worker's thread, after what was posted before. Any
+  // thread. False if the worker has stopped: the task is destroyed unrun.
+  bool Post(absl::AnyInvocable<void()> task);
+
+  bool RunsHere() const { return std::this_thread::get_id() == id_.load(); }
+
+  // Runs `task` on this thread after `delay`, unless cancelled before. Timers
+  // left when the worker stops are dropped.
+  TimerId After(absl::Duration delay, absl::AnyInvocable<void()> task);
+  void Cancel(const TimerId& timer);
+
+  void Enter(Activity* activity);
+  void Leave(Activity* activity);
+  void SetKind(Activity* activity, Activity::Kind kind);
+  // How many of kind kUnary are active. Any thread.
+  int unary() const { return unary_.load(std::memory_order_acquire); }
+  void CancelActivities(Activity::Kind kind);
+  void CancelActivities();
+
+  // Any thread: cancels what is active, waits until all of it has left, closes
+  // the queue and joins the thread. The server that owns the queue must have
+  // been shut down.
+  void Stop();
+
+ private:
+  struct Wakeup final : Event {
+    explicit Wakeup(Worker* worker) : worker(worker) {}
+    void OnEvent(bool ok) override;
+    Worker* const worker;
+  };
+  struct TimerFired final : Event {
+    explicit TimerFired(Worker* worker) : worker(worker) {}
+    void OnEvent(bool ok) override;
+    Worker* const worker;
+  };
+
+  void Run();
+  void RunPosted();
+  void RunTimers();
+  void ArmTimer();
+  void CloseIfIdle();
+
+  const int index_;
+  const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::atomic<std::thread::id> id_{};
+  std::atomic<int> unary_{0};  // written by the worker's thread only
+
+  Mutex mutex_;
+  std::vector<absl::AnyInvocable<void()>> posted_ ABSL_GUARDED_BY(mutex_);
+  // The alarm is set and its event not seen yet.
+  bool waking_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
+  Wakeup wakeup_{this};
+
+  // The worker's thread only.
+  std::vector<absl::AnyInvocable<void()>> running_;
+  absl::btree_map<TimerId, absl::AnyInvocable<void()>> timers_;
+  uint64_t next_timer_ = 0;
+  std::unique_ptr<grpc::Alarm> timer_alarm_;
+  // When the alarm that is set goes off; infinite = none is set.
+  absl::Time armed_for_ = absl::InfiniteFuture();
+  bool timer_outstanding_ = false;
+  TimerFired timer_fired_{this};
+  Activity* activities_ = nullptr;
+  bool stopping_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace fncache::proxy
+
+#endif  // FNCACHE_PROXY_WORKER_H_
