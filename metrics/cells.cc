@@ -1,5 +1,6 @@
 #include "metrics/cells.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <vector>
@@ -58,18 +59,19 @@ class Space {
     return chunk->cells[cell % kCellsPerChunk];
   }
 
-  uint64_t Sum(uint32_t cell) {
+  void Sum(uint32_t first, uint32_t count, uint64_t* sums) {
+    std::fill_n(sums, count, 0);
     MutexLock lock(&mutex_);
-    uint64_t sum = 0;
     for (const Slab* slab : slabs_) {
       const Chunk* const chunk =
-          slab->chunks[cell / kCellsPerChunk].load(std::memory_order_acquire);
-      if (chunk != nullptr) {
-        sum +=
-            chunk->cells[cell % kCellsPerChunk].load(std::memory_order_relaxed);
+          slab->chunks[first / kCellsPerChunk].load(std::memory_order_acquire);
+      if (chunk == nullptr) continue;
+      const std::atomic<uint64_t>* const cells =
+          chunk->cells + first % kCellsPerChunk;
+      for (uint32_t i = 0; i < count; ++i) {
+        sums[i] += cells[i].load(std::memory_order_relaxed);
       }
     }
-    return sum;
   }
 
   uint32_t Reserve(uint32_t count) {
@@ -145,7 +147,14 @@ void AddToCellSlowly(uint32_t cell, uint64_t n) {
              std::memory_order_relaxed);
 }
 
-uint64_t CellSum(uint32_t cell) { return Space::Get().Sum(cell); }
+uint64_t CellSum(uint32_t cell) {
+  uint64_t sum;
+  CellSums(cell, 1, &sum);
+  return sum;
+}
+void CellSums(uint32_t first, uint32_t count, uint64_t* sums) {
+  Space::Get().Sum(first, count, sums);
+}
 uint32_t ReserveCells(uint32_t count) { return Space::Get().Reserve(count); }
 void ReleaseCells(uint32_t first, uint32_t count) {
   Space::Get().Release(first, count);

@@ -61,6 +61,8 @@ inline void AddToCell(uint32_t cell, uint64_t n) {
 
 // The sum over all threads. An addition that happened before the call is in it.
 uint64_t CellSum(uint32_t cell);
+// The same for cells in a row, as reserved together.
+void CellSums(uint32_t first, uint32_t count, uint64_t* sums);
 
 // Reserves `count` cells in a row, all zero; the first one's number is never 0
 // (cell 0 is where unbound handles count, read by nobody). Aborts where there

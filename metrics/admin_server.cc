@@ -1,0 +1,221 @@
+#include "metrics/admin_server.h"
+
+#include <cctype>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "civetweb.h"
+#include "common/log.h"
+#include "common/mutex.h"
+
+namespace fncache::metrics {
+namespace {
+
+// A request must have arrived after so long, and so long may writing stall.
+// With this many threads 40 connections that hang leave enough to scrape with
+// (civetweb's own defaults, 50 and 30 s, do not).
+constexpr char kTimeoutMilliseconds[] = "2000";
+constexpr char kThreads[] = "64";
+
+struct Address {
+  std::string host;  // without brackets
+  bool ipv6 = false;
+  std::string port;
+};
+
+absl::StatusOr<Address> ParseAddress(absl::string_view text) {
+  const absl::Status bad = absl::InvalidArgumentError(
+      absl::StrCat("not an address of the form HOST:PORT: '", text, "'"));
+  const size_t colon = text.rfind(':');
+  if (colon == absl::string_view::npos) return bad;
+  Address address;
+  absl::string_view host = text.substr(0, colon);
+  const absl::string_view port = text.substr(colon + 1);
+  uint32_t number;
+  if (port.empty() || !isdigit(static_cast<unsigned char>(port[0])) ||
+      !absl::SimpleAtoi(port, &number) || number > 65535) {
+    return bad;
+  }
+  address.port = absl::StrCat(number);
+  if (absl::StartsWith(host, "[") && absl::EndsWith(host, "]")) {
+    address.ipv6 = true;
+    host = host.substr(1, host.size() - 2);
+    if (host.empty()) return bad;
+  }
+  // Nothing that civetweb would read as more than a host, such as a list.
+  for (const char c : host) {
+    const bool plain = isalnum(static_cast<unsigned char>(c)) || c == '.' ||
+                       c == '-' || c == '_';
+    if (!plain && !(address.ipv6 && (c == ':' || c == '%'))) return bad;
+  }
+  address.host = std::string(host);
+  return address;
+}
+
+// As civetweb's `listening_ports` wants it.
+std::string ListeningPort(const Address& address) {
+  // Every address, of either family.
+  if (address.host.empty() || address.host == "::") {
+    return absl::StrCat("+", address.port);
+  }
+  if (address.ipv6) return absl::StrCat("[", address.host, "]:", address.port);
+  return absl::StrCat(address.host, ":", address.port);
+}
+
+absl::string_view Reason(int code) {
+  switch (code) {
+    case 200:
+      return "OK";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Error";
+  }
+}
+
+}  // namespace
+
+class AdminServer::Impl {
+ public:
+  explicit Impl(Pages pages) : pages_(std::move(pages)) {}
+
+  ~Impl() {
+    if (context_ != nullptr) mg_stop(context_);
+  }
+
+  // The port, or what is wrong.
+  absl::StatusOr<int> Listen(const std::string& listening_port) {
+    const std::vector<const char*> options = {"listening_ports",
+                                              listening_port.c_str(),  //
+                                              "num_threads",
+                                              kThreads,  //
+                                              "request_timeout_ms",
+                                              kTimeoutMilliseconds,  //
+                                              "linger_timeout_ms",
+                                              "500",  //
+                                              "enable_keep_alive",
+                                              "no",  //
+                                              "enable_directory_listing",
+                                              "no",  //
+                                              "max_request_size",
+                                              "16384",  //
+                                              nullptr};
+    mg_callbacks callbacks = {};
+    callbacks.begin_request = &BeginRequest;
+    callbacks.log_message = &LogMessage;
+    callbacks.log_access = &LogAccess;
+    mg_init_data init = {&callbacks, this,
+                         const_cast<const char**>(options.data())};
+    char text[256] = "";
+    mg_error_data error = {};
+    error.text = text;
+    error.text_buffer_size = sizeof(text);
+    context_ = mg_start2(&init, &error);
+    if (context_ == nullptr) {
+      MutexLock lock(&mutex_);
+      return absl::UnavailableError(messages_.empty()
+                                        ? std::string(text)
+                                        : absl::StrJoin(messages_, "; "));
+    }
+    mg_server_port ports[4] = {};
+    if (mg_get_server_ports(context_, 4, ports) < 1) {
+      return absl::UnavailableError("no port was bound");
+    }
+    MutexLock lock(&mutex_);
+    started_ = true;
+    return ports[0].port;
+  }
+
+ private:
+  // Every request comes here, and none goes on to civetweb's own handling (of
+  // files, say): the result is never 0.
+  static int BeginRequest(mg_connection* connection) {
+    const mg_request_info* const request = mg_get_request_info(connection);
+    const auto* const self = static_cast<const Impl*>(request->user_data);
+    const absl::string_view method = request->request_method;
+    std::string more_headers;
+    Response response;
+    const auto page = self->pages_.find(
+        request->local_uri_raw == nullptr ? "" : request->local_uri_raw);
+    if (page == self->pages_.end()) {
+      response.code = 404;
+      response.body = "not found\n";
+    } else if (method != "GET" && method != "HEAD") {
+      response.code = 405;
+      response.body = "only GET and HEAD\n";
+      more_headers = "Allow: GET, HEAD\r\n";
+    } else {
+      response = page->second();
+    }
+    const std::string head = absl::StrCat(
+        "HTTP/1.1 ", response.code, " ", Reason(response.code),
+        "\r\nContent-Type: ", response.content_type,
+        "\r\nContent-Length: ", response.body.size(), "\r\n", more_headers,
+        "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+        "Connection: close\r\n\r\n");
+    mg_write(connection, head.data(), head.size());
+    if (method != "HEAD") {
+      mg_write(connection, response.body.data(), response.body.size());
+    }
+    return response.code;
+  }
+
+  // Not 0: civetweb prints nothing itself.
+  static int LogMessage(const mg_connection* connection, const char* message) {
+    auto* const self =
+        static_cast<Impl*>(mg_get_user_data(mg_get_context(connection)));
+    if (self == nullptr) return 1;
+    MutexLock lock(&self->mutex_);
+    // Before the start they say why there is none; later they are about what
+    // clients do, and clients could fill the log.
+    if (!self->started_) {
+      self->messages_.push_back(message);
+    } else {
+      Log(LogLevel::kDebug, "admin endpoint", {{"message", message}});
+    }
+    return 1;
+  }
+  static int LogAccess(const mg_connection*, const char*) { return 1; }
+
+  const Pages pages_;
+  Mutex mutex_;
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::string> messages_ ABSL_GUARDED_BY(mutex_);
+  mg_context* context_ = nullptr;
+};
+
+AdminServer::AdminServer(std::unique_ptr<Impl> impl, std::string address,
+                         int port)
+    : impl_(std::move(impl)), address_(std::move(address)), port_(port) {}
+
+AdminServer::~AdminServer() = default;
+
+absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(
+    absl::string_view address, Pages pages) {
+  static const unsigned features = mg_init_library(MG_FEATURES_DEFAULT);
+  (void)features;
+  absl::StatusOr<Address> parsed = ParseAddress(address);
+  if (!parsed.ok()) return parsed.status();
+  auto impl = std::make_unique<Impl>(std::move(pages));
+  absl::StatusOr<int> port = impl->Listen(ListeningPort(*parsed));
+  if (!port.ok()) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", address,
+                                               ": ", port.status().message()));
+  }
+  const std::string host =
+      parsed->ipv6 ? absl::StrCat("[", parsed->host, "]") : parsed->host;
+  return std::unique_ptr<AdminServer>(
+      new AdminServer(std::move(impl), absl::StrCat(host, ":", *port), *port));
+}
+
+}  // namespace fncache::metrics

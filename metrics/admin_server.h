@@ -1,0 +1,62 @@
+// AdminServer: the HTTP endpoint that operators and Prometheus read.
+//
+// It serves a fixed set of pages, each a function that makes the text, to GET
+// and HEAD, and nothing else: another path is 404, another method 405; no
+// files, no directory listing, no CGI. It shares nothing with the serving path,
+// and bounds what a client that sends nothing, or rubbish, can hold: a
+// connection that has not sent its request within two seconds is closed, and
+// there are threads enough that a scrape is answered while 40 such connections
+// hang.
+//
+// Thread-safe. The pages are called on the server's own threads, several at a
+// time, until Stop or the destructor returns.
+#ifndef FNCACHE_METRICS_ADMIN_SERVER_H_
+#define FNCACHE_METRICS_ADMIN_SERVER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace fncache::metrics {
+
+class AdminServer {
+ public:
+  struct Response {
+    int code = 200;
+    std::string content_type = "text/plain; charset=utf-8";
+    std::string body;
+  };
+  // By path: "/metrics".
+  using Pages = std::map<std::string, std::function<Response()>>;
+
+  // Listens on HOST:PORT (an IPv6 address in brackets; an empty host is every
+  // address; port 0 takes a free one) and serves. InvalidArgument for an
+  // address that is none; Unavailable, naming it, where it cannot be bound.
+  static absl::StatusOr<std::unique_ptr<AdminServer>> Start(
+      absl::string_view address, Pages pages);
+
+  // Ends what is being served and closes the port.
+  ~AdminServer();
+  AdminServer(const AdminServer&) = delete;
+  AdminServer& operator=(const AdminServer&) = delete;
+
+  // HOST:PORT as asked for, with the real port.
+  const std::string& address() const { return address_; }
+  int port() const { return port_; }
+
+ private:
+  class Impl;
+  AdminServer(std::unique_ptr<Impl> impl, std::string address, int port);
+
+  std::unique_ptr<Impl> impl_;
+  std::string address_;
+  int port_;
+};
+
+}  // namespace fncache::metrics
+
+#endif  // FNCACHE_METRICS_ADMIN_SERVER_H_

@@ -1,0 +1,87 @@
+#include "metrics/registry.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "prometheus/collectable.h"
+#include "prometheus/metric_family.h"
+
+namespace fncache::metrics {
+namespace {
+
+TEST(RegistryTest, ExposesTheTextFormat) {
+  const Family requests{
+      "app_requests_total", Type::kCounter, {"method", "code"}, "Requests."};
+  const Family saved{"app_saved_seconds_total", Type::kCounter, {}, "Saved."};
+  const Family open{"app_open", Type::kGauge, {}, "Open now."};
+  const Family size{"app_size_bytes", Type::kGauge, {"tier"}, "Size."};
+  const Family took{"app_took_seconds", Type::kHistogram, {"of"}, "Took."};
+  const Buckets buckets({absl::Microseconds(20), absl::Seconds(1)});
+  Registry registry;
+  const Counter get = registry.AddCounter(requests, {"get", "200"});
+  const Counter seconds = registry.AddCounter(saved, {}, 1e-9);
+  const UpDown level = registry.AddUpDown(open, {});
+  registry.AddCallback(size, {"memory"}, [] { return 4096.0; });
+  const Histogram histogram = registry.AddHistogram(took, {"hit"}, buckets);
+  // Of a family that is there already: it comes out with the rest of it.
+  registry.AddCounter(requests, {"a \"b\"\\\nc", "500"});
+
+  get.Add(3);
+  seconds.Add(1'500'000'000);
+  level.Add(2);
+  level.Add(-3);
+  histogram.Observe(absl::Microseconds(20));
+  histogram.Observe(absl::Milliseconds(500));
+  histogram.Observe(absl::Seconds(2));
+
+  EXPECT_EQ(registry.Expose(), R"(# HELP app_requests_total Requests.
+# TYPE app_requests_total counter
+app_requests_total{method="get",code="200"} 3
+app_requests_total{method="a \"b\"\\\nc",code="500"} 0
+# HELP app_saved_seconds_total Saved.
+# TYPE app_saved_seconds_total counter
+app_saved_seconds_total 1.5
+# HELP app_open Open now.
+# TYPE app_open gauge
+app_open -1
+# HELP app_size_bytes Size.
+# TYPE app_size_bytes gauge
+app_size_bytes{tier="memory"} 4096
+# HELP app_took_seconds Took.
+# TYPE app_took_seconds histogram
+app_took_seconds_count{of="hit"} 3
+app_took_seconds_sum{of="hit"} 2.50002
+app_took_seconds_bucket{of="hit",le="2e-05"} 1
+app_took_seconds_bucket{of="hit",le="1"} 2
+app_took_seconds_bucket{of="hit",le="+Inf"} 3
+)");
+}
+
+TEST(RegistryTest, AnEmptyOneExposesNothing) {
+  EXPECT_EQ(Registry().Expose(), "");
+}
+
+TEST(RegistryTest, LargeCountsKeepTheirDigits) {
+  const Family bytes{"app_bytes_total", Type::kCounter, {}, "Bytes."};
+  Registry registry;
+  registry.AddCounter(bytes, {}).Add(1'234'567'890'123);
+  EXPECT_THAT(registry.Expose(),
+              testing::HasSubstr("app_bytes_total 1234567890123\n"));
+}
+
+TEST(RegistryTest, IsCollectableByPrometheusCpp) {
+  const Family things{"things_total", Type::kCounter, {"of"}, "Things."};
+  Registry registry;
+  registry.AddCounter(things, {"mine"}).Add(4);
+  const auto collected = registry.collectable().Collect();
+  ASSERT_EQ(collected.size(), 1u);
+  EXPECT_EQ(collected[0].name, "things_total");
+  EXPECT_EQ(collected[0].type, prometheus::MetricType::Counter);
+  ASSERT_EQ(collected[0].metric.size(), 1u);
+  EXPECT_EQ(collected[0].metric[0].label[0].value, "mine");
+  EXPECT_EQ(collected[0].metric[0].counter.value, 4);
+}
+
+}  // namespace
+}  // namespace fncache::metrics
