@@ -1,0 +1,233 @@
+#include "tests/integration/process.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+
+extern char** environ;
+
+namespace fncache::testing {
+namespace {
+
+bool IsOurs(absl::string_view variable) {
+  return absl::StartsWith(variable, "FNCACHE_") ||
+         absl::StartsWith(variable, "FUNCTION_NAME=") ||
+         absl::StartsWith(variable, "REVISION_NAME=") ||
+         absl::StartsWith(variable, "TLS_SERVER_CERTS_DIR=");
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& s : strings) pointers.push_back(s.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+int CountLines(absl::string_view all, absl::string_view text) {
+  int count = 0;
+  std::vector<absl::string_view> lines = absl::StrSplit(all, '\n');
+  lines.pop_back();  // what has no newline yet
+  for (const absl::string_view line : lines) {
+    count += absl::StrContains(line, text) ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+Process::Process(std::vector<std::string> args, const Environment& env) {
+  int out[2];
+  int err[2];
+  EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
+  EXPECT_EQ(pipe2(err, O_CLOEXEC), 0);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+  posix_spawn_file_actions_adddup2(&actions, err[1], 2);
+
+  args.insert(args.begin(), FNCACHE_BINARY);
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!IsOurs(*variable)) environment.emplace_back(*variable);
+  }
+  for (const auto& [name, value] : env) {
+    environment.push_back(absl::StrCat(name, "=", value));
+  }
+  const int failed =
+      posix_spawn(&pid_, FNCACHE_BINARY, &actions, nullptr,
+                  Pointers(args).data(), Pointers(environment).data());
+  EXPECT_EQ(failed, 0) << "cannot run " << FNCACHE_BINARY;
+  posix_spawn_file_actions_destroy(&actions);
+  close(out[1]);
+  close(err[1]);
+  stdout_reader_ = std::thread([this, fd = out[0]] { Collect(fd, &stdout_); });
+  stderr_reader_ = std::thread([this, fd = err[0]] { Collect(fd, &stderr_); });
+}
+
+Process::~Process() {
+  if (!reaped_) {
+    Signal(SIGKILL);
+    Wait();
+  }
+  stdout_reader_.join();
+  stderr_reader_.join();
+  if (::testing::Test::HasFailure()) {
+    MutexLock lock(&mutex_);
+    std::fprintf(stderr, "--- stderr of process %d:\n%s---\n", pid_,
+                 stderr_.c_str());
+  }
+}
+
+void Process::Collect(int fd, std::string* into) {
+  char buffer[4096];
+  ssize_t n = 0;
+  while ((n = read(fd, buffer, sizeof buffer)) > 0) {
+    MutexLock lock(&mutex_);
+    into->append(buffer, n);
+    changed_.SignalAll();
+  }
+  close(fd);
+  MutexLock lock(&mutex_);
+  --open_pipes_;
+  changed_.SignalAll();
+}
+
+bool Process::WaitForStderr(absl::string_view text, int count) {
+  const absl::Time until = absl::Now() + kPatience;
+  MutexLock lock(&mutex_);
+  while (CountLines(stderr_, text) < count) {
+    if (open_pipes_ == 0) return false;
+    if (changed_.WaitWithTimeout(&mutex_, until - absl::Now()) &&
+        absl::Now() >= until) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::vector<std::string> Process::Listening() const {
+  constexpr absl::string_view kSaid = "listening on ";
+  std::vector<std::string> addresses;
+  const std::string all = Stderr();
+  for (const absl::string_view line : absl::StrSplit(all, '\n')) {
+    const size_t at = line.find(kSaid);
+    if (at == absl::string_view::npos) continue;
+    absl::string_view address = line.substr(at + kSaid.size());
+    addresses.emplace_back(address.substr(0, address.find_first_of(" \",")));
+  }
+  return addresses;
+}
+
+void Process::Signal(int signal) {
+  if (!reaped_) kill(pid_, signal);
+}
+
+int Process::Wait() {
+  if (reaped_) return exit_code_;
+  int status = 0;
+  const absl::Time until = absl::Now() + 2 * kPatience;
+  {
+    // Its end closes its pipes: wait for that, so that a process that hangs is
+    // a failure of this test and not of the whole run.
+    MutexLock lock(&mutex_);
+    while (open_pipes_ > 0 && absl::Now() < until) {
+      changed_.WaitWithTimeout(&mutex_, until - absl::Now());
+    }
+    if (open_pipes_ > 0) {
+      ADD_FAILURE() << "process " << pid_ << " does not end";
+      kill(pid_, SIGKILL);
+    }
+  }
+  waitpid(pid_, &status, 0);
+  reaped_ = true;
+  exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return exit_code_;
+}
+
+std::string Process::Stdout() const {
+  MutexLock lock(&mutex_);
+  return stdout_;
+}
+
+std::string Process::Stderr() const {
+  MutexLock lock(&mutex_);
+  return stderr_;
+}
+
+TempDir::TempDir() {
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "fncache-test-XXXXXX").string();
+  EXPECT_NE(mkdtemp(pattern.data()), nullptr);
+  path_ = pattern;
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string HttpGet(const std::string& address, const std::string& path,
+                    int* status) {
+  if (status != nullptr) *status = 0;
+  const size_t colon = address.rfind(':');
+  addrinfo* found = nullptr;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(address.substr(0, colon).c_str(),
+                  address.substr(colon + 1).c_str(), &hints, &found) != 0) {
+    return "";
+  }
+  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  std::string answer;
+  if (connect(fd, found->ai_addr, found->ai_addrlen) == 0) {
+    const std::string request =
+        absl::StrCat("GET ", path, " HTTP/1.0\r\nHost: test\r\n\r\n");
+    if (write(fd, request.data(), request.size()) ==
+        static_cast<ssize_t>(request.size())) {
+      char buffer[4096];
+      ssize_t n = 0;
+      while ((n = read(fd, buffer, sizeof buffer)) > 0) {
+        answer.append(buffer, n);
+      }
+    }
+  }
+  close(fd);
+  freeaddrinfo(found);
+  int code = 0;
+  if (answer.size() > 12 && absl::SimpleAtoi(answer.substr(9, 3), &code) &&
+      status != nullptr) {
+    *status = code;
+  }
+  const size_t body = answer.find("\r\n\r\n");
+  return body == std::string::npos ? "" : answer.substr(body + 4);
+}
+
+double Sample(const std::string& exposition, absl::string_view name) {
+  for (const absl::string_view line : absl::StrSplit(exposition, '\n')) {
+    double value = 0;
+    if (absl::StartsWith(line, name) && line.size() > name.size() &&
+        line[name.size()] == ' ' &&
+        absl::SimpleAtod(line.substr(name.size() + 1), &value)) {
+      return value;
+    }
+  }
+  return -1;
+}
+
+}  // namespace fncache::testing

@@ -1,0 +1,93 @@
+// A child process of the binary under test, and waiting for what it says.
+//
+// Every wait is for a thing and fails after kPatience. Not thread-safe but for
+// what is said otherwise; the destructor kills what still runs.
+#ifndef FNCACHE_TESTS_INTEGRATION_PROCESS_H_
+#define FNCACHE_TESTS_INTEGRATION_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/mutex.h"
+
+namespace fncache::testing {
+
+// The longest that anything may take before a test gives up; generous, because
+// sanitizers and busy machines are slow.
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+class Process {
+ public:
+  using Environment = std::vector<std::pair<std::string, std::string>>;
+
+  // Runs the binary with `args`. The environment is this process's without any
+  // FNCACHE_*, FUNCTION_NAME, REVISION_NAME and TLS_SERVER_CERTS_DIR, plus
+  // `env`.
+  explicit Process(std::vector<std::string> args, const Environment& env = {});
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // Blocks until stderr has `count` lines that contain `text`; false if the
+  // process closed stderr first, or kPatience passed.
+  bool WaitForStderr(absl::string_view text, int count = 1);
+
+  // The addresses of all `listening on HOST:PORT` so far, in order of
+  // appearance.
+  std::vector<std::string> Listening() const;
+
+  void Signal(int signal);
+  // Waits for the end; the exit code, or 128 + the signal that ended it.
+  int Wait();
+
+  pid_t pid() const { return pid_; }
+  std::string Stdout() const;
+  std::string Stderr() const;
+
+ private:
+  void Collect(int fd, std::string* into);
+
+  pid_t pid_ = -1;
+  bool reaped_ = false;
+  int exit_code_ = -1;
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  std::string stdout_ ABSL_GUARDED_BY(mutex_);
+  std::string stderr_ ABSL_GUARDED_BY(mutex_);
+  int open_pipes_ ABSL_GUARDED_BY(mutex_) = 2;
+  std::thread stdout_reader_;
+  std::thread stderr_reader_;
+};
+
+// A fresh directory, removed with everything in it.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The body of GET http://ADDRESS/PATH, "" if nothing answers; `status` gets the
+// HTTP status.
+std::string HttpGet(const std::string& address, const std::string& path,
+                    int* status = nullptr);
+
+// The value of one sample in a Prometheus text exposition, `name` with its
+// labels as exposed; -1 if absent.
+double Sample(const std::string& exposition, absl::string_view name);
+
+}  // namespace fncache::testing
+
+#endif  // FNCACHE_TESTS_INTEGRATION_PROCESS_H_
