@@ -23,19 +23,15 @@
 #include "cache/entry.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "proxy/method.h"
 #include "proxy/worker.h"
 
 namespace fncache::proxy {
 
 class Listener;
 
-enum class Method { kV1, kV1beta1, kOther };
-
 // Keys are lower case; values of keys that end in -bin are raw bytes.
 using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
-
-// The RunFunction methods are recognised, everything else is kOther.
-Method MethodOf(absl::string_view path);
 
 class IncomingCall final : public Activity {
  public:

@@ -32,13 +32,9 @@
 #include "metrics/counter.h"
 #include "metrics/histogram.h"
 #include "metrics/registry.h"
+#include "proxy/method.h"
 
 namespace fncache::proxy {
-
-// RunFunction of either version, or anything else (forwarded as a stream).
-enum class Method { kV1, kV1beta1, kOther };
-inline constexpr size_t kMethods = 3;
-const char* MethodName(Method method);  // "v1", "v1beta1", "other"
 
 // What became of a call, as its cache-status header says.
 enum class Outcome {
