@@ -30,6 +30,8 @@
 
 namespace fncache::cache {
 
+class MemoryShard;
+
 struct MemoryStoreOptions {
   // Bound in bytes.
   uint64_t capacity = 256ull << 20;
@@ -68,13 +70,10 @@ class MemoryStore final : public Store {
   size_t shards() const { return shards_.size(); }
 
  private:
-  class Shard;
+  MemoryShard& ShardOf(const Key& key) const;
 
-  Shard& ShardOf(const Key& key) const;
-
-  Observer* const observer_;
-  uint64_t capacity_;
-  std::vector<std::unique_ptr<Shard>> shards_;
+  const std::unique_ptr<Observer> no_observer_;
+  std::vector<std::unique_ptr<MemoryShard>> shards_;
 };
 
 }  // namespace fncache::cache

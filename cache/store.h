@@ -16,6 +16,15 @@
 
 namespace fncache::cache {
 
+// By how much an entry may have arrived after `now` and still be found: threads
+// read the clock one after another. Beyond it an entry is from the future (of a
+// clock that was turned back), and a miss.
+constexpr absl::Duration kClockTolerance = absl::Seconds(5);
+
+inline bool IsFromTheFuture(const Entry& entry, absl::Time now) {
+  return entry.arrived() > now + kClockTolerance;
+}
+
 // What a look-up found.
 struct Found {
   // The entry, if there is one and `now` is before its deadline (whether it is
@@ -45,8 +54,9 @@ class Store {
 
   virtual Found Get(const Key& key, absl::Time now) = 0;
 
-  // Stores `entry` unless one of a later `started` is there. Room is made by
-  // evicting others.
+  // Stores `entry` unless one of a later `started` is there (one from the
+  // future does not count). Room is made by evicting others.
+  // Null is an entry that cannot be kept, and too large.
   virtual PutResult Put(const Key& key, EntryRef entry, absl::Time now) = 0;
 
   // Removes an entry; false if there was none.

@@ -1,0 +1,367 @@
+#include "cache/memory_shard.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace fncache::cache {
+namespace {
+
+constexpr uint8_t kMaxFrequency = 3;
+// Read more often than this in the small queue, an entry moves to the main one.
+constexpr uint8_t kMoveAbove = 1;
+// The small queue's part of the capacity, as the paper has it.
+constexpr uint64_t kSmallPart = 10;
+// How many entries a fill that finds the shard full looks at for one that has
+// expired, before it evicts a live one.
+constexpr int kReclaimProbes = 4;
+// How many entries one eviction may pass over because they were read. Bounds
+// the time under the lock.
+constexpr int kMaxPasses = 1024;
+// glibc's own bytes per allocation.
+constexpr uint64_t kMallocOverhead = 16;
+
+// Keys are hashes already; this only spares us trust in each half of them.
+uint64_t HashOf(const Key& key) {
+  return key.low ^ (key.high * 0x9e3779b97f4a7c15ull);
+}
+
+size_t HighestPowerOfTwo(size_t n) {
+  return size_t{1} << (63 - __builtin_clzll(n));
+}
+
+}  // namespace
+
+struct MemoryShard::Node {
+  Key key;
+  EntryRef entry;
+  Index next = kNone;   // towards the queue's tail
+  Index prev = kNone;   // towards its head
+  Index chain = kNone;  // the bucket's next
+  std::atomic<uint8_t> frequency{0};
+  bool main = false;
+  bool kept_below = false;
+
+  // Bumped by readers that share the lock: a lost update is no matter.
+  void Touch() {
+    const uint8_t seen = frequency.load(std::memory_order_relaxed);
+    if (seen < kMaxFrequency) {
+      frequency.store(seen + 1, std::memory_order_relaxed);
+    }
+  }
+};
+
+MemoryShard::MemoryShard(uint64_t capacity, Observer* observer)
+    : capacity_(capacity), observer_(observer) {
+  static_assert(sizeof(Node) == 40, "the overhead per entry is a promise");
+  MutexLock lock(&mutex_);
+  while (bucket_count_ < kMinBuckets) AddBucket();
+}
+
+MemoryShard::~MemoryShard() = default;
+
+MemoryShard::Node& MemoryShard::At(Index i) const {
+  return nodes_[i / kChunkNodes][i % kChunkNodes];
+}
+
+MemoryShard::Index& MemoryShard::Bucket(size_t i) const {
+  return buckets_[i / kChunkBuckets][i % kChunkBuckets];
+}
+
+size_t MemoryShard::BucketOf(const Key& key) const {
+  const size_t power = HighestPowerOfTwo(bucket_count_);
+  const size_t wide = HashOf(key) & (2 * power - 1);
+  return wide < bucket_count_ ? wide : wide - power;
+}
+
+MemoryShard::Index MemoryShard::Find(const Key& key) const {
+  Index i = Bucket(BucketOf(key));
+  while (i != kNone && At(i).key != key) i = At(i).chain;
+  return i;
+}
+
+uint64_t MemoryShard::Used() const {
+  return sizeof(*this) + small_.bytes + main_.bytes + ghost_.bytes() +
+         nodes_.size() * (kChunkNodes * sizeof(Node) + kMallocOverhead) +
+         buckets_.size() * (kChunkBuckets * sizeof(Index) + kMallocOverhead) +
+         (nodes_.capacity() + buckets_.capacity()) * sizeof(void*);
+}
+
+uint64_t MemoryShard::Growth() const {
+  uint64_t bytes = 0;
+  if (size_ == nodes_.size() * kChunkNodes) {
+    bytes += kChunkNodes * sizeof(Node) + kMallocOverhead;
+    if (nodes_.size() == nodes_.capacity()) {
+      bytes += std::max<size_t>(nodes_.capacity(), 1) * sizeof(void*);
+    }
+  }
+  if (bucket_count_ == buckets_.size() * kChunkBuckets) {
+    bytes += kChunkBuckets * sizeof(Index) + kMallocOverhead;
+    if (buckets_.size() == buckets_.capacity()) {
+      bytes += std::max<size_t>(buckets_.capacity(), 1) * sizeof(void*);
+    }
+  }
+  return bytes;
+}
+
+// ------------------------------------------------------------- The index
+
+void MemoryShard::AddBucket() {
+  if (bucket_count_ == buckets_.size() * kChunkBuckets) {
+    buckets_.push_back(std::make_unique<Index[]>(kChunkBuckets));
+  }
+  const size_t added = bucket_count_++;
+  Bucket(added) = kNone;
+  if (added == 0) return;
+  // The bucket that held the new one's nodes until now.
+  Index* link = &Bucket(added - HighestPowerOfTwo(added));
+  while (*link != kNone) {
+    Node& node = At(*link);
+    if (BucketOf(node.key) != added) {
+      link = &node.chain;
+      continue;
+    }
+    const Index moved = *link;
+    *link = node.chain;
+    node.chain = Bucket(added);
+    Bucket(added) = moved;
+  }
+}
+
+void MemoryShard::DropBucket() {
+  const size_t dropped = bucket_count_ - 1;
+  Index* link = &Bucket(dropped - HighestPowerOfTwo(dropped));
+  while (*link != kNone) link = &At(*link).chain;
+  *link = Bucket(dropped);
+  bucket_count_ = dropped;
+  // One chunk is kept in hand against going back and forth.
+  if (bucket_count_ + kChunkBuckets < buckets_.size() * kChunkBuckets) {
+    buckets_.pop_back();
+  }
+}
+
+MemoryShard::Index* MemoryShard::LinkTo(Index i) {
+  Index* link = &Bucket(BucketOf(At(i).key));
+  while (*link != i) link = &At(*link).chain;
+  return link;
+}
+
+// ------------------------------------------------------------ The queues
+
+MemoryShard::Queue& MemoryShard::QueueOf(const Node& node) {
+  return node.main ? main_ : small_;
+}
+
+void MemoryShard::Enqueue(Index i) {
+  Node& node = At(i);
+  Queue& queue = QueueOf(node);
+  node.prev = kNone;
+  node.next = queue.head;
+  (queue.head == kNone ? queue.tail : At(queue.head).prev) = i;
+  queue.head = i;
+  queue.bytes += node.entry->charge();
+}
+
+void MemoryShard::Dequeue(Index i) {
+  Node& node = At(i);
+  Queue& queue = QueueOf(node);
+  (node.prev == kNone ? queue.head : At(node.prev).next) = node.next;
+  (node.next == kNone ? queue.tail : At(node.next).prev) = node.prev;
+  queue.bytes -= node.entry->charge();
+}
+
+void MemoryShard::Insert(const Key& key, EntryRef entry, bool main,
+                         uint8_t frequency, bool kept_below) {
+  if (size_ == nodes_.size() * kChunkNodes) {
+    nodes_.push_back(std::make_unique<Node[]>(kChunkNodes));
+  }
+  const Index i = static_cast<Index>(size_++);
+  Node& node = At(i);
+  node.key = key;
+  node.entry = std::move(entry);
+  node.frequency.store(frequency, std::memory_order_relaxed);
+  node.main = main;
+  node.kept_below = kept_below;
+  if (size_ > bucket_count_) AddBucket();
+  Index& bucket = Bucket(BucketOf(key));
+  node.chain = bucket;
+  bucket = i;
+  Enqueue(i);
+}
+
+void MemoryShard::Remove(Index i, Removal why, Doomed* doomed) {
+  Node& node = At(i);
+  observer_->OnRemoved(Tier::kMemory, why, node.entry->function(),
+                       /*last=*/!node.kept_below, 1, node.entry->charge());
+  Dequeue(i);
+  *LinkTo(i) = node.chain;
+  doomed->push_back(std::exchange(node.entry, nullptr));
+  FillHole(i);
+  if (bucket_count_ > kMinBuckets && bucket_count_ > 2 * size_) DropBucket();
+}
+
+void MemoryShard::FillHole(Index hole) {
+  const Index last = static_cast<Index>(--size_);
+  if (hole != last) {
+    Node& from = At(last);
+    Node& to = At(hole);
+    *LinkTo(last) = hole;
+    Queue& queue = QueueOf(from);
+    (from.prev == kNone ? queue.head : At(from.prev).next) = hole;
+    (from.next == kNone ? queue.tail : At(from.next).prev) = hole;
+    to.key = from.key;
+    to.entry = std::exchange(from.entry, nullptr);
+    to.next = from.next;
+    to.prev = from.prev;
+    to.chain = from.chain;
+    to.frequency.store(from.frequency.load(std::memory_order_relaxed),
+                       std::memory_order_relaxed);
+    to.main = from.main;
+    to.kept_below = from.kept_below;
+  }
+  if (size_ + kChunkNodes < nodes_.size() * kChunkNodes) nodes_.pop_back();
+}
+
+// -------------------------------------------------------------- Eviction
+
+bool MemoryShard::ReclaimExpired(absl::Time now, Doomed* doomed) {
+  for (int probe = 0; probe < kReclaimProbes; ++probe) {
+    if (++hand_ >= size_) hand_ = 0;
+    if (At(static_cast<Index>(hand_)).entry->deadline() <= now) {
+      Remove(static_cast<Index>(hand_), Removal::kExpired, doomed);
+      return true;
+    }
+  }
+  return false;
+}
+
+void MemoryShard::EvictOne(absl::Time now, Doomed* doomed) {
+  if (ReclaimExpired(now, doomed)) return;
+  for (int passes = 0;; ++passes) {
+    const bool small =
+        main_.tail == kNone ||
+        (small_.tail != kNone && small_.bytes > capacity_ / kSmallPart);
+    const Index i = small ? small_.tail : main_.tail;
+    Node& node = At(i);
+    const uint8_t frequency = node.frequency.load(std::memory_order_relaxed);
+    if (node.entry->deadline() <= now) {
+      Remove(i, Removal::kExpired, doomed);
+      return;
+    }
+    if (passes < kMaxPasses && frequency > (small ? kMoveAbove : 0)) {
+      Dequeue(i);
+      node.main = true;
+      node.frequency.store(small ? 0 : frequency - 1,
+                           std::memory_order_relaxed);
+      Enqueue(i);
+      continue;
+    }
+    if (small) ghost_.Insert(HashOf(node.key), size_);
+    Remove(i, Removal::kEvicted, doomed);
+    return;
+  }
+}
+
+bool MemoryShard::MakeRoom(uint64_t charge, absl::Time now, Doomed* doomed) {
+  while (Used() + Growth() + charge > capacity_) {
+    if (size_ == 0) return false;
+    EvictOne(now, doomed);
+  }
+  return true;
+}
+
+// ------------------------------------------------------------ The store
+
+Found MemoryShard::Get(const Key& key, absl::Time now) {
+  EntryRef expired;
+  {
+    ReaderMutexLock lock(&mutex_);
+    const Index i = Find(key);
+    if (i == kNone) return {};
+    Node& node = At(i);
+    const Entry& entry = *node.entry;
+    if (IsFromTheFuture(entry, now)) return {nullptr, /*expired=*/true};
+    if (now < entry.deadline()) {
+      node.Touch();
+      return {node.entry, /*expired=*/false};
+    }
+    expired = node.entry;
+  }
+  // Gone at once: it frees room, and the fill that follows starts anew.
+  Doomed doomed;
+  MutexLock lock(&mutex_);
+  const Index i = Find(key);
+  if (i != kNone && At(i).entry.get() == expired.get()) {
+    Remove(i, Removal::kExpired, &doomed);
+  }
+  return {nullptr, /*expired=*/true};
+}
+
+PutResult MemoryShard::Put(const Key& key, EntryRef entry, absl::Time now,
+                           Source source) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!entry) return PutResult::kTooLarge;
+  const FunctionId function = entry->function();
+  const uint64_t charge = entry->charge();
+  const bool fill = source != Source::kPromotion;
+  const auto too_large = [&] {
+    if (fill) {
+      observer_->OnDropped(Tier::kMemory, Dropped::kTooLarge, function);
+    }
+    return PutResult::kTooLarge;
+  };
+  if (charge > capacity_ / 4) return too_large();
+  if (entry->deadline() <= now) return PutResult::kExpired;
+  {
+    Doomed doomed;  // outlives the lock
+    MutexLock lock(&mutex_);
+    bool main = false;
+    uint8_t frequency = 0;
+    if (const Index i = Find(key); i != kNone) {
+      Node& node = At(i);
+      const Entry& there = *node.entry;
+      const bool future = IsFromTheFuture(there, now);
+      if (!future && there.started() > entry->started())
+        return PutResult::kOlder;
+      if (!future && !fill && there.started() == entry->started()) {
+        return PutResult::kStored;  // promoted by another reader
+      }
+      node.Touch();
+      main = node.main;
+      frequency = node.frequency.load(std::memory_order_relaxed);
+      Remove(i,
+             future                    ? Removal::kDropped
+             : there.deadline() <= now ? Removal::kExpired
+                                       : Removal::kReplaced,
+             &doomed);
+    } else {
+      main = ghost_.Take(HashOf(key));
+    }
+    if (!MakeRoom(charge, now, &doomed)) return too_large();
+    Insert(key, std::move(entry), main, frequency,
+           /*kept_below=*/source != Source::kFill);
+  }
+  if (fill) {
+    observer_->OnWritten(
+        Tier::kMemory, function, charge,
+        absl::FromChrono(std::chrono::steady_clock::now() - begin));
+  }
+  return PutResult::kStored;
+}
+
+bool MemoryShard::Erase(const Key& key, const Entry* only) {
+  Doomed doomed;
+  MutexLock lock(&mutex_);
+  const Index i = Find(key);
+  if (i == kNone) return false;
+  if (only != nullptr && At(i).entry.get() != only) return false;
+  Remove(i, Removal::kDropped, &doomed);
+  return true;
+}
+
+StoreStats MemoryShard::Stats() const {
+  ReaderMutexLock lock(&mutex_);
+  return {size_, Used(), capacity_};
+}
+
+}  // namespace fncache::cache

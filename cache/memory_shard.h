@@ -1,0 +1,114 @@
+// MemoryShard: one shard of the memory store; see memory_store.h.
+//
+// Nodes lie dense in an array of chunks and refer to each other by index: a
+// removed node's place is taken by the last one. The index over them is a
+// linear hash table (Litwin, VLDB 1980), which grows and shrinks by one bucket
+// at a time, so that no fill ever waits for a whole table to be rebuilt. Both
+// give back what they do not need, so what is counted is what is held.
+//
+// Thread-safe. Look-ups share the lock.
+#ifndef FNCACHE_CACHE_MEMORY_SHARD_H_
+#define FNCACHE_CACHE_MEMORY_SHARD_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/time/time.h"
+#include "cache/entry.h"
+#include "cache/ghost_queue.h"
+#include "cache/key.h"
+#include "cache/observer.h"
+#include "cache/store.h"
+#include "common/mutex.h"
+
+namespace fncache::cache {
+
+class MemoryShard {
+ public:
+  enum class Source {
+    kFill,          // new, and nowhere else
+    kFillAndBelow,  // new, and on its way to a lower tier
+    kPromotion,     // from a lower tier
+  };
+
+  // `observer` outlives the shard.
+  MemoryShard(uint64_t capacity, Observer* observer);
+  ~MemoryShard();
+
+  Found Get(const Key& key, absl::Time now);
+  PutResult Put(const Key& key, EntryRef entry, absl::Time now, Source source);
+  // Removes the key's entry, if it is `only` or `only` is null.
+  bool Erase(const Key& key, const Entry* only);
+  StoreStats Stats() const;
+
+ private:
+  using Index = uint32_t;
+  static constexpr Index kNone = ~Index{0};
+  static constexpr size_t kChunkNodes = 128;
+  static constexpr size_t kChunkBuckets = 512;
+  static constexpr size_t kMinBuckets = 8;
+
+  struct Node;
+  struct Queue {
+    Index head = kNone;  // the newest
+    Index tail = kNone;  // the oldest
+    uint64_t bytes = 0;
+  };
+  // Entries that left, freed after the lock is.
+  using Doomed = absl::InlinedVector<EntryRef, 4>;
+
+  Node& At(Index i) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  Index& Bucket(size_t i) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  size_t BucketOf(const Key& key) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  Index Find(const Key& key) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  uint64_t Used() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  void AddBucket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropBucket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The link that leads to a node: a bucket or the chain of another.
+  Index* LinkTo(Index i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Queue& QueueOf(const Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enqueue(Index i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Dequeue(Index i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  void Insert(const Key& key, EntryRef entry, bool main, uint8_t frequency,
+              bool kept_below) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(Index i, Removal why, Doomed* doomed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Moves the last node into a free place.
+  void FillHole(Index hole) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // False if `charge` bytes do not fit even into an empty shard.
+  bool MakeRoom(uint64_t charge, absl::Time now, Doomed* doomed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What one more node may add to the chunks.
+  uint64_t Growth() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  bool ReclaimExpired(absl::Time now, Doomed* doomed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EvictOne(absl::Time now, Doomed* doomed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const uint64_t capacity_;
+  Observer* const observer_;
+
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<Node[]>> nodes_ ABSL_GUARDED_BY(mutex_);
+  size_t size_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<Index[]>> buckets_ ABSL_GUARDED_BY(mutex_);
+  size_t bucket_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  Queue small_ ABSL_GUARDED_BY(mutex_);
+  Queue main_ ABSL_GUARDED_BY(mutex_);
+  GhostQueue ghost_ ABSL_GUARDED_BY(mutex_);
+  // Where the search for expired entries goes on.
+  size_t hand_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace fncache::cache
+
+#endif  // FNCACHE_CACHE_MEMORY_SHARD_H_
