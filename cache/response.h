@@ -23,9 +23,9 @@ namespace fncache::cache {
 
 // What policy needs to know of a response.
 struct ResponseFacts {
-  // The TTL, if the response has a valid one (google.protobuf.Duration's range,
-  // seconds and nanos of one sign, not negative). Zero is a value: "do not
-  // cache".
+  // The TTL, if the response has a valid one: not negative, nanos below a
+  // second, and no more nanoseconds than an int64 holds (292 years: what the
+  // runner's own durations do). Zero is a value: "do not cache".
   absl::optional<absl::Duration> ttl;
   // A result of severity FATAL.
   bool fatal = false;
