@@ -83,8 +83,9 @@ class FunctionInstruments {
     saved_seconds_.Add(ns < 0 ? 0 : ns);
   }
 
-  // An upstream RunFunction call, of either version, or a forwarded stream
-  // ended with this status, `latency` after it was started.
+  // A RunFunction call to the function, of either version, ended with this
+  // status, `latency` after it was started. (What is forwarded as a stream is
+  // counted by End alone.)
   void RecordUpstream(int code, absl::Duration latency) const;
 
   // A fill was accepted by policy and the memory tier. `bytes`: the response's
@@ -140,6 +141,7 @@ class FunctionInstruments {
   metrics::Counter calls_[kMethods][kOutcomes];
   metrics::Histogram latency_[kOutcomes];
   metrics::Counter answers_[kStatusCodes];
+  metrics::Counter streams_;
   metrics::Counter upstream_calls_[kStatusCodes];
   metrics::Histogram upstream_latency_;
   metrics::Counter saved_seconds_;  // in nanoseconds

@@ -1,0 +1,7 @@
+#include "common/version.h"
+
+namespace fncache {
+
+const char* Version() { return FNCACHE_VERSION; }
+
+}  // namespace fncache
