@@ -1,9 +1,15 @@
 // MaskSet: the paths of a request that are left out of its key.
 //
-// See DESIGN's key contract for the grammar (field names and map keys, `*`,
-// quoted keys, Struct's inner fields unwritten) and for what may be masked.
+// A mask is a path of field names and map keys below the request, with dots
+// between: `observed.composite.resource.metadata.resourceVersion`. `*` stands
+// for any one map key or for every list element. A key may be quoted, and must
+// be where it holds dots, quotes, backslashes, stars, brackets or white space,
+// is empty or all digits: `context."example.org/now"`; within quotes `\"` and
+// `\\` are a quote and a backslash. Indices do not exist, and Struct's inner
+// fields are never written. See DESIGN's key contract for what may be masked
+// and docs/key-format.md for what masking does.
 //
-// Immutable after Parse; thread-safe.
+// Immutable after Parse; thread-safe. Copies share what they hold.
 #ifndef FNCACHE_CACHE_MASK_H_
 #define FNCACHE_CACHE_MASK_H_
 
@@ -11,12 +17,38 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace fncache::cache {
 
-struct MaskNode;  // the paths as a trie; see mask.cc and digest.cc
+struct MaskElement {
+  bool any = false;  // `*`
+  std::string name;  // else the field's name or the map's key
+
+  friend bool operator==(const MaskElement& a, const MaskElement& b) {
+    return a.any == b.any && a.name == b.name;
+  }
+};
+
+using MaskPath = std::vector<MaskElement>;
+
+// The paths as a trie, for a walk that passes a node along. A named child holds
+// what `*` beside it says too, so that a walk follows one child only.
+struct MaskNode {
+  bool masked = false;  // a path ends here: what this node stands for goes
+  absl::flat_hash_map<std::string, std::unique_ptr<const MaskNode>> named;
+  std::unique_ptr<const MaskNode> any;
+
+  // The node for a field or a map key; null if no path goes there.
+  const MaskNode* Find(absl::string_view name) const {
+    const auto found = named.find(name);
+    return found != named.end() ? found->second.get() : any.get();
+  }
+  // The node for each element of a list.
+  const MaskNode* element() const { return any.get(); }
+};
 
 enum class MaskRules {
   // What a cache may ignore: at least one element below an observed or required
@@ -33,16 +65,21 @@ class MaskSet {
   static absl::StatusOr<MaskSet> Parse(const std::vector<std::string>& paths,
                                        MaskRules rules = MaskRules::kCache);
 
-  bool empty() const { return root_ == nullptr; }
-  // Sorted, without repetition, in one spelling: equal for equal sets.
+  bool empty() const { return paths_.empty(); }
+  // Sorted, in one spelling, without repetition and without paths that another
+  // one covers: equal for sets that were written differently only.
   const std::vector<std::string>& canonical() const { return canonical_; }
+  // The same paths, in the same order, in their parts.
+  const std::vector<MaskPath>& paths() const { return paths_; }
   // What an operator should know, a line each (masked context keys).
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // The request's node; null if nothing is masked.
   const MaskNode* root() const { return root_.get(); }
 
  private:
   std::shared_ptr<const MaskNode> root_;
   std::vector<std::string> canonical_;
+  std::vector<MaskPath> paths_;
   std::vector<std::string> warnings_;
 };
 
