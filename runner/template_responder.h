@@ -29,8 +29,14 @@ class TemplateResponder : public Responder {
                        RunFunctionResponse* response) const override;
 
  private:
+  void PassThrough(const RunFunctionRequest& request,
+                   RunFunctionResponse* response) const;
+
   const TemplateResponderOptions options_;
 };
+
+// Sets meta.ttl. `ttl` must not be negative or infinite.
+void SetTtl(absl::Duration ttl, RunFunctionResponse* response);
 
 }  // namespace fncache::runner
 
