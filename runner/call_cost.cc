@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/duration.h"
 
 namespace fncache::runner {
 namespace {
@@ -23,13 +24,12 @@ absl::StatusOr<CallCost> ParseCallCost(const std::vector<std::string>& values) {
     for (const absl::string_view part : absl::StrSplit(value, ',')) {
       const std::pair<std::string, std::string> pair =
           absl::StrSplit(part, absl::MaxSplits('=', 1));
-      absl::Duration duration;
-      if ((pair.first != "sleep" && pair.first != "cpu") ||
-          !absl::ParseDuration(pair.second, &duration) ||
-          duration < absl::ZeroDuration() || duration > absl::Hours(1)) {
+      const auto duration = ParseGoDuration(pair.second);
+      if ((pair.first != "sleep" && pair.first != "cpu") || !duration.ok() ||
+          *duration < absl::ZeroDuration() || *duration > absl::Hours(1)) {
         return Refuse(part);
       }
-      (pair.first == "sleep" ? cost.sleep : cost.cpu) += duration;
+      (pair.first == "sleep" ? cost.sleep : cost.cpu) += *duration;
     }
   }
   return cost;

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/duration.h"
 #include "common/log.h"
 #include "runner/call_cost.h"
 #include "runner/function_server.h"
@@ -99,6 +101,18 @@ void Define(CLI::App* app, Flags* flags) {
   app->footer(kFooter);
 }
 
+absl::StatusOr<absl::optional<absl::Duration>> ParseTtl(
+    const std::string& text) {
+  if (text == "none") return absl::optional<absl::Duration>();
+  const auto ttl = ParseGoDuration(text);
+  if (!ttl.ok() || *ttl < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", text, "\" is not accepted; accepted: ", kDurationForm,
+        ", of at least 0, or none"));
+  }
+  return absl::optional<absl::Duration>(*ttl);
+}
+
 int Refuse(absl::string_view message) {
   std::fprintf(stderr, "fncache function: %s\n", std::string(message).c_str());
   return 2;
@@ -181,15 +195,9 @@ int FunctionMain(int argc, char** argv) {
     return Refuse(absl::StrCat("--cost: ", cost.status().message()));
   }
   runner::TemplateResponderOptions answers;
-  if (flags.ttl == "none") {
-    answers.ttl.reset();
-  } else if (!absl::ParseDuration(flags.ttl, &*answers.ttl) ||
-             *answers.ttl < absl::ZeroDuration() ||
-             *answers.ttl > absl::Hours(24 * 365 * 100)) {
-    return Refuse(absl::StrCat("--ttl: \"", flags.ttl,
-                               "\" is not accepted; accepted: a duration of at "
-                               "least 0, such as 90s or 1h30m, or none"));
-  }
+  const auto ttl = ParseTtl(flags.ttl);
+  if (!ttl.ok()) return Refuse(absl::StrCat("--ttl: ", ttl.status().message()));
+  answers.ttl = *ttl;
   if (app.count("--fatal") > 0) {
     answers.fatal = flags.fatal.empty() || flags.fatal[0].empty()
                         ? "this function fails, as --fatal asks"

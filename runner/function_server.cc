@@ -6,9 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -16,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/tls_files.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/generic/async_generic_service.h"
@@ -40,34 +39,20 @@ constexpr char kV1[] =
 constexpr char kV1Beta1[] =
     "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.good() && !in.eof()) {
-    return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
-  }
-  if (text.empty()) {
-    return absl::NotFoundError(absl::StrCat(path, ": missing or empty"));
-  }
-  return text;
-}
-
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(
     const absl::optional<std::string>& tls_dir) {
   if (!tls_dir.has_value()) return grpc::InsecureServerCredentials();
-  const auto certificate = ReadFile(absl::StrCat(*tls_dir, "/tls.crt"));
-  if (!certificate.ok()) return certificate.status();
-  const auto key = ReadFile(absl::StrCat(*tls_dir, "/tls.key"));
-  if (!key.ok()) return key.status();
-  grpc::SslServerCredentialsOptions options(
-      GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
-  const auto ca = ReadFile(absl::StrCat(*tls_dir, "/ca.crt"));
-  if (ca.ok()) {
-    options.client_certificate_request =
-        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
-    options.pem_root_certs = *ca;
+  const auto files = ReadTlsFiles(*tls_dir, TlsSide::kServer, absl::Now());
+  if (!files.ok()) return files.status();
+  for (const std::string& warning : files->warnings) {
+    Log(LogLevel::kWarning, warning);
   }
-  options.pem_key_cert_pairs.push_back({*key, *certificate});
+  grpc::SslServerCredentialsOptions options(
+      files->ca.empty()
+          ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+          : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = files->ca;
+  options.pem_key_cert_pairs.push_back({files->key, files->certificate});
   return grpc::SslServerCredentials(options);
 }
 
