@@ -1,0 +1,341 @@
+// The life of the daemon as people run it: starts that work, starts that must
+// not, restarts over the same directory, graceful stops.
+
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "proto/function_v1.grpc.pb.h"
+#include "proto/function_v1.pb.h"
+#include "tests/integration/process.h"
+
+namespace fncache::testing {
+namespace {
+
+using apiextensions::fn::proto::v1::FunctionRunnerService;
+using apiextensions::fn::proto::v1::RunFunctionRequest;
+using apiextensions::fn::proto::v1::RunFunctionResponse;
+
+// Waits until a sample of the daemon's metrics is at least `value`.
+::testing::AssertionResult Reaches(const std::string& admin,
+                                   const std::string& name, double value) {
+  const absl::Time until = absl::Now() + kPatience;
+  double last = -1;
+  while (absl::Now() < until) {
+    last = Sample(HttpGet(admin, "/metrics"), name);
+    if (last >= value) return ::testing::AssertionSuccess();
+    std::this_thread::yield();
+  }
+  return ::testing::AssertionFailure() << name << " is " << last;
+}
+
+std::unique_ptr<FunctionRunnerService::Stub> StubFor(const std::string& at) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return FunctionRunnerService::NewStub(grpc::CreateCustomChannel(
+      at, grpc::InsecureChannelCredentials(), arguments));
+}
+
+struct Answer {
+  grpc::Status status;
+  RunFunctionResponse response;
+  std::string cache_status;
+};
+
+Answer Call(FunctionRunnerService::Stub* stub, const std::string& name,
+            absl::Duration timeout = kPatience) {
+  RunFunctionRequest request;
+  request.mutable_meta()->set_tag("tag of " + name);
+  auto& fields = *request.mutable_observed()
+                      ->mutable_composite()
+                      ->mutable_resource()
+                      ->mutable_fields();
+  fields["kind"].set_string_value("XR");
+  (*fields["metadata"].mutable_struct_value()->mutable_fields())["name"]
+      .set_string_value(name);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  context.set_wait_for_ready(true);
+  Answer answer;
+  answer.status = stub->RunFunction(&context, request, &answer.response);
+  const auto found = context.GetServerInitialMetadata().find("cache-status");
+  if (found != context.GetServerInitialMetadata().end()) {
+    answer.cache_status.assign(found->second.data(), found->second.size());
+  }
+  return answer;
+}
+
+class DaemonTest : public ::testing::Test {
+ protected:
+  // A function behind the daemon, with more arguments.
+  void StartFunction(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {
+        "function", "--listen", "127.0.0.1:0", "--insecure", "--ttl", "1h"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    function_ = std::make_unique<Process>(arguments);
+    ASSERT_TRUE(function_->WaitForStderr("listening on "));
+  }
+
+  std::vector<std::string> Arguments(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {
+        "serve",   "--insecure",  "--listen",   "127.0.0.1:0",
+        "--admin", "127.0.0.1:0", "--upstream", function_->Listening().at(0)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  // A daemon that listens; its function address and admin address are set.
+  std::unique_ptr<Process> StartDaemon(std::vector<std::string> more = {}) {
+    auto daemon = std::make_unique<Process>(Arguments(std::move(more)));
+    EXPECT_TRUE(daemon->WaitForStderr("listening on ", 2));
+    for (const std::string& address : daemon->Listening()) {
+      int status = 0;
+      HttpGet(address, "/healthz", &status);
+      (status == 200 ? admin_ : address_) = address;
+    }
+    stub_ = StubFor(address_);
+    return daemon;
+  }
+
+  std::unique_ptr<Process> function_;
+  std::string address_;
+  std::string admin_;
+  std::unique_ptr<FunctionRunnerService::Stub> stub_;
+};
+
+TEST_F(DaemonTest, RestartAfterKillServesHitsAtOnce) {
+  StartFunction();
+  TempDir dir;
+  const std::vector<std::string> disk = {"--cache-dir", dir.path() + "/cache",
+                                         "--generation", "g1"};
+  auto daemon = StartDaemon(disk);
+  for (int i = 0; i < 20; ++i) {
+    const Answer answer = Call(stub_.get(), absl::StrCat("xr-", i));
+    ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+    EXPECT_EQ(answer.cache_status, "fncache; fwd=miss; stored");
+  }
+  ASSERT_TRUE(
+      Reaches(admin_, "fncache_tier_writes_total{tier=\"disk\"}", 20) ||
+      Reaches(admin_,
+              "fncache_tier_writes_total{function_name=\"function\",tier="
+              "\"disk\"}",
+              20));
+  daemon->Signal(SIGKILL);
+  EXPECT_EQ(daemon->Wait(), 128 + SIGKILL);
+
+  daemon = StartDaemon(disk);
+  for (int i = 0; i < 20; ++i) {
+    const Answer answer = Call(stub_.get(), absl::StrCat("xr-", i));
+    ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+    EXPECT_TRUE(absl::StartsWith(answer.cache_status, "fncache; hit; ttl="))
+        << answer.cache_status;
+    EXPECT_EQ(answer.response.meta().tag(), absl::StrCat("tag of xr-", i));
+  }
+  daemon->Signal(SIGTERM);
+  EXPECT_EQ(daemon->Wait(), 0);
+
+  // Another build of the function does not know those answers; the first one
+  // finds them again.
+  daemon =
+      StartDaemon({"--cache-dir", dir.path() + "/cache", "--generation", "g2"});
+  EXPECT_EQ(Call(stub_.get(), "xr-0").cache_status,
+            "fncache; fwd=miss; stored");
+  daemon->Signal(SIGTERM);
+  EXPECT_EQ(daemon->Wait(), 0);
+  daemon = StartDaemon(disk);
+  EXPECT_TRUE(absl::StartsWith(Call(stub_.get(), "xr-0").cache_status,
+                               "fncache; hit; ttl="));
+}
+
+TEST_F(DaemonTest, SecondProcessOnTheDirectoryWaitsThenGivesUp) {
+  StartFunction();
+  TempDir dir;
+  const std::vector<std::string> disk = {
+      "--cache-dir", dir.path(), "--generation", "g", "--drain", "0s"};
+  auto daemon = StartDaemon(disk);
+  Process second(Arguments(disk));
+  EXPECT_EQ(second.Wait(), 1);
+  EXPECT_TRUE(absl::StrContains(second.Stderr(), dir.path()))
+      << second.Stderr();
+  EXPECT_TRUE(second.Listening().empty()) << "it listened before it had the "
+                                             "directory";
+}
+
+TEST_F(DaemonTest, SuccessorTakesTheDirectoryOver) {
+  StartFunction();
+  TempDir dir;
+  const std::vector<std::string> disk = {"--cache-dir", dir.path(),
+                                         "--generation", "g"};
+  auto first = StartDaemon(disk);
+  ASSERT_TRUE(Call(stub_.get(), "a").status.ok());
+  Process second(Arguments(disk));
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->Wait(), 0);
+  ASSERT_TRUE(second.WaitForStderr("listening on ", 2));
+}
+
+TEST_F(DaemonTest, TakenPortEndsTheStartAndIsNamed) {
+  StartFunction();
+  auto daemon = StartDaemon();
+  Process second({"serve", "--insecure", "--listen", address_, "--admin", "",
+                  "--upstream", function_->Listening().at(0)});
+  EXPECT_EQ(second.Wait(), 1);
+  EXPECT_TRUE(absl::StrContains(second.Stderr(), address_)) << second.Stderr();
+  Process third({"serve", "--insecure", "--listen", "127.0.0.1:0", "--admin",
+                 admin_, "--upstream", function_->Listening().at(0)});
+  EXPECT_EQ(third.Wait(), 1);
+  EXPECT_TRUE(absl::StrContains(third.Stderr(), admin_)) << third.Stderr();
+}
+
+TEST_F(DaemonTest, WrongCommandLinesExitWith2AndNameTheSetting) {
+  TempDir dir;
+  const struct {
+    std::vector<std::string> arguments;
+    std::string named;
+  } cases[] = {
+      {{"serve", "--upstream", "x:1"}, "insecure"},
+      {{"serve", "--insecure"}, "upstream"},
+      {{"serve", "--insecure", "--upstream", "x:1", "--nonsense", "1"},
+       "nonsense"},
+      {{"serve", "--insecure", "--upstream", "x:1", "--ttl-max", "soon"},
+       "ttl"},
+      {{"serve", "--insecure", "--upstream", "x:1", "--ttl-margin", "1.5"},
+       "ttl"},
+      {{"serve", "--insecure", "--upstream", "x:1", "--mask", "observed"},
+       "mask"},
+      {{"serve", "--insecure", "--upstream", "x:1", "--cache-dir", dir.path()},
+       "generation"},
+      {{"serve", "--insecure", "--upstream", "x:1", "--mode", "shadow"},
+       "mode"},
+      {{"serve", "--insecure", "--upstream", "x:1", "--key", "tag"}, "key"},
+      {{"serve", "--insecure", "--tls-dir", dir.path(), "--upstream", "x:1"},
+       "insecure"},
+      {{"nonsense"}, "nonsense"},
+  };
+  for (const auto& wrong : cases) {
+    Process process(wrong.arguments);
+    EXPECT_EQ(process.Wait(), 2) << absl::StrJoin(wrong.arguments, " ");
+    EXPECT_TRUE(absl::StrContains(process.Stderr(), wrong.named))
+        << process.Stderr();
+  }
+  Process missing({"serve", "--config", dir.path() + "/none.yaml"});
+  EXPECT_EQ(missing.Wait(), 1);
+  EXPECT_TRUE(absl::StrContains(missing.Stderr(), "none.yaml"));
+}
+
+TEST_F(DaemonTest, GracefulStopLetsTheCallInFlightFinish) {
+  StartFunction({"--cost", "sleep=2s"});
+  auto daemon = StartDaemon();
+  Answer answer;
+  std::thread caller([&] { answer = Call(stub_.get(), "slow"); });
+  ASSERT_TRUE(
+      Reaches(admin_, "fncache_flights{function_name=\"function\"}", 1));
+  int ready = 0;
+  HttpGet(admin_, "/readyz", &ready);
+  EXPECT_EQ(ready, 200);
+  daemon->Signal(SIGTERM);
+  EXPECT_EQ(daemon->Wait(), 0);
+  caller.join();
+  EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_EQ(answer.response.meta().tag(), "tag of slow");
+}
+
+TEST_F(DaemonTest, ReadinessEndsAsSoonAsDrainingStarts) {
+  StartFunction();
+  auto daemon = StartDaemon({"--drain-delay", "1h"});
+  daemon->Signal(SIGTERM);
+  const absl::Time until = absl::Now() + kPatience;
+  int ready = 200;
+  while (ready == 200 && absl::Now() < until) {
+    HttpGet(admin_, "/readyz", &ready);
+  }
+  EXPECT_EQ(ready, 503);
+  // Still accepting, for as long as drain_delay says.
+  EXPECT_TRUE(Call(stub_.get(), "late").status.ok());
+  // A second signal exits at once.
+  daemon->Signal(SIGTERM);
+  daemon->Wait();
+}
+
+TEST_F(DaemonTest, CallsLeftWhenTheDrainEndsAreCancelled) {
+  StartFunction({"--cost", "sleep=1h"});
+  auto daemon = StartDaemon({"--drain", "100ms"});
+  Answer answer;
+  std::thread caller([&] { answer = Call(stub_.get(), "for ever"); });
+  ASSERT_TRUE(
+      Reaches(admin_, "fncache_flights{function_name=\"function\"}", 1));
+  daemon->Signal(SIGTERM);
+  EXPECT_EQ(daemon->Wait(), 0);
+  caller.join();
+  EXPECT_FALSE(answer.status.ok());
+  // Nothing asked of the function may hold up its own stop.
+  function_->Signal(SIGKILL);
+}
+
+TEST_F(DaemonTest, ManyFunctionsInOneDaemonKeepApart) {
+  StartFunction();
+  TempDir dir;
+  const std::string file = dir.path() + "/fncache.yaml";
+  std::ofstream(file) << "insecure: true\nadmin: ''\nfunctions:\n"
+                      << "- {name: a, listen: '127.0.0.1:0', upstream: '"
+                      << function_->Listening().at(0) << "'}\n"
+                      << "- {name: b, listen: '127.0.0.1:0', upstream: '"
+                      << function_->Listening().at(0) << "'}\n";
+  Process daemon({"serve", "--config", file});
+  ASSERT_TRUE(daemon.WaitForStderr("listening on ", 2));
+  for (const std::string& address : daemon.Listening()) {
+    auto stub = StubFor(address);
+    EXPECT_EQ(Call(stub.get(), "same").cache_status,
+              "fncache; fwd=miss; stored");
+    EXPECT_TRUE(absl::StartsWith(Call(stub.get(), "same").cache_status,
+                                 "fncache; hit; ttl="));
+  }
+}
+
+// A hundred stops, each under load: every call that was accepted is answered
+// or cancelled, and the exit code is 0.
+TEST_F(DaemonTest, HeavyHundredStopsUnderLoad) {
+  StartFunction({"--cost", "sleep=2ms"});
+  TempDir dir;
+  for (int round = 0; round < 100; ++round) {
+    SCOPED_TRACE(absl::StrCat("round ", round));
+    std::vector<std::string> more = {"--drain", "10s"};
+    if (round % 2 == 1) {
+      more.insert(more.end(), {"--cache-dir", dir.path(), "--generation", "g"});
+    }
+    auto daemon = StartDaemon(more);
+    std::atomic<bool> stop{false};
+    std::atomic<int> answered{0};
+    std::vector<std::thread> callers;
+    for (int c = 0; c < 4; ++c) {
+      callers.emplace_back([&, c] {
+        for (int i = 0; !stop; ++i) {
+          const std::string name = absl::StrCat("r", round, "-", c, "-", i / 2);
+          const Answer answer =
+              Call(stub_.get(), name, absl::Milliseconds(2000));
+          if (!answer.status.ok()) break;
+          EXPECT_EQ(answer.response.meta().tag(), "tag of " + name);
+          ++answered;
+        }
+      });
+    }
+    while (answered < 20) std::this_thread::yield();
+    daemon->Signal(round % 3 == 0 ? SIGINT : SIGTERM);
+    EXPECT_EQ(daemon->Wait(), 0);
+    stop = true;
+    for (std::thread& caller : callers) caller.join();
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+}  // namespace
+}  // namespace fncache::testing
