@@ -182,11 +182,6 @@ std::shared_ptr<Flight> FlightTable::Launched(
   return leader->flight_;
 }
 
-void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
-                         cache::EntryRef entry, absl::Time now) {
-  End(flight, end, std::move(entry), /*found=*/false, now);
-}
-
 void FlightTable::FinishFound(FlightCaller* leader, cache::EntryRef entry,
                               absl::Time now) {
   std::shared_ptr<Flight> flight;
@@ -196,12 +191,13 @@ void FlightTable::FinishFound(FlightCaller* leader, cache::EntryRef entry,
     if (leader->part_ != FlightCaller::Part::kLeader) return;
     flight = leader->flight_;
   }
-  End(flight, FlightEnd::kShared, std::move(entry), /*found=*/true, now);
+  Finish(flight, FlightEnd::kShared, std::move(entry), now, /*found=*/true);
 }
 
-void FlightTable::End(const std::shared_ptr<Flight>& flight, FlightEnd end,
-                      cache::EntryRef entry, bool found, absl::Time now) {
+void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
+                         cache::EntryRef entry, absl::Time now, bool found) {
   Actions actions;
+  std::map<uint64_t, FlightCallerPtr> joined;
   Shard& shard = ShardOf(flight->key);
   MutexLock lock(&shard.mutex);
   if (flight->closed) return;
@@ -212,7 +208,6 @@ void FlightTable::End(const std::shared_ptr<Flight>& flight, FlightEnd end,
     actions.gone = std::move(flight->leader);
   }
   flight->call = nullptr;
-  std::map<uint64_t, FlightCallerPtr> joined;
   joined.swap(flight->joined);
   if (instruments_ != nullptr) instruments_->FlightClosed();
 

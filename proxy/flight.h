@@ -9,7 +9,8 @@
 //   Enter ---> kLead: look in memory once more, then either Finish(kShared) or
 //    |                call upstream, Launched(...), and Finish when it ended
 //    |-------> kRun:  call upstream alone, Leave when that call ended
-//    '-------> kWait: OnSignal comes with kLead, kRun or kAnswer, or Leave first
+//    '-------> kWait: OnSignal comes with kLead, kRun or kAnswer, or Leave
+//    first
 //
 // A caller may Leave at any time. A signal on its way then comes all the same,
 // and must be ignored: the table has already given its place to another.
@@ -156,14 +157,14 @@ class FlightTable {
   std::shared_ptr<Flight> Launched(FlightCaller* leader,
                                    std::shared_ptr<FlightCall> call);
 
-  // The flight's upstream call ended. `entry` is what was filled (kShared).
-  // Does nothing if everybody had left.
+  // The flight's upstream call ended. kShared: `entry` is what was filled, or,
+  // with `found`, a newer one that memory had by then. Does nothing if
+  // everybody had left.
   void Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
-              cache::EntryRef entry, absl::Time now);
+              cache::EntryRef entry, absl::Time now, bool found = false);
 
   // The leader found the entry in memory: no upstream call is needed.
-  void FinishFound(FlightCaller* leader, cache::EntryRef entry,
-                   absl::Time now);
+  void FinishFound(FlightCaller* leader, cache::EntryRef entry, absl::Time now);
 
   // The caller goes, or its own released call has ended. Any number of times.
   void Leave(FlightCaller* caller);
@@ -185,9 +186,6 @@ class FlightTable {
   struct Actions;
 
   Shard& ShardOf(const cache::Key& key) const;
-  // Ends `flight` and tells its callers.
-  void End(const std::shared_ptr<Flight>& flight, FlightEnd end,
-           cache::EntryRef entry, bool found, absl::Time now);
 
   const Options options_;
   const FunctionInstruments* const instruments_;
