@@ -71,6 +71,9 @@ class IncomingCall final : public Activity {
   void Read(grpc::ByteBuffer* message, Event* event) {
     stream_.Read(message, Tag(event));
   }
+  // After a Read that gave no message: the caller was cut off, rather than
+  // having said that no more will come.
+  bool ReadWasCutOff();
   void SendHeaders(Event* event) { stream_.SendInitialMetadata(Tag(event)); }
   void Write(const grpc::ByteBuffer& message, Event* event) {
     stream_.Write(message, Tag(event));
@@ -110,6 +113,7 @@ class IncomingCall final : public Activity {
   void OnDone(bool ok);
   void OnForgotten(bool ok);
   void Drop();
+  void DeleteIfOver();
 
   Listener* const listener_;
   Worker* const worker_;
@@ -117,8 +121,9 @@ class IncomingCall final : public Activity {
   Method method_ = Method::kOther;
   bool cancelled_ = false;
   bool finished_ = false;
-  bool done_ = false;     // gRPC has reported the end
-  bool dropped_ = false;  // nobody owns it any more
+  bool done_ = false;        // gRPC has reported the end
+  bool dropped_ = false;     // nobody owns it any more
+  bool forgetting_ = false;  // the last operation is under way, unowned
   absl::Time arrived_;
   absl::AnyInvocable<void()> notice_;
   grpc::GenericServerContext context_;

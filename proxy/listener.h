@@ -8,6 +8,7 @@
 #ifndef FNCACHE_PROXY_LISTENER_H_
 #define FNCACHE_PROXY_LISTENER_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -65,6 +66,8 @@ class Listener {
   void StopAccepting(absl::Time deadline);
   // Calls for whose answer somebody waits.
   int unary() const;
+  // Those and streams.
+  int calls() const;
   void CancelStreams();
   // Blocks until every call is over and joins the workers. Whatever still runs
   // at the deadline given to StopAccepting is cancelled.
@@ -74,6 +77,7 @@ class Listener {
   friend class IncomingCall;
   explicit Listener(ListenerOptions options) : options_(std::move(options)) {}
 
+  absl::Status Bind();
   // Readies the worker for one more call.
   void Accept(Worker* worker);
   void Dispatch(IncomingCall* call);
@@ -88,6 +92,10 @@ class Listener {
   ForwardedNotice forwarded_;
   std::vector<char> accepting_;  // per worker, its thread only
   std::vector<std::unique_ptr<Worker>> workers_;
+  bool started_ = false;
+  bool joined_ = false;
+  absl::Time deadline_;
+  std::atomic<bool> shut_down_{false};
   std::thread shutdown_;  // runs grpc::Server::Shutdown, which blocks
 };
 

@@ -2,8 +2,8 @@
 // certificates, and the unary calls of the RunFunction path.
 //
 // Each worker has its own channel (its own connections, round robin over all
-// addresses), used on that worker only; Channel() and StartUnary are called on
-// it. Calls wait for the function to be reachable up to their deadline; a call
+// addresses), used on that worker only; Stub and StartUnary are called on it.
+// Calls wait for the function to be reachable up to their deadline; a call
 // without one waits `connect_limit` for a connection, then ends UNAVAILABLE.
 //
 // Outlives the workers' calls.
@@ -43,7 +43,7 @@ struct UpstreamOptions {
 // destroyed.
 class ConnectLimit {
  public:
-  // Does nothing if the context has a deadline.
+  // All outlive this.
   ConnectLimit(Worker* worker, grpc::ClientContext* context,
                const std::string& channel_target, absl::Duration limit);
   ~ConnectLimit();
@@ -117,8 +117,16 @@ class Upstream {
   Upstream(const Upstream&) = delete;
   Upstream& operator=(const Upstream&) = delete;
 
-  // The worker's channel, renewed when certificates have changed.
-  const std::shared_ptr<grpc::Channel>& Channel(Worker* worker);
+  // A stub on the worker's channel, which is renewed when certificates have
+  // changed.
+  grpc::GenericStub* Stub(Worker* worker);
+
+  // Gives the context of an upstream call what it takes from its caller.
+  void Prepare(const IncomingCall& caller, absl::Time deadline,
+               grpc::ClientContext* context) const;
+  // For a call that was just started; null if it has a deadline.
+  std::unique_ptr<ConnectLimit> LimitConnecting(
+      Worker* worker, absl::Time deadline, grpc::ClientContext* context) const;
 
   // Calls the caller's method with the caller's metadata and authority, on the
   // caller's worker. `caller` is only read during the call of this function.
@@ -136,6 +144,10 @@ class Upstream {
 
  private:
   struct Slot;  // of one worker
+
+  Slot& SlotOf(Worker* worker);
+  // Looks after a channel that is not connected until it is.
+  void ScheduleCheck(Worker* worker, Slot* slot);
 
   const UpstreamOptions options_;
   const std::string channel_target_;

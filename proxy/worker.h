@@ -6,10 +6,10 @@
 // worker calls event->OnEvent(ok) on its thread. Other threads hand work over
 // with Post.
 //
-// Thread-safety: Post, Stop, unary and RunsHere may be called from any thread,
-// everything else only on the worker's own (or before Start). Lifetime: Stop
-// ends it once nothing is active on it any more; a worker must outlive every
-// call that names it.
+// Thread-safety: Post, Stop, unary, calls and RunsHere may be called from any
+// thread, everything else only on the worker's own (or before Start). Lifetime:
+// Stop ends it once nothing is active on it any more; a worker must outlive
+// every call that names it.
 #ifndef FNCACHE_PROXY_WORKER_H_
 #define FNCACHE_PROXY_WORKER_H_
 
@@ -84,7 +84,8 @@ class Activity {
   Activity** link_ = nullptr;  // what points at us; null = not entered
 };
 
-using TimerId = std::pair<absl::Time, uint64_t>;
+// When a timer goes off, in nanoseconds of the monotonic clock, and a number.
+using TimerId = std::pair<int64_t, uint64_t>;
 
 class Worker {
  public:
@@ -113,8 +114,10 @@ class Worker {
   void Enter(Activity* activity);
   void Leave(Activity* activity);
   void SetKind(Activity* activity, Activity::Kind kind);
-  // How many of kind kUnary are active. Any thread.
+  // How many of kind kUnary, or of the kinds but kInner, are active. Any
+  // thread.
   int unary() const { return unary_.load(std::memory_order_acquire); }
+  int calls() const { return calls_.load(std::memory_order_acquire); }
   void CancelActivities(Activity::Kind kind);
   void CancelActivities();
 
@@ -139,12 +142,17 @@ class Worker {
   void RunPosted();
   void RunTimers();
   void ArmTimer();
+  void Count(const Activity& activity, int change);
+  // While stopping: cancels what came late, closes the queue when nothing is
+  // left.
   void CloseIfIdle();
 
   const int index_;
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::atomic<std::thread::id> id_{};
-  std::atomic<int> unary_{0};  // written by the worker's thread only
+  // Written by the worker's thread only.
+  std::atomic<int> unary_{0};
+  std::atomic<int> calls_{0};
 
   Mutex mutex_;
   std::vector<absl::AnyInvocable<void()>> posted_ ABSL_GUARDED_BY(mutex_);
@@ -158,13 +166,15 @@ class Worker {
   std::vector<absl::AnyInvocable<void()>> running_;
   absl::btree_map<TimerId, absl::AnyInvocable<void()>> timers_;
   uint64_t next_timer_ = 0;
-  std::unique_ptr<grpc::Alarm> timer_alarm_;
-  // When the alarm that is set goes off; infinite = none is set.
-  absl::Time armed_for_ = absl::InfiniteFuture();
-  bool timer_outstanding_ = false;
+  grpc::Alarm timer_alarm_;
+  // When the alarm that is set goes off; meaningless if none is.
+  int64_t armed_for_ = 0;
+  bool timer_armed_ = false;  // its event has not come yet
   TimerFired timer_fired_{this};
   Activity* activities_ = nullptr;
   bool stopping_ = false;
+  // Something entered while stopping: it has to be cancelled too.
+  bool entered_late_ = false;
 
   std::thread thread_;
 };

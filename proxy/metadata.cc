@@ -1,0 +1,132 @@
+#include "proxy/metadata.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace fncache::proxy {
+namespace {
+
+// gRPC aborts the process when it is asked to send metadata that it thinks
+// illegal, but hands out some of it when received.
+bool CanBeSent(absl::string_view key, absl::string_view value) {
+  if (key.empty() || key[0] == ':') return false;
+  for (const char c : key) {
+    if (!absl::ascii_islower(c) && !absl::ascii_isdigit(c) && c != '-' &&
+        c != '_' && c != '.') {
+      return false;
+    }
+  }
+  if (absl::EndsWith(key, "-bin")) return true;
+  return absl::c_all_of(value, [](char c) { return c >= 0x20 && c <= 0x7e; });
+}
+
+// What belongs to one hop, or is gRPC's own.
+bool StaysHere(absl::string_view key) {
+  switch (key.size()) {
+    case 2:
+      if (key == "te") return true;
+      break;
+    case 4:
+      if (key == "host") return true;
+      break;
+    case 10:
+      if (key == "user-agent") return true;
+      break;
+    case 12:
+      if (key == "content-type") return true;
+      break;
+    case 14:
+      if (key == "content-length") return true;
+      break;
+    default:
+      break;
+  }
+  return absl::StartsWith(key, "grpc-");
+}
+
+// How many times the caller has tried before: the function may look at it.
+constexpr absl::string_view kAttempts = "grpc-previous-rpc-attempts";
+
+bool Crosses(const Metadata::value_type& item) {
+  const absl::string_view key = View(item.first);
+  return !StaysHere(key) && CanBeSent(key, View(item.second));
+}
+
+std::string Text(const grpc::string_ref& text) {
+  return std::string(text.data(), text.size());
+}
+
+}  // namespace
+
+void CopyRequest(const IncomingCall& from, grpc::ClientContext* to) {
+  for (const auto& item : from.metadata()) {
+    if (Crosses(item) || View(item.first) == kAttempts) {
+      to->AddMetadata(Text(item.first), Text(item.second));
+    } else if (View(item.first) == "user-agent" &&
+               CanBeSent("x-forwarded-user-agent", View(item.second))) {
+      to->AddMetadata("x-forwarded-user-agent", Text(item.second));
+    }
+  }
+  if (!from.host().empty()) to->set_authority(from.host());
+}
+
+void CopyHeaders(const Metadata& from, IncomingCall* to) {
+  for (const auto& item : from) {
+    if (Crosses(item)) to->AddHeader(Text(item.first), Text(item.second));
+  }
+}
+
+void CopyTrailers(const Metadata& from, IncomingCall* to) {
+  for (const auto& item : from) {
+    if (Crosses(item)) to->AddTrailer(Text(item.first), Text(item.second));
+  }
+}
+
+Directives ReadDirectives(const Metadata& metadata,
+                          const std::vector<std::string>& bypass_metadata) {
+  Directives out;
+  for (const auto& item : metadata) {
+    const absl::string_view key = View(item.first);
+    if (key == "authorization" || absl::c_linear_search(bypass_metadata, key)) {
+      out.bypass = true;
+    }
+    if (key != "cache-control") continue;
+    for (absl::string_view directive : absl::StrSplit(View(item.second), ',')) {
+      // An argument (no-cache="field") does not make it weaker here.
+      directive =
+          absl::StripAsciiWhitespace(directive.substr(0, directive.find('=')));
+      if (absl::EqualsIgnoreCase(directive, "no-cache")) out.no_cache = true;
+      if (absl::EqualsIgnoreCase(directive, "no-store")) out.no_store = true;
+    }
+  }
+  return out;
+}
+
+std::string HitStatus(absl::Duration served_for) {
+  return absl::StrCat("fncache; hit; ttl=",
+                      std::max<int64_t>(absl::ToInt64Seconds(served_for), 0));
+}
+
+absl::string_view ForwardStatus(Forward why, bool collapsed, bool stored) {
+  static constexpr absl::string_view kTexts[4][2][2] = {
+      {{"fncache; fwd=miss", "fncache; fwd=miss; stored"},
+       {"fncache; fwd=miss; collapsed",
+        "fncache; fwd=miss; collapsed; stored"}},
+      {{"fncache; fwd=stale", "fncache; fwd=stale; stored"},
+       {"fncache; fwd=stale; collapsed",
+        "fncache; fwd=stale; collapsed; stored"}},
+      {{"fncache; fwd=request", "fncache; fwd=request; stored"},
+       {"fncache; fwd=request; collapsed",
+        "fncache; fwd=request; collapsed; stored"}},
+      {{"fncache; fwd=bypass", "fncache; fwd=bypass; stored"},
+       {"fncache; fwd=bypass; collapsed",
+        "fncache; fwd=bypass; collapsed; stored"}},
+  };
+  return kTexts[static_cast<int>(why)][collapsed][stored];
+}
+
+}  // namespace fncache::proxy

@@ -1,0 +1,178 @@
+#include "proxy/tls.h"
+
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "common/log.h"
+#include "grpc/grpc.h"
+#include "grpc/grpc_security.h"
+#include "grpcpp/security/tls_certificate_provider.h"
+#include "grpcpp/security/tls_credentials_options.h"
+
+namespace fncache::proxy {
+namespace {
+
+grpc_ssl_server_certificate_config* MakeConfig(const TlsFiles& files) {
+  const grpc_ssl_pem_key_cert_pair pair = {files.key.c_str(),
+                                           files.certificate.c_str()};
+  return grpc_ssl_server_certificate_config_create(
+      files.ca.empty() ? nullptr : files.ca.c_str(), &pair, 1);
+}
+
+// gRPC's own reloading (TlsServerCredentials with a file watcher) takes up
+// whatever lies there. The older interface asks before each handshake whether
+// there is a newer certificate, so we can answer with checked ones only.
+class ReloadingCredentials final : public grpc::ServerCredentials {
+ public:
+  explicit ReloadingCredentials(const TlsWatcher* watcher)
+      : watcher_(watcher),
+        credentials_(grpc_ssl_server_credentials_create_with_options(
+            grpc_ssl_server_credentials_create_options_using_config_fetcher(
+                watcher->files()->ca.empty()
+                    ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                    : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY,
+                &Fetch, this))) {}
+  ~ReloadingCredentials() override {
+    grpc_server_credentials_release(credentials_);
+  }
+
+  void SetAuthMetadataProcessor(
+      const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+ private:
+  int AddPortToServer(const std::string& address,
+                      grpc_server* server) override {
+    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+  }
+
+  static grpc_ssl_certificate_config_reload_status Fetch(
+      void* self, grpc_ssl_server_certificate_config** config) {
+    return static_cast<ReloadingCredentials*>(self)->DoFetch(config);
+  }
+
+  grpc_ssl_certificate_config_reload_status DoFetch(
+      grpc_ssl_server_certificate_config** config) {
+    const uint64_t generation = watcher_->generation();
+    if (given_.exchange(generation) == generation) {
+      return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    }
+    *config = MakeConfig(*watcher_->files());
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+  }
+
+  const TlsWatcher* const watcher_;
+  std::atomic<uint64_t> given_{0};
+  grpc_server_credentials* const credentials_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TlsWatcher>> TlsWatcher::Create(
+    std::string dir, TlsSide side, Notice notice, absl::Duration interval) {
+  absl::StatusOr<TlsFiles> files = ReadTlsFiles(dir, side, absl::Now());
+  if (!files.ok()) return files.status();
+  for (const std::string& warning : files->warnings) {
+    Log(LogLevel::kWarning, warning);
+  }
+  return std::unique_ptr<TlsWatcher>(new TlsWatcher(
+      std::move(dir), side, std::move(notice), interval, *std::move(files)));
+}
+
+TlsWatcher::TlsWatcher(std::string dir, TlsSide side, Notice notice,
+                       absl::Duration interval, TlsFiles files)
+    : dir_(std::move(dir)),
+      side_(side),
+      notice_(std::move(notice)),
+      interval_(interval),
+      files_(std::make_shared<const TlsFiles>(std::move(files))),
+      thread_([this] { Run(); }) {}
+
+TlsWatcher::~TlsWatcher() {
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    stopped_.Signal();
+  }
+  thread_.join();
+}
+
+std::shared_ptr<const TlsFiles> TlsWatcher::files() const {
+  MutexLock lock(&mutex_);
+  return files_;
+}
+
+void TlsWatcher::Run() {
+  for (;;) {
+    {
+      MutexLock lock(&mutex_);
+      const absl::Time until = absl::Now() + interval_;
+      while (!stop_ && absl::Now() < until) {
+        stopped_.WaitWithTimeout(&mutex_, until - absl::Now());
+      }
+      if (stop_) return;
+    }
+    Check();
+  }
+}
+
+void TlsWatcher::Check() {
+  absl::StatusOr<TlsFiles> read = ReadTlsFiles(dir_, side_, absl::Now());
+  const std::shared_ptr<const TlsFiles> current = files();
+  std::string error;
+  if (!read.ok()) {
+    error = std::string(read.status().message());
+  } else if (*read == *current) {
+    last_error_.clear();
+    return;
+  } else if (side_ == TlsSide::kServer &&
+             read->ca.empty() != current->ca.empty()) {
+    // gRPC fixes at start whether callers need a certificate.
+    error = dir_ + (read->ca.empty() ? "/ca.crt has gone" : "/ca.crt is new") +
+            ": that needs a restart";
+  }
+  if (!error.empty()) {
+    // Once for each kind of badness, not every two seconds.
+    if (error == last_error_) return;
+    last_error_ = error;
+    Log(LogLevel::kError, "certificates not taken up, the old ones stay in use",
+        {{"dir", dir_}, {"error", error}});
+    if (notice_ != nullptr) notice_(false);
+    return;
+  }
+  last_error_.clear();
+  for (const std::string& warning : read->warnings) {
+    Log(LogLevel::kWarning, warning);
+  }
+  {
+    MutexLock lock(&mutex_);
+    files_ = std::make_shared<const TlsFiles>(*std::move(read));
+  }
+  generation_.fetch_add(1, std::memory_order_release);
+  Log(LogLevel::kInfo, "certificates replaced", {{"dir", dir_}});
+  if (notice_ != nullptr) notice_(true);
+}
+
+std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials() {
+  return std::make_shared<ReloadingCredentials>(watcher_.get());
+}
+
+std::shared_ptr<grpc::ChannelCredentials> ClientTls::Credentials() {
+  const std::shared_ptr<const TlsFiles> files = watcher_->files();
+  std::vector<grpc::experimental::IdentityKeyCertPair> pairs;
+  if (!files->certificate.empty()) {
+    pairs.push_back({files->key, files->certificate});
+  }
+  const bool identity = !pairs.empty();
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(
+      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+          files->ca, pairs));
+  options.watch_root_certs();
+  if (identity) options.watch_identity_key_cert_pairs();
+  // The function's certificate is checked against its name in the handshake.
+  // The authority of each call is the caller's business and passes unchecked.
+  options.set_check_call_host(false);
+  return grpc::experimental::TlsCredentials(options);
+}
+
+}  // namespace fncache::proxy

@@ -1,0 +1,194 @@
+#include "proxy/worker.h"
+
+#include <chrono>
+
+#include "grpc/support/time.h"
+
+namespace fncache::proxy {
+namespace {
+
+int64_t MonotonicNanos() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Worker::Worker(int index, std::unique_ptr<grpc::ServerCompletionQueue> queue)
+    : index_(index), queue_(std::move(queue)) {}
+
+Worker::~Worker() {
+  bool closed;
+  {
+    MutexLock lock(&mutex_);
+    closed = closed_;
+    closed_ = true;
+  }
+  if (closed) return;
+  // Never started. A queue must be shut down and emptied before it goes.
+  queue_->Shutdown();
+  void* tag;
+  bool ok;
+  while (queue_->Next(&tag, &ok)) {
+    AcquireFrom(tag);
+    static_cast<Event*>(tag)->OnEvent(false);
+  }
+}
+
+void Worker::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Worker::Run() {
+  id_ = std::this_thread::get_id();
+  void* tag;
+  bool ok;
+  while (queue_->Next(&tag, &ok)) {
+    AcquireFrom(tag);
+    static_cast<Event*>(tag)->OnEvent(ok);
+    if (stopping_) CloseIfIdle();
+  }
+}
+
+bool Worker::Post(absl::AnyInvocable<void()> task) {
+  MutexLock lock(&mutex_);
+  if (closed_) return false;
+  posted_.push_back(std::move(task));
+  if (!waking_) {
+    waking_ = true;
+    alarm_.Set(queue_.get(), gpr_inf_past(GPR_CLOCK_MONOTONIC), Tag(&wakeup_));
+  }
+  return true;
+}
+
+void Worker::Wakeup::OnEvent(bool ok) { worker->RunPosted(); }
+
+void Worker::RunPosted() {
+  {
+    MutexLock lock(&mutex_);
+    waking_ = false;
+    running_.swap(posted_);
+  }
+  for (absl::AnyInvocable<void()>& task : running_) task();
+  running_.clear();
+}
+
+TimerId Worker::After(absl::Duration delay, absl::AnyInvocable<void()> task) {
+  const TimerId id(MonotonicNanos() + absl::ToInt64Nanoseconds(delay),
+                   next_timer_++);
+  timers_.emplace(id, std::move(task));
+  ArmTimer();
+  return id;
+}
+
+void Worker::Cancel(const TimerId& timer) { timers_.erase(timer); }
+
+void Worker::ArmTimer() {
+  if (timers_.empty() || stopping_) return;
+  const int64_t first = timers_.begin()->first.first;
+  if (timer_armed_) {
+    // An alarm cannot be moved: cancelled, its event comes at once and arms it
+    // anew.
+    if (first < armed_for_) {
+      armed_for_ = first;
+      timer_alarm_.Cancel();
+    }
+    return;
+  }
+  timer_armed_ = true;
+  armed_for_ = first;
+  const int64_t delay = std::max<int64_t>(first - MonotonicNanos(), 0);
+  timer_alarm_.Set(queue_.get(),
+                   gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                gpr_time_from_nanos(delay, GPR_TIMESPAN)),
+                   Tag(&timer_fired_));
+}
+
+void Worker::TimerFired::OnEvent(bool ok) {
+  worker->timer_armed_ = false;
+  worker->RunTimers();
+}
+
+void Worker::RunTimers() {
+  const int64_t now = MonotonicNanos();
+  while (!timers_.empty() && timers_.begin()->first.first <= now) {
+    absl::AnyInvocable<void()> task = std::move(timers_.begin()->second);
+    timers_.erase(timers_.begin());
+    task();
+  }
+  ArmTimer();
+}
+
+void Worker::Count(const Activity& activity, int change) {
+  // One writer: no read-modify-write is needed.
+  if (activity.kind_ == Activity::Kind::kInner) return;
+  calls_.store(calls_.load(std::memory_order_relaxed) + change,
+               std::memory_order_release);
+  if (activity.kind_ != Activity::Kind::kUnary) return;
+  unary_.store(unary_.load(std::memory_order_relaxed) + change,
+               std::memory_order_release);
+}
+
+void Worker::Enter(Activity* activity) {
+  activity->next_ = activities_;
+  activity->link_ = &activities_;
+  if (activities_ != nullptr) activities_->link_ = &activity->next_;
+  activities_ = activity;
+  Count(*activity, 1);
+  if (stopping_) entered_late_ = true;
+}
+
+void Worker::Leave(Activity* activity) {
+  *activity->link_ = activity->next_;
+  if (activity->next_ != nullptr) activity->next_->link_ = activity->link_;
+  activity->link_ = nullptr;
+  Count(*activity, -1);
+}
+
+void Worker::SetKind(Activity* activity, Activity::Kind kind) {
+  if (activity->kind_ == kind) return;
+  Count(*activity, -1);
+  activity->kind_ = kind;
+  Count(*activity, 1);
+}
+
+void Worker::CancelActivities(Activity::Kind kind) {
+  for (Activity* a = activities_; a != nullptr; a = a->next_) {
+    if (a->kind_ == kind) a->CancelActivity();
+  }
+}
+
+void Worker::CancelActivities() {
+  for (Activity* a = activities_; a != nullptr; a = a->next_) {
+    a->CancelActivity();
+  }
+}
+
+void Worker::CloseIfIdle() {
+  if (entered_late_) {
+    entered_late_ = false;
+    CancelActivities();
+  }
+  if (activities_ != nullptr) return;
+  {
+    MutexLock lock(&mutex_);
+    // What was posted before may still start something.
+    if (closed_ || waking_) return;
+    closed_ = true;
+  }
+  if (timer_armed_) timer_alarm_.Cancel();
+  queue_->Shutdown();
+}
+
+void Worker::Stop() {
+  if (!thread_.joinable()) return;
+  Post([this] {
+    stopping_ = true;
+    CancelActivities();
+  });
+  thread_.join();
+  timers_.clear();
+}
+
+}  // namespace fncache::proxy
