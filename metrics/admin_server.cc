@@ -1,7 +1,14 @@
 #include "metrics/admin_server.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <cctype>
 #include <cstdint>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -10,6 +17,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "civetweb.h"
 #include "common/log.h"
 #include "common/mutex.h"
@@ -90,11 +99,24 @@ class AdminServer::Impl {
   explicit Impl(Pages pages) : pages_(std::move(pages)) {}
 
   ~Impl() {
-    if (context_ != nullptr) mg_stop(context_);
+    if (context_ == nullptr) return;
+    // civetweb's accepting thread looks for the end every two seconds, and
+    // whenever someone connects.
+    std::atomic<bool> stopped{false};
+    std::thread waker([&] {
+      while (!stopped) {
+        Knock();
+        absl::SleepFor(absl::Milliseconds(5));
+      }
+    });
+    mg_stop(context_);
+    stopped = true;
+    waker.join();
   }
 
   // The port, or what is wrong.
-  absl::StatusOr<int> Listen(const std::string& listening_port) {
+  absl::StatusOr<int> Listen(const Address& address) {
+    const std::string listening_port = ListeningPort(address);
     const std::vector<const char*> options = {"listening_ports",
                                               listening_port.c_str(),  //
                                               "num_threads",
@@ -130,6 +152,12 @@ class AdminServer::Impl {
     mg_server_port ports[4] = {};
     if (mg_get_server_ports(context_, 4, ports) < 1) {
       return absl::UnavailableError("no port was bound");
+    }
+    self_.sin_family = AF_INET;
+    self_.sin_port = htons(ports[0].port);
+    if (inet_pton(AF_INET, address.host.c_str(), &self_.sin_addr) != 1 ||
+        self_.sin_addr.s_addr == htonl(INADDR_ANY)) {
+      self_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     }
     MutexLock lock(&mutex_);
     started_ = true;
@@ -170,6 +198,14 @@ class AdminServer::Impl {
     return response.code;
   }
 
+  // Connects to ourselves and hangs up.
+  void Knock() const {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    if (fd < 0) return;
+    (void)connect(fd, reinterpret_cast<const sockaddr*>(&self_), sizeof(self_));
+    close(fd);
+  }
+
   // Not 0: civetweb prints nothing itself.
   static int LogMessage(const mg_connection* connection, const char* message) {
     auto* const self =
@@ -192,6 +228,7 @@ class AdminServer::Impl {
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::string> messages_ ABSL_GUARDED_BY(mutex_);
   mg_context* context_ = nullptr;
+  sockaddr_in self_ = {};  // where Knock finds us
 };
 
 AdminServer::AdminServer(std::unique_ptr<Impl> impl, std::string address,
@@ -206,8 +243,13 @@ absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(
   (void)features;
   absl::StatusOr<Address> parsed = ParseAddress(address);
   if (!parsed.ok()) return parsed.status();
+  if (parsed->ipv6 && mg_check_feature(MG_FEATURES_IPV6) == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot listen on ", address,
+                     ": the HTTP library of this build knows IPv4 only"));
+  }
   auto impl = std::make_unique<Impl>(std::move(pages));
-  absl::StatusOr<int> port = impl->Listen(ListeningPort(*parsed));
+  absl::StatusOr<int> port = impl->Listen(*parsed);
   if (!port.ok()) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", address,
                                                ": ", port.status().message()));

@@ -1,6 +1,5 @@
 #include "proxy/status_page.h"
 
-#include <cmath>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"

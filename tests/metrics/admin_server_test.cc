@@ -1,0 +1,360 @@
+#include "metrics/admin_server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace fncache::metrics {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+// A connection to the server, as a stranger would make one.
+class Connection {
+ public:
+  explicit Connection(int port, bool ipv6 = false) {
+    if (ipv6) {
+      sockaddr_in6 to = {};
+      to.sin6_family = AF_INET6;
+      to.sin6_port = htons(port);
+      to.sin6_addr = in6addr_loopback;
+      Connect(reinterpret_cast<sockaddr*>(&to), sizeof(to));
+    } else {
+      sockaddr_in to = {};
+      to.sin_family = AF_INET;
+      to.sin_port = htons(port);
+      to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      Connect(reinterpret_cast<sockaddr*>(&to), sizeof(to));
+    }
+  }
+  ~Connection() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Connection(const Connection&) = delete;
+
+  bool connected() const { return connected_; }
+
+  bool Send(absl::string_view bytes) {
+    return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  }
+
+  // What comes until the server closes the connection, or "(timeout)".
+  std::string ReadAll(absl::Duration timeout = absl::Seconds(20)) {
+    const absl::Time deadline = absl::Now() + timeout;
+    std::string out;
+    char buffer[16384];
+    for (;;) {
+      pollfd ready = {fd_, POLLIN, 0};
+      const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+      if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) <= 0) {
+        return "(timeout)";
+      }
+      const ssize_t n = recv(fd_, buffer, sizeof(buffer), 0);
+      if (n <= 0) return out;
+      out.append(buffer, n);
+    }
+  }
+
+ private:
+  void Connect(const sockaddr* to, socklen_t size) {
+    fd_ = socket(to->sa_family, SOCK_STREAM, 0);
+    connected_ = fd_ >= 0 && connect(fd_, to, size) == 0;
+  }
+
+  int fd_ = -1;
+  bool connected_ = false;
+};
+
+std::string Ask(int port, absl::string_view request) {
+  Connection connection(port);
+  if (!connection.Send(request)) return "(cannot send)";
+  return connection.ReadAll();
+}
+
+std::string Get(int port, absl::string_view path) {
+  return Ask(port, absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n\r\n"));
+}
+
+AdminServer::Pages Pages() {
+  AdminServer::Pages pages;
+  pages["/metrics"] = [] {
+    AdminServer::Response response;
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    response.body = "a_total 1\n";
+    return response;
+  };
+  pages["/readyz"] = [] {
+    AdminServer::Response response;
+    response.code = 503;
+    response.body = "draining\n";
+    return response;
+  };
+  return pages;
+}
+
+class AdminServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = AdminServer::Start("127.0.0.1:0", Pages());
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    port_ = server_->port();
+  }
+
+  std::unique_ptr<AdminServer> server_;
+  int port_ = 0;
+};
+
+TEST_F(AdminServerTest, TellsTheRealPort) {
+  EXPECT_GT(port_, 0);
+  EXPECT_EQ(server_->address(), absl::StrCat("127.0.0.1:", port_));
+}
+
+TEST_F(AdminServerTest, AnswersGetWithPageAndType) {
+  const std::string answer = Get(port_, "/metrics");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\nContent-Type: text/plain; version=0.0.4; "
+                                "charset=utf-8\r\nContent-Length: 10\r\n"));
+  EXPECT_THAT(answer, EndsWith("\r\n\r\na_total 1\n"));
+}
+
+TEST_F(AdminServerTest, TheQueryDoesNotMatter) {
+  EXPECT_THAT(Get(port_, "/metrics?name[]=a"), EndsWith("a_total 1\n"));
+}
+
+TEST_F(AdminServerTest, AnswersHeadWithoutTheBody) {
+  const std::string answer =
+      Ask(port_, "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(answer, HasSubstr("Content-Length: 10\r\n"));
+  EXPECT_THAT(answer, EndsWith("\r\n\r\n"));
+}
+
+TEST_F(AdminServerTest, APageMayHaveAnotherStatus) {
+  const std::string answer = Get(port_, "/readyz");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
+  EXPECT_THAT(answer, EndsWith("draining\n"));
+}
+
+TEST_F(AdminServerTest, OtherPathsAreNotFound) {
+  // Nor are files, directories or scripts to be had.
+  for (const char* path :
+       {"/", "/metrics/", "/metric", "//metrics", "/METRICS", "/index.html",
+        "/etc/passwd", "/CMakeLists.txt", "/metrics/../CMakeLists.txt",
+        "/..%2f..%2fetc/passwd", "/tests/", "/a.cgi", "/a.lua", "/a.shtml"}) {
+    EXPECT_THAT(Get(port_, path), StartsWith("HTTP/1.1 404 Not Found\r\n"))
+        << path;
+  }
+}
+
+TEST_F(AdminServerTest, OtherMethodsAreNotAllowed) {
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH"}) {
+    const std::string answer =
+        Ask(port_, absl::StrCat(method,
+                                " /metrics HTTP/1.1\r\nHost: x\r\n"
+                                "Content-Length: 0\r\n\r\n"));
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"))
+        << method;
+    EXPECT_THAT(answer, HasSubstr("\r\nAllow: GET, HEAD\r\n"));
+    EXPECT_THAT(answer, Not(HasSubstr("a_total")));
+  }
+}
+
+TEST_F(AdminServerTest, RubbishIsRefusedAndHarmsNothing) {
+  for (const std::string& rubbish :
+       {std::string("rubbish\r\n\r\n"), std::string("GET\r\n\r\n"),
+        std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11),
+        std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        std::string(1000, '\0'),
+        "GET /metrics HTTP/1.1\r\nX: " + std::string(100000, 'x')}) {
+    const std::string answer = Ask(port_, rubbish);
+    EXPECT_THAT(answer, Not(HasSubstr("a_total"))) << rubbish.substr(0, 20);
+    EXPECT_NE(answer, "(timeout)") << rubbish.substr(0, 20);
+  }
+  EXPECT_THAT(Get(port_, "/metrics"), EndsWith("a_total 1\n"));
+}
+
+// STYLE and DESIGN: within 2 s while 40 idle or garbage connections hang.
+TEST_F(AdminServerTest, AScrapeIsAnsweredWhileFortyConnectionsHang) {
+  std::vector<std::unique_ptr<Connection>> hanging;
+  for (int i = 0; i < 40; ++i) {
+    hanging.push_back(std::make_unique<Connection>(port_));
+    ASSERT_TRUE(hanging.back()->connected());
+    switch (i % 4) {
+      case 0:  // sends nothing
+        break;
+      case 1:  // half a request
+        hanging.back()->Send("GET /metrics HTT");
+        break;
+      case 2:  // headers that never end
+        hanging.back()->Send("GET /metrics HTTP/1.1\r\nA: b\r\n");
+        break;
+      case 3:  // more header than is allowed, and no end
+        hanging.back()->Send("GET / HTTP/1.1\r\nA: " + std::string(15000, 'a'));
+        break;
+    }
+  }
+  // Some go on sending, a byte at a time, to look alive.
+  std::atomic<bool> stop{false};
+  std::thread slow([&] {
+    while (!stop) {
+      for (size_t i = 2; i < hanging.size(); i += 4) hanging[i]->Send("x");
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    const absl::Time start = absl::Now();
+    EXPECT_THAT(Get(port_, "/metrics"), EndsWith("a_total 1\n"));
+    EXPECT_LT(absl::Now() - start, absl::Seconds(2));
+  }
+  stop = true;
+  slow.join();
+}
+
+TEST_F(AdminServerTest, AConnectionThatNeverAsksIsClosed) {
+  Connection idle(port_);
+  Connection half(port_);
+  half.Send("GET /metrics HTTP/1.1\r\n");
+  EXPECT_NE(idle.ReadAll(), "(timeout)");
+  EXPECT_NE(half.ReadAll(), "(timeout)");
+}
+
+TEST_F(AdminServerTest, ManyScrapeAtOnce) {
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 25; ++i) {
+        if (absl::EndsWith(Get(port_, "/metrics"), "a_total 1\n")) ++good;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 200);
+}
+
+TEST_F(AdminServerTest, APortThatIsTakenIsAnErrorThatNamesIt) {
+  const std::string address = absl::StrCat("127.0.0.1:", port_);
+  const auto second = AdminServer::Start(address, Pages());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(second.status().message(), HasSubstr(address));
+  EXPECT_THAT(Get(port_, "/metrics"), EndsWith("a_total 1\n"));
+}
+
+TEST_F(AdminServerTest, ThePortIsFreeOnceTheServerIsGone) {
+  server_.reset();
+  EXPECT_FALSE(Connection(port_).connected());
+  const auto again =
+      AdminServer::Start(absl::StrCat("127.0.0.1:", port_), Pages());
+  EXPECT_TRUE(again.ok()) << again.status();
+}
+
+TEST_F(AdminServerTest, StopsAtOnceWhenNobodyIsConnected) {
+  const absl::Time start = absl::Now();
+  server_.reset();
+  EXPECT_LT(absl::Now() - start, absl::Seconds(1));
+}
+
+TEST_F(AdminServerTest, StopsSoonThoughConnectionsHang) {
+  Connection idle(port_);
+  Connection half(port_);
+  half.Send("GET /metrics HTTP/1.1\r\n");
+  const absl::Time start = absl::Now();
+  server_.reset();
+  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+}
+
+TEST_F(AdminServerTest, PrintsNothingItself) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Ask(port_, "rubbish\r\n\r\n");
+  Get(port_, "/nothing");
+  (void)AdminServer::Start(absl::StrCat("127.0.0.1:", port_), Pages());
+  server_.reset();
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(AdminServerAddressTest, WhatIsNoAddressIsRefused) {
+  for (const char* address :
+       {"", "9901", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http",
+        "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:+1", "127.0.0.1:80s",
+        "127.0.0.1:0,127.0.0.1:0", "a b:0", "::1:0", "[]:0", "[::1]0"}) {
+    EXPECT_EQ(AdminServer::Start(address, Pages()).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << address;
+  }
+}
+
+TEST(AdminServerAddressTest, LocalhostIsAnAddress) {
+  const auto server = AdminServer::Start("localhost:0", Pages());
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_EQ((*server)->address(),
+            absl::StrCat("localhost:", (*server)->port()));
+  EXPECT_THAT(Get((*server)->port(), "/metrics"), EndsWith("a_total 1\n"));
+}
+
+TEST(AdminServerAddressTest, AnAddressOfAnotherMachineCannotBeBound) {
+  // 192.0.2.0/24 is for documentation: nobody has it.
+  const auto server = AdminServer::Start("192.0.2.1:0", Pages());
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(server.status().message(), HasSubstr("192.0.2.1:0"));
+}
+
+TEST(AdminServerAddressTest, AnEmptyHostIsEveryAddress) {
+  const auto server = AdminServer::Start(":0", Pages());
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(Get((*server)->port(), "/metrics"), EndsWith("a_total 1\n"));
+}
+
+bool HasIpv6() {
+  const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+  if (fd < 0) return false;
+  sockaddr_in6 any = {};
+  any.sin6_family = AF_INET6;
+  any.sin6_addr = in6addr_loopback;
+  const bool bound =
+      bind(fd, reinterpret_cast<sockaddr*>(&any), sizeof(any)) == 0;
+  close(fd);
+  return bound;
+}
+
+TEST(AdminServerAddressTest, Ipv6Addresses) {
+  if (!HasIpv6()) GTEST_SKIP() << "no IPv6 on this machine";
+  const auto server = AdminServer::Start("[::1]:0", Pages());
+  if (!server.ok()) {
+    // Debian's civetweb is built without IPv6: said, not ignored.
+    EXPECT_EQ(server.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(server.status().message(), HasSubstr("[::1]:0"));
+    EXPECT_THAT(server.status().message(), HasSubstr("IPv4 only"));
+    return;
+  }
+  const int port = (*server)->port();
+  EXPECT_EQ((*server)->address(), absl::StrCat("[::1]:", port));
+  Connection connection(port, /*ipv6=*/true);
+  ASSERT_TRUE(connection.connected());
+  connection.Send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(connection.ReadAll(), EndsWith("a_total 1\n"));
+}
+
+}  // namespace
+}  // namespace fncache::metrics
