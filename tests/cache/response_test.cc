@@ -208,6 +208,35 @@ TEST(ReadResponseTest, AThousandLevelsAreReadAndMoreRefused) {
   }
 }
 
+TEST(ReadResponseTest, DepthOfStructsAndListsCountsAsProtobufCountsIt) {
+  int readable = 0, refused = 0;
+  for (int levels = 300; levels < 360; ++levels) {
+    // Three messages a level: Struct, its entry, Value.
+    std::string structs = BytesField(3, "x");
+    for (int i = 0; i < levels; ++i) {
+      structs = BytesField(5, BytesField(1, BytesField(2, structs)));
+    }
+    const ResponseOutcome outcome = CheckResponse(
+        BytesField(4, BytesField(1, BytesField(2, structs))), false);
+    EXPECT_EQ(outcome.wrong, "") << levels;
+    ++(outcome.readable ? readable : refused);
+  }
+  for (int levels = 480; levels < 520; ++levels) {
+    // Two: ListValue and Value; at the end a group more.
+    for (const std::string& end : {std::string(), std::string("\x5b\x5c")}) {
+      std::string lists = end;
+      for (int i = 0; i < levels; ++i)
+        lists = BytesField(6, BytesField(1, lists));
+      const ResponseOutcome outcome = CheckResponse(
+          BytesField(4, BytesField(1, BytesField(2, lists))), false);
+      EXPECT_EQ(outcome.wrong, "") << levels;
+      ++(outcome.readable ? readable : refused);
+    }
+  }
+  EXPECT_GT(readable, 20);
+  EXPECT_GT(refused, 20);
+}
+
 TEST(MakeMetaTest, WritesNothingThatWasNotGiven) {
   EXPECT_EQ(MakeMeta("", absl::nullopt, ""), std::string("\x0a\x00", 2));
   EXPECT_EQ(MakeMeta("t", absl::nullopt, ""),
