@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "grpc/grpc.h"
 #include "grpcpp/server_builder.h"
+#include "proxy/instruments.h"
 
 namespace fncache::proxy {
 namespace {
@@ -71,10 +72,10 @@ Listener::~Listener() {
 }
 
 void Listener::Start(CallHandler* handler, Upstream* upstream,
-                     ForwardedNotice forwarded) {
+                     const FunctionInstruments* instruments) {
   handler_ = handler;
   upstream_ = upstream;
-  forwarded_ = std::move(forwarded);
+  instruments_ = instruments;
   for (const std::unique_ptr<Worker>& worker : workers_) {
     accepting_[worker->index()] = true;
     for (int i = 0; i < kAcceptsPerWorker; ++i) Accept(worker.get());
@@ -98,13 +99,23 @@ void Listener::Dispatch(IncomingCall* accepted) {
     handler_->StartRunFunction(std::move(call));
     return;
   }
-  if (forwarded_ == nullptr) {
+  if (instruments_ == nullptr) {
     ForwardStream(std::move(call), upstream_);
     return;
   }
-  ForwardStream(std::move(call), upstream_, [this](const StreamEnd& end) {
-    forwarded_(options_.function, end);
-  });
+  const Method method = call->method();
+  instruments_->Begin(method);
+  ForwardStream(std::move(call), upstream_,
+                [instruments = instruments_, method](const StreamEnd& end) {
+                  CallRecord record;
+                  record.method = method;
+                  record.outcome = Outcome::kBypass;
+                  record.code = end.status.error_code();
+                  record.upstream = true;
+                  record.latency = end.latency;
+                  instruments->RecordUpstream(record.code, end.latency);
+                  instruments->End(record);
+                });
 }
 
 int Listener::unary() const {
@@ -151,13 +162,13 @@ void Listener::CancelStreams() {
 void Listener::Join() {
   if (server_ == nullptr || joined_) return;
   joined_ = true;
-  while (!shut_down_ && calls() > 0 && absl::Now() < deadline_) {
-    absl::SleepFor(absl::Milliseconds(2));
-  }
-  // No call is left: what may still hold up the server are idle connections,
-  // which do not have to take the rest of the time.
-  const absl::Time patience = std::min(deadline_, absl::Now() + kGoodbye);
-  while (!shut_down_ && absl::Now() < patience) {
+  // Once no call is left, what may still hold up the server are idle
+  // connections, which do not have to take the rest of the time.
+  absl::Time busy = absl::Now();
+  for (absl::Time now = busy;
+       !shut_down_ && now < deadline_ && now - busy < kGoodbye;
+       now = absl::Now()) {
+    if (calls() > 0) busy = now;
     absl::SleepFor(absl::Milliseconds(2));
   }
   if (!shut_down_) grpc_server_cancel_all_calls(server_->c_server());

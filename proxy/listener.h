@@ -9,7 +9,6 @@
 #define FNCACHE_PROXY_LISTENER_H_
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -28,6 +27,8 @@
 
 namespace fncache::proxy {
 
+class FunctionInstruments;
+
 struct ListenerOptions {
   std::string address;  // HOST:PORT, port 0 takes a free one; or unix:PATH
   cache::FunctionId function = 0;
@@ -37,11 +38,6 @@ struct ListenerOptions {
 
 class Listener {
  public:
-  // Told of each forwarded call (not RunFunction) when it is over, on its
-  // worker.
-  using ForwardedNotice =
-      std::function<void(cache::FunctionId, const StreamEnd&)>;
-
   // Binds the address and listens. Unavailable, naming the address, if it is
   // taken.
   static absl::StatusOr<std::unique_ptr<Listener>> Create(
@@ -49,9 +45,10 @@ class Listener {
   // Cancels what is left, waits for it, and joins the workers.
   ~Listener();
 
-  // Accepts calls. `handler` and `upstream` outlive this.
+  // Accepts calls. All outlive this. Without a handler RunFunction is forwarded
+  // like any method; `instruments` (null = none) counts what is forwarded.
   void Start(CallHandler* handler, Upstream* upstream,
-             ForwardedNotice forwarded = nullptr);
+             const FunctionInstruments* instruments = nullptr);
 
   // HOST:PORT with the real port.
   const std::string& address() const { return address_; }
@@ -89,7 +86,7 @@ class Listener {
   std::unique_ptr<grpc::Server> server_;
   CallHandler* handler_ = nullptr;
   Upstream* upstream_ = nullptr;
-  ForwardedNotice forwarded_;
+  const FunctionInstruments* instruments_ = nullptr;
   std::vector<char> accepting_;  // per worker, its thread only
   std::vector<std::unique_ptr<Worker>> workers_;
   bool started_ = false;

@@ -1,0 +1,291 @@
+#include "proxy/daemon.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cache/tiered_store.h"
+#include "common/log.h"
+#include "metrics/admin_server.h"
+#include "proxy/admin.h"
+#include "proxy/call.h"
+#include "proxy/instruments.h"
+#include "proxy/listener.h"
+#include "proxy/tls.h"
+#include "proxy/upstream.h"
+
+namespace fncache::proxy {
+namespace {
+
+// What a lock is waited for beyond a predecessor's drain.
+constexpr absl::Duration kLockGrace = absl::Seconds(5);
+
+// No unary call must be there for so long before streams are cancelled: a call
+// may have been accepted and not been seen yet.
+constexpr absl::Duration kSettled = absl::Milliseconds(20);
+
+std::vector<std::string> Names(const DaemonOptions& options) {
+  std::vector<std::string> names;
+  for (const FunctionOptions& function : options.functions) {
+    names.push_back(function.name);
+  }
+  return names;
+}
+
+// A single listener gets every core, several have one worker each.
+int WorkersPerListener(const DaemonOptions& options) {
+  if (options.functions.size() > 1) return 1;
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+class Daemon::Impl {
+ public:
+  // One function's way through the daemon.
+  struct Function {
+    std::unique_ptr<Upstream> upstream;
+    std::unique_ptr<RunFunctionHandler> handler;
+    std::unique_ptr<Listener> listener;
+  };
+
+  explicit Impl(const DaemonOptions& options) : instruments(Names(options)) {}
+  ~Impl() {
+    // Workers stop first, but stay: the store's threads may post to them.
+    for (Function& function : functions) {
+      if (function.listener != nullptr) {
+        function.listener->StopAccepting(absl::Now());
+      }
+    }
+    for (Function& function : functions) {
+      if (function.listener != nullptr) function.listener->Join();
+    }
+    admin = nullptr;
+    store = nullptr;
+    for (Function& function : functions) function.listener = nullptr;
+  }
+
+  int unary() const {
+    int sum = 0;
+    for (const Function& function : functions) {
+      sum += function.listener->unary();
+    }
+    return sum;
+  }
+  int calls() const {
+    int sum = 0;
+    for (const Function& function : functions) {
+      sum += function.listener->calls();
+    }
+    return sum;
+  }
+
+  Instruments instruments;
+  cache::SystemClock system_clock;
+  std::unique_ptr<ServerTls> server_tls;
+  std::unique_ptr<ClientTls> client_tls;
+  std::unique_ptr<cache::TieredStore> store;
+  std::vector<Function> functions;
+  std::unique_ptr<metrics::AdminServer> admin;
+};
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options,
+                                                      Extras extras) {
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
+  const absl::Status status = daemon->Open(std::move(extras));
+  if (!status.ok()) return status;
+  return daemon;
+}
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
+  return Start(std::move(options), Extras());
+}
+
+Daemon::Daemon(DaemonOptions options)
+    : options_(std::move(options)), impl_(std::make_unique<Impl>(options_)) {}
+
+Daemon::~Daemon() {
+  ready_ = false;
+  impl_ = nullptr;
+}
+
+int Daemon::calls() const { return impl_->calls(); }
+
+absl::Status Daemon::OpenTls(absl::Duration interval) {
+  Instruments* const instruments = &impl_->instruments;
+  const auto watch = [&](const std::string& dir, TlsSide side,
+                         Instruments::Side label)
+      -> absl::StatusOr<std::unique_ptr<TlsWatcher>> {
+    return TlsWatcher::Create(
+        dir, side,
+        [instruments, label](bool taken_up) {
+          if (taken_up) {
+            instruments->CertificateReloaded(label);
+          } else {
+            instruments->CertificateReloadFailed(label);
+          }
+        },
+        interval);
+  };
+  if (options_.tls_dir.has_value()) {
+    auto watcher = watch(*options_.tls_dir, TlsSide::kServer,
+                         Instruments::Side::kListener);
+    if (!watcher.ok()) return watcher.status();
+    instruments->WatchCertificate(
+        Instruments::Side::kListener,
+        [watcher = watcher->get()] { return watcher->expiry(); });
+    impl_->server_tls = std::make_unique<ServerTls>(*std::move(watcher));
+  }
+  if (options_.upstream_tls_dir.has_value()) {
+    auto watcher = watch(*options_.upstream_tls_dir, TlsSide::kClient,
+                         Instruments::Side::kUpstream);
+    if (!watcher.ok()) return watcher.status();
+    instruments->WatchCertificate(
+        Instruments::Side::kUpstream,
+        [watcher = watcher->get()] { return watcher->expiry(); });
+    impl_->client_tls = std::make_unique<ClientTls>(*std::move(watcher));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenStore(cache::Clock* clock,
+                               std::function<bool()> cancelled) {
+  cache::TieredOptions tiers;
+  tiers.memory_bytes = options_.cache_memory;
+  tiers.max_entry_bytes = 0;
+  for (const FunctionOptions& function : options_.functions) {
+    tiers.max_entry_bytes =
+        std::max(tiers.max_entry_bytes, function.policy.max_entry_bytes);
+    tiers.functions.push_back({function.name, function.generation});
+  }
+  tiers.disk_dir = options_.cache_dir;
+  tiers.disk_bytes = options_.cache_disk;
+  tiers.lock_wait = options_.drain + options_.drain_delay + kLockGrace;
+  tiers.cancelled = std::move(cancelled);
+  auto store = cache::TieredStore::Open(std::move(tiers), clock,
+                                        impl_->instruments.observer());
+  if (!store.ok()) return store.status();
+  impl_->store = *std::move(store);
+  cache::TieredStore* const opened = impl_->store.get();
+  impl_->instruments.WatchTier(cache::Tier::kMemory,
+                               [opened] { return opened->Stats(); });
+  if (opened->has_lower()) {
+    impl_->instruments.WatchTier(cache::Tier::kDisk,
+                                 [opened] { return opened->LowerStats(); });
+    impl_->instruments.WatchQueue("disk_fills",
+                                  [opened] { return opened->QueueDepth(); });
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenListeners(cache::Clock* clock,
+                                   absl::Duration connect_limit) {
+  const int workers = WorkersPerListener(options_);
+  impl_->functions.resize(options_.functions.size());
+  for (size_t i = 0; i < options_.functions.size(); ++i) {
+    const FunctionOptions& options = options_.functions[i];
+    Impl::Function& function = impl_->functions[i];
+    UpstreamOptions upstream;
+    upstream.target = options.upstream;
+    upstream.server_name = options_.upstream_server_name;
+    upstream.connect_limit = connect_limit;
+    function.upstream = std::make_unique<Upstream>(
+        std::move(upstream), impl_->client_tls.get(), workers);
+    const auto id = static_cast<cache::FunctionId>(i);
+    function.handler = std::make_unique<RunFunctionHandler>(
+        id, options, workers, impl_->store.get(), clock,
+        function.upstream.get(), &impl_->instruments.function(id));
+    ListenerOptions listen;
+    listen.address = options.listen;
+    listen.function = id;
+    listen.workers = workers;
+    listen.credentials = impl_->server_tls == nullptr
+                             ? grpc::InsecureServerCredentials()
+                             : impl_->server_tls->Credentials();
+    auto listener = Listener::Create(std::move(listen));
+    if (!listener.ok()) return listener.status();
+    function.listener = *std::move(listener);
+    addresses_.push_back(function.listener->address());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenAdmin(const std::string& settings) {
+  if (options_.admin.empty() || impl_->admin != nullptr) {
+    return absl::OkStatus();
+  }
+  AdminView view;
+  view.ready = [this] { return ready(); };
+  view.draining = [this] { return draining_.load(); };
+  view.settings = settings;
+  auto admin = StartAdmin(options_.admin, &impl_->instruments, std::move(view));
+  if (!admin.ok()) return admin.status();
+  impl_->admin = *std::move(admin);
+  admin_address_ = impl_->admin->address();
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Open(Extras extras) {
+  cache::Clock* const clock =
+      extras.clock != nullptr ? extras.clock : &impl_->system_clock;
+  absl::Status status = OpenTls(extras.tls_interval);
+  // Early, so that probes are answered while the store's lock is waited for.
+  // Where a predecessor still holds the port, it comes after that.
+  if (status.ok()) OpenAdmin(extras.settings).IgnoreError();
+  if (status.ok()) status = OpenStore(clock, extras.cancelled);
+  if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
+  if (status.ok()) status = OpenAdmin(extras.settings);
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < impl_->functions.size(); ++i) {
+    Impl::Function& function = impl_->functions[i];
+    function.listener->Start(
+        function.handler.get(), function.upstream.get(),
+        &impl_->instruments.function(static_cast<cache::FunctionId>(i)));
+  }
+  ready_ = true;
+  for (size_t i = 0; i < addresses_.size(); ++i) {
+    Log(LogLevel::kInfo, absl::StrCat("listening on ", addresses_[i]),
+        {{"function", options_.functions[i].name},
+         {"upstream", options_.functions[i].upstream}});
+  }
+  if (!admin_address_.empty()) {
+    Log(LogLevel::kInfo, absl::StrCat("listening on ", admin_address_),
+        {{"for", "admin"}});
+  }
+  return absl::OkStatus();
+}
+
+void Daemon::Drain() {
+  draining_ = true;
+  ready_ = false;
+  Log(LogLevel::kInfo, "draining", {{"calls", calls()}});
+  absl::SleepFor(options_.drain_delay);
+  const absl::Time deadline = absl::Now() + options_.drain;
+  for (Impl::Function& function : impl_->functions) {
+    function.listener->StopAccepting(deadline);
+  }
+  absl::Time unary_seen = absl::Now();
+  for (absl::Time now = absl::Now(); now < deadline; now = absl::Now()) {
+    if (impl_->unary() > 0) {
+      unary_seen = now;
+    } else if (now - unary_seen >= kSettled) {
+      if (impl_->calls() == 0) break;
+      for (Impl::Function& function : impl_->functions) {
+        function.listener->CancelStreams();
+      }
+    }
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  const int left = calls();
+  if (left > 0) {
+    Log(LogLevel::kWarning, "the drain is over, cancelling what is left",
+        {{"calls", left}});
+  }
+  for (Impl::Function& function : impl_->functions) function.listener->Join();
+  impl_->store->Flush();
+  Log(LogLevel::kInfo, "stopped");
+}
+
+}  // namespace fncache::proxy
