@@ -22,6 +22,7 @@
 #include "civetweb.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "metrics/ipv6_relay.h"
 
 namespace fncache::metrics {
 namespace {
@@ -67,13 +68,11 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text) {
   return address;
 }
 
-// As civetweb's `listening_ports` wants it.
+// As civetweb's `listening_ports` wants it. An IPv6 address gets a relay to a
+// port of ours (see ipv6_relay.h).
 std::string ListeningPort(const Address& address) {
-  // Every address, of either family.
-  if (address.host.empty() || address.host == "::") {
-    return absl::StrCat("+", address.port);
-  }
-  if (address.ipv6) return absl::StrCat("[", address.host, "]:", address.port);
+  if (address.ipv6) return "127.0.0.1:0";
+  if (address.host.empty()) return address.port;
   return absl::StrCat(address.host, ":", address.port);
 }
 
@@ -99,6 +98,7 @@ class AdminServer::Impl {
   explicit Impl(Pages pages) : pages_(std::move(pages)) {}
 
   ~Impl() {
+    relay_.reset();
     if (context_ == nullptr) return;
     // civetweb's accepting thread looks for the end every two seconds, and
     // whenever someone connects.
@@ -159,9 +159,16 @@ class AdminServer::Impl {
         self_.sin_addr.s_addr == htonl(INADDR_ANY)) {
       self_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     }
-    MutexLock lock(&mutex_);
-    started_ = true;
-    return ports[0].port;
+    {
+      MutexLock lock(&mutex_);
+      started_ = true;
+    }
+    if (!address.ipv6) return ports[0].port;
+    absl::StatusOr<std::unique_ptr<Ipv6Relay>> relay =
+        Ipv6Relay::Start(address.host, address.port, ports[0].port);
+    if (!relay.ok()) return relay.status();
+    relay_ = *std::move(relay);
+    return relay_->port();
   }
 
  private:
@@ -229,6 +236,7 @@ class AdminServer::Impl {
   std::vector<std::string> messages_ ABSL_GUARDED_BY(mutex_);
   mg_context* context_ = nullptr;
   sockaddr_in self_ = {};  // where Knock finds us
+  std::unique_ptr<Ipv6Relay> relay_;
 };
 
 AdminServer::AdminServer(std::unique_ptr<Impl> impl, std::string address,
@@ -243,16 +251,12 @@ absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(
   (void)features;
   absl::StatusOr<Address> parsed = ParseAddress(address);
   if (!parsed.ok()) return parsed.status();
-  if (parsed->ipv6 && mg_check_feature(MG_FEATURES_IPV6) == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot listen on ", address,
-                     ": the HTTP library of this build knows IPv4 only"));
-  }
   auto impl = std::make_unique<Impl>(std::move(pages));
   absl::StatusOr<int> port = impl->Listen(*parsed);
   if (!port.ok()) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", address,
-                                               ": ", port.status().message()));
+    return absl::Status(port.status().code(),
+                        absl::StrCat("cannot listen on ", address, ": ",
+                                     port.status().message()));
   }
   const std::string host =
       parsed->ipv6 ? absl::StrCat("[", parsed->host, "]") : parsed->host;

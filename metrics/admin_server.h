@@ -34,8 +34,9 @@ class AdminServer {
   using Pages = std::map<std::string, std::function<Response()>>;
 
   // Listens on HOST:PORT (an IPv6 address in brackets; an empty host is every
-  // address; port 0 takes a free one) and serves. InvalidArgument for an
-  // address that is none; Unavailable, naming it, where it cannot be bound.
+  // IPv4 address, [::] every one; port 0 takes a free one) and serves.
+  // InvalidArgument for an address that is none; Unavailable, naming it, where
+  // it cannot be bound.
   static absl::StatusOr<std::unique_ptr<AdminServer>> Start(
       absl::string_view address, Pages pages);
 

@@ -16,7 +16,7 @@ constexpr char kStyle[] = R"(
     --good: #4cc26a; --warn: #d9a520; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--text);
   background: var(--back); margin: 2rem auto; padding: 0 1rem;
-  max-width: 62rem; }
+  max-width: 70rem; }
 h1 { font-size: 1.5rem; margin: 0; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
 p { margin: .25rem 0; color: var(--dim); }
@@ -124,7 +124,7 @@ void FunctionsTable(const StatusPageInput& input, std::string* out) {
   absl::StrAppend(
       out,
       "<h2>Functions</h2>\n<div class=wide><table>\n<tr><th>function<th>calls"
-      "<th>hit rate<th>hits<th>misses<th>fills<th>function time saved"
+      "<th>hit rate<th>hits<th>misses<th>fills<th>time saved"
       "<th>in flight<th>flights<th>cache errors</tr>\n");
   for (const auto& function : input.functions) {
     const FunctionInstruments::Summary& s = function.summary;

@@ -338,22 +338,74 @@ bool HasIpv6() {
   return bound;
 }
 
-TEST(AdminServerAddressTest, Ipv6Addresses) {
-  if (!HasIpv6()) GTEST_SKIP() << "no IPv6 on this machine";
-  const auto server = AdminServer::Start("[::1]:0", Pages());
-  if (!server.ok()) {
-    // Debian's civetweb is built without IPv6: said, not ignored.
-    EXPECT_EQ(server.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(server.status().message(), HasSubstr("[::1]:0"));
-    EXPECT_THAT(server.status().message(), HasSubstr("IPv4 only"));
-    return;
+TEST(AdminServerAddressTest, WhatIsNoIpv6AddressIsRefused) {
+  const auto server = AdminServer::Start("[fe80:::1]:0", Pages());
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+class AdminServerIpv6Test : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasIpv6()) GTEST_SKIP() << "no IPv6 on this machine";
+    AdminServer::Pages pages = Pages();
+    pages["/large"] = [] {
+      AdminServer::Response response;
+      response.body = std::string(5'000'000, 'x');
+      return response;
+    };
+    auto server = AdminServer::Start("[::1]:0", std::move(pages));
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
   }
-  const int port = (*server)->port();
-  EXPECT_EQ((*server)->address(), absl::StrCat("[::1]:", port));
-  Connection connection(port, /*ipv6=*/true);
-  ASSERT_TRUE(connection.connected());
-  connection.Send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_THAT(connection.ReadAll(), EndsWith("a_total 1\n"));
+
+  std::string Get6(absl::string_view path) {
+    Connection connection(server_->port(), /*ipv6=*/true);
+    if (!connection.connected()) return "(not connected)";
+    connection.Send(absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n\r\n"));
+    return connection.ReadAll();
+  }
+
+  std::unique_ptr<AdminServer> server_;
+};
+
+TEST_F(AdminServerIpv6Test, IsReachedAndNamedByItsAddress) {
+  EXPECT_EQ(server_->address(), absl::StrCat("[::1]:", server_->port()));
+  EXPECT_THAT(Get6("/metrics"), EndsWith("a_total 1\n"));
+  EXPECT_THAT(Get6("/nothing"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_FALSE(Connection(server_->port()).connected());  // not by IPv4
+}
+
+TEST_F(AdminServerIpv6Test, LargePagesArriveWhole) {
+  const std::string answer = Get6("/large");
+  EXPECT_THAT(answer.substr(0, 15), "HTTP/1.1 200 OK");
+  EXPECT_EQ(answer.size() - answer.find("\r\n\r\n") - 4, 5'000'000u);
+}
+
+TEST_F(AdminServerIpv6Test, AScrapeIsAnsweredWhileFortyConnectionsHang) {
+  std::vector<std::unique_ptr<Connection>> hanging;
+  for (int i = 0; i < 40; ++i) {
+    hanging.push_back(
+        std::make_unique<Connection>(server_->port(), /*ipv6=*/true));
+    if (i % 2 == 0) hanging.back()->Send("GET /metrics HTTP/1.1\r\n");
+  }
+  const absl::Time start = absl::Now();
+  EXPECT_THAT(Get6("/metrics"), EndsWith("a_total 1\n"));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(2));
+  for (const auto& connection : hanging) {
+    EXPECT_NE(connection->ReadAll(), "(timeout)");
+  }
+}
+
+TEST_F(AdminServerIpv6Test, ATakenPortIsNamed) {
+  const auto second = AdminServer::Start(server_->address(), Pages());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(second.status().message(), HasSubstr(server_->address()));
+}
+
+TEST_F(AdminServerIpv6Test, EveryAddressIncludesIpv4) {
+  const auto server = AdminServer::Start("[::]:0", Pages());
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(Get((*server)->port(), "/metrics"), EndsWith("a_total 1\n"));
 }
 
 }  // namespace
