@@ -15,10 +15,12 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "cache/mask.h"
 #include "common/duration.h"
 #include "common/log.h"
 #include "runner/call_cost.h"
 #include "runner/function_server.h"
+#include "runner/recorded_responder.h"
 #include "runner/template_responder.h"
 
 namespace fncache {
@@ -61,6 +63,8 @@ struct Flags {
   double fail_rate = 0;
   uint64_t seed = 1;
   std::vector<std::string> fatal;
+  std::vector<std::string> recorded;
+  std::vector<std::string> mask;
   bool log_calls = false;
 };
 
@@ -96,6 +100,16 @@ void Define(CLI::App* app, Flags* flags) {
                   "Answer every call with a FATAL result of this message")
       ->type_name("[TEXT]")
       ->expected(0, 1);
+  app->add_option("--recorded", flags->recorded,
+                  "Answer from the recorded calls (*.req.bin with *.rsp.bin) "
+                  "below this folder; repeats")
+      ->type_name("DIR")
+      ->expected(1);
+  app->add_option("--mask", flags->mask,
+                  "Path of the request that does not matter when it is "
+                  "compared with recordings; repeats")
+      ->type_name("PATH")
+      ->expected(1);
   app->add_flag("--log-calls", flags->log_calls,
                 "Log a line for every call, with its number, before answering");
   app->footer(kFooter);
@@ -113,9 +127,20 @@ absl::StatusOr<absl::optional<absl::Duration>> ParseTtl(
   return absl::optional<absl::Duration>(*ttl);
 }
 
-int Refuse(absl::string_view message) {
+void Complain(absl::string_view message) {
   std::fprintf(stderr, "fncache function: %s\n", std::string(message).c_str());
+}
+
+// A flag that does not fit.
+int Refuse(absl::string_view message) {
+  Complain(message);
   return 2;
+}
+
+// The world's reasons.
+int CannotStart(absl::string_view message) {
+  Complain(message);
+  return 1;
 }
 
 // SIGTERM and SIGINT wait for sigwait; threads inherit the mask.
@@ -142,9 +167,7 @@ int Serve(const runner::FunctionServerOptions& options,
   const sigset_t signals = BlockStopSignals();
   auto server = runner::FunctionServer::Start(options, &responder);
   if (!server.ok()) {
-    std::fprintf(stderr, "fncache function: %s\n",
-                 std::string(server.status().message()).c_str());
-    return 1;
+    return CannotStart(server.status().message());
   }
   Log(LogLevel::kInfo, absl::StrCat("listening on ", (*server)->address()));
   int signal = 0;
@@ -211,7 +234,30 @@ int FunctionMain(int argc, char** argv) {
   options.fail_rate = flags.fail_rate;
   options.seed = flags.seed;
   options.log_calls = flags.log_calls;
-  return Serve(options, runner::TemplateResponder(std::move(answers)));
+
+  if (flags.recorded.empty()) {
+    if (!flags.mask.empty()) return Refuse("--mask: needs --recorded DIR");
+    return Serve(options, runner::TemplateResponder(std::move(answers)));
+  }
+  if (answers.fatal.has_value()) {
+    return Refuse("--fatal and --recorded: accepted is one of them");
+  }
+  if (app.count("--ttl") > 0 && !answers.ttl.has_value()) {
+    return Refuse("--ttl none: not with --recorded; accepted: a duration");
+  }
+  const auto masks =
+      cache::MaskSet::Parse(flags.mask, cache::MaskRules::kAnyPath);
+  if (!masks.ok()) {
+    return Refuse(absl::StrCat("--mask: ", masks.status().message()));
+  }
+  const auto recordings = runner::RecordedResponder::Load(
+      flags.recorded, *masks,
+      app.count("--ttl") > 0 ? answers.ttl : absl::nullopt);
+  if (!recordings.ok()) {
+    return CannotStart(
+        absl::StrCat("--recorded: ", recordings.status().message()));
+  }
+  return Serve(options, **recordings);
 }
 
 }  // namespace fncache

@@ -5,17 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <climits>
 #include <functional>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/tls_files.h"
-#include "google/protobuf/io/coded_stream.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
@@ -23,15 +20,12 @@
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/proto_buffer_reader.h"
 #include "grpcpp/support/proto_buffer_writer.h"
+#include "runner/parse.h"
 #include "runner/worker_pool.h"
 
 namespace fncache::runner {
 namespace {
 
-// Far above protobuf's default of 100, which real schemas exceed, and above
-// what the cache keys (1,000), so that the function answers what is only
-// forwarded. A thread's 8 MiB of stack hold several times this.
-constexpr int kMaxNesting = 4000;
 constexpr int kMaxMetadataBytes = 16 << 20;
 
 constexpr char kV1[] =
@@ -58,11 +52,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(
 
 bool Parse(grpc::ByteBuffer* bytes, RunFunctionRequest* request) {
   grpc::ProtoBufferReader reader(bytes);
-  if (!reader.status().ok()) return false;
-  google::protobuf::io::CodedInputStream in(&reader);
-  in.SetRecursionLimit(kMaxNesting);
-  in.SetTotalBytesLimit(INT_MAX);
-  return request->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
+  return reader.status().ok() && ParseNested(&reader, request);
 }
 
 // Uses `cost` of this thread's CPU time, or less if the call ends before.
@@ -179,6 +169,7 @@ class FunctionServer::Impl::Call : public grpc::ServerGenericBidiReactor {
       return End({static_cast<grpc::StatusCode>(status.code()),
                   std::string(status.message())});
     }
+    bytes_.Clear();
     bool own_buffer;
     const grpc::Status written =
         grpc::GenericSerialize<grpc::ProtoBufferWriter, RunFunctionResponse>(
