@@ -76,7 +76,8 @@ const std::vector<Family>& Catalogue() {
       {"fncache_function_seconds_saved_total",
        Type::kCounter,
        {"function_name"},
-       "Function time saved: the filling call's latency, per hit."},
+       "Function time saved: the filling call's latency, per hit and per "
+       "collapsed answer."},
 
       // Upstream.
       {"fncache_upstream_requests_total",

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "common/mutex.h"
 #include "common/version.h"
 #include "proxy/catalogue.h"
 #include "proxy/process_metrics.h"
@@ -292,8 +293,11 @@ class Instruments::Impl : public cache::Observer {
   metrics::Counter tier_errors_[kTiers][kErrorKinds];
   metrics::Counter reloads_[kSides];
   metrics::Counter reload_failures_[kSides];
-  // Set before anyone scrapes; empty for tiers that are not there.
-  std::function<cache::StoreStats()> tier_stats_[kTiers];
+  // Empty for tiers that are not there (yet: pages are served while the store
+  // opens).
+  Mutex mutex_;
+  std::function<cache::StoreStats()> tier_stats_[kTiers] ABSL_GUARDED_BY(
+      mutex_);
 
  private:
   const FunctionInstruments* Find(cache::FunctionId id) const {
@@ -325,6 +329,7 @@ void Instruments::WatchTier(cache::Tier tier,
   registry.AddCallback(Metric("fncache_tier_capacity_bytes"), {name}, [stats] {
     return static_cast<double>(stats().capacity);
   });
+  MutexLock lock(&impl_->mutex_);
   impl_->tier_stats_[Index(tier)] = std::move(stats);
 }
 
@@ -359,6 +364,7 @@ void Instruments::CertificateReloaded(Side side) {
 
 std::vector<Instruments::TierSummary> Instruments::Tiers() const {
   std::vector<TierSummary> tiers;
+  MutexLock lock(&impl_->mutex_);
   for (size_t tier = 0; tier < kTiers; ++tier) {
     if (!impl_->tier_stats_[tier]) continue;
     TierSummary summary;

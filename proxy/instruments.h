@@ -187,8 +187,9 @@ class Instruments {
   // where a metric has no function, and for none where it has.
   cache::Observer* observer();
 
-  // What a scrape looks at. Each is called once at start; the functions are
-  // called by scraping threads for as long as there are any.
+  // What a scrape looks at. Each is called once, at start, also while pages are
+  // served; the functions are called by scraping threads for as long as there
+  // are any.
   void WatchTier(cache::Tier tier, std::function<cache::StoreStats()> stats);
   // A queue's length now: "disk_fills", "disk_lookups".
   void WatchQueue(absl::string_view queue, std::function<size_t()> depth);

@@ -113,7 +113,10 @@ void Listener::Dispatch(IncomingCall* accepted) {
                   record.code = end.status.error_code();
                   record.upstream = true;
                   record.latency = end.latency;
-                  instruments->RecordUpstream(record.code, end.latency);
+                  // A stream may last for days: no latency to compare with.
+                  if (method != Method::kOther) {
+                    instruments->RecordUpstream(record.code, end.latency);
+                  }
                   instruments->End(record);
                 });
 }
