@@ -260,7 +260,7 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
   }
 }
 
-void FlightTable::Leave(FlightCaller* caller) {
+bool FlightTable::Leave(FlightCaller* caller) {
   Actions actions;
   Shard& shard = ShardOf(caller->key_);
   MutexLock lock(&shard.mutex);
@@ -269,18 +269,18 @@ void FlightTable::Leave(FlightCaller* caller) {
   caller->flight_ = nullptr;
   switch (part) {
     case FlightCaller::Part::kNone:
-      return;
+      return false;
     case FlightCaller::Part::kReleased: {
       FlightCallerPtr next = gate_.Leave(caller);
       if (next != nullptr) actions.Tell(std::move(next), Run(true));
-      return;
+      return false;
     }
     case FlightCaller::Part::kJoined: {
       const auto it = flight->joined.find(caller->number_);
       actions.gone = std::move(it->second);
       flight->joined.erase(it);
       if (instruments_ != nullptr) instruments_->CallerLeft();
-      if (flight->leader != nullptr) return;
+      if (flight->leader != nullptr) return true;
       break;
     }
     case FlightCaller::Part::kLeader: {
@@ -293,16 +293,18 @@ void FlightTable::Leave(FlightCaller* caller) {
       flight->leader->part_ = FlightCaller::Part::kLeader;
       if (instruments_ != nullptr) instruments_->CallerLeft();
       actions.Tell(flight->leader, Lead());
-      return;
+      return false;
     }
   }
   // The leader has left. While others wait, its call goes on.
-  if (!flight->joined.empty()) return;
+  const bool joined = part == FlightCaller::Part::kJoined;
+  if (!flight->joined.empty()) return joined;
   flight->closed = true;
   actions.cancel = std::move(flight->call);
   actions.ended = flight;
   shard.flights.erase(flight->key);
   if (instruments_ != nullptr) instruments_->FlightClosed();
+  return joined;
 }
 
 FlightTable::Stats FlightTable::GetStats() const {

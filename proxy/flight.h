@@ -167,7 +167,8 @@ class FlightTable {
   void FinishFound(FlightCaller* leader, cache::EntryRef entry, absl::Time now);
 
   // The caller goes, or its own released call has ended. Any number of times.
-  void Leave(FlightCaller* caller);
+  // True if it was waiting for another caller's flight.
+  bool Leave(FlightCaller* caller);
 
   struct Stats {
     size_t flights = 0;

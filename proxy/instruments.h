@@ -79,6 +79,10 @@ class FunctionInstruments {
   // the entry. `saved`: how long the filling call took (EntryInfo::cost).
   void RecordHit(absl::Duration lookup, absl::Duration saved) const {
     lookup_seconds_.Observe(lookup);
+    RecordSaved(saved);
+  }
+  // A joined caller is answered from its flight: there was no look-up to time.
+  void RecordSaved(absl::Duration saved) const {
     const int64_t ns = absl::ToInt64Nanoseconds(saved);
     saved_seconds_.Add(ns < 0 ? 0 : ns);
   }

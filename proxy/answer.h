@@ -1,0 +1,37 @@
+// The messages that answer RunFunction calls, made of a stored or an arriving
+// response without copying its bytes.
+//
+// Pure functions; thread-safe.
+#ifndef FNCACHE_PROXY_ANSWER_H_
+#define FNCACHE_PROXY_ANSWER_H_
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "cache/entry.h"
+#include "cache/response.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+
+namespace fncache::proxy {
+
+inline absl::string_view View(const grpc::Slice& slice) {
+  return absl::string_view(reinterpret_cast<const char*>(slice.begin()),
+                           slice.size());
+}
+
+// The entry under the caller's tag and this TTL. The message refers to the
+// entry's body and keeps the entry alive as long as gRPC needs it.
+grpc::ByteBuffer EntryMessage(const cache::EntryRef& entry,
+                              absl::string_view tag,
+                              const absl::optional<absl::Duration>& ttl);
+
+// An arriving response with another TTL. `response` are the bytes that `view`
+// was read from; the message shares them.
+grpc::ByteBuffer MessageWithTtl(const grpc::Slice& response,
+                                const cache::ResponseView& view,
+                                absl::Duration ttl);
+
+}  // namespace fncache::proxy
+
+#endif  // FNCACHE_PROXY_ANSWER_H_

@@ -1,0 +1,448 @@
+#include "proxy/call.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "proxy/answer.h"
+#include "proxy/call_worker.h"
+#include "proxy/instruments.h"
+#include "proxy/metadata.h"
+#include "proxy/upstream_run.h"
+#include "proxy/worker.h"
+
+namespace fncache::proxy {
+namespace {
+
+// Keeps a worker open while a look-up in the lower tiers will be posted to it.
+class PendingLookup final : public Activity {
+ public:
+  explicit PendingLookup(Worker* worker)
+      : Activity(Kind::kInner), worker_(worker) {
+    worker_->Enter(this);
+  }
+  ~PendingLookup() { worker_->Leave(this); }
+  // It ends by itself, soon.
+  void CancelActivity() override {}
+
+ private:
+  Worker* const worker_;
+};
+
+FlightTable::Options FlightOptions(const cache::PolicyOptions& policy) {
+  FlightTable::Options options;
+  options.max_released = policy.max_released;
+  return options;
+}
+
+cache::KeyScope Scope(const FunctionOptions& options, const char* path) {
+  return {options.name, path, options.generation};
+}
+
+}  // namespace
+
+// One RunFunction call:
+//
+//   Start -> OnRead -> LookUp -> hit: AnswerHit
+//                          |---> lower tiers: OnLower -> hit or
+//                          '---> Miss -> the flights' turn: Launch -> OnAnswer
+//                                        or wait: OnSignal, OnDeadline
+//
+// and OnGone at any time in between. Over is reached exactly once, and nothing
+// that arrives later does anything.
+//
+// On its worker's thread. It keeps itself alive until Over, and every event
+// that may go on after Over keeps it alive too.
+class RunFunctionCall final
+    : public RunOwner,
+      public std::enable_shared_from_this<RunFunctionCall> {
+ public:
+  RunFunctionCall(RunFunctionHandler* handler, IncomingCallPtr incoming)
+      : handler_(handler),
+        incoming_(std::move(incoming)),
+        method_(incoming_->method()),
+        worker_index_(incoming_->worker()->index()),
+        arrived_(incoming_->arrived()) {}
+
+  void Start();
+  void OnAnswer(UnaryCall& call, const grpc::ByteBuffer& message,
+                bool stored) override;
+
+ private:
+  // Its place among the flights; tells it on its own worker.
+  class Seat final : public FlightCaller {
+   public:
+    Seat(const cache::Key& key, const std::shared_ptr<RunFunctionCall>& call)
+        : FlightCaller(key, call->incoming_->deadline()),
+          worker_(call->incoming_->worker()),
+          call_(call) {}
+    void OnSignal(FlightSignal signal) override {
+      worker_->Post([call = call_, signal = std::move(signal)] {
+        if (const auto alive = call.lock()) alive->OnSignal(signal);
+      });
+    }
+
+   private:
+    Worker* const worker_;
+    const std::weak_ptr<RunFunctionCall> call_;
+  };
+
+  void OnRead(bool ok);
+  cache::Digest ComputeDigest();
+  void LookUp(const cache::Digest& digest);
+  void LookBelow();
+  void OnLower(const cache::Found& found);
+  void Miss();
+  void TakeTurn(Turn turn, bool again);
+  void OnSignal(const FlightSignal& signal);
+  void OnDeadline();
+  void OnGone();
+
+  // There is an entry that policy still serves; else notes that it is stale.
+  bool Served(const cache::Found& found, absl::Time now);
+  void Launch(Use use);
+  void WatchCaller();
+  void StopWaiting();
+
+  void AnswerHit(const cache::EntryRef& entry, absl::string_view tag,
+                 absl::Time now);
+  void AnswerCollapsed(const cache::EntryRef& entry);
+  void AnswerError(const grpc::Status& status);
+  void AddStatus(absl::string_view text) {
+    incoming_->AddHeader(kCacheStatus, std::string(text));
+  }
+  void Over(int code);
+
+  RunFunctionHandler* const handler_;
+  IncomingCallPtr incoming_;
+  const Method method_;
+  const int worker_index_;
+  const absl::Time arrived_;
+  std::shared_ptr<RunFunctionCall> self_;
+  grpc::ByteBuffer request_;
+  MemberEvent<RunFunctionCall, &RunFunctionCall::OnRead> read_event_{this};
+
+  Forward forward_ = Forward::kMiss;
+  Outcome outcome_ = Outcome::kMiss;
+  bool asked_upstream_ = false;
+
+  // Of a call that was looked up and not found in memory.
+  cache::Key key_;
+  std::string tag_;
+  absl::Time looked_up_;
+  std::shared_ptr<FlightCaller> seat_;
+  std::shared_ptr<UpstreamRun> run_;
+  bool waiting_ = false;  // for a signal
+  bool timed_ = false;
+  TimerId timer_;
+};
+
+void RunFunctionCall::Start() {
+  self_ = shared_from_this();
+  handler_->instruments_->Begin(method_);
+  incoming_->Read(&request_, &read_event_);
+}
+
+void RunFunctionCall::OnRead(bool ok) {
+  const auto keep = shared_from_this();
+  const Directives directives =
+      ReadDirectives(incoming_->metadata(), handler_->options_.bypass_metadata);
+  if (directives.bypass ||
+      handler_->options_.policy.mode == cache::Mode::kOff) {
+    forward_ = Forward::kBypass;
+    outcome_ = Outcome::kBypass;
+  } else if (directives.no_cache || directives.no_store) {
+    forward_ = Forward::kRequest;
+    outcome_ = Outcome::kRequest;
+  }
+  if (!ok) {
+    if (incoming_->ReadWasCutOff()) return OnGone();
+    // gRPC's own words for a number of requests other than one.
+    forward_ = Forward::kBypass;
+    outcome_ = Outcome::kBypass;
+    return AnswerError(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
+                                    "RunFunction needs one request message"));
+  }
+  if (forward_ == Forward::kBypass) return Launch(Use::kPass);
+  if (directives.no_store) return Launch(Use::kAnswer);
+
+  const cache::Digest digest = ComputeDigest();
+  if (!digest.keyed) {
+    forward_ = Forward::kBypass;
+    outcome_ = Outcome::kBypass;
+    Launch(Use::kPass);
+  } else if (directives.no_cache) {
+    key_ = digest.key;
+    Launch(Use::kStore);
+  } else {
+    LookUp(digest);
+  }
+  // The request's bytes, to which the digest refers, are not kept beyond here.
+  handler_->workers_[worker_index_]->slices.clear();
+}
+
+cache::Digest RunFunctionCall::ComputeDigest() {
+  RunFunctionHandler::PerWorker& worker = *handler_->workers_[worker_index_];
+  worker.slices.clear();
+  worker.views.clear();
+  grpc::Slice single;
+  if (request_.TrySingleSlice(&single).ok()) {
+    worker.slices.push_back(std::move(single));
+  } else if (!request_.Dump(&worker.slices).ok()) {
+    return {};
+  }
+  for (const grpc::Slice& slice : worker.slices) {
+    worker.views.push_back(View(slice));
+  }
+  const cache::Digester& digester =
+      method_ == Method::kV1 ? handler_->v1_ : handler_->v1beta1_;
+  return digester.Compute(worker.views, &worker.scratch);
+}
+
+bool RunFunctionCall::Served(const cache::Found& found, absl::Time now) {
+  if (found.entry && handler_->policy_.ServedFor(found.entry->info(), now) >
+                         absl::ZeroDuration()) {
+    return true;
+  }
+  if (found.entry || found.expired) {
+    forward_ = Forward::kStale;
+    outcome_ = Outcome::kStale;
+  }
+  return false;
+}
+
+void RunFunctionCall::LookUp(const cache::Digest& digest) {
+  looked_up_ = absl::Now();
+  const absl::Time now = handler_->clock_->Now();
+  const cache::Found found = handler_->store_->GetMemory(digest.key, now);
+  if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
+  key_ = digest.key;
+  tag_ = std::string(digest.tag);
+  // What is past its time in memory is no younger below.
+  if (!found.entry && !found.expired && handler_->store_->has_lower()) {
+    return LookBelow();
+  }
+  Miss();
+}
+
+void RunFunctionCall::LookBelow() {
+  WatchCaller();
+  if (incoming_ == nullptr) return;
+  Worker* const worker = incoming_->worker();
+  auto* const pending = new PendingLookup(worker);
+  handler_->store_->GetLower(
+      key_, handler_->clock_->Now(),
+      [call = shared_from_this(), worker, pending](cache::Found found) mutable {
+        worker->Post(
+            [call = std::move(call), pending, found = std::move(found)] {
+              call->OnLower(found);
+              delete pending;
+            });
+      });
+}
+
+void RunFunctionCall::OnLower(const cache::Found& found) {
+  if (incoming_ == nullptr) return;  // the caller has gone
+  const absl::Time now = handler_->clock_->Now();
+  if (Served(found, now)) return AnswerHit(found.entry, tag_, now);
+  Miss();
+}
+
+void RunFunctionCall::Miss() {
+  seat_ = std::make_shared<Seat>(key_, shared_from_this());
+  TakeTurn(handler_->flights_.Enter(seat_, handler_->clock_->Now()),
+           /*again=*/true);
+}
+
+// `again`: look in memory once more. An entry may have been filled since this
+// call looked: by the flight that just ended, or while it waited.
+void RunFunctionCall::TakeTurn(Turn turn, bool again) {
+  if (turn == Turn::kWait) {
+    waiting_ = true;
+    WatchCaller();
+    if (incoming_ == nullptr) return;
+    const absl::Time deadline = incoming_->deadline();
+    if (deadline == absl::InfiniteFuture()) return;
+    timed_ = true;
+    timer_ = incoming_->worker()->After(
+        std::max(deadline - absl::Now(), absl::ZeroDuration()),
+        [this] { OnDeadline(); });
+    return;
+  }
+  if (again) {
+    const absl::Time now = handler_->clock_->Now();
+    const cache::Found found = handler_->store_->GetMemory(key_, now);
+    if (Served(found, now)) {
+      // Whoever has joined by now is answered with it; a released caller gives
+      // up its place.
+      if (turn == Turn::kLead) {
+        handler_->flights_.FinishFound(seat_.get(), found.entry, now);
+      } else {
+        handler_->flights_.Leave(seat_.get());
+      }
+      return AnswerHit(found.entry, tag_, now);
+    }
+  }
+  Launch(Use::kStore);
+  if (turn == Turn::kLead) {
+    run_->EndFlight(handler_->flights_.Launched(seat_.get(), run_));
+  } else {
+    run_->EndPlace(seat_);
+  }
+  WatchCaller();
+}
+
+void RunFunctionCall::Launch(Use use) {
+  asked_upstream_ = true;
+  run_ = std::make_shared<UpstreamRun>(handler_, use, key_);
+  run_->Start(*incoming_, request_, shared_from_this());
+  request_.Clear();
+  // A caller with a seat is watched once the run knows what it ends.
+  if (seat_ == nullptr) WatchCaller();
+}
+
+void RunFunctionCall::OnSignal(const FlightSignal& signal) {
+  if (!waiting_) return;  // left meanwhile: its turn is another's by now
+  StopWaiting();
+  if (signal.turn == Turn::kAnswer) {
+    if (!signal.found) return AnswerCollapsed(signal.entry);
+    return AnswerHit(signal.entry, tag_, handler_->clock_->Now());
+  }
+  TakeTurn(signal.turn, /*again=*/signal.turn == Turn::kLead || signal.queued);
+}
+
+void RunFunctionCall::OnDeadline() {
+  timed_ = false;
+  if (!waiting_) return;
+  StopWaiting();
+  if (handler_->flights_.Leave(seat_.get())) outcome_ = Outcome::kCollapsed;
+  AnswerError(
+      grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"));
+}
+
+void RunFunctionCall::OnGone() {
+  if (incoming_ == nullptr) return;
+  const bool late = incoming_->deadline() <= absl::Now();
+  if (run_ != nullptr) {
+    run_->Detach();
+    // A flight's call goes on while anyone waits; the place of a released
+    // caller is kept until the call has ended.
+    if (run_->has_flight()) {
+      handler_->flights_.Leave(seat_.get());
+    } else {
+      run_->Cancel();
+    }
+  } else if (seat_ != nullptr) {
+    if (handler_->flights_.Leave(seat_.get())) outcome_ = Outcome::kCollapsed;
+  }
+  StopWaiting();
+  incoming_ = nullptr;
+  Over(late ? grpc::StatusCode::DEADLINE_EXCEEDED
+            : grpc::StatusCode::CANCELLED);
+}
+
+void RunFunctionCall::WatchCaller() {
+  incoming_->OnCancelled([this] { OnGone(); });
+}
+
+void RunFunctionCall::StopWaiting() {
+  waiting_ = false;
+  if (!timed_) return;
+  timed_ = false;
+  incoming_->worker()->Cancel(timer_);
+}
+
+void RunFunctionCall::AnswerHit(const cache::EntryRef& entry,
+                                absl::string_view tag, absl::Time now) {
+  const cache::EntryInfo info = entry->info();
+  outcome_ = Outcome::kHit;
+  handler_->instruments_->RecordHit(absl::Now() - looked_up_, info.cost);
+  AddStatus(HitStatus(handler_->policy_.ServedFor(info, now)));
+  IncomingCall::WriteFinishAndForget(
+      std::move(incoming_),
+      EntryMessage(entry, tag, handler_->policy_.HitTtl(info, now)),
+      grpc::Status::OK);
+  Over(grpc::StatusCode::OK);
+}
+
+void RunFunctionCall::AnswerCollapsed(const cache::EntryRef& entry) {
+  const cache::EntryInfo info = entry->info();
+  outcome_ = Outcome::kCollapsed;
+  handler_->instruments_->RecordSaved(info.cost);
+  AddStatus(ForwardStatus(forward_, /*collapsed=*/true, /*stored=*/true));
+  IncomingCall::WriteFinishAndForget(
+      std::move(incoming_),
+      EntryMessage(entry, tag_,
+                   handler_->policy_.HitTtl(info, handler_->clock_->Now())),
+      grpc::Status::OK);
+  Over(grpc::StatusCode::OK);
+}
+
+void RunFunctionCall::AnswerError(const grpc::Status& status) {
+  AddStatus(ForwardStatus(forward_, outcome_ == Outcome::kCollapsed,
+                          /*stored=*/false));
+  IncomingCall::FinishAndForget(std::move(incoming_), status);
+  Over(status.error_code());
+}
+
+void RunFunctionCall::OnAnswer(UnaryCall& call, const grpc::ByteBuffer& message,
+                               bool stored) {
+  const grpc::Status& status = call.status();
+  // RFC 9211: a cache further on has its say first, then this one.
+  CopyHeaders(call.headers(), incoming_.get());
+  AddStatus(ForwardStatus(forward_, /*collapsed=*/false, stored));
+  CopyTrailers(call.trailers(), incoming_.get());
+  if (status.ok()) {
+    IncomingCall::WriteFinishAndForget(std::move(incoming_), message, status);
+  } else {
+    IncomingCall::FinishAndForget(std::move(incoming_), status);
+  }
+  Over(status.error_code());
+}
+
+void RunFunctionCall::Over(int code) {
+  run_ = nullptr;
+  CallRecord record;
+  record.method = method_;
+  record.outcome = outcome_;
+  record.code = code;
+  record.upstream = asked_upstream_;
+  record.latency = absl::Now() - arrived_;
+  handler_->instruments_->End(record);
+  self_ = nullptr;
+}
+
+RunFunctionHandler::RunFunctionHandler(cache::FunctionId id,
+                                       const FunctionOptions& options,
+                                       int workers, cache::TieredStore* store,
+                                       cache::Clock* clock, Upstream* upstream,
+                                       const FunctionInstruments* instruments)
+    : id_(id),
+      options_(options),
+      policy_(options.policy),
+      v1_(store->seed(),
+          Scope(options,
+                "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"),
+          options.masks),
+      v1beta1_(store->seed(),
+               Scope(options,
+                     "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/"
+                     "RunFunction"),
+               options.masks),
+      store_(store),
+      clock_(clock),
+      upstream_(upstream),
+      instruments_(instruments),
+      flights_(FlightOptions(options.policy), instruments) {
+  for (int i = 0; i < workers; ++i) {
+    workers_.push_back(std::make_unique<PerWorker>());
+  }
+}
+
+RunFunctionHandler::~RunFunctionHandler() = default;
+
+void RunFunctionHandler::StartRunFunction(IncomingCallPtr call) {
+  std::make_shared<RunFunctionCall>(this, std::move(call))->Start();
+}
+
+}  // namespace fncache::proxy

@@ -1,0 +1,105 @@
+// UpstreamRun: one upstream RunFunction call and what becomes of its answer:
+// policy, fill, the end of its flight, then its caller.
+//
+// It belongs to the flight rather than to the caller that started it: a caller
+// that leaves detaches itself, and the run goes on for those who joined. A
+// released or uncollapsed run holds its caller's place among `max_released`
+// until the upstream call is over.
+//
+// Thread-safety: on its worker's thread, but for Cancel. Ownership: by its
+// upstream call until that ends.
+#ifndef FNCACHE_PROXY_UPSTREAM_RUN_H_
+#define FNCACHE_PROXY_UPSTREAM_RUN_H_
+
+#include <chrono>
+#include <memory>
+
+#include "cache/key.h"
+#include "cache/policy.h"
+#include "cache/response.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "proxy/flight.h"
+#include "proxy/incoming_call.h"
+#include "proxy/upstream.h"
+
+namespace fncache::proxy {
+
+class RunFunctionHandler;
+
+// What of the answer may be used beyond answering its caller.
+enum class Use {
+  kPass,    // a bypass: nothing, not even its TTL is touched
+  kAnswer,  // no-store: the TTL follows policy
+  kStore,   // it is stored if policy says so
+};
+
+// Who waits for a run's answer.
+class RunOwner {
+ public:
+  // Once, on the worker, unless detached before. `message` is what to send if
+  // the call's status is OK; `stored`: the memory tier took it.
+  virtual void OnAnswer(UnaryCall& call, const grpc::ByteBuffer& message,
+                        bool stored) = 0;
+
+ protected:
+  ~RunOwner() = default;
+};
+
+class UpstreamRun final : public FlightCall,
+                          public std::enable_shared_from_this<UpstreamRun> {
+ public:
+  // `key` matters only for Use::kStore.
+  UpstreamRun(RunFunctionHandler* handler, Use use, const cache::Key& key)
+      : handler_(handler), use_(use), key_(key) {}
+
+  // Calls the function for `caller`, with its deadline.
+  void Start(const IncomingCall& caller, const grpc::ByteBuffer& request,
+             std::shared_ptr<RunOwner> owner);
+  // The flight that ends with this run.
+  void EndFlight(std::shared_ptr<Flight> flight) {
+    flight_ = std::move(flight);
+  }
+  // The place that is given up with this run's end.
+  void EndPlace(std::shared_ptr<FlightCaller> place) {
+    place_ = std::move(place);
+  }
+  bool has_flight() const { return flight_ != nullptr; }
+
+  // The owner has left.
+  void Detach() { owner_ = nullptr; }
+  // Any thread.
+  void Cancel() override { call_->Cancel(); }
+
+ private:
+  // What the response led to.
+  struct Result {
+    cache::EntryRef entry;  // the fill, or what was newer
+    bool stored = false;
+    grpc::ByteBuffer message;
+  };
+
+  void OnDone(UnaryCall& call);
+  Result Examine(UnaryCall& call, absl::Time now);
+  void Fill(const cache::ResponseView& view,
+            const cache::Policy::Storing& storing, UnaryCall& call,
+            absl::Time now, Result* result);
+  // The deadline that the call was given ended it, rather than the function.
+  bool EndedByDeadline(const UnaryCall& call) const;
+
+  RunFunctionHandler* const handler_;
+  const Use use_;
+  const cache::Key key_;
+  int worker_ = 0;
+  absl::Time started_;
+  // The deadline by the clock that gRPC measures it with.
+  bool has_deadline_ = false;
+  std::chrono::steady_clock::time_point deadline_;
+  std::shared_ptr<RunOwner> owner_;
+  std::shared_ptr<Flight> flight_;
+  std::shared_ptr<FlightCaller> place_;
+  std::shared_ptr<UnaryCall> call_;
+};
+
+}  // namespace fncache::proxy
+
+#endif  // FNCACHE_PROXY_UPSTREAM_RUN_H_
