@@ -163,6 +163,24 @@ Stored DecodeStored(const Key& key, absl::string_view bytes,
   return stored;
 }
 
+absl::optional<StoredPeek> PeekStored(absl::string_view bytes) {
+  if (bytes.size() < kPrefixSize || bytes.substr(0, kVersionAt) != kMagic ||
+      bytes[kVersionAt] != kVersion) {
+    return absl::nullopt;
+  }
+  const absl::string_view header_bytes = bytes.substr(
+      kPrefixSize, GetLittleEndian<uint32_t>(&bytes[kHeaderSizeAt]));
+  storage::StoredEntryHeader header;
+  if (header_bytes.size() >= Entry::kMaxBytes ||
+      !header.ParseFromArray(header_bytes.data(),
+                             static_cast<int>(header_bytes.size()))) {
+    return absl::nullopt;
+  }
+  const absl::Time arrived = absl::FromUnixNanos(header.arrived());
+  return StoredPeek{header.function(), absl::FromUnixNanos(header.started()),
+                    arrived, arrived + absl::Nanoseconds(header.lifetime())};
+}
+
 bool IsDamage(StoredMiss miss) {
   switch (miss) {
     case StoredMiss::kMagic:

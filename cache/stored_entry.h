@@ -12,6 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "cache/entry.h"
 #include "cache/key.h"
@@ -61,6 +62,17 @@ struct Stored {
 // not checked. Copies: nothing refers to `bytes` afterwards.
 Stored DecodeStored(const Key& key, absl::string_view bytes,
                     StoredScopes scopes);
+
+// What stored bytes say of themselves, the checksum not looked at: for the
+// store's own accounting, never for serving. Absent if they are no stored
+// entry.
+struct StoredPeek {
+  std::string function;
+  absl::Time started;
+  absl::Time arrived;
+  absl::Time deadline;
+};
+absl::optional<StoredPeek> PeekStored(absl::string_view bytes);
 
 }  // namespace fncache::cache
 

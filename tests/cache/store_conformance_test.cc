@@ -5,13 +5,16 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "cache/clock.h"
+#include "cache/disk_store.h"
 #include "cache/memory_store.h"
 #include "cache/store.h"
+#include "cache/tiered_store.h"
 #include "tests/cache/store_testing.h"
 
 namespace fncache::cache::testing {
@@ -25,9 +28,11 @@ struct Backend {
       uint64_t capacity, uint64_t max_entry_bytes, const std::string& dir,
       Clock* clock, Observer* observer)>
       open;
-  // The bound is held by dropping whole files of entries.
-  bool coarse = false;
 };
+
+void PrintTo(const Backend& backend, std::ostream* out) {
+  *out << backend.name;
+}
 
 Backend MemoryBackend() {
   return {"Memory", [](uint64_t capacity, uint64_t max_entry_bytes,
@@ -35,6 +40,41 @@ Backend MemoryBackend() {
             return std::make_unique<MemoryStore>(
                 MemoryStoreOptions{capacity, max_entry_bytes}, observer);
           }};
+}
+
+std::vector<StoredFunction> TwoFunctions() {
+  return {{"first", "r1"}, {"second", "r2"}};
+}
+
+Backend DiskBackend() {
+  return {"Disk",
+          [](uint64_t capacity, uint64_t, const std::string& dir, Clock* clock,
+             Observer* observer) -> std::unique_ptr<Store> {
+            DiskStoreOptions options;
+            options.dir = dir;
+            options.capacity = capacity;
+            options.functions = TwoFunctions();
+            auto store = DiskStore::Open(options, clock, observer);
+            EXPECT_TRUE(store.ok()) << store.status();
+            return *std::move(store);
+          }};
+}
+
+Backend TieredBackend() {
+  return {
+      "Tiered",
+      [](uint64_t capacity, uint64_t max_entry_bytes, const std::string& dir,
+         Clock* clock, Observer* observer) -> std::unique_ptr<Store> {
+        TieredOptions options;
+        options.memory_bytes = capacity;
+        options.max_entry_bytes = max_entry_bytes;
+        options.disk_dir = dir;
+        options.disk_bytes = capacity;
+        options.functions = TwoFunctions();
+        auto store = TieredStore::Open(options, clock, observer);
+        EXPECT_TRUE(store.ok()) << store.status();
+        return *std::move(store);
+      }};
 }
 
 class StoreConformance : public ::testing::TestWithParam<Backend> {
@@ -273,7 +313,9 @@ TEST_P(StoreConformance, ReadersWritersAndExpiryAtOnce) {
     }
   };
   const auto read = [&](uint64_t seed) {
-    for (uint64_t i = 0; !done; ++i) {
+    // Once more over all keys when the writers are through.
+    for (uint64_t i = 0, left = kKeys; left > 0; ++i) {
+      if (done) --left;
       const uint64_t n = (seed + i) % kKeys;
       const absl::Time at = now();
       const Found found = store_->Get(KeyOf(n), at);
@@ -289,6 +331,10 @@ TEST_P(StoreConformance, ReadersWritersAndExpiryAtOnce) {
   for (uint64_t i = 0; i < 2; ++i) readers.emplace_back(read, i * 13);
   for (uint64_t i = 0; i < 3; ++i) writers.emplace_back(write, i * 17);
   for (std::thread& thread : writers) thread.join();
+  EntrySpec last = Fresh(starts.fetch_add(1));
+  last.started = begin + absl::Hours(1);
+  store_->Put(KeyOf(5), EntryOf(5, last), last.started + last.took);
+  clock_.Set(last.started + last.took);
   done = true;
   for (std::thread& thread : readers) thread.join();
   EXPECT_GT(hits, 0);
@@ -359,10 +405,12 @@ TEST_P(StoreBoundsHeavy, AMillionInsertsStayWithinTheBound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, StoreConformance,
-                         ::testing::Values(MemoryBackend()),
+                         ::testing::Values(MemoryBackend(), DiskBackend(),
+                                           TieredBackend()),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Stores, StoreBoundsHeavy,
-                         ::testing::Values(MemoryBackend()),
+                         ::testing::Values(MemoryBackend(), DiskBackend(),
+                                           TieredBackend()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -1,0 +1,44 @@
+// IoPool: a few threads for work that blocks, with a bounded queue.
+//
+// Thread-safe.
+#ifndef FNCACHE_CACHE_IO_POOL_H_
+#define FNCACHE_CACHE_IO_POOL_H_
+
+#include <cstddef>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "common/mutex.h"
+
+namespace fncache::cache {
+
+class IoPool {
+ public:
+  // Called once each: with true on a thread of the pool, or with false where
+  // it is not to be worked on any more because the pool is ending.
+  using Work = absl::AnyInvocable<void(bool run)>;
+
+  IoPool(int threads, size_t max_waiting);
+  // What waits is called with false.
+  ~IoPool();
+
+  // False, and `*work` untouched, if too much waits already.
+  bool Submit(Work* work);
+
+ private:
+  void Run();
+
+  const size_t max_waiting_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Work> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace fncache::cache
+
+#endif  // FNCACHE_CACHE_IO_POOL_H_
