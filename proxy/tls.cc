@@ -15,8 +15,10 @@ namespace {
 grpc_ssl_server_certificate_config* MakeConfig(const TlsFiles& files) {
   const grpc_ssl_pem_key_cert_pair pair = {files.key.c_str(),
                                            files.certificate.c_str()};
-  return grpc_ssl_server_certificate_config_create(
-      files.ca.empty() ? nullptr : files.ca.c_str(), &pair, 1);
+  // gRPC insists on roots. Where callers are asked for no certificate, nothing
+  // is ever checked against them.
+  const std::string& roots = files.ca.empty() ? files.certificate : files.ca;
+  return grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
 }
 
 // gRPC's own reloading (TlsServerCredentials with a file watcher) takes up
