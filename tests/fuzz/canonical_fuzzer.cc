@@ -1,0 +1,91 @@
+// The slow path: two requests, of which the first, the second, and both in one
+// (their merger) are made plain. What it makes is plain to the fast path, is
+// its own plain form, and parses as an equal message; keys tell the requests
+// apart as messages do, with masks and after ClearMasked.
+//
+// The first byte picks the masks, the next two say how long the first one is.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "cache/canonical.h"
+#include "tests/cache/random_request.h"
+
+namespace fncache::cache {
+namespace {
+
+void Require(const std::string& wrong) {
+  if (wrong.empty()) return;
+  std::fprintf(stderr, "%s\n", wrong.c_str());
+  std::abort();
+}
+
+// The slow path alone.
+void CheckPlain(absl::string_view bytes, KeyChecker* checker) {
+  apiextensions::fn::proto::v1::RunFunctionRequest request;
+  std::string plain;
+  const bool parses = ProtobufParses(bytes, &request);
+  if (MakePlain(bytes, &plain) != parses) Require("parsed by one alone");
+  if (!parses) return;
+  apiextensions::fn::proto::v1::RunFunctionRequest again;
+  if (!ProtobufParses(plain, &again))
+    return;  // too deep by one, see kMaxPlainDepth
+  if (!SameRequest(MaskSet(), request, again)) {
+    Require("the plain form is another message");
+  }
+  bool fast = false;
+  Require(checker->CheckOne(plain, &fast));
+  if (!fast) Require("the plain form is not plain");
+  std::string twice;
+  if (!MakePlain(plain, &twice) || twice != plain) {
+    Require("the plain form is not its own");
+  }
+}
+
+void Fuzz(absl::string_view input) {
+  static auto* const checkers = [] {
+    auto* all = new std::deque<KeyChecker>();
+    for (const MaskSet& masks : MaskSets()) all->emplace_back(masks);
+    return all;
+  }();
+  if (input.size() < 3 || input.size() > 1 << 16) return;
+  const auto byte = [input](size_t i) {
+    return static_cast<uint8_t>(input[i]);
+  };
+  const size_t index = byte(0) % checkers->size();
+  KeyChecker& checker = (*checkers)[index];
+  const absl::string_view rest = input.substr(3);
+  const absl::string_view a = rest.substr(0, byte(1) + 256 * byte(2));
+  const absl::string_view b = rest.substr(a.size());
+  const std::string both = absl::StrCat(a, b);
+  const std::string reversed = absl::StrCat(b, a);
+  CheckPlain(a, &checker);
+  CheckPlain(b, &checker);
+  CheckPlain(both, &checker);
+  Require(checker.CheckPair(a, b));
+  Require(checker.CheckPair(both, reversed));
+  Require(checker.CheckPair(both, a));
+  Require(checker.CheckPair(both, b));
+  // What is masked may as well not be there.
+  apiextensions::fn::proto::v1::RunFunctionRequest request;
+  if (!ProtobufParses(both, &request)) return;
+  ClearMasked(MaskSets()[index], &request);
+  Random random(input.size());
+  const std::string cleared = Encode(request, Style::kWild, &random);
+  bool equal = true;
+  Require(checker.CheckPair(both, cleared, &equal));
+  if (!equal) Require("clearing what is masked changed what is not");
+}
+
+}  // namespace
+}  // namespace fncache::cache
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  fncache::cache::Fuzz({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
