@@ -33,12 +33,14 @@ TEST(Wire, VarintsRoundTrip) {
 
 TEST(Wire, LengthsStayWithinTheBytes) {
   absl::string_view bytes;
-  EXPECT_TRUE(Cursor("\x02gh"s).ReadBytes(&bytes));
+  const std::string two = "\x02gh";
+  EXPECT_TRUE(Cursor(two).ReadBytes(&bytes));
   EXPECT_EQ(bytes, "gh");
   EXPECT_FALSE(Cursor("\x03gh"s).ReadBytes(&bytes));
   EXPECT_FALSE(Cursor("\xff\xff\xff\xff\x07gh"s).ReadBytes(&bytes));
   EXPECT_FALSE(Cursor("\x80\x80\x80\x80\x80\x00"s).ReadBytes(&bytes));
-  EXPECT_TRUE(Cursor("\x80\x80\x80\x80\x00"s).ReadBytes(&bytes));
+  const std::string none = "\x80\x80\x80\x80\x00"s;
+  EXPECT_TRUE(Cursor(none).ReadBytes(&bytes));
   EXPECT_EQ(bytes, "");
 }
 
