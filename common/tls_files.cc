@@ -1,12 +1,9 @@
 #include "common/tls_files.h"
 
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,9 +11,9 @@
 #include <ctime>
 #include <memory>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "common/file.h"
 
 namespace fncache {
 namespace {
@@ -32,42 +29,18 @@ template <typename T>
 using Owned = std::unique_ptr<T, Free>;
 using Chain = std::vector<Owned<X509>>;
 
-absl::Status FileError(int error, const std::string& path) {
-  const std::string message = absl::StrCat(path, ": ", std::strerror(error));
-  if (error == ENOENT || error == ENOTDIR) {
-    return absl::NotFoundError(message);
-  }
-  return absl::PermissionDeniedError(message);
+absl::Status Missing(const std::string& path) {
+  return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(ENOENT)));
 }
 
 absl::Status Bad(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  // Not blocking: a named pipe must not hang the start.
-  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) return FileError(errno, path);
-  auto closer = absl::MakeCleanup([file] { close(file); });
-  struct stat info;
-  if (fstat(file, &info) != 0) return FileError(errno, path);
-  if (!S_ISREG(info.st_mode)) return Bad(path, "is not a regular file");
-  std::string content;
-  char buffer[16384];
-  while (true) {
-    const ssize_t got = read(file, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FileError(errno, path);
-    if (got == 0) return content;
-    content.append(buffer, got);
-    if (content.size() > kMaxFileBytes) return Bad(path, "is over 1 MiB");
-  }
-}
-
 // Empty if the file does not exist.
 absl::StatusOr<absl::optional<std::string>> ReadIfPresent(
     const std::string& path) {
-  absl::StatusOr<std::string> content = ReadFile(path);
+  absl::StatusOr<std::string> content = ReadSmallFile(path, kMaxFileBytes);
   if (absl::IsNotFound(content.status())) return absl::nullopt;
   if (!content.ok()) return content.status();
   return absl::make_optional(*std::move(content));
@@ -165,11 +138,11 @@ absl::StatusOr<TlsFiles> ReadOnce(const std::string& dir, TlsSide side,
   const bool pair_needed =
       side == TlsSide::kServer || certificate->has_value() || key->has_value();
   if (pair_needed && !certificate->has_value()) {
-    return FileError(ENOENT, certificate_path);
+    return Missing(certificate_path);
   }
-  if (pair_needed && !key->has_value()) return FileError(ENOENT, key_path);
+  if (pair_needed && !key->has_value()) return Missing(key_path);
   if (side == TlsSide::kClient && !ca->has_value()) {
-    return FileError(ENOENT, ca_path);
+    return Missing(ca_path);
   }
 
   TlsFiles files;

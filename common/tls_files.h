@@ -46,8 +46,8 @@ struct TlsFiles {
 // Reads and checks the files: present, regular, readable, at most 1 MiB, every
 // PEM block parses, and the key belongs to the first certificate of tls.crt. An
 // existing ca.crt without a certificate is an error, never "no ca.crt": callers
-// would no longer be asked for one. NotFound, PermissionDenied or
-// InvalidArgument, the message naming the file.
+// would no longer be asked for one. The codes are ReadSmallFile's
+// (common/file.h), InvalidArgument for bad content; the message names the file.
 absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& dir, TlsSide side,
                                       absl::Time now);
 

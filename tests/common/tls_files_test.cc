@@ -175,15 +175,16 @@ TEST_F(TlsFilesTest, ExpiredAndNotYetValidWarn) {
 TEST_F(TlsFilesTest, RefusesWhatIsNoRegularFileWithoutHanging) {
   Remove("tls.crt");
   ASSERT_EQ(mkfifo(dir_.File("tls.crt").c_str(), 0600), 0);
-  ExpectRefused("tls.crt", absl::StatusCode::kInvalidArgument,
+  ExpectRefused("tls.crt", absl::StatusCode::kFailedPrecondition,
                 "not a regular file");
   Remove("tls.crt");
   ASSERT_EQ(mkdir(dir_.File("tls.crt").c_str(), 0700), 0);
-  ExpectRefused("tls.crt", absl::StatusCode::kInvalidArgument,
+  ExpectRefused("tls.crt", absl::StatusCode::kFailedPrecondition,
                 "not a regular file");
   Remove("tls.crt");
   Put("tls.crt", std::string((1 << 20) + 1, '\n'));
-  ExpectRefused("tls.crt", absl::StatusCode::kInvalidArgument, "1 MiB");
+  ExpectRefused("tls.crt", absl::StatusCode::kFailedPrecondition,
+                "1048576 bytes");
 }
 
 TEST_F(TlsFilesTest, UnreadableIsSaidSo) {

@@ -1,0 +1,52 @@
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+
+namespace fncache {
+namespace {
+
+absl::Status FileError(int error, const std::string& path) {
+  const std::string message = absl::StrCat(path, ": ", std::strerror(error));
+  if (error == ENOENT || error == ENOTDIR) {
+    return absl::NotFoundError(message);
+  }
+  return absl::PermissionDeniedError(message);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
+                                          size_t max_bytes) {
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return FileError(errno, path);
+  auto closer = absl::MakeCleanup([file] { close(file); });
+  struct stat info;
+  if (fstat(file, &info) != 0) return FileError(errno, path);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": is not a regular file"));
+  }
+  std::string content;
+  char buffer[16384];
+  while (true) {
+    const ssize_t got = read(file, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FileError(errno, path);
+    if (got == 0) return content;
+    content.append(buffer, got);
+    if (content.size() > max_bytes) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, ": is over ", max_bytes, " bytes"));
+    }
+  }
+}
+
+}  // namespace fncache

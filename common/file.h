@@ -1,0 +1,21 @@
+// Reading a small file whole, without being hurt by what is in its place.
+#ifndef FNCACHE_COMMON_FILE_H_
+#define FNCACHE_COMMON_FILE_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace fncache {
+
+// The content of a regular file of at most `max_bytes`. A named pipe or a
+// device does not hang it. NotFound, PermissionDenied (or whatever else keeps
+// it from being read) or FailedPrecondition (not a regular file, too large),
+// the message naming the path. Thread-safe.
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
+                                          size_t max_bytes);
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_FILE_H_

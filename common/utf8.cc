@@ -1,0 +1,51 @@
+#include "common/utf8.h"
+
+namespace fncache {
+namespace {
+
+unsigned char At(absl::string_view text, size_t i) {
+  return static_cast<unsigned char>(text[i]);
+}
+
+}  // namespace
+
+size_t Utf8CharacterBytes(absl::string_view text) {
+  if (text.empty()) return 0;
+  const unsigned char lead = At(text, 0);
+  if (lead < 0x80) return 1;
+  size_t bytes;
+  // The second byte's range excludes over-long forms, surrogates and what lies
+  // beyond U+10FFFF (RFC 3629, section 4).
+  unsigned char low = 0x80;
+  unsigned char high = 0xbf;
+  if (lead >= 0xc2 && lead <= 0xdf) {
+    bytes = 2;
+  } else if (lead >= 0xe0 && lead <= 0xef) {
+    bytes = 3;
+    if (lead == 0xe0) low = 0xa0;
+    if (lead == 0xed) high = 0x9f;
+  } else if (lead >= 0xf0 && lead <= 0xf4) {
+    bytes = 4;
+    if (lead == 0xf0) low = 0x90;
+    if (lead == 0xf4) high = 0x8f;
+  } else {
+    return 0;
+  }
+  if (text.size() < bytes) return 0;
+  if (At(text, 1) < low || At(text, 1) > high) return 0;
+  for (size_t i = 2; i < bytes; ++i) {
+    if ((At(text, i) & 0xc0) != 0x80) return 0;
+  }
+  return bytes;
+}
+
+bool IsUtf8(absl::string_view text) {
+  while (!text.empty()) {
+    const size_t bytes = Utf8CharacterBytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
+}  // namespace fncache

@@ -1,0 +1,23 @@
+// UTF-8 as RFC 3629 defines it: no surrogates, no over-long forms, nothing
+// above U+10FFFF. What files, logs and labels are checked against.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_COMMON_UTF8_H_
+#define FNCACHE_COMMON_UTF8_H_
+
+#include <cstddef>
+
+#include "absl/strings/string_view.h"
+
+namespace fncache {
+
+// The bytes (1 to 4) of the well-formed character that `text` starts with, or 0
+// if it starts with none.
+size_t Utf8CharacterBytes(absl::string_view text);
+
+// Whether all of `text` is well-formed.
+bool IsUtf8(absl::string_view text);
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_UTF8_H_

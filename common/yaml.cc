@@ -1,0 +1,268 @@
+#include "common/yaml.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/file.h"
+#include "common/utf8.h"
+#include "yaml-cpp/eventhandler.h"
+#include "yaml-cpp/exceptions.h"
+#include "yaml-cpp/mark.h"
+#include "yaml-cpp/parser.h"
+
+namespace fncache {
+namespace {
+
+std::string Shown(absl::string_view text) {
+  return absl::StrCat("\"", absl::Utf8SafeCHexEscape(text.substr(0, 64)), "\"");
+}
+
+// Builds the tree from yaml-cpp's events. The first thing that is wrong is
+// kept, and what follows it ignored.
+class Builder : public YAML::EventHandler {
+ public:
+  explicit Builder(absl::string_view name) : name_(name) {}
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (!Accepts(mark, anchor)) return;
+    if (AtKey()) return Fail(mark, "a key is missing");
+    Add(At(mark, YamlNode::Kind::kNull));
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    Fail(mark, "anchors and aliases are not accepted");
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag,
+                YAML::anchor_t anchor, const std::string& value) override {
+    if (!Accepts(mark, anchor)) return;
+    // "?" is plain, "!" quoted; anything else was written by the author.
+    if (tag != "?" && tag != "!") return Fail(mark, "tags are not accepted");
+    if (AtKey()) return StartEntry(mark, value);
+    YamlNode node = At(mark, YamlNode::Kind::kScalar);
+    node.scalar = value;
+    node.quoted = tag == "!";
+    Add(std::move(node));
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag,
+                       YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, tag, anchor, YamlNode::Kind::kList);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag,
+                  YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    Open(mark, tag, anchor, YamlNode::Kind::kMap);
+  }
+  void OnMapEnd() override { Close(); }
+
+  void Fail(const YAML::Mark& mark, absl::string_view why) {
+    if (!status_.ok()) return;
+    // yaml-cpp counts from 0, and gives -1 where it knows no place.
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat(name_, ":", std::max(mark.line, 0) + 1, ": ", why));
+  }
+
+  const absl::Status& status() const { return status_; }
+  YamlNode TakeRoot() { return std::move(root_); }
+
+ private:
+  // An open list or map. In a map, keys and values take turns.
+  struct Level {
+    YamlNode node;
+    bool has_key = false;
+  };
+
+  static YamlNode At(const YAML::Mark& mark, YamlNode::Kind kind) {
+    YamlNode node;
+    node.kind = kind;
+    node.line = std::max(mark.line, 0) + 1;
+    node.column = std::max(mark.column, 0) + 1;
+    return node;
+  }
+
+  bool Accepts(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (anchor != YAML::NullAnchor) {
+      Fail(mark, "anchors and aliases are not accepted");
+    }
+    return status_.ok();
+  }
+
+  bool AtKey() const {
+    return !levels_.empty() &&
+           levels_.back().node.kind == YamlNode::Kind::kMap &&
+           !levels_.back().has_key;
+  }
+
+  void StartEntry(const YAML::Mark& mark, const std::string& key) {
+    Level& level = levels_.back();
+    for (const YamlEntry& entry : level.node.entries) {
+      if (entry.key != key) continue;
+      return Fail(mark, absl::StrCat("the key ", Shown(key),
+                                     " is already on line ", entry.line));
+    }
+    if (level.node.entries.size() >= kMaxEntries) {
+      return Fail(mark,
+                  absl::StrCat("a map of more than ", kMaxEntries, " keys"));
+    }
+    YamlEntry entry;
+    entry.key = key;
+    entry.line = std::max(mark.line, 0) + 1;
+    entry.column = std::max(mark.column, 0) + 1;
+    level.node.entries.push_back(std::move(entry));
+    level.has_key = true;
+  }
+
+  void Open(const YAML::Mark& mark, const std::string& tag,
+            YAML::anchor_t anchor, YamlNode::Kind kind) {
+    if (!Accepts(mark, anchor)) return;
+    if (tag != "?" && tag != "!" && !tag.empty()) {
+      return Fail(mark, "tags are not accepted");
+    }
+    if (AtKey()) return Fail(mark, "a key must be text");
+    if (levels_.size() >= static_cast<size_t>(kMaxYamlDepth)) {
+      return Fail(mark, absl::StrCat("nested deeper than ", kMaxYamlDepth));
+    }
+    levels_.push_back({At(mark, kind)});
+  }
+
+  void Close() {
+    if (!status_.ok()) return;
+    YamlNode node = std::move(levels_.back().node);
+    levels_.pop_back();
+    Add(std::move(node));
+  }
+
+  void Add(YamlNode node) {
+    if (levels_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Level& level = levels_.back();
+    if (level.node.kind == YamlNode::Kind::kList) {
+      level.node.items.push_back(std::move(node));
+    } else {
+      level.node.entries.back().value = std::move(node);
+      level.has_key = false;
+    }
+  }
+
+  // Keys are compared one by one; a file that people write has few.
+  static constexpr size_t kMaxEntries = 1000;
+
+  const absl::string_view name_;
+  absl::Status status_;
+  std::vector<Level> levels_;
+  YamlNode root_;
+};
+
+// yaml-cpp's scanner recurses and searches in ways that grow with the depth of
+// flow collections; what people write is nowhere near.
+absl::Status CheckFlowDepth(absl::string_view text, absl::string_view name) {
+  int depth = 0;
+  int line = 1;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if (c == '[' || c == '{') ++depth;
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+    // Brackets in quoted text count too; it takes many to matter.
+    if (depth > 10 * kMaxYamlDepth) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          name, ":", line, ": nested deeper than ", kMaxYamlDepth));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const YamlNode* YamlNode::Find(absl::string_view key) const {
+  for (const YamlEntry& entry : entries) {
+    if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
+                                   absl::string_view name) {
+  if (text.size() > kMaxYamlBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ":1: is over 1 MiB"));
+  }
+  int line = 1;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 && c != '\n' && c != '\r' && c != '\t') {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ":", line, ": holds a control character"));
+    }
+  }
+  if (!IsUtf8(text)) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ":1: is not UTF-8"));
+  }
+  const absl::Status flow = CheckFlowDepth(text, name);
+  if (!flow.ok()) return flow;
+
+  Builder builder(name);
+  try {
+    std::istringstream in{std::string(text)};
+    YAML::Parser parser(in);
+    if (parser.HandleNextDocument(builder) && builder.status().ok()) {
+      Builder second(name);
+      if (parser.HandleNextDocument(second)) {
+        builder.Fail(YAML::Mark(), "holds more than one document");
+      }
+    }
+  } catch (const YAML::Exception& error) {
+    // One line, whatever the library says.
+    builder.Fail(error.mark,
+                 absl::StrReplaceAll(error.msg, {{"\n", " "}, {"\r", " "}}));
+  }
+  if (!builder.status().ok()) return builder.status();
+  return builder.TakeRoot();
+}
+
+absl::StatusOr<YamlNode> ReadYamlFile(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadSmallFile(path, kMaxYamlBytes);
+  if (!text.ok()) return text.status();
+  return ParseYaml(*text, path);
+}
+
+std::string YamlScalar(absl::string_view text) {
+  // Plain only where no reader of YAML could see anything but text... or the
+  // boolean or number that the setting wants.
+  bool plain = !text.empty() && text.size() < 200 &&
+               (absl::ascii_isalnum(text.front()) || text.front() == '/') &&
+               text.back() != ':';
+  for (const char c : text) {
+    plain = plain &&
+            (absl::ascii_isalnum(c) ||
+             absl::string_view("_./:@%+-").find(c) != absl::string_view::npos);
+  }
+  const std::string lower = absl::AsciiStrToLower(text);
+  if (plain && lower != "null") return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
+      out += escaped;
+    } else {
+      out += c;
+    }
+  }
+  return out += '"';
+}
+
+}  // namespace fncache
