@@ -1,15 +1,68 @@
 // fncache: dispatches to its commands. Each command owns its own flags.
-#include <iostream>
-
-#include "CLI/CLI.hpp"
+#include <cstdio>
+#include <cstring>
 
 #include "absl/synchronization/mutex.h"
+#include "proxy/serve_command.h"
+#include "runner/demo_command.h"
+#include "runner/function_command.h"
+
+namespace {
+
+struct Command {
+  const char* name;
+  const char* purpose;
+  int (*run)(int argc, char** argv);
+};
+
+constexpr Command kCommands[] = {
+    {"serve", "answer a function's repeated calls from memory or disk",
+     fncache::proxy::ServeMain},
+    {"demo", "show the whole story on this machine, in under a minute",
+     fncache::DemoMain},
+    {"function", "a small composition function to put behind the proxy",
+     fncache::FunctionMain},
+};
+
+void PrintHelp(std::FILE* out) {
+  std::fprintf(out,
+               "fncache: a caching proxy for composition functions\n\n"
+               "Usage: fncache COMMAND [flags]\n\nCommands:\n");
+  for (const Command& command : kCommands) {
+    std::fprintf(out, "  %-9s %s\n", command.name, command.purpose);
+  }
+  std::fprintf(out,
+               "\nfncache COMMAND --help explains a command, "
+               "fncache --version prints the version.\n");
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   // Debian's abseil detects deadlocks by default: 210 ns a lock instead of 7.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  CLI::App app{"fncache: a caching proxy for composition functions"};
-  app.set_version_flag("--version", "fncache 0.1.0");
-  CLI11_PARSE(app, argc, argv);
-  return 0;
+  if (argc < 2) {
+    PrintHelp(stderr);
+    return 2;
+  }
+  const char* const name = argv[1];
+  if (std::strcmp(name, "--help") == 0 || std::strcmp(name, "-h") == 0 ||
+      std::strcmp(name, "help") == 0) {
+    PrintHelp(stdout);
+    return 0;
+  }
+  if (std::strcmp(name, "--version") == 0) {
+    std::printf("fncache %s\n", FNCACHE_VERSION);
+    return 0;
+  }
+  for (const Command& command : kCommands) {
+    if (std::strcmp(name, command.name) == 0) {
+      return command.run(argc - 1, argv + 1);
+    }
+  }
+  std::fprintf(stderr,
+               "fncache: unknown command \"%.100s\"; accepted: serve, demo, "
+               "function (see fncache --help)\n",
+               name);
+  return 2;
 }

@@ -1,8 +1,10 @@
 #include "common/log.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
+#include "common/utf8.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 
@@ -36,35 +38,57 @@ spdlog::logger& Logger() {
   return *logger;
 }
 
-// A JSON string literal (RFC 8259, section 7). Bytes that are not ASCII pass as
-// they are: values are UTF-8 wherever they come from us.
+// What must not reach a terminal or a line of a log as it is: control
+// characters of ASCII and, as UTF-8, of Latin-1 (U+0080 to U+009F), which
+// terminals obey too.
+bool IsControl(absl::string_view character) {
+  const auto lead = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return lead < 0x20 || lead == 0x7f;
+  return lead == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+}
+
+unsigned CodePoint(absl::string_view control) {
+  return static_cast<unsigned char>(control.back());
+}
+
+// Appends `text` with control characters as \u00XX, and U+FFFD for each byte
+// that is not UTF-8; `quoting` escapes what RFC 8259, section 7, says too.
+void AppendEscaped(absl::string_view text, bool quoting, std::string* out) {
+  while (!text.empty()) {
+    const size_t bytes = Utf8CharacterBytes(text);
+    const absl::string_view character =
+        text.substr(0, std::max<size_t>(bytes, 1));
+    if (bytes == 0) {
+      *out += "\xef\xbf\xbd";
+    } else if (IsControl(character)) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", CodePoint(character));
+      *out += escaped;
+    } else {
+      if (quoting && (character == "\"" || character == "\\")) *out += '\\';
+      absl::StrAppend(out, character);
+    }
+    text.remove_prefix(character.size());
+  }
+}
+
 std::string JsonString(absl::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
-      out += escaped;
-    } else {
-      out += c;
-    }
-  }
+  AppendEscaped(text, /*quoting=*/true, &out);
   return out += '"';
 }
 
 // In text a value with spaces, quotes or control characters is quoted, so that
-// nothing a peer sends can start a line of its own.
+// nothing a peer sends can start a line or a field of its own.
 std::string TextValue(absl::string_view value) {
-  for (const char c : value) {
-    if (c == ' ' || c == '"' || c == '=' ||
-        static_cast<unsigned char>(c) < 0x20) {
-      return JsonString(value);
-    }
+  bool plain = !value.empty() && IsUtf8(value);
+  for (absl::string_view rest = value; plain && !rest.empty();) {
+    const size_t bytes = Utf8CharacterBytes(rest);
+    plain = !IsControl(rest.substr(0, bytes)) && rest[0] != ' ' &&
+            rest[0] != '"' && rest[0] != '=' && rest[0] != '\\';
+    rest.remove_prefix(bytes);
   }
-  return std::string(value);
+  return plain ? std::string(value) : JsonString(value);
 }
 
 }  // namespace
@@ -91,7 +115,7 @@ void Log(LogLevel level, absl::string_view message,
                       JsonString(field.value));
     }
   } else {
-    line = std::string(message);
+    AppendEscaped(message, /*quoting=*/false, &line);
     for (const LogField& field : fields) {
       absl::StrAppend(&line, " ", field.name, "=", TextValue(field.value));
     }

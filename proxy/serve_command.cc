@@ -1,0 +1,118 @@
+#include "proxy/serve_command.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/log.h"
+#include "common/tls_files.h"
+#include "proxy/serve_flags.h"
+#include "proxy/settings.h"
+
+namespace fncache::proxy {
+namespace {
+
+constexpr int kWorld = 1;  // the world's reasons
+constexpr int kUsage = 2;  // settings that do not fit
+
+int Fail(const absl::Status& status, int code) {
+  const std::string line = absl::Utf8SafeCHexEscape(status.message());
+  // Quotes were readable before they were escaped with the rest.
+  std::string shown;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const bool quote =
+        line[i] == '\\' && i + 1 < line.size() &&
+        (line[i + 1] == '"' || line[i + 1] == '\'' || line[i + 1] == '\\');
+    if (quote) ++i;
+    shown += line[i];
+  }
+  std::fprintf(stderr, "fncache serve: %s\n", shown.c_str());
+  return code;
+}
+
+absl::optional<std::string> Environment(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  if (value == nullptr) return absl::nullopt;
+  return std::string(value);
+}
+
+// What the settings name outside the process is there and fits.
+absl::Status CheckCertificates(ServeOptions* options) {
+  const struct {
+    const absl::optional<std::string>& dir;
+    const char* key;
+    TlsSide side;
+  } kSides[] = {
+      {options->daemon.tls_dir, "tls_dir", TlsSide::kServer},
+      {options->daemon.upstream_tls_dir, "upstream_tls_dir", TlsSide::kClient},
+  };
+  for (const auto& side : kSides) {
+    if (!side.dir.has_value()) continue;
+    const absl::StatusOr<TlsFiles> files =
+        ReadTlsFiles(*side.dir, side.side, absl::Now());
+    if (!files.ok()) {
+      return absl::Status(
+          files.status().code(),
+          absl::StrCat(side.key, ": ", files.status().message()));
+    }
+    for (const std::string& warning : files->warnings) {
+      options->warnings.push_back(absl::StrCat(side.key, ": ", warning));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int ServeMain(int argc, char** argv) {
+  const absl::StatusOr<ServeFlags> flags =
+      ParseServeFlags(std::vector<std::string>(argv + 1, argv + argc));
+  if (!flags.ok()) return Fail(flags.status(), kUsage);
+  if (flags->help) {
+    std::fputs(ServeHelp().c_str(), stdout);
+    return 0;
+  }
+
+  SettingsInput input;
+  input.flags = flags->settings;
+  input.environment = Environment;
+  input.file_name = flags->config.empty()
+                        ? Environment("FNCACHE_CONFIG").value_or("")
+                        : flags->config.front();
+  if (!input.file_name.empty() || !flags->config.empty()) {
+    absl::StatusOr<YamlNode> file = ReadYamlFile(input.file_name);
+    if (!file.ok()) {
+      return absl::IsInvalidArgument(file.status())
+                 ? Fail(file.status(), kUsage)
+                 : Fail(absl::Status(file.status().code(),
+                                     absl::StrCat("--config: ",
+                                                  file.status().message())),
+                        kWorld);
+    }
+    input.file = *std::move(file);
+  }
+
+  absl::StatusOr<ResolvedSettings> resolved = ServeSettings().Resolve(input);
+  if (!resolved.ok()) return Fail(resolved.status(), kUsage);
+  absl::StatusOr<ServeOptions> options = MakeServeOptions(&*resolved);
+  if (!options.ok()) return Fail(options.status(), kUsage);
+  const absl::Status certificates = CheckCertificates(&*options);
+  if (!certificates.ok()) return Fail(certificates, kWorld);
+
+  InitLogging(options->daemon.log_level, options->daemon.log_format);
+  for (const std::string& warning : options->warnings) {
+    Log(LogLevel::kWarning, warning);
+  }
+  if (flags->check) {
+    std::fputs(SettingsAsYaml(ServeSettings(), *resolved).c_str(), stdout);
+    return 0;
+  }
+  return Fail(absl::UnimplementedError("only --check is built"), kWorld);
+}
+
+}  // namespace fncache::proxy
