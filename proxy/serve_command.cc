@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "common/log.h"
 #include "common/tls_files.h"
+#include "proxy/daemon.h"
 #include "proxy/serve_flags.h"
 #include "proxy/settings.h"
 
@@ -108,11 +109,14 @@ int ServeMain(int argc, char** argv) {
   for (const std::string& warning : options->warnings) {
     Log(LogLevel::kWarning, warning);
   }
+  std::string effective = SettingsAsYaml(ServeSettings(), *resolved);
   if (flags->check) {
-    std::fputs(SettingsAsYaml(ServeSettings(), *resolved).c_str(), stdout);
+    std::fputs(effective.c_str(), stdout);
     return 0;
   }
-  return Fail(absl::UnimplementedError("only --check is built"), kWorld);
+  const absl::Status served =
+      Serve(std::move(options->daemon), std::move(effective));
+  return served.ok() ? 0 : Fail(served, kWorld);
 }
 
 }  // namespace fncache::proxy

@@ -36,6 +36,19 @@ std::vector<std::string> SplitValues(
   return split;
 }
 
+// The setting that `argument` is the flag of, if it is --FLAG=TEXT of a bool.
+const Setting* BoolWithValue(const std::string& argument) {
+  const size_t equals = argument.find('=');
+  if (equals == std::string::npos) return nullptr;
+  for (const Setting& setting : ServeSettings().settings()) {
+    if (setting.kind == Setting::Kind::kBool &&
+        argument.substr(0, equals) == FlagName(setting.key)) {
+      return &setting;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<ServeFlags> ParseServeFlags(
@@ -56,17 +69,26 @@ absl::StatusOr<ServeFlags> ParseServeFlags(
     const Setting& setting = ServeSettings().settings()[i];
     std::vector<std::string>* out = &given[i];
     if (setting.kind == Setting::Kind::kBool) {
-      // Bare, or --flag=TEXT.
-      app.add_flag_function(FlagName(setting.key), [](int64_t) {})
-          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-          ->each([out](std::string text) { out->push_back(std::move(text)); });
+      app.add_flag_function(FlagName(setting.key), [out](int64_t count) {
+        out->assign(count, "true");
+      });
     } else {
       one_value(app.add_option_function<std::vector<std::string>>(
           FlagName(setting.key),
           [out](const std::vector<std::string>& texts) { *out = texts; }));
     }
   }
-  std::vector<std::string> reversed = SplitValues(arguments);
+  std::vector<std::string> reversed;
+  for (std::string& argument : SplitValues(arguments)) {
+    // CLI11 would turn --insecure=TEXT into a number, or throw.
+    const Setting* const flag = BoolWithValue(argument);
+    if (flag == nullptr) {
+      reversed.push_back(std::move(argument));
+    } else {
+      flags.settings.emplace_back(flag->key,
+                                  argument.substr(argument.find('=') + 1));
+    }
+  }
   std::reverse(reversed.begin(), reversed.end());
   try {
     app.parse(std::move(reversed));
