@@ -1,9 +1,11 @@
 #include "cache/disk_database.h"
 
 #include <rocksdb/cache.h>
+#include <rocksdb/file_system.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdarg>
@@ -52,6 +54,43 @@ class ErrorLogger : public rocksdb::Logger {
   Mutex mutex_;
   absl::Time since_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   int written_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Whose files only their owner may read. The directory is private already; this
+// is for whoever copies them out of it.
+class PrivateFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  using FileSystemWrapper::FileSystemWrapper;
+  const char* Name() const override { return "PrivateFileSystem"; }
+
+  rocksdb::IOStatus NewWritableFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSWritableFile>* file,
+      rocksdb::IODebugContext* debug) override {
+    return Private(name, target()->NewWritableFile(name, options, file, debug));
+  }
+  rocksdb::IOStatus ReopenWritableFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSWritableFile>* file,
+      rocksdb::IODebugContext* debug) override {
+    return Private(name,
+                   target()->ReopenWritableFile(name, options, file, debug));
+  }
+  rocksdb::IOStatus LockFile(const std::string& name,
+                             const rocksdb::IOOptions& options,
+                             rocksdb::FileLock** lock,
+                             rocksdb::IODebugContext* debug) override {
+    return Private(name, target()->LockFile(name, options, lock, debug));
+  }
+
+ private:
+  static rocksdb::IOStatus Private(const std::string& name,
+                                   rocksdb::IOStatus status) {
+    if (status.ok() && chmod(name.c_str(), 0600) != 0) {
+      return rocksdb::IOStatus::IOError("cannot make it private", name);
+    }
+    return status;
+  }
 };
 
 absl::Status Failure(const DiskDirectory& directory,
@@ -107,6 +146,11 @@ absl::StatusOr<OpenedDatabase> OpenOnce(const rocksdb::Options& options,
 
 }  // namespace
 
+std::unique_ptr<rocksdb::Env> PrivateEnv(rocksdb::Env* env) {
+  return rocksdb::NewCompositeEnv(
+      std::make_shared<PrivateFileSystem>(env->GetFileSystem()));
+}
+
 uint64_t WriteBufferSize(uint64_t capacity) {
   return std::clamp<uint64_t>(capacity / 128, 256 << 10, 128 << 20);
 }
@@ -117,11 +161,11 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   options.create_if_missing = true;
 
   // The bound. Beside the files there are up to two write buffers' worth of
-  // log, and a file that is new when the oldest is yet to go.
+  // log, and files that are new when the oldest are yet to go.
   const uint64_t buffer = WriteBufferSize(capacity);
   options.compaction_style = rocksdb::kCompactionStyleFIFO;
   options.compaction_options_fifo.max_table_files_size =
-      capacity > 8 * buffer ? capacity - 4 * buffer : capacity / 2;
+      capacity > 12 * buffer ? capacity - 6 * buffer : capacity / 2;
   options.compaction_options_fifo.allow_compaction = false;
   options.ttl = 0;
   options.periodic_compaction_seconds = 0;

@@ -28,6 +28,9 @@ struct OpenedDatabase {
 // size of one, in a database of `capacity` bytes.
 uint64_t WriteBufferSize(uint64_t capacity);
 
+// `env`, with files that only their owner may read.
+std::unique_ptr<rocksdb::Env> PrivateEnv(rocksdb::Env* env);
+
 rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env);
 
 // Opens DIR/db. A damaged one is set aside (loudly) and an empty one opened;

@@ -53,14 +53,13 @@ class RocksDiskStore final : public DiskStore {
         fingerprint_(FingerprintOf(directory_->seed())),
         tally_(
             std::make_shared<DiskTally>(options_.functions, clock_, observer_)),
-        env_(options_.env == nullptr ? rocksdb::Env::Default() : options_.env) {
+        env_(PrivateEnv(options_.env == nullptr ? rocksdb::Env::Default()
+                                                : options_.env)) {
     for (size_t i = 0; i < options_.functions.size(); ++i) {
       scopes_.emplace(options_.functions[i].name,
                       StoredScope{static_cast<FunctionId>(i),
                                   options_.functions[i].generation});
     }
-    // Files 0600. Process-wide, and right for all that we write.
-    env_->SetAllowNonOwnerAccess(false).PermitUncheckedError();
   }
 
   ~RocksDiskStore() override {
@@ -138,7 +137,7 @@ class RocksDiskStore final : public DiskStore {
   const std::unique_ptr<DiskDirectory> directory_;
   const uint64_t fingerprint_;
   const std::shared_ptr<DiskTally> tally_;
-  rocksdb::Env* const env_;
+  const std::unique_ptr<rocksdb::Env> env_;
   absl::flat_hash_map<std::string, StoredScope> scopes_;
 
   // The highest time seen, Unix nanoseconds.
@@ -166,7 +165,7 @@ class RocksDiskStore final : public DiskStore {
 // --------------------------------------------------------------- Opening
 
 absl::Status RocksDiskStore::OpenDb() {
-  rocksdb::Options options = DatabaseOptions(options_.capacity, env_);
+  rocksdb::Options options = DatabaseOptions(options_.capacity, env_.get());
   tally_->Listen(&options);
   const absl::Time now = Latest(clock_->Now());
   auto opened = OpenDatabase(*directory_, options, now);

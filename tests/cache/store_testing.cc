@@ -71,7 +71,7 @@ EntryRef EntryOf(uint64_t n, const EntrySpec& spec) {
 }
 
 TemporaryDirectory::TemporaryDirectory() {
-  std::string name = ::testing::TempDir() + "/fncache store XXXXXX";
+  std::string name = ::testing::TempDir() + "fncache store XXXXXX";
   if (mkdtemp(name.data()) == nullptr) {
     ADD_FAILURE() << "no temporary directory: " << strerror(errno);
   }
