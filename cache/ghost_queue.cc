@@ -14,7 +14,9 @@ constexpr uint32_t kFingerprintMask = 0xffff0000u;
 }  // namespace
 
 uint32_t* GhostQueue::BucketOf(uint64_t hash) const {
-  return &table_[hash & (slots_ - 1) & ~(kBucket - 1)];
+  // The fingerprint has the upper bits; these are scaled to the buckets.
+  const uint64_t buckets = slots_ / kBucket;
+  return &table_[((hash & 0xffffffff) * buckets >> 32) * kBucket];
 }
 
 uint32_t GhostQueue::TimeUnit() const {
@@ -28,15 +30,14 @@ bool GhostQueue::TooOld(uint32_t mark) const {
 }
 
 void GhostQueue::Resize(size_t live) {
-  size_t wanted = 64;
-  while (wanted < live + live / 4) wanted *= 2;
-  // Starting over forgets a window's worth of keys, once per doubling.
+  const size_t wanted = std::max<size_t>(64, live + kBucket - live % kBucket);
+  // Starting over forgets a window's worth of keys; rare, see Insert.
   table_ = std::make_unique<uint32_t[]>(wanted);
   slots_ = wanted;
 }
 
 void GhostQueue::Insert(uint64_t hash, size_t live) {
-  if (live > slots_ || slots_ > 64 + live * 16) Resize(live);
+  if (live > slots_ + slots_ / 2 || slots_ > 64 + live * 4) Resize(live);
   live_ = live;
   ++inserted_;
   uint32_t* const bucket = BucketOf(hash);

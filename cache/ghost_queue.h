@@ -38,7 +38,7 @@ class GhostQueue {
   bool TooOld(uint32_t mark) const;
   void Resize(size_t live);
 
-  size_t slots_ = 0;  // 0 or a power of two
+  size_t slots_ = 0;  // a multiple of kBucket
   size_t live_ = 0;
   uint64_t inserted_ = 0;
   // Fingerprint (never 0) in the upper half, time in the lower; 0 is free.
