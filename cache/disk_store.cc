@@ -350,6 +350,8 @@ PutResult RocksDiskStore::PutOrGet(const Key& key, EntryRef entry,
     rocksdb::WriteBatch batch;
     batch.Put(key.Bytes(), SliceOf(bytes));
     if (!Write(&batch, now, function)) {
+      tally_->NotAdded(name.name);
+      if (there.found) tally_->NotDied(there.function);
       return drop(Dropped::kError, PutResult::kFailed);
     }
     Unhide(key);
@@ -382,7 +384,9 @@ bool RocksDiskStore::Erase(const Key& key) {
   rocksdb::WriteBatch batch;
   batch.Delete(key.Bytes());
   if (!Write(&batch, now, IdOf(there.function))) {
+    tally_->NotDied(there.function);
     Hide(key, there.started);
+    return true;
   }
   observer_->OnRemoved(Tier::kDisk, Removal::kDropped, IdOf(there.function),
                        /*last=*/true, 1, there.bytes);
@@ -411,6 +415,7 @@ PutResult RocksDiskStore::EraseUpTo(const Key& key, absl::Time started,
   rocksdb::WriteBatch batch;
   batch.Delete(key.Bytes());
   if (!Write(&batch, now, function)) {
+    tally_->NotDied(there.function);
     Hide(key, started);
     return PutResult::kFailed;
   }

@@ -239,6 +239,19 @@ void DiskTally::Died(absl::string_view function) {
   ++counts.dead;
 }
 
+void DiskTally::NotAdded(absl::string_view function) {
+  MutexLock lock(&mutex_);
+  DiskState::Counts& counts = counts_[std::string(function)];
+  if (counts.live > 0) --counts.live;
+}
+
+void DiskTally::NotDied(absl::string_view function) {
+  MutexLock lock(&mutex_);
+  DiskState::Counts& counts = counts_[std::string(function)];
+  ++counts.live;
+  if (counts.dead > 0) --counts.dead;
+}
+
 DiskTally::Counts DiskTally::counts() const {
   MutexLock lock(&mutex_);
   return counts_;

@@ -71,6 +71,9 @@ class DiskTally : public std::enable_shared_from_this<DiskTally> {
 
   void Added(absl::string_view function);
   void Died(absl::string_view function);
+  // Take back what was counted for a write that failed.
+  void NotAdded(absl::string_view function);
+  void NotDied(absl::string_view function);
 
   Counts counts() const;
   uint64_t entries() const;

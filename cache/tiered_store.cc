@@ -45,7 +45,8 @@ class MemoryAndDisk final : public TieredStore {
 
   ~MemoryAndDisk() override {
     readers_.reset();
-    queue_.reset();
+    // While it drains, it is still asked for what waits.
+    if (queue_ != nullptr) queue_->Stop();
   }
 
   const Seed& seed() const override { return seed_; }

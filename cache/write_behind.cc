@@ -14,7 +14,10 @@ WriteBehind::WriteBehind(
       dropped_at_shutdown_(std::move(dropped_at_shutdown)),
       thread_([this] { Run(); }) {}
 
-WriteBehind::~WriteBehind() {
+WriteBehind::~WriteBehind() { Stop(); }
+
+void WriteBehind::Stop() {
+  if (!thread_.joinable()) return;
   {
     MutexLock lock(&mutex_);
     stop_ = true;

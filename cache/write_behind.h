@@ -47,8 +47,12 @@ class WriteBehind {
               std::function<void(const Operation&)> write,
               std::function<void()> tick,
               std::function<void(const Operation&)> dropped_at_shutdown);
-  // Drains the queue, within the bound.
+  // Stops.
   ~WriteBehind();
+
+  // Drains the queue, within the bound, and ends its thread. The last call but
+  // for look-ups and the destructor's.
+  void Stop();
 
   // False if the queue is full. What waited for this key does not any more
   // then.

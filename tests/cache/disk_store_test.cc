@@ -620,6 +620,7 @@ TEST_F(DiskStoreTest, AFullDiskCostsFillsAndIsTakenUpAgainWithSpace) {
   }
   EXPECT_EQ(observer_.dropped(Tier::kDisk, Dropped::kError), failed);
   EXPECT_EQ(observer_.errors(Tier::kDisk, TierError::kWrite), failed);
+  EXPECT_EQ(store_->Stats().entries, 6);
   ASSERT_TRUE(Open().ok());
   EXPECT_EQ(Get(500), 3);
   EXPECT_EQ(Get(2500), 3);

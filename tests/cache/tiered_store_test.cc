@@ -290,6 +290,30 @@ TEST_F(TieredStoreTest, MemoryGivesUpAnEarlierStartThanTheDiskHas) {
   EXPECT_EQ(InMemory(1), 2);
 }
 
+TEST_F(TieredStoreTest, DestructionCopesWithAnEarlierStartInTheQueue) {
+  Open();
+  ASSERT_EQ(Fill(1, 2), PutResult::kStored);
+  Open();
+  for (uint64_t n = 2; n < 200; ++n) Fill(n, n);
+  ASSERT_EQ(Fill(1, 1, true, absl::Minutes(1)), PutResult::kStored);
+  Open();
+  EXPECT_EQ(Below(1), 2);
+}
+
+TEST_F(TieredStoreTest, AfterTheDrainIsOverWhatIsLeftIsCountedAsDropped) {
+  options_.drain = absl::ZeroDuration();
+  Open();
+  system_->Hold();
+  ASSERT_EQ(Fill(1, 1), PutResult::kStored);
+  system_->AwaitWriter();
+  for (uint64_t n = 2; n < 12; ++n) Fill(n, n);
+  std::thread end([&] { store_.reset(); });
+  system_->LetGo();
+  end.join();
+  const uint64_t dropped = observer_.dropped(Tier::kDisk, Dropped::kShutdown);
+  EXPECT_EQ(observer_.written(Tier::kDisk) + dropped, 11);
+}
+
 TEST_F(TieredStoreTest, MemoryGivesItUpAlsoWhereTheLaterOneHasExpired) {
   Open();
   EntrySpec spec;
