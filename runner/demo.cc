@@ -252,8 +252,8 @@ struct Demo::Impl {
   }
 
   absl::Status Alone(const Running& function) {
-    screen->Title(
-        absl::StrCat("1  The function alone, ", Millis(kCost), " a call"));
+    screen->Title(absl::StrCat("1  The function alone, ",
+                               absl::FormatDuration(kCost), " a call"));
     alone =
         Send("calling the function", function.address, function, kReconciles);
     Check("the function alone", alone, kTtl);
@@ -308,7 +308,7 @@ struct Demo::Impl {
   // One composite, called until its entry ends.
   absl::Status Expiry() {
     screen->Title(absl::StrCat("4  Expiry: a function that says TTL ",
-                               Seconds(kShortTtl)));
+                               absl::FormatDuration(kShortTtl)));
     auto function = StartFunction(kShortTtl);
     if (!function.ok()) return function.status();
     auto daemon = StartDaemon(*function, false);
@@ -341,9 +341,9 @@ struct Demo::Impl {
         absl::Now() - filled - traffic.calls.back().latency;
     Check("expiry", traffic, kShortTtl);
     screen->Line(
-        absl::StrFormat("a miss, then %d hits for %s, telling TTLs down to %s",
+        absl::StrFormat("a miss, then %d hits for %s, their TTLs down to %s,",
                         traffic.Hits(), Seconds(served), Seconds(shortest)));
-    screen->Line("(the last tenth of a lifetime is not served), then a miss");
+    screen->Line("then a miss: the last tenth of a lifetime is not served");
     Claim(traffic.Hits() > 0, "the entry is served while it lives");
     Claim(function->process->calls() == 2,
           "the function runs once more after the entry's end");

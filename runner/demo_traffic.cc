@@ -1,10 +1,12 @@
 #include "runner/demo_traffic.h"
 
 #include <openssl/sha.h>
+#include <string.h>
 
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -172,7 +174,6 @@ struct OpenCall {
 
 void Finish(OpenCall* open) {
   DemoCall& call = *open->call;
-  call.latency = absl::Now() - open->start;
   if (!open->status.ok()) {
     call.status =
         absl::Status(static_cast<absl::StatusCode>(open->status.error_code()),
@@ -258,7 +259,7 @@ std::string EncodeShuffled(const Message& message, std::mt19937* random) {
   return bytes;
 }
 
-void Drive(const std::string& address, int at_once,
+void Drive(const std::string& address, size_t at_once,
            const std::function<void(size_t)>& progress,
            std::vector<DemoCall>* calls) {
   grpc::ChannelArguments arguments;
@@ -269,6 +270,8 @@ void Drive(const std::string& address, int at_once,
   grpc::GenericStub stub(grpc::CreateCustomChannel(
       address, grpc::InsecureChannelCredentials(), arguments));
   grpc::CompletionQueue queue;
+  std::vector<std::unique_ptr<OpenCall>> answered;
+  std::set<int> open_composites;
   size_t sent = 0;
   size_t done = 0;
   const auto send = [&] {
@@ -286,16 +289,26 @@ void Drive(const std::string& address, int at_once,
     open->reader->StartCall();
     open->reader->Finish(&open->response, &open->status, open);
   };
-  while (sent < calls->size() && sent < static_cast<size_t>(at_once)) send();
+  const auto send_all = [&] {
+    while (sent < calls->size() && open_composites.size() < at_once &&
+           open_composites.insert((*calls)[sent].composite).second) {
+      send();
+    }
+  };
+  send_all();
   while (done < calls->size()) {
     void* tag = nullptr;
     bool ok = false;
     if (!queue.Next(&tag, &ok)) break;
-    const std::unique_ptr<OpenCall> open(static_cast<OpenCall*>(tag));
-    Finish(open.get());
+    auto* open = static_cast<OpenCall*>(tag);
+    open->call->latency = absl::Now() - open->start;
+    open_composites.erase(open->call->composite);
+    send_all();
+    answered.emplace_back(open);
     progress(++done);
-    if (sent < calls->size()) send();
   }
+  // Read only now: it must not add to the latency of what is under way.
+  for (const auto& open : answered) Finish(open.get());
 }
 
 }  // namespace fncache::runner

@@ -43,9 +43,9 @@ struct DemoCall {
 };
 
 // Sends `calls` in order over one connection to `address`, at most `at_once` of
-// them open, and fills in what comes back. `progress` is told how many are
-// done.
-void Drive(const std::string& address, int at_once,
+// them open and, as a runner does, one for each composite. Fills in what comes
+// back. `progress` is told how many are done.
+void Drive(const std::string& address, size_t at_once,
            const std::function<void(size_t)>& progress,
            std::vector<DemoCall>* calls);
 
