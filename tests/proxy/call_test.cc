@@ -64,6 +64,12 @@ class CallTest : public ::testing::Test {
     EXPECT_TRUE(caller->Wait().ok());
     return caller;
   }
+  // What was counted, once every call is: that comes after its answer.
+  FunctionInstruments::Summary Counted() {
+    const FunctionInstruments& counted = Proxy().instruments.function(0);
+    EXPECT_TRUE(Eventually([&] { return counted.Summarize().in_flight == 0; }));
+    return counted.Summarize();
+  }
   void WaitForCallers(size_t n) {
     EXPECT_TRUE(Eventually([&] { return proxy_->flights().callers == n; }));
   }
@@ -92,7 +98,7 @@ TEST_F(CallTest, AMissGoesToTheFunctionAndTheNextCallIsAHit) {
   EXPECT_EQ(hit->response().results(0).message(), "hello");
   EXPECT_EQ(function_.calls(), 1);
 
-  const auto summary = Proxy().instruments.function(0).Summarize();
+  const auto summary = Counted();
   EXPECT_EQ(summary.hits, 1u);
   EXPECT_EQ(summary.misses, 1u);
   EXPECT_EQ(summary.writes, 1u);
@@ -252,7 +258,7 @@ TEST_F(CallTest, AnErrorPassesWithItsDetailsHeadersAndTrailers) {
   EXPECT_EQ(caller->cache_status(), "fncache; fwd=miss");
   EXPECT_THAT(caller->Headers("x-head"), ElementsAre("h"));
   EXPECT_THAT(caller->Trailers("x-trail"), ElementsAre("t"));
-  EXPECT_EQ(Proxy().instruments.function(0).Summarize().misses, 1u);
+  EXPECT_EQ(Counted().misses, 1u);
 }
 
 TEST_F(CallTest, UnimplementedIsNoMissOfTheBuiltInsMetric) {
@@ -260,7 +266,7 @@ TEST_F(CallTest, UnimplementedIsNoMissOfTheBuiltInsMetric) {
   function_.Next()->Fail(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""));
   EXPECT_EQ(caller->Wait().error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(caller->cache_status(), "fncache; fwd=miss");
-  EXPECT_EQ(Proxy().instruments.function(0).Summarize().misses, 0u);
+  EXPECT_EQ(Counted().misses, 0u);
 }
 
 TEST_F(CallTest, ACacheBehindUsSpeaksFirst) {
@@ -331,7 +337,7 @@ TEST_F(CallTest, JoinedCallersGetTheAcceptedAnswerUnderTheirOwnTags) {
     EXPECT_EQ(joined[i]->response().results(0).message(), "x");
   }
   EXPECT_EQ(function_.calls(), 1);
-  const auto summary = Proxy().instruments.function(0).Summarize();
+  const auto summary = Counted();
   EXPECT_EQ(summary.hits, 10u);
   EXPECT_EQ(summary.misses, 1u);
 }
