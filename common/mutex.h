@@ -12,7 +12,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-#if defined(__SANITIZE_THREAD__)
+// The build defines FNCACHE_TSAN with gcc (cmake/Toolbox.cmake says why).
+#if defined(FNCACHE_TSAN)
+#elif defined(__SANITIZE_THREAD__)
 #define FNCACHE_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
