@@ -14,6 +14,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cache/mask.h"
 #include "common/duration.h"
@@ -60,8 +61,8 @@ struct Flags {
   std::string tls_dir;
   std::vector<std::string> cost;
   std::string ttl = "60s";
-  double fail_rate = 0;
-  uint64_t seed = 1;
+  std::string fail_rate = "0";
+  std::string seed = "1";
   std::vector<std::string> fatal;
   std::vector<std::string> recorded;
   std::vector<std::string> mask;
@@ -125,6 +126,14 @@ absl::StatusOr<absl::optional<absl::Duration>> ParseTtl(
         ", of at least 0, or none"));
   }
   return absl::optional<absl::Duration>(*ttl);
+}
+
+// gRPC would take a port beyond 65535 as another one.
+bool IsListenAddress(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  return colon != absl::string_view::npos && colon > 0 &&
+         absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535;
 }
 
 void Complain(absl::string_view message) {
@@ -210,8 +219,22 @@ int FunctionMain(int argc, char** argv) {
       return Refuse("--insecure or --tls-dir DIR is needed");
     }
   }
-  if (!(flags.fail_rate >= 0 && flags.fail_rate <= 1)) {
-    return Refuse("--fail-rate: accepted: a fraction from 0 to 1");
+  if (!IsListenAddress(flags.listen)) {
+    return Refuse(absl::StrCat("--listen: \"", flags.listen,
+                               "\" is not accepted; accepted: HOST:PORT, the "
+                               "port from 0 to 65535"));
+  }
+  runner::FunctionServerOptions options;
+  if (!absl::SimpleAtod(flags.fail_rate, &options.fail_rate) ||
+      !(options.fail_rate >= 0 && options.fail_rate <= 1)) {
+    return Refuse(absl::StrCat("--fail-rate: \"", flags.fail_rate,
+                               "\" is not accepted; accepted: a fraction from "
+                               "0 to 1"));
+  }
+  if (!absl::SimpleAtoi(flags.seed, &options.seed)) {
+    return Refuse(absl::StrCat("--seed: \"", flags.seed,
+                               "\" is not accepted; accepted: a whole number "
+                               "from 0 on"));
   }
   const auto cost = runner::ParseCallCost(flags.cost);
   if (!cost.ok()) {
@@ -227,12 +250,9 @@ int FunctionMain(int argc, char** argv) {
                         : flags.fatal[0];
   }
 
-  runner::FunctionServerOptions options;
   options.listen = flags.listen;
   if (!flags.insecure) options.tls_dir = flags.tls_dir;
   options.cost = *cost;
-  options.fail_rate = flags.fail_rate;
-  options.seed = flags.seed;
   options.log_calls = flags.log_calls;
 
   if (flags.recorded.empty()) {
