@@ -51,7 +51,6 @@ func TestGRPCInteroperability(t *testing.T) {
 		{"unimplemented_service", func(ctx context.Context) {
 			interop.DoUnimplementedService(ctx, testgrpc.NewUnimplementedServiceClient(conn))
 		}},
-		{"pick_first_unary", func(ctx context.Context) { interop.DoPickFirstUnary(ctx, tc) }},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(within(t)) })
 	}
