@@ -11,6 +11,10 @@
 namespace fncache {
 namespace {
 
+constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
+constexpr char kJsonPattern[] =
+    "{\"time\":\"%Y-%m-%dT%H:%M:%S.%eZ\",\"level\":\"%l\",%v}";
+
 LogFormat g_format = LogFormat::kText;
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
@@ -31,8 +35,7 @@ spdlog::logger& Logger() {
   static spdlog::logger* logger = [] {
     auto* made = new spdlog::logger(
         "fncache", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v",
-                      spdlog::pattern_time_type::utc);
+    made->set_pattern(kTextPattern, spdlog::pattern_time_type::utc);
     return made;
   }();
   return *logger;
@@ -96,11 +99,8 @@ std::string TextValue(absl::string_view value) {
 void InitLogging(LogLevel level, LogFormat format) {
   g_format = format;
   Logger().set_level(ToSpdlog(level));
-  if (format == LogFormat::kJson) {
-    Logger().set_pattern(
-        "{\"time\":\"%Y-%m-%dT%H:%M:%S.%eZ\",\"level\":\"%l\",%v}",
-        spdlog::pattern_time_type::utc);
-  }
+  Logger().set_pattern(format == LogFormat::kJson ? kJsonPattern : kTextPattern,
+                       spdlog::pattern_time_type::utc);
 }
 
 void Log(LogLevel level, absl::string_view message,

@@ -8,7 +8,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "common/file.h"
 #include "common/utf8.h"
 #include "yaml-cpp/eventhandler.h"
@@ -29,7 +28,7 @@ class Builder : public YAML::EventHandler {
  public:
   explicit Builder(absl::string_view name) : name_(name) {}
 
-  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentStart(const YAML::Mark& mark) override { start_ = mark; }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -45,6 +44,8 @@ class Builder : public YAML::EventHandler {
     if (!Accepts(mark, anchor)) return;
     // "?" is plain, "!" quoted; anything else was written by the author.
     if (tag != "?" && tag != "!") return Fail(mark, "tags are not accepted");
+    // The text was UTF-8, but yaml-cpp makes a lone byte of "\N" and "\_".
+    if (!IsUtf8(value)) return Fail(mark, "an escape that is not accepted");
     if (AtKey()) return StartEntry(mark, value);
     YamlNode node = At(mark, YamlNode::Kind::kScalar);
     node.scalar = value;
@@ -70,7 +71,14 @@ class Builder : public YAML::EventHandler {
         absl::StrCat(name_, ":", std::max(mark.line, 0) + 1, ": ", why));
   }
 
+  // What is no YAML at all explains best what was seen on the way there.
+  void FailSyntax(const YAML::Mark& mark, absl::string_view why) {
+    status_ = absl::OkStatus();
+    Fail(mark, why);
+  }
+
   const absl::Status& status() const { return status_; }
+  const YAML::Mark& start() const { return start_; }
   YamlNode TakeRoot() { return std::move(root_); }
 
  private:
@@ -158,10 +166,41 @@ class Builder : public YAML::EventHandler {
   static constexpr size_t kMaxEntries = 1000;
 
   const absl::string_view name_;
+  YAML::Mark start_;
   absl::Status status_;
   std::vector<Level> levels_;
   YamlNode root_;
 };
+
+// yaml-cpp's complaint in words for those who write files, on one line.
+std::string SyntaxError(const std::string& complaint) {
+  namespace said = YAML::ErrorMsg;
+  const struct {
+    const char* said;
+    const char* meant;
+  } kWords[] = {
+      {said::END_OF_SEQ_FLOW, "a list is not closed: ] is missing"},
+      {said::END_OF_MAP_FLOW, "a map is not closed: } is missing"},
+      {said::FLOW_END, "a ] or } closes what was not opened"},
+      {said::EOF_IN_SCALAR, "a quoted text is not closed"},
+      {said::DOC_IN_SCALAR, "a quoted text is not closed"},
+      {said::MAP_VALUE,
+       "a value in a place that has none (indentation, or text with `: ` that "
+       "needs quotes)"},
+      {said::MAP_KEY, "a key in a place that has none (indentation)"},
+      {said::BLOCK_ENTRY, "a list's `- ` in a place that has none"},
+      {said::END_OF_MAP, "a key, or less indentation, is missing here"},
+      {said::END_OF_SEQ, "a list's `- `, or less indentation, is missing here"},
+      {said::TAB_IN_INDENTATION, "a tab in the indentation"},
+      {said::UNKNOWN_TOKEN, "text that starts like this needs quotes"},
+      {said::BAD_FILE, "nested deeper than accepted"},  // its DeepRecursion
+      {said::UNKNOWN_ANCHOR, "anchors and aliases are not accepted"},
+  };
+  for (const auto& words : kWords) {
+    if (complaint == words.said) return words.meant;
+  }
+  return absl::Utf8SafeCHexEscape(complaint);
+}
 
 // yaml-cpp's scanner recurses and searches in ways that grow with the depth of
 // flow collections; what people write is nowhere near.
@@ -196,16 +235,18 @@ absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
     return absl::InvalidArgumentError(absl::StrCat(name, ":1: is over 1 MiB"));
   }
   int line = 1;
-  for (const char c : text) {
-    if (c == '\n') ++line;
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 && c != '\n' && c != '\r' && c != '\t') {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, ":", line, ": holds a control character"));
+  for (absl::string_view rest = text; !rest.empty();) {
+    const size_t bytes = Utf8CharacterBytes(rest);
+    const auto byte = static_cast<unsigned char>(rest[0]);
+    const bool control =
+        byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t';
+    if (bytes == 0 || control) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          name, ":", line,
+          control ? ": holds a control character" : ": is not UTF-8"));
     }
-  }
-  if (!IsUtf8(text)) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ":1: is not UTF-8"));
+    if (byte == '\n') ++line;
+    rest.remove_prefix(bytes);
   }
   const absl::Status flow = CheckFlowDepth(text, name);
   if (!flow.ok()) return flow;
@@ -217,13 +258,13 @@ absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
     if (parser.HandleNextDocument(builder) && builder.status().ok()) {
       Builder second(name);
       if (parser.HandleNextDocument(second)) {
-        builder.Fail(YAML::Mark(), "holds more than one document");
+        builder.Fail(second.start(),
+                     "holds more than one document, or a list and a map on one "
+                     "level");
       }
     }
   } catch (const YAML::Exception& error) {
-    // One line, whatever the library says.
-    builder.Fail(error.mark,
-                 absl::StrReplaceAll(error.msg, {{"\n", " "}, {"\r", " "}}));
+    builder.FailSyntax(error.mark, SyntaxError(error.msg));
   }
   if (!builder.status().ok()) return builder.status();
   return builder.TakeRoot();

@@ -1,0 +1,91 @@
+#include "common/file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace fncache {
+namespace {
+
+using ::testing::HasSubstr;
+
+class FileTest : public ::testing::Test {
+ protected:
+  FileTest() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "fncache-file-XXXXXX")
+            .string();
+    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  ~FileTest() override { std::filesystem::remove_all(dir_); }
+
+  std::string Write(const std::string& name, const std::string& content) {
+    std::ofstream(dir_ + "/" + name, std::ios::binary) << content;
+    return dir_ + "/" + name;
+  }
+
+  void ExpectRefused(const std::string& path, absl::StatusCode code,
+                     const std::string& why) {
+    const auto content = ReadSmallFile(path, 10);
+    EXPECT_EQ(content.status().code(), code) << content.status();
+    EXPECT_THAT(content.status().message(), HasSubstr(path));
+    EXPECT_THAT(content.status().message(), HasSubstr(why));
+  }
+
+  std::string dir_;
+};
+
+TEST_F(FileTest, ReadsEveryByte) {
+  const std::string content("a\0\n\xff", 4);
+  EXPECT_EQ(*ReadSmallFile(Write("f", content), 10), content);
+  EXPECT_EQ(*ReadSmallFile(Write("empty", ""), 10), "");
+  const std::string large(100'000, 'x');
+  EXPECT_EQ(*ReadSmallFile(Write("large", large), 100'000), large);
+}
+
+TEST_F(FileTest, BoundIsExact) {
+  EXPECT_TRUE(ReadSmallFile(Write("ten", "0123456789"), 10).ok());
+  ExpectRefused(Write("eleven", "0123456789a"),
+                absl::StatusCode::kFailedPrecondition, "over 10 bytes");
+}
+
+TEST_F(FileTest, FollowsLinksAsKubernetesMountsFiles) {
+  const std::string target = Write("f", "x");
+  std::filesystem::create_symlink(target, dir_ + "/link");
+  EXPECT_EQ(*ReadSmallFile(dir_ + "/link", 10), "x");
+  std::filesystem::create_symlink(dir_ + "/gone", dir_ + "/dangling");
+  ExpectRefused(dir_ + "/dangling", absl::StatusCode::kNotFound, "No such");
+}
+
+TEST_F(FileTest, WhatIsMissingIsNotFound) {
+  ExpectRefused(dir_ + "/gone", absl::StatusCode::kNotFound, "No such");
+  ExpectRefused(Write("f", "x") + "/below", absl::StatusCode::kNotFound,
+                "Not a directory");
+}
+
+TEST_F(FileTest, WhatIsNoFileNeitherHangsNorReads) {
+  ExpectRefused(dir_, absl::StatusCode::kFailedPrecondition, "regular file");
+  ASSERT_EQ(mkfifo((dir_ + "/pipe").c_str(), 0600), 0);
+  ExpectRefused(dir_ + "/pipe", absl::StatusCode::kFailedPrecondition,
+                "regular file");
+  ExpectRefused("/dev/zero", absl::StatusCode::kFailedPrecondition,
+                "regular file");
+}
+
+TEST_F(FileTest, WhatMayNotBeReadIsPermissionDenied) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  const std::string path = Write("f", "x");
+  ASSERT_EQ(chmod(path.c_str(), 0), 0);
+  ExpectRefused(path, absl::StatusCode::kPermissionDenied, "Permission");
+}
+
+}  // namespace
+}  // namespace fncache

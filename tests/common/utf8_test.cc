@@ -1,0 +1,98 @@
+#include "common/utf8.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace fncache {
+namespace {
+
+// The form of RFC 3629, by its definition.
+std::string Encode(uint32_t point) {
+  std::string out;
+  if (point < 0x80) {
+    out += static_cast<char>(point);
+  } else if (point < 0x800) {
+    out += static_cast<char>(0xc0 | point >> 6);
+    out += static_cast<char>(0x80 | (point & 0x3f));
+  } else if (point < 0x10000) {
+    out += static_cast<char>(0xe0 | point >> 12);
+    out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
+    out += static_cast<char>(0x80 | (point & 0x3f));
+  } else {
+    out += static_cast<char>(0xf0 | point >> 18);
+    out += static_cast<char>(0x80 | (point >> 12 & 0x3f));
+    out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
+    out += static_cast<char>(0x80 | (point & 0x3f));
+  }
+  return out;
+}
+
+TEST(Utf8Test, EveryCharacterIsOneAndNoSurrogateIs) {
+  for (uint32_t point = 0; point < 0x1fffff; ++point) {
+    const std::string text = Encode(point);
+    const bool good = point <= 0x10ffff && (point < 0xd800 || point > 0xdfff);
+    ASSERT_EQ(Utf8CharacterBytes(text), good ? text.size() : 0u) << point;
+    ASSERT_EQ(IsUtf8(text), good) << point;
+  }
+}
+
+// All strings of up to three bytes: well-formed if and only if they are made of
+// characters as Encode writes them.
+TEST(Utf8Test, NoOtherBytesAreACharacter) {
+  std::string three[1 << 16];  // by the first two bytes: which thirds fit
+  for (uint32_t point = 0x800; point < 0x10000; ++point) {
+    if (point >= 0xd800 && point <= 0xdfff) continue;
+    const std::string text = Encode(point);
+    three[static_cast<unsigned char>(text[0]) << 8 |
+          static_cast<unsigned char>(text[1])] += text[2];
+  }
+  for (int first = 0; first < 256; ++first) {
+    for (int second = 0; second < 256; ++second) {
+      const std::string& fit = three[first << 8 | second];
+      const bool two =
+          first >= 0xc2 && first <= 0xdf && second >= 0x80 && second <= 0xbf;
+      for (int third = 0; third < 256; ++third) {
+        const char text[] = {static_cast<char>(first),
+                             static_cast<char>(second),
+                             static_cast<char>(third)};
+        size_t expected = 0;
+        if (first < 0x80) {
+          expected = 1;
+        } else if (two) {
+          expected = 2;
+        } else if (fit.find(text[2]) != std::string::npos) {
+          expected = 3;
+        }
+        ASSERT_EQ(Utf8CharacterBytes({text, 3}), expected)
+            << first << " " << second << " " << third;
+      }
+    }
+  }
+}
+
+TEST(Utf8Test, CutCharactersAreNone) {
+  EXPECT_EQ(Utf8CharacterBytes(""), 0u);
+  EXPECT_TRUE(IsUtf8(""));
+  for (const uint32_t point : {0xe9u, 0x20acu, 0x1f600u}) {
+    const std::string text = Encode(point);
+    for (size_t cut = 1; cut < text.size(); ++cut) {
+      EXPECT_FALSE(IsUtf8(text.substr(0, cut)));
+      EXPECT_FALSE(IsUtf8("a" + text.substr(0, cut)));
+      EXPECT_FALSE(IsUtf8(text.substr(cut)));
+    }
+    EXPECT_TRUE(IsUtf8("a" + text + "b" + text));
+  }
+}
+
+TEST(Utf8Test, OverLongFormsAreNone) {
+  EXPECT_FALSE(IsUtf8("\xc0\x80"));
+  EXPECT_FALSE(IsUtf8("\xc1\xbf"));
+  EXPECT_FALSE(IsUtf8("\xe0\x9f\xbf"));
+  EXPECT_FALSE(IsUtf8("\xf0\x8f\xbf\xbf"));
+  EXPECT_FALSE(IsUtf8("\xf4\x90\x80\x80"));
+  EXPECT_FALSE(IsUtf8("\xf8\x88\x80\x80\x80"));
+}
+
+}  // namespace
+}  // namespace fncache
