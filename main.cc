@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "absl/synchronization/mutex.h"
+#include "common/version.h"
 #include "proxy/serve_command.h"
 #include "runner/demo_command.h"
 #include "runner/function_command.h"
@@ -25,14 +26,15 @@ constexpr Command kCommands[] = {
 };
 
 void PrintHelp(std::FILE* out) {
-  std::fprintf(out,
-               "fncache: a caching proxy for composition functions\n\n"
-               "Usage: fncache COMMAND [flags]\n\nCommands:\n");
+  std::fprintf(
+      out,
+      "fncache: a caching proxy for Crossplane's composition functions\n\n"
+      "Usage: fncache COMMAND [flags]\n\nCommands:\n");
   for (const Command& command : kCommands) {
     std::fprintf(out, "  %-9s %s\n", command.name, command.purpose);
   }
   std::fprintf(out,
-               "\nfncache COMMAND --help explains a command, "
+               "\nfncache COMMAND --help explains a command; "
                "fncache --version prints the version.\n");
 }
 
@@ -52,7 +54,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (std::strcmp(name, "--version") == 0) {
-    std::printf("fncache %s\n", FNCACHE_VERSION);
+    std::printf("fncache %s\n", fncache::Version());
     return 0;
   }
   for (const Command& command : kCommands) {
