@@ -1,7 +1,9 @@
 // fncache: dispatches to its commands. Each command owns its own flags.
 #include <cstdio>
 #include <cstring>
+#include <string>
 
+#include "absl/strings/escaping.h"
 #include "absl/synchronization/mutex.h"
 #include "common/version.h"
 #include "proxy/serve_command.h"
@@ -62,9 +64,11 @@ int main(int argc, char** argv) {
       return command.run(argc - 1, argv + 1);
     }
   }
+  const std::string shown =
+      absl::Utf8SafeCHexEscape(std::string(name).substr(0, 100));
   std::fprintf(stderr,
-               "fncache: unknown command \"%.100s\"; accepted: serve, demo, "
+               "fncache: unknown command \"%s\"; accepted: serve, demo, "
                "function (see fncache --help)\n",
-               name);
+               shown.c_str());
   return 2;
 }

@@ -178,11 +178,14 @@ void AppendMap(const SettingsTable& table, const SettingValues& values,
     const SettingValue& value = found->second;
     const std::string name =
         entry && !setting.entry_key.empty() ? setting.entry_key : setting.key;
+    const std::vector<std::string> parts = absl::StrSplit(name, '.');
     if (!value.set && setting.kind != Setting::Kind::kList) {
-      absl::StrAppend(out, indent, "# ", name, ": unset\n");
+      // Within its map where that is open, else under its whole name.
+      const bool open = parts.size() > 1 && parts.front() == parent;
+      absl::StrAppend(out, indent, open ? "  # " : "# ",
+                      open ? parts.back() : name, ": unset\n");
       continue;
     }
-    const std::vector<std::string> parts = absl::StrSplit(name, '.');
     const std::string start = dash ? "  - " : indent;
     dash = false;
     const bool nested = parts.size() > 1;

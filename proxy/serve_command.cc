@@ -82,16 +82,17 @@ int ServeMain(int argc, char** argv) {
   SettingsInput input;
   input.flags = flags->settings;
   input.environment = Environment;
-  input.file_name = flags->config.empty()
-                        ? Environment("FNCACHE_CONFIG").value_or("")
-                        : flags->config.front();
-  if (!input.file_name.empty() || !flags->config.empty()) {
+  const bool by_flag = !flags->config.empty();
+  input.file_name = by_flag ? flags->config.front()
+                            : Environment("FNCACHE_CONFIG").value_or("");
+  if (by_flag || !input.file_name.empty()) {
     absl::StatusOr<YamlNode> file = ReadYamlFile(input.file_name);
     if (!file.ok()) {
       return absl::IsInvalidArgument(file.status())
                  ? Fail(file.status(), kUsage)
                  : Fail(absl::Status(file.status().code(),
-                                     absl::StrCat("--config: ",
+                                     absl::StrCat(by_flag ? "--config: "
+                                                          : "FNCACHE_CONFIG: ",
                                                   file.status().message())),
                         kWorld);
     }

@@ -209,7 +209,7 @@ std::vector<Row> FunctionRows() {
       Text("upstream", "TARGET", absl::nullopt,
            "a gRPC target, such as HOST:PORT, dns:///HOST:PORT or unix:PATH",
            "The function that calls go to.");
-  upstream.default_note = "needed";
+  upstream.default_note = "none, it is needed";
   add(std::move(upstream), SettingScope::kFunction,
       [](const Values& v, FunctionOptions* o) {
         return IntoText(v[0], /*empty_allowed=*/false, &o->upstream);
@@ -247,7 +247,7 @@ std::vector<Row> TlsRows() {
                      "callers need a certificate of it",
                      "The listeners' certificates.");
   dir.default_variable = "TLS_SERVER_CERTS_DIR";
-  dir.default_note = "unset; this or insecure is needed";
+  dir.default_note = "none, this or insecure is needed";
   add(std::move(dir), [](const Values& v, DaemonOptions* o) {
     if (!v[0].empty()) o->tls_dir = v[0];
     return absl::OkStatus();
@@ -260,14 +260,14 @@ std::vector<Row> TlsRows() {
                           "a directory with ca.crt, and tls.crt and tls.key if "
                           "the function wants a certificate",
                           "Certificates for calling the function.");
-  upstream.default_note = "unset: plaintext";
+  upstream.default_note = "unset (plaintext)";
   add(std::move(upstream), [](const Values& v, DaemonOptions* o) {
     if (!v[0].empty()) o->upstream_tls_dir = v[0];
     return absl::OkStatus();
   });
   Setting name = Text("upstream_server_name", "NAME", absl::nullopt, "a name",
                       "The name that the function's certificate must carry.");
-  name.default_note = "unset: the target's host";
+  name.default_note = "unset (the target's host)";
   add(std::move(name), [](const Values& v, DaemonOptions* o) {
     return IntoText(v[0], /*empty_allowed=*/true, &o->upstream_server_name);
   });
@@ -282,7 +282,7 @@ std::vector<Row> CacheRows() {
   };
   Setting dir = Text("cache.dir", "DIR", absl::nullopt, "a directory",
                      "Where entries outlive the process.");
-  dir.default_note = "unset: memory only";
+  dir.default_note = "unset (memory only)";
   add(std::move(dir), [](const Values& v, DaemonOptions* o) {
     if (!v[0].empty()) o->cache_dir = v[0];
     return absl::OkStatus();

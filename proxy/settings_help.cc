@@ -83,13 +83,14 @@ Examples:
   restart:
     fncache serve --tls-dir /tls/server --upstream localhost:9444 \
       --cache-dir /cache --generation v1.2.0
-  Several functions, from a file with `functions:`, checked only:
+  Several functions, from a file with `functions:` (a list with name, listen,
+  upstream and any setting of a function); checked, not started:
     fncache serve --config fncache.yaml --check
 
-Each setting is also a key of the file, where dots are nesting (ttl: {max: 1h}),
-and an environment variable. A function's own entry under `functions:` wins, then
-flag, environment, file, default. Flags of lists repeat; the variable of a list
-is a YAML flow list ([a, b]).
+Each setting is a flag, an environment variable and a key of the file: --ttl-max
+1h, FNCACHE_TTL_MAX=1h, ttl: {max: 1h}. Where several are given, the first of
+these counts: the function's own entry under `functions:`, flag, environment,
+file. The flag of a list repeats; its variable is a YAML list, [a, b].
 
 Command:
   --config FILE  (env FNCACHE_CONFIG)
@@ -132,11 +133,12 @@ how to print this page anew.
 
 A setting has one name in three spellings: a key of the file that `--config`
 names (dots are nesting: `ttl: {max: 1h}`), a flag and an environment variable.
-A function's own entry under `functions:` wins, then flag, environment, top level
-of the file, default. A list's flag repeats; its variable is a YAML flow list.
-With `functions:`, a list of maps, `name`, `listen` and `upstream` come from its
-entries only and no two entries share one. Anything that does not fit stops the
-start with one line and exit code 2. `--check` prints the settings in effect.
+A function's own entry under `functions:` wins, then flag, environment, top
+level of the file, default. A list's flag repeats; its variable is a YAML flow
+list. With `functions:`, a list of maps, `name`, `listen` and `upstream` come
+from its entries only and no two entries share one. Anything that does not fit
+stops the start with one line and exit code 2. `--check` prints the settings in
+effect.
 )";
   AppendGroups(
       &out,

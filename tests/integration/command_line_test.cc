@@ -1,0 +1,401 @@
+// The command line as a contract (DESIGN), of the real binary: exit codes, one
+// line of reason for a start that does not fit, help, precedence, --check.
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proxy/settings.h"
+#include "tests/integration/process.h"
+
+namespace fncache::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+using Arguments = std::vector<std::string>;
+
+struct Ended {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Ended Fncache(Arguments arguments,
+              const Process::Environment& environment = {}) {
+  Process process(std::move(arguments), environment);
+  Ended ended;
+  ended.code = process.Wait();
+  ended.out = process.Stdout();
+  ended.err = process.Stderr();
+  return ended;
+}
+
+// `fncache serve` on a laptop, with more.
+Arguments Serve(const Arguments& more) {
+  Arguments all = {"serve", "--insecure", "--upstream", "127.0.0.1:1"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+Arguments Check(const Arguments& more) {
+  Arguments all = Serve(more);
+  all.push_back("--check");
+  return all;
+}
+
+// Ended with `code` and exactly one line that holds all of `parts`.
+void ExpectOneLine(const Ended& ended, int code,
+                   const std::vector<std::string>& parts) {
+  EXPECT_EQ(ended.code, code) << ended.err;
+  EXPECT_EQ(ended.out, "");
+  EXPECT_THAT(ended.err, MatchesRegex("fncache[^\n]*: [^\n]+\n"));
+  for (const std::string& part : parts) {
+    EXPECT_THAT(ended.err, HasSubstr(part));
+  }
+}
+
+class CommandLineTest : public ::testing::Test {
+ protected:
+  std::string File(const std::string& content) {
+    const std::string path = dir_.path() + "/f.yaml";
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+  }
+
+  TempDir dir_;
+};
+
+// A key as a file writes it, on the line `line`.
+std::string InFile(const std::string& key, const std::string& value) {
+  const size_t dot = key.find('.');
+  if (dot == std::string::npos) return absl::StrCat(key, ": ", value, "\n");
+  return absl::StrCat(key.substr(0, dot), ":\n  ", key.substr(dot + 1), ": ",
+                      value, "\n");
+}
+
+TEST_F(CommandLineTest, BadValuesNameKeyPlaceAndRangeWhereverTheyStand) {
+  const struct {
+    const char* key;
+    const char* bad;
+    const char* accepted;
+  } kCases[] = {
+      {"listen", "localhost", "HOST:PORT"},
+      {"function", "", "not empty"},
+      {"upstream", "", "gRPC target"},
+      {"generation", "a\tb", "a text"},
+      {"insecure", "maybe", "true or false"},
+      {"cache.memory", "1", "from 1KiB up"},
+      {"cache.disk", "plenty", "from 1MiB up"},
+      {"admin", "127.0.0.1:99999", "0 to 65535"},
+      {"drain", "-1s", "from 0 up"},
+      {"drain_delay", "5", "such as 90s"},
+      {"log.level", "loud", "debug, info, warn or error"},
+      {"log.format", "xml", "text or json"},
+      {"mode", "shadow", "on or off"},
+      {"ttl.max", "1d", "such as 90s"},
+      {"ttl.override", "0s", "above 0"},
+      {"ttl.default", "soon", "from 0 up"},
+      {"ttl.min", "-1ns", "from 0 up"},
+      {"ttl.jitter", "1", "below 1"},
+      {"ttl.margin", "nan", "from 0 to below 1"},
+      {"requeue_ttl", "never", "remaining, original"},
+      {"store_fatal", "1", "true or false"},
+      {"store_secrets", "disk", "memory, all or none"},
+      {"max_released", "0", "from 1 up"},
+      {"max_entry_bytes", "3GiB", "from 1 to 2GiB"},
+      {"mask", "observed.composite", "observed.composite.resource"},
+      {"bypass_metadata", "a b", "letters, digits"},
+  };
+  for (const auto& test : kCases) {
+    const Setting& setting = *proxy::ServeSettings().Find(test.key);
+    const bool list = setting.kind == Setting::Kind::kList;
+    const std::string flag = FlagName(test.key);
+    const std::string quoted =
+        absl::StrCat(list ? "[" : "", YamlScalar(test.bad), list ? "]" : "");
+
+    ExpectOneLine(Fncache({"serve", absl::StrCat(flag, "=", test.bad)}), 2,
+                  {absl::StrCat(flag, ": ", test.key, ": "), test.accepted});
+    const std::string variable = EnvironmentName(test.key);
+    ExpectOneLine(
+        Fncache({"serve"}, {{variable, list ? quoted : test.bad}}), 2,
+        {absl::StrCat(variable, ": ", test.key, ": "), test.accepted});
+    const std::string file = File("\n# c\n" + InFile(test.key, quoted));
+    const int line = setting.key.find('.') == std::string::npos ? 3 : 4;
+    ExpectOneLine(
+        Fncache({"serve", "--config", file}), 2,
+        {absl::StrCat(file, ":", line, ": ", test.key, ": "), test.accepted});
+  }
+}
+
+TEST_F(CommandLineTest, BadEntriesNameTheEntryAndItsLine) {
+  const auto with = [this](const std::string& entry) {
+    return Fncache(
+        {"serve", "--insecure", "--config",
+         File("functions:\n- {name: a, listen: 'h:1', upstream: x}\n" +
+              entry)});
+  };
+  ExpectOneLine(with("- name: b\n  listen: h:2\n  upstream: y\n"
+                     "  ttl:\n    max: 1d\n"),
+                2, {"f.yaml:7: functions[1].ttl.max: ", "such as 90s"});
+  ExpectOneLine(with("- {name: b, listen: 'h:2'}\n"), 2,
+                {"f.yaml:3: functions[1].upstream: ", "missing"});
+  ExpectOneLine(with("- {name: a, listen: 'h:2', upstream: y}\n"), 2,
+                {"f.yaml:3: functions[1].name: ", "f.yaml:2"});
+  ExpectOneLine(with("- {name: b, listen: 'h:1', upstream: y}\n"), 2,
+                {"f.yaml:3: functions[1].listen: "});
+  ExpectOneLine(with("- {name: b, listen: 'h:2', upstream: x}\n"), 2,
+                {"f.yaml:3: functions[1].upstream: "});
+  ExpectOneLine(with("- {name: b, drain: 1s}\n"), 2,
+                {"f.yaml:3: functions[1].drain: ", "unknown key"});
+}
+
+TEST_F(CommandLineTest, WhatIsNotASettingIsRefusedByName) {
+  ExpectOneLine(Fncache(Serve({"--cache-size", "1"})), 2, {"--cache-size"});
+  ExpectOneLine(Fncache(Serve({"--key=tag"})), 2, {"--key"});
+  ExpectOneLine(Fncache(Serve({"stray"})), 2, {"stray"});
+  ExpectOneLine(Fncache(Serve({"--drain"})), 2, {"--drain"});
+  ExpectOneLine(Fncache(Serve({"--drain", "1s", "--drain=2s"})), 2,
+                {"--drain: drain: ", "twice"});
+  ExpectOneLine(Fncache(Serve({"--config", "a", "--config", "b"})), 2,
+                {"--config", "twice"});
+  for (const char* key :
+       {"key: tag", "key_hash: sha256", "finish_abandoned: 1s",
+        "stale_if_error: 1s", "stale_while_revalidate: 1s", "redis: {}",
+        "ttl.max: 1h", "cache.dir: /x", "name: a"}) {
+    ExpectOneLine(Fncache({"serve", "--config", File(std::string("\n") + key)}),
+                  2, {"f.yaml:2: ", "unknown key"});
+  }
+  ExpectOneLine(
+      Fncache({"serve", "--config", File("cache:\n  dir: /x\n  redis: y\n")}),
+      2, {"f.yaml:3: cache.redis: unknown key", "dir, memory, disk"});
+}
+
+TEST_F(CommandLineTest, WhateverStandsThereTheReasonIsOneLine) {
+  ExpectOneLine(Fncache(Serve({"--a\nb"})), 2, {});
+  ExpectOneLine(Fncache(Serve({"a\nb\xff\x1b[31m"})), 2, {});
+  ExpectOneLine(Fncache(Serve({"--function", "a\nb"})), 2, {"--function"});
+  ExpectOneLine(Fncache(Serve({"--mask", "context.\"\n\""})), 2, {"--mask"});
+  ExpectOneLine(Fncache(Serve({}), {{"FNCACHE_DRAIN", "1\n2\n3"}}), 2,
+                {"FNCACHE_DRAIN"});
+  ExpectOneLine(Fncache(Serve({}), {{"FNCACHE_MASK", "[a,\n- b"}}), 2,
+                {"FNCACHE_MASK", "[a, b]"});
+  ExpectOneLine(Fncache({"serve", "--config", File("\"a\\nb\": c\n")}), 2,
+                {"f.yaml:1: "});
+  ExpectOneLine(Fncache({"serve", "--config", File("drain: |\n  1\n  2\n")}), 2,
+                {"f.yaml:1: drain: "});
+  ExpectOneLine(Fncache({"serve", "--config", File("a: [[[[[")}), 2,
+                {"f.yaml:1: ", "] is missing"});
+  ExpectOneLine(Fncache({"serve", "--config", File("a: 1\na: 2")}), 2,
+                {"f.yaml:2: "});
+  ExpectOneLine(Fncache({"serve", "--config", File("a: \xff")}), 2, {"UTF-8"});
+}
+
+TEST_F(CommandLineTest, AFileThatCannotBeReadIsTheWorldsFault) {
+  const std::string gone = dir_.path() + "/gone.yaml";
+  ExpectOneLine(Fncache(Serve({"--config", gone})), 1, {gone, "No such file"});
+  ExpectOneLine(Fncache(Serve({}), {{"FNCACHE_CONFIG", gone}}), 1,
+                {gone, "FNCACHE_CONFIG"});
+  ExpectOneLine(Fncache(Serve({"--config", dir_.path()})), 1,
+                {dir_.path(), "not a regular file"});
+  ExpectOneLine(Fncache({"serve", "--upstream", "x", "--tls-dir", dir_.path()}),
+                1, {"tls_dir", dir_.path()});
+  // The flag beats the variable.
+  EXPECT_EQ(Fncache(Check({"--config", File("drain: 1s\n")}),
+                    {{"FNCACHE_CONFIG", gone}})
+                .code,
+            0);
+}
+
+TEST_F(CommandLineTest, PlaintextIsAskedForByName) {
+  ExpectOneLine(Fncache({"serve", "--upstream", "x"}), 2,
+                {"tls_dir", "--tls-dir", "--insecure"});
+  ExpectOneLine(Fncache(Serve({"--tls-dir", dir_.path()})), 2,
+                {"insecure", "tls_dir"});
+  ExpectOneLine(Fncache({"serve", "--insecure"}), 2,
+                {"upstream", "--upstream"});
+  const Ended beaten =
+      Fncache(Check({}), {{"TLS_SERVER_CERTS_DIR", dir_.path() + "/gone"}});
+  EXPECT_EQ(beaten.code, 0) << beaten.err;
+  const Ended used = Fncache({"serve", "--upstream", "x"},
+                             {{"TLS_SERVER_CERTS_DIR", dir_.path() + "/gone"}});
+  ExpectOneLine(used, 1, {dir_.path() + "/gone"});
+}
+
+TEST_F(CommandLineTest, ATierThatOutlivesTheProcessNeedsAGeneration) {
+  const std::string cache = dir_.path() + "/cache";
+  ExpectOneLine(Fncache(Serve({"--cache-dir", cache})), 2,
+                {"generation", "--generation", "$REVISION_NAME", "none"});
+  EXPECT_EQ(
+      Fncache(Check({"--cache-dir", cache}), {{"REVISION_NAME", "r"}}).code, 0);
+  EXPECT_EQ(Fncache(Check({"--cache-dir", cache, "--generation", "none"})).code,
+            0);
+}
+
+TEST_F(CommandLineTest, UnknownVariablesAreIgnored) {
+  const Ended ended =
+      Fncache(Check({}), {{"FNCACHE_PORT", "tcp://10.0.0.1:9443"},
+                          {"FNCACHE_SERVICE_HOST", "10.0.0.1"},
+                          {"FNCACHE_PORT_9443_TCP_PROTO", "tcp"},
+                          {"FNCACHE_", "x"},
+                          {"FNCACHE_KEY_HASH", "md5"}});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.err, "");
+}
+
+std::string WithoutComments(const std::string& yaml) {
+  std::string out;
+  for (const absl::string_view line : absl::StrSplit(yaml, '\n')) {
+    const absl::string_view kept = line.substr(0, line.find("  # "));
+    if (kept.empty() || absl::StrContains(kept, "unset")) continue;
+    absl::StrAppend(&out, kept, "\n");
+  }
+  return out;
+}
+
+TEST_F(CommandLineTest, CheckPrintsWhatReadsBack) {
+  const struct {
+    Arguments flags;
+    Process::Environment environment;
+    std::string file;
+  } kCases[] = {
+      {{"--insecure", "--upstream", "x"}, {}, ""},
+      {{"--insecure", "--upstream", "unix:/a b", "--admin=", "--ttl-min", "5s",
+        "--mask", "observed.composite.resource.status.\"a.b\"", "--mode=off",
+        "--generation", "g: \"1\" # 2"},
+       {{"FNCACHE_BYPASS_METADATA", "[x-debug, \"trace\"]"},
+        {"FUNCTION_NAME", "caf\xc3\xa9"}},
+       "requeue_ttl: 90s\ncache: {memory: 64MB}\n"},
+      {{"--insecure", "--ttl-margin", "0.2"},
+       {{"REVISION_NAME", "r1"}},
+       "cache: {dir: /c}\nfunctions:\n"
+       "- {name: a, listen: '[::]:0', upstream: x, ttl: {margin: 0.3}}\n"
+       "- {name: b, listen: 'h:0', upstream: y, mask: [observed.resources.*."
+       "resource.status]}\n"},
+  };
+  for (const auto& test : kCases) {
+    Arguments arguments = {"serve", "--check", "--config", File(test.file)};
+    arguments.insert(arguments.end(), test.flags.begin(), test.flags.end());
+    const Ended first = Fncache(arguments, test.environment);
+    ASSERT_EQ(first.code, 0) << first.err;
+    EXPECT_EQ(first.err, "");
+    const Ended second =
+        Fncache({"serve", "--check", "--config", File(first.out)});
+    ASSERT_EQ(second.code, 0) << second.err << first.out;
+    EXPECT_EQ(WithoutComments(second.out), WithoutComments(first.out));
+    EXPECT_THAT(WithoutComments(first.out), HasSubstr("insecure: true\n"));
+  }
+}
+
+TEST_F(CommandLineTest, CheckWarnsOnStderrAndSaysTheSettingsOnStdout) {
+  const Ended ended = Fncache(Check({"--mask", "context.\"example.org/now\""}));
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("warning"), HasSubstr("context")));
+  EXPECT_THAT(ended.out, HasSubstr("upstream: 127.0.0.1:1  # --upstream\n"));
+}
+
+// Each layer says another value; layers are taken away from the strongest on.
+TEST_F(CommandLineTest, EntryThenFlagThenVariableThenFileThenDefault) {
+  const std::string top = "insecure: true\nttl: {max: 2h}\n";
+  const std::string entry =
+      "functions:\n- {name: a, listen: 'h:0', upstream: x, ttl: {max: 5h}}\n";
+  const Process::Environment environment = {{"FNCACHE_TTL_MAX", "3h"}};
+  const auto effective = [this](const std::string& file, Arguments flags,
+                                const Process::Environment& variables) {
+    Arguments arguments = {"serve", "--check", "--config", File(file)};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Ended ended = Fncache(arguments, variables);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return ended.out;
+  };
+  EXPECT_THAT(effective(top + entry, {"--ttl-max=4h"}, environment),
+              AllOf(HasSubstr("max: 5h  # "), Not(HasSubstr("max: 4h"))));
+  const Arguments upstream = {"--upstream", "x"};
+  EXPECT_THAT(effective(top, {"--upstream", "x", "--ttl-max=4h"}, environment),
+              HasSubstr("max: 4h  # --ttl-max\n"));
+  EXPECT_THAT(effective(top, upstream, environment),
+              HasSubstr("max: 3h  # FNCACHE_TTL_MAX\n"));
+  EXPECT_THAT(effective(top, upstream, {}),
+              AllOf(HasSubstr("max: 2h  # "), HasSubstr("f.yaml:2\n")));
+  EXPECT_THAT(effective("insecure: true\n", upstream, {}),
+              HasSubstr("max: 24h  # default\n"));
+  // A default for all, another of one.
+  const std::string two =
+      effective(top + entry + "- {name: b, listen: 'h:0', upstream: y}\n",
+                {"--ttl-max=4h"}, environment);
+  EXPECT_THAT(two, AllOf(HasSubstr("max: 5h"), HasSubstr("max: 4h")));
+}
+
+TEST_F(CommandLineTest, CrossplanesVariablesAreDefaultsOnly) {
+  const Process::Environment crossplane = {{"FUNCTION_NAME", "f-env"},
+                                           {"REVISION_NAME", "r-env"}};
+  EXPECT_THAT(Fncache(Check({}), crossplane).out,
+              AllOf(HasSubstr("function: f-env  # $FUNCTION_NAME\n"),
+                    HasSubstr("generation: r-env  # $REVISION_NAME\n")));
+  EXPECT_THAT(
+      Fncache(Check({"--config", File("function: f\ngeneration: r\n")}),
+              crossplane)
+          .out,
+      AllOf(HasSubstr("function: f  # "), HasSubstr("generation: r  # ")));
+}
+
+TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
+  for (const Arguments& arguments :
+       {Arguments{"--help"}, Arguments{"-h"}, Arguments{"help"},
+        Arguments{"serve", "--help"}, Arguments{"serve", "-h"},
+        Arguments{"serve", "--insecure", "--help"}}) {
+    const Ended ended = Fncache(arguments);
+    EXPECT_EQ(ended.code, 0);
+    EXPECT_EQ(ended.err, "");
+    EXPECT_THAT(ended.out, HasSubstr("Usage: fncache"));
+    for (const absl::string_view line : absl::StrSplit(ended.out, '\n')) {
+      EXPECT_LE(line.size(), 80u) << line;
+    }
+  }
+}
+
+TEST_F(CommandLineTest, EveryCommandHasHelpAndIsListed) {
+  const std::string all = Fncache({"--help"}).out;
+  for (const char* command : {"serve", "function", "demo"}) {
+    EXPECT_THAT(all, HasSubstr(absl::StrCat("\n  ", command, " ")));
+    const Ended ended = Fncache({command, "--help"});
+    EXPECT_EQ(ended.code, 0) << command;
+    EXPECT_EQ(ended.err, "");
+    EXPECT_THAT(ended.out, HasSubstr(absl::StrCat("fncache ", command)));
+  }
+}
+
+TEST_F(CommandLineTest, HelpOfServeMentionsEverySetting) {
+  const std::string help = Fncache({"serve", "--help"}).out;
+  for (const Setting& setting : proxy::ServeSettings().settings()) {
+    EXPECT_THAT(help,
+                HasSubstr(absl::StrCat("  ", FlagName(setting.key), " ")));
+    EXPECT_THAT(help, HasSubstr(EnvironmentName(setting.key)));
+  }
+  EXPECT_THAT(help, HasSubstr("  --config FILE"));
+  EXPECT_THAT(help, HasSubstr("  --check\n"));
+}
+
+TEST_F(CommandLineTest, TheBinaryItself) {
+  const Ended nothing = Fncache({});
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_EQ(nothing.out, "");
+  EXPECT_THAT(nothing.err, HasSubstr("Usage: fncache COMMAND"));
+  ExpectOneLine(Fncache({"sevre"}), 2, {"sevre", "serve", "function"});
+  ExpectOneLine(Fncache({"a\nb"}), 2, {});
+  ExpectOneLine(Fncache({""}), 2, {});
+  const Ended version = Fncache({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.out, MatchesRegex("fncache [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_EQ(version.err, "");
+}
+
+}  // namespace
+}  // namespace fncache::testing
