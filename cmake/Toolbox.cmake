@@ -14,6 +14,8 @@ target_include_directories(fncache_flags INTERFACE ${CMAKE_SOURCE_DIR})
 if(FNCACHE_SANITIZE)
   add_compile_options(-fsanitize=${FNCACHE_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${FNCACHE_SANITIZE})
+  # gcc loses track of what is initialised once checks stand in between.
+  add_compile_options(-Wno-maybe-uninitialized)
   if(FNCACHE_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)
   endif()
