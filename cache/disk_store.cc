@@ -78,7 +78,7 @@ class RocksDiskStore final : public DiskStore {
 
   const Seed& seed() const override { return directory_->seed(); }
 
-  Found Get(const Key& key, absl::Time now) override;
+  Found Find(const Key& key, FunctionId function, absl::Time now) override;
   PutResult PutOrGet(const Key& key, EntryRef entry, absl::Time now,
                      EntryRef* later) override;
   bool Erase(const Key& key) override;
@@ -118,7 +118,7 @@ class RocksDiskStore final : public DiskStore {
   // True if writing is possible, perhaps again.
   bool Writable(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   bool Probe() const;
-  void EraseDamaged(const Key& key, absl::Time now);
+  void EraseDamaged(const Key& key, FunctionId function, absl::Time now);
 
   bool IsHidden(const Key& key, absl::Time started) const;
   void Unhide(const Key& key);
@@ -127,7 +127,7 @@ class RocksDiskStore final : public DiskStore {
 
   FunctionId IdOf(absl::string_view function) const {
     const auto it = scopes_.find(function);
-    return it == scopes_.end() ? 0 : it->second.function;
+    return it == scopes_.end() ? kNoFunction : it->second.function;
   }
 
   const DiskStoreOptions options_;
@@ -209,13 +209,14 @@ Stored RocksDiskStore::Decode(const Key& key,
       });
 }
 
-Found RocksDiskStore::Get(const Key& key, absl::Time now) {
+Found RocksDiskStore::Find(const Key& key, FunctionId function,
+                           absl::Time now) {
   const absl::Time latest = Latest(now);
   bool damaged = false;
   {
     ReaderMutexLock lock(&db_mutex_);
     if (db_ == nullptr) {
-      observer_->OnError(Tier::kDisk, TierError::kRead, 0);
+      observer_->OnError(Tier::kDisk, TierError::kRead, function);
       return {};
     }
     // What is read once is in the memory tier then.
@@ -228,7 +229,8 @@ Found RocksDiskStore::Get(const Key& key, absl::Time now) {
     if (!status.ok()) {
       damaged = status.IsCorruption();
       observer_->OnError(Tier::kDisk,
-                         damaged ? TierError::kCorrupt : TierError::kRead, 0);
+                         damaged ? TierError::kCorrupt : TierError::kRead,
+                         function);
       if (!damaged) return {};
     } else {
       Stored stored = Decode(key, value);
@@ -243,18 +245,19 @@ Found RocksDiskStore::Get(const Key& key, absl::Time now) {
       damaged = IsDamage(stored.miss);
       if (!damaged) {
         if (stored.miss == StoredMiss::kMemory) {
-          observer_->OnError(Tier::kDisk, TierError::kOther, 0);
+          observer_->OnError(Tier::kDisk, TierError::kOther, function);
         }
         return {};
       }
-      observer_->OnError(Tier::kDisk, TierError::kCorrupt, 0);
+      observer_->OnError(Tier::kDisk, TierError::kCorrupt, function);
     }
   }
-  EraseDamaged(key, now);
+  EraseDamaged(key, function, now);
   return {};
 }
 
-void RocksDiskStore::EraseDamaged(const Key& key, absl::Time now) {
+void RocksDiskStore::EraseDamaged(const Key& key, FunctionId function,
+                                  absl::Time now) {
   MutexLock write(&write_mutex_);
   ReaderMutexLock lock(&db_mutex_);
   if (db_ == nullptr || degraded_) return;
@@ -272,7 +275,7 @@ void RocksDiskStore::EraseDamaged(const Key& key, absl::Time now) {
   }
   rocksdb::WriteBatch batch;
   batch.Delete(key.Bytes());
-  Write(&batch, now, 0);
+  Write(&batch, now, function);
 }
 
 RocksDiskStore::There RocksDiskStore::Look(const Key& key, absl::Time now,
@@ -451,7 +454,7 @@ bool RocksDiskStore::Write(rocksdb::WriteBatch* batch, absl::Time now,
 
 bool RocksDiskStore::WriteState(absl::Time now) {
   rocksdb::WriteBatch batch;
-  return Write(&batch, now, 0);
+  return Write(&batch, now, kNoFunction);
 }
 
 void RocksDiskStore::Tick(absl::Time now) {

@@ -68,6 +68,12 @@ class DiskStore : public Store {
 
   virtual const Seed& seed() const = 0;
 
+  // Get for a look-up of `function`, whose failures are reported as its own.
+  virtual Found Find(const Key& key, FunctionId function, absl::Time now) = 0;
+  Found Get(const Key& key, absl::Time now) override {
+    return Find(key, kNoFunction, now);
+  }
+
   // Like Put; where it answers kOlder, `*later` is the entry that stays, unless
   // that one's deadline has passed.
   virtual PutResult PutOrGet(const Key& key, EntryRef entry, absl::Time now,

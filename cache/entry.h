@@ -27,6 +27,9 @@ namespace fncache::cache {
 // Index of a function in the daemon's configuration: what metrics are kept by.
 // Below 2^24.
 using FunctionId = uint32_t;
+// No function: what a tier does on its own account, or for a function that is
+// not configured (any more).
+constexpr FunctionId kNoFunction = FunctionId{1} << 24;
 
 struct EntryInfo {
   FunctionId function = 0;

@@ -25,6 +25,11 @@ bool IoPool::Submit(Work* work) {
   return true;
 }
 
+size_t IoPool::waiting() const {
+  MutexLock lock(&mutex_);
+  return waiting_.size();
+}
+
 void IoPool::Run() {
   mutex_.Lock();
   while (true) {

@@ -28,11 +28,14 @@ class IoPool {
   // False, and `*work` untouched, if too much waits already.
   bool Submit(Work* work);
 
+  // Work that waits for a thread.
+  size_t waiting() const;
+
  private:
   void Run();
 
   const size_t max_waiting_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
   std::deque<Work> waiting_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,7 @@
 // Observer: what the cache reports as it works, to whoever keeps metrics.
 //
+// Reports without a function (kNoFunction) are of the tier alone.
+//
 // Called on hot paths and from the cache's own threads, also under its locks:
 // implementations are thread-safe, do not block and do not call the cache.
 #ifndef FNCACHE_CACHE_OBSERVER_H_

@@ -56,7 +56,7 @@ class MemoryAndDisk final : public TieredStore {
     return memory_.Get(key, now);
   }
   Found Get(const Key& key, absl::Time now) override;
-  void GetLower(const Key& key, absl::Time now,
+  void GetLower(const Key& key, FunctionId function, absl::Time now,
                 absl::AnyInvocable<void(Found)> done) override;
   PutResult Fill(const Key& key, EntryRef entry, bool lower,
                  absl::Time now) override;
@@ -68,6 +68,9 @@ class MemoryAndDisk final : public TieredStore {
   }
   size_t QueueDepth() const override {
     return queue_ == nullptr ? 0 : queue_->depth();
+  }
+  size_t LookupQueueDepth() const override {
+    return readers_ == nullptr ? 0 : readers_->waiting();
   }
   void Flush() override {
     if (queue_ != nullptr) queue_->Flush();
@@ -92,7 +95,7 @@ class MemoryAndDisk final : public TieredStore {
     return absl::FromUnixNanos(std::max(seen, given));
   }
   Stripe& StripeOf(const Key& key) { return stripes_[key.high % kStripes]; }
-  Found LookBelow(const Key& key, absl::Time now);
+  Found LookBelow(const Key& key, FunctionId function, absl::Time now);
   void WriteToDisk(const WriteBehind::Operation& operation);
 
   static constexpr size_t kStripes = 64;
@@ -112,25 +115,27 @@ class MemoryAndDisk final : public TieredStore {
 Found MemoryAndDisk::Get(const Key& key, absl::Time now) {
   Found found = memory_.Get(key, now);
   if (found.entry || disk_ == nullptr) return found;
-  Found below = LookBelow(key, now);
+  Found below = LookBelow(key, kNoFunction, now);
   below.expired = !below.entry && (below.expired || found.expired);
   return below;
 }
 
-void MemoryAndDisk::GetLower(const Key& key, absl::Time now,
+void MemoryAndDisk::GetLower(const Key& key, FunctionId function,
+                             absl::Time now,
                              absl::AnyInvocable<void(Found)> done) {
   // Shared, so that a pool that does not take the work leaves it callable.
   auto call =
       std::make_shared<absl::AnyInvocable<void(Found)>>(std::move(done));
-  IoPool::Work work = [this, key, now, call](bool run) {
-    (*call)(run ? LookBelow(key, now) : Found{});
+  IoPool::Work work = [this, key, function, now, call](bool run) {
+    (*call)(run ? LookBelow(key, function, now) : Found{});
   };
   if (readers_->Submit(&work)) return;
-  observer_->OnError(Tier::kDisk, TierError::kOther, 0);
+  observer_->OnError(Tier::kDisk, TierError::kOther, function);
   (*call)(Found{});
 }
 
-Found MemoryAndDisk::LookBelow(const Key& key, absl::Time now) {
+Found MemoryAndDisk::LookBelow(const Key& key, FunctionId function,
+                               absl::Time now) {
   Stripe& stripe = StripeOf(key);
   const absl::Time latest = Latest(now);
   bool expired = false;
@@ -149,7 +154,7 @@ Found MemoryAndDisk::LookBelow(const Key& key, absl::Time now) {
       if (!pending->write || !alive) return {nullptr, expired || !alive};
       found = {std::move(pending->entry), false};
     } else {
-      found = disk_->Get(key, now);
+      found = disk_->Find(key, function, now);
     }
     if (!found.entry) return {nullptr, expired || found.expired};
     MutexLock lock(&stripe.mutex);

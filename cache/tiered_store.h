@@ -91,9 +91,10 @@ class TieredStore : public Store {
 
   virtual bool has_lower() const = 0;
   // Looks in the lower tiers on an I/O thread and calls `done` there, exactly
-  // once; at once, with a miss, where the queue of look-ups is full.
+  // once; at once, with a miss, where the queue of look-ups is full. Failures
+  // are reported as those of `function`, whose look-up it is.
   // Precondition: has_lower().
-  virtual void GetLower(const Key& key, absl::Time now,
+  virtual void GetLower(const Key& key, FunctionId function, absl::Time now,
                         absl::AnyInvocable<void(Found)> done) = 0;
 
   // Fills memory now, and with `lower` the lower tiers behind. The result is
@@ -109,6 +110,8 @@ class TieredStore : public Store {
   virtual StoreStats LowerStats() const = 0;
   // Fills waiting for the disk.
   virtual size_t QueueDepth() const = 0;
+  // Look-ups waiting for an I/O thread.
+  virtual size_t LookupQueueDepth() const = 0;
 
   // Returns once everything filled before the call is on disk or dropped.
   virtual void Flush() = 0;

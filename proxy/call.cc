@@ -231,7 +231,7 @@ void RunFunctionCall::LookBelow() {
   Worker* const worker = incoming_->worker();
   auto* const pending = new PendingLookup(worker);
   handler_->store_->GetLower(
-      key_, handler_->clock_->Now(),
+      key_, handler_->id_, handler_->clock_->Now(),
       [call = shared_from_this(), worker, pending](cache::Found found) mutable {
         worker->Post(
             [call = std::move(call), pending, found = std::move(found)] {

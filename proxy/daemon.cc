@@ -176,6 +176,8 @@ absl::Status Daemon::OpenStore(cache::Clock* clock,
                                  [opened] { return opened->LowerStats(); });
     impl_->instruments.WatchQueue("disk_fills",
                                   [opened] { return opened->QueueDepth(); });
+    impl_->instruments.WatchQueue(
+        "disk_lookups", [opened] { return opened->LookupQueueDepth(); });
   }
   return absl::OkStatus();
 }

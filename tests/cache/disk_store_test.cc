@@ -582,9 +582,13 @@ TEST_F(DiskStoreTest, DamageFoundAtReadIsCountedAndTheEntryErased) {
   WriteFile(files[0], content);
   ASSERT_TRUE(Open().ok());
   uint64_t missed = 0;
-  for (uint64_t n = 0; n < kCount; ++n) missed += Get(n) < 0;
+  for (uint64_t n = 0; n < kCount; ++n) {
+    missed += !store_->Find(KeyOf(n), 1, clock_.Now()).entry;
+  }
   EXPECT_GT(missed, 0);
   EXPECT_LT(missed, kCount);
+  EXPECT_EQ(observer_.errors_of(Tier::kDisk, 1), missed)
+      << "of the function whose look-up it was";
   EXPECT_EQ(observer_.errors(Tier::kDisk, TierError::kCorrupt), missed);
   for (uint64_t n = 0; n < kCount; ++n) Get(n);
   EXPECT_EQ(observer_.errors(Tier::kDisk, TierError::kCorrupt), missed)
@@ -612,6 +616,7 @@ TEST_F(DiskStoreTest, AFullDiskCostsFillsAndIsTakenUpAgainWithSpace) {
     clock_.Advance(absl::Seconds(1));
     ASSERT_EQ(Put(base, base + 1), PutResult::kFailed);
     ++failed;
+    EXPECT_EQ(observer_.errors_of(Tier::kDisk, 0), failed);
     EXPECT_EQ(Get(base), -1);
     system->set_full(false);
     ASSERT_EQ(Put(base + 500, 3), PutResult::kStored) << "space is back";
@@ -624,6 +629,20 @@ TEST_F(DiskStoreTest, AFullDiskCostsFillsAndIsTakenUpAgainWithSpace) {
   ASSERT_TRUE(Open().ok());
   EXPECT_EQ(Get(500), 3);
   EXPECT_EQ(Get(2500), 3);
+  store_.reset();  // before its environment
+}
+
+TEST_F(DiskStoreTest, WhatFailsOnTheTiersOwnAccountIsNoFunctionsError) {
+  const auto system = std::make_shared<FullFileSystem>();
+  const auto env = rocksdb::NewCompositeEnv(system);
+  options_.env = env.get();
+  ASSERT_TRUE(Open().ok());
+  system->set_full(true);
+  clock_.Advance(absl::Seconds(2));
+  store_->Tick(clock_.Now());
+  EXPECT_EQ(observer_.errors_of(Tier::kDisk, kNoFunction), 1);
+  EXPECT_EQ(observer_.errors_of(Tier::kDisk, 0), 0);
+  system->set_full(false);
   store_.reset();  // before its environment
 }
 

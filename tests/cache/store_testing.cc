@@ -95,9 +95,10 @@ void CountingObserver::OnDropped(Tier tier, Dropped why, FunctionId) {
   MutexLock lock(&mutex_);
   ++dropped_[{tier, why}];
 }
-void CountingObserver::OnError(Tier tier, TierError what, FunctionId) {
+void CountingObserver::OnError(Tier tier, TierError what, FunctionId function) {
   MutexLock lock(&mutex_);
   ++errors_[{tier, what}];
+  ++errors_of_[{tier, function}];
 }
 void CountingObserver::OnWritten(Tier tier, FunctionId, uint64_t,
                                  absl::Duration took) {
@@ -125,6 +126,10 @@ uint64_t CountingObserver::removed_bytes(Tier tier) const {
 uint64_t CountingObserver::dropped(Tier tier, Dropped why) const {
   MutexLock lock(&mutex_);
   return At(dropped_, {tier, why});
+}
+uint64_t CountingObserver::errors_of(Tier tier, FunctionId function) const {
+  MutexLock lock(&mutex_);
+  return At(errors_of_, {tier, function});
 }
 uint64_t CountingObserver::errors(Tier tier, TierError what) const {
   MutexLock lock(&mutex_);

@@ -63,6 +63,7 @@ class CountingObserver : public Observer {
   uint64_t removed_bytes(Tier tier) const;
   uint64_t dropped(Tier tier, Dropped why) const;
   uint64_t errors(Tier tier, TierError what) const;
+  uint64_t errors_of(Tier tier, FunctionId function) const;
   uint64_t written(Tier tier) const;
 
  private:
@@ -74,6 +75,8 @@ class CountingObserver : public Observer {
   uint64_t removed_last_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::pair<Tier, Dropped>, uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<Tier, TierError>, uint64_t> errors_
+      ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<Tier, FunctionId>, uint64_t> errors_of_
       ABSL_GUARDED_BY(mutex_);
   std::map<Tier, uint64_t> written_ ABSL_GUARDED_BY(mutex_);
 };

@@ -131,7 +131,7 @@ class TieredStoreTest : public ::testing::Test {
   int64_t Below(uint64_t n) {
     Found result;
     absl::Notification done;
-    store_->GetLower(KeyOf(n), now(), [&](Found found) {
+    store_->GetLower(KeyOf(n), 0, now(), [&](Found found) {
       result = std::move(found);
       ReleaseTo(&done);
       done.Notify();
@@ -338,20 +338,22 @@ TEST_F(TieredStoreTest, AFullQueueOfLookUpsAnswersWithAMissAtOnce) {
   Open();
   absl::Notification in_first;
   absl::Notification go_on;
-  store_->GetLower(KeyOf(2), now(), [&](Found) {
+  store_->GetLower(KeyOf(2), 0, now(), [&](Found) {
     in_first.Notify();
     go_on.WaitForNotification();
   });
   in_first.WaitForNotification();
   std::atomic<int> second{0};
-  store_->GetLower(KeyOf(1), now(),
+  store_->GetLower(KeyOf(1), 0, now(),
                    [&](Found found) { second = found.entry ? 2 : 1; });
+  EXPECT_EQ(store_->LookupQueueDepth(), 1);
   bool third = false;
-  store_->GetLower(KeyOf(1), now(), [&](Found found) {
+  store_->GetLower(KeyOf(1), 7, now(), [&](Found found) {
     EXPECT_FALSE(found.entry);
     third = true;
   });
   EXPECT_TRUE(third) << "at once, on this thread";
+  EXPECT_EQ(observer_.errors_of(Tier::kDisk, 7), 1);
   EXPECT_EQ(second, 0);
   go_on.Notify();
   store_.reset();

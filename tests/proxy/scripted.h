@@ -214,7 +214,8 @@ class ScriptedStore : public cache::TieredStore {
     return memory_.Get(key, now);
   }
   bool has_lower() const override { return has_lower_; }
-  void GetLower(const cache::Key& key, absl::Time now, Done done) override {
+  void GetLower(const cache::Key& key, cache::FunctionId function,
+                absl::Time now, Done done) override {
     MutexLock lock(&mutex_);
     lookups_.push_back(std::move(done));
   }
@@ -240,6 +241,7 @@ class ScriptedStore : public cache::TieredStore {
   cache::StoreStats Stats() const override { return memory_.Stats(); }
   cache::StoreStats LowerStats() const override { return {}; }
   size_t QueueDepth() const override { return 0; }
+  size_t LookupQueueDepth() const override { return 0; }
   void Flush() override {}
 
   std::atomic<int> fills{0};
