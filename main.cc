@@ -3,8 +3,8 @@
 #include <cstring>
 #include <string>
 
-#include "absl/strings/escaping.h"
 #include "absl/synchronization/mutex.h"
+#include "common/utf8.h"
 #include "common/version.h"
 #include "proxy/serve_command.h"
 #include "runner/demo_command.h"
@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
     }
   }
   const std::string shown =
-      absl::Utf8SafeCHexEscape(std::string(name).substr(0, 100));
+      fncache::Printable(std::string(name).substr(0, 100));
   std::fprintf(stderr,
                "fncache: unknown command \"%s\"; accepted: serve, demo, "
                "function (see fncache --help)\n",

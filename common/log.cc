@@ -91,7 +91,8 @@ std::string TextValue(absl::string_view value) {
             rest[0] != '"' && rest[0] != '=' && rest[0] != '\\';
     rest.remove_prefix(bytes);
   }
-  return plain ? std::string(value) : JsonString(value);
+  if (plain) return std::string(value);
+  return JsonString(value);
 }
 
 }  // namespace

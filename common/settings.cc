@@ -4,13 +4,13 @@
 #include <initializer_list>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/settings_file.h"
+#include "common/utf8.h"
 
 namespace fncache {
 namespace {
@@ -194,8 +194,8 @@ void AppendMap(const SettingsTable& table, const SettingValues& values,
     }
     parent = nested ? parts.front() : "";
     absl::StrAppend(out, nested ? indent + "  " : start, parts.back(), ": ",
-                    ValueAsYaml(setting, value), "  # ",
-                    absl::Utf8SafeCHexEscape(value.where), "\n");
+                    ValueAsYaml(setting, value), "  # ", Printable(value.where),
+                    "\n");
   }
 }
 

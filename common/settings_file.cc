@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -37,8 +36,7 @@ std::string ShownValue(const Setting& setting, const SettingValue& value) {
 const char kFunctionsKey[] = "functions";
 
 std::string ShownText(absl::string_view text) {
-  return absl::StrCat("\"", absl::Utf8SafeCHexEscape(text.substr(0, 100)),
-                      "\"");
+  return absl::StrCat("\"", Printable(text.substr(0, 100)), "\"");
 }
 
 absl::Status CheckSetting(const Setting& setting, const SettingValue& value) {
@@ -146,8 +144,7 @@ absl::Status SettingsFileReader::ReadBelow(const YamlNode& map,
     SettingValue value;
     value.source = entry_ ? SettingSource::kEntry : SettingSource::kFile;
     value.where = absl::StrCat(file_, ":", child.line);
-    value.key =
-        absl::StrCat(prefix_, absl::Utf8SafeCHexEscape(name.substr(0, 100)));
+    value.key = absl::StrCat(prefix_, Printable(name.substr(0, 100)));
     // Dots are nesting; in a key of the file they would only look like it.
     const bool dotted = child.key.find('.') != std::string::npos;
     const Setting* setting = dotted ? nullptr : FindHere(name);

@@ -1,5 +1,8 @@
 #include "common/utf8.h"
 
+#include <algorithm>
+#include <cstdio>
+
 namespace fncache {
 namespace {
 
@@ -37,6 +40,43 @@ size_t Utf8CharacterBytes(absl::string_view text) {
     if ((At(text, i) & 0xc0) != 0x80) return 0;
   }
   return bytes;
+}
+
+std::string Printable(absl::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t bytes = Utf8CharacterBytes(text);
+    const absl::string_view character =
+        text.substr(0, std::max<size_t>(bytes, 1));
+    text.remove_prefix(character.size());
+    const unsigned char lead = At(character, 0);
+    const bool control =
+        lead < 0x20 || lead == 0x7f ||
+        (lead == 0xc2 && bytes == 2 && At(character, 1) < 0xa0);
+    if (bytes > 0 && !control) {
+      out.append(character.data(), character.size());
+      continue;
+    }
+    switch (lead) {
+      case '\n':
+        out += "\\n";
+        continue;
+      case '\r':
+        out += "\\r";
+        continue;
+      case '\t':
+        out += "\\t";
+        continue;
+      default:
+        break;
+    }
+    for (size_t i = 0; i < character.size(); ++i) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", At(character, i));
+      out += escaped;
+    }
+  }
+  return out;
 }
 
 bool IsUtf8(absl::string_view text) {

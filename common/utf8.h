@@ -6,6 +6,7 @@
 #define FNCACHE_COMMON_UTF8_H_
 
 #include <cstddef>
+#include <string>
 
 #include "absl/strings/string_view.h"
 
@@ -17,6 +18,11 @@ size_t Utf8CharacterBytes(absl::string_view text);
 
 // Whether all of `text` is well-formed.
 bool IsUtf8(absl::string_view text);
+
+// `text` as something that can be shown: UTF-8 without control characters of
+// ASCII or Latin-1 (U+0080 to U+009F), which break lines and which terminals
+// obey. Those, and bytes that are not UTF-8, become \xNN, or \n, \r, \t.
+std::string Printable(absl::string_view text);
 
 }  // namespace fncache
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/file.h"
 #include "common/utf8.h"
@@ -19,7 +18,7 @@ namespace fncache {
 namespace {
 
 std::string Shown(absl::string_view text) {
-  return absl::StrCat("\"", absl::Utf8SafeCHexEscape(text.substr(0, 64)), "\"");
+  return absl::StrCat("\"", Printable(text.substr(0, 64)), "\"");
 }
 
 // Builds the tree from yaml-cpp's events. The first thing that is wrong is
@@ -199,7 +198,7 @@ std::string SyntaxError(const std::string& complaint) {
   for (const auto& words : kWords) {
     if (complaint == words.said) return words.meant;
   }
-  return absl::Utf8SafeCHexEscape(complaint);
+  return Printable(complaint);
 }
 
 // yaml-cpp's scanner recurses and searches in ways that grow with the depth of

@@ -5,15 +5,16 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/utf8.h"
 
 namespace fncache::proxy {
 namespace {
 
 struct Address {
-  std::string host;  // lower case, without brackets
+  // Lower case, without brackets; IPv6 in its one shortest form.
+  std::string host;
   bool bracketed = false;
   int port = -1;
 };
@@ -30,6 +31,13 @@ Address Split(absl::string_view text) {
     host = host.substr(1, host.size() - 2);
   }
   address.host = absl::AsciiStrToLower(host);
+  in6_addr parsed;
+  char shortest[INET6_ADDRSTRLEN];
+  if (address.bracketed &&
+      inet_pton(AF_INET6, address.host.c_str(), &parsed) == 1 &&
+      inet_ntop(AF_INET6, &parsed, shortest, sizeof shortest) != nullptr) {
+    address.host = shortest;
+  }
   for (const char c : port) {
     if (!absl::ascii_isdigit(c)) return address;
   }
@@ -59,10 +67,7 @@ bool IsHost(const Address& address) {
 }
 
 bool TakesEveryHost(const Address& address) {
-  if (!address.bracketed) return address.host == "0.0.0.0";
-  in6_addr parsed;
-  return inet_pton(AF_INET6, address.host.c_str(), &parsed) == 1 &&
-         IN6_IS_ADDR_UNSPECIFIED(&parsed);
+  return address.host == (address.bracketed ? "::" : "0.0.0.0");
 }
 
 }  // namespace
@@ -70,7 +75,7 @@ bool TakesEveryHost(const Address& address) {
 absl::Status CheckAddress(absl::string_view text) {
   const Address address = Split(text);
   const std::string shown =
-      absl::StrCat("\"", absl::Utf8SafeCHexEscape(text.substr(0, 100)), "\" ");
+      absl::StrCat("\"", Printable(text.substr(0, 100)), "\" ");
   if (address.port < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(shown, "has no port from 0 to 65535"));

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/log.h"
 #include "common/tls_files.h"
+#include "common/utf8.h"
 #include "proxy/daemon.h"
 #include "proxy/serve_flags.h"
 #include "proxy/settings.h"
@@ -22,17 +22,8 @@ constexpr int kWorld = 1;  // the world's reasons
 constexpr int kUsage = 2;  // settings that do not fit
 
 int Fail(const absl::Status& status, int code) {
-  const std::string line = absl::Utf8SafeCHexEscape(status.message());
-  // Quotes were readable before they were escaped with the rest.
-  std::string shown;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const bool quote =
-        line[i] == '\\' && i + 1 < line.size() &&
-        (line[i + 1] == '"' || line[i + 1] == '\'' || line[i + 1] == '\\');
-    if (quote) ++i;
-    shown += line[i];
-  }
-  std::fprintf(stderr, "fncache serve: %s\n", shown.c_str());
+  std::fprintf(stderr, "fncache serve: %s\n",
+               Printable(status.message()).c_str());
   return code;
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/utf8.h"
 #include "proxy/settings.h"
 
 namespace fncache::proxy {
@@ -94,8 +94,7 @@ absl::StatusOr<ServeFlags> ParseServeFlags(
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat(absl::Utf8SafeCHexEscape(
-                         absl::string_view(error.what()).substr(0, 300)),
+        absl::StrCat(Printable(absl::string_view(error.what()).substr(0, 300)),
                      "; accepted: the flags of fncache serve --help"));
   }
   for (size_t i = 0; i < given.size(); ++i) {

@@ -94,5 +94,14 @@ TEST(Utf8Test, OverLongFormsAreNone) {
   EXPECT_FALSE(IsUtf8("\xf8\x88\x80\x80\x80"));
 }
 
+TEST(Utf8Test, PrintableBreaksNoLineAndObeysNoOne) {
+  EXPECT_EQ(Printable("caf\xc3\xa9 \"\\"), "caf\xc3\xa9 \"\\");
+  EXPECT_EQ(Printable("a\nb\r\tc"), "a\\nb\\r\\tc");
+  EXPECT_EQ(Printable("\x1b[31m\x7f"), "\\x1b[31m\\x7f");
+  EXPECT_EQ(Printable("\xc2\x9b\xff\xc3"), "\\xc2\\x9b\\xff\\xc3");
+  EXPECT_EQ(Printable(absl::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(Printable("\xc2\xa0"), "\xc2\xa0");
+}
+
 }  // namespace
 }  // namespace fncache
