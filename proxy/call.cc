@@ -111,7 +111,10 @@ class RunFunctionCall final
   void AddStatus(absl::string_view text) {
     incoming_->AddHeader(kCacheStatus, std::string(text));
   }
-  void Over(int code);
+  // Counts the call as it ends. Before its caller can know: who has an answer
+  // finds it counted.
+  void Count(int code);
+  void Over();
 
   RunFunctionHandler* const handler_;
   IncomingCallPtr incoming_;
@@ -337,8 +340,9 @@ void RunFunctionCall::OnGone() {
   }
   StopWaiting();
   incoming_ = nullptr;
-  Over(late ? grpc::StatusCode::DEADLINE_EXCEEDED
-            : grpc::StatusCode::CANCELLED);
+  Count(late ? grpc::StatusCode::DEADLINE_EXCEEDED
+             : grpc::StatusCode::CANCELLED);
+  Over();
 }
 
 void RunFunctionCall::WatchCaller() {
@@ -358,11 +362,12 @@ void RunFunctionCall::AnswerHit(const cache::EntryRef& entry,
   outcome_ = Outcome::kHit;
   handler_->instruments_->RecordHit(absl::Now() - looked_up_, info.cost);
   AddStatus(HitStatus(handler_->policy_.ServedFor(info, now)));
+  Count(grpc::StatusCode::OK);
   IncomingCall::WriteFinishAndForget(
       std::move(incoming_),
       EntryMessage(entry, tag, handler_->policy_.HitTtl(info, now)),
       grpc::Status::OK);
-  Over(grpc::StatusCode::OK);
+  Over();
 }
 
 void RunFunctionCall::AnswerCollapsed(const cache::EntryRef& entry) {
@@ -370,19 +375,21 @@ void RunFunctionCall::AnswerCollapsed(const cache::EntryRef& entry) {
   outcome_ = Outcome::kCollapsed;
   handler_->instruments_->RecordSaved(info.cost);
   AddStatus(ForwardStatus(forward_, /*collapsed=*/true, /*stored=*/true));
+  Count(grpc::StatusCode::OK);
   IncomingCall::WriteFinishAndForget(
       std::move(incoming_),
       EntryMessage(entry, tag_,
                    handler_->policy_.HitTtl(info, handler_->clock_->Now())),
       grpc::Status::OK);
-  Over(grpc::StatusCode::OK);
+  Over();
 }
 
 void RunFunctionCall::AnswerError(const grpc::Status& status) {
   AddStatus(ForwardStatus(forward_, outcome_ == Outcome::kCollapsed,
                           /*stored=*/false));
+  Count(status.error_code());
   IncomingCall::FinishAndForget(std::move(incoming_), status);
-  Over(status.error_code());
+  Over();
 }
 
 void RunFunctionCall::OnAnswer(UnaryCall& call, const grpc::ByteBuffer& message,
@@ -392,16 +399,16 @@ void RunFunctionCall::OnAnswer(UnaryCall& call, const grpc::ByteBuffer& message,
   CopyHeaders(call.headers(), incoming_.get());
   AddStatus(ForwardStatus(forward_, /*collapsed=*/false, stored));
   CopyTrailers(call.trailers(), incoming_.get());
+  Count(status.error_code());
   if (status.ok()) {
     IncomingCall::WriteFinishAndForget(std::move(incoming_), message, status);
   } else {
     IncomingCall::FinishAndForget(std::move(incoming_), status);
   }
-  Over(status.error_code());
+  Over();
 }
 
-void RunFunctionCall::Over(int code) {
-  run_ = nullptr;
+void RunFunctionCall::Count(int code) {
   CallRecord record;
   record.method = method_;
   record.outcome = outcome_;
@@ -409,6 +416,10 @@ void RunFunctionCall::Over(int code) {
   record.upstream = asked_upstream_;
   record.latency = absl::Now() - arrived_;
   handler_->instruments_->End(record);
+}
+
+void RunFunctionCall::Over() {
+  run_ = nullptr;
   self_ = nullptr;
 }
 

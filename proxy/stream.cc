@@ -216,6 +216,11 @@ void ForwardedCall::OnStatus(bool ok) {
   }
   CopyTrailers(context_.GetServerTrailingMetadata(), call_.get());
   over_ = true;
+  // Before its caller can know: who has the status finds the call counted.
+  if (ended_ != nullptr) {
+    ended_(
+        StreamEnd{status_, call_->cancelled(), absl::Now() - call_->arrived()});
+  }
   call_->Finish(status_, &on_finished_);
 }
 
@@ -243,10 +248,6 @@ void ForwardedCall::UpdateKind() {
 void ForwardedCall::EndIfOver() {
   if (!finished_ || !up_over_ || start_pending_) return;
   if (timer_armed_) call_->worker()->Cancel(timer_);
-  if (ended_ != nullptr) {
-    ended_(
-        StreamEnd{status_, call_->cancelled(), absl::Now() - call_->arrived()});
-  }
   delete this;
 }
 

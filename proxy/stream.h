@@ -23,9 +23,9 @@ struct StreamEnd {
 };
 
 // Forwards `call`, from which nothing has been read, to the end; on its worker.
-// `ended`, if given, is called there when the call is over. A non-empty
-// `cache_status` is added to the headers (or, when the function sends none, to
-// what stands for them).
+// `ended`, if given, is called there just before the caller is told. A
+// non-empty `cache_status` is added to the headers (or, when the function sends
+// none, to what stands for them).
 void ForwardStream(IncomingCallPtr call, Upstream* upstream,
                    absl::AnyInvocable<void(const StreamEnd&)> ended = nullptr,
                    absl::string_view cache_status = {});

@@ -89,6 +89,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
   info.cost = call.latency();
   info.secrets = view.facts.secrets;
   cache::EntryRef entry = cache::Entry::Create(info, view.meta_rest, view.body);
+  if (!entry) return;  // no memory for it: it passes
   switch (handler_->store_->Fill(key_, entry, storing.lower_tiers, now)) {
     case cache::PutResult::kStored:
       handler_->instruments_->RecordFill(entry->body().size() +

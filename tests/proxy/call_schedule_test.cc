@@ -105,7 +105,7 @@ struct Totals {
 };
 
 // `cancelled`: it was cancelled here, which may cost it its headers even where
-// the answer came first.
+// the answer came first. So may a deadline that passes as the answer comes.
 void CheckAnswer(Caller& caller, const std::string& name,
                  const std::string& tag, bool cancelled, Totals* totals) {
   const grpc::Status status = caller.Wait();
@@ -119,6 +119,7 @@ void CheckAnswer(Caller& caller, const std::string& name,
       ASSERT_EQ(response.results(0).message(), name);
       const std::string said = caller.cache_status();
       if (cancelled) return;
+      if (said.empty() && caller.answered_late()) return;
       ASSERT_TRUE(absl::StartsWith(said, "fncache; ")) << said;
       if (absl::StrContains(said, "hit")) ++totals->hits;
       if (absl::StrContains(said, "collapsed")) ++totals->collapsed;

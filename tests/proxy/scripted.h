@@ -5,6 +5,7 @@
 #define FNCACHE_TESTS_PROXY_SCRIPTED_H_
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -268,6 +269,8 @@ class Caller : public std::enable_shared_from_this<Caller> {
                      [self = shared_from_this()](grpc::Status status) {
                        MutexLock lock(&self->mutex_);
                        self->status_ = std::move(status);
+                       self->late_ = std::chrono::system_clock::now() >=
+                                     self->context.deadline();
                        ++self->answers_;
                      });
   }
@@ -280,6 +283,11 @@ class Caller : public std::enable_shared_from_this<Caller> {
     EXPECT_TRUE(Eventually([&] { return answers() > 0; }, absl::Seconds(60)));
     MutexLock lock(&mutex_);
     return status_;
+  }
+  // After Wait. The deadline had passed when the answer came.
+  bool answered_late() {
+    MutexLock lock(&mutex_);
+    return late_;
   }
   // After Wait.
   std::string bytes() { return Text(response_); }
@@ -310,6 +318,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
   Mutex mutex_;
   grpc::Status status_ ABSL_GUARDED_BY(mutex_);
   int answers_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool late_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 using CallerPtr = std::shared_ptr<Caller>;
