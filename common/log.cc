@@ -91,8 +91,8 @@ std::string TextValue(absl::string_view value) {
             rest[0] != '"' && rest[0] != '=' && rest[0] != '\\';
     rest.remove_prefix(bytes);
   }
-  if (plain) return std::string(value);
-  return JsonString(value);
+  std::string same(value);
+  return plain ? same : JsonString(value);
 }
 
 }  // namespace

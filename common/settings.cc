@@ -33,7 +33,7 @@ absl::Status ReadFlags(const SettingsTable& table, const SettingsInput& input,
     }
   }
   for (const auto& [key, value] : *out) {
-    const absl::Status status = CheckSetting(*table.Find(key), value);
+    absl::Status status = CheckSetting(*table.Find(key), value);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -70,7 +70,7 @@ absl::Status ReadEnvironment(const SettingsTable& table,
                               "accepted: ",
                               setting.accepted));
     }
-    const absl::Status status = CheckSetting(setting, value);
+    absl::Status status = CheckSetting(setting, value);
     if (!status.ok()) return status;
     (*out)[setting.key] = std::move(value);
   }
@@ -88,7 +88,7 @@ absl::StatusOr<SettingValue> DefaultOf(const Setting& setting,
       value.set = true;
       value.values = {*text};
       value.where = absl::StrCat("$", setting.default_variable);
-      const absl::Status status = CheckSetting(setting, value);
+      absl::Status status = CheckSetting(setting, value);
       if (!status.ok()) return status;
       return value;
     }
@@ -120,7 +120,7 @@ absl::StatusOr<SettingValues> ReadEntry(const std::vector<Setting>& settings,
         where, ": must be a map with at least name, listen and upstream"));
   }
   SettingValues values;
-  const absl::Status status =
+  absl::Status status =
       SettingsFileReader(settings, file, name + ".", /*entry=*/true)
           .Read(item, &values);
   if (!status.ok()) return status;

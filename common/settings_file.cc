@@ -159,7 +159,7 @@ absl::Status SettingsFileReader::ReadBelow(const YamlNode& map,
                             absl::StrCat("must be a map; accepted keys: ",
                                          Children(name + ".")));
       }
-      const absl::Status status = ReadBelow(child.value, name + ".", out);
+      absl::Status status = ReadBelow(child.value, name + ".", out);
       if (!status.ok()) return status;
     } else {
       return SettingError(value, absl::StrCat("unknown key; accepted keys: ",

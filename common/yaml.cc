@@ -252,7 +252,8 @@ absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
 
   Builder builder(name);
   try {
-    std::istringstream in{std::string(text)};
+    const std::string copy(text);
+    std::istringstream in(copy);
     YAML::Parser parser(in);
     if (parser.HandleNextDocument(builder) && builder.status().ok()) {
       Builder second(name);
@@ -287,7 +288,10 @@ std::string YamlScalar(absl::string_view text) {
              absl::string_view("_./:@%+-").find(c) != absl::string_view::npos);
   }
   const std::string lower = absl::AsciiStrToLower(text);
-  if (plain && lower != "null") return std::string(text);
+  if (plain && lower != "null") {
+    std::string same(text);
+    return same;
+  }
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

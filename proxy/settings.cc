@@ -104,7 +104,7 @@ absl::Status IntoMetadataKeys(const Values& values, Values* out) {
 }
 
 absl::Status IntoAddress(const std::string& text, std::string* out) {
-  const absl::Status status = CheckAddress(text);
+  absl::Status status = CheckAddress(text);
   if (status.ok()) *out = text;
   return status;
 }
@@ -353,13 +353,13 @@ Row OptionalTtl(std::string key, std::string accepted, absl::Duration least,
   Setting setting = Text(std::move(key), "DURATION", absl::nullopt,
                          std::move(accepted), std::move(help));
   setting.default_note = "unset";
-  return Policy(
-      std::move(setting), [least, field](const Values& v, FunctionOptions* o) {
-        absl::Duration duration;
-        const absl::Status status = IntoDuration(v[0], least, &duration);
-        if (status.ok()) o->policy.*field = duration;
-        return status;
-      });
+  return Policy(std::move(setting),
+                [least, field](const Values& v, FunctionOptions* o) {
+                  absl::Duration duration;
+                  absl::Status status = IntoDuration(v[0], least, &duration);
+                  if (status.ok()) o->policy.*field = duration;
+                  return status;
+                });
 }
 
 std::vector<Row> PolicyRows() {
@@ -491,7 +491,7 @@ absl::Status ApplyToDaemon(const SettingValues& values,
     const auto found = values.find(row.setting.key);
     if (row.to_daemon == nullptr || found == values.end()) continue;
     if (!found->second.set) continue;
-    const absl::Status status = row.to_daemon(found->second.values, options);
+    absl::Status status = row.to_daemon(found->second.values, options);
     if (!status.ok()) return SettingError(found->second, status.message());
   }
   return absl::OkStatus();
@@ -503,7 +503,7 @@ absl::Status ApplyToFunction(const SettingValues& values,
     const auto found = values.find(row.setting.key);
     if (row.to_function == nullptr || found == values.end()) continue;
     if (!found->second.set) continue;
-    const absl::Status status = row.to_function(found->second.values, options);
+    absl::Status status = row.to_function(found->second.values, options);
     if (!status.ok()) return SettingError(found->second, status.message());
   }
   return absl::OkStatus();

@@ -25,8 +25,7 @@ void AppendWrapped(absl::string_view text, size_t indent, std::string* out) {
 }
 
 std::string DefaultText(const Setting& setting) {
-  const std::string value =
-      setting.default_value.value_or(setting.default_note);
+  std::string value = setting.default_value.value_or(setting.default_note);
   if (setting.default_variable.empty()) return value;
   return absl::StrCat("$", setting.default_variable, ", else ", value);
 }
