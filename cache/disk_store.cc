@@ -24,8 +24,10 @@ namespace {
 constexpr absl::Duration kTimeTolerance = absl::Seconds(5);
 // Keys hidden one by one; beyond, everything that is as old is hidden.
 constexpr size_t kMaxHidden = 65536;
-// What a probe writes to find out whether writing is possible again.
+// What a probe writes to find out whether writing is possible again; and
+// besides what is in memory only, whether the database can be opened anew.
 constexpr size_t kProbeBytes = 64 << 10;
+constexpr size_t kReopenBytes = 1 << 20;
 
 rocksdb::Slice SliceOf(const std::string& bytes) { return bytes; }
 
@@ -117,7 +119,9 @@ class RocksDiskStore final : public DiskStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // True if writing is possible, perhaps again.
   bool Writable(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  bool Probe() const;
+  bool Probe(size_t bytes) const;
+  // What reopening the database writes, about.
+  size_t ReopenBytes() const;
   void EraseDamaged(const Key& key, FunctionId function, absl::Time now);
 
   bool IsHidden(const Key& key, absl::Time started) const;
@@ -146,6 +150,8 @@ class RocksDiskStore final : public DiskStore {
   // One writer at a time. Locked before db_mutex_.
   mutable Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(db_mutex_);
   bool degraded_ ABSL_GUARDED_BY(write_mutex_) = false;
+  // That it cannot be reopened is in the log.
+  bool told_ ABSL_GUARDED_BY(write_mutex_) = false;
   std::chrono::steady_clock::time_point tried_ ABSL_GUARDED_BY(write_mutex_);
   absl::Time state_written_ ABSL_GUARDED_BY(write_mutex_) =
       absl::InfinitePast();
@@ -476,12 +482,15 @@ void RocksDiskStore::Degrade(const rocksdb::Status& status) {
   tried_ = std::chrono::steady_clock::now();
 }
 
-bool RocksDiskStore::Probe() const {
+bool RocksDiskStore::Probe(size_t bytes) const {
   const std::string file = directory_->path() + "/probe";
   std::unique_ptr<rocksdb::WritableFile> probe;
   rocksdb::Status status =
       env_->NewWritableFile(file, &probe, rocksdb::EnvOptions());
-  if (status.ok()) status = probe->Append(std::string(kProbeBytes, 'p'));
+  const std::string chunk(kProbeBytes, 'p');
+  for (size_t done = 0; status.ok() && done < bytes; done += chunk.size()) {
+    status = probe->Append(chunk);
+  }
   if (status.ok()) status = probe->Flush();
   if (probe != nullptr) {
     const rocksdb::Status closed = probe->Close();
@@ -491,29 +500,44 @@ bool RocksDiskStore::Probe() const {
   return status.ok();
 }
 
+size_t RocksDiskStore::ReopenBytes() const {
+  ReaderMutexLock lock(&db_mutex_);
+  uint64_t unwritten = 0;
+  if (db_ == nullptr) return kProbeBytes;
+  db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables,
+                      &unwritten);
+  return unwritten + kReopenBytes;
+}
+
 bool RocksDiskStore::Writable(absl::Time now) {
   if (!degraded_) return true;
   const auto steady = std::chrono::steady_clock::now();
   if (absl::FromChrono(steady - tried_) < options_.retry) return false;
   tried_ = steady;
-  if (!Probe()) return false;
+  if (!Probe(kProbeBytes)) return false;
   {
     ReaderMutexLock lock(&db_mutex_);
     if (db_ != nullptr && db_->Resume().ok() && WriteState(now)) {
       degraded_ = false;
     }
   }
+  // A database that is closed and cannot be opened again has no reads either:
+  // it stays as it is until there is room for what opening writes.
+  if (degraded_ && !Probe(ReopenBytes())) return false;
   if (degraded_) {
     MutexLock lock(&db_mutex_);
     if (db_ != nullptr) db_->Close().PermitUncheckedError();
     db_.reset();
     if (absl::Status opened = OpenDb(); !opened.ok()) {
-      Log(LogLevel::kError, "cannot reopen the cache on disk",
-          {{"error", opened.ToString()}});
+      if (!std::exchange(told_, true)) {
+        Log(LogLevel::kError, "cannot reopen the cache on disk; trying on",
+            {{"error", opened.ToString()}});
+      }
       degraded_ = true;
     }
   }
   if (!degraded_) {
+    told_ = false;
     Log(LogLevel::kInfo, "the cache on disk can be written to again",
         {{"dir", directory_->path()}});
   }
