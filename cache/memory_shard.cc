@@ -191,8 +191,12 @@ void MemoryShard::Insert(const Key& key, EntryRef entry, bool main,
 
 void MemoryShard::Remove(Index i, Removal why, Doomed* doomed) {
   Node& node = At(i);
-  observer_->OnRemoved(Tier::kMemory, why, node.entry->function(),
-                       /*last=*/!node.kept_below, 1, node.entry->charge());
+  const Entry& entry = *node.entry;
+  // What a fill is counted as, not what memory it took: what was written less
+  // what was deleted is what is there.
+  observer_->OnRemoved(Tier::kMemory, why, entry.function(),
+                       /*last=*/!node.kept_below, 1,
+                       entry.body().size() + entry.meta_rest().size());
   Dequeue(i);
   *LinkTo(i) = node.chain;
   doomed->push_back(std::exchange(node.entry, nullptr));

@@ -36,8 +36,9 @@ enum class TierError { kRead, kWrite, kCorrupt, kOther };
 class Observer {
  public:
   virtual ~Observer() = default;
-  // `count` entries of `bytes` bytes in all left the tier. `last` says that no
-  // lower tier is there to keep them.
+  // `count` entries of `bytes` bytes in all left the tier: of responses as they
+  // are kept, on disk with the frame around them (part of a file's entries:
+  // in proportion). `last` says that no lower tier is there to keep them.
   virtual void OnRemoved(Tier tier, Removal why, FunctionId function, bool last,
                          uint64_t count, uint64_t bytes) {}
   virtual void OnDropped(Tier tier, Dropped why, FunctionId function) {}

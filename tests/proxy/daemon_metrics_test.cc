@@ -43,7 +43,13 @@ class SlowFunction : public fn::FunctionRunnerService::Service {
       return grpc::Status(grpc::StatusCode::INTERNAL, "asked to");
     }
     response->mutable_meta()->set_tag(request->meta().tag());
-    response->mutable_meta()->mutable_ttl()->set_seconds(60);
+    auto* const ttl = response->mutable_meta()->mutable_ttl();
+    if (request->meta().tag() == "brief") {
+      ttl->set_nanos(1);
+    } else {
+      ttl->set_seconds(60);
+    }
+    response->mutable_desired()->mutable_composite()->set_ready(fn::READY_TRUE);
     return grpc::Status::OK;
   }
 
@@ -176,6 +182,20 @@ TEST_F(DaemonMetricsTest, CallsAreCountedAsWhatTheyWere) {
   EXPECT_GT(Value(scrape, "fncache_tier_bytes{tier=\"memory\"}"), 0);
   EXPECT_EQ(Value(scrape, "fncache_flights{function_name=\"function-a\"}"), 0);
   EXPECT_EQ(Value(scrape, "fncache_ready"), 1);
+}
+
+TEST_F(DaemonMetricsTest, AnExpiredEntryIsDeletedWithTheBytesItWasWrittenAs) {
+  ASSERT_EQ(Call("a", "brief"), grpc::OK);
+  ASSERT_EQ(Call("a", "brief"), grpc::OK);  // the first is past its time
+  const std::string scrape = Scrape();
+  const auto builtin = [&](absl::string_view name) {
+    return Value(scrape, absl::StrCat("function_run_function_response_cache_",
+                                      name, "{function_name=\"function-a\"}"));
+  };
+  EXPECT_EQ(builtin("writes_total"), 2);
+  EXPECT_EQ(builtin("deletes_total"), 1);
+  EXPECT_GT(builtin("bytes_deleted_total"), 0);
+  EXPECT_EQ(builtin("bytes_deleted_total"), builtin("bytes_written_total") / 2);
 }
 
 }  // namespace
