@@ -1,5 +1,7 @@
 #include "proxy/serve_command.h"
 
+#include <malloc.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -31,6 +33,17 @@ absl::optional<std::string> Environment(const std::string& name) {
   const char* const value = std::getenv(name.c_str());
   if (value == nullptr) return absl::nullopt;
   return std::string(value);
+}
+
+// One heap for all threads. The C library would give threads heaps of their
+// own, and what one thread's entries leave there is of no use to another's:
+// with traffic that moves between threads a full memory tier came to occupy two
+// and a half times its bound. One heap costs no CPU that could be measured.
+void ShareOneHeap() {
+#ifdef M_ARENA_MAX
+  // Who sets this has reasons.
+  if (std::getenv("MALLOC_ARENA_MAX") == nullptr) mallopt(M_ARENA_MAX, 1);
+#endif
 }
 
 // What the settings name outside the process is there and fits.
@@ -106,6 +119,7 @@ int ServeMain(int argc, char** argv) {
     std::fputs(effective.c_str(), stdout);
     return 0;
   }
+  ShareOneHeap();
   const absl::Status served =
       Serve(std::move(options->daemon), std::move(effective));
   return served.ok() ? 0 : Fail(served, kWorld);

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -300,6 +302,49 @@ TEST_F(DaemonTest, ManyFunctionsInOneDaemonKeepApart) {
 
 // A hundred stops, each under load: every call that was accepted is answered
 // or cancelled, and the exit code is 0.
+// Heaps that threads have besides the process's own: 64 MiB of addresses each,
+// aligned, the first part in use and the rest reserved.
+int HeapsOfThreads(pid_t pid) {
+  constexpr uint64_t kHeap = 64 << 20;
+  std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
+  int heaps = 0;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  std::string line;
+  while (std::getline(maps, line)) {
+    unsigned long long from = 0;
+    unsigned long long to = 0;
+    char mode[5] = {};
+    if (std::sscanf(line.c_str(), "%llx-%llx %4s", &from, &to, mode) != 3) {
+      continue;
+    }
+    if (std::string(mode) == "rw-p" && from % kHeap == 0) {
+      begin = from;
+      end = to;
+    } else if (std::string(mode) == "---p" && begin != 0 && from == end) {
+      heaps += to == begin + kHeap;
+    }
+  }
+  return heaps;
+}
+
+TEST_F(DaemonTest, ThreadsShareOneHeapSoThatMemoryStaysWithinItsBound) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizers have an allocator of their own";
+#endif
+  StartFunction();
+  auto daemon = StartDaemon();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Call(stub_.get(), absl::StrCat("xr-", i)).status.ok());
+  }
+  EXPECT_EQ(HeapsOfThreads(daemon->pid()), 0);
+
+  // Who looks sees heaps where there are any.
+  Process several(Arguments({}), {{"MALLOC_ARENA_MAX", "8"}});
+  ASSERT_TRUE(several.WaitForStderr("listening on ", 2));
+  EXPECT_GT(HeapsOfThreads(several.pid()), 0);
+}
+
 TEST_F(DaemonTest, HeavyHundredStopsUnderLoad) {
   StartFunction({"--cost", "sleep=2ms"});
   TempDir dir;
