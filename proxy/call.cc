@@ -273,6 +273,7 @@ void RunFunctionCall::TakeTurn(Turn turn, bool again) {
     return;
   }
   if (again) {
+    looked_up_ = absl::Now();
     const absl::Time now = handler_->clock_->Now();
     const cache::Found found = handler_->store_->GetMemory(key_, now);
     if (Served(found, now)) {
@@ -309,6 +310,7 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
   StopWaiting();
   if (signal.turn == Turn::kAnswer) {
     if (!signal.found) return AnswerCollapsed(signal.entry);
+    looked_up_ = absl::Now();
     return AnswerHit(signal.entry, tag_, handler_->clock_->Now());
   }
   TakeTurn(signal.turn, /*again=*/signal.turn == Turn::kLead || signal.queued);

@@ -216,6 +216,7 @@ FunctionInstruments::Summary FunctionInstruments::Summarize() const {
     summary.latency[o] = latency_[o].Read();
   }
   summary.upstream = upstream_latency_.Read();
+  summary.lookup = lookup_seconds_.Read();
   summary.hits = hits_.Value();
   summary.misses = misses_.Value();
   summary.writes = writes_.Value();

@@ -75,8 +75,9 @@ class FunctionInstruments {
   }
   void End(const CallRecord& call) const;
 
-  // A call is answered from an entry. `lookup`: from the first look to having
-  // the entry. `saved`: how long the filling call took (EntryInfo::cost).
+  // A call is answered from an entry. `lookup`: how long the look took that
+  // found it, without what the call waited for before. `saved`: how long the
+  // filling call took (EntryInfo::cost).
   void RecordHit(absl::Duration lookup, absl::Duration saved) const {
     lookup_seconds_.Observe(lookup);
     RecordSaved(saved);
@@ -124,8 +125,9 @@ class FunctionInstruments {
     uint64_t calls[kMethods][kOutcomes] = {};
     metrics::Distribution latency[kOutcomes];
     metrics::Distribution upstream;
-    uint64_t hits = 0;    // as the built-in cache's name counts them
-    uint64_t misses = 0;  // the same
+    metrics::Distribution lookup;  // of hits
+    uint64_t hits = 0;             // as the built-in cache's name counts them
+    uint64_t misses = 0;           // the same
     uint64_t writes = 0;
     uint64_t errors = 0;
     absl::Duration saved;

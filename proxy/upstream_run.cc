@@ -72,6 +72,8 @@ UpstreamRun::Result UpstreamRun::Examine(UnaryCall& call, absl::Time now) {
         absl::Uniform(handler_->workers_[worker_]->random, 0.0, 1.0));
   }
   if (storing.store) Fill(*view, storing, call, now, &result);
+  // What memory did not take has no lifetime to tell of.
+  if (!result.stored) storing = {};
   const auto ttl = handler_->policy_.MissTtl(view->facts, storing);
   if (ttl.has_value()) result.message = MessageWithTtl(bytes, *view, *ttl);
   return result;

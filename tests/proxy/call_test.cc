@@ -32,7 +32,7 @@ class CallTest : public ::testing::Test {
 
   CachingProxy& Proxy() {
     if (proxy_ == nullptr) {
-      store_ = std::make_unique<ScriptedStore>(has_lower_);
+      store_ = std::make_unique<ScriptedStore>(has_lower_, memory_);
       proxy_ = std::make_unique<CachingProxy>(function_.target(), options_,
                                               store_.get());
       channel_ = Connect(proxy_->target());
@@ -75,6 +75,7 @@ class CallTest : public ::testing::Test {
   }
 
   bool has_lower_ = false;
+  cache::MemoryStoreOptions memory_;
   FunctionOptions options_;
   ScriptedFunction function_;
   std::unique_ptr<ScriptedStore> store_;
@@ -397,14 +398,32 @@ TEST_F(CallTest, OneThatWaitedForAPlaceLooksAgain) {
   auto third = Send(Request("a", "third"));
   WaitForCallers(3);
   call->Fail(grpc::Status(grpc::StatusCode::INTERNAL, ""));
-  function_.Next()->Answer(Response("x", "x", 60).SerializeAsString());
+  call = function_.Next();
+  absl::SleepFor(absl::Milliseconds(200));  // how slow the function is
+  call->Answer(Response("x", "x", 60).SerializeAsString());
   ASSERT_TRUE(third->Wait().ok());
   ASSERT_TRUE(second->Wait().ok());
   EXPECT_EQ(function_.calls(), 2);
+  // Its look-up is the one that found the entry, without the wait for it.
+  const auto summary = Counted();
+  EXPECT_EQ(summary.lookup.count, 1u);
+  EXPECT_LT(summary.lookup.sum, absl::Milliseconds(200));
   const std::vector<std::string> both = {second->cache_status(),
                                          third->cache_status()};
   EXPECT_THAT(both, testing::UnorderedElementsAre("fncache; fwd=miss; stored",
                                                   "fncache; hit; ttl=54"));
+}
+
+TEST_F(CallTest, WhatMemoryDoesNotTakeKeepsTheTtlThatTheFunctionGave) {
+  memory_.capacity = 1 << 20;
+  options_.policy.ttl_override = absl::Seconds(100);
+  const auto large = Response("t", std::string(400'000, 'x'), 60);
+  auto miss = Fill(Request("a", "t"), large);
+  EXPECT_EQ(miss->cache_status(), "fncache; fwd=miss");
+  EXPECT_EQ(miss->bytes(), large.SerializeAsString());
+  auto small = Fill(Request("b", "t"), Response("t", "x", 60));
+  EXPECT_EQ(small->cache_status(), "fncache; fwd=miss; stored");
+  EXPECT_EQ(small->response().meta().ttl().seconds(), 100);
 }
 
 TEST_F(CallTest, AJoinedCallerKeepsItsOwnDeadline) {
