@@ -77,42 +77,47 @@ void Define(CLI::App* app, Flags* flags) {
   app->add_flag("--insecure", flags->insecure,
                 "Listen in plaintext (beats $TLS_SERVER_CERTS_DIR)");
   app->add_option("--tls-dir", flags->tls_dir,
-                  "Folder of tls.crt, tls.key and, if callers need a "
-                  "certificate, ca.crt; default $TLS_SERVER_CERTS_DIR")
+                  "Folder of tls.crt, tls.key and, if callers need\n"
+                  "a certificate, ca.crt;\n"
+                  "default $TLS_SERVER_CERTS_DIR")
       ->type_name("DIR");
   app->add_option("--cost", flags->cost,
-                  "What every call costs: sleep=DURATION, cpu=DURATION, "
-                  "or both with a comma between; repeats add up")
+                  "What every call costs: sleep=DURATION,\n"
+                  "cpu=DURATION, or both with a comma between;\n"
+                  "repeats add up")
       ->type_name("COST")
       ->expected(1);
   app->add_option("--ttl", flags->ttl,
-                  "TTL of the answers; 0 is told as zero (\"do not cache\"), "
-                  "none is not told at all")
+                  "TTL of the answers; 0 is told as zero\n"
+                  "(\"do not cache\"), none is not told at all")
       ->type_name("DURATION|none")
       ->capture_default_str();
   app->add_option("--fail-rate", flags->fail_rate,
-                  "Fraction of the calls to answer with UNAVAILABLE, 0 to 1")
+                  "Fraction of the calls to answer with\n"
+                  "UNAVAILABLE, 0 to 1")
       ->type_name("FRACTION")
       ->capture_default_str();
   app->add_option("--seed", flags->seed, "Decides which calls fail")
       ->type_name("NUMBER")
       ->capture_default_str();
   app->add_option("--fatal", flags->fatal,
-                  "Answer every call with a FATAL result of this message")
+                  "Answer every call with a FATAL result\n"
+                  "of this message")
       ->type_name("[TEXT]")
       ->expected(0, 1);
   app->add_option("--recorded", flags->recorded,
-                  "Answer from the recorded calls (*.req.bin with *.rsp.bin) "
-                  "below this folder; repeats")
+                  "Answer from the recorded calls (*.req.bin with\n"
+                  "*.rsp.bin) below this folder; repeats")
       ->type_name("DIR")
       ->expected(1);
   app->add_option("--mask", flags->mask,
-                  "Path of the request that does not matter when it is "
-                  "compared with recordings; repeats")
+                  "Path of the request that does not matter when\n"
+                  "it is compared with recordings; repeats")
       ->type_name("PATH")
       ->expected(1);
   app->add_flag("--log-calls", flags->log_calls,
-                "Log a line for every call, with its number, before answering");
+                "Log a line for every call, with its number,\n"
+                "before answering");
   app->footer(kFooter);
 }
 

@@ -350,7 +350,8 @@ TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
   for (const Arguments& arguments :
        {Arguments{"--help"}, Arguments{"-h"}, Arguments{"help"},
         Arguments{"serve", "--help"}, Arguments{"serve", "-h"},
-        Arguments{"serve", "--insecure", "--help"}}) {
+        Arguments{"serve", "--insecure", "--help"},
+        Arguments{"function", "--help"}, Arguments{"demo", "--help"}}) {
     const Ended ended = Fncache(arguments);
     EXPECT_EQ(ended.code, 0);
     EXPECT_EQ(ended.err, "");
