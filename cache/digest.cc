@@ -125,7 +125,7 @@ Digest Digester::Compute(absl::Span<const absl::string_view> slices,
   const auto walk = [&](absl::string_view plain, int depth) {
     char* const begin =
         own.canonical.Reserve(prefix.size() + plain.size() + PlainWalk::kSlack);
-    std::memcpy(begin, prefix.data(), prefix.size());
+    std::copy(prefix.begin(), prefix.end(), begin);
     char* const end = own.walk.Run(plain, impl_->masks.root(), depth,
                                    begin + prefix.size(), &digest.tag);
     if (end == nullptr) return false;

@@ -155,6 +155,11 @@ uint64_t WriteBufferSize(uint64_t capacity) {
   return std::clamp<uint64_t>(capacity / 128, 256 << 10, 128 << 20);
 }
 
+uint64_t MaxFileBytes(uint64_t capacity) {
+  const uint64_t buffer = WriteBufferSize(capacity);
+  return capacity > 12 * buffer ? capacity - 6 * buffer : capacity / 2;
+}
+
 rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   rocksdb::Options options;
   options.env = env;
@@ -164,8 +169,7 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   // log, and files that are new when the oldest are yet to go.
   const uint64_t buffer = WriteBufferSize(capacity);
   options.compaction_style = rocksdb::kCompactionStyleFIFO;
-  options.compaction_options_fifo.max_table_files_size =
-      capacity > 12 * buffer ? capacity - 6 * buffer : capacity / 2;
+  options.compaction_options_fifo.max_table_files_size = MaxFileBytes(capacity);
   options.compaction_options_fifo.allow_compaction = false;
   options.ttl = 0;
   options.periodic_compaction_seconds = 0;

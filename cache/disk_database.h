@@ -28,6 +28,9 @@ struct OpenedDatabase {
 // size of one, in a database of `capacity` bytes.
 uint64_t WriteBufferSize(uint64_t capacity);
 
+// Above so many bytes of files in such a database the oldest are dropped.
+uint64_t MaxFileBytes(uint64_t capacity);
+
 // `env`, with files that only their owner may read.
 std::unique_ptr<rocksdb::Env> PrivateEnv(rocksdb::Env* env);
 

@@ -22,6 +22,8 @@ namespace {
 
 // How far the clock may have gone back between two processes.
 constexpr absl::Duration kTimeTolerance = absl::Seconds(5);
+// How long a fill waits for files that are too many to go.
+constexpr absl::Duration kDropPatience = absl::Seconds(1);
 // Keys hidden one by one; beyond, everything that is as old is hidden.
 constexpr size_t kMaxHidden = 65536;
 // What a probe writes to find out whether writing is possible again; and
@@ -372,6 +374,10 @@ PutResult RocksDiskStore::PutOrGet(const Key& key, EntryRef entry,
                            IdOf(there.function), /*last=*/true, 1, there.bytes);
     }
   }
+  // Files that should have gone by now hold the writer up, no reader.
+  tally_->AwaitFileBytes(
+      MaxFileBytes(options_.capacity) + 2 * WriteBufferSize(options_.capacity),
+      kDropPatience);
   observer_->OnWritten(
       Tier::kDisk, function, bytes.size(),
       absl::FromChrono(std::chrono::steady_clock::now() - begin));

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "cache/stored_entry.h"
 
 namespace fncache::cache {
@@ -106,7 +107,7 @@ class FileListener : public rocksdb::EventListener {
 
   void OnTableFileCreated(const rocksdb::TableFileCreationInfo& info) override {
     if (!info.status.ok()) return;
-    tally_->FileCreated(info.file_path,
+    tally_->FileCreated(info.file_path, info.file_size,
                         info.table_properties.user_collected_properties);
   }
   void OnTableFileDeleted(const rocksdb::TableFileDeletionInfo& info) override {
@@ -183,9 +184,9 @@ void DiskTally::Listen(rocksdb::Options* options) {
       std::make_shared<FileListener>(shared_from_this()));
 }
 
-DiskTally::File DiskTally::Parse(
+std::map<std::string, DiskTally::InFile> DiskTally::Parse(
     const std::map<std::string, std::string>& properties) {
-  File file;
+  std::map<std::string, InFile> file;
   for (const auto& [name, value] : properties) {
     absl::string_view function = name;
     absl::string_view bytes = value;
@@ -205,11 +206,19 @@ void DiskTally::Load(rocksdb::DB* db, const Counts& counts) {
   rocksdb::TablePropertiesCollection all;
   // Files that do not answer are counted out when they go, as far as known.
   db->GetPropertiesOfAllTables(&all).PermitUncheckedError();
+  std::vector<rocksdb::LiveFileMetaData> live;
+  db->GetLiveFilesMetaData(&live);
   MutexLock lock(&mutex_);
   counts_ = counts;
   files_.clear();
+  file_bytes_ = 0;
   for (const auto& [path, properties] : all) {
-    files_[BaseName(path)] = Parse(properties->user_collected_properties);
+    files_[BaseName(path)].functions =
+        Parse(properties->user_collected_properties);
+  }
+  for (const rocksdb::LiveFileMetaData& file : live) {
+    files_[BaseName(file.name)].size = file.size;
+    file_bytes_ += file.size;
   }
 }
 
@@ -218,6 +227,7 @@ void DiskTally::DropAll(const Counts& counts) {
     MutexLock lock(&mutex_);
     counts_.clear();
     files_.clear();
+    file_bytes_ = 0;
   }
   for (const auto& [function, count] : counts) {
     const auto id = ids_.find(function);
@@ -264,11 +274,23 @@ uint64_t DiskTally::entries() const {
   return sum;
 }
 
+void DiskTally::AwaitFileBytes(uint64_t bytes, absl::Duration patience) {
+  const absl::Time until = absl::Now() + patience;
+  MutexLock lock(&mutex_);
+  while (file_bytes_ > bytes && file_bytes_ != awaited_in_vain_) {
+    fewer_files_.WaitWithTimeout(&mutex_, until - absl::Now());
+    if (absl::Now() >= until) awaited_in_vain_ = file_bytes_;
+  }
+}
+
 void DiskTally::FileCreated(
-    const std::string& path,
+    const std::string& path, uint64_t size,
     const std::map<std::string, std::string>& properties) {
   MutexLock lock(&mutex_);
-  files_[BaseName(path)] = Parse(properties);
+  File& file = files_[BaseName(path)];
+  file_bytes_ += size - file.size;
+  file.size = size;
+  file.functions = Parse(properties);
 }
 
 void DiskTally::FileDeleted(const std::string& path) {
@@ -284,7 +306,7 @@ void DiskTally::FileDeleted(const std::string& path) {
     MutexLock lock(&mutex_);
     const auto it = files_.find(BaseName(path));
     if (it == files_.end()) return;
-    for (const auto& [function, in_file] : it->second) {
+    for (const auto& [function, in_file] : it->second.functions) {
       DiskState::Counts& counts = counts_[function];
       const uint64_t dead = std::min(counts.dead, in_file.entries);
       const uint64_t live = std::min(counts.live, in_file.entries - dead);
@@ -295,7 +317,9 @@ void DiskTally::FileDeleted(const std::string& path) {
       gone.push_back({id->second, live, in_file.bytes / in_file.entries * live,
                       in_file.deadline <= now});
     }
+    file_bytes_ -= it->second.size;
     files_.erase(it);
+    fewer_files_.SignalAll();
   }
   for (const Gone& one : gone) {
     observer_->OnRemoved(Tier::kDisk,

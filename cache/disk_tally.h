@@ -78,8 +78,15 @@ class DiskTally : public std::enable_shared_from_this<DiskTally> {
   Counts counts() const;
   uint64_t entries() const;
 
+  // Waits until the database's files are at most `bytes` together, for at most
+  // `patience`: RocksDB drops the oldest from a thread of its own, which a busy
+  // machine may leave behind. Once that was in vain it does not wait again
+  // before the files have changed: one that a reader held goes with a later
+  // flush.
+  void AwaitFileBytes(uint64_t bytes, absl::Duration patience);
+
   // For the files' listener.
-  void FileCreated(const std::string& path,
+  void FileCreated(const std::string& path, uint64_t size,
                    const std::map<std::string, std::string>& properties);
   void FileDeleted(const std::string& path);
 
@@ -89,9 +96,13 @@ class DiskTally : public std::enable_shared_from_this<DiskTally> {
     uint64_t bytes = 0;
     absl::Time deadline = absl::InfinitePast();  // the latest
   };
-  using File = std::map<std::string, InFile>;
+  struct File {
+    uint64_t size = 0;
+    std::map<std::string, InFile> functions;
+  };
 
-  static File Parse(const std::map<std::string, std::string>& properties);
+  static std::map<std::string, InFile> Parse(
+      const std::map<std::string, std::string>& properties);
 
   const std::map<std::string, FunctionId> ids_;
   Clock* const clock_;
@@ -100,6 +111,9 @@ class DiskTally : public std::enable_shared_from_this<DiskTally> {
   mutable Mutex mutex_;
   Counts counts_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, File> files_ ABSL_GUARDED_BY(mutex_);  // by base name
+  uint64_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t awaited_in_vain_ ABSL_GUARDED_BY(mutex_) = 0;
+  CondVar fewer_files_;
 };
 
 }  // namespace fncache::cache

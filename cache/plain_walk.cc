@@ -521,7 +521,7 @@ bool PlainWalk::MessageField(const FieldType& field, const char* start,
   char* const contents = out_;
   if (!Message(*field.message, p, end, depth, node)) return false;
   // A masked list element is emptied; others go as a whole, in Message.
-  if (repeated && node->masked) out_ = contents;
+  if (repeated && node != nullptr && node->masked) out_ = contents;
   Close(length, end - p);
   return true;
 }
