@@ -42,7 +42,8 @@ function(fncache_library name)
 endfunction()
 
 # fncache_tests(FOLDER deps...): one executable FOLDER_test of every .cc in this
-# folder, each TEST known to ctest under its own name.
+# folder, each TEST known to ctest under its own name, and run with what
+# FNCACHE_TEST_ENVIRONMENT adds to its environment.
 function(fncache_tests name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(NOT sources)
@@ -56,7 +57,8 @@ function(fncache_tests name)
   target_compile_definitions(${name}_test PRIVATE
     FNCACHE_SOURCE_DIR="." FNCACHE_BINARY="${build}/fncache")
   gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60
-    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTIES TIMEOUT 300)
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
+    PROPERTIES TIMEOUT 300 ENVIRONMENT "${FNCACHE_TEST_ENVIRONMENT}")
 endfunction()
 
 # fncache_fuzzer(NAME deps...): NAME_fuzzer.cc, a libFuzzer binary in the fuzz preset;

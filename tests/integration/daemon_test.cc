@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/mutex.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
@@ -329,7 +330,7 @@ int HeapsOfThreads(pid_t pid) {
 }
 
 TEST_F(DaemonTest, ThreadsShareOneHeapSoThatMemoryStaysWithinItsBound) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(FNCACHE_TSAN)
   GTEST_SKIP() << "the sanitizers have an allocator of their own";
 #endif
   StartFunction();

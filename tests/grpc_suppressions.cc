@@ -1,0 +1,27 @@
+// What sanitizers must not report of tests that run gRPC servers and clients of
+// their own.
+//
+// tsan: hand-overs inside gRPC, which is not instrumented. Those servers and
+// clients use its callback API, whose threads are gRPC's own: every frame that
+// they run has one of gRPC's libraries below it. The proxy's own threads have
+// not (they are workers, see proxy/worker.h), so nothing of the proxy is
+// hidden.
+//
+// LeakSanitizer: OpenSSL keeps a random number generator for each thread and
+// frees it as the thread ends, and threads of gRPC's pool may still be there
+// when the process goes. To tell it from other memory of OpenSSL, stacks must
+// be unwound in full: fast_unwind_on_malloc=0 (see proxy/CMakeLists.txt).
+#include "common/mutex.h"
+
+#ifdef FNCACHE_TSAN
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:libgrpc++.so\n"
+         "race:libgrpc.so\n";
+}
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:EVP_RAND_CTX_new\n";
+}
+#endif
