@@ -37,7 +37,7 @@ tsan: setup ## the same under the thread sanitizer
 	@setarch -R ctest --preset tsan -j $(JOBS)
 
 fuzz: setup-checks ## every fuzzer for FUZZ_SECONDS (20) over its corpus
-	@scripts/build fuzz
+	@scripts/build fuzz fuzzers
 	@scripts/fuzz $(FUZZ_SECONDS)
 
 interop: build ## real clients and functions in Go, gRPC's own interoperability cases

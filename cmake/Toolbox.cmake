@@ -63,8 +63,11 @@ endfunction()
 
 # fncache_fuzzer(NAME deps...): NAME_fuzzer.cc, a libFuzzer binary in the fuzz preset;
 # elsewhere a program that replays corpus/NAME, registered with ctest.
+# All of them are the target `fuzzers`.
+add_custom_target(fuzzers)
 function(fncache_fuzzer name)
   add_executable(${name}_fuzzer ${name}_fuzzer.cc)
+  add_dependencies(fuzzers ${name}_fuzzer)
   target_link_libraries(${name}_fuzzer PRIVATE fncache_flags ${ARGN})
   if(FNCACHE_FUZZ)
     target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer)
