@@ -19,7 +19,6 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::Struct;
-using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 using google::protobuf::Value;
 

@@ -15,7 +15,6 @@
 namespace fncache::proxy {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
