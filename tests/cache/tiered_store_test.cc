@@ -420,10 +420,11 @@ TEST_F(TieredStoreTest, PromotionNeverBringsAnEarlierStartBack) {
   for (uint64_t n = 0; n < kKeys; ++n) {
     EXPECT_GT(Version(n, store_->Get(KeyOf(n), now())), 0);
   }
+  // Readers may get their first turn only now; what they look for is there.
+  while (hits == 0) std::this_thread::yield();
   done = true;
   evictor.join();
   for (std::thread& reader : readers) reader.join();
-  EXPECT_GT(hits, 0);
 }
 
 }  // namespace
