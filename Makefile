@@ -26,15 +26,15 @@ demo: build ## a slow function, the daemon in front of it, what that saves
 	@build/release/fncache demo
 
 test: build ## every test, on the release build
-	@ctest --preset release -j $(JOBS)
+	@ctest --preset release -j $(JOBS) $(CTEST_FLAGS)
 
 asan: setup ## unit and integration tests under address and undefined-behaviour sanitizers
 	@scripts/build asan
-	@ctest --preset asan -j $(JOBS)
+	@ctest --preset asan -j $(JOBS) $(CTEST_FLAGS)
 
 tsan: setup ## the same under the thread sanitizer
 	@scripts/build tsan
-	@setarch -R ctest --preset tsan -j $(JOBS)
+	@setarch -R ctest --preset tsan -j $(JOBS) $(CTEST_FLAGS)
 
 fuzz: setup-checks ## every fuzzer for FUZZ_SECONDS (20) over its corpus
 	@scripts/build fuzz fuzzers
