@@ -8,16 +8,11 @@
 #include "absl/time/clock.h"
 #include "grpc/grpc.h"
 #include "grpcpp/server_builder.h"
+#include "proxy/channel_arguments.h"
 #include "proxy/instruments.h"
 
 namespace fncache::proxy {
 namespace {
-
-constexpr int kMetadataLimit = 16 << 20;
-
-// Calls that a worker is ready to accept at any time: enough for a burst to be
-// matched without a turn through the queue.
-constexpr int kAcceptsPerWorker = 128;
 
 // How long connections without calls may take to go.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(250);
@@ -44,13 +39,7 @@ absl::Status Listener::Bind() {
   grpc::ServerBuilder builder;
   builder.AddListeningPort(options_.address, options_.credentials, &port_);
   builder.RegisterAsyncGenericService(&service_);
-  builder.SetMaxReceiveMessageSize(-1);
-  builder.SetMaxSendMessageSize(-1);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataLimit);
-  // Else a second daemon on this port starts, and the two share its traffic.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // A runner's keepalive is its own business.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  SetServerArguments(&builder);
   for (int i = 0; i < options_.workers; ++i) {
     workers_.push_back(
         std::make_unique<Worker>(i, builder.AddCompletionQueue()));
