@@ -3,7 +3,8 @@
 // The key contract (DESIGN, docs/key-format.md): equal keys if and only if the
 // requests go to the same function, method and generation under the same
 // masks, and are equal messages once `meta.tag` and the masked paths are gone,
-// with maps unordered.
+// with maps unordered. With `key: tag` a key is made of the tag and of what
+// Crossplane changes after computing it, and the bulk of the bytes is not read.
 //
 // One Digester per function, method and configuration. Thread-safe; each thread
 // brings its own Scratch.
@@ -30,6 +31,8 @@ struct KeyScope {
   std::string function;
   std::string method;  // full method name, "/package.Service/Method"
   std::string generation;
+  KeySource source = KeySource::kContent;
+  KeyHash hash = KeyHash::kXxh3;
 };
 
 // Buffers reused from one digest to the next. One per thread. What it keeps is
@@ -47,7 +50,8 @@ class DigestScratch {
 
 struct Digest {
   // False: the request cannot be keyed (protobuf would refuse it, or it is
-  // nested more than 1,000 deep); it is forwarded as it is, never cached.
+  // nested more than 1,000 deep; with `key: tag` in what is read of it); it is
+  // forwarded as it is, never cached.
   bool keyed = false;
   Key key;
   // The caller's meta.tag ("" if absent). Refers to the scratch or to the
@@ -57,6 +61,8 @@ struct Digest {
 
 class Digester {
  public:
+  // Precondition: no masks with KeySource::kTag, which reads too little to
+  // leave something out of it.
   Digester(const Seed& seed, const KeyScope& scope, MaskSet masks);
   ~Digester();
 

@@ -1,4 +1,5 @@
 // Key: the 16 bytes under which a response is stored; see docs/key-format.md.
+// And the settings that say what it is made of, and how.
 #ifndef FNCACHE_CACHE_KEY_H_
 #define FNCACHE_CACHE_KEY_H_
 
@@ -10,6 +11,21 @@
 #include "absl/strings/string_view.h"
 
 namespace fncache::cache {
+
+// The setting `key`: what of a request makes its key.
+enum class KeySource : uint8_t {
+  kContent,  // all of it but meta.tag and what is masked
+  // meta.tag, and what Crossplane changes after it has computed that; for
+  // runners that are trusted with it. Requests without such a tag are keyed by
+  // their content.
+  kTag,
+};
+
+// The setting `key_hash`: what hashes it.
+enum class KeyHash : uint8_t {
+  kXxh3,    // XXH3-128 under a secret: fast
+  kSha256,  // HMAC-SHA-256 under a secret: where tenants are hostile
+};
 
 // A plain value. Keys are uniformly distributed (they are hashes), so their own
 // bits serve as hash table hashes and shard numbers.
