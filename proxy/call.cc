@@ -36,7 +36,8 @@ FlightTable::Options FlightOptions(const cache::PolicyOptions& policy) {
 }
 
 cache::KeyScope Scope(const FunctionOptions& options, const char* path) {
-  return {options.name, path, options.generation};
+  return {options.name, path, options.generation, options.key,
+          options.key_hash};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "cache/key.h"
 #include "cache/mask.h"
 #include "cache/policy.h"
 #include "common/log.h"
@@ -29,6 +30,9 @@ struct FunctionOptions {
   // setting's value `none` is the text "none" here.
   std::string generation;
   cache::PolicyOptions policy;
+  cache::KeySource key = cache::KeySource::kContent;
+  cache::KeyHash key_hash = cache::KeyHash::kXxh3;
+  // None with KeySource::kTag.
   cache::MaskSet masks;
   // Lower-case request metadata keys that make a call a bypass, besides
   // `authorization`.

@@ -441,13 +441,36 @@ std::vector<Row> PolicyRows() {
                return IntoSize(v[0], 1, 2ull << 30, &o->policy.max_entry_bytes);
              }));
   rows.push_back(Policy(
+      Text("key", "SOURCE", "content", "content or tag",
+           "What keys are made of: the whole request, or its meta.tag and what "
+           "Crossplane changes after computing that, for trusted runners. Not "
+           "beside mask."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoChoice<cache::KeySource>(
+            v[0],
+            {{"content", cache::KeySource::kContent},
+             {"tag", cache::KeySource::kTag}},
+            &o->key);
+      }));
+  rows.push_back(Policy(
+      Text(
+          "key_hash", "HASH", "xxh3", "xxh3 or sha256",
+          "What keys are hashed with: XXH3-128 under a secret, or HMAC-SHA-256 "
+          "where tenants are hostile."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoChoice<cache::KeyHash>(v[0],
+                                          {{"xxh3", cache::KeyHash::kXxh3},
+                                           {"sha256", cache::KeyHash::kSha256}},
+                                          &o->key_hash);
+      }));
+  rows.push_back(Policy(
       List("mask", "PATH",
            "paths below observed.composite.resource, "
            "observed.resources.K.resource, "
            "required_resources.K.items.*.resource or "
            "extra_resources.K.items.*.resource, or of a context key",
            "Paths left out of the key: requests that differ only there share "
-           "an answer."),
+           "an answer. Not with key: tag."),
       [](const Values& v, FunctionOptions* o) {
         return IntoMasks(v, &o->masks);
       }));

@@ -73,6 +73,15 @@ absl::StatusOr<FunctionOptions> MakeFunction(const SettingValues& values,
   if (!status.ok()) return status;
   status = options.policy.Validate();
   if (!status.ok()) return status;
+  if (options.key == cache::KeySource::kTag && !options.masks.empty()) {
+    const SettingValue& key = values.at("key");
+    return SettingError(
+        values.at("mask"),
+        absl::StrCat("contradicts ", key.key, ": tag (", key.where,
+                     "), which does not read what masks leave out; accepted: "
+                     "one of the two, for function \"",
+                     options.name, "\""));
+  }
   if (outlives && options.generation.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "generation: is needed with cache.dir, for function \"", options.name,
@@ -80,6 +89,18 @@ absl::StatusOr<FunctionOptions> MakeFunction(const SettingValues& values,
         "`none` accepts answers of older builds"));
   }
   return options;
+}
+
+// Who is not known should not be trusted with the tag.
+void WarnOfTagsInPlaintext(ServeOptions* options) {
+  if (options->daemon.tls_dir.has_value()) return;
+  for (const FunctionOptions& function : options->daemon.functions) {
+    if (function.key != cache::KeySource::kTag) continue;
+    options->warnings.push_back(
+        "key: tag trusts callers with what they are answered, and with "
+        "insecure anyone may be one; better use tls_dir with ca.crt");
+    return;
+  }
 }
 
 }  // namespace
@@ -116,6 +137,7 @@ absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved) {
         "upstream_server_name has no effect without upstream_tls_dir: the "
         "function is called in plaintext");
   }
+  WarnOfTagsInPlaintext(&options);
   status = CheckDistinct(*resolved, options.daemon);
   if (!status.ok()) return status;
   return options;

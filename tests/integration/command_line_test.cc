@@ -111,6 +111,8 @@ TEST_F(CommandLineTest, BadValuesNameKeyPlaceAndRangeWhereverTheyStand) {
       {"store_secrets", "disk", "memory, all or none"},
       {"max_released", "0", "from 1 up"},
       {"max_entry_bytes", "3GiB", "from 1 to 2GiB"},
+      {"key", "Tag", "content or tag"},
+      {"key_hash", "md5", "xxh3 or sha256"},
       {"mask", "observed.composite", "observed.composite.resource"},
       {"bypass_metadata", "a b", "letters, digits"},
   };
@@ -159,7 +161,8 @@ TEST_F(CommandLineTest, BadEntriesNameTheEntryAndItsLine) {
 
 TEST_F(CommandLineTest, WhatIsNotASettingIsRefusedByName) {
   ExpectOneLine(Fncache(Serve({"--cache-size", "1"})), 2, {"--cache-size"});
-  ExpectOneLine(Fncache(Serve({"--key=tag"})), 2, {"--key"});
+  ExpectOneLine(Fncache(Serve({"--finish-abandoned=1s"})), 2,
+                {"--finish-abandoned"});
   ExpectOneLine(Fncache(Serve({"stray"})), 2, {"stray"});
   ExpectOneLine(Fncache(Serve({"--drain"})), 2, {"--drain"});
   ExpectOneLine(Fncache(Serve({"--drain", "1s", "--drain=2s"})), 2,
@@ -167,7 +170,7 @@ TEST_F(CommandLineTest, WhatIsNotASettingIsRefusedByName) {
   ExpectOneLine(Fncache(Serve({"--config", "a", "--config", "b"})), 2,
                 {"--config", "twice"});
   for (const char* key :
-       {"key: tag", "key_hash: sha256", "finish_abandoned: 1s",
+       {"keys: tag", "key.hash: sha256", "finish_abandoned: 1s",
         "stale_if_error: 1s", "stale_while_revalidate: 1s", "redis: {}",
         "ttl.max: 1h", "cache.dir: /x", "name: a"}) {
     ExpectOneLine(Fncache({"serve", "--config", File(std::string("\n") + key)}),
@@ -214,6 +217,54 @@ TEST_F(CommandLineTest, AFileThatCannotBeReadIsTheWorldsFault) {
             0);
 }
 
+TEST_F(CommandLineTest, MasksWithKeyTagAreRefusedNamingBoth) {
+  const std::string mask = "observed.composite.resource.status";
+  ExpectOneLine(Fncache(Serve({"--key", "tag", "--mask", mask})), 2,
+                {"--mask: mask: ", "key: tag (--key)"});
+  ExpectOneLine(Fncache(Serve({"--mask", mask}), {{"FNCACHE_KEY", "tag"}}), 2,
+                {"--mask: mask: ", "key: tag (FNCACHE_KEY)"});
+  ExpectOneLine(Fncache(Serve({"--config", File("key: tag\n")}),
+                        {{"FNCACHE_MASK", "[" + mask + "]"}}),
+                2, {"FNCACHE_MASK: mask: ", "key: tag (", "f.yaml:1)"});
+  // A pure proxy's, too: what stands there is wrong whenever it is used.
+  ExpectOneLine(
+      Fncache(Serve({"--mode", "off", "--key", "tag", "--mask", mask})), 2,
+      {"mask", "key: tag"});
+
+  // Of any entry, however defaults and entries come together.
+  const auto with = [&](const std::string& top, const std::string& entry) {
+    return Fncache(
+        {"serve", "--check", "--insecure", "--config",
+         File(top + "functions:\n- {name: a, listen: 'h:0', upstream: x}\n" +
+              "- {name: b, listen: 'h:0', upstream: y" + entry + "}\n")});
+  };
+  const std::string key = "key: tag\n";
+  const std::string masks = "mask: [" + mask + "]\n";
+  ExpectOneLine(with("", ", key: tag, mask: [" + mask + "]"), 2,
+                {"f.yaml:3: functions[1].mask: ", "functions[1].key: tag ",
+                 "f.yaml:3)", "\"b\""});
+  ExpectOneLine(with(key, ", mask: [" + mask + "]"), 2,
+                {"f.yaml:4: functions[1].mask: ", "key: tag (", "f.yaml:1)"});
+  ExpectOneLine(with(masks, ", key: tag"), 2,
+                {"f.yaml:1: mask: ", "functions[1].key: tag ", "f.yaml:4)"});
+  ExpectOneLine(with(key + masks, ""), 2,
+                {"f.yaml:2: mask: ", "key: tag (", "f.yaml:1)"});
+  // Each function has one of the two only.
+  EXPECT_EQ(with("", ", key: tag").code, 0);
+  EXPECT_EQ(with(key, ", key: content, mask: [" + mask + "]").code, 0);
+  EXPECT_EQ(with(key, ", mask: []").code, 0);
+}
+
+TEST_F(CommandLineTest, KeyTagInPlaintextWarns) {
+  const Ended ended = Fncache(Check({"--key", "tag", "--key-hash=sha256"}));
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("warning"), HasSubstr("key: tag")));
+  EXPECT_THAT(ended.out,
+              AllOf(HasSubstr("\nkey: tag  # --key\n"),
+                    HasSubstr("\nkey_hash: sha256  # --key-hash\n")));
+  EXPECT_EQ(Fncache(Check({})).err, "");
+}
+
 TEST_F(CommandLineTest, PlaintextIsAskedForByName) {
   ExpectOneLine(Fncache({"serve", "--upstream", "x"}), 2,
                 {"tls_dir", "--tls-dir", "--insecure"});
@@ -245,7 +296,7 @@ TEST_F(CommandLineTest, UnknownVariablesAreIgnored) {
                           {"FNCACHE_SERVICE_HOST", "10.0.0.1"},
                           {"FNCACHE_PORT_9443_TCP_PROTO", "tcp"},
                           {"FNCACHE_", "x"},
-                          {"FNCACHE_KEY_HASH", "md5"}});
+                          {"FNCACHE_KEYS", "md5"}});
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(ended.err, "");
 }

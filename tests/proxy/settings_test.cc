@@ -108,6 +108,8 @@ TEST(SettingsTest, TableDefaultsAreTheOptionsDefaults) {
   EXPECT_EQ(got.max_released, policy.max_released);
   EXPECT_FALSE(got.ttl_override.has_value());
   EXPECT_EQ(made.functions[0].name, FunctionOptions().name);
+  EXPECT_EQ(made.functions[0].key, FunctionOptions().key);
+  EXPECT_EQ(made.functions[0].key_hash, FunctionOptions().key_hash);
   EXPECT_EQ(made.functions[0].listen, FunctionOptions().listen);
 }
 
@@ -202,7 +204,8 @@ TEST(SettingsTest, BadValuesNameKeyPlaceAndRange) {
   ExpectRefused(with({"--drain", "1s", "--drain", "2s"}), {"drain", "twice"});
   ExpectRefused(with({"--listen", "x"}), {"listen", "HOST:PORT"});
   ExpectRefused(with({"--listen", "x:65536"}), {"listen", "65535"});
-  ExpectRefused(with({"--key", "tag"}), {"--key"});
+  ExpectRefused(with({"--key", "tags"}), {"--key", "content or tag"});
+  ExpectRefused(with({"--key-hash", "SHA256"}), {"key_hash", "xxh3 or sha256"});
   ExpectRefused(with({"--finish-abandoned", "1s"}), {"--finish-abandoned"});
   ExpectRefused(with({"stray"}), {"stray"});
   ExpectRefused(Given(base, {{"FNCACHE_MASK", "context.a"}}),
@@ -210,8 +213,8 @@ TEST(SettingsTest, BadValuesNameKeyPlaceAndRange) {
   ExpectRefused(Given(base, {}, "drain: 1s\nttl:\n  max: soon\n"),
                 {"f.yaml:3", "ttl.max", "such as 90s"});
   ExpectRefused(Given(base, {}, "ttl.max: 1h\n"), {"f.yaml:1", "unknown key"});
-  ExpectRefused(Given(base, {}, "\nkey_hash: sha256\n"),
-                {"f.yaml:2", "key_hash", "unknown key"});
+  ExpectRefused(Given(base, {}, "\nhash: sha256\n"),
+                {"f.yaml:2", "hash", "unknown key"});
   ExpectRefused(Given(base, {}, "drain: 1s\ndrain: 2s\n"),
                 {"f.yaml:2", "drain"});
   ExpectRefused(Given(base, {}, "a: &x 1\nb: *x\n"), {"f.yaml:1", "alias"});
@@ -316,6 +319,27 @@ TEST(SettingsTest, EffectiveSettingsReadBackAsThemselves) {
   for (const auto& [key, value] : first.resolved.top) {
     EXPECT_EQ(second.resolved.top.at(key).values, value.values) << key;
   }
+}
+
+TEST(SettingsTest, KeyAndItsHashAreChosenPerFunction) {
+  const Outcome outcome =
+      Given({"--insecure", "--key=tag"}, {{"FNCACHE_KEY_HASH", "sha256"}},
+            "functions:\n"
+            "- {name: a, listen: 'h:1', upstream: x}\n"
+            "- {name: b, listen: 'h:2', upstream: y, key: content}\n"
+            "- {name: c, listen: 'h:3', upstream: z, key_hash: xxh3}\n");
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+  const auto& functions = outcome.options.daemon.functions;
+  ASSERT_EQ(functions.size(), 3);
+  EXPECT_EQ(functions[0].key, cache::KeySource::kTag);
+  EXPECT_EQ(functions[0].key_hash, cache::KeyHash::kSha256);
+  EXPECT_EQ(functions[1].key, cache::KeySource::kContent);
+  EXPECT_EQ(functions[1].key_hash, cache::KeyHash::kSha256);
+  EXPECT_EQ(functions[2].key, cache::KeySource::kTag);
+  EXPECT_EQ(functions[2].key_hash, cache::KeyHash::kXxh3);
+  // Once, however many functions there are.
+  ASSERT_EQ(outcome.options.warnings.size(), 1);
+  EXPECT_THAT(outcome.options.warnings[0], HasSubstr("key: tag"));
 }
 
 TEST(SettingsTest, HelpNamesEverySetting) {
