@@ -1,0 +1,51 @@
+// LatencyHistogram: how often which latency was seen, to within 0.8 %.
+//
+// Log-linear buckets: each power of two of nanoseconds is cut into 128 equal
+// parts, from 1 ns to about 18 minutes (beyond which the last bucket counts).
+// Not thread-safe; a fixed 35 KB.
+#ifndef FNCACHE_BENCH_LATENCY_HISTOGRAM_H_
+#define FNCACHE_BENCH_LATENCY_HISTOGRAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace fncache::bench {
+
+class LatencyHistogram {
+ public:
+  LatencyHistogram();
+
+  // Counts one latency; a negative one counts as zero.
+  void Add(int64_t nanoseconds);
+
+  uint64_t count() const { return count_; }
+  // Exact, in nanoseconds; 0 of nothing.
+  double mean() const;
+  int64_t max() const { return max_; }
+
+  // The smallest latency that at least `fraction` (0 to 1) of all do not
+  // exceed, in nanoseconds: the upper end of its bucket, but at most max();
+  // 0 of nothing.
+  int64_t Quantile(double fraction) const;
+
+  // The buckets that counted something, in order: upper end in nanoseconds
+  // (inclusive) and count.
+  std::vector<std::pair<int64_t, uint64_t>> Buckets() const;
+
+ private:
+  static constexpr int kPartBits = 7;
+  static constexpr int kMaxBits = 40;
+  static size_t BucketOf(uint64_t value);
+  static uint64_t UpperEnd(size_t bucket);
+
+  std::vector<uint64_t> buckets_;
+  uint64_t count_ = 0;
+  double sum_ = 0;
+  int64_t max_ = 0;
+};
+
+}  // namespace fncache::bench
+
+#endif  // FNCACHE_BENCH_LATENCY_HISTOGRAM_H_

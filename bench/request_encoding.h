@@ -1,0 +1,42 @@
+// Bytes of requests and answers with their maps in random order, as Go's
+// encoder leaves them: fields by number, the entries of every map shuffled
+// anew, at every level.
+//
+// Pure functions, thread-safe. All fields of the protocol are written; unknown
+// fields are not.
+#ifndef FNCACHE_BENCH_REQUEST_ENCODING_H_
+#define FNCACHE_BENCH_REQUEST_ENCODING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "bench/request_generator.h"
+
+namespace fncache::bench {
+
+struct EncodedRequest {
+  std::string bytes;
+  // Where the slots' digits begin (request_generator.h): of `meta.tag`, and of
+  // the composite's uid. The tag's is always the first.
+  size_t tag_slot = 0;
+  size_t content_slot = 0;
+};
+
+// One encoding of a request that MakeRequest made; the same for the same order
+// seed. All encodings of a message have the same length.
+EncodedRequest Encode(const Request& request, uint64_t order_seed);
+
+// Likewise of an answer, or of any request, without slots.
+std::string EncodeShuffled(const Request& request, uint64_t order_seed);
+std::string EncodeShuffled(const Answer& answer, uint64_t order_seed);
+
+// `counter` as the kSlotDigits lower-case hex digits at `digits`.
+void WriteSlot(uint64_t counter, char* digits);
+
+// `message` as one gRPC message, uncompressed: flag, length, bytes.
+std::string GrpcFrame(const std::string& message);
+
+}  // namespace fncache::bench
+
+#endif  // FNCACHE_BENCH_REQUEST_ENCODING_H_
