@@ -8,7 +8,8 @@ FUZZ_SECONDS ?= 20
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help setup setup-checks build demo test asan tsan fuzz interop bench lint format install clean
+.PHONY: help setup setup-checks setup-bench build demo test asan tsan fuzz interop \
+  bench-programs bench-quick bench bench-full bench-micro lint format install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,7 +18,10 @@ setup: ## install the Debian packages that are missing (root or sudo)
 	@scripts/setup
 
 setup-checks: ## the same, with what lint, fuzz and CI need besides
-	@scripts/setup checks
+	@scripts/setup checks bench
+
+setup-bench:
+	@scripts/setup bench
 
 build: setup ## build/release/fncache
 	@scripts/build release
@@ -43,7 +47,23 @@ fuzz: setup-checks ## every fuzzer for FUZZ_SECONDS (20) over its corpus
 interop: build ## real clients and functions in Go, gRPC's own interoperability cases
 	@tests/interop/run
 
-bench: build ## microbenchmarks of digest, response and memory store
+# CMake runs again: what it builds depends on which libraries it finds.
+bench-programs: setup-bench
+	@cmake --preset release >/dev/null
+	@scripts/build release bench_programs
+
+bench-quick: bench-programs ## side by side with the limit and nginx, in a minute (BENCH_FLAGS: bench/run --help)
+	@bench/run --profile quick $(BENCH_FLAGS)
+
+bench: bench-programs ## all rows, against limit, nginx and haproxy, in half an hour: table, JSON, HTML
+	@bench/run --profile standard $(BENCH_FLAGS)
+
+bench-full: bench-programs ## the same with 10 GiB on disk
+	@bench/run --profile full $(BENCH_FLAGS)
+
+bench-micro: setup-bench ## microbenchmarks of digest, response and stores
+	@cmake --preset release >/dev/null
+	@scripts/build release bench_micro
 	@scripts/bench
 
 lint: setup-checks ## format check and clang-tidy (LINT_SINCE=REV: only what changed since)

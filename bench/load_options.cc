@@ -80,7 +80,7 @@ void DefineLoad(CLI::App* app, Texts* texts) {
                   "spread over repeated ones in turn")
       ->type_name("HOST:PORT")
       ->group(group)
-      ->expected(1);
+      ->allow_extra_args(false);
   app->add_option("--connections", texts->connections, "How many connections")
       ->type_name("N")
       ->group(group)
@@ -123,7 +123,7 @@ void DefineLoad(CLI::App* app, Texts* texts) {
                   "Measure this process's CPU time; repeats")
       ->type_name("PID")
       ->group(group)
-      ->expected(1);
+      ->allow_extra_args(false);
 }
 
 void DefineRequests(CLI::App* app, Texts* texts) {
@@ -170,7 +170,7 @@ void DefineRequests(CLI::App* app, Texts* texts) {
                   "One more header of every request; repeats")
       ->type_name("NAME:VALUE")
       ->group(group)
-      ->expected(1);
+      ->allow_extra_args(false);
 }
 
 void DefineAnswers(CLI::App* app, LoadCommand* command, Texts* texts) {

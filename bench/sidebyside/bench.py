@@ -1,0 +1,195 @@
+"""What every section works with: the profile, servers, clients, results."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional, Sequence, Union
+
+from .contest import Contest
+from .load import LoadClient
+from .processes import Failure, Nursery
+from .profiles import HIT_KEYS, ORDERS, Load, Profile
+from .progress import Progress
+from .results import Results, Series
+from .servers import Server, Servers, scrape, total
+
+# Wide enough for fills to be quick, narrow enough for none to be refused.
+FILL_LOAD = Load(4, 16)
+# Far apart, so that no two runs of unique keys ever meet.
+KEY_STRIDE = 1_000_000_000
+
+
+@dataclass
+class Bench:
+    profile: Profile
+    root: Path
+    build: Path
+    nursery: Nursery
+    servers: Servers
+    client: LoadClient
+    results: Results
+    progress: Progress
+    answers: Dict[str, Path]
+
+    def __post_init__(self) -> None:
+        self._keys_used = 0
+
+    def contest(self, runs: Optional[int] = None) -> Contest:
+        return Contest(self.results, self.progress, runs or self.profile.runs)
+
+    @contextmanager
+    def group(self) -> Iterator["Group"]:
+        """Servers that are measured together and end together."""
+        group = Group(self)
+        try:
+            yield group
+        finally:
+            group.stop()
+
+    def unique_keys(self) -> int:
+        """First of a stretch of keys that nothing asked for before."""
+        self._keys_used += 1
+        return self._keys_used * KEY_STRIDE
+
+    def skip(self, what: str, why: str) -> None:
+        self.results.skipped.append(f"{what}: {why}")
+
+    def fill(
+        self, server: Server, shape: str, keys: int, first_key: int = 0
+    ) -> None:
+        """Asks for every key once, in order, so that all are there."""
+        for address in server.addresses:
+            run = self.client.run(
+                [address],
+                shape,
+                FILL_LOAD,
+                keys=keys,
+                first_key=first_key,
+                pick="sequential",
+                calls=keys,
+            )
+            if run["errors"]:
+                raise Failure(
+                    f"filling {server.name}: {run['errors']} of {run['calls']}"
+                    f" calls failed: {run.get('complaint', '')}"
+                )
+
+    def hits(
+        self,
+        server: Server,
+        shape: str,
+        load: Load,
+        keys: int = HIT_KEYS,
+        rate: Optional[float] = None,
+        seconds: Optional[float] = None,
+    ) -> dict:
+        """A run over keys that are there (to a server without a cache:
+        the very same calls)."""
+        return self.client.run(
+            server.addresses,
+            shape,
+            load,
+            keys=keys,
+            seconds=seconds or self.profile.seconds,
+            warmup=self.profile.warmup,
+            rate=rate,
+            pids=server.pids,
+        )
+
+    def misses(
+        self,
+        server: Server,
+        shape: str,
+        load: Load,
+        rate: Optional[float] = None,
+        seconds: Optional[float] = None,
+    ) -> dict:
+        """A run in which every call has a key of its own."""
+        return self.client.run(
+            [server.address],
+            shape,
+            load,
+            keys=KEY_STRIDE,
+            first_key=self.unique_keys(),
+            pick="sequential",
+            seconds=seconds or self.profile.seconds,
+            warmup=self.profile.warmup,
+            rate=rate,
+            pids=server.pids,
+        )
+
+
+class Group:
+    def __init__(self, bench: Bench):
+        self._bench = bench
+        self._servers: List[Server] = []
+        self._before: Dict[str, Dict[str, float]] = {}
+
+    def add(self, server: Optional[Server]) -> Optional[Server]:
+        if server is not None:
+            self._servers.append(server)
+        return server
+
+    def limit(self, answer: str = "13k", *arguments: str) -> Server:
+        bench = self._bench
+        return self.add(bench.servers.limit(bench.answers[answer], arguments))
+
+    def fncache(
+        self, name: str, upstream: Union[str, Sequence[str]], *arguments: str
+    ) -> Server:
+        return self.add(
+            self._bench.servers.fncache(name, upstream, arguments)
+        )
+
+    def nginx(self, upstream: str) -> Optional[Server]:
+        server = self.add(self._bench.servers.nginx(upstream))
+        if server is None:
+            self._bench.skip("rows against nginx", "nginx is not installed")
+        return server
+
+    def haproxy(self, upstream: str) -> Optional[Server]:
+        server = self.add(self._bench.servers.haproxy(upstream))
+        if server is None:
+            self._bench.skip("rows against haproxy", "haproxy is not installed")
+        return server
+
+    def remove(self, server: Server) -> None:
+        self._servers.remove(server)
+        self._bench.servers.stop(server)
+
+    def stop(self) -> None:
+        while self._servers:
+            self.remove(self._servers[-1])
+
+    def count_from_here(self) -> None:
+        for server in self._servers:
+            if server.admin:
+                self._before[server.address] = scrape(server)
+
+    def check_counters(
+        self, server: Server, outcome: str, series: Sequence[Series]
+    ) -> None:
+        """The server's own word: since count_from_here it answered at least
+        the calls of these series with that outcome, and no other call. A miss
+        asked the function once; a hit did not."""
+        after, before = scrape(server), self._before[server.address]
+
+        def rise(name: str, *labels: str) -> float:
+            return total(after, name, *labels) - total(before, name, *labels)
+
+        calls = sum(run["calls"] for one in series for run in one.runs)
+        right = rise("fncache_requests_total", f'outcome="{outcome}"')
+        other = rise("fncache_requests_total") - right
+        upstream = rise("fncache_upstream_requests_total")
+        wrong = None
+        if right < calls:
+            wrong = f"{calls} calls, but the server counts {right:.0f} {outcome}"
+        elif other:
+            wrong = f"the server counts {other:.0f} calls that were no {outcome}"
+        elif outcome == "hit" and upstream:
+            wrong = f"{upstream:.0f} hits asked the function"
+        elif outcome != "hit" and upstream < calls:
+            wrong = f"{calls} calls, but the function was asked {upstream:.0f} times"
+        if wrong:
+            for one in series:
+                one.errors.append(wrong)

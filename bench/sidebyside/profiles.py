@@ -1,0 +1,149 @@
+"""What is measured, and the time that it may take.
+
+A profile fixes runs and seconds; the sections derive their budget from it
+(`bench/run --plan` prints it). The measured part of a run is short because a
+median of many short interleaved runs says more on a shared machine than one
+long run does.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Dict, Tuple
+
+# Requests as the load generator makes them; the answer has 13 KB.
+SHAPES = ("4k", "17k", "130k", "1m")
+SHAPE_TITLES = {
+    "4k": "4 KB",
+    "17k": "17 KB",
+    "130k": "130 KB",
+    "1m": "1 MB",
+    "small": "300 B",
+}
+# Distinct requests of a shape, and encodings of each in other map orders. One
+# megabyte in 64 x 8 would be half a gigabyte of prepared bytes for each run.
+DISTINCT = 64
+ORDERS = {"small": 8, "4k": 8, "17k": 8, "130k": 4, "1m": 1}
+# Keys among which hits are drawn.
+HIT_KEYS = 256
+
+
+@dataclass(frozen=True)
+class Load:
+    """A closed loop: `streams` calls at once on each of `connections`."""
+
+    connections: int
+    streams: int
+
+    @property
+    def id(self) -> str:
+        return f"c{self.connections}m{self.streams}"
+
+    @property
+    def title(self) -> str:
+        if self.connections == 1:
+            return f"one connection, {self.streams} calls at once"
+        return f"{self.connections:,} connections, {self.streams} calls each"
+
+
+ONE_BUSY = Load(1, 64)
+ONE_EASY = Load(1, 8)
+SIXTEEN = Load(16, 4)
+
+
+@dataclass(frozen=True)
+class Profile:
+    name: str
+    runs: int
+    seconds: float
+    warmup: float
+    # Seconds that starting and preparing a load client costs besides.
+    overhead: float
+    sections: Tuple[str, ...]
+    shapes: Tuple[str, ...] = SHAPES
+    hit_loads: Tuple[Load, ...] = (ONE_BUSY, SIXTEEN, ONE_EASY)
+    forward_shapes: Tuple[str, ...] = ("4k", "17k", "130k")
+    forward_loads: Tuple[Load, ...] = (ONE_BUSY, SIXTEEN)
+    haproxy: bool = True
+    latency_shapes: Tuple[str, ...] = ("4k", "17k", "130k")
+    cost_shapes: Tuple[str, ...] = ("4k", "17k", "130k")
+    instruction_shapes: Tuple[str, ...] = ("4k", "130k")
+    entries: Tuple[int, ...] = (1_000, 100_000, 1_000_000, 5_000_000)
+    connections: Tuple[int, ...] = (1, 16, 256, 2_000)
+    functions: Tuple[int, ...] = (1, 100)
+    start_gib: Tuple[float, ...] = (1,)
+    start_runs: int = 7
+    disk_keys: int = 20_000
+    digest_seconds: float = 0.2
+    seconds_allowed: int = 0
+
+    @property
+    def run_seconds(self) -> float:
+        return self.seconds + self.warmup + self.overhead
+
+
+ALL_SECTIONS = (
+    "hits",
+    "forward",
+    "disk",
+    "latency",
+    "cost",
+    "scale",
+    "start",
+    "digest",
+    "h2load",
+)
+
+_standard = Profile(
+    name="standard",
+    runs=7,
+    seconds=0.8,
+    warmup=0.3,
+    overhead=0.25,
+    sections=ALL_SECTIONS,
+    seconds_allowed=30 * 60,
+)
+
+PROFILES: Dict[str, Profile] = {
+    # Does everything run? Says nothing about speed.
+    "smoke": replace(
+        _standard,
+        name="smoke",
+        runs=2,
+        seconds=0.1,
+        warmup=0.05,
+        shapes=("4k",),
+        hit_loads=(ONE_BUSY,),
+        forward_shapes=("4k",),
+        forward_loads=(ONE_BUSY,),
+        latency_shapes=("4k",),
+        cost_shapes=("4k",),
+        instruction_shapes=("4k",),
+        entries=(1_000, 10_000),
+        connections=(1, 16),
+        functions=(1, 10),
+        start_gib=(0.01,),
+        start_runs=2,
+        disk_keys=1_000,
+        digest_seconds=0.01,
+        seconds_allowed=60,
+    ),
+    "quick": replace(
+        _standard,
+        name="quick",
+        seconds=0.3,
+        warmup=0.1,
+        overhead=0.2,
+        sections=("digest", "hits", "forward"),
+        shapes=("4k", "17k", "130k"),
+        hit_loads=(ONE_BUSY,),
+        forward_shapes=("4k",),
+        forward_loads=(ONE_BUSY,),
+        haproxy=False,
+        digest_seconds=0.02,
+        seconds_allowed=60,
+    ),
+    "standard": _standard,
+    # 10 GiB are made and removed again: minutes, and room on the disk.
+    "full": replace(
+        _standard, name="full", start_gib=(1, 10), seconds_allowed=45 * 60
+    ),
+}

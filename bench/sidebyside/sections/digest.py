@@ -1,0 +1,106 @@
+"""The digest alone, on one core, against the obvious way to key a request."""
+
+import json
+from typing import Dict, List
+
+from .. import spread, targets
+from ..bench import Bench
+from ..processes import Failure, run_tool
+from ..profiles import SHAPE_TITLES, Profile
+from ..results import Series
+
+SHAPES = ("4k", "17k", "130k", "1m")
+# Those of which the targets speak: 17 KB and above.
+JUDGED = ("17k", "130k", "1m")
+BENCHMARKS = 4 * len(SHAPES)
+FILTER = "^(digest|parse_serialize_hash|xxh3)/"
+
+
+def plan(profile: Profile) -> float:
+    # Google-benchmark looks for the number of iterations first.
+    return BENCHMARKS * (profile.runs + 2) * profile.digest_seconds + 2
+
+
+def parse(text: str) -> Dict[str, List[float]]:
+    """GB/s of every repetition, by benchmark. Repetitions are interleaved, so
+    the n-th of one stood beside the n-th of another."""
+    try:
+        found: Dict[str, List[float]] = {}
+        for one in json.loads(text)["benchmarks"]:
+            if one.get("run_type") != "iteration":
+                continue
+            name = "/".join(
+                part
+                for part in one["name"].split("/")
+                if not part.startswith(("repeats:", "min_time:"))
+            )
+            found.setdefault(name, []).append(one["bytes_per_second"] / 1e9)
+        return found
+    except (ValueError, KeyError, TypeError) as error:
+        raise Failure(f"unexpected report of digest_benchmark: {error!r}")
+
+
+def run(bench: Bench) -> None:
+    program = bench.servers.program("bench/digest_benchmark")
+    bench.progress.say("digest_benchmark")
+    done = run_tool(
+        [
+            program,
+            f"--benchmark_filter={FILTER}",
+            f"--benchmark_repetitions={bench.profile.runs}",
+            "--benchmark_enable_random_interleaving=true",
+            f"--benchmark_min_time={bench.profile.digest_seconds}",
+            "--benchmark_format=json",
+        ],
+        60 + 10 * plan(bench.profile),
+    )
+    if done.returncode:
+        raise Failure(f"digest_benchmark: {done.stderr.strip()[-300:]}")
+    speeds = parse(done.stdout)
+    series = {}
+    for name, values in speeds.items():
+        one = bench.results.add_series(f"digest/{name}", name, "one core")
+        one.runs = [{"gbps": value} for value in values]
+        series[name] = one
+    for shape in SHAPES:
+        _rows(bench, shape, series)
+
+
+def _rows(bench: Bench, shape: str, series: Dict[str, Series]) -> None:
+    parse_all = series.get(f"parse_serialize_hash/{shape}")
+    for order in ("shuffled", "sorted"):
+        digest = series.get(f"digest/{shape}/{order}")
+        if digest is None:
+            bench.results.errors.append(f"no benchmark digest/{shape}/{order}")
+            continue
+        judged = order == "shuffled" and shape in JUDGED
+        title = f"{SHAPE_TITLES[shape]}, maps {order}"
+        bench.results.value(
+            f"digest/{shape}/{order}/speed",
+            title,
+            "content digest, one core",
+            "GB/s",
+            spread.estimate(digest.values("gbps")),
+            targets.DIGEST_GBPS if judged else None,
+            {"digest": digest},
+        )
+        if parse_all is not None:
+            bench.results.ratio(
+                f"digest/{shape}/{order}/parse",
+                title,
+                "digest over parse + deterministic serialize + XXH3",
+                digest,
+                parse_all,
+                "gbps",
+                targets.DIGEST_OVER_PARSE if judged else None,
+            )
+    xxh3 = series.get(f"xxh3/{shape}")
+    if xxh3 is not None:
+        bench.results.value(
+            f"digest/{shape}/xxh3",
+            SHAPE_TITLES[shape],
+            "raw XXH3-128 over the same bytes, for orientation",
+            "GB/s",
+            spread.estimate(xxh3.values("gbps")),
+            series={"xxh3": xxh3},
+        )

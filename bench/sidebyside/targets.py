@@ -1,0 +1,54 @@
+"""What fncache must be worth: the figures that rows are judged by.
+
+The first figure is required, `then` is where it should end up, `floor` is what
+CI insists on with --check: it holds on a busy machine, and a collapse breaks
+it.
+"""
+
+from .results import Target
+
+# CPU per hit: the limit's over ours, by shape.
+HITS_CONTENT = {
+    "4k": Target(0.80, then=0.90, floor=0.35),
+    "17k": Target(0.62, then=0.80, floor=0.25),
+    "130k": Target(0.50, then=0.65, floor=0.20),
+}
+HITS_TAG = {
+    "4k": Target(0.90, floor=0.35),
+    "17k": Target(0.90, floor=0.35),
+    "130k": Target(0.90, floor=0.35),
+}
+# Hits/s over nginx's calls/s in front of the instant function.
+HITS_NGINX_CONTENT = {
+    "4k": Target(1.5),
+    "17k": Target(1.5),
+    "130k": Target(0.8),
+}
+HITS_NGINX_TAG = {
+    "4k": Target(1.5),
+    "17k": Target(1.5),
+    "130k": Target(1.4),
+}
+# Unique misses/s over nginx's and over our own `mode: off`.
+MISSES_NGINX = {
+    "4k": Target(1.0, then=1.5),
+    "17k": Target(1.0, then=1.5),
+    "130k": Target(0.85, then=1.5),
+}
+MISSES_OFF = {
+    "4k": Target(0.90),
+    "17k": Target(0.85),
+    "130k": Target(0.75),
+}
+# The digest of requests of 17 KB and above, maps shuffled.
+DIGEST_GBPS = Target(1.5, then=2.5)
+DIGEST_OVER_PARSE = Target(8.0, floor=3.0)
+
+OVERHEAD_BYTES = Target(96, at_least=False)
+RESIDENT_OVER_COUNTED = Target(1.15, at_least=False)
+CPU_MANY_ENTRIES = Target(1.1, at_least=False)
+CPU_MANY_CONNECTIONS = Target(1.25, at_least=False)
+DISK_OVER_MEMORY = Target(0.4)
+P99_BESIDE_DISK = Target(1.5, at_least=False)
+ALLOCATIONS_ABOVE_LIMIT = Target(2.0, at_least=False)
+START_SECONDS = Target(1.0, at_least=False)
