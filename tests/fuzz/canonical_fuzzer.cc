@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "cache/canonical.h"
+#include "tests/cache/key_oracle.h"
+#include "tests/cache/random_encoding.h"
 #include "tests/cache/random_request.h"
 
 namespace fncache::cache {

@@ -1,8 +1,9 @@
 // Any bytes as a request: keyed if and only if protobuf parses them, alike by
 // the fast and the slow path, and by every other encoding of the message; a
-// changed message has another key.
+// changed message has another key. With `key: tag`, the same of the tag and the
+// part that it does not stand for, whatever is skipped.
 //
-// The first byte picks the masks, and seeds what is random.
+// The first byte picks the settings, and seeds what is random.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -11,10 +12,15 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "cache/wire.h"
+#include "tests/cache/key_oracle.h"
+#include "tests/cache/random_encoding.h"
 #include "tests/cache/random_request.h"
 
 namespace fncache::cache {
 namespace {
+
+using apiextensions::fn::proto::v1::RunFunctionRequest;
 
 void Require(const std::string& wrong) {
   if (wrong.empty()) return;
@@ -22,34 +28,70 @@ void Require(const std::string& wrong) {
   std::abort();
 }
 
+constexpr char kTag[] =
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+void Check(absl::string_view bytes, KeyChecker* checker, Random* random) {
+  Require(checker->CheckOne(bytes));
+  RunFunctionRequest request;
+  const bool by_tag = checker->by_tag() &&
+                      ProtobufParsesTagPart(bytes, &request) &&
+                      request.meta().tag() == kTag;
+  if (!by_tag && !ProtobufParses(bytes, &request)) return;
+  const Style style = random->OneIn(4) ? Style::kPlain : Style::kWild;
+  const auto encode = [&] {
+    std::string again = Encode(request, style, random);
+    return by_tag ? SkippedByTag(random) + again + SkippedByTag(random) : again;
+  };
+  const std::string again = encode();
+  bool equal = true;
+  Require(checker->CheckOne(again));
+  // What was parsed from an entry without a value may be too deep to be written
+  // with one.
+  RunFunctionRequest parsed_again;
+  if (by_tag ? ProtobufParsesTagPart(again, &parsed_again)
+             : ProtobufParses(again, &parsed_again)) {
+    Require(checker->CheckPair(bytes, again, &equal));
+    if (!equal) Require("another encoding parses as another message");
+  }
+  Mutate(&request, random);
+  Require(checker->CheckPair(bytes, encode()));
+}
+
 void Fuzz(absl::string_view input) {
+  struct Checkers {
+    std::deque<KeyChecker> by_content;
+    std::deque<KeyChecker> by_tag;
+  };
   static auto* const checkers = [] {
-    auto* all = new std::deque<KeyChecker>();
-    for (const MaskSet& masks : MaskSets()) all->emplace_back(masks);
+    auto* all = new Checkers();
+    for (const MaskSet& masks : MaskSets()) all->by_content.emplace_back(masks);
+    all->by_content.emplace_back(MaskSet(), KeySource::kContent,
+                                 KeyHash::kSha256);
+    for (const KeyHash hash : {KeyHash::kXxh3, KeyHash::kSha256}) {
+      all->by_tag.emplace_back(MaskSet(), KeySource::kTag, hash);
+    }
     return all;
   }();
   // Larger ones find nothing that smaller ones do not.
   if (input.empty() || input.size() > 1 << 16) return;
   const auto first = static_cast<uint8_t>(input[0]);
   const absl::string_view bytes = input.substr(1);
-  KeyChecker& checker = (*checkers)[first % checkers->size()];
-  Require(checker.CheckOne(bytes));
-  apiextensions::fn::proto::v1::RunFunctionRequest request;
-  if (!ProtobufParses(bytes, &request)) return;
   Random random(first + 256 * bytes.size());
-  const Style style = random.OneIn(4) ? Style::kPlain : Style::kWild;
-  const std::string again = Encode(request, style, &random);
-  bool equal = true;
-  Require(checker.CheckOne(again));
-  // What was parsed from an entry without a value may be too deep to be written
-  // with one.
-  apiextensions::fn::proto::v1::RunFunctionRequest parsed_again;
-  if (!ProtobufParses(again, &parsed_again)) return;
-  Require(checker.CheckPair(bytes, again, &equal));
-  if (!equal) Require("another encoding parses as another message");
-  Mutate(&request, &random);
-  const std::string changed = Encode(request, style, &random);
-  Require(checker.CheckPair(bytes, changed));
+  if (first % 2 == 0) {
+    auto& all = checkers->by_content;
+    return Check(bytes, &all[first / 2 % all.size()], &random);
+  }
+  auto& all = checkers->by_tag;
+  KeyChecker& checker = all[first / 2 % all.size()];
+  Require(checker.CheckOne(bytes));
+  // With a tag to go by, which few inputs have: the last one counts (unless
+  // what is in front of it runs on over it).
+  std::string tag;
+  AppendBytesField(&tag, 1, kTag);
+  std::string tagged(bytes);
+  AppendBytesField(&tagged, 1, tag);
+  Check(tagged, &checker, &random);
 }
 
 }  // namespace
