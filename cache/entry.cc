@@ -31,39 +31,45 @@ EntryRef Entry::Create(const EntryInfo& info, absl::string_view meta_rest,
   }
   if (meta_rest.size() >= kMaxBytes - body_size) return nullptr;
 
+  const absl::Duration lifetime =
+      absl::Nanoseconds(absl::ToInt64Nanoseconds(info.lifetime));
+  const TtlKind ttl_kind = !info.ttl.has_value()   ? kNoTtl
+                           : *info.ttl == lifetime ? kTtlIsLifetime
+                                                   : kTtlApart;
   size_t size = sizeof(Entry) + body_size;
+  if (ttl_kind == kTtlApart) size += kApartTtlBytes;
   if (!meta_rest.empty()) size += sizeof(uint32_t) + meta_rest.size();
   void* memory = std::malloc(size);
   if (memory == nullptr) return nullptr;
 
-  static_assert(sizeof(Entry) == 48);
+  static_assert(sizeof(Entry) == 40);
   Entry* entry = new (memory) Entry;
   entry->function_ = info.function & 0xFFFFFF;
   entry->started_ = absl::ToUnixNanos(info.started);
   entry->arrived_ = absl::ToUnixNanos(info.arrived);
-  entry->lifetime_ = absl::ToInt64Nanoseconds(info.lifetime);
+  entry->lifetime_ = absl::ToInt64Nanoseconds(lifetime);
   entry->secrets_ = info.secrets;
   entry->cost_ = static_cast<uint32_t>(
       std::clamp<int64_t>(absl::ToInt64Microseconds(info.cost), 0,
                           std::numeric_limits<uint32_t>::max()));
-  entry->has_ttl_ = info.ttl.has_value();
-  entry->ttl_seconds_ = 0;
-  entry->ttl_nanos_ = 0;
-  if (info.ttl.has_value()) {
-    absl::Duration rest = std::clamp(
-        *info.ttl, absl::ZeroDuration(),
-        absl::Seconds(kMaxTtlSeconds) + absl::Nanoseconds(999999999));
-    entry->ttl_seconds_ = static_cast<uint64_t>(
-        absl::IDivDuration(rest, absl::Seconds(1), &rest));
-    entry->ttl_nanos_ = static_cast<uint32_t>(absl::ToInt64Nanoseconds(rest));
-  }
-
+  entry->ttl_kind_ = ttl_kind;
   entry->body_size_ = static_cast<uint32_t>(body_size);
   char* to = entry->bytes();
   for (absl::string_view part : body) {
     if (part.empty()) continue;  // memcpy takes no null, not even for nothing
     std::memcpy(to, part.data(), part.size());
     to += part.size();
+  }
+  if (ttl_kind == kTtlApart) {
+    absl::Duration rest = std::clamp(
+        *info.ttl, absl::ZeroDuration(),
+        absl::Seconds(kMaxTtlSeconds) + absl::Nanoseconds(999999999));
+    const int64_t seconds = absl::IDivDuration(rest, absl::Seconds(1), &rest);
+    const uint32_t nanos =
+        static_cast<uint32_t>(absl::ToInt64Nanoseconds(rest));
+    std::memcpy(to, &seconds, sizeof(seconds));
+    std::memcpy(to + sizeof(seconds), &nanos, sizeof(nanos));
+    to += kApartTtlBytes;
   }
   entry->has_meta_rest_ = !meta_rest.empty();
   if (!meta_rest.empty()) {
@@ -80,20 +86,33 @@ EntryInfo Entry::info() const {
   info.started = started();
   info.arrived = arrived();
   info.lifetime = absl::Nanoseconds(lifetime_);
-  if (has_ttl_) {
-    info.ttl = absl::Seconds(static_cast<int64_t>(ttl_seconds_)) +
-               absl::Nanoseconds(static_cast<int64_t>(ttl_nanos_));
+  if (ttl_kind_ == kTtlIsLifetime) {
+    info.ttl = info.lifetime;
+  } else if (ttl_kind_ == kTtlApart) {
+    const ApartTtl ttl = apart_ttl();
+    info.ttl = absl::Seconds(ttl.seconds) +
+               absl::Nanoseconds(static_cast<int64_t>(ttl.nanos));
   }
   info.cost = absl::Microseconds(static_cast<int64_t>(cost_));
   info.secrets = secrets_;
   return info;
 }
 
+Entry::ApartTtl Entry::apart_ttl() const {
+  ApartTtl ttl;
+  const char* from = bytes() + body_size_;
+  std::memcpy(&ttl.seconds, from, sizeof(ttl.seconds));
+  std::memcpy(&ttl.nanos, from + sizeof(ttl.seconds), sizeof(ttl.nanos));
+  return ttl;
+}
+
 absl::string_view Entry::meta_rest() const {
   if (!has_meta_rest_) return {};
+  const char* from = bytes() + body_size_;
+  if (ttl_kind_ == kTtlApart) from += kApartTtlBytes;
   uint32_t size;
-  std::memcpy(&size, bytes() + body_size_, sizeof(size));
-  return {bytes() + body_size_ + sizeof(size), size};
+  std::memcpy(&size, from, sizeof(size));
+  return {from + sizeof(size), size};
 }
 
 size_t Entry::charge() const {

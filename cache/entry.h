@@ -126,15 +126,28 @@ class Entry {
   const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
   char* bytes() { return reinterpret_cast<char*>(this + 1); }
 
-  // 48 bytes: every entry of a cache pays for each of them.
+  // Where the function's TTL is kept.
+  enum TtlKind : uint32_t {
+    kNoTtl,          // nowhere: it gave none
+    kTtlIsLifetime,  // in `lifetime_`, as with most functions
+    kTtlApart,       // behind the body
+  };
+  // What follows the body where the TTL is kept apart. Rare.
+  struct ApartTtl {
+    int64_t seconds;
+    uint32_t nanos;
+  };
+  static constexpr size_t kApartTtlBytes = sizeof(int64_t) + sizeof(uint32_t);
+
+  ApartTtl apart_ttl() const;
+
+  // 40 bytes: every entry of a cache pays for each of them.
   mutable std::atomic<uint32_t> refs_{1};
-  uint32_t ttl_nanos_ : 30;
-  uint32_t has_ttl_ : 1;
+  uint32_t function_ : 24;
+  uint32_t ttl_kind_ : 2;
   uint32_t secrets_ : 1;
-  uint64_t ttl_seconds_ : 39;
-  // Its size (4 bytes) and the rest itself follow the body. Rare.
-  uint64_t has_meta_rest_ : 1;
-  uint64_t function_ : 24;
+  // Its size (4 bytes) and the rest itself come last. Rare.
+  uint32_t has_meta_rest_ : 1;
   int64_t started_;   // Unix nanoseconds
   int64_t arrived_;   // Unix nanoseconds
   int64_t lifetime_;  // nanoseconds

@@ -49,8 +49,8 @@ class MemoryShard {
  private:
   using Index = uint32_t;
   static constexpr Index kNone = ~Index{0};
-  static constexpr size_t kChunkNodes = 128;
-  static constexpr size_t kChunkBuckets = 512;
+  static constexpr size_t kChunkNodes = 64;
+  static constexpr size_t kChunkBuckets = 128;
   static constexpr size_t kMinBuckets = 8;
 
   struct Node;

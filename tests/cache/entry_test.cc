@@ -75,6 +75,24 @@ TEST(EntryTest, TtlKeepsTheWholeRangeOfAProtobufDuration) {
   }
 }
 
+TEST(EntryTest, TtlAndRestAreKeptWhetherOrNotTheTtlIsTheLifetime) {
+  const absl::Duration lifetime = SomeInfo().lifetime;
+  for (const absl::optional<absl::Duration> ttl :
+       {absl::optional<absl::Duration>(), absl::make_optional(lifetime),
+        absl::make_optional(lifetime + absl::Nanoseconds(1)),
+        absl::make_optional(absl::ZeroDuration())}) {
+    for (const absl::string_view rest : {"", "rest"}) {
+      EntryInfo info = SomeInfo();
+      info.ttl = ttl;
+      const EntryRef entry = Make(info, rest, {"body"});
+      EXPECT_EQ(entry->info().ttl, ttl);
+      EXPECT_EQ(entry->info().lifetime, lifetime);
+      EXPECT_EQ(entry->body(), "body");
+      EXPECT_EQ(entry->meta_rest(), rest);
+    }
+  }
+}
+
 TEST(EntryTest, CostIsCappedNotWrapped) {
   EntryInfo info = SomeInfo();
   info.cost = absl::Hours(100);

@@ -181,16 +181,21 @@ TEST_F(MemoryStoreTest, ValuesAreSharedByReference) {
 }
 
 // Bytes that the allocator gives out for a store full of entries, beside keys
-// and values: 48 for the entry's header, 16 for the allocator (its word and its
+// and values: 40 for the entry's header, 16 for the allocator (its word and its
 // rounding), 24 for the node, some 4 each for the index and the ghosts, and
 // what the allocator does not give back when it splits a block. (Sizes that its
 // per-thread caches do not keep, which would count as used.)
+//
+// Promised are at most 96 bytes beside key and value of what is asked of the
+// allocator (bench/memory_footprint counts that exactly: some 70). Its own word
+// is left out here, its rounding not.
 TEST_F(MemoryStoreTest, OverheadPerEntryIsWhatItIsSaidToBe) {
 #if defined(__SANITIZE_ADDRESS__) || defined(FNCACHE_TSAN)
   GTEST_SKIP() << "sanitizers have an allocator of their own";
 #endif
   constexpr uint64_t kCount = 60000;
   constexpr uint64_t kKeyBytes = 16;
+  constexpr uint64_t kAllocatorWord = 8;
   uint64_t values = 0;
   const size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
   auto store = std::make_unique<MemoryStore>(
@@ -208,11 +213,11 @@ TEST_F(MemoryStoreTest, OverheadPerEntryIsWhatItIsSaidToBe) {
     }
   }
   ASSERT_LT(stats.entries, kCount) << "evictions, so that ghosts are counted";
-  const double overhead =
-      (static_cast<double>(used) - values) / stats.entries - kKeyBytes;
+  const double overhead = (static_cast<double>(used) - values) / stats.entries -
+                          kKeyBytes - kAllocatorWord;
   RecordProperty("bytes_per_entry", std::to_string(overhead));
   std::cout << "overhead: " << overhead << " bytes an entry\n";
-  EXPECT_LE(overhead, 110);
+  EXPECT_LE(overhead, 96);
   // What the store says it uses is what it uses, within the allocator's slack.
   EXPECT_NEAR(static_cast<double>(stats.bytes), static_cast<double>(used),
               0.02 * used);

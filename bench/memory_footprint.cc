@@ -1,0 +1,219 @@
+// What a memory tier of N small entries takes, and what it counts: bytes an
+// entry, resident bytes of the process, and the cost of a look-up.
+//
+//   memory_footprint [--value 300] [--entries 1000,100000,1000000,5000000]
+//
+// Prints one JSON array on stdout, an object for each N. Each N has a process
+// of its own, so that none profits from another's pages. Bytes are those that
+// are asked of the allocator; this program stands before it to count them.
+#include <absl/strings/numbers.h>
+#include <absl/strings/str_split.h>
+#include <absl/synchronization/mutex.h>
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cache/memory_store.h"
+
+// ------------------------------------------------------------ The allocator
+
+namespace {
+
+// Bytes asked for and not given back. Of what is given back only the usable
+// size is known, which is 8 more than was asked on an average.
+std::atomic<int64_t> g_requested{0};
+
+}  // namespace
+
+extern "C" {
+
+void* __libc_malloc(size_t size);            // NOLINT
+void* __libc_calloc(size_t n, size_t size);  // NOLINT
+void __libc_free(void* memory);              // NOLINT
+
+void* malloc(size_t size) {
+  g_requested.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
+  return __libc_malloc(size);
+}
+
+void* calloc(size_t n, size_t size) {
+  g_requested.fetch_add(static_cast<int64_t>(n * size),
+                        std::memory_order_relaxed);
+  return __libc_calloc(n, size);
+}
+
+void free(void* memory) {
+  if (memory == nullptr) return;
+  g_requested.fetch_sub(static_cast<int64_t>(malloc_usable_size(memory)),
+                        std::memory_order_relaxed);
+  __libc_free(memory);
+}
+}
+
+namespace {
+
+using fncache::cache::Entry;
+using fncache::cache::EntryInfo;
+using fncache::cache::Found;
+using fncache::cache::Key;
+using fncache::cache::MemoryStore;
+
+constexpr int kKeyBytes = 16;
+constexpr uint64_t kLookups = 2'000'000;
+
+uint64_t Mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+Key KeyOf(uint64_t n) { return {Mix(2 * n), Mix(2 * n + 1)}; }
+
+absl::Time Now() { return absl::FromUnixSeconds(1'700'000'000); }
+
+int64_t Resident() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t size = 0;
+  int64_t resident = 0;
+  statm >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// Nanoseconds a look-up, which reads what it finds as sending it would.
+double LookupNanos(MemoryStore* store, uint64_t entries, uint64_t thread) {
+  uint64_t random = Mix(thread + 1);
+  uint64_t sum = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (uint64_t i = 0; i < kLookups; ++i) {
+    random = Mix(random);
+    const Found found = store->Get(KeyOf(random % entries), Now());
+    if (!found.entry) {
+      std::fprintf(stderr, "an entry is gone\n");
+      std::exit(1);
+    }
+    const absl::string_view body = found.entry->body();
+    for (size_t at = 0; at < body.size(); at += 64) {
+      sum += static_cast<unsigned char>(body[at]);
+    }
+  }
+  const std::chrono::duration<double, std::nano> took =
+      std::chrono::steady_clock::now() - begin;
+  // Nobody may leave the reading out.
+  if (sum == 0) std::fprintf(stderr, "values are empty\n");
+  return took.count() / kLookups;
+}
+
+void Measure(uint64_t entries, uint64_t value, bool last) {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // The daemon's allocator has one heap.
+  mallopt(M_ARENA_MAX, 1);
+  const std::string body(value, 'x');
+  const int64_t requested_before = g_requested;
+  const int64_t resident_before = Resident();
+  fncache::cache::MemoryStoreOptions options;
+  options.capacity = entries * (value + 256) * 2 + (64 << 20);
+  options.max_entry_bytes = 1 << 20;
+  auto store = std::make_unique<MemoryStore>(options, nullptr);
+  for (uint64_t n = 0; n < entries; ++n) {
+    EntryInfo info;
+    info.started = info.arrived = Now();
+    info.lifetime = absl::Hours(1);
+    info.ttl = absl::Hours(1);
+    store->Put(KeyOf(n), Entry::Create(info, "", {body}), Now());
+  }
+  const auto stats = store->Stats();
+  const int64_t requested = g_requested - requested_before;
+  const int64_t resident = Resident() - resident_before;
+  if (stats.entries != entries) {
+    std::fprintf(stderr, "an entry was evicted\n");
+    std::exit(1);
+  }
+  LookupNanos(store.get(), entries, 0);  // warm up
+  const double alone = LookupNanos(store.get(), entries, 1);
+  double together[2];
+  {
+    std::thread other(
+        [&] { together[1] = LookupNanos(store.get(), entries, 2); });
+    together[0] = LookupNanos(store.get(), entries, 3);
+    other.join();
+  }
+  const auto per_entry = [entries](double bytes) {
+    return bytes / static_cast<double>(entries);
+  };
+  const double beside = static_cast<double>(value + kKeyBytes);
+  std::printf(
+      "{\"entries\": %llu, \"value_bytes\": %llu, \"key_bytes\": %d, "
+      "\"shards\": %zu, \"counted_bytes\": %llu, \"requested_bytes\": %lld, "
+      "\"resident_bytes\": %lld, \"resident_over_counted\": %.4f, "
+      "\"overhead_requested_per_entry\": %.2f, "
+      "\"overhead_counted_per_entry\": %.2f, "
+      "\"lookup_ns_1_thread\": %.1f, \"lookup_ns_2_threads\": %.1f}%s\n",
+      static_cast<unsigned long long>(entries),
+      static_cast<unsigned long long>(value), kKeyBytes, store->shards(),
+      static_cast<unsigned long long>(stats.bytes),
+      static_cast<long long>(requested), static_cast<long long>(resident),
+      static_cast<double>(resident) / static_cast<double>(stats.bytes),
+      per_entry(static_cast<double>(requested)) - beside,
+      per_entry(static_cast<double>(stats.bytes)) - beside, alone,
+      (together[0] + together[1]) / 2, last ? "" : ",");
+}
+
+int Usage() {
+  std::fprintf(stderr,
+               "usage: memory_footprint [--value BYTES] [--entries N,N...]\n");
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  uint64_t value = 300;
+  std::vector<uint64_t> sizes = {1000, 100'000, 1'000'000, 5'000'000};
+  for (int i = 1; i < argc; i += 2) {
+    const absl::string_view name = argv[i];
+    if (i + 1 == argc) return Usage();
+    if (name == "--value") {
+      if (!absl::SimpleAtoi(argv[i + 1], &value) || value > (1 << 19)) {
+        return Usage();
+      }
+    } else if (name == "--entries") {
+      sizes.clear();
+      for (absl::string_view size : absl::StrSplit(argv[i + 1], ',')) {
+        sizes.emplace_back();
+        if (!absl::SimpleAtoi(size, &sizes.back()) || sizes.back() == 0) {
+          return Usage();
+        }
+      }
+    } else {
+      return Usage();
+    }
+  }
+  std::printf("[\n");
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    std::fflush(stdout);
+    const pid_t child = fork();
+    if (child < 0) return 1;
+    if (child == 0) {
+      Measure(sizes[i], value, /*last=*/i + 1 == sizes.size());
+      std::fflush(stdout);
+      _exit(0);
+    }
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || status != 0) return 1;
+  }
+  std::printf("]\n");
+  return 0;
+}
