@@ -1,5 +1,7 @@
 #include "cache/schema.h"
 
+#include "cache/struct_check.h"
+
 namespace fncache::cache {
 namespace {
 
@@ -156,93 +158,6 @@ bool ValidateMapEntry(const FieldType& map, absl::string_view bytes,
   return true;
 }
 
-// Most bytes of a message are Structs; what follows is Validate for the three
-// types that make them, by hand and without the tables: twice as fast.
-
-bool ValidateValue(absl::string_view bytes, int depth);
-
-bool ValidateStructEntry(absl::string_view bytes, int depth) {
-  Cursor in(bytes);
-  while (!in.done()) {
-    uint32_t tag;
-    if (!in.ReadTag(&tag)) return false;
-    absl::string_view field;
-    if (tag == MakeTag(1, WireType::kBytes)) {
-      if (!in.ReadBytes(&field) || !IsValidUtf8(field)) return false;
-    } else if (tag == MakeTag(2, WireType::kBytes)) {
-      if (!in.ReadBytes(&field) || depth <= 0 ||
-          !ValidateValue(field, depth - 1)) {
-        return false;
-      }
-    } else if (!in.Skip(tag, depth)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// A message whose only field is number 1, of messages that `validate` takes:
-// Struct with its entries, ListValue with its values.
-template <typename ValidateElements>
-bool ValidateElementsOnly(absl::string_view bytes, int depth,
-                          ValidateElements validate) {
-  Cursor in(bytes);
-  while (!in.done()) {
-    uint32_t tag;
-    if (!in.ReadTag(&tag)) return false;
-    if (tag == MakeTag(1, WireType::kBytes)) {
-      absl::string_view element;
-      if (!in.ReadBytes(&element) || depth <= 0 ||
-          !validate(element, depth - 1)) {
-        return false;
-      }
-    } else if (!in.Skip(tag, depth)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool ValidateStruct(absl::string_view bytes, int depth) {
-  return ValidateElementsOnly(bytes, depth, ValidateStructEntry);
-}
-
-bool ValidateValue(absl::string_view bytes, int depth) {
-  Cursor in(bytes);
-  while (!in.done()) {
-    uint32_t tag;
-    if (!in.ReadTag(&tag)) return false;
-    uint64_t scalar;
-    absl::string_view field;
-    bool ok;
-    switch (tag) {
-      case MakeTag(1, WireType::kVarint):
-      case MakeTag(4, WireType::kVarint):
-        ok = in.ReadVarint(&scalar);
-        break;
-      case MakeTag(2, WireType::kFixed64):
-        ok = in.ReadFixed64(&scalar);
-        break;
-      case MakeTag(3, WireType::kBytes):
-        ok = in.ReadBytes(&field) && IsValidUtf8(field);
-        break;
-      case MakeTag(5, WireType::kBytes):
-        ok = in.ReadBytes(&field) && depth > 0 &&
-             ValidateStruct(field, depth - 1);
-        break;
-      case MakeTag(6, WireType::kBytes):
-        ok = in.ReadBytes(&field) && depth > 0 &&
-             ValidateElementsOnly(field, depth - 1, ValidateValue);
-        break;
-      default:
-        ok = in.Skip(tag, depth);
-        break;
-    }
-    if (!ok) return false;
-  }
-  return true;
-}
-
 // With loads that overlap instead of a loop over the last few bytes.
 bool IsAscii(absl::string_view text) {
   constexpr uint64_t kHighBits = 0x8080808080808080u;
@@ -322,7 +237,7 @@ const FieldType* MessageType::Find(absl::string_view field_name) const {
 }
 
 bool Validate(const MessageType& type, absl::string_view bytes, int depth) {
-  if (&type == &kStructType) return ValidateStruct(bytes, depth);
+  if (&type == &kStructType) return IsStruct(bytes, depth);
   Cursor in(bytes);
   while (!in.done()) {
     uint32_t tag;

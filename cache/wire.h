@@ -108,6 +108,18 @@ class Cursor {
   // open at once (this one included). Refuses field number 0, an end of group
   // without its start, and wire types that do not exist.
   bool Skip(uint32_t tag, int depth) {
+    if (ABSL_PREDICT_TRUE(TagType(tag) == WireType::kBytes)) {
+      absl::string_view bytes;
+      return TagNumber(tag) != 0 && ReadBytes(&bytes);
+    }
+    return SkipOther(tag, depth);
+  }
+
+ private:
+  static uint8_t Byte(const char* p) { return static_cast<uint8_t>(*p); }
+
+  // Skip, for fields of any type.
+  bool SkipOther(uint32_t tag, int depth) {
     // The groups that are open, outermost first, are told by their numbers only
     // at their ends: a stack is needed, but a cheap one.
     std::string open;
@@ -150,9 +162,6 @@ class Cursor {
       if (!ReadTag(&tag)) return false;
     }
   }
-
- private:
-  static uint8_t Byte(const char* p) { return static_cast<uint8_t>(*p); }
 
   // A varint of at most `most` bytes; bits beyond the 64th are dropped.
   bool ReadLong(int most, uint64_t* value) {
