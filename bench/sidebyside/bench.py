@@ -130,9 +130,12 @@ class Group:
             self._servers.append(server)
         return server
 
-    def limit(self, answer: str = "13k", *arguments: str) -> Server:
-        bench = self._bench
-        return self.add(bench.servers.limit(bench.answers[answer], arguments))
+    def limit(
+        self, answer: Union[str, Path] = "13k", *arguments: str
+    ) -> Server:
+        servers, answers = self._bench.servers, self._bench.answers
+        path = answer if isinstance(answer, Path) else answers[answer]
+        return self.add(servers.limit(path, arguments))
 
     def fncache(
         self, name: str, upstream: Union[str, Sequence[str]], *arguments: str

@@ -77,8 +77,9 @@ class LoadClient:
         calls: Optional[int] = None,
         rate: Optional[float] = None,
         pids: Sequence[int] = (),
+        answer: Optional[Path] = None,
     ) -> List[str]:
-        answer = self.answers["small" if shape == "small" else "13k"]
+        usual = self.answers["small" if shape == "small" else "13k"]
         command = [self._program]
         for target in targets:
             command += ["--target", target]
@@ -89,7 +90,7 @@ class LoadClient:
         command += ["--pick", pick]
         command += ["--connections", str(load.connections)]
         command += ["--streams", str(load.streams)]
-        command += ["--expect-response", str(answer)]
+        command += ["--expect-response", str(answer or usual)]
         if rate is not None:
             command += ["--rate", f"{rate:.1f}"]
         if calls is not None:

@@ -22,6 +22,8 @@ SHAPE_TITLES = {
 # megabyte in 64 x 8 would be half a gigabyte of prepared bytes for each run.
 DISTINCT = 64
 ORDERS = {"small": 8, "4k": 8, "17k": 8, "130k": 4, "1m": 1}
+# Seconds that the load client needs to start and to prepare its requests.
+PREPARATION = {"small": 0.05, "4k": 0.05, "17k": 0.1, "130k": 0.25, "1m": 1.1}
 # Keys among which hits are drawn.
 HIT_KEYS = 256
 
@@ -55,8 +57,6 @@ class Profile:
     runs: int
     seconds: float
     warmup: float
-    # Seconds that starting and preparing a load client costs besides.
-    overhead: float
     sections: Tuple[str, ...]
     shapes: Tuple[str, ...] = SHAPES
     hit_loads: Tuple[Load, ...] = (ONE_BUSY, SIXTEEN, ONE_EASY)
@@ -75,9 +75,9 @@ class Profile:
     digest_seconds: float = 0.2
     seconds_allowed: int = 0
 
-    @property
-    def run_seconds(self) -> float:
-        return self.seconds + self.warmup + self.overhead
+    def run_seconds(self, shape: str) -> float:
+        """What one run takes from the plan."""
+        return self.seconds + self.warmup + PREPARATION[shape]
 
 
 ALL_SECTIONS = (
@@ -95,9 +95,8 @@ ALL_SECTIONS = (
 _standard = Profile(
     name="standard",
     runs=7,
-    seconds=0.8,
-    warmup=0.3,
-    overhead=0.25,
+    seconds=0.75,
+    warmup=0.25,
     sections=ALL_SECTIONS,
     seconds_allowed=30 * 60,
 )
@@ -129,9 +128,8 @@ PROFILES: Dict[str, Profile] = {
     "quick": replace(
         _standard,
         name="quick",
-        seconds=0.3,
-        warmup=0.1,
-        overhead=0.2,
+        seconds=0.25,
+        warmup=0.08,
         sections=("digest", "hits", "forward"),
         shapes=("4k", "17k", "130k"),
         hit_loads=(ONE_BUSY,),

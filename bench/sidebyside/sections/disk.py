@@ -26,9 +26,10 @@ OPEN = Load(16, 64)
 
 def plan(profile: Profile) -> float:
     closed = 2 * len(LOADS) + 3
-    beside = 2 * (profile.run_seconds + 0.8)
+    run_seconds = profile.run_seconds(SHAPE)
+    beside = 2 * (run_seconds + 0.8)
     filling = 4 * profile.disk_keys / 8000
-    return profile.runs * (closed * profile.run_seconds + beside) + filling + 4
+    return profile.runs * (closed * run_seconds + beside) + filling + 4
 
 
 def run(bench: Bench) -> None:
@@ -93,7 +94,7 @@ def _hits(bench: Bench) -> None:
                         server, SHAPE, load, keys
                     ),
                     "hit",
-                    bench.profile.run_seconds,
+                    bench.profile.run_seconds(SHAPE),
                 )
         contest.go()
         for name, server in (("memory", memory), ("disk", disk)):
@@ -159,7 +160,7 @@ def _beside(bench: Bench) -> None:
                             OPEN,
                             keys=keys,
                             # It must be there for all of the other's run.
-                            seconds=bench.profile.run_seconds + 0.6,
+                            seconds=bench.profile.run_seconds(SHAPE) + 0.6,
                             rate=cold_rate,
                         )
                     )
@@ -190,7 +191,7 @@ def _beside(bench: Bench) -> None:
             workload,
             lambda _: hot(),
             "hit",
-            bench.profile.run_seconds,
+            bench.profile.run_seconds(SHAPE),
         )
         both = contest.enter(
             "disk/beside/disk",
@@ -198,7 +199,7 @@ def _beside(bench: Bench) -> None:
             f"{workload}, beside {cold_rate:,.0f} disk hits/s",
             beside,
             "hit",
-            bench.profile.run_seconds + 0.8,
+            bench.profile.run_seconds(SHAPE) + 0.8,
         )
         contest.go()
     bench.results.ratio(
@@ -244,7 +245,7 @@ def _fills(bench: Bench) -> None:
                 f"new keys, {SHAPE_TITLES[SHAPE]}, {ONE_BUSY.title}",
                 lambda _, server=server: fill(server),
                 "bypass" if name == "off" else "miss",
-                bench.profile.run_seconds,
+                bench.profile.run_seconds(SHAPE),
             )
             for name, server in servers.items()
         }

@@ -15,9 +15,11 @@ def _subjects(profile: Profile) -> list:
 
 
 def plan(profile: Profile) -> float:
-    runs = len(profile.forward_loads) * len(_subjects(profile))
-    each = runs * profile.runs * profile.run_seconds + 1.0
-    return each * len(profile.forward_shapes)
+    runs = len(profile.forward_loads) * len(_subjects(profile)) * profile.runs
+    return sum(
+        runs * profile.run_seconds(shape) + 1
+        for shape in profile.forward_shapes
+    )
 
 
 def run(bench: Bench) -> None:
@@ -50,7 +52,7 @@ def _shape(bench: Bench, shape: str) -> None:
                         server, shape, load
                     ),
                     OUTCOMES.get(name),
-                    bench.profile.run_seconds,
+                    bench.profile.run_seconds(shape),
                 )
         contest.go()
         for name, outcome in OUTCOMES.items():

@@ -16,12 +16,13 @@ def _subjects(profile: Profile, shape: str, load) -> list:
 
 
 def plan(profile: Profile) -> float:
-    runs = sum(
-        len(_subjects(profile, shape, load))
-        for shape in profile.shapes
-        for load in profile.hit_loads
-    )
-    return runs * profile.runs * profile.run_seconds + 1.5 * len(profile.shapes)
+    seconds = 0.0
+    for shape in profile.shapes:
+        runs = profile.runs * sum(
+            len(_subjects(profile, shape, load)) for load in profile.hit_loads
+        )
+        seconds += runs * profile.run_seconds(shape) + 1
+    return seconds
 
 
 def run(bench: Bench) -> None:
@@ -59,7 +60,7 @@ def _shape(bench: Bench, shape: str) -> None:
                         server, shape, load
                     ),
                     "hit" if name in ("content", "tag") else None,
-                    bench.profile.run_seconds,
+                    bench.profile.run_seconds(shape),
                 )
         contest.go()
         for name in ("content", "tag"):

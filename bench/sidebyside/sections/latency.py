@@ -26,15 +26,18 @@ IDLE_SUBJECTS = ("limit", "content", "tag", "on", "off", "nginx", "haproxy")
 
 def plan(profile: Profile) -> float:
     subjects = len(OPEN_SUBJECTS) + profile.haproxy
-    each = subjects * profile.run_seconds + len(IDLE_SUBJECTS) * _idle(profile)
-    calibration = 6 * profile.run_seconds
-    return len(profile.latency_shapes) * (
-        profile.runs * each + calibration + 2
-    )
+    seconds = 0.0
+    for shape in profile.latency_shapes:
+        opened = subjects * profile.run_seconds(shape)
+        idle = len(IDLE_SUBJECTS) * _idle(profile, shape)
+        seconds += profile.runs * (opened + idle) + 2
+        if "hits" not in profile.sections:
+            seconds += 6 * profile.run_seconds(shape)
+    return seconds
 
 
-def _idle(profile: Profile) -> float:
-    return profile.seconds / 2 + profile.warmup + profile.overhead
+def _idle(profile: Profile, shape: str) -> float:
+    return profile.run_seconds(shape) - profile.seconds / 2
 
 
 def run(bench: Bench) -> None:
@@ -82,7 +85,7 @@ def _shape(bench: Bench, shape: str) -> None:
                 f"{SHAPE_TITLES[shape]}, {rate:,.0f} calls/s",
                 lambda _, name=name, rate=rate: call(name, OPEN, rate=rate),
                 OUTCOMES.get(subject),
-                bench.profile.run_seconds,
+                bench.profile.run_seconds(shape),
             )
         idle = {
             name: contest.enter(
@@ -93,7 +96,7 @@ def _shape(bench: Bench, shape: str) -> None:
                     name, IDLE, seconds=bench.profile.seconds / 2
                 ),
                 OUTCOMES.get(name),
-                _idle(bench.profile),
+                _idle(bench.profile, shape),
             )
             for name in IDLE_SUBJECTS
             if name in servers

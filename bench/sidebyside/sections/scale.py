@@ -38,7 +38,7 @@ def plan(profile: Profile) -> float:
     runs += 2 * len(profile.connections) + len(profile.functions)
     connecting = sum(profile.connections) / 2000 * 2 * profile.runs
     return (
-        runs * profile.runs * profile.run_seconds
+        runs * profile.runs * profile.run_seconds(CONNECTIONS_SHAPE)
         + max(profile.entries) / FILLS_A_SECOND
         + connecting
         + 6
@@ -99,7 +99,7 @@ def _at(
                 server, SHAPE, SIXTEEN, keys
             ),
             "hit",
-            bench.profile.run_seconds,
+            bench.profile.run_seconds(SHAPE),
         )
     contest.go()
     group.check_counters(small, "hit", [series["few"]])
@@ -158,7 +158,7 @@ def _connections(bench: Bench) -> None:
         contest = bench.contest()
         series: Dict[str, Dict[int, Series]] = {"closed": {}, "open": {}}
         for count in bench.profile.connections:
-            seconds = bench.profile.run_seconds + count / 2000
+            seconds = bench.profile.run_seconds(shape) + count / 2000
             for kind in series:
                 # The open loop may have to catch up on few connections.
                 load = Load(count, 1 if kind == "closed" or count > 64 else 64)
@@ -234,7 +234,7 @@ def _functions(bench: Bench) -> None:
                     server, shape, load_of[count]
                 ),
                 "hit",
-                bench.profile.run_seconds,
+                bench.profile.run_seconds(shape),
             )
             for count, server in servers.items()
         }

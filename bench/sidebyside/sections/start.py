@@ -1,13 +1,14 @@
 """From the start of a process to its first hit, with much on disk."""
 
+import random
+import string
 import time
-from pathlib import Path
 
 from .. import spread, targets
 from ..bench import Bench
 from ..http2 import call
 from ..processes import Failure
-from ..profiles import ONE_BUSY, Load, Profile
+from ..profiles import Load, Profile
 from ..servers import Server, scrape, total
 from .disk import wait_for_writes
 
@@ -30,6 +31,23 @@ def _keys(gib: float) -> int:
     return int(gib * 2**30 / ENTRY_BYTES)
 
 
+def dense_answer(size: int) -> bytes:
+    """A response whose bytes do not shrink, as the database compresses: a
+    GiB of answers shall be a GiB of files. Field numbers are those of proto/."""
+
+    def field(number: int, value: bytes) -> bytes:
+        size = len(value)
+        length = bytes([size] if size < 128 else [size & 127 | 128, size >> 7])
+        return bytes([number << 3 | 2]) + length + value
+
+    day = b"\x08\x80\xa3\x05"
+    meta = field(1, field(1, b"0" * 64) + field(2, day))
+    words = random.Random(1)
+    text = "".join(words.choices(string.ascii_letters + string.digits, k=size))
+    result = b"\x08\x03" + field(2, text.encode())
+    return meta + field(3, result)
+
+
 def run(bench: Bench) -> None:
     for gib in bench.profile.start_gib:
         _size(bench, gib)
@@ -42,7 +60,9 @@ def _size(bench: Bench, gib: float) -> None:
     cache = (*cache, f"{int(gib * 1.3 * 1024) + 1024}MiB")
     title = f"{gib:g} GiB on disk"
     with bench.group() as group:
-        function = group.limit()
+        answer = bench.nursery.directory / "dense.response"
+        answer.write_bytes(dense_answer(ENTRY_BYTES))
+        function = group.limit(answer)
         filler = group.fncache("start", function.address, *cache)
         bench.progress.say(f"filling {title}")
         keys = _keys(gib)
@@ -54,6 +74,7 @@ def _size(bench: Bench, gib: float) -> None:
             pick="sequential",
             calls=keys,
             rate=FILLS_A_SECOND,
+            answer=answer,
         )
         if run["errors"]:
             raise Failure(f"filling the disk: {run.get('complaint')}")
