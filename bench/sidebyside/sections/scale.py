@@ -5,7 +5,8 @@ Entries are those of 300-byte values. Two daemons stand side by side: one keeps
 turns, so that an hour's drift of the machine is not taken for the table's.
 """
 
-from typing import Dict, List
+import json
+from typing import Dict
 
 from .. import spread, targets
 from ..bench import FILL_LOAD, Bench
@@ -17,7 +18,7 @@ from ..profiles import (
     Load,
     Profile,
 )
-from ..processes import resident_bytes
+from ..processes import Failure, resident_bytes, run_tool
 from ..results import Series
 from ..servers import Server, scrape, total
 
@@ -25,7 +26,9 @@ SHAPE = "small"
 CONNECTIONS_SHAPE = "4k"
 # More than five million entries take.
 CACHE = ("--cache-memory", "8GiB")
-FILLS_A_SECOND = 20_000
+FILLS_A_SECOND = 15_000
+VALUE_BYTES = 300
+JUDGED_OVERHEAD = 100_000
 JUDGED_RESIDENT = 1_000_000
 JUDGED_CPU = 5_000_000
 MANY, FEW = 2_000, 16
@@ -46,9 +49,50 @@ def plan(profile: Profile) -> float:
 
 
 def run(bench: Bench) -> None:
+    _footprint(bench)
     _entries(bench)
     _connections(bench)
     _functions(bench)
+
+
+def _footprint(bench: Bench) -> None:
+    """The memory tier alone: what it asks of the allocator, and keeps."""
+    bench.progress.say("memory_footprint")
+    sizes = ",".join(str(entries) for entries in bench.profile.entries)
+    done = run_tool(
+        [
+            bench.servers.program("bench/memory_footprint"),
+            "--value",
+            VALUE_BYTES,
+            "--entries",
+            sizes,
+        ],
+        300,
+    )
+    if done.returncode:
+        raise Failure(f"memory_footprint: {done.stderr.strip()}")
+    for found in json.loads(done.stdout):
+        entries = found["entries"]
+        title = f"{entries:,} entries of {VALUE_BYTES}-byte values, tier alone"
+        bench.results.value(
+            f"scale/footprint/{entries}/overhead",
+            title,
+            "bytes per entry beyond key and value, requested sizes",
+            "B",
+            spread.estimate([found["overhead_requested_per_entry"]]),
+            # Below, what a table has at least is spread over too few.
+            targets.OVERHEAD_BYTES if entries >= JUDGED_OVERHEAD else None,
+        )
+        bench.results.value(
+            f"scale/footprint/{entries}/resident",
+            title,
+            "growth of the resident size over the counted bytes",
+            "x",
+            spread.estimate([found["resident_over_counted"]]),
+            targets.RESIDENT_OVER_COUNTED
+            if entries == JUDGED_RESIDENT
+            else None,
+        )
 
 
 def _memory(server: Server) -> Dict[str, float]:

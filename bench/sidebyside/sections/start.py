@@ -1,34 +1,33 @@
 """From the start of a process to its first hit, with much on disk."""
 
+import json
 import random
+import shutil
 import string
 import time
+from pathlib import Path
 
 from .. import spread, targets
 from ..bench import Bench
 from ..http2 import call
-from ..processes import Failure
-from ..profiles import Load, Profile
+from ..load import SEED
+from ..processes import Failure, run_tool
+from ..profiles import DISTINCT, Profile
 from ..servers import Server, scrape, total
-from .disk import wait_for_writes
 
 SHAPE = "4k"
-FILL = Load(4, 64)
-# Below what the write-behind queue takes for ever, so that nothing is dropped.
-FILLS_A_SECOND = 6_000
 ENTRY_BYTES = 13_000
 JUDGED_GIB = 10
-# Of the cache: the tiers must not make room while they are filled.
 MEMORY = ("--cache-memory", "64MiB")
+# Seconds that fill_disk takes for a GiB, about.
+FILL_SECONDS = 3
 
 
 def plan(profile: Profile) -> float:
-    filling = sum(_keys(gib) / FILLS_A_SECOND for gib in profile.start_gib)
-    return filling + len(profile.start_gib) * (profile.start_runs * 0.6 + 4)
-
-
-def _keys(gib: float) -> int:
-    return int(gib * 2**30 / ENTRY_BYTES)
+    return sum(
+        gib * FILL_SECONDS + profile.start_runs * 0.5 + 1
+        for gib in profile.start_gib
+    )
 
 
 def dense_answer(size: int) -> bytes:
@@ -53,42 +52,32 @@ def run(bench: Bench) -> None:
         _size(bench, gib)
 
 
-def _size(bench: Bench, gib: float) -> None:
-    directory = bench.nursery.directory / f"start-{gib}"
-    request = bench.nursery.directory / "start.request"
-    cache = (*MEMORY, "--cache-dir", str(directory), "--cache-disk")
-    cache = (*cache, f"{int(gib * 1.3 * 1024) + 1024}MiB")
-    title = f"{gib:g} GiB on disk"
-    with bench.group() as group:
-        answer = bench.nursery.directory / "dense.response"
-        answer.write_bytes(dense_answer(ENTRY_BYTES))
-        function = group.limit(answer)
-        filler = group.fncache("start", function.address, *cache)
-        bench.progress.say(f"filling {title}")
-        keys = _keys(gib)
-        run = bench.client.run(
-            [filler.address],
-            SHAPE,
-            FILL,
-            keys=keys,
-            pick="sequential",
-            calls=keys,
-            rate=FILLS_A_SECOND,
-            answer=answer,
-        )
-        if run["errors"]:
-            raise Failure(f"filling the disk: {run.get('complaint')}")
-        wait_for_writes(filler)
-        samples = scrape(filler)
-        dropped = total(samples, "fncache_fills_dropped_total")
-        if dropped > 0.02 * keys:
-            raise Failure(f"{dropped:.0f} of {keys} fills were dropped")
-        bench.progress.spent(keys / FILLS_A_SECOND)
-        # Among the first keys: far from what memory or the log's end holds.
-        bench.client.write_request(SHAPE, request, key=7)
-        group.remove(filler)
-        on_disk = sum(f.stat().st_size for f in directory.rglob("*") if f.is_file())
+def _fill(bench: Bench, gib: float, directory: Path, answer: Path) -> dict:
+    command = [bench.servers.program("bench/fill_disk"), "--dir", directory]
+    command += ["--gib", f"{gib:g}", "--shape", SHAPE, "--seed", SEED]
+    command += ["--distinct", DISTINCT, "--response", answer]
+    command += ["--function", "bench", "--generation", "bench"]
+    done = run_tool(command, 60 + 60 * gib)
+    if done.returncode:
+        raise Failure(done.stderr.strip())
+    return json.loads(done.stdout)
 
+
+def _size(bench: Bench, gib: float) -> None:
+    directory = bench.nursery.directory / f"start-{gib:g}"
+    request = bench.nursery.directory / "start.request"
+    answer = bench.nursery.directory / "dense.response"
+    answer.write_bytes(dense_answer(ENTRY_BYTES))
+    bench.progress.say(f"filling {gib:g} GiB")
+    filled = _fill(bench, gib, directory, answer)
+    bench.progress.spent(gib * FILL_SECONDS)
+    cache = (*MEMORY, "--cache-dir", str(directory), "--cache-disk")
+    cache = (*cache, f"{filled['capacity'] // 2**20 + 1}MiB")
+    title = f"{gib:g} GiB on disk, {filled['entries']:,} entries"
+    # Of the first keys: not of those that the log's end may hold.
+    bench.client.write_request(SHAPE, request, key=7)
+    with bench.group() as group:
+        function = group.limit(answer)
         series = bench.results.add_series(
             f"start/{gib:g}", "fncache", f"start to first hit, {title}"
         )
@@ -99,14 +88,14 @@ def _size(bench: Bench, gib: float) -> None:
                 series.runs.append(_start(group, function, cache, framed))
             except Failure as failure:
                 series.errors.append(f"start {number + 1}: {failure}")
-            bench.progress.spent(0.6)
-        group.stop()
+            bench.progress.spent(0.5)
+    shutil.rmtree(directory, ignore_errors=True)
     values = series.values("first_hit_seconds")
     if not values:
         raise Failure("; ".join(series.errors))
     bench.results.value(
         f"start/{gib:g}/first-hit",
-        f"{title} ({on_disk / 2**30:.2f} GiB of files, in the page cache)",
+        f"{title} (in the page cache, where it fits)",
         "process start to first hit",
         "s",
         spread.estimate(values),
