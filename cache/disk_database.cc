@@ -176,7 +176,10 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   options.write_buffer_size = buffer;
   options.max_write_buffer_number = 3;
   options.max_background_jobs = 2;
-  options.compression = rocksdb::kLZ4Compression;
+  // Values are compressed already (docs/storage-format.md), so that a file of
+  // them is as large as the buffer that it was written from: a look-up pays for
+  // each file that it asks.
+  options.compression = rocksdb::kNoCompression;
 
   // What a restart costs: replaying less than a buffer of log, and opening the
   // files. A log that ends in the middle of a record was being written when the
@@ -196,7 +199,10 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
     options.max_open_files = static_cast<int>(limit.rlim_cur / 2);
   }
   rocksdb::BlockBasedTableOptions table;
-  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  // One in a thousand wrong guesses for each file; what 10 bits let through
+  // would be a block read in vain for every look-up in a full database.
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(16));
+  table.checksum = rocksdb::kXXH3;
   table.block_size = 8 << 10;
   table.format_version = 5;
   // The memory tier is what caches; this is for indexes read again.

@@ -29,7 +29,28 @@ EntryRef Entry::Create(const EntryInfo& info, absl::string_view meta_rest,
     if (part.size() >= kMaxBytes - body_size) return nullptr;
     body_size += part.size();
   }
-  if (meta_rest.size() >= kMaxBytes - body_size) return nullptr;
+  bool written;
+  return CreateInPlace(
+      info, meta_rest, body_size,
+      [body](char* to) {
+        for (absl::string_view part : body) {
+          if (part.empty()) continue;  // memcpy takes no null, ever
+          std::memcpy(to, part.data(), part.size());
+          to += part.size();
+        }
+        return true;
+      },
+      &written);
+}
+
+EntryRef Entry::CreateInPlace(const EntryInfo& info,
+                              absl::string_view meta_rest, size_t body_size,
+                              absl::FunctionRef<bool(char* body)> write,
+                              bool* written) {
+  *written = false;
+  if (body_size >= kMaxBytes || meta_rest.size() >= kMaxBytes - body_size) {
+    return nullptr;
+  }
 
   const absl::Duration lifetime =
       absl::Nanoseconds(absl::ToInt64Nanoseconds(info.lifetime));
@@ -55,11 +76,8 @@ EntryRef Entry::Create(const EntryInfo& info, absl::string_view meta_rest,
   entry->ttl_kind_ = ttl_kind;
   entry->body_size_ = static_cast<uint32_t>(body_size);
   char* to = entry->bytes();
-  for (absl::string_view part : body) {
-    if (part.empty()) continue;  // memcpy takes no null, not even for nothing
-    std::memcpy(to, part.data(), part.size());
-    to += part.size();
-  }
+  *written = write(to);
+  to += body_size;
   if (ttl_kind == kTtlApart) {
     absl::Duration rest = std::clamp(
         *info.ttl, absl::ZeroDuration(),
@@ -77,7 +95,8 @@ EntryRef Entry::Create(const EntryInfo& info, absl::string_view meta_rest,
     std::memcpy(to, &rest_size, sizeof(rest_size));
     std::memcpy(to + sizeof(rest_size), meta_rest.data(), meta_rest.size());
   }
-  return EntryRef(entry);
+  EntryRef made(entry);
+  return *written ? made : nullptr;
 }
 
 EntryInfo Entry::info() const {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -91,6 +92,14 @@ class Entry {
   // together or there is no memory for them.
   static EntryRef Create(const EntryInfo& info, absl::string_view meta_rest,
                          absl::Span<const absl::string_view> body);
+
+  // The same of a body that is made in its place: `write` is called once with
+  // room for `body_size` bytes, unless it is null for the reasons above. What
+  // it says of success is `*written`; without success there is no entry.
+  static EntryRef CreateInPlace(const EntryInfo& info,
+                                absl::string_view meta_rest, size_t body_size,
+                                absl::FunctionRef<bool(char* body)> write,
+                                bool* written);
 
   // No message that gRPC or protobuf carry is as large.
   static constexpr size_t kMaxBytes = size_t{1} << 31;

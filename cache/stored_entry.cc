@@ -1,5 +1,6 @@
 #include "cache/stored_entry.h"
 
+#include <lz4.h>
 #include <xxhash.h>
 
 #include <cstddef>
@@ -12,13 +13,19 @@ namespace {
 
 // docs/storage-format.md names these.
 constexpr absl::string_view kMagic = "fncache";
-constexpr char kVersion = 1;
+constexpr char kPlain = 1;
+constexpr char kCompressed = 2;
 constexpr size_t kVersionAt = 7;
 constexpr size_t kChecksumAt = 8;
 constexpr size_t kHeaderSizeAt = 16;
 constexpr size_t kMetaRestSizeAt = 20;
 constexpr size_t kBodySizeAt = 24;
 constexpr size_t kPrefixSize = 28;
+
+// LZ4 compresses no better.
+constexpr uint64_t kMaxRatio = 255;
+// Bodies smaller than this hardly ever compress.
+constexpr size_t kMinCompressed = 128;
 
 constexpr int64_t kMaxTtlSeconds = 315'576'000'000;
 
@@ -50,8 +57,14 @@ uint64_t Checksum(const Key& key, absl::string_view bytes) {
 
 // Whether the header says what a stored entry can say. A right checksum vouches
 // for the bytes, not for who wrote them.
-bool IsPossible(const storage::StoredEntryHeader& header) {
+bool IsPossible(const storage::StoredEntryHeader& header, char version,
+                uint64_t stored_body) {
   if (header.lifetime() <= 0 || header.cost() < 0) return false;
+  if (version == kCompressed &&
+      (header.body_size() >= Entry::kMaxBytes ||
+       header.body_size() > kMaxRatio * stored_body)) {
+    return false;
+  }
   if (!header.has_ttl()) return true;
   const int64_t seconds = header.ttl().seconds();
   const int32_t nanos = header.ttl().nanos();
@@ -73,6 +86,31 @@ EntryInfo ToInfo(const storage::StoredEntryHeader& header,
   info.cost = absl::Nanoseconds(header.cost());
   info.secrets = header.secrets();
   return info;
+}
+
+bool IsVersion(char version) {
+  return version == kPlain || version == kCompressed;
+}
+
+// The body as one LZ4 block; empty where that does not save an eighth of it.
+std::string Compressed(absl::string_view body) {
+  std::string block;
+  if (body.size() < kMinCompressed || body.size() > LZ4_MAX_INPUT_SIZE) {
+    return block;
+  }
+  // What does not fit is not worth having.
+  block.resize(body.size() - body.size() / 8);
+  const int size = LZ4_compress_default(body.data(), block.data(),
+                                        static_cast<int>(body.size()),
+                                        static_cast<int>(block.size()));
+  block.resize(static_cast<size_t>(size));
+  return block;
+}
+
+bool Decompress(absl::string_view block, char* body, size_t body_size) {
+  return LZ4_decompress_safe(block.data(), body, static_cast<int>(block.size()),
+                             static_cast<int>(body_size)) ==
+         static_cast<int>(body_size);
 }
 
 Stored Miss(StoredMiss why) { return Stored{nullptr, why}; }
@@ -98,13 +136,18 @@ std::string EncodeStored(const Key& key, absl::string_view function,
   header.set_cost(absl::ToInt64Nanoseconds(info.cost));
   header.set_secrets(info.secrets);
 
+  const std::string block = Compressed(entry.body());
+  if (!block.empty()) {
+    header.set_body_size(static_cast<uint32_t>(entry.body().size()));
+  }
+
   const size_t header_size = header.ByteSizeLong();
   const absl::string_view meta_rest = entry.meta_rest();
-  const absl::string_view body = entry.body();
+  const absl::string_view body = block.empty() ? entry.body() : block;
   std::string bytes;
   bytes.reserve(kPrefixSize + header_size + meta_rest.size() + body.size());
   bytes.append(kMagic.data(), kMagic.size());
-  bytes.push_back(kVersion);
+  bytes.push_back(block.empty() ? kPlain : kCompressed);
   bytes.resize(kPrefixSize);
   PutLittleEndian(static_cast<uint32_t>(header_size), &bytes[kHeaderSizeAt]);
   PutLittleEndian(static_cast<uint32_t>(meta_rest.size()),
@@ -125,7 +168,8 @@ Stored DecodeStored(const Key& key, absl::string_view bytes,
     return Miss(start ? StoredMiss::kTruncated : StoredMiss::kMagic);
   }
   if (bytes.size() <= kVersionAt) return Miss(StoredMiss::kTruncated);
-  if (bytes[kVersionAt] != kVersion) return Miss(StoredMiss::kVersion);
+  const char version = bytes[kVersionAt];
+  if (!IsVersion(version)) return Miss(StoredMiss::kVersion);
   if (bytes.size() < kPrefixSize) return Miss(StoredMiss::kTruncated);
 
   const uint64_t header_size = GetLittleEndian<uint32_t>(&bytes[kHeaderSizeAt]);
@@ -145,7 +189,7 @@ Stored DecodeStored(const Key& key, absl::string_view bytes,
   if (header_size >= Entry::kMaxBytes ||
       !header.ParseFromArray(header_bytes.data(),
                              static_cast<int>(header_bytes.size())) ||
-      !IsPossible(header)) {
+      !IsPossible(header, version, body_size)) {
     return Miss(StoredMiss::kHeader);
   }
   const absl::optional<StoredScope> scope = scopes(header.function());
@@ -155,17 +199,33 @@ Stored DecodeStored(const Key& key, absl::string_view bytes,
   }
 
   const absl::string_view body = bytes.substr(size - body_size);
+  const absl::string_view meta_rest =
+      bytes.substr(kPrefixSize + header_size, meta_rest_size);
+  const EntryInfo info = ToInfo(header, scope->function);
   Stored stored;
-  stored.entry = Entry::Create(
-      ToInfo(header, scope->function),
-      bytes.substr(kPrefixSize + header_size, meta_rest_size), {body});
-  if (!stored.entry) stored.miss = StoredMiss::kMemory;
+  if (version == kPlain) {
+    stored.entry = Entry::Create(info, meta_rest, {body});
+    if (!stored.entry) stored.miss = StoredMiss::kMemory;
+    return stored;
+  }
+  bool tried = false;
+  bool whole = false;
+  stored.entry = Entry::CreateInPlace(
+      info, meta_rest, header.body_size(),
+      [&](char* to) {
+        tried = true;
+        return Decompress(body, to, header.body_size());
+      },
+      &whole);
+  if (!stored.entry) {
+    stored.miss = tried ? StoredMiss::kBody : StoredMiss::kMemory;
+  }
   return stored;
 }
 
 absl::optional<StoredPeek> PeekStored(absl::string_view bytes) {
   if (bytes.size() < kPrefixSize || bytes.substr(0, kVersionAt) != kMagic ||
-      bytes[kVersionAt] != kVersion) {
+      !IsVersion(bytes[kVersionAt])) {
     return absl::nullopt;
   }
   const absl::string_view header_bytes = bytes.substr(
@@ -188,6 +248,7 @@ bool IsDamage(StoredMiss miss) {
     case StoredMiss::kTrailing:
     case StoredMiss::kChecksum:
     case StoredMiss::kHeader:
+    case StoredMiss::kBody:
       return true;
     case StoredMiss::kNone:
     case StoredMiss::kVersion:
@@ -219,6 +280,8 @@ absl::string_view StoredMissName(StoredMiss miss) {
       return "checksum";
     case StoredMiss::kHeader:
       return "header";
+    case StoredMiss::kBody:
+      return "body";
     case StoredMiss::kMemory:
       return "memory";
   }

@@ -44,6 +44,7 @@ enum class StoredMiss {
   kTrailing,   // longer than it says
   kChecksum,   // not the bytes that were written, or not under this key
   kHeader,     // checksum right, contents impossible
+  kBody,       // the same of what is compressed
   // There is no memory for it.
   kMemory,
 };

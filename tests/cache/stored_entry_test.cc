@@ -50,8 +50,9 @@ StoredMiss Decode(absl::string_view bytes, const Key& key = kKey) {
 // What a hostile or mistaken writer would make: any bytes after the prefix,
 // with lengths that add up and the right checksum.
 std::string Seal(absl::string_view header, absl::string_view rest,
-                 absl::string_view body) {
+                 absl::string_view body, char version = 1) {
   std::string bytes = SomeBytes().substr(0, 16);
+  bytes[7] = version;
   for (const size_t size : {header.size(), rest.size(), body.size()}) {
     for (int i = 0; i < 4; ++i) bytes.push_back(size >> (8 * i));
   }
@@ -198,6 +199,83 @@ TEST(StoredEntryTest, ImpossibleHeadersUnderARightChecksumAreAMiss) {
   EXPECT_EQ(Decode(Seal("\xff", "", "x")), StoredMiss::kHeader);
 }
 
+// A body as functions send them: much of it said before.
+std::string LongBody(size_t size) {
+  std::string body;
+  for (int i = 0; body.size() < size; ++i) {
+    absl::StrAppend(&body, "resource-", i * i % 97, " is ready; ");
+  }
+  body.resize(size);
+  return body;
+}
+
+std::string BytesOf(absl::string_view body) {
+  return EncodeStored(kKey, "function-a", "rev-1",
+                      *Entry::Create(SomeEntry()->info(), "rest", {body}));
+}
+
+TEST(StoredEntryTest, BodiesThatCompressTakeLessAndComeBackWhole) {
+  for (const size_t size : {200u, 1000u, 13'000u, 65'535u, 1'000'000u}) {
+    const std::string body = LongBody(size);
+    const std::string bytes = BytesOf(body);
+    EXPECT_EQ(bytes[7], 2);
+    EXPECT_LT(bytes.size(), kPrefixSize + 80 + size * 7 / 8);
+    const Stored stored = DecodeStored(kKey, bytes, Scopes);
+    ASSERT_TRUE(stored.entry);
+    EXPECT_EQ(stored.entry->body(), body);
+    EXPECT_EQ(stored.entry->meta_rest(), "rest");
+    EXPECT_EQ(stored.entry->info().ttl, SomeEntry()->info().ttl);
+    const auto peek = PeekStored(bytes);
+    ASSERT_TRUE(peek.has_value());
+    EXPECT_EQ(peek->function, "function-a");
+  }
+}
+
+TEST(StoredEntryTest, BodiesThatDoNotCompressAreStoredAsTheyAre) {
+  std::mt19937 random(1);
+  for (const size_t size : {0u, 1u, 100u, 13'000u, 100'000u}) {
+    std::string body(size, '\0');
+    for (char& byte : body) byte = static_cast<char>(random());
+    const std::string bytes = BytesOf(body);
+    EXPECT_EQ(bytes[7], 1) << size;
+    EXPECT_EQ(bytes.substr(bytes.size() - size), body);
+    const Stored stored = DecodeStored(kKey, bytes, Scopes);
+    ASSERT_TRUE(stored.entry);
+    EXPECT_EQ(stored.entry->body(), body);
+  }
+}
+
+TEST(StoredEntryTest, EveryFlippedBitOfACompressedOneIsAMiss) {
+  const std::string bytes = BytesOf(LongBody(1000));
+  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    std::string flipped = bytes;
+    flipped[bit / 8] ^= 1 << (bit % 8);
+    EXPECT_NE(Decode(flipped), StoredMiss::kNone) << bit;
+  }
+}
+
+TEST(StoredEntryTest, WhatDoesNotDecompressToWhatItSaysIsDamaged) {
+  const std::string body = LongBody(1000);
+  const std::string bytes = BytesOf(body);
+  const storage::StoredEntryHeader good = HeaderOf(bytes);
+  const std::string block = bytes.substr(kPrefixSize + good.ByteSizeLong() + 4);
+  const auto decode = [&](uint32_t body_size, absl::string_view from) {
+    storage::StoredEntryHeader header = good;
+    header.set_body_size(body_size);
+    return Decode(Seal(header.SerializeAsString(), "rest", from, 2));
+  };
+  ASSERT_EQ(good.body_size(), 1000u);
+  ASSERT_EQ(decode(1000, block), StoredMiss::kNone);
+  EXPECT_EQ(decode(999, block), StoredMiss::kBody);
+  EXPECT_EQ(decode(1001, block), StoredMiss::kBody);
+  EXPECT_EQ(decode(0, block), StoredMiss::kBody);
+  EXPECT_EQ(decode(1000, block.substr(1)), StoredMiss::kBody);
+  EXPECT_EQ(decode(1000, ""), StoredMiss::kHeader);
+  // More than any block of this length can hold is not even made room for.
+  EXPECT_EQ(decode(0x7fffffff, block), StoredMiss::kHeader);
+  EXPECT_EQ(decode(0xffffffff, block), StoredMiss::kHeader);
+}
+
 TEST(StoredEntryTest, LengthsThatPromiseGigabytesAreAMiss) {
   std::string bytes = SomeBytes();
   for (size_t i = 16; i < kPrefixSize; ++i) bytes[i] = '\xff';
@@ -225,7 +303,7 @@ TEST(StoredEntryTest, EveryReasonHasANameAndASide) {
   }
   for (const StoredMiss damage :
        {StoredMiss::kMagic, StoredMiss::kTruncated, StoredMiss::kTrailing,
-        StoredMiss::kChecksum, StoredMiss::kHeader}) {
+        StoredMiss::kChecksum, StoredMiss::kHeader, StoredMiss::kBody}) {
     EXPECT_TRUE(IsDamage(damage)) << StoredMissName(damage);
   }
 }

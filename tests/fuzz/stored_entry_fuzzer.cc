@@ -1,7 +1,8 @@
 // Any bytes as a stored entry: never a crash, and what decodes says the same
 // when it is encoded and decoded again. The first byte says whether the rest is
-// the stored form as it is, or what follows a prefix whose lengths and checksum
-// are right, which no fuzzer would find by itself.
+// the stored form as it is, or what follows a prefix of either
+// version whose lengths and checksum are right, which no fuzzer would find by
+// itself.
 #include <xxhash.h>
 
 #include <cstdint>
@@ -16,13 +17,14 @@ namespace {
 const Key kKey{1, 2};
 
 // docs/storage-format.md, made from the format's description alone.
-std::string Seal(absl::string_view parts) {
+std::string Seal(absl::string_view parts, char version) {
   const size_t header = parts.empty() ? 0 : static_cast<uint8_t>(parts[0]);
   if (!parts.empty()) parts.remove_prefix(1);
   const size_t header_size = header < parts.size() ? header : parts.size();
   const size_t rest_size = (parts.size() - header_size) / 2;
   const size_t body_size = parts.size() - header_size - rest_size;
-  std::string bytes("fncache\x01", 8);
+  std::string bytes("fncache");
+  bytes.push_back(version);
   bytes.append(8, '\0');
   for (const size_t size : {header_size, rest_size, body_size}) {
     for (int i = 0; i < 4; ++i) {
@@ -81,7 +83,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[0] % 2 == 0) {
     fncache::cache::CheckStored(bytes);
   } else {
-    fncache::cache::CheckStored(fncache::cache::Seal(bytes));
+    fncache::cache::CheckStored(
+        fncache::cache::Seal(bytes, data[0] % 4 == 1 ? 1 : 2));
   }
   return 0;
 }
