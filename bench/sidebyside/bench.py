@@ -145,15 +145,18 @@ class Group:
         )
 
     def nginx(self, upstream: str) -> Optional[Server]:
-        server = self.add(self._bench.servers.nginx(upstream))
-        if server is None:
-            self._bench.skip("rows against nginx", "nginx is not installed")
-        return server
+        return self._peer("nginx", upstream)
 
     def haproxy(self, upstream: str) -> Optional[Server]:
-        server = self.add(self._bench.servers.haproxy(upstream))
+        return self._peer("haproxy", upstream)
+
+    def _peer(self, name: str, upstream: str) -> Optional[Server]:
+        """None where it shall not be, or is not there."""
+        if not getattr(self._bench.profile, name):
+            return None
+        server = self.add(getattr(self._bench.servers, name)(upstream))
         if server is None:
-            self._bench.skip("rows against haproxy", "haproxy is not installed")
+            self._bench.skip(f"rows against {name}", "it is not installed")
         return server
 
     def remove(self, server: Server) -> None:

@@ -109,6 +109,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="SHAPE,...",
         help="of " + ", ".join(SHAPES),
     )
+    what.add_argument(
+        "--no-peers", action="store_true", help="without nginx and haproxy"
+    )
     what.add_argument("--runs", type=positive(int), help="of every subject")
     what.add_argument(
         "--seconds", type=positive(float), help="measured, of every run"
@@ -183,6 +186,8 @@ def chosen_profile(arguments) -> Profile:
                 )
             },
         )
+    if arguments.no_peers:
+        profile = replace(profile, nginx=False, haproxy=False)
     if arguments.runs:
         profile = replace(
             profile, runs=arguments.runs, start_runs=arguments.runs
@@ -200,6 +205,8 @@ def shown_command(arguments) -> str:
         if value is not None:
             text = ",".join(value) if isinstance(value, list) else f"{value:g}"
             parts += [f"--{name}", text]
+    if arguments.no_peers:
+        parts.append("--no-peers")
     return " ".join(parts)
 
 

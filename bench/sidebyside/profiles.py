@@ -62,6 +62,7 @@ class Profile:
     hit_loads: Tuple[Load, ...] = (ONE_BUSY, SIXTEEN, ONE_EASY)
     forward_shapes: Tuple[str, ...] = ("4k", "17k", "130k")
     forward_loads: Tuple[Load, ...] = (ONE_BUSY, SIXTEEN)
+    nginx: bool = True
     haproxy: bool = True
     latency_shapes: Tuple[str, ...] = ("4k", "17k", "130k")
     cost_shapes: Tuple[str, ...] = ("4k", "17k", "130k")

@@ -11,7 +11,8 @@ OUTCOMES = {"on": "miss", "off": "bypass"}
 
 
 def _subjects(profile: Profile) -> list:
-    return ["on", "off", "nginx"] + (["haproxy"] if profile.haproxy else [])
+    peers = [name for name in ("nginx", "haproxy") if getattr(profile, name)]
+    return ["on", "off", *peers]
 
 
 def plan(profile: Profile) -> float:
@@ -34,9 +35,8 @@ def _shape(bench: Bench, shape: str) -> None:
             "on": group.fncache("on", function.address),
             "off": group.fncache("off", function.address, "--mode", "off"),
             "nginx": group.nginx(function.address),
+            "haproxy": group.haproxy(function.address),
         }
-        if bench.profile.haproxy:
-            started["haproxy"] = group.haproxy(function.address)
         servers = {n: s for n, s in started.items() if s is not None}
         group.count_from_here()
 

@@ -11,7 +11,11 @@ CACHE = ("--cache-memory", "1GiB")
 
 
 def _subjects(profile: Profile, shape: str, load) -> list:
-    with_nginx = load != ONE_EASY and shape in targets.HITS_NGINX_CONTENT
+    with_nginx = (
+        profile.nginx
+        and load != ONE_EASY
+        and shape in targets.HITS_NGINX_CONTENT
+    )
     return ["limit", "content", "tag"] + (["nginx"] if with_nginx else [])
 
 

@@ -20,12 +20,20 @@ CACHE = ("--cache-memory", "1GiB")
 PERCENTILES = ("p50", "p99", "p99.9")
 OUTCOMES = {"content": "hit", "tag": "hit", "on": "miss", "off": "bypass"}
 # limit: at half of its own peak. "limit, same rate": at the rate of content.
-OPEN_SUBJECTS = ("limit", "limit-same-rate", "content", "tag", "on", "nginx")
+OPEN_SUBJECTS = (
+    "limit",
+    "limit-same-rate",
+    "content",
+    "tag",
+    "on",
+    "nginx",
+    "haproxy",
+)
 IDLE_SUBJECTS = ("limit", "content", "tag", "on", "off", "nginx", "haproxy")
 
 
 def plan(profile: Profile) -> float:
-    subjects = len(OPEN_SUBJECTS) + profile.haproxy
+    subjects = len(OPEN_SUBJECTS)
     seconds = 0.0
     for shape in profile.latency_shapes:
         opened = subjects * profile.run_seconds(shape)
@@ -55,9 +63,8 @@ def _shape(bench: Bench, shape: str) -> None:
             "on": group.fncache("on", limit.address),
             "off": group.fncache("off", limit.address, "--mode", "off"),
             "nginx": group.nginx(limit.address),
+            "haproxy": group.haproxy(limit.address),
         }
-        if bench.profile.haproxy:
-            started["haproxy"] = group.haproxy(limit.address)
         servers = {n: s for n, s in started.items() if s is not None}
         for name in ("content", "tag"):
             bench.fill(servers[name], shape, HIT_KEYS)
@@ -74,7 +81,7 @@ def _shape(bench: Bench, shape: str) -> None:
         rates = {name: SHARE * peak for name, peak in peaks.items()}
         contest = bench.contest()
         opened: Dict[str, Series] = {}
-        for subject in (*OPEN_SUBJECTS, "haproxy"):
+        for subject in OPEN_SUBJECTS:
             name = "limit" if subject == "limit-same-rate" else subject
             if name not in servers:
                 continue

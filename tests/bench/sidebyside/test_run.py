@@ -1,0 +1,148 @@
+"""bench/run from its command line to its files, with fakes for what it
+starts."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import samples
+from test_processes import gone
+
+RUN = samples.ROOT / "bench" / "run"
+FAKES = Path(__file__).resolve().parent / "fakes"
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def command(self, *flags):
+        return [
+            sys.executable,
+            "-B",
+            str(RUN),
+            "--build",
+            str(FAKES),
+            "--json",
+            str(self.folder / "results.json"),
+            "--html",
+            str(self.folder / "report.html"),
+            *flags,
+        ]
+
+    def environment(self, **settings):
+        return {**os.environ, "TMPDIR": str(self.folder), **settings}
+
+    def run_it(self, *flags, **settings):
+        measured = ("--profile", "smoke", "--only", "hits", "--no-peers")
+        done = subprocess.run(
+            self.command(*(flags or measured)),
+            env=self.environment(**settings),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        path = self.folder / "results.json"
+        found = json.loads(path.read_text()) if path.exists() else None
+        return done, found
+
+    def temporary_directories(self):
+        return list(self.folder.glob("fncache-bench-*"))
+
+    def test_measures_judges_and_writes(self):
+        done, found = self.run_it()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        verdicts = {row["id"]: row["verdict"] for row in found["rows"]}
+        self.assertEqual(verdicts["hits/4k/c1m64/content/limit"], "pass")
+        self.assertIn("0.91x", done.stdout)
+        self.assertIn("fncache, side by side", (self.folder / "report.html").read_text())
+        self.assertEqual(self.temporary_directories(), [])
+        # Nothing of this machine's paths in what is published.
+        text = (self.folder / "results.json").read_text()
+        self.assertNotIn(str(self.folder), text)
+        self.assertNotIn(str(FAKES), text)
+
+    def test_a_missed_target_is_said_and_is_no_failure(self):
+        done, found = self.run_it(FAKE_CPU="20")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("miss", done.stdout)
+
+    def test_check_fails_on_a_collapse_only(self):
+        flags = ("--profile", "smoke", "--only", "hits", "--no-peers")
+        done, _ = self.run_it(*flags, "--check", FAKE_CPU="20")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done, _ = self.run_it(*flags, "--check", FAKE_CPU="100")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("its floor is", done.stderr)
+
+    def test_calls_that_failed_fail_the_row_and_the_run(self):
+        done, _ = self.run_it(FAKE_ERRORS="2")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("FAILED", done.stdout)
+        self.assertEqual(self.temporary_directories(), [])
+
+    def test_calls_that_the_server_did_not_count_fail_the_row(self):
+        done, found = self.run_it(FAKE_NO_HITS="1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the server counts 0 hit", done.stdout)
+
+    def test_shows_earlier_results_in_every_form(self):
+        self.run_it()
+        source = str(self.folder / "results.json")
+        done, _ = self.run_it("--from", source)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("targets reached", done.stdout)
+        done, _ = self.run_it("--from", source, "--markdown")
+        self.assertIn("| --- |", done.stdout)
+
+    def test_wrong_command_lines_are_usage_errors(self):
+        for flags in (
+            ("--only", "everything"),
+            ("--shapes", "5k"),
+            ("--runs", "0"),
+            ("--seconds", "fast"),
+            ("--profile", "endless"),
+            ("--from", str(self.folder / "missing.json")),
+        ):
+            done, _ = self.run_it(*flags)
+            self.assertEqual(done.returncode, 2, flags)
+
+    def test_programs_that_are_not_built_are_named(self):
+        done, found = self.run_it("--build", str(self.folder))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("bench/load is not built", done.stderr)
+        self.assertIsNone(found)
+
+    def test_plans_keep_to_what_they_may_take(self):
+        for profile, minutes in (("quick", 1), ("standard", 30)):
+            done, _ = self.run_it("--plan", "--profile", profile)
+            total = done.stdout.splitlines()[-1].split()[2]
+            spent = int(total.split(":")[0]) + int(total.split(":")[1]) / 60
+            self.assertLess(spent, minutes)
+
+    def test_interrupting_ends_what_it_started(self):
+        started = self.folder / "hangs"
+        process = subprocess.Popen(
+            self.command("--profile", "smoke", "--only", "hits", "--no-peers"),
+            env=self.environment(FAKE_HANG=str(started)),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 60
+        while not (started.exists() and started.read_text()):
+            self.assertLess(time.monotonic(), deadline)
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 130)
+        self.assertTrue(gone(int(started.read_text())))
+        self.assertEqual(self.temporary_directories(), [])
+        self.assertFalse((self.folder / "results.json").exists())
