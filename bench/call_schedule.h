@@ -16,12 +16,12 @@ class CallSchedule {
  public:
   // `rate` calls a second, above 0, for `calls` calls.
   CallSchedule(int64_t start, double rate, uint64_t calls)
-      : start_(start), interval_(1e9 / rate), calls_(calls) {}
+      : start_(start), rate_(rate), calls_(calls) {}
 
   // When the next call is meant to begin. Not if done().
   int64_t next() const {
     return start_ +
-           static_cast<int64_t>(static_cast<double>(begun_) * interval_);
+           static_cast<int64_t>(static_cast<double>(begun_) * 1e9 / rate_);
   }
   bool done() const { return begun_ == calls_; }
   bool due(int64_t now) const { return !done() && next() <= now; }
@@ -35,7 +35,7 @@ class CallSchedule {
 
  private:
   const int64_t start_;
-  const double interval_;
+  const double rate_;
   const uint64_t calls_;
   uint64_t begun_ = 0;
 };

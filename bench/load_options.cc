@@ -54,15 +54,15 @@ struct Texts {
   std::string shape = "17k";
   std::string seed = "1";
   std::string distinct = "64";
-  std::string orders;
+  std::string orders = "0";
   std::string keys = "64";
   std::string first_key = "0";
   std::string pick = "random";
   std::string connections = "1";
   std::string streams = "1";
-  std::string rate;
+  std::string rate = "0";
   std::string max_outstanding = "1000";
-  std::string calls;
+  std::string calls = "0";
   std::string duration = "5s";
   std::string warmup = "0s";
   std::string patience = "20s";
@@ -91,9 +91,11 @@ void DefineLoad(CLI::App* app, Texts* texts) {
       ->group(group)
       ->capture_default_str();
   app->add_option("--rate", texts->rate,
-                  "Open loop: so many calls a second in all")
+                  "Open loop: so many calls a second in all;\n"
+                  "0: closed loop")
       ->type_name("NUMBER")
-      ->group(group);
+      ->group(group)
+      ->capture_default_str();
   app->add_option("--max-outstanding", texts->max_outstanding,
                   "Open loop: calls at once at most; what is due\n"
                   "beyond waits, and its latency counts that")
@@ -111,9 +113,10 @@ void DefineLoad(CLI::App* app, Texts* texts) {
   app->add_option("--calls", texts->calls,
                   "The measured window in calls, instead of\n"
                   "--duration; without --warmup the run makes\n"
-                  "exactly so many")
+                  "exactly so many; 0: by --duration")
       ->type_name("N")
-      ->group(group);
+      ->group(group)
+      ->capture_default_str();
   app->add_option("--patience", texts->patience,
                   "Give up when no call ends for so long")
       ->type_name("DURATION")
@@ -138,9 +141,10 @@ void DefineRequests(CLI::App* app, Texts* texts) {
       ->capture_default_str();
   app->add_option("--orders", texts->orders,
                   "Prepared encodings of each, in other random\n"
-                  "map orders; default 8, of 1m 2")
+                  "map orders; 0: 8, of 1m 2")
       ->type_name("N")
-      ->group(group);
+      ->group(group)
+      ->capture_default_str();
   app->add_option("--keys", texts->keys,
                   "Ask for so many keys; 0: every call's is new")
       ->type_name("N")
@@ -253,8 +257,9 @@ class Reader {
 
   void Rate(absl::string_view option, const std::string& text, double* to) {
     double value = 0;
-    if (!absl::SimpleAtod(text, &value) || !(value >= 0.01) || value > 1e7) {
-      return Refuse(option, text, "a number from 0.01 to 10000000");
+    if (!absl::SimpleAtod(text, &value) || !(value == 0 || value >= 0.01) ||
+        value > 1e7) {
+      return Refuse(option, text, "0, or a number from 0.01 to 10000000");
     }
     *to = value;
   }
@@ -336,12 +341,10 @@ void ReadLoad(const Texts& texts, Reader* reader, LoadOptions* load) {
   reader->Number("--connections", texts.connections, 1, 50000,
                  &load->connections);
   reader->Number("--streams", texts.streams, 1, 100000, &load->streams);
-  if (!texts.rate.empty()) reader->Rate("--rate", texts.rate, &load->rate);
+  reader->Rate("--rate", texts.rate, &load->rate);
   reader->Number("--max-outstanding", texts.max_outstanding, 1, 1000000,
                  &load->max_outstanding);
-  if (!texts.calls.empty()) {
-    reader->Number("--calls", texts.calls, 1, uint64_t{1} << 40, &load->calls);
-  }
+  reader->Number("--calls", texts.calls, 0, uint64_t{1} << 40, &load->calls);
   reader->Duration("--duration", texts.duration, absl::Milliseconds(1),
                    &load->duration);
   reader->Duration("--warmup", texts.warmup, absl::ZeroDuration(),
@@ -373,9 +376,9 @@ void ReadWorkload(const Texts& texts, Reader* reader,
   reader->Number("--seed", texts.seed, 0, UINT64_MAX, &workload->seed);
   reader->Number("--distinct", texts.distinct, 1, 1000000, &workload->distinct);
   // Prepared encodings take memory: 64 x 2 of the largest shape are 128 MB.
-  workload->orders = workload->shape == Shape::k1M ? 2 : 8;
-  if (!texts.orders.empty()) {
-    reader->Number("--orders", texts.orders, 1, 1000000, &workload->orders);
+  reader->Number("--orders", texts.orders, 0, 1000000, &workload->orders);
+  if (workload->orders == 0) {
+    workload->orders = workload->shape == Shape::k1M ? 2 : 8;
   }
 }
 

@@ -1,5 +1,6 @@
 #include "bench/request_encoding.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -113,6 +114,9 @@ class Writer {
     std::vector<const typename Map<std::string, T>::value_type*> entries;
     entries.reserve(map.size());
     for (const auto& entry : map) entries.push_back(&entry);
+    // A Map's own order is another in every process.
+    std::sort(entries.begin(), entries.end(),
+              [](const auto* a, const auto* b) { return a->first < b->first; });
     random_.Shuffle(&entries);
     for (const auto* entry : entries) {
       const size_t end = at_;

@@ -50,7 +50,8 @@ int CountLines(absl::string_view all, absl::string_view text) {
 
 }  // namespace
 
-Process::Process(std::vector<std::string> args, const Environment& env) {
+Process::Process(std::vector<std::string> args, const Environment& env,
+                 const std::string& program) {
   int out[2];
   int err[2];
   EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
@@ -61,7 +62,7 @@ Process::Process(std::vector<std::string> args, const Environment& env) {
   posix_spawn_file_actions_adddup2(&actions, out[1], 1);
   posix_spawn_file_actions_adddup2(&actions, err[1], 2);
 
-  args.insert(args.begin(), FNCACHE_BINARY);
+  args.insert(args.begin(), program);
   std::vector<std::string> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     if (!IsOurs(*variable)) environment.emplace_back(*variable);
@@ -70,9 +71,9 @@ Process::Process(std::vector<std::string> args, const Environment& env) {
     environment.push_back(absl::StrCat(name, "=", value));
   }
   const int failed =
-      posix_spawn(&pid_, FNCACHE_BINARY, &actions, nullptr,
+      posix_spawn(&pid_, program.c_str(), &actions, nullptr,
                   Pointers(args).data(), Pointers(environment).data());
-  EXPECT_EQ(failed, 0) << "cannot run " << FNCACHE_BINARY;
+  EXPECT_EQ(failed, 0) << "cannot run " << program;
   posix_spawn_file_actions_destroy(&actions);
   close(out[1]);
   close(err[1]);

@@ -1,4 +1,5 @@
-// A child process of the binary under test, and waiting for what it says.
+// A child process of the binary under test (or of another program), and waiting
+// for what it says.
 //
 // Every wait is for a thing and fails after kPatience. Not thread-safe but for
 // what is said otherwise; the destructor kills what still runs.
@@ -27,10 +28,11 @@ class Process {
  public:
   using Environment = std::vector<std::pair<std::string, std::string>>;
 
-  // Runs the binary with `args`. The environment is this process's without any
-  // FNCACHE_*, FUNCTION_NAME, REVISION_NAME and TLS_SERVER_CERTS_DIR, plus
-  // `env`.
-  explicit Process(std::vector<std::string> args, const Environment& env = {});
+  // Runs `program`, by default the binary, with `args`. The environment is this
+  // process's without any FNCACHE_*, FUNCTION_NAME, REVISION_NAME and
+  // TLS_SERVER_CERTS_DIR, plus `env`.
+  explicit Process(std::vector<std::string> args, const Environment& env = {},
+                   const std::string& program = FNCACHE_BINARY);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

@@ -1,0 +1,339 @@
+// `load` as people run it: a real process against real servers.
+#include <sched.h>
+#include <signal.h>
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "bench/process_cpu.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/integration/process.h"
+
+namespace fncache::bench {
+namespace {
+
+using ::fncache::testing::Process;
+using ::fncache::testing::TempDir;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+using Arguments = std::vector<std::string>;
+
+std::unique_ptr<Process> Start(const char* program, Arguments arguments) {
+  return std::make_unique<Process>(
+      std::move(arguments), Process::Environment{},
+      absl::StrCat(FNCACHE_BENCH_PROGRAMS, "/", program));
+}
+
+struct Ended {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+Ended End(Process* process) {
+  Ended ended;
+  ended.code = process->Wait();
+  ended.out = process->Stdout();
+  ended.err = process->Stderr();
+  return ended;
+}
+
+Ended Load(Arguments arguments) {
+  return End(Start("load", std::move(arguments)).get());
+}
+
+// The number behind `"name": ` in a report; -1 if there is none.
+double Number(const std::string& report, const std::string& name) {
+  const std::string key = absl::StrCat("\"", name, "\": ");
+  const size_t at = report.find(key);
+  if (at == std::string::npos) return -1;
+  const size_t start = at + key.size();
+  double value = -1;
+  if (!absl::SimpleAtod(
+          report.substr(start, report.find_first_of(",}", start) - start),
+          &value)) {
+    return -1;
+  }
+  return value;
+}
+
+class LoadTest : public ::testing::Test {
+ protected:
+  LoadTest() {
+    EXPECT_EQ(Load({"--write-response", answer_}).code, 0);
+    EXPECT_EQ(Load({"--write-response", small_, "--response", "small"}).code,
+              0);
+  }
+
+  // The instant function, answering with the bytes of `file`.
+  std::string StartLimit(const std::string& file) {
+    limit_ =
+        Start("limit_server", {"--listen", "127.0.0.1:0", "--response", file});
+    EXPECT_TRUE(limit_->WaitForStderr("listening on "));
+    return limit_->Listening().at(0);
+  }
+
+  // The daemon in front of the function at `upstream`.
+  std::string StartDaemon(const std::string& upstream,
+                          const Arguments& more = {}) {
+    Arguments arguments = {"serve",   "--insecure", "--listen",   "127.0.0.1:0",
+                           "--admin", "",           "--upstream", upstream};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    daemon_ = std::make_unique<Process>(arguments);
+    EXPECT_TRUE(daemon_->WaitForStderr("listening on "));
+    return daemon_->Listening().at(0);
+  }
+
+  // Blocks until the server has worked for what some `calls` calls take.
+  void WaitForWork(int calls) const {
+    const int64_t start = ProcessCpu(limit_->pid()).value();
+    const absl::Time until = absl::Now() + ::fncache::testing::kPatience;
+    while (ProcessCpu(limit_->pid()).value() - start < calls * 20'000) {
+      ASSERT_LT(absl::Now(), until);
+      sched_yield();
+    }
+  }
+
+  TempDir dir_;
+  const std::string answer_ = dir_.path() + "/answer.bin";
+  const std::string small_ = dir_.path() + "/small.bin";
+  std::unique_ptr<Process> limit_;
+  std::unique_ptr<Process> daemon_;
+};
+
+TEST_F(LoadTest, ARightServerPassesAndIsMeasured) {
+  const std::string target = StartLimit(answer_);
+  const Ended ended = Load({"--target",          target,
+                            "--shape",           "17k",
+                            "--distinct",        "4",
+                            "--orders",          "2",
+                            "--connections",     "3",
+                            "--streams",         "5",
+                            "--calls",           "1000",
+                            "--expect-response", answer_,
+                            "--expect-status",   "none",
+                            "--check-every",     "1",
+                            "--server-pid",      absl::StrCat(limit_->pid())});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.err, "");
+  EXPECT_EQ(Number(ended.out, "calls"), 1000);
+  EXPECT_EQ(Number(ended.out, "begun"), 1000);
+  EXPECT_EQ(Number(ended.out, "errors"), 0);
+  EXPECT_EQ(Number(ended.out, "most_outstanding"), 15);
+  EXPECT_GT(Number(ended.out, "rate"), 0);
+  EXPECT_GT(Number(ended.out, "p50"), 0);
+  EXPECT_GE(Number(ended.out, "p99.9"), Number(ended.out, "p50"));
+  EXPECT_EQ(Number(ended.out, "none"), 1000);
+  EXPECT_GT(Number(ended.out, "bytes_received"), 1000 * 13000.0);
+  EXPECT_GT(Number(ended.out, "bytes_sent"), 1000 * 17000.0);
+  EXPECT_GT(Number(ended.out, absl::StrCat(limit_->pid())), 0);
+  EXPECT_GT(Number(ended.out, "client_cpu_us_per_call"), 0);
+}
+
+TEST_F(LoadTest, WrongBytesFail) {
+  // The same length, another byte.
+  std::ifstream in(answer_, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  const size_t at = bytes.rfind("bucket-");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = 'B';
+  const std::string wrong = dir_.path() + "/wrong.bin";
+  std::ofstream(wrong, std::ios::binary) << bytes;
+  const std::string target = StartLimit(wrong);
+
+  Ended ended = Load({"--target", target, "--shape", "small", "--calls", "50",
+                      "--expect-response", answer_});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err,
+              HasSubstr("50 of 50 calls: an answer with other bytes"));
+  EXPECT_EQ(Number(ended.out, "errors"), 50);
+  EXPECT_EQ(Number(ended.out, "calls"), 0);
+
+  // Another length: found in every answer, also in those that are not sampled.
+  ended = Load({"--target", target, "--shape", "small", "--calls", "90",
+                "--check-every", "1000", "--expect-response", small_});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_EQ(Number(ended.out, "errors"), 90);
+}
+
+TEST_F(LoadTest, AServerWithoutTheCacheIsNoHit) {
+  const std::string target = StartLimit(answer_);
+  const Ended ended =
+      Load({"--target", target, "--shape", "small", "--streams", "64",
+            "--duration", "60s", "--expect-status", "hit"});
+  // It does not go on for a minute.
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("cache-status none instead of hit"));
+}
+
+TEST_F(LoadTest, ErrorsOfTheServerFail) {
+  // Nobody listens behind the daemon: UNAVAILABLE at the deadline.
+  const std::string target = StartDaemon("127.0.0.1:1");
+  const Ended ended =
+      Load({"--target", target, "--shape", "small", "--calls", "3", "--streams",
+            "3", "--header", "grpc-timeout:100m"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("of 3 calls: grpc-status "));
+}
+
+// Through the real daemon: every key misses once and hits ever after, under
+// the tag of its caller, in whatever order its maps come.
+TEST_F(LoadTest, TheDaemonsMissesAndHitsAreTold) {
+  for (const char* key : {"content", "tag"}) {
+    SCOPED_TRACE(key);
+    const std::string target = StartDaemon(StartLimit(answer_), {"--key", key});
+    Ended ended =
+        Load({"--target", target, "--shape", "4k", "--keys", "100", "--pick",
+              "sequential", "--calls", "100", "--streams", "10",
+              "--expect-status", "miss", "--expect-response", answer_});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(Number(ended.out, "miss"), 100);
+    EXPECT_EQ(Number(ended.out, "stored"), 100);
+
+    ended = Load({"--target", target, "--shape", "4k", "--keys", "100",
+                  "--calls", "1000", "--streams", "10", "--expect-status",
+                  "hit", "--expect-response", answer_, "--check-every", "1"});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(Number(ended.out, "hit"), 1000);
+
+    // New keys are misses again.
+    ended =
+        Load({"--target", target, "--shape", "4k", "--keys", "0", "--first-key",
+              "100", "--calls", "100", "--expect-status", "miss"});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    ended =
+        Load({"--target", target, "--shape", "4k", "--keys", "200", "--pick",
+              "sequential", "--calls", "200", "--expect-status", "hit"});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+  }
+}
+
+TEST_F(LoadTest, AMethodAndHeadersCanBeChosen) {
+  const std::string target = StartDaemon(StartLimit(answer_));
+  Ended ended =
+      Load({"--target", target, "--shape", "small", "--calls", "10", "--header",
+            "Cache-Control: no-store", "--expect-status", "request"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  ended = Load({"--target", target, "--shape", "small", "--calls", "10",
+                "--path", "/some.Other/Method"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(Number(ended.out, "miss"), -1);
+}
+
+TEST_F(LoadTest, ConnectionsAreSpreadOverTargets) {
+  const std::string upstream = StartLimit(answer_);
+  const std::string first = StartDaemon(upstream);
+  const std::unique_ptr<Process> first_daemon = std::move(daemon_);
+  const std::string second = StartDaemon(upstream);
+  // The same key, once with each.
+  const Ended ended = Load({"--target", first, "--target", second,
+                            "--connections", "2", "--keys", "1", "--calls", "2",
+                            "--shape", "small", "--expect-status", "miss"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+}
+
+// The server is stopped for a while in the middle of an open loop: all calls
+// that were meant to begin meanwhile must show it.
+TEST_F(LoadTest, AnOpenLoopCountsFromTheIntendedTime) {
+  const std::string target = StartLimit(answer_);
+  const auto load = Start(
+      "load", {"--target", target, "--shape", "small", "--rate", "500",
+               "--calls", "750", "--max-outstanding", "4", "--distinct", "1"});
+  // Of 1.5 seconds it stands still for half of one, somewhere within.
+  WaitForWork(50);
+  limit_->Signal(SIGSTOP);
+  absl::SleepFor(absl::Milliseconds(500));
+  limit_->Signal(SIGCONT);
+  const Ended ended = End(load.get());
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(Number(ended.out, "calls"), 750);
+  EXPECT_LE(Number(ended.out, "most_outstanding"), 4);
+  // 250 calls of 750 were held up, by up to 500 ms and on average by half of
+  // it; of those sent, only four would know.
+  EXPECT_GT(Number(ended.out, "p90"), 200'000);
+  EXPECT_GT(Number(ended.out, "p99"), 400'000);
+  EXPECT_GT(Number(ended.out, "latest_begin_us"), 400'000);
+}
+
+TEST_F(LoadTest, AnOpenLoopKeepsItsRate) {
+  const std::string target = StartLimit(answer_);
+  const Ended ended =
+      Load({"--target", target, "--shape", "small", "--rate", "1000",
+            "--warmup", "200ms", "--duration", "1s", "--connections", "2"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NEAR(Number(ended.out, "calls"), 1000, 1);
+  EXPECT_NEAR(Number(ended.out, "begun"), 1200, 1);
+}
+
+TEST_F(LoadTest, ASilentServerIsGivenUp) {
+  const std::string target = StartLimit(answer_);
+  limit_->Signal(SIGSTOP);
+  const Ended ended =
+      Load({"--target", target, "--shape", "small", "--patience", "200ms"});
+  limit_->Signal(SIGCONT);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("nothing arrived for 200ms"));
+}
+
+TEST_F(LoadTest, NoServerIsAnErrorInWords) {
+  const Ended ended = Load({"--target", "127.0.0.1:1", "--shape", "small"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, StartsWith("load: cannot connect to 127.0.0.1:1"));
+}
+
+TEST_F(LoadTest, ALostServerIsAnErrorInWords) {
+  const std::string target = StartLimit(answer_);
+  const auto load = Start("load", {"--target", target, "--shape", "small",
+                                   "--rate", "100", "--duration", "60s"});
+  WaitForWork(10);
+  limit_->Signal(SIGKILL);
+  const Ended ended = End(load.get());
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr(target), Not(HasSubstr("{"))));
+}
+
+TEST_F(LoadTest, UsageErrorsExitWith2) {
+  Ended ended = Load({"--target", "127.0.0.1:1", "--streams", "0"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, AllOf(StartsWith("load: --streams: \"0\""),
+                               HasSubstr("from 1 to 100000")));
+  EXPECT_EQ(ended.out, "");
+  ended = Load({"--help"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.out, HasSubstr("--expect-response"));
+  ended = Load({"--write-request", dir_.path() + "/no/such/folder"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("cannot write"));
+}
+
+TEST_F(LoadTest, AWrittenRequestIsTheKeysOwn) {
+  const std::string file = dir_.path() + "/framed.bin";
+  ASSERT_EQ(
+      Load({"--write-request", file, "--shape", "4k", "--first-key", "255"})
+          .code,
+      0);
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  ASSERT_GT(bytes.size(), 4000u);
+  EXPECT_EQ(bytes[0], 0);
+  EXPECT_EQ(static_cast<size_t>(static_cast<unsigned char>(bytes[3])) * 256 +
+                static_cast<unsigned char>(bytes[4]),
+            bytes.size() - 5);
+  EXPECT_THAT(bytes, HasSubstr("00000000000000ff"));
+}
+
+}  // namespace
+}  // namespace fncache::bench
