@@ -15,7 +15,6 @@ std::string Micros(int64_t nanoseconds) {
 }
 
 std::string PerCall(int64_t nanoseconds, uint64_t calls) {
-  if (calls == 0) return "null";
   return absl::StrFormat("%.4f", static_cast<double>(nanoseconds) / 1e3 /
                                      static_cast<double>(calls));
 }
@@ -59,24 +58,28 @@ std::string CacheStatuses(const LoadResult& result) {
   return absl::StrCat("{", absl::StrJoin(members, ", "), "}");
 }
 
-std::string ServerCpu(const LoadOptions& options, const LoadResult& result,
-                      int64_t* sum) {
+// Members of the object, each with a comma behind it; none without calls.
+std::string Cpu(const LoadOptions& options, const LoadResult& result) {
+  if (result.calls == 0) return "";
+  int64_t sum = 0;
   std::vector<std::string> members;
   for (size_t i = 0; i < result.server_cpu_ns.size(); ++i) {
-    *sum += result.server_cpu_ns[i];
+    sum += result.server_cpu_ns[i];
     members.push_back(
         absl::StrCat("\"", options.server_pids[i],
                      "\": ", PerCall(result.server_cpu_ns[i], result.calls)));
   }
-  return absl::StrCat("{", absl::StrJoin(members, ", "), "}");
+  return absl::StrCat(
+      "\"server_cpu_us_per_call\": {", absl::StrJoin(members, ", "),
+      "}, \"servers_cpu_us_per_call\": ", PerCall(sum, result.calls),
+      ", \"client_cpu_us_per_call\": ",
+      PerCall(result.client_cpu_ns, result.calls), ", ");
 }
 
 }  // namespace
 
 std::string LoadReport(const LoadOptions& options, const LoadResult& result) {
   const double seconds = absl::ToDoubleSeconds(result.window);
-  int64_t server_cpu = 0;
-  const std::string servers = ServerCpu(options, result, &server_cpu);
   return absl::StrCat(
       "{\"calls\": ", result.calls, ", \"errors\": ", result.errors,
       ", \"begun\": ", result.begun,
@@ -89,11 +92,7 @@ std::string LoadReport(const LoadOptions& options, const LoadResult& result) {
       ", \"latency_us\": ", Latency(result.latency),
       ", \"cache_status\": ", CacheStatuses(result),
       ", \"stored\": ", result.stored, ", \"collapsed\": ", result.collapsed,
-      ", \"server_cpu_us_per_call\": ", servers,
-      ", \"servers_cpu_us_per_call\": ", PerCall(server_cpu, result.calls),
-      ", \"client_cpu_us_per_call\": ",
-      PerCall(result.client_cpu_ns, result.calls),
-      ", \"reconnects\": ", result.reconnects,
+      ", ", Cpu(options, result), "\"reconnects\": ", result.reconnects,
       ", \"most_outstanding\": ", result.most_outstanding,
       ", \"latest_begin_us\": ",
       Micros(absl::ToInt64Nanoseconds(result.latest_begin)),

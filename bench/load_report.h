@@ -9,7 +9,7 @@
 namespace fncache::bench {
 
 // The object in one line. Latencies in microseconds, CPU in microseconds per
-// call of the window (user and system time; null where the window had none).
+// call of the window (user and system time; absent where the window had none).
 std::string LoadReport(const LoadOptions& options, const LoadResult& result);
 
 }  // namespace fncache::bench
