@@ -152,7 +152,10 @@ int main(int argc, char** argv) {
   int port = 0;
   builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterAsyncGenericService(&service);
-  fncache::proxy::SetServerArguments(&builder);
+  for (const fncache::proxy::ChannelArgument& argument :
+       fncache::proxy::kServerArguments) {
+    builder.AddChannelArgument(argument.name, argument.value);
+  }
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues;
   for (int i = 0; i < workers; ++i) {
     queues.push_back(builder.AddCompletionQueue());

@@ -110,7 +110,7 @@ class RunFunctionCall final
   void AnswerCollapsed(const cache::EntryRef& entry);
   void AnswerError(const grpc::Status& status);
   void AddStatus(absl::string_view text) {
-    incoming_->AddHeader(kCacheStatus, std::string(text));
+    incoming_->AddStaticHeader(kCacheStatus, text);
   }
   // Counts the call as it ends. Before its caller can know: who has an answer
   // finds it counted.
@@ -404,7 +404,8 @@ void RunFunctionCall::OnAnswer(UnaryCall& call, const grpc::ByteBuffer& message,
   CopyTrailers(call.trailers(), incoming_.get());
   Count(status.error_code());
   if (status.ok()) {
-    IncomingCall::WriteFinishAndForget(std::move(incoming_), message, status);
+    IncomingCall::WriteFinishAndForget(std::move(incoming_),
+                                       grpc::ByteBuffer(message), status);
   } else {
     IncomingCall::FinishAndForget(std::move(incoming_), status);
   }

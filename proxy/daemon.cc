@@ -203,9 +203,9 @@ absl::Status Daemon::OpenListeners(cache::Clock* clock,
     listen.address = options.listen;
     listen.function = id;
     listen.workers = workers;
-    listen.credentials = impl_->server_tls == nullptr
-                             ? grpc::InsecureServerCredentials()
-                             : impl_->server_tls->Credentials();
+    if (impl_->server_tls != nullptr) {
+      listen.credentials = impl_->server_tls->Credentials();
+    }
     auto listener = Listener::Create(std::move(listen));
     if (!listener.ok()) return listener.status();
     function.listener = *std::move(listener);

@@ -9,20 +9,30 @@
 //
 // Ownership: by IncomingCallPtr. Letting go of it is allowed whenever no
 // operation is outstanding; an unfinished call is then cancelled. The object
-// itself goes when gRPC has reported the call's end.
+// itself goes when nothing of it is under way any more.
+//
+// It is made of gRPC's C interface: an answer is one batch of operations there,
+// the news of the call's end included, and nothing is allocated or started that
+// a hit does not need. (The C++ interface asks for that news of every call in a
+// batch of its own, and copies metadata into a map.)
 #ifndef FNCACHE_PROXY_INCOMING_CALL_H_
 #define FNCACHE_PROXY_INCOMING_CALL_H_
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "cache/entry.h"
-#include "grpcpp/generic/async_generic_service.h"
+#include "grpc/grpc.h"
+#include "grpc/slice.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/status.h"
+#include "grpcpp/support/string_ref.h"
 #include "proxy/method.h"
 #include "proxy/worker.h"
 
@@ -30,8 +40,15 @@ namespace fncache::proxy {
 
 class Listener;
 
-// Keys are lower case; values of keys that end in -bin are raw bytes.
+// What the function's side sends. Keys are lower case; values of keys that end
+// in -bin are raw bytes.
 using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
+
+inline absl::string_view View(const grpc_slice& slice) {
+  return absl::string_view(
+      reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)),
+      GRPC_SLICE_LENGTH(slice));
+}
 
 class IncomingCall final : public Activity {
  public:
@@ -43,75 +60,94 @@ class IncomingCall final : public Activity {
   cache::FunctionId function() const { return function_; }
   Method method() const { return method_; }
   // As on the wire: /package.Service/Method.
-  const std::string& path() const { return context_.method(); }
+  std::string path() const { return std::string(View(details_.method)); }
   // The :authority that the caller asked for.
-  const std::string& host() const { return context_.host(); }
-  const Metadata& metadata() const { return context_.client_metadata(); }
+  std::string host() const { return std::string(View(details_.host)); }
+  // In the order of arrival. Keys and values as in Metadata; they live as long
+  // as this.
+  absl::Span<const grpc_metadata> metadata() const {
+    return absl::MakeConstSpan(metadata_.metadata, metadata_.count);
+  }
   // Infinite if the caller gave none.
   absl::Time deadline() const;
   // When the listener learned of the call (wall clock, for latencies only).
   absl::Time arrived() const { return arrived_; }
 
-  // The caller has gone, its deadline has passed, or its connection is lost.
+  // The caller has gone, its deadline has passed, or its connection is lost;
+  // known only after OnCancelled.
   bool cancelled() const { return cancelled_; }
   // `notice` is called when that happens, at most once, while the call is
-  // owned; at once if it has happened already. Replaces an earlier notice.
+  // owned; at once if it is known already. Replaces an earlier notice.
   void OnCancelled(absl::AnyInvocable<void()> notice);
 
   // Headers and trailers for the caller; before the headers, or the end, are
-  // sent.
-  void AddHeader(const std::string& key, const std::string& value) {
-    context_.AddInitialMetadata(key, value);
-  }
-  void AddTrailer(const std::string& key, const std::string& value) {
-    context_.AddTrailingMetadata(key, value);
-  }
+  // sent. `key` of the first is not copied.
+  void AddStaticHeader(const char* key, absl::string_view value);
+  void AddHeader(absl::string_view key, absl::string_view value);
+  void AddTrailer(absl::string_view key, absl::string_view value);
 
   // `message` must live until the event.
-  void Read(grpc::ByteBuffer* message, Event* event) {
-    stream_.Read(message, Tag(event));
-  }
+  void Read(grpc::ByteBuffer* message, Event* event);
   // After a Read that gave no message: the caller was cut off, rather than
   // having said that no more will come.
   bool ReadWasCutOff();
-  void SendHeaders(Event* event) { stream_.SendInitialMetadata(Tag(event)); }
-  void Write(const grpc::ByteBuffer& message, Event* event) {
-    stream_.Write(message, Tag(event));
-  }
-  void WriteAndFinish(const grpc::ByteBuffer& message,
-                      const grpc::Status& status, Event* event) {
-    finished_ = true;
-    stream_.WriteAndFinish(message, grpc::WriteOptions(), status, Tag(event));
-  }
-  void Finish(const grpc::Status& status, Event* event) {
-    finished_ = true;
-    stream_.Finish(status, Tag(event));
-  }
+  void SendHeaders(Event* event);
+  void Write(const grpc::ByteBuffer& message, Event* event);
+  void WriteAndFinish(grpc::ByteBuffer&& message, const grpc::Status& status,
+                      Event* event);
+  void Finish(const grpc::Status& status, Event* event);
   // Ends the call at the caller without a status of ours.
-  void Cancel() { context_.TryCancel(); }
+  void Cancel();
 
   // Finishes and lets go, for whoever has nothing left to do after it.
   static void FinishAndForget(std::unique_ptr<IncomingCall, Release> call,
                               const grpc::Status& status);
   static void WriteFinishAndForget(std::unique_ptr<IncomingCall, Release> call,
-                                   const grpc::ByteBuffer& message,
+                                   grpc::ByteBuffer&& message,
                                    const grpc::Status& status);
 
   // What a graceful stop makes of it; kUnary at first.
   void SetKind(Kind kind) { worker_->SetKind(this, kind); }
-  void CancelActivity() override { context_.TryCancel(); }
+  void CancelActivity() override { Cancel(); }
 
   IncomingCall(const IncomingCall&) = delete;
   IncomingCall& operator=(const IncomingCall&) = delete;
 
  private:
   friend class Listener;
-  IncomingCall(Listener* listener, Worker* worker, cache::FunctionId function);
-  ~IncomingCall() = default;
+  // Slices that are dropped with it; a key and a value each.
+  class Fields {
+   public:
+    Fields() = default;
+    Fields(const Fields&) = delete;
+    Fields& operator=(const Fields&) = delete;
+    ~Fields();
+    void Add(grpc_slice key, grpc_slice value);
+    grpc_metadata* data() { return fields_.data(); }
+    size_t size() const { return fields_.size(); }
 
+   private:
+    absl::InlinedVector<grpc_metadata, 1> fields_;
+  };
+
+  IncomingCall(Listener* listener, Worker* worker, cache::FunctionId function);
+  ~IncomingCall();
+
+  // Lends itself to the next caller of the server; `acceptor` learns of it.
+  void Accept(grpc_server* server, Worker* acceptor);
   void OnAccepted(bool ok);
-  void OnDone(bool ok);
+  void OnRead(bool ok);
+  void OnClosed(bool ok);
   void OnForgotten(bool ok);
+
+  void StartBatch(const grpc_op* ops, size_t count, Event* event);
+  // The operation of a batch that sends headers, unless they have been sent:
+  // the next free place among `op`s.
+  grpc_op* AddHeaders(grpc_op* op);
+  // Takes the message.
+  grpc_op* AddMessage(grpc_op* op, grpc::ByteBuffer* message);
+  void FinishBatch(grpc_op* ops, grpc_op* next, const grpc::Status& status,
+                   Event* event);
   void Drop();
   void DeleteIfOver();
 
@@ -119,17 +155,27 @@ class IncomingCall final : public Activity {
   Worker* const worker_;
   const cache::FunctionId function_;
   Method method_ = Method::kOther;
+  bool headers_sent_ = false;
+  bool watching_ = false;  // asked for news of the end
+  bool closed_ = false;    // got them
   bool cancelled_ = false;
   bool finished_ = false;
-  bool done_ = false;        // gRPC has reported the end
   bool dropped_ = false;     // nobody owns it any more
   bool forgetting_ = false;  // the last operation is under way, unowned
+  int was_cancelled_ = 0;    // gRPC's
   absl::Time arrived_;
   absl::AnyInvocable<void()> notice_;
-  grpc::GenericServerContext context_;
-  grpc::GenericServerAsyncReaderWriter stream_{&context_};
+  grpc_call* call_ = nullptr;
+  grpc_call_details details_;
+  grpc_metadata_array metadata_;
+  Fields headers_;
+  Fields trailers_;
+  grpc::ByteBuffer* reading_ = nullptr;
+  Event* reader_ = nullptr;
+  grpc::ByteBuffer writing_;
   MemberEvent<IncomingCall, &IncomingCall::OnAccepted> accepted_event_{this};
-  MemberEvent<IncomingCall, &IncomingCall::OnDone> done_event_{this};
+  MemberEvent<IncomingCall, &IncomingCall::OnRead> read_event_{this};
+  MemberEvent<IncomingCall, &IncomingCall::OnClosed> closed_event_{this};
   MemberEvent<IncomingCall, &IncomingCall::OnForgotten> forgotten_event_{this};
 };
 

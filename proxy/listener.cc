@@ -6,9 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/time/clock.h"
-#include "grpc/grpc.h"
-#include "grpcpp/server_builder.h"
+#include "grpc/grpc_security.h"
+#include "grpc/support/log.h"
 #include "proxy/channel_arguments.h"
+#include "proxy/core_queue.h"
 #include "proxy/instruments.h"
 
 namespace fncache::proxy {
@@ -25,6 +26,11 @@ std::string WithPort(const std::string& address, int port) {
   return absl::StrCat(address.substr(0, colon + 1), port);
 }
 
+std::shared_ptr<grpc_server_credentials> Plaintext() {
+  return {grpc_insecure_server_credentials_create(),
+          grpc_server_credentials_release};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
@@ -35,22 +41,40 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
   return listener;
 }
 
+Listener::Listener(ListenerOptions options)
+    : options_(std::move(options)),
+      // Who waits there reads from sockets: the workers may not have started.
+      shutdown_queue_(MakeQueue(GRPC_CQ_NON_LISTENING)) {}
+
 absl::Status Listener::Bind() {
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort(options_.address, options_.credentials, &port_);
-  builder.RegisterAsyncGenericService(&service_);
-  SetServerArguments(&builder);
-  for (int i = 0; i < options_.workers; ++i) {
-    workers_.push_back(
-        std::make_unique<Worker>(i, builder.AddCompletionQueue()));
+  std::vector<grpc_arg> arguments;
+  for (const ChannelArgument& argument : kServerArguments) {
+    grpc_arg arg{};
+    arg.type = GRPC_ARG_INTEGER;
+    arg.key = const_cast<char*>(argument.name);  // gRPC only reads it
+    arg.value.integer = argument.value;
+    arguments.push_back(arg);
   }
-  accepting_.assign(options_.workers, false);
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port_ == 0) {
+  const grpc_channel_args all = {arguments.size(), arguments.data()};
+  server_ = grpc_server_create(&all, nullptr);
+  for (int i = 0; i < options_.workers; ++i) {
+    workers_.push_back(std::make_unique<Worker>(i, /*rests=*/i > 0));
+  }
+  grpc_server_register_completion_queue(
+      server_, workers_.front()->queue()->cq(), nullptr);
+  grpc_server_register_completion_queue(server_, shutdown_queue_.cq(), nullptr);
+  const std::shared_ptr<grpc_server_credentials> credentials =
+      options_.credentials != nullptr ? options_.credentials : Plaintext();
+  port_ = grpc_server_add_http2_port(server_, options_.address.c_str(),
+                                     credentials.get());
+  if (port_ == 0) {
+    grpc_server_destroy(server_);
+    server_ = nullptr;
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", options_.address,
                      ": the address is taken or not this machine's"));
   }
+  grpc_server_start(server_);
   address_ = WithPort(options_.address, port_);
   return absl::OkStatus();
 }
@@ -58,6 +82,13 @@ absl::Status Listener::Bind() {
 Listener::~Listener() {
   StopAccepting(absl::Now());
   Join();
+  // What is left of the queue is its end.
+  shutdown_queue_.Shutdown();
+  void* tag;
+  bool ok;
+  while (shutdown_queue_.Next(&tag, &ok)) {
+  }
+  if (server_ != nullptr) grpc_server_destroy(server_);
 }
 
 void Listener::Start(CallHandler* handler, Upstream* upstream,
@@ -65,24 +96,34 @@ void Listener::Start(CallHandler* handler, Upstream* upstream,
   handler_ = handler;
   upstream_ = upstream;
   instruments_ = instruments;
-  for (const std::unique_ptr<Worker>& worker : workers_) {
-    accepting_[worker->index()] = true;
-    for (int i = 0; i < kAcceptsPerWorker; ++i) Accept(worker.get());
-    worker->Start();
-  }
+  accepting_ = true;
+  for (int i = 0; i < kAcceptsPerWorker; ++i) Accept();
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->Start();
   started_ = true;
 }
 
-void Listener::Accept(Worker* worker) {
-  if (!accepting_[worker->index()]) return;
-  auto* call = new IncomingCall(this, worker, options_.function);
-  call->context_.AsyncNotifyWhenDone(Tag(&call->done_event_));
-  service_.RequestCall(&call->context_, &call->stream_, worker->queue(),
-                       worker->queue(), Tag(&call->accepted_event_));
+void Listener::Accept() {
+  if (!accepting_) return;
+  Worker* const first = workers_.front().get();
+  Worker* worker = first;
+  if (first->forwarding() >= options_.spread_after) {
+    next_worker_ = (next_worker_ + 1) % workers_.size();
+    worker = workers_[next_worker_].get();
+  }
+  (new IncomingCall(this, worker, options_.function))->Accept(server_, first);
+}
+
+void Listener::OnAccepted(IncomingCall* call) {
+  Accept();
+  Worker* const worker = call->worker();
+  if (worker == workers_.front().get()) return Dispatch(call);
+  const bool posted = worker->Post([this, call] { Dispatch(call); });
+  // Workers stop only when the server has ended.
+  GPR_ASSERT(posted);
 }
 
 void Listener::Dispatch(IncomingCall* accepted) {
-  Accept(accepted->worker());
+  accepted->worker()->Enter(accepted);
   IncomingCallPtr call(accepted);
   if (call->method() != Method::kOther && handler_ != nullptr) {
     handler_->StartRunFunction(std::move(call));
@@ -127,19 +168,32 @@ void Listener::StopAccepting(absl::Time deadline) {
   deadline_ = deadline;
   if (started_) {
     // gRPC aborts when asked for another call after its shutdown.
-    absl::BlockingCounter stopped(static_cast<int>(workers_.size()));
-    for (const std::unique_ptr<Worker>& worker : workers_) {
-      worker->Post([this, &stopped, index = worker->index()] {
-        accepting_[index] = false;
-        stopped.DecrementCount();
-      });
-    }
+    absl::BlockingCounter stopped(1);
+    workers_.front()->Post([this, &stopped] {
+      accepting_ = false;
+      stopped.DecrementCount();
+    });
     stopped.Wait();
   }
-  shutdown_ = std::thread([this] {
-    server_->Shutdown(absl::ToChronoTime(deadline_));
-    shut_down_ = true;
-  });
+  shutdown_ = std::thread([this] { ShutDown(); });
+}
+
+void Listener::ShutDown() {
+  // Whoever gets to know that the server has shut down.
+  struct Notice final : Event {
+    void OnEvent(bool /*ok*/) override {}
+  } notice;
+  grpc_server_shutdown_and_notify(server_, shutdown_queue_.cq(),
+                                  CoreTag(&notice));
+  void* tag;
+  bool ok;
+  if (shutdown_queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(deadline_)) ==
+      grpc::CompletionQueue::TIMEOUT) {
+    grpc_server_cancel_all_calls(server_);
+    shutdown_queue_.Next(&tag, &ok);
+  }
+  AcquireFrom(tag);
+  shut_down_ = true;
 }
 
 void Listener::CancelStreams() {
@@ -163,7 +217,7 @@ void Listener::Join() {
     if (calls() > 0) busy = now;
     absl::SleepFor(absl::Milliseconds(2));
   }
-  if (!shut_down_) grpc_server_cancel_all_calls(server_->c_server());
+  if (!shut_down_) grpc_server_cancel_all_calls(server_);
   shutdown_.join();
   for (const std::unique_ptr<Worker>& worker : workers_) worker->Stop();
 }

@@ -1,5 +1,5 @@
-// Listener: one address on which one function is served: a grpc::Server of the
-// generic service, its workers, and what it does with an accepted call.
+// Listener: one address on which one function is served: a gRPC server for any
+// method, its workers, and what it does with an accepted call.
 // RunFunction goes to the function's CallHandler, everything else is forwarded
 // as a stream.
 //
@@ -17,9 +17,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cache/entry.h"
-#include "grpcpp/generic/async_generic_service.h"
-#include "grpcpp/security/server_credentials.h"
-#include "grpcpp/server.h"
+#include "grpc/grpc.h"
+#include "grpc/grpc_security.h"
+#include "grpcpp/completion_queue.h"
 #include "proxy/incoming_call.h"
 #include "proxy/stream.h"
 #include "proxy/upstream.h"
@@ -33,7 +33,12 @@ struct ListenerOptions {
   std::string address;  // HOST:PORT, port 0 takes a free one; or unix:PATH
   cache::FunctionId function = 0;
   int workers = 1;
-  std::shared_ptr<grpc::ServerCredentials> credentials;
+  // Null = plaintext.
+  std::shared_ptr<grpc_server_credentials> credentials;
+  // The first worker accepts all calls and serves them itself, a hit being
+  // cheapest on the thread that read it, unless it has so many calls to the
+  // function (or streams) under way; then the workers take turns.
+  int spread_after = 4;
 };
 
 class Listener {
@@ -72,28 +77,35 @@ class Listener {
 
  private:
   friend class IncomingCall;
-  explicit Listener(ListenerOptions options) : options_(std::move(options)) {}
+  explicit Listener(ListenerOptions options);
 
   absl::Status Bind();
-  // Readies the worker for one more call.
-  void Accept(Worker* worker);
+  void ShutDown();
+  // Lends one more call to the server.
+  void Accept();
+  // On the first worker.
+  void OnAccepted(IncomingCall* call);
+  // On the call's.
   void Dispatch(IncomingCall* call);
 
   const ListenerOptions options_;
   std::string address_;
   int port_ = 0;
-  grpc::AsyncGenericService service_;
-  std::unique_ptr<grpc::Server> server_;
+  grpc_server* server_ = nullptr;
   CallHandler* handler_ = nullptr;
   Upstream* upstream_ = nullptr;
   const FunctionInstruments* instruments_ = nullptr;
-  std::vector<char> accepting_;  // per worker, its thread only
   std::vector<std::unique_ptr<Worker>> workers_;
+  // The first worker's thread only.
+  bool accepting_ = false;
+  size_t next_worker_ = 0;
   bool started_ = false;
   bool joined_ = false;
   absl::Time deadline_;
+  // For the news that the server has shut down.
+  grpc::CompletionQueue shutdown_queue_;
   std::atomic<bool> shut_down_{false};
-  std::thread shutdown_;  // runs grpc::Server::Shutdown, which blocks
+  std::thread shutdown_;  // waits for it
 };
 
 }  // namespace fncache::proxy

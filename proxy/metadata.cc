@@ -51,51 +51,49 @@ bool StaysHere(absl::string_view key) {
 // How many times the caller has tried before: the function may look at it.
 constexpr absl::string_view kAttempts = "grpc-previous-rpc-attempts";
 
-bool Crosses(const Metadata::value_type& item) {
-  const absl::string_view key = View(item.first);
-  return !StaysHere(key) && CanBeSent(key, View(item.second));
-}
-
-std::string Text(const grpc::string_ref& text) {
-  return std::string(text.data(), text.size());
+bool Crosses(absl::string_view key, absl::string_view value) {
+  return !StaysHere(key) && CanBeSent(key, value);
 }
 
 }  // namespace
 
 void CopyRequest(const IncomingCall& from, grpc::ClientContext* to) {
-  for (const auto& item : from.metadata()) {
-    if (Crosses(item) || View(item.first) == kAttempts) {
-      to->AddMetadata(Text(item.first), Text(item.second));
-    } else if (View(item.first) == "user-agent" &&
-               CanBeSent("x-forwarded-user-agent", View(item.second))) {
-      to->AddMetadata("x-forwarded-user-agent", Text(item.second));
+  for (const grpc_metadata& item : from.metadata()) {
+    const absl::string_view key = View(item.key);
+    const absl::string_view value = View(item.value);
+    if (Crosses(key, value) || key == kAttempts) {
+      to->AddMetadata(std::string(key), std::string(value));
+    } else if (key == "user-agent" &&
+               CanBeSent("x-forwarded-user-agent", value)) {
+      to->AddMetadata("x-forwarded-user-agent", std::string(value));
     }
   }
-  if (!from.host().empty()) to->set_authority(from.host());
+  const std::string host = from.host();
+  if (!host.empty()) to->set_authority(host);
 }
 
 void CopyHeaders(const Metadata& from, IncomingCall* to) {
-  for (const auto& item : from) {
-    if (Crosses(item)) to->AddHeader(Text(item.first), Text(item.second));
+  for (const auto& [key, value] : from) {
+    if (Crosses(View(key), View(value))) to->AddHeader(View(key), View(value));
   }
 }
 
 void CopyTrailers(const Metadata& from, IncomingCall* to) {
-  for (const auto& item : from) {
-    if (Crosses(item)) to->AddTrailer(Text(item.first), Text(item.second));
+  for (const auto& [key, value] : from) {
+    if (Crosses(View(key), View(value))) to->AddTrailer(View(key), View(value));
   }
 }
 
-Directives ReadDirectives(const Metadata& metadata,
+Directives ReadDirectives(absl::Span<const grpc_metadata> metadata,
                           const std::vector<std::string>& bypass_metadata) {
   Directives out;
-  for (const auto& item : metadata) {
-    const absl::string_view key = View(item.first);
+  for (const grpc_metadata& item : metadata) {
+    const absl::string_view key = View(item.key);
     if (key == "authorization" || absl::c_linear_search(bypass_metadata, key)) {
       out.bypass = true;
     }
     if (key != "cache-control") continue;
-    for (absl::string_view directive : absl::StrSplit(View(item.second), ',')) {
+    for (absl::string_view directive : absl::StrSplit(View(item.value), ',')) {
       // An argument (no-cache="field") does not make it weaker here.
       directive =
           absl::StripAsciiWhitespace(directive.substr(0, directive.find('=')));

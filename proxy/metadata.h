@@ -16,6 +16,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "grpc/grpc.h"
 #include "grpcpp/client_context.h"
 #include "proxy/incoming_call.h"
 
@@ -38,7 +40,7 @@ struct Directives {
   bool no_store = false;  // cache-control: no-store
   bool bypass = false;    // authorization, or a key of `bypass_metadata`
 };
-Directives ReadDirectives(const Metadata& metadata,
+Directives ReadDirectives(absl::Span<const grpc_metadata> metadata,
                           const std::vector<std::string>& bypass_metadata);
 
 inline constexpr char kCacheStatus[] = "cache-status";

@@ -39,10 +39,18 @@ absl::optional<std::string> Environment(const std::string& name) {
 // own, and what one thread's entries leave there is of no use to another's:
 // with traffic that moves between threads a full memory tier came to occupy two
 // and a half times its bound. One heap costs no CPU that could be measured.
-void ShareOneHeap() {
+//
+// And it keeps some memory that is free. The C library would give the end of
+// the heap back as soon as 128 KiB of it are free, which a few messages are:
+// their pages were fetched anew for every call, 12 of them (a tenth of the CPU
+// time) for a message of 130 KB.
+void TuneHeap() {
 #ifdef M_ARENA_MAX
-  // Who sets this has reasons.
+  // Who sets these has reasons.
   if (std::getenv("MALLOC_ARENA_MAX") == nullptr) mallopt(M_ARENA_MAX, 1);
+  if (std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) {
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+  }
 #endif
 }
 
@@ -119,7 +127,7 @@ int ServeMain(int argc, char** argv) {
     std::fputs(effective.c_str(), stdout);
     return 0;
   }
-  ShareOneHeap();
+  TuneHeap();
   const absl::Status served =
       Serve(std::move(options->daemon), std::move(effective));
   return served.ok() ? 0 : Fail(served, kWorld);

@@ -24,9 +24,9 @@ grpc_ssl_server_certificate_config* MakeConfig(const TlsFiles& files) {
 // gRPC's own reloading (TlsServerCredentials with a file watcher) takes up
 // whatever lies there. The older interface asks before each handshake whether
 // there is a newer certificate, so we can answer with checked ones only.
-class ReloadingCredentials final : public grpc::ServerCredentials {
+class Reloading {
  public:
-  explicit ReloadingCredentials(const TlsWatcher* watcher)
+  explicit Reloading(const TlsWatcher* watcher)
       : watcher_(watcher),
         credentials_(grpc_ssl_server_credentials_create_with_options(
             grpc_ssl_server_credentials_create_options_using_config_fetcher(
@@ -34,22 +34,16 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
                     ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
                     : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY,
                 &Fetch, this))) {}
-  ~ReloadingCredentials() override {
-    grpc_server_credentials_release(credentials_);
-  }
+  ~Reloading() { grpc_server_credentials_release(credentials_); }
+  Reloading(const Reloading&) = delete;
+  Reloading& operator=(const Reloading&) = delete;
 
-  void SetAuthMetadataProcessor(
-      const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+  grpc_server_credentials* credentials() const { return credentials_; }
 
  private:
-  int AddPortToServer(const std::string& address,
-                      grpc_server* server) override {
-    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
-  }
-
   static grpc_ssl_certificate_config_reload_status Fetch(
       void* self, grpc_ssl_server_certificate_config** config) {
-    return static_cast<ReloadingCredentials*>(self)->DoFetch(config);
+    return static_cast<Reloading*>(self)->DoFetch(config);
   }
 
   grpc_ssl_certificate_config_reload_status DoFetch(
@@ -154,8 +148,10 @@ void TlsWatcher::Check() {
   if (notice_ != nullptr) notice_(true);
 }
 
-std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials() {
-  return std::make_shared<ReloadingCredentials>(watcher_.get());
+std::shared_ptr<grpc_server_credentials> ServerTls::Credentials() {
+  auto reloading = std::make_shared<Reloading>(watcher_.get());
+  grpc_server_credentials* const credentials = reloading->credentials();
+  return {std::move(reloading), credentials};
 }
 
 std::shared_ptr<grpc::ChannelCredentials> ClientTls::Credentials() {

@@ -23,8 +23,8 @@
 #include "absl/time/time.h"
 #include "common/mutex.h"
 #include "common/tls_files.h"
+#include "grpc/grpc_security.h"
 #include "grpcpp/security/credentials.h"
-#include "grpcpp/security/server_credentials.h"
 
 namespace fncache::proxy {
 
@@ -76,7 +76,7 @@ class ServerTls {
       : watcher_(std::move(watcher)) {}
 
   // Credentials for one listener, following the files.
-  std::shared_ptr<grpc::ServerCredentials> Credentials();
+  std::shared_ptr<grpc_server_credentials> Credentials();
   const TlsWatcher& watcher() const { return *watcher_; }
 
  private:

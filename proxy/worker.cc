@@ -3,9 +3,13 @@
 #include <chrono>
 
 #include "grpc/support/time.h"
+#include "proxy/core_queue.h"
 
 namespace fncache::proxy {
 namespace {
+
+// For how long a worker with nothing to do waits in its queue before it rests.
+constexpr std::chrono::milliseconds kLinger{10};
 
 int64_t MonotonicNanos() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -15,8 +19,10 @@ int64_t MonotonicNanos() {
 
 }  // namespace
 
-Worker::Worker(int index, std::unique_ptr<grpc::ServerCompletionQueue> queue)
-    : index_(index), queue_(std::move(queue)) {}
+Worker::Worker(int index, bool rests)
+    : index_(index),
+      rests_(rests),
+      queue_(MakeQueue(GRPC_CQ_DEFAULT_POLLING)) {}
 
 Worker::~Worker() {
   bool closed;
@@ -27,10 +33,10 @@ Worker::~Worker() {
   }
   if (closed) return;
   // Never started. A queue must be shut down and emptied before it goes.
-  queue_->Shutdown();
+  queue_.Shutdown();
   void* tag;
   bool ok;
-  while (queue_->Next(&tag, &ok)) {
+  while (queue_.Next(&tag, &ok)) {
     AcquireFrom(tag);
     static_cast<Event*>(tag)->OnEvent(false);
   }
@@ -42,32 +48,65 @@ void Worker::Start() {
 
 void Worker::Run() {
   id_ = std::this_thread::get_id();
-  void* tag;
-  bool ok;
-  while (queue_->Next(&tag, &ok)) {
-    AcquireFrom(tag);
-    static_cast<Event*>(tag)->OnEvent(ok);
+  for (;;) {
+    const bool idle = rests_ && activities_ == nullptr && timers_.empty();
+    void* tag;
+    bool ok;
+    switch (queue_.AsyncNext(
+        &tag, &ok,
+        idle ? gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                            gpr_time_from_millis(kLinger.count(), GPR_TIMESPAN))
+             : gpr_inf_future(GPR_CLOCK_MONOTONIC))) {
+      case grpc::CompletionQueue::SHUTDOWN:
+        return;
+      case grpc::CompletionQueue::TIMEOUT:
+        Rest();
+        break;
+      case grpc::CompletionQueue::GOT_EVENT:
+        AcquireFrom(tag);
+        static_cast<Event*>(tag)->OnEvent(ok);
+        break;
+    }
     if (stopping_) CloseIfIdle();
   }
+}
+
+void Worker::Rest() {
+  {
+    MutexLock lock(&mutex_);
+    // Its event comes through the queue.
+    if (waking_) return;
+    resting_ = true;
+    while (posted_.empty() && !closed_) rested_.Wait(&mutex_);
+    resting_ = false;
+  }
+  RunPosted();
 }
 
 bool Worker::Post(absl::AnyInvocable<void()> task) {
   MutexLock lock(&mutex_);
   if (closed_) return false;
   posted_.push_back(std::move(task));
-  if (!waking_) {
+  if (resting_) {
+    rested_.Signal();
+  } else if (!waking_) {
     waking_ = true;
-    alarm_.Set(queue_.get(), gpr_inf_past(GPR_CLOCK_MONOTONIC), Tag(&wakeup_));
+    alarm_.Set(&queue_, gpr_inf_past(GPR_CLOCK_MONOTONIC), Tag(&wakeup_));
   }
   return true;
 }
 
-void Worker::Wakeup::OnEvent(bool ok) { worker->RunPosted(); }
+void Worker::Wakeup::OnEvent(bool ok) {
+  {
+    MutexLock lock(&worker->mutex_);
+    worker->waking_ = false;
+  }
+  worker->RunPosted();
+}
 
 void Worker::RunPosted() {
   {
     MutexLock lock(&mutex_);
-    waking_ = false;
     running_.swap(posted_);
   }
   for (absl::AnyInvocable<void()>& task : running_) task();
@@ -99,7 +138,7 @@ void Worker::ArmTimer() {
   timer_armed_ = true;
   armed_for_ = first;
   const int64_t delay = std::max<int64_t>(first - MonotonicNanos(), 0);
-  timer_alarm_.Set(queue_.get(),
+  timer_alarm_.Set(&queue_,
                    gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                 gpr_time_from_nanos(delay, GPR_TIMESPAN)),
                    Tag(&timer_fired_));
@@ -121,8 +160,9 @@ void Worker::RunTimers() {
 }
 
 void Worker::Count(const Activity& activity, int change) {
-  // One writer: no read-modify-write is needed.
+  if (activity.kind_ != Activity::Kind::kUnary) forwarding_ += change;
   if (activity.kind_ == Activity::Kind::kInner) return;
+  // One writer: no read-modify-write is needed.
   calls_.store(calls_.load(std::memory_order_relaxed) + change,
                std::memory_order_release);
   if (activity.kind_ != Activity::Kind::kUnary) return;
@@ -178,7 +218,7 @@ void Worker::CloseIfIdle() {
     closed_ = true;
   }
   if (timer_armed_) timer_alarm_.Cancel();
-  queue_->Shutdown();
+  queue_.Shutdown();
 }
 
 void Worker::Stop() {

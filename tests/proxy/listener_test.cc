@@ -13,7 +13,6 @@ namespace {
 ListenerOptions At(const std::string& address) {
   ListenerOptions options;
   options.address = address;
-  options.credentials = grpc::InsecureServerCredentials();
   return options;
 }
 

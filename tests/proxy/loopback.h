@@ -350,7 +350,7 @@ class TestProxy {
     ListenerOptions listen;
     listen.address = "127.0.0.1:0";
     listen.workers = workers;
-    listen.credentials = grpc::InsecureServerCredentials();
+    listen.spread_after = 0;  // every worker has its turn
     auto listener = Listener::Create(listen);
     EXPECT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);

@@ -44,8 +44,8 @@ class UnaryHandler : public CallHandler {
       ++owner_->done;
       CopyTrailers(call.trailers());
       if (call.status().ok()) {
-        IncomingCall::WriteFinishAndForget(std::move(call_), call.response(),
-                                           call.status());
+        IncomingCall::WriteFinishAndForget(
+            std::move(call_), std::move(call.response()), call.status());
       } else {
         IncomingCall::FinishAndForget(std::move(call_), call.status());
       }
@@ -104,7 +104,7 @@ class UnaryUpstream {
     ListenerOptions listen;
     listen.address = "127.0.0.1:0";
     listen.workers = 2;
-    listen.credentials = grpc::InsecureServerCredentials();
+    listen.spread_after = 0;  // every worker has its turn
     auto listener = Listener::Create(listen);
     EXPECT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
