@@ -12,6 +12,8 @@ find_package(OpenSSL REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(GTest CONFIG REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
-pkg_check_modules(lz4 REQUIRED IMPORTED_TARGET liblz4)
+# Not named lz4: those variables are RocksDB's, whose own search they would break
+# when CMake runs again.
+pkg_check_modules(liblz4 REQUIRED IMPORTED_TARGET liblz4)
 find_package(civetweb CONFIG REQUIRED)
 include(GoogleTest)
