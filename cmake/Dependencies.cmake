@@ -4,6 +4,13 @@ find_package(PkgConfig REQUIRED)
 find_package(absl CONFIG REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
+# RocksDB's own module brings lz4::lz4. A build folder that once asked pkg-config
+# for it holds other results under the module's names.
+foreach(result lz4_INCLUDE_DIRS lz4_LIBRARIES)
+  if(NOT IS_ABSOLUTE "${${result}}")
+    unset(${result} CACHE)
+  endif()
+endforeach()
 find_package(RocksDB CONFIG REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(yaml-cpp CONFIG REQUIRED)
