@@ -23,17 +23,14 @@ grpc::ByteBuffer EntryMessage(const cache::EntryRef& entry,
   return grpc::ByteBuffer(slices, 2);
 }
 
-grpc::ByteBuffer MessageWithTtl(const grpc::Slice& response,
-                                const cache::ResponseView& view,
+grpc::ByteBuffer MessageWithTtl(const cache::ResponseView& view,
                                 absl::Duration ttl) {
   const std::string meta = cache::MetaWithTtl(view, ttl);
   std::vector<grpc::Slice> slices;
   slices.reserve(view.body.size() + 1);
   slices.emplace_back(meta.data(), meta.size());
-  const char* const start = View(response).data();
   for (const absl::string_view part : view.body) {
-    const size_t at = part.data() - start;
-    slices.push_back(response.sub(at, at + part.size()));
+    slices.emplace_back(part.data(), part.size());
   }
   return grpc::ByteBuffer(slices.data(), slices.size());
 }

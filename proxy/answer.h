@@ -1,5 +1,5 @@
-// The messages that answer RunFunction calls, made of a stored or an arriving
-// response without copying its bytes.
+// The messages that answer RunFunction calls, made of a stored response, whose
+// bytes they share, or of an arriving one.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_PROXY_ANSWER_H_
@@ -26,10 +26,8 @@ grpc::ByteBuffer EntryMessage(const cache::EntryRef& entry,
                               absl::string_view tag,
                               const absl::optional<absl::Duration>& ttl);
 
-// An arriving response with another TTL. `response` are the bytes that `view`
-// was read from; the message shares them.
-grpc::ByteBuffer MessageWithTtl(const grpc::Slice& response,
-                                const cache::ResponseView& view,
+// An arriving response with another TTL, copied.
+grpc::ByteBuffer MessageWithTtl(const cache::ResponseView& view,
                                 absl::Duration ttl);
 
 }  // namespace fncache::proxy

@@ -10,6 +10,7 @@
 #include "cache/digest.h"
 #include "grpcpp/support/slice.h"
 #include "proxy/call.h"
+#include "proxy/joined_message.h"
 
 namespace fncache::proxy {
 
@@ -17,6 +18,7 @@ struct RunFunctionHandler::PerWorker {
   cache::DigestScratch scratch;
   std::vector<grpc::Slice> slices;
   std::vector<absl::string_view> views;
+  JoinedMessage response;
   absl::InsecureBitGen random;
 };
 

@@ -59,24 +59,31 @@ void UpstreamRun::OnDone(UnaryCall& call) {
 UpstreamRun::Result UpstreamRun::Examine(UnaryCall& call, absl::Time now) {
   Result result;
   if (!call.status().ok()) return result;
-  result.message = call.response();
+  result.message.Swap(&call.response());
   if (use_ == Use::kPass) return result;
-  grpc::Slice bytes;
-  if (!result.message.DumpToSingleSlice(&bytes).ok()) return result;
-  const auto view = cache::ReadResponse(View(bytes));
-  if (!view.ok()) return result;  // it passes untouched
+  JoinedMessage& joined = handler_->workers_[worker_]->response;
+  if (const auto bytes = joined.Join(result.message)) {
+    Apply(*bytes, call, now, &result);
+  }
+  joined.Clear();
+  return result;
+}
+
+void UpstreamRun::Apply(absl::string_view bytes, UnaryCall& call,
+                        absl::Time now, Result* result) {
+  const auto view = cache::ReadResponse(bytes);
+  if (!view.ok()) return;  // it passes untouched
   cache::Policy::Storing storing;
   if (use_ == Use::kStore) {
     storing = handler_->policy_.Decide(
         view->facts, bytes.size(),
         absl::Uniform(handler_->workers_[worker_]->random, 0.0, 1.0));
   }
-  if (storing.store) Fill(*view, storing, call, now, &result);
+  if (storing.store) Fill(*view, storing, call, now, result);
   // What memory did not take has no lifetime to tell of.
-  if (!result.stored) storing = {};
+  if (!result->stored) storing = {};
   const auto ttl = handler_->policy_.MissTtl(view->facts, storing);
-  if (ttl.has_value()) result.message = MessageWithTtl(bytes, *view, *ttl);
-  return result;
+  if (ttl.has_value()) result->message = MessageWithTtl(*view, *ttl);
 }
 
 void UpstreamRun::Fill(const cache::ResponseView& view,

@@ -80,6 +80,9 @@ class UpstreamRun final : public FlightCall,
 
   void OnDone(UnaryCall& call);
   Result Examine(UnaryCall& call, absl::Time now);
+  // What policy makes of the response's bytes.
+  void Apply(absl::string_view bytes, UnaryCall& call, absl::Time now,
+             Result* result);
   void Fill(const cache::ResponseView& view,
             const cache::Policy::Storing& storing, UnaryCall& call,
             absl::Time now, Result* result);
