@@ -3,18 +3,20 @@
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Sequence, Union
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 from .contest import Contest
 from .load import LoadClient
 from .processes import Failure, Nursery
-from .profiles import HIT_KEYS, ORDERS, Load, Profile
+from .profiles import HIT_KEYS, PREPARATION, SIXTEEN, Load, Profile
 from .progress import Progress
 from .results import Results, Series
 from .servers import Server, Servers, scrape, total
 
 # Wide enough for fills to be quick, narrow enough for none to be refused.
 FILL_LOAD = Load(4, 16)
+# For a server to have met its peak load once.
+WARM_SECONDS = 0.4
 # Far apart, so that no two runs of unique keys ever meet.
 KEY_STRIDE = 1_000_000_000
 
@@ -73,6 +75,18 @@ class Bench:
                     f"filling {server.name}: {run['errors']} of {run['calls']}"
                     f" calls failed: {run.get('complaint', '')}"
                 )
+
+    def warm(self, server: Server, ask: Callable[..., dict], shape: str) -> None:
+        """One run that counts for nothing: a process' first calls pay for its
+        heap, and would be the first round's."""
+        self.progress.say(f"warming {server.name} up, {shape}")
+        run = ask(server, shape, SIXTEEN, seconds=WARM_SECONDS)
+        if run["errors"]:
+            raise Failure(
+                f"warming {server.name} up: {run['errors']} of {run['calls']}"
+                f" calls failed: {run.get('complaint', '')}"
+            )
+        self.progress.spent(WARM_SECONDS + PREPARATION[shape])
 
     def hits(
         self,

@@ -129,8 +129,8 @@ PROFILES: Dict[str, Profile] = {
     "quick": replace(
         _standard,
         name="quick",
-        seconds=0.25,
-        warmup=0.08,
+        seconds=0.2,
+        warmup=0.06,
         sections=("digest", "hits", "forward"),
         shapes=("4k", "17k", "130k"),
         hit_loads=(ONE_BUSY,),

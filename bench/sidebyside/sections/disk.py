@@ -80,6 +80,8 @@ def _hits(bench: Bench) -> None:
         )
         bench.fill(memory, SHAPE, keys)
         fill_disk(bench, disk, SHAPE, keys)
+        for server in (memory, disk):
+            bench.warm(server, bench.hits, SHAPE)
         group.count_from_here()
         contest = bench.contest()
         series: Dict[tuple, Series] = {}

@@ -3,8 +3,8 @@
 from typing import Dict
 
 from .. import targets
-from ..bench import Bench
-from ..profiles import SHAPE_TITLES, Profile
+from ..bench import WARM_SECONDS, Bench
+from ..profiles import PREPARATION, SHAPE_TITLES, Profile
 from ..results import Series
 
 OUTCOMES = {"on": "miss", "off": "bypass"}
@@ -18,7 +18,9 @@ def _subjects(profile: Profile) -> list:
 def plan(profile: Profile) -> float:
     runs = len(profile.forward_loads) * len(_subjects(profile)) * profile.runs
     return sum(
-        runs * profile.run_seconds(shape) + 1
+        runs * profile.run_seconds(shape)
+        + len(_subjects(profile)) * (WARM_SECONDS + PREPARATION[shape])
+        + 1
         for shape in profile.forward_shapes
     )
 
@@ -38,6 +40,8 @@ def _shape(bench: Bench, shape: str) -> None:
             "haproxy": group.haproxy(function.address),
         }
         servers = {n: s for n, s in started.items() if s is not None}
+        for server in servers.values():
+            bench.warm(server, bench.misses, shape)
         group.count_from_here()
 
         contest = bench.contest()

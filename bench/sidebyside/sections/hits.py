@@ -3,8 +3,14 @@
 from typing import Dict
 
 from .. import targets
-from ..bench import Bench
-from ..profiles import HIT_KEYS, ONE_BUSY, ONE_EASY, SHAPE_TITLES, Profile
+from ..bench import WARM_SECONDS, Bench
+from ..profiles import (
+    HIT_KEYS,
+    ONE_EASY,
+    PREPARATION,
+    SHAPE_TITLES,
+    Profile,
+)
 from ..results import Series
 
 CACHE = ("--cache-memory", "1GiB")
@@ -26,6 +32,7 @@ def plan(profile: Profile) -> float:
             len(_subjects(profile, shape, load)) for load in profile.hit_loads
         )
         seconds += runs * profile.run_seconds(shape) + 1
+        seconds += 4 * (WARM_SECONDS + PREPARATION[shape])
     return seconds
 
 
@@ -48,6 +55,8 @@ def _shape(bench: Bench, shape: str) -> None:
                 servers["nginx"] = nginx
         for name in ("content", "tag"):
             bench.fill(servers[name], shape, HIT_KEYS)
+        for server in servers.values():
+            bench.warm(server, bench.hits, shape)
         group.count_from_here()
 
         contest = bench.contest()

@@ -8,8 +8,15 @@ all the calls that it kept waiting (no coordinated omission).
 from typing import Callable, Dict
 
 from .. import spread
-from ..bench import Bench
-from ..profiles import HIT_KEYS, SHAPE_TITLES, SIXTEEN, Load, Profile
+from ..bench import WARM_SECONDS, Bench
+from ..profiles import (
+    HIT_KEYS,
+    PREPARATION,
+    SHAPE_TITLES,
+    SIXTEEN,
+    Load,
+    Profile,
+)
 from ..results import Series
 
 SHARE = 0.5
@@ -38,7 +45,8 @@ def plan(profile: Profile) -> float:
     for shape in profile.latency_shapes:
         opened = subjects * profile.run_seconds(shape)
         idle = len(IDLE_SUBJECTS) * _idle(profile, shape)
-        seconds += profile.runs * (opened + idle) + 2
+        warm = len(IDLE_SUBJECTS) * (WARM_SECONDS + PREPARATION[shape])
+        seconds += profile.runs * (opened + idle) + warm + 1
         if "hits" not in profile.sections:
             seconds += 6 * profile.run_seconds(shape)
     return seconds
@@ -68,6 +76,9 @@ def _shape(bench: Bench, shape: str) -> None:
         servers = {n: s for n, s in started.items() if s is not None}
         for name in ("content", "tag"):
             bench.fill(servers[name], shape, HIT_KEYS)
+        for name, server in servers.items():
+            ask = bench.misses if name == "on" else bench.hits
+            bench.warm(server, ask, shape)
 
         def call(name: str, load: Load, **how) -> dict:
             ask = bench.misses if name == "on" else bench.hits

@@ -112,6 +112,7 @@ def _entries(bench: Bench) -> None:
         large = group.fncache("many entries", function.address, *CACHE)
         at_start = _memory(large)
         bench.fill(small, SHAPE, few)
+        bench.warm(small, bench.hits, SHAPE)
         filled = 0
         for entries in bench.profile.entries:
             bench.progress.say(f"filling up to {entries:,} entries")
