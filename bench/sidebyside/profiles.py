@@ -96,8 +96,8 @@ ALL_SECTIONS = (
 _standard = Profile(
     name="standard",
     runs=7,
-    seconds=0.75,
-    warmup=0.25,
+    seconds=0.7,
+    warmup=0.2,
     sections=ALL_SECTIONS,
     seconds_allowed=30 * 60,
 )
