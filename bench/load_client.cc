@@ -169,6 +169,8 @@ class Runner : public Http2Handler {
   int64_t window_until_ = 0;
   int64_t last_progress_ = 0;
   absl::optional<CallSchedule> schedule_;
+  // Calls are due but may not begin before another ends.
+  bool held_back_ = false;
   uint64_t ended_ = 0;        // of all calls
   uint64_t begin_limit_ = 0;  // closed loop by number: begin no more than this
   uint64_t end_limit_ = 0;    // and the window ends with this one
@@ -273,8 +275,7 @@ int64_t Runner::WakeAt(int64_t now) const {
   if (phase_ == Phase::kWindow && window_until_ > 0) {
     wake = std::min(wake, window_until_);
   }
-  if (schedule_.has_value() && !schedule_->done() &&
-      outstanding_ < options_.max_outstanding) {
+  if (schedule_.has_value() && !schedule_->done() && !held_back_) {
     wake = std::min(wake, schedule_->next());
   }
   return wake;
@@ -437,10 +438,14 @@ void Runner::Refill(Link* link) {
 // Open loop: all calls that are due, on connections in turn.
 absl::Status Runner::FlushOpenLoop() {
   const int64_t now = Now();
+  held_back_ = false;
   while (!refused_.empty() || schedule_->due(now)) {
-    if (outstanding_ >= options_.max_outstanding) break;
-    Link* const link = FreeLink();
-    if (link == nullptr) break;
+    Link* const link =
+        outstanding_ < options_.max_outstanding ? FreeLink() : nullptr;
+    if (link == nullptr) {
+      held_back_ = true;
+      break;
+    }
     if (!refused_.empty()) {
       Call* const call = refused_.back();
       refused_.pop_back();

@@ -266,6 +266,8 @@ TEST_F(LoadTest, AnOpenLoopCountsFromTheIntendedTime) {
   EXPECT_GT(Number(ended.out, "p90"), 200'000);
   EXPECT_GT(Number(ended.out, "p99"), 400'000);
   EXPECT_GT(Number(ended.out, "latest_begin_us"), 400'000);
+  // Held back, the client sleeps: half a second of a core would be 667 us.
+  EXPECT_LT(Number(ended.out, "client_cpu_us_per_call"), 500);
 }
 
 TEST_F(LoadTest, AnOpenLoopKeepsItsRate) {
