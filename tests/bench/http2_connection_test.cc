@@ -184,7 +184,8 @@ class Peer {
   };
 
  private:
-  static nghttp2_nv Header(const std::string& name, const std::string& value) {
+  // Refers to both.
+  static nghttp2_nv Header(absl::string_view name, absl::string_view value) {
     return {reinterpret_cast<uint8_t*>(const_cast<char*>(name.data())),
             reinterpret_cast<uint8_t*>(const_cast<char*>(value.data())),
             name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
