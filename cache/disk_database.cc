@@ -176,6 +176,8 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   options.write_buffer_size = buffer;
   options.max_write_buffer_number = 3;
   options.max_background_jobs = 2;
+  options.memtable_prefix_bloom_size_ratio = 0.02;
+  options.memtable_whole_key_filtering = true;
   // Values are compressed already (docs/storage-format.md), so that a file of
   // them is as large as the buffer that it was written from: a look-up pays for
   // each file that it asks.
@@ -215,6 +217,9 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
   options.max_manifest_file_size = 4 << 20;
+  // Room taken in advance, 4 MiB by default, can be the last that a disk has:
+  // what was enough for the probe before the database is reopened is not then.
+  options.manifest_preallocation_size = 64 << 10;
   options.keep_log_file_num = 1;
   return options;
 }

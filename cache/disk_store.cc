@@ -512,7 +512,9 @@ size_t RocksDiskStore::ReopenBytes() const {
   if (db_ == nullptr) return kProbeBytes;
   db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables,
                       &unwritten);
-  return unwritten + kReopenBytes;
+  // A new log, which takes its room (a tenth more than a buffer) in advance.
+  const uint64_t log = 2 * WriteBufferSize(options_.capacity);
+  return unwritten + log + kReopenBytes;
 }
 
 bool RocksDiskStore::Writable(absl::Time now) {
