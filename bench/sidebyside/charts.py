@@ -12,8 +12,7 @@ from typing import List, Optional, Sequence, Tuple
 from .table import number
 
 _WIDTH, _HEIGHT = 640, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 150, 14, 40
-_LABEL_GAP = 15
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 12, 14, 44
 
 
 def ratio_bar(
@@ -56,22 +55,6 @@ class Line:
     points: List[Tuple[float, float, float, float]]
 
 
-def _spread_labels(wanted: Sequence[float], low: float, high: float):
-    """Moves labels apart that would lie on each other, keeping their order."""
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    placed = list(wanted)
-    for previous, current in zip(order, order[1:]):
-        placed[current] = max(placed[current], placed[previous] + _LABEL_GAP)
-    overshoot = placed[order[-1]] - high if order else 0
-    if overshoot > 0:
-        placed[order[-1]] -= overshoot
-        for current, previous in zip(reversed(order), list(reversed(order))[1:]):
-            placed[previous] = min(
-                placed[previous], placed[current] - _LABEL_GAP
-            )
-    return placed
-
-
 def _log_ticks(low: float, high: float) -> List[float]:
     ticks = []
     for power in range(
@@ -103,8 +86,8 @@ def line_chart(
     log_y: bool = False,
     x_title: str = "",
 ) -> str:
-    """Lines over x positions that the caller chose (`x_ticks`), each named at
-    its right end; intervals as thin whiskers."""
+    """Lines over x positions that the caller chose (`x_ticks`), named below;
+    intervals as thin whiskers."""
     lines = [line for line in lines if line.points]
     if not lines or not x_ticks:
         return ""
@@ -153,8 +136,6 @@ def line_chart(
         f'<text class="tick" x="{_LEFT + inner_width / 2}" y="{_HEIGHT - 5}"'
         f' text-anchor="middle">{escape(x_title)}</text>'
     )
-    ends = [py(line.points[-1][1]) for line in lines]
-    places = _spread_labels(ends, _TOP, _HEIGHT - _BOTTOM)
     for index, line in enumerate(lines):
         path = "L".join(f"{px(x)} {py(y)}" for x, y, _, _ in line.points)
         out.append(f'<g class="s{index % 8}"><path class="line" d="M{path}"/>')
@@ -170,23 +151,24 @@ def line_chart(
                 f'<circle cx="{px(x)}" cy="{py(y)}" r="4">'
                 f"<title>{escape(tip)}</title></circle>"
             )
-        x_end, y_end = px(line.points[-1][0]), ends[index]
-        label = _WIDTH - _RIGHT + 14
-        out.append(
-            f'<path class="leader" d="M{x_end + 6} {y_end}'
-            f'L{label - 4} {places[index]}"/></g>'
-        )
-        out.append(
-            f'<text class="name" x="{label}" y="{places[index] + 4}">'
-            f"{escape(line.name)}</text>"
-        )
+        out.append("</g>")
     out.append("</svg>")
     return (
         f"<figure><figcaption>{escape(title)}"
         f' <span class="unit">{escape(unit)}</span></figcaption>'
         + "".join(out)
+        + _legend(lines)
         + "</figure>"
     )
+
+
+def _legend(lines: Sequence[Line]) -> str:
+    """Below the chart, where names have room on a phone, too."""
+    items = "".join(
+        f'<span><i class="s{index % 8}"></i>{escape(line.name)}</span>'
+        for index, line in enumerate(lines)
+    )
+    return f'<div class="key">{items}</div>'
 
 
 def _tick(value: float) -> str:

@@ -154,7 +154,7 @@ def _at(
         bench.results.ratio(
             f"scale/entries/{entries}/cpu",
             title,
-            f"server CPU per hit over that at {few:,}",
+            f"server CPU per hit over that at {few:,} entries",
             series["many"],
             series["few"],
             "cpu_us",
@@ -209,7 +209,7 @@ def _connections(bench: Bench) -> None:
                 load = Load(count, 1 if kind == "closed" or count > 64 else 64)
                 series[kind][count] = contest.enter(
                     f"scale/connections/{kind}/{count}",
-                    f"{count:,}",
+                    _connected(count),
                     f"hits, {SHAPE_TITLES[shape]}, {_connected(count)}, "
                     + (
                         "one call each"
@@ -238,7 +238,7 @@ def _connections(bench: Bench) -> None:
             bench.results.ratio(
                 f"scale/connections/{kind}/{count}/cpu",
                 f"{_connected(count)}, {SHAPE_TITLES[shape]}, {title}",
-                f"server CPU per hit over that at {FEW}",
+                f"server CPU per hit over that at {FEW} connections",
                 one,
                 series[kind][FEW],
                 "cpu_us",
@@ -293,7 +293,7 @@ def _functions(bench: Bench) -> None:
                 f"scale/functions/{count}/cpu",
                 f"{count} functions, {SHAPE_TITLES[shape]},"
                 f" {most} connections in all",
-                f"server CPU per hit over that with {few}",
+                f"server CPU per hit over that with {few} function",
                 one,
                 series[few],
                 "cpu_us",
