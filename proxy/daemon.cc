@@ -15,6 +15,7 @@
 #include "proxy/listener.h"
 #include "proxy/tls.h"
 #include "proxy/upstream.h"
+#include "proxy/worker.h"
 
 namespace fncache::proxy {
 namespace {
@@ -34,10 +35,11 @@ std::vector<std::string> Names(const DaemonOptions& options) {
   return names;
 }
 
-// A single listener gets every core, several have one worker each.
-int WorkersPerListener(const DaemonOptions& options) {
-  if (options.functions.size() > 1) return 1;
-  return std::max(1u, std::thread::hardware_concurrency());
+// One for each core, for all listeners together: a hundred functions cost what
+// one does.
+std::vector<std::unique_ptr<Worker>> MakeWorkers() {
+  return proxy::MakeWorkers(
+      static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
 }
 
 }  // namespace
@@ -51,7 +53,8 @@ class Daemon::Impl {
     std::unique_ptr<Listener> listener;
   };
 
-  explicit Impl(const DaemonOptions& options) : instruments(Names(options)) {}
+  explicit Impl(const DaemonOptions& options)
+      : instruments(Names(options)), workers(MakeWorkers()) {}
   ~Impl() {
     // Workers stop first, but stay: the store's threads may post to them.
     for (Function& function : functions) {
@@ -62,23 +65,25 @@ class Daemon::Impl {
     for (Function& function : functions) {
       if (function.listener != nullptr) function.listener->Join();
     }
+    StopWorkers();
     admin = nullptr;
     store = nullptr;
     for (Function& function : functions) function.listener = nullptr;
   }
 
+  // Once no listener accepts calls any more.
+  void StopWorkers() {
+    for (const auto& worker : workers) worker->Stop();
+  }
+
   int unary() const {
     int sum = 0;
-    for (const Function& function : functions) {
-      sum += function.listener->unary();
-    }
+    for (const auto& worker : workers) sum += worker->unary();
     return sum;
   }
   int calls() const {
     int sum = 0;
-    for (const Function& function : functions) {
-      sum += function.listener->calls();
-    }
+    for (const auto& worker : workers) sum += worker->calls();
     return sum;
   }
 
@@ -87,6 +92,7 @@ class Daemon::Impl {
   std::unique_ptr<ServerTls> server_tls;
   std::unique_ptr<ClientTls> client_tls;
   std::unique_ptr<cache::TieredStore> store;
+  std::vector<std::unique_ptr<Worker>> workers;
   std::vector<Function> functions;
   std::unique_ptr<metrics::AdminServer> admin;
 };
@@ -184,7 +190,9 @@ absl::Status Daemon::OpenStore(cache::Clock* clock,
 
 absl::Status Daemon::OpenListeners(cache::Clock* clock,
                                    absl::Duration connect_limit) {
-  const int workers = WorkersPerListener(options_);
+  std::vector<Worker*> workers;
+  for (const auto& worker : impl_->workers) workers.push_back(worker.get());
+  const int count = static_cast<int>(workers.size());
   impl_->functions.resize(options_.functions.size());
   for (size_t i = 0; i < options_.functions.size(); ++i) {
     const FunctionOptions& options = options_.functions[i];
@@ -194,15 +202,15 @@ absl::Status Daemon::OpenListeners(cache::Clock* clock,
     upstream.server_name = options_.upstream_server_name;
     upstream.connect_limit = connect_limit;
     function.upstream = std::make_unique<Upstream>(
-        std::move(upstream), impl_->client_tls.get(), workers);
+        std::move(upstream), impl_->client_tls.get(), count);
     const auto id = static_cast<cache::FunctionId>(i);
     function.handler = std::make_unique<RunFunctionHandler>(
-        id, options, workers, impl_->store.get(), clock,
-        function.upstream.get(), &impl_->instruments.function(id));
+        id, options, count, impl_->store.get(), clock, function.upstream.get(),
+        &impl_->instruments.function(id));
     ListenerOptions listen;
     listen.address = options.listen;
     listen.function = id;
-    listen.workers = workers;
+    listen.shared_workers = workers;
     if (impl_->server_tls != nullptr) {
       listen.credentials = impl_->server_tls->Credentials();
     }
@@ -246,6 +254,7 @@ absl::Status Daemon::Open(Extras extras) {
         function.handler.get(), function.upstream.get(),
         &impl_->instruments.function(static_cast<cache::FunctionId>(i)));
   }
+  for (const auto& worker : impl_->workers) worker->Start();
   ready_ = true;
   for (size_t i = 0; i < addresses_.size(); ++i) {
     Log(LogLevel::kInfo, absl::StrCat("listening on ", addresses_[i]),
@@ -286,6 +295,7 @@ void Daemon::Drain() {
         {{"calls", left}});
   }
   for (Impl::Function& function : impl_->functions) function.listener->Join();
+  impl_->StopWorkers();
   impl_->store->Flush();
   Log(LogLevel::kInfo, "stopped");
 }

@@ -57,8 +57,10 @@ absl::Status Listener::Bind() {
   }
   const grpc_channel_args all = {arguments.size(), arguments.data()};
   server_ = grpc_server_create(&all, nullptr);
-  for (int i = 0; i < options_.workers; ++i) {
-    workers_.push_back(std::make_unique<Worker>(i, /*rests=*/i > 0));
+  workers_ = options_.shared_workers;
+  if (workers_.empty()) {
+    own_workers_ = MakeWorkers(options_.workers);
+    for (const auto& worker : own_workers_) workers_.push_back(worker.get());
   }
   grpc_server_register_completion_queue(
       server_, workers_.front()->queue()->cq(), nullptr);
@@ -98,17 +100,17 @@ void Listener::Start(CallHandler* handler, Upstream* upstream,
   instruments_ = instruments;
   accepting_ = true;
   for (int i = 0; i < kAcceptsPerWorker; ++i) Accept();
-  for (const std::unique_ptr<Worker>& worker : workers_) worker->Start();
+  for (const auto& worker : own_workers_) worker->Start();
   started_ = true;
 }
 
 void Listener::Accept() {
   if (!accepting_) return;
-  Worker* const first = workers_.front().get();
+  Worker* const first = workers_.front();
   Worker* worker = first;
   if (first->forwarding() >= options_.spread_after) {
     next_worker_ = (next_worker_ + 1) % workers_.size();
-    worker = workers_[next_worker_].get();
+    worker = workers_[next_worker_];
   }
   (new IncomingCall(this, worker, options_.function))->Accept(server_, first);
 }
@@ -116,7 +118,7 @@ void Listener::Accept() {
 void Listener::OnAccepted(IncomingCall* call) {
   Accept();
   Worker* const worker = call->worker();
-  if (worker == workers_.front().get()) return Dispatch(call);
+  if (worker == workers_.front()) return Dispatch(call);
   const bool posted = worker->Post([this, call] { Dispatch(call); });
   // Workers stop only when the server has ended.
   GPR_ASSERT(posted);
@@ -153,13 +155,13 @@ void Listener::Dispatch(IncomingCall* accepted) {
 
 int Listener::unary() const {
   int sum = 0;
-  for (const auto& worker : workers_) sum += worker->unary();
+  for (const Worker* worker : workers_) sum += worker->unary();
   return sum;
 }
 
 int Listener::calls() const {
   int sum = 0;
-  for (const auto& worker : workers_) sum += worker->calls();
+  for (const Worker* worker : workers_) sum += worker->calls();
   return sum;
 }
 
@@ -198,10 +200,9 @@ void Listener::ShutDown() {
 
 void Listener::CancelStreams() {
   if (!started_ || joined_) return;
-  for (const std::unique_ptr<Worker>& worker : workers_) {
-    worker->Post([worker = worker.get()] {
-      worker->CancelActivities(Activity::Kind::kStream);
-    });
+  for (Worker* const worker : workers_) {
+    worker->Post(
+        [worker] { worker->CancelActivities(Activity::Kind::kStream); });
   }
 }
 
@@ -219,7 +220,7 @@ void Listener::Join() {
   }
   if (!shut_down_) grpc_server_cancel_all_calls(server_);
   shutdown_.join();
-  for (const std::unique_ptr<Worker>& worker : workers_) worker->Stop();
+  for (const auto& worker : own_workers_) worker->Stop();
 }
 
 }  // namespace fncache::proxy

@@ -32,7 +32,10 @@ class FunctionInstruments;
 struct ListenerOptions {
   std::string address;  // HOST:PORT, port 0 takes a free one; or unix:PATH
   cache::FunctionId function = 0;
+  // How many workers of its own it has; or, if any, those that it shares with
+  // other listeners. The first one must not rest.
   int workers = 1;
+  std::vector<Worker*> shared_workers;
   // Null = plaintext.
   std::shared_ptr<grpc_server_credentials> credentials;
   // The first worker accepts all calls and serves them itself, a hit being
@@ -50,7 +53,8 @@ class Listener {
   // Cancels what is left, waits for it, and joins the workers.
   ~Listener();
 
-  // Accepts calls. All outlive this. Without a handler RunFunction is forwarded
+  // Accepts calls; shared workers are started after it. All outlive this.
+  // Without a handler RunFunction is forwarded
   // like any method; `instruments` (null = none) counts what is forwarded.
   void Start(CallHandler* handler, Upstream* upstream,
              const FunctionInstruments* instruments = nullptr);
@@ -58,21 +62,18 @@ class Listener {
   // HOST:PORT with the real port.
   const std::string& address() const { return address_; }
   int port() const { return port_; }
-  const std::vector<std::unique_ptr<Worker>>& workers() const {
-    return workers_;
-  }
 
   // A graceful stop is these, in this order: StopAccepting; as long as unary()
   // is not zero anywhere, waiting; CancelStreams; Join. Calls accepted before
   // go on until they end or, at `deadline`, are cancelled.
   void StopAccepting(absl::Time deadline);
-  // Calls for whose answer somebody waits.
+  // Calls for whose answer somebody waits, of all that the workers have.
   int unary() const;
   // Those and streams.
   int calls() const;
   void CancelStreams();
-  // Blocks until every call is over and joins the workers. Whatever still runs
-  // at the deadline given to StopAccepting is cancelled.
+  // Blocks until every call is over and joins the workers that are its own.
+  // Whatever still runs at the deadline given to StopAccepting is cancelled.
   void Join();
 
  private:
@@ -95,7 +96,8 @@ class Listener {
   CallHandler* handler_ = nullptr;
   Upstream* upstream_ = nullptr;
   const FunctionInstruments* instruments_ = nullptr;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<Worker>> own_workers_;
+  std::vector<Worker*> workers_;
   // The first worker's thread only.
   bool accepting_ = false;
   size_t next_worker_ = 0;

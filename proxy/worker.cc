@@ -231,4 +231,12 @@ void Worker::Stop() {
   timers_.clear();
 }
 
+std::vector<std::unique_ptr<Worker>> MakeWorkers(int count) {
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (int i = 0; i < count; ++i) {
+    workers.push_back(std::make_unique<Worker>(i, /*rests=*/i > 0));
+  }
+  return workers;
+}
+
 }  // namespace fncache::proxy

@@ -209,6 +209,9 @@ class Worker {
   std::thread thread_;
 };
 
+// Workers with indices from 0, all but the first of which rest.
+std::vector<std::unique_ptr<Worker>> MakeWorkers(int count);
+
 }  // namespace fncache::proxy
 
 #endif  // FNCACHE_PROXY_WORKER_H_
