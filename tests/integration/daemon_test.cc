@@ -214,7 +214,7 @@ TEST_F(DaemonTest, WrongCommandLinesExitWith2AndNameTheSetting) {
        "generation"},
       {{"serve", "--insecure", "--upstream", "x:1", "--mode", "shadow"},
        "mode"},
-      {{"serve", "--insecure", "--upstream", "x:1", "--key", "tag"}, "key"},
+      {{"serve", "--insecure", "--upstream", "x:1", "--key", "name"}, "key"},
       {{"serve", "--insecure", "--tls-dir", dir.path(), "--upstream", "x:1"},
        "insecure"},
       {{"nonsense"}, "nonsense"},
