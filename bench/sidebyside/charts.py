@@ -12,7 +12,7 @@ from typing import List, Optional, Sequence, Tuple
 from .table import number
 
 _WIDTH, _HEIGHT = 640, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 12, 14, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 28, 14, 44
 
 
 def ratio_bar(

@@ -228,6 +228,7 @@ def run_tool(
     seconds: float,
     environment: Optional[Dict[str, str]] = None,
     on_start: Optional[Callable[[int], None]] = None,
+    cwd: Optional[Path] = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Runs a program to its end; never raises for its exit code."""
     command = [str(part) for part in command]
@@ -241,6 +242,7 @@ def run_tool(
             stderr=subprocess.PIPE,
             text=True,
             env=env,
+            cwd=cwd,
             preexec_fn=_die_with_parent,
             start_new_session=True,
         )

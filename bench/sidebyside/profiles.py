@@ -137,7 +137,7 @@ PROFILES: Dict[str, Profile] = {
         forward_shapes=("4k",),
         forward_loads=(ONE_BUSY,),
         haproxy=False,
-        digest_seconds=0.02,
+        digest_seconds=0.01,
         seconds_allowed=60,
     ),
     "standard": _standard,

@@ -53,6 +53,8 @@ def run(bench: Bench) -> None:
             "--benchmark_format=json",
         ],
         60 + 10 * plan(bench.profile),
+        # Where it finds its requests.
+        cwd=bench.root,
     )
     if done.returncode:
         raise Failure(f"digest_benchmark: {done.stderr.strip()[-300:]}")
@@ -62,6 +64,8 @@ def run(bench: Bench) -> None:
         one = bench.results.add_series(f"digest/{name}", name, "one core")
         one.runs = [{"gbps": value} for value in values]
         series[name] = one
+    if not any(name.startswith("digest/") for name in series):
+        raise Failure("digest_benchmark measured no digest")
     for shape in SHAPES:
         _rows(bench, shape, series)
 
@@ -71,7 +75,11 @@ def _rows(bench: Bench, shape: str, series: Dict[str, Series]) -> None:
     for order in ("shuffled", "sorted"):
         digest = series.get(f"digest/{shape}/{order}")
         if digest is None:
-            bench.results.errors.append(f"no benchmark digest/{shape}/{order}")
+            # A clone has requests of some sizes only (tests/data).
+            bench.skip(
+                f"digest of {SHAPE_TITLES[shape]}, maps {order}",
+                "digest_benchmark has no such requests",
+            )
             continue
         judged = order == "shuffled" and shape in JUDGED
         title = f"{SHAPE_TITLES[shape]}, maps {order}"
