@@ -2,6 +2,7 @@
 
 import argparse
 import datetime
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -232,6 +233,9 @@ def measure(profile: Profile, build: Path, keep: bool, head: dict) -> dict:
     results = Results(head)
     started = time.monotonic()
     progress = Progress(plan(profile))
+    # Whoever ends us ends us as Ctrl-C does: with all that we started.
+    for sign in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sign, signal.default_int_handler)
     for text in head["warnings"]:
         print(f"warning: {text}", file=sys.stderr)
     allow_many_files()

@@ -2,7 +2,8 @@
 
 Every child leads a process group of its own, so that a Ctrl-C reaches this
 program alone, which then ends its children in order; and the kernel kills a
-child whose parent is gone (PR_SET_PDEATHSIG), should this program be killed.
+child whose parent is gone (PR_SET_PDEATHSIG), should this program be killed
+outright (nginx' workers, being its children, are then left to themselves).
 """
 
 import ctypes

@@ -129,6 +129,12 @@ class Run(unittest.TestCase):
             self.assertLess(spent, minutes)
 
     def test_interrupting_ends_what_it_started(self):
+        self.end_by(signal.SIGINT)
+
+    def test_terminating_ends_what_it_started(self):
+        self.end_by(signal.SIGTERM)
+
+    def end_by(self, sign):
         started = self.folder / "hangs"
         process = subprocess.Popen(
             self.command("--profile", "smoke", "--only", "hits", "--no-peers"),
@@ -141,7 +147,7 @@ class Run(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline)
             self.assertIsNone(process.poll())
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sign)
         self.assertEqual(process.wait(60), 130)
         self.assertTrue(gone(int(started.read_text())))
         self.assertEqual(self.temporary_directories(), [])
