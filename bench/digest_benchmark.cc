@@ -9,16 +9,18 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/string_view.h"
 #include "benchmark/benchmark.h"
 #include "cache/digest.h"
+#include "cache/schema.h"
+#include "cache/wire.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/message.h"
 #include "proto/function_v1.pb.h"
 #include "xxhash.h"
 
@@ -28,87 +30,133 @@ namespace {
 namespace pb = google::protobuf;
 using apiextensions::fn::proto::v1::RunFunctionRequest;
 
-// So many encodings of each request that no branch predictor learns them.
-constexpr int kVariations = 16;
+// So many requests of each size that no branch predictor learns one, and that
+// those of 17 KB and more lie beyond the first caches.
+constexpr size_t kDistinct = 64;
+// Encodings of each, of the larger sizes fewer.
+constexpr size_t kOrders = 8;
+constexpr size_t kBytes = 64 << 20;
 
 std::string ReadFile(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-void AppendTag(std::string* out, int number, uint64_t size) {
-  for (uint64_t value : {static_cast<uint64_t>(number) << 3 | 2, size}) {
-    for (; value >= 0x80; value >>= 7) {
-      *out += static_cast<char>(value | 0x80);
-    }
-    *out += static_cast<char>(value);
-  }
-}
+using Random = std::mt19937_64;
 
-// As Go encodes it: map entries in random order. Message fields are written
-// here, scalars by protobuf itself.
-std::string Shuffled(const pb::Message& message, std::mt19937* random) {
-  const pb::Reflection* reflection = message.GetReflection();
-  std::vector<const pb::FieldDescriptor*> fields;
-  reflection->ListFields(message, &fields);
-  std::string out;
-  for (const pb::FieldDescriptor* field : fields) {
-    if (field->cpp_type() != pb::FieldDescriptor::CPPTYPE_MESSAGE) {
-      std::unique_ptr<pb::Message> one(message.New());
-      std::vector<const pb::FieldDescriptor*> others = fields;
-      one->CopyFrom(message);
-      for (const pb::FieldDescriptor* other : others) {
-        if (other != field) one->GetReflection()->ClearField(one.get(), other);
-      }
-      // An entry's empty key and value are written all the same.
-      out += one->SerializeAsString();
-      continue;
-    }
-    std::vector<std::string> parts;
-    if (field->is_repeated()) {
-      for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
-        const pb::Message& element =
-            reflection->GetRepeatedMessage(message, field, i);
-        if (!field->is_map()) {
-          parts.push_back(Shuffled(element, random));
-          continue;
-        }
-        const pb::Descriptor* entry = element.GetDescriptor();
-        std::string text;
-        const std::string& key = element.GetReflection()->GetStringReference(
-            element, entry->map_key(), &text);
-        std::string bytes;
-        AppendTag(&bytes, 1, key.size());
-        bytes += key;
-        std::string value;
-        if (entry->map_value()->cpp_type() ==
-            pb::FieldDescriptor::CPPTYPE_MESSAGE) {
-          value = Shuffled(
-              element.GetReflection()->GetMessage(element, entry->map_value()),
-              random);
-        } else {
-          value = element.GetReflection()->GetStringReference(
-              element, entry->map_value(), &text);
-        }
-        AppendTag(&bytes, 2, value.size());
-        bytes += value;
-        parts.push_back(bytes);
-      }
-    } else {
-      parts.push_back(Shuffled(reflection->GetMessage(message, field), random));
-    }
-    if (field->is_map()) std::shuffle(parts.begin(), parts.end(), *random);
-    for (const std::string& part : parts) {
-      AppendTag(&out, field->number(), part.size());
-      out += part;
-    }
+// Writes a message anew, as another encoder or another cluster would have it.
+class Rewriter {
+ public:
+  explicit Rewriter(uint64_t seed) : random_(seed) {}
+
+  // Map entries in random order, as Go writes them.
+  std::string Shuffle(const std::string& request) {
+    shuffle_ = true;
+    vary_ = false;
+    return Message(kRunFunctionRequestType, request);
   }
+  // Other texts, names and sizes in the same structure.
+  std::string Vary(const std::string& request) {
+    shuffle_ = false;
+    vary_ = true;
+    return Message(kRunFunctionRequestType, request);
+  }
+
+ private:
+  std::string Message(const MessageType& type, absl::string_view bytes) {
+    std::string out;
+    std::vector<std::string> entries;
+    const auto flush = [&] {
+      if (shuffle_) std::shuffle(entries.begin(), entries.end(), random_);
+      for (const std::string& entry : entries) out += entry;
+      entries.clear();
+    };
+    uint32_t last = 0;
+    for (Cursor cursor(bytes); !cursor.done();) {
+      const char* const start = cursor.position();
+      uint32_t tag;
+      absl::string_view part;
+      if (!cursor.ReadTag(&tag)) std::abort();
+      const FieldType* field = type.Find(TagNumber(tag));
+      if (tag != last) flush();
+      last = tag;
+      if (field == nullptr || TagType(tag) != WireType::kBytes) {
+        if (!cursor.Skip(tag, 100)) std::abort();
+        out.append(start, cursor.position());
+        continue;
+      }
+      if (!cursor.ReadBytes(&part)) std::abort();
+      if (field->label == FieldLabel::kMap) {
+        AppendBytesField(&entries.emplace_back(), 1, Entry(*field, part));
+      } else {
+        AppendBytesField(&out, TagNumber(tag), Part(*field, part));
+      }
+      if (field->label == FieldLabel::kMap) {
+        // The entry's own tag, of the field that it is an element of.
+        entries.back()[0] = static_cast<char>(tag);
+      }
+    }
+    flush();
+    return out;
+  }
+
+  std::string Part(const FieldType& field, absl::string_view bytes) {
+    if (field.kind == FieldKind::kMessage) {
+      return Message(*field.message, bytes);
+    }
+    return field.kind == FieldKind::kString ? Text(bytes) : std::string(bytes);
+  }
+
+  std::string Entry(const FieldType& field, absl::string_view bytes) {
+    std::string out;
+    for (Cursor cursor(bytes); !cursor.done();) {
+      uint32_t tag;
+      absl::string_view part;
+      if (!cursor.ReadTag(&tag) || !cursor.ReadBytes(&part)) std::abort();
+      AppendBytesField(
+          &out, TagNumber(tag),
+          TagNumber(tag) == 1 ? std::string(part) : Part(field, part));
+    }
+    return out;
+  }
+
+  std::string Text(absl::string_view text) {
+    std::string out(text);
+    if (!vary_) return out;
+    for (char& c : out) {
+      if (random_() % 4 != 0) continue;
+      if (absl::ascii_isdigit(c)) c = static_cast<char>('0' + random_() % 10);
+      if (absl::ascii_islower(c)) c = static_cast<char>('a' + random_() % 26);
+    }
+    if (random_() % 4 == 0) {
+      out.resize(out.size() + random_() % 16, 'x');
+      out.resize(out.size() - std::min<size_t>(out.size(), random_() % 16));
+    }
+    return out;
+  }
+
+  Random random_;
+  bool shuffle_ = false;
+  bool vary_ = false;
+};
+
+// As a deterministic encoder writes it: map entries in order of their keys.
+std::string Sorted(const std::string& request) {
+  RunFunctionRequest message;
+  if (!message.ParseFromString(request)) std::abort();
+  std::string out;
+  pb::io::StringOutputStream stream(&out);
+  pb::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&coded);
+  coded.Trim();
   return out;
 }
 
 struct Shape {
   std::string name;
-  std::vector<std::string> requests;
+  std::vector<std::string> sorted;    // kDistinct of them
+  std::vector<std::string> shuffled;  // these in random orders, in turn
 };
 
 std::vector<Shape> Shapes() {
@@ -120,19 +168,21 @@ std::vector<Shape> Shapes() {
                         : std::filesystem::path(FNCACHE_SOURCE_DIR) / ".." /
                               "shared" / "data";
   if (std::filesystem::exists(more / "requests")) root = more;
-  std::mt19937 random(1);
+  Rewriter rewriter(1);
   std::vector<Shape> shapes;
   for (const char* name : {"4k", "17k", "130k", "1m"}) {
     const std::string bytes =
         ReadFile(root / "requests" / (std::string(name) + ".req.bin"));
-    RunFunctionRequest request;
-    if (bytes.empty() || !request.ParseFromString(bytes)) continue;
+    if (bytes.empty()) continue;
     Shape shape;
     shape.name = name;
-    for (int i = 0; i < kVariations; ++i) {
-      request.mutable_meta()->set_tag(std::string(62, 'a') +
-                                      static_cast<char>('a' + i) + "f");
-      shape.requests.push_back(Shuffled(request, &random));
+    for (size_t i = 0; i < kDistinct; ++i) {
+      shape.sorted.push_back(Sorted(rewriter.Vary(bytes)));
+    }
+    const size_t orders =
+        std::clamp<size_t>(kBytes / (kDistinct * bytes.size()), 1, kOrders);
+    for (size_t i = 0; i < orders * kDistinct; ++i) {
+      shape.shuffled.push_back(rewriter.Shuffle(shape.sorted[i % kDistinct]));
     }
     shapes.push_back(shape);
   }
@@ -152,31 +202,36 @@ void Report(benchmark::State& state, size_t bytes) {
   state.SetBytesProcessed(static_cast<int64_t>(bytes));
 }
 
-void DigestOf(benchmark::State& state, const Shape& shape,
-              const std::vector<std::string>& masks) {
+void DigestOf(benchmark::State& state, const std::vector<std::string>& requests,
+              const Shape& shape, const std::vector<std::string>& masks) {
   const Digester digester = MakeDigester(masks);
   DigestScratch scratch;
+  std::vector<Key> keys;
+  for (const std::string& request : shape.sorted) {
+    keys.push_back(digester.Compute({request}, &scratch).key);
+  }
   size_t bytes = 0;
   size_t i = 0;
-  const Key key = digester.Compute({shape.requests[0]}, &scratch).key;
   for (auto _ : state) {
-    const std::string& request = shape.requests[i++ % kVariations];
+    const std::string& request = requests[i];
     const Digest digest = digester.Compute({request}, &scratch);
-    if (!digest.keyed || digest.key != key) {
+    if (!digest.keyed || digest.key != keys[i % kDistinct]) {
       state.SkipWithError("equal requests have different keys");
       return;
     }
     bytes += request.size();
+    if (++i == requests.size()) i = 0;
   }
   Report(state, bytes);
 }
 
-void ParseSerializeHash(benchmark::State& state, const Shape& shape) {
+void ParseSerializeHash(benchmark::State& state,
+                        const std::vector<std::string>& requests) {
   size_t bytes = 0;
   size_t i = 0;
   std::string out;
   for (auto _ : state) {
-    const std::string& bytes_in = shape.requests[i++ % kVariations];
+    const std::string& bytes_in = requests[i];
     RunFunctionRequest request;
     if (!request.ParseFromString(bytes_in)) {
       state.SkipWithError("does not parse");
@@ -192,19 +247,19 @@ void ParseSerializeHash(benchmark::State& state, const Shape& shape) {
     }
     benchmark::DoNotOptimize(XXH3_128bits(out.data(), out.size()));
     bytes += bytes_in.size();
+    if (++i == requests.size()) i = 0;
   }
   Report(state, bytes);
 }
 
-void CopyAndHash(benchmark::State& state, const Shape& shape) {
+void Xxh3(benchmark::State& state, const std::vector<std::string>& requests) {
   size_t bytes = 0;
   size_t i = 0;
-  std::string out(shape.requests[0].size(), '\0');
   for (auto _ : state) {
-    const std::string& request = shape.requests[i++ % kVariations];
-    out.assign(request);
-    benchmark::DoNotOptimize(XXH3_128bits(out.data(), out.size()));
-    bytes += request.size();
+    benchmark::DoNotOptimize(
+        XXH3_128bits(requests[i].data(), requests[i].size()));
+    bytes += requests[i].size();
+    if (++i == requests.size()) i = 0;
   }
   Report(state, bytes);
 }
@@ -223,20 +278,24 @@ int main(int argc, char** argv) {
       "observed.resources.*.resource.metadata.managedFields",
       "observed.resources.*.resource.status.conditions.*.lastTransitionTime"};
   for (const Shape& shape : *kShapes) {
-    benchmark::RegisterBenchmark(
-        ("digest/" + shape.name).c_str(),
-        [&shape](benchmark::State& state) { DigestOf(state, shape, {}); });
-    benchmark::RegisterBenchmark(("digest_masked/" + shape.name).c_str(),
-                                 [&shape, masks](benchmark::State& state) {
-                                   DigestOf(state, shape, masks);
-                                 });
+    const auto digest = [&shape](const std::string& name,
+                                 const std::vector<std::string>& requests,
+                                 const std::vector<std::string>& masks) {
+      benchmark::RegisterBenchmark(
+          name.c_str(), [&shape, &requests, masks](benchmark::State& state) {
+            DigestOf(state, requests, shape, masks);
+          });
+    };
+    digest("digest/" + shape.name + "/shuffled", shape.shuffled, {});
+    digest("digest/" + shape.name + "/sorted", shape.sorted, {});
+    digest("digest_masked/" + shape.name + "/shuffled", shape.shuffled, masks);
     benchmark::RegisterBenchmark(("parse_serialize_hash/" + shape.name).c_str(),
                                  [&shape](benchmark::State& state) {
-                                   ParseSerializeHash(state, shape);
+                                   ParseSerializeHash(state, shape.shuffled);
                                  });
     benchmark::RegisterBenchmark(
-        ("copy_and_hash/" + shape.name).c_str(),
-        [&shape](benchmark::State& state) { CopyAndHash(state, shape); });
+        ("xxh3/" + shape.name).c_str(),
+        [&shape](benchmark::State& state) { Xxh3(state, shape.shuffled); });
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

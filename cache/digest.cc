@@ -5,19 +5,23 @@
 #include <memory>
 #include <utility>
 
-#define XXH_INLINE_ALL
+#define XXH_STATIC_LINKING_ONLY  // XXH3_generateSecret
 #include "cache/canonical.h"
 #include "cache/plain_walk.h"
 #include "cache/seeded_sha256.h"
 #include "cache/tag_part.h"
 #include "cache/wire.h"
 #include "xxhash.h"
+#if defined(__x86_64__)
+// The widest vectors that the machine has.
+#include "xxh_x86dispatch.h"
+#endif
 
 namespace fncache::cache {
 namespace {
 
 // docs/key-format.md. Another order or framing is another version.
-constexpr char kVersion = 1;
+constexpr char kVersion = 2;
 
 // What a key is made of.
 enum class MadeOf : char {

@@ -1,14 +1,15 @@
 // PlainWalk: a request's canonical form (docs/key-format.md), by one walk over
 // its wire bytes.
 //
-// The canonical form is the protobuf encoding that an encoder writes which
-// orders fields by number and map entries by key: so the walk copies the bytes
-// that it reads, map entries in order, and leaves out the tag and what is
-// masked. It takes only the plain form that encoders emit, in which nothing is
-// to be merged, dropped or shortened: fields in order, each singular one once,
-// map entries as key and value with no key twice, no default written out, every
-// varint and length in its shortest form. Whatever it takes, protobuf takes
-// too. All else is for the slow path (canonical.h) to make plain.
+// The walk copies the bytes that it reads, map entries in order, and leaves out
+// the tag and what is masked. It takes only the plain form that encoders emit,
+// in which nothing is to be merged, dropped or shortened: fields in order, each
+// singular one once, map entries as key and value with no key twice, no default
+// written out, every varint and length in its shortest form. Whatever it takes,
+// protobuf takes too. All else is for the slow path (canonical.h) to make
+// plain.
+//
+// What is inside of a Struct that no mask leads into is StructWalk's.
 //
 // Never reads or recurses beyond its bounds, whatever the bytes. A PlainWalk
 // belongs to one thread and keeps its buffer from one run to the next.
@@ -21,7 +22,9 @@
 
 #include "absl/strings/string_view.h"
 #include "cache/mask.h"
+#include "cache/plain_wire.h"
 #include "cache/schema.h"
+#include "cache/struct_walk.h"
 
 namespace fncache::cache {
 
@@ -42,24 +45,6 @@ class PlainWalk {
   void Shrink();
 
  private:
-  // A map's entry as it lies in the request.
-  struct Entry {
-    uint64_t prefix;    // the key's first 8 bytes, big-endian, 0 beyond its end
-    const char* start;  // its tag in the map's message
-    uint32_t size;      // from there to its end
-    uint32_t key_size;
-    uint32_t value_size;
-    uint32_t key_at;  // from the start
-
-    const char* key() const { return start + key_at; }
-    const char* end() const { return start + size; }
-    const char* value() const { return end() - value_size; }
-  };
-
-  static bool Less(const Entry& a, const Entry& b);
-  static bool SameKey(const Entry& a, const Entry& b);
-  static void Sort(Entry* begin, Entry* end);
-
   // Below, `p` to `end` is what a message holds, `depth` how many messages may
   // be nested in it, and `node` what is masked in it, if anything.
 
@@ -72,12 +57,11 @@ class PlainWalk {
   // The run of entries of `field` at *p.
   bool Map(const FieldType& field, const char** p, const char* end, int depth,
            const MaskNode* node);
-  bool Struct(const char* p, const char* end, int depth);
-  bool List(const char* p, const char* end, int depth);
-  // A Value, copying from `start` on, where what introduces it begins.
+  // A Struct or ListValue that nothing is masked in.
+  bool Whole(StructWalk::Kind kind, const char* p, const char* end, int depth);
+  // A Value that nothing is masked in, and before it what introduces it, from
+  // `start` on.
   bool Value(const char* start, const char* p, const char* end, int depth);
-  bool ValueAndUnknown(const char* start, const char* p, const char* end,
-                       int depth);
   bool MaskedStruct(const char* p, const char* end, int depth,
                     const MaskNode& node);
   bool MaskedValue(const char* p, const char* end, int depth,
@@ -89,8 +73,6 @@ class PlainWalk {
 
   // Pushes the run of map entries with this tag at *p, in order of their keys.
   bool Gather(char tag, const char** p, const char* end);
-  bool Utf8(const char* p, size_t size) const;
-  uint64_t Prefix(const char* p, size_t size) const;
   void Copy(const char* from, size_t size);
 
   // A length to be known later, at most `most`: Close gets what Open returned.
@@ -100,8 +82,9 @@ class PlainWalk {
   const char* in_end_ = nullptr;
   char* out_ = nullptr;
   absl::string_view tag_;
-  std::vector<Entry> entries_;  // a stack: each map's above its parent's
+  std::vector<MapEntry> entries_;  // a stack: each map's above its parent's
   size_t entry_count_ = 0;
+  StructWalk structs_;
 };
 
 }  // namespace fncache::cache

@@ -15,6 +15,8 @@
 #include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
+#include "tests/cache/canonical_form.h"
+#include "tests/cache/key_oracle.h"
 #include "tests/cache/request_data.h"
 
 #define XXH_INLINE_ALL
@@ -138,7 +140,7 @@ TEST(KeyFormat, EveryVectorHolds) {
     const std::string tag =
         vector.by_tag ? TagOf(vector.request) : std::string();
     const bool tag_will_do = vector.by_tag && Is64HexDigits(tag);
-    std::string bytes = "\x01";
+    std::string bytes = "\x02";
     bytes += static_cast<char>(tag_will_do ? 1 : vector.by_tag ? 2 : 0);
     bytes += static_cast<char>(vector.sha256 ? 1 : 0);
     bytes += Text(scope.function) + Text(scope.method) + Text(scope.generation);
@@ -154,6 +156,17 @@ TEST(KeyFormat, EveryVectorHolds) {
                                   HmacSha256(TestSeed(), bytes).substr(0, 16))
                             : (Key{hash.high64, hash.low64}).Hex(),
               vector.key);
+    // The message is one that can be read back.
+    const MaskSet mask_set = *MaskSet::Parse(vector.masks);
+    const absl::optional<std::string> unfolded =
+        Unfold(mask_set, vector.message);
+    apiextensions::fn::proto::v1::RunFunctionRequest message;
+    ASSERT_TRUE(unfolded.has_value() && ProtobufParses(*unfolded, &message));
+    if (!tag_will_do) {
+      apiextensions::fn::proto::v1::RunFunctionRequest request;
+      ASSERT_TRUE(ProtobufParses(vector.request, &request));
+      EXPECT_TRUE(SameRequest(mask_set, message, request));
+    }
     // As the code does it.
     scope.source = vector.by_tag ? KeySource::kTag : KeySource::kContent;
     scope.hash = vector.sha256 ? KeyHash::kSha256 : KeyHash::kXxh3;

@@ -1,0 +1,166 @@
+#include "cache/plain_wire.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace fncache::cache {
+namespace {
+
+// Up to `end`, or to behind the end of the group that is open (0: none).
+bool SkipFields(const MessageType* type, uint32_t group, const char** p,
+                const char* end, int depth) {
+  uint32_t last = 0;
+  while (*p != end) {
+    uint64_t tag;
+    uint64_t value;
+    uint32_t size;
+    if (!ReadPlainVarint(p, end, 5, &tag) || tag > 0xffffffffu) return false;
+    const uint32_t number = TagNumber(static_cast<uint32_t>(tag));
+    const WireType wire_type = TagType(static_cast<uint32_t>(tag));
+    if (number == 0) return false;
+    if (wire_type == WireType::kEndGroup) return number == group;
+    if (number < last) return false;
+    if (type != nullptr && IsKnown(*type, static_cast<uint32_t>(tag))) {
+      return false;
+    }
+    last = number;
+    switch (wire_type) {
+      case WireType::kVarint:
+        if (!ReadPlainVarint(p, end, 10, &value)) return false;
+        break;
+      case WireType::kFixed64:
+        if (end - *p < 8) return false;
+        *p += 8;
+        break;
+      case WireType::kFixed32:
+        if (end - *p < 4) return false;
+        *p += 4;
+        break;
+      case WireType::kBytes:
+        if (!ReadLength(p, end, &size)) return false;
+        *p += size;
+        break;
+      case WireType::kStartGroup:
+        if (depth <= 0 || !SkipFields(nullptr, number, p, end, depth - 1)) {
+          return false;
+        }
+        break;
+      default:
+        return false;
+    }
+  }
+  return group == 0;
+}
+
+// Whether the first `size` (at most 32) of the 32 bytes at `p` are ASCII.
+inline bool IsAscii32(const char* p, size_t size) {
+#if defined(__SSE2__)
+  const auto high_bits = [](const char* at) {
+    return static_cast<uint32_t>(_mm_movemask_epi8(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
+  };
+  const uint32_t high = high_bits(p) | high_bits(p + 16) << 16;
+  return (high & ((uint64_t{1} << size) - 1)) == 0;
+#else
+  uint64_t high = 0;
+  for (; size >= 8; size -= 8, p += 8) high |= absl::little_endian::Load64(p);
+  if (size > 0) high |= absl::little_endian::Load64(p) << (64 - 8 * size);
+  return (high & 0x8080808080808080u) == 0;
+#endif
+}
+
+int32_t OrderOf(absl::string_view key) {
+  if (key.size() >= 8) {
+    return KeyOrder(absl::little_endian::Load64(key.data()),
+                    absl::little_endian::Load64(key.data() + key.size() - 8));
+  }
+  char padded[8] = {};
+  if (!key.empty()) std::memcpy(padded, key.data(), key.size());
+  const uint64_t all = absl::little_endian::Load64(padded);
+  return KeyOrder(all, all);
+}
+
+}  // namespace
+
+bool ReadPlainVarint(const char** p, const char* end, int most,
+                     uint64_t* value) {
+  uint64_t result = 0;
+  for (int i = 0; i < most && *p != end; ++i) {
+    const uint64_t byte = Byte((*p)++);
+    if (i == 9 && byte > 1) return false;
+    result |= (byte & 0x7f) << (7 * i);
+    if (byte < 0x80) {
+      *value = result;
+      return byte != 0 || i == 0;
+    }
+  }
+  return false;
+}
+
+bool ReadPlainEnum(const char** p, const char* end, int32_t* value) {
+  uint64_t wide;
+  if (!ReadPlainVarint(p, end, 10, &wide)) return false;
+  *value = static_cast<int32_t>(wide);
+  return static_cast<uint64_t>(static_cast<int64_t>(*value)) == wide;
+}
+
+bool ReadLongLength(const char** p, const char* end, uint32_t* size) {
+  uint64_t value;
+  if (!ReadPlainVarint(p, end, 5, &value) || value > kMaxWireLength) {
+    return false;
+  }
+  *size = static_cast<uint32_t>(value);
+  return *size <= static_cast<size_t>(end - *p);
+}
+
+bool IsKnown(const MessageType& type, uint32_t tag) {
+  const FieldType* field = type.Find(TagNumber(tag));
+  if (field == nullptr) return false;
+  return TagType(tag) == field->wire_type() ||
+         // Repeated enums may be packed.
+         (field->label == FieldLabel::kRepeated &&
+          TagType(tag) == WireType::kBytes);
+}
+
+bool SkipUnknown(const MessageType& type, const char* p, const char* end,
+                 int depth) {
+  return SkipFields(&type, 0, &p, end, depth);
+}
+
+bool IsPlainText(absl::string_view text, const char* end) {
+  const char* const p = text.data();
+  if (ABSL_PREDICT_TRUE(static_cast<size_t>(end - p) >= 32)) {
+    if (ABSL_PREDICT_TRUE(text.size() <= 32)) {
+      if (ABSL_PREDICT_TRUE(IsAscii32(p, text.size()))) return true;
+    } else {
+      const char* const last = p + text.size() - 32;
+      const char* at = p;
+      while (at < last && IsAscii32(at, 32)) at += 32;
+      if (ABSL_PREDICT_TRUE(at >= last && IsAscii32(last, 32))) return true;
+    }
+  }
+  return IsValidUtf8(text);
+}
+
+bool ReadEntry(const char** from, const char* end, const char* text_end,
+               MapEntry* entry) {
+  const char* p = *from;
+  entry->start = p++;
+  uint32_t size;
+  if (!ReadLength(&p, end, &size)) return false;
+  const char* const entry_end = p + size;
+  if (size < 4 || *p++ != kMapKey) return false;
+  if (!ReadLength(&p, entry_end, &entry->key_size)) return false;
+  entry->key_at = static_cast<uint32_t>(p - entry->start);
+  p += entry->key_size;
+  if (p == entry_end || *p++ != kMapValue) return false;
+  if (!ReadLength(&p, entry_end, &entry->value_size)) return false;
+  if (p + entry->value_size != entry_end) return false;
+  entry->size = static_cast<uint32_t>(entry_end - entry->start);
+  entry->order = OrderOf(entry->key());
+  *from = entry_end;
+  return IsPlainText(entry->key(), text_end);
+}
+
+}  // namespace fncache::cache
