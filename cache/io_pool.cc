@@ -1,5 +1,7 @@
 #include "cache/io_pool.h"
 
+#include <sched.h>
+
 #include <utility>
 
 namespace fncache::cache {
@@ -31,6 +33,10 @@ size_t IoPool::waiting() const {
 }
 
 void IoPool::Run() {
+  // Who waits for a disk waits anyway; who serves from memory is not to wait
+  // for a thread that has just been woken. Refused is as well.
+  const sched_param parameters{};
+  sched_setscheduler(0, SCHED_BATCH, &parameters);
   mutex_.Lock();
   while (true) {
     while (waiting_.empty() && !stop_) changed_.Wait(&mutex_);
