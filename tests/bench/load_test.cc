@@ -99,9 +99,14 @@ class LoadTest : public ::testing::Test {
 
   // Blocks until the server has worked for what some `calls` calls take.
   void WaitForWork(int calls) const {
+#if defined(__SANITIZE_ADDRESS__) || defined(FNCACHE_TSAN)
+    constexpr int64_t kCallNanos = 200'000;
+#else
+    constexpr int64_t kCallNanos = 20'000;
+#endif
     const int64_t start = ProcessCpu(limit_->pid()).value();
     const absl::Time until = absl::Now() + ::fncache::testing::kPatience;
-    while (ProcessCpu(limit_->pid()).value() - start < calls * 20'000) {
+    while (ProcessCpu(limit_->pid()).value() - start < calls * kCallNanos) {
       ASSERT_LT(absl::Now(), until);
       sched_yield();
     }
