@@ -227,6 +227,13 @@ absl::StatusOr<ResponseView> ReadResponse(absl::string_view bytes) {
 std::string MakeMeta(absl::string_view tag,
                      const absl::optional<absl::Duration>& ttl,
                      absl::string_view rest) {
+  std::string meta;
+  MakeMeta(tag, ttl, rest, &meta);
+  return meta;
+}
+
+void MakeMeta(absl::string_view tag, const absl::optional<absl::Duration>& ttl,
+              absl::string_view rest, std::string* meta) {
   // Two varint fields.
   char duration[2 * 11];
   char* duration_end = duration;
@@ -250,16 +257,15 @@ std::string MakeMeta(absl::string_view tag,
   if (!tag.empty()) size += 1 + VarintSize(tag.size()) + tag.size();
   if (ttl.has_value()) size += 2 + duration_size;
 
-  std::string meta;
-  meta.reserve(1 + VarintSize(size) + size);
-  AppendVarint(&meta, kMeta);
-  AppendVarint(&meta, size);
-  if (!tag.empty()) AppendBytesField(&meta, TagNumber(kMetaTag), tag);
+  meta->clear();
+  meta->reserve(1 + VarintSize(size) + size);
+  AppendVarint(meta, kMeta);
+  AppendVarint(meta, size);
+  if (!tag.empty()) AppendBytesField(meta, TagNumber(kMetaTag), tag);
   if (ttl.has_value()) {
-    AppendBytesField(&meta, TagNumber(kMetaTtl), {duration, duration_size});
+    AppendBytesField(meta, TagNumber(kMetaTtl), {duration, duration_size});
   }
-  meta.append(rest.data(), rest.size());
-  return meta;
+  meta->append(rest.data(), rest.size());
 }
 
 std::string MetaWithTtl(const ResponseView& view, absl::Duration ttl) {

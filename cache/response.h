@@ -61,6 +61,9 @@ absl::StatusOr<ResponseView> ReadResponse(absl::string_view bytes);
 std::string MakeMeta(absl::string_view tag,
                      const absl::optional<absl::Duration>& ttl,
                      absl::string_view rest);
+// The same, in place of what `meta` held, whose memory is used again.
+void MakeMeta(absl::string_view tag, const absl::optional<absl::Duration>& ttl,
+              absl::string_view rest, std::string* meta);
 
 // The `meta` of an arriving response with another TTL, the rest of it as the
 // function sent it. Prepended to `view.body` it makes the response to send.

@@ -4,13 +4,21 @@
 #include <vector>
 
 namespace fncache::proxy {
+namespace {
+
+// A meta larger than this does not keep its memory.
+constexpr size_t kKeptMeta = 4096;
+
+}  // namespace
 
 grpc::ByteBuffer EntryMessage(const cache::EntryRef& entry,
                               absl::string_view tag,
                               const absl::optional<absl::Duration>& ttl) {
-  const std::string meta = cache::MakeMeta(tag, ttl, entry->meta_rest());
+  thread_local std::string meta;
+  cache::MakeMeta(tag, ttl, entry->meta_rest(), &meta);
   const absl::string_view body = entry->body();
   grpc::Slice slices[2] = {grpc::Slice(meta.data(), meta.size())};
+  if (meta.capacity() > kKeptMeta) std::string().swap(meta);
   if (body.empty()) return grpc::ByteBuffer(slices, 1);
   cache::EntryRef held = entry;
   // gRPC only reads it: the interface is older than const.

@@ -364,7 +364,7 @@ void RunFunctionCall::AnswerHit(const cache::EntryRef& entry,
   const cache::EntryInfo info = entry->info();
   outcome_ = Outcome::kHit;
   handler_->instruments_->RecordHit(absl::Now() - looked_up_, info.cost);
-  AddStatus(HitStatus(handler_->policy_.ServedFor(info, now)));
+  AddStatus(HitStatus(handler_->policy_.ServedFor(info, now)).text());
   Count(grpc::StatusCode::OK);
   IncomingCall::WriteFinishAndForget(
       std::move(incoming_),

@@ -110,6 +110,10 @@ class IncomingCall final : public Activity {
   void SetKind(Kind kind) { worker_->SetKind(this, kind); }
   void CancelActivity() override { Cancel(); }
 
+  // Their places are used again by the thread on which they were given back.
+  static void* operator new(size_t size);
+  static void operator delete(void* place);
+
   IncomingCall(const IncomingCall&) = delete;
   IncomingCall& operator=(const IncomingCall&) = delete;
 

@@ -1,5 +1,10 @@
 #include "proxy/metadata.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -104,9 +109,14 @@ Directives ReadDirectives(absl::Span<const grpc_metadata> metadata,
   return out;
 }
 
-std::string HitStatus(absl::Duration served_for) {
-  return absl::StrCat("fncache; hit; ttl=",
-                      std::max<int64_t>(absl::ToInt64Seconds(served_for), 0));
+HitStatus::HitStatus(absl::Duration served_for) {
+  constexpr absl::string_view kHit = "fncache; hit; ttl=";
+  const auto seconds = static_cast<uint64_t>(
+      std::max<int64_t>(absl::ToInt64Seconds(served_for), 0));
+  std::memcpy(text_, kHit.data(), kHit.size());
+  const auto written =
+      std::to_chars(text_ + kHit.size(), text_ + sizeof(text_), seconds);
+  size_ = static_cast<size_t>(written.ptr - text_);
 }
 
 absl::string_view ForwardStatus(Forward why, bool collapsed, bool stored) {

@@ -46,7 +46,19 @@ Directives ReadDirectives(absl::Span<const grpc_metadata> metadata,
 inline constexpr char kCacheStatus[] = "cache-status";
 
 // Values of the cache-status header (RFC 9211) as DESIGN words them.
-std::string HitStatus(absl::Duration served_for);  // fncache; hit; ttl=N
+
+// fncache; hit; ttl=N. Text in a place of its own: a hit allocates nothing that
+// it can do without.
+class HitStatus {
+ public:
+  explicit HitStatus(absl::Duration served_for);
+  absl::string_view text() const { return {text_, size_}; }
+
+ private:
+  char text_[40];
+  size_t size_;
+};
+
 enum class Forward { kMiss, kStale, kRequest, kBypass };
 // fncache; fwd=miss[; collapsed][; stored]
 absl::string_view ForwardStatus(Forward why, bool collapsed, bool stored);
