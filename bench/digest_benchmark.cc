@@ -1,24 +1,16 @@
 // What keying a request costs: the digest against the obvious way (parse,
-// serialize deterministically, XXH3), on real shapes with maps in random order.
-//
-// Requests are those of tests/data and, where it is present, of the folder that
-// FNCACHE_TEST_DATA names.
+// serialize deterministically, XXH3) and plain XXH3, on requests as runners
+// send them (request_generator.h), with maps in random order and sorted.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/string_view.h"
+#include "bench/request_encoding.h"
+#include "bench/request_generator.h"
 #include "benchmark/benchmark.h"
 #include "cache/digest.h"
-#include "cache/schema.h"
-#include "cache/wire.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/function_v1.pb.h"
@@ -40,114 +32,10 @@ constexpr size_t kDistinct = 64;
 // Encodings of each, of the larger sizes fewer.
 constexpr size_t kOrders = 8;
 constexpr size_t kBytes = 64 << 20;
-
-std::string ReadFile(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-using Random = std::mt19937_64;
-
-// Writes a message anew, as another encoder or another cluster would have it.
-class Rewriter {
- public:
-  explicit Rewriter(uint64_t seed) : random_(seed) {}
-
-  // Map entries in random order, as Go writes them.
-  std::string Shuffle(const std::string& request) {
-    shuffle_ = true;
-    vary_ = false;
-    return Message(kRunFunctionRequestType, request);
-  }
-  // Other texts, names and sizes in the same structure.
-  std::string Vary(const std::string& request) {
-    shuffle_ = false;
-    vary_ = true;
-    return Message(kRunFunctionRequestType, request);
-  }
-
- private:
-  std::string Message(const MessageType& type, absl::string_view bytes) {
-    std::string out;
-    std::vector<std::string> entries;
-    const auto flush = [&] {
-      if (shuffle_) std::shuffle(entries.begin(), entries.end(), random_);
-      for (const std::string& entry : entries) out += entry;
-      entries.clear();
-    };
-    uint32_t last = 0;
-    for (Cursor cursor(bytes); !cursor.done();) {
-      const char* const start = cursor.position();
-      uint32_t tag;
-      absl::string_view part;
-      if (!cursor.ReadTag(&tag)) std::abort();
-      const FieldType* field = type.Find(TagNumber(tag));
-      if (tag != last) flush();
-      last = tag;
-      if (field == nullptr || TagType(tag) != WireType::kBytes) {
-        if (!cursor.Skip(tag, 100)) std::abort();
-        out.append(start, cursor.position());
-        continue;
-      }
-      if (!cursor.ReadBytes(&part)) std::abort();
-      if (field->label == FieldLabel::kMap) {
-        AppendBytesField(&entries.emplace_back(), 1, Entry(*field, part));
-      } else {
-        AppendBytesField(&out, TagNumber(tag), Part(*field, part));
-      }
-      if (field->label == FieldLabel::kMap) {
-        // The entry's own tag, of the field that it is an element of.
-        entries.back()[0] = static_cast<char>(tag);
-      }
-    }
-    flush();
-    return out;
-  }
-
-  std::string Part(const FieldType& field, absl::string_view bytes) {
-    if (field.kind == FieldKind::kMessage) {
-      return Message(*field.message, bytes);
-    }
-    return field.kind == FieldKind::kString ? Text(bytes) : std::string(bytes);
-  }
-
-  std::string Entry(const FieldType& field, absl::string_view bytes) {
-    std::string out;
-    for (Cursor cursor(bytes); !cursor.done();) {
-      uint32_t tag;
-      absl::string_view part;
-      if (!cursor.ReadTag(&tag) || !cursor.ReadBytes(&part)) std::abort();
-      AppendBytesField(
-          &out, TagNumber(tag),
-          TagNumber(tag) == 1 ? std::string(part) : Part(field, part));
-    }
-    return out;
-  }
-
-  std::string Text(absl::string_view text) {
-    std::string out(text);
-    if (!vary_) return out;
-    for (char& c : out) {
-      if (random_() % 4 != 0) continue;
-      if (absl::ascii_isdigit(c)) c = static_cast<char>('0' + random_() % 10);
-      if (absl::ascii_islower(c)) c = static_cast<char>('a' + random_() % 26);
-    }
-    if (random_() % 4 == 0) {
-      out.resize(out.size() + random_() % 16, 'x');
-      out.resize(out.size() - std::min<size_t>(out.size(), random_() % 16));
-    }
-    return out;
-  }
-
-  Random random_;
-  bool shuffle_ = false;
-  bool vary_ = false;
-};
+constexpr uint64_t kSeed = 1;
 
 // As a deterministic encoder writes it: map entries in order of their keys.
-std::string Sorted(const std::string& request) {
-  RunFunctionRequest message;
-  if (!message.ParseFromString(request)) std::abort();
+std::string Sorted(const RunFunctionRequest& message) {
   std::string out;
   pb::io::StringOutputStream stream(&out);
   pb::io::CodedOutputStream coded(&stream);
@@ -164,31 +52,23 @@ struct Shape {
 };
 
 std::vector<Shape> Shapes() {
-  std::filesystem::path root =
-      std::filesystem::path(FNCACHE_SOURCE_DIR) / "tests" / "data";
-  const char* folder = std::getenv("FNCACHE_TEST_DATA");
-  const std::filesystem::path more =
-      folder != nullptr ? std::filesystem::path(folder)
-                        : std::filesystem::path(FNCACHE_SOURCE_DIR) / ".." /
-                              "shared" / "data";
-  if (std::filesystem::exists(more / "requests")) root = more;
-  Rewriter rewriter(1);
   std::vector<Shape> shapes;
-  for (const char* name : {"4k", "17k", "130k", "1m"}) {
-    const std::string bytes =
-        ReadFile(root / "requests" / (std::string(name) + ".req.bin"));
-    if (bytes.empty()) continue;
+  for (const bench::Shape size : {bench::Shape::k4K, bench::Shape::k17K,
+                                  bench::Shape::k130K, bench::Shape::k1M}) {
     Shape shape;
-    shape.name = name;
+    shape.name = bench::ShapeName(size);
+    std::vector<bench::Request> requests;
     for (size_t i = 0; i < kDistinct; ++i) {
-      shape.sorted.push_back(Sorted(rewriter.Vary(bytes)));
+      requests.push_back(bench::MakeRequest(size, kSeed, i));
+      shape.sorted.push_back(Sorted(requests.back()));
     }
-    const size_t orders =
-        std::clamp<size_t>(kBytes / (kDistinct * bytes.size()), 1, kOrders);
+    const size_t orders = std::clamp<size_t>(
+        kBytes / (kDistinct * shape.sorted[0].size()), 1, kOrders);
     for (size_t i = 0; i < orders * kDistinct; ++i) {
-      shape.shuffled.push_back(rewriter.Shuffle(shape.sorted[i % kDistinct]));
+      shape.shuffled.push_back(
+          bench::Encode(requests[i % kDistinct], kSeed + i).bytes);
     }
-    shapes.push_back(shape);
+    shapes.push_back(std::move(shape));
   }
   return shapes;
 }

@@ -152,6 +152,16 @@ struct Avx2Copy {
   }
 };
 
+struct Avx512Copy {
+  __attribute__((target("avx512bw"))) uint64_t operator()(const char* from,
+                                                          char* to) const {
+    const __m512i all = _mm512_loadu_si512(from);
+    _mm512_storeu_si512(to, all);
+    return _mm512_movepi8_mask(all);
+  }
+};
+
+const bool kHasAvx512 = __builtin_cpu_supports("avx512bw") != 0;
 const bool kHasAvx2 = __builtin_cpu_supports("avx2") != 0;
 
 inline __m128i Load4(const int32_t* from) {
@@ -198,7 +208,6 @@ void StructWalk::Grow() {
   orders_.resize(size + kPadding);
   ranked_.resize(size + kPadding);
   holders_.resize(size + kPadding);
-  depths_.resize(size + kPadding);
   sequences_.resize(size + kPadding);
 }
 
@@ -215,16 +224,17 @@ char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
   holder_count_ = 0;
   if (bytes.empty()) return out;
   if (!Gather(kind, bytes, depth)) return nullptr;
-  sequences_[0] = Sequence(0, item_count_);
+  sequences_[0] = Pair(0, item_count_);
   for (size_t i = 0; i < holder_count_; ++i) {
     const size_t first = item_count_;
-    const size_t holder = holders_[i];
+    const auto holder = static_cast<uint32_t>(holders_[i]);
     const Item& item = items_[holder];
     if (!Gather((item.shift & kIsList) != 0 ? Kind::kList : Kind::kStruct,
-                {item.start + (item.size & ~kOdd), item.below}, depths_[i])) {
+                {item.start + (item.size & ~kOdd), item.below},
+                static_cast<int>(holders_[i] >> 32))) {
       return nullptr;
     }
-    items_[holder].below = Sequence(first, item_count_ - first);
+    items_[holder].below = Pair(first, item_count_ - first);
   }
   return CopyItems() ? out_ : nullptr;
 }
@@ -243,6 +253,8 @@ inline const char* StructWalk::FastEnd(const char* p, const char* end) const {
 bool StructWalk::GatherStruct(const char* p, const char* end, int depth) {
   const size_t first = item_count_;
   const size_t first_holder = holder_count_;
+  // Where it is negative it is not used.
+  const uint64_t below_depth = Pair(0, static_cast<uint32_t>(depth - 3));
   // Before this, entries can be read without looking where they end.
   const char* const fast_end = FastEnd(p, end);
   while (true) {
@@ -251,8 +263,7 @@ bool StructWalk::GatherStruct(const char* p, const char* end, int depth) {
     const size_t capacity = items_.size();
     Item* item = items_.data() + count;
     int32_t* const orders = orders_.data();
-    uint32_t* const holders = holders_.data();
-    int16_t* const depths = depths_.data();
+    uint64_t* const holders = holders_.data();
     while (p < fast_end && count < capacity) {
       const uint64_t head = absl::little_endian::Load64(p);
       const char* key = p + 4;
@@ -281,8 +292,7 @@ bool StructWalk::GatherStruct(const char* p, const char* end, int depth) {
         // Of 64 bits, and never below 0; 128 more make no difference.
         item->shift = 128 + 64 - copied + shape.shift;
         item->below = held;
-        holders[holder_count] = static_cast<uint32_t>(count);
-        depths[holder_count] = static_cast<int16_t>(depth - 3);
+        holders[holder_count] = count + below_depth;
         holder_count += held != 0;
         ++item;
         ++count;
@@ -316,8 +326,7 @@ bool StructWalk::GatherStruct(const char* p, const char* end, int depth) {
                         ? kNoText | kIsList
                         : kNoText;
       item->below = value_size - 3;
-      holders[holder_count] = static_cast<uint32_t>(count);
-      depths[holder_count] = static_cast<int16_t>(depth - 3);
+      holders[holder_count] = count + below_depth;
       ++holder_count;
       ++item;
       ++count;
@@ -375,9 +384,7 @@ bool StructWalk::GatherList(const char* p, const char* end, int depth) {
       if (copied != 0 && size <= static_cast<size_t>(end - p) - copied) {
         items_[at] = {p, copied,
                       tag == kListValue ? kNoText | kIsList : kNoText, size};
-        holders_[holder_count_] = static_cast<uint32_t>(at);
-        depths_[holder_count_] = static_cast<int16_t>(depth - 2);
-        ++holder_count_;
+        holders_[holder_count_++] = Pair(at, depth - 2);
         ++item_count_;
         p += copied + size;
         continue;
@@ -435,9 +442,7 @@ bool StructWalk::AddItem(const char* start, const char* p, const char* end,
         item.size = static_cast<uint32_t>(known_end - start);
         item.below = size;
         if (*p == kListValue) item.shift |= kIsList;
-        holders_[holder_count_] = static_cast<uint32_t>(item_count_);
-        depths_[holder_count_] = static_cast<int16_t>(depth - 1);
-        ++holder_count_;
+        holders_[holder_count_++] = Pair(item_count_, depth - 1);
         known_end += size;
         if (known_end != end) {
           item.shift |= kSplit;
@@ -556,10 +561,15 @@ __attribute__((always_inline)) inline bool StructWalk::CopyItemsBy(Copy copy) {
 __attribute__((target("avx2"))) bool StructWalk::CopyItemsAvx2() {
   return CopyItemsBy(Avx2Copy());
 }
+
+__attribute__((target("avx512bw"))) bool StructWalk::CopyItemsAvx512() {
+  return CopyItemsBy(Avx512Copy());
+}
 #endif
 
 bool StructWalk::CopyItems() {
 #if defined(__x86_64__)
+  if (kHasAvx512) return CopyItemsAvx512();
   if (kHasAvx2) return CopyItemsAvx2();
 #endif
   return CopyItemsBy(Copy64);

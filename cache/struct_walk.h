@@ -62,8 +62,9 @@ class StructWalk {
   static constexpr uint32_t kSplit = 0x400;  // more of it follows what it holds
   static constexpr uint32_t kNoText = 63 | kChecked;  // nothing to look at
 
-  static uint64_t Sequence(size_t first, size_t count) {
-    return first | uint64_t{count} << 32;
+  // In an item's `below`, in holders_ and in sequences_: two numbers.
+  static uint64_t Pair(uint64_t low, uint64_t high) {
+    return low | high << 32;
   }
 
   bool Gather(Kind kind, absl::string_view bytes, int depth);
@@ -77,6 +78,7 @@ class StructWalk {
   bool OrderByKeys(size_t first);
   bool CopyItems();
   bool CopyItemsAvx2();
+  bool CopyItemsAvx512();
   template <typename Copy>
   bool CopyItemsBy(Copy copy);
   const char* FastEnd(const char* p, const char* end) const;
@@ -89,8 +91,7 @@ class StructWalk {
   std::vector<Item> items_;
   std::vector<int32_t> orders_;      // of items_
   std::vector<uint32_t> ranked_;     // places in items_, in order
-  std::vector<uint32_t> holders_;    // places of items that hold a message
-  std::vector<int16_t> depths_;      // of what holders_ hold
+  std::vector<uint64_t> holders_;    // items that hold a message; its depth
   std::vector<uint64_t> sequences_;  // of items, in the order of copying
   size_t item_count_ = 0;
   size_t holder_count_ = 0;
