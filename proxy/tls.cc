@@ -151,7 +151,7 @@ void TlsWatcher::Check() {
 std::shared_ptr<grpc_server_credentials> ServerTls::Credentials() {
   auto reloading = std::make_shared<Reloading>(watcher_.get());
   grpc_server_credentials* const credentials = reloading->credentials();
-  return {std::move(reloading), credentials};
+  return {reloading, credentials};
 }
 
 std::shared_ptr<grpc::ChannelCredentials> ClientTls::Credentials() {
