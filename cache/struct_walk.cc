@@ -162,7 +162,9 @@ struct Avx512Copy {
 };
 
 const bool kHasAvx512 = __builtin_cpu_supports("avx512bw") != 0;
-const bool kHasAvx2 = __builtin_cpu_supports("avx2") != 0;
+const bool kHasAvx2 = __builtin_cpu_supports("avx2") != 0 &&
+                      __builtin_cpu_supports("bmi") != 0 &&
+                      __builtin_cpu_supports("bmi2") != 0;
 
 inline __m128i Load4(const int32_t* from) {
   // Not at once: they were just written one by one.
@@ -223,6 +225,22 @@ char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
   item_count_ = 0;
   holder_count_ = 0;
   if (bytes.empty()) return out;
+#if defined(__x86_64__)
+  if (kHasAvx2) return RunWithAvx2(kind, bytes, depth);
+#endif
+  return RunPlainly(kind, bytes, depth);
+}
+
+#if defined(__x86_64__)
+// All that is called is compiled anew into it.
+__attribute__((target("avx2,bmi,bmi2"), flatten)) char* StructWalk::RunWithAvx2(
+    Kind kind, absl::string_view bytes, int depth) {
+  return RunPlainly(kind, bytes, depth);
+}
+#endif
+
+inline char* StructWalk::RunPlainly(Kind kind, absl::string_view bytes,
+                                    int depth) {
   if (!Gather(kind, bytes, depth)) return nullptr;
   sequences_[0] = Pair(0, item_count_);
   for (size_t i = 0; i < holder_count_; ++i) {

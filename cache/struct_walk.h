@@ -63,10 +63,11 @@ class StructWalk {
   static constexpr uint32_t kNoText = 63 | kChecked;  // nothing to look at
 
   // In an item's `below`, in holders_ and in sequences_: two numbers.
-  static uint64_t Pair(uint64_t low, uint64_t high) {
-    return low | high << 32;
-  }
+  static uint64_t Pair(uint64_t low, uint64_t high) { return low | high << 32; }
 
+  // The same, by instructions that not every machine has.
+  char* RunPlainly(Kind kind, absl::string_view bytes, int depth);
+  char* RunWithAvx2(Kind kind, absl::string_view bytes, int depth);
   bool Gather(Kind kind, absl::string_view bytes, int depth);
   bool GatherStruct(const char* p, const char* end, int depth);
   bool GatherList(const char* p, const char* end, int depth);
