@@ -1,7 +1,7 @@
 // IoPool: a few threads for work that blocks, with a bounded queue.
 //
-// The threads ask the scheduler for turns as batch work does (SCHED_BATCH): they
-// do not take a serving thread off its core when they are woken.
+// The threads ask the scheduler for turns as batch work does (SCHED_BATCH):
+// they do not take a serving thread off its core when they are woken.
 //
 // Thread-safe.
 #ifndef FNCACHE_CACHE_IO_POOL_H_

@@ -215,7 +215,7 @@ class ClientTlsTest : public ::testing::Test {
     upstream_ = std::make_unique<Upstream>(to, tls_.get(), 1);
     ListenerOptions options;
     options.address = "127.0.0.1:0";
-      auto listener = Listener::Create(options);
+    auto listener = Listener::Create(options);
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
     listener_->Start(nullptr, upstream_.get());
