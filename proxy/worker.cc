@@ -4,12 +4,18 @@
 
 #include "grpc/support/time.h"
 #include "proxy/core_queue.h"
+#include "proxy/held_sends.h"
 
 namespace fncache::proxy {
 namespace {
 
 // For how long a worker with nothing to do waits in its queue before it rests.
 constexpr std::chrono::milliseconds kLinger{10};
+
+// For how long, and over how many events, what is sent may be held while there
+// is more to do: the other side is to have work, too.
+constexpr std::chrono::microseconds kLongestTurn{500};
+constexpr int kMostEvents = 64;
 
 int64_t MonotonicNanos() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -49,26 +55,49 @@ void Worker::Start() {
 void Worker::Run() {
   id_ = std::this_thread::get_id();
   for (;;) {
-    const bool idle = rests_ && activities_ == nullptr && timers_.empty();
+    // What was sent is held as long as events come without waiting for them.
+    const bool look = HasHeldSends() && !TurnIsLong();
+    if (!look) EndTurn();
+    const bool idle =
+        !look && rests_ && activities_ == nullptr && timers_.empty();
+    gpr_timespec until = gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    if (look) {
+      until = gpr_inf_past(GPR_CLOCK_MONOTONIC);
+    } else if (idle) {
+      until = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                           gpr_time_from_millis(kLinger.count(), GPR_TIMESPAN));
+    }
     void* tag;
     bool ok;
-    switch (queue_.AsyncNext(
-        &tag, &ok,
-        idle ? gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                            gpr_time_from_millis(kLinger.count(), GPR_TIMESPAN))
-             : gpr_inf_future(GPR_CLOCK_MONOTONIC))) {
+    switch (queue_.AsyncNext(&tag, &ok, until)) {
       case grpc::CompletionQueue::SHUTDOWN:
+        EndTurn();
         return;
       case grpc::CompletionQueue::TIMEOUT:
-        Rest();
+        EndTurn();
+        if (idle) Rest();
         break;
       case grpc::CompletionQueue::GOT_EVENT:
         AcquireFrom(tag);
+        // One call alone has nobody to wait for.
+        if (calls_.load(std::memory_order_relaxed) > 1) HoldSends(true);
         static_cast<Event*>(tag)->OnEvent(ok);
         break;
     }
     if (stopping_) CloseIfIdle();
   }
+}
+
+bool Worker::TurnIsLong() {
+  const auto now = std::chrono::steady_clock::now();
+  if (turn_events_++ == 0) turn_began_ = now;
+  return turn_events_ > kMostEvents || now - turn_began_ > kLongestTurn;
+}
+
+void Worker::EndTurn() {
+  HoldSends(false);
+  ReleaseHeldSends();
+  turn_events_ = 0;
 }
 
 void Worker::Rest() {

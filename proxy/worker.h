@@ -20,6 +20,7 @@
 #define FNCACHE_PROXY_WORKER_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -163,6 +164,9 @@ class Worker {
   };
 
   void Run();
+  // Turns: see held_sends.h.
+  bool TurnIsLong();
+  void EndTurn();
   // Waits until something is posted.
   void Rest();
   void RunPosted();
@@ -192,6 +196,8 @@ class Worker {
   Wakeup wakeup_{this};
 
   // The worker's thread only.
+  int turn_events_ = 0;  // since something was held
+  std::chrono::steady_clock::time_point turn_began_;
   std::vector<absl::AnyInvocable<void()>> running_;
   absl::btree_map<TimerId, absl::AnyInvocable<void()>> timers_;
   uint64_t next_timer_ = 0;
