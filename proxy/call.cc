@@ -2,10 +2,13 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "cache/digest.h"
+#include "grpcpp/support/slice.h"
 #include "proxy/answer.h"
-#include "proxy/call_worker.h"
 #include "proxy/instruments.h"
 #include "proxy/metadata.h"
 #include "proxy/upstream_run.h"
@@ -35,6 +38,18 @@ FlightTable::Options FlightOptions(const cache::PolicyOptions& policy) {
   return options;
 }
 
+// What a thread computes keys with. Holds on to the request's bytes, to which
+// a digest refers, until it is cleared.
+struct Keying {
+  cache::DigestScratch scratch;
+  std::vector<grpc::Slice> slices;
+  std::vector<absl::string_view> views;
+};
+thread_local Keying keying;
+
+// Requests from this size on are worth another thread's time.
+constexpr size_t kHandedOver = 32 << 10;
+
 cache::KeyScope Scope(const FunctionOptions& options, const char* path) {
   return {options.name, path, options.generation, options.key,
           options.key_hash};
@@ -62,7 +77,6 @@ class RunFunctionCall final
       : handler_(handler),
         incoming_(std::move(incoming)),
         method_(incoming_->method()),
-        worker_index_(incoming_->worker()->index()),
         arrived_(incoming_->arrived()) {}
 
   void Start();
@@ -88,8 +102,21 @@ class RunFunctionCall final
     const std::weak_ptr<RunFunctionCall> call_;
   };
 
+  // The key of a large request, which takes a while.
+  class KeyingJob final : public Job {
+   public:
+    explicit KeyingJob(RunFunctionCall* call) : call_(call) {}
+    void Work() override;
+    void OnWorked() override;
+
+   private:
+    RunFunctionCall* const call_;
+  };
+
   void OnRead(bool ok);
+  // Refers to this thread's `keying`.
   cache::Digest ComputeDigest();
+  void OnKeyed(const cache::Digest& digest);
   void LookUp(const cache::Digest& digest);
   void LookBelow();
   void OnLower(const cache::Found& found);
@@ -120,11 +147,14 @@ class RunFunctionCall final
   RunFunctionHandler* const handler_;
   IncomingCallPtr incoming_;
   const Method method_;
-  const int worker_index_;
   const absl::Time arrived_;
   std::shared_ptr<RunFunctionCall> self_;
   grpc::ByteBuffer request_;
   MemberEvent<RunFunctionCall, &RunFunctionCall::OnRead> read_event_{this};
+
+  KeyingJob keying_job_{this};
+  cache::Digest digest_;   // what that came to
+  bool no_cache_ = false;  // the caller wants no stored answer
 
   Forward forward_ = Forward::kMiss;
   Outcome outcome_ = Outcome::kMiss;
@@ -170,37 +200,58 @@ void RunFunctionCall::OnRead(bool ok) {
   if (forward_ == Forward::kBypass) return Launch(Use::kPass);
   if (directives.no_store) return Launch(Use::kAnswer);
 
-  const cache::Digest digest = ComputeDigest();
+  no_cache_ = directives.no_cache;
+  if (handler_->options_.key == cache::KeySource::kContent &&
+      request_.Length() >= kHandedOver) {
+    incoming_->worker()->Offload(&keying_job_);
+    return;
+  }
+  OnKeyed(ComputeDigest());
+  keying.slices.clear();
+}
+
+void RunFunctionCall::KeyingJob::Work() {
+  call_->digest_ = call_->ComputeDigest();
+  // It refers to what is another call's in a moment.
+  call_->tag_ = std::string(call_->digest_.tag);
+  call_->digest_.tag = call_->tag_;
+  keying.slices.clear();
+}
+
+void RunFunctionCall::KeyingJob::OnWorked() {
+  // Nothing has ended it: nobody has asked yet whether its caller is there.
+  const auto keep = call_->shared_from_this();
+  call_->OnKeyed(call_->digest_);
+}
+
+void RunFunctionCall::OnKeyed(const cache::Digest& digest) {
   if (!digest.keyed) {
     forward_ = Forward::kBypass;
     outcome_ = Outcome::kBypass;
     Launch(Use::kPass);
-  } else if (directives.no_cache) {
+  } else if (no_cache_) {
     key_ = digest.key;
     Launch(Use::kStore);
   } else {
     LookUp(digest);
   }
-  // The request's bytes, to which the digest refers, are not kept beyond here.
-  handler_->workers_[worker_index_]->slices.clear();
 }
 
 cache::Digest RunFunctionCall::ComputeDigest() {
-  RunFunctionHandler::PerWorker& worker = *handler_->workers_[worker_index_];
-  worker.slices.clear();
-  worker.views.clear();
+  keying.slices.clear();
+  keying.views.clear();
   grpc::Slice single;
   if (request_.TrySingleSlice(&single).ok()) {
-    worker.slices.push_back(std::move(single));
-  } else if (!request_.Dump(&worker.slices).ok()) {
+    keying.slices.push_back(std::move(single));
+  } else if (!request_.Dump(&keying.slices).ok()) {
     return {};
   }
-  for (const grpc::Slice& slice : worker.slices) {
-    worker.views.push_back(View(slice));
+  for (const grpc::Slice& slice : keying.slices) {
+    keying.views.push_back(View(slice));
   }
   const cache::Digester& digester =
       method_ == Method::kV1 ? handler_->v1_ : handler_->v1beta1_;
-  return digester.Compute(worker.views, &worker.scratch);
+  return digester.Compute(keying.views, &keying.scratch);
 }
 
 bool RunFunctionCall::Served(const cache::Found& found, absl::Time now) {
@@ -221,7 +272,7 @@ void RunFunctionCall::LookUp(const cache::Digest& digest) {
   const cache::Found found = handler_->store_->GetMemory(digest.key, now);
   if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
   key_ = digest.key;
-  tag_ = std::string(digest.tag);
+  if (digest.tag.data() != tag_.data()) tag_ = std::string(digest.tag);
   // What is past its time in memory is no younger below.
   if (!found.entry && !found.expired && handler_->store_->has_lower()) {
     return LookBelow();
@@ -429,7 +480,7 @@ void RunFunctionCall::Over() {
 
 RunFunctionHandler::RunFunctionHandler(cache::FunctionId id,
                                        const FunctionOptions& options,
-                                       int workers, cache::TieredStore* store,
+                                       cache::TieredStore* store,
                                        cache::Clock* clock, Upstream* upstream,
                                        const FunctionInstruments* instruments)
     : id_(id),
@@ -448,11 +499,7 @@ RunFunctionHandler::RunFunctionHandler(cache::FunctionId id,
       clock_(clock),
       upstream_(upstream),
       instruments_(instruments),
-      flights_(FlightOptions(options.policy), instruments) {
-  for (int i = 0; i < workers; ++i) {
-    workers_.push_back(std::make_unique<PerWorker>());
-  }
-}
+      flights_(FlightOptions(options.policy), instruments) {}
 
 RunFunctionHandler::~RunFunctionHandler() = default;
 

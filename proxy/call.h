@@ -30,10 +30,9 @@ class Upstream;
 
 class RunFunctionHandler final : public CallHandler {
  public:
-  // `workers`: how many workers the function's listener has.
   RunFunctionHandler(cache::FunctionId id, const FunctionOptions& options,
-                     int workers, cache::TieredStore* store,
-                     cache::Clock* clock, Upstream* upstream,
+                     cache::TieredStore* store, cache::Clock* clock,
+                     Upstream* upstream,
                      const FunctionInstruments* instruments);
   ~RunFunctionHandler() override;
 
@@ -45,7 +44,6 @@ class RunFunctionHandler final : public CallHandler {
  private:
   friend class RunFunctionCall;
   friend class UpstreamRun;
-  struct PerWorker;
 
   const cache::FunctionId id_;
   const FunctionOptions options_;
@@ -57,7 +55,6 @@ class RunFunctionHandler final : public CallHandler {
   Upstream* const upstream_;
   const FunctionInstruments* const instruments_;
   FlightTable flights_;
-  std::vector<std::unique_ptr<PerWorker>> workers_;
 };
 
 }  // namespace fncache::proxy

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cache/io_pool.h"
 #include "cache/tiered_store.h"
 #include "common/log.h"
 #include "metrics/admin_server.h"
@@ -35,11 +36,15 @@ std::vector<std::string> Names(const DaemonOptions& options) {
   return names;
 }
 
-// One for each core, for all listeners together: a hundred functions cost what
-// one does.
-std::vector<std::unique_ptr<Worker>> MakeWorkers() {
-  return proxy::MakeWorkers(
-      static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+int Cores() {
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+// For the cores that the worker which reads and writes leaves.
+std::unique_ptr<cache::IoPool> MakeAssistants() {
+  constexpr size_t kMostWaiting = 1024;  // more than workers hand over
+  if (Cores() == 1) return nullptr;
+  return std::make_unique<cache::IoPool>(Cores() - 1, kMostWaiting);
 }
 
 }  // namespace
@@ -54,7 +59,9 @@ class Daemon::Impl {
   };
 
   explicit Impl(const DaemonOptions& options)
-      : instruments(Names(options)), workers(MakeWorkers()) {}
+      : instruments(Names(options)),
+        assistants(MakeAssistants()),
+        workers(MakeWorkers(Cores(), assistants.get())) {}
   ~Impl() {
     // Workers stop first, but stay: the store's threads may post to them.
     for (Function& function : functions) {
@@ -92,6 +99,9 @@ class Daemon::Impl {
   std::unique_ptr<ServerTls> server_tls;
   std::unique_ptr<ClientTls> client_tls;
   std::unique_ptr<cache::TieredStore> store;
+  std::unique_ptr<cache::IoPool> assistants;
+  // One for each core, for all listeners together: a hundred functions cost
+  // what one does.
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<Function> functions;
   std::unique_ptr<metrics::AdminServer> admin;
@@ -205,7 +215,7 @@ absl::Status Daemon::OpenListeners(cache::Clock* clock,
         std::move(upstream), impl_->client_tls.get(), count);
     const auto id = static_cast<cache::FunctionId>(i);
     function.handler = std::make_unique<RunFunctionHandler>(
-        id, options, count, impl_->store.get(), clock, function.upstream.get(),
+        id, options, impl_->store.get(), clock, function.upstream.get(),
         &impl_->instruments.function(id));
     ListenerOptions listen;
     listen.address = options.listen;

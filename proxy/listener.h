@@ -38,10 +38,10 @@ struct ListenerOptions {
   std::vector<Worker*> shared_workers;
   // Null = plaintext.
   std::shared_ptr<grpc_server_credentials> credentials;
-  // The first worker accepts all calls and serves them itself, a hit being
+  // The first worker accepts all calls and serves them itself, a call being
   // cheapest on the thread that read it, unless it has so many calls to the
   // function (or streams) under way; then the workers take turns.
-  int spread_after = 4;
+  int spread_after = 256;
 };
 
 class Listener {

@@ -7,8 +7,8 @@
 #include "absl/time/clock.h"
 #include "proxy/answer.h"
 #include "proxy/call.h"
-#include "proxy/call_worker.h"
 #include "proxy/instruments.h"
+#include "proxy/joined_message.h"
 
 namespace fncache::proxy {
 namespace {
@@ -19,13 +19,16 @@ namespace {
 // deadline, is taken for the deadline: it had the same one.
 constexpr std::chrono::milliseconds kDeadlineSlack{20};
 
+// Smaller answers are read in less time than it takes to hand them over.
+constexpr size_t kHandedOver = 4096;
+
 }  // namespace
 
 void UpstreamRun::Start(const IncomingCall& caller,
                         const grpc::ByteBuffer& request,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
-  worker_ = caller.worker()->index();
+  worker_ = caller.worker();
   started_ = handler_->clock_->Now();
   const absl::Time deadline = caller.deadline();
   has_deadline_ = deadline != absl::InfiniteFuture();
@@ -39,79 +42,88 @@ void UpstreamRun::Start(const IncomingCall& caller,
 }
 
 void UpstreamRun::OnDone(UnaryCall& call) {
-  const absl::Time now = handler_->clock_->Now();
+  ended_ = handler_->clock_->Now();
   handler_->instruments_->RecordUpstream(call.status().error_code(),
                                          call.latency());
-  Result result = Examine(call, now);
+  if (call.status().ok()) result_.message.Swap(&call.response());
+  if (!call.status().ok() || use_ == Use::kPass) {
+    End();
+  } else if (result_.message.Length() < kHandedOver) {
+    Work();
+    End();
+  } else {
+    self_ = shared_from_this();
+    worker_->Offload(this);
+  }
+}
+
+void UpstreamRun::Work() {
+  thread_local JoinedMessage joined;
+  if (const auto bytes = joined.Join(result_.message)) Apply(*bytes);
+  joined.Clear();
+}
+
+void UpstreamRun::OnWorked() {
+  const std::shared_ptr<UpstreamRun> self = std::move(self_);
+  End();
+}
+
+void UpstreamRun::End() {
   if (flight_ != nullptr) {
-    const FlightEnd end = result.entry            ? FlightEnd::kShared
-                          : EndedByDeadline(call) ? FlightEnd::kDeadline
-                                                  : FlightEnd::kAlone;
-    handler_->flights_.Finish(flight_, end, std::move(result.entry), now,
-                              /*found=*/!result.stored);
+    const FlightEnd end = result_.entry             ? FlightEnd::kShared
+                          : EndedByDeadline(*call_) ? FlightEnd::kDeadline
+                                                    : FlightEnd::kAlone;
+    handler_->flights_.Finish(flight_, end, std::move(result_.entry), ended_,
+                              /*found=*/!result_.stored);
   }
   if (place_ != nullptr) handler_->flights_.Leave(place_.get());
   if (owner_ == nullptr) return;
   const std::shared_ptr<RunOwner> owner = std::move(owner_);
-  owner->OnAnswer(call, result.message, result.stored);
+  owner->OnAnswer(*call_, result_.message, result_.stored);
 }
 
-UpstreamRun::Result UpstreamRun::Examine(UnaryCall& call, absl::Time now) {
-  Result result;
-  if (!call.status().ok()) return result;
-  result.message.Swap(&call.response());
-  if (use_ == Use::kPass) return result;
-  JoinedMessage& joined = handler_->workers_[worker_]->response;
-  if (const auto bytes = joined.Join(result.message)) {
-    Apply(*bytes, call, now, &result);
-  }
-  joined.Clear();
-  return result;
-}
-
-void UpstreamRun::Apply(absl::string_view bytes, UnaryCall& call,
-                        absl::Time now, Result* result) {
+void UpstreamRun::Apply(absl::string_view bytes) {
   const auto view = cache::ReadResponse(bytes);
   if (!view.ok()) return;  // it passes untouched
   cache::Policy::Storing storing;
   if (use_ == Use::kStore) {
-    storing = handler_->policy_.Decide(
-        view->facts, bytes.size(),
-        absl::Uniform(handler_->workers_[worker_]->random, 0.0, 1.0));
+    thread_local absl::InsecureBitGen random;
+    storing = handler_->policy_.Decide(view->facts, bytes.size(),
+                                       absl::Uniform(random, 0.0, 1.0));
   }
-  if (storing.store) Fill(*view, storing, call, now, result);
+  if (storing.store) Fill(*view, storing);
   // What memory did not take has no lifetime to tell of.
-  if (!result->stored) storing = {};
+  if (!result_.stored) storing = {};
   const auto ttl = handler_->policy_.MissTtl(view->facts, storing);
-  if (ttl.has_value()) result->message = MessageWithTtl(*view, *ttl);
+  if (ttl.has_value()) result_.message = MessageWithTtl(*view, *ttl);
 }
 
 void UpstreamRun::Fill(const cache::ResponseView& view,
-                       const cache::Policy::Storing& storing, UnaryCall& call,
-                       absl::Time now, Result* result) {
+                       const cache::Policy::Storing& storing) {
   cache::EntryInfo info;
   info.function = handler_->id_;
   info.started = started_;
-  info.arrived = now;
+  info.arrived = ended_;
   info.lifetime = storing.lifetime;
   info.ttl = view.facts.ttl;
-  info.cost = call.latency();
+  info.cost = call_->latency();
   info.secrets = view.facts.secrets;
   cache::EntryRef entry = cache::Entry::Create(info, view.meta_rest, view.body);
   if (!entry) return;  // no memory for it: it passes
-  switch (handler_->store_->Fill(key_, entry, storing.lower_tiers, now)) {
+  switch (handler_->store_->Fill(key_, entry, storing.lower_tiers, ended_)) {
     case cache::PutResult::kStored:
       handler_->instruments_->RecordFill(entry->body().size() +
                                          entry->meta_rest().size());
-      result->stored = true;
-      result->entry = std::move(entry);
+      result_.stored = true;
+      result_.entry = std::move(entry);
       return;
     case cache::PutResult::kOlder: {
       // A call that started later has filled the key: whoever waits gets that.
-      cache::Found newer = handler_->store_->GetMemory(key_, now);
-      if (newer.entry && handler_->policy_.ServedFor(newer.entry->info(), now) >
-                             absl::ZeroDuration()) {
-        result->entry = std::move(newer.entry);
+      cache::Found newer = handler_->store_->GetMemory(key_, ended_);
+      if (newer.entry &&
+          handler_->policy_.ServedFor(newer.entry->info(), ended_) >
+              absl::ZeroDuration()) {
+        result_.entry = std::move(newer.entry);
       }
       return;
     }

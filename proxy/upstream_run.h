@@ -6,8 +6,9 @@
 // released or uncollapsed run holds its caller's place among `max_released`
 // until the upstream call is over.
 //
-// Thread-safety: on its worker's thread, but for Cancel. Ownership: by its
-// upstream call until that ends.
+// Thread-safety: on its worker's thread, but for Cancel and what the worker has
+// others do. Ownership: by its upstream call until that ends, then by itself
+// until its answer has been read.
 #ifndef FNCACHE_PROXY_UPSTREAM_RUN_H_
 #define FNCACHE_PROXY_UPSTREAM_RUN_H_
 
@@ -21,6 +22,7 @@
 #include "proxy/flight.h"
 #include "proxy/incoming_call.h"
 #include "proxy/upstream.h"
+#include "proxy/worker.h"
 
 namespace fncache::proxy {
 
@@ -46,6 +48,7 @@ class RunOwner {
 };
 
 class UpstreamRun final : public FlightCall,
+                          private Job,
                           public std::enable_shared_from_this<UpstreamRun> {
  public:
   // `key` matters only for Use::kStore.
@@ -79,20 +82,22 @@ class UpstreamRun final : public FlightCall,
   };
 
   void OnDone(UnaryCall& call);
-  Result Examine(UnaryCall& call, absl::Time now);
+  // Reads the answer, stores it, and makes of it what is sent: the caller and
+  // the flight hear of it afterwards, back on the worker.
+  void Work() override;
+  void OnWorked() override;
+  void End();
   // What policy makes of the response's bytes.
-  void Apply(absl::string_view bytes, UnaryCall& call, absl::Time now,
-             Result* result);
+  void Apply(absl::string_view bytes);
   void Fill(const cache::ResponseView& view,
-            const cache::Policy::Storing& storing, UnaryCall& call,
-            absl::Time now, Result* result);
+            const cache::Policy::Storing& storing);
   // The deadline that the call was given ended it, rather than the function.
   bool EndedByDeadline(const UnaryCall& call) const;
 
   RunFunctionHandler* const handler_;
   const Use use_;
   const cache::Key key_;
-  int worker_ = 0;
+  Worker* worker_ = nullptr;
   absl::Time started_;
   // The deadline by the clock that gRPC measures it with.
   bool has_deadline_ = false;
@@ -101,6 +106,10 @@ class UpstreamRun final : public FlightCall,
   std::shared_ptr<Flight> flight_;
   std::shared_ptr<FlightCaller> place_;
   std::shared_ptr<UnaryCall> call_;
+  // Once the call has ended.
+  std::shared_ptr<UpstreamRun> self_;  // until OnWorked
+  absl::Time ended_;
+  Result result_;
 };
 
 }  // namespace fncache::proxy

@@ -1,7 +1,9 @@
 #include "proxy/worker.h"
 
 #include <chrono>
+#include <utility>
 
+#include "cache/io_pool.h"
 #include "grpc/support/time.h"
 #include "proxy/core_queue.h"
 #include "proxy/held_sends.h"
@@ -17,6 +19,11 @@ constexpr std::chrono::milliseconds kLinger{10};
 constexpr std::chrono::microseconds kLongestTurn{500};
 constexpr int kMostEvents = 64;
 
+// Jobs are handed over some at a time, as waking a thread costs about as much
+// as one of them, and no more at once than the answers can wait for.
+constexpr int kJobsTogether = 4;
+constexpr int kMostOffloaded = 16;
+
 int64_t MonotonicNanos() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -25,9 +32,10 @@ int64_t MonotonicNanos() {
 
 }  // namespace
 
-Worker::Worker(int index, bool rests)
+Worker::Worker(int index, bool rests, cache::IoPool* assistants)
     : index_(index),
       rests_(rests),
+      assistants_(assistants),
       queue_(MakeQueue(GRPC_CQ_DEFAULT_POLLING)) {}
 
 Worker::~Worker() {
@@ -56,7 +64,7 @@ void Worker::Run() {
   id_ = std::this_thread::get_id();
   for (;;) {
     // What was sent is held as long as events come without waiting for them.
-    const bool look = HasHeldSends() && !TurnIsLong();
+    const bool look = (HasHeldSends() || jobs_ != nullptr) && !TurnIsLong();
     if (!look) EndTurn();
     const bool idle =
         !look && rests_ && activities_ == nullptr && timers_.empty();
@@ -74,6 +82,10 @@ void Worker::Run() {
         EndTurn();
         return;
       case grpc::CompletionQueue::TIMEOUT:
+        if (look && jobs_ != nullptr) {
+          DoOneJob();
+          break;
+        }
         EndTurn();
         if (idle) Rest();
         break;
@@ -98,6 +110,48 @@ void Worker::EndTurn() {
   HoldSends(false);
   ReleaseHeldSends();
   turn_events_ = 0;
+  SubmitJobs();
+}
+
+void Worker::Offload(Job* job) {
+  ++offloaded_;
+  if (assistants_ == nullptr || offloaded_ > kMostOffloaded ||
+      calls_.load(std::memory_order_relaxed) <= 1) {
+    job->Work();
+    OnWorked(job);
+    return;
+  }
+  job->next_ = jobs_;
+  jobs_ = job;
+  if (++job_count_ == kJobsTogether) SubmitJobs();
+}
+
+void Worker::SubmitJobs() {
+  if (jobs_ == nullptr) return;
+  Job* const jobs = std::exchange(jobs_, nullptr);
+  job_count_ = 0;
+  cache::IoPool::Work work = [this, jobs](bool /*run*/) {
+    for (Job* job = jobs; job != nullptr; job = job->next_) job->Work();
+    // It stays open until they are back.
+    Post([this, jobs] {
+      for (Job* job = jobs; job != nullptr;) {
+        OnWorked(std::exchange(job, job->next_));
+      }
+    });
+  };
+  if (!assistants_->Submit(&work)) work(/*run=*/true);
+}
+
+void Worker::DoOneJob() {
+  Job* const job = std::exchange(jobs_, jobs_->next_);
+  --job_count_;
+  job->Work();
+  OnWorked(job);
+}
+
+void Worker::OnWorked(Job* job) {
+  --offloaded_;
+  job->OnWorked();
 }
 
 void Worker::Rest() {
@@ -239,7 +293,7 @@ void Worker::CloseIfIdle() {
     entered_late_ = false;
     CancelActivities();
   }
-  if (activities_ != nullptr) return;
+  if (activities_ != nullptr || offloaded_ > 0) return;
   {
     MutexLock lock(&mutex_);
     // What was posted before may still start something.
@@ -260,10 +314,11 @@ void Worker::Stop() {
   timers_.clear();
 }
 
-std::vector<std::unique_ptr<Worker>> MakeWorkers(int count) {
+std::vector<std::unique_ptr<Worker>> MakeWorkers(int count,
+                                                 cache::IoPool* assistants) {
   std::vector<std::unique_ptr<Worker>> workers;
   for (int i = 0; i < count; ++i) {
-    workers.push_back(std::make_unique<Worker>(i, /*rests=*/i > 0));
+    workers.push_back(std::make_unique<Worker>(i, /*rests=*/i > 0, assistants));
   }
   return workers;
 }

@@ -36,6 +36,10 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/impl/codegen/completion_queue_tag.h"
 
+namespace fncache::cache {
+class IoPool;
+}  // namespace fncache::cache
+
 namespace fncache::proxy {
 
 // Somebody who waits for an operation on a completion queue. It is at the same
@@ -79,6 +83,23 @@ class MemberEvent final : public Event {
 
 class Worker;
 
+// Work that takes a while and needs nothing of its worker: see Worker::Offload.
+// Whoever it belongs to stays until OnWorked.
+class Job {
+ public:
+  // On any thread.
+  virtual void Work() = 0;
+  // Then, on the worker's.
+  virtual void OnWorked() = 0;
+
+ protected:
+  ~Job() = default;
+
+ private:
+  friend class Worker;
+  Job* next_ = nullptr;
+};
+
 // Something with operations outstanding on a worker: it keeps the worker's
 // queue open from Worker::Enter to Worker::Leave, and can be told to end.
 class Activity {
@@ -110,8 +131,9 @@ using TimerId = std::pair<int64_t, uint64_t>;
 class Worker {
  public:
   // `rests`: it waits outside of its queue while it has nothing to do. One
-  // worker must not: somebody has to read from the sockets.
-  Worker(int index, bool rests);
+  // worker must not: somebody has to read from the sockets. `assistants` do its
+  // jobs (null: it does them itself), and outlive it.
+  Worker(int index, bool rests, cache::IoPool* assistants = nullptr);
   // Precondition: never started, or stopped.
   ~Worker();
   Worker(const Worker&) = delete;
@@ -146,6 +168,11 @@ class Worker {
   void CancelActivities(Activity::Kind kind);
   void CancelActivities();
 
+  // Has the job done: at once where this thread has nothing else to do, else
+  // by an assistant, so that this thread goes on reading and writing. OnWorked
+  // may be called before this returns.
+  void Offload(Job* job);
+
   // Any thread: cancels what is active, waits until all of it has left, closes
   // the queue and joins the thread. The server that owns the queue must have
   // been shut down.
@@ -164,6 +191,12 @@ class Worker {
   };
 
   void Run();
+  // Hands over what was not done yet.
+  void SubmitJobs();
+  void OnWorked(Job* job);
+  // Does one job that has not been handed over.
+  void DoOneJob();
+
   // Turns: see held_sends.h.
   bool TurnIsLong();
   void EndTurn();
@@ -179,6 +212,7 @@ class Worker {
 
   const int index_;
   const bool rests_;
+  cache::IoPool* const assistants_;
   grpc::CompletionQueue queue_;
   std::atomic<std::thread::id> id_{};
   // Written by the worker's thread only.
@@ -198,6 +232,9 @@ class Worker {
   // The worker's thread only.
   int turn_events_ = 0;  // since something was held
   std::chrono::steady_clock::time_point turn_began_;
+  Job* jobs_ = nullptr;  // not handed over yet
+  int job_count_ = 0;    // of them
+  int offloaded_ = 0;    // jobs that have not come back, those included
   std::vector<absl::AnyInvocable<void()>> running_;
   absl::btree_map<TimerId, absl::AnyInvocable<void()>> timers_;
   uint64_t next_timer_ = 0;
@@ -216,7 +253,8 @@ class Worker {
 };
 
 // Workers with indices from 0, all but the first of which rest.
-std::vector<std::unique_ptr<Worker>> MakeWorkers(int count);
+std::vector<std::unique_ptr<Worker>> MakeWorkers(
+    int count, cache::IoPool* assistants = nullptr);
 
 }  // namespace fncache::proxy
 

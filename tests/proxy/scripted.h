@@ -330,7 +330,7 @@ class CachingProxy {
                ScriptedStore* store, int workers = 2)
       : options_(options),
         upstream_(TestProxy::To(target), nullptr, workers),
-        handler_(0, options, workers, store, &clock, &upstream_,
+        handler_(0, options, store, &clock, &upstream_,
                  &instruments.function(0)) {
     ListenerOptions listen;
     listen.address = "127.0.0.1:0";

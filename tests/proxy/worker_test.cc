@@ -1,0 +1,94 @@
+#include "proxy/worker.h"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "cache/io_pool.h"
+#include "gtest/gtest.h"
+
+namespace fncache::proxy {
+namespace {
+
+// A call that is served, as far as a worker can tell.
+class FakeCall final : public Activity {
+ public:
+  FakeCall() : Activity(Kind::kUnary) {}
+  void CancelActivity() override {}
+};
+
+class TestJob final : public Job {
+ public:
+  TestJob(Worker* worker, std::atomic<int>* done)
+      : worker_(worker), done_(done) {}
+  void Work() override {
+    elsewhere_ = !worker_->RunsHere();
+    works_.fetch_add(1);
+  }
+  void OnWorked() override {
+    EXPECT_TRUE(worker_->RunsHere());
+    EXPECT_EQ(works_.load(), 1);
+    done_->fetch_add(1);
+  }
+  bool elsewhere() const { return elsewhere_; }
+
+ private:
+  Worker* const worker_;
+  std::atomic<int>* const done_;
+  bool elsewhere_ = false;
+  std::atomic<int> works_{0};
+};
+
+class WorkerJobsTest : public ::testing::Test {
+ protected:
+  static constexpr int kJobs = 64;
+
+  // Offloads all jobs in one task, with so many calls about; the worker is
+  // stopped at once. How many were worked on by another thread.
+  int Offload(Worker* worker, int calls) {
+    std::vector<std::unique_ptr<TestJob>> jobs;
+    for (int i = 0; i < kJobs; ++i) {
+      jobs.push_back(std::make_unique<TestJob>(worker, &done_));
+    }
+    std::vector<FakeCall> fakes(calls);
+    worker->Start();
+    worker->Post([&] {
+      for (FakeCall& call : fakes) worker->Enter(&call);
+      for (const auto& job : jobs) worker->Offload(job.get());
+      for (FakeCall& call : fakes) worker->Leave(&call);
+    });
+    worker->Stop();
+    EXPECT_EQ(done_.load(), kJobs);
+    int elsewhere = 0;
+    for (const auto& job : jobs) elsewhere += job->elsewhere() ? 1 : 0;
+    return elsewhere;
+  }
+
+  std::atomic<int> done_{0};
+};
+
+TEST_F(WorkerJobsTest, AssistantsDoThemBesideOtherCallsAndStopWaits) {
+  cache::IoPool assistants(1, 100);
+  Worker worker(0, /*rests=*/false, &assistants);
+  EXPECT_GT(Offload(&worker, 2), 0);
+}
+
+TEST_F(WorkerJobsTest, ASingleCallsJobIsDoneAtOnce) {
+  cache::IoPool assistants(1, 100);
+  Worker worker(0, /*rests=*/false, &assistants);
+  EXPECT_EQ(Offload(&worker, 1), 0);
+}
+
+TEST_F(WorkerJobsTest, WithoutAssistantsTheyAreDoneAtOnce) {
+  Worker worker(0, /*rests=*/false);
+  EXPECT_EQ(Offload(&worker, 2), 0);
+}
+
+TEST_F(WorkerJobsTest, JobsThatAssistantsDoNotTakeAreDoneAllTheSame) {
+  cache::IoPool assistants(1, 0);
+  Worker worker(0, /*rests=*/false, &assistants);
+  EXPECT_EQ(Offload(&worker, 2), 0);
+}
+
+}  // namespace
+}  // namespace fncache::proxy
