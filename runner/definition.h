@@ -1,0 +1,33 @@
+// CompositeResourceDefinitions (XRDs): which schema a composite has, and the
+// defaults that an API server would have filled in.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_RUNNER_DEFINITION_H_
+#define FNCACHE_RUNNER_DEFINITION_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "google/protobuf/struct.pb.h"
+#include "runner/json.h"
+
+namespace fncache::runner {
+
+enum class CompositeSchema {
+  kModern,  // the runner's own fields under spec.crossplane
+  kLegacy,  // directly under spec; claims and connection secrets
+};
+
+// Modern without a definition (null). InvalidArgument if group or kind of the
+// two differ, or the definition's apiVersion is none that is known.
+absl::StatusOr<CompositeSchema> SchemaOf(
+    const google::protobuf::Struct* definition,
+    const google::protobuf::Struct& composite);
+
+// Fills in the defaults of `definition`'s schema for the composite's version,
+// by Kubernetes' structural defaulting. InvalidArgument if the definition does
+// not have that version.
+absl::Status ApplyDefaults(const Json& definition, Json* composite);
+
+}  // namespace fncache::runner
+
+#endif  // FNCACHE_RUNNER_DEFINITION_H_

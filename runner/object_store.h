@@ -1,0 +1,47 @@
+// ObjectStore: the objects that a render knows, as an API server would hold
+// them: the composite, what is observed, what functions may require, Secrets.
+//
+// Built by one thread, then shared and only read: thread-safe from then on.
+#ifndef FNCACHE_RUNNER_OBJECT_STORE_H_
+#define FNCACHE_RUNNER_OBJECT_STORE_H_
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
+
+namespace fncache::runner {
+
+class ObjectStore {
+ public:
+  // Under its apiVersion, kind, namespace and name; replaces what is there.
+  void Add(google::protobuf::Struct object);
+
+  // Null if there is none. The pointer lives as long as the store.
+  const google::protobuf::Struct* Get(absl::string_view api_version,
+                                      absl::string_view kind,
+                                      absl::string_view object_namespace,
+                                      absl::string_view name) const;
+
+  // What `selector` asks for; by name at most one item, else sorted by the
+  // bytes of namespace/name. Each item has only its `resource`.
+  apiextensions::fn::proto::v1::Resources Select(
+      const apiextensions::fn::proto::v1::ResourceSelector& selector) const;
+
+ private:
+  using Id = std::tuple<std::string, std::string, std::string, std::string>;
+  std::map<Id, google::protobuf::Struct> objects_;
+};
+
+// The decoded `data` of a Secret. InvalidArgument names the key whose value is
+// no text or no base64.
+absl::StatusOr<std::map<std::string, std::string>> SecretData(
+    const google::protobuf::Struct& secret);
+
+}  // namespace fncache::runner
+
+#endif  // FNCACHE_RUNNER_OBJECT_STORE_H_
