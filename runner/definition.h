@@ -18,14 +18,17 @@ enum class CompositeSchema {
 };
 
 // Modern without a definition (null). InvalidArgument if group or kind of the
-// two differ, or the definition's apiVersion is none that is known.
+// two differ, or the definition's apiVersion is none that is known; the message
+// is the reference engine's, from `cannot select composite resource schema` on.
 absl::StatusOr<CompositeSchema> SchemaOf(
     const google::protobuf::Struct* definition,
     const google::protobuf::Struct& composite);
 
 // Fills in the defaults of `definition`'s schema for the composite's version,
-// by Kubernetes' structural defaulting. InvalidArgument if the definition does
-// not have that version.
+// by Kubernetes' structural defaulting, as the reference command line does:
+// only below `spec`, and below `status` where the composite has one, since it
+// derives the schema that an API server would have been given. InvalidArgument
+// if the definition does not have that version, or a version without a schema.
 absl::Status ApplyDefaults(const Json& definition, Json* composite);
 
 }  // namespace fncache::runner
