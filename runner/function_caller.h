@@ -17,7 +17,8 @@ struct CallResult {
   // `rpc error: code = Internal desc = boom`, and its code the call's.
   absl::Status status;
   apiextensions::fn::proto::v1::RunFunctionResponse response;
-  // What a cache in front of the function said: hit, miss...; "" without one.
+  // What a cache in front of the function said, the header cache-status whole:
+  // `fncache; hit; ttl=37`; "" without one.
   std::string cache_status;
 };
 
