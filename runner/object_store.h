@@ -1,5 +1,6 @@
 // ObjectStore: the objects that a render knows, as an API server would hold
 // them: the composite, what is observed, what functions may require, Secrets.
+// It finds what the reference runner's own store finds, quirks included.
 //
 // Built by one thread, then shared and only read: thread-safe from then on.
 #ifndef FNCACHE_RUNNER_OBJECT_STORE_H_
@@ -19,6 +20,8 @@ namespace fncache::runner {
 class ObjectStore {
  public:
   // Under its apiVersion, kind, namespace and name; replaces what is there.
+  // What is absent, or no text, counts as empty. An apiVersion with two slashes
+  // is none, and its object has no kind either.
   void Add(google::protobuf::Struct object);
 
   // Null if there is none. The pointer lives as long as the store.
@@ -27,18 +30,24 @@ class ObjectStore {
                                       absl::string_view object_namespace,
                                       absl::string_view name) const;
 
-  // What `selector` asks for; by name at most one item, else sorted by the
-  // bytes of namespace/name. Each item has only its `resource`.
+  // What `selector` asks for; by name at most one item, else all that have its
+  // labels (without any: all), sorted by the bytes of namespace/name. A version
+  // or namespace that the selector leaves out matches any; a list of kind
+  // FooList is one of Foo. Each item has only its `resource`.
   apiextensions::fn::proto::v1::Resources Select(
       const apiextensions::fn::proto::v1::ResourceSelector& selector) const;
 
  private:
-  using Id = std::tuple<std::string, std::string, std::string, std::string>;
+  // Group, kind, version, namespace, name: a list is a range of them.
+  using Id = std::tuple<std::string, std::string, std::string, std::string,
+                        std::string>;
+  static Id MakeId(absl::string_view api_version, absl::string_view kind,
+                   absl::string_view object_namespace, absl::string_view name);
   std::map<Id, google::protobuf::Struct> objects_;
 };
 
-// The decoded `data` of a Secret. InvalidArgument names the key whose value is
-// no text or no base64.
+// The decoded `data` of a Secret; a value of null is empty. InvalidArgument
+// names the key whose value is no text or no base64.
 absl::StatusOr<std::map<std::string, std::string>> SecretData(
     const google::protobuf::Struct& secret);
 

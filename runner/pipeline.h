@@ -54,6 +54,7 @@ struct PipelineInput {
   std::shared_ptr<const Composition> composition;
   // What every step sees as `observed`.
   apiextensions::fn::proto::v1::State observed;
+  // Null: nothing is found.
   std::shared_ptr<const ObjectStore> objects;
   // Null: every schema is empty.
   std::shared_ptr<SchemaSource> schemas;

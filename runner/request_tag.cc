@@ -1,0 +1,79 @@
+#include "runner/request_tag.h"
+
+#include <openssl/evp.h>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "runner/pipeline.h"
+
+namespace fncache::runner {
+
+namespace fn = apiextensions::fn::proto::v1;
+
+std::string DeterministicBytes(const google::protobuf::MessageLite& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream out(&stream);
+  out.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&out);
+  out.Trim();
+  return bytes;
+}
+
+// SHA-256 of what it was given so far.
+struct Sha256 {
+  Sha256() : context(EVP_MD_CTX_new()) {
+    EVP_DigestInit_ex(context, EVP_sha256(), nullptr);
+  }
+  Sha256(const Sha256& other) : context(EVP_MD_CTX_new()) {
+    EVP_MD_CTX_copy_ex(context, other.context);
+  }
+  Sha256& operator=(const Sha256&) = delete;
+  ~Sha256() { EVP_MD_CTX_free(context); }
+
+  void Add(absl::string_view bytes) {
+    EVP_DigestUpdate(context, bytes.data(), bytes.size());
+  }
+  std::string Hex() {
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned int size = 0;
+    EVP_DigestFinal_ex(context, digest, &size);
+    return absl::BytesToHexString(
+        absl::string_view(reinterpret_cast<const char*>(digest), size));
+  }
+
+  EVP_MD_CTX* const context;
+};
+
+// `observed` is the first field of a request without `meta`, and fields are
+// encoded in the order of their numbers: its bytes begin what is hashed.
+RequestTagger::RequestTagger(const fn::RunFunctionRequest& observed)
+    : observed_(std::make_unique<Sha256>()) {
+  observed_->Add(DeterministicBytes(observed));
+}
+
+RequestTagger::~RequestTagger() = default;
+
+std::string RequestTagger::Tag(fn::RunFunctionRequest* request) const {
+  Sha256 hash = *observed_;
+  std::unique_ptr<fn::State> observed(request->release_observed());
+  hash.Add(DeterministicBytes(*request));
+  request->set_allocated_observed(observed.release());
+  return hash.Hex();
+}
+
+std::string RequestTag(const fn::RunFunctionRequest& request) {
+  Sha256 hash;
+  if (request.has_meta()) {
+    fn::RunFunctionRequest untagged = request;
+    untagged.clear_meta();
+    hash.Add(DeterministicBytes(untagged));
+  } else {
+    hash.Add(DeterministicBytes(request));
+  }
+  return hash.Hex();
+}
+
+}  // namespace fncache::runner
