@@ -42,6 +42,21 @@ size_t Utf8CharacterBytes(absl::string_view text) {
   return bytes;
 }
 
+std::string WellFormedUtf8(absl::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t bytes = Utf8CharacterBytes(text);
+    if (bytes > 0) {
+      out.append(text.data(), bytes);
+    } else {
+      out.append("\xEF\xBF\xBD");
+    }
+    text.remove_prefix(std::max<size_t>(bytes, 1));
+  }
+  return out;
+}
+
 std::string Printable(absl::string_view text) {
   std::string out;
   while (!text.empty()) {

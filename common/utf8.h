@@ -19,6 +19,10 @@ size_t Utf8CharacterBytes(absl::string_view text);
 // Whether all of `text` is well-formed.
 bool IsUtf8(absl::string_view text);
 
+// `text` with U+FFFD in place of each byte that is not well-formed, as the JSON
+// encoders of Go do it.
+std::string WellFormedUtf8(absl::string_view text);
+
 // `text` as something that can be shown: UTF-8 without control characters of
 // ASCII or Latin-1 (U+0080 to U+009F), which break lines and which terminals
 // obey. Those, and bytes that are not UTF-8, become \xNN, or \n, \r, \t.

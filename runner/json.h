@@ -34,8 +34,8 @@ google::protobuf::Value ToValue(const Json& json);
 Json FromStruct(const google::protobuf::Struct& from);
 Json FromValue(const google::protobuf::Value& from);
 
-// Maps merge key by key; of anything else `from` wins, null and [] too, while
-// an empty map changes nothing.
+// Maps merge key by key, so an empty map changes nothing of a map; of anything
+// else `from` wins, null and [] too.
 void MergeInto(Json* into, const Json& from);
 
 }  // namespace fncache::runner

@@ -3,8 +3,10 @@
 // `yes`, `on` and `n` are booleans, as keys too (then "true" or "false"); `010`
 // is 8; `1_000`, `0x10` and `0o10` are whole numbers; dates are text; anchors
 // and `<<` work; the last of two equal keys wins; `.inf` and `.nan` are errors.
-// The rules are those of the reference runner's YAML library, a port of
-// libyaml, which does the parsing here.
+// A whole number is int64 however it was written (`3.0`, `1e3`); one beyond
+// that is a double, as in Kubernetes' unstructured objects. A null, list or map
+// as a key is an error. The rules are those of the reference runner's YAML
+// library, a port of libyaml, which does the parsing here.
 //
 // Any input is safe: nesting is bounded (kMaxJsonDepth), and so is what aliases
 // may expand to. Pure functions, thread-safe.
