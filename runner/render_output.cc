@@ -1,0 +1,276 @@
+#include "runner/render_output.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "runner/document.h"
+
+namespace fncache::runner {
+namespace {
+
+using crossplane::render::v1alpha1::CompositeOutput;
+
+constexpr char kFixedTime[] = "2024-01-01T00:00:00Z";
+constexpr char kApiVersion[] = "render.crossplane.io/v1beta1";
+constexpr char kNameAnnotation[] = "crossplane.io/composition-resource-name";
+constexpr char kLeader[] = "crossplane: error: ";
+
+// The command line reads conditions with Go's JSON decoder: names of fields are
+// compared without regard to case, the last one counts, and a null leaves the
+// field empty.
+const Json* Field(const Json& object, absl::string_view name) {
+  const Json* found = nullptr;
+  for (auto it = object.begin(); it != object.end(); ++it) {
+    if (absl::EqualsIgnoreCase(it.key(), name) && !it->is_null()) {
+      found = &*it;
+    }
+  }
+  return found;
+}
+
+// Takes `count` digits, or at least one of two if `lenient`.
+bool TakeNumber(absl::string_view* text, size_t count, bool lenient, int low,
+                int high) {
+  size_t digits = 0;
+  int value = 0;
+  while (digits < count && digits < text->size() &&
+         absl::ascii_isdigit((*text)[digits])) {
+    value = value * 10 + ((*text)[digits++] - '0');
+  }
+  if (digits != count && !(lenient && digits > 0)) return false;
+  text->remove_prefix(digits);
+  return value >= low && value <= high;
+}
+
+bool TakeByte(absl::string_view* text, char byte) {
+  if (text->empty() || text->front() != byte) return false;
+  text->remove_prefix(1);
+  return true;
+}
+
+int DaysOf(int year, int month) {
+  constexpr int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+  return month == 2 && leap ? 29 : kDays[month - 1];
+}
+
+// Whether Go's time.Parse takes `text` for RFC 3339: an hour may have one
+// digit, a fraction any number of them behind a dot or comma, an offset up to
+// 24:60.
+bool IsTime(absl::string_view text) {
+  const absl::string_view all = text;
+  if (!TakeNumber(&text, 4, false, 0, 9999) || !TakeByte(&text, '-') ||
+      !TakeNumber(&text, 2, false, 1, 12) || !TakeByte(&text, '-')) {
+    return false;
+  }
+  const auto number = [](absl::string_view digits) {
+    int value = 0;
+    for (const char digit : digits) value = value * 10 + (digit - '0');
+    return value;
+  };
+  const int days = DaysOf(number(all.substr(0, 4)), number(all.substr(5, 2)));
+  if (!TakeNumber(&text, 2, false, 1, days) || !TakeByte(&text, 'T') ||
+      !TakeNumber(&text, 2, true, 0, 23) || !TakeByte(&text, ':') ||
+      !TakeNumber(&text, 2, false, 0, 59) || !TakeByte(&text, ':') ||
+      !TakeNumber(&text, 2, false, 0, 59)) {
+    return false;
+  }
+  if (TakeByte(&text, '.') || TakeByte(&text, ',')) {
+    if (text.empty() || !absl::ascii_isdigit(text.front())) return false;
+    while (!text.empty() && absl::ascii_isdigit(text.front())) {
+      text.remove_prefix(1);
+    }
+  }
+  if (text == "Z") return true;
+  return (TakeByte(&text, '+') || TakeByte(&text, '-')) &&
+         TakeNumber(&text, 2, false, 0, 24) && TakeByte(&text, ':') &&
+         TakeNumber(&text, 2, false, 0, 60) && text.empty();
+}
+
+// A whole number in the range of int64, however it is held.
+absl::optional<int64_t> WholeNumber(const Json& json) {
+  constexpr double kLimit = 9223372036854775808.0;  // 2^63
+  if (const auto* whole = json.get_ptr<const Json::number_integer_t*>();
+      whole != nullptr && !json.is_number_unsigned()) {
+    return *whole;
+  }
+  if (const auto* whole = json.get_ptr<const Json::number_unsigned_t*>()) {
+    if (*whole > uint64_t{std::numeric_limits<int64_t>::max()}) {
+      return absl::nullopt;
+    }
+    return static_cast<int64_t>(*whole);
+  }
+  const auto* real = json.get_ptr<const Json::number_float_t*>();
+  if (real == nullptr || !(*real >= -kLimit && *real < kLimit) ||
+      static_cast<double>(static_cast<int64_t>(*real)) != *real) {
+    return absl::nullopt;
+  }
+  return static_cast<int64_t>(*real);
+}
+
+// Text, "" where there is none; false if it is something else.
+bool ReadText(const Json& object, const char* name, std::string* into) {
+  into->clear();
+  const Json* const field = Field(object, name);
+  if (field == nullptr) return true;
+  const auto* const text = field->get_ptr<const std::string*>();
+  if (text == nullptr) return false;
+  *into = *text;
+  return true;
+}
+
+// `condition` with the fixed time; nullopt if it is none.
+absl::optional<Json> FixedCondition(const Json& condition) {
+  const Json empty = Json::object();
+  const Json& object = condition.is_null() ? empty : condition;
+  if (!object.is_object()) return absl::nullopt;
+  std::string time;
+  if (!ReadText(object, "lastTransitionTime", &time)) return absl::nullopt;
+  if (Field(object, "lastTransitionTime") != nullptr && !IsTime(time)) {
+    return absl::nullopt;
+  }
+  Json fixed = {{"lastTransitionTime", kFixedTime}};
+  for (const char* name : {"type", "status", "reason", "message"}) {
+    std::string text;
+    if (!ReadText(object, name, &text)) return absl::nullopt;
+    if (!text.empty() || absl::string_view(name) != "message") {
+      fixed[name] = std::move(text);
+    }
+  }
+  if (const Json* const field = Field(object, "observedGeneration")) {
+    const absl::optional<int64_t> generation = WholeNumber(*field);
+    if (!generation.has_value()) return absl::nullopt;
+    if (*generation != 0) fixed["observedGeneration"] = *generation;
+  }
+  return fixed;
+}
+
+// The value at `path` where it is text, else "".
+std::string TextAt(const Json& object,
+                   std::initializer_list<const char*> path) {
+  const Json* at = &object;
+  for (const char* name : path) {
+    if (!at->is_object()) return "";
+    const auto it = at->find(name);
+    if (it == at->end()) return "";
+    at = &*it;
+  }
+  const auto* const text = at->get_ptr<const std::string*>();
+  return text == nullptr ? "" : *text;
+}
+
+absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(prefix, status.message()));
+}
+
+}  // namespace
+
+absl::Status FixConditionTimes(Json* object) {
+  if (!object->is_object()) return absl::OkStatus();
+  const auto status = object->find("status");
+  if (status == object->end()) return absl::OkStatus();
+  if (status->is_null()) {
+    return absl::FailedPreconditionError(
+        "cannot set condition timestamps: status is not an object");
+  }
+  if (!status->is_object()) return absl::OkStatus();
+  const Json* const conditions = Field(*status, "conditions");
+  Json fixed;  // null
+  if (conditions != nullptr) {
+    if (!conditions->is_array()) return absl::OkStatus();
+    fixed = Json::array();
+    for (const Json& condition : *conditions) {
+      absl::optional<Json> made = FixedCondition(condition);
+      if (!made.has_value()) return absl::OkStatus();
+      fixed.push_back(*std::move(made));
+    }
+  }
+  (*status)["conditions"] = std::move(fixed);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Json>> OutputDocuments(
+    const Json& composite, const CompositeOutput& output,
+    const absl::optional<google::protobuf::Struct>& context,
+    const RenderOutputOptions& options) {
+  std::vector<Json> documents;
+  Json rendered = FromStruct(output.composite_resource());
+  if (options.full_composite) {
+    Json merged = composite;
+    MergeInto(&merged, rendered);
+    rendered = std::move(merged);
+  }
+  if (const auto status = FixConditionTimes(&rendered); !status.ok()) {
+    return Prefixed("cannot replace condition timestamps in xr: ", status);
+  }
+  documents.push_back(std::move(rendered));
+
+  std::vector<std::pair<std::string, Json>> composed;
+  for (const auto& resource : output.composed_resources()) {
+    Json json = FromStruct(resource);
+    if (const auto status = FixConditionTimes(&json); !status.ok()) {
+      return Prefixed(
+          absl::StrCat("cannot replace condition timestamps in composed "
+                       "resource ",
+                       TextAt(json, {"metadata", "name"}), ": "),
+          status);
+    }
+    // A resource that says neither what it is prints that as empty text.
+    for (const char* name : {"apiVersion", "kind"}) {
+      if (json.find(name) == json.end()) json[name] = "";
+    }
+    std::string name =
+        TextAt(json, {"metadata", "annotations", kNameAnnotation});
+    composed.emplace_back(std::move(name), std::move(json));
+  }
+  std::stable_sort(
+      composed.begin(), composed.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [name, json] : composed) documents.push_back(std::move(json));
+
+  if (options.results) {
+    for (const auto& event : output.events()) {
+      documents.push_back({{"apiVersion", kApiVersion},
+                           {"kind", "Result"},
+                           {"severity", event.type()},
+                           {"reason", event.reason()},
+                           {"message", event.message()}});
+    }
+  }
+  if (context.has_value()) {
+    documents.push_back({{"apiVersion", kApiVersion},
+                         {"kind", "Context"},
+                         {"fields", FromStruct(*context)}});
+  }
+  return documents;
+}
+
+std::string PrintDocuments(const std::vector<Json>& documents) {
+  std::string all;
+  for (const Json& document : documents) {
+    absl::StrAppend(&all, "---\n", ToYaml(document));
+  }
+  return all;
+}
+
+std::string ErrorLine(const std::string& message) {
+  absl::string_view trimmed = message;
+  while (absl::EndsWith(trimmed, "\n")) trimmed.remove_suffix(1);
+  std::string line = kLeader;
+  bool first = true;
+  for (const absl::string_view part : absl::StrSplit(trimmed, '\n')) {
+    if (!first) line.append(sizeof kLeader - 1, ' ');
+    absl::StrAppend(&line, part, "\n");
+    first = false;
+  }
+  return line;
+}
+
+}  // namespace fncache::runner
