@@ -1,6 +1,7 @@
 #include "runner/object_store.h"
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
