@@ -9,9 +9,9 @@
 
 namespace fncache::runner {
 
-// Whether `a` is written before `b`, both UTF-8. Of two different keys one is;
-// but it is no order in the strict sense (runs of over 18 digits can make a
-// circle), so sort with what a circle cannot lead astray: std::stable_sort.
+// Whether `a` is written before `b`, both UTF-8. Of two different keys one is,
+// but three can make a circle, as a1b, a2b and a10b do (the reference's order
+// of them varies): sort with what that cannot lead astray, as std::stable_sort.
 bool KeyLess(absl::string_view a, absl::string_view b);
 
 }  // namespace fncache::runner

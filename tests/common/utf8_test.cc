@@ -94,6 +94,14 @@ TEST(Utf8Test, OverLongFormsAreNone) {
   EXPECT_FALSE(IsUtf8("\xf8\x88\x80\x80\x80"));
 }
 
+TEST(Utf8Test, EachByteThatIsNotUtf8IsReplaced) {
+  EXPECT_EQ(WellFormedUtf8(""), "");
+  EXPECT_EQ(WellFormedUtf8("a\xC3\xA9\xF0\x9F\x98\x80"),
+            "a\xC3\xA9\xF0\x9F\x98\x80");
+  EXPECT_EQ(WellFormedUtf8("a\xFF\xE2\x82z"),
+            "a\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDz");
+}
+
 TEST(Utf8Test, PrintableBreaksNoLineAndObeysNoOne) {
   EXPECT_EQ(Printable("caf\xc3\xa9 \"\\"), "caf\xc3\xa9 \"\\");
   EXPECT_EQ(Printable("a\nb\r\tc"), "a\\nb\\r\\tc");
