@@ -104,7 +104,8 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
   }
 
   // Runs `start`, which causes one Arrived(), now or later, on any thread. True
-  // if it is for the caller to go on; if false, Arrived() does.
+  // if it is for the caller to go on; if false, Arrived() does. (Callbacks move
+  // their reference out of themselves: going on may destroy them.)
   template <typename Start>
   bool Await(Start start) {
     first_.store(First::kNobody);
@@ -174,8 +175,8 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
     return Await([&] {
       schema_source_->Find(
           selector.api_version(), selector.kind(),
-          [self = shared_from_this()](SchemaSource::Found found) {
-            const auto kept = self;
+          [self = shared_from_this()](SchemaSource::Found found) mutable {
+            const auto kept = std::move(self);
             kept->found_ = std::move(found);
             kept->Arrived();
           });
@@ -229,8 +230,8 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
     started_ = clock_->Now();
     return Await([&] {
       caller_->Call(step().function, request_, step_deadline_,
-                    [self = shared_from_this()](CallResult result) {
-                      const auto kept = self;
+                    [self = shared_from_this()](CallResult result) mutable {
+                      const auto kept = std::move(self);
                       kept->ended_ = kept->clock_->Now();
                       kept->result_ = std::move(result);
                       kept->Arrived();

@@ -249,6 +249,41 @@ TEST(PipelineAsyncTest, NothingIsKeptOnceItIsDone) {
   EXPECT_TRUE(callers.expired());
 }
 
+// Has room for one call; the next replaces it while it still runs.
+class OneSlot : public FunctionCaller {
+ public:
+  void Call(const std::string&, const RunFunctionRequest& request, absl::Time,
+            Done done) override {
+    result_ = Count(request);
+    slot_ = std::make_unique<Done>(std::move(done));
+  }
+  bool AnswerOne() {
+    if (slot_ == nullptr) return false;
+    CallResult result = std::move(result_);
+    Done* const done = slot_.get();
+    (*done)(std::move(result));
+    return slot_.get() != done;
+  }
+
+ private:
+  CallResult result_;
+  std::unique_ptr<Done> slot_;
+};
+
+TEST(PipelineAsyncTest, ACallbackMayBeDestroyedWhileItRuns) {
+  OneSlot functions;
+  cache::SimulatedClock clock(absl::UnixEpoch());
+  PipelineInput input;
+  input.composition = Steps(3);
+  PipelineOutcome outcome;
+  RunPipeline(std::move(input), &functions, &clock, nullptr,
+              [&](PipelineOutcome ended) { outcome = std::move(ended); });
+  int answered = 1;
+  while (functions.AnswerOne()) ++answered;
+  EXPECT_EQ(answered, 6);
+  EXPECT_EQ(CountOf(outcome), 3);
+}
+
 TEST(PipelineAsyncTest, ACallerThatDropsItsCallsFreesThePipeline) {
   std::weak_ptr<const Composition> kept;
   {
