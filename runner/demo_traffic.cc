@@ -1,27 +1,24 @@
 #include "runner/demo_traffic.h"
 
-#include <openssl/sha.h>
 #include <string.h>
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
 #include "absl/time/clock.h"
+#include "cache/clock.h"
+#include "common/mutex.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
-#include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/grpcpp.h"
-#include "grpcpp/support/proto_buffer_reader.h"
-#include "runner/parse.h"
+#include "openssl/sha.h"
+#include "runner/function_client.h"
 
 namespace fncache::runner {
 namespace {
@@ -32,16 +29,15 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::io::CodedOutputStream;
 
-constexpr char kMethod[] =
-    "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
+constexpr absl::Duration kPatience = absl::Seconds(30);
 
-// $0 the composite's name, $1 the number of buckets, $2 their references.
-constexpr char kComposite[] = R"({"resource": {
+// $0 the composite's name, $1 the number of buckets. Its conditions are those
+// of one that the runner has seen before.
+constexpr char kComposite[] = R"({
   "apiVersion": "shop.example.org/v1alpha1", "kind": "Lake",
   "metadata": {
     "name": "$0", "uid": "0f0f0f0f-5555-6666-7777-888888888888",
-    "resourceVersion": "10$1", "generation": 3,
-    "creationTimestamp": "2026-08-01T09:12:44Z",
+    "generation": 3, "creationTimestamp": "2026-08-01T09:12:44Z",
     "finalizers": ["composite.apiextensions.crossplane.io"],
     "labels": {"crossplane.io/composite": "$0", "team": "storage"}},
   "spec": {
@@ -49,16 +45,17 @@ constexpr char kComposite[] = R"({"resource": {
     "retention": {"days": 30, "mode": "governance"},
     "crossplane": {
       "compositionRef": {"name": "lakes"},
-      "compositionUpdatePolicy": "Automatic",
-      "resourceRefs": [$2]}},
+      "compositionUpdatePolicy": "Automatic"}},
   "status": {"conditions": [
     {"type": "Synced", "status": "True", "reason": "ReconcileSuccess",
      "lastTransitionTime": "2026-08-01T09:12:50Z"},
     {"type": "Ready", "status": "True", "reason": "Available",
-     "lastTransitionTime": "2026-08-01T09:13:31Z"}]}}})";
+     "lastTransitionTime": "2026-08-01T09:13:31Z"},
+    {"type": "Responsive", "status": "True", "reason": "WatchCircuitClosed",
+     "lastTransitionTime": "2026-08-01T09:12:50Z", "observedGeneration": 3}]}})";
 
 // $0 the composite's name, $1 the bucket's number.
-constexpr char kBucket[] = R"({"resource": {
+constexpr char kBucket[] = R"({
   "apiVersion": "storage.example.org/v1", "kind": "Bucket",
   "metadata": {
     "name": "$0-$1", "generateName": "$0-",
@@ -93,28 +90,58 @@ constexpr char kBucket[] = R"({"resource": {
       {"type": "Synced", "status": "True", "reason": "ReconcileSuccess",
        "lastTransitionTime": "2026-08-01T09:12:49Z"},
       {"type": "Ready", "status": "True", "reason": "Available",
-       "lastTransitionTime": "2026-08-01T09:13:30Z"}]}}})";
+       "lastTransitionTime": "2026-08-01T09:13:30Z"}]}})";
 
-constexpr char kInput[] = R"({
-  "apiVersion": "function.fncache.dev/v1alpha1", "kind": "Template",
+constexpr char kComposition[] = R"({
+  "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition",
+  "metadata": {"name": "lakes"},
   "spec": {
-    "resources": [{
-      "name": "bucket-${index}",
-      "count": "${observed.composite.resource.spec.buckets}",
-      "base": {
-        "apiVersion": "storage.example.org/v1", "kind": "Bucket",
-        "metadata": {"labels": {"team":
-          "${observed.composite.resource.metadata.labels.team}"}},
-        "spec": {"forProvider": {
-          "region": "${observed.composite.resource.spec.region}",
-          "versioning": "${observed.composite.resource.spec.versioning}",
-          "tags": {
-            "lake": "${observed.composite.resource.metadata.name}",
-            "arn": "${observed.resources.bucket-${index}.resource.status.atProvider.arn|pending}"}}}}}],
-    "status": {"first":
-      "${observed.resources.bucket-0.resource.metadata.name|pending}"},
-    "results": [{"message":
-      "${observed.composite.resource.spec.buckets} buckets for ${observed.composite.resource.metadata.name}"}]}})";
+    "compositeTypeRef": {
+      "apiVersion": "shop.example.org/v1alpha1", "kind": "Lake"},
+    "mode": "Pipeline",
+    "pipeline": [{
+      "step": "buckets", "functionRef": {"name": "function-template"},
+      "input": {
+        "apiVersion": "function.fncache.dev/v1alpha1", "kind": "Template",
+        "spec": {
+          "resources": [{
+            "name": "bucket-${index}",
+            "count": "${observed.composite.resource.spec.buckets}",
+            "base": {
+              "apiVersion": "storage.example.org/v1", "kind": "Bucket",
+              "metadata": {"labels": {"team":
+                "${observed.composite.resource.metadata.labels.team}"}},
+              "spec": {"forProvider": {
+                "region": "${observed.composite.resource.spec.region}",
+                "versioning": "${observed.composite.resource.spec.versioning}",
+                "tags": {
+                  "lake": "${observed.composite.resource.metadata.name}",
+                  "arn": "${observed.resources.bucket-${index}.resource.status.atProvider.arn|pending}"}}}}}],
+          "status": {"first":
+            "${observed.resources.bucket-0.resource.metadata.name|pending}"},
+          "results": [{"message":
+            "${observed.composite.resource.spec.buckets} buckets for ${observed.composite.resource.metadata.name}"}]}}
+    }, {
+      "step": "policy", "functionRef": {"name": "function-template"},
+      "input": {
+        "apiVersion": "function.fncache.dev/v1alpha1", "kind": "Template",
+        "spec": {
+          "resources": [{
+            "name": "policy",
+            "ready": true,
+            "base": {
+              "apiVersion": "storage.example.org/v1", "kind": "Policy",
+              "spec": {
+                "region": "${desired.resources.bucket-0.resource.spec.forProvider.region}",
+                "retention": "${observed.composite.resource.spec.retention}",
+                "of": "${desired.composite.resource.status.first}"}}}]}}}]}})";
+
+google::protobuf::Struct FromJson(const std::string& json) {
+  google::protobuf::Struct read;
+  const auto status = google::protobuf::util::JsonStringToMessage(json, &read);
+  if (!status.ok()) read.Clear();
+  return read;
+}
 
 // One field's value, tag included; `index` is -1 for a singular field.
 void EncodeField(const Message& message, const FieldDescriptor* field,
@@ -163,73 +190,142 @@ void EncodeField(const Message& message, const FieldDescriptor* field,
   }
 }
 
-struct OpenCall {
-  DemoCall* call;
-  grpc::ClientContext context;
-  grpc::ByteBuffer response;
-  grpc::Status status;
-  absl::Time start;
-  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+// Calls the function as another build of the runner would: under its own tag.
+class OtherBuild : public FunctionCaller {
+ public:
+  OtherBuild(FunctionCaller* caller, int build)
+      : caller_(caller), build_(build) {}
+
+  void Call(const std::string& function, const fn::RunFunctionRequest& request,
+            absl::Time deadline, Done done) override {
+    fn::RunFunctionRequest tagged = request;
+    tagged.mutable_meta()->set_tag(TagOfBuild(request.meta().tag(), build_));
+    caller_->Call(function, tagged, deadline, std::move(done));
+  }
+
+ private:
+  FunctionCaller* const caller_;
+  const int build_;
 };
 
-void Finish(OpenCall* open) {
-  DemoCall& call = *open->call;
-  if (!open->status.ok()) {
-    call.status =
-        absl::Status(static_cast<absl::StatusCode>(open->status.error_code()),
-                     open->status.error_message());
-    return;
+// Keeps every call of a reconcile.
+class Recorder : public PipelineObserver {
+ public:
+  explicit Recorder(DemoReconcile* reconcile) : reconcile_(reconcile) {}
+
+  void OnCall(const CallReport& report) override {
+    DemoCall call;
+    call.composite = reconcile_->composite;
+    call.step = report.step_index;
+    call.tag = TagOfBuild(report.request.meta().tag(), reconcile_->build);
+    call.status = report.result.status;
+    call.started = report.started;
+    call.latency = report.took;
+    call.cache_status = report.result.cache_status;
+    call.response = report.result.response;
+    reconcile_->calls.push_back(std::move(call));
   }
-  const auto& headers = open->context.GetServerInitialMetadata();
-  const auto found = headers.find("cache-status");
-  if (found != headers.end()) {
-    call.cache_status.assign(found->second.data(), found->second.size());
+
+ private:
+  DemoReconcile* const reconcile_;
+};
+
+// Runs the reconciles: each one's end begins the next.
+class Driver {
+ public:
+  Driver(FunctionCaller* caller, const std::vector<EngineInput>& inputs,
+         size_t at_once, const std::function<void(size_t)>& progress,
+         std::vector<DemoReconcile>* reconciles)
+      : caller_(caller),
+        inputs_(inputs),
+        at_once_(at_once),
+        progress_(progress),
+        reconciles_(*reconciles) {}
+
+  void Run() {
+    MutexLock lock(&mutex_);
+    for (;;) {
+      // Not from a reconcile's end: one that is answered at once must not nest.
+      while (next_ < reconciles_.size() && open_.size() < at_once_ &&
+             open_.insert(reconciles_[next_].composite).second) {
+        DemoReconcile* const begun = &reconciles_[next_++];
+        mutex_.Unlock();
+        Begin(begun);
+        mutex_.Lock();
+      }
+      if (done_ == reconciles_.size()) return;
+      changed_.Wait(&mutex_);
+    }
   }
-  grpc::ProtoBufferReader reader(&open->response);
-  if (!reader.status().ok() || !ParseNested(&reader, &call.response)) {
-    call.status = absl::DataLossError("the answer is not a response");
+
+ private:
+  // What a reconcile needs for as long as it runs.
+  struct Running {
+    Running(FunctionCaller* caller, DemoReconcile* reconcile)
+        : build(caller, reconcile->build), recorder(reconcile) {}
+    OtherBuild build;
+    Recorder recorder;
+  };
+
+  void Begin(DemoReconcile* reconcile) {
+    auto running = std::make_shared<Running>(caller_, reconcile);
+    EngineOptions options;
+    options.deadline = clock_.Now() + kPatience;
+    Render(inputs_[reconcile->composite], options, &running->build, &clock_,
+           &running->recorder,
+           [this, reconcile, running](const EngineOutcome& outcome) {
+             reconcile->status = outcome.status;
+             reconcile->composed = outcome.output.composed_resources_size();
+             MutexLock lock(&mutex_);
+             open_.erase(reconcile->composite);
+             progress_(++done_);
+             changed_.Signal();
+           });
   }
-}
+
+  FunctionCaller* const caller_;
+  const std::vector<EngineInput>& inputs_;
+  const size_t at_once_;
+  const std::function<void(size_t)>& progress_;
+  std::vector<DemoReconcile>& reconciles_;
+  cache::SystemClock clock_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::set<int> open_ ABSL_GUARDED_BY(mutex_);  // composites
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+};
 
 }  // namespace
 
-fn::RunFunctionRequest DemoRequest(int composite, int buckets) {
-  const std::string name = absl::StrCat("lake-", composite);
-  std::vector<std::string> references, observed;
-  for (int i = 0; i < buckets; ++i) {
-    references.push_back(absl::Substitute(
-        R"({"apiVersion": "storage.example.org/v1", "kind": "Bucket",
-            "name": "$0-$1"})",
-        name, i));
-    observed.push_back(absl::StrCat(
-        "\"bucket-", i, "\": ", absl::Substitute(kBucket, name, i)));
-  }
-  const std::string json = absl::StrCat(
-      R"({"meta": {"capabilities": [1, 2, 3, 4, 5]}, "observed": {"composite":)",
-      absl::Substitute(kComposite, name, buckets,
-                       absl::StrJoin(references, ",")),
-      R"(, "resources": {)", absl::StrJoin(observed, ","), R"(}}, "input": )",
-      kInput, "}");
-  fn::RunFunctionRequest request;
-  const auto status =
-      google::protobuf::util::JsonStringToMessage(json, &request);
-  // The text is ours: were it wrong, every test of it would say so.
-  if (!status.ok()) request.Clear();
-  return request;
+std::shared_ptr<const Composition> DemoComposition() {
+  auto composition = ParseComposition(FromJson(kComposition));
+  if (!composition.ok()) return std::make_shared<const Composition>();
+  return std::make_shared<const Composition>(*std::move(composition));
 }
 
-std::string DemoTag(const fn::RunFunctionRequest& request, int build) {
-  fn::RunFunctionRequest untagged = request;
-  untagged.clear_meta();
-  std::string bytes = absl::StrCat(build);
-  {
-    google::protobuf::io::StringOutputStream out(&bytes);
-    CodedOutputStream coded(&out);
-    coded.SetSerializationDeterministic(true);
-    untagged.SerializeToCodedStream(&coded);
+EngineInput DemoInput(std::shared_ptr<const Composition> composition,
+                      int composite, int buckets) {
+  const std::string name = absl::StrCat("lake-", composite);
+  EngineInput input;
+  input.composition = std::move(composition);
+  input.composite = FromJson(absl::Substitute(kComposite, name, buckets));
+  std::vector<google::protobuf::Struct> observed;
+  for (int i = 0; i < buckets; ++i) {
+    observed.push_back(FromJson(absl::Substitute(kBucket, name, i)));
   }
+  input.observed =
+      std::make_shared<const std::vector<google::protobuf::Struct>>(
+          std::move(observed));
+  return input;
+}
+
+std::string TagOfBuild(const std::string& tag, int build) {
+  if (build == 0) return tag;
+  const std::string text = absl::StrCat(build, ":", tag);
   unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
          digest);
   return absl::BytesToHexString(
       absl::string_view(reinterpret_cast<const char*>(digest), sizeof digest));
@@ -259,56 +355,23 @@ std::string EncodeShuffled(const Message& message, std::mt19937* random) {
   return bytes;
 }
 
-void Drive(const std::string& address, size_t at_once,
-           const std::function<void(size_t)>& progress,
-           std::vector<DemoCall>* calls) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A connection of its own, as another runner would have.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetMaxReceiveMessageSize(-1);
-  grpc::GenericStub stub(grpc::CreateCustomChannel(
-      address, grpc::InsecureChannelCredentials(), arguments));
-  grpc::CompletionQueue queue;
-  std::vector<std::unique_ptr<OpenCall>> answered;
-  std::set<int> open_composites;
-  size_t sent = 0;
-  size_t done = 0;
-  const auto send = [&] {
-    auto* open = new OpenCall;
-    open->call = &(*calls)[sent++];
-    grpc::Slice slice(open->call->bytes);
-    const grpc::ByteBuffer request(&slice, 1);
-    open->call->bytes.clear();
-    open->context.set_wait_for_ready(true);
-    open->context.set_deadline(
-        absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
-    open->start = absl::Now();
-    open->reader =
-        stub.PrepareUnaryCall(&open->context, kMethod, request, &queue);
-    open->reader->StartCall();
-    open->reader->Finish(&open->response, &open->status, open);
+absl::Status Drive(const std::string& address,
+                   const std::vector<EngineInput>& inputs, size_t at_once,
+                   const std::function<void(size_t)>& progress,
+                   std::vector<DemoReconcile>* reconciles) {
+  FunctionClientOptions options;
+  options.functions = {{kDemoFunction, address}};
+  options.encode = [](const fn::RunFunctionRequest& request) {
+    thread_local std::mt19937 random{std::random_device{}()};
+    return EncodeShuffled(request, &random);
   };
-  const auto send_all = [&] {
-    while (sent < calls->size() && open_composites.size() < at_once &&
-           open_composites.insert((*calls)[sent].composite).second) {
-      send();
-    }
-  };
-  send_all();
-  while (done < calls->size()) {
-    void* tag = nullptr;
-    bool ok = false;
-    if (!queue.Next(&tag, &ok)) break;
-    auto* open = static_cast<OpenCall*>(tag);
-    open->call->latency = absl::Now() - open->start;
-    open_composites.erase(open->call->composite);
-    send_all();
-    answered.emplace_back(open);
-    progress(++done);
-  }
-  // Read only now: it must not add to the latency of what is under way.
-  for (const auto& open : answered) Finish(open.get());
+  auto client = FunctionClient::Create(std::move(options));
+  if (!client.ok()) return client.status();
+  Driver driver(client->get(), inputs, at_once, progress, reconciles);
+  driver.Run();
+  // Until the last call's end has let go of the driver.
+  client->reset();
+  return absl::OkStatus();
 }
 
 }  // namespace fncache::runner

@@ -1,10 +1,11 @@
-// Traffic as a runner makes it: requests about composites with many observed
-// buckets, encoded as Go does (map order random on every call), and a driver
-// that sends them and keeps what came back.
+// Traffic as a runner makes it: composites with many observed buckets, rendered
+// by a pipeline of two steps, its requests encoded as Go does (map order random
+// on every call), and a driver that runs many of them and keeps every call.
 #ifndef FNCACHE_RUNNER_DEMO_TRAFFIC_H_
 #define FNCACHE_RUNNER_DEMO_TRAFFIC_H_
 
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,41 +14,61 @@
 #include "absl/time/time.h"
 #include "google/protobuf/message.h"
 #include "proto/function_v1.pb.h"
+#include "runner/composition.h"
+#include "runner/engine.h"
 
 namespace fncache::runner {
 
-// The request of composite number `composite`, which observes `buckets`
-// buckets, without a tag. Its input is a template that renders them.
-apiextensions::fn::proto::v1::RunFunctionRequest DemoRequest(int composite,
-                                                             int buckets);
+// The function that both steps of the pipeline name.
+inline constexpr char kDemoFunction[] = "function-template";
+inline constexpr int kDemoSteps = 2;
 
-// A tag as the runner makes it: the hex SHA-256 of the request encoded
-// deterministically. Other builds of the runner (`build`) make other tags.
-std::string DemoTag(
-    const apiextensions::fn::proto::v1::RunFunctionRequest& request, int build);
+// Renders a composite's buckets, then a policy for what the first step made.
+std::shared_ptr<const Composition> DemoComposition();
+
+// Composite number `composite`, which observes `buckets` buckets.
+EngineInput DemoInput(std::shared_ptr<const Composition> composition,
+                      int composite, int buckets);
 
 // `message` as bytes with the entries of every map in random order.
 std::string EncodeShuffled(const google::protobuf::Message& message,
                            std::mt19937* random);
 
-// One call, from request to answer.
+// The tag that build number `build` of the runner gives what build 0 tags
+// `tag`: other builds encode in another order.
+std::string TagOfBuild(const std::string& tag, int build);
+
+// One call of a function, from request to answer.
 struct DemoCall {
   int composite = 0;
+  int step = 0;  // from 0
   std::string tag;
-  std::string bytes;  // the request; emptied once it is sent
 
   absl::Status status;
+  absl::Time started;
   absl::Duration latency;
   std::string cache_status;  // the response header, "" if absent
   apiextensions::fn::proto::v1::RunFunctionResponse response;
 };
 
-// Sends `calls` in order over one connection to `address`, at most `at_once` of
-// them open and, as a runner does, one for each composite. Fills in what comes
-// back. `progress` is told how many are done.
-void Drive(const std::string& address, size_t at_once,
-           const std::function<void(size_t)>& progress,
-           std::vector<DemoCall>* calls);
+// One run of a composite's pipeline.
+struct DemoReconcile {
+  int composite = 0;
+  int build = 0;  // of the runner
+
+  absl::Status status;
+  int composed = 0;             // resources that would be applied
+  std::vector<DemoCall> calls;  // in their order
+};
+
+// Runs `reconciles` in order against the function at `address`, over one
+// connection, at most `at_once` of them open and, as a runner does, one for
+// each composite. `inputs` are by composite. Fills in what comes back.
+// `progress` is told how many are done, on one thread at a time.
+absl::Status Drive(const std::string& address,
+                   const std::vector<EngineInput>& inputs, size_t at_once,
+                   const std::function<void(size_t)>& progress,
+                   std::vector<DemoReconcile>* reconciles);
 
 }  // namespace fncache::runner
 

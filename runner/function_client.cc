@@ -138,6 +138,7 @@ struct FunctionClient::Impl {
   };
 
   std::shared_ptr<grpc::ChannelCredentials> credentials;
+  std::function<std::string(const RunFunctionRequest&)> encode;  // may be null
   std::vector<std::unique_ptr<Target>> targets;
   absl::flat_hash_map<std::string, Target*> by_function;
 
@@ -157,6 +158,18 @@ struct FunctionClient::Impl {
           grpc::CreateCustomChannel(target->address, credentials, Arguments());
     }
     return target->channel;
+  }
+
+  grpc::Status Write(const RunFunctionRequest& request,
+                     grpc::ByteBuffer* bytes) const {
+    if (encode != nullptr) {
+      grpc::Slice slice(encode(request));
+      *bytes = grpc::ByteBuffer(&slice, 1);
+      return grpc::Status::OK;
+    }
+    bool own_buffer;
+    return grpc::GenericSerialize<grpc::ProtoBufferWriter, RunFunctionRequest>(
+        request, bytes, &own_buffer);
   }
 
   // False if the client is being destroyed.
@@ -305,6 +318,7 @@ absl::StatusOr<std::unique_ptr<FunctionClient>> FunctionClient::Create(
   if (!credentials.ok()) return credentials.status();
   auto impl = std::make_unique<Impl>();
   impl->credentials = *std::move(credentials);
+  impl->encode = std::move(options.encode);
   absl::flat_hash_map<std::string, Target*> by_address;
   for (const FunctionTarget& function : options.functions) {
     if (impl->by_function.contains(function.name)) continue;
@@ -338,10 +352,7 @@ void FunctionClient::Call(const std::string& function,
     return done(std::move(result));
   }
   auto call = std::make_unique<Impl::OneCall>();
-  bool own_buffer;
-  const grpc::Status written =
-      grpc::GenericSerialize<grpc::ProtoBufferWriter, RunFunctionRequest>(
-          request, &call->request, &own_buffer);
+  const grpc::Status written = impl_->Write(request, &call->request);
   if (!written.ok()) {
     CallResult result;
     result.status = RpcError(grpc::StatusCode::INTERNAL,

@@ -11,6 +11,7 @@
 #ifndef FNCACHE_RUNNER_FUNCTION_CLIENT_H_
 #define FNCACHE_RUNNER_FUNCTION_CLIENT_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,11 @@ struct FunctionClientOptions {
   // tls.crt, tls.key and ca.crt as the runner has them; "" = plaintext.
   std::string tls_dir;
   int threads = 2;
+  // How a request becomes bytes; none = as protobuf writes it. For load whose
+  // maps have another order every time. Called from any thread.
+  std::function<std::string(
+      const apiextensions::fn::proto::v1::RunFunctionRequest&)>
+      encode;
 };
 
 class FunctionClient : public FunctionCaller {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runner/function_server.h"
 #include "runner/template_responder.h"
@@ -15,25 +16,102 @@ namespace {
 
 using google::protobuf::util::MessageDifferencer;
 
-TEST(DemoTrafficTest, RequestsAreRealAndDifferByComposite) {
-  const auto request = DemoRequest(3, 20);
-  EXPECT_EQ(request.observed().resources().size(), 20u);
-  EXPECT_GT(request.ByteSizeLong(), 20000u);
-  EXPECT_FALSE(MessageDifferencer::Equals(request, DemoRequest(4, 20)));
-  EXPECT_TRUE(MessageDifferencer::Equals(request, DemoRequest(3, 20)));
+constexpr int kBuckets = 3;
+
+class DemoTrafficTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    FunctionServerOptions options;
+    options.listen = "127.0.0.1:0";
+    auto server = FunctionServer::Start(options, &responder_);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    const auto composition = DemoComposition();
+    ASSERT_EQ(composition->steps.size(), static_cast<size_t>(kDemoSteps));
+    for (int i = 0; i < 4; ++i) {
+      inputs_.push_back(DemoInput(composition, i, kBuckets));
+    }
+  }
+
+  // `rounds` over all composites, by two builds in turn.
+  std::vector<DemoReconcile> Run(int rounds, size_t at_once) {
+    std::vector<DemoReconcile> reconciles;
+    for (int round = 0; round < rounds; ++round) {
+      for (size_t i = 0; i < inputs_.size(); ++i) {
+        DemoReconcile reconcile;
+        reconcile.composite = static_cast<int>(i);
+        reconcile.build = round % 2;
+        reconciles.push_back(std::move(reconcile));
+      }
+    }
+    size_t told = 0;
+    const absl::Status status = Drive(
+        server_->address(), inputs_, at_once,
+        [&](size_t done) { EXPECT_EQ(done, ++told); }, &reconciles);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(told, reconciles.size());
+    return reconciles;
+  }
+
+  const TemplateResponder responder_{{}};
+  std::unique_ptr<FunctionServer> server_;
+  std::vector<EngineInput> inputs_;
+};
+
+TEST_F(DemoTrafficTest, EveryPipelineRendersItsBucketsAndTheirPolicy) {
+  for (const DemoReconcile& reconcile : Run(15, 3)) {
+    ASSERT_TRUE(reconcile.status.ok()) << reconcile.status;
+    EXPECT_EQ(reconcile.composed, kBuckets + 1);
+    ASSERT_EQ(reconcile.calls.size(), static_cast<size_t>(kDemoSteps));
+    for (int step = 0; step < kDemoSteps; ++step) {
+      const DemoCall& call = reconcile.calls[step];
+      EXPECT_EQ(call.step, step);
+      EXPECT_EQ(call.composite, reconcile.composite);
+      EXPECT_TRUE(call.status.ok()) << call.status;
+      EXPECT_EQ(call.response.meta().tag(), call.tag);
+      EXPECT_GT(call.latency, absl::ZeroDuration());
+    }
+    const auto& made = reconcile.calls[1].response.desired().resources();
+    const auto policy = made.find("policy");
+    ASSERT_NE(policy, made.end());
+    const auto& spec =
+        policy->second.resource().fields().at("spec").struct_value().fields();
+    EXPECT_EQ(spec.at("of").string_value(),
+              absl::StrCat("lake-", reconcile.composite, "-0"));
+  }
 }
 
-TEST(DemoTrafficTest, TemplateRendersEveryBucket) {
-  RunFunctionResponse response;
-  ASSERT_TRUE(
-      TemplateResponder({}).Respond(DemoRequest(3, 20), &response).ok());
-  EXPECT_EQ(response.desired().resources().size(), 20u);
-  ASSERT_EQ(response.results_size(), 1);
-  EXPECT_EQ(response.results(0).message(), "20 buckets for lake-3");
+// Else nothing could be answered from a cache.
+TEST_F(DemoTrafficTest, ACompositeIsAskedTheSameEveryTimeUnderABuildsTag) {
+  const std::vector<DemoReconcile> reconciles = Run(4, 2);
+  std::set<std::string> tags;
+  for (const DemoReconcile& reconcile : reconciles) {
+    for (const DemoCall& call : reconcile.calls) {
+      EXPECT_EQ(call.tag.size(), 64u);
+      tags.insert(call.tag);
+    }
+  }
+  EXPECT_EQ(tags.size(), inputs_.size() * kDemoSteps * 2);
 }
 
-TEST(DemoTrafficTest, ShuffledBytesAreTheSameMessageInAnotherOrder) {
-  const auto request = DemoRequest(1, 5);
+TEST_F(DemoTrafficTest, AFunctionThatFailsFailsItsPipeline) {
+  inputs_[1].composition = std::make_shared<const Composition>([&] {
+    Composition broken = *inputs_[1].composition;
+    broken.steps[0].function = "nobody";
+    return broken;
+  }());
+  for (const DemoReconcile& reconcile : Run(2, 4)) {
+    EXPECT_EQ(reconcile.status.ok(), reconcile.composite != 1);
+  }
+}
+
+TEST(EncodeShuffledTest, BytesAreTheSameMessageInAnotherOrder) {
+  RunFunctionRequest request;
+  for (int i = 0; i < 5; ++i) {
+    (*request.mutable_observed()->mutable_resources())[absl::StrCat(i)]
+        .mutable_resource()
+        ->CopyFrom(DemoInput(DemoComposition(), i, 1).composite);
+  }
   std::mt19937 random(7);
   std::set<std::string> encodings;
   for (int i = 0; i < 20; ++i) {
@@ -46,42 +124,12 @@ TEST(DemoTrafficTest, ShuffledBytesAreTheSameMessageInAnotherOrder) {
   EXPECT_EQ(encodings.size(), 20u);
 }
 
-TEST(DemoTrafficTest, TagsDependOnContentAndBuildButNotOnMeta) {
-  auto request = DemoRequest(1, 5);
-  const std::string tag = DemoTag(request, 0);
-  EXPECT_EQ(tag.size(), 64u);
-  EXPECT_NE(tag, DemoTag(request, 1));
-  EXPECT_NE(tag, DemoTag(DemoRequest(2, 5), 0));
-  request.mutable_meta()->set_tag(tag);
-  EXPECT_EQ(tag, DemoTag(request, 0));
-}
-
-TEST(DemoTrafficTest, DriveSendsEveryCallAndReadsItsAnswer) {
-  const TemplateResponder responder({});
-  FunctionServerOptions options;
-  options.listen = "127.0.0.1:0";
-  auto server = FunctionServer::Start(options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
-  std::mt19937 random(7);
-  std::vector<DemoCall> calls(60);
-  for (int i = 0; i < 60; ++i) {
-    auto request = DemoRequest(i % 4, 3);
-    calls[i].composite = i % 4;
-    calls[i].tag = std::to_string(i);
-    request.mutable_meta()->set_tag(calls[i].tag);
-    calls[i].bytes = EncodeShuffled(request, &random);
-  }
-  size_t told = 0;
-  Drive((*server)->address(), 10, [&](size_t done) { EXPECT_EQ(done, ++told); },
-        &calls);
-  EXPECT_EQ(told, 60u);
-  for (const DemoCall& call : calls) {
-    EXPECT_TRUE(call.status.ok()) << call.status;
-    EXPECT_EQ(call.response.meta().tag(), call.tag);
-    EXPECT_EQ(call.cache_status, "");
-    EXPECT_GT(call.latency, absl::ZeroDuration());
-  }
-  EXPECT_EQ((*server)->counts().answered, 60u);
+TEST(TagOfBuildTest, OtherBuildsTagOtherwiseAndOneBuildAlwaysTheSame) {
+  const std::string tag(64, 'a');
+  EXPECT_EQ(TagOfBuild(tag, 0), tag);
+  EXPECT_NE(TagOfBuild(tag, 1), tag);
+  EXPECT_EQ(TagOfBuild(tag, 1), TagOfBuild(tag, 1));
+  EXPECT_EQ(TagOfBuild(tag, 1).size(), 64u);
 }
 
 }  // namespace
