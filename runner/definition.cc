@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 #include "runner/object.h"
+#include "runner/quoted.h"
 #include "runner/typed_text.h"
 
 namespace fncache::runner {

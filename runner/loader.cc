@@ -18,6 +18,7 @@
 #include "runner/input_file.h"
 #include "runner/kubernetes_yaml.h"
 #include "runner/object.h"
+#include "runner/quoted.h"
 #include "runner/typed_text.h"
 
 namespace fncache::runner {

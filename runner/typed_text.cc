@@ -6,8 +6,6 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "common/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace fncache::runner {
@@ -94,13 +92,6 @@ absl::string_view TypeName(const nlohmann::json& value) {
   if (value.is_object()) return "a map";
   if (value.is_array()) return "a list";
   return "null";
-}
-
-std::string Quoted(absl::string_view text) {
-  return absl::StrCat(
-      "\"",
-      Printable(absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}})),
-      "\"");
 }
 
 }  // namespace fncache::runner

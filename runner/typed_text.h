@@ -27,9 +27,6 @@ absl::optional<std::string> TypedText(const nlohmann::json& value);
 absl::string_view TypeName(const google::protobuf::Value& value);
 absl::string_view TypeName(const nlohmann::json& value);
 
-// `text` in double quotes, on one line whatever it holds.
-std::string Quoted(absl::string_view text);
-
 }  // namespace fncache::runner
 
 #endif  // FNCACHE_RUNNER_TYPED_TEXT_H_
