@@ -46,14 +46,6 @@ std::string TextAt(const Json* map, absl::string_view name) {
   return value == nullptr ? "" : TypedText(*value).value_or("");
 }
 
-// Of an object that has no fixed form: only text is text.
-std::string NameOf(const Json& object) {
-  const Json* const name = Field(Field(&object, "metadata"), "name");
-  const auto* text =
-      name == nullptr ? nullptr : name->get_ptr<const std::string*>();
-  return text == nullptr ? "" : *text;
-}
-
 // The default that a schema gives, null if none: null itself gives none.
 const Json* DefaultOf(const Json* schema) {
   const Json* const value = Field(schema, "default");
@@ -69,54 +61,90 @@ bool TakesDefault(const Json& value, const Json* schema) {
   return flag == nullptr || !*flag;
 }
 
-// Structural defaulting, as an API server does it: where a property with a
-// default is absent, or null and not nullable, it gets the default; then the
-// same within whatever is there now.
-void Default(Json* value, const Json* schema);
+// How many values defaults may come to. A default may hold nulls that take
+// defaults of their own, so a small schema could ask for any number.
+constexpr size_t kMaxDefaultValues = 1'000'000;
 
-// An element of a list, or of a map by additionalProperties.
-void DefaultElement(Json* value, const Json* schema) {
-  if (TakesDefault(*value, schema)) {
-    const Json* const element = DefaultOf(schema);
-    if (element != nullptr) *value = *element;
-  }
-  Default(value, schema);
+size_t CountValues(const Json& value) {
+  size_t count = 1;
+  if (!value.is_structured()) return count;
+  for (const Json& element : value) count += CountValues(element);
+  return count;
 }
 
-void Default(Json* value, const Json* schema) {
-  if (schema == nullptr || !schema->is_object()) return;
-  if (value->is_array()) {
-    const Json* const items = Field(schema, "items");
-    if (items == nullptr || !items->is_object()) return;
-    for (Json& element : *value) DefaultElement(&element, items);
-    return;
+// Structural defaulting, as an API server does it.
+class Defaulting {
+ public:
+  // Where a property with a default is absent, or null and not nullable, it
+  // gets the default; then the same within whatever is there now.
+  void Default(Json* value, const Json* schema) {
+    if (exhausted_ || schema == nullptr || !schema->is_object()) return;
+    if (value->is_array()) {
+      const Json* const items = Field(schema, "items");
+      if (items == nullptr || !items->is_object()) return;
+      for (Json& element : *value) DefaultElement(&element, items);
+    } else if (value->is_object()) {
+      DefaultMap(value, schema);
+    }
   }
-  if (!value->is_object()) return;
-  const Json* const properties = Field(schema, "properties");
-  if (properties != nullptr && properties->is_object()) {
-    for (const auto& property : properties->items()) {
-      const Json* const wanted = DefaultOf(&property.value());
-      if (wanted == nullptr) continue;
-      const auto field = value->find(property.key());
-      if (field == value->end()) {
-        (*value)[property.key()] = *wanted;
-      } else if (TakesDefault(*field, &property.value())) {
-        *field = *wanted;
+
+  absl::Status status() const {
+    if (!exhausted_) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the XRD's defaults come to over ", kMaxDefaultValues, " values"));
+  }
+
+ private:
+  void DefaultMap(Json* value, const Json* schema) {
+    const Json* const properties = Field(schema, "properties");
+    if (properties != nullptr && properties->is_object()) {
+      for (const auto& property : properties->items()) {
+        const Json* const wanted = DefaultOf(&property.value());
+        if (wanted == nullptr) continue;
+        const auto field = value->find(property.key());
+        if (field == value->end()) {
+          Fill(&(*value)[property.key()], *wanted);
+        } else if (TakesDefault(*field, &property.value())) {
+          Fill(&*field, *wanted);
+        }
+      }
+    }
+    // A boolean has no schema, and so no defaults.
+    const Json* additional = Field(schema, "additionalProperties");
+    if (additional != nullptr && !additional->is_object()) additional = nullptr;
+    for (const auto& field : value->items()) {
+      const Json* const property = Field(properties, field.key());
+      if (property != nullptr) {
+        Default(&field.value(), property);
+      } else if (additional != nullptr) {
+        DefaultElement(&field.value(), additional);
       }
     }
   }
-  // A boolean has no schema, and so no defaults.
-  const Json* additional = Field(schema, "additionalProperties");
-  if (additional != nullptr && !additional->is_object()) additional = nullptr;
-  for (const auto& field : value->items()) {
-    const Json* const property = Field(properties, field.key());
-    if (property != nullptr) {
-      Default(&field.value(), property);
-    } else if (additional != nullptr) {
-      DefaultElement(&field.value(), additional);
+
+  // An element of a list, or of a map by additionalProperties.
+  void DefaultElement(Json* value, const Json* schema) {
+    const Json* const wanted = DefaultOf(schema);
+    if (wanted != nullptr && TakesDefault(*value, schema)) {
+      Fill(value, *wanted);
     }
+    Default(value, schema);
   }
-}
+
+  void Fill(Json* value, const Json& wanted) {
+    const size_t count = CountValues(wanted);
+    if (count > left_) {
+      exhausted_ = true;
+      left_ = 0;
+      return;
+    }
+    left_ -= count;
+    *value = wanted;
+  }
+
+  size_t left_ = kMaxDefaultValues;
+  bool exhausted_ = false;
+};
 
 // The properties of `spec` or `status` in a version's schema, as a schema of
 // their own: whatever else that one says of it is lost when the reference
@@ -235,11 +263,7 @@ absl::Status ApplyDefaults(const Json& definition, Json* composite) {
       version == nullptr ? nullptr : version->get_ptr<const std::string*>();
   absl::StatusOr<const Json*> schema =
       FindSchema(definition, text == nullptr ? "" : *text);
-  if (!schema.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "cannot apply XRD defaults to XR ", Quoted(NameOf(*composite)), ": ",
-        schema.status().message()));
-  }
+  if (!schema.ok()) return schema.status();
   // Without a scope it is legacy here, though of v2 an API server would make
   // that Namespaced: the reference command line reads every definition as v1.
   const Json* const scope = Field(Field(&definition, "spec"), "scope");
@@ -248,8 +272,9 @@ absl::Status ApplyDefaults(const Json& definition, Json* composite) {
   Json derived = Json::object();
   derived["properties"]["spec"] = SpecSchema(**schema, definition, legacy);
   derived["properties"]["status"] = StatusSchema(**schema, legacy);
-  Default(composite, &derived);
-  return absl::OkStatus();
+  Defaulting defaulting;
+  defaulting.Default(composite, &derived);
+  return defaulting.status();
 }
 
 }  // namespace fncache::runner

@@ -36,13 +36,6 @@ absl::Status Annotate(absl::string_view where, const absl::Status& status) {
                       absl::StrCat(where, ": ", status.message()));
 }
 
-// `ROLE from "PATH": why`, as the reference command line puts it.
-absl::Status CannotLoad(absl::string_view what, const std::string& path,
-                        const absl::Status& status) {
-  return Annotate(absl::StrCat("cannot load ", what, " from ", Quoted(path)),
-                  status);
-}
-
 // The value at `path`, a field name for each level; null where there is none.
 const Json* At(const Json& object,
                std::initializer_list<absl::string_view> path) {
@@ -369,22 +362,21 @@ absl::StatusOr<LoadedObject> LoadComposite(const std::string& path) {
   absl::StatusOr<Json> object = ReadObject(path);
   const absl::Status status =
       object.ok() ? CheckKind(*object) : object.status();
-  if (!status.ok()) return CannotLoad("composite resource", path, status);
+  if (!status.ok()) return Annotate(path, status);
   return LoadedObject{*std::move(object), path};
 }
 
 absl::StatusOr<LoadedObject> LoadComposition(const std::string& path) {
   absl::StatusOr<Json> object = ReadObject(path);
-  if (!object.ok()) return CannotLoad("Composition", path, object.status());
+  if (!object.ok()) return Annotate(path, object.status());
   if (TypedTextAt(*object, {"apiVersion"}) !=
           "apiextensions.crossplane.io/v1" ||
       TypedTextAt(*object, {"kind"}) != "Composition") {
-    return CannotLoad("Composition", path,
-                      absl::InvalidArgumentError(absl::StrCat(
-                          "not a composition: ", KindAndName(*object))));
+    return Annotate(path, absl::InvalidArgumentError(absl::StrCat(
+                              "not a composition: ", KindAndName(*object))));
   }
   const absl::Status parsed = ParseComposition(ToStruct(*object)).status();
-  if (!parsed.ok()) return CannotLoad("Composition", path, parsed);
+  if (!parsed.ok()) return Annotate(path, parsed);
   return LoadedObject{*std::move(object), path};
 }
 
@@ -421,7 +413,7 @@ absl::StatusOr<std::vector<FunctionTarget>> LoadFunctions(
     const std::vector<std::pair<std::string, std::string>>& annotations,
     const std::vector<FunctionTarget>& given) {
   absl::StatusOr<std::vector<LoadedObject>> objects = LoadObjects(path);
-  if (!objects.ok()) return CannotLoad("functions", path, objects.status());
+  if (!objects.ok()) return objects.status();
   // Of two with one name the last counts.
   std::map<std::string, std::string> targets;
   std::map<std::string, std::string> known;
@@ -429,22 +421,18 @@ absl::StatusOr<std::vector<FunctionTarget>> LoadFunctions(
     known[function.name] = function.target;
   }
   for (const LoadedObject& object : *objects) {
-    const auto failed = [&](const absl::Status& status) {
-      return CannotLoad(
-          "functions", path,
-          object.where == path ? status : Annotate(object.where, status));
-    };
     const std::string api_version = TypedTextAt(object.object, {"apiVersion"});
     if ((api_version != "pkg.crossplane.io/v1" &&
          api_version != "pkg.crossplane.io/v1beta1") ||
         TypedTextAt(object.object, {"kind"}) != "Function") {
-      return failed(absl::InvalidArgumentError(
-          absl::StrCat("not a function: ", KindAndName(object.object))));
+      return Annotate(object.where,
+                      absl::InvalidArgumentError(absl::StrCat(
+                          "not a function: ", KindAndName(object.object))));
     }
     const std::string name = TypedTextAt(object.object, {"metadata", "name"});
     if (known.count(name) > 0) continue;
     absl::StatusOr<std::string> target = TargetOf(object.object, annotations);
-    if (!target.ok()) return failed(target.status());
+    if (!target.ok()) return Annotate(object.where, target.status());
     targets[name] = *std::move(target);
   }
   targets.insert(known.begin(), known.end());
@@ -457,29 +445,26 @@ absl::StatusOr<std::vector<FunctionTarget>> LoadFunctions(
 }
 
 absl::StatusOr<std::vector<Json>> LoadSchemas(const std::string& dir) {
-  const auto failed = [&dir](const absl::Status& status) {
-    return CannotLoad("required schemas", dir, status);
-  };
   const absl::StatusOr<bool> is_folder = IsFolder(dir);
-  if (!is_folder.ok()) return failed(is_folder.status());
+  if (!is_folder.ok()) return Annotate(dir, is_folder.status());
   std::vector<std::string> files;
   if (*is_folder) {
     const absl::Status found = FindSchemas(dir, &files);
-    if (!found.ok()) return failed(found);
+    if (!found.ok()) return found;
   } else if (HasExtension(dir, ".json")) {
     files.push_back(dir);
   }
   if (files.empty()) {
-    return failed(absl::InvalidArgumentError(
-        absl::StrCat("no JSON files found in ", Quoted(dir))));
+    return absl::InvalidArgumentError(
+        absl::StrCat("no JSON files found in ", Quoted(dir)));
   }
   std::vector<Json> documents;
   for (const std::string& file : files) {
     absl::StatusOr<Json> document = ReadSchema(file);
     if (!document.ok()) {
-      return failed(Annotate(
+      return Annotate(
           absl::StrCat("cannot parse OpenAPI JSON from ", Quoted(file)),
-          document.status()));
+          document.status());
     }
     documents.push_back(*std::move(document));
   }

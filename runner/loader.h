@@ -1,6 +1,7 @@
 // Reads what a render is about from the files that people write, with the
 // reference command line's rules and checks. Every error names the file, the
-// document where there are several, and the field.
+// document where there are several, and the field: `FILE: FIELD: why`, `FILE
+// (document 3): why`.
 //
 // NotFound is a file that is not there; what is in a file is InvalidArgument; a
 // directory in a file's place, or one that is too large, FailedPrecondition. A

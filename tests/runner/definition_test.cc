@@ -300,11 +300,9 @@ TEST_F(ApplyDefaultsTest, AVersionThatTheDefinitionLacksIsAnError) {
             "a": {"default": 1}}}}})"),
                       &composite);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(
-        status.message(),
-        absl::StrCat("cannot apply XRD defaults to XR \"a\": the specified API "
-                     "version '",
-                     api_version, "' does not exist in the XRD"));
+    EXPECT_EQ(status.message(),
+              absl::StrCat("the specified API version '", api_version,
+                           "' does not exist in the XRD"));
     EXPECT_EQ(composite["spec"], Parse("{}"));
   }
 }
@@ -319,6 +317,24 @@ TEST_F(ApplyDefaultsTest, EveryVersionNeedsASchema) {
     EXPECT_THAT(std::string(ApplyDefaults(definition, &composite).message()),
                 HasSubstr("spec.versions[1].schema.openAPIV3Schema"));
   }
+}
+
+// Each level doubles the values.
+TEST_F(ApplyDefaultsTest, DefaultsThatMultiplyWithoutEndAreAnError) {
+  std::string level = "{}";
+  for (int i = 0; i < 40; ++i) {
+    level = absl::StrCat(R"({"default": {"a": null, "b": null},
+                             "additionalProperties": )",
+                         level, "}");
+  }
+  Json composite = Parse(R"({"apiVersion": "ex.org/v1", "spec": {}})");
+  const absl::Status status = ApplyDefaults(
+      DefinitionWith(absl::StrCat(
+          R"({"properties": {"spec": {"properties": {"a": )", level, "}}}}")),
+      &composite);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("defaults come to over"));
 }
 
 TEST_F(ApplyDefaultsTest, ADefinitionOfAnyFormDoesNoHarm) {
