@@ -9,6 +9,8 @@
 #include "proxy/serve_command.h"
 #include "runner/demo_command.h"
 #include "runner/function_command.h"
+#include "runner/internal_command.h"
+#include "runner/render_command.h"
 
 namespace {
 
@@ -25,6 +27,10 @@ constexpr Command kCommands[] = {
      fncache::DemoMain},
     {"function", "a small composition function to put behind the proxy",
      fncache::FunctionMain},
+    {"render", "what Crossplane would apply for a composite resource",
+     fncache::RenderMain},
+    {"internal", "the engine that crossplane render --crossplane-binary runs",
+     fncache::InternalMain},
 };
 
 void PrintHelp(std::FILE* out) {
@@ -68,7 +74,7 @@ int main(int argc, char** argv) {
       fncache::Printable(std::string(name).substr(0, 100));
   std::fprintf(stderr,
                "fncache: unknown command \"%s\"; accepted: serve, demo, "
-               "function (see fncache --help)\n",
+               "function, render, internal (see fncache --help)\n",
                shown.c_str());
   return 2;
 }

@@ -82,6 +82,11 @@ std::vector<Rendered> RenderAll(const RenderInputs& inputs,
   std::vector<Rendered> all(count);
   // Shared, since the last `done` may still be in Put when all are there.
   const auto results = std::make_shared<Results>(&all, options.jobs);
+  // The step that reads the context for -c is not the Composition's.
+  const auto& steps = inputs.composition->steps;
+  const int shown_steps =
+      static_cast<int>(steps.size()) -
+      (!steps.empty() && steps.back().name == kCaptureStep ? 1 : 0);
   int known = 0;
   int failed = 0;
   const auto tell = [&](int done, int failed) {
@@ -103,8 +108,7 @@ std::vector<Rendered> RenderAll(const RenderInputs& inputs,
     job->deadline = clock->Now() + options.timeout;
     if (options.trace) {
       job->trace = std::make_unique<RenderTrace>(
-          static_cast<int>(inputs.composition->steps.size()),
-          count > 1 ? composite.where : "", options.trace);
+          shown_steps, count > 1 ? composite.where : "", options.trace);
     }
     EngineOptions engine;
     engine.capabilities = options.capabilities;

@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 using google::protobuf::Struct;
 using Objects = std::vector<Struct>;
 
-// `cannot load WHAT from "PATH": WHY`; the loader's own messages name the path
-// too, which is not said twice.
+// `cannot load WHAT from "PATH": WHY`, for what the loader does not say so
+// itself; it names the path then, which is not said twice.
 absl::Status CannotLoad(absl::string_view what, const std::string& path,
                         const absl::Status& status) {
   absl::string_view why = status.message();
@@ -84,9 +84,7 @@ absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
   std::vector<CompositeToRender> composites;
   if (flags.all.empty()) {
     auto loaded = LoadComposite(flags.composite);
-    if (!loaded.ok()) {
-      return CannotLoad("composite resource", flags.composite, loaded.status());
-    }
+    if (!loaded.ok()) return loaded.status();
     CompositeToRender composite;
     composite.object = std::move(loaded->object);
     composite.where = flags.composite;
@@ -136,14 +134,7 @@ absl::Status Check(bool several, const Json& composition,
     if (!composite.status.ok()) continue;
     composite.status = CheckComposition(composition, composite.object);
     if (composite.status.ok() && definition != nullptr) {
-      const absl::Status status = ApplyDefaults(*definition, &composite.object);
-      if (!status.ok()) {
-        composite.status = absl::Status(
-            status.code(),
-            absl::StrCat("cannot apply XRD defaults to XR \"",
-                         TextAt(composite.object, {"metadata", "name"}),
-                         "\": ", status.message()));
-      }
+      composite.status = ApplyDefaults(*definition, &composite.object);
     }
     if (!several && !composite.status.ok()) return composite.status;
   }
@@ -169,9 +160,7 @@ absl::Status LoadTargets(const RenderFlags& flags, RenderInputs* inputs) {
   }
   auto loaded =
       LoadFunctions(flags.functions, flags.annotations, flags.targets);
-  if (!loaded.ok()) {
-    return CannotLoad("functions", flags.functions, loaded.status());
-  }
+  if (!loaded.ok()) return loaded.status();
   inputs->functions = *std::move(loaded);
   return absl::OkStatus();
 }
@@ -225,9 +214,7 @@ absl::Status LoadObjectsOf(const RenderFlags& flags, RenderInputs* inputs) {
   inputs->required = ToObjects(required);
   if (flags.schemas.empty()) return absl::OkStatus();
   auto schemas = LoadSchemas(flags.schemas);
-  if (!schemas.ok()) {
-    return CannotLoad("required schemas", flags.schemas, schemas.status());
-  }
+  if (!schemas.ok()) return schemas.status();
   inputs->schemas = MakeDocumentSchemas(*std::move(schemas));
   return absl::OkStatus();
 }
@@ -297,13 +284,9 @@ absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags) {
   inputs.composites = *std::move(composites);
 
   const auto composition = LoadComposition(flags.composition);
-  if (!composition.ok()) {
-    return CannotLoad("Composition", flags.composition, composition.status());
-  }
+  if (!composition.ok()) return composition.status();
   auto parsed = ParseComposition(ToStruct(composition->object));
-  if (!parsed.ok()) {
-    return CannotLoad("Composition", flags.composition, parsed.status());
-  }
+  if (!parsed.ok()) return parsed.status();
   inputs.composition = std::make_shared<const Composition>(WithContextSteps(
       *std::move(parsed), SeedsContext(flags), flags.include_context));
   auto status =
