@@ -18,7 +18,6 @@ namespace fncache::runner {
 namespace {
 
 using crossplane::render::v1alpha1::CompositeInput;
-using crossplane::render::v1alpha1::CompositeOutput;
 using crossplane::render::v1alpha1::RenderRequest;
 using crossplane::render::v1alpha1::RenderResponse;
 using google::protobuf::RepeatedPtrField;

@@ -26,7 +26,6 @@ namespace fncache::runner {
 namespace {
 
 using apiextensions::fn::proto::v1::RunFunctionRequest;
-using apiextensions::fn::proto::v1::RunFunctionResponse;
 
 constexpr char kV1[] =
     "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";

@@ -1,0 +1,86 @@
+// Flattening over any document: bytes are an OpenAPI document as JSON. Whatever
+// it says, every kind that it names is found, not found, or an error; what is
+// found is within its bounds, and the same when it is asked for again.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "google/protobuf/struct.pb.h"
+#include "nlohmann/json.hpp"
+#include "runner/json.h"
+#include "runner/object.h"
+#include "runner/schema_document.h"
+#include "runner/schemas.h"
+
+namespace {
+
+using fncache::runner::FindMap;
+using google::protobuf::Struct;
+
+void Check(bool holds) {
+  if (!holds) std::abort();
+}
+
+// How many schemas a schema consists of.
+size_t Size(const Struct& schema) {
+  size_t size = 1;
+  const Struct* const properties = FindMap(schema, {"properties"});
+  if (properties != nullptr) {
+    for (const auto& property : properties->fields()) {
+      size += property.second.has_struct_value()
+                  ? Size(property.second.struct_value())
+                  : 1;
+    }
+  }
+  for (const char* name : {"items", "additionalProperties"}) {
+    const Struct* const inner = FindMap(schema, {name});
+    if (inner != nullptr) size += Size(*inner);
+  }
+  return size;
+}
+
+std::string Text(const fncache::runner::Json& entry, const char* name) {
+  const auto field = entry.find(name);
+  if (field == entry.end()) return "";
+  const auto* const text = field->get_ptr<const std::string*>();
+  return text == nullptr ? "" : *text;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size > 4096) return 0;
+  const auto document = fncache::runner::ParseJson(
+      absl::string_view(reinterpret_cast<const char*>(data), size));
+  if (!document.ok()) return 0;
+  fncache::runner::SchemaDocument schemas(*document);
+  for (const auto& group_version : schemas.group_versions()) {
+    Check(schemas.Find(group_version, "no such kind").ok());
+    Check(!schemas.Find(group_version, "no such kind")->has_value());
+  }
+  if (schemas.group_versions().empty()) return 0;
+  // It has components then, or there would be none.
+  for (const auto& component : (*document)["components"]["schemas"]) {
+    if (!component.is_object()) continue;
+    const auto list = component.find("x-kubernetes-group-version-kind");
+    if (list == component.end() || !list->is_array()) continue;
+    for (const auto& entry : *list) {
+      if (!entry.is_object()) continue;
+      const auto found = schemas.Find(
+          {Text(entry, "group"), Text(entry, "version")}, Text(entry, "kind"));
+      if (!found.ok()) {
+        Check(!found.status().message().empty());
+        continue;
+      }
+      Check(found->has_value() || list->size() != 1);
+      if (!found->has_value()) continue;
+      Check(Size(**found) * 64 <= fncache::runner::kMaxFlattenedBytes);
+      const auto again = schemas.Find(
+          {Text(entry, "group"), Text(entry, "version")}, Text(entry, "kind"));
+      Check(again.ok() && again->has_value());
+      Check(fncache::runner::Equal(**found, **again));
+    }
+  }
+  return 0;
+}
