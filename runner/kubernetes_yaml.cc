@@ -338,8 +338,9 @@ class Decoder {
         absl::Status followed =
             Follow(node, [this, depth, &name](const Node& target) {
               absl::StatusOr<std::string> key = KeyName(target, depth);
-              if (key.ok()) name = *std::move(key);
-              return key.status();
+              if (!key.ok()) return key.status();
+              name = *std::move(key);
+              return absl::OkStatus();
             });
         if (!followed.ok()) return followed;
         return name;

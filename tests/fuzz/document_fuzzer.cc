@@ -1,0 +1,70 @@
+// JSON text through all that the command line makes of it: what is printed as
+// YAML reads as the same again, except that a whole number is then int64 or a
+// double; and a Struct keeps all but the digits beyond 2^53.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "common/utf8.h"
+#include "nlohmann/json.hpp"
+#include "runner/document.h"
+#include "runner/json.h"
+#include "runner/kubernetes_yaml.h"
+#include "runner/object.h"
+
+namespace {
+
+using fncache::runner::Json;
+
+void Check(bool holds) {
+  if (!holds) std::abort();
+}
+
+// The reference prints such a key without quotes, and then reads a merge.
+bool HasMergeKey(const Json& json) {
+  if (json.is_object() && json.contains("<<")) return true;
+  if (!json.is_structured()) return false;
+  for (const Json& child : json) {
+    if (HasMergeKey(child)) return true;
+  }
+  return false;
+}
+
+// As reading YAML leaves numbers.
+Json Unstructured(const Json& json) {
+  Json result = json;
+  if (json.is_structured()) {
+    for (Json& child : result) child = Unstructured(child);
+  } else if (json.is_number_float()) {
+    result = fncache::runner::FromValue(fncache::runner::ToValue(json));
+  }
+  if (result.is_number_unsigned() && result.get<uint64_t>() > INT64_MAX) {
+    result = result.get<double>();
+  }
+  return result;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size > 8192) return 0;
+  const auto json = fncache::runner::ParseJson(
+      absl::string_view(reinterpret_cast<const char*>(data), size));
+  if (!json.ok() || HasMergeKey(*json)) return 0;
+  const std::string printed = fncache::runner::ToYaml(*json);
+  Check(fncache::IsUtf8(printed));
+  const auto again = fncache::runner::ParseKubernetesYaml(printed);
+  Check(again.ok());
+  Check(*again == Unstructured(*json));
+  Check(fncache::runner::ToYaml(*again) ==
+        fncache::runner::ToYaml(Unstructured(*json)));
+
+  const auto value = fncache::runner::ToValue(*json);
+  const Json back = fncache::runner::FromValue(value);
+  Check(fncache::runner::Equal(fncache::runner::ToValue(back), value));
+  Json merged = back;
+  fncache::runner::MergeInto(&merged, back);
+  Check(merged == back);
+  return 0;
+}

@@ -1,0 +1,57 @@
+// YAML from files: any bytes are read or refused without harm, and what was
+// read is printed to text that reads as the same again.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "nlohmann/json.hpp"
+#include "runner/document.h"
+#include "runner/kubernetes_yaml.h"
+
+namespace {
+
+using fncache::runner::Json;
+
+void Check(bool holds) {
+  if (!holds) std::abort();
+}
+
+// The reference prints such a key without quotes, and then reads a merge.
+bool HasMergeKey(const Json& json) {
+  if (json.is_object() && json.contains("<<")) return true;
+  if (!json.is_structured()) return false;
+  for (const Json& child : json) {
+    if (HasMergeKey(child)) return true;
+  }
+  return false;
+}
+
+void CheckDocument(const std::string& text, int line) {
+  const auto json = fncache::runner::ParseKubernetesYaml(text, line);
+  if (!json.ok()) {
+    Check(json.status().code() == absl::StatusCode::kInvalidArgument);
+    Check(absl::StartsWith(json.status().message(), "line "));
+    return;
+  }
+  if (HasMergeKey(*json)) return;
+  const std::string printed = fncache::runner::ToYaml(*json);
+  const auto again = fncache::runner::ParseKubernetesYaml(printed);
+  Check(again.ok());
+  Check(*again == *json);
+  Check(fncache::runner::ToYaml(*again) == printed);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size > 8192) return 0;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  CheckDocument(text, 1);
+  const auto documents = fncache::runner::SplitYamlDocuments(text);
+  if (!documents.ok()) return 0;
+  for (const auto& document : *documents) {
+    CheckDocument(document.text, document.line);
+  }
+  return 0;
+}
