@@ -163,7 +163,7 @@ struct Demo::Impl {
         DemoReconcile reconcile;
         reconcile.composite = composite;
         // Two replicas of the runner, of different builds, take turns.
-        reconcile.build = round % 2;
+        reconcile.build = round % kDemoBuilds;
         traffic.reconciles.push_back(std::move(reconcile));
       }
     }

@@ -27,6 +27,7 @@ namespace fn = ::apiextensions::fn::proto::v1;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
+using google::protobuf::Struct;
 using google::protobuf::io::CodedOutputStream;
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
@@ -143,15 +144,40 @@ google::protobuf::Struct FromJson(const std::string& json) {
   return read;
 }
 
+void WriteBytes(int field, const std::string& bytes, CodedOutputStream* out) {
+  out->WriteTag(static_cast<uint32_t>(field) << 3 | 2);
+  out->WriteVarint32(static_cast<uint32_t>(bytes.size()));
+  out->WriteString(bytes);
+}
+
+// A map whose values are messages, in random order. Not by reflection, which
+// copies a map to look at it.
+template <typename Map>
+void EncodeMap(int field, const Map& map, std::mt19937* random,
+               CodedOutputStream* out) {
+  std::vector<const typename Map::value_type*> entries;
+  entries.reserve(map.size());
+  for (const auto& entry : map) entries.push_back(&entry);
+  std::shuffle(entries.begin(), entries.end(), *random);
+  for (const auto* entry : entries) {
+    std::string bytes;
+    {
+      google::protobuf::io::StringOutputStream stream(&bytes);
+      CodedOutputStream one(&stream);
+      WriteBytes(1, entry->first, &one);
+      WriteBytes(2, EncodeShuffled(entry->second, random), &one);
+    }
+    WriteBytes(field, bytes, out);
+  }
+}
+
 // One field's value, tag included; `index` is -1 for a singular field.
 void EncodeField(const Message& message, const FieldDescriptor* field,
                  int index, std::mt19937* random, CodedOutputStream* out) {
   const Reflection& reflection = *message.GetReflection();
   const uint32_t number = static_cast<uint32_t>(field->number()) << 3;
   const auto write_bytes = [&](const std::string& bytes) {
-    out->WriteTag(number | 2);
-    out->WriteVarint32(static_cast<uint32_t>(bytes.size()));
-    out->WriteString(bytes);
+    WriteBytes(field->number(), bytes, out);
   };
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_MESSAGE:
@@ -190,23 +216,54 @@ void EncodeField(const Message& message, const FieldDescriptor* field,
   }
 }
 
-// Calls the function as another build of the runner would: under its own tag.
-class OtherBuild : public FunctionCaller {
- public:
-  OtherBuild(FunctionCaller* caller, int build)
-      : caller_(caller), build_(build) {}
-
-  void Call(const std::string& function, const fn::RunFunctionRequest& request,
-            absl::Time deadline, Done done) override {
-    fn::RunFunctionRequest tagged = request;
-    tagged.mutable_meta()->set_tag(TagOfBuild(request.meta().tag(), build_));
-    caller_->Call(function, tagged, deadline, std::move(done));
+// All fields but that of number `but`.
+void EncodeFields(const Message& message, int but, std::mt19937* random,
+                  CodedOutputStream* out) {
+  const Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->number() == but) continue;
+    if (const auto* object = dynamic_cast<const Struct*>(&message)) {
+      EncodeMap(field->number(), object->fields(), random, out);
+      continue;
+    }
+    const auto* state = dynamic_cast<const fn::State*>(&message);
+    if (state != nullptr && field->is_map()) {
+      EncodeMap(field->number(), state->resources(), random, out);
+      continue;
+    }
+    if (!field->is_repeated()) {
+      EncodeField(message, field, -1, random, out);
+      continue;
+    }
+    std::vector<int> order(reflection.FieldSize(message, field));
+    std::iota(order.begin(), order.end(), 0);
+    if (field->is_map()) std::shuffle(order.begin(), order.end(), *random);
+    for (const int index : order) {
+      EncodeField(message, field, index, random, out);
+    }
   }
+}
 
- private:
-  FunctionCaller* const caller_;
-  const int build_;
-};
+// As EncodeShuffled, under the tag of build number `build`.
+std::string EncodeAsBuild(const fn::RunFunctionRequest& request, int build,
+                          std::mt19937* random) {
+  fn::RequestMeta meta = request.meta();
+  meta.set_tag(TagOfBuild(meta.tag(), build));
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    CodedOutputStream out(&stream);
+    out.WriteTag(fn::RunFunctionRequest::kMetaFieldNumber << 3 | 2);
+    const std::string encoded = EncodeShuffled(meta, random);
+    out.WriteVarint32(static_cast<uint32_t>(encoded.size()));
+    out.WriteString(encoded);
+    EncodeFields(request, fn::RunFunctionRequest::kMetaFieldNumber, random,
+                 &out);
+  }
+  return bytes;
+}
 
 // Keeps every call of a reconcile.
 class Recorder : public PipelineObserver {
@@ -233,10 +290,12 @@ class Recorder : public PipelineObserver {
 // Runs the reconciles: each one's end begins the next.
 class Driver {
  public:
-  Driver(FunctionCaller* caller, const std::vector<EngineInput>& inputs,
-         size_t at_once, const std::function<void(size_t)>& progress,
+  // A caller for each build of the runner.
+  Driver(std::vector<FunctionCaller*> callers,
+         const std::vector<EngineInput>& inputs, size_t at_once,
+         const std::function<void(size_t)>& progress,
          std::vector<DemoReconcile>* reconciles)
-      : caller_(caller),
+      : callers_(std::move(callers)),
         inputs_(inputs),
         at_once_(at_once),
         progress_(progress),
@@ -259,21 +318,13 @@ class Driver {
   }
 
  private:
-  // What a reconcile needs for as long as it runs.
-  struct Running {
-    Running(FunctionCaller* caller, DemoReconcile* reconcile)
-        : build(caller, reconcile->build), recorder(reconcile) {}
-    OtherBuild build;
-    Recorder recorder;
-  };
-
   void Begin(DemoReconcile* reconcile) {
-    auto running = std::make_shared<Running>(caller_, reconcile);
+    auto recorder = std::make_shared<Recorder>(reconcile);
     EngineOptions options;
     options.deadline = clock_.Now() + kPatience;
-    Render(inputs_[reconcile->composite], options, &running->build, &clock_,
-           &running->recorder,
-           [this, reconcile, running](const EngineOutcome& outcome) {
+    Render(inputs_[reconcile->composite], options, callers_[reconcile->build],
+           &clock_, recorder.get(),
+           [this, reconcile, recorder](const EngineOutcome& outcome) {
              reconcile->status = outcome.status;
              reconcile->composed = outcome.output.composed_resources_size();
              MutexLock lock(&mutex_);
@@ -283,7 +334,7 @@ class Driver {
            });
   }
 
-  FunctionCaller* const caller_;
+  const std::vector<FunctionCaller*> callers_;
   const std::vector<EngineInput>& inputs_;
   const size_t at_once_;
   const std::function<void(size_t)>& progress_;
@@ -336,21 +387,7 @@ std::string EncodeShuffled(const Message& message, std::mt19937* random) {
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
     CodedOutputStream out(&stream);
-    const Reflection& reflection = *message.GetReflection();
-    std::vector<const FieldDescriptor*> fields;
-    reflection.ListFields(message, &fields);
-    for (const FieldDescriptor* field : fields) {
-      if (!field->is_repeated()) {
-        EncodeField(message, field, -1, random, &out);
-        continue;
-      }
-      std::vector<int> order(reflection.FieldSize(message, field));
-      std::iota(order.begin(), order.end(), 0);
-      if (field->is_map()) std::shuffle(order.begin(), order.end(), *random);
-      for (const int index : order) {
-        EncodeField(message, field, index, random, &out);
-      }
-    }
+    EncodeFields(message, 0, random, &out);
   }
   return bytes;
 }
@@ -359,18 +396,25 @@ absl::Status Drive(const std::string& address,
                    const std::vector<EngineInput>& inputs, size_t at_once,
                    const std::function<void(size_t)>& progress,
                    std::vector<DemoReconcile>* reconciles) {
-  FunctionClientOptions options;
-  options.functions = {{kDemoFunction, address}};
-  options.encode = [](const fn::RunFunctionRequest& request) {
-    thread_local std::mt19937 random{std::random_device{}()};
-    return EncodeShuffled(request, &random);
-  };
-  auto client = FunctionClient::Create(std::move(options));
-  if (!client.ok()) return client.status();
-  Driver driver(client->get(), inputs, at_once, progress, reconciles);
+  std::vector<std::unique_ptr<FunctionClient>> clients;
+  std::vector<FunctionCaller*> callers;
+  for (int build = 0; build < kDemoBuilds; ++build) {
+    FunctionClientOptions options;
+    options.functions = {{kDemoFunction, address}};
+    options.threads = 1;
+    options.encode = [build](const fn::RunFunctionRequest& request) {
+      thread_local std::mt19937 random{std::random_device{}()};
+      return EncodeAsBuild(request, build, &random);
+    };
+    auto client = FunctionClient::Create(std::move(options));
+    if (!client.ok()) return client.status();
+    clients.push_back(*std::move(client));
+    callers.push_back(clients.back().get());
+  }
+  Driver driver(std::move(callers), inputs, at_once, progress, reconciles);
   driver.Run();
   // Until the last call's end has let go of the driver.
-  client->reset();
+  clients.clear();
   return absl::OkStatus();
 }
 

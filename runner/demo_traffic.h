@@ -22,6 +22,7 @@ namespace fncache::runner {
 // The function that both steps of the pipeline name.
 inline constexpr char kDemoFunction[] = "function-template";
 inline constexpr int kDemoSteps = 2;
+inline constexpr int kDemoBuilds = 2;
 
 // Renders a composite's buckets, then a policy for what the first step made.
 std::shared_ptr<const Composition> DemoComposition();
@@ -54,7 +55,7 @@ struct DemoCall {
 // One run of a composite's pipeline.
 struct DemoReconcile {
   int composite = 0;
-  int build = 0;  // of the runner
+  int build = 0;  // of the runner, under kDemoBuilds
 
   absl::Status status;
   int composed = 0;             // resources that would be applied
@@ -62,9 +63,9 @@ struct DemoReconcile {
 };
 
 // Runs `reconciles` in order against the function at `address`, over one
-// connection, at most `at_once` of them open and, as a runner does, one for
-// each composite. `inputs` are by composite. Fills in what comes back.
-// `progress` is told how many are done, on one thread at a time.
+// connection for each build, at most `at_once` of them open and, as a runner
+// does, one for each composite. `inputs` are by composite. Fills in what comes
+// back. `progress` is told how many are done, on one thread at a time.
 absl::Status Drive(const std::string& address,
                    const std::vector<EngineInput>& inputs, size_t at_once,
                    const std::function<void(size_t)>& progress,

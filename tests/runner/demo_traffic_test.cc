@@ -40,7 +40,7 @@ class DemoTrafficTest : public testing::Test {
       for (size_t i = 0; i < inputs_.size(); ++i) {
         DemoReconcile reconcile;
         reconcile.composite = static_cast<int>(i);
-        reconcile.build = round % 2;
+        reconcile.build = round % kDemoBuilds;
         reconciles.push_back(std::move(reconcile));
       }
     }
@@ -91,7 +91,7 @@ TEST_F(DemoTrafficTest, ACompositeIsAskedTheSameEveryTimeUnderABuildsTag) {
       tags.insert(call.tag);
     }
   }
-  EXPECT_EQ(tags.size(), inputs_.size() * kDemoSteps * 2);
+  EXPECT_EQ(tags.size(), inputs_.size() * kDemoSteps * kDemoBuilds);
 }
 
 TEST_F(DemoTrafficTest, AFunctionThatFailsFailsItsPipeline) {
