@@ -14,6 +14,7 @@
 #include "runner/definition.h"
 #include "runner/kubernetes_yaml.h"
 #include "runner/loader.h"
+#include "runner/quoted.h"
 
 namespace fncache::runner {
 namespace {
@@ -22,8 +23,8 @@ namespace fs = std::filesystem;
 using google::protobuf::Struct;
 using Objects = std::vector<Struct>;
 
-// `cannot load WHAT from "PATH": WHY`, for what the loader does not say so
-// itself; it names the path then, which is not said twice.
+// `cannot load WHAT from "PATH": WHY`; the loader's own messages name the path
+// too, which is not said twice.
 absl::Status CannotLoad(absl::string_view what, const std::string& path,
                         const absl::Status& status) {
   absl::string_view why = status.message();
@@ -31,7 +32,7 @@ absl::Status CannotLoad(absl::string_view what, const std::string& path,
   if (absl::StartsWith(why, named)) why.remove_prefix(named.size());
   return absl::Status(
       status.code(),
-      absl::StrCat("cannot load ", what, " from \"", path, "\": ", why));
+      absl::StrCat("cannot load ", what, " from ", Quoted(path), ": ", why));
 }
 
 std::shared_ptr<const Objects> ToObjects(
@@ -84,7 +85,9 @@ absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
   std::vector<CompositeToRender> composites;
   if (flags.all.empty()) {
     auto loaded = LoadComposite(flags.composite);
-    if (!loaded.ok()) return loaded.status();
+    if (!loaded.ok()) {
+      return CannotLoad("composite resource", flags.composite, loaded.status());
+    }
     CompositeToRender composite;
     composite.object = std::move(loaded->object);
     composite.where = flags.composite;
@@ -134,7 +137,14 @@ absl::Status Check(bool several, const Json& composition,
     if (!composite.status.ok()) continue;
     composite.status = CheckComposition(composition, composite.object);
     if (composite.status.ok() && definition != nullptr) {
-      composite.status = ApplyDefaults(*definition, &composite.object);
+      const absl::Status status = ApplyDefaults(*definition, &composite.object);
+      if (!status.ok()) {
+        composite.status = absl::Status(
+            status.code(),
+            absl::StrCat("cannot apply XRD defaults to XR ",
+                         Quoted(TextAt(composite.object, {"metadata", "name"})),
+                         ": ", status.message()));
+      }
     }
     if (!several && !composite.status.ok()) return composite.status;
   }
@@ -160,7 +170,9 @@ absl::Status LoadTargets(const RenderFlags& flags, RenderInputs* inputs) {
   }
   auto loaded =
       LoadFunctions(flags.functions, flags.annotations, flags.targets);
-  if (!loaded.ok()) return loaded.status();
+  if (!loaded.ok()) {
+    return CannotLoad("functions", flags.functions, loaded.status());
+  }
   inputs->functions = *std::move(loaded);
   return absl::OkStatus();
 }
@@ -214,7 +226,9 @@ absl::Status LoadObjectsOf(const RenderFlags& flags, RenderInputs* inputs) {
   inputs->required = ToObjects(required);
   if (flags.schemas.empty()) return absl::OkStatus();
   auto schemas = LoadSchemas(flags.schemas);
-  if (!schemas.ok()) return schemas.status();
+  if (!schemas.ok()) {
+    return CannotLoad("required schemas", flags.schemas, schemas.status());
+  }
   inputs->schemas = MakeDocumentSchemas(*std::move(schemas));
   return absl::OkStatus();
 }
@@ -284,9 +298,13 @@ absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags) {
   inputs.composites = *std::move(composites);
 
   const auto composition = LoadComposition(flags.composition);
-  if (!composition.ok()) return composition.status();
+  if (!composition.ok()) {
+    return CannotLoad("Composition", flags.composition, composition.status());
+  }
   auto parsed = ParseComposition(ToStruct(composition->object));
-  if (!parsed.ok()) return parsed.status();
+  if (!parsed.ok()) {
+    return CannotLoad("Composition", flags.composition, parsed.status());
+  }
   inputs.composition = std::make_shared<const Composition>(WithContextSteps(
       *std::move(parsed), SeedsContext(flags), flags.include_context));
   auto status =

@@ -35,18 +35,19 @@ const Json* Field(const Json& object, absl::string_view name) {
   return found;
 }
 
-// Takes `count` digits, or at least one of two if `lenient`.
-bool TakeNumber(absl::string_view* text, size_t count, bool lenient, int low,
-                int high) {
+// Takes `count` digits, or if `lenient` at least one of them. The number, or -1
+// if it is none from `low` to `high`.
+int TakeNumber(absl::string_view* text, size_t count, bool lenient, int low,
+               int high) {
   size_t digits = 0;
   int value = 0;
   while (digits < count && digits < text->size() &&
          absl::ascii_isdigit((*text)[digits])) {
     value = value * 10 + ((*text)[digits++] - '0');
   }
-  if (digits != count && !(lenient && digits > 0)) return false;
   text->remove_prefix(digits);
-  return value >= low && value <= high;
+  const bool enough = digits == count || (lenient && digits > 0);
+  return enough && value >= low && value <= high ? value : -1;
 }
 
 bool TakeByte(absl::string_view* text, char byte) {
@@ -56,30 +57,28 @@ bool TakeByte(absl::string_view* text, char byte) {
 }
 
 int DaysOf(int year, int month) {
-  constexpr int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-  return month == 2 && leap ? 29 : kDays[month - 1];
+  if (month == 2) {
+    const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return leap ? 29 : 28;
+  }
+  return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
 }
 
 // Whether Go's time.Parse takes `text` for RFC 3339: an hour may have one
 // digit, a fraction any number of them behind a dot or comma, an offset up to
 // 24:60.
 bool IsTime(absl::string_view text) {
-  const absl::string_view all = text;
-  if (!TakeNumber(&text, 4, false, 0, 9999) || !TakeByte(&text, '-') ||
-      !TakeNumber(&text, 2, false, 1, 12) || !TakeByte(&text, '-')) {
-    return false;
-  }
-  const auto number = [](absl::string_view digits) {
-    int value = 0;
-    for (const char digit : digits) value = value * 10 + (digit - '0');
-    return value;
+  const auto number = [&text](size_t count, int low, int high) {
+    return TakeNumber(&text, count, /*lenient=*/false, low, high);
   };
-  const int days = DaysOf(number(all.substr(0, 4)), number(all.substr(5, 2)));
-  if (!TakeNumber(&text, 2, false, 1, days) || !TakeByte(&text, 'T') ||
-      !TakeNumber(&text, 2, true, 0, 23) || !TakeByte(&text, ':') ||
-      !TakeNumber(&text, 2, false, 0, 59) || !TakeByte(&text, ':') ||
-      !TakeNumber(&text, 2, false, 0, 59)) {
+  const int year = number(4, 0, 9999);
+  if (year < 0 || !TakeByte(&text, '-')) return false;
+  const int month = number(2, 1, 12);
+  if (month < 0 || !TakeByte(&text, '-')) return false;
+  if (number(2, 1, DaysOf(year, month)) < 0 || !TakeByte(&text, 'T') ||
+      TakeNumber(&text, 2, /*lenient=*/true, 0, 23) < 0 ||
+      !TakeByte(&text, ':') || number(2, 0, 59) < 0 || !TakeByte(&text, ':') ||
+      number(2, 0, 59) < 0) {
     return false;
   }
   if (TakeByte(&text, '.') || TakeByte(&text, ',')) {
@@ -90,8 +89,8 @@ bool IsTime(absl::string_view text) {
   }
   if (text == "Z") return true;
   return (TakeByte(&text, '+') || TakeByte(&text, '-')) &&
-         TakeNumber(&text, 2, false, 0, 24) && TakeByte(&text, ':') &&
-         TakeNumber(&text, 2, false, 0, 60) && text.empty();
+         number(2, 0, 24) >= 0 && TakeByte(&text, ':') &&
+         number(2, 0, 60) >= 0 && text.empty();
 }
 
 // A whole number in the range of int64, however it is held.
