@@ -44,13 +44,11 @@ fs::path Shared() {
 
 // The project's own cases, and the larger folders where they are present.
 std::vector<fs::path> Cases() {
-  std::vector<fs::path> folders = {fs::path(FNCACHE_SOURCE_DIR) /
-                                   "tests/data/recorded"};
-  for (const char* name : {"recorded", "examples"}) {
-    if (fs::is_directory(Shared() / name)) folders.push_back(Shared() / name);
-  }
   std::vector<fs::path> cases;
-  for (const fs::path& folder : folders) {
+  for (const fs::path& folder :
+       {fs::path(FNCACHE_SOURCE_DIR) / "tests/data/recorded",
+        Shared() / "recorded", Shared() / "examples"}) {
+    if (!fs::is_directory(folder)) continue;
     for (const auto& entry : fs::directory_iterator(folder)) {
       if (fs::exists(entry.path() / "args")) cases.push_back(entry.path());
     }
