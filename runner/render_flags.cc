@@ -99,9 +99,11 @@ step for the Composition):
   fncache render xr.yaml composition.yaml \
     --function function-fncache=127.0.0.1:9443 --trace
 
-See a cache at work: put it in front, and render through it twice.
+See a cache at work: put it in front, and render through it twice. The mask is
+for the time that an XR without conditions is stamped with on every run.
 
-  fncache serve --insecure --listen 127.0.0.1:9444 --upstream 127.0.0.1:9443 &
+  fncache serve --insecure --listen 127.0.0.1:9444 --upstream 127.0.0.1:9443 \
+    --mask observed.composite.resource.status.conditions &
   fncache render xr.yaml composition.yaml \
     --function function-fncache=127.0.0.1:9444 --trace
 
