@@ -19,7 +19,6 @@ namespace {
 namespace v1 = apiextensions::fn::proto::v1;
 using crossplane::render::v1alpha1::RenderRequest;
 using crossplane::render::v1alpha1::RenderResponse;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A function of one line, and what it was asked.
