@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -111,7 +110,8 @@ std::string CacheStatus(const grpc::ClientContext& context) {
 
 // Calls are kept in `calls` until their `done` has returned and is gone. What
 // the threads of the queues do with a call they do one after the other; its
-// mutex guards what the destructor cancels meanwhile.
+// mutex guards what the destructor cancels meanwhile. Whoever starts a call
+// holds it too: it may be over before that thread has let go of its mutex.
 struct FunctionClient::Impl {
   struct Attempt {
     grpc::ClientContext context;
@@ -135,6 +135,7 @@ struct FunctionClient::Impl {
     // therefore reads it without.
     std::unique_ptr<Attempt> attempt;
   };
+  using CallPtr = std::shared_ptr<OneCall>;
 
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   std::function<std::string(const RunFunctionRequest&)> encode;  // may be null
@@ -144,7 +145,7 @@ struct FunctionClient::Impl {
   Mutex mutex;
   CondVar changed;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
-  absl::flat_hash_set<OneCall*> calls ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_map<OneCall*, CallPtr> calls ABSL_GUARDED_BY(mutex);
 
   std::atomic<size_t> next_queue{0};
   std::vector<std::unique_ptr<grpc::CompletionQueue>> queues;
@@ -172,10 +173,10 @@ struct FunctionClient::Impl {
   }
 
   // False if the client is being destroyed.
-  bool Register(OneCall* call) {
+  bool Register(const CallPtr& call) {
     MutexLock lock(&mutex);
     if (stopping) return false;
-    calls.insert(call);
+    calls.emplace(call.get(), call);
     return true;
   }
 
@@ -214,7 +215,14 @@ struct FunctionClient::Impl {
     bool ok = false;
     while (queue->Next(&tag, &ok)) {
       AcquireFrom(tag);
-      Finished(static_cast<OneCall*>(tag));
+      CallPtr call;
+      {
+        MutexLock lock(&mutex);
+        call = calls.at(static_cast<OneCall*>(tag));
+      }
+      // Its start, on another thread, is over only now.
+      { MutexLock lock(&call->mutex); }
+      Finished(call.get());
     }
   }
 
@@ -278,22 +286,20 @@ struct FunctionClient::Impl {
       const Done done = std::move(call->done);
       done(std::move(result));
     }
-    {
-      MutexLock lock(&mutex);
-      calls.erase(call);
-      if (calls.empty()) changed.SignalAll();
-    }
-    delete call;  // the destructor still waits for this thread
+    MutexLock lock(&mutex);
+    calls.erase(call);
+    if (calls.empty()) changed.SignalAll();
   }
 
   void Stop() {
     {
       MutexLock lock(&mutex);
       stopping = true;
-      for (OneCall* call : calls) {
-        MutexLock call_lock(&call->mutex);
-        call->cancelled = true;
-        if (call->attempt != nullptr) call->attempt->context.TryCancel();
+      for (const auto& entry : calls) {
+        OneCall& call = *entry.second;
+        MutexLock call_lock(&call.mutex);
+        call.cancelled = true;
+        if (call.attempt != nullptr) call.attempt->context.TryCancel();
       }
       while (!calls.empty()) changed.Wait(&mutex);
     }
@@ -350,7 +356,7 @@ void FunctionClient::Call(const std::string& function,
                      "\" - is it listed in the render input?"));
     return done(std::move(result));
   }
-  auto call = std::make_unique<Impl::OneCall>();
+  const auto call = std::make_shared<Impl::OneCall>();
   const grpc::Status written = impl_->Write(request, &call->request);
   if (!written.ok()) {
     CallResult result;
@@ -364,12 +370,10 @@ void FunctionClient::Call(const std::string& function,
   call->queue = impl_->queues[impl_->next_queue++ % impl_->queues.size()].get();
   call->deadline = deadline;
   call->done = std::move(done);
-  Impl::OneCall* const started = call.release();  // End deletes it
-  if (!impl_->Register(started)) {
-    const std::unique_ptr<Impl::OneCall> refused(started);
-    return refused->done(Impl::Closing());
+  if (!impl_->Register(call)) return call->done(Impl::Closing());
+  if (!Impl::StartAttempt(call.get())) {
+    impl_->End(call.get(), Impl::Closing());
   }
-  if (!Impl::StartAttempt(started)) impl_->End(started, Impl::Closing());
 }
 
 }  // namespace fncache::runner
