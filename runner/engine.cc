@@ -74,11 +74,6 @@ absl::Status CheckType(const Composition& composition,
   return absl::OkStatus();
 }
 
-void AddAll(const EngineInput::Objects& objects, ObjectStore* store) {
-  if (objects == nullptr) return;
-  for (const Struct& object : *objects) store->Add(object);
-}
-
 // Something without a kind among the credentials is a Secret.
 void AddCredentials(const EngineInput::Objects& credentials,
                     ObjectStore* store) {
@@ -254,8 +249,8 @@ absl::Status Begin(EngineInput* input, Rendering* rendering) {
   rendering->objects = std::make_shared<ObjectStore>();
   ObjectStore* const objects = rendering->objects.get();
   objects->Add(std::move(composite));
-  AddAll(input->observed, objects);
-  AddAll(input->required, objects);
+  if (input->observed != nullptr) objects->Add(input->observed);
+  if (input->required != nullptr) objects->Add(input->required);
   AddCredentials(input->credentials, objects);
 
   const Struct* const stored =

@@ -119,10 +119,20 @@ ObjectStore::Id ObjectStore::MakeId(absl::string_view api_version,
 }
 
 void ObjectStore::Add(Struct object) {
+  own_.push_back(std::move(object));
+  Index(own_.back());
+}
+
+void ObjectStore::Add(std::shared_ptr<const std::vector<Struct>> objects) {
+  for (const Struct& object : *objects) Index(object);
+  shared_.push_back(std::move(objects));
+}
+
+void ObjectStore::Index(const Struct& object) {
   Id id = MakeId(FindText(object, {"apiVersion"}), FindText(object, {"kind"}),
                  FindText(object, {"metadata", "namespace"}),
                  FindText(object, {"metadata", "name"}));
-  objects_[std::move(id)] = std::move(object);
+  objects_[std::move(id)] = &object;
 }
 
 const Struct* ObjectStore::Get(absl::string_view api_version,
@@ -131,7 +141,7 @@ const Struct* ObjectStore::Get(absl::string_view api_version,
                                absl::string_view name) const {
   const auto it =
       objects_.find(MakeId(api_version, kind, object_namespace, name));
-  return it == objects_.end() ? nullptr : &it->second;
+  return it == objects_.end() ? nullptr : it->second;
 }
 
 fn::Resources ObjectStore::Select(const fn::ResourceSelector& selector) const {
@@ -160,9 +170,8 @@ fn::Resources ObjectStore::Select(const fn::ResourceSelector& selector) const {
         object_namespace != selector.namespace_()) {
       continue;
     }
-    if (!HasLabels(it->second, selector.match_labels().labels())) continue;
-    objects.emplace_back(absl::StrCat(object_namespace, "/", name),
-                         &it->second);
+    if (!HasLabels(*it->second, selector.match_labels().labels())) continue;
+    objects.emplace_back(absl::StrCat(object_namespace, "/", name), it->second);
   }
   std::stable_sort(
       objects.begin(), objects.end(),

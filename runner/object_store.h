@@ -6,9 +6,12 @@
 #ifndef FNCACHE_RUNNER_OBJECT_STORE_H_
 #define FNCACHE_RUNNER_OBJECT_STORE_H_
 
+#include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -19,10 +22,21 @@ namespace fncache::runner {
 
 class ObjectStore {
  public:
+  ObjectStore() = default;
+  ObjectStore(const ObjectStore&) = delete;
+  ObjectStore& operator=(const ObjectStore&) = delete;
+  // What Get gave stays valid.
+  ObjectStore(ObjectStore&&) = default;
+  ObjectStore& operator=(ObjectStore&&) = default;
+
   // Under its apiVersion, kind, namespace and name; replaces what is there.
   // What is absent, or no text, counts as empty. An apiVersion with two slashes
   // is none, and its object has no kind either.
   void Add(google::protobuf::Struct object);
+  // Adds them all in their order. They are shared, not copied, since many
+  // renders may have the same ones.
+  void Add(
+      std::shared_ptr<const std::vector<google::protobuf::Struct>> objects);
 
   // Null if there is none. The pointer lives as long as the store.
   const google::protobuf::Struct* Get(absl::string_view api_version,
@@ -43,7 +57,13 @@ class ObjectStore {
                         std::string>;
   static Id MakeId(absl::string_view api_version, absl::string_view kind,
                    absl::string_view object_namespace, absl::string_view name);
-  std::map<Id, google::protobuf::Struct> objects_;
+  void Index(const google::protobuf::Struct& object);
+
+  std::map<Id, const google::protobuf::Struct*> objects_;
+  // What they point to, those included that were replaced.
+  std::deque<google::protobuf::Struct> own_;
+  std::vector<std::shared_ptr<const std::vector<google::protobuf::Struct>>>
+      shared_;
 };
 
 // The decoded `data` of a Secret; a value of null is empty. InvalidArgument

@@ -48,6 +48,31 @@ std::string Names(const fn::Resources& found) {
       });
 }
 
+TEST(ObjectStoreTest, SharedObjectsAreNotCopied) {
+  auto objects = std::make_shared<std::vector<Struct>>();
+  objects->push_back(Named("v1", "K", "n", "a"));
+  objects->push_back(Named("v1", "K", "n", "b"));
+  const Struct* const second = &objects->back();
+  ObjectStore store;
+  store.Add(std::move(objects));
+  ASSERT_NE(store.Get("v1", "K", "n", "a"), nullptr);
+  EXPECT_EQ(store.Get("v1", "K", "n", "b"), second);
+}
+
+TEST(ObjectStoreTest, SharedAndOwnObjectsReplaceEachOther) {
+  auto objects = std::make_shared<std::vector<Struct>>();
+  objects->push_back(Object(R"({"apiVersion": "v1", "kind": "K", "x": 2})"));
+  ObjectStore store;
+  store.Add(Object(R"({"apiVersion": "v1", "kind": "K", "x": 1})"));
+  const Struct* const first = store.Get("v1", "K", "", "");
+  store.Add(std::move(objects));
+  EXPECT_EQ(Find(*store.Get("v1", "K", "", ""), {"x"})->number_value(), 2);
+  store.Add(Object(R"({"apiVersion": "v1", "kind": "K", "x": 3})"));
+  EXPECT_EQ(Find(*store.Get("v1", "K", "", ""), {"x"})->number_value(), 3);
+  // What was replaced lives on with the store.
+  EXPECT_EQ(Find(*first, {"x"})->number_value(), 1);
+}
+
 TEST(ObjectStoreTest, GetsByAllFourParts) {
   ObjectStore store;
   store.Add(Named("apps/v1", "Deployment", "ns", "a"));
