@@ -11,9 +11,13 @@
 namespace fncache::runner {
 namespace {
 
+using apiextensions::fn::proto::v1::CAPABILITY_CAPABILITIES;
+using apiextensions::fn::proto::v1::CAPABILITY_CONDITIONS;
+using apiextensions::fn::proto::v1::CAPABILITY_CREDENTIALS;
+using apiextensions::fn::proto::v1::CAPABILITY_REQUIRED_RESOURCES;
+using apiextensions::fn::proto::v1::CAPABILITY_REQUIRED_SCHEMAS;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Pair;
 
 class RenderFlagsTest : public ::testing::Test {
@@ -131,7 +135,6 @@ TEST_F(RenderFlagsTest, TargetsKeepWhatStandsBehindTheFirstEqualsSign) {
 }
 
 TEST_F(RenderFlagsTest, CapabilitiesAreDroppedByName) {
-  using namespace apiextensions::fn::proto::v1;
   EXPECT_THAT(Parsed({"--without-capability", "required-resources",
                       "--without-capability=CAPABILITY_CONDITIONS"})
                   .capabilities,

@@ -11,7 +11,6 @@ namespace fncache::runner {
 namespace {
 
 using crossplane::render::v1alpha1::CompositeOutput;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kTime[] = "2024-01-01T00:00:00Z";
