@@ -404,13 +404,6 @@ TEST_F(EngineTest, AFatalResultTellsTheClaimToo) {
 }
 
 TEST_F(EngineTest, AFatalResultKeepsWhatWasFetched) {
-  const EngineOutcome outcome = Rendered(
-      R"({"requirements": {"resources": {
-            "k": {"apiVersion": "v1", "kind": "K", "matchName": "k"}}}})");
-  ASSERT_TRUE(outcome.status.ok());
-  PipelineStep fails;
-  fails.name = "t";
-  fails.function = "f";
   composition_.steps[0].required_resources = {
       {"k", FromJson<apiextensions::fn::proto::v1::ResourceSelector>(
                 R"({"apiVersion": "v1", "kind": "K", "matchName": "k"})")}};
