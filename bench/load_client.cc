@@ -1,6 +1,7 @@
 #include "bench/load_client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -76,6 +77,13 @@ absl::StatusOr<int> Connect(const std::string& target) {
   }
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  // Only now: connecting is waited for. A server that does not read must not
+  // keep us from reading, nor from giving up.
+  if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
+    absl::Status status = absl::ErrnoToStatus(errno, "fcntl");
+    close(fd);
+    return status;
+  }
   return fd;
 }
 
