@@ -153,6 +153,7 @@ class Runner : public Http2Handler {
   void Send(Link* link, Call* call);
   void Settle(Call* call);
   void Fail(absl::string_view message);
+  std::string GaveUp() const;
   absl::StatusOr<Mark> TakeMark() const;
   int64_t WakeAt(int64_t now) const;
   void Wait(int64_t now, std::array<epoll_event, 64>* events, int* count);
@@ -334,9 +335,7 @@ absl::Status Runner::Advance(int64_t now) {
   const int64_t patience = absl::ToInt64Nanoseconds(options_.patience);
   if (now - last_progress_ > patience &&
       (outstanding_ > 0 || phase_ == Phase::kConnecting)) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        "nothing arrived for ", absl::FormatDuration(options_.patience),
-        " with ", outstanding_, " calls outstanding"));
+    return absl::DeadlineExceededError(GaveUp());
   }
   if (result_.errors >= kTooManyErrors) phase_ = Phase::kOver;
   const Phase before = phase_;
@@ -399,6 +398,18 @@ absl::Status Runner::Advance(int64_t now) {
     phase_ = Phase::kOver;
   }
   return absl::OkStatus();
+}
+
+// What failed before says why: a proxy whose server is gone fails the calls
+// that it had and lets the next ones wait.
+std::string Runner::GaveUp() const {
+  std::string text = absl::StrCat("nothing arrived for ",
+                                  absl::FormatDuration(options_.patience),
+                                  " with ", outstanding_, " calls outstanding");
+  for (const auto& [message, count] : result_.messages) {
+    absl::StrAppend(&text, "; before, ", count, " calls: ", message);
+  }
+  return text;
 }
 
 absl::StatusOr<Runner::Mark> Runner::TakeMark() const {

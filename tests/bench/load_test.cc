@@ -329,6 +329,22 @@ TEST_F(LoadTest, AServerThatDoesNotReadIsGivenUp) {
   close(listener);
 }
 
+TEST_F(LoadTest, GivingUpSaysWhatFailedBefore) {
+  const std::string target = StartDaemon(StartLimit(answer_));
+  const auto load = Start(
+      "load", {"--target", target, "--shape", "small", "--keys", "0",
+               "--streams", "8", "--duration", "60s", "--patience", "1s"});
+  WaitForWork(10);
+  // The daemon waits for the function to come back.
+  limit_->Signal(SIGKILL);
+  const Ended ended = End(load.get());
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(
+      ended.err,
+      AllOf(HasSubstr("nothing arrived for 1s with 8 calls outstanding"),
+            HasSubstr("; before, ")));
+}
+
 TEST_F(LoadTest, NoServerIsAnErrorInWords) {
   const Ended ended = Load({"--target", "127.0.0.1:1", "--shape", "small"});
   EXPECT_EQ(ended.code, 1);
