@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "common/file.h"
 #include "common/utf8.h"
 #include "nlohmann/json.hpp"
@@ -124,6 +126,11 @@ absl::Status UrlError(const std::string& url, absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(url, ": ", what));
 }
 
+absl::Status TooLate(const std::string& url) {
+  return absl::DeadlineExceededError(
+      absl::StrCat(url, ": no whole answer in time"));
+}
+
 }  // namespace
 
 struct OpenApiClient::Impl {
@@ -137,6 +144,7 @@ struct OpenApiClient::Impl {
   std::string origin;
   std::unique_ptr<CURL, EasyDeleter> easy;
   std::atomic<bool> stop{false};
+  absl::Time deadline;  // of the Get that is under way
   // Where documents are, by path, once that is known; "" = nowhere sensible.
   absl::optional<std::map<std::string, std::string>> index;
 
@@ -151,6 +159,12 @@ struct OpenApiClient::Impl {
           absl::StrCat("Authorization: Bearer ", *token).c_str());
       if (more == nullptr) return UrlError(url, "out of memory");
     }
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return TooLate(url);
+    // curl counts in milliseconds, rounded down; the deadline shall be over
+    // where it ended the transfer.
+    const absl::Duration timeout =
+        std::min(server.timeout, left + absl::Milliseconds(2));
     Transfer transfer;
     transfer.stop = &stop;
     char error[CURL_ERROR_SIZE] = "";
@@ -164,7 +178,7 @@ struct OpenApiClient::Impl {
     curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");  // all that curl knows
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
                      static_cast<long>(std::max<int64_t>(
-                         1, absl::ToInt64Milliseconds(server.timeout))));
+                         1, absl::ToInt64Milliseconds(timeout))));
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
     if (!server.ca_file.empty()) {
@@ -184,6 +198,7 @@ struct OpenApiClient::Impl {
                                         kMaxOpenApiBytes >> 20, " MiB"));
     }
     if (code == CURLE_OPERATION_TIMEDOUT) {
+      if (left <= server.timeout) return TooLate(url);
       return absl::DeadlineExceededError(
           absl::StrCat(url, ": no whole answer within ",
                        absl::FormatDuration(server.timeout)));
@@ -324,8 +339,9 @@ absl::StatusOr<std::unique_ptr<OpenApiClient>> OpenApiClient::Create(
   return std::unique_ptr<OpenApiClient>(new OpenApiClient(std::move(impl)));
 }
 
-absl::StatusOr<absl::optional<Json>> OpenApiClient::Get(
-    const std::string& path) {
+absl::StatusOr<absl::optional<Json>> OpenApiClient::Get(const std::string& path,
+                                                        absl::Time deadline) {
+  impl_->deadline = deadline;
   if (!impl_->index.has_value()) {
     const absl::Status status = impl_->ReadIndex();
     if (!status.ok()) return status;

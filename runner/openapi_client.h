@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "runner/json.h"
 #include "runner/schemas.h"
@@ -33,7 +34,9 @@ class OpenApiClient {
   // documents is read first, and kept once it could be. Errors name the URL and
   // what was wrong, never the token. Redirects are followed within the server
   // only, which then has another edition of the document than it listed.
-  absl::StatusOr<absl::optional<Json>> Get(const std::string& path);
+  // DeadlineExceeded at `deadline`, or where one answer takes too long.
+  absl::StatusOr<absl::optional<Json>> Get(const std::string& path,
+                                           absl::Time deadline);
 
   // Ends a Get that is under way, and every later one. Any thread.
   void Stop();

@@ -174,7 +174,7 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
     }
     return Await([&] {
       schema_source_->Find(
-          selector.api_version(), selector.kind(),
+          selector.api_version(), selector.kind(), step_deadline_,
           [self = shared_from_this()](SchemaSource::Found found) mutable {
             const auto kept = std::move(self);
             kept->found_ = std::move(found);

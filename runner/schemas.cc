@@ -1,11 +1,14 @@
 #include "runner/schemas.h"
 
+#include <algorithm>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/mutex.h"
 #include "runner/openapi_client.h"
 #include "runner/schema_document.h"
@@ -24,7 +27,7 @@ class DocumentSchemas : public SchemaSource {
     }
   }
 
-  void Find(const std::string& api_version, const std::string& kind,
+  void Find(const std::string& api_version, const std::string& kind, absl::Time,
             std::function<void(Found)> done) override {
     const auto group_version = ParseGroupVersion(api_version);
     if (!group_version.ok()) return done(group_version.status());
@@ -58,10 +61,10 @@ class ServerSchemas : public SchemaSource {
   }
 
   void Find(const std::string& api_version, const std::string& kind,
-            std::function<void(Found)> done) override {
+            absl::Time deadline, std::function<void(Found)> done) override {
     const auto group_version = ParseGroupVersion(api_version);
     if (!group_version.ok()) return done(group_version.status());
-    Question question{kind, std::move(done)};
+    Question question{kind, deadline, std::move(done)};
     std::shared_ptr<SchemaDocument> document;
     {
       MutexLock lock(&mutex_);
@@ -83,6 +86,7 @@ class ServerSchemas : public SchemaSource {
  private:
   struct Question {
     std::string kind;
+    absl::Time deadline;
     std::function<void(Found)> done;
   };
 
@@ -99,6 +103,7 @@ class ServerSchemas : public SchemaSource {
   void Work() {
     while (true) {
       GroupVersion wanted;
+      absl::Time deadline = absl::InfiniteFuture();
       bool stopping;
       {
         MutexLock lock(&mutex_);
@@ -106,11 +111,14 @@ class ServerSchemas : public SchemaSource {
         if (queue_.empty()) return;
         wanted = std::move(queue_.front());
         queue_.pop_front();
+        for (const Question& question : waiting_[wanted]) {
+          deadline = std::min(deadline, question.deadline);
+        }
         stopping = stopping_;
       }
       Serve(wanted, stopping
                         ? absl::CancelledError("schemas are no longer needed")
-                        : client_->Get(PathOf(wanted)));
+                        : client_->Get(PathOf(wanted), deadline));
     }
   }
 
@@ -134,7 +142,22 @@ class ServerSchemas : public SchemaSource {
       if (got.ok()) known_[group_version] = document;
       const auto waiting = waiting_.find(group_version);
       questions = std::move(waiting->second);
-      waiting_.erase(waiting);
+      // The first to run out of time ended the fetch; the others still have
+      // some, and theirs begins anew.
+      const auto over =
+          std::stable_partition(questions.begin(), questions.end(),
+                                [now = absl::Now()](const Question& question) {
+                                  return question.deadline <= now;
+                                });
+      if (absl::IsDeadlineExceeded(got.status()) && over != questions.begin() &&
+          over != questions.end()) {
+        waiting->second.assign(std::make_move_iterator(over),
+                               std::make_move_iterator(questions.end()));
+        questions.erase(over, questions.end());
+        queue_.push_back(group_version);
+      } else {
+        waiting_.erase(waiting);
+      }
     }
     for (const Question& question : questions) {
       if (got.ok()) {

@@ -24,9 +24,10 @@ class SchemaSource {
   using Found = absl::StatusOr<absl::optional<google::protobuf::Struct>>;
 
   virtual ~SchemaSource() = default;
-  // Calls `done` exactly once, on any thread, perhaps before it returns.
+  // Calls `done` exactly once, on any thread, perhaps before it returns. What
+  // has to be waited for ends at `deadline`.
   virtual void Find(const std::string& api_version, const std::string& kind,
-                    std::function<void(Found)> done) = 0;
+                    absl::Time deadline, std::function<void(Found)> done) = 0;
 };
 
 // From whole documents. A document serves every group-version that any of its

@@ -111,7 +111,7 @@ class Answers {
 std::string Find(SchemaSource* source, const std::string& api_version,
                  const std::string& kind = "Foo") {
   Answers answers;
-  source->Find(api_version, kind, answers.Done());
+  source->Find(api_version, kind, absl::InfiniteFuture(), answers.Done());
   return answers.Wait(1)[0];
 }
 
@@ -148,7 +148,8 @@ TEST(OpenApiSchemasTest, ThoseWhoAskAtOnceShareOneFetch) {
   });
   const auto source = Source(server.url());
   Answers answers;
-  for (int i = 0; i < 100; ++i) source->Find("v1", "Foo", answers.Done());
+  for (int i = 0; i < 100; ++i)
+    source->Find("v1", "Foo", absl::InfiniteFuture(), answers.Done());
   {
     MutexLock lock(&mutex);
     open = true;
@@ -352,13 +353,40 @@ TEST(OpenApiSchemasTest, SilentServerIsGivenUp) {
   server.LetGo();
 }
 
+TEST(OpenApiSchemasTest, DeadlineEndsTheFetch) {
+  Stuck server;
+  const auto source = Source(server.url());
+  Answers answers;
+  const absl::Time deadline = absl::Now() + absl::Milliseconds(200);
+  source->Find("v1", "Foo", deadline, answers.Done());
+  EXPECT_EQ(answers.Wait(1)[0],
+            server.url() + "/openapi/v3: no whole answer in time");
+  EXPECT_GE(absl::Now(), deadline);
+  source->Find("v1", "Foo", deadline, answers.Done());  // not even begun
+  EXPECT_EQ(answers.Wait(2)[1],
+            server.url() + "/openapi/v3: no whole answer in time");
+  server.LetGo();
+}
+
+TEST(OpenApiSchemasTest, DeadlineOfOneDoesNotFailTheOthers) {
+  Stuck server;
+  const auto source = Source(server.url());
+  Answers hurried;
+  Answers patient;
+  source->Find("v1", "Foo", absl::Now() + absl::Seconds(1), hurried.Done());
+  source->Find("v1", "Foo", absl::InfiniteFuture(), patient.Done());
+  EXPECT_THAT(hurried.Wait(1)[0], HasSubstr("no whole answer in time"));
+  server.LetGo();
+  EXPECT_THAT(patient.Wait(1)[0], HasSubstr("status 500"));
+}
+
 TEST(OpenApiSchemasTest, DestructorAnswersWhatIsLeft) {
   Stuck server;
   auto source = Source(server.url());
   Answers answers;
-  source->Find("v1", "Foo", answers.Done());
-  source->Find("v1", "Foo", answers.Done());
-  source->Find("apps/v1", "Foo", answers.Done());
+  source->Find("v1", "Foo", absl::InfiniteFuture(), answers.Done());
+  source->Find("v1", "Foo", absl::InfiniteFuture(), answers.Done());
+  source->Find("apps/v1", "Foo", absl::InfiniteFuture(), answers.Done());
   server.AwaitRequest();
   source = nullptr;
   const auto left = answers.Wait(3);

@@ -76,7 +76,7 @@ class StackDepth {
 
 class CountingSchemas : public SchemaSource {
  public:
-  void Find(const std::string&, const std::string&,
+  void Find(const std::string&, const std::string&, absl::Time,
             std::function<void(Found)> done) override {
     depth_.Note();
     ++asked_;
@@ -121,7 +121,7 @@ class PooledFunctions : public FunctionCaller, public SchemaSource {
     // The request may change once Call has returned.
     pool_.Add([copy = request, done = std::move(done)] { done(Count(copy)); });
   }
-  void Find(const std::string&, const std::string&,
+  void Find(const std::string&, const std::string&, absl::Time,
             std::function<void(Found)> done) override {
     pool_.Add([done = std::move(done)] { done(absl::optional<Struct>()); });
   }

@@ -37,7 +37,8 @@ constexpr absl::string_view kSecret = R"({
 class FakeSchemas : public SchemaSource {
  public:
   void Find(const std::string& api_version, const std::string& kind,
-            std::function<void(Found)> done) override {
+            absl::Time deadline, std::function<void(Found)> done) override {
+    deadlines_.push_back(deadline);
     asked_.push_back(absl::StrCat(api_version, ":", kind));
     if (kind == "Bad") return done(absl::DataLossError("bad document"));
     if (kind == "None") return done(absl::optional<Struct>());
@@ -46,6 +47,7 @@ class FakeSchemas : public SchemaSource {
     done(schema);
   }
   std::vector<std::string> asked_;
+  std::vector<absl::Time> deadlines_;
 };
 
 class PipelineTest : public testing::Test, public PipelineObserver {
@@ -653,6 +655,17 @@ TEST_F(PipelineTest, CallsHaveTheDeadlineOfPipelineAndStep) {
   input_.deadline = start + absl::Seconds(30);
   EXPECT_THAT(deadlines(), ElementsAre(absl::Seconds(25), absl::Seconds(25),
                                        absl::Seconds(30)));
+}
+
+TEST_F(PipelineTest, FetchedSchemasHaveTheDeadlineOfTheirStep) {
+  input_.deadline = clock_.Now() + absl::Seconds(60);
+  AddStep("a", {R"({"requirements": {"schemas": {"s": {"kind": "A"}}}})"});
+  Run();
+  input_.step_timeout = absl::Seconds(25);
+  Run();
+  EXPECT_THAT(schemas_->deadlines_,
+              ElementsAre(clock_.Now() + absl::Seconds(60),
+                          clock_.Now() + absl::Seconds(25)));
 }
 
 TEST_F(PipelineTest, EveryCallIsReported) {

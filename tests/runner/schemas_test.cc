@@ -262,12 +262,13 @@ TEST(ParseGroupVersionTest, ReadsAsTheReferenceRunnerDoes) {
 std::string Find(SchemaSource* source, const std::string& api_version,
                  const std::string& kind) {
   std::string result = "not called";
-  source->Find(api_version, kind, [&](SchemaSource::Found found) {
-    EXPECT_EQ(result, "not called");
-    result = !found.ok()          ? std::string(found.status().message())
-             : found->has_value() ? FromStruct(**found).dump()
-                                  : "none";
-  });
+  source->Find(api_version, kind, absl::InfiniteFuture(),
+               [&](SchemaSource::Found found) {
+                 EXPECT_EQ(result, "not called");
+                 result = !found.ok() ? std::string(found.status().message())
+                          : found->has_value() ? FromStruct(**found).dump()
+                                               : "none";
+               });
   return result;
 }
 
