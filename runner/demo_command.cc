@@ -94,6 +94,10 @@ int DemoMain(int argc, char** argv) {
   }
   if (!held) return 1;
   screen.Title("Everything that was claimed held.");
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::fprintf(stderr, "fncache demo: cannot write what was seen\n");
+    return 1;
+  }
   return 0;
 }
 
