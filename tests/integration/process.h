@@ -40,6 +40,8 @@ class Process {
   // Blocks until stderr has `count` lines that contain `text`; false if the
   // process closed stderr first, or kPatience passed.
   bool WaitForStderr(absl::string_view text, int count = 1);
+  // The same of stdout: what is written there first may be read later.
+  bool WaitForStdout(absl::string_view text, int count = 1);
 
   // The addresses of all `listening on HOST:PORT` so far, in order of
   // appearance.
@@ -55,6 +57,8 @@ class Process {
 
  private:
   void Collect(int fd, std::string* into);
+  bool WaitFor(const std::string& said, absl::string_view text,
+               int count) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   pid_t pid_ = -1;
   bool reaped_ = false;
