@@ -1,17 +1,14 @@
 #include "runner/compose.h"
 
-#include <openssl/sha.h>
-
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runner/metadata.h"
 #include "runner/quoted.h"
+#include "runner/sha256.h"
 
 namespace fncache::runner {
 
@@ -226,10 +223,6 @@ absl::StatusOr<Composed> Compose(const Struct& composite,
 std::string ComposedName(absl::string_view generate_name,
                          absl::string_view composite_uid,
                          absl::string_view name) {
-  const std::string text = absl::StrCat(composite_uid, name);
-  std::array<uint8_t, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const uint8_t*>(text.data()), text.size(),
-         digest.data());
   std::string prefix(generate_name);
   if (!absl::EndsWith(prefix, "-")) prefix.push_back('-');
   constexpr size_t kMaxPrefix = kMaxGeneratedLength - kHashLength;
@@ -239,10 +232,7 @@ std::string ComposedName(absl::string_view generate_name,
   }
   return absl::StrCat(
       prefix,
-      absl::BytesToHexString(
-          absl::string_view(reinterpret_cast<const char*>(digest.data()),
-                            digest.size()))
-          .substr(0, kHashLength));
+      Sha256Hex(absl::StrCat(composite_uid, name)).substr(0, kHashLength));
 }
 
 bool IsValidName(absl::string_view api_version, absl::string_view kind,

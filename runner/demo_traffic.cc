@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
 #include "absl/time/clock.h"
@@ -17,8 +16,8 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
-#include "openssl/sha.h"
 #include "runner/function_client.h"
+#include "runner/sha256.h"
 
 namespace fncache::runner {
 namespace {
@@ -374,12 +373,7 @@ EngineInput DemoInput(std::shared_ptr<const Composition> composition,
 
 std::string TagOfBuild(const std::string& tag, int build) {
   if (build == 0) return tag;
-  const std::string text = absl::StrCat(build, ":", tag);
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-         digest);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest), sizeof digest));
+  return Sha256Hex(absl::StrCat(build, ":", tag));
 }
 
 std::string EncodeShuffled(const Message& message, std::mt19937* random) {

@@ -11,9 +11,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cache/canonical.h"
-#include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "runner/parse.h"
+#include "runner/request_tag.h"
 #include "runner/template_responder.h"
 
 namespace fncache::runner {
@@ -24,19 +24,6 @@ namespace fs = std::filesystem;
 constexpr absl::string_view kRequestEnd = ".req.bin";
 constexpr absl::string_view kResponseEnd = ".rsp.bin";
 constexpr size_t kMaxPathsShown = 20;
-
-// The same bytes for equal messages, within a process: maps in order of their
-// keys, doubles as their bits.
-std::string Deterministic(const google::protobuf::MessageLite& message) {
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream out(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&out);
-    coded.SetSerializationDeterministic(true);
-    message.SerializeToCodedStream(&coded);
-  }
-  return bytes;
-}
 
 absl::Status ReadMessage(const std::string& file,
                          google::protobuf::MessageLite* message) {
@@ -113,12 +100,12 @@ absl::Status RecordedResponder::Add(const std::string& request_file) {
   if (recording.response.has_meta()) {
     recording.response.mutable_meta()->clear_tag();
   }
-  recording.comparable_response = Deterministic(recording.response);
+  recording.comparable_response = DeterministicBytes(recording.response);
 
   cache::ClearMasked(masks_, &request);
   cache::OrderUnknownFields(&request);
   const auto [at, added] =
-      by_request_.emplace(Deterministic(request), recordings_.size());
+      by_request_.emplace(DeterministicBytes(request), recordings_.size());
   if (added) {
     recording.request = Flatten(request);
     recordings_.push_back(std::move(recording));
@@ -140,7 +127,7 @@ absl::Status RecordedResponder::Respond(const RunFunctionRequest& request,
   RunFunctionRequest comparable = request;
   cache::ClearMasked(masks_, &comparable);
   cache::OrderUnknownFields(&comparable);
-  const auto found = by_request_.find(Deterministic(comparable));
+  const auto found = by_request_.find(DeterministicBytes(comparable));
   if (found == by_request_.end()) return NoneEquals(comparable);
   *response = recordings_[found->second].response;
   response->mutable_meta()->set_tag(request.meta().tag());

@@ -1,12 +1,9 @@
 #include "runner/request_tag.h"
 
-#include <openssl/evp.h>
-
-#include "absl/strings/escaping.h"
-#include "absl/strings/string_view.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "runner/pipeline.h"
+#include "runner/sha256.h"
 
 namespace fncache::runner {
 
@@ -21,31 +18,6 @@ std::string DeterministicBytes(const google::protobuf::MessageLite& message) {
   out.Trim();
   return bytes;
 }
-
-// SHA-256 of what it was given so far.
-struct Sha256 {
-  Sha256() : context(EVP_MD_CTX_new()) {
-    EVP_DigestInit_ex(context, EVP_sha256(), nullptr);
-  }
-  Sha256(const Sha256& other) : context(EVP_MD_CTX_new()) {
-    EVP_MD_CTX_copy_ex(context, other.context);
-  }
-  Sha256& operator=(const Sha256&) = delete;
-  ~Sha256() { EVP_MD_CTX_free(context); }
-
-  void Add(absl::string_view bytes) {
-    EVP_DigestUpdate(context, bytes.data(), bytes.size());
-  }
-  std::string Hex() {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned int size = 0;
-    EVP_DigestFinal_ex(context, digest, &size);
-    return absl::BytesToHexString(
-        absl::string_view(reinterpret_cast<const char*>(digest), size));
-  }
-
-  EVP_MD_CTX* const context;
-};
 
 // `observed` is the first field of a request without `meta`, and fields are
 // encoded in the order of their numbers: its bytes begin what is hashed.

@@ -14,7 +14,7 @@
 
 namespace fncache::runner {
 
-struct Sha256;
+class Sha256;
 
 // `message` with the entries of every map in the order of their keys: equal for
 // messages that are equal and have no unknown fields.

@@ -2,7 +2,6 @@
 // YAML reads as the same again, except that a whole number is then int64 or a
 // double; and a Struct keeps all but the digits beyond 2^53.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -12,24 +11,13 @@
 #include "runner/json.h"
 #include "runner/kubernetes_yaml.h"
 #include "runner/object.h"
+#include "tests/fuzz/merge_key.h"
 
 namespace {
 
 using fncache::runner::Json;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
-
-// The reference prints such a key without quotes, and then reads a merge.
-bool HasMergeKey(const Json& json) {
-  if (json.is_object() && json.contains("<<")) return true;
-  if (!json.is_structured()) return false;
-  for (const Json& child : json) {
-    if (HasMergeKey(child)) return true;
-  }
-  return false;
-}
+using fncache::testing::Check;
+using fncache::testing::HasMergeKey;
 
 // As reading YAML leaves numbers.
 Json Unstructured(const Json& json) {

@@ -1,31 +1,17 @@
 // YAML from files: any bytes are read or refused without harm, and what was
 // read is printed to text that reads as the same again.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "absl/strings/match.h"
-#include "nlohmann/json.hpp"
 #include "runner/document.h"
 #include "runner/kubernetes_yaml.h"
+#include "tests/fuzz/merge_key.h"
 
 namespace {
 
-using fncache::runner::Json;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
-
-// The reference prints such a key without quotes, and then reads a merge.
-bool HasMergeKey(const Json& json) {
-  if (json.is_object() && json.contains("<<")) return true;
-  if (!json.is_structured()) return false;
-  for (const Json& child : json) {
-    if (HasMergeKey(child)) return true;
-  }
-  return false;
-}
+using fncache::testing::Check;
+using fncache::testing::HasMergeKey;
 
 void CheckDocument(const std::string& text, int line) {
   const auto json = fncache::runner::ParseKubernetesYaml(text, line);

@@ -1,0 +1,30 @@
+// What the fuzzers of YAML share.
+//
+// Pure functions.
+#ifndef FNCACHE_TESTS_FUZZ_MERGE_KEY_H_
+#define FNCACHE_TESTS_FUZZ_MERGE_KEY_H_
+
+#include <cstdlib>
+
+#include "nlohmann/json.hpp"
+#include "runner/json.h"
+
+namespace fncache::testing {
+
+inline void Check(bool holds) {
+  if (!holds) std::abort();
+}
+
+// The reference prints such a key without quotes, and then reads a merge.
+inline bool HasMergeKey(const runner::Json& json) {
+  if (json.is_object() && json.contains("<<")) return true;
+  if (!json.is_structured()) return false;
+  for (const runner::Json& child : json) {
+    if (HasMergeKey(child)) return true;
+  }
+  return false;
+}
+
+}  // namespace fncache::testing
+
+#endif  // FNCACHE_TESTS_FUZZ_MERGE_KEY_H_
