@@ -73,6 +73,9 @@ class Daemon::Impl {
       if (function.listener != nullptr) function.listener->Join();
     }
     StopWorkers();
+    // Before the workers go: who brought the last job back may still be on the
+    // way out of Worker::Post.
+    assistants = nullptr;
     admin = nullptr;
     store = nullptr;
     for (Function& function : functions) function.listener = nullptr;

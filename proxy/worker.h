@@ -132,9 +132,10 @@ class Worker {
  public:
   // `rests`: it waits outside of its queue while it has nothing to do. One
   // worker must not: somebody has to read from the sockets. `assistants` do its
-  // jobs (null: it does them itself), and outlive it.
+  // jobs (null: it does them itself): they stay until it has been stopped, and
+  // end before it goes, as one that brought a job back may still be in Post.
   Worker(int index, bool rests, cache::IoPool* assistants = nullptr);
-  // Precondition: never started, or stopped.
+  // Precondition: never started, or stopped and its assistants gone.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

@@ -58,24 +58,30 @@ class WorkerJobsTest : public ::testing::Test {
       for (FakeCall& call : fakes) worker->Leave(&call);
     });
     worker->Stop();
+    assistants_ = nullptr;
     EXPECT_EQ(done_.load(), kJobs);
     int elsewhere = 0;
     for (const auto& job : jobs) elsewhere += job->elsewhere() ? 1 : 0;
     return elsewhere;
   }
 
+  // What `worker` is made with, gone once it is stopped.
+  cache::IoPool* MakeAssistants(size_t max_waiting) {
+    assistants_ = std::make_unique<cache::IoPool>(1, max_waiting);
+    return assistants_.get();
+  }
+
   std::atomic<int> done_{0};
+  std::unique_ptr<cache::IoPool> assistants_;
 };
 
 TEST_F(WorkerJobsTest, AssistantsDoThemBesideOtherCallsAndStopWaits) {
-  cache::IoPool assistants(1, 100);
-  Worker worker(0, /*rests=*/false, &assistants);
+  Worker worker(0, /*rests=*/false, MakeAssistants(100));
   EXPECT_GT(Offload(&worker, 2), 0);
 }
 
 TEST_F(WorkerJobsTest, ASingleCallsJobIsDoneAtOnce) {
-  cache::IoPool assistants(1, 100);
-  Worker worker(0, /*rests=*/false, &assistants);
+  Worker worker(0, /*rests=*/false, MakeAssistants(100));
   EXPECT_EQ(Offload(&worker, 1), 0);
 }
 
@@ -85,8 +91,7 @@ TEST_F(WorkerJobsTest, WithoutAssistantsTheyAreDoneAtOnce) {
 }
 
 TEST_F(WorkerJobsTest, JobsThatAssistantsDoNotTakeAreDoneAllTheSame) {
-  cache::IoPool assistants(1, 0);
-  Worker worker(0, /*rests=*/false, &assistants);
+  Worker worker(0, /*rests=*/false, MakeAssistants(0));
   EXPECT_EQ(Offload(&worker, 2), 0);
 }
 
