@@ -187,4 +187,13 @@ absl::StatusOr<Composition> ParseComposition(const Struct& object) {
   return composition;
 }
 
+absl::Status CheckCompositeType(absl::string_view field,
+                                absl::string_view of_composition,
+                                absl::string_view of_composite) {
+  if (of_composition == of_composite) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "composition's compositeTypeRef.", field, " (", of_composition,
+      ") does not match XR's ", field, " (", of_composite, ")"));
+}
+
 }  // namespace fncache::runner

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
@@ -61,6 +63,12 @@ struct Composition {
 // `spec.pipeline[2].functionRef.name`.
 absl::StatusOr<Composition> ParseComposition(
     const google::protobuf::Struct& object);
+
+// One field of spec.compositeTypeRef, `kind` or `apiVersion`, beside the same
+// of the composite that is to be rendered: InvalidArgument if they differ.
+absl::Status CheckCompositeType(absl::string_view field,
+                                absl::string_view of_composition,
+                                absl::string_view of_composite);
 
 }  // namespace fncache::runner
 

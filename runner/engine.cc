@@ -58,20 +58,12 @@ EngineOutcome Failure(absl::Status status) {
 
 absl::Status CheckType(const Composition& composition,
                        const Struct& composite) {
-  const std::string& api_version = FindText(composite, {"apiVersion"});
-  const std::string& kind = FindText(composite, {"kind"});
-  if (composition.composite_api_version != api_version) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("composition's compositeTypeRef.apiVersion (",
-                     composition.composite_api_version,
-                     ") does not match XR's apiVersion (", api_version, ")"));
-  }
-  if (composition.composite_kind != kind) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "composition's compositeTypeRef.kind (", composition.composite_kind,
-        ") does not match XR's kind (", kind, ")"));
-  }
-  return absl::OkStatus();
+  const absl::Status status =
+      CheckCompositeType("apiVersion", composition.composite_api_version,
+                         FindText(composite, {"apiVersion"}));
+  if (!status.ok()) return status;
+  return CheckCompositeType("kind", composition.composite_kind,
+                            FindText(composite, {"kind"}));
 }
 
 // Something without a kind among the credentials is a Secret.

@@ -381,24 +381,17 @@ absl::StatusOr<LoadedObject> LoadComposition(const std::string& path) {
 }
 
 absl::Status CheckComposition(const Json& composition, const Json& composite) {
-  const std::string kind =
-      TypedTextAt(composition, {"spec", "compositeTypeRef", "kind"});
-  const std::string wanted_kind = KindOf(composite);
-  if (kind != wanted_kind) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("composition's compositeTypeRef.kind (", kind,
-                     ") does not match XR's kind (", wanted_kind, ")"));
-  }
-  const std::string api_version =
-      TypedTextAt(composition, {"spec", "compositeTypeRef", "apiVersion"});
-  const std::string wanted_version = TextAt(composite, {"apiVersion"});
-  if (api_version != wanted_version) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "composition's compositeTypeRef.apiVersion (", api_version,
-        ") does not match XR's apiVersion (", wanted_version, ")"));
-  }
-  const absl::Status selected = CheckSelector(composition, composite);
-  if (!selected.ok()) return selected;
+  absl::Status status = CheckCompositeType(
+      "kind", TypedTextAt(composition, {"spec", "compositeTypeRef", "kind"}),
+      KindOf(composite));
+  if (!status.ok()) return status;
+  status = CheckCompositeType(
+      "apiVersion",
+      TypedTextAt(composition, {"spec", "compositeTypeRef", "apiVersion"}),
+      TextAt(composite, {"apiVersion"}));
+  if (!status.ok()) return status;
+  status = CheckSelector(composition, composite);
+  if (!status.ok()) return status;
   if (TypedTextAt(composition, {"spec", "mode"}) != "Pipeline") {
     return absl::InvalidArgumentError(absl::StrCat(
         "render only supports Composition Function pipelines: Composition ",

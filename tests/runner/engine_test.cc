@@ -288,6 +288,10 @@ TEST_F(EngineTest, AnotherTypeThanTheCompositionsIsAnError) {
       StartsWith("cannot render composite resource: composition's "
                  "compositeTypeRef.apiVersion (ex.org/v2) does not match "
                  "XR's apiVersion (ex.org/v1)"));
+  composition_.composite_kind = "Other";
+  EXPECT_THAT(std::string(Rendered().status.message()),
+              StartsWith("cannot render composite resource: composition's "
+                         "compositeTypeRef.apiVersion"));
   EXPECT_TRUE(functions_->asked().empty());
 }
 

@@ -386,6 +386,11 @@ TEST_F(LoaderTest, TheCompositionMustBeForTheComposite) {
                 .message(),
             "composition's compositeTypeRef.apiVersion (ex.org/v1) does not "
             "match XR's apiVersion (ex.org/v2)");
+  EXPECT_THAT(
+      std::string(CheckComposition(composition,
+                                   Yaml("apiVersion: ex.org/v2\nkind: XCart\n"))
+                      .message()),
+      HasSubstr("compositeTypeRef.kind"));
 }
 
 TEST_F(LoaderTest, TheCompositionMustHaveTheLabelsThatAreSelected) {
