@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "grpcpp/support/slice.h"
+
 namespace fncache::proxy {
 namespace {
 

@@ -11,14 +11,8 @@
 #include "cache/entry.h"
 #include "cache/response.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/slice.h"
 
 namespace fncache::proxy {
-
-inline absl::string_view View(const grpc::Slice& slice) {
-  return absl::string_view(reinterpret_cast<const char*>(slice.begin()),
-                           slice.size());
-}
 
 // The entry under the caller's tag and this TTL. The message refers to the
 // entry's body and keeps the entry alive as long as gRPC needs it.

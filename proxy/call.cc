@@ -4,11 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "cache/digest.h"
-#include "grpcpp/support/slice.h"
 #include "proxy/answer.h"
+#include "proxy/core_buffer.h"
 #include "proxy/instruments.h"
 #include "proxy/metadata.h"
 #include "proxy/upstream_run.h"
@@ -38,14 +39,15 @@ FlightTable::Options FlightOptions(const cache::PolicyOptions& policy) {
   return options;
 }
 
-// What a thread computes keys with. Holds on to the request's bytes, to which
-// a digest refers, until it is cleared.
+// What a thread computes keys with.
 struct Keying {
   cache::DigestScratch scratch;
-  std::vector<grpc::Slice> slices;
-  std::vector<absl::string_view> views;
+  std::vector<absl::string_view> pieces;  // of the request
 };
 thread_local Keying keying;
+
+// Bytes of the tags that Crossplane makes.
+constexpr size_t kUsualTag = 64;
 
 // Requests from this size on are worth another thread's time.
 constexpr size_t kHandedOver = 32 << 10;
@@ -114,7 +116,7 @@ class RunFunctionCall final
   };
 
   void OnRead(bool ok);
-  // Refers to this thread's `keying`.
+  // Refers to this thread's `keying` and to the request.
   cache::Digest ComputeDigest();
   void OnKeyed(const cache::Digest& digest);
   void LookUp(const cache::Digest& digest);
@@ -131,6 +133,9 @@ class RunFunctionCall final
   void Launch(Use use);
   void WatchCaller();
   void StopWaiting();
+
+  void KeepTag(absl::string_view tag) { tag_.assign(tag.begin(), tag.end()); }
+  absl::string_view tag() const { return {tag_.data(), tag_.size()}; }
 
   void AnswerHit(const cache::EntryRef& entry, absl::string_view tag,
                  absl::Time now);
@@ -162,7 +167,7 @@ class RunFunctionCall final
 
   // Of a call that was looked up and not found in memory.
   cache::Key key_;
-  std::string tag_;
+  absl::InlinedVector<char, kUsualTag> tag_;
   absl::Time looked_up_;
   std::shared_ptr<FlightCaller> seat_;
   std::shared_ptr<UpstreamRun> run_;
@@ -207,15 +212,13 @@ void RunFunctionCall::OnRead(bool ok) {
     return;
   }
   OnKeyed(ComputeDigest());
-  keying.slices.clear();
 }
 
 void RunFunctionCall::KeyingJob::Work() {
   call_->digest_ = call_->ComputeDigest();
   // It refers to what is another call's in a moment.
-  call_->tag_ = std::string(call_->digest_.tag);
-  call_->digest_.tag = call_->tag_;
-  keying.slices.clear();
+  call_->KeepTag(call_->digest_.tag);
+  call_->digest_.tag = call_->tag();
 }
 
 void RunFunctionCall::KeyingJob::OnWorked() {
@@ -238,20 +241,11 @@ void RunFunctionCall::OnKeyed(const cache::Digest& digest) {
 }
 
 cache::Digest RunFunctionCall::ComputeDigest() {
-  keying.slices.clear();
-  keying.views.clear();
-  grpc::Slice single;
-  if (request_.TrySingleSlice(&single).ok()) {
-    keying.slices.push_back(std::move(single));
-  } else if (!request_.Dump(&keying.slices).ok()) {
-    return {};
-  }
-  for (const grpc::Slice& slice : keying.slices) {
-    keying.views.push_back(View(slice));
-  }
+  keying.pieces.clear();
+  if (!AppendPieces(&request_, &keying.pieces)) return {};
   const cache::Digester& digester =
       method_ == Method::kV1 ? handler_->v1_ : handler_->v1beta1_;
-  return digester.Compute(keying.views, &keying.scratch);
+  return digester.Compute(keying.pieces, &keying.scratch);
 }
 
 bool RunFunctionCall::Served(const cache::Found& found, absl::Time now) {
@@ -272,7 +266,7 @@ void RunFunctionCall::LookUp(const cache::Digest& digest) {
   const cache::Found found = handler_->store_->GetMemory(digest.key, now);
   if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
   key_ = digest.key;
-  if (digest.tag.data() != tag_.data()) tag_ = std::string(digest.tag);
+  if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
   // What is past its time in memory is no younger below.
   if (!found.entry && !found.expired && handler_->store_->has_lower()) {
     return LookBelow();
@@ -299,7 +293,7 @@ void RunFunctionCall::LookBelow() {
 void RunFunctionCall::OnLower(const cache::Found& found) {
   if (incoming_ == nullptr) return;  // the caller has gone
   const absl::Time now = handler_->clock_->Now();
-  if (Served(found, now)) return AnswerHit(found.entry, tag_, now);
+  if (Served(found, now)) return AnswerHit(found.entry, tag(), now);
   Miss();
 }
 
@@ -336,7 +330,7 @@ void RunFunctionCall::TakeTurn(Turn turn, bool again) {
       } else {
         handler_->flights_.Leave(seat_.get());
       }
-      return AnswerHit(found.entry, tag_, now);
+      return AnswerHit(found.entry, tag(), now);
     }
   }
   Launch(Use::kStore);
@@ -363,7 +357,7 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
   if (signal.turn == Turn::kAnswer) {
     if (!signal.found) return AnswerCollapsed(signal.entry);
     looked_up_ = absl::Now();
-    return AnswerHit(signal.entry, tag_, handler_->clock_->Now());
+    return AnswerHit(signal.entry, tag(), handler_->clock_->Now());
   }
   TakeTurn(signal.turn, /*again=*/signal.turn == Turn::kLead || signal.queued);
 }
@@ -432,7 +426,7 @@ void RunFunctionCall::AnswerCollapsed(const cache::EntryRef& entry) {
   Count(grpc::StatusCode::OK);
   IncomingCall::WriteFinishAndForget(
       std::move(incoming_),
-      EntryMessage(entry, tag_,
+      EntryMessage(entry, tag(),
                    handler_->policy_.HitTtl(info, handler_->clock_->Now())),
       grpc::Status::OK);
   Over();
