@@ -49,6 +49,14 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def threads_of(pid: int) -> List[int]:
+    """The threads of a process."""
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except FileNotFoundError:
+        return []
+
+
 def children_of(pid: int) -> List[int]:
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -195,6 +203,25 @@ def wait_for_port(child: Child, port: int) -> None:
     raise Failure(
         f"{Path(child.command[0]).name} does not listen: {child.last_words()}"
     )
+
+
+def wait_for_all(
+    child: Child, what: str, find: Callable[[int], List[int]], count: int
+) -> List[int]:
+    """For servers that listen before they have started all that serves:
+    `count` workers or threads, which `find` gives for the process."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        found = find(child.pid) if child.alive() else []
+        if len(found) >= count:
+            return found
+        if not child.alive() or time.monotonic() >= deadline:
+            name = Path(child.command[0]).name
+            raise Failure(
+                f"{name} has {len(found)} {what} on {count} cores: "
+                f"{child.last_words()}"
+            )
+        time.sleep(0.005)
 
 
 class Nursery:

@@ -19,6 +19,8 @@ from .processes import (
     Nursery,
     children_of,
     free_port,
+    threads_of,
+    wait_for_all,
     wait_for_port,
 )
 
@@ -196,11 +198,7 @@ class Servers:
         command += ["-c", str(directory / "nginx.conf")]
         child = self._nursery.adopt(Child(command))
         wait_for_port(child, port)
-        workers = children_of(child.pid)
-        if len(workers) != machine.cores():
-            raise Failure(
-                f"nginx has {len(workers)} workers on {machine.cores()} cores"
-            )
+        workers = wait_for_all(child, "workers", children_of, machine.cores())
         self._remember("nginx", machine.version_of(program, "-v"), command, text)
         return Server("nginx", child, [f"127.0.0.1:{port}"], workers)
 
@@ -215,11 +213,7 @@ class Servers:
         command = [program, "-q", "-db", "-f", str(directory / "haproxy.cfg")]
         child = self._nursery.adopt(Child(command))
         wait_for_port(child, port)
-        threads = len(os.listdir(f"/proc/{child.pid}/task"))
-        if threads < machine.cores():
-            raise Failure(
-                f"haproxy has {threads} threads on {machine.cores()} cores"
-            )
+        wait_for_all(child, "threads", threads_of, machine.cores())
         self._remember(
             "haproxy", machine.version_of(program, "-v"), command, text
         )
