@@ -215,20 +215,6 @@ const MessageType kValueType = Type("Value", kValueFields);
 const MessageType kListValueType = Type("ListValue", kListValueFields);
 const MessageType kDurationType = Type("Duration", kDurationFields);
 
-WireType FieldType::wire_type() const {
-  switch (kind) {
-    case FieldKind::kBool:
-    case FieldKind::kEnum:
-    case FieldKind::kInt32:
-    case FieldKind::kInt64:
-      return WireType::kVarint;
-    case FieldKind::kDouble:
-      return WireType::kFixed64;
-    default:
-      return WireType::kBytes;
-  }
-}
-
 const FieldType* MessageType::Find(absl::string_view field_name) const {
   for (size_t i = 0; i < field_count; ++i) {
     if (fields[i].name == field_name) return &fields[i];

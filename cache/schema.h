@@ -44,7 +44,19 @@ struct FieldType {
   const MessageType* message = nullptr;  // of kMessage
 
   // The wire type of one element.
-  WireType wire_type() const;
+  WireType wire_type() const {
+    switch (kind) {
+      case FieldKind::kBool:
+      case FieldKind::kEnum:
+      case FieldKind::kInt32:
+      case FieldKind::kInt64:
+        return WireType::kVarint;
+      case FieldKind::kDouble:
+        return WireType::kFixed64;
+      default:
+        return WireType::kBytes;
+    }
+  }
 };
 
 struct MessageType {

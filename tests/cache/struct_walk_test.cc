@@ -4,6 +4,7 @@
 #include "cache/struct_walk.h"
 
 #include <algorithm>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -132,6 +133,31 @@ TEST_F(StructWalkTest, RefusesWhatOnlyLooksLikeTheUsualShape) {
   CheckRefused(std::string("\x0a\x0a\x0a\x81\0k\x12\x03\x1a\x01t", 11));
 }
 
+TEST_F(StructWalkTest, RefusesAWrongEntryAtEveryPlace) {
+  const std::string wrong[] = {
+      Entry("wrong", std::string("\x20\x02", 2)),
+      Entry("wrong", std::string("\x2a\x01", 2)),
+      Entry("wrong\xff", Text("t")),
+      Field(1, Field(1, "wrong") + Field(2, Text("t")) + Field(3, "u")),
+      std::string("\x0a\x20\x0a\x01k\x12\x03\x1a\x01t", 10),
+      Entry("wrong", Text("t") + Text("t"))};
+  for (size_t count = 1; count < 20; ++count) {
+    for (size_t at = 0; at < count; ++at) {
+      for (size_t i = 0; i < std::size(wrong); ++i) {
+        SCOPED_TRACE(absl::StrCat(count, " ", at, " ", i));
+        std::string fields;
+        for (size_t entry = 0; entry < count; ++entry) {
+          fields += entry == at ? wrong[i]
+                                : Entry(absl::StrCat("k", entry * entry),
+                                        Text(absl::StrCat(entry)));
+        }
+        CheckRefused(fields);
+        CheckRefused(Entry("in", Struct(fields)) + Entry("b", Text("t")));
+      }
+    }
+  }
+}
+
 TEST_F(StructWalkTest, ChecksTextAtEveryPlace) {
   for (size_t size = 1; size < 140; ++size) {
     for (size_t at = 0; at < size; at += 1 + at / 3) {
@@ -194,6 +220,117 @@ TEST_F(StructWalkTest, KeysOfOneOrderAreThere) {
   };
   EXPECT_EQ(order(Alike(1)), order(Alike(2)));
   EXPECT_NE(order("one"), order("two"));
+}
+
+TEST_F(StructWalkTest, TakesAnyNumberOfStructsAndLists) {
+  const std::string inner =
+      Entry("b", Text("t")) + Entry("a", Struct(Entry("in", Text("it"))));
+  for (const size_t count :
+       {100, 126, 500, 894, 1000, 1023, 1024, 1025, 3000}) {
+    SCOPED_TRACE(count);
+    std::string list;
+    std::string lists;
+    std::string structs;
+    std::string nested;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string key = absl::StrCat("k", i * i);
+      list += Field(1, Struct(inner));
+      lists += Entry(key, List(Field(1, Struct(inner)) + Field(1, Text("t"))));
+      structs += Entry(key, Struct(inner));
+      if (i % 50 == 49) {
+        nested += Entry(key, Struct(structs));
+        structs.clear();
+      }
+    }
+    Check(Entry("list", List(list)));
+    Check(lists);
+    Check(structs + Entry("rest", List(list)));
+    Check(nested + Entry("list", List(list)));
+  }
+}
+
+// Some Struct's fields, nested up to `depth`.
+std::string AnyFields(int depth, std::mt19937_64* random) {
+  const auto below = [random](size_t most) { return (*random)() % most; };
+  std::string fields;
+  const size_t count = below(8) == 0 ? below(40) : below(7);
+  for (size_t i = 0; i < count; ++i) {
+    std::string key = absl::StrCat("k", i, "-");
+    key.append(below(4) == 0 ? below(130) : below(20), 'k');
+    if (below(50) == 0) key = Alike(i);
+    std::string value;
+    switch (below(depth > 0 ? 8 : 5)) {
+      case 0:
+        value = std::string("\x08\x00", 2);
+        break;
+      case 1:
+        value = std::string("\x20\x01", 2);
+        break;
+      case 2:
+        value = std::string("\x11\0\0\0\0\0\0\xf0\xbf", 9);
+        break;
+      case 3:
+        value = Text(std::string(below(200), 't'));
+        break;
+      case 4:
+        value = Text("\xc3\xa4");
+        break;
+      case 5: {
+        std::string values;
+        for (size_t n = below(4); n > 0; --n) {
+          values += Field(
+              1, below(3) == 0 ? Text("e") : Struct(AnyFields(0, random)));
+        }
+        value = List(values);
+        break;
+      }
+      default:
+        value = Struct(AnyFields(depth - 1, random));
+        break;
+    }
+    if (below(100) == 0) value += Field(9, "unknown");
+    if (below(200) == 0) value += "\x08";
+    fields += Entry(key, value);
+  }
+  return below(30) == 0 ? fields + Field(7, "unknown") : fields;
+}
+
+TEST_F(StructWalkTest, EveryMachineWritesTheSame) {
+  std::vector<StructWalk> walks;
+  for (const Machine machine :
+       {Machine::kAny, Machine::kAvx2, Machine::kAvx512}) {
+    walks.emplace_back(machine);
+  }
+  size_t refused = 0;
+  constexpr size_t kRuns = 20000;
+  for (size_t run = 0; run < kRuns; ++run) {
+    const std::string fields = AnyFields(3, &random_);
+    // What is behind it makes that more of it can be read at once.
+    for (const size_t rest : {size_t{0}, size_t{300}}) {
+      const std::vector<char> bytes = [&] {
+        std::vector<char> all(fields.begin(), fields.end());
+        all.resize(fields.size() + rest);
+        all.shrink_to_fit();
+        return all;
+      }();
+      std::string first;
+      for (size_t i = 0; i < walks.size(); ++i) {
+        std::string out(fields.size() + 64, '\0');
+        const char* const end = walks[i].Run(
+            StructWalk::Kind::kStruct, {bytes.data(), fields.size()}, 100,
+            bytes.data() + bytes.size(), out.data());
+        if (end != nullptr) {
+          ASSERT_EQ(end, out.data() + fields.size());
+        }
+        out.resize(end == nullptr ? 0 : fields.size());
+        if (i == 0) first = out;
+        ASSERT_EQ(out, first);
+      }
+      refused += first.size() != fields.size() ? 1 : 0;
+    }
+  }
+  EXPECT_GT(refused, kRuns / 20);
+  EXPECT_LT(refused, kRuns);
 }
 
 }  // namespace
