@@ -88,7 +88,8 @@ Part ReadLevels(Reader* in, bool is_list, size_t whole_size) {
         size = value_size;
       }
       Part& part = own.part->more.emplace_back();
-      if (in->Starts(kStructIn) || in->Starts(kListIn)) {
+      // What follows an empty value is not of it.
+      if (size > 0 && (in->Starts(kStructIn) || in->Starts(kListIn))) {
         const bool list = in->Starts(kListIn);
         const size_t at = in->rest.size();
         const size_t held = in->TagAndLength();

@@ -114,6 +114,10 @@ TEST_F(StructWalkTest, ReadsEveryKindOfValueBesideOthers) {
     Check(Entry("key", values[i]));
     Check(Entry("key", List(elements)));
     Check(all + Field(9, "unknown"));
+    // Unknown fields with tags that a Value's contents have.
+    for (const uint32_t number : {5, 6}) {
+      Check(Entry("key", "") + Field(number, Field(1, "unknown")));
+    }
     Check(Entry("list", List(elements + Field(9, "unknown"))) + all);
   }
 }
