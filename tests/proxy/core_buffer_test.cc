@@ -11,11 +11,11 @@ namespace {
 
 using Pieces = std::vector<absl::string_view>;
 
+// gRPC itself puts neighbours of a few bytes together: none here.
 TEST(CoreBuffer, PiecesAreThoseOfTheMessageInOrder) {
   for (const std::vector<std::string>& parts :
        {std::vector<std::string>{},
         {"short enough"},
-        {"a", "b"},
         {std::string(5000, 'x'), "tail"},
         {"head", std::string(70000, 'y'), std::string(300, 'z')},
         std::vector<std::string>(50, std::string(1000, 'w'))}) {
