@@ -124,7 +124,7 @@ PROFILES: Dict[str, Profile] = {
         start_runs=2,
         disk_keys=1_000,
         digest_seconds=0.01,
-        seconds_allowed=60,
+        seconds_allowed=3 * 60,
     ),
     "quick": replace(
         _standard,
