@@ -7,12 +7,12 @@
 // not (they are workers, see proxy/worker.h), so nothing of the proxy is
 // hidden.
 //
-// LeakSanitizer: OpenSSL keeps a random number generator for each thread and
-// frees it as the thread ends, and threads of gRPC's pool may still be there
-// when the process goes. To tell it from other memory of OpenSSL, stacks must
-// be unwound in full: fast_unwind_on_malloc=0 (see proxy/CMakeLists.txt). The
-// resolver that gRPC uses loses a few bytes each time that it looks up
-// `localhost`.
+// LeakSanitizer: OpenSSL keeps a random number generator and a list of errors
+// for each thread and frees them as the thread ends, and threads of gRPC's pool
+// may still be there when the process goes. To tell them from other memory of
+// OpenSSL, stacks must be unwound in full: fast_unwind_on_malloc=0 (see
+// proxy/CMakeLists.txt). The resolver that gRPC uses loses a few bytes each
+// time that it looks up `localhost`.
 #include "common/mutex.h"
 
 #ifdef FNCACHE_TSAN
@@ -25,6 +25,7 @@ extern "C" const char* __tsan_default_suppressions() {
 #if defined(__SANITIZE_ADDRESS__)
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:EVP_RAND_CTX_new\n"
+         "leak:ERR_clear_error\n"
          "leak:libcares.so\n";
 }
 #endif

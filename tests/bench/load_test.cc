@@ -116,6 +116,18 @@ class LoadTest : public ::testing::Test {
     }
   }
 
+  // Blocks until the daemon has had nothing to do for a while.
+  void WaitForRest() const {
+    const absl::Time until = absl::Now() + ::fncache::testing::kPatience;
+    int64_t before = -1;
+    for (int64_t now = ProcessCpu(daemon_->pid()).value(); now != before;
+         now = ProcessCpu(daemon_->pid()).value()) {
+      ASSERT_LT(absl::Now(), until);
+      before = now;
+      absl::SleepFor(absl::Milliseconds(200));
+    }
+  }
+
   TempDir dir_;
   const std::string answer_ = dir_.path() + "/answer.bin";
   const std::string small_ = dir_.path() + "/small.bin";
@@ -333,15 +345,18 @@ TEST_F(LoadTest, GivingUpSaysWhatFailedBefore) {
   const std::string target = StartDaemon(StartLimit(answer_));
   const auto load = Start(
       "load", {"--target", target, "--shape", "small", "--keys", "0",
-               "--streams", "8", "--duration", "60s", "--patience", "1s"});
+               "--streams", "8", "--duration", "60s", "--patience", "3s"});
   WaitForWork(10);
-  // The daemon waits for the function to come back.
+  // The calls are with the function when it dies, and fail; for those that
+  // follow the daemon waits until it comes back.
+  limit_->Signal(SIGSTOP);
+  WaitForRest();
   limit_->Signal(SIGKILL);
   const Ended ended = End(load.get());
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(
       ended.err,
-      AllOf(HasSubstr("nothing arrived for 1s with 8 calls outstanding"),
+      AllOf(HasSubstr("nothing arrived for 3s with 8 calls outstanding"),
             HasSubstr("; before, ")));
 }
 
