@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "absl/base/optimization.h"
-#include "cache/walk_machine.h"
 
 namespace fncache::cache {
 namespace {
@@ -24,31 +23,6 @@ void Prefetch(const char* p, size_t size) {
 // Where the field that holds its key begins.
 const char* KeyField(const MapEntry& entry) {
   return entry.key().data() - 1 - VarintSize(entry.key_size);
-}
-
-// Puts them in the order of the canonical form. False: a key comes twice.
-bool Order(MapEntry* entries, size_t count) {
-  if (count <= kMostRanked) {
-    int64_t words[kMostRanked + kRankPadding];
-    uint32_t ranked[kMostRanked + kRankPadding];
-    MapEntry unordered[kMostRanked];
-    for (size_t i = 0; i < count; ++i) {
-      unordered[i] = entries[i];
-      words[i] = int64_t{entries[i].order} * (int64_t{1} << 32);
-    }
-    if (ABSL_PREDICT_TRUE(RankWords(words, count, ranked))) {
-      for (size_t i = 0; i < count; ++i) entries[i] = unordered[ranked[i]];
-      return true;
-    }
-  }
-  MapEntry* const end = entries + count;
-  std::sort(entries, end, [](const MapEntry& a, const MapEntry& b) {
-    return EntryLess(a, b);
-  });
-  return std::adjacent_find(entries, end,
-                            [](const MapEntry& a, const MapEntry& b) {
-                              return a.order == b.order && a.key() == b.key();
-                            }) == end;
 }
 
 // How far ahead of a map's entries that is done.
@@ -111,7 +85,7 @@ bool PlainWalk::Gather(char tag, const char** p, const char* end) {
     if (!ReadEntry(p, end, in_end_, &entries_[entry_count_])) return false;
     ++entry_count_;
   }
-  return Order(entries_.data() + base, entry_count_ - base);
+  return OrderEntries(entries_.data() + base, entry_count_ - base);
 }
 
 bool PlainWalk::Whole(StructWalk::Kind kind, const char* p, const char* end,

@@ -1,8 +1,12 @@
 #include "cache/plain_wire.h"
 
+#include <algorithm>
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+
+#include "cache/walk_machine.h"
 
 namespace fncache::cache {
 namespace {
@@ -161,6 +165,31 @@ bool ReadEntry(const char** from, const char* end, const char* text_end,
   entry->order = OrderOf(entry->key());
   *from = entry_end;
   return IsPlainText(entry->key(), text_end);
+}
+
+bool OrderEntries(MapEntry* entries, size_t count) {
+  if (count <= kMostRanked) {
+    int64_t words[kMostRanked + kRankPadding];
+    uint32_t ranked[kMostRanked + kRankPadding];
+    MapEntry unordered[kMostRanked];
+    for (size_t i = 0; i < count; ++i) {
+      unordered[i] = entries[i];
+      words[i] = int64_t{entries[i].order} * (int64_t{1} << 32);
+    }
+    if (ABSL_PREDICT_TRUE(RankWords(words, count, ranked))) {
+      for (size_t i = 0; i < count; ++i) entries[i] = unordered[ranked[i]];
+      return true;
+    }
+  }
+  MapEntry* const end = entries + count;
+  std::sort(entries, end, [](const MapEntry& a, const MapEntry& b) {
+    if (ABSL_PREDICT_TRUE(a.order != b.order)) return a.order < b.order;
+    return a.key() < b.key();
+  });
+  return std::adjacent_find(entries, end,
+                            [](const MapEntry& a, const MapEntry& b) {
+                              return a.order == b.order && a.key() == b.key();
+                            }) == end;
 }
 
 }  // namespace fncache::cache

@@ -102,11 +102,8 @@ struct MapEntry {
 bool ReadEntry(const char** p, const char* end, const char* text_end,
                MapEntry* entry);
 
-// In the order of the canonical form.
-inline bool EntryLess(const MapEntry& a, const MapEntry& b) {
-  if (ABSL_PREDICT_TRUE(a.order != b.order)) return a.order < b.order;
-  return a.key() < b.key();
-}
+// Puts them in the order of the canonical form. False: a key comes twice.
+bool OrderEntries(MapEntry* entries, size_t count);
 
 // Copies `size` bytes, and up to 63 more. `end` is that of what may be read.
 inline void CopyLoosely(const char* from, size_t size, const char* end,

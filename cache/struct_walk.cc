@@ -428,13 +428,8 @@ bool StructWalk::AddStruct(const char* p, const char* end, int depth) {
   if (items_.size() + kMostRanked > holders_.size() - holder_count_) {
     ReserveHolders(holder_count_ + items_.size() + kMostRanked);
   }
-  std::sort(items_.begin(), items_.end(), EntryLess);
-  for (size_t i = 0; i < items_.size(); ++i) {
-    const MapEntry& entry = items_[i];
-    if (i > 0 && entry.order == items_[i - 1].order &&
-        entry.key() == items_[i - 1].key()) {
-      return false;
-    }
+  if (!OrderEntries(items_.data(), items_.size())) return false;
+  for (const MapEntry& entry : items_) {
     if (!AddValue(entry.start, entry.value(), entry.end(), depth - 2)) {
       return false;
     }

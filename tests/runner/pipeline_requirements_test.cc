@@ -18,6 +18,16 @@ using testing::ElementsAre;
 
 using PipelineRequirementsTest = PipelineTest;
 
+// So many answers, each of which requires something else.
+std::vector<std::string> UnstableAnswers(int count) {
+  std::vector<std::string> answers;
+  for (int i = 1; i <= count; ++i) {
+    answers.push_back(absl::StrCat(
+        R"({"requirements": {"resources": {"r": {"kind": "K)", i, R"("}}}})"));
+  }
+  return answers;
+}
+
 TEST_F(PipelineRequirementsTest, OneCallWithoutRequirementsOrWithEmptyOnes) {
   AddStep("a", {"{}", "{}"});
   AddStep("b", {R"({"requirements": {}})", "{}"});
@@ -145,12 +155,7 @@ TEST_F(PipelineRequirementsTest, ASchemaThatCannotBeHadIsAnError) {
 }
 
 TEST_F(PipelineRequirementsTest, ASixthUnstableAnswerIsAnError) {
-  std::vector<std::string> responses;
-  for (int i = 1; i <= 7; ++i) {
-    responses.push_back(absl::StrCat(
-        R"({"requirements": {"resources": {"r": {"kind": "K)", i, R"("}}}})"));
-  }
-  AddStep("a", responses);
+  AddStep("a", UnstableAnswers(7));
   const PipelineOutcome outcome = Run();
   EXPECT_EQ(Calls(), "a1 a2 a3 a4 a5 a6");
   EXPECT_EQ(outcome.status.message(),
@@ -160,12 +165,7 @@ TEST_F(PipelineRequirementsTest, ASixthUnstableAnswerIsAnError) {
 }
 
 TEST_F(PipelineRequirementsTest, ASixthAnswerMayBeStable) {
-  std::vector<std::string> responses;
-  for (int i = 1; i <= 5; ++i) {
-    responses.push_back(absl::StrCat(
-        R"({"requirements": {"resources": {"r": {"kind": "K)", i, R"("}}}})"));
-  }
-  AddStep("a", responses);
+  AddStep("a", UnstableAnswers(5));
   AddStep("b", {"{}"});
   EXPECT_TRUE(Run().status.ok());
   EXPECT_EQ(Calls(), "a1 a2 a3 a4 a5 a6 b1");
