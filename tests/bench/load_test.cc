@@ -22,6 +22,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/integration/process.h"
+#include "tests/proxy/scripted.h"
 
 namespace fncache::bench {
 namespace {
@@ -113,18 +114,6 @@ class LoadTest : public ::testing::Test {
     while (ProcessCpu(limit_->pid()).value() - start < calls * kCallNanos) {
       ASSERT_LT(absl::Now(), until);
       sched_yield();
-    }
-  }
-
-  // Blocks until the daemon has had nothing to do for a while.
-  void WaitForRest() const {
-    const absl::Time until = absl::Now() + ::fncache::testing::kPatience;
-    int64_t before = -1;
-    for (int64_t now = ProcessCpu(daemon_->pid()).value(); now != before;
-         now = ProcessCpu(daemon_->pid()).value()) {
-      ASSERT_LT(absl::Now(), until);
-      before = now;
-      absl::SleepFor(absl::Milliseconds(200));
     }
   }
 
@@ -341,23 +330,23 @@ TEST_F(LoadTest, AServerThatDoesNotReadIsGivenUp) {
   close(listener);
 }
 
+// Of eight calls at once two fail, and no other is ever answered.
 TEST_F(LoadTest, GivingUpSaysWhatFailedBefore) {
-  const std::string target = StartDaemon(StartLimit(answer_));
-  const auto load = Start(
-      "load", {"--target", target, "--shape", "small", "--keys", "0",
-               "--streams", "8", "--duration", "60s", "--patience", "3s"});
-  WaitForWork(10);
-  // The calls are with the function when it dies, and fail; for those that
-  // follow the daemon waits until it comes back.
-  limit_->Signal(SIGSTOP);
-  WaitForRest();
-  limit_->Signal(SIGKILL);
+  proxy::ScriptedFunction function;
+  const auto load =
+      Start("load", {"--target", function.target(), "--shape", "small",
+                     "--streams", "8", "--patience", "3s"});
+  for (int i = 0; i < 2; ++i) {
+    const proxy::FunctionCallPtr call = function.Next();
+    ASSERT_NE(call, nullptr);
+    call->Fail(grpc::Status(grpc::StatusCode::ABORTED, "no more of this"));
+  }
   const Ended ended = End(load.get());
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(
       ended.err,
       AllOf(HasSubstr("nothing arrived for 3s with 8 calls outstanding"),
-            HasSubstr("; before, ")));
+            HasSubstr("; before, 2 calls: "), HasSubstr("no more of this")));
 }
 
 TEST_F(LoadTest, NoServerIsAnErrorInWords) {
