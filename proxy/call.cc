@@ -448,7 +448,7 @@ void RunFunctionCall::OnAnswer(UnaryCall& call, const grpc::ByteBuffer& message,
   AddStatus(ForwardStatus(forward_, /*collapsed=*/false, stored));
   CopyTrailers(call.trailers(), incoming_.get());
   Count(status.error_code());
-  if (status.ok()) {
+  if (message.Valid()) {
     IncomingCall::WriteFinishAndForget(std::move(incoming_),
                                        grpc::ByteBuffer(message), status);
   } else {

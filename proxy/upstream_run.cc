@@ -46,7 +46,8 @@ void UpstreamRun::OnDone(UnaryCall& call) {
   handler_->instruments_->RecordUpstream(call.status().error_code(),
                                          call.latency());
   if (call.status().ok()) result_.message.Swap(&call.response());
-  if (!call.status().ok() || use_ == Use::kPass) {
+  // An OK without a message is nothing to read either: it passes.
+  if (!result_.message.Valid() || use_ == Use::kPass) {
     End();
   } else if (result_.message.Length() < kHandedOver) {
     Work();

@@ -38,8 +38,9 @@ enum class Use {
 // Who waits for a run's answer.
 class RunOwner {
  public:
-  // Once, on the worker, unless detached before. `message` is what to send if
-  // the call's status is OK; `stored`: the memory tier took it.
+  // Once, on the worker, unless detached before. `message` is what to send;
+  // not valid with an error, or if the function sent none. `stored`: the memory
+  // tier took it.
   virtual void OnAnswer(UnaryCall& call, const grpc::ByteBuffer& message,
                         bool stored) = 0;
 

@@ -15,7 +15,9 @@ namespace fncache::proxy {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class CallTest : public ::testing::Test {
  protected:
@@ -244,6 +246,28 @@ TEST_F(CallTest, AResponseThatCannotBeReadPassesUntouched) {
     EXPECT_EQ(caller->bytes(), "\xff\xff");
     EXPECT_EQ(caller->cache_status(), "fncache; fwd=miss");
   }
+}
+
+TEST_F(CallTest, AnOkWithoutAMessagePassesAsSuchAndIsNotStored) {
+  // Nor is it an empty response, which these would store.
+  options_.policy.ttl_default = absl::Seconds(60);
+  options_.policy.ttl_override = absl::Seconds(60);
+  for (const Metadata& metadata :
+       {Metadata{}, Metadata{{"cache-control", "no-cache"}},
+        Metadata{{"cache-control", "no-store"}},
+        Metadata{{"authorization", "me"}}}) {
+    auto caller = Send(Request("a", "t"), metadata);
+    auto call = function_.Next();
+    call->AddHeader("x-head", "h");
+    call->AddTrailer("x-trail", "t");
+    call->AnswerNothing();
+    EXPECT_TRUE(caller->Wait().ok());
+    EXPECT_FALSE(caller->has_message());
+    EXPECT_THAT(caller->Headers("x-head"), ElementsAre("h"));
+    EXPECT_THAT(caller->Trailers("x-trail"), ElementsAre("t"));
+    EXPECT_THAT(caller->cache_status(), Not(HasSubstr("stored")));
+  }
+  EXPECT_EQ(Counted().writes, 0u);
 }
 
 TEST_F(CallTest, AnErrorPassesWithItsDetailsHeadersAndTrailers) {

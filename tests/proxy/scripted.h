@@ -38,7 +38,7 @@ inline constexpr char kV1beta1Path[] =
 class FunctionCall {
  public:
   FunctionCall(grpc::GenericCallbackServerContext* context,
-               std::function<void(grpc::Status, std::string)> answer)
+               std::function<void(grpc::Status, const std::string*)> answer)
       : context_(context), answer_(std::move(answer)) {}
 
   std::string bytes;  // the request
@@ -60,16 +60,18 @@ class FunctionCall {
   void AddTrailer(const std::string& key, const std::string& value) {
     trailers_.emplace_back(key, value);
   }
-  void Answer(const std::string& response) { End(grpc::Status::OK, response); }
-  void Fail(const grpc::Status& status) { End(status, ""); }
+  void Answer(const std::string& response) { End(grpc::Status::OK, &response); }
+  void Fail(const grpc::Status& status) { End(status, nullptr); }
+  // Says OK, and sends no message.
+  void AnswerNothing() { End(grpc::Status::OK, nullptr); }
 
   void OnCancel() {
     cancelled_ = true;
-    End(grpc::Status::CANCELLED, "");
+    End(grpc::Status::CANCELLED, nullptr);
   }
 
  private:
-  void End(const grpc::Status& status, const std::string& response) {
+  void End(const grpc::Status& status, const std::string* response) {
     if (ended_.exchange(true)) return;
     if (!cancelled_) {
       for (const auto& [key, value] : headers_) {
@@ -83,7 +85,7 @@ class FunctionCall {
   }
 
   grpc::GenericCallbackServerContext* const context_;
-  const std::function<void(grpc::Status, std::string)> answer_;
+  const std::function<void(grpc::Status, const std::string*)> answer_;
   std::vector<std::pair<std::string, std::string>> headers_;
   std::vector<std::pair<std::string, std::string>> trailers_;
   std::atomic<bool> cancelled_{false};
@@ -140,7 +142,8 @@ class ScriptedFunction : public grpc::CallbackGenericService {
             grpc::GenericCallbackServerContext* context)
         : owner_(owner),
           call_(std::make_shared<FunctionCall>(
-              context, [this](grpc::Status status, std::string response) {
+              context,
+              [this](grpc::Status status, const std::string* response) {
                 End(status, response);
               })) {
       ++owner_->calls_;
@@ -174,12 +177,12 @@ class ScriptedFunction : public grpc::CallbackGenericService {
     }
 
    private:
-    void End(const grpc::Status& status, const std::string& response) {
-      if (!status.ok()) {
+    void End(const grpc::Status& status, const std::string* response) {
+      if (response == nullptr) {
         Finish(status);
         return;
       }
-      out_ = Buffer(response);
+      out_ = Buffer(*response);
       StartWriteAndFinish(&out_, grpc::WriteOptions(), status);
     }
 
@@ -290,6 +293,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
     return late_;
   }
   // After Wait.
+  bool has_message() const { return response_.Valid(); }
   std::string bytes() { return Text(response_); }
   fnv1::RunFunctionResponse response() {
     fnv1::RunFunctionResponse response;
