@@ -48,6 +48,10 @@ grpc::ChannelArguments Arguments(const UpstreamOptions& options) {
   args.SetMaxSendMessageSize(-1);
   args.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMetadataLimit);
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Calls that no function saw are not repeated: what gRPC does that with ends
+  // the process where a call's end carries no status, as with a web server that
+  // is no function.
+  args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);

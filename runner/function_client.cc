@@ -56,9 +56,11 @@ grpc::ChannelArguments Arguments() {
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // No service config, thus no retries but of calls that no function saw, which
-  // the reference runner repeats too.
+  // No service config, and nothing is repeated. The reference runner repeats
+  // calls that no function saw; what gRPC does that with ends the process where
+  // a call's end carries no status, as with a web server that is no function.
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   // Despite its name this bounds one attempt to connect.

@@ -25,6 +25,7 @@
 #include "runner/function_server.h"
 #include "runner/template_responder.h"
 #include "tests/common/certificates.h"
+#include "tests/common/http2_server.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner {
@@ -32,6 +33,10 @@ namespace {
 
 namespace v1 = apiextensions::fn::proto::v1;
 namespace v1beta1 = apiextensions::fn::proto::v1beta1;
+using ::fncache::testing::Http2Frame;
+using ::fncache::testing::Http2Header;
+using ::fncache::testing::Http2Ok;
+using ::fncache::testing::Http2Server;
 using ::fncache::testing::MakeCertificate;
 using ::fncache::testing::Pem;
 using ::fncache::testing::TempDir;
@@ -461,6 +466,15 @@ TEST(FunctionClientTest, BytesThatAreNoResponseAreAnError) {
   EXPECT_EQ(result.status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(result.status.message()),
               HasSubstr("failed to unmarshal the received message"));
+}
+
+TEST(FunctionClientTest, AWebServerThatIsNoFunctionIsAnError) {
+  // It has nothing to say, and ends without a status of gRPC's.
+  const Http2Server server(
+      {{Http2Frame::kHeaders, Http2Frame::kEndHeaders | Http2Frame::kEndStream,
+        Http2Ok() + Http2Header("content-type", "text/html")}});
+  const auto client = Client(server.target());
+  EXPECT_EQ(Call(client.get()).status.code(), absl::StatusCode::kUnknown);
 }
 
 TEST(FunctionClientTest, TargetsMayBeSpelledAsGoTakesThem) {

@@ -1,0 +1,136 @@
+// Http2Server: a server that speaks HTTP/2 and need not know gRPC: it answers
+// every request with the same frames, whatever they are.
+#ifndef FNCACHE_TESTS_COMMON_HTTP2_SERVER_H_
+#define FNCACHE_TESTS_COMMON_HTTP2_SERVER_H_
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/mutex.h"
+#include "gtest/gtest.h"
+
+namespace fncache::testing {
+
+struct Http2Frame {
+  enum Type : unsigned char { kData = 0, kHeaders = 1, kSettings = 4 };
+  enum Flag : unsigned char { kEndStream = 1, kAck = 1, kEndHeaders = 4 };
+
+  unsigned char type;
+  unsigned char flags;
+  std::string payload;
+};
+
+// A header block (HPACK, RFC 7541) of ":status: 200", for responses.
+inline std::string Http2Ok() { return "\x88"; }
+// One more header of it; names and values below 127 bytes.
+inline std::string Http2Header(const std::string& name,
+                               const std::string& value) {
+  return absl::StrCat(std::string(1, '\0'),
+                      std::string(1, static_cast<char>(name.size())), name,
+                      std::string(1, static_cast<char>(value.size())), value);
+}
+
+class Http2Server {
+ public:
+  explicit Http2Server(std::vector<Http2Frame> answer)
+      : answer_(std::move(answer)),
+        listening_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(listening_, any, size), 0);
+    EXPECT_EQ(listen(listening_, 8), 0);
+    EXPECT_EQ(getsockname(listening_, any, &size), 0);
+    target_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+    acceptor_ = std::thread([this] { Accept(); });
+  }
+  ~Http2Server() {
+    shutdown(listening_, SHUT_RDWR);
+    acceptor_.join();
+    close(listening_);
+    {
+      MutexLock lock(&mutex_);
+      for (const int fd : connections_) shutdown(fd, SHUT_RDWR);
+    }
+    for (std::thread& thread : threads_) thread.join();
+    for (const int fd : connections_) close(fd);
+  }
+  Http2Server(const Http2Server&) = delete;
+  Http2Server& operator=(const Http2Server&) = delete;
+
+  const std::string& target() const { return target_; }
+
+ private:
+  void Accept() {
+    while (true) {
+      const int fd = accept(listening_, nullptr, nullptr);
+      if (fd < 0) return;
+      MutexLock lock(&mutex_);
+      connections_.push_back(fd);
+      threads_.emplace_back([this, fd] { Serve(fd); });
+    }
+  }
+
+  void Serve(int fd) const {
+    std::string preface(24, '\0');
+    if (!Receive(fd, &preface)) return;
+    Send(fd, {Http2Frame::kSettings, 0, ""}, std::string(4, '\0'));
+    while (true) {
+      std::string head(9, '\0');
+      if (!Receive(fd, &head)) return;
+      const auto at = [&head](int i) {
+        return static_cast<unsigned char>(head[i]);
+      };
+      std::string payload(at(0) << 16 | at(1) << 8 | at(2), '\0');
+      if (!Receive(fd, &payload)) return;
+      const unsigned char type = at(3);
+      const unsigned char flags = at(4);
+      if (type == Http2Frame::kSettings && (flags & Http2Frame::kAck) == 0) {
+        Send(fd, {Http2Frame::kSettings, Http2Frame::kAck, ""},
+             std::string(4, '\0'));
+      }
+      if (type <= Http2Frame::kHeaders &&
+          (flags & Http2Frame::kEndStream) != 0) {
+        for (const Http2Frame& frame : answer_) Send(fd, frame, head.substr(5));
+      }
+    }
+  }
+
+  static bool Receive(int fd, std::string* bytes) {
+    return bytes->empty() ||
+           recv(fd, bytes->data(), bytes->size(), MSG_WAITALL) ==
+               static_cast<ssize_t>(bytes->size());
+  }
+  static void Send(int fd, const Http2Frame& frame, const std::string& stream) {
+    const size_t size = frame.payload.size();
+    std::string bytes = {static_cast<char>(size >> 16),
+                         static_cast<char>(size >> 8), static_cast<char>(size),
+                         static_cast<char>(frame.type),
+                         static_cast<char>(frame.flags)};
+    bytes += stream + frame.payload;
+    (void)!send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+
+  const std::vector<Http2Frame> answer_;
+  const int listening_;
+  std::string target_;
+  std::thread acceptor_;
+  Mutex mutex_;
+  // Written by the acceptor only.
+  std::vector<int> connections_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace fncache::testing
+
+#endif  // FNCACHE_TESTS_COMMON_HTTP2_SERVER_H_
