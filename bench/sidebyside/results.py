@@ -13,11 +13,86 @@ from pathlib import Path
 from typing import Callable, Dict, List, Optional, Union
 
 from . import spread
+from .shape import Each, Maybe, Optionally, misfit
 from .spread import Estimate
 
 FORMAT = "fncache-bench/1"
 
 PASS, MISS, FAILED, REPORTED = "pass", "miss", "failed", "reported"
+
+# What a results file holds, as far as somebody reads it.
+SHAPE = {
+    "started": str,
+    "profile": str,
+    "command": str,
+    "runs": int,
+    "seconds_per_run": float,
+    "warmup_seconds": float,
+    "seconds": float,
+    "machine": {
+        "cpu": str,
+        "cores": int,
+        "memory_gib": float,
+        "kernel": str,
+        "system": str,
+        "load_average": [float],
+        "busy_share": float,
+    },
+    "revision": {"commit": str, "dirty": bool},
+    "warnings": [str],
+    "subjects": Each({"version": str, "command": str, "configuration": str}),
+    "rows": [
+        {
+            "id": str,
+            "section": str,
+            "title": str,
+            "measure": str,
+            "kind": str,
+            "unit": str,
+            "estimate": Maybe(
+                {
+                    "median": float,
+                    "low": float,
+                    "high": float,
+                    "coverage": float,
+                    "runs": [float],
+                }
+            ),
+            "target": Maybe(
+                {
+                    "bound": float,
+                    "at_least": bool,
+                    "then": Maybe(float),
+                    "floor": Maybe(float),
+                }
+            ),
+            "verdict": str,
+            "errors": [str],
+            "figures": Each(Each(float)),
+        }
+    ],
+    "series": Each(
+        {
+            "subject": str,
+            "workload": str,
+            "runs": [
+                {
+                    "rate": Optionally(float),
+                    "cpu_us": Optionally(float),
+                    "gbps": Optionally(float),
+                    "latency": Optionally(Each(float)),
+                }
+            ],
+        }
+    ),
+    "errors": [str],
+    "skipped": [str],
+}
+# And what every run of some sections holds, of which there are charts.
+CHARTED = {
+    "latency": {"latency": {p: float for p in ("p50", "p90", "p99", "p99.9")}},
+    "scale": {"cpu_us": float},
+}
 
 # A figure of a run: its name, or a function of the run.
 Figure = Union[str, Callable[[dict], float]]
@@ -218,7 +293,26 @@ def read(path: Path) -> dict:
         raise NotResults(f"{path}: not JSON: {error}") from error
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise NotResults(f"{path}: not results of bench/run ({FORMAT})")
+    damage = _damage(value)
+    if damage:
+        raise NotResults(f"{path}: damaged: {damage}")
     return value
+
+
+def _damage(results: dict) -> Optional[str]:
+    found = misfit(results, SHAPE)
+    if found:
+        return found
+    for row in results["rows"]:
+        judged = row["verdict"] in (PASS, MISS)
+        if judged and (row["estimate"] is None or row["target"] is None):
+            return f"row {row['id']} is judged without a figure or a target"
+    for id, series in results["series"].items():
+        run = CHARTED.get(id.partition("/")[0])
+        found = run and misfit(series["runs"], [run], f"runs of {id}")
+        if found:
+            return found
+    return None
 
 
 def write(results: dict, path: Path) -> None:

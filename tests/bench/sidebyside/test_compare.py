@@ -88,3 +88,15 @@ class Compare(unittest.TestCase):
             with self.assertRaises(SystemExit) as ended:
                 compare.main([])
         self.assertEqual(ended.exception.code, 2)
+
+    def test_damaged_files_are_a_usage_error_not_a_move(self):
+        good, damaged = self.folder / "good.json", self.folder / "damaged.json"
+        value = samples.results().to_json()
+        results.write(value, good)
+        del value["revision"]
+        results.write(value, damaged)
+        for paths in ((damaged, good), (good, damaged)):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertEqual(compare.main([str(p) for p in paths]), 2)
+            self.assertIn("damaged.json", said.getvalue())
+            self.assertIn("revision is missing", said.getvalue())

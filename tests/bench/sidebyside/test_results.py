@@ -79,3 +79,31 @@ class Files(unittest.TestCase):
                     results.read(path)
             with self.assertRaises(results.NotResults):
                 results.read(Path(folder) / "missing.json")
+
+    def test_damaged_ones_are_refused_with_what_is_wrong(self):
+        def changed(change):
+            value = samples.results().to_json()
+            change(value)
+            return value
+
+        def run_of(value):
+            return value["series"]["latency/4k/idle/content"]["runs"][6]
+
+        judged = "row hits/4k/c1m64/content/limit is judged without"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "damaged.json"
+            for change, said in (
+                (lambda v: v.pop("started"), "started is missing"),
+                (lambda v: v.update(rows={}), "rows is not a list"),
+                (lambda v: v["rows"][0].pop("id"), "rows[0].id is missing"),
+                (lambda v: v["rows"][0].update(target=None), judged),
+                (lambda v: v["rows"][0].update(estimate=None), judged),
+                (lambda v: v["machine"].update(cores="2"), "machine.cores"),
+                (lambda v: v["revision"].clear(), "revision.commit"),
+                (lambda v: run_of(v).update(rate="fast"), "runs[6].rate"),
+                (lambda v: run_of(v)["latency"].pop("p50"), "latency.p50"),
+            ):
+                path.write_text(json.dumps(changed(change)))
+                with self.assertRaises(results.NotResults) as refused:
+                    results.read(path)
+                self.assertIn(said, str(refused.exception))
