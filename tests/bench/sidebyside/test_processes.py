@@ -46,6 +46,25 @@ class Children(unittest.TestCase):
             nursery.end(child, hard=True)
             self.assertFalse(child.alive())
 
+    def test_end_all_though_somebody_is_impatient(self):
+        class Interrupted:
+            def stop(self, hard):
+                for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                    os.kill(os.getpid(), sign)
+
+        before = signal.getsignal(signal.SIGINT)
+        # As bench/run has it.
+        for sign in (signal.SIGTERM, signal.SIGHUP):
+            self.addCleanup(signal.signal, sign, signal.getsignal(sign))
+            signal.signal(sign, signal.default_int_handler)
+        with Nursery() as nursery:
+            child = nursery.adopt(Child(["sleep", "1000"]))
+            nursery.adopt(Interrupted())
+            directory = nursery.directory
+        self.assertTrue(gone(child.pid))
+        self.assertFalse(directory.exists())
+        self.assertIs(signal.getsignal(signal.SIGINT), before)
+
     def test_die_when_their_parent_is_killed(self):
         script = (
             "import sys; sys.path.insert(0, sys.argv[1])\n"
