@@ -2,8 +2,11 @@
 
 import argparse
 import datetime
+import math
+import os
 import signal
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from importlib import import_module
@@ -28,9 +31,10 @@ haproxy: interleaved runs, medians with intervals, verdicts against the targets.
 Prints a table, writes results (JSON) and a report (HTML)."""
 
 EPILOG = """\
-Exit codes: 0 when everything was measured; 1 when a run had errors, or, with
---check, when a row fell below its floor (far below its target: a collapse);
-2 for a wrong command line. A missed target alone is no failure: it is said.
+Exit codes: 0 when everything was measured; 1 when a run had errors, when
+something could not be written, or, with --check, when a row fell below its
+floor (far below its target: a collapse); 2 for a wrong command line or a file
+that bench/run did not write. A missed target alone is no failure: it is said.
 
 Examples:
   bench/run --profile quick
@@ -82,7 +86,7 @@ def positive(kind):
             value = kind(text)
         except ValueError:
             value = 0
-        if value <= 0:
+        if not 0 < value < math.inf:
             raise argparse.ArgumentTypeError(f"{text!r} is not above zero")
         return value
 
@@ -275,6 +279,56 @@ def measure(profile: Profile, build: Path, keep: bool, head: dict) -> dict:
     return results.to_json()
 
 
+def check_writable(path: Path) -> None:
+    """Fails now what would fail after half an hour of measuring."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            if path.is_dir() or not os.access(path, os.W_OK):
+                raise Failure(f"{path}: cannot be written")
+        else:
+            tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}") from error
+
+
+def check_outputs(arguments) -> None:
+    check_writable(arguments.html)
+    if not arguments.source:
+        check_writable(arguments.json)
+    if arguments.update:
+        markdown.check_marks(arguments.update)
+        check_writable(arguments.update)
+
+
+def deliver(found: dict, arguments) -> bool:
+    """Writes and prints whatever of it works; whether all did."""
+    files = [("report", report.write, arguments.html)]
+    if not arguments.source:
+        files.insert(0, ("results", results_module.write, arguments.json))
+    said, done = [], True
+    for what, write, path in files:
+        try:
+            write(found, path)
+            said.append(f"{what}: {path}")
+        except OSError as error:
+            print(f"bench/run: {path}: {error.strerror}", file=sys.stderr)
+            done = False
+    if arguments.markdown:
+        print(markdown.render(found), end="")
+    else:
+        print(table.render(found), end="")
+    if arguments.update:
+        try:
+            markdown.update(arguments.update, found)
+        except (OSError, Failure) as error:
+            print(f"bench/run: {error}", file=sys.stderr)
+            done = False
+    if said and not arguments.source:
+        print("\n".join(said))
+    return done
+
+
 def main(argv: Optional[List[str]] = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     made = parser()
@@ -284,6 +338,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         print(plan_text(profile))
         return OK
     try:
+        check_outputs(arguments)
         if arguments.source:
             found = results_module.read(arguments.source)
         else:
@@ -293,7 +348,6 @@ def main(argv: Optional[List[str]] = None) -> int:
                 arguments.keep,
                 header(profile, shown_command(arguments)),
             )
-            results_module.write(found, arguments.json)
     except NotResults as error:
         print(f"bench/run: {error}", file=sys.stderr)
         return USAGE
@@ -303,16 +357,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     except KeyboardInterrupt:
         print("bench/run: interrupted; nothing was written", file=sys.stderr)
         return 130
-    report.write(found, arguments.html)
-    if arguments.markdown:
-        print(markdown.render(found), end="")
-    else:
-        print(table.render(found), end="")
-    if arguments.update:
-        markdown.update(arguments.update, found)
-    if not arguments.source:
-        print(f"results: {arguments.json}\nreport: {arguments.html}")
-    return exit_code(found, arguments.check)
+    delivered = deliver(found, arguments)
+    return exit_code(found, arguments.check) if delivered else FAILURES
 
 
 def exit_code(found: dict, check: bool) -> int:

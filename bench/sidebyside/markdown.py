@@ -2,7 +2,7 @@
 from a results file and never typed."""
 
 from pathlib import Path
-from typing import List
+from typing import List, Tuple
 
 from . import table
 from .processes import Failure
@@ -75,15 +75,24 @@ def render(results: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def update(page: Path, results: dict) -> None:
-    text = page.read_text()
+def _marks(page: Path) -> Tuple[str, int, int]:
+    """The page, and where what is written anew begins and ends."""
+    try:
+        text = page.read_text()
+    except OSError as error:
+        raise Failure(f"{page}: {error.strerror}") from error
     begin, end = text.find(BEGIN), text.find(END)
     if begin < 0 or end < begin:
         raise Failure(f"{page}: no marks {BEGIN} ... {END}")
+    return text, begin + len(BEGIN), end
+
+
+def check_marks(page: Path) -> None:
+    _marks(page)
+
+
+def update(page: Path, results: dict) -> None:
+    text, begin, end = _marks(page)
     page.write_text(
-        text[: begin + len(BEGIN)]
-        + "\n\n"
-        + render(results)
-        + "\n"
-        + text[end:]
+        text[:begin] + "\n\n" + render(results) + "\n" + text[end:]
     )

@@ -109,6 +109,8 @@ class Run(unittest.TestCase):
             ("--shapes", "5k"),
             ("--runs", "0"),
             ("--seconds", "fast"),
+            ("--seconds", "nan"),
+            ("--seconds", "inf"),
             ("--profile", "endless"),
             ("--from", str(self.folder / "missing.json")),
         ):
@@ -120,6 +122,38 @@ class Run(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("bench/load is not built", done.stderr)
         self.assertIsNone(found)
+
+    def test_what_cannot_be_written_is_said_before_it_is_measured(self):
+        measured = ("--profile", "smoke", "--only", "hits", "--no-peers")
+        file = self.folder / "file"
+        file.write_text("no marks here")
+        for flags in (
+            ("--json", str(file / "results.json")),
+            ("--html", str(file / "report.html")),
+            ("--html", str(self.folder)),
+            ("--update", str(file)),
+            ("--update", str(self.folder / "missing.md")),
+        ):
+            hangs = self.folder / "hangs"
+            done, found = self.run_it(
+                *measured, *flags, FAKE_HANG=str(hangs)
+            )
+            self.assertEqual(done.returncode, 1, flags)
+            self.assertIn(f"bench/run: {flags[1]}: ", done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+            self.assertFalse(hangs.exists(), flags)
+            self.assertIsNone(found)
+
+    def test_what_was_measured_is_shown_though_it_cannot_be_stored(self):
+        # Nothing was ever written to this one.
+        done, _ = self.run_it(
+            *("--profile", "smoke", "--only", "hits", "--no-peers"),
+            *("--json", "/dev/full"),
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("bench/run: /dev/full: ", done.stderr)
+        self.assertIn("targets reached", done.stdout)
+        self.assertTrue((self.folder / "report.html").exists())
 
     def test_plans_keep_to_what_they_may_take(self):
         for profile, minutes in (("quick", 1), ("standard", 30)):
