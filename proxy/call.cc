@@ -90,7 +90,8 @@ class RunFunctionCall final
   class Seat final : public FlightCaller {
    public:
     Seat(const cache::Key& key, const std::shared_ptr<RunFunctionCall>& call)
-        : FlightCaller(key, call->incoming_->deadline()),
+        : FlightCaller(key, call->incoming_->deadline(),
+                       call->forward_ == Forward::kStale),
           worker_(call->incoming_->worker()),
           call_(call) {}
     void OnSignal(FlightSignal signal) override {
@@ -130,6 +131,10 @@ class RunFunctionCall final
 
   // There is an entry that policy still serves; else notes that it is stale.
   bool Served(const cache::Found& found, absl::Time now);
+  void NoteStale() {
+    forward_ = Forward::kStale;
+    outcome_ = Outcome::kStale;
+  }
   void Launch(Use use);
   void WatchCaller();
   void StopWaiting();
@@ -253,10 +258,7 @@ bool RunFunctionCall::Served(const cache::Found& found, absl::Time now) {
                          absl::ZeroDuration()) {
     return true;
   }
-  if (found.entry || found.expired) {
-    forward_ = Forward::kStale;
-    outcome_ = Outcome::kStale;
-  }
+  if (found.entry || found.expired) NoteStale();
   return false;
 }
 
@@ -299,8 +301,9 @@ void RunFunctionCall::OnLower(const cache::Found& found) {
 
 void RunFunctionCall::Miss() {
   seat_ = std::make_shared<Seat>(key_, shared_from_this());
-  TakeTurn(handler_->flights_.Enter(seat_, handler_->clock_->Now()),
-           /*again=*/true);
+  const Turn turn = handler_->flights_.Enter(seat_, handler_->clock_->Now());
+  if (seat_->stale()) NoteStale();
+  TakeTurn(turn, /*again=*/true);
 }
 
 // `again`: look in memory once more. An entry may have been filled since this

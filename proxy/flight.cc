@@ -12,9 +12,10 @@ namespace fncache::proxy {
 // any more: whatever is still said about it is late and ignored.
 class Flight {
  public:
-  explicit Flight(const cache::Key& key) : key(key) {}
+  Flight(const cache::Key& key, bool stale) : key(key), stale(stale) {}
 
   const cache::Key key;
+  const bool stale;  // its first caller is
   bool closed = false;
   FlightCallerPtr leader;  // null once it has left
   std::map<uint64_t, FlightCallerPtr> joined;
@@ -156,6 +157,7 @@ Turn FlightTable::Enter(const FlightCallerPtr& caller, absl::Time now) {
   if (found != shard.flights.end()) {
     caller->part_ = FlightCaller::Part::kJoined;
     caller->flight_ = found->second;
+    caller->stale_ |= found->second->stale;
     found->second->joined.emplace(caller->number_, caller);
     if (instruments_ != nullptr) instruments_->CallerJoined();
     return Turn::kWait;
@@ -164,7 +166,7 @@ Turn FlightTable::Enter(const FlightCallerPtr& caller, absl::Time now) {
     caller->part_ = FlightCaller::Part::kReleased;
     return gate_.Enter(caller) ? Turn::kRun : Turn::kWait;
   }
-  auto flight = std::make_shared<Flight>(caller->key_);
+  auto flight = std::make_shared<Flight>(caller->key_, caller->stale_);
   flight->leader = caller;
   caller->part_ = FlightCaller::Part::kLeader;
   caller->flight_ = flight;
@@ -218,7 +220,7 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
     for (auto it = joined.begin(); it != joined.end(); ++it) {
       if (it->second->deadline_ > longest->second->deadline_) longest = it;
     }
-    auto next = std::make_shared<Flight>(flight->key);
+    auto next = std::make_shared<Flight>(flight->key, flight->stale);
     next->leader = std::move(longest->second);
     joined.erase(longest);
     next->leader->part_ = FlightCaller::Part::kLeader;

@@ -61,14 +61,20 @@ struct FlightSignal {
 class FlightCaller {
  public:
   // `deadline` (infinite: none) only serves to choose who leads next; keeping
-  // to it is the caller's business.
-  FlightCaller(const cache::Key& key, absl::Time deadline)
-      : key_(key), deadline_(deadline) {}
+  // to it is the caller's business. `stale`: the caller missed for finding an
+  // entry past its time.
+  FlightCaller(const cache::Key& key, absl::Time deadline, bool stale = false)
+      : key_(key), deadline_(deadline), stale_(stale) {}
   virtual ~FlightCaller() = default;
   FlightCaller(const FlightCaller&) = delete;
   FlightCaller& operator=(const FlightCaller&) = delete;
 
   const cache::Key& key() const { return key_; }
+
+  // After Enter: this caller is stale, or whoever opened the flight that it
+  // joined was. A look-up removes what it finds expired, so those that follow
+  // would not know.
+  bool stale() const { return stale_; }
 
   // At most once, after Enter returned kWait (also before it has returned, on
   // another thread). On any thread.
@@ -84,6 +90,7 @@ class FlightCaller {
 
   const cache::Key key_;
   const absl::Time deadline_;
+  bool stale_;           // set by Enter
   uint64_t number_ = 0;  // order of arrival; set by Enter
   Part part_ = Part::kNone;
   Place place_ = Place::kNone;

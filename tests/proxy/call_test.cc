@@ -367,6 +367,33 @@ TEST_F(CallTest, JoinedCallersGetTheAcceptedAnswerUnderTheirOwnTags) {
   EXPECT_EQ(summary.misses, 1u);
 }
 
+TEST_F(CallTest, JoiningTheCallForAnExpiredEntryIsStaleToo) {
+  Fill(Request("a", "t"), Response("t", "x", 60));
+  Proxy().clock.Advance(absl::Seconds(61));
+  auto first = Send(Request("a", "first"));
+  auto call = function_.Next();
+  auto second = Send(Request("a", "second"));
+  WaitForCallers(2);
+  call->Answer(Response("first", "y", 60).SerializeAsString());
+  ASSERT_TRUE(first->Wait().ok());
+  ASSERT_TRUE(second->Wait().ok());
+  EXPECT_EQ(first->cache_status(), "fncache; fwd=stale; stored");
+  EXPECT_EQ(second->cache_status(), "fncache; fwd=stale; collapsed; stored");
+
+  // Nor does it become another reason where the answer is not shared.
+  Proxy().clock.Advance(absl::Seconds(61));
+  first = Send(Request("a", "first"));
+  call = function_.Next();
+  second = Send(Request("a", "second"));
+  WaitForCallers(2);
+  call->Answer(Response("first", "z", -1).SerializeAsString());
+  function_.Next()->Answer(Response("second", "z", -1).SerializeAsString());
+  ASSERT_TRUE(first->Wait().ok());
+  ASSERT_TRUE(second->Wait().ok());
+  EXPECT_EQ(first->cache_status(), "fncache; fwd=stale");
+  EXPECT_EQ(second->cache_status(), "fncache; fwd=stale");
+}
+
 TEST_F(CallTest, AnAnswerThatIsNotAcceptedReleasesTheRest) {
   auto first = Send(Request("a", "first"));
   auto call = function_.Next();
