@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "cache/memory_store.h"
+#include "common/huge_heap.h"
 
 // ------------------------------------------------------------ The allocator
 
@@ -39,9 +40,10 @@ std::atomic<int64_t> g_requested{0};
 
 extern "C" {
 
-void* __libc_malloc(size_t size);            // NOLINT
-void* __libc_calloc(size_t n, size_t size);  // NOLINT
-void __libc_free(void* memory);              // NOLINT
+void* __libc_malloc(size_t size);                      // NOLINT
+void* __libc_calloc(size_t n, size_t size);            // NOLINT
+void* __libc_memalign(size_t alignment, size_t size);  // NOLINT
+void __libc_free(void* memory);                        // NOLINT
 
 void* malloc(size_t size) {
   g_requested.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
@@ -52,6 +54,11 @@ void* calloc(size_t n, size_t size) {
   g_requested.fetch_add(static_cast<int64_t>(n * size),
                         std::memory_order_relaxed);
   return __libc_calloc(n, size);
+}
+
+void* aligned_alloc(size_t alignment, size_t size) {
+  g_requested.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
+  return __libc_memalign(alignment, size);
 }
 
 void free(void* memory) {
@@ -118,8 +125,9 @@ double LookupNanos(MemoryStore* store, uint64_t entries, uint64_t thread) {
 
 void Measure(uint64_t entries, uint64_t value, bool last) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // The daemon's allocator has one heap.
+  // The daemon's allocator has one heap, in huge pages where it is large.
   mallopt(M_ARENA_MAX, 1);
+  fncache::UseHugeHeap();
   const std::string body(value, 'x');
   const int64_t requested_before = g_requested;
   const int64_t resident_before = Resident();

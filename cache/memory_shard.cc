@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "common/huge_heap.h"
+
 namespace fncache::cache {
 namespace {
 
@@ -316,6 +318,8 @@ PutResult MemoryShard::Put(const Key& key, EntryRef entry, absl::Time now,
   };
   if (charge > capacity_ / 4) return too_large();
   if (entry->deadline() <= now) return PutResult::kExpired;
+  // Entries are most of what the heap holds: it grows with them.
+  FollowHeap();
   {
     Doomed doomed;  // outlives the lock
     MutexLock lock(&mutex_);

@@ -1,0 +1,69 @@
+#include "common/huge_heap.h"
+
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+namespace fncache {
+
+#if defined(__GLIBC__)
+namespace {
+
+// By how much a large heap grows at a time. A huge page is given where all of
+// its 2 MiB were asked for before one byte of them is touched; so the last ones
+// of each step are small, and steps of 128 KiB, glibc's own, would have no
+// other. What is not touched is not resident.
+constexpr int kStep = 32 << 20;
+
+// Where the heap was when this began; null: it is not followed.
+std::atomic<char*> heap_begin{nullptr};
+// Its end when it was last seen.
+std::atomic<char*> heap_end{nullptr};
+
+char* HeapEnd() { return static_cast<char*>(sbrk(0)); }
+
+}  // namespace
+
+void UseHugeHeap() {
+  const char* const tunables = std::getenv("GLIBC_TUNABLES");
+  if (tunables != nullptr &&
+      std::strstr(tunables, "glibc.malloc.hugetlb") != nullptr) {
+    return;
+  }
+  // At the start of a page, as the kernel wants it.
+  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  char* const begin = HeapEnd();
+  heap_begin = begin - reinterpret_cast<uintptr_t>(begin) % page;
+}
+
+void FollowHeap() {
+  char* const begin = heap_begin.load(std::memory_order_relaxed);
+  if (begin == nullptr) return;
+  char* const end = HeapEnd();
+  char* const seen = heap_end.load(std::memory_order_relaxed);
+  if (end == seen) return;
+  // Two threads may get here at once, and do the same.
+  heap_end.store(end, std::memory_order_relaxed);
+  if (end < begin + kHugeHeapFrom) return;
+  if (seen < begin + kHugeHeapFrom &&
+      std::getenv("MALLOC_TOP_PAD_") == nullptr) {
+    mallopt(M_TOP_PAD, kStep);
+  }
+  // All of it: what was given back and taken again was not asked for. A kernel
+  // without huge pages refuses: then there are none.
+  madvise(begin, static_cast<size_t>(end - begin), MADV_HUGEPAGE);
+}
+
+#else
+
+void UseHugeHeap() {}
+void FollowHeap() {}
+
+#endif
+
+}  // namespace fncache

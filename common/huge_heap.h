@@ -1,0 +1,41 @@
+// Huge pages for a heap that has become large.
+//
+// Who looks something up among millions of entries touches pages that he has
+// not touched for long, one after the other, and with pages of 4 KiB the
+// processor waits twice for each: for where the page is, then for what is in
+// it. In pages of 2 MiB most of the former falls away; filling them is cheaper,
+// too.
+//
+// The kernel gives huge pages to who asks for them (where
+// /sys/kernel/mm/transparent_hugepage/enabled says `madvise` or `always`).
+// glibc's allocator does not ask by itself, and has no function to make it, so
+// who fills the heap calls FollowHeap() now and then, which asks for what the
+// heap has grown by. A small heap is left alone: its pages are few, and
+// rounding it up to huge ones would cost more than it saves.
+//
+// The heap is the process's one heap (brk): blocks with mappings of their own
+// and heaps of threads, if there are any, are not followed.
+//
+// Thread-safe.
+#ifndef FNCACHE_COMMON_HUGE_HEAP_H_
+#define FNCACHE_COMMON_HUGE_HEAP_H_
+
+#include <cstddef>
+
+namespace fncache {
+
+// The size from which on a heap is large.
+constexpr size_t kHugeHeapFrom = size_t{128} << 20;
+
+// From here on FollowHeap() does what it says. For `main`, early: what the heap
+// grows by from now on counts. Does nothing where the environment decides the
+// matter (GLIBC_TUNABLES names glibc.malloc.hugetlb), or without glibc.
+void UseHugeHeap();
+
+// Asks for huge pages for what the heap has grown by since the last call, once
+// it is large. Costs a few nanoseconds where it has not changed.
+void FollowHeap();
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_HUGE_HEAP_H_
