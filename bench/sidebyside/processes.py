@@ -67,6 +67,13 @@ def children_of(pid: int) -> List[int]:
     return found
 
 
+def _of_process(pid: int, what: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{what}").read_text()
+    except OSError as error:
+        raise Failure(f"process {pid} has ended") from error
+
+
 def cpu_seconds(pids: Sequence[int]) -> float:
     """User and system time of all threads that live, from the scheduler's own
     clock (nanoseconds) where the kernel shows it, else in clock ticks."""
@@ -77,14 +84,14 @@ def cpu_seconds(pids: Sequence[int]) -> float:
                 text = Path(f"/proc/{pid}/task/{task}/schedstat").read_text()
                 total += int(text.split()[0]) / 1e9
         except (OSError, ValueError, IndexError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+            fields = _of_process(pid, "stat").rpartition(")")[2]
             ticks = sum(int(v) for v in fields.split()[11:13])
             total += ticks / os.sysconf("SC_CLK_TCK")
     return total
 
 
 def resident_bytes(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
+    status = _of_process(pid, "status")
     match = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
     return int(match.group(1)) * 1024 if match else 0
 

@@ -5,6 +5,7 @@ address, the processes whose CPU time counts, and what the report shows of its
 configuration.
 """
 
+import http.client
 import os
 import re
 import urllib.request
@@ -250,8 +251,14 @@ def scrape(server: Server) -> Dict[str, float]:
     if server.admin is None:
         return {}
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"http://{server.admin}/metrics", timeout=30) as answer:
-        return parse_metrics(answer.read().decode())
+    try:
+        with opener.open(f"http://{server.admin}/metrics", timeout=30) as page:
+            return parse_metrics(page.read().decode())
+    except (OSError, http.client.HTTPException) as error:
+        raise Failure(
+            f"{server.name} does not tell its metrics: {error};"
+            f" last words: {server.child.last_words()}"
+        ) from error
 
 
 def total(samples: Dict[str, float], name: str, *labels: str) -> float:

@@ -7,7 +7,14 @@ import unittest
 from pathlib import Path
 
 import samples
-from sidebyside.processes import Child, Failure, Nursery, cpu_seconds, run_tool
+from sidebyside.processes import (
+    Child,
+    Failure,
+    Nursery,
+    cpu_seconds,
+    resident_bytes,
+    run_tool,
+)
 
 
 def gone(pid, seconds=10):
@@ -122,3 +129,10 @@ class Accounting(unittest.TestCase):
         while time.process_time() < busy_until:
             pass
         self.assertGreaterEqual(cpu_seconds([os.getpid()]) - before, 0.02)
+
+    def test_a_process_that_has_ended_is_a_failure_to_measure(self):
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        for figure in (lambda pid: cpu_seconds([pid]), resident_bytes):
+            with self.assertRaisesRegex(Failure, f"{ended.pid} has ended"):
+                figure(ended.pid)

@@ -94,6 +94,14 @@ class Run(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("the server counts 0 hit", done.stdout)
 
+    def test_a_daemon_that_dies_fails_its_section_and_not_the_rest(self):
+        done, found = self.run_it(FAKE_DIES="1")
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertRegex(done.stdout, "FAILED hits: .* tell its metrics")
+        self.assertIn("it all ends here", done.stdout)
+        self.assertEqual(len(found["errors"]), 1)
+
     def test_shows_earlier_results_in_every_form(self):
         self.run_it()
         source = str(self.folder / "results.json")
