@@ -114,11 +114,12 @@ void ForwardedCall::OnStarted(bool ok) {
   start_pending_ = false;
   // Not ok: the call is dead, and the downward pump hears of it too.
   started_ = true;
-  if (up_waiting_) {
-    up_waiting_ = false;
-    PassUp();
+  if (!up_waiting_) {
+    EndIfOver();
+    return;
   }
-  EndIfOver();
+  up_waiting_ = false;
+  PassUp();  // the end of this, if all the rest is over
 }
 
 void ForwardedCall::OnCallerRead(bool ok) {
