@@ -6,6 +6,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/utf8.h"
 #include "common/version.h"
+#include "openssl/crypto.h"
 #include "proxy/serve_command.h"
 #include "runner/demo_command.h"
 #include "runner/function_command.h"
@@ -51,6 +52,9 @@ void PrintHelp(std::FILE* out) {
 int main(int argc, char** argv) {
   // Debian's abseil detects deadlocks by default: 210 ns a lock instead of 7.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // At exit OpenSSL would free what gRPC's threads, which nobody can wait for,
+  // may still be connecting with.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   if (argc < 2) {
     PrintHelp(stderr);
     return 2;

@@ -13,7 +13,14 @@
 // OpenSSL, stacks must be unwound in full: fast_unwind_on_malloc=0 (see
 // proxy/CMakeLists.txt). The resolver that gRPC uses loses a few bytes each
 // time that it looks up `localhost`.
+//
+// And, as main.cc does: OpenSSL is not to clean up at exit, while such threads
+// may still be connecting.
 #include "common/mutex.h"
+#include "openssl/crypto.h"
+
+static const int kNoCleanUp =
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
 #ifdef FNCACHE_TSAN
 extern "C" const char* __tsan_default_suppressions() {
