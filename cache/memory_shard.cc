@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "common/huge_heap.h"
@@ -28,6 +29,8 @@ uint64_t HashOf(const Key& key) {
   return key.low ^ (key.high * 0x9e3779b97f4a7c15ull);
 }
 
+uint8_t TagOf(uint64_t hash) { return static_cast<uint8_t>(hash >> 56); }
+
 size_t HighestPowerOfTwo(size_t n) {
   return size_t{1} << (63 - __builtin_clzll(n));
 }
@@ -39,7 +42,7 @@ struct MemoryShard::Node {
   EntryRef entry;
   Index next = kNone;   // towards the queue's tail
   Index prev = kNone;   // towards its head
-  Index chain = kNone;  // the bucket's next
+  Index chain = kNone;  // the next that found no slot in its bucket
   std::atomic<uint8_t> frequency{0};
   bool main = false;
   bool kept_below = false;
@@ -53,55 +56,64 @@ struct MemoryShard::Node {
   }
 };
 
+// One cache line.
+struct alignas(64) MemoryShard::Bucket {
+  static constexpr size_t kSlots = 12;
+
+  Bucket() { std::fill(std::begin(nodes), std::end(nodes), kNone); }
+
+  // The highest bits of the nodes' hashes; a node is looked at where they are
+  // those that are sought.
+  uint8_t tags[kSlots] = {};
+  // More nodes, when all slots are taken: each names the next.
+  Index chain = kNone;
+  // Without gaps, the free ones (kNone) last.
+  Index nodes[kSlots];
+};
+
 MemoryShard::MemoryShard(uint64_t capacity, Observer* observer)
     : capacity_(capacity), observer_(observer) {
   static_assert(sizeof(Node) == 40, "the overhead per entry is a promise");
+  static_assert(sizeof(Bucket) == 64, "it is one cache line");
   MutexLock lock(&mutex_);
-  while (bucket_count_ < kMinBuckets) AddBucket();
+  AddBucket();
 }
 
 MemoryShard::~MemoryShard() = default;
 
-MemoryShard::Node& MemoryShard::At(Index i) const {
-  return nodes_[i / kChunkNodes][i % kChunkNodes];
-}
+inline MemoryShard::Node& MemoryShard::At(Index i) const { return nodes_[i]; }
 
-MemoryShard::Index& MemoryShard::Bucket(size_t i) const {
-  return buckets_[i / kChunkBuckets][i % kChunkBuckets];
-}
-
-size_t MemoryShard::BucketOf(const Key& key) const {
+inline MemoryShard::Bucket& MemoryShard::BucketOf(uint64_t hash) const {
   const size_t power = HighestPowerOfTwo(bucket_count_);
-  const size_t wide = HashOf(key) & (2 * power - 1);
-  return wide < bucket_count_ ? wide : wide - power;
+  const size_t wide = hash & (2 * power - 1);
+  return buckets_[wide < bucket_count_ ? wide : wide - power];
 }
 
 MemoryShard::Index MemoryShard::Find(const Key& key) const {
-  Index i = Bucket(BucketOf(key));
+  const uint64_t hash = HashOf(key);
+  const Bucket& bucket = BucketOf(hash);
+  const uint8_t tag = TagOf(hash);
+  for (size_t slot = 0; slot < Bucket::kSlots; ++slot) {
+    if (bucket.tags[slot] != tag) continue;
+    const Index i = bucket.nodes[slot];
+    if (i == kNone) return kNone;
+    if (At(i).key == key) return i;
+  }
+  Index i = bucket.chain;
   while (i != kNone && At(i).key != key) i = At(i).chain;
   return i;
 }
 
 uint64_t MemoryShard::Used() const {
   return sizeof(*this) + small_.bytes + main_.bytes + ghost_.bytes() +
-         nodes_.size() * (kChunkNodes * sizeof(Node) + kMallocOverhead) +
-         buckets_.size() * (kChunkBuckets * sizeof(Index) + kMallocOverhead) +
-         (nodes_.capacity() + buckets_.capacity()) * sizeof(void*);
+         nodes_.Bytes(kMallocOverhead) + buckets_.Bytes(kMallocOverhead);
 }
 
 uint64_t MemoryShard::Growth() const {
   uint64_t bytes = 0;
-  if (size_ == nodes_.size() * kChunkNodes) {
-    bytes += kChunkNodes * sizeof(Node) + kMallocOverhead;
-    if (nodes_.size() == nodes_.capacity()) {
-      bytes += std::max<size_t>(nodes_.capacity(), 1) * sizeof(void*);
-    }
-  }
-  if (bucket_count_ == buckets_.size() * kChunkBuckets) {
-    bytes += kChunkBuckets * sizeof(Index) + kMallocOverhead;
-    if (buckets_.size() == buckets_.capacity()) {
-      bytes += std::max<size_t>(buckets_.capacity(), 1) * sizeof(void*);
-    }
+  if (size_ == nodes_.room()) bytes += nodes_.Growth(kMallocOverhead);
+  if (bucket_count_ == buckets_.room()) {
+    bytes += buckets_.Growth(kMallocOverhead);
   }
   return bytes;
 }
@@ -109,43 +121,78 @@ uint64_t MemoryShard::Growth() const {
 // ------------------------------------------------------------- The index
 
 void MemoryShard::AddBucket() {
-  if (bucket_count_ == buckets_.size() * kChunkBuckets) {
-    buckets_.push_back(std::make_unique<Index[]>(kChunkBuckets));
-  }
+  if (bucket_count_ == buckets_.room()) buckets_.Grow();
   const size_t added = bucket_count_++;
-  Bucket(added) = kNone;
+  buckets_[added] = Bucket();
   if (added == 0) return;
   // The bucket that held the new one's nodes until now.
-  Index* link = &Bucket(added - HighestPowerOfTwo(added));
-  while (*link != kNone) {
-    Node& node = At(*link);
-    if (BucketOf(node.key) != added) {
-      link = &node.chain;
-      continue;
-    }
-    const Index moved = *link;
-    *link = node.chain;
-    node.chain = Bucket(added);
-    Bucket(added) = moved;
-  }
+  Redistribute(&buckets_[added - HighestPowerOfTwo(added)]);
 }
 
 void MemoryShard::DropBucket() {
-  const size_t dropped = bucket_count_ - 1;
-  Index* link = &Bucket(dropped - HighestPowerOfTwo(dropped));
-  while (*link != kNone) link = &At(*link).chain;
-  *link = Bucket(dropped);
-  bucket_count_ = dropped;
-  // One chunk is kept in hand against going back and forth.
-  if (bucket_count_ + kChunkBuckets < buckets_.size() * kChunkBuckets) {
-    buckets_.pop_back();
+  Redistribute(&buckets_[--bucket_count_]);
+  buckets_.ShrinkTo(bucket_count_);
+}
+
+void MemoryShard::Redistribute(Bucket* bucket) {
+  const Bucket old = std::exchange(*bucket, Bucket());
+  for (size_t slot = 0; slot < Bucket::kSlots; ++slot) {
+    if (old.nodes[slot] == kNone) return;
+    Link(old.nodes[slot]);
+  }
+  for (Index i = old.chain; i != kNone;) {
+    const Index next = At(i).chain;
+    Link(i);
+    i = next;
   }
 }
 
-MemoryShard::Index* MemoryShard::LinkTo(Index i) {
-  Index* link = &Bucket(BucketOf(At(i).key));
-  while (*link != i) link = &At(*link).chain;
-  return link;
+void MemoryShard::Link(Index i) {
+  const uint64_t hash = HashOf(At(i).key);
+  Bucket& bucket = BucketOf(hash);
+  for (size_t slot = 0; slot < Bucket::kSlots; ++slot) {
+    if (bucket.nodes[slot] != kNone) continue;
+    bucket.tags[slot] = TagOf(hash);
+    bucket.nodes[slot] = i;
+    return;
+  }
+  At(i).chain = std::exchange(bucket.chain, i);
+}
+
+void MemoryShard::Unlink(Index i) {
+  Bucket& bucket = BucketOf(HashOf(At(i).key));
+  size_t slot = 0;
+  while (slot < Bucket::kSlots && bucket.nodes[slot] != i) ++slot;
+  if (slot == Bucket::kSlots) {
+    Index* link = &bucket.chain;
+    while (*link != i) link = &At(*link).chain;
+    *link = At(i).chain;
+    return;
+  }
+  if (bucket.chain != kNone) {
+    const Index chained = bucket.chain;
+    bucket.chain = At(chained).chain;
+    bucket.tags[slot] = TagOf(HashOf(At(chained).key));
+    bucket.nodes[slot] = chained;
+    return;
+  }
+  size_t last = Bucket::kSlots - 1;
+  while (bucket.nodes[last] == kNone) --last;
+  bucket.tags[slot] = bucket.tags[last];
+  bucket.nodes[slot] = bucket.nodes[last];
+  bucket.nodes[last] = kNone;
+}
+
+void MemoryShard::Relink(Index from, Index to) {
+  Bucket& bucket = BucketOf(HashOf(At(from).key));
+  for (Index& node : bucket.nodes) {
+    if (node != from) continue;
+    node = to;
+    return;
+  }
+  Index* link = &bucket.chain;
+  while (*link != from) link = &At(*link).chain;
+  *link = to;
 }
 
 // ------------------------------------------------------------ The queues
@@ -174,9 +221,7 @@ void MemoryShard::Dequeue(Index i) {
 
 void MemoryShard::Insert(const Key& key, EntryRef entry, bool main,
                          uint8_t frequency, bool kept_below) {
-  if (size_ == nodes_.size() * kChunkNodes) {
-    nodes_.push_back(std::make_unique<Node[]>(kChunkNodes));
-  }
+  if (size_ == nodes_.room()) nodes_.Grow();
   const Index i = static_cast<Index>(size_++);
   Node& node = At(i);
   node.key = key;
@@ -184,10 +229,8 @@ void MemoryShard::Insert(const Key& key, EntryRef entry, bool main,
   node.frequency.store(frequency, std::memory_order_relaxed);
   node.main = main;
   node.kept_below = kept_below;
-  if (size_ > bucket_count_) AddBucket();
-  Index& bucket = Bucket(BucketOf(key));
-  node.chain = bucket;
-  bucket = i;
+  if (size_ > kLoad * bucket_count_) AddBucket();
+  Link(i);
   Enqueue(i);
 }
 
@@ -200,10 +243,13 @@ void MemoryShard::Remove(Index i, Removal why, Doomed* doomed) {
                        /*last=*/!node.kept_below, 1,
                        entry.body().size() + entry.meta_rest().size());
   Dequeue(i);
-  *LinkTo(i) = node.chain;
+  Unlink(i);
   doomed->push_back(std::exchange(node.entry, nullptr));
   FillHole(i);
-  if (bucket_count_ > kMinBuckets && bucket_count_ > 2 * size_) DropBucket();
+  // Later than one was added, by an eighth.
+  if (bucket_count_ > 1 && kLoad * bucket_count_ > size_ + size_ / 8 + kLoad) {
+    DropBucket();
+  }
 }
 
 void MemoryShard::FillHole(Index hole) {
@@ -211,7 +257,7 @@ void MemoryShard::FillHole(Index hole) {
   if (hole != last) {
     Node& from = At(last);
     Node& to = At(hole);
-    *LinkTo(last) = hole;
+    Relink(last, hole);
     Queue& queue = QueueOf(from);
     (from.prev == kNone ? queue.head : At(from.prev).next) = hole;
     (from.next == kNone ? queue.tail : At(from.next).prev) = hole;
@@ -225,7 +271,7 @@ void MemoryShard::FillHole(Index hole) {
     to.main = from.main;
     to.kept_below = from.kept_below;
   }
-  if (size_ + kChunkNodes < nodes_.size() * kChunkNodes) nodes_.pop_back();
+  nodes_.ShrinkTo(size_);
 }
 
 // -------------------------------------------------------------- Eviction

@@ -6,6 +6,11 @@
 // at a time, so that no fill ever waits for a whole table to be rebuilt. Both
 // give back what they do not need, so what is counted is what is held.
 //
+// What a look-up among millions of entries costs is waiting for memory, time
+// after time. So a bucket is one cache line, and says by some bits of each
+// key's hash which node to look at: a look-up waits for the bucket, the node
+// and the entry.
+//
 // Thread-safe. Look-ups share the lock.
 #ifndef FNCACHE_CACHE_MEMORY_SHARD_H_
 #define FNCACHE_CACHE_MEMORY_SHARD_H_
@@ -13,12 +18,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
+#include "cache/chunked_array.h"
 #include "cache/entry.h"
 #include "cache/ghost_queue.h"
 #include "cache/key.h"
@@ -49,11 +53,11 @@ class MemoryShard {
  private:
   using Index = uint32_t;
   static constexpr Index kNone = ~Index{0};
-  static constexpr size_t kChunkNodes = 64;
-  static constexpr size_t kChunkBuckets = 128;
-  static constexpr size_t kMinBuckets = 8;
+  // Nodes a bucket, on an average.
+  static constexpr size_t kLoad = 8;
 
   struct Node;
+  struct Bucket;
   struct Queue {
     Index head = kNone;  // the newest
     Index tail = kNone;  // the oldest
@@ -63,15 +67,19 @@ class MemoryShard {
   using Doomed = absl::InlinedVector<EntryRef, 4>;
 
   Node& At(Index i) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  Index& Bucket(size_t i) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  size_t BucketOf(const Key& key) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  Bucket& BucketOf(uint64_t hash) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   Index Find(const Key& key) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   uint64_t Used() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   void AddBucket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropBucket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The link that leads to a node: a bucket or the chain of another.
-  Index* LinkTo(Index i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Distributes a bucket's nodes anew, after the number of buckets changed.
+  void Redistribute(Bucket* bucket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes a node into the index, and out of it.
+  void Link(Index i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unlink(Index i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the index say `to` where it says `from`, whose node is still there.
+  void Relink(Index from, Index to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Queue& QueueOf(const Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(Index i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -98,9 +106,11 @@ class MemoryShard {
   Observer* const observer_;
 
   mutable Mutex mutex_;
-  std::vector<std::unique_ptr<Node[]>> nodes_ ABSL_GUARDED_BY(mutex_);
+  // Chunks of at most 40 and 64 KiB: larger ones the allocator would fetch from
+  // the system one by one.
+  ChunkedArray<Node, 32, 1024> nodes_ ABSL_GUARDED_BY(mutex_);
   size_t size_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::unique_ptr<Index[]>> buckets_ ABSL_GUARDED_BY(mutex_);
+  ChunkedArray<Bucket, 8, 1024> buckets_ ABSL_GUARDED_BY(mutex_);
   size_t bucket_count_ ABSL_GUARDED_BY(mutex_) = 0;
   Queue small_ ABSL_GUARDED_BY(mutex_);
   Queue main_ ABSL_GUARDED_BY(mutex_);

@@ -7,7 +7,9 @@
 
 #include <iostream>
 #include <memory>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "cache/clock.h"
 #include "cache/ghost_queue.h"
@@ -180,9 +182,82 @@ TEST_F(MemoryStoreTest, ValuesAreSharedByReference) {
   EXPECT_EQ(first.entry.get(), second.entry.get());
 }
 
+// As many keys as make the index grow and shrink again and again, each found
+// while it is there and not found when it is not.
+TEST_F(MemoryStoreTest, WhatIsThereIsFoundHoweverTheIndexGrewAndShrank) {
+  MemoryStore store({100 * kMegabyte, 64 * kMegabyte}, &observer_);
+  ASSERT_EQ(store.shards(), 1);
+  constexpr uint64_t kKeys = 12'000;
+  std::vector<bool> there(kKeys);
+  std::mt19937_64 random(20);
+  uint64_t count = 0;
+  for (int phase = 0; phase < 6; ++phase) {
+    // In turns most come, and most go.
+    const uint64_t coming = phase % 2 == 0 ? 8 : 1;
+    for (int step = 0; step < 20'000; ++step) {
+      const uint64_t n = random() % kKeys;
+      if (random() % 9 < coming) {
+        ASSERT_EQ(Put(store, n, 20), PutResult::kStored);
+        count += there[n] ? 0 : 1;
+        there[n] = true;
+      } else {
+        ASSERT_EQ(store.Erase(KeyOf(n)), there[n]);
+        count -= there[n] ? 1 : 0;
+        there[n] = false;
+      }
+      const uint64_t other = random() % kKeys;
+      ASSERT_EQ(Has(store, other), there[other]);
+    }
+    for (uint64_t n = 0; n < kKeys; ++n) ASSERT_EQ(Has(store, n), there[n]);
+    ASSERT_EQ(store.Stats().entries, count);
+    if (phase % 2 == 0) {
+      ASSERT_GT(count, kKeys / 2);
+    } else {
+      ASSERT_LT(count, kKeys / 4);
+    }
+  }
+  for (uint64_t n = 0; n < kKeys; ++n) store.Erase(KeyOf(n));
+  EXPECT_EQ(store.Stats().entries, 0);
+  EXPECT_LT(store.Stats().bytes, 16 * kKilobyte) << "what grew shrank";
+}
+
+// Keys that only differ where neither the bucket nor its slots tell them apart:
+// they are slow, and never taken for each other.
+TEST_F(MemoryStoreTest, KeysThatTheIndexCannotTellApartAreToldApart) {
+  MemoryStore store({100 * kMegabyte, 64 * kMegabyte}, &observer_);
+  ASSERT_EQ(store.shards(), 1);
+  constexpr uint64_t kKeys = 500;
+  const auto key = [](uint64_t n) { return Key{0, n << 32}; };
+  EntrySpec spec;
+  spec.started = now() - spec.took;
+  spec.size = 100;
+  for (uint64_t n = 0; n < kKeys; ++n) {
+    EXPECT_FALSE(store.Get(key(n), now()).entry);
+    ASSERT_EQ(store.Put(key(n), EntryOf(n, spec), now()), PutResult::kStored);
+  }
+  const auto is_own = [&](uint64_t n) {
+    const Found found = store.Get(key(n), now());
+    return found.entry && VersionOf(n, found.entry->body()) == 0;
+  };
+  for (uint64_t n = 0; n < kKeys; ++n) ASSERT_TRUE(is_own(n));
+  // From slots and from behind them, with their places taken by others.
+  for (uint64_t n = 0; n < kKeys; n += 3) EXPECT_TRUE(store.Erase(key(n)));
+  for (uint64_t n = 0; n < kKeys; ++n) {
+    if (n % 3 == 0) {
+      ASSERT_FALSE(store.Get(key(n), now()).entry);
+    } else {
+      ASSERT_TRUE(is_own(n));
+    }
+  }
+  for (uint64_t n = 0; n < kKeys; ++n) {
+    ASSERT_EQ(store.Erase(key(n)), n % 3 != 0);
+  }
+  EXPECT_EQ(store.Stats().entries, 0);
+}
+
 // Bytes that the allocator gives out for a store full of entries, beside keys
 // and values: 40 for the entry's header, 16 for the allocator (its word and its
-// rounding), 24 for the node, some 4 each for the index and the ghosts, and
+// rounding), 24 for the node, some 9 for the index, 4 for the ghosts, and
 // what the allocator does not give back when it splits a block. (Sizes that its
 // per-thread caches do not keep, which would count as used.)
 //
