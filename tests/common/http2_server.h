@@ -20,13 +20,29 @@
 namespace fncache::testing {
 
 struct Http2Frame {
-  enum Type : unsigned char { kData = 0, kHeaders = 1, kSettings = 4 };
+  enum Type : unsigned char {
+    kData = 0,
+    kHeaders = 1,
+    kSettings = 4,
+    kWindowUpdate = 8
+  };
   enum Flag : unsigned char { kEndStream = 1, kAck = 1, kEndHeaders = 4 };
 
   unsigned char type;
   unsigned char flags;
   std::string payload;
 };
+
+// As it is sent. `stream`: its number's four bytes.
+inline std::string Http2Bytes(const Http2Frame& frame,
+                              const std::string& stream) {
+  const size_t size = frame.payload.size();
+  const std::string head = {
+      static_cast<char>(size >> 16), static_cast<char>(size >> 8),
+      static_cast<char>(size), static_cast<char>(frame.type),
+      static_cast<char>(frame.flags)};
+  return head + stream + frame.payload;
+}
 
 // A header block (HPACK, RFC 7541) of ":status: 200", for responses.
 inline std::string Http2Ok() { return "\x88"; }
@@ -112,12 +128,7 @@ class Http2Server {
                static_cast<ssize_t>(bytes->size());
   }
   static void Send(int fd, const Http2Frame& frame, const std::string& stream) {
-    const size_t size = frame.payload.size();
-    std::string bytes = {static_cast<char>(size >> 16),
-                         static_cast<char>(size >> 8), static_cast<char>(size),
-                         static_cast<char>(frame.type),
-                         static_cast<char>(frame.flags)};
-    bytes += stream + frame.payload;
+    const std::string bytes = Http2Bytes(frame, stream);
     (void)!send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
 
