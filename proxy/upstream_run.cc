@@ -1,5 +1,6 @@
 #include "proxy/upstream_run.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -33,8 +34,11 @@ void UpstreamRun::Start(const IncomingCall& caller,
   const absl::Time deadline = caller.deadline();
   has_deadline_ = deadline != absl::InfiniteFuture();
   if (has_deadline_) {
-    deadline_ = std::chrono::steady_clock::now() +
-                absl::ToChronoNanoseconds(deadline - absl::Now());
+    const auto now = std::chrono::steady_clock::now();
+    // Callers may give deadlines that no clock will see.
+    deadline_ =
+        now + std::min(absl::ToChronoNanoseconds(deadline - absl::Now()),
+                       std::chrono::steady_clock::time_point::max() - now);
   }
   call_ = handler_->upstream_->StartUnary(
       caller, request, deadline,

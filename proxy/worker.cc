@@ -1,6 +1,8 @@
 #include "proxy/worker.h"
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "cache/io_pool.h"
@@ -197,7 +199,10 @@ void Worker::RunPosted() {
 }
 
 TimerId Worker::After(absl::Duration delay, absl::AnyInvocable<void()> task) {
-  const TimerId id(MonotonicNanos() + absl::ToInt64Nanoseconds(delay),
+  const int64_t now = MonotonicNanos();
+  // Callers may give deadlines that no clock will see.
+  const int64_t longest = std::numeric_limits<int64_t>::max() - now;
+  const TimerId id(now + std::min(absl::ToInt64Nanoseconds(delay), longest),
                    next_timer_++);
   timers_.emplace(id, std::move(task));
   ArmTimer();

@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "cache/io_pool.h"
 #include "gtest/gtest.h"
 
@@ -93,6 +95,18 @@ TEST_F(WorkerJobsTest, WithoutAssistantsTheyAreDoneAtOnce) {
 TEST_F(WorkerJobsTest, JobsThatAssistantsDoNotTakeAreDoneAllTheSame) {
   Worker worker(0, /*rests=*/false, MakeAssistants(0));
   EXPECT_EQ(Offload(&worker, 2), 0);
+}
+
+TEST(WorkerTest, ATimerThatNeverComesHoldsUpNoOther) {
+  Worker worker(0, /*rests=*/false);
+  absl::Notification came;
+  worker.Start();
+  worker.Post([&] {
+    worker.After(absl::InfiniteDuration(), [] { ADD_FAILURE(); });
+    worker.After(absl::Milliseconds(1), [&] { came.Notify(); });
+  });
+  EXPECT_TRUE(came.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  worker.Stop();
 }
 
 }  // namespace
