@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "cache/io_pool.h"
 #include "cache/tiered_store.h"
@@ -20,6 +21,10 @@
 
 namespace fncache::proxy {
 namespace {
+
+// For how long what was cancelled when the drain ended may take to go. Less
+// than kLockGrace.
+constexpr absl::Duration kGone = absl::Seconds(3);
 
 // What a lock is waited for beyond a predecessor's drain.
 constexpr absl::Duration kLockGrace = absl::Seconds(5);
@@ -281,7 +286,7 @@ absl::Status Daemon::Open(Extras extras) {
   return absl::OkStatus();
 }
 
-void Daemon::Drain() {
+void Daemon::Drain(std::function<void()> overdue) {
   draining_ = true;
   ready_ = false;
   Log(LogLevel::kInfo, "draining", {{"calls", calls()}});
@@ -307,8 +312,22 @@ void Daemon::Drain() {
     Log(LogLevel::kWarning, "the drain is over, cancelling what is left",
         {{"calls", left}});
   }
+  absl::Notification gone;
+  // gRPC ends no connection to which something is being written.
+  std::thread patience([this, deadline, &gone, &overdue] {
+    if (gone.WaitForNotificationWithTimeout(deadline + kGone - absl::Now()) ||
+        overdue == nullptr) {
+      return;
+    }
+    impl_->store->Flush();
+    Log(LogLevel::kWarning, "stopping without peers that do not read",
+        {{"calls", calls()}});
+    overdue();
+  });
   for (Impl::Function& function : impl_->functions) function.listener->Join();
   impl_->StopWorkers();
+  gone.Notify();
+  patience.join();
   impl_->store->Flush();
   Log(LogLevel::kInfo, "stopped");
 }

@@ -62,8 +62,10 @@ class Daemon {
   // Calls being answered, streams included.
   int calls() const;
 
-  // Blocks until the stop is complete. Once.
-  void Drain();
+  // Blocks until the stop is complete. Once. `overdue`, which may be null, is
+  // called on another thread if peers that do not read what they are sent hold
+  // up the stop, which they can for ever; the queue has been flushed by then.
+  void Drain(std::function<void()> overdue = nullptr);
 
  private:
   class Impl;

@@ -101,7 +101,7 @@ absl::Status Serve(DaemonOptions options, std::string settings) {
     return daemon.status();
   }
   signals.Wait();
-  (*daemon)->Drain();
+  (*daemon)->Drain(/*overdue=*/[] { _exit(0); });
   return absl::OkStatus();
 }
 

@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
 #include "proto/function_v1.pb.h"
+#include "tests/common/deaf_server.h"
 #include "tests/integration/process.h"
 
 namespace fncache::testing {
@@ -277,6 +278,28 @@ TEST_F(DaemonTest, CallsLeftWhenTheDrainEndsAreCancelled) {
   EXPECT_FALSE(answer.status.ok());
   // Nothing asked of the function may hold up its own stop.
   function_->Signal(SIGKILL);
+}
+
+TEST_F(DaemonTest, AFunctionThatDoesNotReadHoldsUpNoStop) {
+  DeafServer function;
+  Process daemon({"serve", "--insecure", "--listen", "127.0.0.1:0", "--admin",
+                  "", "--drain", "100ms", "--upstream", function.target()});
+  ASSERT_TRUE(daemon.WaitForStderr("listening on "));
+  const auto stub = StubFor(daemon.Listening().at(0));
+  Answer answer;
+  std::thread caller(
+      [&] { answer = Call(stub.get(), std::string(32 << 20, 'x')); });
+  const absl::Time until = absl::Now() + kPatience;
+  bool full = false;
+  while (!full && absl::Now() < until) {
+    full = function.Full();
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_TRUE(full);
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.Wait(), 0);
+  caller.join();
+  EXPECT_FALSE(answer.status.ok());
 }
 
 TEST_F(DaemonTest, ManyFunctionsInOneDaemonKeepApart) {
