@@ -5,7 +5,8 @@
 // clients use its callback API, whose threads are gRPC's own: every frame that
 // they run has one of gRPC's libraries below it. The proxy's own threads have
 // not (they are workers, see proxy/worker.h), so nothing of the proxy is
-// hidden.
+// hidden. And threads that gRPC starts, which have ended but which it has not
+// joined yet as the process goes.
 //
 // LeakSanitizer: OpenSSL keeps a random number generator and a list of errors
 // for each thread and frees them as the thread ends, and threads of gRPC's pool
@@ -25,7 +26,8 @@ static const int kNoCleanUp =
 #ifdef FNCACHE_TSAN
 extern "C" const char* __tsan_default_suppressions() {
   return "race:libgrpc++.so\n"
-         "race:libgrpc.so\n";
+         "race:libgrpc.so\n"
+         "thread:libgpr.so\n";
 }
 #endif
 
