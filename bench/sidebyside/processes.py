@@ -25,6 +25,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 START_SECONDS = 30
 STOP_SECONDS = 10
+LAST_WORDS_SECONDS = 1
 
 
 class Failure(Exception):
@@ -169,7 +170,10 @@ class Child:
                 self._changed.wait(left)
 
     def last_words(self) -> str:
-        return " | ".join(self._lines[-3:]) or "it said nothing"
+        with self._changed:
+            # What it says as it ends may still be on its way.
+            self._changed.wait_for(lambda: self._closed, LAST_WORDS_SECONDS)
+            return " | ".join(self._lines[-3:]) or "it said nothing"
 
     def alive(self) -> bool:
         return self._process.poll() is None
