@@ -242,7 +242,6 @@ class Nursery:
     def __init__(self, keep: bool = False):
         self._children: List[Child] = []
         self._keep = keep
-        self._handlers: dict = {}
         self.directory = Path(tempfile.mkdtemp(prefix="fncache-bench-"))
 
     def __enter__(self) -> "Nursery":
@@ -251,12 +250,14 @@ class Nursery:
     def __exit__(self, *_) -> None:
         # A second Ctrl-C, from somebody impatient, would leave behind what was
         # not ended yet. It takes no time.
-        for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self._handlers[sign] = signal.signal(sign, signal.SIG_IGN)
+        handlers = {
+            sign: signal.signal(sign, signal.SIG_IGN)
+            for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        }
         try:
             self._end_all()
         finally:
-            for sign, handler in self._handlers.items():
+            for sign, handler in handlers.items():
                 signal.signal(sign, handler)
 
     def _end_all(self) -> None:

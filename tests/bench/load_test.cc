@@ -1,6 +1,4 @@
 // `load` as people run it: a real process against real servers.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,12 +18,14 @@
 #include "bench/process_cpu.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/deaf_server.h"
 #include "tests/integration/process.h"
 #include "tests/proxy/scripted.h"
 
 namespace fncache::bench {
 namespace {
 
+using ::fncache::testing::DeafServer;
 using ::fncache::testing::Process;
 using ::fncache::testing::TempDir;
 using ::testing::AllOf;
@@ -303,34 +303,13 @@ TEST_F(LoadTest, ASilentServerIsGivenUp) {
   EXPECT_THAT(ended.err, HasSubstr("nothing arrived for 200ms"));
 }
 
-// It lets us send as much as we like, and reads none of it.
 TEST_F(LoadTest, AServerThatDoesNotReadIsGivenUp) {
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  ASSERT_EQ(bind(listener, any, size), 0);
-  ASSERT_EQ(getsockname(listener, any, &size), 0);
-  ASSERT_EQ(listen(listener, 1), 0);
-  const auto load = Start(
-      "load", {"--target", absl::StrCat("127.0.0.1:", ntohs(address.sin_port)),
-               "--shape", "1m", "--distinct", "1", "--orders", "1", "--streams",
-               "64", "--patience", "500ms"});
-  const int connection = accept(listener, nullptr, nullptr);
-  ASSERT_GE(connection, 0);
-  // SETTINGS with INITIAL_WINDOW_SIZE, and WINDOW_UPDATE of the connection.
-  static constexpr char kHello[] =
-      "\0\0\x06\x04\0\0\0\0\0\0\x04\x7f\xff\xff\xff"
-      "\0\0\x04\x08\0\0\0\0\0\x7f\0\0\0";
-  constexpr ssize_t kHelloSize = sizeof(kHello) - 1;
-  ASSERT_EQ(send(connection, kHello, kHelloSize, MSG_NOSIGNAL), kHelloSize);
-  const Ended ended = End(load.get());
+  const DeafServer server;
+  const Ended ended =
+      Load({"--target", server.target(), "--shape", "1m", "--distinct", "1",
+            "--orders", "1", "--streams", "64", "--patience", "500ms"});
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err, HasSubstr("nothing arrived for 500ms"));
-  close(connection);
-  close(listener);
 }
 
 // Of eight calls at once two fail, and no other is ever answered.

@@ -5,8 +5,6 @@
 #ifndef FNCACHE_TESTS_COMMON_DEAF_SERVER_H_
 #define FNCACHE_TESTS_COMMON_DEAF_SERVER_H_
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,8 +16,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "gtest/gtest.h"
 #include "tests/common/http2_server.h"
+#include "tests/common/loopback_socket.h"
 
 namespace fncache::testing {
 
@@ -27,32 +25,23 @@ namespace fncache::testing {
 // nothing until Listen.
 class DeafServer {
  public:
-  DeafServer() : listening_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  DeafServer() {
     const int small = 64 << 10;
-    setsockopt(listening_, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(bind(listening_, any, size), 0);
-    EXPECT_EQ(listen(listening_, 8), 0);
-    EXPECT_EQ(getsockname(listening_, any, &size), 0);
-    target_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+    setsockopt(listening_.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    listening_.Listen(8);
     thread_ = std::thread([this] { Serve(); });
   }
   ~DeafServer() {
     if (!listens_.HasBeenNotified()) listens_.Notify();
-    shutdown(listening_, SHUT_RDWR);
+    listening_.Shutdown();
     shutdown(connection_, SHUT_RDWR);
     thread_.join();
-    close(listening_);
     close(connection_);
   }
   DeafServer(const DeafServer&) = delete;
   DeafServer& operator=(const DeafServer&) = delete;
 
-  const std::string& target() const { return target_; }
+  std::string target() const { return listening_.target(); }
 
   // So much waits on the connection that no more comes, as far as a hundred
   // calls of this in a row can tell.
@@ -79,7 +68,7 @@ class DeafServer {
 
  private:
   void Serve() {
-    connection_ = accept(listening_, nullptr, nullptr);
+    connection_ = listening_.Accept();
     if (connection_ < 0) return;
     // The largest windows there are.
     Send({Http2Frame::kSettings, 0, std::string("\0\4\x7f\xff\xff\xff", 6)}, 0);
@@ -98,8 +87,7 @@ class DeafServer {
     (void)!send(connection_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
 
-  const int listening_;
-  std::string target_;
+  const LoopbackSocket listening_;
   std::atomic<int> connection_{-1};
   absl::Notification listens_;
   int unread_ = 0;  // when Full was called last

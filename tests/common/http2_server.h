@@ -3,8 +3,6 @@
 #ifndef FNCACHE_TESTS_COMMON_HTTP2_SERVER_H_
 #define FNCACHE_TESTS_COMMON_HTTP2_SERVER_H_
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/mutex.h"
-#include "gtest/gtest.h"
+#include "tests/common/loopback_socket.h"
 
 namespace fncache::testing {
 
@@ -57,23 +55,13 @@ inline std::string Http2Header(const std::string& name,
 class Http2Server {
  public:
   explicit Http2Server(std::vector<Http2Frame> answer)
-      : answer_(std::move(answer)),
-        listening_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(bind(listening_, any, size), 0);
-    EXPECT_EQ(listen(listening_, 8), 0);
-    EXPECT_EQ(getsockname(listening_, any, &size), 0);
-    target_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+      : answer_(std::move(answer)) {
+    listening_.Listen(8);
     acceptor_ = std::thread([this] { Accept(); });
   }
   ~Http2Server() {
-    shutdown(listening_, SHUT_RDWR);
+    listening_.Shutdown();
     acceptor_.join();
-    close(listening_);
     {
       MutexLock lock(&mutex_);
       for (const int fd : connections_) shutdown(fd, SHUT_RDWR);
@@ -84,12 +72,12 @@ class Http2Server {
   Http2Server(const Http2Server&) = delete;
   Http2Server& operator=(const Http2Server&) = delete;
 
-  const std::string& target() const { return target_; }
+  std::string target() const { return listening_.target(); }
 
  private:
   void Accept() {
     while (true) {
-      const int fd = accept(listening_, nullptr, nullptr);
+      const int fd = listening_.Accept();
       if (fd < 0) return;
       MutexLock lock(&mutex_);
       connections_.push_back(fd);
@@ -133,8 +121,7 @@ class Http2Server {
   }
 
   const std::vector<Http2Frame> answer_;
-  const int listening_;
-  std::string target_;
+  const LoopbackSocket listening_;
   std::thread acceptor_;
   Mutex mutex_;
   // Written by the acceptor only.

@@ -1,23 +1,19 @@
 // What takes the function's place without speaking gRPC to the end: another web
 // server, something in between that gives up.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/common/deaf_server.h"
 #include "tests/common/http2_server.h"
 #include "tests/proxy/scripted.h"
 
 namespace fncache::proxy {
 namespace {
 
+using ::fncache::testing::DeafServer;
 using ::fncache::testing::Http2Frame;
 using ::fncache::testing::Http2Header;
 using ::fncache::testing::Http2Ok;
@@ -65,50 +61,6 @@ TEST(ForeignFunctionTest, AnEndWithoutAStatusIsAnErrorAndIsNotStored) {
   }
 }
 
-// Accepts a connection, speaks first, and then does not read.
-class DeafServer {
- public:
-  DeafServer() : listening_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const int small = 4096;
-    setsockopt(listening_, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(bind(listening_, any, size), 0);
-    EXPECT_EQ(listen(listening_, 1), 0);
-    EXPECT_EQ(getsockname(listening_, any, &size), 0);
-    target_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
-  }
-  ~DeafServer() {
-    HangUp();
-    close(listening_);
-  }
-  const std::string& target() const { return target_; }
-  // Once somebody connects.
-  void Accept() {
-    connection_ = accept(listening_, nullptr, nullptr);
-    const std::string settings("\0\0\0\4\0\0\0\0\0", 9);
-    EXPECT_EQ(send(connection_, settings.data(), settings.size(), MSG_NOSIGNAL),
-              9);
-  }
-  // The peer has sent more than what begins a connection.
-  bool IsTalkedTo() const {
-    int bytes = 0;
-    return ioctl(connection_, FIONREAD, &bytes) == 0 && bytes > 1000;
-  }
-  void HangUp() {
-    if (connection_ >= 0) close(connection_);
-    connection_ = -1;
-  }
-
- private:
-  const int listening_;
-  int connection_ = -1;
-  std::string target_;
-};
-
 // Answers RunFunction at once.
 class AbortingHandler : public CallHandler {
  public:
@@ -132,8 +84,7 @@ TEST(ForeignFunctionTest, ACallMayEndBeforeItHasStarted) {
   }
   ASSERT_TRUE(call.Start());
   ASSERT_TRUE(call.Write("waits for the start"));
-  function.Accept();
-  ASSERT_TRUE(Eventually([&] { return function.IsTalkedTo(); }));
+  ASSERT_TRUE(Eventually([&] { return function.Full(); }));
   // Behind the message on its connection: when it is answered, that is read.
   std::string answer;
   EXPECT_EQ(TestCall(channel, kV1Path).Unary("", &answer).error_code(),
@@ -143,7 +94,7 @@ TEST(ForeignFunctionTest, ACallMayEndBeforeItHasStarted) {
   // As above: the caller's end is read.
   EXPECT_EQ(TestCall(channel, kV1Path).Unary("", &answer).error_code(),
             grpc::StatusCode::ABORTED);
-  function.HangUp();
+  function.Listen();
   // Waits for the call to be gone.
 }
 

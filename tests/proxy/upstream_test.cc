@@ -1,14 +1,11 @@
 #include "proxy/upstream.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/common/certificates.h"
+#include "tests/common/loopback_socket.h"
 #include "tests/proxy/loopback.h"
 
 namespace fncache::proxy {
@@ -72,26 +69,8 @@ class UnaryHandler : public CallHandler {
   Upstream* const upstream_;
 };
 
-// An address on which nobody listens, reserved for as long as this lives.
-class DeadAddress {
- public:
-  DeadAddress() : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address),
-              0);
-    socklen_t size = sizeof address;
-    getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
-    target_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
-  }
-  ~DeadAddress() { close(fd_); }
-  const std::string& target() const { return target_; }
-
- private:
-  const int fd_;
-  std::string target_;
-};
+// Nobody listens there, as long as this lives.
+using DeadAddress = ::fncache::testing::LoopbackSocket;
 
 constexpr char kRun[] =
     "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";

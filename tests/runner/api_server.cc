@@ -1,7 +1,5 @@
 #include "tests/runner/api_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -94,24 +92,15 @@ ApiServer::ApiServer(Handler handler, const Pem* pair)
   // OpenSSL writes without MSG_NOSIGNAL.
   signal(SIGPIPE, SIG_IGN);
   if (pair != nullptr) tls_.reset(MakeContext(*pair));
-  listening_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(bind(listening_, any, sizeof address), 0);
-  EXPECT_EQ(listen(listening_, 64), 0);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(getsockname(listening_, any, &size), 0);
+  listening_.Listen(64);
   url_ = absl::StrCat(pair == nullptr ? "http" : "https",
-                      "://localhost:", ntohs(address.sin_port));
+                      "://localhost:", listening_.port());
   accepting_ = std::thread([this] { Accept(); });
 }
 
 ApiServer::~ApiServer() {
-  shutdown(listening_, SHUT_RDWR);  // ends accept
+  listening_.Shutdown();
   accepting_.join();
-  close(listening_);
   for (std::thread& connection : connections_) connection.join();
 }
 
@@ -122,7 +111,7 @@ std::vector<ApiServer::Request> ApiServer::requests() const {
 
 void ApiServer::Accept() {
   while (true) {
-    const int fd = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
+    const int fd = listening_.Accept();
     if (fd < 0) return;
     connections_.emplace_back([this, fd] { Serve(fd); });
   }

@@ -14,6 +14,7 @@
 #include "common/mutex.h"
 #include "openssl/ssl.h"
 #include "tests/common/certificates.h"
+#include "tests/common/loopback_socket.h"
 
 namespace fncache::testing {
 
@@ -49,7 +50,7 @@ class ApiServer {
   const Handler handler_;
   std::unique_ptr<SSL_CTX, ContextDeleter> tls_;
   std::string url_;
-  int listening_ = -1;
+  LoopbackSocket listening_;
   mutable Mutex mutex_;
   std::vector<Request> requests_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread>
