@@ -106,6 +106,11 @@ void InitLogging(LogLevel level, LogFormat format) {
 
 void Log(LogLevel level, absl::string_view message,
          std::initializer_list<LogField> fields) {
+  Log(level, message, absl::MakeConstSpan(fields.begin(), fields.size()));
+}
+
+void Log(LogLevel level, absl::string_view message,
+         absl::Span<const LogField> fields) {
   const auto at = ToSpdlog(level);
   if (!Logger().should_log(at)) return;
   std::string line;

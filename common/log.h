@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace fncache {
 
@@ -32,6 +33,9 @@ void InitLogging(LogLevel level, LogFormat format);
 
 void Log(LogLevel level, absl::string_view message,
          std::initializer_list<LogField> fields = {});
+// The same, where which fields there are is known late.
+void Log(LogLevel level, absl::string_view message,
+         absl::Span<const LogField> fields);
 
 }  // namespace fncache
 

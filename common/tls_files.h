@@ -13,16 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/tls_side.h"
 
 namespace fncache {
-
-enum class TlsSide {
-  // tls.crt and tls.key are needed; ca.crt, if present, is what callers'
-  // certificates must come from.
-  kServer,
-  // ca.crt is needed; tls.crt and tls.key are both there or both absent.
-  kClient,
-};
 
 struct TlsFiles {
   std::string certificate;  // PEM of tls.crt; empty = none (client side)
@@ -43,11 +36,14 @@ struct TlsFiles {
   bool operator!=(const TlsFiles& other) const { return !(*this == other); }
 };
 
-// Reads and checks the files: present, regular, readable, at most 1 MiB, every
-// PEM block parses, and the key belongs to the first certificate of tls.crt. An
-// existing ca.crt without a certificate is an error, never "no ca.crt": callers
-// would no longer be asked for one. The codes are ReadSmallFile's
-// (common/file.h), InvalidArgument for bad content; the message names the file.
+// Reads and checks the files of a server (tls.crt and tls.key are needed;
+// ca.crt, if present, is what callers' certificates must come from) or of a
+// client (ca.crt is needed; tls.crt and tls.key are both there or both absent):
+// regular, readable, at most 1 MiB, every PEM block parses, and the key belongs
+// to the first certificate of tls.crt. An existing ca.crt without a certificate
+// is an error, never "no ca.crt": callers would no longer be asked for one. The
+// codes are ReadSmallFile's (common/file.h), InvalidArgument for bad content;
+// the message names the file.
 absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& dir, TlsSide side,
                                       absl::Time now);
 

@@ -170,6 +170,12 @@ const std::vector<Family>& Catalogue() {
        Type::kCounter,
        {"side"},
        "Replaced certificates that could not be used, the old ones kept."},
+      {"fncache_handshakes_failed_total",
+       Type::kCounter,
+       {"side", "reason"},
+       "TLS handshakes that failed, by reason (unknown_authority, expired, "
+       "not_yet_valid, wrong_usage, wrong_name, bad_certificate, "
+       "no_certificate, refused_by_peer, plaintext, protocol)."},
 
       // The process.
       {"fncache_build_info",

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "cache/io_pool.h"
 #include "cache/tiered_store.h"
+#include "common/handshake_failure.h"
 #include "common/log.h"
 #include "metrics/admin_server.h"
 #include "proxy/admin.h"
@@ -103,6 +104,7 @@ class Daemon::Impl {
   }
 
   Instruments instruments;
+  std::unique_ptr<HandshakeObserver> handshakes;
   cache::SystemClock system_clock;
   std::unique_ptr<ServerTls> server_tls;
   std::unique_ptr<ClientTls> client_tls;
@@ -139,36 +141,37 @@ int Daemon::calls() const { return impl_->calls(); }
 
 absl::Status Daemon::OpenTls(absl::Duration interval) {
   Instruments* const instruments = &impl_->instruments;
-  const auto watch = [&](const std::string& dir, TlsSide side,
-                         Instruments::Side label)
-      -> absl::StatusOr<std::unique_ptr<TlsWatcher>> {
-    return TlsWatcher::Create(
+  const auto watch =
+      [&](const std::string& dir,
+          TlsSide side) -> absl::StatusOr<std::unique_ptr<TlsWatcher>> {
+    auto watcher = TlsWatcher::Create(
         dir, side,
-        [instruments, label](bool taken_up) {
+        [instruments, side](bool taken_up) {
           if (taken_up) {
-            instruments->CertificateReloaded(label);
+            instruments->CertificateReloaded(side);
           } else {
-            instruments->CertificateReloadFailed(label);
+            instruments->CertificateReloadFailed(side);
           }
         },
         interval);
+    if (watcher.ok()) {
+      instruments->WatchCertificate(
+          side, [watcher = watcher->get()] { return watcher->expiry(); });
+    }
+    return watcher;
   };
+  impl_->handshakes = std::make_unique<HandshakeObserver>(
+      [instruments](const HandshakeFailure& failure) {
+        instruments->HandshakeFailed(failure.side, failure.fault);
+      });
   if (options_.tls_dir.has_value()) {
-    auto watcher = watch(*options_.tls_dir, TlsSide::kServer,
-                         Instruments::Side::kListener);
+    auto watcher = watch(*options_.tls_dir, TlsSide::kServer);
     if (!watcher.ok()) return watcher.status();
-    instruments->WatchCertificate(
-        Instruments::Side::kListener,
-        [watcher = watcher->get()] { return watcher->expiry(); });
     impl_->server_tls = std::make_unique<ServerTls>(*std::move(watcher));
   }
   if (options_.upstream_tls_dir.has_value()) {
-    auto watcher = watch(*options_.upstream_tls_dir, TlsSide::kClient,
-                         Instruments::Side::kUpstream);
+    auto watcher = watch(*options_.upstream_tls_dir, TlsSide::kClient);
     if (!watcher.ok()) return watcher.status();
-    instruments->WatchCertificate(
-        Instruments::Side::kUpstream,
-        [watcher = watcher->get()] { return watcher->expiry(); });
     impl_->client_tls = std::make_unique<ClientTls>(*std::move(watcher));
   }
   return absl::OkStatus();

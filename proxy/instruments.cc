@@ -48,6 +48,7 @@ const char* ErrorName(size_t what) {
   return kNames[what];
 }
 
+// By TlsSide.
 const char* SideName(size_t side) {
   static constexpr const char* kNames[kSides] = {"listener", "upstream"};
   return kNames[side];
@@ -251,6 +252,12 @@ class Instruments::Impl : public cache::Observer {
       reload_failures_[side] = registry.AddCounter(
           Metric("fncache_certificate_reload_failures_total"),
           {SideName(side)});
+      for (size_t fault = 0; fault < kHandshakeFaults; ++fault) {
+        handshakes_failed_[side][fault] = registry.AddCounter(
+            Metric("fncache_handshakes_failed_total"),
+            {SideName(side),
+             HandshakeFaultName(static_cast<HandshakeFault>(fault))});
+      }
     }
     registry.AddCallback(Metric("fncache_build_info"), {Version()},
                          [] { return 1.0; });
@@ -294,6 +301,7 @@ class Instruments::Impl : public cache::Observer {
   metrics::Counter tier_errors_[kTiers][kErrorKinds];
   metrics::Counter reloads_[kSides];
   metrics::Counter reload_failures_[kSides];
+  metrics::Counter handshakes_failed_[kSides][kHandshakeFaults];
   // Empty for tiers that are not there (yet: pages are served while the store
   // opens).
   Mutex mutex_;
@@ -347,7 +355,7 @@ void Instruments::WatchReadiness(std::function<bool()> ready) {
       [ready = std::move(ready)] { return ready() ? 1.0 : 0.0; });
 }
 
-void Instruments::WatchCertificate(Side side,
+void Instruments::WatchCertificate(TlsSide side,
                                    std::function<absl::Time()> expiry) {
   impl_->registry.AddCallback(
       Metric("fncache_certificate_expiry_timestamp_seconds"),
@@ -356,11 +364,14 @@ void Instruments::WatchCertificate(Side side,
       });
 }
 
-void Instruments::CertificateReloadFailed(Side side) {
+void Instruments::CertificateReloadFailed(TlsSide side) {
   impl_->reload_failures_[Index(side)].Add();
 }
-void Instruments::CertificateReloaded(Side side) {
+void Instruments::CertificateReloaded(TlsSide side) {
   impl_->reloads_[Index(side)].Add();
+}
+void Instruments::HandshakeFailed(TlsSide side, HandshakeFault fault) {
+  impl_->handshakes_failed_[Index(side)][Index(fault)].Add();
 }
 
 std::vector<Instruments::TierSummary> Instruments::Tiers() const {

@@ -29,6 +29,8 @@
 #include "cache/entry.h"
 #include "cache/observer.h"
 #include "cache/store.h"
+#include "common/handshake_failure.h"
+#include "common/tls_side.h"
 #include "metrics/counter.h"
 #include "metrics/histogram.h"
 #include "metrics/registry.h"
@@ -201,13 +203,13 @@ class Instruments {
   void WatchQueue(absl::string_view queue, std::function<size_t()> depth);
   void WatchReadiness(std::function<bool()> ready);
 
-  // Certificates, by side: the listeners' or the upstream's.
-  enum class Side { kListener, kUpstream };
+  // Certificates, of the listeners (TlsSide::kServer) or the upstream's.
   // `expiry`: when the certificate that is in use ends.
-  void WatchCertificate(Side side, std::function<absl::Time()> expiry);
+  void WatchCertificate(TlsSide side, std::function<absl::Time()> expiry);
   // A certificate pair on disk was bad and the old one kept; one was taken up.
-  void CertificateReloadFailed(Side side);
-  void CertificateReloaded(Side side);
+  void CertificateReloadFailed(TlsSide side);
+  void CertificateReloaded(TlsSide side);
+  void HandshakeFailed(TlsSide side, HandshakeFault fault);
 
   // Of the tiers as a whole, for the status page.
   struct TierSummary {

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/tls_contexts.h"
 #include "common/tls_files.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
@@ -74,6 +75,7 @@ grpc::ChannelArguments Arguments() {
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(
     const std::string& tls_dir) {
   if (tls_dir.empty()) return grpc::InsecureChannelCredentials();
+  SetUpTlsContexts();
   const auto files = ReadTlsFiles(tls_dir, TlsSide::kClient, absl::Now());
   if (!files.ok()) return files.status();
   for (const std::string& warning : files->warnings) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/tls_contexts.h"
 #include "common/tls_files.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/generic/async_generic_service.h"
@@ -36,6 +37,7 @@ constexpr char kV1Beta1[] =
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(
     const absl::optional<std::string>& tls_dir) {
   if (!tls_dir.has_value()) return grpc::InsecureServerCredentials();
+  SetUpTlsContexts();
   const auto files = ReadTlsFiles(*tls_dir, TlsSide::kServer, absl::Now());
   if (!files.ok()) return files.status();
   for (const std::string& warning : files->warnings) {

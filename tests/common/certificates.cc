@@ -4,11 +4,8 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 namespace fncache::testing {
 namespace {
@@ -41,30 +38,41 @@ void AddExtension(X509* certificate, X509V3_CTX* context, int id,
   X509_EXTENSION_free(extension);
 }
 
+// Critical, and nothing that OpenSSL checks in a certificate.
+void AddUnknownExtension(X509* certificate) {
+  ASN1_OCTET_STRING* content = ASN1_OCTET_STRING_new();
+  Must(ASN1_OCTET_STRING_set(
+           content, reinterpret_cast<const unsigned char*>("\5\0"), 2) == 1);
+  X509_EXTENSION* extension = X509_EXTENSION_create_by_NID(
+      nullptr, NID_hold_instruction_code, /*crit=*/1, content);
+  Must(extension != nullptr);
+  Must(X509_add_ext(certificate, extension, -1) == 1);
+  X509_EXTENSION_free(extension);
+  ASN1_OCTET_STRING_free(content);
+}
+
 }  // namespace
 
-TempDir::TempDir() {
-  std::string path =
-      (std::filesystem::temp_directory_path() / "fncache_test_XXXXXX").string();
-  Must(mkdtemp(path.data()) != nullptr);
-  path_ = path;
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-void WriteFile(const std::string& path, const std::string& content) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << content;
-  out.close();
-  Must(out.good());
+CertificateDir::CertificateDir(const Pem& pair, const std::string& ca) {
+  WriteFile(dir_.File("tls.crt"), pair.certificate);
+  WriteFile(dir_.File("tls.key"), pair.key);
+  if (!ca.empty()) WriteFile(dir_.File("ca.crt"), ca);
 }
 
 Pem MakeCertificate(const std::string& name, const Pem* issuer, absl::Time from,
                     absl::Time until) {
-  EVP_PKEY* key = EVP_EC_gen("P-256");
+  CertificateOptions options;
+  options.subject = {{"CN", name}};
+  options.authority = issuer == nullptr;
+  options.from = from;
+  options.until = until;
+  return MakeCertificate(options, issuer);
+}
+
+Pem MakeCertificate(const CertificateOptions& options, const Pem* issuer) {
+  EVP_PKEY* key = !options.key.empty()    ? ReadKey(options.key)
+                  : options.rsa_bits == 0 ? EVP_EC_gen("P-256")
+                                          : EVP_RSA_gen(options.rsa_bits);
   Must(key != nullptr);
   X509* certificate = X509_new();
   Must(X509_set_version(certificate, 2) == 1);
@@ -72,16 +80,20 @@ Pem MakeCertificate(const std::string& name, const Pem* issuer, absl::Time from,
   Must(RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) ==
        1);
   ASN1_INTEGER_set_int64(X509_get_serialNumber(certificate),
-                         serial & 0x7fffffffffffffff);
-  Must(ASN1_TIME_set(X509_getm_notBefore(certificate), absl::ToTimeT(from)) !=
-       nullptr);
-  Must(ASN1_TIME_set(X509_getm_notAfter(certificate), absl::ToTimeT(until)) !=
-       nullptr);
+                         options.serial.value_or(serial & 0x7fffffffffffffff));
+  Must(ASN1_TIME_set(X509_getm_notBefore(certificate),
+                     absl::ToTimeT(options.from)) != nullptr);
+  Must(ASN1_TIME_set(X509_getm_notAfter(certificate),
+                     absl::ToTimeT(options.until)) != nullptr);
   X509_set_pubkey(certificate, key);
   X509_NAME* subject = X509_get_subject_name(certificate);
-  X509_NAME_add_entry_by_txt(
-      subject, "CN", MBSTRING_ASC,
-      reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+  for (const auto& [type, value] : options.subject) {
+    // As it is: OpenSSL would refuse a country of more than two letters.
+    Must(X509_NAME_add_entry_by_txt(
+             subject, type.c_str(), V_ASN1_PRINTABLESTRING,
+             reinterpret_cast<const unsigned char*>(value.c_str()), -1, -1,
+             0) == 1);
+  }
 
   X509* signer = certificate;
   EVP_PKEY* signer_key = key;
@@ -97,11 +109,22 @@ Pem MakeCertificate(const std::string& name, const Pem* issuer, absl::Time from,
   X509V3_CTX context;
   X509V3_set_ctx_nodb(&context);
   X509V3_set_ctx(&context, signer, certificate, nullptr, nullptr, 0);
-  AddExtension(certificate, &context, NID_basic_constraints,
-               issuer == nullptr ? "critical,CA:TRUE" : "critical,CA:FALSE");
-  AddExtension(certificate, &context, NID_subject_alt_name,
-               "DNS:localhost,IP:127.0.0.1");
-  Must(X509_sign(certificate, signer_key, EVP_sha256()) > 0);
+  const auto add = [&](int id, const std::string& value) {
+    if (!value.empty()) AddExtension(certificate, &context, id, value.c_str());
+  };
+  add(NID_basic_constraints,
+      options.authority ? "critical,CA:TRUE" : "critical,CA:FALSE");
+  add(NID_key_usage, options.key_usage);
+  add(NID_ext_key_usage, options.extended_key_usage);
+  add(NID_subject_alt_name, options.alt_names);
+  add(NID_name_constraints, options.name_constraints);
+  if (options.key_identifiers) {
+    add(NID_subject_key_identifier, "hash");
+    if (issuer != nullptr) add(NID_authority_key_identifier, "keyid");
+  }
+  if (options.unknown_critical) AddUnknownExtension(certificate);
+  Must(X509_sign(certificate, signer_key,
+                 EVP_get_digestbyname(options.digest.c_str())) > 0);
 
   Pem pem;
   BIO* out = BIO_new(BIO_s_mem());
@@ -118,6 +141,38 @@ Pem MakeCertificate(const std::string& name, const Pem* issuer, absl::Time from,
   X509_free(certificate);
   EVP_PKEY_free(key);
   return pem;
+}
+
+CertificateOptions CrossplaneAuthority() {
+  CertificateOptions options;
+  options.subject = {{"C", "Earth"},
+                     {"ST", "Earth"},
+                     {"L", "Earth"},
+                     {"O", "Crossplane"},
+                     {"CN", "Crossplane"}};
+  options.serial = 2022;
+  options.rsa_bits = 2048;
+  options.authority = true;
+  options.key_usage = "critical,keyCertSign,cRLSign";
+  options.alt_names = "DNS:crossplane-root-ca";
+  return options;
+}
+
+CertificateOptions CrossplaneServer() {
+  CertificateOptions options = CrossplaneAuthority();
+  options.authority = false;
+  options.key_usage =
+      "critical,digitalSignature,keyEncipherment,dataEncipherment";
+  options.extended_key_usage = "serverAuth";
+  options.alt_names = "DNS:function-x,DNS:localhost,IP:127.0.0.1";
+  return options;
+}
+
+CertificateOptions CrossplaneClient() {
+  CertificateOptions options = CrossplaneServer();
+  options.extended_key_usage = "clientAuth";
+  options.alt_names = "DNS:crossplane.crossplane-system";
+  return options;
 }
 
 std::string EncryptedKey(const std::string& key_pem) {

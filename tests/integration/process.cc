@@ -198,18 +198,6 @@ std::string Process::Stderr() const {
   return stderr_;
 }
 
-TempDir::TempDir() {
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / "fncache-test-XXXXXX").string();
-  EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-  path_ = pattern;
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::string HttpGet(const std::string& address, const std::string& path,
                     int* status) {
   if (status != nullptr) *status = 0;

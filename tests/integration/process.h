@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/mutex.h"
+#include "tests/common/temp_dir.h"
 
 namespace fncache::testing {
 
@@ -70,19 +71,6 @@ class Process {
   int open_pipes_ ABSL_GUARDED_BY(mutex_) = 2;
   std::thread stdout_reader_;
   std::thread stderr_reader_;
-};
-
-// A fresh directory, removed with everything in it.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 // The body of GET http://ADDRESS/PATH, "" if nothing answers; `status` gets the

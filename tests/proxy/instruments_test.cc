@@ -224,11 +224,10 @@ TEST_F(InstrumentsTest, WatchedThingsAreReadAtEachScrape) {
   });
   instruments_.WatchQueue("disk_fills", [] { return size_t{4}; });
   instruments_.WatchReadiness([&] { return ready; });
-  instruments_.WatchCertificate(Instruments::Side::kListener, [] {
-    return absl::FromUnixSeconds(1'900'000'000);
-  });
-  instruments_.CertificateReloadFailed(Instruments::Side::kUpstream);
-  instruments_.CertificateReloaded(Instruments::Side::kListener);
+  instruments_.WatchCertificate(
+      TlsSide::kServer, [] { return absl::FromUnixSeconds(1'900'000'000); });
+  instruments_.CertificateReloadFailed(TlsSide::kClient);
+  instruments_.CertificateReloaded(TlsSide::kServer);
   EXPECT_EQ(Value("fncache_tier_bytes{tier=\"memory\"}"), "5");
   bytes = 6;
   ready = true;
@@ -294,8 +293,7 @@ void WatchAll(Instruments* instruments) {
   }
   instruments->WatchQueue("disk_fills", [] { return size_t{0}; });
   instruments->WatchReadiness([] { return true; });
-  for (const auto side :
-       {Instruments::Side::kListener, Instruments::Side::kUpstream}) {
+  for (const auto side : {TlsSide::kServer, TlsSide::kClient}) {
     instruments->WatchCertificate(side, [] { return absl::UnixEpoch(); });
   }
 }

@@ -1,0 +1,97 @@
+#include "common/handshake_failure.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/log.h"
+#include "common/log_limiter.h"
+#include "common/mutex.h"
+#include "common/utf8.h"
+
+namespace fncache {
+namespace {
+
+struct State {
+  LogLimiter server_lines{absl::Seconds(1)};
+  LogLimiter client_lines{absl::Seconds(1)};
+  // Held while observers run, so that they can go.
+  Mutex observers_mutex;
+  std::vector<const HandshakeObserver*> observers
+      ABSL_GUARDED_BY(observers_mutex);
+};
+
+// Never destroyed: gRPC's threads may outlive main.
+State& TheState() {
+  static auto* const state = new State;
+  return *state;
+}
+
+// Text of a peer's, of which nobody wants more.
+std::string Shortened(const std::string& text) {
+  constexpr size_t kMost = 200;
+  if (text.size() <= kMost) return text;
+  return absl::StrCat(WellFormedUtf8(text.substr(0, kMost)), "...");
+}
+
+void LogFailure(const HandshakeFailure& failure) {
+  const bool server = failure.side == TlsSide::kServer;
+  State& state = TheState();
+  uint64_t unlogged = 0;
+  if (!(server ? state.server_lines : state.client_lines)
+           .Allows(absl::Now(), &unlogged)) {
+    return;
+  }
+  std::vector<LogField> fields = {
+      {"reason", HandshakeFaultName(failure.fault)}};
+  if (!failure.certificate.empty()) {
+    fields.emplace_back("certificate", Shortened(failure.certificate));
+  }
+  // Failures of this side since its last line that have none of their own.
+  if (unlogged > 0) fields.emplace_back("unlogged", unlogged);
+  Log(LogLevel::kWarning,
+      absl::StrCat("TLS handshake with a ", server ? "caller" : "function",
+                   " failed: ", failure.words),
+      fields);
+}
+
+}  // namespace
+
+const char* HandshakeFaultName(HandshakeFault fault) {
+  static constexpr const char* kNames[kHandshakeFaults] = {
+      "unknown_authority", "expired",         "not_yet_valid",
+      "wrong_usage",       "wrong_name",      "bad_certificate",
+      "no_certificate",    "refused_by_peer", "plaintext",
+      "protocol"};
+  return kNames[static_cast<size_t>(fault)];
+}
+
+void ReportHandshakeFailure(const HandshakeFailure& failure) {
+  {
+    State& state = TheState();
+    MutexLock lock(&state.observers_mutex);
+    for (const HandshakeObserver* observer : state.observers) {
+      observer->told_(failure);
+    }
+  }
+  LogFailure(failure);
+}
+
+HandshakeObserver::HandshakeObserver(Told told) : told_(std::move(told)) {
+  State& state = TheState();
+  MutexLock lock(&state.observers_mutex);
+  state.observers.push_back(this);
+}
+
+HandshakeObserver::~HandshakeObserver() {
+  State& state = TheState();
+  MutexLock lock(&state.observers_mutex);
+  auto& all = state.observers;
+  all.erase(std::remove(all.begin(), all.end(), this), all.end());
+}
+
+}  // namespace fncache

@@ -1,0 +1,68 @@
+// TLS handshakes that failed: why, told to whoever counts them, and logged at
+// most once a second for each side.
+//
+// TLS tells a refused caller next to nothing ("broken pipe"), so the side that
+// refuses must say what it saw.
+//
+// Thread-safe.
+#ifndef FNCACHE_COMMON_HANDSHAKE_FAILURE_H_
+#define FNCACHE_COMMON_HANDSHAKE_FAILURE_H_
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "common/tls_side.h"
+
+namespace fncache {
+
+enum class HandshakeFault {
+  kUnknownAuthority,  // the peer's certificate comes from no trusted authority
+  kExpired,           // it, or what signed it, has ended
+  kNotYetValid,       // it, or what signed it, has not begun
+  kWrongUsage,        // it is made for the other side, or for something else
+  kWrongName,         // it is not for the name that was called
+  kBadCertificate,    // it is unfit in another way
+  kNoCertificate,     // the peer shows none, and must
+  kRefusedByPeer,     // the peer ended it: our certificate does not please it
+  kPlaintext,         // the peer does not speak TLS
+  kProtocol,          // no version, cipher or record in common
+};
+inline constexpr size_t kHandshakeFaults = 10;
+// Its name in metrics and logs: "unknown_authority"...
+const char* HandshakeFaultName(HandshakeFault fault);
+
+struct HandshakeFailure {
+  TlsSide side = TlsSide::kServer;
+  HandshakeFault fault = HandshakeFault::kProtocol;
+  // What is wrong, in words.
+  std::string words;
+  // The subject of the certificate that the peer showed; empty if none was
+  // seen. A peer's own text.
+  std::string certificate;
+};
+
+// Counts, and logs, a failure. May be called from any thread, within calls of
+// OpenSSL.
+void ReportHandshakeFailure(const HandshakeFailure& failure);
+
+// Is told of every failure for as long as it lives, on the thread that met it;
+// for metrics. There may be several.
+class HandshakeObserver {
+ public:
+  using Told = std::function<void(const HandshakeFailure&)>;
+
+  explicit HandshakeObserver(Told told);
+  // Returns once `told` is not being called and will not be again.
+  ~HandshakeObserver();
+  HandshakeObserver(const HandshakeObserver&) = delete;
+  HandshakeObserver& operator=(const HandshakeObserver&) = delete;
+
+ private:
+  friend void ReportHandshakeFailure(const HandshakeFailure& failure);
+  const Told told_;
+};
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_HANDSHAKE_FAILURE_H_

@@ -1,0 +1,245 @@
+#include "common/peer_certificate.h"
+
+#include <openssl/err.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+
+namespace fncache {
+namespace {
+
+struct Free {
+  void operator()(X509_STORE* store) const { X509_STORE_free(store); }
+  void operator()(X509_STORE_CTX* context) const {
+    X509_STORE_CTX_free(context);
+  }
+  void operator()(STACK_OF(X509) * certificates) const {
+    sk_X509_pop_free(certificates, X509_free);
+  }
+  void operator()(NAME_CONSTRAINTS* constraints) const {
+    NAME_CONSTRAINTS_free(constraints);
+  }
+};
+template <typename T>
+using Owned = std::unique_ptr<T, Free>;
+
+// The peer is the other side.
+int PurposeOfPeer(TlsSide side) {
+  return side == TlsSide::kServer ? X509_PURPOSE_SSL_CLIENT
+                                  : X509_PURPOSE_SSL_SERVER;
+}
+
+// Bits of security that a level of OpenSSL's asks for:
+// SSL_CTX_set_security_level(3).
+int BitsOfLevel(int level) {
+  static constexpr int kBits[] = {0, 80, 112, 128, 192, 256};
+  return kBits[std::clamp(level, 0, 5)];
+}
+
+// Verifies one certificate that is trusted as it is: its dates, key, critical
+// extensions and, for the purpose, usages. X509_V_OK or what is wrong.
+int VerifyAlone(X509* certificate, X509_STORE_CTX* like, int purpose) {
+  const Owned<X509_STORE> store(X509_STORE_new());
+  const Owned<X509_STORE_CTX> context(X509_STORE_CTX_new());
+  if (store == nullptr || context == nullptr ||
+      X509_STORE_add_cert(store.get(), certificate) != 1 ||
+      X509_STORE_CTX_init(context.get(), store.get(), certificate, nullptr) !=
+          1) {
+    return X509_V_ERR_OUT_OF_MEM;
+  }
+  X509_VERIFY_PARAM* const param = X509_STORE_CTX_get0_param(context.get());
+  if (X509_VERIFY_PARAM_set1(param, X509_STORE_CTX_get0_param(like)) != 1 ||
+      X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_PARTIAL_CHAIN) != 1 ||
+      // The certificate looks self-signed; that it is not was seen before.
+      X509_VERIFY_PARAM_clear_flags(param, X509_V_FLAG_CHECK_SS_SIGNATURE) !=
+          1 ||
+      X509_VERIFY_PARAM_set_purpose(param, purpose) != 1) {
+    return X509_V_ERR_UNSPECIFIED;
+  }
+  if (X509_verify_cert(context.get()) == 1) return X509_V_OK;
+  const int error = X509_STORE_CTX_get_error(context.get());
+  return error == X509_V_OK ? X509_V_ERR_UNSPECIFIED : error;
+}
+
+// Whether the signature of `certificate` is as strong as the level of `like`
+// asks for. VerifyAlone cannot tell: it never looks at a trusted one's.
+bool StronglySigned(X509* certificate, X509_STORE_CTX* like) {
+  int bits = 0;
+  return X509_get_signature_info(certificate, nullptr, nullptr, &bits,
+                                 nullptr) == 1 &&
+         bits >= BitsOfLevel(X509_VERIFY_PARAM_get_auth_level(
+                     X509_STORE_CTX_get0_param(like)));
+}
+
+bool SignedBy(X509* certificate, X509* signer) {
+  EVP_PKEY* const key = X509_get0_pubkey(signer);
+  return key != nullptr && X509_verify(certificate, key) == 1;
+}
+
+// X509_V_OK if `authority`, which has signed the leaf, may have.
+int CheckAuthority(X509* authority, X509* leaf, X509_STORE_CTX* context,
+                   int purpose) {
+  const uint32_t flags = X509_get_extension_flags(authority);
+  if ((flags & EXFLAG_INVALID) != 0) return X509_V_ERR_INVALID_EXTENSION;
+  if ((flags & EXFLAG_CA) == 0) return X509_V_ERR_INVALID_CA;
+  // Without the extension the usages are not restricted: UINT32_MAX.
+  if ((X509_get_key_usage(authority) & KU_KEY_CERT_SIGN) == 0) {
+    return X509_V_ERR_KEYUSAGE_NO_CERTSIGN;
+  }
+  if (X509_check_purpose(authority, purpose, /*ca=*/1) != 1) {
+    return X509_V_ERR_INVALID_PURPOSE;
+  }
+  int critical = 0;
+  const Owned<NAME_CONSTRAINTS> constraints(static_cast<NAME_CONSTRAINTS*>(
+      X509_get_ext_d2i(authority, NID_name_constraints, &critical, nullptr)));
+  if (constraints != nullptr) {
+    const int error = NAME_CONSTRAINTS_check(leaf, constraints.get());
+    if (error != X509_V_OK) return error;
+  }
+  return VerifyAlone(authority, context, X509_PURPOSE_ANY);
+}
+
+// Whether this is how OpenSSL fails where leaf and authority, or several
+// authorities, share a name.
+bool MayShareAName(int error, int depth) {
+  return error == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+         (error == X509_V_ERR_CERT_SIGNATURE_FAILURE && depth == 0);
+}
+
+// What came of looking at a leaf: an error of OpenSSL's, and how far above the
+// leaf it lies.
+struct Finding {
+  int error = X509_V_OK;
+  int depth = 0;
+};
+
+// See the header. `first`: what OpenSSL found.
+Finding LookAgain(X509_STORE_CTX* context, const Finding& first, TlsSide side) {
+  X509* const leaf = X509_STORE_CTX_get0_cert(context);
+  if (SignedBy(leaf, leaf)) return first;
+  // An authority of any kind, or what is marked as one, whatever its usages.
+  if (X509_check_ca(leaf) != 0 ||
+      (X509_get_extension_flags(leaf) & EXFLAG_CA) != 0) {
+    return {X509_V_ERR_INVALID_CA, 0};
+  }
+  const int purpose = PurposeOfPeer(side);
+  const Owned<STACK_OF(X509)> authorities(
+      X509_STORE_CTX_get1_certs(context, X509_get_issuer_name(leaf)));
+  Finding finding = {
+      authorities == nullptr ? first.error : X509_V_ERR_CERT_SIGNATURE_FAILURE,
+      0};
+  for (int i = 0; i < sk_X509_num(authorities.get()); ++i) {
+    X509* const authority = sk_X509_value(authorities.get(), i);
+    // Names, key identifiers, algorithms; then the signature itself.
+    const int issued = X509_check_issued(authority, leaf);
+    if ((issued != X509_V_OK && issued != X509_V_ERR_KEYUSAGE_NO_CERTSIGN) ||
+        !SignedBy(leaf, authority)) {
+      continue;
+    }
+    finding = {CheckAuthority(authority, leaf, context, purpose), 1};
+    if (finding.error != X509_V_OK) continue;  // it may have been renewed
+    return {StronglySigned(leaf, context) ? VerifyAlone(leaf, context, purpose)
+                                          : X509_V_ERR_CA_MD_TOO_WEAK,
+            0};
+  }
+  return finding;
+}
+
+HandshakeFault FaultOf(int error) {
+  switch (error) {
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+    case X509_V_ERR_CERT_UNTRUSTED:
+      return HandshakeFault::kUnknownAuthority;
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return HandshakeFault::kExpired;
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return HandshakeFault::kNotYetValid;
+    case X509_V_ERR_INVALID_PURPOSE:
+    case X509_V_ERR_INVALID_CA:
+      return HandshakeFault::kWrongUsage;
+    default:
+      return HandshakeFault::kBadCertificate;
+  }
+}
+
+std::string Words(const Finding& finding, TlsSide side) {
+  const char* const whose = side == TlsSide::kServer
+                                ? "the caller's certificate"
+                                : "the function's certificate";
+  const std::string subject = finding.depth == 0
+                                  ? std::string(whose)
+                                  : absl::StrCat("an authority of ", whose);
+  switch (finding.error) {
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+      return absl::StrCat(subject, " is self-signed and not in ca.crt");
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_CERT_UNTRUSTED:
+      return absl::StrCat(whose, " comes from no authority of ca.crt");
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      return absl::StrCat(whose,
+                          " is signed by another authority than that of the "
+                          "same name in ca.crt");
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return absl::StrCat(subject, " has expired");
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return absl::StrCat(subject, " is not valid yet");
+    case X509_V_ERR_INVALID_PURPOSE:
+      return absl::StrCat(subject, " is not made for TLS ",
+                          side == TlsSide::kServer ? "clients" : "servers",
+                          " (key usages)");
+    case X509_V_ERR_INVALID_CA:
+      return absl::StrCat(subject, finding.depth == 0
+                                       ? " is an authority's (CA:TRUE)"
+                                       : " is none (CA:FALSE)");
+    default:
+      return absl::StrCat(subject, " is refused: ",
+                          X509_verify_cert_error_string(finding.error));
+  }
+}
+
+}  // namespace
+
+CertificateVerdict CheckPeerCertificate(X509_STORE_CTX* context, TlsSide side) {
+  CertificateVerdict verdict;
+  // What is left in OpenSSL's queue would look like an error of the connection:
+  // where the verdict is good, and where it is bad, as its reason.
+  ERR_set_mark();
+  Finding finding;
+  if (X509_verify_cert(context) != 1) {
+    finding = {X509_STORE_CTX_get_error(context),
+               X509_STORE_CTX_get_error_depth(context)};
+    // OpenSSL can fail without a reason, for lack of memory.
+    if (finding.error == X509_V_OK) finding.error = X509_V_ERR_UNSPECIFIED;
+    if (MayShareAName(finding.error, finding.depth)) {
+      finding = LookAgain(context, finding, side);
+    }
+  }
+  // OpenSSL makes an alert of this error. Who signed with an unknown key is
+  // told that the authority is unknown, not that something was garbled.
+  X509_STORE_CTX_set_error(context,
+                           finding.error == X509_V_ERR_CERT_SIGNATURE_FAILURE
+                               ? X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
+                               : finding.error);
+  X509_STORE_CTX_set_error_depth(context, finding.depth);
+  ERR_pop_to_mark();
+  verdict.good = finding.error == X509_V_OK;
+  if (verdict.good) return verdict;
+  verdict.fault = FaultOf(finding.error);
+  verdict.words = Words(finding, side);
+  return verdict;
+}
+
+}  // namespace fncache

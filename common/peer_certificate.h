@@ -1,0 +1,50 @@
+// The check of a peer's certificate: OpenSSL's, and ours where OpenSSL cannot
+// follow what Crossplane issues.
+//
+// Crossplane gives its authority and every certificate that the authority
+// signs the same subject and serial number, and no authorityKeyIdentifier.
+// OpenSSL takes such a leaf for self-signed (error 18), and of two authorities
+// of one name it tries one only (error 7). Go does neither. So, for these two
+// answers about the leaf and no others, CheckPeerCertificate looks again:
+//
+// 1. The leaf is no authority, and is not signed by its own key.
+// 2. An authority of the trusted store has the name of the leaf's issuer and
+//    the key that signed the leaf. It is a CA that may sign certificates, in
+//    its time, and all else that OpenSSL asks of an authority.
+// 3. OpenSSL verifies the leaf once more with the leaf alone trusted
+//    (X509_V_FLAG_PARTIAL_CHAIN), for the purpose of the peer's side, which
+//    brings dates, key strength, critical extensions and usages.
+//
+// What OpenSSL accepts by itself (intermediates, bundles) stays accepted. Names
+// are not looked at: they are the business of whoever knows them.
+//
+// Thread-safe, as OpenSSL's own verification is.
+#ifndef FNCACHE_COMMON_PEER_CERTIFICATE_H_
+#define FNCACHE_COMMON_PEER_CERTIFICATE_H_
+
+#include <openssl/types.h>
+
+#include <string>
+
+#include "common/handshake_failure.h"
+#include "common/tls_side.h"
+
+namespace fncache {
+
+struct CertificateVerdict {
+  bool good = false;
+  // What is wrong; of no meaning if `good`.
+  HandshakeFault fault = HandshakeFault::kBadCertificate;
+  // The same as a part of a sentence, such as "expired at ...".
+  std::string words;
+};
+
+// Verifies the leaf of `context` as the certificate of a peer that talks to
+// `side`: a server checks clients' certificates and a client servers'. The
+// context is as OpenSSL gives it to SSL_CTX_set_cert_verify_callback. Its error
+// is left as OpenSSL would leave it, X509_V_OK if the verdict is good.
+CertificateVerdict CheckPeerCertificate(X509_STORE_CTX* context, TlsSide side);
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_PEER_CERTIFICATE_H_

@@ -1,0 +1,212 @@
+#include "common/tls_contexts.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/handshake_failure.h"
+#include "common/log.h"
+#include "common/peer_certificate.h"
+#include "common/tls_side.h"
+
+namespace fncache {
+namespace {
+
+// The index of each SSL's mark that its failure has been reported: a handshake
+// that fails may show itself in several ways.
+int g_reported = -1;
+
+TlsSide SideOf(const SSL* ssl) {
+  return SSL_is_server(ssl) == 1 ? TlsSide::kServer : TlsSide::kClient;
+}
+
+void Report(SSL* ssl, HandshakeFailure failure) {
+  static char reported;
+  if (SSL_get_ex_data(ssl, g_reported) != nullptr) return;
+  SSL_set_ex_data(ssl, g_reported, &reported);
+  failure.side = SideOf(ssl);
+  ReportHandshakeFailure(failure);
+}
+
+std::string Subject(const X509* certificate) {
+  BIO* const out = BIO_new(BIO_s_mem());
+  if (out == nullptr || certificate == nullptr) return "";
+  X509_NAME_print_ex(out, X509_get_subject_name(certificate), 0,
+                     XN_FLAG_RFC2253);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(out, &data);
+  std::string text(data, size);
+  BIO_free(out);
+  return text;
+}
+
+// SSL_CTX_set_cert_verify_callback's.
+int Verify(X509_STORE_CTX* context, void* /*unused*/) {
+  auto* const ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(
+      context, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  CertificateVerdict verdict = CheckPeerCertificate(context, SideOf(ssl));
+  // Where nobody asked for a check, what it says has no effect.
+  if (!verdict.good && (SSL_get_verify_mode(ssl) & SSL_VERIFY_PEER) != 0) {
+    HandshakeFailure failure;
+    failure.fault = verdict.fault;
+    failure.words = std::move(verdict.words);
+    failure.certificate = Subject(X509_STORE_CTX_get0_cert(context));
+    Report(ssl, std::move(failure));
+  }
+  return verdict.good ? 1 : 0;
+}
+
+// Whether these first bytes of a peer begin a record of TLS: its type, and the
+// version's first byte (RFC 8446, 5.1).
+bool BeginsRecord(const uint8_t* bytes) {
+  return bytes[0] >= SSL3_RT_CHANGE_CIPHER_SPEC &&
+         bytes[0] <= SSL3_RT_APPLICATION_DATA && bytes[1] == SSL3_VERSION_MAJOR;
+}
+
+// The first five bytes of HTTP, in the clear: a client's preface or request, a
+// server's answer, or the SETTINGS frame (RFC 9113, 6.5) that a server of
+// HTTP/2 sends first.
+bool LooksLikeHttp(absl::string_view bytes) {
+  for (const char* start : {"PRI *", "GET /", "POST ", "HEAD ", "PUT /",
+                            "OPTIO", "CONNE", "DELET", "PATCH", "HTTP/"}) {
+    if (bytes == start) return true;
+  }
+  constexpr char kSettings = 4;
+  return bytes.size() == 5 && bytes[0] == 0 && bytes[3] == kSettings &&
+         bytes[4] == 0;
+}
+
+void OnHeader(SSL* ssl, absl::string_view bytes) {
+  // OpenSSL gives up without an alert on what cannot be TLS.
+  if (SSL_is_init_finished(ssl) == 1 || bytes.size() != 5 ||
+      BeginsRecord(reinterpret_cast<const uint8_t*>(bytes.data()))) {
+    return;
+  }
+  const char* const peer =
+      SideOf(ssl) == TlsSide::kServer ? "the caller" : "the function";
+  HandshakeFailure failure;
+  if (LooksLikeHttp(bytes)) {
+    failure.fault = HandshakeFault::kPlaintext;
+    failure.words = absl::StrCat(peer, " speaks plaintext, not TLS");
+  } else {
+    failure.fault = HandshakeFault::kProtocol;
+    failure.words = absl::StrCat(peer, " does not speak TLS");
+  }
+  Report(ssl, std::move(failure));
+}
+
+// About the certificate of whoever receives it (RFC 8446, 6.2).
+bool IsAboutCertificates(int alert) {
+  switch (alert) {
+    case SSL_AD_BAD_CERTIFICATE:
+    case SSL_AD_UNSUPPORTED_CERTIFICATE:
+    case SSL_AD_CERTIFICATE_REVOKED:
+    case SSL_AD_CERTIFICATE_EXPIRED:
+    case SSL_AD_CERTIFICATE_UNKNOWN:
+    case SSL_AD_UNKNOWN_CA:
+    case SSL_AD_ACCESS_DENIED:
+    case SSL_AD_DECRYPT_ERROR:
+    case SSL_AD_CERTIFICATE_REQUIRED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void OnAlertReceived(SSL* ssl, int alert) {
+  const char* const peer =
+      SideOf(ssl) == TlsSide::kServer ? "the caller" : "the function";
+  const char* const name = SSL_alert_desc_string_long(alert);
+  HandshakeFailure failure;
+  if (IsAboutCertificates(alert)) {
+    // With TLS 1.3 a server says so when the client is long done.
+    failure.fault = HandshakeFault::kRefusedByPeer;
+    failure.words =
+        absl::StrCat(peer, " does not accept our certificate: ", name);
+  } else if (SSL_is_init_finished(ssl) == 0) {
+    failure.fault = HandshakeFault::kProtocol;
+    failure.words = absl::StrCat(peer, " ended the handshake: ", name);
+  } else {
+    return;
+  }
+  Report(ssl, std::move(failure));
+}
+
+void OnAlertSent(SSL* ssl, int alert) {
+  if (SSL_is_init_finished(ssl) == 1) return;
+  // OpenSSL queues the reason before it sends the alert.
+  const unsigned long error = ERR_peek_last_error();
+  // Who hangs up has said nothing about TLS; probes do.
+  if (ERR_GET_REASON(error) == SSL_R_UNEXPECTED_EOF_WHILE_READING) return;
+  const char* reason = ERR_reason_error_string(error);
+  if (reason == nullptr) reason = SSL_alert_desc_string_long(alert);
+  HandshakeFailure failure;
+  if (ERR_GET_REASON(error) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
+    failure.fault = HandshakeFault::kNoCertificate;
+    failure.words = "the caller shows no certificate";
+  } else {
+    failure.fault = HandshakeFault::kProtocol;
+    failure.words = absl::StrCat("no TLS in common: ", reason);
+  }
+  Report(ssl, std::move(failure));
+}
+
+// SSL_CTX_set_msg_callback's.
+void OnMessage(int sent, int /*version*/, int type, const void* data,
+               size_t size, SSL* ssl, void* /*unused*/) {
+  const absl::string_view bytes(static_cast<const char*>(data), size);
+  if (type == SSL3_RT_HEADER) {
+    if (sent == 0) OnHeader(ssl, bytes);
+    return;
+  }
+  if (type != SSL3_RT_ALERT || size != 2 || bytes[0] != SSL3_AL_FATAL) return;
+  const int alert = static_cast<unsigned char>(bytes[1]);
+  if (sent == 0) {
+    OnAlertReceived(ssl, alert);
+  } else {
+    OnAlertSent(ssl, alert);
+  }
+}
+
+// SSL_CTX_new calls this while it makes `parent`, when what is set here is
+// plain data that it does not set again.
+void OnNewContext(void* parent, void* /*data*/, CRYPTO_EX_DATA* /*all*/,
+                  int /*index*/, long /*argl*/, void* /*argp*/) {
+  auto* const context = static_cast<SSL_CTX*>(parent);
+  SSL_CTX_set_cert_verify_callback(context, &Verify, nullptr);
+  SSL_CTX_set_msg_callback(context, &OnMessage);
+  SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+}
+
+// SSL_new's, likewise. With TLS 1.3 tickets go out even where none can be used.
+void OnNewConnection(void* parent, void* /*data*/, CRYPTO_EX_DATA* /*all*/,
+                     int /*index*/, long /*argl*/, void* /*argp*/) {
+  SSL_set_num_tickets(static_cast<SSL*>(parent), 0);
+}
+
+bool Register() {
+  g_reported =
+      SSL_get_ex_new_index(0, nullptr, &OnNewConnection, nullptr, nullptr);
+  const int context =
+      SSL_CTX_get_ex_new_index(0, nullptr, &OnNewContext, nullptr, nullptr);
+  if (g_reported >= 0 && context >= 0) return true;
+  Log(LogLevel::kError, "OpenSSL has no room for extra data");
+  std::abort();
+}
+
+}  // namespace
+
+void SetUpTlsContexts() {
+  static const bool done = Register();
+  (void)done;
+}
+
+}  // namespace fncache

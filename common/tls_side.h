@@ -1,0 +1,11 @@
+// Which side of a TLS connection this process is.
+#ifndef FNCACHE_COMMON_TLS_SIDE_H_
+#define FNCACHE_COMMON_TLS_SIDE_H_
+
+namespace fncache {
+
+enum class TlsSide { kServer, kClient };
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_TLS_SIDE_H_
