@@ -1,0 +1,482 @@
+// Certificates of every shape that real authorities issue, and of many that
+// nobody should accept, through a listener and towards a function.
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/handshake_failure.h"
+#include "gtest/gtest.h"
+#include "proxy/tls.h"
+#include "tests/common/certificates.h"
+#include "tests/common/loopback_socket.h"
+#include "tests/common/tls_handshake.h"
+#include "tests/proxy/loopback.h"
+
+namespace fncache::proxy {
+namespace {
+
+using ::fncache::testing::CertificateDir;
+using ::fncache::testing::CertificateOptions;
+using ::fncache::testing::CrossplaneAuthority;
+using ::fncache::testing::CrossplaneClient;
+using ::fncache::testing::CrossplaneServer;
+using ::fncache::testing::MakeCertificate;
+using ::fncache::testing::Pem;
+using ::fncache::testing::ReadFile;
+using ::fncache::testing::WriteFile;
+
+using Change = std::function<void(CertificateOptions*)>;
+
+Pem Make(CertificateOptions options, const Pem* issuer,
+         const Change& change = nullptr) {
+  if (change != nullptr) change(&options);
+  return MakeCertificate(options, issuer);
+}
+
+void Ecdsa(CertificateOptions* options) { options->rsa_bits = 0; }
+
+// What both ends of a connection have.
+struct Shape {
+  std::string name;
+  std::string ca;
+  Pem server;
+  Pem client;
+};
+
+Shape OfAuthority(const std::string& name, const Pem& authority,
+                  const Change& change = nullptr) {
+  return {name, authority.certificate,
+          Make(CrossplaneServer(), &authority, change),
+          Make(CrossplaneClient(), &authority, change)};
+}
+
+const Pem& Authority() {
+  static const auto* const made =
+      new Pem(MakeCertificate(CrossplaneAuthority(), nullptr));
+  return *made;
+}
+const Pem& OtherAuthority() {
+  static const auto* const made =
+      new Pem(MakeCertificate(CrossplaneAuthority(), nullptr));
+  return *made;
+}
+
+Shape Recorded() {
+  const std::string dir =
+      std::string(FNCACHE_SOURCE_DIR) + "/tests/data/certificates/";
+  const auto pair = [&dir](const std::string& side) {
+    return Pem{ReadFile(dir + side + "/tls.crt"),
+               ReadFile(dir + side + "/tls.key")};
+  };
+  return {"Recorded", ReadFile(dir + "server/ca.crt"), pair("server"),
+          pair("client")};
+}
+
+Shape WithIntermediate() {
+  CertificateOptions options;
+  options.key_identifiers = true;
+  options.authority = true;
+  options.subject = {{"CN", "root"}};
+  const Pem root = MakeCertificate(options, nullptr);
+  options.subject = {{"CN", "intermediate"}};
+  const Pem intermediate = MakeCertificate(options, &root);
+  options.authority = false;
+  options.subject = {{"CN", "leaf"}};
+  const auto leaf = [&] {
+    Pem made = MakeCertificate(options, &intermediate);
+    made.certificate += intermediate.certificate;
+    return made;
+  };
+  return {"Intermediate", root.certificate, leaf(), leaf()};
+}
+
+// The old and the new authority of one subject; leaves of the old one.
+Shape TwoAuthorities(bool old_first) {
+  Shape shape = OfAuthority(old_first ? "OldFirst" : "NewFirst", Authority());
+  shape.ca = old_first ? Authority().certificate + OtherAuthority().certificate
+                       : OtherAuthority().certificate + Authority().certificate;
+  return shape;
+}
+
+const std::vector<Shape>& Shapes() {
+  static const auto* const shapes = new std::vector<Shape>{
+      OfAuthority("Crossplane", Authority()),
+      Recorded(),
+      WithIntermediate(),
+      TwoAuthorities(/*old_first=*/true),
+      TwoAuthorities(/*old_first=*/false),
+      OfAuthority("EcdsaLeaf", Authority(), &Ecdsa),
+      OfAuthority("EcdsaLeafOfAnotherName", Authority(),
+                  [](CertificateOptions* options) {
+                    Ecdsa(options);
+                    options->subject = {{"CN", "someone"}};
+                  }),
+  };
+  return *shapes;
+}
+
+// What a peer shows that must not be let in: a fault and the certificate, which
+// may come with what is above it.
+struct Bad {
+  std::string name;
+  HandshakeFault fault;
+  Pem pem;
+};
+
+std::vector<Bad> BadPeers(TlsSide peer) {
+  const CertificateOptions good =
+      peer == TlsSide::kServer ? CrossplaneServer() : CrossplaneClient();
+  const CertificateOptions other_side =
+      peer == TlsSide::kServer ? CrossplaneClient() : CrossplaneServer();
+  const Pem intermediate = MakeCertificate(CrossplaneAuthority(), &Authority());
+  Pem chain = Make(good, &intermediate);
+  chain.certificate += intermediate.certificate;
+  std::vector<Bad> bad = {
+      {"another authority of the name", HandshakeFault::kUnknownAuthority,
+       Make(good, &OtherAuthority())},
+      {"self-signed", HandshakeFault::kUnknownAuthority, Make(good, nullptr)},
+      {"the authority itself", HandshakeFault::kWrongUsage, Authority()},
+      {"expired", HandshakeFault::kExpired,
+       Make(good, &Authority(),
+            [](CertificateOptions* options) {
+              options->from = absl::Now() - absl::Hours(2);
+              options->until = absl::Now() - absl::Hours(1);
+            })},
+      {"not yet valid", HandshakeFault::kNotYetValid,
+       Make(good, &Authority(),
+            [](CertificateOptions* options) {
+              options->from = absl::Now() + absl::Hours(1);
+            })},
+      {"the other side's usage", HandshakeFault::kWrongUsage,
+       Make(other_side, &Authority())},
+      {"a chain of two", HandshakeFault::kUnknownAuthority, chain},
+      {"a leaf marked CA", HandshakeFault::kWrongUsage,
+       Make(good, &Authority(),
+            [](CertificateOptions* options) { options->authority = true; })},
+  };
+  if (peer == TlsSide::kServer) {
+    bad.push_back({"wrong name", HandshakeFault::kWrongName,
+                   Make(good, &Authority(), [](CertificateOptions* options) {
+                     options->alt_names = "DNS:elsewhere.example.org";
+                   })});
+  }
+  return bad;
+}
+
+grpc::StatusCode TryFor(const std::shared_ptr<grpc::Channel>& channel,
+                        std::chrono::milliseconds patience) {
+  TestCall call(channel, "/t.T/Count");
+  call.context().set_deadline(std::chrono::system_clock::now() + patience);
+  std::string answer;
+  return call.Unary("x", &answer).error_code();
+}
+
+grpc::StatusCode Try(const std::shared_ptr<grpc::Channel>& channel) {
+  return TryFor(channel, std::chrono::seconds(20));
+}
+
+// Files that one side watches, and what came of them.
+struct Watched {
+  explicit Watched(const Pem& pair, const std::string& ca, TlsSide side)
+      : dir(pair, ca) {
+    auto made = TlsWatcher::Create(
+        dir.path(), side, [this](bool ok) { ++(ok ? taken_up : refused); },
+        absl::Milliseconds(20));
+    if (!made.ok()) std::abort();
+    watcher = *std::move(made);
+  }
+  // One file after the other, as an editor would: the watcher may see halves.
+  void Replace(const Pem& pair, const std::string& ca) const {
+    WriteFile(dir.path() + "/tls.crt", pair.certificate);
+    WriteFile(dir.path() + "/tls.key", pair.key);
+    WriteFile(dir.path() + "/ca.crt", ca);
+  }
+
+  const CertificateDir dir;
+  std::atomic<int> taken_up{0};
+  std::atomic<int> refused{0};
+  std::unique_ptr<TlsWatcher> watcher;
+};
+
+bool Uses(const TlsWatcher& watcher, const Pem& pair, const std::string& ca) {
+  const auto files = watcher.files();
+  return files->certificate == pair.certificate && files->key == pair.key &&
+         files->ca == ca;
+}
+
+class TlsShapesTest : public ::testing::Test {
+ protected:
+  // Callers of a listener.
+  struct Server {
+    Server(const Pem& pair, const std::string& ca)
+        : files(pair, ca, TlsSide::kServer), tls(std::move(files.watcher)) {
+      UpstreamOptions to;
+      to.target = function.target();
+      upstream = std::make_unique<Upstream>(to, nullptr, 1);
+      ListenerOptions options;
+      options.address = "127.0.0.1:0";
+      options.credentials = tls.Credentials();
+      auto made = Listener::Create(options);
+      if (!made.ok()) std::abort();
+      listener = *std::move(made);
+      listener->Start(nullptr, upstream.get());
+    }
+    std::shared_ptr<grpc::Channel> Caller(const Pem& identity,
+                                          const std::string& ca) const {
+      grpc::SslCredentialsOptions options;
+      options.pem_root_certs = ca;
+      options.pem_cert_chain = identity.certificate;
+      options.pem_private_key = identity.key;
+      return Connect(absl::StrCat("localhost:", listener->port()),
+                     grpc::SslCredentials(options));
+    }
+
+    Watched files;
+    ServerTls tls;
+    TestFunction function;
+    std::unique_ptr<Upstream> upstream;
+    std::unique_ptr<Listener> listener;
+  };
+
+  // A function behind an upstream.
+  struct Client {
+    Client(const Pem& identity, const std::string& ca, const Pem& server,
+           const std::string& callers_ca)
+        : function(Serving(server, callers_ca)),
+          files(identity, ca, TlsSide::kClient),
+          tls(std::move(files.watcher)) {
+      UpstreamOptions to;
+      to.target = absl::StrCat("localhost:", function.port());
+      upstream = std::make_unique<Upstream>(to, &tls, 1);
+      ListenerOptions options;
+      options.address = "127.0.0.1:0";
+      auto made = Listener::Create(options);
+      if (!made.ok()) std::abort();
+      listener = *std::move(made);
+      listener->Start(nullptr, upstream.get());
+      channel = Connect(listener->address());
+    }
+    static std::shared_ptr<grpc::ServerCredentials> Serving(
+        const Pem& pair, const std::string& ca) {
+      grpc::SslServerCredentialsOptions options(
+          ca.empty()
+              ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+              : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+      options.pem_root_certs = ca;
+      options.pem_key_cert_pairs.push_back({pair.key, pair.certificate});
+      return grpc::SslServerCredentials(options);
+    }
+
+    TestFunction function;
+    Watched files;
+    ClientTls tls;
+    std::unique_ptr<Upstream> upstream;
+    std::unique_ptr<Listener> listener;
+    std::shared_ptr<grpc::Channel> channel;
+  };
+
+  // Faults that the side met since the last look.
+  std::vector<HandshakeFault> Faults(TlsSide side) {
+    MutexLock lock(&mutex_);
+    std::vector<HandshakeFault> faults;
+    for (const HandshakeFailure& failure : failures_) {
+      if (failure.side == side) faults.push_back(failure.fault);
+    }
+    failures_.clear();
+    return faults;
+  }
+
+  Mutex mutex_;
+  std::vector<HandshakeFailure> failures_ ABSL_GUARDED_BY(mutex_);
+  const HandshakeObserver observer_{[this](const HandshakeFailure& failure) {
+    MutexLock lock(&mutex_);
+    failures_.push_back(failure);
+  }};
+};
+
+TEST_F(TlsShapesTest, ListenerAcceptsEach) {
+  for (const Shape& shape : Shapes()) {
+    SCOPED_TRACE(shape.name);
+    const Server server(shape.server, shape.ca);
+    EXPECT_EQ(Try(server.Caller(shape.client, shape.ca)), grpc::StatusCode::OK);
+  }
+  EXPECT_TRUE(Faults(TlsSide::kServer).empty());
+}
+
+TEST_F(TlsShapesTest, UpstreamAcceptsEach) {
+  for (const Shape& shape : Shapes()) {
+    SCOPED_TRACE(shape.name);
+    const Client client(shape.client, shape.ca, shape.server, shape.ca);
+    EXPECT_EQ(Try(client.channel), grpc::StatusCode::OK);
+  }
+  EXPECT_TRUE(Faults(TlsSide::kClient).empty());
+}
+
+TEST_F(TlsShapesTest, ListenerRefusesBadCallersAndSaysWhy) {
+  const Shape good = OfAuthority("", Authority());
+  const Server server(good.server, good.ca);
+  for (const Bad& bad : BadPeers(TlsSide::kClient)) {
+    SCOPED_TRACE(bad.name);
+    EXPECT_EQ(Try(server.Caller(bad.pem, good.ca)),
+              grpc::StatusCode::UNAVAILABLE);
+    const auto faults = Faults(TlsSide::kServer);
+    ASSERT_FALSE(faults.empty());
+    for (const HandshakeFault fault : faults) EXPECT_EQ(fault, bad.fault);
+  }
+  EXPECT_EQ(server.function.calls, 0);
+  EXPECT_EQ(Try(server.Caller(good.client, good.ca)), grpc::StatusCode::OK);
+}
+
+TEST_F(TlsShapesTest, UpstreamRefusesBadFunctionsAndSaysWhy) {
+  const Shape good = OfAuthority("", Authority());
+  for (const Bad& bad : BadPeers(TlsSide::kServer)) {
+    SCOPED_TRACE(bad.name);
+    const Client client(good.client, good.ca, bad.pem, "");
+    EXPECT_EQ(TryFor(client.channel, std::chrono::milliseconds(300)),
+              grpc::StatusCode::DEADLINE_EXCEEDED);
+    EXPECT_EQ(client.function.calls, 0);
+    const auto faults = Faults(TlsSide::kClient);
+    ASSERT_FALSE(faults.empty());
+    for (const HandshakeFault fault : faults) EXPECT_EQ(fault, bad.fault);
+  }
+}
+
+// A function that finishes no handshake, and says why, as Go's do. (gRPC's own
+// server hangs up without a word.)
+class RefusingFunction {
+ public:
+  RefusingFunction(const Pem& pair, const std::string& ca)
+      : context_(
+            fncache::testing::MakeTlsContext(TlsSide::kServer, &pair, ca)) {
+    SSL_CTX_set_alpn_select_cb(context_.get(), &SelectHttp2, nullptr);
+    listening_.Listen(8);
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~RefusingFunction() {
+    listening_.Shutdown();
+    thread_.join();
+  }
+  std::string target() const {
+    return absl::StrCat("localhost:", listening_.port());
+  }
+
+ private:
+  static int SelectHttp2(SSL*, const unsigned char** out, unsigned char* size,
+                         const unsigned char*, unsigned, void*) {
+    static constexpr unsigned char kHttp2[] = {'h', '2'};
+    *out = kHttp2;
+    *size = sizeof kHttp2;
+    return SSL_TLSEXT_ERR_OK;
+  }
+
+  void Serve() {
+    for (int fd = listening_.Accept(); fd >= 0; fd = listening_.Accept()) {
+      SSL* const ssl = SSL_new(context_.get());
+      SSL_set_fd(ssl, fd);
+      EXPECT_NE(SSL_accept(ssl), 1);
+      SSL_free(ssl);
+      close(fd);
+    }
+  }
+
+  fncache::testing::LoopbackSocket listening_;
+  const fncache::testing::TlsContext context_;
+  std::thread thread_;
+};
+
+TEST_F(TlsShapesTest, FunctionThatRefusesUsIsSeen) {
+  const Shape good = OfAuthority("", Authority());
+  const RefusingFunction function(good.server, OtherAuthority().certificate);
+  Watched files(good.client, good.ca, TlsSide::kClient);
+  ClientTls tls(std::move(files.watcher));
+  UpstreamOptions to;
+  to.target = function.target();
+  Upstream upstream(to, &tls, 1);
+  ListenerOptions options;
+  options.address = "127.0.0.1:0";
+  const auto listener = Listener::Create(options);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  (*listener)->Start(nullptr, &upstream);
+  std::vector<HandshakeFault> faults;
+  // What the function says may be overtaken by its hanging up.
+  ASSERT_TRUE(Eventually([&] {
+    TryFor(Connect((*listener)->address()), std::chrono::milliseconds(200));
+    faults = Faults(TlsSide::kClient);
+    return !faults.empty();
+  }));
+  EXPECT_EQ(faults[0], HandshakeFault::kRefusedByPeer);
+}
+
+TEST_F(TlsShapesTest, ListenerReloadsFromEachToEach) {
+  for (const Shape& from : Shapes()) {
+    Server server(from.server, from.ca);
+    for (const Shape& to : Shapes()) {
+      SCOPED_TRACE(absl::StrCat(from.name, " to ", to.name));
+      server.files.Replace(to.server, to.ca);
+      ASSERT_TRUE(Eventually(
+          [&] { return Uses(server.tls.watcher(), to.server, to.ca); }));
+      EXPECT_EQ(Try(server.Caller(to.client, to.ca)), grpc::StatusCode::OK);
+      server.files.Replace(from.server, from.ca);
+      ASSERT_TRUE(Eventually(
+          [&] { return Uses(server.tls.watcher(), from.server, from.ca); }));
+      EXPECT_EQ(Try(server.Caller(from.client, from.ca)), grpc::StatusCode::OK);
+    }
+  }
+}
+
+TEST_F(TlsShapesTest, ListenerForgetsTheAuthorityThatWasReplaced) {
+  const Shape old = OfAuthority("", Authority());
+  const Shape fresh = OfAuthority("", OtherAuthority());
+  Server server(old.server, old.ca);
+  EXPECT_EQ(Try(server.Caller(old.client, old.ca)), grpc::StatusCode::OK);
+  server.files.Replace(fresh.server, fresh.ca);
+  ASSERT_TRUE(Eventually(
+      [&] { return Uses(server.tls.watcher(), fresh.server, fresh.ca); }));
+  Faults(TlsSide::kServer);
+  EXPECT_EQ(Try(server.Caller(old.client, fresh.ca)),
+            grpc::StatusCode::UNAVAILABLE);
+  const auto faults = Faults(TlsSide::kServer);
+  ASSERT_FALSE(faults.empty());
+  EXPECT_EQ(faults[0], HandshakeFault::kUnknownAuthority);
+  EXPECT_EQ(Try(server.Caller(fresh.client, fresh.ca)), grpc::StatusCode::OK);
+}
+
+TEST_F(TlsShapesTest, UpstreamReloadsFromEachToEach) {
+  for (const Shape& to : Shapes()) {
+    // The function never changes: only the new files can reach it.
+    Client client(to.client, to.ca, to.server, to.ca);
+    for (const Shape& from : Shapes()) {
+      SCOPED_TRACE(absl::StrCat(from.name, " to ", to.name));
+      client.files.Replace(from.client, from.ca);
+      ASSERT_TRUE(Eventually(
+          [&] { return Uses(client.tls.watcher(), from.client, from.ca); }));
+      client.files.Replace(to.client, to.ca);
+      ASSERT_TRUE(Eventually(
+          [&] { return Uses(client.tls.watcher(), to.client, to.ca); }));
+      EXPECT_EQ(Try(client.channel), grpc::StatusCode::OK);
+    }
+  }
+}
+
+TEST_F(TlsShapesTest, UpstreamForgetsTheAuthorityThatWasReplaced) {
+  const Shape old = OfAuthority("", Authority());
+  const Shape fresh = OfAuthority("", OtherAuthority());
+  Client client(old.client, old.ca, old.server, old.ca);
+  EXPECT_EQ(Try(client.channel), grpc::StatusCode::OK);
+  client.files.Replace(old.client, fresh.ca);
+  ASSERT_TRUE(Eventually(
+      [&] { return Uses(client.tls.watcher(), old.client, fresh.ca); }));
+  EXPECT_EQ(TryFor(client.channel, std::chrono::milliseconds(300)),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  const auto faults = Faults(TlsSide::kClient);
+  ASSERT_FALSE(faults.empty());
+  EXPECT_EQ(faults[0], HandshakeFault::kUnknownAuthority);
+}
+
+}  // namespace
+}  // namespace fncache::proxy
