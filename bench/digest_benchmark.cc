@@ -155,12 +155,8 @@ int main(int argc, char** argv) {
   using namespace fncache::cache;  // NOLINT(google-build-using-namespace)
   static const std::vector<Shape>* const kShapes =
       new std::vector<Shape>(Shapes());
-  const std::vector<std::string> masks = {
-      "observed.composite.resource.metadata.resourceVersion",
-      "observed.composite.resource.metadata.managedFields",
-      "observed.resources.*.resource.metadata.resourceVersion",
-      "observed.resources.*.resource.metadata.managedFields",
-      "observed.resources.*.resource.status.conditions.*.lastTransitionTime"};
+  const std::vector<std::string> masks = {"@versions", "@times",
+                                          "@composite-conditions"};
   const std::vector<std::string> no_masks;
   for (const Shape& shape : *kShapes) {
     const struct {

@@ -197,6 +197,36 @@ absl::Status CheckCacheRules(absl::string_view text, const MaskPath& path,
                "below one named key of context");
 }
 
+// Every object that a request can hold, as far as masks may go into it.
+constexpr const char* kObjects[] = {"observed.composite.resource",
+                                    "observed.resources.*.resource",
+                                    "required_resources.*.items.*.resource",
+                                    "extra_resources.*.items.*.resource"};
+
+// The same fields of all of them.
+std::vector<std::string> OfAllObjects(
+    std::initializer_list<absl::string_view> fields) {
+  std::vector<std::string> paths;
+  for (const char* object : kObjects) {
+    for (const absl::string_view field : fields) {
+      paths.push_back(absl::StrCat(object, ".", field));
+    }
+  }
+  return paths;
+}
+
+// The paths that `text` stands for.
+absl::StatusOr<std::vector<std::string>> Expand(const std::string& text) {
+  if (text.empty() || text[0] != '@') return std::vector<std::string>{text};
+  std::vector<absl::string_view> names;
+  for (const NamedMaskSet& set : NamedMaskSets()) {
+    if (set.name == text) return set.paths;
+    names.push_back(set.name);
+  }
+  return Wrong(text, absl::StrCat("no set has this name; there are ",
+                                  absl::StrJoin(names, ", ")));
+}
+
 // Whether everything that `path` masks is masked by `other`.
 bool Covers(const MaskPath& other, const MaskPath& path) {
   if (other.size() > path.size()) return false;
@@ -232,7 +262,7 @@ std::unique_ptr<MaskNode> BuildNode(const std::vector<const MaskPath*>& paths,
     }
     std::unique_ptr<MaskNode> child = BuildNode(below, at + 1, nodes);
     if (child == nullptr) return nullptr;
-    node->named.emplace(name, std::move(child));
+    node->named.push_back({std::string(name), std::move(child)});
   }
   if (!any.empty()) {
     node->any = BuildNode(any, at + 1, nodes);
@@ -243,6 +273,21 @@ std::unique_ptr<MaskNode> BuildNode(const std::vector<const MaskPath*>& paths,
 
 }  // namespace
 
+const std::vector<NamedMaskSet>& NamedMaskSets() {
+  static const auto* const sets = new std::vector<NamedMaskSet>{
+      {"@versions", "what the API server counts up at every write",
+       OfAllObjects({"metadata.resourceVersion", "metadata.managedFields",
+                     "metadata.generation",
+                     "status.conditions.*.observedGeneration"})},
+      {"@times", "when conditions last changed",
+       OfAllObjects({"status.conditions.*.lastTransitionTime"})},
+      {"@composite-conditions",
+       "the composite's own conditions, which Crossplane writes",
+       {"observed.composite.resource.status.conditions"}},
+  };
+  return *sets;
+}
+
 MaskSet::MaskSet() = default;
 
 absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
@@ -251,7 +296,13 @@ absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
   // By spelling: sorted and without repetition.
   std::map<std::string, MaskPath> all;
   std::set<std::string> warnings;
+  std::vector<std::string> texts;
   for (const std::string& text : paths) {
+    absl::StatusOr<std::vector<std::string>> expanded = Expand(text);
+    if (!expanded.ok()) return expanded.status();
+    texts.insert(texts.end(), expanded->begin(), expanded->end());
+  }
+  for (const std::string& text : texts) {
     absl::StatusOr<MaskPath> path = ReadPath(text);
     if (!path.ok()) return path.status();
     absl::Status status = CheckShape(text, *path, 0, kRunFunctionRequestType);

@@ -9,15 +9,18 @@
 // fields are never written. See DESIGN's key contract for what may be masked
 // and docs/key-format.md for what masking does.
 //
+// A text that begins with `@` names a set of paths, which stand in its place:
+// see NamedMaskSets.
+//
 // Immutable after Parse; thread-safe. Copies share what they hold.
 #ifndef FNCACHE_CACHE_MASK_H_
 #define FNCACHE_CACHE_MASK_H_
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -37,18 +40,47 @@ using MaskPath = std::vector<MaskElement>;
 // The paths as a trie, for a walk that passes a node along. A named child holds
 // what `*` beside it says too, so that a walk follows one child only.
 struct MaskNode {
-  bool masked = false;  // a path ends here: what this node stands for goes
-  absl::flat_hash_map<std::string, std::unique_ptr<const MaskNode>> named;
+  struct Child {
+    std::string name;
+    std::unique_ptr<const MaskNode> node;
+  };
+
+  bool masked = false;       // a path ends here: what this node stands for goes
+  std::vector<Child> named;  // in the order of their names, each once
   std::unique_ptr<const MaskNode> any;
 
   // The node for a field or a map key; null if no path goes there.
   const MaskNode* Find(absl::string_view name) const {
-    const auto found = named.find(name);
-    return found != named.end() ? found->second.get() : any.get();
+    // Masks name a few things only, and most keys are none of them: comparing
+    // takes half the time of hashing.
+    constexpr size_t kFew = 8;
+    if (named.size() <= kFew) {
+      for (const Child& child : named) {
+        if (child.name == name) return child.node.get();
+      }
+      return any.get();
+    }
+    const auto found =
+        std::lower_bound(named.begin(), named.end(), name,
+                         [](const Child& child, absl::string_view key) {
+                           return child.name < key;
+                         });
+    return found != named.end() && found->name == name ? found->node.get()
+                                                       : any.get();
   }
   // The node for each element of a list.
   const MaskNode* element() const { return any.get(); }
 };
+
+// A set of masks that many need, under a name of ours.
+struct NamedMaskSet {
+  std::string name;     // "@versions"
+  std::string meaning;  // what its paths have in common, for people
+  std::vector<std::string> paths;
+};
+// All of them. What a set holds is part of the keys that were made under it: a
+// change of its paths makes older entries unreachable.
+const std::vector<NamedMaskSet>& NamedMaskSets();
 
 enum class MaskRules {
   // What a cache may ignore: at least one element below an observed or required
@@ -61,7 +93,8 @@ enum class MaskRules {
 class MaskSet {
  public:
   MaskSet();  // masks nothing
-  // InvalidArgument says which path is wrong, where and why.
+  // Paths and names of sets, in any mix. InvalidArgument says which one is
+  // wrong, where and why.
   static absl::StatusOr<MaskSet> Parse(const std::vector<std::string>& paths,
                                        MaskRules rules = MaskRules::kCache);
 

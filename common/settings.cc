@@ -39,14 +39,22 @@ absl::Status ReadFlags(const SettingsTable& table, const SettingsInput& input,
   return absl::OkStatus();
 }
 
-// The environment's form of a list.
-bool FromFlowList(const Setting& setting, const std::string& text,
-                  SettingValue* value) {
+// The environment's form of a list. What is wrong with it is a part of a
+// sentence, or empty where it is no such list at all.
+absl::Status FromFlowList(const Setting& setting, const std::string& text,
+                          SettingValue* value) {
   if (!absl::StartsWith(absl::StripLeadingAsciiWhitespace(text), "[")) {
-    return false;
+    return absl::InvalidArgumentError("");
   }
   const absl::StatusOr<YamlNode> node = ParseYaml(text, "");
-  return node.ok() && SettingFromYaml(setting, *node, value).ok();
+  if (!node.ok()) {
+    // ":1: why", of what has no name and one line.
+    const absl::string_view said = node.status().message();
+    return absl::InvalidArgumentError(said.substr(said.find(": ") + 2));
+  }
+  return SettingFromYaml(setting, *node, value).ok()
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError("");
 }
 
 absl::Status ReadEnvironment(const SettingsTable& table,
@@ -61,16 +69,21 @@ absl::Status ReadEnvironment(const SettingsTable& table,
     value.source = SettingSource::kEnvironment;
     value.where = name;
     value.key = setting.key;
+    absl::Status status;
     if (setting.kind != Setting::Kind::kList) {
       value.values = {*text};
-    } else if (!FromFlowList(setting, *text, &value)) {
-      return SettingError(
-          value, absl::StrCat(ShownText(*text),
-                              " is not a YAML flow list such as [a, b]; "
-                              "accepted: ",
-                              setting.accepted));
+    } else {
+      status = FromFlowList(setting, *text, &value);
     }
-    absl::Status status = CheckSetting(setting, value);
+    if (!status.ok()) {
+      return SettingError(
+          value,
+          absl::StrCat(ShownText(*text),
+                       " is not a YAML flow list such as [a, b]",
+                       status.message().empty() ? "" : ": ", status.message(),
+                       "; accepted: ", setting.accepted));
+    }
+    status = CheckSetting(setting, value);
     if (!status.ok()) return status;
     (*out)[setting.key] = std::move(value);
   }
@@ -193,9 +206,14 @@ void AppendMap(const SettingsTable& table, const SettingValues& values,
       absl::StrAppend(out, start, parts.front(), ":\n");
     }
     parent = nested ? parts.front() : "";
-    absl::StrAppend(out, nested ? indent + "  " : start, parts.back(), ": ",
+    const std::string key_indent = nested ? indent + "  " : indent;
+    absl::StrAppend(out, nested ? key_indent : start, parts.back(), ": ",
                     ValueAsYaml(setting, value), "  # ", Printable(value.where),
                     "\n");
+    if (setting.explain == nullptr) continue;
+    for (const std::string& line : setting.explain(value.values)) {
+      absl::StrAppend(out, key_indent, "#   ", Printable(line), "\n");
+    }
   }
 }
 

@@ -61,6 +61,10 @@ struct Setting {
   // says it all. A list gets all its elements, anything else one value. Texts
   // are UTF-8 without control characters.
   std::function<absl::Status(const std::vector<std::string>&)> check;
+  // What accepted values stand for, where they do not say it themselves: lines
+  // for SettingsAsYaml to add as comments. May be null.
+  std::function<std::vector<std::string>(const std::vector<std::string>&)>
+      explain;
 };
 
 // The names that follow from a key.

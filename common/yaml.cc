@@ -201,6 +201,19 @@ std::string SyntaxError(const std::string& complaint) {
   return Printable(complaint);
 }
 
+// What no plain text may begin with (YAML 1.2.2, 5.4), said with the text that
+// does; empty if the place holds nothing of the kind.
+std::string ReservedIndicator(absl::string_view text, int at) {
+  if (at < 0 || static_cast<size_t>(at) >= text.size()) return "";
+  const absl::string_view rest = text.substr(at);
+  if (rest[0] != '@' && rest[0] != '`') return "";
+  const absl::string_view word =
+      rest.substr(0, rest.find_first_of(" \t\r\n,]}"));
+  return absl::StrCat("YAML reserves ", word.substr(0, 1),
+                      " at the start of a text: it needs quotes, ",
+                      Shown(word));
+}
+
 // yaml-cpp's scanner recurses and searches in ways that grow with the depth of
 // flow collections; what people write is nowhere near.
 absl::Status CheckFlowDepth(absl::string_view text, absl::string_view name) {
@@ -264,7 +277,9 @@ absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
       }
     }
   } catch (const YAML::Exception& error) {
-    builder.FailSyntax(error.mark, SyntaxError(error.msg));
+    std::string why = ReservedIndicator(text, error.mark.pos);
+    if (why.empty()) why = SyntaxError(error.msg);
+    builder.FailSyntax(error.mark, why);
   }
   if (!builder.status().ok()) return builder.status();
   return builder.TakeRoot();

@@ -1,11 +1,13 @@
 #include "proxy/settings.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/duration.h"
 #include "common/size.h"
 #include "proxy/address.h"
@@ -123,6 +125,24 @@ absl::Status IntoMasks(const Values& values, cache::MaskSet* out) {
   if (!masks.ok()) return masks.status();
   *out = *std::move(masks);
   return absl::OkStatus();
+}
+
+// As YAML and the environment take them.
+std::string SetNames() {
+  return absl::StrJoin(cache::NamedMaskSets(), ", ",
+                       [](std::string* out, const cache::NamedMaskSet& set) {
+                         absl::StrAppend(out, "\"", set.name, "\"");
+                       });
+}
+
+// Where names of sets are among the masks: all paths that come of it.
+std::vector<std::string> ExplainMasks(const Values& values) {
+  const bool named =
+      std::any_of(values.begin(), values.end(), [](const std::string& value) {
+        return !value.empty() && value[0] == '@';
+      });
+  const auto masks = cache::MaskSet::Parse(values);
+  return named && masks.ok() ? masks->canonical() : Values();
 }
 
 struct Row {
@@ -463,15 +483,19 @@ std::vector<Row> PolicyRows() {
                                            {"sha256", cache::KeyHash::kSha256}},
                                           &o->key_hash);
       }));
-  rows.push_back(Policy(
+  Setting mask =
       List("mask", "PATH",
-           "paths below observed.composite.resource, "
-           "observed.resources.K.resource, "
-           "required_resources.K.items.*.resource or "
-           "extra_resources.K.items.*.resource, or of a context key",
+           absl::StrCat("paths below observed.composite.resource, "
+                        "observed.resources.K.resource, "
+                        "required_resources.K.items.*.resource or "
+                        "extra_resources.K.items.*.resource, or of a context "
+                        "key; or named sets: ",
+                        SetNames()),
            "Paths left out of the key: requests that differ only there share "
-           "an answer. Not with key: tag."),
-      [](const Values& v, FunctionOptions* o) {
+           "an answer. Not with key: tag.");
+  mask.explain = &ExplainMasks;
+  rows.push_back(
+      Policy(std::move(mask), [](const Values& v, FunctionOptions* o) {
         return IntoMasks(v, &o->masks);
       }));
   rows.push_back(

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "cache/mask.h"
 #include "proxy/settings.h"
 
 namespace fncache::proxy {
@@ -63,6 +64,25 @@ void AppendGroups(std::string* out,
       heading(group, out);
     }
     append(setting, out);
+  }
+}
+
+void AppendNamedSets(std::string* out) {
+  absl::StrAppend(out, R"(
+## Named sets of masks
+
+What `mask` takes beside paths. A name stands for its paths, which make the key;
+several names, and paths beside them, add up. `--check` and /statusz show the
+paths that come of it. YAML reserves `@` at the start of a text, so a name needs
+quotes in the file and in the variable: `mask: ["@versions", "@times"]`.
+)");
+  for (const cache::NamedMaskSet& set : cache::NamedMaskSets()) {
+    absl::StrAppend(out, "\n### `", set.name, "`\n\n");
+    AppendWrapped(absl::StrCat("Masks ", set.meaning, ":"), 0, out);
+    absl::StrAppend(out, "\n");
+    for (const std::string& path : set.paths) {
+      absl::StrAppend(out, "- `", path, "`\n");
+    }
   }
 }
 
@@ -153,6 +173,7 @@ effect.
                         "\n- accepted: ", setting.accepted,
                         "\n- of: ", ScopeText(setting), "\n");
       });
+  AppendNamedSets(&out);
   return out;
 }
 

@@ -390,5 +390,70 @@ TEST(Mask, LengthsThatShrinkAreWrittenAnew) {
   }
 }
 
+TEST(NamedMaskSets, AreWhatDesignSays) {
+  const auto paths = [](const std::string& name) {
+    return MaskSet::Parse({name})->canonical();
+  };
+  std::vector<std::string> versions;
+  std::vector<std::string> times;
+  for (const std::string object :
+       {"extra_resources.*.items.*.resource", "observed.composite.resource",
+        "observed.resources.*.resource",
+        "required_resources.*.items.*.resource"}) {
+    versions.push_back(object + ".metadata.generation");
+    versions.push_back(object + ".metadata.managedFields");
+    versions.push_back(object + ".metadata.resourceVersion");
+    versions.push_back(object + ".status.conditions.*.observedGeneration");
+    times.push_back(object + ".status.conditions.*.lastTransitionTime");
+  }
+  EXPECT_EQ(paths("@versions"), versions);
+  EXPECT_EQ(paths("@times"), times);
+  EXPECT_THAT(paths("@composite-conditions"),
+              ElementsAre("observed.composite.resource.status.conditions"));
+  EXPECT_EQ(NamedMaskSets().size(), 3u);
+}
+
+TEST(NamedMaskSets, AddUpWithPathsInAnyOrder) {
+  const auto mixed = MaskSet::Parse(
+      {"@times", "context.now", "@composite-conditions", "@times"});
+  ASSERT_TRUE(mixed.ok()) << mixed.status();
+  std::vector<std::string> spelled;
+  for (const NamedMaskSet& set : NamedMaskSets()) {
+    if (set.name == "@versions") continue;
+    spelled.insert(spelled.end(), set.paths.begin(), set.paths.end());
+  }
+  spelled.push_back("context.now");
+  const auto same = MaskSet::Parse(spelled);
+  EXPECT_EQ(mixed->canonical(), same->canonical());
+  // The composite's times are covered by its conditions.
+  EXPECT_EQ(mixed->canonical().size(), 1 + 1 + 3u);
+  EXPECT_THAT(mixed->warnings(), testing::SizeIs(1));
+}
+
+TEST(NamedMaskSets, WarnOfNothing) {
+  for (const NamedMaskSet& set : NamedMaskSets()) {
+    const auto masks = MaskSet::Parse({set.name});
+    ASSERT_TRUE(masks.ok()) << masks.status();
+    EXPECT_THAT(masks->warnings(), IsEmpty());
+  }
+}
+
+TEST(NamedMaskSets, AnotherNameIsRefusedWithTheOnesThereAre) {
+  for (const char* name : {"@", "@version", "@Versions", "@versions ",
+                           "@versions.x", "@composite_conditions"}) {
+    const auto masks = MaskSet::Parse({name});
+    ASSERT_FALSE(masks.ok()) << name;
+    EXPECT_THAT(
+        std::string(masks.status().message()),
+        testing::AllOf(HasSubstr(name),
+                       HasSubstr("@versions, @times, @composite-conditions")));
+  }
+}
+
+TEST(NamedMaskSets, SignIsAnOrdinaryCharacterElsewhere) {
+  EXPECT_TRUE(
+      MaskSet::Parse({"observed.composite.resource.spec.@versions"}).ok());
+}
+
 }  // namespace
 }  // namespace fncache::cache

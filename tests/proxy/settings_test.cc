@@ -326,6 +326,63 @@ TEST(SettingsTest, EffectiveSettingsReadBackAsThemselves) {
   }
 }
 
+TEST(SettingsTest, NamedMaskSetsAreShownWithTheirPaths) {
+  const Outcome first =
+      Given({"--insecure"}, {{"FNCACHE_MASK", "[\"@times\", context.a]"}},
+            "mask: [\"@composite-conditions\"]\n"
+            "functions:\n"
+            "- {name: a, listen: 'h:1', upstream: x}\n"
+            "- {name: b, listen: 'h:2', upstream: y, mask: [\"@versions\", "
+            "\"@composite-conditions\"]}\n"
+            "- {name: c, listen: 'h:3', upstream: z, mask: []}\n");
+  ASSERT_TRUE(first.status.ok()) << first.status;
+  const std::string yaml = SettingsAsYaml(ServeSettings(), first.resolved);
+  EXPECT_THAT(
+      yaml,
+      HasSubstr("    mask: [\"@times\", context.a]  # FNCACHE_MASK\n"
+                "    #   context.a\n"
+                "    #   extra_resources.*.items.*.resource.status.conditions."
+                "*.lastTransitionTime\n"));
+  EXPECT_THAT(
+      yaml,
+      HasSubstr("    mask: [\"@versions\", \"@composite-conditions\"]  # "
+                "f.yaml:4\n"
+                "    #   extra_resources.*.items.*.resource.metadata.generation"
+                "\n"));
+  EXPECT_THAT(yaml, HasSubstr("    mask: []  # f.yaml:5\n    bypass"));
+  // Paths speak for themselves.
+  EXPECT_THAT(
+      SettingsAsYaml(
+          ServeSettings(),
+          Given({"--insecure", "--upstream=x:1", "--mask=context.a"}).resolved),
+      HasSubstr("mask: [context.a]  # --mask\nbypass"));
+  const Outcome second = Given({}, {}, yaml);
+  ASSERT_TRUE(second.status.ok()) << second.status << "\n" << yaml;
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(second.options.daemon.functions[i].masks.canonical(),
+              first.options.daemon.functions[i].masks.canonical());
+  }
+}
+
+TEST(SettingsTest, NamedMaskSetsNeedQuotesAndTheMessageSaysSo) {
+  const std::vector<std::string> reserved = {
+      "reserves @ at the start of a text: it needs quotes, \"@versions\""};
+  ExpectRefused(Given({"--insecure", "--upstream=x:1"}, {},
+                      "mask: [@versions, @times]\n"),
+                reserved);
+  ExpectRefused(Given({"--insecure", "--upstream=x:1"},
+                      {{"FNCACHE_MASK", "[@versions]"}}),
+                {"FNCACHE_MASK: mask: ", reserved[0], "accepted: paths below"});
+  ExpectRefused(
+      Given({"--insecure", "--upstream=x:1"}, {{"FNCACHE_MASK", "@versions"}}),
+      {"FNCACHE_MASK: mask: ", "YAML flow list"});
+  EXPECT_TRUE(Given({"--insecure", "--upstream=x:1", "--mask", "@versions"})
+                  .status.ok());
+  ExpectRefused(Given({"--insecure", "--upstream=x:1", "--mask", "@all"}),
+                {"--mask: mask: ", "`@all`: no set has this name",
+                 "@versions, @times, @composite-conditions"});
+}
+
 TEST(SettingsTest, KeyAndItsHashAreChosenPerFunction) {
   const Outcome outcome =
       Given({"--insecure", "--key=tag"}, {{"FNCACHE_KEY_HASH", "sha256"}},
