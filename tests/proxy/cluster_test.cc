@@ -1,0 +1,203 @@
+// What a real control plane sent, in order and at its times, through the
+// daemon: the hit rates that docs/hit-rates.md promises, phase by phase, and
+// every answer as the function gave it.
+//
+// The recording (shared/data/cluster, whose README says how it was made) is not
+// part of a clone: without it these tests say so and are skipped.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "proto/function_v1.grpc.pb.h"
+#include "tests/proxy/simulated_daemon.h"
+
+namespace fncache::proxy {
+namespace {
+
+namespace fs = std::filesystem;
+namespace fn = apiextensions::fn::proto::v1;
+using google::protobuf::util::MessageDifferencer;
+
+// One line of calls.tsv, and its messages.
+struct Call {
+  absl::Duration at;  // since the recording's start
+  std::string function;
+  std::string phase;
+  fn::RunFunctionRequest request;
+  fn::RunFunctionResponse response;
+};
+
+fs::path Folder() {
+  const char* const named = std::getenv("FNCACHE_TEST_DATA");
+  return fs::path(named != nullptr ? named
+                                   : FNCACHE_SOURCE_DIR "/../shared/data") /
+         "cluster";
+}
+
+std::string ReadAll(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<Call> ReadCalls(const fs::path& folder) {
+  std::vector<Call> calls;
+  std::ifstream in(folder / "calls.tsv");
+  for (std::string line; std::getline(in, line);) {
+    const std::vector<std::string> parts = absl::StrSplit(line, '\t');
+    Call call;
+    int64_t ms = 0;
+    EXPECT_TRUE(parts.size() == 9 && absl::SimpleAtoi(parts[1], &ms)) << line;
+    call.at = absl::Milliseconds(ms);
+    call.function = parts[2];
+    call.phase = parts[3];
+    EXPECT_TRUE(call.request.ParseFromString(ReadAll(folder / parts[5])));
+    EXPECT_TRUE(call.response.ParseFromString(ReadAll(folder / parts[6])));
+    calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
+const std::vector<Call>& Calls() {
+  static const auto* const calls = new std::vector<Call>(ReadCalls(Folder()));
+  return *calls;
+}
+
+// Answers the call whose number is in the metadata as it was answered then.
+class RecordedFunction : public fn::FunctionRunnerService::Service {
+ public:
+  RecordedFunction() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  grpc::Status RunFunction(grpc::ServerContext* context,
+                           const fn::RunFunctionRequest*,
+                           fn::RunFunctionResponse* response) override {
+    const auto number = context->client_metadata().find("x-call");
+    size_t index = 0;
+    if (number == context->client_metadata().end() ||
+        !absl::SimpleAtoi(
+            absl::string_view(number->second.data(), number->second.size()),
+            &index)) {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "which call?"};
+    }
+    *response = Calls()[index].response;
+    return grpc::Status::OK;
+  }
+  std::string target() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+struct Count {
+  int calls = 0;
+  int hits = 0;
+  int Percent() const {
+    return calls == 0 ? -1 : (200 * hits + calls) / (2 * calls);
+  }
+};
+// By phase.
+using Rates = std::map<std::string, Count>;
+
+// The recording through a daemon with these policy settings, all functions
+// alike.
+Rates Play(const std::string& settings) {
+  RecordedFunction function;
+  std::vector<std::string> names;
+  for (const Call& call : Calls()) {
+    if (std::find(names.begin(), names.end(), call.function) == names.end()) {
+      names.push_back(call.function);
+    }
+  }
+  SimulatedDaemon daemon(settings, function.target(), names);
+  Rates rates;
+  for (size_t i = 0; i < Calls().size(); ++i) {
+    const Call& call = Calls()[i];
+    daemon.SetTime(call.at);
+    const SimulatedDaemon::Answer answer =
+        daemon.Call(call.function, call.request, {{"x-call", absl::StrCat(i)}});
+    Count& count = rates[call.phase];
+    ++count.calls;
+    count.hits += answer.hit;
+    // Whatever is masked, the answer is this very call's, but for how long it
+    // is good.
+    fn::RunFunctionResponse expected = call.response;
+    *expected.mutable_meta()->mutable_ttl() = answer.response.meta().ttl();
+    EXPECT_TRUE(MessageDifferencer::Equals(answer.response, expected))
+        << "call " << i + 1 << " of " << call.phase;
+  }
+  return rates;
+}
+
+constexpr char kNothing[] = "";
+constexpr char kNamedSets[] =
+    "mask: [\"@versions\", \"@times\", \"@composite-conditions\"]\n";
+constexpr char kHeartbeatToo[] =
+    "mask: [\"@versions\", \"@times\", \"@composite-conditions\", "
+    "observed.resources.*.resource.status.atProvider.lastChecked]\n";
+// Lifetimes: 18 s of the recorded TTL of 20 s, and hours.
+constexpr char kOwnTtl[] = "";
+constexpr char kHours[] = "ttl: {min: 24h}\nrequeue_ttl: original\n";
+
+class ClusterTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::is_directory(Folder())) {
+      GTEST_SKIP() << "no " << Folder() << ": the recording of a control plane "
+                   << "is not here";
+    }
+    ASSERT_EQ(Calls().size(), 564u);
+  }
+  // Whole percents, in the order create, settle, ttl, heartbeat, owner,
+  // restart.
+  static std::vector<int> Percents(const Rates& rates) {
+    std::vector<int> percents;
+    for (const char* phase :
+         {"create", "settle", "ttl", "heartbeat", "owner", "restart"}) {
+      const auto found = rates.find(phase);
+      percents.push_back(found == rates.end() ? -1 : found->second.Percent());
+    }
+    return percents;
+  }
+  static void ExpectRates(const std::string& masks, const std::string& lifetime,
+                          const std::vector<int>& percents) {
+    EXPECT_EQ(Percents(Play(absl::StrCat(masks, lifetime))), percents)
+        << masks << lifetime;
+  }
+};
+
+TEST_F(ClusterTest, NothingMasked) {
+  ExpectRates(kNothing, kOwnTtl, {0, 0, 0, 0, 0, 87});
+  ExpectRates(kNothing, kHours, {0, 20, 100, 0, 10, 100});
+}
+
+TEST_F(ClusterTest, NamedSets) {
+  ExpectRates(kNamedSets, kOwnTtl, {43, 80, 0, 0, 60, 47});
+  ExpectRates(kNamedSets, kHours, {43, 100, 100, 0, 70, 100});
+}
+
+TEST_F(ClusterTest, ProvidersHeartbeatToo) {
+  ExpectRates(kHeartbeatToo, kOwnTtl, {43, 80, 0, 83, 60, 47});
+  ExpectRates(kHeartbeatToo, kHours, {43, 100, 100, 100, 70, 100});
+}
+
+}  // namespace
+}  // namespace fncache::proxy
