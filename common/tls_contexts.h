@@ -11,9 +11,14 @@
 // A resumed session is not checked again, though its certificate may have ended
 // or its authority been replaced; so none is resumed, and no ticket is given.
 //
+// A library that has a verification of its own to offer, such as libcurl, gets
+// its contexts back with LeaveToItsLibrary.
+//
 // Thread-safe.
 #ifndef FNCACHE_COMMON_TLS_CONTEXTS_H_
 #define FNCACHE_COMMON_TLS_CONTEXTS_H_
+
+#include <openssl/types.h>
 
 namespace fncache {
 
@@ -21,6 +26,11 @@ namespace fncache {
 // contexts are made; again does nothing. Aborts where OpenSSL has no room for
 // its extra data.
 void SetUpTlsContexts();
+
+// For a context of another library's that is no runner's or function's: peers'
+// certificates are checked as OpenSSL does, and failures are not reported.
+// Call it before the context is used. Harmless without SetUpTlsContexts.
+void LeaveToItsLibrary(SSL_CTX* context);
 
 }  // namespace fncache
 

@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/file.h"
+#include "common/tls_contexts.h"
 #include "common/utf8.h"
 #include "nlohmann/json.hpp"
 
@@ -118,6 +119,12 @@ size_t TakeBody(char* bytes, size_t size, size_t count, void* transfer) {
   return size * count;
 }
 
+// An API server is no function: its certificate is libcurl's business.
+CURLcode OwnTls(CURL* /*easy*/, void* context, void* /*unused*/) {
+  LeaveToItsLibrary(static_cast<SSL_CTX*>(context));
+  return CURLE_OK;
+}
+
 int MayGoOn(void* transfer, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<Transfer*>(transfer)->stop->load() ? 1 : 0;
 }
@@ -179,6 +186,7 @@ struct OpenApiClient::Impl {
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
                      static_cast<long>(std::max<int64_t>(
                          1, absl::ToInt64Milliseconds(timeout))));
+    curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, OwnTls);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
     if (!server.ca_file.empty()) {

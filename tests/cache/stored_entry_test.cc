@@ -312,15 +312,14 @@ TEST(StoredEntryTest, EveryReasonHasANameAndASide) {
 TEST(StoredEntryTest, TheDocumentsTestVectorIsWhatTheCodeWrites) {
   std::ifstream in(FNCACHE_SOURCE_DIR "/docs/storage-format.md");
   const std::string document{std::istreambuf_iterator<char>(in), {}};
-  const std::string fence = "```hex\n";
-  const size_t from = document.find(fence);
-  ASSERT_NE(from, std::string::npos);
-  const size_t to = document.find("```", from + fence.size());
+  const size_t fence = document.find("```hex ");
+  ASSERT_NE(fence, std::string::npos);
+  const size_t from = document.find('\n', fence);
+  const size_t to = document.find("```", from);
   ASSERT_NE(to, std::string::npos);
   std::string hex;
   bool comment = false;
-  for (const char c :
-       document.substr(from + fence.size(), to - from - fence.size())) {
+  for (const char c : document.substr(from, to - from)) {
     if (c == '#') comment = true;
     if (c == '\n') comment = false;
     if (!comment && absl::ascii_isxdigit(c)) hex.push_back(c);

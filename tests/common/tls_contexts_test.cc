@@ -16,7 +16,6 @@
 namespace fncache {
 namespace {
 
-using testing::CertificateOptions;
 using testing::FreeTls;
 using testing::Handshake;
 using ::testing::HasSubstr;

@@ -89,8 +89,8 @@ Process::Process(std::vector<std::string> args, const Environment& env,
     environment.push_back(absl::StrCat(name, "=", value));
   }
   const int failed =
-      posix_spawn(&pid_, program.c_str(), &actions, nullptr,
-                  Pointers(args).data(), Pointers(environment).data());
+      posix_spawnp(&pid_, program.c_str(), &actions, nullptr,
+                   Pointers(args).data(), Pointers(environment).data());
   EXPECT_EQ(failed, 0) << "cannot run " << program;
   posix_spawn_file_actions_destroy(&actions);
   close(out[1]);

@@ -29,9 +29,10 @@ class Process {
  public:
   using Environment = std::vector<std::pair<std::string, std::string>>;
 
-  // Runs `program`, by default the binary, with `args`. The environment is this
-  // process's without any FNCACHE_*, FUNCTION_NAME, REVISION_NAME and
-  // TLS_SERVER_CERTS_DIR, plus `env`.
+  // Runs `program` (a path, or a name to be found in the PATH), by default the
+  // binary, with `args`. The environment is this process's without any
+  // FNCACHE_*, FUNCTION_NAME, REVISION_NAME and TLS_SERVER_CERTS_DIR, plus
+  // `env`.
   explicit Process(std::vector<std::string> args, const Environment& env = {},
                    const std::string& program = FNCACHE_BINARY);
   ~Process();

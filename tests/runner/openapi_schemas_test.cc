@@ -15,7 +15,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "common/handshake_failure.h"
 #include "common/mutex.h"
+#include "common/tls_contexts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -465,6 +467,26 @@ TEST(OpenApiSchemasTest, CertificateMustComeFromTheCaFile) {
   options.ca_file = dir.File("ca.crt");
   options.url = absl::StrReplaceAll(server.url(), {{"localhost", "127.0.0.2"}});
   EXPECT_NE(Find(Source(options).get(), "v1"), "core");
+}
+
+TEST(OpenApiSchemasTest, CertificatesAreLibcurlsBusiness) {
+  // Functions' certificates are checked otherwise in the same process.
+  SetUpTlsContexts();
+  std::atomic<int> reported{0};
+  const HandshakeObserver observer([&](const HandshakeFailure& failure) {
+    reported += failure.side == TlsSide::kClient ? 1 : 0;
+  });
+  const Pem ca =
+      MakeCertificate(fncache::testing::CrossplaneAuthority(), nullptr);
+  const Pem pair = MakeCertificate(fncache::testing::CrossplaneServer(), &ca);
+  const TempDir dir;
+  WriteFile(dir.File("ca.crt"), ca.certificate);
+  const ApiServer server(Standard, &pair);
+  OpenApiServer options;
+  options.url = server.url();
+  options.ca_file = dir.File("ca.crt");
+  EXPECT_THAT(Find(Source(options).get(), "v1"), HasSubstr("certificate"));
+  EXPECT_EQ(reported, 0);
 }
 
 TEST(OpenApiSchemasTest, ServesRealDocuments) {

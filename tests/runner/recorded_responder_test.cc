@@ -3,11 +3,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/runner/messages.h"
@@ -105,6 +108,24 @@ TEST_F(RecordedResponderTest, OtherRequestFailsAndIsComparedWithTheNearest) {
                                   "    recorded: (absent)\n"
                                   "    sent:     null\n"));
   EXPECT_THAT(printed_, Not(HasSubstr("context.c")));
+}
+
+// docs/function.md shows it.
+TEST_F(RecordedResponderTest, WhatIsPrintedIsTheDocumentsExample) {
+  const auto request = [](absl::string_view version) {
+    return FromJson<RunFunctionRequest>(
+        absl::StrCat(R"({"observed": {"composite": {"resource": {"metadata": )"
+                     R"({"name": "x", "resourceVersion": ")",
+                     version, R"("}}}}})"));
+  };
+  Record("calls/gt-29", request("1041"), RunFunctionResponse());
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  Respond(request("1042"));
+  std::ifstream in(FNCACHE_SOURCE_DIR "/docs/function.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const std::string shown = absl::StrReplaceAll(
+      printed_, {{absl::StrCat(folder_.string(), "/"), ""}});
+  EXPECT_THAT(page, HasSubstr(absl::StrCat("\n", shown, "```\n")));
 }
 
 TEST_F(RecordedResponderTest, MaskedPathsAreNotCompared) {

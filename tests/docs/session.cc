@@ -1,0 +1,233 @@
+#include "tests/docs/session.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <regex>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace fncache::docs {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What pages name: fncache listens on 9443 and 9445, functions on 9444 and
+// 9446, the admin endpoint is 9901.
+constexpr int kPorts[] = {9443, 9444, 9445, 9446, 9901};
+
+// Longer than any block takes, under any sanitizer.
+constexpr absl::Duration kPatience = absl::Minutes(3);
+
+bool IsFree(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool free =
+      bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  close(fd);
+  return free;
+}
+
+// Below those that the system hands out to whoever asks for any.
+std::map<int, int> FreePorts() {
+  std::map<int, int> ports;
+  std::random_device random;
+  std::uniform_int_distribution<int> any(15000, 31000);
+  for (const int port : kPorts) {
+    int free = any(random);
+    while (!IsFree(free)) free = any(random);
+    ports[port] = free;
+  }
+  return ports;
+}
+
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + part.size())) {
+    ++count;
+  }
+  return count;
+}
+
+// Commands that a block leaves running: `... &` at the end of a line, with the
+// lines that a backslash joins to it.
+std::vector<std::string> Background(const std::string& commands) {
+  std::vector<std::string> background;
+  for (absl::string_view line :
+       absl::StrSplit(absl::StrReplaceAll(commands, {{"\\\n", " "}}), '\n')) {
+    if (!line.empty() && line.back() == '&') background.emplace_back(line);
+  }
+  return background;
+}
+
+}  // namespace
+
+Session::Session() : ports_(FreePorts()), cwd_(clone_.path()) {
+  // What a block leaves running becomes this process's child, to be waited for.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const fs::path source(FNCACHE_SOURCE_DIR);
+  const fs::path clone(clone_.path());
+  fs::create_directories(clone / "build/release");
+  fs::create_symlink(fs::absolute(FNCACHE_BINARY),
+                     clone / "build/release/fncache");
+  for (const auto& file : fs::directory_iterator(source / "examples")) {
+    fs::create_directories(clone / "examples");
+    testing::WriteFile(clone / "examples" / file.path().filename(),
+                       WithPorts(testing::ReadFile(file.path().string())));
+  }
+}
+
+Session::~Session() {
+  for (const pid_t group : groups_) kill(-group, SIGTERM);
+  const absl::Time until = absl::Now() + absl::Seconds(30);
+  for (const pid_t group : groups_) {
+    // Until none of the group is left.
+    while (waitpid(-group, nullptr, WNOHANG) >= 0) {
+      if (absl::Now() > until) kill(-group, SIGKILL);
+      absl::SleepFor(absl::Milliseconds(2));
+    }
+  }
+}
+
+std::string Session::WithPorts(std::string text) const {
+  for (const auto& [named, used] : ports_) {
+    text = std::regex_replace(text, std::regex(absl::StrCat(":", named, "\\b")),
+                              absl::StrCat(":", used));
+  }
+  return text;
+}
+
+bool Session::Listens(const std::string& log,
+                      const std::string& commands) const {
+  const std::string said = testing::ReadFile(log);
+  size_t daemons = 0;
+  const std::vector<std::string> background = Background(commands);
+  for (const std::string& command : background) {
+    daemons += Count(command, " serve ");
+  }
+  // Of a daemon the admin endpoint comes last.
+  return Count(said, "for=admin") >= daemons &&
+         Count(said, "listening on") >= background.size() + daemons;
+}
+
+absl::Status Session::Run(const std::string& commands) {
+  const std::string log =
+      logs_.File(absl::StrCat("block-", log_files_.size(), ".log"));
+  log_files_.push_back(log);
+  const std::string next = logs_.File("cwd");
+  const std::string script = absl::StrCat(
+      "set -e -o pipefail\nexec </dev/null >>'", log, "' 2>&1\ncd '", cwd_,
+      "'\n", WithPorts(commands), "\npwd >'", next, "'\n");
+  const std::string path =
+      absl::StrCat("PATH=", clone_.path(), "/build/release:",
+                   std::getenv("PATH") == nullptr ? "" : std::getenv("PATH"));
+  testing::WriteFile(log, "");
+
+  std::vector<char*> environment;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string variable = *each;
+    // What a reader does not have set.
+    if (variable.rfind("PATH=", 0) == 0 || variable.rfind("FNCACHE_", 0) == 0 ||
+        variable.rfind("FUNCTION_NAME=", 0) == 0 ||
+        variable.rfind("REVISION_NAME=", 0) == 0 ||
+        variable.rfind("TLS_SERVER_CERTS_DIR=", 0) == 0) {
+      continue;
+    }
+    environment.push_back(*each);
+  }
+  environment.push_back(const_cast<char*>(path.c_str()));
+  environment.push_back(nullptr);
+  const char* const arguments[] = {"bash", "-c", script.c_str(), nullptr};
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  pid_t pid = 0;
+  const int spawned =
+      posix_spawnp(&pid, "bash", nullptr, &attributes,
+                   const_cast<char**>(arguments), environment.data());
+  posix_spawnattr_destroy(&attributes);
+  if (spawned != 0) return absl::InternalError("bash cannot be started");
+  groups_.push_back(pid);
+
+  const absl::Time until = absl::Now() + kPatience;
+  int status = 0;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (absl::Now() > until) {
+      kill(-pid, SIGKILL);
+      waitpid(pid, &status, 0);
+      return absl::DeadlineExceededError(testing::ReadFile(log));
+    }
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return absl::InternalError(
+        absl::StrCat("exit status ", status, "\n", testing::ReadFile(log)));
+  }
+  while (!Listens(log, commands)) {
+    if (absl::Now() > until) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("does not listen\n", testing::ReadFile(log)));
+    }
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  cwd_ = testing::ReadFile(next);
+  cwd_.erase(cwd_.find_last_not_of('\n') + 1);
+  return absl::OkStatus();
+}
+
+std::string Session::Output() const {
+  std::string all;
+  for (const std::string& log : log_files_) all += testing::ReadFile(log);
+  return all;
+}
+
+std::string Normalized(const std::string& text) {
+  static const std::regex* const kTimes =
+      new std::regex("20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z");
+  static const std::regex* const kTtl = new std::regex("ttl=-?[0-9]+");
+  static const std::regex* const kDurations =
+      new std::regex("([0-9]+(\\.[0-9]+)?(h|ms|m|s|\xc2\xb5s|ns))+");
+  std::string out = std::regex_replace(text, *kTimes, "TIME");
+  out = std::regex_replace(out, *kTtl, "ttl=N");
+  return std::regex_replace(out, *kDurations, "SPAN");
+}
+
+bool HasLines(const std::string& output, const std::string& expected,
+              std::string* missing) {
+  const std::vector<std::string> have =
+      absl::StrSplit(Normalized(output), '\n');
+  const std::string normalized = Normalized(expected);
+  auto at = have.begin();
+  for (absl::string_view line : absl::StrSplit(normalized, '\n')) {
+    if (line.empty()) continue;
+    at = std::find(at, have.end(), line);
+    if (at == have.end()) {
+      *missing = std::string(line);
+      return false;
+    }
+    ++at;
+  }
+  return true;
+}
+
+}  // namespace fncache::docs

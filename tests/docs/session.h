@@ -1,0 +1,63 @@
+// Session: somebody who follows a page from its first block to its last, in a
+// clone of which only examples/ and build/release/fncache are there, and with
+// `fncache` in the PATH.
+//
+// Pages name fixed ports; each session has others in their place, so that tests
+// can run beside each other and beside a reader's own.
+//
+// For one thread. The destructor ends what the blocks left running.
+#ifndef FNCACHE_TESTS_DOCS_SESSION_H_
+#define FNCACHE_TESTS_DOCS_SESSION_H_
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tests/common/temp_dir.h"
+
+namespace fncache::docs {
+
+class Session {
+ public:
+  Session();
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Runs commands as bash does, in the folder where the last ones left off,
+  // and waits for them; then for what they left in the background to listen.
+  // An error has what was said.
+  absl::Status Run(const std::string& commands);
+
+  // What all commands said so far, stdout and stderr, the background included.
+  std::string Output() const;
+
+  // `text` with this session's ports.
+  std::string WithPorts(std::string text) const;
+  const std::string& folder() const { return clone_.path(); }
+
+ private:
+  bool Listens(const std::string& log, const std::string& commands) const;
+
+  testing::TempDir clone_;
+  testing::TempDir logs_;
+  std::map<int, int> ports_;
+  std::string cwd_;
+  std::vector<pid_t> groups_;
+  std::vector<std::string> log_files_;
+};
+
+// `text` with what differs from run to run replaced: durations, ttl=N, times.
+std::string Normalized(const std::string& text);
+
+// Whether all lines of `expected` are among those of `output`, in that order,
+// once both are normalized. Else `missing` is the first that is not.
+bool HasLines(const std::string& output, const std::string& expected,
+              std::string* missing);
+
+}  // namespace fncache::docs
+
+#endif  // FNCACHE_TESTS_DOCS_SESSION_H_

@@ -1,0 +1,153 @@
+// examples/runtime-config.yaml, which the README shows: what fncache is given
+// there starts it, the function is where fncache looks for it, and outlives it.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "common/duration.h"
+#include "common/yaml.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/common/temp_dir.h"
+#include "tests/integration/process.h"
+
+namespace fncache::docs {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Process;
+
+constexpr char kFile[] = FNCACHE_SOURCE_DIR "/examples/runtime-config.yaml";
+
+class SidecarTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto file = ReadYamlFile(kFile);
+    ASSERT_TRUE(file.ok()) << file.status();
+    root_ = *file;
+    pod_ =
+        &At(root_, {"spec", "deploymentTemplate", "spec", "template", "spec"});
+  }
+
+  static const YamlNode& At(const YamlNode& node,
+                            const std::vector<std::string>& path) {
+    const YamlNode* at = &node;
+    for (const std::string& key : path) {
+      at = at->Find(key);
+      if (at == nullptr) {
+        ADD_FAILURE() << "no " << key;
+        static const YamlNode* const kNone = new YamlNode;
+        return *kNone;
+      }
+    }
+    return *at;
+  }
+  const YamlNode& Container(const std::string& name) const {
+    for (const YamlNode& container : At(*pod_, {"containers"}).items) {
+      if (At(container, {"name"}).scalar == name) return container;
+    }
+    ADD_FAILURE() << "no container " << name;
+    return *pod_;
+  }
+  std::vector<std::string> Arguments(const std::string& container) const {
+    std::vector<std::string> arguments;
+    for (const YamlNode& item : At(Container(container), {"args"}).items) {
+      arguments.push_back(item.scalar);
+    }
+    return arguments;
+  }
+  // Of a flag `--NAME=VALUE`.
+  std::string Flag(const std::string& container, const std::string& name,
+                   const std::string& otherwise) const {
+    const std::string start = absl::StrCat("--", name, "=");
+    for (const std::string& argument : Arguments(container)) {
+      if (absl::StartsWith(argument, start)) {
+        return argument.substr(start.size());
+      }
+    }
+    return otherwise;
+  }
+  static absl::Duration Seconds(const YamlNode& node) {
+    int seconds = -1;
+    EXPECT_TRUE(absl::SimpleAtoi(node.scalar, &seconds)) << node.scalar;
+    return absl::Seconds(seconds);
+  }
+
+  YamlNode root_;
+  const YamlNode* pod_ = nullptr;
+};
+
+TEST_F(SidecarTest, ItsArgumentsAreAccepted) {
+  // What Crossplane mounts and the labels say.
+  std::vector<std::string> arguments = Arguments("fncache");
+  arguments.push_back("--check");
+  Process serve(arguments, {{"FUNCTION_NAME", "function-x"},
+                            {"REVISION_NAME", "function-x-1234567890ab"},
+                            {"TLS_SERVER_CERTS_DIR", FNCACHE_SOURCE_DIR
+                             "/tests/data/certificates/server"}});
+  EXPECT_EQ(serve.Wait(), 0) << serve.Stderr();
+  EXPECT_EQ(serve.Stderr(), "");
+  EXPECT_THAT(serve.Stdout(), HasSubstr("$TLS_SERVER_CERTS_DIR"));
+  EXPECT_THAT(serve.Stdout(), HasSubstr("generation: function-x-1234567890ab"));
+}
+
+TEST_F(SidecarTest, ItsVariablesAreThoseThatTheBinaryReads) {
+  std::vector<std::string> names;
+  for (const YamlNode& variable : At(Container("fncache"), {"env"}).items) {
+    names.push_back(At(variable, {"name"}).scalar);
+  }
+  EXPECT_THAT(names, ::testing::ElementsAre("FUNCTION_NAME", "REVISION_NAME",
+                                            "TLS_SERVER_CERTS_DIR"));
+}
+
+TEST_F(SidecarTest, TheFunctionIsWhereFncacheLooksForIt) {
+  EXPECT_EQ(Flag("package-runtime", "address", ""),
+            Flag("fncache", "upstream", "-"));
+  EXPECT_EQ(Flag("fncache", "listen", ""), "0.0.0.0:9443");
+}
+
+TEST_F(SidecarTest, TheFunctionOutlivesTheDrain) {
+  const auto drain = ParseGoDuration(Flag("fncache", "drain", "25s"));
+  const auto delay = ParseGoDuration(Flag("fncache", "drain-delay", "0s"));
+  ASSERT_TRUE(drain.ok() && delay.ok());
+  const absl::Duration sleep =
+      Seconds(At(Container("package-runtime"),
+                 {"lifecycle", "preStop", "sleep", "seconds"}));
+  EXPECT_GE(sleep, *drain + *delay);
+  EXPECT_GE(Seconds(At(*pod_, {"terminationGracePeriodSeconds"})),
+            sleep + absl::Seconds(5));
+}
+
+TEST_F(SidecarTest, TheDiskBoundFitsItsVolume) {
+  EXPECT_EQ(Flag("fncache", "cache-dir", ""), "/cache");
+  EXPECT_EQ(Flag("fncache", "cache-disk", ""), "2GiB");
+  for (const YamlNode& volume : At(*pod_, {"volumes"}).items) {
+    EXPECT_EQ(At(volume, {"emptyDir", "sizeLimit"}).scalar, "3Gi");
+  }
+}
+
+TEST_F(SidecarTest, ItsMasksAndLifetimesAreTheReadmes) {
+  const std::string page = testing::ReadFile(FNCACHE_SOURCE_DIR "/README.md");
+  for (const std::string& argument : Arguments("fncache")) {
+    absl::string_view mask = argument;
+    if (!absl::ConsumePrefix(&mask, "--mask=")) continue;
+    const std::string quoted = mask[0] == '@'
+                                   ? absl::StrCat("\n- \"", mask, "\"")
+                                   : absl::StrCat("\n- ", mask, "\n");
+    EXPECT_THAT(page, HasSubstr(quoted));
+  }
+  EXPECT_THAT(page, HasSubstr(absl::StrCat(
+                        "\nttl: {min: ", Flag("fncache", "ttl-min", ""), "}")));
+  EXPECT_THAT(page,
+              HasSubstr(absl::StrCat("\nrequeue_ttl: ",
+                                     Flag("fncache", "requeue-ttl", ""))));
+}
+
+}  // namespace
+}  // namespace fncache::docs
