@@ -50,7 +50,7 @@ A step of a composition that uses it (docs/function.md has the whole schema):
         status:
           first: ${observed.resources.bucket-0.resource.metadata.name|pending}
 
-Try it: fncache function --insecure --listen 127.0.0.1:9443 --cost sleep=2s
+Try it: fncache function --insecure --listen 127.0.0.1:9444 --cost sleep=2s
 
 Exit codes: 0 after SIGTERM or SIGINT, 1 when it cannot start (port taken, file
 missing), 2 for flags that do not fit.)";

@@ -95,17 +95,17 @@ Where functions listen, as FUNCTIONS has it:
 Try it, with a function that needs nothing else (fncache function --help has a
 step for the Composition):
 
-  fncache function --insecure --listen 127.0.0.1:9443 &
+  fncache function --insecure --listen 127.0.0.1:9444 &
   fncache render xr.yaml composition.yaml \
-    --function function-fncache=127.0.0.1:9443 --trace
+    --function function-fncache=127.0.0.1:9444 --trace
 
 See a cache at work: put it in front, and render through it twice. The mask is
 for the time that an XR without conditions is stamped with on every run.
 
-  fncache serve --insecure --listen 127.0.0.1:9444 --upstream 127.0.0.1:9443 \
-    --mask observed.composite.resource.status.conditions &
+  fncache serve --insecure --listen 127.0.0.1:9443 --upstream 127.0.0.1:9444 \
+    --mask @composite-conditions &
   fncache render xr.yaml composition.yaml \
-    --function function-fncache=127.0.0.1:9444 --trace
+    --function function-fncache=127.0.0.1:9443 --trace
 
 More: render a whole folder of XRs; write a composition and see what it does.
 

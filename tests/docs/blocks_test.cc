@@ -302,16 +302,38 @@ TEST_P(DocsTest, LinksGoSomewhere) {
 
 // fncache listens on 9443 and 9445, functions on 9444 and 9446, and the admin
 // endpoint is 9901: a reader who copies from two pages gets what fits.
-TEST_P(DocsTest, PortsAreThoseOfAllPages) {
-  const std::string text = ReadSource(GetParam());
+void ExpectCommonPorts(const std::string& text) {
   static const std::regex* const kPort =
       new std::regex("(127\\.0\\.0\\.1|0\\.0\\.0\\.0|localhost):([0-9]+)");
-  // kubectl proxy's own.
+  // 8001 is kubectl proxy's.
   static const std::set<std::string>* const kPorts =
       new std::set<std::string>{"9443", "9444", "9445", "9446", "9901", "8001"};
   for (auto at = std::sregex_iterator(text.begin(), text.end(), *kPort);
        at != std::sregex_iterator(); ++at) {
-    EXPECT_EQ(kPorts->count((*at)[2]), 1u) << GetParam() << ": " << (*at)[0];
+    EXPECT_EQ(kPorts->count((*at)[2]), 1u) << (*at)[0];
+  }
+  static const std::regex* const kListener =
+      new std::regex("fncache (serve|function) [^\\n]*--listen \\S*:([0-9]+)");
+  for (auto at = std::sregex_iterator(text.begin(), text.end(), *kListener);
+       at != std::sregex_iterator(); ++at) {
+    const bool daemon = (*at)[1] == "serve";
+    EXPECT_TRUE(daemon ? (*at)[2] == "9443" || (*at)[2] == "9445"
+                       : (*at)[2] == "9444" || (*at)[2] == "9446")
+        << (*at)[0];
+  }
+}
+
+TEST_P(DocsTest, PortsAreThoseOfAllPages) {
+  ExpectCommonPorts(ReadSource(GetParam()));
+}
+
+TEST(HelpTest, PortsAreThoseOfAllPages) {
+  for (const char* command : {"serve", "render", "function", "demo"}) {
+    SCOPED_TRACE(command);
+    Process help({command, "--help"});
+    EXPECT_EQ(help.Wait(), 0);
+    EXPECT_FALSE(help.Stdout().empty());
+    ExpectCommonPorts(help.Stdout());
   }
 }
 
