@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "common/certificate_names.h"
 
 namespace fncache {
 namespace {
@@ -24,6 +25,7 @@ struct Free {
   void operator()(NAME_CONSTRAINTS* constraints) const {
     NAME_CONSTRAINTS_free(constraints);
   }
+  void operator()(GENERAL_NAMES* names) const { GENERAL_NAMES_free(names); }
 };
 template <typename T>
 using Owned = std::unique_ptr<T, Free>;
@@ -81,11 +83,41 @@ bool SignedBy(X509* certificate, X509* signer) {
   return key != nullptr && X509_verify(certificate, key) == 1;
 }
 
+bool NamesHosts(X509* certificate) {
+  const Owned<GENERAL_NAMES> names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    if (sk_GENERAL_NAME_value(names.get(), i)->type == GEN_DNS) return true;
+  }
+  return false;
+}
+
+// As OpenSSL does it for a chain (RFC 5280, 4.2.1.10): common names count where
+// there are no DNS names.
+int CheckNameConstraints(X509* authority, X509* leaf) {
+  const Owned<NAME_CONSTRAINTS> constraints(static_cast<NAME_CONSTRAINTS*>(
+      X509_get_ext_d2i(authority, NID_name_constraints, nullptr, nullptr)));
+  if (constraints == nullptr) return X509_V_OK;
+  const int error = NAME_CONSTRAINTS_check(leaf, constraints.get());
+  if (error != X509_V_OK || NamesHosts(leaf)) return error;
+  return NAME_CONSTRAINTS_check_CN(leaf, constraints.get());
+}
+
+// Extensions whose meaning is a chain's, not one certificate's: addresses and
+// systems that an authority may give away (RFC 3779).
+bool DelegatesAddresses(const X509* certificate) {
+  return X509_get_ext_by_NID(certificate, NID_sbgp_ipAddrBlock, -1) >= 0 ||
+         X509_get_ext_by_NID(certificate, NID_sbgp_autonomousSysNum, -1) >= 0;
+}
+
 // X509_V_OK if `authority`, which has signed the leaf, may have.
 int CheckAuthority(X509* authority, X509* leaf, X509_STORE_CTX* context,
                    int purpose) {
   const uint32_t flags = X509_get_extension_flags(authority);
   if ((flags & EXFLAG_INVALID) != 0) return X509_V_ERR_INVALID_EXTENSION;
+  if (DelegatesAddresses(authority) || DelegatesAddresses(leaf)) {
+    return X509_V_ERR_UNNESTED_RESOURCE;
+  }
   if ((flags & EXFLAG_CA) == 0) return X509_V_ERR_INVALID_CA;
   // Without the extension the usages are not restricted: UINT32_MAX.
   if ((X509_get_key_usage(authority) & KU_KEY_CERT_SIGN) == 0) {
@@ -94,13 +126,8 @@ int CheckAuthority(X509* authority, X509* leaf, X509_STORE_CTX* context,
   if (X509_check_purpose(authority, purpose, /*ca=*/1) != 1) {
     return X509_V_ERR_INVALID_PURPOSE;
   }
-  int critical = 0;
-  const Owned<NAME_CONSTRAINTS> constraints(static_cast<NAME_CONSTRAINTS*>(
-      X509_get_ext_d2i(authority, NID_name_constraints, &critical, nullptr)));
-  if (constraints != nullptr) {
-    const int error = NAME_CONSTRAINTS_check(leaf, constraints.get());
-    if (error != X509_V_OK) return error;
-  }
+  const int names = CheckNameConstraints(authority, leaf);
+  if (names != X509_V_OK) return names;
   return VerifyAlone(authority, context, X509_PURPOSE_ANY);
 }
 
@@ -121,7 +148,8 @@ struct Finding {
 // See the header. `first`: what OpenSSL found.
 Finding LookAgain(X509_STORE_CTX* context, const Finding& first, TlsSide side) {
   X509* const leaf = X509_STORE_CTX_get0_cert(context);
-  if (SignedBy(leaf, leaf)) return first;
+  const EVP_PKEY* const key = X509_get0_pubkey(leaf);
+  if (key == nullptr) return first;
   // An authority of any kind, or what is marked as one, whatever its usages.
   if (X509_check_ca(leaf) != 0 ||
       (X509_get_extension_flags(leaf) & EXFLAG_CA) != 0) {
@@ -135,9 +163,11 @@ Finding LookAgain(X509_STORE_CTX* context, const Finding& first, TlsSide side) {
       0};
   for (int i = 0; i < sk_X509_num(authorities.get()); ++i) {
     X509* const authority = sk_X509_value(authorities.get(), i);
-    // Names, key identifiers, algorithms; then the signature itself.
+    // Names, key identifiers, algorithms; then the signature itself. Only keys
+    // of ca.crt are calculated with: a stranger's could take long.
     const int issued = X509_check_issued(authority, leaf);
     if ((issued != X509_V_OK && issued != X509_V_ERR_KEYUSAGE_NO_CERTSIGN) ||
+        EVP_PKEY_eq(key, X509_get0_pubkey(authority)) == 1 ||
         !SignedBy(leaf, authority)) {
       continue;
     }
@@ -172,16 +202,20 @@ HandshakeFault FaultOf(int error) {
   }
 }
 
+const char* Whose(TlsSide side) {
+  return side == TlsSide::kServer ? "the caller's certificate"
+                                  : "the function's certificate";
+}
+
 std::string Words(const Finding& finding, TlsSide side) {
-  const char* const whose = side == TlsSide::kServer
-                                ? "the caller's certificate"
-                                : "the function's certificate";
+  const char* const whose = Whose(side);
   const std::string subject = finding.depth == 0
                                   ? std::string(whose)
                                   : absl::StrCat("an authority of ", whose);
   switch (finding.error) {
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-      return absl::StrCat(subject, " is self-signed and not in ca.crt");
+      return absl::StrCat(
+          subject, " is self-signed, or comes from no authority of ca.crt");
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
@@ -191,7 +225,7 @@ std::string Words(const Finding& finding, TlsSide side) {
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
       return absl::StrCat(whose,
                           " is signed by another authority than that of the "
-                          "same name in ca.crt");
+                          "same name in ca.crt, or by itself");
     case X509_V_ERR_CERT_HAS_EXPIRED:
       return absl::StrCat(subject, " has expired");
     case X509_V_ERR_CERT_NOT_YET_VALID:
@@ -201,9 +235,12 @@ std::string Words(const Finding& finding, TlsSide side) {
                           side == TlsSide::kServer ? "clients" : "servers",
                           " (key usages)");
     case X509_V_ERR_INVALID_CA:
-      return absl::StrCat(subject, finding.depth == 0
-                                       ? " is an authority's (CA:TRUE)"
-                                       : " is none (CA:FALSE)");
+      return absl::StrCat(subject,
+                          finding.depth == 0
+                              ? " is an authority's, or may be taken for one"
+                              : " is none (CA:FALSE)");
+    case X509_V_ERR_EE_KEY_TOO_SMALL:
+      return absl::StrCat(subject, " has a key that is too weak");
     default:
       return absl::StrCat(subject, " is refused: ",
                           X509_verify_cert_error_string(finding.error));
@@ -223,9 +260,19 @@ CertificateVerdict CheckPeerCertificate(X509_STORE_CTX* context, TlsSide side) {
                X509_STORE_CTX_get_error_depth(context)};
     // OpenSSL can fail without a reason, for lack of memory.
     if (finding.error == X509_V_OK) finding.error = X509_V_ERR_UNSPECIFIED;
-    if (MayShareAName(finding.error, finding.depth)) {
+    const uint32_t flags =
+        X509_get_extension_flags(X509_STORE_CTX_get0_cert(context));
+    if ((flags & EXFLAG_INVALID) != 0) {
+      // Whatever OpenSSL made of what it could not read.
+      finding = {X509_V_ERR_INVALID_EXTENSION, 0};
+    } else if (MayShareAName(finding.error, finding.depth)) {
       finding = LookAgain(context, finding, side);
     }
+  }
+  std::string names;
+  if (finding.error == X509_V_OK) {
+    names = WhatIsWrongWithNames(X509_STORE_CTX_get0_cert(context));
+    if (!names.empty()) finding = {X509_V_ERR_APPLICATION_VERIFICATION, 0};
   }
   // OpenSSL makes an alert of this error. Who signed with an unknown key is
   // told that the authority is unknown, not that something was garbled.
@@ -238,7 +285,8 @@ CertificateVerdict CheckPeerCertificate(X509_STORE_CTX* context, TlsSide side) {
   verdict.good = finding.error == X509_V_OK;
   if (verdict.good) return verdict;
   verdict.fault = FaultOf(finding.error);
-  verdict.words = Words(finding, side);
+  verdict.words = names.empty() ? Words(finding, side)
+                                : absl::StrCat(Whose(side), " ", names);
   return verdict;
 }
 

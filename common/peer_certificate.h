@@ -7,16 +7,18 @@
 // of one name it tries one only (error 7). Go does neither. So, for these two
 // answers about the leaf and no others, CheckPeerCertificate looks again:
 //
-// 1. The leaf is no authority, and is not signed by its own key.
+// 1. The leaf is no authority.
 // 2. An authority of the trusted store has the name of the leaf's issuer and
-//    the key that signed the leaf. It is a CA that may sign certificates, in
-//    its time, and all else that OpenSSL asks of an authority.
+//    the key that signed the leaf, which is not the leaf's own. It is a CA that
+//    may sign certificates, in its time, and all else that OpenSSL asks of an
+//    authority.
 // 3. OpenSSL verifies the leaf once more with the leaf alone trusted
 //    (X509_V_FLAG_PARTIAL_CHAIN), for the purpose of the peer's side, which
 //    brings dates, key strength, critical extensions and usages.
 //
-// What OpenSSL accepts by itself (intermediates, bundles) stays accepted. Names
-// are not looked at: they are the business of whoever knows them.
+// What OpenSSL accepts by itself (intermediates, bundles) stays accepted, but
+// for names that others would not survive (common/certificate_names.h). Which
+// name it should be is the business of whoever knows it.
 //
 // Thread-safe, as OpenSSL's own verification is.
 #ifndef FNCACHE_COMMON_PEER_CERTIFICATE_H_

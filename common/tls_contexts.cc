@@ -83,14 +83,17 @@ bool LooksLikeHttp(absl::string_view bytes) {
          bytes[4] == 0;
 }
 
+const char* PeerOf(const SSL* ssl) {
+  return SideOf(ssl) == TlsSide::kServer ? "the caller" : "the function";
+}
+
 void OnHeader(SSL* ssl, absl::string_view bytes) {
   // OpenSSL gives up without an alert on what cannot be TLS.
   if (SSL_is_init_finished(ssl) == 1 || bytes.size() != 5 ||
       BeginsRecord(reinterpret_cast<const uint8_t*>(bytes.data()))) {
     return;
   }
-  const char* const peer =
-      SideOf(ssl) == TlsSide::kServer ? "the caller" : "the function";
+  const char* const peer = PeerOf(ssl);
   HandshakeFailure failure;
   if (LooksLikeHttp(bytes)) {
     failure.fault = HandshakeFault::kPlaintext;
@@ -121,8 +124,7 @@ bool IsAboutCertificates(int alert) {
 }
 
 void OnAlertReceived(SSL* ssl, int alert) {
-  const char* const peer =
-      SideOf(ssl) == TlsSide::kServer ? "the caller" : "the function";
+  const char* const peer = PeerOf(ssl);
   const char* const name = SSL_alert_desc_string_long(alert);
   HandshakeFailure failure;
   if (IsAboutCertificates(alert)) {
@@ -147,14 +149,38 @@ void OnAlertSent(SSL* ssl, int alert) {
   if (ERR_GET_REASON(error) == SSL_R_UNEXPECTED_EOF_WHILE_READING) return;
   const char* reason = ERR_reason_error_string(error);
   if (reason == nullptr) reason = SSL_alert_desc_string_long(alert);
+  const char* const peer = PeerOf(ssl);
   HandshakeFailure failure;
   if (ERR_GET_REASON(error) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
     failure.fault = HandshakeFault::kNoCertificate;
     failure.words = "the caller shows no certificate";
+  } else if (ERR_GET_REASON(error) == SSL_R_BAD_SIGNATURE) {
+    failure.fault = HandshakeFault::kBadCertificate;
+    failure.words =
+        absl::StrCat(peer, " does not have the key of its certificate");
+  } else if (IsAboutCertificates(alert) || ERR_GET_LIB(error) == ERR_LIB_ASN1) {
+    failure.fault = HandshakeFault::kBadCertificate;
+    failure.words =
+        absl::StrCat(peer, " shows a certificate that cannot be read");
   } else {
     failure.fault = HandshakeFault::kProtocol;
     failure.words = absl::StrCat("no TLS in common: ", reason);
   }
+  Report(ssl, std::move(failure));
+}
+
+// gRPC wants HTTP/2 to be agreed upon (ALPN, RFC 7301), and hangs up where it
+// is not. Which it is, is known when a client finishes.
+void OnFinished(SSL* ssl, bool sent) {
+  const bool clients = sent == (SideOf(ssl) == TlsSide::kClient);
+  const unsigned char* protocol = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl, &protocol, &size);
+  if (!clients || size != 0) return;
+  HandshakeFailure failure;
+  failure.fault = HandshakeFault::kProtocol;
+  failure.words =
+      absl::StrCat(PeerOf(ssl), " does not speak HTTP/2 over TLS (ALPN)");
   Report(ssl, std::move(failure));
 }
 
@@ -164,6 +190,10 @@ void OnMessage(int sent, int /*version*/, int type, const void* data,
   const absl::string_view bytes(static_cast<const char*>(data), size);
   if (type == SSL3_RT_HEADER) {
     if (sent == 0) OnHeader(ssl, bytes);
+    return;
+  }
+  if (type == SSL3_RT_HANDSHAKE && size > 0 && bytes[0] == SSL3_MT_FINISHED) {
+    OnFinished(ssl, sent != 0);
     return;
   }
   if (type != SSL3_RT_ALERT || size != 2 || bytes[0] != SSL3_AL_FATAL) return;
@@ -186,10 +216,13 @@ void OnNewContext(void* parent, void* /*data*/, CRYPTO_EX_DATA* /*all*/,
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 }
 
-// SSL_new's, likewise. With TLS 1.3 tickets go out even where none can be used.
+// SSL_new's, likewise. With TLS 1.3 tickets go out even where none can be used;
+// and openssl.cnf has a say after OnNewContext.
 void OnNewConnection(void* parent, void* /*data*/, CRYPTO_EX_DATA* /*all*/,
                      int /*index*/, long /*argl*/, void* /*argp*/) {
-  SSL_set_num_tickets(static_cast<SSL*>(parent), 0);
+  auto* const ssl = static_cast<SSL*>(parent);
+  SSL_set_options(ssl, SSL_OP_NO_TICKET);
+  SSL_set_num_tickets(ssl, 0);
 }
 
 bool Register() {

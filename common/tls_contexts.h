@@ -5,8 +5,9 @@
 //
 // gRPC makes its SSL_CTX itself and lends them to nobody. So this asks OpenSSL,
 // through its extra data of contexts (CRYPTO_get_ex_new_index(3)), to be told
-// of each that is made. A context that was missed would check certificates as
-// OpenSSL does, and refuse too much, never too little.
+// of each that is made. A context that was missed, made before
+// SetUpTlsContexts, would check certificates as OpenSSL does, and refuse too
+// much, never too little; but it would resume sessions.
 //
 // A resumed session is not checked again, though its certificate may have ended
 // or its authority been replaced; so none is resumed, and no ticket is given.

@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "common/certificate_names.h"
 #include "common/file.h"
 
 namespace fncache {
@@ -24,6 +26,7 @@ struct Free {
   void operator()(BIO* bio) const { BIO_free(bio); }
   void operator()(X509* certificate) const { X509_free(certificate); }
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
 };
 template <typename T>
 using Owned = std::unique_ptr<T, Free>;
@@ -53,14 +56,23 @@ Owned<BIO> Over(const std::string& text) {
 // OpenSSL would ask on the terminal for the pass phrase of an encrypted key.
 int NoPassPhrase(char*, int, int, void*) { return -1; }
 
+// Each as gRPC reads it: one that may be trusted by itself is read more
+// strictly, and gRPC leaves out, without a word, what it cannot read.
+enum class Reading {
+  kAuthorities,  // ca.crt
+  kLeafFirst,    // tls.crt
+};
+
 absl::StatusOr<Chain> ParseChain(const std::string& path,
-                                 const std::string& pem) {
+                                 const std::string& pem, Reading reading) {
   Chain chain;
   const Owned<BIO> bio = Over(pem);
   while (true) {
     ERR_clear_error();
     Owned<X509> certificate(
-        PEM_read_bio_X509(bio.get(), nullptr, NoPassPhrase, nullptr));
+        reading == Reading::kAuthorities || chain.empty()
+            ? PEM_read_bio_X509_AUX(bio.get(), nullptr, NoPassPhrase, nullptr)
+            : PEM_read_bio_X509(bio.get(), nullptr, NoPassPhrase, nullptr));
     if (certificate == nullptr) break;
     chain.push_back(std::move(certificate));
   }
@@ -122,6 +134,28 @@ void NoteValidity(const std::string& path, const Chain& chain, absl::Time now,
   }
 }
 
+// What TLS itself has against a pair that belongs together: a handshake is too
+// late to find out.
+absl::Status CheckUsable(const std::string& path, const Chain& chain,
+                         EVP_PKEY* key) {
+  const std::string names = WhatIsWrongWithNames(chain.front().get());
+  if (!names.empty()) return Bad(path, absl::StrCat("the certificate ", names));
+  ERR_clear_error();
+  const Owned<SSL_CTX> context(SSL_CTX_new(TLS_method()));
+  if (context == nullptr) return absl::ResourceExhaustedError("OpenSSL");
+  bool usable =
+      SSL_CTX_use_certificate(context.get(), chain.front().get()) == 1 &&
+      SSL_CTX_use_PrivateKey(context.get(), key) == 1;
+  for (size_t i = 1; usable && i < chain.size(); ++i) {
+    usable = SSL_CTX_add1_chain_cert(context.get(), chain[i].get()) == 1;
+  }
+  const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+  ERR_clear_error();
+  if (usable) return absl::OkStatus();
+  return Bad(path, absl::StrCat("cannot be used for TLS: ",
+                                reason == nullptr ? "refused" : reason));
+}
+
 absl::StatusOr<TlsFiles> ReadOnce(const std::string& dir, TlsSide side,
                                   absl::Time now) {
   const std::string certificate_path = absl::StrCat(dir, "/tls.crt");
@@ -147,7 +181,8 @@ absl::StatusOr<TlsFiles> ReadOnce(const std::string& dir, TlsSide side,
 
   TlsFiles files;
   if (pair_needed) {
-    absl::StatusOr<Chain> chain = ParseChain(certificate_path, **certificate);
+    absl::StatusOr<Chain> chain =
+        ParseChain(certificate_path, **certificate, Reading::kLeafFirst);
     if (!chain.ok()) return chain.status();
     absl::StatusOr<Owned<EVP_PKEY>> parsed = ParseKey(key_path, **key);
     if (!parsed.ok()) return parsed.status();
@@ -158,12 +193,16 @@ absl::StatusOr<TlsFiles> ReadOnce(const std::string& dir, TlsSide side,
       return Bad(key_path, absl::StrCat("is not the key of the certificate in ",
                                         certificate_path));
     }
+    const absl::Status usable =
+        CheckUsable(certificate_path, *chain, parsed->get());
+    if (!usable.ok()) return usable;
     NoteValidity(certificate_path, *chain, now, &files);
     files.certificate = **std::move(certificate);
     files.key = **std::move(key);
   }
   if (ca->has_value()) {
-    absl::StatusOr<Chain> chain = ParseChain(ca_path, **ca);
+    absl::StatusOr<Chain> chain =
+        ParseChain(ca_path, **ca, Reading::kAuthorities);
     if (!chain.ok()) return chain.status();
     NoteValidity(ca_path, *chain, now, &files);
     files.ca = **std::move(ca);

@@ -40,10 +40,10 @@ struct TlsFiles {
 // ca.crt, if present, is what callers' certificates must come from) or of a
 // client (ca.crt is needed; tls.crt and tls.key are both there or both absent):
 // regular, readable, at most 1 MiB, every PEM block parses, and the key belongs
-// to the first certificate of tls.crt. An existing ca.crt without a certificate
-// is an error, never "no ca.crt": callers would no longer be asked for one. The
-// codes are ReadSmallFile's (common/file.h), InvalidArgument for bad content;
-// the message names the file.
+// to the first certificate of tls.crt, which TLS accepts (strength, names). An
+// existing ca.crt without a certificate is an error, never "no ca.crt": callers
+// would no longer be asked for one. The codes are ReadSmallFile's
+// (common/file.h), InvalidArgument for bad content; the message names the file.
 absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& dir, TlsSide side,
                                       absl::Time now);
 

@@ -92,13 +92,13 @@ class NameVerifier : public grpc::experimental::ExternalCertificateVerifier {
     HandshakeFailure failure;
     failure.side = TlsSide::kClient;
     failure.fault = HandshakeFault::kWrongName;
-    failure.words = absl::StrCat(
-        "the function's certificate is for ",
-        names.empty() ? "no name" : absl::StrJoin(names, ", "), ", not for ",
-        absl::string_view(called.data(), called.size()),
-        " (upstream_server_name)");
+    failure.words =
+        absl::StrCat("the function's certificate is not for ",
+                     absl::string_view(called.data(), called.size()),
+                     " (upstream_server_name)");
     failure.certificate = absl::StrCat(
-        "CN=", absl::string_view(common_name.data(), common_name.size()));
+        "CN=", absl::string_view(common_name.data(), common_name.size()),
+        " for ", names.empty() ? "no name" : absl::StrJoin(names, ", "));
     ReportHandshakeFailure(failure);
   }
 

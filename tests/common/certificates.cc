@@ -90,7 +90,9 @@ Pem MakeCertificate(const CertificateOptions& options, const Pem* issuer) {
   for (const auto& [type, value] : options.subject) {
     // As it is: OpenSSL would refuse a country of more than two letters.
     Must(X509_NAME_add_entry_by_txt(
-             subject, type.c_str(), V_ASN1_PRINTABLESTRING,
+             subject, type.c_str(),
+             options.subject_type == 0 ? V_ASN1_PRINTABLESTRING
+                                       : options.subject_type,
              reinterpret_cast<const unsigned char*>(value.c_str()), -1, -1,
              0) == 1);
   }
@@ -118,6 +120,7 @@ Pem MakeCertificate(const CertificateOptions& options, const Pem* issuer) {
   add(NID_ext_key_usage, options.extended_key_usage);
   add(NID_subject_alt_name, options.alt_names);
   add(NID_name_constraints, options.name_constraints);
+  add(NID_sbgp_ipAddrBlock, options.resources);
   if (options.key_identifiers) {
     add(NID_subject_key_identifier, "hash");
     if (issuer != nullptr) add(NID_authority_key_identifier, "keyid");

@@ -41,6 +41,8 @@ Pem MakeCertificate(const std::string& name, const Pem* issuer, absl::Time from,
 struct CertificateOptions {
   // "CN", "x"; "O", "y"...
   std::vector<std::pair<std::string, std::string>> subject = {{"CN", "x"}};
+  // The type of all of these: a V_ASN1_... of OpenSSL's; 0 = PrintableString.
+  int subject_type = 0;
   absl::optional<int64_t> serial;  // none = random
   int rsa_bits = 0;                // 0 = P-256
   std::string digest = "SHA256";
@@ -50,6 +52,7 @@ struct CertificateOptions {
   std::string extended_key_usage;
   std::string alt_names = "DNS:localhost,IP:127.0.0.1";
   std::string name_constraints;
+  std::string resources;  // sbgp-ipAddrBlock (RFC 3779)
   // subjectKeyIdentifier, and authorityKeyIdentifier where there is an issuer
   // that has one.
   bool key_identifiers = false;

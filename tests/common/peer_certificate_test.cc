@@ -214,7 +214,7 @@ TEST_P(PeerCertificateTest, SelfSignedOfTheNameIsRefused) {
                                    : testing::CrossplaneServer();
   ExpectRefused(MakeCertificate(options, nullptr).certificate,
                 Old().certificate, HandshakeFault::kUnknownAuthority,
-                "self-signed");
+                "or by itself");
 }
 
 TEST_P(PeerCertificateTest, TheAuthorityItselfIsNoPeer) {
@@ -222,7 +222,7 @@ TEST_P(PeerCertificateTest, TheAuthorityItselfIsNoPeer) {
                 HandshakeFault::kWrongUsage, "is not made for TLS");
   // Another one of its kind.
   ExpectRefused(New().certificate, Old().certificate,
-                HandshakeFault::kUnknownAuthority, "self-signed");
+                HandshakeFault::kWrongUsage, "may be taken for one");
 }
 
 TEST_P(PeerCertificateTest, LeafMarkedAsAnAuthorityIsRefused) {
@@ -234,7 +234,8 @@ TEST_P(PeerCertificateTest, LeafMarkedAsAnAuthorityIsRefused) {
       options->key_usage = usages;
     });
     ExpectRefused(leaf.certificate, Old().certificate,
-                  HandshakeFault::kWrongUsage, "is an authority's");
+                  HandshakeFault::kWrongUsage,
+                  "is an authority's, or may be taken");
   }
 }
 
@@ -313,7 +314,7 @@ TEST_P(PeerCertificateTest, WeakKeysAndDigestsAreRefused) {
     options->rsa_bits = 1024;
   };
   ExpectRefused(Leaf(Old(), weak).certificate, Old().certificate,
-                HandshakeFault::kBadCertificate, "key too weak");
+                HandshakeFault::kBadCertificate, "key that is too weak");
   const Pem authority = Authority(weak);
   ExpectRefused(Leaf(authority).certificate, authority.certificate,
                 HandshakeFault::kBadCertificate, "an authority of");
@@ -349,6 +350,79 @@ TEST_P(PeerCertificateTest, NameConstraintsOfTheAuthorityHold) {
                 HandshakeFault::kBadCertificate, "permitted subtree");
   const Pem here = only("critical,permitted;DNS:example.org");
   ExpectAccepted(Leaf(here, named).certificate, here.certificate);
+}
+
+TEST_P(PeerCertificateTest, NameConstraintsHoldForCommonNamesToo) {
+  const Pem authority = Authority([](CertificateOptions* options) {
+    options->name_constraints = "critical,permitted;DNS:example.org";
+  });
+  const auto named = [](const char* name) {
+    return [name](CertificateOptions* options) {
+      options->subject = {{"CN", name}};
+      options->alt_names.clear();
+    };
+  };
+  for (const std::string& ca :
+       {authority.certificate, Old().certificate + authority.certificate,
+        authority.certificate + Old().certificate}) {
+    ExpectRefused(Leaf(authority, named("foo.example.com")).certificate, ca,
+                  HandshakeFault::kBadCertificate, "permitted subtree");
+    ExpectAccepted(Leaf(authority, named("foo.example.org")).certificate, ca);
+  }
+}
+
+TEST_P(PeerCertificateTest, DelegatedAddressesAreRefused) {
+  // OpenSSL refuses them in a chain whose authority has none.
+  const auto delegated = [](CertificateOptions* options) {
+    options->resources = "critical,IPv4:10.0.0.0/8";
+  };
+  ExpectRefused(Leaf(Old(), delegated).certificate, Old().certificate,
+                HandshakeFault::kBadCertificate, "RFC 3779");
+}
+
+// Whatever OpenSSL alone or ours would say of the rest.
+TEST_P(PeerCertificateTest, NamesThatOthersDoNotSurviveAreRefused) {
+  CertificateOptions ordinary;
+  ordinary.authority = true;
+  const Pem root = MakeCertificate(ordinary, nullptr);
+  const struct {
+    const char* alt_names;
+    const char* words;
+  } kNames[] = {
+      // iPAddress of 0, 5 and 32 bytes.
+      {"DER:30:02:87:00", "an IP address of 0 bytes"},
+      {"DER:30:07:87:05:01:02:03:04:05", "an IP address of 5 bytes"},
+      // dNSName "ab\0cd", rfc822Name, URI.
+      {"DER:30:07:82:05:61:62:00:63:64", "a DNS name with a NUL inside"},
+      {"DER:30:07:81:05:61:62:00:63:64", "a mail address with a NUL inside"},
+      {"DER:30:07:86:05:61:62:00:63:64", "a URI with a NUL inside"},
+  };
+  for (const auto& names : kNames) {
+    const auto odd = [&names](CertificateOptions* options) {
+      options->alt_names = names.alt_names;
+    };
+    ExpectRefused(Leaf(Old(), odd).certificate, Old().certificate,
+                  HandshakeFault::kBadCertificate, names.words);
+    ordinary.authority = false;
+    ordinary.subject = {{"CN", "leaf"}};
+    ordinary.alt_names = names.alt_names;
+    ExpectRefused(MakeCertificate(ordinary, &root).certificate,
+                  root.certificate, HandshakeFault::kBadCertificate,
+                  names.words);
+  }
+  // The rest of what an address or a name may be.
+  const auto fine = [](CertificateOptions* options) {
+    options->alt_names =
+        "DNS:a.example.org,IP:10.0.0.1,IP:::1,email:a@b.c,URI:spiffe://x/y";
+  };
+  ExpectAccepted(Leaf(Old(), fine).certificate, Old().certificate);
+  const auto no_text = [](CertificateOptions* options) {
+    options->subject = {{"CN", "xyz"}};
+    options->subject_type = V_ASN1_BIT_STRING;
+  };
+  ExpectRefused(Leaf(Old(), no_text).certificate, Old().certificate,
+                HandshakeFault::kBadCertificate,
+                "a common name that is no text");
 }
 
 TEST_P(PeerCertificateTest, AChangedBitIsRefused) {

@@ -207,6 +207,20 @@ TEST_P(TlsContextsTest, GarbageIsReported) {
   EXPECT_EQ(failures[1].fault, HandshakeFault::kProtocol);
 }
 
+TEST_P(TlsContextsTest, PeerWithoutHttp2IsReported) {
+  const TlsContext server = Server();
+  const TlsContext client = Client();
+  ASSERT_EQ(SSL_CTX_set_alpn_protos(client.get(), nullptr, 0), 0);
+  ShakeHands(server.get(), client.get());
+  // To each side the other one does not speak it.
+  const auto failures = Failures();
+  ASSERT_THAT(failures, SizeIs(2));
+  for (const HandshakeFailure& failure : failures) {
+    EXPECT_EQ(failure.fault, HandshakeFault::kProtocol);
+    EXPECT_THAT(failure.words, HasSubstr("HTTP/2 over TLS (ALPN)"));
+  }
+}
+
 TEST_P(TlsContextsTest, SilentPeerIsNoFailure) {
   Feed(Server().get(), TlsSide::kServer, "");
   EXPECT_THAT(Failures(), IsEmpty());

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "absl/strings/escaping.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/certificates.h"
@@ -206,6 +207,46 @@ TEST_F(TlsFilesTest, FollowsTheLinksOfAKubernetesMount) {
   const auto files = Read();
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_EQ(files->certificate, pair_.certificate);
+}
+
+// gRPC would keep the old files without a word.
+TEST_F(TlsFilesTest, WhatTlsDoesNotAcceptIsRefused) {
+  testing::CertificateOptions options;
+  options.rsa_bits = 1024;
+  const Pem weak = MakeCertificate(options, &ca_);
+  Put("tls.crt", weak.certificate);
+  Put("tls.key", weak.key);
+  ExpectRefused("tls.crt", absl::StatusCode::kInvalidArgument,
+                "ee key too small");
+  options.rsa_bits = 0;
+  options.alt_names = "DER:30:07:87:05:01:02:03:04:05";
+  const Pem odd = MakeCertificate(options, &ca_);
+  Put("tls.crt", odd.certificate);
+  Put("tls.key", odd.key);
+  ExpectRefused("tls.crt", absl::StatusCode::kInvalidArgument,
+                "an IP address of 5 bytes");
+}
+
+TEST_F(TlsFilesTest, BytesBehindACertificateInItsBlockAreRefused) {
+  // The block of `pem` with a NULL of ASN.1 behind the certificate.
+  const auto longer = [](const std::string& pem) {
+    std::string der;
+    const size_t start = pem.find('\n') + 1;
+    EXPECT_TRUE(absl::Base64Unescape(
+        pem.substr(start, pem.find("-----END") - start), &der));
+    der += std::string("\5\0", 2);
+    std::string base64 = absl::Base64Escape(der);
+    for (size_t at = 64; at < base64.size(); at += 65) base64.insert(at, "\n");
+    return "-----BEGIN CERTIFICATE-----\n" + base64 +
+           "\n-----END CERTIFICATE-----\n";
+  };
+  Put("ca.crt", ca_.certificate + longer(ca_.certificate));
+  ExpectRefused("ca.crt", absl::StatusCode::kInvalidArgument,
+                "certificate 2 cannot be parsed");
+  Put("ca.crt", ca_.certificate);
+  Put("tls.crt", longer(pair_.certificate));
+  ExpectRefused("tls.crt", absl::StatusCode::kInvalidArgument,
+                "certificate 1 cannot be parsed");
 }
 
 }  // namespace

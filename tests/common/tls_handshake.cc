@@ -27,6 +27,19 @@ int OnNewSession(SSL* ssl, SSL_SESSION* /*session*/) {
   return 0;  // the session stays OpenSSL's
 }
 
+int SelectHttp2(SSL* /*ssl*/, const unsigned char** out, unsigned char* size,
+                const unsigned char* offered, unsigned offered_size,
+                void* /*unused*/) {
+  static constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+  unsigned char* selected = nullptr;
+  if (SSL_select_next_proto(&selected, size, kHttp2, sizeof kHttp2, offered,
+                            offered_size) != OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_NOACK;
+  }
+  *out = selected;
+  return SSL_TLSEXT_ERR_OK;
+}
+
 // All certificates of a text, each to `use`.
 template <typename Use>
 void ForEachCertificate(const std::string& pem, Use use) {
@@ -76,6 +89,9 @@ TlsContext MakeTlsContext(TlsSide side, const Pem* identity,
   constexpr unsigned char kId[] = "test";
   SSL_CTX_set_session_id_context(context.get(), kId, sizeof kId - 1);
   SSL_CTX_sess_set_new_cb(context.get(), &OnNewSession);
+  static constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+  Must(SSL_CTX_set_alpn_protos(context.get(), kHttp2, sizeof kHttp2) == 0);
+  SSL_CTX_set_alpn_select_cb(context.get(), &SelectHttp2, nullptr);
   if (side == TlsSide::kClient) {
     SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_CLIENT);
     SSL_CTX_clear_options(context.get(), SSL_OP_NO_TICKET);

@@ -21,8 +21,9 @@ struct FreeTls {
 using TlsContext = std::unique_ptr<SSL_CTX, FreeTls>;
 using TlsSession = std::unique_ptr<SSL_SESSION, FreeTls>;
 
-// A side that shows `identity` (null = nothing) and, unless `ca` is empty,
-// wants a certificate of it from its peer. Of a version: TLS1_2_VERSION...
+// A side that speaks HTTP/2 (ALPN), shows `identity` (null = nothing) and,
+// unless `ca` is empty, wants a certificate of it from its peer. Of a version:
+// TLS1_2_VERSION... or 0 for any.
 TlsContext MakeTlsContext(TlsSide side, const Pem* identity,
                           const std::string& ca, int version = TLS1_3_VERSION);
 

@@ -11,16 +11,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <regex>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tests/integration/environment.h"
 
 namespace fncache::docs {
 namespace {
@@ -137,34 +138,24 @@ absl::Status Session::Run(const std::string& commands) {
   const std::string script = absl::StrCat(
       "set -e -o pipefail\nexec </dev/null >>'", log, "' 2>&1\ncd '", cwd_,
       "'\n", WithPorts(commands), "\npwd >'", next, "'\n");
-  const std::string path =
-      absl::StrCat("PATH=", clone_.path(), "/build/release:",
-                   std::getenv("PATH") == nullptr ? "" : std::getenv("PATH"));
   testing::WriteFile(log, "");
 
-  std::vector<char*> environment;
-  for (char** each = environ; *each != nullptr; ++each) {
-    const std::string variable = *each;
-    // What a reader does not have set.
-    if (variable.rfind("PATH=", 0) == 0 || variable.rfind("FNCACHE_", 0) == 0 ||
-        variable.rfind("FUNCTION_NAME=", 0) == 0 ||
-        variable.rfind("REVISION_NAME=", 0) == 0 ||
-        variable.rfind("TLS_SERVER_CERTS_DIR=", 0) == 0) {
-      continue;
+  std::vector<std::string> variables = testing::CleanEnvironment();
+  testing::AllowClients(&variables);
+  for (std::string& variable : variables) {
+    if (absl::StartsWith(variable, "PATH=")) {
+      variable.insert(sizeof "PATH=" - 1, clone_.path() + "/build/release:");
     }
-    environment.push_back(*each);
   }
-  environment.push_back(const_cast<char*>(path.c_str()));
-  environment.push_back(nullptr);
   const char* const arguments[] = {"bash", "-c", script.c_str(), nullptr};
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   posix_spawnattr_setpgroup(&attributes, 0);
   pid_t pid = 0;
-  const int spawned =
-      posix_spawnp(&pid, "bash", nullptr, &attributes,
-                   const_cast<char**>(arguments), environment.data());
+  const int spawned = posix_spawnp(&pid, "bash", nullptr, &attributes,
+                                   const_cast<char**>(arguments),
+                                   testing::Pointers(variables).data());
   posix_spawnattr_destroy(&attributes);
   if (spawned != 0) return absl::InternalError("bash cannot be started");
   groups_.push_back(pid);

@@ -4,13 +4,11 @@
 #include <netdb.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -18,25 +16,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-
-extern char** environ;
+#include "tests/integration/environment.h"
 
 namespace fncache::testing {
 namespace {
-
-bool IsOurs(absl::string_view variable) {
-  return absl::StartsWith(variable, "FNCACHE_") ||
-         absl::StartsWith(variable, "FUNCTION_NAME=") ||
-         absl::StartsWith(variable, "REVISION_NAME=") ||
-         absl::StartsWith(variable, "TLS_SERVER_CERTS_DIR=");
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& s : strings) pointers.push_back(s.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 int CountLines(absl::string_view all, absl::string_view text) {
   int count = 0;
@@ -46,23 +29,6 @@ int CountLines(absl::string_view all, absl::string_view text) {
     count += absl::StrContains(line, text) ? 1 : 0;
   }
   return count;
-}
-
-// What tsan must not report of commands that call functions over gRPC's C++
-// interface: see the file. The daemon does not, and gets none of it.
-void AllowClients(std::vector<std::string>* environment) {
-#ifdef FNCACHE_TSAN
-  for (std::string& variable : *environment) {
-    if (absl::StartsWith(variable, "TSAN_OPTIONS=")) {
-      absl::StrAppend(
-          &variable, " suppressions=",
-          std::filesystem::absolute("tests/integration/grpc_clients.tsan")
-              .string());
-    }
-  }
-#else
-  static_cast<void>(environment);
-#endif
 }
 
 }  // namespace
@@ -79,10 +45,7 @@ Process::Process(std::vector<std::string> args, const Environment& env,
   posix_spawn_file_actions_adddup2(&actions, out[1], 1);
   posix_spawn_file_actions_adddup2(&actions, err[1], 2);
 
-  std::vector<std::string> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!IsOurs(*variable)) environment.emplace_back(*variable);
-  }
+  std::vector<std::string> environment = CleanEnvironment();
   if (args.empty() || args[0] != "serve") AllowClients(&environment);
   args.insert(args.begin(), program);
   for (const auto& [name, value] : env) {

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -153,6 +154,27 @@ func dialing(t *testing.T, dir, server string) *tls.Config {
 		t.Fatal("ca.crt holds no certificate")
 	}
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, ServerName: server, NextProtos: []string{"h2"}}
+}
+
+// unparsed shows the certificate of dir as it is, which Go could not read.
+func unparsed(t *testing.T, config *tls.Config, dir string) *tls.Config {
+	t.Helper()
+	read := func(file string) []byte {
+		content, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, _ := pem.Decode(content)
+		return block.Bytes
+	}
+	key, err := x509.ParsePKCS8PrivateKey(read("tls.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd := tls.Certificate{Certificate: [][]byte{read("tls.crt")}, PrivateKey: key}
+	changed := config.Clone()
+	changed.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &odd, nil }
+	return changed
 }
 
 const (
@@ -307,6 +329,66 @@ func TestNoSessionIsResumed(t *testing.T) {
 			}
 			conn.Close()
 		}
+	}
+}
+
+// TestOddCertificatesEndNoDaemon: names that a library might not survive, of a
+// trusted authority, and a certificate without its key.
+func TestOddCertificatesEndNoDaemon(t *testing.T) {
+	a := newCrossplane(t)
+	d, fn := crossplaneChain(t, a)
+	sample := `fncache_handshakes_failed_total{side="listener",reason="bad_certificate"}`
+	refused := func(name string, config *tls.Config) {
+		t.Helper()
+		before := d.metric(t, sample)
+		if err := call(t, d, config); status.Code(err) != codes.Unavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after := d.metric(t, sample); after <= before {
+			t.Errorf("%s is counted elsewhere", name)
+		}
+	}
+	for name, san := range map[string][]byte{
+		"address of 0 bytes":  {0x30, 2, 0x87, 0},
+		"address of 5 bytes":  {0x30, 7, 0x87, 5, 1, 2, 3, 4, 5},
+		"name with NUL":       {0x30, 7, 0x82, 5, 'a', 'b', 0, 'c', 'd'},
+		"extension not ASN.1": {0x30, 9, 0x82, 5},
+	} {
+		refused(name, unparsed(t, dialing(t, a.issue(t, leaf{}), proxyName), a.issue(t, leaf{change: func(c *x509.Certificate) {
+			c.DNSNames = nil
+			c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: san}}
+		}})))
+	}
+	stolen := dialing(t, a.issue(t, leaf{}), proxyName)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen.Certificates[0].PrivateKey = key
+	refused("stolen certificate", stolen)
+
+	// The daemon is still there.
+	if err := call(t, d, dialing(t, a.issue(t, leaf{}), proxyName)); err != nil {
+		t.Fatal(err)
+	}
+	if runs := fn.runs.Load(); runs != 1 {
+		t.Errorf("%d runs", runs)
+	}
+}
+
+// TestCallerWithoutHTTP2 is one that uses TLS and does not offer h2.
+func TestCallerWithoutHTTP2(t *testing.T) {
+	a := newCrossplane(t)
+	d, _ := crossplaneChain(t, a)
+	config := dialing(t, a.issue(t, leaf{}), proxyName)
+	config.NextProtos = nil
+	conn, err := tls.Dial("tcp", d.listen, config)
+	if err == nil {
+		_, _ = io.Copy(io.Discard, conn)
+		conn.Close()
+	}
+	if count := d.metric(t, `fncache_handshakes_failed_total{side="listener",reason="protocol"}`); count != 1 {
+		t.Errorf("counted %v times", count)
 	}
 }
 

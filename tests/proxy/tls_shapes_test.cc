@@ -382,7 +382,6 @@ class RefusingFunction {
   RefusingFunction(const Pem& pair, const std::string& ca)
       : context_(
             fncache::testing::MakeTlsContext(TlsSide::kServer, &pair, ca)) {
-    SSL_CTX_set_alpn_select_cb(context_.get(), &SelectHttp2, nullptr);
     listening_.Listen(8);
     thread_ = std::thread([this] { Serve(); });
   }
@@ -395,14 +394,6 @@ class RefusingFunction {
   }
 
  private:
-  static int SelectHttp2(SSL*, const unsigned char** out, unsigned char* size,
-                         const unsigned char*, unsigned, void*) {
-    static constexpr unsigned char kHttp2[] = {'h', '2'};
-    *out = kHttp2;
-    *size = sizeof kHttp2;
-    return SSL_TLSEXT_ERR_OK;
-  }
-
   void Serve() {
     for (int fd = listening_.Accept(); fd >= 0; fd = listening_.Accept()) {
       SSL* const ssl = SSL_new(context_.get());
