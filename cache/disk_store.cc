@@ -22,8 +22,10 @@ namespace {
 
 // How far the clock may have gone back between two processes.
 constexpr absl::Duration kTimeTolerance = absl::Seconds(5);
-// How long a fill waits for files that are too many to go.
-constexpr absl::Duration kDropPatience = absl::Seconds(1);
+// How long a fill waits for files that are too many to go: as long as RocksDB
+// is at it, which is asked so often, but no longer than a disk may hang.
+constexpr absl::Duration kDropStep = absl::Milliseconds(100);
+constexpr absl::Duration kDropPatience = absl::Seconds(10);
 // Keys hidden one by one; beyond, everything that is as old is hidden.
 constexpr size_t kMaxHidden = 65536;
 // What a probe writes to find out whether writing is possible again; and
@@ -117,6 +119,10 @@ class RocksDiskStore final : public DiskStore {
   bool WriteState(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_)
       ABSL_SHARED_LOCKS_REQUIRED(db_mutex_);
   std::string EncodeState(absl::Time now) const;
+  // Holds a writer up while there are more files than the bound allows.
+  void AwaitDrops() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // True while the database writes or drops files, or is about to.
+  bool IsAtWork() const;
   void Degrade(const rocksdb::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // True if writing is possible, perhaps again.
@@ -155,6 +161,10 @@ class RocksDiskStore final : public DiskStore {
   // That it cannot be reopened is in the log.
   bool told_ ABSL_GUARDED_BY(write_mutex_) = false;
   std::chrono::steady_clock::time_point tried_ ABSL_GUARDED_BY(write_mutex_);
+  // How many bytes of files were too many when waiting for them was given up. A
+  // file that a reader held goes with a later flush only, so nobody waits again
+  // before the files have changed.
+  uint64_t held_bytes_ ABSL_GUARDED_BY(write_mutex_) = 0;
   absl::Time state_written_ ABSL_GUARDED_BY(write_mutex_) =
       absl::InfinitePast();
 
@@ -374,14 +384,38 @@ PutResult RocksDiskStore::PutOrGet(const Key& key, EntryRef entry,
                            IdOf(there.function), /*last=*/true, 1, there.bytes);
     }
   }
-  // Files that should have gone by now hold the writer up, no reader.
-  tally_->AwaitFileBytes(
-      MaxFileBytes(options_.capacity) + 2 * WriteBufferSize(options_.capacity),
-      kDropPatience);
+  AwaitDrops();
   observer_->OnWritten(
       Tier::kDisk, function, bytes.size(),
       absl::FromChrono(std::chrono::steady_clock::now() - begin));
   return PutResult::kStored;
+}
+
+void RocksDiskStore::AwaitDrops() {
+  const uint64_t bound =
+      MaxFileBytes(options_.capacity) + 2 * WriteBufferSize(options_.capacity);
+  uint64_t bytes = tally_->AwaitFileBytes(bound, absl::ZeroDuration());
+  const auto begin = std::chrono::steady_clock::now();
+  while (bytes > bound && bytes != held_bytes_) {
+    bytes = tally_->AwaitFileBytes(bound, kDropStep);
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (!IsAtWork() || absl::FromChrono(waited) > kDropPatience) {
+      held_bytes_ = bytes;
+    }
+  }
+}
+
+bool RocksDiskStore::IsAtWork() const {
+  ReaderMutexLock lock(&db_mutex_);
+  if (db_ == nullptr) return false;
+  using Properties = rocksdb::DB::Properties;
+  for (const std::string& property :
+       {Properties::kNumRunningFlushes, Properties::kCompactionPending,
+        Properties::kNumRunningCompactions}) {
+    uint64_t value = 0;
+    if (db_->GetIntProperty(property, &value) && value > 0) return true;
+  }
+  return false;
 }
 
 bool RocksDiskStore::Erase(const Key& key) {

@@ -274,13 +274,13 @@ uint64_t DiskTally::entries() const {
   return sum;
 }
 
-void DiskTally::AwaitFileBytes(uint64_t bytes, absl::Duration patience) {
+uint64_t DiskTally::AwaitFileBytes(uint64_t bytes, absl::Duration patience) {
   const absl::Time until = absl::Now() + patience;
   MutexLock lock(&mutex_);
-  while (file_bytes_ > bytes && file_bytes_ != awaited_in_vain_) {
+  while (file_bytes_ > bytes && absl::Now() < until) {
     fewer_files_.WaitWithTimeout(&mutex_, until - absl::Now());
-    if (absl::Now() >= until) awaited_in_vain_ = file_bytes_;
   }
+  return file_bytes_;
 }
 
 void DiskTally::FileCreated(

@@ -79,11 +79,9 @@ class DiskTally : public std::enable_shared_from_this<DiskTally> {
   uint64_t entries() const;
 
   // Waits until the database's files are at most `bytes` together, for at most
-  // `patience`: RocksDB drops the oldest from a thread of its own, which a busy
-  // machine may leave behind. Once that was in vain it does not wait again
-  // before the files have changed: one that a reader held goes with a later
-  // flush.
-  void AwaitFileBytes(uint64_t bytes, absl::Duration patience);
+  // `patience`: RocksDB drops the oldest from a thread of its own. Returns how
+  // many bytes they are then.
+  uint64_t AwaitFileBytes(uint64_t bytes, absl::Duration patience);
 
   // For the files' listener.
   void FileCreated(const std::string& path, uint64_t size,
@@ -112,7 +110,6 @@ class DiskTally : public std::enable_shared_from_this<DiskTally> {
   Counts counts_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, File> files_ ABSL_GUARDED_BY(mutex_);  // by base name
   uint64_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t awaited_in_vain_ ABSL_GUARDED_BY(mutex_) = 0;
   CondVar fewer_files_;
 };
 
