@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kMaxNodes = 1 << 16;
 
 absl::Status Wrong(absl::string_view path, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("mask `", path, "`: ", why));
+  return absl::InvalidArgumentError(absl::StrCat("`", path, "`: ", why));
 }
 
 bool MustBeQuoted(char c) {
@@ -33,11 +33,17 @@ bool AllDigits(absl::string_view text) {
          std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
 
+bool IsSetName(absl::string_view text) {
+  const std::vector<NamedMaskSet>& sets = NamedMaskSets();
+  return std::any_of(sets.begin(), sets.end(),
+                     [text](const auto& set) { return set.name == text; });
+}
+
 // As MaskSet::canonical spells it.
 std::string Spell(const MaskElement& element) {
   if (element.any) return "*";
   const std::string& name = element.name;
-  if (!name.empty() && !AllDigits(name) &&
+  if (!name.empty() && !AllDigits(name) && !IsSetName(name) &&
       std::none_of(name.begin(), name.end(), MustBeQuoted)) {
     return name;
   }
@@ -93,6 +99,11 @@ absl::StatusOr<MaskElement> ReadBare(absl::string_view path, size_t* at) {
   }
   if (std::any_of(text.begin(), text.end(), MustBeQuoted)) {
     return Wrong(path, absl::StrCat("`", text, "` must be quoted"));
+  }
+  if (IsSetName(text)) {
+    return Wrong(path, absl::StrCat("`", text,
+                                    "` is the name of a set, which stands "
+                                    "alone; a map key of this name is quoted"));
   }
   return MaskElement{false, std::string(text)};
 }
@@ -184,7 +195,7 @@ absl::Status CheckCacheRules(absl::string_view text, const MaskPath& path,
   if (below_a_resource()) return absl::OkStatus();
   if (StartsWith(path, {"context", "K"}) && !path[1].any) {
     warnings->push_back(absl::StrCat(
-        "mask `", Spell(path),
+        "`", Spell(path),
         "`: requests that differ only in this context get the same answer, "
         "whatever the function or a later step reads there"));
     return absl::OkStatus();
@@ -217,6 +228,12 @@ std::vector<std::string> OfAllObjects(
 
 // The paths that `text` stands for.
 absl::StatusOr<std::vector<std::string>> Expand(const std::string& text) {
+  if (text.size() > 2 && text[0] == '"' && text.back() == '"' &&
+      IsSetName(absl::string_view(text).substr(1, text.size() - 2))) {
+    return Wrong(text,
+                 "the quotes are part of it here; without them it names a "
+                 "set");
+  }
   if (text.empty() || text[0] != '@') return std::vector<std::string>{text};
   std::vector<absl::string_view> names;
   for (const NamedMaskSet& set : NamedMaskSets()) {
@@ -298,7 +315,7 @@ absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
   std::set<std::string> warnings;
   std::vector<std::string> texts;
   for (const std::string& text : paths) {
-    absl::StatusOr<std::vector<std::string>> expanded = Expand(text);
+    const absl::StatusOr<std::vector<std::string>> expanded = Expand(text);
     if (!expanded.ok()) return expanded.status();
     texts.insert(texts.end(), expanded->begin(), expanded->end());
   }
@@ -332,8 +349,7 @@ absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
   size_t nodes = 0;
   std::unique_ptr<MaskNode> root = BuildNode(below, 0, &nodes);
   if (root == nullptr) {
-    return absl::InvalidArgumentError(
-        "mask: too many paths with `*` beside names");
+    return absl::InvalidArgumentError("too many paths with `*` beside names");
   }
   set.root_ = std::move(root);
   return set;

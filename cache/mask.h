@@ -4,10 +4,10 @@
 // between: `observed.composite.resource.metadata.resourceVersion`. `*` stands
 // for any one map key or for every list element. A key may be quoted, and must
 // be where it holds dots, quotes, backslashes, stars, brackets or white space,
-// is empty or all digits: `context."example.org/now"`; within quotes `\"` and
-// `\\` are a quote and a backslash. Indices do not exist, and Struct's inner
-// fields are never written. See DESIGN's key contract for what may be masked
-// and docs/key-format.md for what masking does.
+// is empty, all digits or the name of a set: `context."example.org/now"`;
+// within quotes `\"` and `\\` are a quote and a backslash. Indices do not
+// exist, and Struct's inner fields are never written. See DESIGN's key contract
+// for what may be masked and docs/key-format.md for what masking does.
 //
 // A text that begins with `@` names a set of paths, which stand in its place:
 // see NamedMaskSets.

@@ -59,7 +59,7 @@ void TuneHeap() {
 }
 
 // What the settings name outside the process is there and fits.
-absl::Status CheckCertificates(ServeOptions* options) {
+absl::Status CheckCertificates(bool check, ServeOptions* options) {
   const struct {
     const absl::optional<std::string>& dir;
     const char* key;
@@ -77,6 +77,10 @@ absl::Status CheckCertificates(ServeOptions* options) {
           files.status().code(),
           absl::StrCat(side.key, ": ", files.status().message()));
     }
+    if (side.side == TlsSide::kServer && files->ca.empty()) {
+      WarnOfTags("without ca.crt", options);
+    }
+    if (!check) continue;  // a start reads them again, and says so then
     for (const std::string& warning : files->warnings) {
       options->warnings.push_back(absl::StrCat(side.key, ": ", warning));
     }
@@ -119,7 +123,7 @@ int ServeMain(int argc, char** argv) {
   if (!resolved.ok()) return Fail(resolved.status(), kUsage);
   absl::StatusOr<ServeOptions> options = MakeServeOptions(&*resolved);
   if (!options.ok()) return Fail(options.status(), kUsage);
-  const absl::Status certificates = CheckCertificates(&*options);
+  const absl::Status certificates = CheckCertificates(flags->check, &*options);
   if (!certificates.ok()) return Fail(certificates, kWorld);
 
   InitLogging(options->daemon.log_level, options->daemon.log_format);

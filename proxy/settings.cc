@@ -392,15 +392,18 @@ std::vector<Row> PolicyRows() {
                    v[0], {{"on", cache::Mode::kOn}, {"off", cache::Mode::kOff}},
                    &o->policy.mode);
              }));
-  rows.push_back(Policy(Text("ttl.max", "DURATION", "24h", kDurationFromZero,
-                             "No entry lives longer; 0 = no bound."),
-                        [](const Values& v, FunctionOptions* o) {
-                          return IntoDuration(v[0], absl::ZeroDuration(),
-                                              &o->policy.ttl_max);
-                        }));
+  rows.push_back(Policy(
+      Text("ttl.max", "DURATION", "24h", kDurationFromZero,
+           "No entry lives longer, and ttl.min may not ask for more; "
+           "0 = no bound."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoDuration(v[0], absl::ZeroDuration(), &o->policy.ttl_max);
+      }));
   rows.push_back(
       OptionalTtl("ttl.override", "a duration above 0, such as 90s or 1h30m",
-                  absl::Nanoseconds(1), "Lifetime whatever the function said.",
+                  absl::Nanoseconds(1),
+                  "Lifetime whatever the function said; ttl.min and ttl.max "
+                  "bound it, too.",
                   &cache::PolicyOptions::ttl_override));
   rows.push_back(OptionalTtl("ttl.default", kDurationFromZero,
                              absl::ZeroDuration(),

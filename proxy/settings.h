@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/settings.h"
 #include "proxy/options.h"
 
@@ -32,6 +33,10 @@ struct ServeOptions {
 // follows from other settings (--insecure beats $TLS_SERVER_CERTS_DIR), so that
 // it can be printed. InvalidArgument is one line that names the key.
 absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved);
+
+// Adds a warning if a function's key is the tag: anyone can call it. `why`:
+// "with insecure", "without ca.crt".
+void WarnOfTags(absl::string_view why, ServeOptions* options);
 
 // `fncache serve --help`, and docs/settings.md.
 std::string ServeHelp();

@@ -73,13 +73,26 @@ absl::StatusOr<FunctionOptions> MakeFunction(const SettingValues& values,
   if (!status.ok()) return status;
   status = options.policy.Validate();
   if (!status.ok()) return status;
+  const cache::PolicyOptions& policy = options.policy;
+  if (policy.ttl_min.has_value() && policy.ttl_max > absl::ZeroDuration() &&
+      *policy.ttl_min > policy.ttl_max) {
+    const SettingValue& most = values.at("ttl.max");
+    return SettingError(
+        values.at("ttl.min"),
+        absl::StrCat(values.at("ttl.min").text(), " is more than ", most.key,
+                     " (", most.text(), ", ", most.where,
+                     "); accepted: at most that, or ttl.max: 0 for no bound, "
+                     "for function \"",
+                     options.name, "\""));
+  }
   if (options.key == cache::KeySource::kTag && !options.masks.empty()) {
     const SettingValue& key = values.at("key");
     return SettingError(
         values.at("mask"),
         absl::StrCat("contradicts ", key.key, ": tag (", key.where,
                      "), which does not read what masks leave out; accepted: "
-                     "one of the two, for function \"",
+                     "one of the two (mask: [] for this function takes none), "
+                     "for function \"",
                      options.name, "\""));
   }
   if (outlives && options.generation.empty()) {
@@ -91,19 +104,18 @@ absl::StatusOr<FunctionOptions> MakeFunction(const SettingValues& values,
   return options;
 }
 
+}  // namespace
+
 // Who is not known should not be trusted with the tag.
-void WarnOfTagsInPlaintext(ServeOptions* options) {
-  if (options->daemon.tls_dir.has_value()) return;
+void WarnOfTags(absl::string_view why, ServeOptions* options) {
   for (const FunctionOptions& function : options->daemon.functions) {
     if (function.key != cache::KeySource::kTag) continue;
-    options->warnings.push_back(
-        "key: tag trusts callers with what they are answered, and with "
-        "insecure anyone may be one; better use tls_dir with ca.crt");
+    options->warnings.push_back(absl::StrCat(
+        "key: tag trusts callers with what they are answered, and ", why,
+        " anyone may be one; better use tls_dir with ca.crt"));
     return;
   }
 }
-
-}  // namespace
 
 absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved) {
   absl::Status status = SettleTls(&resolved->top);
@@ -137,7 +149,9 @@ absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved) {
         "upstream_server_name has no effect without upstream_tls_dir: the "
         "function is called in plaintext");
   }
-  WarnOfTagsInPlaintext(&options);
+  if (!options.daemon.tls_dir.has_value()) {
+    WarnOfTags("with insecure", &options);
+  }
   status = CheckDistinct(*resolved, options.daemon);
   if (!status.ok()) return status;
   return options;

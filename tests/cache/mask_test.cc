@@ -452,7 +452,27 @@ TEST(NamedMaskSets, AnotherNameIsRefusedWithTheOnesThereAre) {
 
 TEST(NamedMaskSets, SignIsAnOrdinaryCharacterElsewhere) {
   EXPECT_TRUE(
-      MaskSet::Parse({"observed.composite.resource.spec.@versions"}).ok());
+      MaskSet::Parse({"observed.composite.resource.spec.@version"}).ok());
+}
+
+// It would mask a key that nobody has.
+TEST(NamedMaskSets, NameBelowAPathIsRefusedUnlessQuoted) {
+  const auto bare = MaskSet::Parse({"observed.resources.*.resource.@versions"});
+  ASSERT_FALSE(bare.ok());
+  EXPECT_THAT(std::string(bare.status().message()),
+              HasSubstr("`@versions` is the name of a set, which stands alone; "
+                        "a map key of this name is quoted"));
+  const std::string quoted = "observed.resources.*.resource.\"@versions\"";
+  const auto key = MaskSet::Parse({quoted});
+  ASSERT_TRUE(key.ok()) << key.status();
+  EXPECT_THAT(key->canonical(), ::testing::ElementsAre(quoted));
+}
+
+TEST(NamedMaskSets, QuotesThatAShellLeftAreNamed) {
+  const auto masks = MaskSet::Parse({"\"@versions\""});
+  ASSERT_FALSE(masks.ok());
+  EXPECT_THAT(std::string(masks.status().message()),
+              HasSubstr("without them it names a set"));
 }
 
 }  // namespace

@@ -383,6 +383,24 @@ TEST(SettingsTest, NamedMaskSetsNeedQuotesAndTheMessageSaysSo) {
                  "@versions, @times, @composite-conditions"});
 }
 
+TEST(SettingsTest, LeastLifetimeIsAtMostTheBound) {
+  ExpectRefused(Given({"--insecure", "--upstream=x", "--ttl-min=25h"}),
+                {"--ttl-min: ttl.min: 25h is more than ttl.max (24h, default)",
+                 "ttl.max: 0 for no bound"});
+  ExpectRefused(Given({"--insecure", "--ttl-max=1h"}, {},
+                      "functions:\n"
+                      "- {name: a, listen: 'h:1', upstream: x}\n"
+                      "- {name: b, listen: 'h:2', upstream: y,\n"
+                      "   ttl: {min: 2h}}\n"),
+                {"f.yaml:4: functions[1].ttl.min", "(1h, --ttl-max)", "\"b\""});
+  for (const char* most : {"25h", "0", "30h"}) {
+    const Outcome outcome =
+        Given({"--insecure", "--upstream=x", "--ttl-min=25h",
+               std::string("--ttl-max=") + most});
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  }
+}
+
 TEST(SettingsTest, KeyAndItsHashAreChosenPerFunction) {
   const Outcome outcome =
       Given({"--insecure", "--key=tag"}, {{"FNCACHE_KEY_HASH", "sha256"}},
