@@ -5,17 +5,12 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
-#include <memory>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/openssl_owned.h"
 
 namespace fncache {
 namespace {
-
-struct Free {
-  void operator()(GENERAL_NAMES* names) const { GENERAL_NAMES_free(names); }
-};
 
 // What is wrong with a text, as part of a sentence; empty if nothing is.
 std::string WhatIsWrongWithText(const ASN1_STRING* text,
@@ -63,7 +58,7 @@ std::string WhatIsWrongWithNames(const X509* certificate) {
     if (!wrong.empty()) return wrong;
   }
   int found = 0;
-  const std::unique_ptr<GENERAL_NAMES, Free> names(static_cast<GENERAL_NAMES*>(
+  const Owned<GENERAL_NAMES> names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, &found, nullptr)));
   if (names == nullptr) {
     ERR_clear_error();

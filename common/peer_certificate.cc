@@ -6,29 +6,13 @@
 #include <openssl/x509v3.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/certificate_names.h"
+#include "common/openssl_owned.h"
 
 namespace fncache {
 namespace {
-
-struct Free {
-  void operator()(X509_STORE* store) const { X509_STORE_free(store); }
-  void operator()(X509_STORE_CTX* context) const {
-    X509_STORE_CTX_free(context);
-  }
-  void operator()(STACK_OF(X509) * certificates) const {
-    sk_X509_pop_free(certificates, X509_free);
-  }
-  void operator()(NAME_CONSTRAINTS* constraints) const {
-    NAME_CONSTRAINTS_free(constraints);
-  }
-  void operator()(GENERAL_NAMES* names) const { GENERAL_NAMES_free(names); }
-};
-template <typename T>
-using Owned = std::unique_ptr<T, Free>;
 
 // The peer is the other side.
 int PurposeOfPeer(TlsSide side) {
@@ -223,7 +207,7 @@ std::string Words(const Finding& finding, TlsSide side) {
     case X509_V_ERR_CERT_UNTRUSTED:
       return absl::StrCat(whose, " comes from no authority of ca.crt");
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-      return absl::StrCat(whose,
+      return absl::StrCat(subject,
                           " is signed by another authority than that of the "
                           "same name in ca.crt, or by itself");
     case X509_V_ERR_CERT_HAS_EXPIRED:

@@ -37,7 +37,8 @@ struct CertificateVerdict {
   bool good = false;
   // What is wrong; of no meaning if `good`.
   HandshakeFault fault = HandshakeFault::kBadCertificate;
-  // The same as a part of a sentence, such as "expired at ...".
+  // The same as a part of a sentence, such as "the caller's certificate has
+  // expired".
   std::string words;
 };
 

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "common/handshake_failure.h"
 #include "common/log.h"
+#include "common/openssl_owned.h"
 #include "common/peer_certificate.h"
 #include "common/tls_side.h"
 
@@ -36,15 +37,13 @@ void Report(SSL* ssl, HandshakeFailure failure) {
 }
 
 std::string Subject(const X509* certificate) {
-  BIO* const out = BIO_new(BIO_s_mem());
+  const Owned<BIO> out(BIO_new(BIO_s_mem()));
   if (out == nullptr || certificate == nullptr) return "";
-  X509_NAME_print_ex(out, X509_get_subject_name(certificate), 0,
+  X509_NAME_print_ex(out.get(), X509_get_subject_name(certificate), 0,
                      XN_FLAG_RFC2253);
   char* data = nullptr;
-  const long size = BIO_get_mem_data(out, &data);
-  std::string text(data, size);
-  BIO_free(out);
-  return text;
+  const long size = BIO_get_mem_data(out.get(), &data);
+  return std::string(data, size);
 }
 
 // SSL_CTX_set_cert_verify_callback's.
@@ -123,18 +122,41 @@ bool IsAboutCertificates(int alert) {
   }
 }
 
+// Those of TLS 1.3 (RFC 8446, 6.2) that OpenSSL 3.0 calls unknown, too.
+const char* AlertName(int alert) {
+  switch (alert) {
+    case SSL_AD_CERTIFICATE_REQUIRED:
+      return "certificate required";
+    case SSL_AD_MISSING_EXTENSION:
+      return "missing extension";
+    case SSL_AD_NO_APPLICATION_PROTOCOL:
+      return "no application protocol";
+    default:
+      return SSL_alert_desc_string_long(alert);
+  }
+}
+
 void OnAlertReceived(SSL* ssl, int alert) {
   const char* const peer = PeerOf(ssl);
-  const char* const name = SSL_alert_desc_string_long(alert);
+  const char* const name = AlertName(alert);
   HandshakeFailure failure;
+  const bool none = SSL_get_certificate(ssl) == nullptr;
   if (IsAboutCertificates(alert)) {
     // With TLS 1.3 a server says so when the client is long done.
     failure.fault = HandshakeFault::kRefusedByPeer;
-    failure.words =
-        absl::StrCat(peer, " does not accept our certificate: ", name);
+    failure.words = absl::StrCat(
+        peer,
+        none ? " wants a certificate, and we have none (no tls.crt): "
+             : " does not accept our certificate: ",
+        name);
   } else if (SSL_is_init_finished(ssl) == 0) {
     failure.fault = HandshakeFault::kProtocol;
     failure.words = absl::StrCat(peer, " ended the handshake: ", name);
+    // Up to TLS 1.2 it may say no more than that.
+    if (alert == SSL_AD_HANDSHAKE_FAILURE && none &&
+        SideOf(ssl) == TlsSide::kClient) {
+      failure.words += "; it may want a certificate, and we have none";
+    }
   } else {
     return;
   }
@@ -148,7 +170,7 @@ void OnAlertSent(SSL* ssl, int alert) {
   // Who hangs up has said nothing about TLS; probes do.
   if (ERR_GET_REASON(error) == SSL_R_UNEXPECTED_EOF_WHILE_READING) return;
   const char* reason = ERR_reason_error_string(error);
-  if (reason == nullptr) reason = SSL_alert_desc_string_long(alert);
+  if (reason == nullptr) reason = AlertName(alert);
   const char* const peer = PeerOf(ssl);
   HandshakeFailure failure;
   if (ERR_GET_REASON(error) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
@@ -223,6 +245,9 @@ void OnNewConnection(void* parent, void* /*data*/, CRYPTO_EX_DATA* /*all*/,
   auto* const ssl = static_cast<SSL*>(parent);
   SSL_set_options(ssl, SSL_OP_NO_TICKET);
   SSL_set_num_tickets(ssl, 0);
+  // gRPC has P-256 only, which in TLS 1.2 rules out certificates of other
+  // curves. Harmless where this fails, as with FIPS.
+  SSL_set1_groups_list(ssl, "P-256:X25519:P-384:P-521:X448");
 }
 
 bool Register() {

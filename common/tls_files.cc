@@ -5,31 +5,24 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/certificate_names.h"
 #include "common/file.h"
+#include "common/openssl_owned.h"
 
 namespace fncache {
 namespace {
 
 constexpr size_t kMaxFileBytes = 1 << 20;
 
-struct Free {
-  void operator()(BIO* bio) const { BIO_free(bio); }
-  void operator()(X509* certificate) const { X509_free(certificate); }
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-};
-template <typename T>
-using Owned = std::unique_ptr<T, Free>;
 using Chain = std::vector<Owned<X509>>;
 
 absl::Status Missing(const std::string& path) {
@@ -108,6 +101,17 @@ absl::Time FromAsn1(const ASN1_TIME* time, absl::Time otherwise) {
   std::tm parts = {};
   if (ASN1_TIME_to_tm(time, &parts) != 1) return otherwise;
   return absl::FromTM(parts, absl::UTCTimeZone());
+}
+
+// OpenSSL refuses what such a one has signed, whatever the time.
+void NoteNoAuthorities(const std::string& path, const Chain& chain,
+                       TlsFiles* files) {
+  for (size_t i = 0; i < chain.size(); ++i) {
+    if (X509_check_ca(chain[i].get()) != 0) continue;
+    files->warnings.push_back(
+        absl::StrCat(path, ": certificate ", i + 1,
+                     " is no authority (CA:FALSE): what it signed is refused"));
+  }
 }
 
 void NoteValidity(const std::string& path, const Chain& chain, absl::Time now,
@@ -205,6 +209,7 @@ absl::StatusOr<TlsFiles> ReadOnce(const std::string& dir, TlsSide side,
         ParseChain(ca_path, **ca, Reading::kAuthorities);
     if (!chain.ok()) return chain.status();
     NoteValidity(ca_path, *chain, now, &files);
+    NoteNoAuthorities(ca_path, *chain, &files);
     files.ca = **std::move(ca);
   }
   return files;

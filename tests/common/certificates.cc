@@ -71,7 +71,7 @@ Pem MakeCertificate(const std::string& name, const Pem* issuer, absl::Time from,
 
 Pem MakeCertificate(const CertificateOptions& options, const Pem* issuer) {
   EVP_PKEY* key = !options.key.empty()    ? ReadKey(options.key)
-                  : options.rsa_bits == 0 ? EVP_EC_gen("P-256")
+                  : options.rsa_bits == 0 ? EVP_EC_gen(options.curve.c_str())
                                           : EVP_RSA_gen(options.rsa_bits);
   Must(key != nullptr);
   X509* certificate = X509_new();

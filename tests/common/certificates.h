@@ -44,7 +44,8 @@ struct CertificateOptions {
   // The type of all of these: a V_ASN1_... of OpenSSL's; 0 = PrintableString.
   int subject_type = 0;
   absl::optional<int64_t> serial;  // none = random
-  int rsa_bits = 0;                // 0 = P-256
+  int rsa_bits = 0;                // 0 = a key of `curve`
+  std::string curve = "P-256";
   std::string digest = "SHA256";
   bool authority = false;
   // In OpenSSL's words, such as "critical,keyCertSign"; empty = without.

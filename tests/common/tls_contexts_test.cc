@@ -141,6 +141,32 @@ TEST_P(TlsContextsTest, CallerWithoutCertificateIsReported) {
   ASSERT_THAT(failures, SizeIs(2));
   EXPECT_EQ(failures[0].side, TlsSide::kServer);
   EXPECT_EQ(failures[0].fault, HandshakeFault::kNoCertificate);
+  // TLS 1.2 has no alert of its own for that.
+  EXPECT_EQ(failures[1].side, TlsSide::kClient);
+  EXPECT_EQ(failures[1].fault, GetParam() == TLS1_2_VERSION
+                                   ? HandshakeFault::kProtocol
+                                   : HandshakeFault::kRefusedByPeer);
+  EXPECT_EQ(failures[1].words,
+            GetParam() == TLS1_2_VERSION
+                ? "the function ended the handshake: handshake failure; it may "
+                  "want a certificate, and we have none"
+                : "the function wants a certificate, and we have none (no "
+                  "tls.crt): certificate required");
+}
+
+// gRPC limits its contexts to P-256, which in TLS 1.2 goes for certificates,
+// too.
+TEST_P(TlsContextsTest, CertificatesOfOtherCurvesAreAccepted) {
+  testing::CertificateOptions options = testing::CrossplaneClient();
+  options.rsa_bits = 0;
+  options.curve = "P-384";
+  const Pem caller = MakeCertificate(options, &files().authority);
+  const TlsContext server = Server();
+  ASSERT_EQ(SSL_CTX_set1_groups_list(server.get(), "P-256"), 1);
+  const Handshake made = ShakeHands(server.get(), Client(&caller).get());
+  EXPECT_TRUE(made.server);
+  EXPECT_TRUE(made.client);
+  EXPECT_THAT(Failures(), IsEmpty());
 }
 
 TEST_P(TlsContextsTest, NoVersionInCommonIsReported) {

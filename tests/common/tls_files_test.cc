@@ -173,6 +173,19 @@ TEST_F(TlsFilesTest, ExpiredAndNotYetValidWarn) {
                         HasSubstr("not valid before"))));
 }
 
+TEST_F(TlsFilesTest, AnAuthorityThatIsNoneWarns) {
+  // A leaf among those to trust.
+  Put("ca.crt",
+      ca_.certificate + MakeCertificate("leaf", &ca_, now_ - absl::Hours(1),
+                                        now_ + absl::Hours(1))
+                            .certificate);
+  const auto files = Read();
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_THAT(files->warnings,
+              ElementsAre(AllOf(HasSubstr(dir_.File("ca.crt")),
+                                HasSubstr("certificate 2 is no authority"))));
+}
+
 TEST_F(TlsFilesTest, RefusesWhatIsNoRegularFileWithoutHanging) {
   Remove("tls.crt");
   ASSERT_EQ(mkfifo(dir_.File("tls.crt").c_str(), 0600), 0);

@@ -1,5 +1,7 @@
 // Certificates of every shape that real authorities issue, and of many that
 // nobody should accept, through a listener and towards a function.
+#include <signal.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -382,6 +384,8 @@ class RefusingFunction {
   RefusingFunction(const Pem& pair, const std::string& ca)
       : context_(
             fncache::testing::MakeTlsContext(TlsSide::kServer, &pair, ca)) {
+    // OpenSSL writes without MSG_NOSIGNAL.
+    signal(SIGPIPE, SIG_IGN);
     listening_.Listen(8);
     thread_ = std::thread([this] { Serve(); });
   }
