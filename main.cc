@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/synchronization/mutex.h"
+#include "common/grpc_log.h"
 #include "common/utf8.h"
 #include "common/version.h"
 #include "openssl/crypto.h"
@@ -55,6 +56,7 @@ int main(int argc, char** argv) {
   // At exit OpenSSL would free what gRPC's threads, which nobody can wait for,
   // may still be connecting with.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+  fncache::TakeGrpcLog();
   if (argc < 2) {
     PrintHelp(stderr);
     return 2;

@@ -6,10 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/mutex.h"
-#include "grpc/support/log.h"
 #include "proxy/daemon.h"
 
 namespace fncache::proxy {
@@ -75,19 +73,11 @@ class StopSignals {
   std::thread thread_;
 };
 
-// What gRPC has to say is for those who look for it: its errors are, for the
-// most part, what peers do.
-void LogForGrpc(gpr_log_func_args* args) {
-  Log(LogLevel::kDebug, args->message,
-      {{"from", "grpc"}, {"at", absl::StrCat(args->file, ":", args->line)}});
-}
-
 }  // namespace
 
 absl::Status Serve(DaemonOptions options, std::string settings) {
   // A peer that went away is an error of that write, not of the process.
   signal(SIGPIPE, SIG_IGN);
-  gpr_set_log_function(LogForGrpc);
   StopSignals signals;
   Daemon::Extras extras;
   extras.settings = std::move(settings);

@@ -1,18 +1,11 @@
 #include "proxy/tls.h"
 
-#include <vector>
-
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "common/handshake_failure.h"
+#include "common/function_credentials.h"
 #include "common/log.h"
 #include "common/tls_contexts.h"
 #include "grpc/grpc.h"
 #include "grpc/grpc_security.h"
-#include "grpcpp/security/tls_certificate_provider.h"
-#include "grpcpp/security/tls_certificate_verifier.h"
-#include "grpcpp/security/tls_credentials_options.h"
 
 namespace fncache::proxy {
 namespace {
@@ -64,45 +57,6 @@ class Reloading {
   const TlsWatcher* const watcher_;
   std::atomic<uint64_t> given_{0};
   grpc_server_credentials* const credentials_;
-};
-
-// gRPC's own check of the name, after the handshake; reports what it refuses.
-class NameVerifier : public grpc::experimental::ExternalCertificateVerifier {
- public:
-  using Request = grpc::experimental::TlsCustomVerificationCheckRequest;
-
-  bool Verify(Request* request, std::function<void(grpc::Status)> callback,
-              grpc::Status* status) override {
-    const bool done = by_name_.Verify(request, std::move(callback), status);
-    if (done && !status->ok()) Report(*request);
-    return done;
-  }
-  void Cancel(Request* request) override { by_name_.Cancel(request); }
-
- private:
-  static void Report(const Request& request) {
-    std::vector<std::string> names;
-    for (const auto& all : {request.dns_names(), request.ip_names()}) {
-      for (const grpc::string_ref& name : all) {
-        names.emplace_back(name.data(), name.size());
-      }
-    }
-    const grpc::string_ref called = request.target_name();
-    const grpc::string_ref common_name = request.common_name();
-    HandshakeFailure failure;
-    failure.side = TlsSide::kClient;
-    failure.fault = HandshakeFault::kWrongName;
-    failure.words =
-        absl::StrCat("the function's certificate is not for ",
-                     absl::string_view(called.data(), called.size()),
-                     " (upstream_server_name)");
-    failure.certificate = absl::StrCat(
-        "CN=", absl::string_view(common_name.data(), common_name.size()),
-        " for ", names.empty() ? "no name" : absl::StrJoin(names, ", "));
-    ReportHandshakeFailure(failure);
-  }
-
-  grpc::experimental::HostNameCertificateVerifier by_name_;
 };
 
 }  // namespace
@@ -200,27 +154,7 @@ std::shared_ptr<grpc_server_credentials> ServerTls::Credentials() {
 }
 
 std::shared_ptr<grpc::ChannelCredentials> ClientTls::Credentials() {
-  SetUpTlsContexts();
-  const std::shared_ptr<const TlsFiles> files = watcher_->files();
-  std::vector<grpc::experimental::IdentityKeyCertPair> pairs;
-  if (!files->certificate.empty()) {
-    pairs.push_back({files->key, files->certificate});
-  }
-  const bool identity = !pairs.empty();
-  grpc::experimental::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(
-      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
-          files->ca, pairs));
-  options.watch_root_certs();
-  if (identity) options.watch_identity_key_cert_pairs();
-    // The function's certificate is checked against its name in the handshake.
-#ifndef __clang_analyzer__  // which takes gRPC's taking over for a leak
-  options.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<NameVerifier>());
-#endif
-  // The authority of each call is the caller's business and passes unchecked.
-  options.set_check_call_host(false);
-  return grpc::experimental::TlsCredentials(options);
+  return FunctionCredentials(*watcher_->files(), "upstream_server_name");
 }
 
 }  // namespace fncache::proxy

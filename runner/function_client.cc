@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "common/function_credentials.h"
 #include "common/log.h"
 #include "common/mutex.h"
-#include "common/tls_contexts.h"
 #include "common/tls_files.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
@@ -75,17 +75,12 @@ grpc::ChannelArguments Arguments() {
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(
     const std::string& tls_dir) {
   if (tls_dir.empty()) return grpc::InsecureChannelCredentials();
-  SetUpTlsContexts();
   const auto files = ReadTlsFiles(tls_dir, TlsSide::kClient, absl::Now());
   if (!files.ok()) return files.status();
   for (const std::string& warning : files->warnings) {
     Log(LogLevel::kWarning, warning);
   }
-  grpc::SslCredentialsOptions options;
-  options.pem_root_certs = files->ca;
-  options.pem_private_key = files->key;
-  options.pem_cert_chain = files->certificate;
-  return grpc::SslCredentials(options);
+  return FunctionCredentials(*files, /*name_setting=*/"");
 }
 
 // One target's channel, made for the first call of one of its functions.

@@ -86,7 +86,7 @@ void Define(CLI::App* app, Flags* flags) {
                   "cpu=DURATION, or both with a comma between;\n"
                   "repeats add up")
       ->type_name("COST")
-      ->expected(1);
+      ->allow_extra_args(false);
   app->add_option("--ttl", flags->ttl,
                   "TTL of the answers; 0 is told as zero\n"
                   "(\"do not cache\"), none is not told at all")
@@ -109,12 +109,13 @@ void Define(CLI::App* app, Flags* flags) {
                   "Answer from the recorded calls (*.req.bin with\n"
                   "*.rsp.bin) below this folder; repeats")
       ->type_name("DIR")
-      ->expected(1);
+      ->allow_extra_args(false);
   app->add_option("--mask", flags->mask,
                   "Path of the request that does not matter when\n"
-                  "it is compared with recordings; repeats")
+                  "it is compared with recordings, or a named set\n"
+                  "(@versions, ...); repeats")
       ->type_name("PATH")
-      ->expected(1);
+      ->allow_extra_args(false);
   app->add_flag("--log-calls", flags->log_calls,
                 "Log a line for every call, with its number,\n"
                 "before answering");

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,10 +21,12 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/tls_contexts.h"
+#include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
 #include "tests/common/certificates.h"
+#include "tests/common/temp_dir.h"
 #include "tests/common/tls_handshake.h"
 #include "tests/integration/process.h"
 
@@ -33,6 +36,7 @@ namespace {
 using apiextensions::fn::proto::v1::FunctionRunnerService;
 using apiextensions::fn::proto::v1::RunFunctionRequest;
 using apiextensions::fn::proto::v1::RunFunctionResponse;
+using ::testing::HasSubstr;
 
 std::string Dir(const std::string& side) {
   return absl::StrCat(FNCACHE_SOURCE_DIR, "/tests/data/certificates/", side);
@@ -72,6 +76,7 @@ grpc::Status CallAsCrossplane(const std::string& address,
 
 // A caller with raw TLS. False if the daemon ended the connection.
 bool Handshakes(int port, SSL_CTX* context) {
+  signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to = {};
   to.sin_family = AF_INET;
@@ -157,6 +162,40 @@ TEST_F(TlsProcessTest, RefusedCallersAreCountedAndLoggedOnceASecond) {
   const Pem client = Pair("client");
   EXPECT_TRUE(
       Handshakes(port, MakeTlsContext(TlsSide::kClient, &client, "", 0).get()));
+}
+
+// gRPC has lines of its own for these, as many as there are callers.
+TEST_F(TlsProcessTest, RefusedCallersOfAFunctionAreLoggedOnceASecond) {
+  Process function(
+      {"function", "--listen", "127.0.0.1:0", "--tls-dir", Dir("server")});
+  ASSERT_TRUE(function.WaitForStderr("listening on "));
+  const TlsContext context = MakeTlsContext(TlsSide::kClient, nullptr, "", 0);
+  const absl::Time started = absl::Now();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_FALSE(Handshakes(PortOf(function.Listening().at(0)), context.get()));
+  }
+  ASSERT_TRUE(function.WaitForStderr(
+      "TLS handshake with a caller failed: the caller shows no certificate"));
+  const std::vector<std::string> lines =
+      absl::StrSplit(function.Stderr(), '\n', absl::SkipEmpty());
+  EXPECT_LE(lines.size(), 2 + absl::ToInt64Seconds(absl::Now() - started))
+      << function.Stderr();
+}
+
+// Whoever may call is whom `key: tag` trusts.
+TEST_F(TlsProcessTest, TagsWithoutCallersCertificatesWarn) {
+  const TempDir dir;
+  for (const char* file : {"tls.crt", "tls.key"}) {
+    WriteFile(dir.File(file), ReadFile(Dir("server") + "/" + file));
+  }
+  const auto check = [](const std::string& tls_dir) {
+    Process serve({"serve", "--check", "--tls-dir", tls_dir, "--upstream",
+                   "127.0.0.1:1", "--key", "tag"});
+    EXPECT_EQ(serve.Wait(), 0);
+    return serve.Stderr();
+  };
+  EXPECT_THAT(check(dir.path()), HasSubstr("without ca.crt anyone may be one"));
+  EXPECT_EQ(check(Dir("server")), "");
 }
 
 TEST_F(TlsProcessTest, NobodyResumesASession) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/runner/temp_dir.h"
+#include "tests/common/temp_dir.h"
 
 namespace fncache::runner {
 namespace {
@@ -45,7 +45,7 @@ class FileWatchTest : public ::testing::Test {
     return watch->WaitForChange(kQuiet);
   }
 
-  TempDir dir_;
+  testing::TempDir dir_;
 };
 
 TEST_F(FileWatchTest, AFileThatIsWrittenToHasChanged) {

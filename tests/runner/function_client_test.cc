@@ -24,7 +24,6 @@
 #include "proto/function_v1beta1.grpc.pb.h"
 #include "runner/function_server.h"
 #include "runner/template_responder.h"
-#include "tests/common/certificates.h"
 #include "tests/common/http2_server.h"
 #include "tests/runner/messages.h"
 
@@ -33,13 +32,10 @@ namespace {
 
 namespace v1 = apiextensions::fn::proto::v1;
 namespace v1beta1 = apiextensions::fn::proto::v1beta1;
-using ::fncache::testing::CertificateDir;
 using ::fncache::testing::Http2Frame;
 using ::fncache::testing::Http2Header;
 using ::fncache::testing::Http2Ok;
 using ::fncache::testing::Http2Server;
-using ::fncache::testing::MakeCertificate;
-using ::fncache::testing::Pem;
 using ::testing::HasSubstr;
 
 // Far beyond what anything here takes, on any machine.
@@ -600,108 +596,6 @@ TEST(FunctionClientTest, NoThreadsIsRefused) {
   options.threads = 0;
   EXPECT_EQ(FunctionClient::Create(options).status().code(),
             absl::StatusCode::kInvalidArgument);
-}
-
-Pem Make(const std::string& name, const Pem* issuer) {
-  return MakeCertificate(name, issuer, absl::Now() - absl::Hours(1),
-                         absl::Now() + absl::Hours(10));
-}
-
-// Starts a function with `server` in front of a client with `client`, each with
-// its ca.crt, and calls it once.
-absl::Status CallThroughTls(const CertificateDir& server,
-                            const CertificateDir& client,
-                            absl::Duration patience = absl::Seconds(20)) {
-  const TemplateResponder responder{{}};
-  FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.tls_dir = server.path();
-  const auto function = FunctionServer::Start(server_options, &responder);
-  if (!function.ok()) return function.status();
-  const std::string& address = (*function)->address();
-  FunctionClientOptions options;
-  options.functions = {{"fn", "localhost" + address.substr(address.find(':'))}};
-  options.tls_dir = client.path();
-  const auto made = FunctionClient::Create(options);
-  if (!made.ok()) return made.status();
-  return Call(made->get(), absl::Now() + patience).status;
-}
-
-TEST(FunctionClientTlsTest, CrossplanesCertificatesAreAcceptedOnBothSides) {
-  const Pem authority =
-      MakeCertificate(fncache::testing::CrossplaneAuthority(), nullptr);
-  const Pem other =
-      MakeCertificate(fncache::testing::CrossplaneAuthority(), nullptr);
-  const Pem server =
-      MakeCertificate(fncache::testing::CrossplaneServer(), &authority);
-  const Pem client =
-      MakeCertificate(fncache::testing::CrossplaneClient(), &authority);
-  for (const std::string& ca :
-       {authority.certificate, authority.certificate + other.certificate,
-        other.certificate + authority.certificate}) {
-    EXPECT_EQ(CallThroughTls({server, ca}, {client, ca}), absl::OkStatus());
-  }
-}
-
-TEST(FunctionClientTlsTest, BadCertificatesOfCrossplanesShapeAreRefused) {
-  const auto authority = fncache::testing::CrossplaneAuthority();
-  const auto server = fncache::testing::CrossplaneServer();
-  const auto client = fncache::testing::CrossplaneClient();
-  const Pem ours = MakeCertificate(authority, nullptr);
-  const Pem other = MakeCertificate(authority, nullptr);
-  const Pem good_server = MakeCertificate(server, &ours);
-  const Pem good_client = MakeCertificate(client, &ours);
-  const auto refused = [&ours](const Pem& shown_by_server,
-                               const Pem& shown_by_client) {
-    return CallThroughTls({shown_by_server, ours.certificate},
-                          {shown_by_client, ours.certificate},
-                          absl::Milliseconds(300))
-               .code() == absl::StatusCode::kDeadlineExceeded;
-  };
-  EXPECT_TRUE(refused(MakeCertificate(server, &other), good_client));
-  EXPECT_TRUE(refused(MakeCertificate(server, nullptr), good_client));
-  EXPECT_TRUE(refused(MakeCertificate(client, &ours), good_client));
-  EXPECT_TRUE(refused(good_server, MakeCertificate(client, &other)));
-  EXPECT_TRUE(refused(good_server, MakeCertificate(client, nullptr)));
-  EXPECT_TRUE(refused(good_server, MakeCertificate(server, &ours)));
-}
-
-TEST(FunctionClientTlsTest, BothSidesShowTheirCertificates) {
-  const Pem ca = Make("ca", nullptr);
-  const Pem other_ca = Make("other ca", nullptr);
-  const CertificateDir server_files(Make("localhost", &ca), ca.certificate);
-  const CertificateDir ours(Make("runner", &ca), ca.certificate);
-  const CertificateDir strangers(Make("runner", &other_ca), ca.certificate);
-  const CertificateDir doubtful(Make("runner", &ca), other_ca.certificate);
-  const TemplateResponder responder{{}};
-  FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.tls_dir = server_files.path();
-  const auto server = FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
-  const std::string& address = (*server)->address();
-  FunctionClientOptions options;
-  options.functions = {{"fn", "localhost" + address.substr(address.find(':'))}};
-  options.tls_dir = ours.path();
-  auto client = FunctionClient::Create(options);
-  ASSERT_TRUE(client.ok()) << client.status();
-  EXPECT_TRUE(Call(client->get()).status.ok());
-  for (const CertificateDir* files : {&strangers, &doubtful}) {
-    options.tls_dir = files->path();
-    client = FunctionClient::Create(options);
-    ASSERT_TRUE(client.ok()) << client.status();
-    EXPECT_EQ(Call(client->get(), absl::Now() + absl::Milliseconds(300))
-                  .status.code(),
-              absl::StatusCode::kDeadlineExceeded);
-  }
-  EXPECT_EQ((*server)->counts().calls, 1u);
-}
-
-TEST(FunctionClientTlsTest, MissingCertificatesAreAnErrorThatNamesTheFile) {
-  FunctionClientOptions options;
-  options.tls_dir = "/nonexistent";
-  EXPECT_THAT(std::string(FunctionClient::Create(options).status().message()),
-              HasSubstr("/nonexistent/ca.crt"));
 }
 
 }  // namespace

@@ -65,6 +65,12 @@ TEST_F(FunctionCommandTest, WhatTheWorldRefusesIsNamedWithExitCodeOne) {
   Outcome outcome = Command({"--insecure", "--recorded", "/nonexistent"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.error, HasSubstr("/nonexistent"));
+  // All of them are read, each as often as it is given.
+  outcome = Command({"--insecure", "--cost=sleep=1ms", "--cost", "cpu=1ms",
+                     "--mask", "@versions", "--mask=context.a", "--recorded",
+                     "/nonexistent", "--recorded=/nonexistent/either"});
+  EXPECT_EQ(outcome.code, 1) << outcome.error;
+  EXPECT_THAT(outcome.error, HasSubstr("/nonexistent"));
   outcome = Command({"--tls-dir", "/nonexistent"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.error, HasSubstr("/nonexistent/tls.crt"));

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/runner/temp_dir.h"
+#include "tests/common/temp_dir.h"
 
 namespace fncache::runner {
 namespace {
@@ -52,7 +52,7 @@ class RenderFlagsTest : public ::testing::Test {
     return std::string(flags.status().message());
   }
 
-  TempDir dir_;
+  testing::TempDir dir_;
   const std::string xr_;
   const std::string composition_;
 };

@@ -9,8 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runner/context_steps.h"
+#include "tests/common/temp_dir.h"
 #include "tests/runner/messages.h"
-#include "tests/runner/temp_dir.h"
 
 namespace fncache::runner {
 namespace {
@@ -56,7 +56,7 @@ class RenderInputsTest : public ::testing::Test {
     return std::string(LoadRenderInputs(flags_).status().message());
   }
 
-  TempDir dir_;
+  testing::TempDir dir_;
   RenderFlags flags_;
 };
 

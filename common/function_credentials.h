@@ -1,0 +1,28 @@
+// The credentials with which functions are called over TLS.
+//
+// The handshake checks the function's certificate (common/tls_contexts.h), and
+// this its name, as gRPC does; what fails is reported
+// (common/handshake_failure.h).
+//
+// Thread-safe.
+#ifndef FNCACHE_COMMON_FUNCTION_CREDENTIALS_H_
+#define FNCACHE_COMMON_FUNCTION_CREDENTIALS_H_
+
+#include <memory>
+#include <string>
+
+#include "common/tls_files.h"
+#include "grpcpp/security/credentials.h"
+
+namespace fncache {
+
+// With the certificates of `files`, read for TlsSide::kClient. The authority of
+// each call passes unchecked. `name_setting`: the setting that says which name
+// a function's certificate must have, for the report of one that has not; empty
+// if there is none.
+std::shared_ptr<grpc::ChannelCredentials> FunctionCredentials(
+    const TlsFiles& files, std::string name_setting);
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_FUNCTION_CREDENTIALS_H_
