@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -51,7 +52,10 @@ bool IsInstalled(const std::string& program) {
   const char* const path = std::getenv("PATH");
   for (absl::string_view folder :
        absl::StrSplit(path == nullptr ? "" : path, ':')) {
-    if (fs::exists(fs::path(std::string(folder)) / program)) return true;
+    std::error_code unreadable;  // as good as not there
+    if (fs::exists(fs::path(std::string(folder)) / program, unreadable)) {
+      return true;
+    }
   }
   return false;
 }
@@ -83,7 +87,7 @@ class Page {
         {"held", &Page::Held},         {"figure", &Page::Figure},
         {"same", &Page::Same},         {"part", &Page::Part},
         {"check", &Page::Settings},    {"template", &Page::Template},
-        {"query", &Page::Query},       {"image", &Page::Figure},
+        {"query", &Page::Query},       {"image", &Page::Image},
     };
     for (const Block& block : blocks_) {
       SCOPED_TRACE(block.where());
@@ -158,7 +162,11 @@ class Page {
     ADD_FAILURE() << "no test " << block.argument << " that reads " << page;
   }
 
-  void Figure(const Block& block) {}
+  // Whatever a reader could type is tested in another way.
+  void Figure(const Block& block) { EXPECT_EQ(block.language, "text"); }
+
+  // See image_test.cc.
+  void Image(const Block& block) { EXPECT_EQ(block.language, "dockerfile"); }
 
   void Same(const Block& block) {
     ASSERT_TRUE(Exists(block.argument)) << block.argument;
@@ -225,6 +233,7 @@ class Page {
                name == family.name + "_sum" || name == family.name + "_count";
       })) << name;
     }
+    ExpectLabels(block.text);
     if (!IsInstalled("promtool")) {
       GTEST_LOG_(INFO) << block.where() << ": no promtool here, not parsed";
       return;
@@ -241,9 +250,57 @@ class Page {
     EXPECT_EQ(promtool.Wait(), 0) << promtool.Stdout() << promtool.Stderr();
   }
 
+  // What a query groups and selects by are labels of the metrics it names.
+  void ExpectLabels(const std::string& query) {
+    static const std::regex* const kUse =
+        new std::regex("by \\(([a-z_, ]+)\\)|([a-z_]+)\\{([a-z_]+)[!=~]+\"");
+    std::set<std::string> labels;
+    for (const metrics::Family& family : proxy::Catalogue()) {
+      if (!absl::StrContains(query, family.name)) continue;
+      labels.insert(family.labels.begin(), family.labels.end());
+      if (family.type == metrics::Type::kHistogram) labels.insert("le");
+    }
+    for (auto at = std::sregex_iterator(query.begin(), query.end(), *kUse);
+         at != std::sregex_iterator(); ++at) {
+      const std::string names = (*at)[1].matched ? (*at)[1] : (*at)[3];
+      for (absl::string_view name : absl::StrSplit(names, ',')) {
+        name = absl::StripAsciiWhitespace(name);
+        EXPECT_EQ(labels.count(std::string(name)), 1u) << name;
+      }
+    }
+  }
+
   const std::vector<Block> blocks_;
   std::unique_ptr<Session> session_;
 };
+
+// Flags of fncache's commands, and those that its scripts read.
+const std::string& KnownFlags() {
+  static const std::string* const flags = [] {
+    auto* text = new std::string;
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"serve"},
+          {"render"},
+          {"function"},
+          {"demo"},
+          {"internal", "render"}}) {
+      std::vector<std::string> words = command;
+      words.push_back("--help");
+      Process help(words);
+      EXPECT_EQ(help.Wait(), 0);
+      *text += help.Stdout();
+    }
+    for (const char* folder : {"bench", "scripts"}) {
+      for (const auto& file : fs::recursive_directory_iterator(
+               fs::path(FNCACHE_SOURCE_DIR) / folder)) {
+        if (!file.is_regular_file()) continue;
+        *text += testing::ReadFile(file.path().string());
+      }
+    }
+    return text;
+  }();
+  return *flags;
+}
 
 std::string TestName(const std::string& page) {
   std::string name;
@@ -320,6 +377,28 @@ void ExpectCommonPorts(const std::string& text) {
     EXPECT_TRUE(daemon ? (*at)[2] == "9443" || (*at)[2] == "9445"
                        : (*at)[2] == "9444" || (*at)[2] == "9446")
         << (*at)[0];
+  }
+}
+
+// `--flag` in a sentence is a flag of something, and not misspelt.
+TEST_P(DocsTest, FlagsInSentencesExist) {
+  // Crossplane's.
+  static const std::set<std::string>* const kForeign =
+      new std::set<std::string>{"--enable-function-response-cache"};
+  static const std::regex* const kCode = new std::regex("`[^`\n]*`");
+  static const std::regex* const kFlag = new std::regex("--[a-z][a-z-]+");
+  const std::string text = ReadSource(GetParam());
+  for (auto code = std::sregex_iterator(text.begin(), text.end(), *kCode);
+       code != std::sregex_iterator(); ++code) {
+    const std::string words = (*code)[0];
+    for (auto at = std::sregex_iterator(words.begin(), words.end(), *kFlag);
+         at != std::sregex_iterator(); ++at) {
+      const std::string flag = (*at)[0];
+      if (kForeign->count(flag) != 0) continue;
+      EXPECT_TRUE(std::regex_search(
+          KnownFlags(), std::regex(absl::StrCat(flag, "(?![a-z-])"))))
+          << flag;
+    }
   }
 }
 

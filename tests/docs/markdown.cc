@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -58,6 +59,12 @@ std::vector<Block> BlocksOf(const std::string& page,
   int number = 0;
   for (const std::string& line : lines) {
     ++number;
+    const absl::string_view fence = absl::StripLeadingAsciiWhitespace(line);
+    if (!open && (absl::StartsWith(fence, "~~~") ||
+                  (absl::StartsWith(fence, kFence) && fence != line))) {
+      wrong->push_back(absl::StrCat(page, ":", number, ": a fence is ", kFence,
+                                    " at the start of its line"));
+    }
     if (absl::StartsWith(line, kFence)) {
       open = !open;
       if (!open) continue;

@@ -7,10 +7,13 @@
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <regex>
@@ -47,17 +50,17 @@ bool IsFree(int port) {
   return free;
 }
 
-// Below those that the system hands out to whoever asks for any.
-std::map<int, int> FreePorts() {
-  std::map<int, int> ports;
-  std::random_device random;
-  std::uniform_int_distribution<int> any(15000, 31000);
-  for (const int port : kPorts) {
-    int free = any(random);
-    while (!IsFree(free)) free = any(random);
-    ports[port] = free;
-  }
-  return ports;
+// A name that one process at a time can have, and that no end of it leaves
+// taken; -1 if it is. See unix(7), "abstract".
+int TakeName(const std::string& name) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  const socklen_t length = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0) return fd;
+  close(fd);
+  return -1;
 }
 
 size_t Count(const std::string& text, const std::string& part) {
@@ -82,7 +85,31 @@ std::vector<std::string> Background(const std::string& commands) {
 
 }  // namespace
 
-Session::Session() : ports_(FreePorts()), cwd_(clone_.path()) {
+void Session::TakePorts() {
+  // Below those that the system hands out to whoever asks for any.
+  constexpr int kFirst = 15000;
+  constexpr int kPieces = 3000;
+  constexpr int kCount = sizeof kPorts / sizeof *kPorts;
+  std::random_device random;
+  std::uniform_int_distribution<int> any(0, kPieces - 1);
+  while (true) {
+    const int start = kFirst + kCount * any(random);
+    ports_lock_ = TakeName(absl::StrCat("fncache-docs-", start));
+    if (ports_lock_ < 0) continue;
+    int free = 0;
+    while (free < kCount && IsFree(start + free)) ++free;
+    if (free < kCount) {
+      close(ports_lock_);
+      continue;
+    }
+    for (int i = 0; i < kCount; ++i) ports_[kPorts[i]] = start + i;
+    return;
+  }
+}
+
+Session::Session() : cwd_(clone_.path()) {
+  TakePorts();
+  if (pipe2(alive_, O_CLOEXEC) != 0) std::abort();
   // What a block leaves running becomes this process's child, to be waited for.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const fs::path source(FNCACHE_SOURCE_DIR);
@@ -107,6 +134,7 @@ Session::~Session() {
       absl::SleepFor(absl::Milliseconds(2));
     }
   }
+  for (const int fd : {alive_[0], alive_[1], ports_lock_}) close(fd);
 }
 
 std::string Session::WithPorts(std::string text) const {
@@ -135,8 +163,10 @@ absl::Status Session::Run(const std::string& commands) {
       logs_.File(absl::StrCat("block-", log_files_.size(), ".log"));
   log_files_.push_back(log);
   const std::string next = logs_.File("cwd");
+  // The first job ends the group when nobody holds the pipe's other end.
   const std::string script = absl::StrCat(
-      "set -e -o pipefail\nexec </dev/null >>'", log, "' 2>&1\ncd '", cwd_,
+      "{ read -r -u 9 || kill -KILL 0; } </dev/null >/dev/null 2>&1 &\n",
+      "set -e -o pipefail\nexec 9<&- </dev/null >>'", log, "' 2>&1\ncd '", cwd_,
       "'\n", WithPorts(commands), "\npwd >'", next, "'\n");
   testing::WriteFile(log, "");
 
@@ -153,9 +183,13 @@ absl::Status Session::Run(const std::string& commands) {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   posix_spawnattr_setpgroup(&attributes, 0);
   pid_t pid = 0;
-  const int spawned = posix_spawnp(&pid, "bash", nullptr, &attributes,
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, alive_[0], 9);
+  const int spawned = posix_spawnp(&pid, "bash", &actions, &attributes,
                                    const_cast<char**>(arguments),
                                    testing::Pointers(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (spawned != 0) return absl::InternalError("bash cannot be started");
   groups_.push_back(pid);
@@ -175,6 +209,12 @@ absl::Status Session::Run(const std::string& commands) {
         absl::StrCat("exit status ", status, "\n", testing::ReadFile(log)));
   }
   while (!Listens(log, commands)) {
+    // The first job lives on, so this is one of the commands'.
+    if (waitpid(-pid, &status, WNOHANG) > 0) {
+      return absl::InternalError(absl::StrCat("one of them ended with status ",
+                                              status, " instead of listening\n",
+                                              testing::ReadFile(log)));
+    }
     if (absl::Now() > until) {
       return absl::DeadlineExceededError(
           absl::StrCat("does not listen\n", testing::ReadFile(log)));

@@ -5,7 +5,8 @@
 // Pages name fixed ports; each session has others in their place, so that tests
 // can run beside each other and beside a reader's own.
 //
-// For one thread. The destructor ends what the blocks left running.
+// For one thread. What the blocks left running ends with the Session, or with
+// the process that holds it, however that ends.
 #ifndef FNCACHE_TESTS_DOCS_SESSION_H_
 #define FNCACHE_TESTS_DOCS_SESSION_H_
 
@@ -29,7 +30,7 @@ class Session {
 
   // Runs commands as bash does, in the folder where the last ones left off,
   // and waits for them; then for what they left in the background to listen.
-  // An error has what was said.
+  // An error has what was said, and comes at once where one of these ends.
   absl::Status Run(const std::string& commands);
 
   // What all commands said so far, stdout and stderr, the background included.
@@ -40,11 +41,15 @@ class Session {
   const std::string& folder() const { return clone_.path(); }
 
  private:
+  // Five ports that are free, and no other Session's while this one lives.
+  void TakePorts();
   bool Listens(const std::string& log, const std::string& commands) const;
 
   testing::TempDir clone_;
   testing::TempDir logs_;
   std::map<int, int> ports_;
+  int ports_lock_ = -1;
+  int alive_[2] = {-1, -1};  // a pipe that closes with this process
   std::string cwd_;
   std::vector<pid_t> groups_;
   std::vector<std::string> log_files_;

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/duration.h"
+#include "common/size.h"
 #include "common/yaml.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -73,6 +74,33 @@ class SidecarTest : public ::testing::Test {
     }
     return otherwise;
   }
+  // Where fncache finds a volume.
+  std::string MountOf(const std::string& volume) const {
+    for (const YamlNode& mount :
+         At(Container("fncache"), {"volumeMounts"}).items) {
+      if (At(mount, {"name"}).scalar == volume) {
+        return At(mount, {"mountPath"}).scalar;
+      }
+    }
+    ADD_FAILURE() << volume << " is not mounted";
+    return "";
+  }
+  std::string Variable(const std::string& name) const {
+    for (const YamlNode& variable : At(Container("fncache"), {"env"}).items) {
+      if (At(variable, {"name"}).scalar == name) {
+        return At(variable, {"value"}).scalar;
+      }
+    }
+    ADD_FAILURE() << "no " << name;
+    return "";
+  }
+  // Of "2Gi" as Kubernetes, and "2GiB" as fncache writes it.
+  static double Bytes(const std::string& text) {
+    const auto size =
+        ParseSize(absl::EndsWith(text, "B") ? text : absl::StrCat(text, "B"));
+    EXPECT_TRUE(size.ok()) << size.status();
+    return size.value_or(0);
+  }
   static absl::Duration Seconds(const YamlNode& node) {
     int seconds = -1;
     EXPECT_TRUE(absl::SimpleAtoi(node.scalar, &seconds)) << node.scalar;
@@ -125,10 +153,51 @@ TEST_F(SidecarTest, TheFunctionOutlivesTheDrain) {
 }
 
 TEST_F(SidecarTest, TheDiskBoundFitsItsVolume) {
-  EXPECT_EQ(Flag("fncache", "cache-dir", ""), "/cache");
-  EXPECT_EQ(Flag("fncache", "cache-disk", ""), "2GiB");
+  // With the damaged database that may be kept beside the new one.
+  const double disk = Bytes(Flag("fncache", "cache-disk", ""));
   for (const YamlNode& volume : At(*pod_, {"volumes"}).items) {
-    EXPECT_EQ(At(volume, {"emptyDir", "sizeLimit"}).scalar, "3Gi");
+    const std::string& name = At(volume, {"name"}).scalar;
+    EXPECT_EQ(MountOf(name), Flag("fncache", "cache-dir", "-"));
+    EXPECT_GE(Bytes(At(volume, {"emptyDir", "sizeLimit"}).scalar), 2.2 * disk);
+  }
+}
+
+// By the README's formula, with requests of 1 MiB, 16 at once.
+TEST_F(SidecarTest, ItsMemoryIsWhatItTakes) {
+  constexpr double kMiB = 1 << 20;
+  const double tier = Bytes(Flag("fncache", "cache-memory", ""));
+  const YamlNode& resources = At(Container("fncache"), {"resources"});
+  const double asked = Bytes(At(resources, {"requests", "memory"}).scalar);
+  EXPECT_GE(asked, 1.2 * tier + (66 + 80 + 48) * kMiB);
+  EXPECT_GE(Bytes(At(resources, {"limits", "memory"}).scalar), asked);
+}
+
+TEST_F(SidecarTest, CertificatesAreWhereCrossplaneMountsThem) {
+  // Crossplane's name for the volume that it adds.
+  EXPECT_EQ(MountOf("tls-server-certs"), Variable("TLS_SERVER_CERTS_DIR"));
+}
+
+// Its probes and Prometheus' ask where it listens, for what it serves.
+TEST_F(SidecarTest, ProbesFindTheAdminEndpoint) {
+  const std::string admin = Flag("fncache", "admin", "");
+  const std::string port = admin.substr(admin.rfind(':') + 1);
+  const YamlNode& container = Container("fncache");
+  const YamlNode& open = At(container, {"ports"}).items.at(0);
+  EXPECT_EQ(At(open, {"containerPort"}).scalar, port);
+  EXPECT_EQ(At(root_, {"spec", "deploymentTemplate", "spec", "template",
+                       "metadata", "annotations", "prometheus.io/port"})
+                .scalar,
+            port);
+  Process serve({"serve", "--insecure", "--listen=127.0.0.1:0",
+                 "--admin=127.0.0.1:0", "--upstream=127.0.0.1:1"});
+  ASSERT_TRUE(serve.WaitForStderr("for=admin"));
+  for (const char* probe : {"readinessProbe", "livenessProbe"}) {
+    const YamlNode& get = At(container, {probe, "httpGet"});
+    EXPECT_EQ(At(get, {"port"}).scalar, At(open, {"name"}).scalar) << probe;
+    int status = 0;
+    testing::HttpGet(serve.Listening().at(1), At(get, {"path"}).scalar,
+                     &status);
+    EXPECT_THAT(status, ::testing::AnyOf(200, 503));
   }
 }
 
