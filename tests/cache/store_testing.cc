@@ -90,6 +90,7 @@ void CountingObserver::OnRemoved(Tier tier, Removal why, FunctionId function,
   removed_of_[{tier, function}] += count;
   removed_bytes_[tier] += bytes;
   if (last) removed_last_ += count;
+  removed_more_.SignalAll();
 }
 void CountingObserver::OnDropped(Tier tier, Dropped why, FunctionId) {
   MutexLock lock(&mutex_);
@@ -109,6 +110,14 @@ void CountingObserver::OnWritten(Tier tier, FunctionId, uint64_t,
 
 uint64_t CountingObserver::removed(Tier tier, Removal why) const {
   MutexLock lock(&mutex_);
+  return At(removed_, {tier, why});
+}
+uint64_t CountingObserver::AwaitRemoved(Tier tier, Removal why,
+                                        uint64_t count) {
+  MutexLock lock(&mutex_);
+  while (At(removed_, {tier, why}) < count) {
+    if (removed_more_.WaitWithTimeout(&mutex_, absl::Minutes(1))) break;
+  }
   return At(removed_, {tier, why});
 }
 uint64_t CountingObserver::removed_of(Tier tier, FunctionId function) const {

@@ -58,6 +58,8 @@ class CountingObserver : public Observer {
                  absl::Duration took) override;
 
   uint64_t removed(Tier tier, Removal why) const;
+  // The same once they are `count` or more, or after a minute.
+  uint64_t AwaitRemoved(Tier tier, Removal why, uint64_t count);
   uint64_t removed_of(Tier tier, FunctionId function) const;
   uint64_t removed_last() const;
   uint64_t removed_bytes(Tier tier) const;
@@ -68,6 +70,7 @@ class CountingObserver : public Observer {
 
  private:
   mutable Mutex mutex_;
+  CondVar removed_more_;
   std::map<std::pair<Tier, Removal>, uint64_t> removed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<Tier, FunctionId>, uint64_t> removed_of_
       ABSL_GUARDED_BY(mutex_);

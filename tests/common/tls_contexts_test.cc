@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "common/handshake_failure.h"
-#include "common/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/certificates.h"
+#include "tests/common/handshake_failures.h"
 #include "tests/common/tls_handshake.h"
 
 namespace fncache {
@@ -58,17 +58,9 @@ class TlsContextsTest : public ::testing::TestWithParam<int> {
     return MakeTlsContext(TlsSide::kClient, identity, ca, GetParam());
   }
 
-  std::vector<HandshakeFailure> Failures() {
-    MutexLock lock(&mutex_);
-    return failures_;
-  }
+  std::vector<HandshakeFailure> Failures() { return failures_.All(); }
 
-  Mutex mutex_;
-  std::vector<HandshakeFailure> failures_ ABSL_GUARDED_BY(mutex_);
-  const HandshakeObserver observer_{[this](const HandshakeFailure& failure) {
-    MutexLock lock(&mutex_);
-    failures_.push_back(failure);
-  }};
+  testing::HandshakeFailures failures_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Versions, TlsContextsTest,

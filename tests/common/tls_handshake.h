@@ -8,17 +8,17 @@
 #include <memory>
 #include <string>
 
+#include "common/openssl_owned.h"
 #include "common/tls_side.h"
 #include "tests/common/certificates.h"
 
 namespace fncache::testing {
 
 struct FreeTls {
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
   void operator()(SSL* ssl) const { SSL_free(ssl); }
   void operator()(SSL_SESSION* session) const { SSL_SESSION_free(session); }
 };
-using TlsContext = std::unique_ptr<SSL_CTX, FreeTls>;
+using TlsContext = Owned<SSL_CTX>;
 using TlsSession = std::unique_ptr<SSL_SESSION, FreeTls>;
 
 // A side that speaks HTTP/2 (ALPN), shows `identity` (null = nothing) and,

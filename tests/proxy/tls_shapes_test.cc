@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "proxy/tls.h"
 #include "tests/common/certificates.h"
+#include "tests/common/handshake_failures.h"
 #include "tests/common/loopback_socket.h"
 #include "tests/common/tls_handshake.h"
 #include "tests/proxy/loopback.h"
@@ -298,12 +299,10 @@ class TlsShapesTest : public ::testing::Test {
 
   // Faults that the side met since the last look.
   std::vector<HandshakeFault> Faults(TlsSide side) {
-    MutexLock lock(&mutex_);
     std::vector<HandshakeFault> faults;
-    for (const HandshakeFailure& failure : failures_) {
+    for (const HandshakeFailure& failure : failures_.Take()) {
       if (failure.side == side) faults.push_back(failure.fault);
     }
-    failures_.clear();
     return faults;
   }
 
@@ -324,12 +323,7 @@ class TlsShapesTest : public ::testing::Test {
         << (seen.empty() ? "" : HandshakeFaultName(seen.back()));
   }
 
-  Mutex mutex_;
-  std::vector<HandshakeFailure> failures_ ABSL_GUARDED_BY(mutex_);
-  const HandshakeObserver observer_{[this](const HandshakeFailure& failure) {
-    MutexLock lock(&mutex_);
-    failures_.push_back(failure);
-  }};
+  testing::HandshakeFailures failures_;
 };
 
 TEST_F(TlsShapesTest, ListenerAcceptsEach) {

@@ -16,7 +16,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/mutex.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -25,6 +24,7 @@
 #include "runner/function_server.h"
 #include "runner/template_responder.h"
 #include "tests/common/http2_server.h"
+#include "tests/runner/function_calls.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner {
@@ -37,9 +37,6 @@ using ::fncache::testing::Http2Header;
 using ::fncache::testing::Http2Ok;
 using ::fncache::testing::Http2Server;
 using ::testing::HasSubstr;
-
-// Far beyond what anything here takes, on any machine.
-absl::Time Soon() { return absl::Now() + absl::Minutes(2); }
 
 // A function of v1 that does what it is told.
 class Scripted : public v1::FunctionRunnerService::Service {
@@ -149,50 +146,6 @@ std::unique_ptr<FunctionClient> Client(const std::string& target) {
   auto client = FunctionClient::Create(std::move(options));
   EXPECT_TRUE(client.ok()) << client.status();
   return *std::move(client);
-}
-
-// What calls gave, in the order of their ends.
-class Results {
- public:
-  FunctionCaller::Done Done() {
-    return [this](CallResult result) {
-      MutexLock lock(&mutex_);
-      results_.push_back(std::move(result));
-      changed_.SignalAll();
-    };
-  }
-  std::vector<CallResult> Wait(size_t count) {
-    MutexLock lock(&mutex_);
-    while (results_.size() < count) {
-      if (changed_.WaitWithTimeout(&mutex_, absl::Minutes(3))) {
-        ADD_FAILURE() << "only " << results_.size() << " calls ended";
-        break;
-      }
-    }
-    return results_;
-  }
-  size_t size() {
-    MutexLock lock(&mutex_);
-    return results_.size();
-  }
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  std::vector<CallResult> results_ ABSL_GUARDED_BY(mutex_);
-};
-
-CallResult Call(FunctionClient* client, const std::string& function,
-                const v1::RunFunctionRequest& request, absl::Time deadline) {
-  Results results;
-  client->Call(function, request, deadline, results.Done());
-  return results.Wait(1).at(0);
-}
-
-CallResult Call(FunctionClient* client, absl::Time deadline = Soon()) {
-  v1::RunFunctionRequest request;
-  request.mutable_meta()->set_tag("t");
-  return Call(client, "fn", request, deadline);
 }
 
 TEST(FunctionClientTest, AnswersWithWhatTheFunctionSaid) {

@@ -1,19 +1,21 @@
 // FunctionClient and FunctionServer over TLS.
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "absl/types/optional.h"
 #include "common/handshake_failure.h"
-#include "common/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runner/function_client.h"
 #include "runner/function_server.h"
 #include "runner/template_responder.h"
 #include "tests/common/certificates.h"
+#include "tests/common/handshake_failures.h"
+#include "tests/runner/function_calls.h"
 
 namespace fncache::runner {
 namespace {
@@ -23,53 +25,44 @@ using ::fncache::testing::CertificateOptions;
 using ::fncache::testing::CrossplaneAuthority;
 using ::fncache::testing::CrossplaneClient;
 using ::fncache::testing::CrossplaneServer;
+using ::fncache::testing::HandshakeFailures;
 using ::fncache::testing::MakeCertificate;
 using ::fncache::testing::Pem;
 using ::testing::HasSubstr;
-
-// Far beyond what anything here takes, on any machine.
-constexpr absl::Duration kPatience = absl::Minutes(2);
 
 Pem Make(const std::string& name, const Pem* issuer) {
   return MakeCertificate(name, issuer, absl::Now() - absl::Hours(1),
                          absl::Now() + absl::Hours(10));
 }
 
-// What comes of one call of "fn".
-absl::Status Call(FunctionClient* client, absl::Duration patience = kPatience) {
-  apiextensions::fn::proto::v1::RunFunctionRequest request;
-  request.mutable_meta()->set_tag("t");
-  Mutex mutex;
-  CondVar ended;
-  absl::optional<absl::Status> status;
-  client->Call("fn", request, absl::Now() + patience, [&](CallResult result) {
-    MutexLock lock(&mutex);
-    status = result.status;
-    ended.Signal();
-  });
-  MutexLock lock(&mutex);
-  while (!status.has_value()) ended.Wait(&mutex);
-  return *status;
+// A function that listens on loopback.
+std::unique_ptr<FunctionServer> Serve(const CertificateDir& files) {
+  static const TemplateResponder* const responder = new TemplateResponder{{}};
+  FunctionServerOptions options;
+  options.listen = "127.0.0.1:0";
+  options.tls_dir = files.path();
+  auto server = FunctionServer::Start(options, responder);
+  EXPECT_TRUE(server.ok()) << server.status();
+  return *std::move(server);
 }
 
-// Starts a function with `server` in front of a client with `client`, each with
-// its ca.crt, and calls it once.
+// What comes of a call of it as localhost.
+absl::Status CallOf(const FunctionServer& server, const CertificateDir& files,
+                    absl::Duration patience) {
+  const std::string& address = server.address();
+  FunctionClientOptions options;
+  options.functions = {{"fn", "localhost" + address.substr(address.find(':'))}};
+  options.tls_dir = files.path();
+  const auto client = FunctionClient::Create(options);
+  if (!client.ok()) return client.status();
+  return Call(client->get(), absl::Now() + patience).status;
+}
+
+// The same with a function that is there for this call only.
 absl::Status CallThroughTls(const CertificateDir& server,
                             const CertificateDir& client,
                             absl::Duration patience = absl::Seconds(20)) {
-  const TemplateResponder responder{{}};
-  FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.tls_dir = server.path();
-  const auto function = FunctionServer::Start(server_options, &responder);
-  if (!function.ok()) return function.status();
-  const std::string& address = (*function)->address();
-  FunctionClientOptions options;
-  options.functions = {{"fn", "localhost" + address.substr(address.find(':'))}};
-  options.tls_dir = client.path();
-  const auto made = FunctionClient::Create(options);
-  if (!made.ok()) return made.status();
-  return Call(made->get(), patience);
+  return CallOf(*Serve(server), client, patience);
 }
 
 TEST(FunctionClientTlsTest, CrossplanesCertificatesAreAcceptedOnBothSides) {
@@ -111,12 +104,7 @@ TEST(FunctionClientTlsTest, FunctionOfAnotherNameIsRefusedAndReported) {
   const Pem authority = MakeCertificate(CrossplaneAuthority(), nullptr);
   CertificateOptions options = CrossplaneServer();
   options.alt_names = "DNS:elsewhere";
-  Mutex mutex;
-  std::vector<HandshakeFailure> failures;
-  const HandshakeObserver observer([&](const HandshakeFailure& failure) {
-    MutexLock lock(&mutex);
-    failures.push_back(failure);
-  });
+  HandshakeFailures reported;
   const absl::Status status = CallThroughTls(
       CertificateDir(MakeCertificate(options, &authority),
                      authority.certificate),
@@ -124,7 +112,7 @@ TEST(FunctionClientTlsTest, FunctionOfAnotherNameIsRefusedAndReported) {
                      authority.certificate),
       absl::Milliseconds(500));
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-  MutexLock lock(&mutex);
+  const std::vector<HandshakeFailure> failures = reported.All();
   ASSERT_FALSE(failures.empty());
   EXPECT_EQ(failures[0].fault, HandshakeFault::kWrongName);
   EXPECT_EQ(failures[0].words,
@@ -139,27 +127,13 @@ TEST(FunctionClientTlsTest, BothSidesShowTheirCertificates) {
   const CertificateDir ours(Make("runner", &ca), ca.certificate);
   const CertificateDir strangers(Make("runner", &other_ca), ca.certificate);
   const CertificateDir doubtful(Make("runner", &ca), other_ca.certificate);
-  const TemplateResponder responder{{}};
-  FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.tls_dir = server_files.path();
-  const auto server = FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
-  const std::string& address = (*server)->address();
-  FunctionClientOptions options;
-  options.functions = {{"fn", "localhost" + address.substr(address.find(':'))}};
-  options.tls_dir = ours.path();
-  auto client = FunctionClient::Create(options);
-  ASSERT_TRUE(client.ok()) << client.status();
-  EXPECT_EQ(Call(client->get()), absl::OkStatus());
+  const auto server = Serve(server_files);
+  EXPECT_EQ(CallOf(*server, ours, absl::Minutes(2)), absl::OkStatus());
   for (const CertificateDir* files : {&strangers, &doubtful}) {
-    options.tls_dir = files->path();
-    client = FunctionClient::Create(options);
-    ASSERT_TRUE(client.ok()) << client.status();
-    EXPECT_EQ(Call(client->get(), absl::Milliseconds(300)).code(),
+    EXPECT_EQ(CallOf(*server, *files, absl::Milliseconds(300)).code(),
               absl::StatusCode::kDeadlineExceeded);
   }
-  EXPECT_EQ((*server)->counts().calls, 1u);
+  EXPECT_EQ(server->counts().calls, 1u);
 }
 
 TEST(FunctionClientTlsTest, MissingCertificatesAreAnErrorThatNamesTheFile) {
