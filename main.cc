@@ -9,10 +9,10 @@
 #include "common/version.h"
 #include "openssl/crypto.h"
 #include "proxy/serve_command.h"
-#include "runner/demo_command.h"
-#include "runner/function_command.h"
-#include "runner/internal_command.h"
-#include "runner/render_command.h"
+#include "runner/demo/command.h"
+#include "runner/function/command.h"
+#include "runner/render/command.h"
+#include "runner/render/internal_command.h"
 
 namespace {
 
@@ -26,13 +26,13 @@ constexpr Command kCommands[] = {
     {"serve", "answer a function's repeated calls from memory or disk",
      fncache::proxy::ServeMain},
     {"demo", "show the whole story on this machine, in under a minute",
-     fncache::DemoMain},
+     fncache::runner::demo::DemoMain},
     {"function", "a small composition function to put behind the proxy",
-     fncache::FunctionMain},
+     fncache::runner::function::FunctionMain},
     {"render", "what Crossplane would apply for a composite resource",
-     fncache::RenderMain},
+     fncache::runner::render::RenderMain},
     {"internal", "the engine that crossplane render --crossplane-binary runs",
-     fncache::InternalMain},
+     fncache::runner::render::InternalMain},
 };
 
 void PrintHelp(std::FILE* out) {

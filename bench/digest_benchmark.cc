@@ -10,7 +10,7 @@
 #include "bench/request_encoding.h"
 #include "bench/request_generator.h"
 #include "benchmark/benchmark.h"
-#include "cache/digest.h"
+#include "cache/key/digest.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/function_v1.pb.h"
@@ -73,13 +73,13 @@ std::vector<Shape> Shapes() {
   return shapes;
 }
 
-Digester MakeDigester(const std::vector<std::string>& masks) {
-  return Digester(
-      Seed{},
+key::Digester MakeDigester(const std::vector<std::string>& masks) {
+  return key::Digester(
+      key::Seed{},
       {"function",
        "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction",
        "function-1234567890ab"},
-      *MaskSet::Parse(masks));
+      *key::MaskSet::Parse(masks));
 }
 
 void Report(benchmark::State& state, size_t bytes) {
@@ -88,9 +88,9 @@ void Report(benchmark::State& state, size_t bytes) {
 
 void DigestOf(benchmark::State& state, const std::vector<std::string>& requests,
               const Shape& shape, const std::vector<std::string>& masks) {
-  const Digester digester = MakeDigester(masks);
-  DigestScratch scratch;
-  std::vector<Key> keys;
+  const key::Digester digester = MakeDigester(masks);
+  key::DigestScratch scratch;
+  std::vector<key::Key> keys;
   for (const std::string& request : shape.sorted) {
     keys.push_back(digester.Compute({request}, &scratch).key);
   }
@@ -98,7 +98,7 @@ void DigestOf(benchmark::State& state, const std::vector<std::string>& requests,
   size_t i = 0;
   for (auto _ : state) {
     const std::string& request = requests[i];
-    const Digest digest = digester.Compute({request}, &scratch);
+    const key::Digest digest = digester.Compute({request}, &scratch);
     if (!digest.keyed || digest.key != keys[i % kDistinct]) {
       state.SkipWithError("equal requests have different keys");
       return;

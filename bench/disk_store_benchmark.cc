@@ -17,9 +17,9 @@
 #include <string>
 #include <utility>
 
-#include "cache/disk_store.h"
 #include "cache/response.h"
-#include "cache/tiered_store.h"
+#include "cache/store/disk_store.h"
+#include "cache/store/tiered_store.h"
 #include "common/mutex.h"
 
 namespace fncache::cache {
@@ -36,7 +36,7 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-Key KeyOf(uint64_t n) { return {Mix(2 * n), Mix(2 * n + 1)}; }
+key::Key KeyOf(uint64_t n) { return {Mix(2 * n), Mix(2 * n + 1)}; }
 
 std::string ReadAnswer() {
   const char* folder = std::getenv("FNCACHE_TEST_DATA");
@@ -61,15 +61,17 @@ class Filled {
     return filled;
   }
   const std::string& dir() const { return dir_; }
-  const std::vector<StoredFunction>& functions() const { return functions_; }
+  const std::vector<store::StoredFunction>& functions() const {
+    return functions_;
+  }
   Clock* clock() { return &clock_; }
 
-  std::unique_ptr<DiskStore> Open() {
-    DiskStoreOptions options;
+  std::unique_ptr<store::DiskStore> Open() {
+    store::DiskStoreOptions options;
     options.dir = dir_;
     options.capacity = kCapacity;
     options.functions = functions_;
-    auto store = DiskStore::Open(options, &clock_, nullptr);
+    auto store = store::DiskStore::Open(options, &clock_, nullptr);
     if (!store.ok()) {
       std::fprintf(stderr, "%s\n", store.status().ToString().c_str());
       std::exit(1);
@@ -86,24 +88,25 @@ class Filled {
     dir_ = dir;
     const std::string answer = ReadAnswer();
     const auto view = ReadResponse(answer);
-    EntryInfo info;
+    store::EntryInfo info;
     info.started = info.arrived = clock_.Now();
     info.lifetime = absl::Hours(1);
     auto store = Open();
     for (uint64_t n = 0; n < kEntries; ++n) {
-      store->Put(KeyOf(n), Entry::Create(info, "", view->body), clock_.Now());
+      store->Put(KeyOf(n), store::Entry::Create(info, "", view->body),
+                 clock_.Now());
     }
   }
   ~Filled() { std::filesystem::remove_all(dir_); }
 
   std::string dir_;
   SystemClock clock_;
-  const std::vector<StoredFunction> functions_{{"function", "1"}};
+  const std::vector<store::StoredFunction> functions_{{"function", "1"}};
 };
 
 // range(0): per cent of look-ups that hit.
 void BM_DiskGet(benchmark::State& state) {
-  static DiskStore* const store = Filled::Get().Open().release();
+  static store::DiskStore* const store = Filled::Get().Open().release();
   const uint64_t percent = static_cast<uint64_t>(state.range(0));
   uint64_t random = Mix(state.thread_index() + 1);
   uint64_t hits = 0;

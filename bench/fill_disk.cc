@@ -29,19 +29,19 @@
 #include "absl/strings/str_cat.h"
 #include "bench/request_encoding.h"
 #include "bench/request_generator.h"
-#include "cache/clock.h"
-#include "cache/digest.h"
-#include "cache/disk_store.h"
-#include "cache/entry.h"
+#include "cache/key/digest.h"
 #include "cache/response.h"
+#include "cache/store/disk_store.h"
+#include "cache/store/entry.h"
+#include "common/clock.h"
 #include "common/file.h"
 
 namespace fncache::bench {
 namespace {
 
-using cache::DiskStore;
-using cache::Entry;
-using cache::EntryInfo;
+using cache::store::DiskStore;
+using cache::store::Entry;
+using cache::store::EntryInfo;
 
 constexpr char kMethod[] =
     "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
@@ -65,17 +65,17 @@ struct Command {
 // to the key.
 class Keys {
  public:
-  Keys(const Command& command, Shape shape, const cache::Seed& seed)
+  Keys(const Command& command, Shape shape, const cache::key::Seed& seed)
       : digester_(seed,
                   {command.function, kMethod, command.generation,
-                   cache::KeySource::kContent, cache::KeyHash::kXxh3},
-                  cache::MaskSet()) {
+                   cache::key::KeySource::kContent, cache::key::KeyHash::kXxh3},
+                  cache::key::MaskSet()) {
     for (uint64_t i = 0; i < command.distinct; ++i) {
       requests_.push_back(Encode(MakeRequest(shape, command.seed, i), i));
     }
   }
 
-  cache::Key Of(uint64_t n) {
+  cache::key::Key Of(uint64_t n) {
     EncodedRequest& request = requests_[n % requests_.size()];
     WriteSlot(n, &request.bytes[request.tag_slot]);
     WriteSlot(n, &request.bytes[request.content_slot]);
@@ -84,8 +84,8 @@ class Keys {
   }
 
  private:
-  const cache::Digester digester_;
-  cache::DigestScratch scratch_;
+  const cache::key::Digester digester_;
+  cache::key::DigestScratch scratch_;
   std::vector<EncodedRequest> requests_;
 };
 
@@ -110,8 +110,8 @@ absl::Status Fill(const Command& command) {
 
   const auto begin = std::chrono::steady_clock::now();
   const uint64_t wanted = static_cast<uint64_t>(command.gib * (1 << 30));
-  cache::SystemClock clock;
-  cache::DiskStoreOptions options;
+  SystemClock clock;
+  cache::store::DiskStoreOptions options;
   options.dir = command.dir;
   // Room enough that nothing is dropped.
   options.capacity = wanted + wanted / 4 + (64 << 20);
@@ -131,11 +131,11 @@ absl::Status Fill(const Command& command) {
     const auto put = store.Put(keys.Of(command.first_key + entries),
                                Entry::Create(info, view->meta_rest, view->body),
                                info.arrived);
-    if (put != cache::PutResult::kStored) {
+    if (put != cache::store::PutResult::kStored) {
       return absl::InternalError("the store did not take an entry");
     }
   }
-  const cache::StoreStats stats = store.Stats();
+  const cache::store::StoreStats stats = store.Stats();
   if (stats.entries != entries) {
     return absl::InternalError("the directory held entries before");
   }

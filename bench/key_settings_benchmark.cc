@@ -13,7 +13,7 @@
 #include "bench/request_encoding.h"
 #include "bench/request_generator.h"
 #include "benchmark/benchmark.h"
-#include "cache/digest.h"
+#include "cache/key/digest.h"
 
 namespace fncache::bench {
 namespace {
@@ -42,21 +42,22 @@ std::vector<Sliced> MakeRequests(Shape shape) {
   return requests;
 }
 
-void KeyOf(benchmark::State& state, Shape shape, cache::KeySource source,
-           cache::KeyHash hash) {
+void KeyOf(benchmark::State& state, Shape shape, cache::key::KeySource source,
+           cache::key::KeyHash hash) {
   const std::vector<Sliced> requests = MakeRequests(shape);
-  const cache::Digester digester(
-      cache::Seed{},
+  const cache::key::Digester digester(
+      cache::key::Seed{},
       {"function",
        "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction",
        "function-1234567890ab", source, hash},
-      cache::MaskSet());
-  cache::DigestScratch scratch;
+      cache::key::MaskSet());
+  cache::key::DigestScratch scratch;
   size_t bytes = 0;
   size_t i = 0;
   for (auto _ : state) {
     const Sliced& request = requests[i++ % kDistinct];
-    const cache::Digest digest = digester.Compute(request.slices, &scratch);
+    const cache::key::Digest digest =
+        digester.Compute(request.slices, &scratch);
     if (!digest.keyed) {
       state.SkipWithError("not keyed");
       return;
@@ -70,15 +71,17 @@ void KeyOf(benchmark::State& state, Shape shape, cache::KeySource source,
 void Register() {
   struct Setting {
     const char* name;
-    cache::KeySource source;
-    cache::KeyHash hash;
+    cache::key::KeySource source;
+    cache::key::KeyHash hash;
   };
   constexpr Setting kSettings[] = {
-      {"by_tag", cache::KeySource::kTag, cache::KeyHash::kXxh3},
-      {"by_tag_sha256", cache::KeySource::kTag, cache::KeyHash::kSha256},
-      {"by_content", cache::KeySource::kContent, cache::KeyHash::kXxh3},
-      {"by_content_sha256", cache::KeySource::kContent,
-       cache::KeyHash::kSha256}};
+      {"by_tag", cache::key::KeySource::kTag, cache::key::KeyHash::kXxh3},
+      {"by_tag_sha256", cache::key::KeySource::kTag,
+       cache::key::KeyHash::kSha256},
+      {"by_content", cache::key::KeySource::kContent,
+       cache::key::KeyHash::kXxh3},
+      {"by_content_sha256", cache::key::KeySource::kContent,
+       cache::key::KeyHash::kSha256}};
   for (const Setting& setting : kSettings) {
     for (const Shape shape :
          {Shape::k4K, Shape::k17K, Shape::k130K, Shape::k1M}) {

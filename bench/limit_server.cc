@@ -31,7 +31,7 @@
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "proxy/channel_arguments.h"
+#include "proxy/transport/channel_arguments.h"
 
 namespace {
 
@@ -108,7 +108,7 @@ class Call {
 
 // Serves for ever.
 void Serve(Worker worker) {
-  for (int i = 0; i < fncache::proxy::kAcceptsPerWorker; ++i) {
+  for (int i = 0; i < fncache::proxy::transport::kAcceptsPerWorker; ++i) {
     Call::Accept(&worker);
   }
   void* tag;
@@ -152,8 +152,8 @@ int main(int argc, char** argv) {
   int port = 0;
   builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterAsyncGenericService(&service);
-  for (const fncache::proxy::ChannelArgument& argument :
-       fncache::proxy::kServerArguments) {
+  for (const fncache::proxy::transport::ChannelArgument& argument :
+       fncache::proxy::transport::kServerArguments) {
     builder.AddChannelArgument(argument.name, argument.value);
   }
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues;

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "cache/memory_store.h"
+#include "cache/store/memory_store.h"
 #include "common/huge_heap.h"
 
 // ------------------------------------------------------------ The allocator
@@ -71,11 +71,11 @@ void free(void* memory) {
 
 namespace {
 
-using fncache::cache::Entry;
-using fncache::cache::EntryInfo;
-using fncache::cache::Found;
-using fncache::cache::Key;
-using fncache::cache::MemoryStore;
+using fncache::cache::key::Key;
+using fncache::cache::store::Entry;
+using fncache::cache::store::EntryInfo;
+using fncache::cache::store::Found;
+using fncache::cache::store::MemoryStore;
 
 constexpr int kKeyBytes = 16;
 constexpr uint64_t kLookups = 2'000'000;
@@ -131,7 +131,7 @@ void Measure(uint64_t entries, uint64_t value, bool last) {
   const std::string body(value, 'x');
   const int64_t requested_before = g_requested;
   const int64_t resident_before = Resident();
-  fncache::cache::MemoryStoreOptions options;
+  fncache::cache::store::MemoryStoreOptions options;
   options.capacity = entries * (value + 256) * 2 + (64 << 20);
   options.max_entry_bytes = 1 << 20;
   auto store = std::make_unique<MemoryStore>(options, nullptr);

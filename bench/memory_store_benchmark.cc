@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "cache/memory_store.h"
+#include "cache/store/memory_store.h"
 
 namespace {
 
-using fncache::cache::Entry;
-using fncache::cache::EntryInfo;
-using fncache::cache::EntryRef;
-using fncache::cache::Key;
-using fncache::cache::MemoryStore;
+using fncache::cache::key::Key;
+using fncache::cache::store::Entry;
+using fncache::cache::store::EntryInfo;
+using fncache::cache::store::EntryRef;
+using fncache::cache::store::MemoryStore;
 
 constexpr uint64_t kEntries = 10000;
 constexpr size_t kBody = 13000;  // what a real response has

@@ -11,15 +11,15 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "cache/entry.h"
 #include "cache/response.h"
-#include "cache/stored_entry.h"
+#include "cache/store/entry.h"
+#include "cache/store/stored_entry.h"
 #include "proto/function_v1.pb.h"
 
 namespace fncache::cache {
 namespace {
 
-const Key kKey{1, 2};
+const key::Key kKey{1, 2};
 constexpr char kTag[] =
     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -41,12 +41,12 @@ const std::string& Response() {
   return *response;
 }
 
-EntryRef MakeEntry(const ResponseView& view) {
-  EntryInfo info;
+store::EntryRef MakeEntry(const ResponseView& view) {
+  store::EntryInfo info;
   info.arrived = info.started = absl::FromUnixSeconds(1'750'000'000);
   info.lifetime = absl::Seconds(60);
   info.ttl = absl::Seconds(60);
-  return Entry::Create(info, view.meta_rest, view.body);
+  return store::Entry::Create(info, view.meta_rest, view.body);
 }
 
 void SetBytes(benchmark::State& state) {
@@ -90,22 +90,24 @@ void BM_CreateEntry(benchmark::State& state) {
 BENCHMARK(BM_CreateEntry);
 
 void BM_EncodeStored(benchmark::State& state) {
-  const EntryRef entry = MakeEntry(*ReadResponse(Response()));
+  const store::EntryRef entry = MakeEntry(*ReadResponse(Response()));
   for (auto _ : state) {
-    benchmark::DoNotOptimize(EncodeStored(kKey, "function", "rev-1", *entry));
+    benchmark::DoNotOptimize(
+        store::EncodeStored(kKey, "function", "rev-1", *entry));
   }
   SetBytes(state);
 }
 BENCHMARK(BM_EncodeStored);
 
 void BM_DecodeStored(benchmark::State& state) {
-  const std::string bytes = EncodeStored(kKey, "function", "rev-1",
-                                         *MakeEntry(*ReadResponse(Response())));
+  const std::string bytes = store::EncodeStored(
+      kKey, "function", "rev-1", *MakeEntry(*ReadResponse(Response())));
   for (auto _ : state) {
-    const Stored stored = DecodeStored(kKey, bytes, [](absl::string_view) {
-      return absl::make_optional(StoredScope{1, "rev-1"});
-    });
-    if (stored.miss != StoredMiss::kNone) std::abort();
+    const store::Stored stored =
+        store::DecodeStored(kKey, bytes, [](absl::string_view) {
+          return absl::make_optional(store::StoredScope{1, "rev-1"});
+        });
+    if (stored.miss != store::StoredMiss::kNone) std::abort();
     benchmark::DoNotOptimize(stored.entry.get());
   }
   SetBytes(state);

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "cache/entry.h"
+#include "cache/store/entry.h"
 
 namespace fncache::cache {
 
@@ -39,12 +39,12 @@ class Observer {
   // `count` entries of `bytes` bytes in all left the tier: of responses as they
   // are kept, on disk with the frame around them (part of a file's entries:
   // in proportion). `last` says that no lower tier is there to keep them.
-  virtual void OnRemoved(Tier tier, Removal why, FunctionId function, bool last,
-                         uint64_t count, uint64_t bytes) {}
-  virtual void OnDropped(Tier tier, Dropped why, FunctionId function) {}
-  virtual void OnError(Tier tier, TierError what, FunctionId function) {}
+  virtual void OnRemoved(Tier tier, Removal why, store::FunctionId function,
+                         bool last, uint64_t count, uint64_t bytes) {}
+  virtual void OnDropped(Tier tier, Dropped why, store::FunctionId function) {}
+  virtual void OnError(Tier tier, TierError what, store::FunctionId function) {}
   // A fill reached the tier, taking `took` there.
-  virtual void OnWritten(Tier tier, FunctionId function, uint64_t bytes,
+  virtual void OnWritten(Tier tier, store::FunctionId function, uint64_t bytes,
                          absl::Duration took) {}
 };
 

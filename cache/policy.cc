@@ -110,7 +110,8 @@ Policy::Storing Policy::Decide(const ResponseFacts& response, size_t bytes,
   return storing;
 }
 
-absl::Duration Policy::ServedFor(const EntryInfo& entry, absl::Time now) const {
+absl::Duration Policy::ServedFor(const store::EntryInfo& entry,
+                                 absl::Time now) const {
   const absl::Duration age =
       std::max(now - entry.arrived, absl::ZeroDuration());
   absl::Duration served = entry.lifetime;
@@ -118,7 +119,7 @@ absl::Duration Policy::ServedFor(const EntryInfo& entry, absl::Time now) const {
   return served - age;
 }
 
-absl::optional<absl::Duration> Policy::HitTtl(const EntryInfo& entry,
+absl::optional<absl::Duration> Policy::HitTtl(const store::EntryInfo& entry,
                                               absl::Time now) const {
   if (!entry.ttl.has_value()) return absl::nullopt;
   const absl::Duration ttl = *entry.ttl;

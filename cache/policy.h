@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "cache/entry.h"
 #include "cache/response.h"
+#include "cache/store/entry.h"
 
 namespace fncache::cache {
 
@@ -98,12 +98,12 @@ class Policy {
   // entry's arrival counts as that: a caller's `now` may be a moment older than
   // an entry that another thread just filled. Entries from another process's
   // future are the stores' to refuse.
-  absl::Duration ServedFor(const EntryInfo& entry, absl::Time now) const;
+  absl::Duration ServedFor(const store::EntryInfo& entry, absl::Time now) const;
 
   // The TTL that the runner is told with a hit; absent where the function gave
   // none that is valid. Zero only if the function's was: positive otherwise,
   // whatever `now`.
-  absl::optional<absl::Duration> HitTtl(const EntryInfo& entry,
+  absl::optional<absl::Duration> HitTtl(const store::EntryInfo& entry,
                                         absl::Time now) const;
 
   // The TTL that the runner is told with a response that just arrived, for

@@ -4,25 +4,26 @@
 #include <limits>
 
 #include "absl/status/status.h"
-#include "cache/schema.h"
-#include "cache/wire.h"
+#include "cache/wire/schema.h"
+#include "cache/wire/wire.h"
 
 namespace fncache::cache {
 namespace {
 
 // Field numbers: PROTOCOL.md, proto/function_v1.proto.
-constexpr uint32_t kMeta = MakeTag(1, WireType::kBytes);
-constexpr uint32_t kDesired = MakeTag(2, WireType::kBytes);
-constexpr uint32_t kResults = MakeTag(3, WireType::kBytes);
-constexpr uint32_t kMetaTag = MakeTag(1, WireType::kBytes);
-constexpr uint32_t kMetaTtl = MakeTag(2, WireType::kBytes);
-constexpr uint32_t kSeconds = MakeTag(1, WireType::kVarint);
-constexpr uint32_t kNanos = MakeTag(2, WireType::kVarint);
-constexpr uint32_t kSeverity = MakeTag(1, WireType::kVarint);
-constexpr uint32_t kComposite = MakeTag(1, WireType::kBytes);
-constexpr uint32_t kResources = MakeTag(2, WireType::kBytes);
-constexpr uint32_t kMapValue = MakeTag(2, WireType::kBytes);
-constexpr uint32_t kConnectionDetails = MakeTag(2, WireType::kBytes);
+constexpr uint32_t kMeta = wire::MakeTag(1, wire::WireType::kBytes);
+constexpr uint32_t kDesired = wire::MakeTag(2, wire::WireType::kBytes);
+constexpr uint32_t kResults = wire::MakeTag(3, wire::WireType::kBytes);
+constexpr uint32_t kMetaTag = wire::MakeTag(1, wire::WireType::kBytes);
+constexpr uint32_t kMetaTtl = wire::MakeTag(2, wire::WireType::kBytes);
+constexpr uint32_t kSeconds = wire::MakeTag(1, wire::WireType::kVarint);
+constexpr uint32_t kNanos = wire::MakeTag(2, wire::WireType::kVarint);
+constexpr uint32_t kSeverity = wire::MakeTag(1, wire::WireType::kVarint);
+constexpr uint32_t kComposite = wire::MakeTag(1, wire::WireType::kBytes);
+constexpr uint32_t kResources = wire::MakeTag(2, wire::WireType::kBytes);
+constexpr uint32_t kMapValue = wire::MakeTag(2, wire::WireType::kBytes);
+constexpr uint32_t kConnectionDetails =
+    wire::MakeTag(2, wire::WireType::kBytes);
 
 constexpr int32_t kFatal = 1;
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
@@ -46,7 +47,7 @@ struct Meta {
 // must move the cursor. False if the bytes are malformed.
 template <typename OnField>
 bool ForEachField(absl::string_view message, OnField on_field) {
-  Cursor in(message);
+  wire::Cursor in(message);
   while (!in.done()) {
     uint32_t tag;
     if (!in.ReadTag(&tag) || !on_field(tag, &in)) return false;
@@ -54,10 +55,12 @@ bool ForEachField(absl::string_view message, OnField on_field) {
   return true;
 }
 
-bool Skip(uint32_t tag, Cursor* in) { return in->Skip(tag, kMaxDepth); }
+bool Skip(uint32_t tag, wire::Cursor* in) {
+  return in->Skip(tag, wire::kMaxDepth);
+}
 
 // Skips a field that began at `start`, and appends its bytes.
-bool Keep(uint32_t tag, const char* start, Cursor* in, std::string* out) {
+bool Keep(uint32_t tag, const char* start, wire::Cursor* in, std::string* out) {
   if (!Skip(tag, in)) return false;
   out->append(start, in->position() - start);
   return true;
@@ -67,7 +70,7 @@ bool ReadTtl(absl::string_view bytes, Meta* meta) {
   meta->has_ttl = true;
   meta->ttl_bytes.append(bytes.data(), bytes.size());
   const char* start = bytes.data();
-  return ForEachField(bytes, [&](uint32_t tag, Cursor* in) {
+  return ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
     uint64_t value;
     bool ok;
     if (tag == kSeconds) {
@@ -86,7 +89,7 @@ bool ReadTtl(absl::string_view bytes, Meta* meta) {
 
 bool ReadMeta(absl::string_view bytes, Meta* meta) {
   const char* start = bytes.data();
-  return ForEachField(bytes, [&](uint32_t tag, Cursor* in) {
+  return ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
     absl::string_view ttl;
     bool ok;
     if (tag == kMetaTag) {
@@ -103,7 +106,7 @@ bool ReadMeta(absl::string_view bytes, Meta* meta) {
 
 bool ReadResult(absl::string_view bytes, bool* fatal) {
   int32_t severity = 0;
-  const bool ok = ForEachField(bytes, [&](uint32_t tag, Cursor* in) {
+  const bool ok = ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
     if (tag != kSeverity) return Skip(tag, in);
     uint64_t value;
     if (!in->ReadVarint(&value)) return false;
@@ -115,7 +118,7 @@ bool ReadResult(absl::string_view bytes, bool* fatal) {
 }
 
 bool ReadResource(absl::string_view bytes, bool* secrets) {
-  return ForEachField(bytes, [&](uint32_t tag, Cursor* in) {
+  return ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
     *secrets |= tag == kConnectionDetails;
     return Skip(tag, in);
   });
@@ -123,7 +126,7 @@ bool ReadResource(absl::string_view bytes, bool* secrets) {
 
 // Reads field `wanted` of a message, if the tag is its tag, with `read`.
 template <typename Read>
-bool ReadIf(uint32_t wanted, uint32_t tag, Cursor* in, Read read) {
+bool ReadIf(uint32_t wanted, uint32_t tag, wire::Cursor* in, Read read) {
   if (tag != wanted) return Skip(tag, in);
   absl::string_view bytes;
   return in->ReadBytes(&bytes) && read(bytes);
@@ -134,11 +137,11 @@ bool ReadDesired(absl::string_view bytes, bool* secrets) {
     return ReadResource(value, secrets);
   };
   const auto entry = [&](absl::string_view map_entry) {
-    return ForEachField(map_entry, [&](uint32_t tag, Cursor* in) {
+    return ForEachField(map_entry, [&](uint32_t tag, wire::Cursor* in) {
       return ReadIf(kMapValue, tag, in, resource);
     });
   };
-  return ForEachField(bytes, [&](uint32_t tag, Cursor* in) {
+  return ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
     if (*secrets) return Skip(tag, in);
     if (tag == kComposite) return ReadIf(kComposite, tag, in, resource);
     return ReadIf(kResources, tag, in, entry);
@@ -181,9 +184,11 @@ void TakeMeta(Meta meta, ResponseView* view) {
   view->meta_rest = std::move(meta.unknown);
   if (!meta.has_ttl) return;
   if (!view->facts.ttl.has_value()) {
-    AppendBytesField(&view->meta_rest, TagNumber(kMetaTtl), meta.ttl_bytes);
+    wire::AppendBytesField(&view->meta_rest, wire::TagNumber(kMetaTtl),
+                           meta.ttl_bytes);
   } else if (!meta.ttl_unknown.empty()) {
-    AppendBytesField(&view->meta_rest, TagNumber(kMetaTtl), meta.ttl_unknown);
+    wire::AppendBytesField(&view->meta_rest, wire::TagNumber(kMetaTtl),
+                           meta.ttl_unknown);
   }
 }
 
@@ -192,7 +197,7 @@ void TakeMeta(Meta meta, ResponseView* view) {
 absl::StatusOr<ResponseView> ReadResponse(absl::string_view bytes) {
   // Validate looks at everything, the walk below only at what it needs.
   if (bytes.size() > std::numeric_limits<int32_t>::max() ||
-      !Validate(kRunFunctionResponseType, bytes)) {
+      !wire::Validate(wire::kRunFunctionResponseType, bytes)) {
     return absl::InvalidArgumentError("not a RunFunctionResponse");
   }
   ResponseView view;
@@ -200,7 +205,7 @@ absl::StatusOr<ResponseView> ReadResponse(absl::string_view bytes) {
   Meta meta;
   Body body(&view.body);
   const char* start = bytes.data();
-  const bool ok = ForEachField(bytes, [&](uint32_t tag, Cursor* in) {
+  const bool ok = ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
     absl::string_view field;
     bool read;
     if (tag == kMeta) {
@@ -241,29 +246,32 @@ void MakeMeta(absl::string_view tag, const absl::optional<absl::Duration>& ttl,
     absl::Duration nanos;
     const int64_t seconds = absl::IDivDuration(*ttl, absl::Seconds(1), &nanos);
     if (seconds != 0) {
-      duration_end = WriteVarint(duration_end, kSeconds);
-      duration_end = WriteVarint(duration_end, static_cast<uint64_t>(seconds));
+      duration_end = wire::WriteVarint(duration_end, kSeconds);
+      duration_end =
+          wire::WriteVarint(duration_end, static_cast<uint64_t>(seconds));
     }
     const int64_t nano_count = absl::ToInt64Nanoseconds(nanos);
     if (nano_count != 0) {
-      duration_end = WriteVarint(duration_end, kNanos);
+      duration_end = wire::WriteVarint(duration_end, kNanos);
       duration_end =
-          WriteVarint(duration_end, static_cast<uint64_t>(nano_count));
+          wire::WriteVarint(duration_end, static_cast<uint64_t>(nano_count));
     }
   }
   const size_t duration_size = duration_end - duration;
 
   size_t size = rest.size();
-  if (!tag.empty()) size += 1 + VarintSize(tag.size()) + tag.size();
+  if (!tag.empty()) size += 1 + wire::VarintSize(tag.size()) + tag.size();
   if (ttl.has_value()) size += 2 + duration_size;
 
   meta->clear();
-  meta->reserve(1 + VarintSize(size) + size);
-  AppendVarint(meta, kMeta);
-  AppendVarint(meta, size);
-  if (!tag.empty()) AppendBytesField(meta, TagNumber(kMetaTag), tag);
+  meta->reserve(1 + wire::VarintSize(size) + size);
+  wire::AppendVarint(meta, kMeta);
+  wire::AppendVarint(meta, size);
+  if (!tag.empty())
+    wire::AppendBytesField(meta, wire::TagNumber(kMetaTag), tag);
   if (ttl.has_value()) {
-    AppendBytesField(meta, TagNumber(kMetaTtl), {duration, duration_size});
+    wire::AppendBytesField(meta, wire::TagNumber(kMetaTtl),
+                           {duration, duration_size});
   }
   meta->append(rest.data(), rest.size());
 }

@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "cache/entry.h"
+#include "cache/store/entry.h"
 
 namespace fncache::cache {
 

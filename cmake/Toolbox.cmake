@@ -1,5 +1,5 @@
 # Compiler settings shared by every target, and the three ways in which this
-# project declares one: a folder's library, a folder's tests, a fuzzer.
+# project declares one: a room's library, a folder's tests, a fuzzer.
 
 find_program(CCACHE ccache)
 if(CCACHE)
@@ -34,7 +34,7 @@ if(FNCACHE_FUZZ)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
-# fncache_library(FOLDER deps...): the library of this folder is every .cc in it.
+# fncache_library(ROOM deps...): the library of this folder is every .cc in it.
 function(fncache_library name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   add_library(fncache_${name} STATIC ${sources})
@@ -42,10 +42,10 @@ function(fncache_library name)
 endfunction()
 
 # fncache_tests(FOLDER deps...): one executable FOLDER_test of every .cc in this
-# folder, each TEST known to ctest under its own name, and run with what
-# FNCACHE_TEST_ENVIRONMENT adds to its environment.
+# folder and the rooms below it, each TEST known to ctest under its own name, and
+# run with what FNCACHE_TEST_ENVIRONMENT adds to its environment.
 function(fncache_tests name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(NOT sources)
     return()
   endif()

@@ -7,18 +7,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "cache/io_pool.h"
-#include "cache/tiered_store.h"
+#include "cache/store/tiered_store.h"
 #include "common/handshake_failure.h"
+#include "common/io_pool.h"
 #include "common/log.h"
 #include "metrics/admin_server.h"
-#include "proxy/admin.h"
-#include "proxy/call.h"
-#include "proxy/instruments.h"
-#include "proxy/listener.h"
-#include "proxy/tls.h"
-#include "proxy/upstream.h"
-#include "proxy/worker.h"
+#include "proxy/serving/call.h"
+#include "proxy/telemetry/admin.h"
+#include "proxy/telemetry/instruments.h"
+#include "proxy/transport/listener.h"
+#include "proxy/transport/tls.h"
+#include "proxy/transport/upstream.h"
+#include "proxy/transport/worker.h"
 
 namespace fncache::proxy {
 namespace {
@@ -34,9 +34,9 @@ constexpr absl::Duration kLockGrace = absl::Seconds(5);
 // may have been accepted and not been seen yet.
 constexpr absl::Duration kSettled = absl::Milliseconds(20);
 
-std::vector<std::string> Names(const DaemonOptions& options) {
+std::vector<std::string> Names(const settings::DaemonOptions& options) {
   std::vector<std::string> names;
-  for (const FunctionOptions& function : options.functions) {
+  for (const settings::FunctionOptions& function : options.functions) {
     names.push_back(function.name);
   }
   return names;
@@ -47,10 +47,10 @@ int Cores() {
 }
 
 // For the cores that the worker which reads and writes leaves.
-std::unique_ptr<cache::IoPool> MakeAssistants() {
+std::unique_ptr<IoPool> MakeAssistants() {
   constexpr size_t kMostWaiting = 1024;  // more than workers hand over
   if (Cores() == 1) return nullptr;
-  return std::make_unique<cache::IoPool>(Cores() - 1, kMostWaiting);
+  return std::make_unique<IoPool>(Cores() - 1, kMostWaiting);
 }
 
 }  // namespace
@@ -59,15 +59,15 @@ class Daemon::Impl {
  public:
   // One function's way through the daemon.
   struct Function {
-    std::unique_ptr<Upstream> upstream;
-    std::unique_ptr<RunFunctionHandler> handler;
-    std::unique_ptr<Listener> listener;
+    std::unique_ptr<transport::Upstream> upstream;
+    std::unique_ptr<serving::RunFunctionHandler> handler;
+    std::unique_ptr<transport::Listener> listener;
   };
 
-  explicit Impl(const DaemonOptions& options)
+  explicit Impl(const settings::DaemonOptions& options)
       : instruments(Names(options)),
         assistants(MakeAssistants()),
-        workers(MakeWorkers(Cores(), assistants.get())) {}
+        workers(transport::MakeWorkers(Cores(), assistants.get())) {}
   ~Impl() {
     // Workers stop first, but stay: the store's threads may post to them.
     for (Function& function : functions) {
@@ -103,33 +103,34 @@ class Daemon::Impl {
     return sum;
   }
 
-  Instruments instruments;
+  telemetry::Instruments instruments;
   std::unique_ptr<HandshakeObserver> handshakes;
-  cache::SystemClock system_clock;
-  std::unique_ptr<ServerTls> server_tls;
-  std::unique_ptr<ClientTls> client_tls;
-  std::unique_ptr<cache::TieredStore> store;
-  std::unique_ptr<cache::IoPool> assistants;
+  SystemClock system_clock;
+  std::unique_ptr<transport::ServerTls> server_tls;
+  std::unique_ptr<transport::ClientTls> client_tls;
+  std::unique_ptr<cache::store::TieredStore> store;
+  std::unique_ptr<IoPool> assistants;
   // One for each core, for all listeners together: a hundred functions cost
   // what one does.
-  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<std::unique_ptr<transport::Worker>> workers;
   std::vector<Function> functions;
   std::unique_ptr<metrics::AdminServer> admin;
 };
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options,
-                                                      Extras extras) {
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
+    settings::DaemonOptions options, Extras extras) {
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
   const absl::Status status = daemon->Open(std::move(extras));
   if (!status.ok()) return status;
   return daemon;
 }
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
+    settings::DaemonOptions options) {
   return Start(std::move(options), Extras());
 }
 
-Daemon::Daemon(DaemonOptions options)
+Daemon::Daemon(settings::DaemonOptions options)
     : options_(std::move(options)), impl_(std::make_unique<Impl>(options_)) {}
 
 Daemon::~Daemon() {
@@ -140,11 +141,10 @@ Daemon::~Daemon() {
 int Daemon::calls() const { return impl_->calls(); }
 
 absl::Status Daemon::OpenTls(absl::Duration interval) {
-  Instruments* const instruments = &impl_->instruments;
-  const auto watch =
-      [&](const std::string& dir,
-          TlsSide side) -> absl::StatusOr<std::unique_ptr<TlsWatcher>> {
-    auto watcher = TlsWatcher::Create(
+  telemetry::Instruments* const instruments = &impl_->instruments;
+  const auto watch = [&](const std::string& dir, TlsSide side)
+      -> absl::StatusOr<std::unique_ptr<transport::TlsWatcher>> {
+    auto watcher = transport::TlsWatcher::Create(
         dir, side,
         [instruments, side](bool taken_up) {
           if (taken_up) {
@@ -167,22 +167,23 @@ absl::Status Daemon::OpenTls(absl::Duration interval) {
   if (options_.tls_dir.has_value()) {
     auto watcher = watch(*options_.tls_dir, TlsSide::kServer);
     if (!watcher.ok()) return watcher.status();
-    impl_->server_tls = std::make_unique<ServerTls>(*std::move(watcher));
+    impl_->server_tls =
+        std::make_unique<transport::ServerTls>(*std::move(watcher));
   }
   if (options_.upstream_tls_dir.has_value()) {
     auto watcher = watch(*options_.upstream_tls_dir, TlsSide::kClient);
     if (!watcher.ok()) return watcher.status();
-    impl_->client_tls = std::make_unique<ClientTls>(*std::move(watcher));
+    impl_->client_tls =
+        std::make_unique<transport::ClientTls>(*std::move(watcher));
   }
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenStore(cache::Clock* clock,
-                               std::function<bool()> cancelled) {
-  cache::TieredOptions tiers;
+absl::Status Daemon::OpenStore(Clock* clock, std::function<bool()> cancelled) {
+  cache::store::TieredOptions tiers;
   tiers.memory_bytes = options_.cache_memory;
   tiers.max_entry_bytes = 0;
-  for (const FunctionOptions& function : options_.functions) {
+  for (const settings::FunctionOptions& function : options_.functions) {
     tiers.max_entry_bytes =
         std::max(tiers.max_entry_bytes, function.policy.max_entry_bytes);
     tiers.functions.push_back({function.name, function.generation});
@@ -191,11 +192,11 @@ absl::Status Daemon::OpenStore(cache::Clock* clock,
   tiers.disk_bytes = options_.cache_disk;
   tiers.lock_wait = options_.drain + options_.drain_delay + kLockGrace;
   tiers.cancelled = std::move(cancelled);
-  auto store = cache::TieredStore::Open(std::move(tiers), clock,
-                                        impl_->instruments.observer());
+  auto store = cache::store::TieredStore::Open(std::move(tiers), clock,
+                                               impl_->instruments.observer());
   if (!store.ok()) return store.status();
   impl_->store = *std::move(store);
-  cache::TieredStore* const opened = impl_->store.get();
+  cache::store::TieredStore* const opened = impl_->store.get();
   impl_->instruments.WatchTier(cache::Tier::kMemory,
                                [opened] { return opened->Stats(); });
   if (opened->has_lower()) {
@@ -209,33 +210,32 @@ absl::Status Daemon::OpenStore(cache::Clock* clock,
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenListeners(cache::Clock* clock,
-                                   absl::Duration connect_limit) {
-  std::vector<Worker*> workers;
+absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
+  std::vector<transport::Worker*> workers;
   for (const auto& worker : impl_->workers) workers.push_back(worker.get());
   const int count = static_cast<int>(workers.size());
   impl_->functions.resize(options_.functions.size());
   for (size_t i = 0; i < options_.functions.size(); ++i) {
-    const FunctionOptions& options = options_.functions[i];
+    const settings::FunctionOptions& options = options_.functions[i];
     Impl::Function& function = impl_->functions[i];
-    UpstreamOptions upstream;
+    transport::UpstreamOptions upstream;
     upstream.target = options.upstream;
     upstream.server_name = options_.upstream_server_name;
     upstream.connect_limit = connect_limit;
-    function.upstream = std::make_unique<Upstream>(
+    function.upstream = std::make_unique<transport::Upstream>(
         std::move(upstream), impl_->client_tls.get(), count);
-    const auto id = static_cast<cache::FunctionId>(i);
-    function.handler = std::make_unique<RunFunctionHandler>(
+    const auto id = static_cast<cache::store::FunctionId>(i);
+    function.handler = std::make_unique<serving::RunFunctionHandler>(
         id, options, impl_->store.get(), clock, function.upstream.get(),
         &impl_->instruments.function(id));
-    ListenerOptions listen;
+    transport::ListenerOptions listen;
     listen.address = options.listen;
     listen.function = id;
     listen.shared_workers = workers;
     if (impl_->server_tls != nullptr) {
       listen.credentials = impl_->server_tls->Credentials();
     }
-    auto listener = Listener::Create(std::move(listen));
+    auto listener = transport::Listener::Create(std::move(listen));
     if (!listener.ok()) return listener.status();
     function.listener = *std::move(listener);
     addresses_.push_back(function.listener->address());
@@ -247,11 +247,12 @@ absl::Status Daemon::OpenAdmin(const std::string& settings) {
   if (options_.admin.empty() || impl_->admin != nullptr) {
     return absl::OkStatus();
   }
-  AdminView view;
+  telemetry::AdminView view;
   view.ready = [this] { return ready(); };
   view.draining = [this] { return draining_.load(); };
   view.settings = settings;
-  auto admin = StartAdmin(options_.admin, &impl_->instruments, std::move(view));
+  auto admin = telemetry::StartAdmin(options_.admin, &impl_->instruments,
+                                     std::move(view));
   if (!admin.ok()) return admin.status();
   impl_->admin = *std::move(admin);
   admin_address_ = impl_->admin->address();
@@ -259,7 +260,7 @@ absl::Status Daemon::OpenAdmin(const std::string& settings) {
 }
 
 absl::Status Daemon::Open(Extras extras) {
-  cache::Clock* const clock =
+  Clock* const clock =
       extras.clock != nullptr ? extras.clock : &impl_->system_clock;
   absl::Status status = OpenTls(extras.tls_interval);
   // Early, so that probes are answered while the store's lock is waited for.
@@ -273,7 +274,7 @@ absl::Status Daemon::Open(Extras extras) {
     Impl::Function& function = impl_->functions[i];
     function.listener->Start(
         function.handler.get(), function.upstream.get(),
-        &impl_->instruments.function(static_cast<cache::FunctionId>(i)));
+        &impl_->instruments.function(static_cast<cache::store::FunctionId>(i)));
   }
   for (const auto& worker : impl_->workers) worker->Start();
   ready_ = true;

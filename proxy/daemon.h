@@ -21,8 +21,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "cache/clock.h"
-#include "proxy/options.h"
+#include "common/clock.h"
+#include "proxy/settings/options.h"
 
 namespace fncache::proxy {
 
@@ -30,7 +30,7 @@ class Daemon {
  public:
   struct Extras {
     // Null = the system's. Outlives the daemon.
-    cache::Clock* clock = nullptr;
+    Clock* clock = nullptr;
     // The effective settings as people read them, for /statusz.
     std::string settings;
     // Polled while Start waits for the cache directory's lock; true ends the
@@ -45,9 +45,10 @@ class Daemon {
   // Fails for the world's reasons (port taken, directory locked, certificates
   // missing) with a message that names the thing. Logs `listening on HOST:PORT`
   // for each listener and for the admin endpoint.
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(DaemonOptions options,
-                                                       Extras extras);
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(DaemonOptions options);
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(
+      settings::DaemonOptions options, Extras extras);
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(
+      settings::DaemonOptions options);
   // Cancels what is left.
   ~Daemon();
   Daemon(const Daemon&) = delete;
@@ -69,14 +70,14 @@ class Daemon {
 
  private:
   class Impl;
-  explicit Daemon(DaemonOptions options);
+  explicit Daemon(settings::DaemonOptions options);
   absl::Status Open(Extras extras);
   absl::Status OpenTls(absl::Duration interval);
-  absl::Status OpenStore(cache::Clock* clock, std::function<bool()> cancelled);
-  absl::Status OpenListeners(cache::Clock* clock, absl::Duration connect_limit);
+  absl::Status OpenStore(Clock* clock, std::function<bool()> cancelled);
+  absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);
   absl::Status OpenAdmin(const std::string& settings);
 
-  const DaemonOptions options_;
+  const settings::DaemonOptions options_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> draining_{false};
   std::vector<std::string> addresses_;
@@ -88,7 +89,7 @@ class Daemon {
 // SIGTERM or SIGINT, drain; a second signal exits at once. Ok after a graceful
 // stop (also one that came during the start), else why it did not start. Call
 // it before the process has other threads: it blocks those signals.
-absl::Status Serve(DaemonOptions options, std::string settings);
+absl::Status Serve(settings::DaemonOptions options, std::string settings);
 
 }  // namespace fncache::proxy
 

@@ -75,7 +75,7 @@ class StopSignals {
 
 }  // namespace
 
-absl::Status Serve(DaemonOptions options, std::string settings) {
+absl::Status Serve(settings::DaemonOptions options, std::string settings) {
   // A peer that went away is an error of that write, not of the process.
   signal(SIGPIPE, SIG_IGN);
   StopSignals signals;

@@ -15,8 +15,8 @@
 #include "common/tls_files.h"
 #include "common/utf8.h"
 #include "proxy/daemon.h"
-#include "proxy/serve_flags.h"
-#include "proxy/settings.h"
+#include "proxy/settings/flags.h"
+#include "proxy/settings/settings.h"
 
 namespace fncache::proxy {
 namespace {
@@ -59,7 +59,7 @@ void TuneHeap() {
 }
 
 // What the settings name outside the process is there and fits.
-absl::Status CheckCertificates(bool check, ServeOptions* options) {
+absl::Status CheckCertificates(bool check, settings::ServeOptions* options) {
   const struct {
     const absl::optional<std::string>& dir;
     const char* key;
@@ -78,7 +78,7 @@ absl::Status CheckCertificates(bool check, ServeOptions* options) {
           absl::StrCat(side.key, ": ", files.status().message()));
     }
     if (side.side == TlsSide::kServer && files->ca.empty()) {
-      WarnOfTags("without ca.crt", options);
+      settings::WarnOfTags("without ca.crt", options);
     }
     if (!check) continue;  // a start reads them again, and says so then
     for (const std::string& warning : files->warnings) {
@@ -91,11 +91,11 @@ absl::Status CheckCertificates(bool check, ServeOptions* options) {
 }  // namespace
 
 int ServeMain(int argc, char** argv) {
-  const absl::StatusOr<ServeFlags> flags =
-      ParseServeFlags(std::vector<std::string>(argv + 1, argv + argc));
+  const absl::StatusOr<settings::ServeFlags> flags = settings::ParseServeFlags(
+      std::vector<std::string>(argv + 1, argv + argc));
   if (!flags.ok()) return Fail(flags.status(), kUsage);
   if (flags->help) {
-    std::fputs(ServeHelp().c_str(), stdout);
+    std::fputs(settings::ServeHelp().c_str(), stdout);
     return 0;
   }
 
@@ -119,9 +119,11 @@ int ServeMain(int argc, char** argv) {
     input.file = *std::move(file);
   }
 
-  absl::StatusOr<ResolvedSettings> resolved = ServeSettings().Resolve(input);
+  absl::StatusOr<ResolvedSettings> resolved =
+      settings::ServeSettings().Resolve(input);
   if (!resolved.ok()) return Fail(resolved.status(), kUsage);
-  absl::StatusOr<ServeOptions> options = MakeServeOptions(&*resolved);
+  absl::StatusOr<settings::ServeOptions> options =
+      settings::MakeServeOptions(&*resolved);
   if (!options.ok()) return Fail(options.status(), kUsage);
   const absl::Status certificates = CheckCertificates(flags->check, &*options);
   if (!certificates.ok()) return Fail(certificates, kWorld);
@@ -130,7 +132,7 @@ int ServeMain(int argc, char** argv) {
   for (const std::string& warning : options->warnings) {
     Log(LogLevel::kWarning, warning);
   }
-  std::string effective = SettingsAsYaml(ServeSettings(), *resolved);
+  std::string effective = SettingsAsYaml(settings::ServeSettings(), *resolved);
   if (flags->check) {
     std::fputs(effective.c_str(), stdout);
     return 0;

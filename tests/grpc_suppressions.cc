@@ -4,9 +4,9 @@
 // tsan: hand-overs inside gRPC, which is not instrumented. Those servers and
 // clients use its callback API, whose threads are gRPC's own: every frame that
 // they run has one of gRPC's libraries below it. The proxy's own threads have
-// not (they are workers, see proxy/worker.h), so nothing of the proxy is
-// hidden. And threads that gRPC starts, which have ended but which it has not
-// joined yet as the process goes.
+// not (they are workers, see proxy/transport/worker.h), so nothing of the proxy
+// is hidden. And threads that gRPC starts, which have ended but which it has
+// not joined yet as the process goes.
 //
 // LeakSanitizer: OpenSSL keeps a random number generator and a list of errors
 // for each thread and frees them as the thread ends, and threads of gRPC's pool

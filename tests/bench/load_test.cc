@@ -20,7 +20,7 @@
 #include "gtest/gtest.h"
 #include "tests/common/deaf_server.h"
 #include "tests/integration/process.h"
-#include "tests/proxy/scripted.h"
+#include "tests/proxy/serving/scripted.h"
 
 namespace fncache::bench {
 namespace {
@@ -314,12 +314,12 @@ TEST_F(LoadTest, AServerThatDoesNotReadIsGivenUp) {
 
 // Of eight calls at once two fail, and no other is ever answered.
 TEST_F(LoadTest, GivingUpSaysWhatFailedBefore) {
-  proxy::ScriptedFunction function;
+  proxy::serving::ScriptedFunction function;
   const auto load =
       Start("load", {"--target", function.target(), "--shape", "small",
                      "--streams", "8", "--patience", "3s"});
   for (int i = 0; i < 2; ++i) {
-    const proxy::FunctionCallPtr call = function.Next();
+    const proxy::serving::FunctionCallPtr call = function.Next();
     ASSERT_NE(call, nullptr);
     call->Fail(grpc::Status(grpc::StatusCode::ABORTED, "no more of this"));
   }

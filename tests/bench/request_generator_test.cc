@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/load_workload.h"
 #include "bench/request_encoding.h"
-#include "cache/digest.h"
+#include "cache/key/digest.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -334,22 +334,23 @@ TEST(RequestEncoding, AFrameHasFlagAndLength) {
 
 using Key = std::tuple<uint64_t, uint64_t>;
 
-Key KeyOf(const cache::Digester& digester, const std::string& framed) {
-  cache::DigestScratch scratch;
+Key KeyOf(const cache::key::Digester& digester, const std::string& framed) {
+  cache::key::DigestScratch scratch;
   const absl::string_view message = absl::string_view(framed).substr(5);
-  const cache::Digest digest = digester.Compute({message}, &scratch);
+  const cache::key::Digest digest = digester.Compute({message}, &scratch);
   EXPECT_TRUE(digest.keyed);
   return {digest.key.high, digest.key.low};
 }
 
-class WorkloadKeys : public ::testing::TestWithParam<cache::KeySource> {};
+class WorkloadKeys : public ::testing::TestWithParam<cache::key::KeySource> {};
 
 // The same key of the workload is one key of the cache, in all its encodings,
 // and another is another: by content and by tag.
 TEST_P(WorkloadKeys, AreTheCachesKeys) {
-  cache::KeyScope scope;
+  cache::key::KeyScope scope;
   scope.source = GetParam();
-  const cache::Digester digester(cache::Seed{}, scope, cache::MaskSet());
+  const cache::key::Digester digester(cache::key::Seed{}, scope,
+                                      cache::key::MaskSet());
   for (const Shape shape : {Shape::kSmall, Shape::k4K, Shape::k17K}) {
     SCOPED_TRACE(ShapeName(shape));
     WorkloadOptions options;
@@ -371,8 +372,8 @@ TEST_P(WorkloadKeys, AreTheCachesKeys) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sources, WorkloadKeys,
-                         ::testing::Values(cache::KeySource::kContent,
-                                           cache::KeySource::kTag));
+                         ::testing::Values(cache::key::KeySource::kContent,
+                                           cache::key::KeySource::kTag));
 
 TEST(Workload, TellsTheTagOfAKey) {
   const Workload workload(WorkloadOptions{Shape::k4K, 1, 3, 2});

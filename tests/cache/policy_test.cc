@@ -33,8 +33,8 @@ Ttl Lifetime(const PolicyOptions& options, const Ttl& ttl, double random = 0) {
   return storing.lifetime;
 }
 
-EntryInfo Filled(absl::Duration lifetime, const Ttl& ttl) {
-  EntryInfo entry;
+store::EntryInfo Filled(absl::Duration lifetime, const Ttl& ttl) {
+  store::EntryInfo entry;
   entry.arrived = kStart;
   entry.lifetime = lifetime;
   entry.ttl = ttl;
@@ -203,7 +203,7 @@ TEST(PolicyStoringTest, LargerResponsesPassThrough) {
 
 TEST(PolicyServedForTest, EndsWhereTheMarginBegins) {
   const Policy policy{PolicyOptions()};
-  const EntryInfo entry = Filled(absl::Seconds(100), absl::Seconds(100));
+  const store::EntryInfo entry = Filled(absl::Seconds(100), absl::Seconds(100));
   EXPECT_EQ(policy.ServedFor(entry, kStart), absl::Seconds(90));
   EXPECT_EQ(policy.ServedFor(entry, kStart + absl::Seconds(89)),
             absl::Seconds(1));
@@ -217,7 +217,7 @@ TEST(PolicyServedForTest, WithoutMarginAnEntryIsServedToItsEnd) {
   PolicyOptions options;
   options.ttl_margin = 0;
   const Policy policy(options);
-  const EntryInfo entry = Filled(absl::Seconds(100), absl::Seconds(100));
+  const store::EntryInfo entry = Filled(absl::Seconds(100), absl::Seconds(100));
   EXPECT_EQ(policy.ServedFor(entry, entry.deadline() - absl::Nanoseconds(1)),
             absl::Nanoseconds(1));
   EXPECT_EQ(policy.ServedFor(entry, entry.deadline()), absl::ZeroDuration());
@@ -225,7 +225,7 @@ TEST(PolicyServedForTest, WithoutMarginAnEntryIsServedToItsEnd) {
 
 TEST(PolicyServedForTest, AMomentBeforeArrivalIsNoLongerThanAtArrival) {
   const Policy policy{PolicyOptions()};
-  const EntryInfo entry = Filled(absl::Seconds(100), absl::Seconds(100));
+  const store::EntryInfo entry = Filled(absl::Seconds(100), absl::Seconds(100));
   EXPECT_EQ(policy.ServedFor(entry, kStart - absl::Milliseconds(1)),
             absl::Seconds(90));
 }
@@ -260,7 +260,7 @@ TEST(PolicyHitTtlTest, RemainingIsTheLongerOfLAndTLessItsAge) {
 
 TEST(PolicyHitTtlTest, OriginalAndFixedDoNotAge) {
   const absl::Time now = kStart + absl::Seconds(20);
-  const EntryInfo entry = Filled(absl::Seconds(90), absl::Seconds(60));
+  const store::EntryInfo entry = Filled(absl::Seconds(90), absl::Seconds(60));
   PolicyOptions options;
   options.requeue_ttl = {RequeueTtl::Kind::kOriginal, {}};
   EXPECT_EQ(Policy(options).HitTtl(entry, now), absl::Seconds(60));
@@ -273,7 +273,7 @@ TEST(PolicyHitTtlTest, IsNeverZeroOrNegativeWheneverItIsAsked) {
   for (const absl::Duration whole :
        {absl::Nanoseconds(1), absl::Microseconds(3), absl::Seconds(60),
         absl::Seconds(315'576'000'000)}) {
-    const EntryInfo entry = Filled(std::min(whole, kMaxLifetime), whole);
+    const store::EntryInfo entry = Filled(std::min(whole, kMaxLifetime), whole);
     for (const absl::Duration age :
          {-absl::Hours(1), absl::ZeroDuration(), absl::Nanoseconds(1),
           whole - absl::Nanoseconds(1), whole, whole + absl::Hours(1)}) {
@@ -413,7 +413,7 @@ double ReconcilesPerRun(double margin, absl::Duration ttl) {
   std::mt19937_64 random(42);
   std::uniform_real_distribution<double> spread(0.9, 1.1);
   absl::Time now = kStart;
-  absl::optional<EntryInfo> entry;
+  absl::optional<store::EntryInfo> entry;
   int runs = 0, reconciles = 0;
   while (runs < 20'000) {
     ++reconciles;
@@ -424,7 +424,7 @@ double ReconcilesPerRun(double margin, absl::Duration ttl) {
       ++runs;
       const ResponseFacts facts = WithTtl(ttl);
       const Policy::Storing storing = policy.Decide(facts, 1000, 0);
-      entry = EntryInfo();
+      entry = store::EntryInfo();
       entry->arrived = now;
       entry->lifetime = storing.lifetime;
       entry->ttl = ttl;

@@ -15,8 +15,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "cache/response.h"
-#include "cache/schema.h"
-#include "cache/wire.h"
+#include "cache/wire/schema.h"
+#include "cache/wire/wire.h"
 #include "proto/function_v1.pb.h"
 
 namespace fncache::cache {
@@ -30,7 +30,7 @@ inline bool ParseAsProtobufDoes(absl::string_view bytes,
   google::protobuf::io::CodedInputStream in(
       reinterpret_cast<const uint8_t*>(bytes.data()),
       static_cast<int>(bytes.size()));
-  in.SetRecursionLimit(kMaxDepth);
+  in.SetRecursionLimit(wire::kMaxDepth);
   return message->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
 }
 
@@ -84,13 +84,14 @@ inline bool HasFatal(const v1::RunFunctionResponse& message) {
 // that are not meta: each gap is whole occurrences of meta.
 inline std::string CheckBody(absl::string_view bytes,
                              const ResponseView& view) {
-  Cursor in(bytes);
+  wire::Cursor in(bytes);
   std::string want;
   while (!in.done()) {
     const char* start = in.position();
     uint32_t tag;
-    if (!in.ReadTag(&tag) || !in.Skip(tag, kMaxDepth)) return "unreadable";
-    if (tag != MakeTag(1, WireType::kBytes)) {
+    if (!in.ReadTag(&tag) || !in.Skip(tag, wire::kMaxDepth))
+      return "unreadable";
+    if (tag != wire::MakeTag(1, wire::WireType::kBytes)) {
       want.append(start, in.position() - start);
     }
   }

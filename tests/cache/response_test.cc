@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/wire.h"
+#include "cache/wire/wire.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
 #include "tests/cache/response_properties.h"
@@ -20,13 +20,13 @@ using Random = std::mt19937_64;
 
 std::string BytesField(uint32_t number, absl::string_view bytes) {
   std::string out;
-  AppendBytesField(&out, number, bytes);
+  wire::AppendBytesField(&out, number, bytes);
   return out;
 }
 
 std::string VarintField(uint32_t number, uint64_t value) {
   std::string out;
-  AppendVarintField(&out, number, value);
+  wire::AppendVarintField(&out, number, value);
   return out;
 }
 
@@ -270,7 +270,7 @@ class Generator {
  public:
   explicit Generator(uint64_t seed) : random_(seed) {}
 
-  std::string Response() { return Message(kRunFunctionResponseType, 0); }
+  std::string Response() { return Message(wire::kRunFunctionResponseType, 0); }
 
   size_t Below(size_t n) { return random_() % n; }
 
@@ -278,7 +278,7 @@ class Generator {
   bool OneIn(size_t n) { return Below(n) == 0; }
 
   void Varint(uint64_t value, int most, std::string* out) {
-    AppendVarint(out, value);
+    wire::AppendVarint(out, value);
     while (OneIn(12) && VarintsLastSize(*out) < most) {
       out->back() = static_cast<char>(out->back() | 0x80);
       out->push_back('\0');
@@ -293,11 +293,11 @@ class Generator {
     return size;
   }
 
-  void Tag(uint32_t number, WireType type, std::string* out) {
-    Varint(MakeTag(number, type), 5, out);
+  void Tag(uint32_t number, wire::WireType type, std::string* out) {
+    Varint(wire::MakeTag(number, type), 5, out);
   }
   void Bytes(uint32_t number, absl::string_view bytes, std::string* out) {
-    Tag(number, WireType::kBytes, out);
+    Tag(number, wire::WireType::kBytes, out);
     Varint(bytes.size(), 5, out);
     out->append(bytes.data(), bytes.size());
   }
@@ -328,50 +328,50 @@ class Generator {
     const uint32_t number = 20 + Below(3);
     switch (Below(5)) {
       case 0:
-        Tag(number, WireType::kVarint, out);
+        Tag(number, wire::WireType::kVarint, out);
         Varint(Number(), 10, out);
         break;
       case 1:
-        Tag(number, WireType::kFixed32, out);
+        Tag(number, wire::WireType::kFixed32, out);
         out->append("1234");
         break;
       case 2:
-        Tag(number, WireType::kFixed64, out);
+        Tag(number, wire::WireType::kFixed64, out);
         out->append("12345678");
         break;
       case 3:
         Bytes(number, Text(), out);
         break;
       default:
-        Tag(number, WireType::kStartGroup, out);
+        Tag(number, wire::WireType::kStartGroup, out);
         if (OneIn(2)) Unknown(out);
-        Tag(number, WireType::kEndGroup, out);
+        Tag(number, wire::WireType::kEndGroup, out);
         break;
     }
   }
 
-  void Value(const FieldType& field, uint32_t number, int depth,
+  void Value(const wire::FieldType& field, uint32_t number, int depth,
              std::string* out) {
     switch (field.kind) {
-      case FieldKind::kString:
-      case FieldKind::kBytes:
+      case wire::FieldKind::kString:
+      case wire::FieldKind::kBytes:
         Bytes(number, Text(), out);
         break;
-      case FieldKind::kMessage:
+      case wire::FieldKind::kMessage:
         Bytes(number, Message(*field.message, depth + 1), out);
         break;
-      case FieldKind::kDouble:
-        Tag(number, WireType::kFixed64, out);
+      case wire::FieldKind::kDouble:
+        Tag(number, wire::WireType::kFixed64, out);
         out->append("\0\0\0\0\0\0\x45\x40", 8);
         break;
       default:
-        Tag(number, WireType::kVarint, out);
+        Tag(number, wire::WireType::kVarint, out);
         Varint(Number(), 10, out);
         break;
     }
   }
 
-  void Entry(const FieldType& field, int depth, std::string* out) {
+  void Entry(const wire::FieldType& field, int depth, std::string* out) {
     std::string entry;
     const int parts = OneIn(4) ? 3 : 2;
     for (int i = 0; i < parts; ++i) {
@@ -387,16 +387,16 @@ class Generator {
 
   // Fields in any order, any number of times: split messages, repeated scalars,
   // repeated map keys.
-  std::string Message(const MessageType& type, int depth) {
+  std::string Message(const wire::MessageType& type, int depth) {
     std::string out;
     const size_t fields = depth > 8 ? Below(2) : Below(depth == 0 ? 8 : 4);
     for (size_t i = 0; i < fields; ++i) {
       if (OneIn(12)) Unknown(&out);
-      const FieldType& field = type.fields[Below(type.field_count)];
+      const wire::FieldType& field = type.fields[Below(type.field_count)];
       if (OneIn(60)) {  // of another wire type
-        Tag(field.number, WireType::kFixed32, &out);
+        Tag(field.number, wire::WireType::kFixed32, &out);
         out.append("abcd");
-      } else if (field.label == FieldLabel::kMap) {
+      } else if (field.label == wire::FieldLabel::kMap) {
         Entry(field, depth, &out);
       } else {
         Value(field, field.number, depth, &out);

@@ -30,7 +30,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "proxy/catalogue.h"
+#include "proxy/telemetry/catalogue.h"
 #include "tests/common/temp_dir.h"
 #include "tests/docs/markdown.h"
 #include "tests/docs/session.h"
@@ -227,7 +227,7 @@ class Page {
                                         *kMetric);
          at != std::sregex_iterator(); ++at) {
       const std::string name = (*at)[1];
-      const auto& all = proxy::Catalogue();
+      const auto& all = proxy::telemetry::Catalogue();
       EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const auto& family) {
         return family.name == name || name == family.name + "_bucket" ||
                name == family.name + "_sum" || name == family.name + "_count";
@@ -255,7 +255,7 @@ class Page {
     static const std::regex* const kUse =
         new std::regex("by \\(([a-z_, ]+)\\)|([a-z_]+)\\{([a-z_]+)[!=~]+\"");
     std::set<std::string> labels;
-    for (const metrics::Family& family : proxy::Catalogue()) {
+    for (const metrics::Family& family : proxy::telemetry::Catalogue()) {
       if (!absl::StrContains(query, family.name)) continue;
       labels.insert(family.labels.begin(), family.labels.end());
       if (family.type == metrics::Type::kHistogram) labels.insert("le");

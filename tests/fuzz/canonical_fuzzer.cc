@@ -13,10 +13,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "cache/canonical.h"
-#include "tests/cache/key_oracle.h"
-#include "tests/cache/random_encoding.h"
-#include "tests/cache/random_request.h"
+#include "cache/key/canonical.h"
+#include "tests/cache/key/key_oracle.h"
+#include "tests/cache/key/random_encoding.h"
+#include "tests/cache/key/random_request.h"
 
 namespace fncache::cache {
 namespace {
@@ -28,31 +28,31 @@ void Require(const std::string& wrong) {
 }
 
 // The slow path alone.
-void CheckPlain(absl::string_view bytes, KeyChecker* checker) {
+void CheckPlain(absl::string_view bytes, key::KeyChecker* checker) {
   apiextensions::fn::proto::v1::RunFunctionRequest request;
   std::string plain;
-  const bool parses = ProtobufParses(bytes, &request);
-  if (MakePlain(bytes, &plain) != parses) Require("parsed by one alone");
+  const bool parses = key::ProtobufParses(bytes, &request);
+  if (key::MakePlain(bytes, &plain) != parses) Require("parsed by one alone");
   if (!parses) return;
   apiextensions::fn::proto::v1::RunFunctionRequest again;
-  if (!ProtobufParses(plain, &again))
+  if (!key::ProtobufParses(plain, &again))
     return;  // too deep by one, see kMaxPlainDepth
-  if (!SameRequest(MaskSet(), request, again)) {
+  if (!key::SameRequest(key::MaskSet(), request, again)) {
     Require("the plain form is another message");
   }
   bool fast = false;
   Require(checker->CheckOne(plain, &fast));
   if (!fast) Require("the plain form is not plain");
   std::string twice;
-  if (!MakePlain(plain, &twice) || twice != plain) {
+  if (!key::MakePlain(plain, &twice) || twice != plain) {
     Require("the plain form is not its own");
   }
 }
 
 void Fuzz(absl::string_view input) {
   static auto* const checkers = [] {
-    auto* all = new std::deque<KeyChecker>();
-    for (const MaskSet& masks : MaskSets()) all->emplace_back(masks);
+    auto* all = new std::deque<key::KeyChecker>();
+    for (const key::MaskSet& masks : key::MaskSets()) all->emplace_back(masks);
     return all;
   }();
   if (input.size() < 3 || input.size() > 1 << 16) return;
@@ -60,7 +60,7 @@ void Fuzz(absl::string_view input) {
     return static_cast<uint8_t>(input[i]);
   };
   const size_t index = byte(0) % checkers->size();
-  KeyChecker& checker = (*checkers)[index];
+  key::KeyChecker& checker = (*checkers)[index];
   const absl::string_view rest = input.substr(3);
   const absl::string_view a = rest.substr(0, byte(1) + 256 * byte(2));
   const absl::string_view b = rest.substr(a.size());
@@ -75,10 +75,10 @@ void Fuzz(absl::string_view input) {
   Require(checker.CheckPair(both, b));
   // What is masked may as well not be there.
   apiextensions::fn::proto::v1::RunFunctionRequest request;
-  if (!ProtobufParses(both, &request)) return;
-  ClearMasked(MaskSets()[index], &request);
-  Random random(input.size());
-  const std::string cleared = Encode(request, Style::kWild, &random);
+  if (!key::ProtobufParses(both, &request)) return;
+  key::ClearMasked(key::MaskSets()[index], &request);
+  key::Random random(input.size());
+  const std::string cleared = key::Encode(request, key::Style::kWild, &random);
   bool equal = true;
   Require(checker.CheckPair(both, cleared, &equal));
   if (!equal) Require("clearing what is masked changed what is not");

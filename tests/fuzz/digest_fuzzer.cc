@@ -12,10 +12,10 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "cache/wire.h"
-#include "tests/cache/key_oracle.h"
-#include "tests/cache/random_encoding.h"
-#include "tests/cache/random_request.h"
+#include "cache/wire/wire.h"
+#include "tests/cache/key/key_oracle.h"
+#include "tests/cache/key/random_encoding.h"
+#include "tests/cache/key/random_request.h"
 
 namespace fncache::cache {
 namespace {
@@ -31,17 +31,21 @@ void Require(const std::string& wrong) {
 constexpr char kTag[] =
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-void Check(absl::string_view bytes, KeyChecker* checker, Random* random) {
+void Check(absl::string_view bytes, key::KeyChecker* checker,
+           key::Random* random) {
   Require(checker->CheckOne(bytes));
   RunFunctionRequest request;
   const bool by_tag = checker->by_tag() &&
-                      ProtobufParsesTagPart(bytes, &request) &&
+                      key::ProtobufParsesTagPart(bytes, &request) &&
                       request.meta().tag() == kTag;
-  if (!by_tag && !ProtobufParses(bytes, &request)) return;
-  const Style style = random->OneIn(4) ? Style::kPlain : Style::kWild;
+  if (!by_tag && !key::ProtobufParses(bytes, &request)) return;
+  const key::Style style =
+      random->OneIn(4) ? key::Style::kPlain : key::Style::kWild;
   const auto encode = [&] {
-    std::string again = Encode(request, style, random);
-    return by_tag ? SkippedByTag(random) + again + SkippedByTag(random) : again;
+    std::string again = key::Encode(request, style, random);
+    return by_tag
+               ? key::SkippedByTag(random) + again + key::SkippedByTag(random)
+               : again;
   };
   const std::string again = encode();
   bool equal = true;
@@ -49,27 +53,29 @@ void Check(absl::string_view bytes, KeyChecker* checker, Random* random) {
   // What was parsed from an entry without a value may be too deep to be written
   // with one.
   RunFunctionRequest parsed_again;
-  if (by_tag ? ProtobufParsesTagPart(again, &parsed_again)
-             : ProtobufParses(again, &parsed_again)) {
+  if (by_tag ? key::ProtobufParsesTagPart(again, &parsed_again)
+             : key::ProtobufParses(again, &parsed_again)) {
     Require(checker->CheckPair(bytes, again, &equal));
     if (!equal) Require("another encoding parses as another message");
   }
-  Mutate(&request, random);
+  key::Mutate(&request, random);
   Require(checker->CheckPair(bytes, encode()));
 }
 
 void Fuzz(absl::string_view input) {
   struct Checkers {
-    std::deque<KeyChecker> by_content;
-    std::deque<KeyChecker> by_tag;
+    std::deque<key::KeyChecker> by_content;
+    std::deque<key::KeyChecker> by_tag;
   };
   static auto* const checkers = [] {
     auto* all = new Checkers();
-    for (const MaskSet& masks : MaskSets()) all->by_content.emplace_back(masks);
-    all->by_content.emplace_back(MaskSet(), KeySource::kContent,
-                                 KeyHash::kSha256);
-    for (const KeyHash hash : {KeyHash::kXxh3, KeyHash::kSha256}) {
-      all->by_tag.emplace_back(MaskSet(), KeySource::kTag, hash);
+    for (const key::MaskSet& masks : key::MaskSets())
+      all->by_content.emplace_back(masks);
+    all->by_content.emplace_back(key::MaskSet(), key::KeySource::kContent,
+                                 key::KeyHash::kSha256);
+    for (const key::KeyHash hash :
+         {key::KeyHash::kXxh3, key::KeyHash::kSha256}) {
+      all->by_tag.emplace_back(key::MaskSet(), key::KeySource::kTag, hash);
     }
     return all;
   }();
@@ -77,20 +83,20 @@ void Fuzz(absl::string_view input) {
   if (input.empty() || input.size() > 1 << 16) return;
   const auto first = static_cast<uint8_t>(input[0]);
   const absl::string_view bytes = input.substr(1);
-  Random random(first + 256 * bytes.size());
+  key::Random random(first + 256 * bytes.size());
   if (first % 2 == 0) {
     auto& all = checkers->by_content;
     return Check(bytes, &all[first / 2 % all.size()], &random);
   }
   auto& all = checkers->by_tag;
-  KeyChecker& checker = all[first / 2 % all.size()];
+  key::KeyChecker& checker = all[first / 2 % all.size()];
   Require(checker.CheckOne(bytes));
   // With a tag to go by, which few inputs have: the last one counts (unless
   // what is in front of it runs on over it).
   std::string tag;
-  AppendBytesField(&tag, 1, kTag);
+  wire::AppendBytesField(&tag, 1, kTag);
   std::string tagged(bytes);
-  AppendBytesField(&tagged, 1, tag);
+  wire::AppendBytesField(&tagged, 1, tag);
   Check(tagged, &checker, &random);
 }
 

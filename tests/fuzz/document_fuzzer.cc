@@ -7,15 +7,15 @@
 #include "absl/strings/string_view.h"
 #include "common/utf8.h"
 #include "nlohmann/json.hpp"
-#include "runner/document.h"
-#include "runner/json.h"
-#include "runner/kubernetes_yaml.h"
-#include "runner/object.h"
+#include "runner/engine/object.h"
+#include "runner/text/document.h"
+#include "runner/text/json.h"
+#include "runner/text/kubernetes_yaml.h"
 #include "tests/fuzz/merge_key.h"
 
 namespace {
 
-using fncache::runner::Json;
+using fncache::runner::text::Json;
 using fncache::testing::Check;
 using fncache::testing::HasMergeKey;
 
@@ -25,7 +25,8 @@ Json Unstructured(const Json& json) {
   if (json.is_structured()) {
     for (Json& child : result) child = Unstructured(child);
   } else if (json.is_number_float()) {
-    result = fncache::runner::FromValue(fncache::runner::ToValue(json));
+    result =
+        fncache::runner::text::FromValue(fncache::runner::text::ToValue(json));
   }
   if (result.is_number_unsigned() && result.get<uint64_t>() > INT64_MAX) {
     result = result.get<double>();
@@ -37,22 +38,23 @@ Json Unstructured(const Json& json) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 8192) return 0;
-  const auto json = fncache::runner::ParseJson(
+  const auto json = fncache::runner::text::ParseJson(
       absl::string_view(reinterpret_cast<const char*>(data), size));
   if (!json.ok() || HasMergeKey(*json)) return 0;
-  const std::string printed = fncache::runner::ToYaml(*json);
+  const std::string printed = fncache::runner::text::ToYaml(*json);
   Check(fncache::IsUtf8(printed));
-  const auto again = fncache::runner::ParseKubernetesYaml(printed);
+  const auto again = fncache::runner::text::ParseKubernetesYaml(printed);
   Check(again.ok());
   Check(*again == Unstructured(*json));
-  Check(fncache::runner::ToYaml(*again) ==
-        fncache::runner::ToYaml(Unstructured(*json)));
+  Check(fncache::runner::text::ToYaml(*again) ==
+        fncache::runner::text::ToYaml(Unstructured(*json)));
 
-  const auto value = fncache::runner::ToValue(*json);
-  const Json back = fncache::runner::FromValue(value);
-  Check(fncache::runner::Equal(fncache::runner::ToValue(back), value));
+  const auto value = fncache::runner::text::ToValue(*json);
+  const Json back = fncache::runner::text::FromValue(value);
+  Check(fncache::runner::engine::Equal(fncache::runner::text::ToValue(back),
+                                       value));
   Json merged = back;
-  fncache::runner::MergeInto(&merged, back);
+  fncache::runner::text::MergeInto(&merged, back);
   Check(merged == back);
   return 0;
 }

@@ -11,21 +11,21 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "cache/clock.h"
+#include "common/clock.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/function_v1.pb.h"
 #include "proto/render.pb.h"
-#include "runner/engine_protocol.h"
-#include "runner/parse.h"
+#include "runner/client/parse.h"
+#include "runner/render/engine_protocol.h"
 
 namespace {
 
 namespace fn = apiextensions::fn::proto::v1;
-using fncache::runner::AnswerRenderRequest;
-using fncache::runner::CallResult;
-using fncache::runner::EngineAnswer;
-using fncache::runner::FunctionCaller;
-using fncache::runner::FunctionTarget;
+using fncache::runner::client::CallResult;
+using fncache::runner::client::FunctionCaller;
+using fncache::runner::client::FunctionTarget;
+using fncache::runner::render::AnswerRenderRequest;
+using fncache::runner::render::EngineAnswer;
 
 void Check(bool holds) {
   if (!holds) std::abort();
@@ -104,7 +104,7 @@ class Fake : public FunctionCaller {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 16384) return 0;
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
-  fncache::cache::SimulatedClock clock(absl::FromUnixSeconds(1800000000));
+  fncache::SimulatedClock clock(absl::FromUnixSeconds(1800000000));
   const auto answer = [&] {
     return AnswerRenderRequest(
         bytes, absl::InfiniteFuture(),
@@ -115,18 +115,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         &clock);
   };
   const EngineAnswer first = answer();
-  if (first.exit_code == fncache::runner::kEngineFailed) {
+  if (first.exit_code == fncache::runner::render::kEngineFailed) {
     Check(first.output.empty());
     Check(!first.message.empty());
     return 0;
   }
   Check(first.exit_code == 0 ||
-        first.exit_code == fncache::runner::kEngineFatal);
+        first.exit_code == fncache::runner::render::kEngineFatal);
   Check(first.message.empty() == (first.exit_code == 0));
   crossplane::render::v1alpha1::RenderResponse response;
   google::protobuf::io::ArrayInputStream stream(
       first.output.data(), static_cast<int>(first.output.size()));
-  Check(fncache::runner::ParseNested(&stream, &response));
+  Check(fncache::runner::client::ParseNested(&stream, &response));
   Check(response.has_meta());
   Check(response.has_composite());
   if (first.exit_code != 0) {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "runner/document.h"
-#include "runner/kubernetes_yaml.h"
+#include "runner/text/document.h"
+#include "runner/text/kubernetes_yaml.h"
 #include "tests/fuzz/merge_key.h"
 
 namespace {
@@ -14,18 +14,18 @@ using fncache::testing::Check;
 using fncache::testing::HasMergeKey;
 
 void CheckDocument(const std::string& text, int line) {
-  const auto json = fncache::runner::ParseKubernetesYaml(text, line);
+  const auto json = fncache::runner::text::ParseKubernetesYaml(text, line);
   if (!json.ok()) {
     Check(json.status().code() == absl::StatusCode::kInvalidArgument);
     Check(absl::StartsWith(json.status().message(), "line "));
     return;
   }
   if (HasMergeKey(*json)) return;
-  const std::string printed = fncache::runner::ToYaml(*json);
-  const auto again = fncache::runner::ParseKubernetesYaml(printed);
+  const std::string printed = fncache::runner::text::ToYaml(*json);
+  const auto again = fncache::runner::text::ParseKubernetesYaml(printed);
   Check(again.ok());
   Check(*again == *json);
-  Check(fncache::runner::ToYaml(*again) == printed);
+  Check(fncache::runner::text::ToYaml(*again) == printed);
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 8192) return 0;
   const std::string text(reinterpret_cast<const char*>(data), size);
   CheckDocument(text, 1);
-  const auto documents = fncache::runner::SplitYamlDocuments(text);
+  const auto documents = fncache::runner::text::SplitYamlDocuments(text);
   if (!documents.ok()) return 0;
   for (const auto& document : *documents) {
     CheckDocument(document.text, document.line);

@@ -13,14 +13,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "runner/composition.h"
-#include "runner/definition.h"
-#include "runner/loader.h"
-#include "runner/object.h"
+#include "runner/engine/composition.h"
+#include "runner/engine/definition.h"
+#include "runner/engine/object.h"
+#include "runner/render/loader.h"
 
 namespace {
 
-using fncache::runner::Json;
+using fncache::runner::text::Json;
 
 void Check(bool holds) {
   if (!holds) std::abort();
@@ -54,24 +54,24 @@ bool Keeps(const Json& after, const Json& before) {
 }
 
 void Define(const Json& definition, const Json& composite) {
-  const auto object = fncache::runner::ToStruct(definition);
-  Loads(
-      fncache::runner::SchemaOf(&object, fncache::runner::ToStruct(composite)));
+  const auto object = fncache::runner::text::ToStruct(definition);
+  Loads(fncache::runner::engine::SchemaOf(
+      &object, fncache::runner::text::ToStruct(composite)));
   Json defaulted = composite;
   const absl::Status status =
-      fncache::runner::ApplyDefaults(definition, &defaulted);
+      fncache::runner::engine::ApplyDefaults(definition, &defaulted);
   if (!status.ok()) return;
   Check(Keeps(defaulted, composite));
   Json again = defaulted;
-  Check(fncache::runner::ApplyDefaults(definition, &again).ok());
+  Check(fncache::runner::engine::ApplyDefaults(definition, &again).ok());
   Check(again == defaulted);
 }
 
 void Compose(const Json& composition, const Json& composite) {
-  Loads(fncache::runner::ParseComposition(
-      fncache::runner::ToStruct(composition)));
+  Loads(fncache::runner::engine::ParseComposition(
+      fncache::runner::text::ToStruct(composition)));
   const absl::Status status =
-      fncache::runner::CheckComposition(composition, composite);
+      fncache::runner::render::CheckComposition(composition, composite);
   Check(status.ok() || !status.message().empty());
 }
 
@@ -84,17 +84,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Check(write(file, data, size) == static_cast<ssize_t>(size));
   const std::string path = absl::StrCat("/proc/self/fd/", file);
 
-  Loads(fncache::runner::LoadObject(path));
-  Loads(fncache::runner::LoadComposite(path));
-  Loads(fncache::runner::LoadResources({path}));
-  Loads(fncache::runner::LoadFunctions(path, {}));
-  const auto composition = fncache::runner::LoadComposition(path);
+  Loads(fncache::runner::render::LoadObject(path));
+  Loads(fncache::runner::render::LoadComposite(path));
+  Loads(fncache::runner::render::LoadResources({path}));
+  Loads(fncache::runner::render::LoadFunctions(path, {}));
+  const auto composition = fncache::runner::render::LoadComposition(path);
   if (Loads(composition)) {
-    const auto parsed = fncache::runner::ParseComposition(
-        fncache::runner::ToStruct(composition->object));
+    const auto parsed = fncache::runner::engine::ParseComposition(
+        fncache::runner::text::ToStruct(composition->object));
     Check(parsed.ok());
   }
-  const auto objects = fncache::runner::LoadObjects(path);
+  const auto objects = fncache::runner::render::LoadObjects(path);
   if (Loads(objects)) {
     for (size_t i = 0; i + 1 < objects->size() && i < 4; ++i) {
       Define((*objects)[i].object, (*objects)[i + 1].object);

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "nlohmann/json.hpp"
-#include "runner/json.h"
+#include "runner/text/json.h"
 
 namespace fncache::testing {
 
@@ -16,10 +16,10 @@ inline void Check(bool holds) {
 }
 
 // The reference prints such a key without quotes, and then reads a merge.
-inline bool HasMergeKey(const runner::Json& json) {
+inline bool HasMergeKey(const runner::text::Json& json) {
   if (json.is_object() && json.contains("<<")) return true;
   if (!json.is_structured()) return false;
-  for (const runner::Json& child : json) {
+  for (const runner::text::Json& child : json) {
     if (HasMergeKey(child)) return true;
   }
   return false;

@@ -8,14 +8,14 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
-#include "runner/json.h"
-#include "runner/object.h"
-#include "runner/schema_document.h"
-#include "runner/schemas.h"
+#include "runner/engine/object.h"
+#include "runner/engine/schema_document.h"
+#include "runner/engine/schemas.h"
+#include "runner/text/json.h"
 
 namespace {
 
-using fncache::runner::FindMap;
+using fncache::runner::engine::FindMap;
 using google::protobuf::Struct;
 
 void Check(bool holds) {
@@ -40,7 +40,7 @@ size_t Size(const Struct& schema) {
   return size;
 }
 
-std::string Text(const fncache::runner::Json& entry, const char* name) {
+std::string Text(const fncache::runner::text::Json& entry, const char* name) {
   const auto field = entry.find(name);
   if (field == entry.end()) return "";
   const auto* const text = field->get_ptr<const std::string*>();
@@ -51,10 +51,10 @@ std::string Text(const fncache::runner::Json& entry, const char* name) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 4096) return 0;
-  const auto document = fncache::runner::ParseJson(
+  const auto document = fncache::runner::text::ParseJson(
       absl::string_view(reinterpret_cast<const char*>(data), size));
   if (!document.ok()) return 0;
-  fncache::runner::SchemaDocument schemas(*document);
+  fncache::runner::engine::SchemaDocument schemas(*document);
   for (const auto& group_version : schemas.group_versions()) {
     Check(schemas.Find(group_version, "no such kind").ok());
     Check(!schemas.Find(group_version, "no such kind")->has_value());
@@ -75,11 +75,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
       Check(found->has_value() || list->size() != 1);
       if (!found->has_value()) continue;
-      Check(Size(**found) * 64 <= fncache::runner::kMaxFlattenedBytes);
+      Check(Size(**found) * 64 <= fncache::runner::engine::kMaxFlattenedBytes);
       const auto again = schemas.Find(
           {Text(entry, "group"), Text(entry, "version")}, Text(entry, "kind"));
       Check(again.ok() && again->has_value());
-      Check(fncache::runner::Equal(**found, **again));
+      Check(fncache::runner::engine::Equal(**found, **again));
     }
   }
   return 0;

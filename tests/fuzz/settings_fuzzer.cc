@@ -17,8 +17,8 @@
 #include "absl/strings/str_split.h"
 #include "common/utf8.h"
 #include "common/yaml.h"
-#include "proxy/serve_flags.h"
-#include "proxy/settings.h"
+#include "proxy/settings/flags.h"
+#include "proxy/settings/settings.h"
 
 namespace fncache::proxy {
 namespace {
@@ -46,7 +46,8 @@ void RequireSame(const SettingValues& a, const SettingValues& b) {
   }
 }
 
-void RequireSame(const FunctionOptions& a, const FunctionOptions& b) {
+void RequireSame(const settings::FunctionOptions& a,
+                 const settings::FunctionOptions& b) {
   Require(a.name == b.name && a.listen == b.listen &&
               a.upstream == b.upstream && a.generation == b.generation &&
               a.bypass_metadata == b.bypass_metadata &&
@@ -70,7 +71,8 @@ void RequireSame(const FunctionOptions& a, const FunctionOptions& b) {
   }
 }
 
-void RequireSame(const DaemonOptions& a, const DaemonOptions& b) {
+void RequireSame(const settings::DaemonOptions& a,
+                 const settings::DaemonOptions& b) {
   Require(a.tls_dir == b.tls_dir && a.upstream_tls_dir == b.upstream_tls_dir &&
               a.upstream_server_name == b.upstream_server_name &&
               a.admin == b.admin && a.cache_dir == b.cache_dir &&
@@ -142,7 +144,8 @@ Given Split(absl::string_view input) {
 }
 
 absl::StatusOr<ResolvedSettings> Resolve(const Given& given) {
-  absl::StatusOr<ServeFlags> flags = ParseServeFlags(given.flags);
+  absl::StatusOr<settings::ServeFlags> flags =
+      settings::ParseServeFlags(given.flags);
   if (!flags.ok()) return flags.status();
   SettingsInput input;
   input.flags = std::move(flags->settings);
@@ -157,21 +160,24 @@ absl::StatusOr<ResolvedSettings> Resolve(const Given& given) {
   if (!file.ok()) return file.status();
   CheckTree(*file, 0);
   input.file = *std::move(file);
-  return ServeSettings().Resolve(input);
+  return settings::ServeSettings().Resolve(input);
 }
 
 void Fuzz(absl::string_view input) {
   if (input.size() > 64 * 1024) return;
   absl::StatusOr<ResolvedSettings> resolved = Resolve(Split(input));
   if (!resolved.ok()) return RequireOneLine(resolved.status());
-  const absl::StatusOr<ServeOptions> options = MakeServeOptions(&*resolved);
+  const absl::StatusOr<settings::ServeOptions> options =
+      settings::MakeServeOptions(&*resolved);
 
-  const std::string printed = SettingsAsYaml(ServeSettings(), *resolved);
+  const std::string printed =
+      SettingsAsYaml(settings::ServeSettings(), *resolved);
   Given alone;
   alone.file = printed;
   absl::StatusOr<ResolvedSettings> again = Resolve(alone);
   Require(again.ok(), absl::StrCat(again.status().ToString(), "\n", printed));
-  const absl::StatusOr<ServeOptions> options_again = MakeServeOptions(&*again);
+  const absl::StatusOr<settings::ServeOptions> options_again =
+      settings::MakeServeOptions(&*again);
   Require(resolved->entries.size() == again->entries.size(), "other entries");
   RequireSame(resolved->top, again->top);
   for (size_t i = 0; i < resolved->entries.size(); ++i) {

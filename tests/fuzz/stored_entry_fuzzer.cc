@@ -9,12 +9,12 @@
 #include <cstdlib>
 #include <string>
 
-#include "cache/stored_entry.h"
+#include "cache/store/stored_entry.h"
 
 namespace fncache::cache {
 namespace {
 
-const Key kKey{1, 2};
+const key::Key kKey{1, 2};
 
 // docs/storage-format.md, made from the format's description alone.
 std::string Seal(absl::string_view parts, char version) {
@@ -51,18 +51,19 @@ void CheckStored(absl::string_view bytes) {
   const std::string generation = "rev-1";
   const auto scopes = [&](absl::string_view name) {
     function = std::string(name);
-    return absl::make_optional(StoredScope{5, generation});
+    return absl::make_optional(store::StoredScope{5, generation});
   };
-  const Stored stored = DecodeStored(kKey, bytes, scopes);
-  Check((stored.entry ? true : false) == (stored.miss == StoredMiss::kNone));
+  const store::Stored stored = store::DecodeStored(kKey, bytes, scopes);
+  Check((stored.entry ? true : false) ==
+        (stored.miss == store::StoredMiss::kNone));
   if (!stored.entry) return;
 
   const std::string again =
-      EncodeStored(kKey, function, generation, *stored.entry);
-  const Stored second = DecodeStored(kKey, again, scopes);
-  Check(second.miss == StoredMiss::kNone);
-  const EntryInfo a = stored.entry->info();
-  const EntryInfo b = second.entry->info();
+      store::EncodeStored(kKey, function, generation, *stored.entry);
+  const store::Stored second = store::DecodeStored(kKey, again, scopes);
+  Check(second.miss == store::StoredMiss::kNone);
+  const store::EntryInfo a = stored.entry->info();
+  const store::EntryInfo b = second.entry->info();
   Check(a.function == 5 && b.function == 5);
   Check(a.started == b.started && a.arrived == b.arrived);
   Check(a.lifetime == b.lifetime && a.lifetime > absl::ZeroDuration());
@@ -70,7 +71,8 @@ void CheckStored(absl::string_view bytes) {
   Check(stored.entry->body() == second.entry->body());
   Check(stored.entry->meta_rest() == second.entry->meta_rest());
   // Another key's it is not.
-  Check(DecodeStored(Key{1, 3}, again, scopes).miss == StoredMiss::kChecksum);
+  Check(store::DecodeStored(key::Key{1, 3}, again, scopes).miss ==
+        store::StoredMiss::kChecksum);
 }
 
 }  // namespace

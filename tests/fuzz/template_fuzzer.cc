@@ -8,13 +8,13 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
-#include "runner/template.h"
-#include "runner/template_responder.h"
+#include "runner/function/template.h"
+#include "runner/function/template_responder.h"
 
 namespace {
 
-using fncache::runner::RunFunctionRequest;
-using fncache::runner::RunFunctionResponse;
+using apiextensions::fn::proto::v1::RunFunctionRequest;
+using apiextensions::fn::proto::v1::RunFunctionResponse;
 
 void Check(bool holds) {
   if (!holds) std::abort();
@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
            .ok()) {
     return 0;
   }
-  const fncache::runner::TemplateResponder responder({});
+  const fncache::runner::function::TemplateResponder responder({});
   RunFunctionResponse response, again;
   Check(responder.Respond(request, &response).ok());
   Check(responder.Respond(request, &again).ok());
@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!request.has_input()) return 0;
   RunFunctionResponse rendered;
   const absl::Status fault =
-      fncache::runner::RenderTemplate(request, &rendered);
+      fncache::runner::function::RenderTemplate(request, &rendered);
   if (fault.ok()) return 0;
   RunFunctionResponse wanted;
   *wanted.mutable_meta() = response.meta();

@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proxy/settings.h"
+#include "proxy/settings/settings.h"
 #include "tests/integration/process.h"
 
 namespace fncache::testing {
@@ -117,7 +117,7 @@ TEST_F(CommandLineTest, BadValuesNameKeyPlaceAndRangeWhereverTheyStand) {
       {"bypass_metadata", "a b", "letters, digits"},
   };
   for (const auto& test : kCases) {
-    const Setting& setting = *proxy::ServeSettings().Find(test.key);
+    const Setting& setting = *proxy::settings::ServeSettings().Find(test.key);
     const bool list = setting.kind == Setting::Kind::kList;
     const std::string flag = FlagName(test.key);
     const std::string quoted =
@@ -426,7 +426,7 @@ TEST_F(CommandLineTest, EveryCommandHasHelpAndIsListed) {
 
 TEST_F(CommandLineTest, HelpOfServeMentionsEverySetting) {
   const std::string help = Fncache({"serve", "--help"}).out;
-  for (const Setting& setting : proxy::ServeSettings().settings()) {
+  for (const Setting& setting : proxy::settings::ServeSettings().settings()) {
     EXPECT_THAT(help,
                 HasSubstr(absl::StrCat("  ", FlagName(setting.key), " ")));
     EXPECT_THAT(help, HasSubstr(EnvironmentName(setting.key)));

@@ -20,9 +20,9 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "proto/render.pb.h"
-#include "runner/json.h"
-#include "runner/kubernetes_yaml.h"
-#include "runner/loader.h"
+#include "runner/render/loader.h"
+#include "runner/text/json.h"
+#include "runner/text/kubernetes_yaml.h"
 #include "tests/integration/process.h"
 
 namespace fncache::testing {
@@ -32,9 +32,9 @@ namespace fs = std::filesystem;
 using crossplane::render::v1alpha1::CompositeInput;
 using crossplane::render::v1alpha1::RenderRequest;
 using crossplane::render::v1alpha1::RenderResponse;
-using runner::FromStruct;
-using runner::Json;
-using runner::ToStruct;
+using runner::text::FromStruct;
+using runner::text::Json;
+using runner::text::ToStruct;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -76,7 +76,7 @@ std::string Error(absl::string_view message) {
 // A request of one step, which calls `fn` at `address`.
 RenderRequest Request(const std::string& address) {
   const auto parse = [](absl::string_view text) {
-    return ToStruct(*runner::ParseJson(text));
+    return ToStruct(*runner::text::ParseJson(text));
   };
   RenderRequest request;
   request.mutable_meta();
@@ -304,7 +304,7 @@ std::vector<fs::path> Cases() {
 }
 
 Json Load(const fs::path& path) {
-  const auto loaded = runner::LoadObject(path.string());
+  const auto loaded = runner::render::LoadObject(path.string());
   EXPECT_TRUE(loaded.ok()) << loaded.status();
   return loaded.ok() ? loaded->object : Json::object();
 }
@@ -324,7 +324,8 @@ RenderRequest CaseRequest(const fs::path& folder, const std::string& address) {
   }
   const auto load = [&](const char* file, auto* into) {
     if (!fs::exists(folder / file)) return;
-    const auto loaded = runner::LoadResources({(folder / file).string()});
+    const auto loaded =
+        runner::render::LoadResources({(folder / file).string()});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     for (const auto& object : *loaded) *into->Add() = ToStruct(object.object);
   };
@@ -356,11 +357,11 @@ struct Wanted {
 
 Wanted ReadWanted(const fs::path& file) {
   Wanted wanted;
-  const auto documents = runner::SplitYamlDocuments(ReadAll(file));
+  const auto documents = runner::text::SplitYamlDocuments(ReadAll(file));
   EXPECT_TRUE(documents.ok()) << documents.status();
   for (const auto& document : *documents) {
     const Json json =
-        *runner::ParseKubernetesYaml(document.text, document.line);
+        *runner::text::ParseKubernetesYaml(document.text, document.line);
     if (wanted.composite.is_null()) {
       wanted.composite = json;
     } else if (json["apiVersion"] != "render.crossplane.io/v1beta1") {
@@ -395,8 +396,8 @@ TEST(InternalRenderTest, RecordedCasesGiveWhatTheReferenceEngineGave) {
     const Wanted wanted = ReadWanted(folder / "want.yaml");
     // These were printed with -x, thus merged into what was rendered.
     Json composite = Load(folder / "xr.yaml");
-    runner::MergeInto(&composite,
-                      FromStruct(response.composite().composite_resource()));
+    runner::text::MergeInto(
+        &composite, FromStruct(response.composite().composite_resource()));
     FixTimes(&composite);
     EXPECT_EQ(composite.dump(), wanted.composite.dump());
     std::multiset<std::string> composed;

@@ -13,9 +13,9 @@ namespace {
 
 class DaemonTest : public ::testing::Test {
  protected:
-  DaemonOptions Options() {
-    DaemonOptions options;
-    FunctionOptions function;
+  settings::DaemonOptions Options() {
+    settings::DaemonOptions options;
+    settings::FunctionOptions function;
     function.listen = "127.0.0.1:0";
     function.upstream = function_.target();
     options.functions.push_back(function);
@@ -24,7 +24,7 @@ class DaemonTest : public ::testing::Test {
     options.drain = absl::Seconds(20);
     return options;
   }
-  static std::unique_ptr<Daemon> Start(DaemonOptions options) {
+  static std::unique_ptr<Daemon> Start(settings::DaemonOptions options) {
     auto daemon = Daemon::Start(std::move(options));
     EXPECT_TRUE(daemon.ok()) << daemon.status();
     return daemon.ok() ? *std::move(daemon) : nullptr;
@@ -47,7 +47,7 @@ TEST_F(DaemonTest, ServesAndStops) {
 
 TEST_F(DaemonTest, EachFunctionHasItsListenerAndUpstream) {
   TestFunction other;
-  DaemonOptions options = Options();
+  settings::DaemonOptions options = Options();
   options.functions.push_back(options.functions[0]);
   options.functions[1].name = "other";
   options.functions[1].upstream = other.target();
@@ -64,7 +64,7 @@ TEST_F(DaemonTest, EachFunctionHasItsListenerAndUpstream) {
 TEST_F(DaemonTest, PortInUseFailsTheStartNamingIt) {
   const auto first = Start(Options());
   ASSERT_NE(first, nullptr);
-  DaemonOptions options = Options();
+  settings::DaemonOptions options = Options();
   options.functions[0].listen = first->addresses()[0];
   const auto second = Daemon::Start(std::move(options));
   ASSERT_FALSE(second.ok());
@@ -75,7 +75,7 @@ TEST_F(DaemonTest, PortInUseFailsTheStartNamingIt) {
 
 TEST_F(DaemonTest, MissingCertificatesFailTheStartNamingTheFile) {
   ::fncache::testing::TempDir empty;
-  DaemonOptions options = Options();
+  settings::DaemonOptions options = Options();
   options.tls_dir = empty.path();
   const auto daemon = Daemon::Start(std::move(options));
   ASSERT_FALSE(daemon.ok());
@@ -114,7 +114,7 @@ TEST_F(DaemonTest, DrainLetsUnaryCallsFinishAndThenCancelsStreams) {
 }
 
 TEST_F(DaemonTest, CallsLeftWhenTheDrainEndsAreCancelled) {
-  DaemonOptions options = Options();
+  settings::DaemonOptions options = Options();
   options.drain = absl::Milliseconds(200);
   const auto daemon = Start(std::move(options));
   ASSERT_NE(daemon, nullptr);
@@ -130,7 +130,7 @@ TEST_F(DaemonTest, CallsLeftWhenTheDrainEndsAreCancelled) {
 
 TEST_F(DaemonTest, CacheDirectoryInUseIsWaitedForThenNamed) {
   ::fncache::testing::TempDir dir;
-  DaemonOptions options = Options();
+  settings::DaemonOptions options = Options();
   options.cache_dir = dir.path();
   auto first = Start(options);
   ASSERT_NE(first, nullptr);

@@ -28,8 +28,8 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
-#include "proxy/listener.h"
-#include "proxy/upstream.h"
+#include "proxy/transport/listener.h"
+#include "proxy/transport/upstream.h"
 
 namespace fncache::proxy {
 
@@ -344,30 +344,30 @@ inline std::shared_ptr<grpc::Channel> Connect(
 // A listener that forwards everything to one target.
 class TestProxy {
  public:
-  explicit TestProxy(UpstreamOptions options, int workers = 2,
-                     CallHandler* handler = nullptr)
+  explicit TestProxy(transport::UpstreamOptions options, int workers = 2,
+                     transport::CallHandler* handler = nullptr)
       : upstream_(std::move(options), nullptr, workers) {
-    ListenerOptions listen;
+    transport::ListenerOptions listen;
     listen.address = "127.0.0.1:0";
     listen.workers = workers;
     listen.spread_after = 0;  // every worker has its turn
-    auto listener = Listener::Create(listen);
+    auto listener = transport::Listener::Create(listen);
     EXPECT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
     listener_->Start(handler, &upstream_);
   }
-  static UpstreamOptions To(const std::string& target) {
-    UpstreamOptions options;
+  static transport::UpstreamOptions To(const std::string& target) {
+    transport::UpstreamOptions options;
     options.target = target;
     return options;
   }
-  Listener& listener() { return *listener_; }
-  Upstream& upstream() { return upstream_; }
+  transport::Listener& listener() { return *listener_; }
+  transport::Upstream& upstream() { return upstream_; }
   std::string target() const { return listener_->address(); }
 
  private:
-  Upstream upstream_;
-  std::unique_ptr<Listener> listener_;
+  transport::Upstream upstream_;
+  std::unique_ptr<transport::Listener> listener_;
 };
 
 }  // namespace fncache::proxy

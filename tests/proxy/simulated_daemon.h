@@ -16,13 +16,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "cache/clock.h"
+#include "common/clock.h"
 #include "common/yaml.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
 #include "proxy/daemon.h"
-#include "proxy/settings.h"
+#include "proxy/settings/settings.h"
 
 namespace fncache::proxy {
 
@@ -87,9 +87,9 @@ class SimulatedDaemon {
   }
 
  private:
-  static DaemonOptions Options(const std::string& settings,
-                               const std::string& upstream,
-                               const std::vector<std::string>& functions) {
+  static settings::DaemonOptions Options(
+      const std::string& settings, const std::string& upstream,
+      const std::vector<std::string>& functions) {
     SettingsInput input;
     input.file_name = "test.yaml";
     const auto yaml = ParseYaml(
@@ -98,12 +98,12 @@ class SimulatedDaemon {
         input.file_name);
     EXPECT_TRUE(yaml.ok()) << yaml.status();
     input.file = *yaml;
-    auto resolved = ServeSettings().Resolve(input);
+    auto resolved = settings::ServeSettings().Resolve(input);
     EXPECT_TRUE(resolved.ok()) << resolved.status();
-    auto made = MakeServeOptions(&*resolved);
+    auto made = settings::MakeServeOptions(&*resolved);
     EXPECT_TRUE(made.ok()) << made.status();
-    DaemonOptions options = made->daemon;
-    const FunctionOptions like = options.functions[0];
+    settings::DaemonOptions options = made->daemon;
+    const settings::FunctionOptions like = options.functions[0];
     options.functions.assign(functions.size(), like);
     for (size_t i = 0; i < functions.size(); ++i) {
       options.functions[i].name = functions[i];
@@ -112,7 +112,7 @@ class SimulatedDaemon {
   }
 
   const absl::Time start_;
-  cache::SimulatedClock clock_;
+  SimulatedClock clock_;
   std::unique_ptr<Daemon> daemon_;
   std::map<std::string, std::unique_ptr<Stub>> stubs_;
 };

@@ -13,7 +13,7 @@
 
 #include "absl/time/time.h"
 #include "common/mutex.h"
-#include "runner/function_caller.h"
+#include "runner/client/function_caller.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner {
@@ -22,9 +22,9 @@ using apiextensions::fn::proto::v1::RunFunctionRequest;
 using apiextensions::fn::proto::v1::RunFunctionResponse;
 
 // Thread-safe once its functions are set.
-class FakeFunctions : public FunctionCaller {
+class FakeFunctions : public client::FunctionCaller {
  public:
-  using Function = std::function<CallResult(const RunFunctionRequest&)>;
+  using Function = std::function<client::CallResult(const RunFunctionRequest&)>;
 
   struct Asked {
     std::string function;
@@ -42,7 +42,7 @@ class FakeFunctions : public FunctionCaller {
     auto call = std::make_shared<size_t>(0);
     Set(name,
         [call, responses = std::move(responses)](const RunFunctionRequest&) {
-          CallResult result;
+          client::CallResult result;
           result.response = FromJson<RunFunctionResponse>(
               responses[std::min((*call)++, responses.size() - 1)]);
           return result;

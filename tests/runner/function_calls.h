@@ -12,7 +12,7 @@
 #include "common/mutex.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
-#include "runner/function_client.h"
+#include "runner/client/function_client.h"
 
 namespace fncache::runner {
 
@@ -22,14 +22,14 @@ inline absl::Time Soon() { return absl::Now() + absl::Minutes(2); }
 // What calls gave, in the order of their ends. Thread-safe.
 class Results {
  public:
-  FunctionCaller::Done Done() {
-    return [this](CallResult result) {
+  client::FunctionCaller::Done Done() {
+    return [this](client::CallResult result) {
       MutexLock lock(&mutex_);
       results_.push_back(std::move(result));
       changed_.SignalAll();
     };
   }
-  std::vector<CallResult> Wait(size_t count) {
+  std::vector<client::CallResult> Wait(size_t count) {
     MutexLock lock(&mutex_);
     while (results_.size() < count) {
       if (changed_.WaitWithTimeout(&mutex_, absl::Minutes(3))) {
@@ -47,11 +47,11 @@ class Results {
  private:
   Mutex mutex_;
   CondVar changed_;
-  std::vector<CallResult> results_ ABSL_GUARDED_BY(mutex_);
+  std::vector<client::CallResult> results_ ABSL_GUARDED_BY(mutex_);
 };
 
-inline CallResult Call(
-    FunctionClient* client, const std::string& function,
+inline client::CallResult Call(
+    client::FunctionClient* client, const std::string& function,
     const apiextensions::fn::proto::v1::RunFunctionRequest& request,
     absl::Time deadline) {
   Results results;
@@ -60,7 +60,8 @@ inline CallResult Call(
 }
 
 // One of "fn" with the tag "t".
-inline CallResult Call(FunctionClient* client, absl::Time deadline = Soon()) {
+inline client::CallResult Call(client::FunctionClient* client,
+                               absl::Time deadline = Soon()) {
   apiextensions::fn::proto::v1::RunFunctionRequest request;
   request.mutable_meta()->set_tag("t");
   return Call(client, "fn", request, deadline);

@@ -1,0 +1,220 @@
+#include "cache/key/digest.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#define XXH_STATIC_LINKING_ONLY  // XXH3_generateSecret
+#include "cache/key/canonical.h"
+#include "cache/key/plain_walk.h"
+#include "cache/key/seeded_sha256.h"
+#include "cache/key/tag_part.h"
+#include "cache/wire/wire.h"
+#include "xxhash.h"
+#if defined(__x86_64__)
+// The widest vectors that the machine has.
+#include "xxh_x86dispatch.h"
+#endif
+
+namespace fncache::cache::key {
+namespace {
+
+// docs/key-format.md. Another order or framing is another version.
+constexpr char kVersion = 2;
+
+// What a key is made of.
+enum class MadeOf : char {
+  kContent = 0,  // all of the request
+  kTag = 1,      // its tag, and the part that the tag does not stand for
+  // All of it, since `key: tag` is set and it has no tag that would do.
+  kContentForTag = 2,
+};
+constexpr char kWithXxh3 = 0;
+constexpr char kWithSha256 = 1;
+
+constexpr size_t kSecretSize = 192;
+constexpr size_t kSeedSize = std::tuple_size<Seed>::value;
+
+// Buffers larger than this do not outlive a Compute.
+constexpr size_t kKeptBytes = 4 << 20;
+
+// Bytes of no particular value.
+class Buffer {
+ public:
+  char* Reserve(size_t size) {
+    if (size > capacity_) {
+      capacity_ = std::max(size, std::min(2 * capacity_, kKeptBytes));
+      data_.reset(new char[capacity_]);
+    }
+    return data_.get();
+  }
+  char* data() { return data_.get(); }
+  void Shrink() {
+    if (capacity_ <= kKeptBytes) return;
+    data_.reset();
+    capacity_ = 0;
+  }
+
+ private:
+  std::unique_ptr<char[]> data_;
+  size_t capacity_ = 0;
+};
+
+void AppendText(std::string* out, absl::string_view text) {
+  wire::AppendVarint(out, text.size());
+  out->append(text.data(), text.size());
+}
+
+std::string Prefix(MadeOf made_of, const KeyScope& scope,
+                   const MaskSet& masks) {
+  std::string prefix = {
+      kVersion, static_cast<char>(made_of),
+      scope.hash == KeyHash::kSha256 ? kWithSha256 : kWithXxh3};
+  AppendText(&prefix, scope.function);
+  AppendText(&prefix, scope.method);
+  AppendText(&prefix, scope.generation);
+  wire::AppendVarint(&prefix, masks.canonical().size());
+  for (const std::string& mask : masks.canonical()) AppendText(&prefix, mask);
+  return prefix;
+}
+
+}  // namespace
+
+struct DigestScratch::Impl {
+  PlainWalk walk;
+  Buffer joined;      // a request of several slices
+  std::string part;   // what `key: tag` reads of one
+  Buffer canonical;   // what is hashed
+  std::string plain;  // what the slow path makes
+  std::string tag;    // of requests whose bytes are not kept
+  SeededSha256::Scratch sha256;
+
+  absl::string_view Join(absl::Span<const absl::string_view> slices) {
+    if (slices.empty()) return absl::string_view();
+    if (slices.size() == 1) return slices[0];
+    size_t size = 0;
+    for (const absl::string_view slice : slices) size += slice.size();
+    char* const bytes = joined.Reserve(size);
+    size = 0;
+    for (const absl::string_view slice : slices) {
+      if (slice.empty()) continue;
+      std::memcpy(bytes + size, slice.data(), slice.size());
+      size += slice.size();
+    }
+    return absl::string_view(bytes, size);
+  }
+
+  // The canonical form of `request` behind `prefix`, and meta.tag.
+  bool Canonicalize(absl::string_view request, const std::string& prefix,
+                    const MaskNode* masks, absl::string_view* form,
+                    absl::string_view* caller_tag) {
+    const auto run = [&](absl::string_view bytes, int depth) {
+      char* const begin =
+          canonical.Reserve(prefix.size() + bytes.size() + PlainWalk::kSlack);
+      std::copy(prefix.begin(), prefix.end(), begin);
+      char* const end =
+          walk.Run(bytes, masks, depth, begin + prefix.size(), caller_tag);
+      if (end == nullptr) return false;
+      *form = absl::string_view(begin, end - begin);
+      return true;
+    };
+    return run(request, wire::kMaxDepth) ||
+           (MakePlain(request, &plain) && run(plain, kMaxPlainDepth));
+  }
+
+  // After a request of this size: gives back what is too much to keep.
+  // `caller_tag`, which may be in it, stays.
+  void Shrink(size_t size, absl::string_view* caller_tag) {
+    if (size <= kKeptBytes / 2) return;
+    tag.assign(caller_tag->data(), caller_tag->size());
+    *caller_tag = tag;
+    walk.Shrink();
+    joined.Shrink();
+    canonical.Shrink();
+    for (std::string* text : {&part, &plain}) {
+      if (text->capacity() > kKeptBytes) std::string().swap(*text);
+    }
+  }
+};
+
+DigestScratch::DigestScratch() : impl_(std::make_unique<Impl>()) {}
+DigestScratch::~DigestScratch() = default;
+
+struct Digester::Impl {
+  Impl(const Seed& seed, const KeyScope& scope, MaskSet mask_set)
+      : by_tag(scope.source == KeySource::kTag),
+        with_sha256(scope.hash == KeyHash::kSha256),
+        sha256(seed),
+        content_prefix(
+            Prefix(by_tag ? MadeOf::kContentForTag : MadeOf::kContent, scope,
+                   mask_set)),
+        // Where the tag will be, its size, follows at once.
+        tag_prefix(Prefix(MadeOf::kTag, scope, mask_set) +
+                   std::string(kHexTagSize, '\0')),
+        masks(std::move(mask_set)) {
+    XXH3_generateSecret(secret, kSecretSize, seed.data(), kSeedSize);
+  }
+
+  bool Hash(absl::string_view form, DigestScratch::Impl* own, Key* key) const {
+    if (with_sha256) return sha256.Hash(form, &own->sha256, key);
+    const XXH128_hash_t hash =
+        XXH3_128bits_withSecret(form.data(), form.size(), secret, kSecretSize);
+    *key = Key{hash.high64, hash.low64};
+    return true;
+  }
+
+  // `digest` says whether there is a canonical form, and the tag; `size` bytes
+  // were read for it.
+  Digest Finish(absl::string_view form, size_t size, Digest digest,
+                DigestScratch::Impl* own) const {
+    digest.keyed = digest.keyed && Hash(form, own, &digest.key);
+    if (!digest.keyed) digest.tag = absl::string_view();
+    own->Shrink(size, &digest.tag);
+    return digest;
+  }
+
+  alignas(64) unsigned char secret[kSecretSize];
+  const bool by_tag;
+  const bool with_sha256;
+  const SeededSha256 sha256;
+  // Of every canonical form: version and scope.
+  const std::string content_prefix;
+  const std::string tag_prefix;
+  const MaskSet masks;
+};
+
+Digester::Digester(const Seed& seed, const KeyScope& scope, MaskSet masks)
+    : impl_(std::make_unique<const Impl>(seed, scope, std::move(masks))) {}
+
+Digester::~Digester() = default;
+
+Digest Digester::Compute(absl::Span<const absl::string_view> slices,
+                         DigestScratch* scratch) const {
+  DigestScratch::Impl& own = *scratch->impl_;
+  if (impl_->by_tag) {
+    own.part.clear();
+    absl::string_view form;
+    Digest digest;
+    // Where the part cannot be read, nor can the whole.
+    digest.keyed = AppendTagPart(slices, &own.part) &&
+                   own.Canonicalize(own.part, impl_->tag_prefix, nullptr, &form,
+                                    &digest.tag);
+    if (!digest.keyed || IsHexTag(digest.tag)) {
+      if (digest.keyed) {
+        std::copy(
+            digest.tag.begin(), digest.tag.end(),
+            own.canonical.data() + impl_->tag_prefix.size() - kHexTagSize);
+      }
+      return impl_->Finish(form, own.part.size(), digest, &own);
+    }
+  }
+  const absl::string_view request = own.Join(slices);
+  absl::string_view form;
+  Digest digest;
+  digest.keyed = own.Canonicalize(request, impl_->content_prefix,
+                                  impl_->masks.root(), &form, &digest.tag);
+  return impl_->Finish(form, request.size(), digest, &own);
+}
+
+}  // namespace fncache::cache::key

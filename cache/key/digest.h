@@ -1,0 +1,80 @@
+// Digester: a request's bytes -> its key and the caller's tag.
+//
+// The key contract (DESIGN, docs/key-format.md): equal keys if and only if the
+// requests go to the same function, method and generation under the same
+// masks, and are equal messages once `meta.tag` and the masked paths are gone,
+// with maps unordered. With `key: tag` a key is made of the tag and of what
+// Crossplane changes after computing it, and the bulk of the bytes is not read.
+//
+// One Digester per function, method and configuration. Thread-safe; each thread
+// brings its own Scratch.
+#ifndef FNCACHE_CACHE_KEY_DIGEST_H_
+#define FNCACHE_CACHE_KEY_DIGEST_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "cache/key/key.h"
+#include "cache/key/mask.h"
+
+namespace fncache::cache::key {
+
+// The secret under which keys are made: random per cache, kept with it.
+using Seed = std::array<uint8_t, 32>;
+
+// What is part of a key besides the request.
+struct KeyScope {
+  std::string function;
+  std::string method;  // full method name, "/package.Service/Method"
+  std::string generation;
+  KeySource source = KeySource::kContent;
+  KeyHash hash = KeyHash::kXxh3;
+};
+
+// Buffers reused from one digest to the next. One per thread. What it keeps is
+// bounded: after a very large request it shrinks again.
+class DigestScratch {
+ public:
+  DigestScratch();
+  ~DigestScratch();
+
+ private:
+  friend class Digester;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+struct Digest {
+  // False: the request cannot be keyed (protobuf would refuse it, or it is
+  // nested more than 1,000 deep; with `key: tag` in what is read of it); it is
+  // forwarded as it is, never cached.
+  bool keyed = false;
+  Key key;
+  // The caller's meta.tag ("" if absent). Refers to the scratch or to the
+  // request's bytes: valid until either goes or the scratch is used again.
+  absl::string_view tag;
+};
+
+class Digester {
+ public:
+  // Precondition: no masks with KeySource::kTag, which reads too little to
+  // leave something out of it.
+  Digester(const Seed& seed, const KeyScope& scope, MaskSet masks);
+  ~Digester();
+
+  // `slices` in order are the request.
+  Digest Compute(absl::Span<const absl::string_view> slices,
+                 DigestScratch* scratch) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
+};
+
+}  // namespace fncache::cache::key
+
+#endif  // FNCACHE_CACHE_KEY_DIGEST_H_

@@ -1,0 +1,359 @@
+#include "cache/key/mask.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cache/wire/schema.h"
+
+namespace fncache::cache::key {
+namespace {
+
+// More than any list of masks comes to; a few with many `*` beside many names
+// could otherwise multiply without end.
+constexpr size_t kMaxNodes = 1 << 16;
+
+absl::Status Wrong(absl::string_view path, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("`", path, "`: ", why));
+}
+
+bool MustBeQuoted(char c) {
+  return c == '.' || c == '"' || c == '\\' || c == '*' || c == '[' ||
+         c == ']' || absl::ascii_isspace(c) || absl::ascii_iscntrl(c);
+}
+
+bool AllDigits(absl::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
+
+bool IsSetName(absl::string_view text) {
+  const std::vector<NamedMaskSet>& sets = NamedMaskSets();
+  return std::any_of(sets.begin(), sets.end(),
+                     [text](const auto& set) { return set.name == text; });
+}
+
+// As MaskSet::canonical spells it.
+std::string Spell(const MaskElement& element) {
+  if (element.any) return "*";
+  const std::string& name = element.name;
+  if (!name.empty() && !AllDigits(name) && !IsSetName(name) &&
+      std::none_of(name.begin(), name.end(), MustBeQuoted)) {
+    return name;
+  }
+  std::string out = "\"";
+  for (const char c : name) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string Spell(const MaskPath& path) {
+  return absl::StrJoin(path, ".",
+                       [](std::string* out, const MaskElement& element) {
+                         out->append(Spell(element));
+                       });
+}
+
+// Reads one quoted key from behind its opening quote to behind its closing one.
+absl::StatusOr<std::string> ReadQuoted(absl::string_view path, size_t* at) {
+  std::string key;
+  while (*at < path.size()) {
+    const char c = path[(*at)++];
+    if (c == '"') return key;
+    if (c != '\\') {
+      key += c;
+      continue;
+    }
+    if (*at == path.size() || (path[*at] != '"' && path[*at] != '\\')) {
+      return Wrong(path,
+                   "a backslash in quotes stands before a quote or "
+                   "another backslash only");
+    }
+    key += path[(*at)++];
+  }
+  return Wrong(path, "a quote is not closed");
+}
+
+absl::StatusOr<MaskElement> ReadBare(absl::string_view path, size_t* at) {
+  const size_t start = *at;
+  while (*at < path.size() && path[*at] != '.') ++*at;
+  const absl::string_view text = path.substr(start, *at - start);
+  if (text.empty()) {
+    return Wrong(path, "an element is empty (an empty key is written \"\")");
+  }
+  if (text == "*") return MaskElement{true, ""};
+  if (AllDigits(text) || text.find('[') != text.npos ||
+      text.find(']') != text.npos) {
+    return Wrong(path, absl::StrCat("`", text,
+                                    "`: indices are not allowed; `*` stands "
+                                    "for every list element, and a map key of "
+                                    "this name is quoted"));
+  }
+  if (std::any_of(text.begin(), text.end(), MustBeQuoted)) {
+    return Wrong(path, absl::StrCat("`", text, "` must be quoted"));
+  }
+  if (IsSetName(text)) {
+    return Wrong(path, absl::StrCat("`", text,
+                                    "` is the name of a set, which stands "
+                                    "alone; a map key of this name is quoted"));
+  }
+  return MaskElement{false, std::string(text)};
+}
+
+absl::StatusOr<MaskPath> ReadPath(absl::string_view path) {
+  if (path.empty()) return Wrong(path, "is empty");
+  if (!wire::IsValidUtf8(path)) return Wrong("...", "is not UTF-8");
+  MaskPath elements;
+  size_t at = 0;
+  while (true) {
+    if (at < path.size() && path[at] == '"') {
+      absl::StatusOr<std::string> key = ReadQuoted(path, &++at);
+      if (!key.ok()) return key.status();
+      if (at < path.size() && path[at] != '.') {
+        return Wrong(path, "only a dot may follow a quoted key");
+      }
+      elements.push_back({false, *std::move(key)});
+    } else {
+      absl::StatusOr<MaskElement> element = ReadBare(path, &at);
+      if (!element.ok()) return element.status();
+      elements.push_back(*std::move(element));
+    }
+    if (at == path.size()) return elements;
+    ++at;  // the dot
+  }
+}
+
+// Below a message of `type`: element `at` names a field, and so on.
+absl::Status CheckShape(absl::string_view text, const MaskPath& path, size_t at,
+                        const wire::MessageType& type) {
+  // Struct and Value: any keys, as deep as one likes.
+  if (&type == &wire::kStructType) return absl::OkStatus();
+  if (at == path.size()) return absl::OkStatus();
+  const MaskElement& element = path[at];
+  if (element.any) {
+    return Wrong(text, absl::StrCat("`*` stands for a map key or for list "
+                                    "elements, not for a field of ",
+                                    type.name));
+  }
+  const wire::FieldType* field = type.Find(element.name);
+  if (field == nullptr) {
+    return Wrong(text,
+                 absl::StrCat(type.name, " has no field `", element.name, "`"));
+  }
+  if (++at == path.size()) return absl::OkStatus();
+  if (field->label == wire::FieldLabel::kMap ||
+      field->label == wire::FieldLabel::kRepeated) {
+    if (field->label == wire::FieldLabel::kRepeated && !path[at].any) {
+      return Wrong(text, absl::StrCat("`", field->name,
+                                      "` is a list: only `*` may follow"));
+    }
+    if (++at == path.size()) return absl::OkStatus();
+  }
+  if (field->kind != wire::FieldKind::kMessage) {
+    return Wrong(text, absl::StrCat("there is nothing below `",
+                                    Spell(path[at - 1]), "`"));
+  }
+  return CheckShape(text, path, at, *field->message);
+}
+
+// Whether the path starts with these: names, `*` for itself only and "K" for
+// anything.
+bool StartsWith(const MaskPath& path,
+                std::initializer_list<absl::string_view> prefix) {
+  if (path.size() < prefix.size()) return false;
+  size_t i = 0;
+  for (const absl::string_view name : prefix) {
+    const MaskElement& element = path[i++];
+    if (name == "K") continue;
+    if (name == "*" ? !element.any : element.any || element.name != name) {
+      return false;
+    }
+  }
+  return true;
+}
+
+absl::Status CheckCacheRules(absl::string_view text, const MaskPath& path,
+                             std::vector<std::string>* warnings) {
+  const auto below_a_resource = [&path] {
+    const auto below =
+        [&path](std::initializer_list<absl::string_view> prefix) {
+          return StartsWith(path, prefix) && path.size() > prefix.size();
+        };
+    return below({"observed", "composite", "resource"}) ||
+           below({"observed", "resources", "K", "resource"}) ||
+           below({"required_resources", "K", "items", "*", "resource"}) ||
+           below({"extra_resources", "K", "items", "*", "resource"});
+  };
+  if (below_a_resource()) return absl::OkStatus();
+  if (StartsWith(path, {"context", "K"}) && !path[1].any) {
+    warnings->push_back(absl::StrCat(
+        "`", Spell(path),
+        "`: requests that differ only in this context get the same answer, "
+        "whatever the function or a later step reads there"));
+    return absl::OkStatus();
+  }
+  return Wrong(text,
+               "may not be masked: a mask goes at least one element below "
+               "observed.composite.resource, observed.resources.K.resource, "
+               "required_resources.K.items.*.resource or "
+               "extra_resources.K.items.*.resource (K a key or *), or at or "
+               "below one named key of context");
+}
+
+// Every object that a request can hold, as far as masks may go into it.
+constexpr const char* kObjects[] = {"observed.composite.resource",
+                                    "observed.resources.*.resource",
+                                    "required_resources.*.items.*.resource",
+                                    "extra_resources.*.items.*.resource"};
+
+// The same fields of all of them.
+std::vector<std::string> OfAllObjects(
+    std::initializer_list<absl::string_view> fields) {
+  std::vector<std::string> paths;
+  for (const char* object : kObjects) {
+    for (const absl::string_view field : fields) {
+      paths.push_back(absl::StrCat(object, ".", field));
+    }
+  }
+  return paths;
+}
+
+// The paths that `text` stands for.
+absl::StatusOr<std::vector<std::string>> Expand(const std::string& text) {
+  if (text.size() > 2 && text[0] == '"' && text.back() == '"' &&
+      IsSetName(absl::string_view(text).substr(1, text.size() - 2))) {
+    return Wrong(text,
+                 "the quotes are part of it here; without them it names a "
+                 "set");
+  }
+  if (text.empty() || text[0] != '@') return std::vector<std::string>{text};
+  std::vector<absl::string_view> names;
+  for (const NamedMaskSet& set : NamedMaskSets()) {
+    if (set.name == text) return set.paths;
+    names.push_back(set.name);
+  }
+  return Wrong(text, absl::StrCat("no set has this name; there are ",
+                                  absl::StrJoin(names, ", ")));
+}
+
+// Whether everything that `path` masks is masked by `other`.
+bool Covers(const MaskPath& other, const MaskPath& path) {
+  if (other.size() > path.size()) return false;
+  for (size_t i = 0; i < other.size(); ++i) {
+    if (!other[i].any && !(other[i] == path[i])) return false;
+  }
+  return true;
+}
+
+// The trie below the paths' element `at`; null once there are too many nodes.
+std::unique_ptr<MaskNode> BuildNode(const std::vector<const MaskPath*>& paths,
+                                    size_t at, size_t* nodes) {
+  if (++*nodes > kMaxNodes) return nullptr;
+  auto node = std::make_unique<MaskNode>();
+  std::set<absl::string_view> names;
+  std::vector<const MaskPath*> any;
+  for (const MaskPath* path : paths) {
+    if (path->size() == at) {
+      // What ends here goes, whatever other paths say below it.
+      node->masked = true;
+      return node;
+    }
+    if ((*path)[at].any) {
+      any.push_back(path);
+    } else {
+      names.insert((*path)[at].name);
+    }
+  }
+  for (const absl::string_view name : names) {
+    std::vector<const MaskPath*> below = any;
+    for (const MaskPath* path : paths) {
+      if (!(*path)[at].any && (*path)[at].name == name) below.push_back(path);
+    }
+    std::unique_ptr<MaskNode> child = BuildNode(below, at + 1, nodes);
+    if (child == nullptr) return nullptr;
+    node->named.push_back({std::string(name), std::move(child)});
+  }
+  if (!any.empty()) {
+    node->any = BuildNode(any, at + 1, nodes);
+    if (node->any == nullptr) return nullptr;
+  }
+  return node;
+}
+
+}  // namespace
+
+const std::vector<NamedMaskSet>& NamedMaskSets() {
+  static const auto* const sets = new std::vector<NamedMaskSet>{
+      {"@versions", "what the API server counts up at every write",
+       OfAllObjects({"metadata.resourceVersion", "metadata.managedFields",
+                     "metadata.generation",
+                     "status.conditions.*.observedGeneration"})},
+      {"@times", "when conditions last changed",
+       OfAllObjects({"status.conditions.*.lastTransitionTime"})},
+      {"@composite-conditions",
+       "the composite's own conditions, which Crossplane writes",
+       {"observed.composite.resource.status.conditions"}},
+  };
+  return *sets;
+}
+
+MaskSet::MaskSet() = default;
+
+absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
+                                       MaskRules rules) {
+  MaskSet set;
+  // By spelling: sorted and without repetition.
+  std::map<std::string, MaskPath> all;
+  std::set<std::string> warnings;
+  std::vector<std::string> texts;
+  for (const std::string& text : paths) {
+    const absl::StatusOr<std::vector<std::string>> expanded = Expand(text);
+    if (!expanded.ok()) return expanded.status();
+    texts.insert(texts.end(), expanded->begin(), expanded->end());
+  }
+  for (const std::string& text : texts) {
+    absl::StatusOr<MaskPath> path = ReadPath(text);
+    if (!path.ok()) return path.status();
+    absl::Status status =
+        CheckShape(text, *path, 0, wire::kRunFunctionRequestType);
+    if (!status.ok()) return status;
+    if (rules == MaskRules::kCache) {
+      std::vector<std::string> found;
+      status = CheckCacheRules(text, *path, &found);
+      if (!status.ok()) return status;
+      warnings.insert(found.begin(), found.end());
+    }
+    std::string spelling = Spell(*path);
+    all.emplace(std::move(spelling), *std::move(path));
+  }
+  set.warnings_.assign(warnings.begin(), warnings.end());
+  for (const auto& [spelling, path] : all) {
+    const bool covered =
+        std::any_of(all.begin(), all.end(), [&path = path](const auto& other) {
+          return &other.second != &path && Covers(other.second, path);
+        });
+    if (covered) continue;
+    set.canonical_.push_back(spelling);
+    set.paths_.push_back(path);
+  }
+  if (set.paths_.empty()) return set;
+  std::vector<const MaskPath*> below;
+  for (const MaskPath& path : set.paths_) below.push_back(&path);
+  size_t nodes = 0;
+  std::unique_ptr<MaskNode> root = BuildNode(below, 0, &nodes);
+  if (root == nullptr) {
+    return absl::InvalidArgumentError("too many paths with `*` beside names");
+  }
+  set.root_ = std::move(root);
+  return set;
+}
+
+}  // namespace fncache::cache::key

@@ -1,0 +1,121 @@
+// MaskSet: the paths of a request that are left out of its key.
+//
+// A mask is a path of field names and map keys below the request, with dots
+// between: `observed.composite.resource.metadata.resourceVersion`. `*` stands
+// for any one map key or for every list element. A key may be quoted, and must
+// be where it holds dots, quotes, backslashes, stars, brackets or white space,
+// is empty, all digits or the name of a set: `context."example.org/now"`;
+// within quotes `\"` and `\\` are a quote and a backslash. Indices do not
+// exist, and Struct's inner fields are never written. See DESIGN's key contract
+// for what may be masked and docs/key-format.md for what masking does.
+//
+// A text that begins with `@` names a set of paths, which stand in its place:
+// see NamedMaskSets.
+//
+// Immutable after Parse; thread-safe. Copies share what they hold.
+#ifndef FNCACHE_CACHE_KEY_MASK_H_
+#define FNCACHE_CACHE_KEY_MASK_H_
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace fncache::cache::key {
+
+struct MaskElement {
+  bool any = false;  // `*`
+  std::string name;  // else the field's name or the map's key
+
+  friend bool operator==(const MaskElement& a, const MaskElement& b) {
+    return a.any == b.any && a.name == b.name;
+  }
+};
+
+using MaskPath = std::vector<MaskElement>;
+
+// The paths as a trie, for a walk that passes a node along. A named child holds
+// what `*` beside it says too, so that a walk follows one child only.
+struct MaskNode {
+  struct Child {
+    std::string name;
+    std::unique_ptr<const MaskNode> node;
+  };
+
+  bool masked = false;       // a path ends here: what this node stands for goes
+  std::vector<Child> named;  // in the order of their names, each once
+  std::unique_ptr<const MaskNode> any;
+
+  // The node for a field or a map key; null if no path goes there.
+  const MaskNode* Find(absl::string_view name) const {
+    // Masks name a few things only, and most keys are none of them: comparing
+    // takes half the time of hashing.
+    constexpr size_t kFew = 8;
+    if (named.size() <= kFew) {
+      for (const Child& child : named) {
+        if (child.name == name) return child.node.get();
+      }
+      return any.get();
+    }
+    const auto found =
+        std::lower_bound(named.begin(), named.end(), name,
+                         [](const Child& child, absl::string_view key) {
+                           return child.name < key;
+                         });
+    return found != named.end() && found->name == name ? found->node.get()
+                                                       : any.get();
+  }
+  // The node for each element of a list.
+  const MaskNode* element() const { return any.get(); }
+};
+
+// A set of masks that many need, under a name of ours.
+struct NamedMaskSet {
+  std::string name;     // "@versions"
+  std::string meaning;  // what its paths have in common, for people
+  std::vector<std::string> paths;
+};
+// All of them. What a set holds is part of the keys that were made under it: a
+// change of its paths makes older entries unreachable.
+const std::vector<NamedMaskSet>& NamedMaskSets();
+
+enum class MaskRules {
+  // What a cache may ignore: at least one element below an observed or required
+  // resource's `resource`, or at or below one named context key.
+  kCache,
+  // Any path of the request: for comparing recordings.
+  kAnyPath,
+};
+
+class MaskSet {
+ public:
+  MaskSet();  // masks nothing
+  // Paths and names of sets, in any mix. InvalidArgument says which one is
+  // wrong, where and why.
+  static absl::StatusOr<MaskSet> Parse(const std::vector<std::string>& paths,
+                                       MaskRules rules = MaskRules::kCache);
+
+  bool empty() const { return paths_.empty(); }
+  // Sorted, in one spelling, without repetition and without paths that another
+  // one covers: equal for sets that were written differently only.
+  const std::vector<std::string>& canonical() const { return canonical_; }
+  // The same paths, in the same order, in their parts.
+  const std::vector<MaskPath>& paths() const { return paths_; }
+  // What an operator should know, a line each (masked context keys).
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  // The request's node; null if nothing is masked.
+  const MaskNode* root() const { return root_.get(); }
+
+ private:
+  std::shared_ptr<const MaskNode> root_;
+  std::vector<std::string> canonical_;
+  std::vector<MaskPath> paths_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace fncache::cache::key
+
+#endif  // FNCACHE_CACHE_KEY_MASK_H_

@@ -1,0 +1,195 @@
+#include "cache/key/plain_wire.h"
+
+#include <algorithm>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "cache/key/walk_machine.h"
+
+namespace fncache::cache::key {
+namespace {
+
+// Up to `end`, or to behind the end of the group that is open (0: none).
+bool SkipFields(const wire::MessageType* type, uint32_t group, const char** p,
+                const char* end, int depth) {
+  uint32_t last = 0;
+  while (*p != end) {
+    uint64_t tag;
+    uint64_t value;
+    uint32_t size;
+    if (!ReadPlainVarint(p, end, 5, &tag) || tag > 0xffffffffu) return false;
+    const uint32_t number = wire::TagNumber(static_cast<uint32_t>(tag));
+    const wire::WireType wire_type = wire::TagType(static_cast<uint32_t>(tag));
+    if (number == 0) return false;
+    if (wire_type == wire::WireType::kEndGroup) return number == group;
+    if (number < last) return false;
+    if (type != nullptr && IsKnown(*type, static_cast<uint32_t>(tag))) {
+      return false;
+    }
+    last = number;
+    switch (wire_type) {
+      case wire::WireType::kVarint:
+        if (!ReadPlainVarint(p, end, 10, &value)) return false;
+        break;
+      case wire::WireType::kFixed64:
+        if (end - *p < 8) return false;
+        *p += 8;
+        break;
+      case wire::WireType::kFixed32:
+        if (end - *p < 4) return false;
+        *p += 4;
+        break;
+      case wire::WireType::kBytes:
+        if (!ReadLength(p, end, &size)) return false;
+        *p += size;
+        break;
+      case wire::WireType::kStartGroup:
+        if (depth <= 0 || !SkipFields(nullptr, number, p, end, depth - 1)) {
+          return false;
+        }
+        break;
+      default:
+        return false;
+    }
+  }
+  return group == 0;
+}
+
+// Whether the first `size` (at most 32) of the 32 bytes at `p` are ASCII.
+inline bool IsAscii32(const char* p, size_t size) {
+#if defined(__SSE2__)
+  const auto high_bits = [](const char* at) {
+    return static_cast<uint32_t>(_mm_movemask_epi8(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
+  };
+  const uint32_t high = high_bits(p) | high_bits(p + 16) << 16;
+  return (high & ((uint64_t{1} << size) - 1)) == 0;
+#else
+  uint64_t high = 0;
+  for (; size >= 8; size -= 8, p += 8) high |= absl::little_endian::Load64(p);
+  if (size > 0) high |= absl::little_endian::Load64(p) << (64 - 8 * size);
+  return (high & 0x8080808080808080u) == 0;
+#endif
+}
+
+int32_t OrderOf(absl::string_view key) {
+  if (key.size() >= 8) {
+    return KeyOrder(absl::little_endian::Load64(key.data()),
+                    absl::little_endian::Load64(key.data() + key.size() - 8));
+  }
+  char padded[8] = {};
+  if (!key.empty()) std::memcpy(padded, key.data(), key.size());
+  const uint64_t all = absl::little_endian::Load64(padded);
+  return KeyOrder(all, all);
+}
+
+}  // namespace
+
+bool ReadPlainVarint(const char** p, const char* end, int most,
+                     uint64_t* value) {
+  uint64_t result = 0;
+  for (int i = 0; i < most && *p != end; ++i) {
+    const uint64_t byte = Byte((*p)++);
+    if (i == 9 && byte > 1) return false;
+    result |= (byte & 0x7f) << (7 * i);
+    if (byte < 0x80) {
+      *value = result;
+      return byte != 0 || i == 0;
+    }
+  }
+  return false;
+}
+
+bool ReadPlainEnum(const char** p, const char* end, int32_t* value) {
+  uint64_t wide;
+  if (!ReadPlainVarint(p, end, 10, &wide)) return false;
+  *value = static_cast<int32_t>(wide);
+  return static_cast<uint64_t>(static_cast<int64_t>(*value)) == wide;
+}
+
+bool ReadLongLength(const char** p, const char* end, uint32_t* size) {
+  uint64_t value;
+  if (!ReadPlainVarint(p, end, 5, &value) || value > wire::kMaxWireLength) {
+    return false;
+  }
+  *size = static_cast<uint32_t>(value);
+  return *size <= static_cast<size_t>(end - *p);
+}
+
+bool IsKnown(const wire::MessageType& type, uint32_t tag) {
+  const wire::FieldType* field = type.Find(wire::TagNumber(tag));
+  if (field == nullptr) return false;
+  return wire::TagType(tag) == field->wire_type() ||
+         // Repeated enums may be packed.
+         (field->label == wire::FieldLabel::kRepeated &&
+          wire::TagType(tag) == wire::WireType::kBytes);
+}
+
+bool SkipUnknown(const wire::MessageType& type, const char* p, const char* end,
+                 int depth) {
+  return SkipFields(&type, 0, &p, end, depth);
+}
+
+bool IsPlainText(absl::string_view text, const char* end) {
+  const char* const p = text.data();
+  if (ABSL_PREDICT_TRUE(static_cast<size_t>(end - p) >= 32)) {
+    if (ABSL_PREDICT_TRUE(text.size() <= 32)) {
+      if (ABSL_PREDICT_TRUE(IsAscii32(p, text.size()))) return true;
+    } else {
+      const char* const last = p + text.size() - 32;
+      const char* at = p;
+      while (at < last && IsAscii32(at, 32)) at += 32;
+      if (ABSL_PREDICT_TRUE(at >= last && IsAscii32(last, 32))) return true;
+    }
+  }
+  return wire::IsValidUtf8(text);
+}
+
+bool ReadEntry(const char** from, const char* end, const char* text_end,
+               MapEntry* entry) {
+  const char* p = *from;
+  entry->start = p++;
+  uint32_t size;
+  if (!ReadLength(&p, end, &size)) return false;
+  const char* const entry_end = p + size;
+  if (size < 4 || *p++ != kMapKey) return false;
+  if (!ReadLength(&p, entry_end, &entry->key_size)) return false;
+  entry->key_at = static_cast<uint32_t>(p - entry->start);
+  p += entry->key_size;
+  if (p == entry_end || *p++ != kMapValue) return false;
+  if (!ReadLength(&p, entry_end, &entry->value_size)) return false;
+  if (p + entry->value_size != entry_end) return false;
+  entry->size = static_cast<uint32_t>(entry_end - entry->start);
+  entry->order = OrderOf(entry->key());
+  *from = entry_end;
+  return IsPlainText(entry->key(), text_end);
+}
+
+bool OrderEntries(MapEntry* entries, size_t count) {
+  if (count <= kMostRanked) {
+    int64_t words[kMostRanked + kRankPadding];
+    uint32_t ranked[kMostRanked + kRankPadding];
+    MapEntry unordered[kMostRanked];
+    for (size_t i = 0; i < count; ++i) {
+      unordered[i] = entries[i];
+      words[i] = int64_t{entries[i].order} * (int64_t{1} << 32);
+    }
+    if (ABSL_PREDICT_TRUE(RankWords(words, count, ranked))) {
+      for (size_t i = 0; i < count; ++i) entries[i] = unordered[ranked[i]];
+      return true;
+    }
+  }
+  MapEntry* const end = entries + count;
+  std::sort(entries, end, [](const MapEntry& a, const MapEntry& b) {
+    if (ABSL_PREDICT_TRUE(a.order != b.order)) return a.order < b.order;
+    return a.key() < b.key();
+  });
+  return std::adjacent_find(entries, end,
+                            [](const MapEntry& a, const MapEntry& b) {
+                              return a.order == b.order && a.key() == b.key();
+                            }) == end;
+}
+
+}  // namespace fncache::cache::key

@@ -1,0 +1,126 @@
+// Reading the plain wire form: the one that encoders emit, in which nothing is
+// to be merged, dropped or shortened. Every varint and length is in its
+// shortest form, fields are in order of their numbers; all else is refused,
+// though protobuf may take it. For PlainWalk and StructWalk.
+//
+// Nothing reads beyond the bounds that it is given. Pure functions;
+// thread-safe.
+#ifndef FNCACHE_CACHE_KEY_PLAIN_WIRE_H_
+#define FNCACHE_CACHE_KEY_PLAIN_WIRE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/base/internal/endian.h"
+#include "absl/base/optimization.h"
+#include "absl/strings/string_view.h"
+#include "cache/wire/schema.h"
+#include "cache/wire/wire.h"
+
+namespace fncache::cache::key {
+
+inline constexpr char kMapKey = wire::MakeTag(1, wire::WireType::kBytes);
+inline constexpr char kMapValue = wire::MakeTag(2, wire::WireType::kBytes);
+inline constexpr char kStructFields = wire::MakeTag(1, wire::WireType::kBytes);
+inline constexpr char kListValues = wire::MakeTag(1, wire::WireType::kBytes);
+inline constexpr char kNullValue = wire::MakeTag(1, wire::WireType::kVarint);
+inline constexpr char kNumberValue = wire::MakeTag(2, wire::WireType::kFixed64);
+inline constexpr char kStringValue = wire::MakeTag(3, wire::WireType::kBytes);
+inline constexpr char kBoolValue = wire::MakeTag(4, wire::WireType::kVarint);
+inline constexpr char kStructValue = wire::MakeTag(5, wire::WireType::kBytes);
+inline constexpr char kListValue = wire::MakeTag(6, wire::WireType::kBytes);
+
+inline uint8_t Byte(const char* p) { return static_cast<uint8_t>(*p); }
+
+// Each Read moves *p past what it read, and says false, leaving it somewhere,
+// if it is not plain or `end` comes first.
+
+// A varint of at most `most` bytes.
+bool ReadPlainVarint(const char** p, const char* end, int most,
+                     uint64_t* value);
+
+// An int32 or enum as encoders write it: negative ones in ten bytes.
+bool ReadPlainEnum(const char** p, const char* end, int32_t* value);
+
+bool ReadLongLength(const char** p, const char* end, uint32_t* size);
+
+// A length; there are that many bytes.
+inline bool ReadLength(const char** p, const char* end, uint32_t* size) {
+  if (ABSL_PREDICT_FALSE(*p == end)) return false;
+  const uint32_t first = Byte(*p);
+  if (first < 0x80) {
+    *size = first;
+    ++*p;
+  } else if (end - *p >= 2 && Byte(*p + 1) - 1u < 0x7f) {
+    // The second byte is neither 0, which would be longer than needed, nor
+    // followed by another.
+    *size = (first & 0x7f) | static_cast<uint32_t>(Byte(*p + 1)) << 7;
+    *p += 2;
+  } else {
+    return ReadLongLength(p, end, size);
+  }
+  return *size <= static_cast<size_t>(end - *p);
+}
+
+// Whether protobuf takes fields with this tag for one that it knows.
+bool IsKnown(const wire::MessageType& type, uint32_t tag);
+
+// Fields unknown to `type`, up to `end`; `depth` is how many groups may be
+// nested.
+bool SkipUnknown(const wire::MessageType& type, const char* p, const char* end,
+                 int depth);
+
+// Whether `text` is UTF-8. `end` is that of what may be read.
+bool IsPlainText(absl::string_view text, const char* end);
+
+// What map entries are ordered by first (docs/key-format.md): of the first and
+// the last 8 bytes of the key, or twice of all of it if it is shorter, as
+// little-endian numbers with zeros above.
+inline int32_t KeyOrder(uint64_t first, uint64_t last) {
+  constexpr uint64_t kSpread = 0x9e3779b97f4a7c15;
+  const uint64_t both = first + (last << 23 | last >> 41);
+  return static_cast<int32_t>((both * kSpread) >> 32);
+}
+
+// A map entry as it lies in the request.
+struct MapEntry {
+  const char* start;  // its tag in the map's message
+  uint32_t size;      // from there to its end
+  uint32_t key_at;    // from the start
+  uint32_t key_size;
+  uint32_t value_size;
+  int32_t order;
+
+  const char* end() const { return start + size; }
+  const char* value() const { return end() - value_size; }
+  absl::string_view key() const { return {start + key_at, key_size}; }
+};
+
+// The entry at *p, whose tag was looked at: a key, which is UTF-8, and a value.
+// `text_end` is that of what may be read.
+bool ReadEntry(const char** p, const char* end, const char* text_end,
+               MapEntry* entry);
+
+// Puts them in the order of the canonical form. False: a key comes twice.
+bool OrderEntries(MapEntry* entries, size_t count);
+
+// Copies `size` bytes, and up to 63 more. `end` is that of what may be read.
+inline void CopyLoosely(const char* from, size_t size, const char* end,
+                        char* to) {
+  // In blocks of 64 bytes, so that most takes one, without a branch on its
+  // size.
+  if (ABSL_PREDICT_TRUE(size <= 256 &&
+                        static_cast<size_t>(end - from) >= size + 64)) {
+    std::memcpy(to, from, 64);
+    for (size_t done = 64; done < size; done += 64) {
+      std::memcpy(to + done, from + done, 64);
+    }
+    return;
+  }
+  std::memcpy(to, from, size);
+}
+
+}  // namespace fncache::cache::key
+
+#endif  // FNCACHE_CACHE_KEY_PLAIN_WIRE_H_

@@ -1,0 +1,537 @@
+#include "cache/key/struct_walk.h"
+
+#include <algorithm>
+
+#include "absl/base/internal/endian.h"
+#include "absl/base/optimization.h"
+#include "cache/key/canonical.h"
+#include "cache/key/plain_wire.h"
+#include "cache/key/walk_machine.h"
+
+namespace fncache::cache::key {
+namespace {
+
+// What a large message may leave behind.
+constexpr size_t kKeptItems = 1 << 15;
+constexpr size_t kFirstHolders = 1024;
+
+// How far an entry is read before it is known where it ends: tags, lengths, a
+// key of 127 bytes and 8 bytes; and so much may be copied of one.
+constexpr ptrdiff_t kWindow = 192;
+
+// How a map entry's value of less than 128 bytes begins, by its Value's tag.
+// Its first four bytes are the entry's tag of the value, its size, the Value's
+// tag and one byte more: where that is a length it follows from the size. With
+// the size less 2 as `rest`, Head(those bytes, rest) is to be `fixed` where
+// `mask` is set.
+struct Shape {
+  uint64_t mask = 0;
+  uint64_t fixed = 1;  // which is never so
+  uint64_t what = 0;   // of the item, besides what follows from sizes
+  uint64_t held = 0;   // and so much more for each of `rest`
+};
+
+// In the upper half the bytes, less what they have to grow by with `rest`,
+// which is the lower half.
+inline uint64_t Head(uint32_t bytes, uint64_t rest) {
+  constexpr uint64_t kGrowth = uint64_t{0x01000100} << 32;
+  return (uint64_t{bytes} << 32) + rest * (1 - kGrowth);
+}
+
+// The size of an entry, less its tag and length, times this.
+constexpr uint64_t kPerSize = 0x101;
+
+struct Shapes {
+  Shape of[256];
+
+  constexpr Shapes(uint64_t is_list, int held_at) : of() {
+    Fixed(kNullValue, 2, 0x80, 0);
+    Fixed(kNumberValue, 9, 0, 8);  // which are not text
+    Fixed(kBoolValue, 2, 0xfe, 0);
+    Long(kStringValue, 0, 0);
+    // What they hold is not copied.
+    Long(kStructValue, (uint64_t{1} << held_at) - kPerSize, 0);
+    Long(kListValue, (uint64_t{1} << held_at) - kPerSize, is_list);
+  }
+
+  // For all, with a `rest` of 0.
+  static constexpr uint64_t First(char tag) {
+    return (static_cast<uint64_t>(kMapValue) | 2 << 8 |
+            static_cast<uint64_t>(tag) << 16)
+           << 32;
+  }
+  // `never` are the bits of the byte behind the tag that are never set.
+  constexpr void Fixed(char tag, uint64_t size, uint64_t never,
+                       uint64_t no_text) {
+    of[static_cast<uint8_t>(tag)] = {never << 56 | uint64_t{0x00ffffffffffffff},
+                                     First(tag) | (size - 2),
+                                     2 * kPerSize - no_text, 0};
+  }
+  constexpr void Long(char tag, uint64_t held, uint64_t flags) {
+    // `rest` is not negative.
+    of[static_cast<uint8_t>(tag)] = {uint64_t{0xffffffff80000000}, First(tag),
+                                     2 * kPerSize + flags, held};
+  }
+};
+
+// Of a key's size: a mask of what of 8 bytes is of it, and where its last 8
+// are.
+struct KeyParts {
+  uint64_t mask[128];
+  uint8_t last[128];
+
+  constexpr KeyParts() : mask(), last() {
+    for (int i = 0; i < 128; ++i) {
+      mask[i] = i < 8 ? (uint64_t{1} << (8 * i)) - 1 : ~uint64_t{0};
+      last[i] = static_cast<uint8_t>(i < 8 ? 0 : i - 8);
+    }
+  }
+};
+constexpr KeyParts kKeyParts;
+
+// The order of a key of less than 128 bytes, in the upper half.
+inline int64_t Word(const char* key, size_t size) {
+  const uint64_t mask = kKeyParts.mask[size];
+  return int64_t{KeyOrder(
+             absl::little_endian::Load64(key) & mask,
+             absl::little_endian::Load64(key + kKeyParts.last[size]) & mask)} *
+         (int64_t{1} << 32);
+}
+
+inline bool IsHolder(uint64_t tag) {
+  return tag == kStructValue || tag == kListValue;
+}
+
+// A length of 128 to 16383 as it is written, in two bytes.
+inline uint64_t TwoBytes(uint64_t size) {
+  return (size & 0x7f) | 0x80 | size >> 7 << 8;
+}
+
+// Whether `head` is that of a Value of `size` bytes (131 or more, in two), with
+// a Struct or ListValue in it and nothing else: the size, the Value's tag, and
+// the size of what is in it.
+inline bool IsLongHolder(uint64_t head, uint64_t size) {
+  return (head & 0xffff00ffff) == (TwoBytes(size) | TwoBytes(size - 3) << 24) &&
+         IsHolder((head >> 16) & 0xff);
+}
+// The least size of a Value that IsLongHolder is for, and the most.
+constexpr uint64_t kLeastLong = 131;
+constexpr uint64_t kMostLong = 0x3fff;
+
+// What is copied as one block has less than 64 bytes.
+constexpr uint64_t kMostShort = 63;
+constexpr uint64_t kLong = 0xc000;  // in an item's `what`: copied are more
+
+// Puts two in order.
+inline void Sort2(int64_t* a, int64_t* b) {
+  const int64_t less = *b < *a ? *b : *a;
+  *b = *b < *a ? *a : *b;
+  *a = less;
+}
+
+// Whether two words in order may have one order. (If not they have none.)
+inline bool MayTie(int64_t a, int64_t b) {
+  return (static_cast<uint64_t>(b) - static_cast<uint64_t>(a)) >> 32 == 0;
+}
+
+}  // namespace
+
+StructWalk::StructWalk(Machine machine)
+    : machine_(std::min(machine, ThisMachine())) {
+  ReserveHolders(kFirstHolders);
+}
+
+void StructWalk::ReserveHolders(size_t holders) {
+  const size_t size = std::max(holders, 2 * holders_.size());
+  holder_starts_.resize(size);
+  holders_.resize(size);
+}
+
+void StructWalk::Shrink() {
+  if (items_.capacity() <= kKeptItems && holders_.size() <= kKeptItems) return;
+  *this = StructWalk(machine_);
+}
+
+char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
+                      const char* readable_end, char* out) {
+  static_assert(kMaxPlainDepth <= kMostDepth, "it has to fit in an item");
+  if (bytes.empty()) return out;
+  readable_end_ = readable_end;
+  // None is where all is within the window.
+  safe_end_ = readable_end - bytes.data() > kWindow ? readable_end - kWindow
+                                                    : bytes.data();
+  out_ = out;
+  holder_starts_[0] = bytes.data();
+  holders_[0] = uint64_t{bytes.size()} << kHeldAt | Depth(depth) |
+                (kind == Kind::kList ? kIsList : 0);
+  holder_count_ = 1;
+  switch (machine_) {
+#if defined(__x86_64__)
+    case Machine::kAvx512:
+      return WalkWithAvx512();
+    case Machine::kAvx2:
+      return WalkWithAvx2();
+#endif
+    default:
+      return WalkPlainly();
+  }
+}
+
+// All that is called often is compiled anew into each of these.
+__attribute__((flatten)) char* StructWalk::WalkPlainly() {
+  return Walk<AnyMachine>();
+}
+#if defined(__x86_64__)
+FNCACHE_AVX2 __attribute__((flatten)) char* StructWalk::WalkWithAvx2() {
+  return Walk<Avx2Machine>();
+}
+FNCACHE_AVX512 __attribute__((flatten)) char* StructWalk::WalkWithAvx512() {
+  return Walk<Avx512Machine>();
+}
+#endif
+
+template <typename Ways>
+__attribute__((always_inline)) inline char* StructWalk::Walk() {
+  static constexpr Shapes kShapes(kIsList, kHeldAt);
+  // Of one Struct: its entries; and their orders, each with where its item is.
+  Item items[kMostRanked];
+  int64_t words[kMostRanked + kRankPadding];
+  uint32_t ranked[kMostRanked + kRankPadding];
+  const auto item_of = [&items](int64_t word) -> const Item& {
+    return *reinterpret_cast<const Item*>(reinterpret_cast<const char*>(items) +
+                                          static_cast<uint32_t>(word));
+  };
+  const char* const safe_end = safe_end_;
+  // Copied here, so that what is written need not be looked for in them.
+  const char** holder_starts = holder_starts_.data();
+  uint64_t* holders = holders_.data();
+  size_t room = holders_.size();
+  size_t holder_count = holder_count_;
+  char* out = out_;
+  // Around what is rare, which works on the members.
+  const auto leave = [&] {
+    out_ = out;
+    holder_count_ = holder_count;
+  };
+  const auto enter = [&] {
+    holder_starts = holder_starts_.data();
+    holders = holders_.data();
+    room = holders_.size();
+    holder_count = holder_count_;
+    out = out_;
+  };
+
+  for (size_t at = 0; at < holder_count; ++at) {
+    const char* const start = holder_starts[at];
+    const uint64_t holder = holders[at];
+    const char* const end = start + (holder >> kHeldAt);
+    const int depth = static_cast<int>(holder >> kDepthAt) & kMostDepth;
+    const char* p = start;
+    if ((holder & kIsList) != 0) {
+      // Structs and lists.
+      while (p < std::min(end, safe_end) && depth >= 2) {
+        const uint64_t head = absl::little_endian::Load64(p);
+        uint64_t size = (head >> 8) & 0xff;
+        uint64_t tag = (head >> 16) & 0xff;
+        ptrdiff_t copied = 4;
+        if (ABSL_PREDICT_TRUE(size < 0x80)) {
+          size -= 2;
+          if (!IsHolder(tag) || (head >> 24 & 0xff) != size ||
+              static_cast<int64_t>(size) <= 0) {
+            break;
+          }
+        } else {
+          size = (size & 0x7f) | ((head >> 9) & 0x3f80);
+          tag = (head >> 24) & 0xff;
+          copied = 6;
+          if (size < kLeastLong || !IsLongHolder(head >> 8, size)) break;
+          size -= 3;
+        }
+        const char* const contents = p + copied;
+        if (static_cast<uint8_t>(head) != kListValues ||
+            static_cast<ptrdiff_t>(size) > end - contents ||
+            holder_count == room) {
+          break;
+        }
+        absl::little_endian::Store64(out, head);
+        out += copied;
+        holder_starts[holder_count] = contents;
+        holders[holder_count] = size << kHeldAt | Depth(depth - 2) |
+                                (tag == kListValue ? kIsList : 0);
+        ++holder_count;
+        p = contents + size;
+      }
+      if (p != end) {
+        leave();
+        if (!AddRestOfList(p, end, depth)) return nullptr;
+        enter();
+      }
+      continue;
+    }
+
+    const uint64_t below_depth = Depth(depth - 3);
+    // Reads the entry at `p` as number `i`, if it is of the usual form.
+    const auto read = [&](size_t i) {
+      const uint64_t head = absl::little_endian::Load64(p);
+      if (ABSL_PREDICT_TRUE((head & 0x80ff80ff) ==
+                            (kStructFields | kMapKey << 16))) {
+        // Lengths of one byte each.
+        const uint64_t size = (head >> 8) & 0xff;
+        const uint64_t key_size = (head >> 24) & 0xff;
+        const char* const key = p + 4;
+        const char* const value = key + key_size;
+        const Shape& shape = kShapes.of[Byte(value + 2)];
+        // What the value holds behind its first four bytes, if it is long.
+        const uint64_t rest = size - 6 - key_size;
+        words[i] = Word(key, key_size) | static_cast<int64_t>(i * sizeof(Item));
+        items[i] = {
+            p, size * kPerSize + rest * shape.held + shape.what + below_depth};
+        p += 2 + size;
+        return (Head(absl::little_endian::Load32(value), rest) & shape.mask) ==
+               shape.fixed;
+      }
+      // A large Struct or list: lengths of two bytes, but the key's.
+      const uint64_t size = ((head >> 8) & 0x7f) | ((head >> 9) & 0x3f80);
+      const uint64_t key_size = (head >> 32) & 0xff;
+      const uint64_t value_size = size - 5 - key_size;
+      const char* const key = p + 5;
+      if ((head & 0x80ff8080ff) !=
+              (uint64_t{kStructFields} | 0x8000 | uint64_t{kMapKey} << 24) ||
+          key_size > kMostShort - 11 || value_size - kLeastLong > kMostLong) {
+        return false;
+      }
+      const uint64_t value_head = absl::little_endian::Load64(key + key_size);
+      words[i] = Word(key, key_size) | static_cast<int64_t>(i * sizeof(Item));
+      items[i] = {
+          p, (value_size - 3) << kHeldAt | (key_size + 11) << kCopiedAt |
+                 below_depth |
+                 (((value_head >> 24) & 0xff) == kListValue ? kIsList : 0)};
+      p += 3 + size;
+      // What is copied here will be overwritten.
+      return (value_head & 0xff) == kMapValue &&
+             IsLongHolder(value_head >> 8, value_size) &&
+             Ways::Low(Ways::Copy(key, out), key_size) == 0;
+    };
+    // Copies it. What it holds joins the queue.
+    const auto add = [&](const Item& item) {
+      const char* const from = item.start;
+      const uint64_t what = item.what;
+      if (ABSL_PREDICT_TRUE((what & kLong) == 0) &&
+          ABSL_PREDICT_TRUE(Ways::Low(Ways::Copy(from, out), what) == 0)) {
+        const uint64_t copied = (what >> kCopiedAt) & 0xff;
+        out += copied;
+        holder_starts[holder_count] = from + copied;
+        holders[holder_count] = what;
+        holder_count += (what >> kHeldAt) != 0 ? 1 : 0;
+        return true;
+      }
+      leave();
+      if (!AddOdd(item, depth - 2)) return false;
+      enter();
+      return true;
+    };
+    // For each number of entries there are instructions of its own: where a
+    // Struct ends is guessed once, and then all is known.
+    bool added = false;
+    do {
+      if (ABSL_PREDICT_FALSE(end > safe_end || depth < 3 ||
+                             room - holder_count < kMostRanked)) {
+        break;
+      }
+      if (!read(0) || p > end) break;
+      if (p == end) {
+        if (!add(items[0])) return nullptr;
+        added = true;
+        break;
+      }
+      if (!read(1) || p > end) break;
+      int64_t a = words[0];
+      int64_t b = words[1];
+      Sort2(&a, &b);
+      if (p == end) {
+        if (MayTie(a, b)) break;
+        if (!add(item_of(a)) || !add(item_of(b))) return nullptr;
+        added = true;
+        break;
+      }
+      if (!read(2) || p > end) break;
+      int64_t c = words[2];
+      if (p == end) {
+        Sort2(&b, &c);
+        Sort2(&a, &b);
+        if (MayTie(a, b) || MayTie(b, c)) break;
+        if (!add(item_of(a)) || !add(item_of(b)) || !add(item_of(c))) {
+          return nullptr;
+        }
+        added = true;
+        break;
+      }
+      if (!read(3) || p > end) break;
+      int64_t d = words[3];
+      Sort2(&c, &d);
+      Sort2(&a, &c);
+      Sort2(&b, &d);
+      Sort2(&b, &c);
+      if (p == end) {
+        if (MayTie(a, b) || MayTie(b, c) || MayTie(c, d)) break;
+        if (!add(item_of(a)) || !add(item_of(b)) || !add(item_of(c)) ||
+            !add(item_of(d))) {
+          return nullptr;
+        }
+        added = true;
+        break;
+      }
+      if (!read(4) || p > end) break;
+      if (p == end) {
+        int64_t e = words[4];
+        Sort2(&d, &e);
+        Sort2(&c, &d);
+        Sort2(&b, &c);
+        Sort2(&a, &b);
+        if (MayTie(a, b) || MayTie(b, c) || MayTie(c, d) || MayTie(d, e)) break;
+        if (!add(item_of(a)) || !add(item_of(b)) || !add(item_of(c)) ||
+            !add(item_of(d)) || !add(item_of(e))) {
+          return nullptr;
+        }
+        added = true;
+        break;
+      }
+      size_t count = 5;
+      bool usual;
+      do {
+        usual = read(count++);
+      } while (usual && p < end && count < kMostRanked);
+      if (!usual || p != end || !Ways::Rank(words, count, ranked)) break;
+      for (size_t i = 0; i < count; ++i) {
+        if (!add(items[ranked[i]])) return nullptr;
+      }
+      added = true;
+    } while (false);
+    if (ABSL_PREDICT_FALSE(!added)) {
+      leave();
+      if (!AddStruct(start, end, depth)) return nullptr;
+      enter();
+    }
+  }
+  return out;
+}
+
+// Adds a Struct of any form, size and place.
+bool StructWalk::AddStruct(const char* p, const char* end, int depth) {
+  items_.clear();
+  while (p != end && *p == kStructFields) {
+    MapEntry entry;
+    if (depth < 2 || !ReadEntry(&p, end, readable_end_, &entry)) return false;
+    items_.push_back(entry);
+  }
+  // And for what the usual way asks for, to be usual again.
+  if (items_.size() + kMostRanked > holders_.size() - holder_count_) {
+    ReserveHolders(holder_count_ + items_.size() + kMostRanked);
+  }
+  if (!OrderEntries(items_.data(), items_.size())) return false;
+  for (const MapEntry& entry : items_) {
+    if (!AddValue(entry.start, entry.value(), entry.end(), depth - 2)) {
+      return false;
+    }
+  }
+  return p == end || AddUnknown(wire::kStructType, p, end, depth);
+}
+
+// Adds the elements of a list from `p` on, of any form, size and place.
+bool StructWalk::AddRestOfList(const char* p, const char* end, int depth) {
+  while (p != end && *p == kListValues) {
+    if (holder_count_ == holders_.size()) ReserveHolders(0);
+    const char* const start = p++;
+    uint32_t size;
+    if (depth < 1 || !ReadLength(&p, end, &size) ||
+        !AddValue(start, p, p + size, depth - 1)) {
+      return false;
+    }
+    p += size;
+  }
+  return p == end || AddUnknown(wire::kListValueType, p, end, depth);
+}
+
+// Adds an entry that is read in the usual way, and is too long to be copied in
+// one block or not ASCII.
+bool StructWalk::AddOdd(const Item& item, int depth) {
+  const uint64_t text = item.what & 0xff;
+  const uint64_t copied = (item.what >> kCopiedAt) & 0xff;
+  if (copied >= 64 && copied < 128) {
+    const uint64_t low =
+        AnyMachine::Low(AnyMachine::Copy(item.start, out_), text);
+    const uint64_t high = AnyMachine::Copy(item.start + 64, out_ + 64);
+    if (ABSL_PREDICT_TRUE(
+            low == 0 &&
+            (text <= 64 || AnyMachine::Low(high, text - 64) == 0))) {
+      out_ += copied;
+      holder_starts_[holder_count_] = item.start + copied;
+      holders_[holder_count_] = item.what;
+      holder_count_ += (item.what >> kHeldAt) != 0 ? 1 : 0;
+      return true;
+    }
+  }
+  const char* p = item.start;
+  MapEntry entry;
+  return ReadEntry(&p, readable_end_, readable_end_, &entry) &&
+         AddValue(entry.start, entry.value(), entry.end(), depth);
+}
+
+// The Value from `p` to `end`, introduced by what begins at `start`.
+bool StructWalk::AddValue(const char* start, const char* p, const char* end,
+                          int depth) {
+  const char* known_end = p + 1;
+  uint32_t size;
+  int32_t number;
+  switch (p == end ? '\0' : *p) {
+    case kNullValue:
+      if (!ReadPlainEnum(&known_end, end, &number)) return false;
+      break;
+    case kNumberValue:
+      if (end - known_end < 8) return false;
+      known_end += 8;
+      break;
+    case kStringValue:
+      if (!ReadLength(&known_end, end, &size) ||
+          !IsPlainText({known_end, size}, readable_end_)) {
+        return false;
+      }
+      known_end += size;
+      break;
+    case kBoolValue:
+      if (known_end == end || Byte(known_end) > 1) return false;
+      ++known_end;
+      break;
+    case kStructValue:
+    case kListValue:
+      if (!ReadLength(&known_end, end, &size) || depth < 1) return false;
+      if (size != 0) {
+        Copy(start, known_end);
+        holder_starts_[holder_count_] = known_end;
+        holders_[holder_count_] = uint64_t{size} << kHeldAt | Depth(depth - 1) |
+                                  (*p == kListValue ? kIsList : 0);
+        ++holder_count_;
+        start = known_end += size;
+      }
+      break;
+    default:
+      known_end = p;
+      break;
+  }
+  Copy(start, end);
+  return ABSL_PREDICT_TRUE(known_end == end) ||
+         SkipUnknown(wire::kValueType, known_end, end, depth);
+}
+
+bool StructWalk::AddUnknown(const wire::MessageType& type, const char* p,
+                            const char* end, int depth) {
+  Copy(p, end);
+  return SkipUnknown(type, p, end, depth);
+}
+
+inline void StructWalk::Copy(const char* start, const char* end) {
+  CopyLoosely(start, end - start, readable_end_, out_);
+  out_ += end - start;
+}
+
+}  // namespace fncache::cache::key

@@ -1,0 +1,101 @@
+// StructWalk: the canonical form (docs/key-format.md) of a google.protobuf
+// Struct or ListValue with all that it holds, from its wire bytes. This is
+// where nearly all bytes of a request are.
+//
+// It goes through the bytes level by level, one Struct or list after the other:
+// the entries of a Struct are gathered, put in order and copied at once; what
+// they hold joins the queue of those that are to come. Little depends on a
+// branch that could be guessed wrong: entries in the form that encoders emit
+// are read, ordered, checked and copied by the same instructions whatever they
+// hold; and what is next is known long before.
+//
+// It takes the plain form only (plain_wire.h), never reads outside of the
+// request, and needs no stack, however deep messages are nested. A StructWalk
+// belongs to one thread and keeps its buffers from one use to the next.
+#ifndef FNCACHE_CACHE_KEY_STRUCT_WALK_H_
+#define FNCACHE_CACHE_KEY_STRUCT_WALK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/attributes.h"
+#include "absl/strings/string_view.h"
+#include "cache/key/plain_wire.h"
+#include "cache/key/walk_machine.h"
+#include "cache/wire/schema.h"
+
+namespace fncache::cache::key {
+
+class StructWalk {
+ public:
+  enum class Kind { kStruct, kList };
+
+  // As on this machine, or one that does not have all of its instructions.
+  explicit StructWalk(Machine machine = ThisMachine());
+
+  // Writes the canonical form of the message `bytes` to `out`, which has room
+  // for that many and 64 more. Returns its end, or null if it is not plain.
+  // `depth` is how many messages may be nested below it. Up to `readable_end`
+  // there are bytes that may be read.
+  char* Run(Kind kind, absl::string_view bytes, int depth,
+            const char* readable_end, char* out);
+
+  // Frees what an unusually large one needed.
+  void Shrink();
+
+ private:
+  // An entry of a Struct, or a Struct or list that is to come. In `what`: how
+  // many of its first bytes are to be ASCII, how many are copied, and the
+  // flags and fields below.
+  struct Item {
+    const char* start;
+    uint64_t what;
+  };
+
+  // In an Item's `what`.
+  static constexpr int kCopiedAt = 8;
+  static constexpr uint64_t kIsList = 0x20000;  // it is, or holds, a list
+  static constexpr int kDepthAt = 20;  // how many may be nested in what it is
+  static constexpr int kMostDepth = 0xfff;
+  static constexpr int kHeldAt = 32;  // the size of what it is, or holds
+
+  static uint64_t Depth(int depth) {
+    return static_cast<uint64_t>(depth) << kDepthAt;
+  }
+
+  // In the ways of a machine (walk_machine.h).
+  template <typename Ways>
+  char* Walk();
+  char* WalkPlainly();
+  char* WalkWithAvx2();
+  char* WalkWithAvx512();
+
+  // What is rare. `depth` is how many messages may be nested in the Value.
+  ABSL_ATTRIBUTE_NOINLINE bool AddStruct(const char* p, const char* end,
+                                         int depth);
+  ABSL_ATTRIBUTE_NOINLINE bool AddRestOfList(const char* p, const char* end,
+                                             int depth);
+  ABSL_ATTRIBUTE_NOINLINE bool AddOdd(const Item& item, int depth);
+  bool AddValue(const char* start, const char* p, const char* end, int depth);
+  ABSL_ATTRIBUTE_NOINLINE bool AddUnknown(const wire::MessageType& type,
+                                          const char* p, const char* end,
+                                          int depth);
+  void Copy(const char* start, const char* end);
+  ABSL_ATTRIBUTE_NOINLINE void ReserveHolders(size_t holders);
+
+  Machine machine_;
+  const char* readable_end_ = nullptr;
+  // Before it, entries can be read without looking where they end.
+  const char* safe_end_ = nullptr;
+  char* out_ = nullptr;
+  std::vector<MapEntry> items_;  // of a Struct that is not of the usual form
+  // The Structs and lists, in order of being met.
+  std::vector<const char*> holder_starts_;
+  std::vector<uint64_t> holders_;
+  size_t holder_count_ = 0;
+};
+
+}  // namespace fncache::cache::key
+
+#endif  // FNCACHE_CACHE_KEY_STRUCT_WALK_H_

@@ -1,0 +1,52 @@
+// Opening the disk tier's RocksDB: its options, and what to do when it is
+// damaged. Only disk_store.cc includes this: it brings RocksDB's headers.
+#ifndef FNCACHE_CACHE_STORE_DISK_DATABASE_H_
+#define FNCACHE_CACHE_STORE_DISK_DATABASE_H_
+
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "cache/store/disk_directory.h"
+#include "cache/store/disk_tally.h"
+
+namespace fncache::cache::store {
+
+// The state's key, of a size that no entry's key has.
+constexpr char kStateKey[] = "state";
+
+struct OpenedDatabase {
+  std::unique_ptr<rocksdb::DB> db;
+  // As it was left; a fresh one in a database that is empty.
+  DiskState state;
+};
+
+// How much memory waits to be written to a file of entries, and so about the
+// size of one, in a database of `capacity` bytes.
+uint64_t WriteBufferSize(uint64_t capacity);
+
+// Above so many bytes of files in such a database the oldest are dropped.
+uint64_t MaxFileBytes(uint64_t capacity);
+
+// `env`, with files that only their owner may read.
+std::unique_ptr<rocksdb::Env> PrivateEnv(rocksdb::Env* env);
+
+rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env);
+
+// Opens DIR/db. A damaged one is set aside (loudly) and an empty one opened;
+// whatever else fails is returned. `now` is the time of a fresh state.
+absl::StatusOr<OpenedDatabase> OpenDatabase(const DiskDirectory& directory,
+                                            const rocksdb::Options& options,
+                                            absl::Time now);
+
+// Removes all that is in DIR/db and opens it empty.
+absl::StatusOr<OpenedDatabase> RecreateDatabase(const DiskDirectory& directory,
+                                                const rocksdb::Options& options,
+                                                absl::Time now);
+
+}  // namespace fncache::cache::store
+
+#endif  // FNCACHE_CACHE_STORE_DISK_DATABASE_H_

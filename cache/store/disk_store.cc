@@ -1,0 +1,659 @@
+#include "cache/store/disk_store.h"
+
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "cache/store/disk_database.h"
+#include "cache/store/disk_directory.h"
+#include "cache/store/disk_tally.h"
+#include "cache/store/stored_entry.h"
+#include "common/log.h"
+#include "common/mutex.h"
+
+namespace fncache::cache::store {
+namespace {
+
+// How far the clock may have gone back between two processes.
+constexpr absl::Duration kTimeTolerance = absl::Seconds(5);
+// How long a fill waits for files that are too many to go: as long as RocksDB
+// is at it, which is asked so often, but no longer than a disk may hang.
+constexpr absl::Duration kDropStep = absl::Milliseconds(100);
+constexpr absl::Duration kDropPatience = absl::Seconds(10);
+// Keys hidden one by one; beyond, everything that is as old is hidden.
+constexpr size_t kMaxHidden = 65536;
+// What a probe writes to find out whether writing is possible again; and
+// besides what is in memory only, whether the database can be opened anew.
+constexpr size_t kProbeBytes = 64 << 10;
+constexpr size_t kReopenBytes = 1 << 20;
+
+rocksdb::Slice SliceOf(const std::string& bytes) { return bytes; }
+
+absl::string_view ViewOf(const rocksdb::Slice& slice) {
+  return {slice.data(), slice.size()};
+}
+
+// In a file that others might read, unlike the seed.
+uint64_t FingerprintOf(const key::Seed& seed) {
+  return XXH3_64bits_withSeed(seed.data(), seed.size(),
+                              /*seed=*/0x666e63616368);
+}
+
+class RocksDiskStore final : public DiskStore {
+ public:
+  RocksDiskStore(DiskStoreOptions options,
+                 std::unique_ptr<DiskDirectory> directory, Clock* clock,
+                 Observer* observer)
+      : options_(std::move(options)),
+        clock_(clock),
+        no_observer_(observer == nullptr ? std::make_unique<Observer>()
+                                         : nullptr),
+        observer_(observer == nullptr ? no_observer_.get() : observer),
+        directory_(std::move(directory)),
+        fingerprint_(FingerprintOf(directory_->seed())),
+        tally_(
+            std::make_shared<DiskTally>(options_.functions, clock_, observer_)),
+        env_(PrivateEnv(options_.env == nullptr ? rocksdb::Env::Default()
+                                                : options_.env)) {
+    for (size_t i = 0; i < options_.functions.size(); ++i) {
+      scopes_.emplace(options_.functions[i].name,
+                      StoredScope{static_cast<FunctionId>(i),
+                                  options_.functions[i].generation});
+    }
+  }
+
+  ~RocksDiskStore() override {
+    MutexLock write(&write_mutex_);
+    MutexLock lock(&db_mutex_);
+    if (db_ == nullptr) return;
+    if (!degraded_) WriteState(clock_->Now());
+    db_->Close().PermitUncheckedError();
+  }
+
+  absl::Status Start() {
+    MutexLock write(&write_mutex_);
+    MutexLock lock(&db_mutex_);
+    return OpenDb();
+  }
+
+  const key::Seed& seed() const override { return directory_->seed(); }
+
+  Found Find(const key::Key& key, FunctionId function, absl::Time now) override;
+  PutResult PutOrGet(const key::Key& key, EntryRef entry, absl::Time now,
+                     EntryRef* later) override;
+  bool Erase(const key::Key& key) override;
+  PutResult EraseUpTo(const key::Key& key, absl::Time started,
+                      FunctionId function, absl::Time now,
+                      EntryRef* later) override;
+  void Hide(const key::Key& key, absl::Time started) override;
+  void Tick(absl::Time now) override;
+  StoreStats Stats() const override;
+
+ private:
+  // What the database holds under a key.
+  struct There {
+    bool found = false;
+    std::string function;
+    absl::Time started;
+    bool future = false;
+    bool expired = false;
+    size_t bytes = 0;
+  };
+
+  absl::Status OpenDb() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_, db_mutex_);
+  There Look(const key::Key& key, absl::Time now, rocksdb::PinnableSlice* value)
+      ABSL_SHARED_LOCKS_REQUIRED(db_mutex_);
+  Stored Decode(const key::Key& key, const rocksdb::Slice& value) const;
+  // Null unless it may be served.
+  EntryRef Alive(const key::Key& key, const rocksdb::Slice& value,
+                 absl::Time now);
+  // Writes `batch` and the state. What it says of failures is all that needs
+  // to be said.
+  bool Write(rocksdb::WriteBatch* batch, absl::Time now, FunctionId function)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_)
+          ABSL_SHARED_LOCKS_REQUIRED(db_mutex_);
+  bool WriteState(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_)
+      ABSL_SHARED_LOCKS_REQUIRED(db_mutex_);
+  std::string EncodeState(absl::Time now) const;
+  // Holds a writer up while there are more files than the bound allows.
+  void AwaitDrops() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // True while the database writes or drops files, or is about to.
+  bool IsAtWork() const;
+  void Degrade(const rocksdb::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // True if writing is possible, perhaps again.
+  bool Writable(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  bool Probe(size_t bytes) const;
+  // What reopening the database writes, about.
+  size_t ReopenBytes() const;
+  void EraseDamaged(const key::Key& key, FunctionId function, absl::Time now);
+
+  bool IsHidden(const key::Key& key, absl::Time started) const;
+  void Unhide(const key::Key& key);
+  // The latest of the times given: deadlines that have passed stay so.
+  absl::Time Latest(absl::Time now);
+
+  FunctionId IdOf(absl::string_view function) const {
+    const auto it = scopes_.find(function);
+    return it == scopes_.end() ? kNoFunction : it->second.function;
+  }
+
+  const DiskStoreOptions options_;
+  Clock* const clock_;
+  const std::unique_ptr<Observer> no_observer_;
+  Observer* const observer_;
+  const std::unique_ptr<DiskDirectory> directory_;
+  const uint64_t fingerprint_;
+  const std::shared_ptr<DiskTally> tally_;
+  const std::unique_ptr<rocksdb::Env> env_;
+  absl::flat_hash_map<std::string, StoredScope> scopes_;
+
+  // The highest time seen, Unix nanoseconds.
+  std::atomic<int64_t> highest_{0};
+
+  // One writer at a time. Locked before db_mutex_.
+  mutable Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(db_mutex_);
+  bool degraded_ ABSL_GUARDED_BY(write_mutex_) = false;
+  // That it cannot be reopened is in the log.
+  bool told_ ABSL_GUARDED_BY(write_mutex_) = false;
+  std::chrono::steady_clock::time_point tried_ ABSL_GUARDED_BY(write_mutex_);
+  // How many bytes of files were too many when waiting for them was given up. A
+  // file that a reader held goes with a later flush only, so nobody waits again
+  // before the files have changed.
+  uint64_t held_bytes_ ABSL_GUARDED_BY(write_mutex_) = 0;
+  absl::Time state_written_ ABSL_GUARDED_BY(write_mutex_) =
+      absl::InfinitePast();
+
+  // Shared by whoever uses the database, exclusive to replace it.
+  mutable Mutex db_mutex_;
+  std::unique_ptr<rocksdb::DB> db_ ABSL_GUARDED_BY(db_mutex_);
+
+  mutable Mutex hidden_mutex_;
+  absl::flat_hash_map<key::Key, absl::Time> hidden_
+      ABSL_GUARDED_BY(hidden_mutex_);
+  absl::Time hidden_floor_ ABSL_GUARDED_BY(hidden_mutex_) =
+      absl::InfinitePast();
+  // Whether there is anything hidden: spares readers the lock.
+  std::atomic<bool> hiding_{false};
+};
+
+// --------------------------------------------------------------- Opening
+
+absl::Status RocksDiskStore::OpenDb() {
+  rocksdb::Options options = DatabaseOptions(options_.capacity, env_.get());
+  tally_->Listen(&options);
+  const absl::Time now = Latest(clock_->Now());
+  auto opened = OpenDatabase(*directory_, options, now);
+  if (!opened.ok()) return opened.status();
+  DiskState& state = opened->state;
+  const bool fresh = state.seed_fingerprint == 0;
+  const bool foreign = !fresh && state.seed_fingerprint != fingerprint_;
+  const bool back = state.time > clock_->Now() + kTimeTolerance;
+  if (foreign || back) {
+    Log(foreign ? LogLevel::kError : LogLevel::kWarning,
+        foreign ? "the cache on disk was made under another seed: dropped"
+                : "the clock went back since the cache was written: dropped",
+        {{"dir", directory_->path()}, {"last", absl::FormatTime(state.time)}});
+    opened->db->Close().PermitUncheckedError();
+    opened->db.reset();
+    tally_->DropAll(state.functions);
+    opened = RecreateDatabase(*directory_, options, now);
+    if (!opened.ok()) return opened.status();
+  }
+  Latest(opened->state.time);
+  db_ = std::move(opened->db);
+  tally_->Load(db_.get(), opened->state.functions);
+  degraded_ = false;
+  if (!WriteState(now)) {
+    // Reads work; writing may, later.
+    tried_ = std::chrono::steady_clock::now();
+  }
+  return absl::OkStatus();
+}
+
+// --------------------------------------------------------------- Reading
+
+Stored RocksDiskStore::Decode(const key::Key& key,
+                              const rocksdb::Slice& value) const {
+  return DecodeStored(
+      key, ViewOf(value),
+      [this](absl::string_view function) -> absl::optional<StoredScope> {
+        const auto it = scopes_.find(function);
+        if (it == scopes_.end()) return absl::nullopt;
+        return it->second;
+      });
+}
+
+Found RocksDiskStore::Find(const key::Key& key, FunctionId function,
+                           absl::Time now) {
+  const absl::Time latest = Latest(now);
+  bool damaged = false;
+  {
+    ReaderMutexLock lock(&db_mutex_);
+    if (db_ == nullptr) {
+      observer_->OnError(Tier::kDisk, TierError::kRead, function);
+      return {};
+    }
+    // What is read once is in the memory tier then.
+    rocksdb::ReadOptions read;
+    read.fill_cache = false;
+    rocksdb::PinnableSlice value;
+    const rocksdb::Status status =
+        db_->Get(read, db_->DefaultColumnFamily(), key.Bytes(), &value);
+    if (status.IsNotFound()) return {};
+    if (!status.ok()) {
+      damaged = status.IsCorruption();
+      observer_->OnError(Tier::kDisk,
+                         damaged ? TierError::kCorrupt : TierError::kRead,
+                         function);
+      if (!damaged) return {};
+    } else {
+      Stored stored = Decode(key, value);
+      if (stored.entry) {
+        const Entry& entry = *stored.entry;
+        if (IsHidden(key, entry.started())) return {};
+        if (IsFromTheFuture(entry, now) || latest >= entry.deadline()) {
+          return {nullptr, /*expired=*/true};
+        }
+        return {std::move(stored.entry), /*expired=*/false};
+      }
+      damaged = IsDamage(stored.miss);
+      if (!damaged) {
+        if (stored.miss == StoredMiss::kMemory) {
+          observer_->OnError(Tier::kDisk, TierError::kOther, function);
+        }
+        return {};
+      }
+      observer_->OnError(Tier::kDisk, TierError::kCorrupt, function);
+    }
+  }
+  EraseDamaged(key, function, now);
+  return {};
+}
+
+void RocksDiskStore::EraseDamaged(const key::Key& key, FunctionId function,
+                                  absl::Time now) {
+  MutexLock write(&write_mutex_);
+  ReaderMutexLock lock(&db_mutex_);
+  if (db_ == nullptr || degraded_) return;
+  // A fill may have come in between.
+  rocksdb::PinnableSlice value;
+  const rocksdb::Status status = db_->Get(
+      rocksdb::ReadOptions(), db_->DefaultColumnFamily(), key.Bytes(), &value);
+  if (status.IsNotFound()) return;
+  const auto peek = status.ok() ? PeekStored(ViewOf(value)) : absl::nullopt;
+  if (status.ok() && !IsDamage(Decode(key, value).miss)) return;
+  if (peek.has_value() && scopes_.contains(peek->function)) {
+    tally_->Died(peek->function);
+    observer_->OnRemoved(Tier::kDisk, Removal::kDropped, IdOf(peek->function),
+                         /*last=*/true, 1, value.size());
+  }
+  rocksdb::WriteBatch batch;
+  batch.Delete(key.Bytes());
+  Write(&batch, now, function);
+}
+
+RocksDiskStore::There RocksDiskStore::Look(const key::Key& key, absl::Time now,
+                                           rocksdb::PinnableSlice* value) {
+  There there;
+  rocksdb::ReadOptions read;
+  read.fill_cache = false;
+  const rocksdb::Status status =
+      db_->Get(read, db_->DefaultColumnFamily(), key.Bytes(), value);
+  if (!status.ok()) return there;
+  const auto peek = PeekStored(ViewOf(*value));
+  if (!peek.has_value()) return there;
+  there.found = true;
+  there.function = peek->function;
+  there.started = peek->started;
+  there.future = peek->arrived > now + kClockTolerance;
+  there.expired = peek->deadline <= now;
+  there.bytes = value->size();
+  return there;
+}
+
+EntryRef RocksDiskStore::Alive(const key::Key& key, const rocksdb::Slice& value,
+                               absl::Time now) {
+  Stored stored = Decode(key, value);
+  if (!stored.entry || stored.entry->deadline() <= Latest(now) ||
+      IsHidden(key, stored.entry->started())) {
+    return nullptr;
+  }
+  return std::move(stored.entry);
+}
+
+// --------------------------------------------------------------- Writing
+
+PutResult RocksDiskStore::PutOrGet(const key::Key& key, EntryRef entry,
+                                   absl::Time now, EntryRef* later) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (!entry) return PutResult::kTooLarge;
+  const FunctionId function = entry->function();
+  if (entry->deadline() <= Latest(now)) return PutResult::kExpired;
+  const auto drop = [&](Dropped why, PutResult result) {
+    observer_->OnDropped(Tier::kDisk, why, function);
+    Hide(key, entry->started());
+    return result;
+  };
+  if (function >= options_.functions.size()) {
+    return drop(Dropped::kError, PutResult::kFailed);
+  }
+  const StoredFunction& name = options_.functions[function];
+  if (entry->body().size() + entry->meta_rest().size() >
+      options_.capacity / 8) {
+    return drop(Dropped::kTooLarge, PutResult::kTooLarge);
+  }
+  const std::string bytes =
+      EncodeStored(key, name.name, name.generation, *entry);
+
+  MutexLock write(&write_mutex_);
+  if (!Writable(now)) {
+    observer_->OnError(Tier::kDisk, TierError::kWrite, function);
+    return drop(Dropped::kError, PutResult::kFailed);
+  }
+  {
+    ReaderMutexLock lock(&db_mutex_);
+    // A fill that is hidden was a later one, too.
+    if (IsHidden(key, entry->started() + absl::Nanoseconds(1))) {
+      return PutResult::kOlder;
+    }
+    rocksdb::PinnableSlice value;
+    const There there = Look(key, now, &value);
+    if (there.found && !there.future && there.started > entry->started()) {
+      if (later != nullptr) *later = Alive(key, value, now);
+      return PutResult::kOlder;
+    }
+    if (there.found) tally_->Died(there.function);
+    tally_->Added(name.name);
+    rocksdb::WriteBatch batch;
+    batch.Put(key.Bytes(), SliceOf(bytes));
+    if (!Write(&batch, now, function)) {
+      tally_->NotAdded(name.name);
+      if (there.found) tally_->NotDied(there.function);
+      return drop(Dropped::kError, PutResult::kFailed);
+    }
+    Unhide(key);
+    if (there.found) {
+      observer_->OnRemoved(Tier::kDisk,
+                           there.future    ? Removal::kDropped
+                           : there.expired ? Removal::kExpired
+                                           : Removal::kReplaced,
+                           IdOf(there.function), /*last=*/true, 1, there.bytes);
+    }
+  }
+  AwaitDrops();
+  observer_->OnWritten(
+      Tier::kDisk, function, bytes.size(),
+      absl::FromChrono(std::chrono::steady_clock::now() - begin));
+  return PutResult::kStored;
+}
+
+void RocksDiskStore::AwaitDrops() {
+  const uint64_t bound =
+      MaxFileBytes(options_.capacity) + 2 * WriteBufferSize(options_.capacity);
+  uint64_t bytes = tally_->AwaitFileBytes(bound, absl::ZeroDuration());
+  const auto begin = std::chrono::steady_clock::now();
+  while (bytes > bound && bytes != held_bytes_) {
+    bytes = tally_->AwaitFileBytes(bound, kDropStep);
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (!IsAtWork() || absl::FromChrono(waited) > kDropPatience) {
+      held_bytes_ = bytes;
+    }
+  }
+}
+
+bool RocksDiskStore::IsAtWork() const {
+  ReaderMutexLock lock(&db_mutex_);
+  if (db_ == nullptr) return false;
+  using Properties = rocksdb::DB::Properties;
+  for (const std::string& property :
+       {Properties::kNumRunningFlushes, Properties::kCompactionPending,
+        Properties::kNumRunningCompactions}) {
+    uint64_t value = 0;
+    if (db_->GetIntProperty(property, &value) && value > 0) return true;
+  }
+  return false;
+}
+
+bool RocksDiskStore::Erase(const key::Key& key) {
+  const absl::Time now = Latest(clock_->Now());
+  MutexLock write(&write_mutex_);
+  if (!Writable(now)) {
+    Hide(key, now);
+    return false;
+  }
+  ReaderMutexLock lock(&db_mutex_);
+  rocksdb::PinnableSlice value;
+  const There there = Look(key, now, &value);
+  if (!there.found) return false;
+  tally_->Died(there.function);
+  rocksdb::WriteBatch batch;
+  batch.Delete(key.Bytes());
+  if (!Write(&batch, now, IdOf(there.function))) {
+    tally_->NotDied(there.function);
+    Hide(key, there.started);
+    return true;
+  }
+  observer_->OnRemoved(Tier::kDisk, Removal::kDropped, IdOf(there.function),
+                       /*last=*/true, 1, there.bytes);
+  return true;
+}
+
+PutResult RocksDiskStore::EraseUpTo(const key::Key& key, absl::Time started,
+                                    FunctionId function, absl::Time now,
+                                    EntryRef* later) {
+  MutexLock write(&write_mutex_);
+  if (!Writable(now)) {
+    observer_->OnError(Tier::kDisk, TierError::kWrite, function);
+    Hide(key, started);
+    return PutResult::kFailed;
+  }
+  ReaderMutexLock lock(&db_mutex_);
+  if (IsHidden(key, started + absl::Nanoseconds(1))) return PutResult::kOlder;
+  rocksdb::PinnableSlice value;
+  const There there = Look(key, now, &value);
+  if (!there.found) return PutResult::kStored;
+  if (!there.future && there.started > started) {
+    if (later != nullptr) *later = Alive(key, value, now);
+    return PutResult::kOlder;
+  }
+  tally_->Died(there.function);
+  rocksdb::WriteBatch batch;
+  batch.Delete(key.Bytes());
+  if (!Write(&batch, now, function)) {
+    tally_->NotDied(there.function);
+    Hide(key, started);
+    return PutResult::kFailed;
+  }
+  observer_->OnRemoved(Tier::kDisk,
+                       there.expired ? Removal::kExpired : Removal::kReplaced,
+                       IdOf(there.function), /*last=*/true, 1, there.bytes);
+  return PutResult::kStored;
+}
+
+std::string RocksDiskStore::EncodeState(absl::Time now) const {
+  DiskState state;
+  state.time = now;
+  state.seed_fingerprint = fingerprint_;
+  state.functions = tally_->counts();
+  return state.Encode();
+}
+
+bool RocksDiskStore::Write(rocksdb::WriteBatch* batch, absl::Time now,
+                           FunctionId function) {
+  const absl::Time latest = Latest(now);
+  batch->Put(kStateKey, EncodeState(latest));
+  // Not synced: the operating system has it, which is what a process that is
+  // killed needs.
+  const rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), batch);
+  if (status.ok()) {
+    state_written_ = latest;
+    return true;
+  }
+  observer_->OnError(Tier::kDisk, TierError::kWrite, function);
+  Degrade(status);
+  return false;
+}
+
+bool RocksDiskStore::WriteState(absl::Time now) {
+  rocksdb::WriteBatch batch;
+  return Write(&batch, now, kNoFunction);
+}
+
+void RocksDiskStore::Tick(absl::Time now) {
+  const absl::Time latest = Latest(now);
+  MutexLock write(&write_mutex_);
+  if (!Writable(now)) return;
+  ReaderMutexLock lock(&db_mutex_);
+  if (latest - state_written_ >= absl::Seconds(1)) WriteState(latest);
+}
+
+// -------------------------------------------------------------- Recovery
+
+void RocksDiskStore::Degrade(const rocksdb::Status& status) {
+  if (!degraded_) {
+    Log(LogLevel::kError, "cannot write to the cache on disk; reads go on",
+        {{"dir", directory_->path()}, {"error", status.ToString()}});
+  }
+  degraded_ = true;
+  tried_ = std::chrono::steady_clock::now();
+}
+
+bool RocksDiskStore::Probe(size_t bytes) const {
+  const std::string file = directory_->path() + "/probe";
+  std::unique_ptr<rocksdb::WritableFile> probe;
+  rocksdb::Status status =
+      env_->NewWritableFile(file, &probe, rocksdb::EnvOptions());
+  const std::string chunk(kProbeBytes, 'p');
+  for (size_t done = 0; status.ok() && done < bytes; done += chunk.size()) {
+    status = probe->Append(chunk);
+  }
+  if (status.ok()) status = probe->Flush();
+  if (probe != nullptr) {
+    const rocksdb::Status closed = probe->Close();
+    if (status.ok()) status = closed;
+  }
+  env_->DeleteFile(file).PermitUncheckedError();
+  return status.ok();
+}
+
+size_t RocksDiskStore::ReopenBytes() const {
+  ReaderMutexLock lock(&db_mutex_);
+  uint64_t unwritten = 0;
+  if (db_ == nullptr) return kProbeBytes;
+  db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables,
+                      &unwritten);
+  // A new log, which takes its room (a tenth more than a buffer) in advance.
+  const uint64_t log = 2 * WriteBufferSize(options_.capacity);
+  return unwritten + log + kReopenBytes;
+}
+
+bool RocksDiskStore::Writable(absl::Time now) {
+  if (!degraded_) return true;
+  const auto steady = std::chrono::steady_clock::now();
+  if (absl::FromChrono(steady - tried_) < options_.retry) return false;
+  tried_ = steady;
+  if (!Probe(kProbeBytes)) return false;
+  {
+    ReaderMutexLock lock(&db_mutex_);
+    if (db_ != nullptr && db_->Resume().ok() && WriteState(now)) {
+      degraded_ = false;
+    }
+  }
+  // A database that is closed and cannot be opened again has no reads either:
+  // it stays as it is until there is room for what opening writes.
+  if (degraded_ && !Probe(ReopenBytes())) return false;
+  if (degraded_) {
+    MutexLock lock(&db_mutex_);
+    if (db_ != nullptr) db_->Close().PermitUncheckedError();
+    db_.reset();
+    if (absl::Status opened = OpenDb(); !opened.ok()) {
+      if (!std::exchange(told_, true)) {
+        Log(LogLevel::kError, "cannot reopen the cache on disk; trying on",
+            {{"error", opened.ToString()}});
+      }
+      degraded_ = true;
+    }
+  }
+  if (!degraded_) {
+    told_ = false;
+    Log(LogLevel::kInfo, "the cache on disk can be written to again",
+        {{"dir", directory_->path()}});
+  }
+  return !degraded_;
+}
+
+// ---------------------------------------------------------------- Hiding
+
+void RocksDiskStore::Hide(const key::Key& key, absl::Time started) {
+  MutexLock lock(&hidden_mutex_);
+  hiding_ = true;
+  const auto [it, added] = hidden_.emplace(key, started);
+  if (!added) it->second = std::max(it->second, started);
+  if (hidden_.size() <= kMaxHidden) return;
+  for (const auto& [hidden, until] : hidden_) {
+    hidden_floor_ = std::max(hidden_floor_, until);
+  }
+  hidden_.clear();
+}
+
+bool RocksDiskStore::IsHidden(const key::Key& key, absl::Time started) const {
+  if (!hiding_) return false;
+  MutexLock lock(&hidden_mutex_);
+  if (started <= hidden_floor_) return true;
+  const auto it = hidden_.find(key);
+  return it != hidden_.end() && started <= it->second;
+}
+
+void RocksDiskStore::Unhide(const key::Key& key) {
+  if (!hiding_) return;
+  MutexLock lock(&hidden_mutex_);
+  hidden_.erase(key);
+  if (hidden_.empty() && hidden_floor_ == absl::InfinitePast()) {
+    hiding_ = false;
+  }
+}
+
+absl::Time RocksDiskStore::Latest(absl::Time now) {
+  const int64_t given = absl::ToUnixNanos(now);
+  int64_t seen = highest_.load(std::memory_order_relaxed);
+  while (seen < given && !highest_.compare_exchange_weak(
+                             seen, given, std::memory_order_relaxed)) {
+  }
+  return absl::FromUnixNanos(std::max(seen, given));
+}
+
+StoreStats RocksDiskStore::Stats() const {
+  StoreStats stats;
+  stats.entries = tally_->entries();
+  stats.capacity = options_.capacity;
+  ReaderMutexLock lock(&db_mutex_);
+  if (db_ == nullptr) return stats;
+  uint64_t files = 0;
+  uint64_t memory = 0;
+  db_->GetIntProperty(rocksdb::DB::Properties::kTotalSstFilesSize, &files);
+  db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &memory);
+  stats.bytes = files + memory;
+  return stats;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DiskStore>> DiskStore::Open(
+    DiskStoreOptions options, Clock* clock, Observer* observer) {
+  auto directory =
+      DiskDirectory::Open(options.dir, options.lock_wait, options.cancelled);
+  if (!directory.ok()) return directory.status();
+  auto store = std::make_unique<RocksDiskStore>(
+      std::move(options), *std::move(directory), clock, observer);
+  if (absl::Status started = store->Start(); !started.ok()) return started;
+  return store;
+}
+
+}  // namespace fncache::cache::store

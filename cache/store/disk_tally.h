@@ -1,0 +1,118 @@
+// DiskTally: how many entries of which function the disk tier holds.
+//
+// FIFO compaction drops whole files, so each file carries, as a table property,
+// how many entries of each function went into it; when it goes, they are
+// counted out. An entry that was replaced or erased stays in its file as a dead
+// version and must not be counted out again: dead versions are taken to be the
+// oldest, since what is replaced is older than what replaced it. This is exact
+// unless live entries go while dead ones of the same function are younger.
+//
+// The counts are kept in the database with every fill (see DiskState), so that
+// a restart need not look for them.
+//
+// Thread-safe: RocksDB's threads call it, too.
+#ifndef FNCACHE_CACHE_STORE_DISK_TALLY_H_
+#define FNCACHE_CACHE_STORE_DISK_TALLY_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "cache/observer.h"
+#include "cache/store/tiered_store.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+
+namespace rocksdb {
+class DB;
+struct Options;
+}  // namespace rocksdb
+
+namespace fncache::cache::store {
+
+// The record that every write carries along. FIFO compaction does not lose it:
+// its newest version is always in the newest file.
+struct DiskState {
+  struct Counts {
+    uint64_t live = 0;
+    uint64_t dead = 0;
+  };
+  // The highest time that was seen.
+  absl::Time time;
+  // Of the seed under which the keys were made.
+  uint64_t seed_fingerprint = 0;
+  std::map<std::string, Counts> functions;
+
+  std::string Encode() const;
+  // Absent if the bytes are not an encoded state.
+  static absl::optional<DiskState> Decode(absl::string_view bytes);
+};
+
+class DiskTally : public std::enable_shared_from_this<DiskTally> {
+ public:
+  using Counts = std::map<std::string, DiskState::Counts>;
+
+  // `clock` and `observer` outlive it and every database that listens.
+  DiskTally(const std::vector<StoredFunction>& functions, Clock* clock,
+            Observer* observer);
+
+  // Makes a database that is opened with these options count into this tally.
+  void Listen(rocksdb::Options* options);
+  // Takes over what the database holds, in place of what was counted before.
+  void Load(rocksdb::DB* db, const Counts& counts);
+  // Everything is gone, as the observer hears.
+  void DropAll(const Counts& counts);
+
+  void Added(absl::string_view function);
+  void Died(absl::string_view function);
+  // Take back what was counted for a write that failed.
+  void NotAdded(absl::string_view function);
+  void NotDied(absl::string_view function);
+
+  Counts counts() const;
+  uint64_t entries() const;
+
+  // Waits until the database's files are at most `bytes` together, for at most
+  // `patience`: RocksDB drops the oldest from a thread of its own. Returns how
+  // many bytes they are then.
+  uint64_t AwaitFileBytes(uint64_t bytes, absl::Duration patience);
+
+  // For the files' listener.
+  void FileCreated(const std::string& path, uint64_t size,
+                   const std::map<std::string, std::string>& properties);
+  void FileDeleted(const std::string& path);
+
+ private:
+  struct InFile {
+    uint64_t entries = 0;
+    uint64_t bytes = 0;
+    absl::Time deadline = absl::InfinitePast();  // the latest
+  };
+  struct File {
+    uint64_t size = 0;
+    std::map<std::string, InFile> functions;
+  };
+
+  static std::map<std::string, InFile> Parse(
+      const std::map<std::string, std::string>& properties);
+
+  const std::map<std::string, FunctionId> ids_;
+  Clock* const clock_;
+  Observer* const observer_;
+
+  mutable Mutex mutex_;
+  Counts counts_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, File> files_ ABSL_GUARDED_BY(mutex_);  // by base name
+  uint64_t file_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  CondVar fewer_files_;
+};
+
+}  // namespace fncache::cache::store
+
+#endif  // FNCACHE_CACHE_STORE_DISK_TALLY_H_

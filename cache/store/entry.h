@@ -1,0 +1,177 @@
+// Entry: a stored response and its deadlines, immutable, shared by reference.
+//
+// An entry is filled once, then read by any number of threads: stores hold it,
+// hits in flight hold it (the transport sends `body()` without copying), and
+// the last holder frees it. Header and bytes are one allocation.
+//
+// The body is the response without any occurrence of `meta`, byte for byte as
+// the function sent it; `meta_rest` is what its meta held besides tag and TTL.
+// A hit is one new `meta` (see response.h) followed by the body.
+//
+// Thread-safe: immutable but for the count of references.
+#ifndef FNCACHE_CACHE_STORE_ENTRY_H_
+#define FNCACHE_CACHE_STORE_ENTRY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+
+namespace fncache::cache::store {
+
+// Index of a function in the daemon's configuration: what metrics are kept by.
+// Below 2^24.
+using FunctionId = uint32_t;
+// No function: what a tier does on its own account, or for a function that is
+// not configured (any more).
+constexpr FunctionId kNoFunction = FunctionId{1} << 24;
+
+struct EntryInfo {
+  FunctionId function = 0;
+  // When the filling call started: a fill of an earlier start never replaces
+  // one of a later start. Kept to the nanosecond, as `arrived` and `lifetime`
+  // are.
+  absl::Time started;
+  // When its answer arrived: age and lifetime count from here.
+  absl::Time arrived;
+  // The lifetime L, fixed at fill. Positive, at most about 292 years.
+  absl::Duration lifetime;
+  // The TTL T that the function gave; absent if none, or none that is valid.
+  // Within google.protobuf.Duration's range (10,000 years), not negative.
+  absl::optional<absl::Duration> ttl;
+  // How long the filling call took: what a hit saves. Kept to the microsecond,
+  // and to 71 minutes at most.
+  absl::Duration cost;
+  // The response holds connection details.
+  bool secrets = false;
+
+  absl::Time deadline() const { return arrived + lifetime; }
+};
+
+class Entry;
+
+// Shared ownership of an Entry, or null.
+class EntryRef {
+ public:
+  EntryRef() = default;
+  EntryRef(std::nullptr_t) {}  // NOLINT(google-explicit-constructor)
+  // Adopts one reference.
+  explicit EntryRef(const Entry* entry) : entry_(entry) {}
+  EntryRef(const EntryRef& other);
+  EntryRef(EntryRef&& other) noexcept
+      : entry_(std::exchange(other.entry_, nullptr)) {}
+  EntryRef& operator=(EntryRef other) noexcept {
+    std::swap(entry_, other.entry_);
+    return *this;
+  }
+  ~EntryRef();
+
+  const Entry* get() const { return entry_; }
+  const Entry& operator*() const { return *entry_; }
+  const Entry* operator->() const { return entry_; }
+  explicit operator bool() const { return entry_ != nullptr; }
+
+  // Gives up ownership without dropping the reference; undone by
+  // EntryRef(pointer). For the transport's buffers.
+  const Entry* Release() { return std::exchange(entry_, nullptr); }
+
+ private:
+  const Entry* entry_ = nullptr;
+};
+
+class Entry {
+ public:
+  // Copies what it is given. `body` is joined from its parts in order. Null, an
+  // entry that cannot be kept, if `meta_rest` and `body` are kMaxBytes or more
+  // together or there is no memory for them.
+  static EntryRef Create(const EntryInfo& info, absl::string_view meta_rest,
+                         absl::Span<const absl::string_view> body);
+
+  // The same of a body that is made in its place: `write` is called once with
+  // room for `body_size` bytes, unless it is null for the reasons above. What
+  // it says of success is `*written`; without success there is no entry.
+  static EntryRef CreateInPlace(const EntryInfo& info,
+                                absl::string_view meta_rest, size_t body_size,
+                                absl::FunctionRef<bool(char* body)> write,
+                                bool* written);
+
+  // No message that gRPC or protobuf carry is as large.
+  static constexpr size_t kMaxBytes = size_t{1} << 31;
+
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+  EntryInfo info() const;
+  FunctionId function() const { return function_; }
+  absl::Time started() const { return absl::FromUnixNanos(started_); }
+  absl::Time arrived() const { return absl::FromUnixNanos(arrived_); }
+  absl::Time deadline() const {
+    return arrived() + absl::Nanoseconds(lifetime_);
+  }
+  absl::string_view meta_rest() const;
+  absl::string_view body() const { return {bytes(), body_size_}; }
+  // Bytes that this entry occupies in memory: header, bytes, and what the
+  // allocator adds. The same for as long as the entry lives.
+  size_t charge() const;
+
+ private:
+  friend class EntryRef;
+  Entry() = default;
+  ~Entry() = default;
+  void Ref() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Unref() const {
+    // Release: what this holder read is read before the memory goes. Acquire:
+    // who frees it does so after every other holder's reads.
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Free(this);
+  }
+  static void Free(const Entry* entry);
+
+  const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
+  char* bytes() { return reinterpret_cast<char*>(this + 1); }
+
+  // Where the function's TTL is kept.
+  enum TtlKind : uint32_t {
+    kNoTtl,          // nowhere: it gave none
+    kTtlIsLifetime,  // in `lifetime_`, as with most functions
+    kTtlApart,       // behind the body
+  };
+  // What follows the body where the TTL is kept apart. Rare.
+  struct ApartTtl {
+    int64_t seconds;
+    uint32_t nanos;
+  };
+  static constexpr size_t kApartTtlBytes = sizeof(int64_t) + sizeof(uint32_t);
+
+  ApartTtl apart_ttl() const;
+
+  // 40 bytes: every entry of a cache pays for each of them.
+  mutable std::atomic<uint32_t> refs_{1};
+  uint32_t function_ : 24;
+  uint32_t ttl_kind_ : 2;
+  uint32_t secrets_ : 1;
+  // Its size (4 bytes) and the rest itself come last. Rare.
+  uint32_t has_meta_rest_ : 1;
+  int64_t started_;   // Unix nanoseconds
+  int64_t arrived_;   // Unix nanoseconds
+  int64_t lifetime_;  // nanoseconds
+  uint32_t cost_;     // microseconds
+  uint32_t body_size_;
+  // The body follows.
+};
+
+inline EntryRef::EntryRef(const EntryRef& other) : entry_(other.entry_) {
+  if (entry_ != nullptr) entry_->Ref();
+}
+inline EntryRef::~EntryRef() {
+  if (entry_ != nullptr) entry_->Unref();
+}
+
+}  // namespace fncache::cache::store
+
+#endif  // FNCACHE_CACHE_STORE_ENTRY_H_

@@ -1,0 +1,81 @@
+// MemoryStore: the tier that answers hits, in bounded memory.
+//
+// Sharded by key. Within a shard entries are kept by S3-FIFO (Yang, Zhang, Qiu,
+// Yue, Rashmi: "FIFO queues are all you need for cache eviction", SOSP 2023):
+// new keys enter a small queue, those read again move on to the main queue, and
+// keys that left the small queue unread are remembered in a ghost queue for a
+// while, so that a scan of keys never seen again does not displace what is in
+// use.
+//
+// A hit takes its shard's reader lock and bumps an atomic counter; queues are
+// only touched by fills. Entries are shared by reference with whoever reads
+// them, so one may outlive its place here.
+//
+// Every byte that is held on account of an entry counts against the capacity:
+// its allocation, its node, its share of the index and the ghost queue.
+//
+// Thread-safe.
+#ifndef FNCACHE_CACHE_STORE_MEMORY_STORE_H_
+#define FNCACHE_CACHE_STORE_MEMORY_STORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "cache/observer.h"
+#include "cache/store/store.h"
+
+namespace fncache::cache::store {
+
+class MemoryShard;
+
+struct MemoryStoreOptions {
+  // Bound in bytes.
+  uint64_t capacity = 256ull << 20;
+  // The largest entry that is expected: a shard holds at least four of them.
+  // Where `capacity` does not, there is one shard, and an entry over a quarter
+  // of it is not accepted.
+  uint64_t max_entry_bytes = 16ull << 20;
+};
+
+class MemoryStore final : public Store {
+ public:
+  // `observer` (null = none) outlives the store.
+  MemoryStore(const MemoryStoreOptions& options, Observer* observer);
+  ~MemoryStore() override;
+
+  // Found.expired entries are removed on the way.
+  Found Get(const key::Key& key, absl::Time now) override;
+
+  // A fill. The observer hears of it.
+  PutResult Put(const key::Key& key, EntryRef entry, absl::Time now) override {
+    return Put(key, std::move(entry), now, /*kept_below=*/false);
+  }
+  // `kept_below`: a lower tier has it too, so that leaving this one is not the
+  // end of it.
+  PutResult Put(const key::Key& key, EntryRef entry, absl::Time now,
+                bool kept_below);
+  // Takes over what a lower tier has: a Put that is no fill.
+  PutResult Promote(const key::Key& key, EntryRef entry, absl::Time now);
+
+  bool Erase(const key::Key& key) override;
+  // Removes the key's entry only if it is this one.
+  bool EraseIf(const key::Key& key, const Entry* entry);
+
+  StoreStats Stats() const override;
+
+  size_t shards() const { return shards_.size(); }
+
+ private:
+  MemoryShard& ShardOf(const key::Key& key) const;
+
+  const std::unique_ptr<Observer> no_observer_;
+  std::vector<std::unique_ptr<MemoryShard>> shards_;
+};
+
+}  // namespace fncache::cache::store
+
+#endif  // FNCACHE_CACHE_STORE_MEMORY_STORE_H_

@@ -1,0 +1,71 @@
+// Store: the contract of every place that keeps entries (memory, disk, both).
+//
+// A store never fails a call: what goes wrong inside is reported to its
+// Observer and is a miss (or a fill that did not happen) outside.
+//
+// Every method is thread-safe. Time comes in as an argument, from one Clock.
+// tests/cache/store/store_conformance_test.cc is this contract, executable.
+#ifndef FNCACHE_CACHE_STORE_STORE_H_
+#define FNCACHE_CACHE_STORE_STORE_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "cache/key/key.h"
+#include "cache/store/entry.h"
+
+namespace fncache::cache::store {
+
+// By how much an entry may have arrived after `now` and still be found: threads
+// read the clock one after another. Beyond it an entry is from the future (of a
+// clock that was turned back), and a miss.
+constexpr absl::Duration kClockTolerance = absl::Seconds(5);
+
+inline bool IsFromTheFuture(const Entry& entry, absl::Time now) {
+  return entry.arrived() > now + kClockTolerance;
+}
+
+// What a look-up found.
+struct Found {
+  // The entry, if there is one and `now` is before its deadline (whether it is
+  // still served in the last part of its lifetime is for Policy to say).
+  EntryRef entry;
+  // There was one, but its deadline has passed (or it comes from the future).
+  bool expired = false;
+};
+
+enum class PutResult {
+  kStored,
+  kOlder,     // an entry of a later start is there, and stays
+  kTooLarge,  // larger than the store accepts
+  kExpired,   // its deadline has passed already
+  kFailed,    // an error, counted
+};
+
+struct StoreStats {
+  uint64_t entries = 0;
+  uint64_t bytes = 0;     // in use, every overhead counted
+  uint64_t capacity = 0;  // the bound on `bytes`
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  virtual Found Get(const key::Key& key, absl::Time now) = 0;
+
+  // Stores `entry` unless one of a later `started` is there (one from the
+  // future does not count). Room is made by evicting others.
+  // Null is an entry that cannot be kept, and too large.
+  virtual PutResult Put(const key::Key& key, EntryRef entry,
+                        absl::Time now) = 0;
+
+  // Removes an entry; false if there was none.
+  virtual bool Erase(const key::Key& key) = 0;
+
+  virtual StoreStats Stats() const = 0;
+};
+
+}  // namespace fncache::cache::store
+
+#endif  // FNCACHE_CACHE_STORE_STORE_H_

@@ -1,0 +1,80 @@
+// The stored form: an entry as bytes, for tiers that outlive the process.
+//
+// docs/storage-format.md describes it byte by byte. What comes back from a disk
+// is not trusted: any mismatch is a miss, with a reason by which the store
+// counts damage apart from entries that are whole but not for this process.
+//
+// Pure functions; thread-safe.
+#ifndef FNCACHE_CACHE_STORE_STORED_ENTRY_H_
+#define FNCACHE_CACHE_STORE_STORED_ENTRY_H_
+
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "cache/key/key.h"
+#include "cache/store/entry.h"
+
+namespace fncache::cache::store {
+
+// The bytes of `entry` under `key`, filled by `function` in `generation`.
+std::string EncodeStored(const key::Key& key, absl::string_view function,
+                         absl::string_view generation, const Entry& entry);
+
+// What a function's name stands for in this process.
+struct StoredScope {
+  FunctionId function = 0;
+  absl::string_view generation;
+};
+// Absent: no such function is configured (any more).
+using StoredScopes =
+    absl::FunctionRef<absl::optional<StoredScope>(absl::string_view function)>;
+
+enum class StoredMiss {
+  kNone,  // none: there is an entry
+  // Foreign: whole perhaps, but not this process's to serve.
+  kVersion,     // of another format
+  kFunction,    // of a function that is not configured
+  kGeneration,  // of another build of the function
+  // Damaged.
+  kMagic,      // not a stored entry
+  kTruncated,  // shorter than it says
+  kTrailing,   // longer than it says
+  kChecksum,   // not the bytes that were written, or not under this key
+  kHeader,     // checksum right, contents impossible
+  kBody,       // the same of what is compressed
+  // There is no memory for it.
+  kMemory,
+};
+
+// True for what a sound disk never gives: to be counted and logged.
+bool IsDamage(StoredMiss miss);
+// For logs: "checksum".
+absl::string_view StoredMissName(StoredMiss miss);
+
+struct Stored {
+  EntryRef entry;  // null unless `miss` is kNone
+  StoredMiss miss = StoredMiss::kNone;
+};
+
+// The entry that `bytes` are, if they were stored under `key`. Deadlines are
+// not checked. Copies: nothing refers to `bytes` afterwards.
+Stored DecodeStored(const key::Key& key, absl::string_view bytes,
+                    StoredScopes scopes);
+
+// What stored bytes say of themselves, the checksum not looked at: for the
+// store's own accounting, never for serving. Absent if they are no stored
+// entry.
+struct StoredPeek {
+  std::string function;
+  absl::Time started;
+  absl::Time arrived;
+  absl::Time deadline;
+};
+absl::optional<StoredPeek> PeekStored(absl::string_view bytes);
+
+}  // namespace fncache::cache::store
+
+#endif  // FNCACHE_CACHE_STORE_STORED_ENTRY_H_

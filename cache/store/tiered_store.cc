@@ -1,0 +1,253 @@
+#include "cache/store/tiered_store.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "cache/store/disk_directory.h"
+#include "cache/store/disk_store.h"
+#include "cache/store/memory_store.h"
+#include "cache/store/write_behind.h"
+#include "common/io_pool.h"
+#include "common/mutex.h"
+
+namespace fncache::cache::store {
+namespace {
+
+class MemoryAndDisk final : public TieredStore {
+ public:
+  MemoryAndDisk(const TieredOptions& options, std::unique_ptr<DiskStore> disk,
+                Clock* clock, Observer* observer)
+      : clock_(clock),
+        no_observer_(observer == nullptr ? std::make_unique<Observer>()
+                                         : nullptr),
+        observer_(observer == nullptr ? no_observer_.get() : observer),
+        seed_(disk == nullptr ? RandomSeed() : disk->seed()),
+        memory_({options.memory_bytes, options.max_entry_bytes}, observer_),
+        disk_(std::move(disk)) {
+    if (disk_ == nullptr) return;
+    WriteBehind::Options queue;
+    queue.max_entries = options.write_queue_entries;
+    queue.max_bytes = options.write_queue_bytes;
+    queue.drain = options.drain;
+    queue_ = std::make_unique<WriteBehind>(
+        queue, [this](const WriteBehind::Operation& op) { WriteToDisk(op); },
+        [this] { disk_->Tick(clock_->Now()); },
+        [this](const WriteBehind::Operation& op) {
+          if (!op.write) return;
+          observer_->OnDropped(Tier::kDisk, Dropped::kShutdown,
+                               op.entry->function());
+        });
+    readers_ = std::make_unique<IoPool>(options.read_threads,
+                                        options.read_queue_entries);
+  }
+
+  ~MemoryAndDisk() override {
+    readers_.reset();
+    // While it drains, it is still asked for what waits.
+    if (queue_ != nullptr) queue_->Stop();
+  }
+
+  const key::Seed& seed() const override { return seed_; }
+  bool has_lower() const override { return disk_ != nullptr; }
+
+  Found GetMemory(const key::Key& key, absl::Time now) override {
+    return memory_.Get(key, now);
+  }
+  Found Get(const key::Key& key, absl::Time now) override;
+  void GetLower(const key::Key& key, FunctionId function, absl::Time now,
+                absl::AnyInvocable<void(Found)> done) override;
+  PutResult Fill(const key::Key& key, EntryRef entry, bool lower,
+                 absl::Time now) override;
+  bool Erase(const key::Key& key) override;
+
+  StoreStats Stats() const override { return memory_.Stats(); }
+  StoreStats LowerStats() const override {
+    return disk_ == nullptr ? StoreStats{} : disk_->Stats();
+  }
+  size_t QueueDepth() const override {
+    return queue_ == nullptr ? 0 : queue_->depth();
+  }
+  size_t LookupQueueDepth() const override {
+    return readers_ == nullptr ? 0 : readers_->waiting();
+  }
+  void Flush() override {
+    if (queue_ != nullptr) queue_->Flush();
+  }
+
+ private:
+  // Orders the fills of a key with its promotions: who promotes takes note of
+  // `fills`, looks on disk without the lock, and promotes only if there was no
+  // fill meanwhile.
+  struct Stripe {
+    Mutex mutex;
+    std::atomic<uint64_t> fills{0};
+  };
+
+  // The latest of the times given: what has expired stays so.
+  absl::Time Latest(absl::Time now) {
+    const int64_t given = absl::ToUnixNanos(now);
+    int64_t seen = latest_.load(std::memory_order_relaxed);
+    while (seen < given && !latest_.compare_exchange_weak(
+                               seen, given, std::memory_order_relaxed)) {
+    }
+    return absl::FromUnixNanos(std::max(seen, given));
+  }
+  Stripe& StripeOf(const key::Key& key) {
+    return stripes_[key.high % kStripes];
+  }
+  Found LookBelow(const key::Key& key, FunctionId function, absl::Time now);
+  void WriteToDisk(const WriteBehind::Operation& operation);
+
+  static constexpr size_t kStripes = 64;
+
+  Clock* const clock_;
+  const std::unique_ptr<Observer> no_observer_;
+  Observer* const observer_;
+  const key::Seed seed_;
+  MemoryStore memory_;
+  const std::unique_ptr<DiskStore> disk_;
+  std::atomic<int64_t> latest_{0};  // Unix nanoseconds
+  std::array<Stripe, kStripes> stripes_;
+  std::unique_ptr<WriteBehind> queue_;
+  std::unique_ptr<IoPool> readers_;
+};
+
+Found MemoryAndDisk::Get(const key::Key& key, absl::Time now) {
+  Found found = memory_.Get(key, now);
+  if (found.entry || disk_ == nullptr) return found;
+  Found below = LookBelow(key, kNoFunction, now);
+  below.expired = !below.entry && (below.expired || found.expired);
+  return below;
+}
+
+void MemoryAndDisk::GetLower(const key::Key& key, FunctionId function,
+                             absl::Time now,
+                             absl::AnyInvocable<void(Found)> done) {
+  // Shared, so that a pool that does not take the work leaves it callable.
+  auto call =
+      std::make_shared<absl::AnyInvocable<void(Found)>>(std::move(done));
+  IoPool::Work work = [this, key, function, now, call](bool run) {
+    (*call)(run ? LookBelow(key, function, now) : Found{});
+  };
+  if (readers_->Submit(&work)) return;
+  observer_->OnError(Tier::kDisk, TierError::kOther, function);
+  (*call)(Found{});
+}
+
+Found MemoryAndDisk::LookBelow(const key::Key& key, FunctionId function,
+                               absl::Time now) {
+  Stripe& stripe = StripeOf(key);
+  const absl::Time latest = Latest(now);
+  bool expired = false;
+  // A fill in between starts it over: what was found may be older.
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    const uint64_t fills = stripe.fills.load(std::memory_order_acquire);
+    // Filled, perhaps, while the look-up waited for a thread.
+    Found found = memory_.Get(key, now);
+    if (found.entry) return found;
+    expired |= found.expired;
+    if (auto pending = queue_->Pending(key); pending.has_value()) {
+      const Entry& entry = *pending->entry;
+      const bool alive =
+          latest < entry.deadline() && !IsFromTheFuture(entry, now);
+      // Not to be kept below: gone with its place in memory.
+      if (!pending->write || !alive) return {nullptr, expired || !alive};
+      found = {std::move(pending->entry), false};
+    } else {
+      found = disk_->Find(key, function, now);
+    }
+    if (!found.entry) return {nullptr, expired || found.expired};
+    MutexLock lock(&stripe.mutex);
+    if (stripe.fills.load(std::memory_order_relaxed) != fills) continue;
+    if (memory_.Promote(key, found.entry, now) == PutResult::kOlder) {
+      return memory_.Get(key, now);
+    }
+    return found;
+  }
+  return {nullptr, expired};
+}
+
+PutResult MemoryAndDisk::Fill(const key::Key& key, EntryRef entry, bool lower,
+                              absl::Time now) {
+  if (disk_ == nullptr) {
+    return memory_.Put(key, std::move(entry), now, /*kept_below=*/false);
+  }
+  Stripe& stripe = StripeOf(key);
+  MutexLock lock(&stripe.mutex);
+  stripe.fills.fetch_add(1, std::memory_order_release);
+  const PutResult result = memory_.Put(key, entry, now, /*kept_below=*/lower);
+  if (result != PutResult::kStored) return result;
+  if (!queue_->Enqueue({key, entry, lower})) {
+    // What the disk has under this key is older, and must not come back.
+    disk_->Hide(key, entry->started());
+    if (lower) {
+      observer_->OnDropped(Tier::kDisk, Dropped::kQueueFull, entry->function());
+    }
+  }
+  return result;
+}
+
+void MemoryAndDisk::WriteToDisk(const WriteBehind::Operation& operation) {
+  const key::Key& key = operation.key;
+  const EntryRef& entry = operation.entry;
+  const absl::Time now = clock_->Now();
+  EntryRef later;
+  const PutResult result =
+      operation.write ? disk_->PutOrGet(key, entry, now, &later)
+                      : disk_->EraseUpTo(key, entry->started(),
+                                         entry->function(), now, &later);
+  if (result != PutResult::kOlder) return;
+  // The memory tier had lost the later one and took an earlier one for new.
+  Stripe& stripe = StripeOf(key);
+  MutexLock lock(&stripe.mutex);
+  stripe.fills.fetch_add(1, std::memory_order_release);
+  const auto pending = queue_->Pending(key);
+  const bool newest =
+      !pending.has_value() || pending->entry.get() == entry.get();
+  if (later && newest) memory_.Promote(key, later, now);
+  memory_.EraseIf(key, entry.get());
+}
+
+bool MemoryAndDisk::Erase(const key::Key& key) {
+  if (disk_ == nullptr) return memory_.Erase(key);
+  Stripe& stripe = StripeOf(key);
+  bool found = false;
+  {
+    MutexLock lock(&stripe.mutex);
+    stripe.fills.fetch_add(1, std::memory_order_release);
+    found = memory_.Erase(key);
+  }
+  // Not under the lock, which the queue's thread may want.
+  found |= queue_->Remove(key);
+  found |= disk_->Erase(key);
+  // What a look-up promoted in between.
+  MutexLock lock(&stripe.mutex);
+  stripe.fills.fetch_add(1, std::memory_order_release);
+  memory_.Erase(key);
+  return found;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TieredStore>> TieredStore::Open(
+    TieredOptions options, Clock* clock, Observer* observer) {
+  std::unique_ptr<DiskStore> disk;
+  if (options.disk_dir.has_value()) {
+    DiskStoreOptions below;
+    below.dir = *options.disk_dir;
+    below.capacity = options.disk_bytes;
+    below.functions = options.functions;
+    below.lock_wait = options.lock_wait;
+    below.cancelled = options.cancelled;
+    below.env = options.env;
+    auto opened = DiskStore::Open(std::move(below), clock, observer);
+    if (!opened.ok()) return opened.status();
+    disk = *std::move(opened);
+  }
+  return std::make_unique<MemoryAndDisk>(options, std::move(disk), clock,
+                                         observer);
+}
+
+}  // namespace fncache::cache::store

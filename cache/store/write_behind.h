@@ -1,0 +1,95 @@
+// WriteBehind: the bounded queue between fills and the disk, and its thread.
+//
+// One operation a key: a later fill takes the place of one that still waits.
+// What waits or is being written can be looked up, so that nothing is invisible
+// on its way.
+//
+// Thread-safe. `write` and `tick` are called on the queue's own thread.
+#ifndef FNCACHE_CACHE_STORE_WRITE_BEHIND_H_
+#define FNCACHE_CACHE_STORE_WRITE_BEHIND_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "cache/key/key.h"
+#include "cache/store/entry.h"
+#include "common/mutex.h"
+
+namespace fncache::cache::store {
+
+class WriteBehind {
+ public:
+  struct Operation {
+    key::Key key;
+    // What was filled.
+    EntryRef entry;
+    // To be written; else what the disk has under the key is to be erased.
+    bool write = true;
+  };
+  struct Options {
+    size_t max_entries = 8192;
+    uint64_t max_bytes = 32 << 20;
+    // How long the destructor goes on writing.
+    absl::Duration drain = absl::Seconds(10);
+    // How often `tick` is called while there is nothing to write.
+    absl::Duration tick = absl::Seconds(2);
+  };
+
+  WriteBehind(const Options& options,
+              std::function<void(const Operation&)> write,
+              std::function<void()> tick,
+              std::function<void(const Operation&)> dropped_at_shutdown);
+  // Stops.
+  ~WriteBehind();
+
+  // Drains the queue, within the bound, and ends its thread. The last call but
+  // for look-ups and the destructor's.
+  void Stop();
+
+  // False if the queue is full. What waited for this key does not any more
+  // then.
+  bool Enqueue(Operation operation);
+  // The latest operation on the key that has not been carried out.
+  absl::optional<Operation> Pending(const key::Key& key) const;
+  // Forgets what waits for the key; returns once nothing of it is being
+  // written. True if there was something.
+  bool Remove(const key::Key& key);
+  // Returns once what was enqueued before has been carried out.
+  void Flush();
+  size_t depth() const;
+
+ private:
+  void Run();
+
+  const Options options_;
+  const std::function<void(const Operation&)> write_;
+  const std::function<void()> tick_;
+  const std::function<void(const Operation&)> dropped_at_shutdown_;
+
+  mutable Mutex mutex_;
+  CondVar work_;
+  CondVar progress_;
+  // Keys in the order of their coming; those not in `waiting_` are skipped.
+  std::deque<std::pair<uint64_t, key::Key>> order_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<key::Key, Operation> waiting_ ABSL_GUARDED_BY(mutex_);
+  uint64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::optional<Operation> current_ ABSL_GUARDED_BY(mutex_);
+  uint64_t enqueued_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time stop_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+
+  std::thread thread_;
+};
+
+}  // namespace fncache::cache::store
+
+#endif  // FNCACHE_CACHE_STORE_WRITE_BEHIND_H_

@@ -1,0 +1,298 @@
+#include "cache/wire/schema.h"
+
+#include "cache/wire/struct_check.h"
+
+namespace fncache::cache::wire {
+namespace {
+
+using K = FieldKind;
+using L = FieldLabel;
+
+constexpr FieldType kRunFunctionRequestFields[] = {
+    {1, "meta", K::kMessage, L::kExplicit, &kRequestMetaType},
+    {2, "observed", K::kMessage, L::kExplicit, &kStateType},
+    {3, "desired", K::kMessage, L::kExplicit, &kStateType},
+    {4, "input", K::kMessage, L::kExplicit, &kStructType},
+    {5, "context", K::kMessage, L::kExplicit, &kStructType},
+    {6, "extra_resources", K::kMessage, L::kMap, &kResourcesType},
+    {7, "credentials", K::kMessage, L::kMap, &kCredentialsType},
+    {8, "required_resources", K::kMessage, L::kMap, &kResourcesType},
+    {9, "required_schemas", K::kMessage, L::kMap, &kSchemaType},
+};
+constexpr FieldType kRequestMetaFields[] = {
+    {1, "tag", K::kString, L::kImplicit},
+    {2, "capabilities", K::kEnum, L::kRepeated},
+};
+constexpr FieldType kStateFields[] = {
+    {1, "composite", K::kMessage, L::kExplicit, &kResourceType},
+    {2, "resources", K::kMessage, L::kMap, &kResourceType},
+};
+constexpr FieldType kResourceFields[] = {
+    {1, "resource", K::kMessage, L::kExplicit, &kStructType},
+    {2, "connection_details", K::kBytes, L::kMap},
+    {3, "ready", K::kEnum, L::kImplicit},
+};
+constexpr FieldType kResourcesFields[] = {
+    {1, "items", K::kMessage, L::kRepeated, &kResourceType},
+};
+constexpr FieldType kCredentialsFields[] = {
+    {1, "credential_data", K::kMessage, L::kExplicit, &kCredentialDataType},
+};
+constexpr FieldType kCredentialDataFields[] = {
+    {1, "data", K::kBytes, L::kMap},
+};
+constexpr FieldType kSchemaFields[] = {
+    {1, "openapi_v3", K::kMessage, L::kExplicit, &kStructType},
+};
+
+constexpr FieldType kRunFunctionResponseFields[] = {
+    {1, "meta", K::kMessage, L::kExplicit, &kResponseMetaType},
+    {2, "desired", K::kMessage, L::kExplicit, &kStateType},
+    {3, "results", K::kMessage, L::kRepeated, &kResultType},
+    {4, "context", K::kMessage, L::kExplicit, &kStructType},
+    {5, "requirements", K::kMessage, L::kExplicit, &kRequirementsType},
+    {6, "conditions", K::kMessage, L::kRepeated, &kConditionType},
+    {7, "output", K::kMessage, L::kExplicit, &kStructType},
+};
+constexpr FieldType kResponseMetaFields[] = {
+    {1, "tag", K::kString, L::kImplicit},
+    {2, "ttl", K::kMessage, L::kExplicit, &kDurationType},
+};
+constexpr FieldType kResultFields[] = {
+    {1, "severity", K::kEnum, L::kImplicit},
+    {2, "message", K::kString, L::kImplicit},
+    {3, "reason", K::kString, L::kExplicit},
+    {4, "target", K::kEnum, L::kExplicit},
+};
+constexpr FieldType kConditionFields[] = {
+    {1, "type", K::kString, L::kImplicit},
+    {2, "status", K::kEnum, L::kImplicit},
+    {3, "reason", K::kString, L::kImplicit},
+    {4, "message", K::kString, L::kExplicit},
+    {5, "target", K::kEnum, L::kExplicit},
+};
+constexpr FieldType kRequirementsFields[] = {
+    {1, "extra_resources", K::kMessage, L::kMap, &kResourceSelectorType},
+    {2, "resources", K::kMessage, L::kMap, &kResourceSelectorType},
+    {3, "schemas", K::kMessage, L::kMap, &kSchemaSelectorType},
+};
+constexpr FieldType kResourceSelectorFields[] = {
+    {1, "api_version", K::kString, L::kImplicit},
+    {2, "kind", K::kString, L::kImplicit},
+    {3, "match_name", K::kString, L::kExplicit},
+    {4, "match_labels", K::kMessage, L::kExplicit, &kMatchLabelsType},
+    {5, "namespace", K::kString, L::kExplicit},
+};
+constexpr FieldType kMatchLabelsFields[] = {
+    {1, "labels", K::kString, L::kMap},
+};
+constexpr FieldType kSchemaSelectorFields[] = {
+    {1, "api_version", K::kString, L::kImplicit},
+    {2, "kind", K::kString, L::kImplicit},
+};
+
+constexpr FieldType kStructFields[] = {
+    {1, "fields", K::kMessage, L::kMap, &kValueType},
+};
+constexpr FieldType kValueFields[] = {
+    {1, "null_value", K::kEnum, L::kExplicit},
+    {2, "number_value", K::kDouble, L::kExplicit},
+    {3, "string_value", K::kString, L::kExplicit},
+    {4, "bool_value", K::kBool, L::kExplicit},
+    {5, "struct_value", K::kMessage, L::kExplicit, &kStructType},
+    {6, "list_value", K::kMessage, L::kExplicit, &kListValueType},
+};
+constexpr FieldType kListValueFields[] = {
+    {1, "values", K::kMessage, L::kRepeated, &kValueType},
+};
+constexpr FieldType kDurationFields[] = {
+    {1, "seconds", K::kInt64, L::kImplicit},
+    {2, "nanos", K::kInt32, L::kImplicit},
+};
+
+template <size_t n>
+constexpr MessageType Type(absl::string_view name,
+                           const FieldType (&fields)[n]) {
+  return {name, fields, n};
+}
+
+// One element of `field`, or of a map's value; the tag has been read and has
+// the right wire type.
+bool ValidateElement(const FieldType& field, Cursor* in, int depth) {
+  uint64_t scalar;
+  absl::string_view bytes;
+  switch (field.wire_type()) {
+    case WireType::kVarint:
+      return in->ReadVarint(&scalar);
+    case WireType::kFixed64:
+      return in->ReadFixed64(&scalar);
+    default:
+      break;
+  }
+  if (!in->ReadBytes(&bytes)) return false;
+  switch (field.kind) {
+    case FieldKind::kString:
+      return IsValidUtf8(bytes);
+    case FieldKind::kMessage:
+      return depth > 0 && Validate(*field.message, bytes, depth - 1);
+    default:
+      return true;
+  }
+}
+
+bool ValidateMapEntry(const FieldType& map, absl::string_view bytes,
+                      int depth) {
+  Cursor in(bytes);
+  while (!in.done()) {
+    uint32_t tag;
+    if (!in.ReadTag(&tag)) return false;
+    if (tag == MakeTag(1, WireType::kBytes)) {
+      absl::string_view key;
+      if (!in.ReadBytes(&key) || !IsValidUtf8(key)) return false;
+    } else if (tag == MakeTag(2, map.wire_type())) {
+      if (!ValidateElement(map, &in, depth)) return false;
+    } else if (!in.Skip(tag, depth)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// With loads that overlap instead of a loop over the last few bytes.
+bool IsAscii(absl::string_view text) {
+  constexpr uint64_t kHighBits = 0x8080808080808080u;
+  const char* p = text.data();
+  const size_t size = text.size();
+  if (size >= 8) {
+    const char* const last = p + size - 8;
+    uint64_t all = absl::little_endian::Load64(last);
+    for (; p < last; p += 8) all |= absl::little_endian::Load64(p);
+    return (all & kHighBits) == 0;
+  }
+  if (size >= 4) {
+    const uint32_t all = absl::little_endian::Load32(p) |
+                         absl::little_endian::Load32(p + size - 4);
+    return (all & static_cast<uint32_t>(kHighBits)) == 0;
+  }
+  if (size == 0) return true;
+  return ((p[0] | p[size / 2] | p[size - 1]) & 0x80) == 0;
+}
+
+bool ValidatePackedVarints(absl::string_view bytes) {
+  Cursor in(bytes);
+  uint64_t value;
+  while (!in.done()) {
+    if (!in.ReadVarint(&value)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const MessageType kRunFunctionRequestType =
+    Type("RunFunctionRequest", kRunFunctionRequestFields);
+const MessageType kRequestMetaType = Type("RequestMeta", kRequestMetaFields);
+const MessageType kStateType = Type("State", kStateFields);
+const MessageType kResourceType = Type("Resource", kResourceFields);
+const MessageType kResourcesType = Type("Resources", kResourcesFields);
+const MessageType kCredentialsType = Type("Credentials", kCredentialsFields);
+const MessageType kCredentialDataType =
+    Type("CredentialData", kCredentialDataFields);
+const MessageType kSchemaType = Type("Schema", kSchemaFields);
+const MessageType kRunFunctionResponseType =
+    Type("RunFunctionResponse", kRunFunctionResponseFields);
+const MessageType kResponseMetaType = Type("ResponseMeta", kResponseMetaFields);
+const MessageType kResultType = Type("Result", kResultFields);
+const MessageType kConditionType = Type("Condition", kConditionFields);
+const MessageType kRequirementsType = Type("Requirements", kRequirementsFields);
+const MessageType kResourceSelectorType =
+    Type("ResourceSelector", kResourceSelectorFields);
+const MessageType kMatchLabelsType = Type("MatchLabels", kMatchLabelsFields);
+const MessageType kSchemaSelectorType =
+    Type("SchemaSelector", kSchemaSelectorFields);
+const MessageType kStructType = Type("Struct", kStructFields);
+const MessageType kValueType = Type("Value", kValueFields);
+const MessageType kListValueType = Type("ListValue", kListValueFields);
+const MessageType kDurationType = Type("Duration", kDurationFields);
+
+const FieldType* MessageType::Find(absl::string_view field_name) const {
+  for (size_t i = 0; i < field_count; ++i) {
+    if (fields[i].name == field_name) return &fields[i];
+  }
+  return nullptr;
+}
+
+bool Validate(const MessageType& type, absl::string_view bytes, int depth) {
+  if (&type == &kStructType) return IsStruct(bytes, depth);
+  Cursor in(bytes);
+  while (!in.done()) {
+    uint32_t tag;
+    if (!in.ReadTag(&tag)) return false;
+    const FieldType* field = type.Find(TagNumber(tag));
+    if (field != nullptr && field->label == FieldLabel::kMap &&
+        TagType(tag) == WireType::kBytes) {
+      absl::string_view entry;
+      if (!in.ReadBytes(&entry) || depth <= 0 ||
+          !ValidateMapEntry(*field, entry, depth - 1)) {
+        return false;
+      }
+    } else if (field != nullptr && TagType(tag) == field->wire_type()) {
+      if (!ValidateElement(*field, &in, depth)) return false;
+    } else if (field != nullptr && field->label == FieldLabel::kRepeated &&
+               field->wire_type() == WireType::kVarint &&
+               TagType(tag) == WireType::kBytes) {
+      absl::string_view packed;
+      if (!in.ReadBytes(&packed) || !ValidatePackedVarints(packed)) {
+        return false;
+      }
+    } else if (!in.Skip(tag, depth)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool IsValidUtf8(absl::string_view text) {
+  if (IsAscii(text)) return true;
+  const char* p = text.data();
+  const char* const end = p + text.size();
+  while (true) {
+    while (end - p >= 8) {
+      uint64_t word;
+      std::memcpy(&word, p, 8);
+      if ((word & 0x8080808080808080u) != 0) break;
+      p += 8;
+    }
+    // At most a few bytes at a time here, then eight at a time again.
+    for (int i = 0; i < 8; ++i) {
+      if (p == end) return true;
+      const uint8_t first = static_cast<uint8_t>(*p++);
+      if (first < 0x80) continue;
+      int more;
+      uint32_t low = 0x80;  // the least and the greatest second byte
+      uint32_t high = 0xbf;
+      if (first < 0xc2) return false;
+      if (first < 0xe0) {
+        more = 1;
+      } else if (first < 0xf0) {
+        more = 2;
+        if (first == 0xe0) low = 0xa0;
+        if (first == 0xed) high = 0x9f;
+      } else if (first < 0xf5) {
+        more = 3;
+        if (first == 0xf0) low = 0x90;
+        if (first == 0xf4) high = 0x8f;
+      } else {
+        return false;
+      }
+      if (end - p < more) return false;
+      const uint8_t second = static_cast<uint8_t>(*p++);
+      if (second < low || second > high) return false;
+      for (; more > 1; --more) {
+        if ((static_cast<uint8_t>(*p++) & 0xc0) != 0x80) return false;
+      }
+    }
+  }
+}
+
+}  // namespace fncache::cache::wire

@@ -1,0 +1,18 @@
+// Whether bytes are a google.protobuf.Struct: the part of Validate (schema.h)
+// that most bytes of a request or response pass, by hand and without tables.
+//
+// Pure function; thread-safe.
+#ifndef FNCACHE_CACHE_WIRE_STRUCT_CHECK_H_
+#define FNCACHE_CACHE_WIRE_STRUCT_CHECK_H_
+
+#include "absl/strings/string_view.h"
+
+namespace fncache::cache::wire {
+
+// As Validate(kStructType, bytes, depth): whether protobuf C++ would parse
+// them with this recursion limit.
+bool IsStruct(absl::string_view bytes, int depth);
+
+}  // namespace fncache::cache::wire
+
+#endif  // FNCACHE_CACHE_WIRE_STRUCT_CHECK_H_

@@ -1,0 +1,55 @@
+#include "common/io_pool.h"
+
+#include <sched.h>
+
+#include <utility>
+
+namespace fncache {
+
+IoPool::IoPool(int threads, size_t max_waiting) : max_waiting_(max_waiting) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+}
+
+IoPool::~IoPool() {
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    changed_.SignalAll();
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+bool IoPool::Submit(Work* work) {
+  MutexLock lock(&mutex_);
+  if (waiting_.size() >= max_waiting_ || stop_) return false;
+  waiting_.push_back(std::move(*work));
+  changed_.Signal();
+  return true;
+}
+
+size_t IoPool::waiting() const {
+  MutexLock lock(&mutex_);
+  return waiting_.size();
+}
+
+void IoPool::Run() {
+  // Who waits for a disk waits anyway; who serves from memory is not to wait
+  // for a thread that has just been woken. Refused is as well.
+  const sched_param parameters{};
+  sched_setscheduler(0, SCHED_BATCH, &parameters);
+  mutex_.Lock();
+  while (true) {
+    while (waiting_.empty() && !stop_) changed_.Wait(&mutex_);
+    if (waiting_.empty()) break;
+    Work work = std::move(waiting_.front());
+    waiting_.pop_front();
+    const bool run = !stop_;
+    mutex_.Unlock();
+    work(run);
+    work = nullptr;
+    mutex_.Lock();
+  }
+  mutex_.Unlock();
+}
+
+}  // namespace fncache

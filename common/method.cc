@@ -1,0 +1,28 @@
+#include "common/method.h"
+
+namespace fncache {
+
+Method MethodOf(absl::string_view path) {
+  if (path == "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction") {
+    return Method::kV1;
+  }
+  if (path ==
+      "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction") {
+    return Method::kV1beta1;
+  }
+  return Method::kOther;
+}
+
+const char* MethodName(Method method) {
+  switch (method) {
+    case Method::kV1:
+      return "v1";
+    case Method::kV1beta1:
+      return "v1beta1";
+    case Method::kOther:
+      break;
+  }
+  return "other";
+}
+
+}  // namespace fncache

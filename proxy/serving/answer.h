@@ -1,0 +1,29 @@
+// The messages that answer RunFunction calls, made of a stored response, whose
+// bytes they share, or of an arriving one.
+//
+// Pure functions; thread-safe.
+#ifndef FNCACHE_PROXY_SERVING_ANSWER_H_
+#define FNCACHE_PROXY_SERVING_ANSWER_H_
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "cache/response.h"
+#include "cache/store/entry.h"
+#include "grpcpp/support/byte_buffer.h"
+
+namespace fncache::proxy::serving {
+
+// The entry under the caller's tag and this TTL. The message refers to the
+// entry's body and keeps the entry alive as long as gRPC needs it.
+grpc::ByteBuffer EntryMessage(const cache::store::EntryRef& entry,
+                              absl::string_view tag,
+                              const absl::optional<absl::Duration>& ttl);
+
+// An arriving response with another TTL, copied.
+grpc::ByteBuffer MessageWithTtl(const cache::ResponseView& view,
+                                absl::Duration ttl);
+
+}  // namespace fncache::proxy::serving
+
+#endif  // FNCACHE_PROXY_SERVING_ANSWER_H_

@@ -1,0 +1,330 @@
+#include "proxy/serving/flight.h"
+
+#include <deque>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "proxy/telemetry/instruments.h"
+
+namespace fncache::proxy::serving {
+
+// Guarded by its key's shard's mutex. `closed` says that it is not in the table
+// any more: whatever is still said about it is late and ignored.
+class Flight {
+ public:
+  Flight(const cache::key::Key& key, bool stale) : key(key), stale(stale) {}
+
+  const cache::key::Key key;
+  const bool stale;  // its first caller is
+  bool closed = false;
+  FlightCallerPtr leader;  // null once it has left
+  std::map<uint64_t, FlightCallerPtr> joined;
+  std::shared_ptr<FlightCall> call;  // null until launched
+};
+
+bool ReleaseGate::Enter(const FlightCallerPtr& caller) {
+  MutexLock lock(&mutex_);
+  if (running_ < max_running_) {
+    ++running_;
+    caller->place_ = FlightCaller::Place::kRunning;
+    if (instruments_ != nullptr) instruments_->ReleasedRunning(1);
+    return true;
+  }
+  queue_.emplace(caller->number_, caller);
+  caller->place_ = FlightCaller::Place::kQueued;
+  if (instruments_ != nullptr) instruments_->ReleasedWaiting(1);
+  return false;
+}
+
+FlightCallerPtr ReleaseGate::Leave(FlightCaller* caller) {
+  // What leaves the queue is destroyed after the mutex is let go.
+  FlightCallerPtr gone;
+  FlightCallerPtr next;
+  MutexLock lock(&mutex_);
+  const auto place = std::exchange(caller->place_, FlightCaller::Place::kNone);
+  if (place == FlightCaller::Place::kNone) return nullptr;
+  if (place == FlightCaller::Place::kQueued) {
+    const auto it = queue_.find(caller->number_);
+    gone = std::move(it->second);
+    queue_.erase(it);
+    if (instruments_ != nullptr) instruments_->ReleasedWaiting(-1);
+    return nullptr;
+  }
+  if (queue_.empty()) {
+    --running_;
+    if (instruments_ != nullptr) instruments_->ReleasedRunning(-1);
+    return nullptr;
+  }
+  next = std::move(queue_.begin()->second);
+  queue_.erase(queue_.begin());
+  next->place_ = FlightCaller::Place::kRunning;
+  if (instruments_ != nullptr) instruments_->ReleasedWaiting(-1);
+  return next;
+}
+
+int ReleaseGate::running() const {
+  MutexLock lock(&mutex_);
+  return running_;
+}
+
+int ReleaseGate::queued() const {
+  MutexLock lock(&mutex_);
+  return static_cast<int>(queue_.size());
+}
+
+struct FlightTable::Shard {
+  // Forgets keys whose time has passed.
+  void Purge(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    while (!until.empty() && until.front().first <= now) {
+      const auto it = uncollapsed.find(until.front().second);
+      if (it != uncollapsed.end() && it->second == until.front().first) {
+        uncollapsed.erase(it);
+      }
+      until.pop_front();
+    }
+  }
+
+  mutable Mutex mutex;
+  absl::flat_hash_map<cache::key::Key, std::shared_ptr<Flight>> flights
+      ABSL_GUARDED_BY(mutex);
+  // Keys that are not collapsed, and until when; the same in order of time.
+  absl::flat_hash_map<cache::key::Key, absl::Time> uncollapsed
+      ABSL_GUARDED_BY(mutex);
+  std::deque<std::pair<absl::Time, cache::key::Key>> until
+      ABSL_GUARDED_BY(mutex);
+};
+
+// What is to be done once no lock is held. Also keeps alive until then what
+// the table let go of, so that no destructor of a caller runs under a lock.
+struct FlightTable::Actions {
+  Actions() = default;
+  Actions(const Actions&) = delete;
+  Actions& operator=(const Actions&) = delete;
+  ~Actions() {
+    for (auto& [caller, signal] : signals) caller->OnSignal(std::move(signal));
+    if (cancel != nullptr) cancel->Cancel();
+  }
+  void Tell(FlightCallerPtr caller, FlightSignal signal) {
+    signals.emplace_back(std::move(caller), std::move(signal));
+  }
+
+  std::vector<std::pair<FlightCallerPtr, FlightSignal>> signals;
+  std::shared_ptr<FlightCall> cancel;
+  FlightCallerPtr gone;
+  std::shared_ptr<Flight> ended;
+};
+
+namespace {
+
+constexpr size_t kShards = 16;
+
+FlightSignal Lead() {
+  FlightSignal signal;
+  signal.turn = Turn::kLead;
+  return signal;
+}
+
+FlightSignal Run(bool queued) {
+  FlightSignal signal;
+  signal.turn = Turn::kRun;
+  signal.queued = queued;
+  return signal;
+}
+
+}  // namespace
+
+FlightTable::FlightTable(const Options& options,
+                         const telemetry::FunctionInstruments* instruments)
+    : options_(options),
+      instruments_(instruments),
+      gate_(options.max_released, instruments) {
+  for (size_t i = 0; i < kShards; ++i) {
+    shards_.push_back(std::make_unique<Shard>());
+  }
+}
+
+FlightTable::~FlightTable() = default;
+
+FlightTable::Shard& FlightTable::ShardOf(const cache::key::Key& key) const {
+  return *shards_[key.high % kShards];
+}
+
+Turn FlightTable::Enter(const FlightCallerPtr& caller, absl::Time now) {
+  Shard& shard = ShardOf(caller->key_);
+  MutexLock lock(&shard.mutex);
+  shard.Purge(now);
+  caller->number_ = next_number_.fetch_add(1, std::memory_order_relaxed);
+  const auto found = shard.flights.find(caller->key_);
+  if (found != shard.flights.end()) {
+    caller->part_ = FlightCaller::Part::kJoined;
+    caller->flight_ = found->second;
+    caller->stale_ |= found->second->stale;
+    found->second->joined.emplace(caller->number_, caller);
+    if (instruments_ != nullptr) instruments_->CallerJoined();
+    return Turn::kWait;
+  }
+  if (shard.uncollapsed.contains(caller->key_)) {
+    caller->part_ = FlightCaller::Part::kReleased;
+    return gate_.Enter(caller) ? Turn::kRun : Turn::kWait;
+  }
+  auto flight = std::make_shared<Flight>(caller->key_, caller->stale_);
+  flight->leader = caller;
+  caller->part_ = FlightCaller::Part::kLeader;
+  caller->flight_ = flight;
+  shard.flights.emplace(caller->key_, std::move(flight));
+  if (instruments_ != nullptr) instruments_->FlightOpened();
+  return Turn::kLead;
+}
+
+std::shared_ptr<Flight> FlightTable::Launched(
+    FlightCaller* leader, std::shared_ptr<FlightCall> call) {
+  Shard& shard = ShardOf(leader->key_);
+  MutexLock lock(&shard.mutex);
+  if (leader->part_ != FlightCaller::Part::kLeader) return nullptr;
+  leader->flight_->call = std::move(call);
+  return leader->flight_;
+}
+
+void FlightTable::FinishFound(FlightCaller* leader,
+                              cache::store::EntryRef entry, absl::Time now) {
+  std::shared_ptr<Flight> flight;
+  {
+    Shard& shard = ShardOf(leader->key_);
+    MutexLock lock(&shard.mutex);
+    if (leader->part_ != FlightCaller::Part::kLeader) return;
+    flight = leader->flight_;
+  }
+  Finish(flight, FlightEnd::kShared, std::move(entry), now, /*found=*/true);
+}
+
+void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
+                         cache::store::EntryRef entry, absl::Time now,
+                         bool found) {
+  Actions actions;
+  std::map<uint64_t, FlightCallerPtr> joined;
+  Shard& shard = ShardOf(flight->key);
+  MutexLock lock(&shard.mutex);
+  if (flight->closed) return;
+  flight->closed = true;
+  if (flight->leader != nullptr) {
+    flight->leader->part_ = FlightCaller::Part::kNone;
+    flight->leader->flight_ = nullptr;
+    actions.gone = std::move(flight->leader);
+  }
+  flight->call = nullptr;
+  joined.swap(flight->joined);
+  if (instruments_ != nullptr) instruments_->FlightClosed();
+
+  if (end == FlightEnd::kDeadline && !joined.empty()) {
+    // Of those who wait, the one who can wait longest leads: its deadline ends
+    // no other caller's wait before that caller's own does.
+    auto longest = joined.begin();
+    for (auto it = joined.begin(); it != joined.end(); ++it) {
+      if (it->second->deadline_ > longest->second->deadline_) longest = it;
+    }
+    auto next = std::make_shared<Flight>(flight->key, flight->stale);
+    next->leader = std::move(longest->second);
+    joined.erase(longest);
+    next->leader->part_ = FlightCaller::Part::kLeader;
+    next->leader->flight_ = next;
+    for (auto& [number, caller] : joined) caller->flight_ = next;
+    next->joined = std::move(joined);
+    if (instruments_ != nullptr) {
+      instruments_->CallerLeft();
+      instruments_->FlightOpened();
+    }
+    actions.Tell(next->leader, Lead());
+    shard.flights[flight->key] = std::move(next);
+    return;
+  }
+
+  shard.flights.erase(flight->key);
+  if (end == FlightEnd::kAlone) {
+    shard.Purge(now);
+    const absl::Time until = now + options_.uncollapsed;
+    shard.uncollapsed[flight->key] = until;
+    shard.until.emplace_back(until, flight->key);
+  }
+  actions.signals.reserve(joined.size());
+  for (auto& [number, caller] : joined) {
+    caller->flight_ = nullptr;
+    if (instruments_ != nullptr) instruments_->CallerLeft();
+    if (end == FlightEnd::kAlone) {
+      caller->part_ = FlightCaller::Part::kReleased;
+      if (instruments_ != nullptr) instruments_->CallerReleased();
+      if (gate_.Enter(caller)) actions.Tell(std::move(caller), Run(false));
+      continue;
+    }
+    caller->part_ = FlightCaller::Part::kNone;
+    FlightSignal answer;
+    answer.turn = Turn::kAnswer;
+    answer.entry = entry;
+    answer.found = found;
+    actions.Tell(std::move(caller), std::move(answer));
+  }
+}
+
+bool FlightTable::Leave(FlightCaller* caller) {
+  Actions actions;
+  Shard& shard = ShardOf(caller->key_);
+  MutexLock lock(&shard.mutex);
+  const auto part = std::exchange(caller->part_, FlightCaller::Part::kNone);
+  const std::shared_ptr<Flight> flight = std::move(caller->flight_);
+  caller->flight_ = nullptr;
+  switch (part) {
+    case FlightCaller::Part::kNone:
+      return false;
+    case FlightCaller::Part::kReleased: {
+      FlightCallerPtr next = gate_.Leave(caller);
+      if (next != nullptr) actions.Tell(std::move(next), Run(true));
+      return false;
+    }
+    case FlightCaller::Part::kJoined: {
+      const auto it = flight->joined.find(caller->number_);
+      actions.gone = std::move(it->second);
+      flight->joined.erase(it);
+      if (instruments_ != nullptr) instruments_->CallerLeft();
+      if (flight->leader != nullptr) return true;
+      break;
+    }
+    case FlightCaller::Part::kLeader: {
+      actions.gone = std::move(flight->leader);
+      flight->leader = nullptr;
+      if (flight->call != nullptr || flight->joined.empty()) break;
+      // Elected, but gone before it called: another takes its place.
+      flight->leader = std::move(flight->joined.begin()->second);
+      flight->joined.erase(flight->joined.begin());
+      flight->leader->part_ = FlightCaller::Part::kLeader;
+      if (instruments_ != nullptr) instruments_->CallerLeft();
+      actions.Tell(flight->leader, Lead());
+      return false;
+    }
+  }
+  // The leader has left. While others wait, its call goes on.
+  const bool joined = part == FlightCaller::Part::kJoined;
+  if (!flight->joined.empty()) return joined;
+  flight->closed = true;
+  actions.cancel = std::move(flight->call);
+  actions.ended = flight;
+  shard.flights.erase(flight->key);
+  if (instruments_ != nullptr) instruments_->FlightClosed();
+  return joined;
+}
+
+FlightTable::Stats FlightTable::GetStats() const {
+  Stats stats;
+  for (const auto& shard : shards_) {
+    MutexLock lock(&shard->mutex);
+    stats.flights += shard->flights.size();
+    stats.uncollapsed += shard->uncollapsed.size();
+    for (const auto& [key, flight] : shard->flights) {
+      stats.callers += flight->joined.size();
+      if (flight->leader != nullptr) ++stats.callers;
+    }
+  }
+  stats.running = gate_.running();
+  stats.queued = gate_.queued();
+  return stats;
+}
+
+}  // namespace fncache::proxy::serving

@@ -1,0 +1,214 @@
+// Flights: which of the callers that missed one key calls the function, and who
+// waits for that answer; DESIGN's "Flights".
+//
+// A FlightTable keeps one function's flights and its released callers. It knows
+// no calls, queues or bytes: a caller enters with its key and is told at once
+// what to do, or waits and is told later through OnSignal. The upstream call
+// belongs to the flight, not to the caller that started it.
+//
+//   Enter ---> kLead: look in memory once more, then either Finish(kShared) or
+//    |                call upstream, Launched(...), and Finish when it ended
+//    |-------> kRun:  call upstream alone, Leave when that call ended
+//    '-------> kWait: OnSignal comes with kLead, kRun or kAnswer, or Leave
+//    first
+//
+// A caller may Leave at any time. A signal on its way then comes all the same,
+// and must be ignored: the table has already given its place to another.
+//
+// Thread-safe. Signals and cancellations are made on the thread whose call
+// caused them, under no lock of the table. The table must outlive its flights;
+// callers are kept alive while they have a place in it.
+#ifndef FNCACHE_PROXY_SERVING_FLIGHT_H_
+#define FNCACHE_PROXY_SERVING_FLIGHT_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "cache/key/key.h"
+#include "cache/store/entry.h"
+#include "common/mutex.h"
+
+namespace fncache::proxy::telemetry {
+class FunctionInstruments;
+}  // namespace fncache::proxy::telemetry
+
+namespace fncache::proxy::serving {
+
+class Flight;
+class FlightTable;
+
+// What a caller that missed does next.
+enum class Turn {
+  kLead,    // it opened a flight, or took over one that has no call yet
+  kRun,     // not collapsed: it calls upstream for itself alone
+  kWait,    // it joined a flight, or waits for one of the `max_released` places
+  kAnswer,  // signals only: the flight ended with an answer that is shared
+};
+
+struct FlightSignal {
+  Turn turn = Turn::kRun;
+  // The caller waited for one of the `max_released` places (Turn::kRun).
+  bool queued = false;
+  // Turn::kAnswer: what to answer, and whether it was found in memory rather
+  // than made by the flight's own upstream call.
+  cache::store::EntryRef entry;
+  bool found = false;
+};
+
+// One caller's place in the table. Derive from it to be told.
+class FlightCaller {
+ public:
+  // `deadline` (infinite: none) only serves to choose who leads next; keeping
+  // to it is the caller's business. `stale`: the caller missed for finding an
+  // entry past its time.
+  FlightCaller(const cache::key::Key& key, absl::Time deadline,
+               bool stale = false)
+      : key_(key), deadline_(deadline), stale_(stale) {}
+  virtual ~FlightCaller() = default;
+  FlightCaller(const FlightCaller&) = delete;
+  FlightCaller& operator=(const FlightCaller&) = delete;
+
+  const cache::key::Key& key() const { return key_; }
+
+  // After Enter: this caller is stale, or whoever opened the flight that it
+  // joined was. A look-up removes what it finds expired, so those that follow
+  // would not know.
+  bool stale() const { return stale_; }
+
+  // At most once, after Enter returned kWait (also before it has returned, on
+  // another thread). On any thread.
+  virtual void OnSignal(FlightSignal signal) = 0;
+
+ private:
+  friend class FlightTable;
+  friend class ReleaseGate;
+  // What the caller is to its flight. Guarded by its shard's mutex.
+  enum class Part { kNone, kLeader, kJoined, kReleased };
+  // What the caller is to the gate. Guarded by the gate's mutex.
+  enum class Place { kNone, kQueued, kRunning };
+
+  const cache::key::Key key_;
+  const absl::Time deadline_;
+  bool stale_;           // set by Enter
+  uint64_t number_ = 0;  // order of arrival; set by Enter
+  Part part_ = Part::kNone;
+  Place place_ = Place::kNone;
+  std::shared_ptr<Flight> flight_;  // kLeader, kJoined
+};
+
+using FlightCallerPtr = std::shared_ptr<FlightCaller>;
+
+// The upstream call of a flight, as the table knows it.
+class FlightCall {
+ public:
+  virtual ~FlightCall() = default;
+  // Nobody waits for it any more. Any thread; may come after it has ended.
+  virtual void Cancel() = 0;
+};
+
+// How a flight's upstream call ended.
+enum class FlightEnd {
+  kShared,    // policy and the memory tier accepted the answer
+  kAlone,     // any other outcome: it is the first caller's alone
+  kDeadline,  // the first caller's deadline ended it
+};
+
+// At most `max_running` callers at once; more wait in order of arrival.
+// Thread-safe.
+class ReleaseGate {
+ public:
+  ReleaseGate(int max_running,
+              const telemetry::FunctionInstruments* instruments)
+      : max_running_(max_running), instruments_(instruments) {}
+
+  // True if it runs now, false if it waits.
+  bool Enter(const FlightCallerPtr& caller);
+  // Gives up the caller's place, if it has one. The caller whose turn that
+  // makes it, or null: tell it kRun.
+  FlightCallerPtr Leave(FlightCaller* caller);
+
+  int running() const;
+  int queued() const;
+
+ private:
+  const int max_running_;
+  const telemetry::FunctionInstruments* const instruments_;
+  mutable Mutex mutex_;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, FlightCallerPtr> queue_ ABSL_GUARDED_BY(mutex_);
+};
+
+class FlightTable {
+ public:
+  struct Options {
+    // How many released calls run at once. Positive.
+    int max_released = 16;
+    // For how long misses of a key are not collapsed after a flight whose
+    // answer was not shared.
+    absl::Duration uncollapsed = absl::Seconds(1);
+  };
+
+  // `instruments` may be null, else outlives this.
+  explicit FlightTable(
+      const Options& options,
+      const telemetry::FunctionInstruments* instruments = nullptr);
+  ~FlightTable();
+  FlightTable(const FlightTable&) = delete;
+  FlightTable& operator=(const FlightTable&) = delete;
+
+  // A caller missed its key. Never kAnswer. Once for each caller.
+  Turn Enter(const FlightCallerPtr& caller, absl::Time now);
+
+  // The leader's upstream call has started: `call` is cancelled when the last
+  // caller leaves. Returns the flight, which Finish must be told the end of,
+  // whoever has left by then. Null if `leader` does not lead (it left).
+  std::shared_ptr<Flight> Launched(FlightCaller* leader,
+                                   std::shared_ptr<FlightCall> call);
+
+  // The flight's upstream call ended. kShared: `entry` is what was filled, or,
+  // with `found`, a newer one that memory had by then. Does nothing if
+  // everybody had left.
+  void Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
+              cache::store::EntryRef entry, absl::Time now, bool found = false);
+
+  // The leader found the entry in memory: no upstream call is needed.
+  void FinishFound(FlightCaller* leader, cache::store::EntryRef entry,
+                   absl::Time now);
+
+  // The caller goes, or its own released call has ended. Any number of times.
+  // True if it was waiting for another caller's flight.
+  bool Leave(FlightCaller* caller);
+
+  struct Stats {
+    size_t flights = 0;
+    size_t callers = 0;      // with a part in a flight, leaders included
+    size_t uncollapsed = 0;  // keys that are not collapsed for a while
+    int running = 0;         // released callers that call upstream
+    int queued = 0;          // released callers that wait
+    bool empty() const {
+      return flights == 0 && callers == 0 && running == 0 && queued == 0;
+    }
+  };
+  Stats GetStats() const;
+
+ private:
+  struct Shard;
+  struct Actions;
+
+  Shard& ShardOf(const cache::key::Key& key) const;
+
+  const Options options_;
+  const telemetry::FunctionInstruments* const instruments_;
+  std::atomic<uint64_t> next_number_{0};
+  ReleaseGate gate_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+};
+
+}  // namespace fncache::proxy::serving
+
+#endif  // FNCACHE_PROXY_SERVING_FLIGHT_H_

@@ -1,0 +1,149 @@
+#include "proxy/serving/upstream_run.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/random/random.h"
+#include "absl/time/clock.h"
+#include "proxy/serving/answer.h"
+#include "proxy/serving/call.h"
+#include "proxy/telemetry/instruments.h"
+#include "proxy/transport/joined_message.h"
+
+namespace fncache::proxy::serving {
+namespace {
+
+// gRPC measures deadlines in milliseconds of a monotonic clock, and ours went
+// through the wall clock: a call that its deadline ended may look this much
+// early. A function that says DEADLINE_EXCEEDED itself, so shortly before the
+// deadline, is taken for the deadline: it had the same one.
+constexpr std::chrono::milliseconds kDeadlineSlack{20};
+
+// Smaller answers are read in less time than it takes to hand them over.
+constexpr size_t kHandedOver = 4096;
+
+}  // namespace
+
+void UpstreamRun::Start(const transport::IncomingCall& caller,
+                        const grpc::ByteBuffer& request,
+                        std::shared_ptr<RunOwner> owner) {
+  owner_ = std::move(owner);
+  worker_ = caller.worker();
+  started_ = handler_->clock_->Now();
+  const absl::Time deadline = caller.deadline();
+  has_deadline_ = deadline != absl::InfiniteFuture();
+  if (has_deadline_) {
+    const auto now = std::chrono::steady_clock::now();
+    // Callers may give deadlines that no clock will see.
+    deadline_ =
+        now + std::min(absl::ToChronoNanoseconds(deadline - absl::Now()),
+                       std::chrono::steady_clock::time_point::max() - now);
+  }
+  call_ = handler_->upstream_->StartUnary(
+      caller, request, deadline,
+      [self = shared_from_this()](transport::UnaryCall& call) {
+        self->OnDone(call);
+      });
+}
+
+void UpstreamRun::OnDone(transport::UnaryCall& call) {
+  ended_ = handler_->clock_->Now();
+  handler_->instruments_->RecordUpstream(call.status().error_code(),
+                                         call.latency());
+  if (call.status().ok()) result_.message.Swap(&call.response());
+  // An OK without a message is nothing to read either: it passes.
+  if (!result_.message.Valid() || use_ == Use::kPass) {
+    End();
+  } else if (result_.message.Length() < kHandedOver) {
+    Work();
+    End();
+  } else {
+    self_ = shared_from_this();
+    worker_->Offload(this);
+  }
+}
+
+void UpstreamRun::Work() {
+  thread_local transport::JoinedMessage joined;
+  if (const auto bytes = joined.Join(result_.message)) Apply(*bytes);
+  joined.Clear();
+}
+
+void UpstreamRun::OnWorked() {
+  const std::shared_ptr<UpstreamRun> self = std::move(self_);
+  End();
+}
+
+void UpstreamRun::End() {
+  if (flight_ != nullptr) {
+    const FlightEnd end = result_.entry             ? FlightEnd::kShared
+                          : EndedByDeadline(*call_) ? FlightEnd::kDeadline
+                                                    : FlightEnd::kAlone;
+    handler_->flights_.Finish(flight_, end, std::move(result_.entry), ended_,
+                              /*found=*/!result_.stored);
+  }
+  if (place_ != nullptr) handler_->flights_.Leave(place_.get());
+  if (owner_ == nullptr) return;
+  const std::shared_ptr<RunOwner> owner = std::move(owner_);
+  owner->OnAnswer(*call_, result_.message, result_.stored);
+}
+
+void UpstreamRun::Apply(absl::string_view bytes) {
+  const auto view = cache::ReadResponse(bytes);
+  if (!view.ok()) return;  // it passes untouched
+  cache::Policy::Storing storing;
+  if (use_ == Use::kStore) {
+    thread_local absl::InsecureBitGen random;
+    storing = handler_->policy_.Decide(view->facts, bytes.size(),
+                                       absl::Uniform(random, 0.0, 1.0));
+  }
+  if (storing.store) Fill(*view, storing);
+  // What memory did not take has no lifetime to tell of.
+  if (!result_.stored) storing = {};
+  const auto ttl = handler_->policy_.MissTtl(view->facts, storing);
+  if (ttl.has_value()) result_.message = MessageWithTtl(*view, *ttl);
+}
+
+void UpstreamRun::Fill(const cache::ResponseView& view,
+                       const cache::Policy::Storing& storing) {
+  cache::store::EntryInfo info;
+  info.function = handler_->id_;
+  info.started = started_;
+  info.arrived = ended_;
+  info.lifetime = storing.lifetime;
+  info.ttl = view.facts.ttl;
+  info.cost = call_->latency();
+  info.secrets = view.facts.secrets;
+  cache::store::EntryRef entry =
+      cache::store::Entry::Create(info, view.meta_rest, view.body);
+  if (!entry) return;  // no memory for it: it passes
+  switch (handler_->store_->Fill(key_, entry, storing.lower_tiers, ended_)) {
+    case cache::store::PutResult::kStored:
+      handler_->instruments_->RecordFill(entry->body().size() +
+                                         entry->meta_rest().size());
+      result_.stored = true;
+      result_.entry = std::move(entry);
+      return;
+    case cache::store::PutResult::kOlder: {
+      // A call that started later has filled the key: whoever waits gets that.
+      cache::store::Found newer = handler_->store_->GetMemory(key_, ended_);
+      if (newer.entry &&
+          handler_->policy_.ServedFor(newer.entry->info(), ended_) >
+              absl::ZeroDuration()) {
+        result_.entry = std::move(newer.entry);
+      }
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+bool UpstreamRun::EndedByDeadline(const transport::UnaryCall& call) const {
+  return has_deadline_ &&
+         call.status().error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
+         std::chrono::steady_clock::now() >= deadline_ - kDeadlineSlack;
+}
+
+}  // namespace fncache::proxy::serving

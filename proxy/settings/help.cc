@@ -1,0 +1,180 @@
+// The table of settings as text: --help and docs/settings.md.
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "cache/key/mask.h"
+#include "proxy/settings/settings.h"
+
+namespace fncache::proxy::settings {
+namespace {
+
+// Appends `text` in lines of at most 80 columns, each after `indent` spaces.
+void AppendWrapped(absl::string_view text, size_t indent, std::string* out) {
+  const std::string margin(indent, ' ');
+  std::string line = margin;
+  for (absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (line.size() > indent && line.size() + 1 + word.size() > 80) {
+      absl::StrAppend(out, line, "\n");
+      line = margin;
+    }
+    absl::StrAppend(&line, line.size() > indent ? " " : "", word);
+  }
+  absl::StrAppend(out, line, "\n");
+}
+
+std::string DefaultText(const Setting& setting) {
+  std::string value = setting.default_value.value_or(setting.default_note);
+  if (setting.default_variable.empty()) return value;
+  return absl::StrCat("$", setting.default_variable, ", else ", value);
+}
+
+std::string ScopeText(const Setting& setting) {
+  switch (setting.scope) {
+    case SettingScope::kDaemon:
+      return "the daemon";
+    case SettingScope::kBoth:
+      return "each function; given outside `functions:` it is their default";
+    case SettingScope::kFunction:
+      return absl::StrCat(
+          "each function; beside `functions:` in its entries "
+          "only",
+          setting.entry_key.empty()
+              ? ""
+              : absl::StrCat(", as `", setting.entry_key, "`"));
+  }
+  return "";
+}
+
+std::string FlagUsage(const Setting& setting) {
+  return setting.metavar.empty()
+             ? FlagName(setting.key)
+             : absl::StrCat(FlagName(setting.key), " ", setting.metavar);
+}
+
+void AppendGroups(std::string* out,
+                  void (*heading)(const std::string&, std::string*),
+                  void (*append)(const Setting&, std::string*)) {
+  std::string group;
+  for (const Setting& setting : ServeSettings().settings()) {
+    if (setting.group != group) {
+      group = setting.group;
+      heading(group, out);
+    }
+    append(setting, out);
+  }
+}
+
+void AppendNamedSets(std::string* out) {
+  absl::StrAppend(out, R"(
+## Named sets of masks
+
+What `mask` takes beside paths. A name stands for its paths, which make the key;
+several names, and paths beside them, add up. `--check` and /statusz show the
+paths that come of it. YAML reserves `@` at the start of a text, so a name needs
+quotes in the file and in the variable: `mask: ["@versions", "@times"]`.
+)");
+  for (const cache::key::NamedMaskSet& set : cache::key::NamedMaskSets()) {
+    absl::StrAppend(out, "\n### `", set.name, "`\n\n");
+    AppendWrapped(absl::StrCat("Masks ", set.meaning, ":"), 0, out);
+    absl::StrAppend(out, "\n");
+    for (const std::string& path : set.paths) {
+      absl::StrAppend(out, "- `", path, "`\n");
+    }
+  }
+}
+
+}  // namespace
+
+std::string ServeHelp() {
+  std::string out =
+      R"(fncache serve: answer a function's repeated calls from memory or disk
+
+Usage: fncache serve --insecure --upstream TARGET [flags]
+       fncache serve --config FILE [flags]
+
+Examples:
+  A function on this machine, in plaintext:
+    fncache serve --insecure --upstream localhost:9444
+  With certificates as Crossplane mounts them, and entries that outlive a
+  restart:
+    fncache serve --tls-dir /tls/server --upstream localhost:9444 \
+      --cache-dir /cache --generation v1.2.0
+  Several functions, from a file with `functions:` (a list with name, listen,
+  upstream and any setting of a function); checked, not started:
+    fncache serve --config fncache.yaml --check
+
+Each setting is a flag, an environment variable and a key of the file: --ttl-max
+1h, FNCACHE_TTL_MAX=1h, ttl: {max: 1h}. Where several are given, the first of
+these counts: the function's own entry under `functions:`, flag, environment,
+file. The flag of a list repeats; its variable is a YAML list, [a, b].
+
+Command:
+  --config FILE  (env FNCACHE_CONFIG)
+      A YAML file with settings.
+  --check
+      Check settings, masks and certificates, print the effective settings as
+      YAML, and exit.
+  --help
+      Print this.
+)";
+  AppendGroups(
+      &out,
+      [](const std::string& group, std::string* text) {
+        absl::StrAppend(text, "\n", group, ":\n");
+      },
+      [](const Setting& setting, std::string* text) {
+        absl::StrAppend(
+            text, "  ", FlagUsage(setting),
+            setting.kind == Setting::Kind::kList ? "  (repeats)" : "",
+            "  (env ", EnvironmentName(setting.key), ")\n");
+        AppendWrapped(setting.help, 6, text);
+        AppendWrapped(absl::StrCat("Default: ", DefaultText(setting),
+                                   ". Accepted: ", setting.accepted, "."),
+                      6, text);
+      });
+  absl::StrAppend(&out, R"(
+Exit codes: 0 after a drain (or a check that found nothing), 1 for the world's
+reasons (a file that cannot be read, a port taken, a directory locked), 2 for
+settings that do not fit.
+)");
+  return out;
+}
+
+std::string ServeReference() {
+  std::string out =
+      R"(# Settings of `fncache serve`
+
+Made from the table in `proxy/settings/settings.cc`; a test holds the two equal and says
+how to print this page anew.
+
+A setting has one name in three spellings: a key of the file that `--config`
+names (dots are nesting: `ttl: {max: 1h}`), a flag and an environment variable.
+A function's own entry under `functions:` wins, then flag, environment, top
+level of the file, default. A list's flag repeats; its variable is a YAML flow
+list. With `functions:`, a list of maps, `name`, `listen` and `upstream` come
+from its entries only and no two entries share one. Anything that does not fit
+stops the start with one line and exit code 2. `--check` prints the settings in
+effect.
+)";
+  AppendGroups(
+      &out,
+      [](const std::string& group, std::string* text) {
+        absl::StrAppend(text, "\n## ", group, "\n");
+      },
+      [](const Setting& setting, std::string* text) {
+        absl::StrAppend(text, "\n### `", setting.key, "`\n\n");
+        AppendWrapped(setting.help, 0, text);
+        absl::StrAppend(text, "\n- flag: `", FlagUsage(setting),
+                        "`\n- environment: `", EnvironmentName(setting.key),
+                        "`\n- default: ", DefaultText(setting),
+                        "\n- accepted: ", setting.accepted,
+                        "\n- of: ", ScopeText(setting), "\n");
+      });
+  AppendNamedSets(&out);
+  return out;
+}
+
+}  // namespace fncache::proxy::settings

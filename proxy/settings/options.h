@@ -1,0 +1,66 @@
+// The daemon's options as plain data: what settings (flags, environment, YAML)
+// are turned into, and what the daemon is built from.
+//
+// Names, defaults, ranges and help of the settings are in
+// proxy/settings/settings.cc; DESIGN's "The command line is a contract" is what
+// they follow.
+#ifndef FNCACHE_PROXY_SETTINGS_OPTIONS_H_
+#define FNCACHE_PROXY_SETTINGS_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "cache/key/key.h"
+#include "cache/key/mask.h"
+#include "cache/policy.h"
+#include "common/log.h"
+
+namespace fncache::proxy::settings {
+
+// One function behind the proxy.
+struct FunctionOptions {
+  std::string name = "function";
+  // HOST:PORT; port 0 takes a free one.
+  std::string listen = "0.0.0.0:9443";
+  // Any gRPC target.
+  std::string upstream;
+  // Part of every key; may be empty where no tier outlives the process. The
+  // setting's value `none` is the text "none" here.
+  std::string generation;
+  cache::PolicyOptions policy;
+  cache::key::KeySource key = cache::key::KeySource::kContent;
+  cache::key::KeyHash key_hash = cache::key::KeyHash::kXxh3;
+  // None with KeySource::kTag.
+  cache::key::MaskSet masks;
+  // Lower-case request metadata keys that make a call a bypass, besides
+  // `authorization`.
+  std::vector<std::string> bypass_metadata;
+};
+
+struct DaemonOptions {
+  // At least one; names and listen addresses distinct.
+  std::vector<FunctionOptions> functions;
+  // Certificates of the listeners; absent = plaintext (--insecure).
+  absl::optional<std::string> tls_dir;
+  // Certificates for the upstream side; absent = plaintext.
+  absl::optional<std::string> upstream_tls_dir;
+  // Expected in the function's certificate; empty = the target's host.
+  std::string upstream_server_name;
+  // Admin endpoint HOST:PORT; empty = none.
+  std::string admin = "127.0.0.1:9901";
+  // Absent = memory only.
+  absl::optional<std::string> cache_dir;
+  uint64_t cache_memory = 256ull << 20;
+  uint64_t cache_disk = 4ull << 30;
+  absl::Duration drain = absl::Seconds(25);
+  absl::Duration drain_delay = absl::ZeroDuration();
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
+};
+
+}  // namespace fncache::proxy::settings
+
+#endif  // FNCACHE_PROXY_SETTINGS_OPTIONS_H_

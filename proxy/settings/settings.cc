@@ -1,0 +1,565 @@
+#include "proxy/settings/settings.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/duration.h"
+#include "common/size.h"
+#include "proxy/settings/address.h"
+#include "proxy/settings/rows.h"
+
+namespace fncache::proxy::settings {
+namespace {
+
+using Values = std::vector<std::string>;
+
+absl::Status NotAccepted() { return absl::InvalidArgumentError(""); }
+
+// What a row does with an accepted text.
+using ToDaemon = std::function<absl::Status(const Values&, DaemonOptions*)>;
+using ToFunction = std::function<absl::Status(const Values&, FunctionOptions*)>;
+
+// Parsers: text to value, in the range that the row names.
+absl::Status IntoDuration(const std::string& text, absl::Duration least,
+                          absl::Duration* out) {
+  const absl::StatusOr<absl::Duration> parsed = ParseGoDuration(text);
+  if (!parsed.ok() || *parsed < least) return NotAccepted();
+  *out = *parsed;
+  return absl::OkStatus();
+}
+
+absl::Status IntoSize(const std::string& text, uint64_t least, uint64_t most,
+                      uint64_t* out) {
+  const absl::StatusOr<uint64_t> parsed = ParseSize(text);
+  if (!parsed.ok() || *parsed < least || *parsed > most) return NotAccepted();
+  *out = *parsed;
+  return absl::OkStatus();
+}
+
+absl::Status IntoFraction(const std::string& text, double* out) {
+  // Digits and a point: neither nan, nor hexadecimal, nor exponents.
+  for (const char c : text) {
+    if (c != '.' && !absl::ascii_isdigit(c)) return NotAccepted();
+  }
+  double parsed = 0;
+  if (!absl::SimpleAtod(text, &parsed) || !(parsed >= 0 && parsed < 1)) {
+    return NotAccepted();
+  }
+  *out = parsed;
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status IntoChoice(const std::string& text,
+                        std::initializer_list<std::pair<const char*, T>> all,
+                        T* out) {
+  for (const auto& [name, value] : all) {
+    if (text != name) continue;
+    *out = value;
+    return absl::OkStatus();
+  }
+  return NotAccepted();
+}
+
+absl::Status IntoRequeueTtl(const std::string& text, cache::RequeueTtl* out) {
+  using Kind = cache::RequeueTtl::Kind;
+  if (IntoChoice<Kind>(
+          text,
+          {{"remaining", Kind::kRemaining}, {"original", Kind::kOriginal}},
+          &out->kind)
+          .ok()) {
+    return absl::OkStatus();
+  }
+  out->kind = Kind::kFixed;
+  return IntoDuration(text, absl::Nanoseconds(1), &out->fixed);
+}
+
+absl::Status IntoCount(const std::string& text, int* out) {
+  for (const char c : text) {
+    if (!absl::ascii_isdigit(c)) return NotAccepted();
+  }
+  int parsed = 0;
+  if (!absl::SimpleAtoi(text, &parsed) || parsed < 1) return NotAccepted();
+  *out = parsed;
+  return absl::OkStatus();
+}
+
+absl::Status IntoMetadataKeys(const Values& values, Values* out) {
+  out->clear();
+  for (const std::string& value : values) {
+    // gRPC's grammar of a metadata key; keys arrive in lower case.
+    const std::string key = absl::AsciiStrToLower(value);
+    bool good = !key.empty();
+    for (const char c : key) {
+      good =
+          good && (absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.');
+    }
+    if (!good) return NotAccepted();
+    out->push_back(key);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IntoAddress(const std::string& text, std::string* out) {
+  absl::Status status = CheckAddress(text);
+  if (status.ok()) *out = text;
+  return status;
+}
+
+absl::Status IntoText(const std::string& text, bool empty_allowed,
+                      std::string* out) {
+  if (text.empty() && !empty_allowed) {
+    return absl::InvalidArgumentError("must not be empty");
+  }
+  *out = text;
+  return absl::OkStatus();
+}
+
+absl::Status IntoMasks(const Values& values, cache::key::MaskSet* out) {
+  absl::StatusOr<cache::key::MaskSet> masks =
+      cache::key::MaskSet::Parse(values);
+  if (!masks.ok()) return masks.status();
+  *out = *std::move(masks);
+  return absl::OkStatus();
+}
+
+// As YAML and the environment take them.
+std::string SetNames() {
+  return absl::StrJoin(
+      cache::key::NamedMaskSets(), ", ",
+      [](std::string* out, const cache::key::NamedMaskSet& set) {
+        absl::StrAppend(out, "\"", set.name, "\"");
+      });
+}
+
+// Where names of sets are among the masks: all paths that come of it.
+std::vector<std::string> ExplainMasks(const Values& values) {
+  const bool named =
+      std::any_of(values.begin(), values.end(), [](const std::string& value) {
+        return !value.empty() && value[0] == '@';
+      });
+  const auto masks = cache::key::MaskSet::Parse(values);
+  return named && masks.ok() ? masks->canonical() : Values();
+}
+
+struct Row {
+  Setting setting;
+  ToDaemon to_daemon;      // scope kDaemon
+  ToFunction to_function;  // scope kBoth and kFunction
+};
+
+// The row's check is a trial of what it does.
+Row OfDaemon(Setting setting, ToDaemon apply) {
+  setting.scope = SettingScope::kDaemon;
+  if (setting.kind != Setting::Kind::kBool) {
+    setting.check = [apply](const Values& values) {
+      DaemonOptions trial;
+      return apply(values, &trial);
+    };
+  }
+  return {std::move(setting), std::move(apply), nullptr};
+}
+
+Row OfFunction(Setting setting, SettingScope scope, ToFunction apply) {
+  setting.scope = scope;
+  if (setting.kind != Setting::Kind::kBool) {
+    setting.check = [apply](const Values& values) {
+      FunctionOptions trial;
+      return apply(values, &trial);
+    };
+  }
+  return {std::move(setting), nullptr, std::move(apply)};
+}
+
+Row Policy(Setting setting, ToFunction apply) {
+  setting.group = "Policy";
+  return OfFunction(std::move(setting), SettingScope::kBoth, std::move(apply));
+}
+
+Setting Text(std::string key, std::string metavar,
+             absl::optional<std::string> default_value, std::string accepted,
+             std::string help) {
+  Setting setting;
+  setting.key = std::move(key);
+  setting.metavar = std::move(metavar);
+  setting.default_value = std::move(default_value);
+  setting.accepted = std::move(accepted);
+  setting.help = std::move(help);
+  return setting;
+}
+
+Setting Bool(std::string key, std::string help) {
+  Setting setting =
+      Text(std::move(key), "", "false", "true or false", std::move(help));
+  setting.kind = Setting::Kind::kBool;
+  return setting;
+}
+
+Setting List(std::string key, std::string metavar, std::string accepted,
+             std::string help) {
+  Setting setting = Text(std::move(key), std::move(metavar), absl::nullopt,
+                         std::move(accepted), std::move(help));
+  setting.kind = Setting::Kind::kList;
+  setting.default_note = "none";
+  return setting;
+}
+
+constexpr char kDurationFromZero[] =
+    "a duration from 0 up, such as 90s, 1h30m or 100ms";
+constexpr char kAddressForm[] =
+    "HOST:PORT or [IPV6]:PORT with a port from 0 to 65535 (0 takes a free one)";
+
+std::vector<Row> FunctionRows() {
+  std::vector<Row> rows;
+  const auto add = [&rows](Setting setting, SettingScope scope,
+                           ToFunction apply) {
+    setting.group = "Function";
+    rows.push_back(OfFunction(std::move(setting), scope, std::move(apply)));
+  };
+  add(Text("listen", "ADDR", "0.0.0.0:9443", kAddressForm,
+           "Where callers of the function connect. Never shared with another "
+           "process."),
+      SettingScope::kFunction, [](const Values& v, FunctionOptions* o) {
+        return IntoAddress(v[0], &o->listen);
+      });
+  Setting upstream =
+      Text("upstream", "TARGET", absl::nullopt,
+           "a gRPC target, such as HOST:PORT, dns:///HOST:PORT or unix:PATH",
+           "The function that calls go to.");
+  upstream.default_note = "none, it is needed";
+  add(std::move(upstream), SettingScope::kFunction,
+      [](const Values& v, FunctionOptions* o) {
+        return IntoText(v[0], /*empty_allowed=*/false, &o->upstream);
+      });
+  Setting name = Text("function", "NAME", "function", "a text, not empty",
+                      "The function's name: the label function_name of its "
+                      "metrics. `name` in an entry of functions.");
+  name.entry_key = "name";
+  name.default_variable = "FUNCTION_NAME";
+  add(std::move(name), SettingScope::kFunction,
+      [](const Values& v, FunctionOptions* o) {
+        return IntoText(v[0], /*empty_allowed=*/false, &o->name);
+      });
+  Setting generation = Text(
+      "generation", "TEXT", absl::nullopt, "a text",
+      "Which build of the function answers; another one starts with an empty "
+      "cache. Needed with cache.dir; `none` accepts answers of older builds.");
+  generation.default_variable = "REVISION_NAME";
+  generation.default_note = "unset";
+  add(std::move(generation), SettingScope::kBoth,
+      [](const Values& v, FunctionOptions* o) {
+        return IntoText(v[0], /*empty_allowed=*/true, &o->generation);
+      });
+  return rows;
+}
+
+std::vector<Row> TlsRows() {
+  std::vector<Row> rows;
+  const auto add = [&rows](Setting setting, ToDaemon apply) {
+    setting.group = "TLS";
+    rows.push_back(OfDaemon(std::move(setting), std::move(apply)));
+  };
+  Setting dir = Text("tls_dir", "DIR", absl::nullopt,
+                     "a directory with tls.crt and tls.key, and ca.crt if "
+                     "callers need a certificate of it",
+                     "The listeners' certificates.");
+  dir.default_variable = "TLS_SERVER_CERTS_DIR";
+  dir.default_note = "none, this or insecure is needed";
+  add(std::move(dir), [](const Values& v, DaemonOptions* o) {
+    if (!v[0].empty()) o->tls_dir = v[0];
+    return absl::OkStatus();
+  });
+  add(Bool("insecure",
+           "Listeners in plaintext. Beats $TLS_SERVER_CERTS_DIR; not beside "
+           "tls_dir."),
+      [](const Values&, DaemonOptions*) { return absl::OkStatus(); });
+  Setting upstream = Text("upstream_tls_dir", "DIR", absl::nullopt,
+                          "a directory with ca.crt, and tls.crt and tls.key if "
+                          "the function wants a certificate",
+                          "Certificates for calling the function.");
+  upstream.default_note = "unset (plaintext)";
+  add(std::move(upstream), [](const Values& v, DaemonOptions* o) {
+    if (!v[0].empty()) o->upstream_tls_dir = v[0];
+    return absl::OkStatus();
+  });
+  Setting name = Text("upstream_server_name", "NAME", absl::nullopt, "a name",
+                      "The name that the function's certificate must carry.");
+  name.default_note = "unset (the target's host)";
+  add(std::move(name), [](const Values& v, DaemonOptions* o) {
+    return IntoText(v[0], /*empty_allowed=*/true, &o->upstream_server_name);
+  });
+  return rows;
+}
+
+std::vector<Row> CacheRows() {
+  std::vector<Row> rows;
+  const auto add = [&rows](Setting setting, ToDaemon apply) {
+    setting.group = "Cache";
+    rows.push_back(OfDaemon(std::move(setting), std::move(apply)));
+  };
+  Setting dir = Text("cache.dir", "DIR", absl::nullopt, "a directory",
+                     "Where entries outlive the process.");
+  dir.default_note = "unset (memory only)";
+  add(std::move(dir), [](const Values& v, DaemonOptions* o) {
+    if (!v[0].empty()) o->cache_dir = v[0];
+    return absl::OkStatus();
+  });
+  add(Text("cache.memory", "SIZE", "256MiB",
+           "a size from 1KiB up, such as 64MB or 256MiB",
+           "Bound of the memory tier, all overheads counted."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoSize(v[0], 1 << 10, ~uint64_t{0}, &o->cache_memory);
+      });
+  add(Text("cache.disk", "SIZE", "4GiB",
+           "a size from 1MiB up, such as 512MiB or 4GiB",
+           "Bound of the disk tier."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoSize(v[0], 1 << 20, ~uint64_t{0}, &o->cache_disk);
+      });
+  return rows;
+}
+
+std::vector<Row> OperationRows() {
+  std::vector<Row> rows;
+  const auto add = [&rows](Setting setting, ToDaemon apply) {
+    setting.group = "Operation";
+    rows.push_back(OfDaemon(std::move(setting), std::move(apply)));
+  };
+  add(Text("admin", "ADDR", "127.0.0.1:9901",
+           absl::StrCat(kAddressForm, "; empty = none"),
+           "Where /metrics, /healthz, /readyz and /statusz are served."),
+      [](const Values& v, DaemonOptions* o) {
+        if (!v[0].empty()) return IntoAddress(v[0], &o->admin);
+        o->admin.clear();
+        return absl::OkStatus();
+      });
+  add(Text("drain", "DURATION", "25s", kDurationFromZero,
+           "How long SIGTERM lets calls in flight finish."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoDuration(v[0], absl::ZeroDuration(), &o->drain);
+      });
+  add(Text("drain_delay", "DURATION", "0s", kDurationFromZero,
+           "How long before that it still accepts calls, no longer ready."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoDuration(v[0], absl::ZeroDuration(), &o->drain_delay);
+      });
+  add(Text("log.level", "LEVEL", "info", "debug, info, warn or error",
+           "What is logged to stderr, from this level up."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoChoice<LogLevel>(v[0],
+                                    {{"debug", LogLevel::kDebug},
+                                     {"info", LogLevel::kInfo},
+                                     {"warn", LogLevel::kWarning},
+                                     {"error", LogLevel::kError}},
+                                    &o->log_level);
+      });
+  add(Text("log.format", "FORMAT", "text", "text or json",
+           "Lines for people, or a JSON object a line."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoChoice<LogFormat>(
+            v[0], {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
+            &o->log_format);
+      });
+  return rows;
+}
+
+// An unset duration of the policy.
+Row OptionalTtl(std::string key, std::string accepted, absl::Duration least,
+                std::string help,
+                absl::optional<absl::Duration> cache::PolicyOptions::*field) {
+  Setting setting = Text(std::move(key), "DURATION", absl::nullopt,
+                         std::move(accepted), std::move(help));
+  setting.default_note = "unset";
+  return Policy(std::move(setting),
+                [least, field](const Values& v, FunctionOptions* o) {
+                  absl::Duration duration;
+                  absl::Status status = IntoDuration(v[0], least, &duration);
+                  if (status.ok()) o->policy.*field = duration;
+                  return status;
+                });
+}
+
+std::vector<Row> PolicyRows() {
+  std::vector<Row> rows;
+  rows.push_back(
+      Policy(Text("mode", "MODE", "on", "on or off",
+                  "Answer from the cache, or be a pure proxy."),
+             [](const Values& v, FunctionOptions* o) {
+               return IntoChoice<cache::Mode>(
+                   v[0], {{"on", cache::Mode::kOn}, {"off", cache::Mode::kOff}},
+                   &o->policy.mode);
+             }));
+  rows.push_back(Policy(
+      Text("ttl.max", "DURATION", "24h", kDurationFromZero,
+           "No entry lives longer, and ttl.min may not ask for more; "
+           "0 = no bound."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoDuration(v[0], absl::ZeroDuration(), &o->policy.ttl_max);
+      }));
+  rows.push_back(
+      OptionalTtl("ttl.override", "a duration above 0, such as 90s or 1h30m",
+                  absl::Nanoseconds(1),
+                  "Lifetime whatever the function said; ttl.min and ttl.max "
+                  "bound it, too.",
+                  &cache::PolicyOptions::ttl_override));
+  rows.push_back(OptionalTtl("ttl.default", kDurationFromZero,
+                             absl::ZeroDuration(),
+                             "Lifetime where the function said nothing.",
+                             &cache::PolicyOptions::ttl_default));
+  rows.push_back(OptionalTtl("ttl.min", kDurationFromZero, absl::ZeroDuration(),
+                             "Least lifetime of what is stored at all.",
+                             &cache::PolicyOptions::ttl_min));
+  rows.push_back(Policy(
+      Text("ttl.jitter", "FRACTION", "0", "a fraction from 0 to below 1",
+           "Part of its lifetime by which an entry's is shortened at random."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoFraction(v[0], &o->policy.ttl_jitter);
+      }));
+  rows.push_back(Policy(
+      Text("ttl.margin", "FRACTION", "0.1", "a fraction from 0 to below 1",
+           "The last part of a lifetime, in which an entry is no longer "
+           "served, so that a requeue does not meet the entry that caused it."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoFraction(v[0], &o->policy.ttl_margin);
+      }));
+  rows.push_back(Policy(
+      Text("requeue_ttl", "TTL", "remaining",
+           "remaining, original, or a duration above 0 such as 90s or 1h30m",
+           "The TTL that the runner sees, wherever the function gave one."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoRequeueTtl(v[0], &o->policy.requeue_ttl);
+      }));
+  rows.push_back(
+      Policy(Bool("store_fatal", "Store responses that hold a FATAL result."),
+             [](const Values& v, FunctionOptions* o) {
+               o->policy.store_fatal = v[0] == "true";
+               return absl::OkStatus();
+             }));
+  rows.push_back(
+      Policy(Text("store_secrets", "TIERS", "memory", "memory, all or none",
+                  "Where responses with connection details are stored."),
+             [](const Values& v, FunctionOptions* o) {
+               return IntoChoice<cache::StoreSecrets>(
+                   v[0],
+                   {{"memory", cache::StoreSecrets::kMemory},
+                    {"all", cache::StoreSecrets::kAll},
+                    {"none", cache::StoreSecrets::kNone}},
+                   &o->policy.store_secrets);
+             }));
+  rows.push_back(Policy(
+      Text("max_released", "NUMBER", "16", "a whole number from 1 up",
+           "Calls that run at once for callers whose shared call brought no "
+           "answer to share."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoCount(v[0], &o->policy.max_released);
+      }));
+  rows.push_back(
+      Policy(Text("max_entry_bytes", "SIZE", "16MiB",
+                  "a size from 1 to 2GiB, such as 64MB or 16MiB",
+                  "Larger responses pass through and are not stored."),
+             [](const Values& v, FunctionOptions* o) {
+               return IntoSize(v[0], 1, 2ull << 30, &o->policy.max_entry_bytes);
+             }));
+  rows.push_back(Policy(
+      Text("key", "SOURCE", "content", "content or tag",
+           "What keys are made of: the whole request, or its meta.tag and what "
+           "Crossplane changes after computing that, for trusted runners. Not "
+           "beside mask."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoChoice<cache::key::KeySource>(
+            v[0],
+            {{"content", cache::key::KeySource::kContent},
+             {"tag", cache::key::KeySource::kTag}},
+            &o->key);
+      }));
+  rows.push_back(Policy(
+      Text(
+          "key_hash", "HASH", "xxh3", "xxh3 or sha256",
+          "What keys are hashed with: XXH3-128 under a secret, or HMAC-SHA-256 "
+          "where tenants are hostile."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoChoice<cache::key::KeyHash>(
+            v[0],
+            {{"xxh3", cache::key::KeyHash::kXxh3},
+             {"sha256", cache::key::KeyHash::kSha256}},
+            &o->key_hash);
+      }));
+  Setting mask =
+      List("mask", "PATH",
+           absl::StrCat("paths below observed.composite.resource, "
+                        "observed.resources.K.resource, "
+                        "required_resources.K.items.*.resource or "
+                        "extra_resources.K.items.*.resource, or of a context "
+                        "key; or named sets: ",
+                        SetNames()),
+           "Paths left out of the key: requests that differ only there share "
+           "an answer. Not with key: tag.");
+  mask.explain = &ExplainMasks;
+  rows.push_back(
+      Policy(std::move(mask), [](const Values& v, FunctionOptions* o) {
+        return IntoMasks(v, &o->masks);
+      }));
+  rows.push_back(
+      Policy(List("bypass_metadata", "KEY",
+                  "metadata keys of letters, digits, `-`, `_` and `.`",
+                  "Requests that carry such metadata are neither looked up nor "
+                  "stored."),
+             [](const Values& v, FunctionOptions* o) {
+               return IntoMetadataKeys(v, &o->bypass_metadata);
+             }));
+  return rows;
+}
+
+const std::vector<Row>& Rows() {
+  static const std::vector<Row>* const rows = [] {
+    auto* all = new std::vector<Row>;
+    for (auto part : {FunctionRows(), TlsRows(), CacheRows(), OperationRows(),
+                      PolicyRows()}) {
+      for (Row& row : part) all->push_back(std::move(row));
+    }
+    return all;
+  }();
+  return *rows;
+}
+
+}  // namespace
+
+const SettingsTable& ServeSettings() {
+  static const SettingsTable* const table = [] {
+    std::vector<Setting> settings;
+    for (const Row& row : Rows()) settings.push_back(row.setting);
+    return new SettingsTable(std::move(settings));
+  }();
+  return *table;
+}
+
+absl::Status ApplyToDaemon(const SettingValues& values,
+                           DaemonOptions* options) {
+  for (const Row& row : Rows()) {
+    const auto found = values.find(row.setting.key);
+    if (row.to_daemon == nullptr || found == values.end()) continue;
+    if (!found->second.set) continue;
+    absl::Status status = row.to_daemon(found->second.values, options);
+    if (!status.ok()) return SettingError(found->second, status.message());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyToFunction(const SettingValues& values,
+                             FunctionOptions* options) {
+  for (const Row& row : Rows()) {
+    const auto found = values.find(row.setting.key);
+    if (row.to_function == nullptr || found == values.end()) continue;
+    if (!found->second.set) continue;
+    absl::Status status = row.to_function(found->second.values, options);
+    if (!status.ok()) return SettingError(found->second, status.message());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace fncache::proxy::settings

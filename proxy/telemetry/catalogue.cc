@@ -1,0 +1,213 @@
+#include "proxy/telemetry/catalogue.h"
+
+#include <cstdlib>
+
+#include "common/log.h"
+
+namespace fncache::proxy::telemetry {
+
+using metrics::Family;
+using metrics::Type;
+
+const std::vector<Family>& Catalogue() {
+  static const auto* const catalogue = new std::vector<Family>{
+      // The names of the runner's built-in cache, which dashboards chart.
+      {"function_run_function_response_cache_hits_total",
+       Type::kCounter,
+       {"function_name"},
+       "RunFunction calls answered from the cache: hits, stale hits and "
+       "collapsed answers."},
+      {"function_run_function_response_cache_misses_total",
+       Type::kCounter,
+       {"function_name"},
+       "Look-ups that went upstream, those answered UNIMPLEMENTED aside."},
+      {"function_run_function_response_cache_errors_total",
+       Type::kCounter,
+       {"function_name"},
+       "Failures of the cache, none of which failed a call."},
+      {"function_run_function_response_cache_writes_total",
+       Type::kCounter,
+       {"function_name"},
+       "Fills that were accepted."},
+      {"function_run_function_response_cache_deletes_total",
+       Type::kCounter,
+       {"function_name"},
+       "Entries expired or evicted from the last tier."},
+      {"function_run_function_response_cache_bytes_written_total",
+       Type::kCounter,
+       {"function_name"},
+       "Bytes of fills that were accepted."},
+      {"function_run_function_response_cache_bytes_deleted_total",
+       Type::kCounter,
+       {"function_name"},
+       "Bytes of entries expired or evicted from the last tier."},
+      {"function_run_function_response_cache_read_seconds",
+       Type::kHistogram,
+       {"function_name"},
+       "Time that the look-up of a hit took."},
+      {"function_run_function_response_cache_write_seconds",
+       Type::kHistogram,
+       {"function_name"},
+       "Time that a tier's write of an entry took."},
+
+      // Calls.
+      {"fncache_requests_total",
+       Type::kCounter,
+       {"function_name", "method", "outcome"},
+       "Calls answered, by method (v1, v1beta1, other) and outcome (hit, miss, "
+       "stale, collapsed, bypass, request)."},
+      {"fncache_request_seconds",
+       Type::kHistogram,
+       {"function_name", "outcome"},
+       "Time from a RunFunction call's arrival to its answer, by outcome."},
+      {"fncache_responses_total",
+       Type::kCounter,
+       {"function_name", "code"},
+       "Calls answered, by the gRPC status code that the caller got."},
+      {"fncache_requests_in_flight",
+       Type::kGauge,
+       {"function_name", "method"},
+       "Calls that have arrived and are not answered yet."},
+      {"fncache_streams_forwarded_total",
+       Type::kCounter,
+       {"function_name"},
+       "Calls of other methods than RunFunction, forwarded as streams, that "
+       "have ended."},
+      {"fncache_function_seconds_saved_total",
+       Type::kCounter,
+       {"function_name"},
+       "Function time saved: the filling call's latency, per hit and per "
+       "collapsed answer."},
+
+      // Upstream.
+      {"fncache_upstream_requests_total",
+       Type::kCounter,
+       {"function_name", "code"},
+       "Calls made to the function that have ended, by gRPC status code."},
+      {"fncache_upstream_request_seconds",
+       Type::kHistogram,
+       {"function_name"},
+       "Time that calls to the function took."},
+
+      // Flights.
+      {"fncache_flights",
+       Type::kGauge,
+       {"function_name"},
+       "Flights that are open: upstream calls that others may join."},
+      {"fncache_flights_opened_total",
+       Type::kCounter,
+       {"function_name"},
+       "Flights opened."},
+      {"fncache_collapsed_callers_total",
+       Type::kCounter,
+       {"function_name"},
+       "Callers that joined another call's flight."},
+      {"fncache_collapsed_callers_waiting",
+       Type::kGauge,
+       {"function_name"},
+       "Callers that wait for another call's flight."},
+      {"fncache_released_callers_total",
+       Type::kCounter,
+       {"function_name"},
+       "Joined callers released to call upstream themselves, because the "
+       "flight's outcome was not one to share."},
+      {"fncache_released_callers_waiting",
+       Type::kGauge,
+       {"function_name"},
+       "Released callers that wait for their turn (max_released)."},
+      {"fncache_released_callers_running",
+       Type::kGauge,
+       {"function_name"},
+       "Released callers whose own upstream call runs."},
+
+      // Tiers.
+      {"fncache_tier_entries",
+       Type::kGauge,
+       {"tier"},
+       "Entries in the tier (disk: an estimate)."},
+      {"fncache_tier_bytes",
+       Type::kGauge,
+       {"tier"},
+       "Bytes that the tier uses, its overhead included."},
+      {"fncache_tier_capacity_bytes",
+       Type::kGauge,
+       {"tier"},
+       "Bytes that the tier may use."},
+      {"fncache_tier_writes_total",
+       Type::kCounter,
+       {"function_name", "tier"},
+       "Entries written to the tier."},
+      {"fncache_evictions_total",
+       Type::kCounter,
+       {"function_name", "tier", "reason"},
+       "Entries that left the tier, by reason: expired, evicted (to make "
+       "room), replaced (by a newer fill), dropped (corrupt, or from another "
+       "time)."},
+      {"fncache_tier_errors_total",
+       Type::kCounter,
+       {"tier", "kind"},
+       "Failures of the tier by kind: read, write, corrupt, other."},
+      {"fncache_fills_dropped_total",
+       Type::kCounter,
+       {"reason"},
+       "Fills that did not reach a tier, by reason: queue_full, too_large, "
+       "error, shutdown."},
+      {"fncache_queue_depth",
+       Type::kGauge,
+       {"queue"},
+       "Length of a queue: disk_fills, disk_lookups."},
+
+      // Certificates, by side: listener, upstream.
+      {"fncache_certificate_expiry_timestamp_seconds",
+       Type::kGauge,
+       {"side"},
+       "When the certificate in use ends, as Unix time."},
+      {"fncache_certificate_reloads_total",
+       Type::kCounter,
+       {"side"},
+       "Replaced certificates that were taken up."},
+      {"fncache_certificate_reload_failures_total",
+       Type::kCounter,
+       {"side"},
+       "Replaced certificates that could not be used, the old ones kept."},
+      {"fncache_handshakes_failed_total",
+       Type::kCounter,
+       {"side", "reason"},
+       "TLS handshakes that failed, by reason (unknown_authority, expired, "
+       "not_yet_valid, wrong_usage, wrong_name, bad_certificate, "
+       "no_certificate, refused_by_peer, plaintext, protocol)."},
+
+      // The process.
+      {"fncache_build_info",
+       Type::kGauge,
+       {"version"},
+       "1, labelled with the version."},
+      {"fncache_ready",
+       Type::kGauge,
+       {},
+       "1 while the daemon is ready, 0 before and once it drains."},
+      {"process_start_time_seconds",
+       Type::kGauge,
+       {},
+       "When the process started, as Unix time."},
+      {"process_cpu_seconds_total",
+       Type::kCounter,
+       {},
+       "CPU time that the process used, user and system."},
+      {"process_resident_memory_bytes", Type::kGauge, {}, "Resident memory."},
+      {"process_virtual_memory_bytes", Type::kGauge, {}, "Virtual memory."},
+      {"process_open_fds", Type::kGauge, {}, "Open file descriptors."},
+      {"process_max_fds", Type::kGauge, {}, "Limit of open file descriptors."},
+  };
+  return *catalogue;
+}
+
+const Family& Metric(absl::string_view name) {
+  for (const Family& family : Catalogue()) {
+    if (family.name == name) return family;
+  }
+  Log(LogLevel::kError, "a metric is not in the catalogue", {{"metric", name}});
+  std::abort();
+}
+
+}  // namespace fncache::proxy::telemetry

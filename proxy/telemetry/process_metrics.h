@@ -1,0 +1,29 @@
+// The process's own metrics, under the names that Prometheus client libraries
+// use (process_*), read from /proc at each scrape.
+#ifndef FNCACHE_PROXY_TELEMETRY_PROCESS_METRICS_H_
+#define FNCACHE_PROXY_TELEMETRY_PROCESS_METRICS_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "metrics/registry.h"
+
+namespace fncache::proxy::telemetry {
+
+struct ProcessFigures {
+  absl::Time started;
+  absl::Duration cpu;
+  uint64_t resident_bytes = 0;
+  uint64_t virtual_bytes = 0;
+  uint64_t open_fds = 0;
+  uint64_t max_fds = 0;
+};
+
+// What cannot be read is zero.
+ProcessFigures ReadProcess();
+
+void RegisterProcessMetrics(metrics::Registry* registry);
+
+}  // namespace fncache::proxy::telemetry
+
+#endif  // FNCACHE_PROXY_TELEMETRY_PROCESS_METRICS_H_

@@ -1,0 +1,160 @@
+// Upstream: the way to one function: channels, name resolution, reconnecting,
+// certificates, and the unary calls of the RunFunction path.
+//
+// Each worker has its own channel (its own connections, round robin over all
+// addresses), used on that worker only; Stub and StartUnary are called on it.
+// Calls wait for the function to be reachable up to their deadline; a call
+// without one waits `connect_limit` for a connection, then ends UNAVAILABLE.
+//
+// Outlives the workers' calls.
+#ifndef FNCACHE_PROXY_TRANSPORT_UPSTREAM_H_
+#define FNCACHE_PROXY_TRANSPORT_UPSTREAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/async_unary_call.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "proxy/transport/incoming_call.h"
+#include "proxy/transport/worker.h"
+
+namespace fncache::proxy::transport {
+
+class ClientTls;
+
+struct UpstreamOptions {
+  // Any gRPC target.
+  std::string target;
+  // Name expected in the function's certificate; empty = the target's host.
+  std::string server_name;
+  // How long a call without a deadline waits for a connection.
+  absl::Duration connect_limit = absl::Seconds(60);
+};
+
+// Gives up on a call that has no deadline and has found no connection within
+// the limit. Created beside the call, on the same worker; cancels nothing once
+// destroyed.
+class ConnectLimit {
+ public:
+  // All outlive this.
+  ConnectLimit(Worker* worker, grpc::ClientContext* context,
+               const std::string& channel_target, absl::Duration limit);
+  ~ConnectLimit();
+  ConnectLimit(const ConnectLimit&) = delete;
+  ConnectLimit& operator=(const ConnectLimit&) = delete;
+
+  // The call was given up: its status is ToStatus(), whatever gRPC says.
+  bool exceeded() const { return exceeded_; }
+  grpc::Status ToStatus() const;
+
+ private:
+  Worker* const worker_;
+  const absl::Duration limit_;
+  bool armed_ = false;
+  bool exceeded_ = false;
+  TimerId timer_;
+};
+
+// One unary call to the function. Cancel may be called from any thread, all
+// else on the worker's after completion.
+class UnaryCall final : public Activity,
+                        public std::enable_shared_from_this<UnaryCall> {
+ public:
+  using Done = absl::AnyInvocable<void(UnaryCall&)>;
+
+  ~UnaryCall();
+  // Any thread, any time. The call completes (with CANCELLED unless it was
+  // complete already) and `done` is called all the same.
+  void Cancel() { context_.TryCancel(); }
+
+  // Valid once done.
+  const grpc::Status& status() const { return status_; }
+  // The response as it came; empty unless the status is OK.
+  grpc::ByteBuffer& response() { return response_; }
+  const Metadata& headers() const {
+    return context_.GetServerInitialMetadata();
+  }
+  const Metadata& trailers() const {
+    return context_.GetServerTrailingMetadata();
+  }
+  // From start to completion.
+  absl::Duration latency() const { return latency_; }
+
+  void CancelActivity() override { context_.TryCancel(); }
+
+ private:
+  friend class Upstream;
+  explicit UnaryCall(Worker* worker)
+      : Activity(Kind::kInner), worker_(worker) {}
+  void OnFinished(bool ok);
+
+  Worker* const worker_;
+  std::shared_ptr<UnaryCall> self_;  // until completion
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader_;
+  std::unique_ptr<ConnectLimit> limit_;
+  grpc::ByteBuffer response_;
+  grpc::Status status_;
+  absl::Time started_;
+  absl::Duration latency_;
+  Done done_;
+  MemberEvent<UnaryCall, &UnaryCall::OnFinished> finished_event_{this};
+};
+
+class Upstream {
+ public:
+  // `tls` may be null (plaintext), else outlives this. `workers`: how many
+  // workers use it, with indices from 0.
+  Upstream(UpstreamOptions options, ClientTls* tls, int workers);
+  ~Upstream();
+  Upstream(const Upstream&) = delete;
+  Upstream& operator=(const Upstream&) = delete;
+
+  // A stub on the worker's channel, which is renewed when certificates have
+  // changed.
+  grpc::GenericStub* Stub(Worker* worker);
+
+  // Gives the context of an upstream call what it takes from its caller.
+  void Prepare(const IncomingCall& caller, absl::Time deadline,
+               grpc::ClientContext* context) const;
+  // For a call that was just started; null if it has a deadline.
+  std::unique_ptr<ConnectLimit> LimitConnecting(
+      Worker* worker, absl::Time deadline, grpc::ClientContext* context) const;
+
+  // Calls the caller's method with the caller's metadata and authority, on the
+  // caller's worker. `caller` is only read during the call of this function.
+  // `deadline` is the upstream call's, infinite for none. `done` is called
+  // once, on the worker, never from within StartUnary.
+  std::shared_ptr<UnaryCall> StartUnary(const IncomingCall& caller,
+                                        const grpc::ByteBuffer& request,
+                                        absl::Time deadline,
+                                        UnaryCall::Done done);
+
+  const UpstreamOptions& options() const { return options_; }
+  // What channels are made for: the target, spelled so that it differs from any
+  // peer's address.
+  const std::string& channel_target() const { return channel_target_; }
+
+ private:
+  struct Slot;  // of one worker
+
+  Slot& SlotOf(Worker* worker);
+  // Looks after a channel that is not connected until it is.
+  void ScheduleCheck(Worker* worker, Slot* slot);
+
+  const UpstreamOptions options_;
+  const std::string channel_target_;
+  ClientTls* const tls_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+}  // namespace fncache::proxy::transport
+
+#endif  // FNCACHE_PROXY_TRANSPORT_UPSTREAM_H_

@@ -1,0 +1,42 @@
+// FunctionCaller: the engine's way to the functions. The real one is
+// FunctionClient; tests and the context steps of the command line bring others.
+#ifndef FNCACHE_RUNNER_CLIENT_FUNCTION_CALLER_H_
+#define FNCACHE_RUNNER_CLIENT_FUNCTION_CALLER_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/function_v1.pb.h"
+
+namespace fncache::runner::client {
+
+struct CallResult {
+  // Not ok: what the runner prints is its message, as in
+  // `rpc error: code = Internal desc = boom`, and its code the call's.
+  absl::Status status;
+  apiextensions::fn::proto::v1::RunFunctionResponse response;
+  // What a cache in front of the function said, the header cache-status whole:
+  // `fncache; hit; ttl=37`; "" without one.
+  std::string cache_status;
+};
+
+// Thread-safe.
+class FunctionCaller {
+ public:
+  using Done = std::function<void(CallResult)>;
+
+  virtual ~FunctionCaller() = default;
+  // Calls the function that a Composition names `function`. The request is read
+  // before Call returns. Calls `done` exactly once, on any thread, perhaps
+  // before Call returns, and by `deadline` at the latest.
+  virtual void Call(
+      const std::string& function,
+      const apiextensions::fn::proto::v1::RunFunctionRequest& request,
+      absl::Time deadline, Done done) = 0;
+};
+
+}  // namespace fncache::runner::client
+
+#endif  // FNCACHE_RUNNER_CLIENT_FUNCTION_CALLER_H_

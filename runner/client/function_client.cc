@@ -1,0 +1,378 @@
+#include "runner/client/function_client.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "common/function_credentials.h"
+#include "common/log.h"
+#include "common/mutex.h"
+#include "common/tls_files.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "grpcpp/support/proto_buffer_reader.h"
+#include "grpcpp/support/proto_buffer_writer.h"
+#include "runner/client/parse.h"
+#include "runner/client/rpc_error.h"
+
+namespace fncache::runner::client {
+namespace {
+
+using apiextensions::fn::proto::v1::RunFunctionRequest;
+
+constexpr char kV1[] =
+    "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
+constexpr char kV1Beta1[] =
+    "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
+
+// Go's default, which the reference runner leaves as it is.
+constexpr int kMaxResponseBytes = 4 << 20;
+constexpr int kMaxMetadataBytes = 16 << 20;
+
+// Sent, and not waited for, to learn why no call got through.
+constexpr char kHealth[] = "/grpc.health.v1.Health/Check";
+constexpr absl::Duration kProbeTime = absl::Milliseconds(50);
+
+// Targets that Go takes and gRPC C++ does not, spelled so that it does.
+std::string ChannelTarget(absl::string_view target) {
+  absl::ConsumePrefix(&target, "passthrough:///");
+  absl::string_view address = target;
+  const bool dns = absl::ConsumePrefix(&address, "dns:///");
+  if (!absl::StartsWith(address, ":")) return std::string(target);
+  return absl::StrCat(dns ? "dns:///" : "", "localhost", address);
+}
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetUserAgentPrefix("fncache");
+  arguments.SetLoadBalancingPolicyName("round_robin");
+  arguments.SetMaxReceiveMessageSize(kMaxResponseBytes);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // No service config, and nothing is repeated. The reference runner repeats
+  // calls that no function saw; what gRPC does that with ends the process where
+  // a call's end carries no status, as with a web server that is no function.
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  // Despite its name this bounds one attempt to connect.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
+  // Connections of this client's own.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return arguments;
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(
+    const std::string& tls_dir) {
+  if (tls_dir.empty()) return grpc::InsecureChannelCredentials();
+  const auto files = ReadTlsFiles(tls_dir, TlsSide::kClient, absl::Now());
+  if (!files.ok()) return files.status();
+  for (const std::string& warning : files->warnings) {
+    Log(LogLevel::kWarning, warning);
+  }
+  return FunctionCredentials(*files, /*name_setting=*/"");
+}
+
+// One target's channel, made for the first call of one of its functions.
+struct Target {
+  explicit Target(std::string address) : address(std::move(address)) {}
+
+  const std::string address;
+  Mutex mutex;
+  std::shared_ptr<grpc::Channel> channel ABSL_GUARDED_BY(mutex);
+};
+
+// Of several headers of one name each is a list of its own to be joined.
+std::string CacheStatus(const grpc::ClientContext& context) {
+  std::string all;
+  const auto headers =
+      context.GetServerInitialMetadata().equal_range("cache-status");
+  for (auto header = headers.first; header != headers.second; ++header) {
+    absl::StrAppend(
+        &all, all.empty() ? "" : ", ",
+        absl::string_view(header->second.data(), header->second.size()));
+  }
+  return all;
+}
+
+}  // namespace
+
+// Calls are kept in `calls` until their `done` has returned and is gone. What
+// the threads of the queues do with a call they do one after the other; its
+// mutex guards what the destructor cancels meanwhile. Whoever starts a call
+// holds it too: it may be over before that thread has let go of its mutex.
+struct FunctionClient::Impl {
+  struct Attempt {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader;
+    grpc::ByteBuffer response;
+    grpc::Status status;
+  };
+  enum class Stage { kV1, kV1Beta1, kProbe };
+  struct OneCall {
+    std::shared_ptr<grpc::Channel> channel;
+    grpc::CompletionQueue* queue = nullptr;
+    absl::Time deadline;
+    Done done;
+    grpc::ByteBuffer request;
+    size_t request_size = 0;
+    Stage stage = Stage::kV1;
+
+    Mutex mutex;
+    bool cancelled ABSL_GUARDED_BY(mutex) = false;
+    // Replaced under the mutex only, by the thread that the call is with, which
+    // therefore reads it without.
+    std::unique_ptr<Attempt> attempt;
+  };
+  using CallPtr = std::shared_ptr<OneCall>;
+
+  std::shared_ptr<grpc::ChannelCredentials> credentials;
+  std::function<std::string(const RunFunctionRequest&)> encode;  // may be null
+  std::vector<std::unique_ptr<Target>> targets;
+  absl::flat_hash_map<std::string, Target*> by_function;
+
+  Mutex mutex;
+  CondVar changed;
+  bool stopping ABSL_GUARDED_BY(mutex) = false;
+  absl::flat_hash_map<OneCall*, CallPtr> calls ABSL_GUARDED_BY(mutex);
+
+  std::atomic<size_t> next_queue{0};
+  std::vector<std::unique_ptr<grpc::CompletionQueue>> queues;
+  std::vector<std::thread> threads;
+
+  std::shared_ptr<grpc::Channel> Channel(Target* target) {
+    MutexLock lock(&target->mutex);
+    if (target->channel == nullptr) {
+      target->channel =
+          grpc::CreateCustomChannel(target->address, credentials, Arguments());
+    }
+    return target->channel;
+  }
+
+  grpc::Status Write(const RunFunctionRequest& request,
+                     grpc::ByteBuffer* bytes) const {
+    if (encode != nullptr) {
+      grpc::Slice slice(encode(request));
+      *bytes = grpc::ByteBuffer(&slice, 1);
+      return grpc::Status::OK;
+    }
+    bool own_buffer;
+    return grpc::GenericSerialize<grpc::ProtoBufferWriter, RunFunctionRequest>(
+        request, bytes, &own_buffer);
+  }
+
+  // False if the client is being destroyed.
+  bool Register(const CallPtr& call) {
+    MutexLock lock(&mutex);
+    if (stopping) return false;
+    calls.emplace(call.get(), call);
+    return true;
+  }
+
+  // False, with nothing started, if the call was cancelled.
+  static bool StartAttempt(OneCall* call) {
+    const bool probe = call->stage == Stage::kProbe;
+    auto attempt = std::make_unique<Attempt>();
+    attempt->context.set_wait_for_ready(!probe);
+    const absl::Time deadline =
+        probe ? absl::Now() + kProbeTime : call->deadline;
+    if (deadline != absl::InfiniteFuture()) {
+      // gRPC takes a time before the epoch for none at all.
+      attempt->context.set_deadline(
+          absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
+    }
+    const char* const method = probe                       ? kHealth
+                               : call->stage == Stage::kV1 ? kV1
+                                                           : kV1Beta1;
+    MutexLock lock(&call->mutex);
+    if (call->cancelled) return false;
+    call->attempt = std::move(attempt);
+    Attempt& started = *call->attempt;
+    started.reader =
+        grpc::GenericStub(call->channel)
+            .PrepareUnaryCall(&started.context, method,
+                              probe ? grpc::ByteBuffer() : call->request,
+                              call->queue);
+    started.reader->StartCall();
+    ReleaseTo(call);
+    started.reader->Finish(&started.response, &started.status, call);
+    return true;
+  }
+
+  void Work(grpc::CompletionQueue* queue) {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue->Next(&tag, &ok)) {
+      AcquireFrom(tag);
+      CallPtr call;
+      {
+        MutexLock lock(&mutex);
+        call = calls.at(static_cast<OneCall*>(tag));
+      }
+      // Its start, on another thread, is over only now.
+      { MutexLock lock(&call->mutex); }
+      Finished(call.get());
+    }
+  }
+
+  void Finished(OneCall* call) {
+    const Attempt& attempt = *call->attempt;
+    switch (call->stage) {
+      case Stage::kV1:
+        if (attempt.status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+          return Next(call, Stage::kV1Beta1);
+        }
+        break;
+      case Stage::kV1Beta1:
+        break;
+      case Stage::kProbe: {
+        CallResult result;
+        result.status = NotConnectedError(attempt.status);
+        return End(call, std::move(result));
+      }
+    }
+    if (IsLocalDeadline(attempt.status) &&
+        call->channel->GetState(false) != GRPC_CHANNEL_READY) {
+      return Next(call, Stage::kProbe);
+    }
+    End(call, Result(call));
+  }
+
+  void Next(OneCall* call, Stage stage) {
+    call->stage = stage;
+    if (!StartAttempt(call)) End(call, Closing());
+  }
+
+  static CallResult Closing() {
+    CallResult result;
+    result.status = RpcError(grpc::StatusCode::CANCELLED,
+                             "grpc: the client connection is closing");
+    return result;
+  }
+
+  static CallResult Result(OneCall* call) {
+    CallResult result;
+    Attempt& attempt = *call->attempt;
+    if (!attempt.status.ok()) {
+      result.status = RpcError(attempt.status, call->request_size);
+      return result;
+    }
+    result.cache_status = CacheStatus(attempt.context);
+    grpc::ProtoBufferReader reader(&attempt.response);
+    if (!reader.status().ok() || !ParseNested(&reader, &result.response)) {
+      result.response.Clear();
+      result.status = RpcError(
+          grpc::StatusCode::INTERNAL,
+          "grpc: failed to unmarshal the received message: proto: cannot parse "
+          "invalid wire-format data");
+    }
+    return result;
+  }
+
+  void End(OneCall* call, CallResult result) {
+    {
+      // Gone, with all that it holds, before the call counts as over.
+      const Done done = std::move(call->done);
+      done(std::move(result));
+    }
+    MutexLock lock(&mutex);
+    calls.erase(call);
+    if (calls.empty()) changed.SignalAll();
+  }
+
+  void Stop() {
+    {
+      MutexLock lock(&mutex);
+      stopping = true;
+      for (const auto& entry : calls) {
+        OneCall& call = *entry.second;
+        MutexLock call_lock(&call.mutex);
+        call.cancelled = true;
+        if (call.attempt != nullptr) call.attempt->context.TryCancel();
+      }
+      while (!calls.empty()) changed.Wait(&mutex);
+    }
+    for (const auto& queue : queues) queue->Shutdown();
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+FunctionClient::FunctionClient(std::unique_ptr<Impl> impl)
+    : impl_(std::move(impl)) {}
+
+FunctionClient::~FunctionClient() { impl_->Stop(); }
+
+absl::StatusOr<std::unique_ptr<FunctionClient>> FunctionClient::Create(
+    FunctionClientOptions options) {
+  if (options.threads < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "threads: ", options.threads, " is not accepted; accepted: 1 or more"));
+  }
+  auto credentials = Credentials(options.tls_dir);
+  if (!credentials.ok()) return credentials.status();
+  auto impl = std::make_unique<Impl>();
+  impl->credentials = *std::move(credentials);
+  impl->encode = std::move(options.encode);
+  absl::flat_hash_map<std::string, Target*> by_address;
+  for (const FunctionTarget& function : options.functions) {
+    if (impl->by_function.contains(function.name)) continue;
+    const std::string address = ChannelTarget(function.target);
+    Target*& target = by_address[address];
+    if (target == nullptr) {
+      impl->targets.push_back(std::make_unique<Target>(address));
+      target = impl->targets.back().get();
+    }
+    impl->by_function[function.name] = target;
+  }
+  for (int i = 0; i < options.threads; ++i) {
+    impl->queues.push_back(std::make_unique<grpc::CompletionQueue>());
+    impl->threads.emplace_back(
+        [impl = impl.get(), queue = impl->queues.back().get()] {
+          impl->Work(queue);
+        });
+  }
+  return std::unique_ptr<FunctionClient>(new FunctionClient(std::move(impl)));
+}
+
+void FunctionClient::Call(const std::string& function,
+                          const RunFunctionRequest& request,
+                          absl::Time deadline, Done done) {
+  const auto target = impl_->by_function.find(function);
+  if (target == impl_->by_function.end()) {
+    CallResult result;
+    result.status = absl::NotFoundError(
+        absl::StrCat("unknown function \"", function,
+                     "\" - is it listed in the render input?"));
+    return done(std::move(result));
+  }
+  const auto call = std::make_shared<Impl::OneCall>();
+  const grpc::Status written = impl_->Write(request, &call->request);
+  if (!written.ok()) {
+    CallResult result;
+    result.status = RpcError(grpc::StatusCode::INTERNAL,
+                             absl::StrCat("grpc: error while marshaling: ",
+                                          written.error_message()));
+    return done(std::move(result));
+  }
+  call->request_size = call->request.Length();
+  call->channel = impl_->Channel(target->second);
+  call->queue = impl_->queues[impl_->next_queue++ % impl_->queues.size()].get();
+  call->deadline = deadline;
+  call->done = std::move(done);
+  if (!impl_->Register(call)) return call->done(Impl::Closing());
+  if (!Impl::StartAttempt(call.get())) {
+    impl_->End(call.get(), Impl::Closing());
+  }
+}
+
+}  // namespace fncache::runner::client

@@ -1,0 +1,64 @@
+// FunctionClient: calls functions over gRPC as the reference runner does. One
+// channel for each target, shared by all calls; a few threads, however many
+// calls there are.
+//
+// A function that is down is waited for until the deadline; v1 first, and
+// v1beta1 where that is unimplemented; no retries; an answer over 4 MiB is
+// RESOURCE_EXHAUSTED.
+//
+// Thread-safe. The destructor cancels the calls that are left and waits for
+// their `done`.
+#ifndef FNCACHE_RUNNER_CLIENT_FUNCTION_CLIENT_H_
+#define FNCACHE_RUNNER_CLIENT_FUNCTION_CLIENT_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runner/client/function_caller.h"
+
+namespace fncache::runner::client {
+
+struct FunctionTarget {
+  std::string name;    // as a Composition's functionRef names it
+  std::string target;  // of gRPC: HOST:PORT, dns:///HOST:PORT...
+};
+
+struct FunctionClientOptions {
+  // Of two with one name the first counts.
+  std::vector<FunctionTarget> functions;
+  // tls.crt, tls.key and ca.crt as the runner has them; "" = plaintext.
+  std::string tls_dir;
+  int threads = 2;
+  // How a request becomes bytes; none = as protobuf writes it. For load whose
+  // maps have another order every time. Called from any thread.
+  std::function<std::string(
+      const apiextensions::fn::proto::v1::RunFunctionRequest&)>
+      encode;
+};
+
+class FunctionClient : public FunctionCaller {
+ public:
+  // InvalidArgument or what ReadTlsFiles says. Connects to nothing yet: a
+  // function that no step names is never contacted.
+  static absl::StatusOr<std::unique_ptr<FunctionClient>> Create(
+      FunctionClientOptions options);
+  ~FunctionClient() override;
+
+  // A function that is not among the options' fails at once:
+  // `unknown function "F" - is it listed in the render input?`.
+  void Call(const std::string& function,
+            const apiextensions::fn::proto::v1::RunFunctionRequest& request,
+            absl::Time deadline, Done done) override;
+
+ private:
+  struct Impl;
+  explicit FunctionClient(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fncache::runner::client
+
+#endif  // FNCACHE_RUNNER_CLIENT_FUNCTION_CLIENT_H_

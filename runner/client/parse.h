@@ -1,0 +1,24 @@
+// Parsing with room for real nesting: protobuf's default of 100 is less than
+// real schemas need.
+//
+// Thread-safe.
+#ifndef FNCACHE_RUNNER_CLIENT_PARSE_H_
+#define FNCACHE_RUNNER_CLIENT_PARSE_H_
+
+#include "google/protobuf/io/zero_copy_stream.h"
+#include "google/protobuf/message_lite.h"
+
+namespace fncache::runner::client {
+
+// Levels as CodedInputStream counts, three for each level of JSON objects. Four
+// times what the cache keys (1,000), so that the function answers what is only
+// forwarded too; a thread's 8 MiB of stack hold several times this.
+inline constexpr int kMaxNesting = 4000;
+
+// False if `in` holds anything but one whole message.
+bool ParseNested(google::protobuf::io::ZeroCopyInputStream* in,
+                 google::protobuf::MessageLite* message);
+
+}  // namespace fncache::runner::client
+
+#endif  // FNCACHE_RUNNER_CLIENT_PARSE_H_

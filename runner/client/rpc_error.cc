@@ -1,0 +1,117 @@
+#include "runner/client/rpc_error.h"
+
+#include <array>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
+namespace fncache::runner::client {
+namespace {
+
+constexpr std::array<const char*, 17> kNames = {"OK",
+                                                "Canceled",
+                                                "Unknown",
+                                                "InvalidArgument",
+                                                "DeadlineExceeded",
+                                                "NotFound",
+                                                "AlreadyExists",
+                                                "PermissionDenied",
+                                                "ResourceExhausted",
+                                                "FailedPrecondition",
+                                                "Aborted",
+                                                "OutOfRange",
+                                                "Unimplemented",
+                                                "Internal",
+                                                "Unavailable",
+                                                "DataLoss",
+                                                "Unauthenticated"};
+
+// What gRPC C++ says of its own accord, and what Go says in its place.
+constexpr char kTooLarge[] = "Received message larger than max (";
+
+constexpr char kCannotConnect[] = ": Failed to connect to remote host: ";
+
+std::string Description(const grpc::Status& status, size_t request_size) {
+  const std::string& message = status.error_message();
+  switch (status.error_code()) {
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      if (!IsLocalDeadline(status)) break;
+      return "context deadline exceeded";
+    case grpc::StatusCode::CANCELLED:
+      if (message != "CANCELLED" && message != "Cancelled") break;
+      return "context canceled";
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      if (!absl::StartsWith(message, kTooLarge) ||
+          absl::StartsWith(message,
+                           absl::StrCat(kTooLarge, request_size, " "))) {
+        break;
+      }
+      return absl::StrCat("grpc: r", message.substr(1));
+    case grpc::StatusCode::UNAVAILABLE:
+      if (message != "Socket closed") break;
+      return "error reading from server: EOF";
+    default:
+      break;
+  }
+  return message;
+}
+
+// `... ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused`
+// in Go's words; anything else as it is.
+std::string ConnectionError(absl::string_view message) {
+  const size_t why = message.rfind(kCannotConnect);
+  if (why == absl::string_view::npos) return std::string(message);
+  absl::string_view address = message.substr(0, why);
+  const size_t before = address.rfind(' ');
+  if (before != absl::string_view::npos) address.remove_prefix(before + 1);
+  const char* network = absl::ConsumePrefix(&address, "unix:") ? "unix" : "tcp";
+  if (!absl::ConsumePrefix(&address, "ipv4:")) {
+    absl::ConsumePrefix(&address, "ipv6:");
+  }
+  return absl::StrCat(
+      "connection error: desc = \"transport: Error while dialing: dial ",
+      network, " ", absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}}),
+      ": connect: ",
+      absl::AsciiStrToLower(message.substr(why + sizeof kCannotConnect - 1)),
+      "\"");
+}
+
+}  // namespace
+
+std::string GoCodeName(int code) {
+  if (code < 0 || code >= static_cast<int>(kNames.size())) {
+    return absl::StrCat("Code(", code, ")");
+  }
+  return kNames[code];
+}
+
+absl::Status RpcError(int code, absl::string_view description) {
+  return absl::Status(static_cast<absl::StatusCode>(code),
+                      absl::StrCat("rpc error: code = ", GoCodeName(code),
+                                   " desc = ", description));
+}
+
+absl::Status RpcError(const grpc::Status& status, size_t request_size) {
+  return RpcError(status.error_code(), Description(status, request_size));
+}
+
+bool IsLocalDeadline(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
+         status.error_message() == "Deadline Exceeded";
+}
+
+absl::Status NotConnectedError(const grpc::Status& probe) {
+  if (probe.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    return RpcError(grpc::StatusCode::DEADLINE_EXCEEDED,
+                    absl::StrCat("latest balancer error: ",
+                                 ConnectionError(probe.error_message())));
+  }
+  return RpcError(grpc::StatusCode::DEADLINE_EXCEEDED,
+                  "context deadline exceeded while waiting for connections to "
+                  "become ready");
+}
+
+}  // namespace fncache::runner::client

@@ -1,0 +1,39 @@
+// What a failed call says, in the words of the reference runner, which is
+// written in Go: people find them in logs, and tests compare them.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_RUNNER_CLIENT_RPC_ERROR_H_
+#define FNCACHE_RUNNER_CLIENT_RPC_ERROR_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/support/status.h"
+
+namespace fncache::runner::client {
+
+// `Canceled`, `DeadlineExceeded`..., as Go's codes are named; `Code(99)` for
+// one that it does not know.
+std::string GoCodeName(int code);
+
+// `rpc error: code = Internal desc = boom`, under the call's code.
+absl::Status RpcError(int code, absl::string_view description);
+
+// The same of a call's status, which is not OK. What this side's gRPC said
+// itself is said as Go's would: that the deadline has passed, that the call was
+// cancelled, that the answer was too large. A complaint about a message of
+// `request_size` bytes is the function's own and stays.
+absl::Status RpcError(const grpc::Status& status, size_t request_size);
+
+// Whether it is this side's gRPC that says that the deadline has passed.
+bool IsLocalDeadline(const grpc::Status& status);
+
+// Of a call whose deadline passed before it had a connection: what it waited
+// for. `probe` is the status of a call that did not wait.
+absl::Status NotConnectedError(const grpc::Status& probe);
+
+}  // namespace fncache::runner::client
+
+#endif  // FNCACHE_RUNNER_CLIENT_RPC_ERROR_H_

@@ -1,0 +1,104 @@
+#include "runner/demo/command.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "runner/demo/child_process.h"
+#include "runner/demo/demo.h"
+#include "runner/demo/screen.h"
+
+namespace fncache::runner::demo {
+namespace {
+
+constexpr char kFooter[] = R"(
+It starts a slow function and the daemon as child processes on free ports of
+127.0.0.1, keeps the cache in a temporary directory, and leaves nothing behind.
+The function, alone:  fncache function --help
+The daemon, alone:    fncache serve --help
+
+Exit codes: 0 if everything that the demo claims held, else 1; 2 for flags that
+do not fit.)";
+
+// Ends the demo when a stop signal comes: children, directory and all. Signals
+// are blocked everywhere else.
+void WatchSignals(const std::string& folder, const DemoScreen& screen) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread([signals, folder, &screen] {
+    int signal = 0;
+    sigwait(&signals, &signal);
+    ChildProcess::KillAll();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    screen.Interrupted();
+    const char message[] = "fncache demo: interrupted\n";
+    if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(1);
+    _exit(128 + signal);
+  }).detach();
+}
+
+}  // namespace
+
+int DemoMain(int argc, char** argv) {
+  CLI::App app{
+      "The whole story on one machine: a slow function, the daemon in front of "
+      "it,\na crash, an expiry, and what it was worth.",
+      "fncache demo"};
+  app.footer(kFooter);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "fncache demo: %s (accepted: --help)\n", error.what());
+    return 2;
+  }
+
+  std::error_code error;
+  const std::filesystem::path temporary =
+      std::filesystem::temp_directory_path(error);
+  std::string folder = (temporary / "fncache-demo-XXXXXX").string();
+  if (error || mkdtemp(folder.data()) == nullptr) {
+    std::fprintf(stderr, "fncache demo: cannot make %s\n", folder.c_str());
+    return 1;
+  }
+  // The watching thread outlives this function.
+  static DemoScreen screen;
+  WatchSignals(folder, screen);
+
+  absl::Status status;
+  bool held = false;
+  {
+    Demo demo(folder, &screen);
+    status = demo.Run();
+    held = demo.held();
+  }
+  std::filesystem::remove_all(folder, error);
+  if (!status.ok()) {
+    std::fprintf(stderr, "fncache demo: %s\n",
+                 std::string(status.message()).c_str());
+    return 1;
+  }
+  if (!held) return 1;
+  screen.Title("Everything that was claimed held.");
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::fprintf(stderr, "fncache demo: cannot write what was seen\n");
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace fncache::runner::demo

@@ -1,0 +1,17 @@
+// `fncache demo`: the whole story on one machine in under a minute.
+//
+// Starts `function` and `serve` of this same binary as child processes, sends
+// them realistic traffic, and reports what the cache saved.
+#ifndef FNCACHE_RUNNER_DEMO_COMMAND_H_
+#define FNCACHE_RUNNER_DEMO_COMMAND_H_
+
+namespace fncache::runner::demo {
+
+// Runs the demo. `argv[0]` is the command's name, the flags follow. Returns the
+// process' exit code: 0 only if everything that the demo claims held. Call it
+// from main, before other threads exist.
+int DemoMain(int argc, char** argv);
+
+}  // namespace fncache::runner::demo
+
+#endif  // FNCACHE_RUNNER_DEMO_COMMAND_H_

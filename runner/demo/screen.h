@@ -1,0 +1,43 @@
+// What the demo shows: paragraphs, a progress line while it works, a table.
+//
+// Colour and progress on a terminal only (and no colour under NO_COLOR). Lines
+// fit in 80 columns. Not thread-safe but for Interrupted.
+#ifndef FNCACHE_RUNNER_DEMO_SCREEN_H_
+#define FNCACHE_RUNNER_DEMO_SCREEN_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace fncache::runner::demo {
+
+class DemoScreen {
+ public:
+  DemoScreen();
+
+  // A step's title, with an empty line above it.
+  void Title(absl::string_view text);
+  // A line of what was seen, indented.
+  void Line(absl::string_view text);
+  // Something that should have held and did not; on stderr.
+  void Failure(absl::string_view text);
+  // The line that is overwritten by whatever comes next.
+  void Progress(absl::string_view what, size_t done, size_t all);
+  // Rows of a label and two values, the first row being the heads.
+  void Table(const std::vector<std::vector<std::string>>& rows);
+
+  // Leaves the terminal in order when the process ends half-way.
+  void Interrupted() const;
+
+ private:
+  void ClearProgress();
+
+  const bool terminal_;
+  const bool colour_;
+  bool progress_shown_ = false;
+};
+
+}  // namespace fncache::runner::demo
+
+#endif  // FNCACHE_RUNNER_DEMO_SCREEN_H_

@@ -1,0 +1,60 @@
+// Composed resources: what the last step desires, with the names, labels and
+// owners that the reference runner gives them, and what is no longer desired.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_RUNNER_ENGINE_COMPOSE_H_
+#define FNCACHE_RUNNER_ENGINE_COMPOSE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
+#include "runner/engine/events.h"
+#include "runner/engine/object.h"
+#include "runner/engine/observed.h"
+
+namespace fncache::runner::engine {
+
+struct ComposedResource {
+  std::string name;  // the composition resource name
+  Struct resource;
+  bool ready = false;
+};
+
+struct Composed {
+  std::vector<ComposedResource> resources;  // sorted by name
+  std::vector<Struct> deleted;              // sorted by name
+  // The composite's resourceRefs: a list, empty if nothing is composed.
+  Value references;
+  // Warnings of namespaces that were overridden.
+  std::vector<Event> events;
+};
+
+using RandomSource = std::function<uint64_t()>;
+
+// `composite` as the steps observed it. `random` makes the name of a resource
+// whose composition resource name is empty. The error is ready to be reported
+// as why nothing could be composed.
+absl::StatusOr<Composed> Compose(const Struct& composite,
+                                 const ObservedResources& observed,
+                                 apiextensions::fn::proto::v1::State desired,
+                                 const RandomSource& random);
+
+// The name of the composed resource `name` of the composite with this UID.
+std::string ComposedName(absl::string_view generate_name,
+                         absl::string_view composite_uid,
+                         absl::string_view name);
+
+// An RFC 1123 subdomain of at most 253 bytes; `:` is allowed besides where
+// `api_version` and `kind` are those of an RBAC role or binding.
+bool IsValidName(absl::string_view api_version, absl::string_view kind,
+                 absl::string_view name);
+
+}  // namespace fncache::runner::engine
+
+#endif  // FNCACHE_RUNNER_ENGINE_COMPOSE_H_

@@ -1,0 +1,218 @@
+#include "runner/engine/composite.h"
+
+#include <openssl/sha.h>
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "runner/engine/conditions.h"
+#include "runner/engine/metadata.h"
+
+namespace fncache::runner::engine {
+
+namespace {
+
+constexpr absl::string_view kPausedAnnotation = "crossplane.io/paused";
+constexpr absl::string_view kRequestedAnnotation =
+    "crossplane.io/reconcile-requested-at";
+
+// Whether `value` is a reference with this name and nothing else that a
+// reference can have.
+bool IsJustName(const Value* value, absl::string_view name) {
+  if (value == nullptr) return false;
+  if (value->kind_case() == Value::kNullValue) return name.empty();
+  if (!value->has_struct_value()) return false;
+  const Struct& reference = value->struct_value();
+  for (const absl::string_view field :
+       {"kind", "namespace", "uid", "apiVersion", "resourceVersion",
+        "fieldPath"}) {
+    const Value* const other = Find(reference, {field});
+    if (other == nullptr || other->kind_case() == Value::kNullValue) continue;
+    if (other->kind_case() != Value::kStringValue ||
+        !other->string_value().empty()) {
+      return false;
+    }
+  }
+  const Value* const named = Find(reference, {"name"});
+  if (named == nullptr || named->kind_case() == Value::kNullValue) {
+    return name.empty();
+  }
+  return named->kind_case() == Value::kStringValue &&
+         named->string_value() == name;
+}
+
+Condition SystemCondition(absl::string_view type, absl::string_view status,
+                          absl::string_view reason, int64_t generation,
+                          absl::Time now) {
+  Condition condition;
+  condition.type = std::string(type);
+  condition.status = std::string(status);
+  condition.reason = std::string(reason);
+  condition.observed_generation = generation;
+  condition.last_transition_time = now;
+  return condition;
+}
+
+bool IsPaused(const Struct& composite) {
+  return AnnotationOf(composite, kPausedAnnotation) == "true";
+}
+
+bool IsDeleted(const Struct& composite) {
+  return ParseRfc3339(FindText(composite, {"metadata", "deletionTimestamp"}))
+      .has_value();
+}
+
+void Pause(absl::Time now, PreparedComposite* prepared) {
+  prepared->events.push_back(
+      NormalEvent("ReconciliationPaused",
+                  "Reconciliation is paused via the pause annotation"));
+  Condition synced = SystemCondition("Synced", "False", "ReconcilePaused",
+                                     GenerationOf(prepared->composite), now);
+  synced.message =
+      "Reconciliation (including deletion) is paused via the pause annotation";
+  SetConditions({synced}, &prepared->composite);
+  prepared->finished = true;
+}
+
+void Delete(absl::Time now, PreparedComposite* prepared) {
+  const int64_t generation = GenerationOf(prepared->composite);
+  SetConditions(
+      {SystemCondition("Ready", "False", "Deleting", generation, now),
+       SystemCondition("Synced", "True", "ReconcileSuccess", generation, now)},
+      &prepared->composite);
+  prepared->finished = true;
+}
+
+void HandleRequest(PreparedComposite* prepared) {
+  const std::string requested =
+      AnnotationOf(prepared->composite, kRequestedAnnotation);
+  if (requested.empty()) return;
+  prepared->events.push_back(
+      NormalEvent("ReconcileRequestHandled", "Handling reconcile request"));
+  SetNested(&prepared->composite, {"status", "lastHandledReconcileAt"},
+            TextValue(requested));
+}
+
+void SelectComposition(CompositeSchema schema, const std::string& name,
+                       PreparedComposite* prepared) {
+  const bool selected = IsJustName(
+      FindOwnField(prepared->composite, schema, "compositionRef"), name);
+  Value reference;
+  Struct* const map = reference.mutable_struct_value();
+  if (!name.empty()) SetText(map, {"name"}, name);
+  const bool set = SetOwnField(schema, "compositionRef", std::move(reference),
+                               &prepared->composite);
+  if (set && !selected) {
+    prepared->events.push_back(
+        NormalEvent("SelectComposition",
+                    absl::StrCat("Successfully selected composition: ", name)));
+  }
+}
+
+// The label that composed resources' names and labels begin with.
+void LabelPrefix(PreparedComposite* prepared) {
+  Struct* const composite = &prepared->composite;
+  if (!LabelOf(*composite, kCompositeLabel).empty()) return;
+  AddLabels(composite, {{kCompositeLabel, NameOf(*composite)}});
+  prepared->updated = true;
+}
+
+// A reference that is null counts as one.
+bool HasConnectionSecret(const Struct& composite) {
+  const Value* const value =
+      Find(composite, {"spec", "writeConnectionSecretToRef"});
+  return value != nullptr &&
+         (value->has_struct_value() || value->kind_case() == Value::kNullValue);
+}
+
+void SetConnectionSecret(CompositeSchema schema,
+                         const std::string& secrets_namespace,
+                         PreparedComposite* prepared) {
+  if (secrets_namespace.empty()) return;
+  Struct* const composite = &prepared->composite;
+  if (schema == CompositeSchema::kLegacy) {
+    if (HasConnectionSecret(*composite)) return;
+    Value reference;
+    Struct* const map = reference.mutable_struct_value();
+    SetText(map, {"name"}, UidOf(*composite));
+    SetText(map, {"namespace"}, secrets_namespace);
+    SetNested(composite, {"spec", "writeConnectionSecretToRef"},
+              std::move(reference));
+  }
+  // The runner writes a modern composite back too, though nothing changed.
+  prepared->updated = true;
+}
+
+}  // namespace
+
+const Value* FindOwnField(const Struct& composite, CompositeSchema schema,
+                          absl::string_view field) {
+  return schema == CompositeSchema::kLegacy
+             ? Find(composite, {"spec", field})
+             : Find(composite, {"spec", "crossplane", field});
+}
+
+bool SetOwnField(CompositeSchema schema, absl::string_view field, Value value,
+                 Struct* composite) {
+  return schema == CompositeSchema::kLegacy
+             ? SetNested(composite, {"spec", field}, std::move(value))
+             : SetNested(composite, {"spec", "crossplane", field},
+                         std::move(value));
+}
+
+std::string DefaultUid(const Struct& composite) {
+  const std::string& api_version = FindText(composite, {"apiVersion"});
+  const absl::string_view zero("\0", 1);
+  const std::string text = absl::StrCat(
+      std::string(16, '\0'), GroupOf(api_version), "/", VersionOf(api_version),
+      ", Kind=", FindText(composite, {"kind"}), zero, NamespaceOf(composite),
+      zero, NameOf(composite));
+  std::array<uint8_t, SHA_DIGEST_LENGTH> digest;
+  SHA1(reinterpret_cast<const uint8_t*>(text.data()), text.size(),
+       digest.data());
+  digest[6] = (digest[6] & 0x0f) | 0x50;  // version 5
+  digest[8] = (digest[8] & 0x3f) | 0x80;  // variant of RFC 4122
+  const std::string hex = absl::BytesToHexString(absl::string_view(
+      reinterpret_cast<const char*>(digest.data()), digest.size()));
+  return absl::StrCat(hex.substr(0, 8), "-", hex.substr(8, 4), "-",
+                      hex.substr(12, 4), "-", hex.substr(16, 4), "-",
+                      hex.substr(20, 12));
+}
+
+void IdentifyComposite(Struct* composite) {
+  if (UidOf(*composite).empty()) {
+    SetMetadataText(composite, "uid", DefaultUid(*composite));
+  }
+  SetMetadataText(composite, "resourceVersion", "999");
+}
+
+PreparedComposite PrepareComposite(Struct stored, CompositeSchema schema,
+                                   const Composition& composition,
+                                   absl::Time now) {
+  PreparedComposite prepared;
+  prepared.composite = std::move(stored);
+  const Value* const status = Find(prepared.composite, {"status"});
+  if (status != nullptr) prepared.original_status = *status;
+
+  SetConditions({SystemCondition("Responsive", "True", "WatchCircuitClosed",
+                                 GenerationOf(prepared.composite), now)},
+                &prepared.composite);
+  if (IsPaused(prepared.composite)) {
+    Pause(now, &prepared);
+    return prepared;
+  }
+  if (IsDeleted(prepared.composite)) {
+    Delete(now, &prepared);
+    return prepared;
+  }
+  HandleRequest(&prepared);
+  SelectComposition(schema, composition.name, &prepared);
+  LabelPrefix(&prepared);
+  SetConnectionSecret(schema, composition.connection_secrets_namespace,
+                      &prepared);
+  return prepared;
+}
+
+}  // namespace fncache::runner::engine

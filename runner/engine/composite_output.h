@@ -1,0 +1,80 @@
+// The composite as a render puts it out, and the events that go with it.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_RUNNER_ENGINE_COMPOSITE_OUTPUT_H_
+#define FNCACHE_RUNNER_ENGINE_COMPOSITE_OUTPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
+#include "proto/render.pb.h"
+#include "runner/engine/composite.h"
+#include "runner/engine/definition.h"
+#include "runner/engine/events.h"
+#include "runner/engine/object.h"
+#include "runner/engine/object_store.h"
+#include "runner/engine/pipeline.h"
+
+namespace fncache::runner::engine {
+
+using FunctionConditions = std::vector<apiextensions::fn::proto::v1::Condition>;
+
+// What the steps made of a composite.
+struct RenderedComposite {
+  // desired.composite of the last step, without its connection details.
+  Struct desired;
+  apiextensions::fn::proto::v1::Ready ready =
+      apiextensions::fn::proto::v1::READY_UNSPECIFIED;
+  Value references;                  // the resourceRefs
+  std::vector<std::string> unready;  // of composed resources, sorted
+  FunctionConditions conditions;
+};
+
+// Of a render that succeeded: type, name and namespace, a spec with nothing but
+// the references, and the desired status with conditions set. Where that status
+// equals the one the composite came with, the runner writes nothing and what it
+// wrote last counts: the whole composite as the steps observed it.
+Struct SuccessfulComposite(const PreparedComposite& prepared,
+                           CompositeSchema schema, RenderedComposite rendered,
+                           absl::Time now);
+
+// The whole composite, of which only the status was written back unless all of
+// it was before: `stored` is what the store had.
+Struct WholeComposite(const PreparedComposite& prepared, const Struct& stored);
+
+// Sets the conditions of a render that a FATAL result ended with `error`
+// (`cannot compose resources: ...`).
+void SetFatalConditions(const FunctionConditions& conditions,
+                        CompositeSchema schema, const std::string& error,
+                        absl::Time now, Struct* composite);
+
+// The names of resources that are not ready, and an event for each. `ready`
+// tells for each resource, in order; one without a name has its index for one.
+struct Unready {
+  std::vector<std::string> names;
+  std::vector<Event> events;
+};
+struct Readiness {
+  absl::string_view name;
+  bool ready = false;
+};
+Unready UnreadyOf(const std::vector<Readiness>& resources);
+
+// "a", "a, b", "a, b, and c", "a, b, c, and 2 more".
+std::string SomeOf(const std::vector<std::string>& names);
+
+// The event of a step's result; with `detailed` it names the step, as for a
+// composite, without as for its claim.
+Event EventOf(const PipelineResult& result, bool detailed);
+
+// Whether `composite` is legacy and refers to a claim that is in the store.
+bool HasClaim(const Struct& composite, CompositeSchema schema,
+              const ObjectStore& objects);
+
+}  // namespace fncache::runner::engine
+
+#endif  // FNCACHE_RUNNER_ENGINE_COMPOSITE_OUTPUT_H_

@@ -1,0 +1,199 @@
+#include "runner/engine/composition.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "runner/engine/object.h"
+#include "runner/text/typed_text.h"
+
+namespace fncache::runner::engine {
+namespace {
+
+using apiextensions::fn::proto::v1::ResourceSelector;
+using apiextensions::fn::proto::v1::SchemaSelector;
+
+bool IsNull(const Value* value) {
+  return value == nullptr || value->kind_case() == Value::kNullValue ||
+         value->kind_case() == Value::KIND_NOT_SET;
+}
+
+// The fields of one map. Null is absent, as everywhere in objects of a fixed
+// form. Of all readers of an object the first wrong field is what is kept.
+class Fields {
+ public:
+  Fields(const Struct* map, std::string path, absl::Status* status)
+      : map_(map), path_(std::move(path)), status_(status) {}
+
+  bool Has(absl::string_view name) const { return !IsNull(At(name)); }
+
+  // As written, null too; null where there is none.
+  const Value* At(absl::string_view name) const {
+    return map_ == nullptr ? nullptr : Find(*map_, {name});
+  }
+
+  // "" where there is none.
+  std::string Text(absl::string_view name) const {
+    const Value* const value = At(name);
+    if (value == nullptr) return "";
+    return TextOf(*value, PathOf(name));
+  }
+
+  // A map of text, empty where there is none.
+  std::map<std::string, std::string> Texts(absl::string_view name) const {
+    std::map<std::string, std::string> texts;
+    const Fields fields = Map(name);
+    if (fields.map_ == nullptr) return texts;
+    for (const auto& field : fields.map_->fields()) {
+      texts[field.first] = TextOf(field.second, fields.PathOf(field.first));
+    }
+    return texts;
+  }
+
+  // Without any fields where there is none.
+  Fields Map(absl::string_view name) const {
+    return MapOf(At(name), PathOf(name));
+  }
+
+  // Calls `element(fields)` for each of a list of maps.
+  template <typename Element>
+  void Each(absl::string_view name, Element element) const {
+    if (!Has(name)) return;
+    const Value& list = *At(name);
+    if (!list.has_list_value()) {
+      Wrong(PathOf(name), "a list", list);
+      return;
+    }
+    for (int i = 0; i < list.list_value().values_size(); ++i) {
+      element(MapOf(&list.list_value().values(i),
+                    absl::StrCat(PathOf(name), "[", i, "]")));
+    }
+  }
+
+ private:
+  std::string PathOf(absl::string_view name) const {
+    return path_.empty() ? std::string(name) : absl::StrCat(path_, ".", name);
+  }
+
+  std::string TextOf(const Value& value, const std::string& path) const {
+    absl::optional<std::string> text = text::TypedText(value);
+    if (text.has_value()) return *std::move(text);
+    Wrong(path, "text", value);
+    return "";
+  }
+
+  Fields MapOf(const Value* value, std::string path) const {
+    const Struct* map = nullptr;
+    if (!IsNull(value)) {
+      if (value->has_struct_value()) {
+        map = &value->struct_value();
+      } else {
+        Wrong(path, "a map", *value);
+      }
+    }
+    return Fields(map, std::move(path), status_);
+  }
+
+  void Wrong(const std::string& path, absl::string_view wanted,
+             const Value& value) const {
+    status_->Update(absl::InvalidArgumentError(absl::StrCat(
+        path, ": must be ", wanted, ", is ", text::TypeName(value))));
+  }
+
+  const Struct* map_;  // null = no fields
+  std::string path_;
+  absl::Status* status_;
+};
+
+ResourceSelector ReadResourceSelector(const Fields& fields) {
+  ResourceSelector selector;
+  selector.set_api_version(fields.Text("apiVersion"));
+  selector.set_kind(fields.Text("kind"));
+  if (fields.Has("namespace"))
+    selector.set_namespace_(fields.Text("namespace"));
+  const std::map<std::string, std::string> labels = fields.Texts("matchLabels");
+  if (fields.Has("name")) {
+    // Beats labels, even if it is "".
+    selector.set_match_name(fields.Text("name"));
+  } else if (!labels.empty()) {
+    selector.mutable_match_labels()->mutable_labels()->insert(labels.begin(),
+                                                              labels.end());
+  }
+  return selector;
+}
+
+SchemaSelector ReadSchemaSelector(const Fields& fields) {
+  SchemaSelector selector;
+  selector.set_api_version(fields.Text("apiVersion"));
+  selector.set_kind(fields.Text("kind"));
+  return selector;
+}
+
+StepCredentials ReadCredentials(const Fields& fields) {
+  StepCredentials credentials;
+  credentials.name = fields.Text("name");
+  credentials.source = fields.Text("source");
+  const Fields secret = fields.Map("secretRef");
+  if (fields.Has("secretRef")) {
+    credentials.secret_ref = StepCredentials::SecretRef{
+        secret.Text("namespace"), secret.Text("name")};
+  }
+  return credentials;
+}
+
+PipelineStep ReadStep(const Fields& fields) {
+  PipelineStep step;
+  step.name = fields.Text("step");
+  step.function = fields.Map("functionRef").Text("name");
+  if (fields.Has("input")) step.input = *fields.At("input");
+  fields.Each("credentials", [&step](const Fields& credentials) {
+    step.credentials.push_back(ReadCredentials(credentials));
+  });
+  const Fields requirements = fields.Map("requirements");
+  requirements.Each("requiredResources", [&step](const Fields& required) {
+    step.required_resources.emplace_back(required.Text("requirementName"),
+                                         ReadResourceSelector(required));
+  });
+  requirements.Each("requiredSchemas", [&step](const Fields& required) {
+    step.required_schemas.emplace_back(required.Text("requirementName"),
+                                       ReadSchemaSelector(required));
+  });
+  return step;
+}
+
+}  // namespace
+
+absl::StatusOr<Composition> ParseComposition(const Struct& object) {
+  absl::Status status;
+  const Fields top(&object, "", &status);
+  Composition composition;
+  const Fields metadata = top.Map("metadata");
+  composition.name = metadata.Text("name");
+  composition.labels = metadata.Texts("labels");
+  const Fields spec = top.Map("spec");
+  const Fields type = spec.Map("compositeTypeRef");
+  composition.composite_api_version = type.Text("apiVersion");
+  composition.composite_kind = type.Text("kind");
+  composition.mode = spec.Text("mode");
+  composition.connection_secrets_namespace =
+      spec.Text("writeConnectionSecretsToNamespace");
+  spec.Each("pipeline", [&composition](const Fields& step) {
+    composition.steps.push_back(ReadStep(step));
+  });
+  if (!status.ok()) return status;
+  return composition;
+}
+
+absl::Status CheckCompositeType(absl::string_view field,
+                                absl::string_view of_composition,
+                                absl::string_view of_composite) {
+  if (of_composition == of_composite) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "composition's compositeTypeRef.", field, " (", of_composition,
+      ") does not match XR's ", field, " (", of_composite, ")"));
+}
+
+}  // namespace fncache::runner::engine

@@ -1,0 +1,60 @@
+// The conditions of a composite's status, decoded, set and encoded as the
+// reference runner does: only the fields below survive, times are RFC 3339 in
+// UTC with whole seconds, a missing time is null.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_RUNNER_ENGINE_CONDITIONS_H_
+#define FNCACHE_RUNNER_ENGINE_CONDITIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
+#include "runner/engine/object.h"
+
+namespace fncache::runner::engine {
+
+struct Condition {
+  std::string type;
+  std::string status;  // True, False or Unknown
+  absl::optional<absl::Time> last_transition_time;
+  std::string reason;
+  std::string message;
+  int64_t observed_generation = 0;  // 0 = none
+};
+
+// Ready, Synced, Healthy, UpToDate and Responsive: the runner's own, which no
+// function can set.
+bool IsSystemCondition(absl::string_view type);
+
+// status.conditions of `object`. A field of the wrong type is empty; a time
+// that is none ends the list there, its own condition being empty.
+std::vector<Condition> ConditionsOf(const Struct& object);
+
+// Sets status.conditions to what is there, decoded, with `conditions` set in
+// their order: one of the same type is replaced in its place, and left as it is
+// if status, reason and message are equal, and observedGeneration where both
+// have one; else it is appended. Does nothing if there is a status that is no
+// map.
+void SetConditions(const std::vector<Condition>& conditions, Struct* object);
+
+// What a function said, as of `now`.
+Condition FromFunction(const apiextensions::fn::proto::v1::Condition& condition,
+                       absl::Time now);
+
+// metadata.generation, 0 if it is no whole number.
+int64_t GenerationOf(const Struct& object);
+
+// An RFC 3339 time, as Go reads one.
+absl::optional<absl::Time> ParseRfc3339(absl::string_view text);
+// In UTC, whole seconds, fractions dropped.
+std::string FormatRfc3339(absl::Time time);
+
+}  // namespace fncache::runner::engine
+
+#endif  // FNCACHE_RUNNER_ENGINE_CONDITIONS_H_

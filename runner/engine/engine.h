@@ -1,0 +1,68 @@
+// The render engine: what the runner would do with one composite resource,
+// given what exists and functions to call. Prepares the composite, runs the
+// pipeline, and works out what would be applied.
+//
+// Asynchronous and without state of its own: any number of renders at once.
+#ifndef FNCACHE_RUNNER_ENGINE_ENGINE_H_
+#define FNCACHE_RUNNER_ENGINE_ENGINE_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/clock.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/render.pb.h"
+#include "runner/client/function_caller.h"
+#include "runner/engine/composition.h"
+#include "runner/engine/pipeline.h"
+#include "runner/engine/schemas.h"
+
+namespace fncache::runner::engine {
+
+// What many renders share is held by pointers; null lists are empty ones.
+struct EngineInput {
+  using Objects = std::shared_ptr<const std::vector<google::protobuf::Struct>>;
+
+  google::protobuf::Struct composite;
+  std::shared_ptr<const Composition> composition;
+  Objects observed;
+  Objects required;
+  Objects credentials;  // Secrets
+  std::shared_ptr<SchemaSource> schemas;
+  // The CompositeResourceDefinition, if there is one.
+  std::shared_ptr<const google::protobuf::Struct> definition;
+};
+
+struct EngineOptions {
+  std::vector<apiextensions::fn::proto::v1::Capability> capabilities =
+      AllCapabilities();
+  absl::Time deadline = absl::InfiniteFuture();
+  absl::Duration step_timeout = absl::InfiniteDuration();
+};
+
+struct EngineOutcome {
+  // Not ok: why nothing, or with `fatal` not everything, could be rendered. The
+  // message is what the reference engine prints behind `crossplane: error: `.
+  absl::Status status;
+  // A step's FATAL result: `output` then has the composite, without composed
+  // resources, and the events.
+  bool fatal = false;
+  crossplane::render::v1alpha1::CompositeOutput output;
+  // When the runner would look again; zero = not by itself.
+  absl::Duration ttl = absl::ZeroDuration();
+};
+
+// Renders and calls `done` exactly once, on any thread, perhaps before it
+// returns. `caller`, `clock` and `observer` (which may be null) outlive that.
+void Render(EngineInput input, const EngineOptions& options,
+            client::FunctionCaller* caller, Clock* clock,
+            PipelineObserver* observer,
+            std::function<void(EngineOutcome)> done);
+
+}  // namespace fncache::runner::engine
+
+#endif  // FNCACHE_RUNNER_ENGINE_ENGINE_H_

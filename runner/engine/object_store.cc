@@ -1,0 +1,216 @@
+#include "runner/engine/object_store.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runner/engine/object.h"
+
+namespace fncache::runner::engine {
+
+namespace fn = apiextensions::fn::proto::v1;
+
+namespace {
+
+struct GroupVersionKind {
+  absl::string_view group;
+  absl::string_view version;
+  absl::string_view kind;
+};
+
+// Kubernetes reads no group, version or kind out of an apiVersion that it
+// cannot parse.
+GroupVersionKind Parse(absl::string_view api_version, absl::string_view kind) {
+  if (std::count(api_version.begin(), api_version.end(), '/') > 1) return {};
+  return {GroupOf(api_version), VersionOf(api_version), kind};
+}
+
+// The kind that a list of `kind` has as its items.
+absl::string_view ItemKind(absl::string_view kind) {
+  constexpr absl::string_view kSuffix = "List";
+  if (kind.size() > kSuffix.size() && absl::EndsWith(kind, kSuffix)) {
+    kind.remove_suffix(kSuffix.size());
+  }
+  return kind;
+}
+
+// Whether `object` has all of `wanted`. One label that is no text makes all of
+// an object's labels unreadable.
+bool HasLabels(const Struct& object,
+               const google::protobuf::Map<std::string, std::string>& wanted) {
+  if (wanted.empty()) return true;
+  const Struct* const labels = FindMap(object, {"metadata", "labels"});
+  if (labels == nullptr) return false;
+  for (const auto& [name, value] : labels->fields()) {
+    if (value.kind_case() != Value::kStringValue) return false;
+  }
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
+    const auto it = labels->fields().find(label.first);
+    return it != labels->fields().end() &&
+           it->second.string_value() == label.second;
+  });
+}
+
+// The value of a base64 digit, or -1.
+int Digit(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  if (c == '+') return 62;
+  return c == '/' ? 63 : -1;
+}
+
+// Standard base64 with its padding, line ends ignored, as Kubernetes' own tools
+// accept it; abseil's decoder takes more.
+absl::StatusOr<std::string> DecodeBase64(absl::string_view text) {
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3);
+  uint32_t bits = 0;
+  int digits = 0;   // of the group of four
+  int padding = 0;  // of the last group
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\n' || c == '\r') continue;
+    const int digit = Digit(c);
+    const bool fits = padding > 0 ? c == '=' && digits + padding < 4
+                                  : digit >= 0 || (c == '=' && digits >= 2);
+    if (!fits) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("illegal base64 data at input byte ", at));
+    }
+    if (c == '=') {
+      ++padding;
+      continue;
+    }
+    bits = bits << 6 | static_cast<uint32_t>(digit);
+    if (++digits < 4) continue;
+    bytes.push_back(static_cast<char>(bits >> 16));
+    bytes.push_back(static_cast<char>(bits >> 8));
+    bytes.push_back(static_cast<char>(bits));
+    bits = 0;
+    digits = 0;
+  }
+  if (digits > 0) {
+    if (digits + padding != 4) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("illegal base64 data at input byte ", text.size()));
+    }
+    // Two digits are 12 bits, one byte of them used; three are 18, two used.
+    if (digits == 3) bytes.push_back(static_cast<char>(bits >> 10));
+    bytes.push_back(static_cast<char>(digits == 3 ? bits >> 2 : bits >> 4));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+ObjectStore::Id ObjectStore::MakeId(absl::string_view api_version,
+                                    absl::string_view kind,
+                                    absl::string_view object_namespace,
+                                    absl::string_view name) {
+  const GroupVersionKind parsed = Parse(api_version, kind);
+  return {std::string(parsed.group), std::string(parsed.kind),
+          std::string(parsed.version), std::string(object_namespace),
+          std::string(name)};
+}
+
+void ObjectStore::Add(Struct object) {
+  own_.push_back(std::move(object));
+  Index(own_.back());
+}
+
+void ObjectStore::Add(std::shared_ptr<const std::vector<Struct>> objects) {
+  for (const Struct& object : *objects) Index(object);
+  shared_.push_back(std::move(objects));
+}
+
+void ObjectStore::Index(const Struct& object) {
+  Id id = MakeId(FindText(object, {"apiVersion"}), FindText(object, {"kind"}),
+                 FindText(object, {"metadata", "namespace"}),
+                 FindText(object, {"metadata", "name"}));
+  objects_[std::move(id)] = &object;
+}
+
+const Struct* ObjectStore::Get(absl::string_view api_version,
+                               absl::string_view kind,
+                               absl::string_view object_namespace,
+                               absl::string_view name) const {
+  const auto it =
+      objects_.find(MakeId(api_version, kind, object_namespace, name));
+  return it == objects_.end() ? nullptr : it->second;
+}
+
+fn::Resources ObjectStore::Select(const fn::ResourceSelector& selector) const {
+  fn::Resources found;
+  if (selector.has_match_name()) {
+    const Struct* const object =
+        Get(selector.api_version(), selector.kind(), selector.namespace_(),
+            selector.match_name());
+    if (object != nullptr) *found.add_items()->mutable_resource() = *object;
+    return found;
+  }
+  const GroupVersionKind wanted =
+      Parse(selector.api_version(), ItemKind(selector.kind()));
+  std::vector<std::pair<std::string, const Struct*>> objects;
+  const Id first(std::string(wanted.group), std::string(wanted.kind), "", "",
+                 "");
+  for (auto it = objects_.lower_bound(first); it != objects_.end(); ++it) {
+    const auto& [group, kind, version, object_namespace, name] = it->first;
+    if (group != wanted.group || kind != wanted.kind) break;
+    // The reference runner's store lets an object without a version pass, too.
+    if (!wanted.version.empty() && !version.empty() &&
+        version != wanted.version) {
+      continue;
+    }
+    if (!selector.namespace_().empty() &&
+        object_namespace != selector.namespace_()) {
+      continue;
+    }
+    if (!HasLabels(*it->second, selector.match_labels().labels())) continue;
+    objects.emplace_back(absl::StrCat(object_namespace, "/", name), it->second);
+  }
+  std::stable_sort(
+      objects.begin(), objects.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  found.mutable_items()->Reserve(static_cast<int>(objects.size()));
+  for (const auto& [name, object] : objects) {
+    *found.add_items()->mutable_resource() = *object;
+  }
+  return found;
+}
+
+absl::StatusOr<std::map<std::string, std::string>> SecretData(
+    const Struct& secret) {
+  std::map<std::string, std::string> decoded;
+  const Value* const data = Find(secret, {"data"});
+  if (data == nullptr || data->kind_case() == Value::kNullValue) return decoded;
+  if (!data->has_struct_value()) {
+    return absl::InvalidArgumentError("data is no map");
+  }
+  // Ordered, so that of several bad values always the same one is named.
+  std::map<absl::string_view, const Value*> values;
+  for (const auto& [name, value] : data->struct_value().fields()) {
+    values.emplace(name, &value);
+  }
+  for (const auto& [name, value] : values) {
+    std::string& bytes = decoded[std::string(name)];
+    if (value->kind_case() == Value::kNullValue) continue;
+    if (value->kind_case() != Value::kStringValue) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("data.", name, " is no text"));
+    }
+    absl::StatusOr<std::string> plain = DecodeBase64(value->string_value());
+    if (!plain.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("data.", name, ": ", plain.status().message()));
+    }
+    bytes = *std::move(plain);
+  }
+  return decoded;
+}
+
+}  // namespace fncache::runner::engine

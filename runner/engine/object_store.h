@@ -1,0 +1,76 @@
+// ObjectStore: the objects that a render knows, as an API server would hold
+// them: the composite, what is observed, what functions may require, Secrets.
+// It finds what the reference runner's own store finds, quirks included.
+//
+// Built by one thread, then shared and only read: thread-safe from then on.
+#ifndef FNCACHE_RUNNER_ENGINE_OBJECT_STORE_H_
+#define FNCACHE_RUNNER_ENGINE_OBJECT_STORE_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
+
+namespace fncache::runner::engine {
+
+class ObjectStore {
+ public:
+  ObjectStore() = default;
+  ObjectStore(const ObjectStore&) = delete;
+  ObjectStore& operator=(const ObjectStore&) = delete;
+  // What Get gave stays valid.
+  ObjectStore(ObjectStore&&) = default;
+  ObjectStore& operator=(ObjectStore&&) = default;
+
+  // Under its apiVersion, kind, namespace and name; replaces what is there.
+  // What is absent, or no text, counts as empty. An apiVersion with two slashes
+  // is none, and its object has no kind either.
+  void Add(google::protobuf::Struct object);
+  // Adds them all in their order. They are shared, not copied, since many
+  // renders may have the same ones.
+  void Add(
+      std::shared_ptr<const std::vector<google::protobuf::Struct>> objects);
+
+  // Null if there is none. The pointer lives as long as the store.
+  const google::protobuf::Struct* Get(absl::string_view api_version,
+                                      absl::string_view kind,
+                                      absl::string_view object_namespace,
+                                      absl::string_view name) const;
+
+  // What `selector` asks for; by name at most one item, else all that have its
+  // labels (without any: all), sorted by the bytes of namespace/name. A version
+  // or namespace that the selector leaves out matches any; a list of kind
+  // FooList is one of Foo. Each item has only its `resource`.
+  apiextensions::fn::proto::v1::Resources Select(
+      const apiextensions::fn::proto::v1::ResourceSelector& selector) const;
+
+ private:
+  // Group, kind, version, namespace, name: a list is a range of them.
+  using Id = std::tuple<std::string, std::string, std::string, std::string,
+                        std::string>;
+  static Id MakeId(absl::string_view api_version, absl::string_view kind,
+                   absl::string_view object_namespace, absl::string_view name);
+  void Index(const google::protobuf::Struct& object);
+
+  std::map<Id, const google::protobuf::Struct*> objects_;
+  // What they point to, those included that were replaced.
+  std::deque<google::protobuf::Struct> own_;
+  std::vector<std::shared_ptr<const std::vector<google::protobuf::Struct>>>
+      shared_;
+};
+
+// The decoded `data` of a Secret; a value of null is empty. InvalidArgument
+// names the key whose value is no text or no base64.
+absl::StatusOr<std::map<std::string, std::string>> SecretData(
+    const google::protobuf::Struct& secret);
+
+}  // namespace fncache::runner::engine
+
+#endif  // FNCACHE_RUNNER_ENGINE_OBJECT_STORE_H_

@@ -1,0 +1,51 @@
+// What exists of a composite's resources before the first function is called.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_RUNNER_ENGINE_OBSERVED_H_
+#define FNCACHE_RUNNER_ENGINE_OBSERVED_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
+#include "runner/engine/definition.h"
+#include "runner/engine/object.h"
+#include "runner/engine/object_store.h"
+
+namespace fncache::runner::engine {
+
+// Whether the composite can have composed `observed`: none is controlled by
+// something else, and all are in the namespace of a namespaced composite. The
+// error names every one that is not so.
+absl::Status CheckObserved(const Struct& composite,
+                           const std::vector<Struct>& observed);
+
+// Replaces the composite's resourceRefs by one for each of `observed`. Does
+// nothing if there are none.
+void ReferToObserved(const std::vector<Struct>& observed,
+                     CompositeSchema schema, Struct* composite);
+
+// Observed resources by their composition resource names. The pointers are into
+// the store.
+using ObservedResources = std::map<std::string, const Struct*>;
+
+struct Observation {
+  // What every step gets as `observed`.
+  apiextensions::fn::proto::v1::State state;
+  ObservedResources resources;
+};
+
+// Looks up what the composite's resourceRefs name, and connection details. An
+// error, ready to be reported as why nothing could be composed, if one of them
+// does not say which resource it is or a Secret cannot be read.
+absl::StatusOr<Observation> Observe(const Struct& composite,
+                                    CompositeSchema schema,
+                                    const ObjectStore& objects);
+
+}  // namespace fncache::runner::engine
+
+#endif  // FNCACHE_RUNNER_ENGINE_OBSERVED_H_

@@ -1,0 +1,370 @@
+#include "runner/engine/openapi_client.h"
+
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "common/file.h"
+#include "common/tls_contexts.h"
+#include "common/utf8.h"
+#include "nlohmann/json.hpp"
+
+namespace fncache::runner::engine {
+namespace {
+
+constexpr size_t kMaxSmallFile = 1 << 20;
+constexpr int kMaxRedirects = 3;
+constexpr char kIndexPath[] = "/openapi/v3";
+
+struct UrlDeleter {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+};
+struct HeadersDeleter {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+using Headers = std::unique_ptr<curl_slist, HeadersDeleter>;
+
+struct EasyDeleter {
+  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+};
+
+// A part of a URL; "" if it has none.
+std::string Part(CURLU* url, CURLUPart part, unsigned flags = 0) {
+  char* text = nullptr;
+  if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return "";
+  std::string result = text;
+  curl_free(text);
+  return result;
+}
+
+// `scheme://host:port` of a URL; "" if it is none of http or https.
+std::string OriginOf(const std::string& text) {
+  const std::unique_ptr<CURLU, UrlDeleter> url(curl_url());
+  if (curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0) != CURLUE_OK) {
+    return "";
+  }
+  const std::string scheme = Part(url.get(), CURLUPART_SCHEME);
+  if (scheme != "http" && scheme != "https") return "";
+  return absl::StrCat(scheme, "://",
+                      absl::AsciiStrToLower(Part(url.get(), CURLUPART_HOST)),
+                      ":", Part(url.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
+}
+
+absl::Status CheckUrl(const std::string& text) {
+  const auto refuse = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", Printable(text), "\" is not accepted: ", why,
+                     "; accepted: http(s)://HOST:PORT, without /openapi/v3"));
+  };
+  const std::unique_ptr<CURLU, UrlDeleter> url(curl_url());
+  const CURLUcode code =
+      curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0);
+  if (code != CURLUE_OK) return refuse(curl_url_strerror(code));
+  if (OriginOf(text).empty()) return refuse("it is none of http or https");
+  if (!Part(url.get(), CURLUPART_USER).empty() ||
+      !Part(url.get(), CURLUPART_PASSWORD).empty()) {
+    return refuse("it has a user name");
+  }
+  if (!Part(url.get(), CURLUPART_QUERY).empty() ||
+      !Part(url.get(), CURLUPART_FRAGMENT).empty()) {
+    return refuse("it has more than a path");
+  }
+  if (absl::EndsWith(absl::StripSuffix(text, "/"), kIndexPath)) {
+    return refuse("it ends in /openapi/v3");
+  }
+  return absl::OkStatus();
+}
+
+// A bearer token as files of Kubernetes have it, perhaps with a line's end.
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  auto text = ReadSmallFile(path, kMaxSmallFile);
+  if (!text.ok()) return text.status();
+  absl::StripAsciiWhitespace(&*text);
+  if (text->empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": holds no token"));
+  }
+  for (const char c : *text) {
+    if (!absl::ascii_isgraph(static_cast<unsigned char>(c))) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path,
+                       ": is not a token: it has blanks or bytes that "
+                       "are no ASCII text"));
+    }
+  }
+  return text;
+}
+
+// What a transfer has received, and whether it may go on.
+struct Transfer {
+  std::string body;
+  bool too_large = false;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+size_t TakeBody(char* bytes, size_t size, size_t count, void* transfer) {
+  auto* const to = static_cast<Transfer*>(transfer);
+  if (to->body.size() + size * count > kMaxOpenApiBytes) {
+    to->too_large = true;
+    return 0;  // ends the transfer
+  }
+  to->body.append(bytes, size * count);
+  return size * count;
+}
+
+// An API server is no function: its certificate is libcurl's business.
+CURLcode OwnTls(CURL* /*easy*/, void* context, void* /*unused*/) {
+  LeaveToItsLibrary(static_cast<SSL_CTX*>(context));
+  return CURLE_OK;
+}
+
+int MayGoOn(void* transfer, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<Transfer*>(transfer)->stop->load() ? 1 : 0;
+}
+
+absl::Status UrlError(const std::string& url, absl::string_view what) {
+  return absl::UnavailableError(absl::StrCat(url, ": ", what));
+}
+
+absl::Status TooLate(const std::string& url) {
+  return absl::DeadlineExceededError(
+      absl::StrCat(url, ": no whole answer in time"));
+}
+
+}  // namespace
+
+struct OpenApiClient::Impl {
+  struct Answer {
+    long status = 0;
+    std::string body;
+    std::string redirect;  // where to, if it is one
+  };
+
+  OpenApiServer server;
+  std::string origin;
+  std::unique_ptr<CURL, EasyDeleter> easy;
+  std::atomic<bool> stop{false};
+  absl::Time deadline;  // of the Get that is under way
+  // Where documents are, by path, once that is known; "" = nowhere sensible.
+  absl::optional<std::map<std::string, std::string>> index;
+
+  // One request, whatever comes back.
+  absl::StatusOr<Answer> Ask(const std::string& url) {
+    Headers headers(curl_slist_append(nullptr, "Accept: application/json"));
+    if (!server.token_file.empty()) {
+      const auto token = ReadToken(server.token_file);
+      if (!token.ok()) return token.status();
+      curl_slist* const more = curl_slist_append(
+          headers.get(),
+          absl::StrCat("Authorization: Bearer ", *token).c_str());
+      if (more == nullptr) return UrlError(url, "out of memory");
+    }
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return TooLate(url);
+    // curl counts in milliseconds, rounded down; the deadline shall be over
+    // where it ended the transfer.
+    const absl::Duration timeout =
+        std::min(server.timeout, left + absl::Milliseconds(2));
+    Transfer transfer;
+    transfer.stop = &stop;
+    char error[CURL_ERROR_SIZE] = "";
+    CURL* const curl = easy.get();
+    curl_easy_reset(curl);  // connections stay
+    curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");  // none of the environment's
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");  // all that curl knows
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
+                     static_cast<long>(std::max<int64_t>(
+                         1, absl::ToInt64Milliseconds(timeout))));
+    curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, OwnTls);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+    if (!server.ca_file.empty()) {
+      curl_easy_setopt(curl, CURLOPT_CAINFO, server.ca_file.c_str());
+      curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);  // it alone is trusted
+    }
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, TakeBody);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, MayGoOn);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
+    const CURLcode code = curl_easy_perform(curl);
+    if (stop) return absl::CancelledError(absl::StrCat(url, ": cancelled"));
+    if (transfer.too_large) {
+      return UrlError(url, absl::StrCat("the answer is larger than ",
+                                        kMaxOpenApiBytes >> 20, " MiB"));
+    }
+    if (code == CURLE_OPERATION_TIMEDOUT) {
+      if (left <= server.timeout) return TooLate(url);
+      return absl::DeadlineExceededError(
+          absl::StrCat(url, ": no whole answer within ",
+                       absl::FormatDuration(server.timeout)));
+    }
+    if (code != CURLE_OK) {
+      return UrlError(url, error[0] != 0 ? error : curl_easy_strerror(code));
+    }
+    Answer answer;
+    answer.body = std::move(transfer.body);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
+    const char* redirect = nullptr;
+    curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &redirect);
+    if (redirect != nullptr) answer.redirect = redirect;
+    return answer;
+  }
+
+  // What is at `url` now; nullopt if the server says that there is nothing.
+  absl::StatusOr<absl::optional<text::Json>> Fetch(std::string url) {
+    for (int redirects = 0; redirects <= kMaxRedirects; ++redirects) {
+      const auto answer = Ask(url);
+      if (!answer.ok()) return answer.status();
+      if (!answer->redirect.empty()) {
+        if (OriginOf(answer->redirect) != origin) {
+          return UrlError(url, absl::StrCat("redirects to another server: ",
+                                            Printable(answer->redirect)));
+        }
+        url = answer->redirect;
+        continue;
+      }
+      if (answer->status == 404) return absl::optional<text::Json>();
+      if (answer->status != 200) return StatusError(url, *answer);
+      auto json = text::ParseJson(answer->body);
+      if (!json.ok()) {
+        return UrlError(url, absl::StrCat("the answer is not JSON: ",
+                                          json.status().message()));
+      }
+      return absl::optional<text::Json>(*std::move(json));
+    }
+    return UrlError(url, "redirects too often");
+  }
+
+  // With the first words of the answer: API servers say who may not do what.
+  static absl::Status StatusError(const std::string& url,
+                                  const Answer& answer) {
+    constexpr size_t kShown = 200;
+    std::string words = Printable(answer.body.substr(0, kShown));
+    const auto json = text::ParseJson(answer.body);
+    if (json.ok() && json->is_object()) {
+      const auto message = json->find("message");
+      if (message != json->end() && message->is_string()) {
+        words = Printable(
+            message->get_ptr<const std::string*>()->substr(0, kShown));
+      }
+    }
+    return UrlError(url, absl::StrCat("status ", answer.status,
+                                      words.empty() ? "" : ": ", words));
+  }
+
+  // A document's URL from where the server says it is. What is below
+  // /openapi/v3 may be behind a prefix of ours, which the server cannot know.
+  std::string UrlOf(const std::string& relative) const {
+    return absl::StrCat(
+        absl::StartsWith(relative, kIndexPath) ? server.url : origin, relative);
+  }
+
+  absl::Status ReadIndex() {
+    const std::string url = server.url + kIndexPath;
+    const auto json = Fetch(url);
+    if (!json.ok()) return json.status();
+    if (!json->has_value()) {
+      return UrlError(url, "status 404: this is no API server's OpenAPI v3");
+    }
+    const text::Json& list = **json;
+    const auto paths = list.is_object() ? list.find("paths") : list.end();
+    if (!list.is_object() || paths == list.end() || !paths->is_object()) {
+      return UrlError(url,
+                      "the answer is not a list of documents: it has no "
+                      "paths");
+    }
+    std::map<std::string, std::string> found;
+    for (auto path = paths->begin(); path != paths->end(); ++path) {
+      const auto at =
+          path->is_object() ? path->find("serverRelativeURL") : path->end();
+      const auto* const relative = path->is_object() && at != path->end()
+                                       ? at->get_ptr<const std::string*>()
+                                       : nullptr;
+      // "//host" would be another server.
+      const bool usable = relative != nullptr &&
+                          absl::StartsWith(*relative, "/") &&
+                          !absl::StartsWith(*relative, "//");
+      found[path.key()] = usable ? *relative : "";
+    }
+    index = std::move(found);
+    return absl::OkStatus();
+  }
+};
+
+OpenApiClient::OpenApiClient(std::unique_ptr<Impl> impl)
+    : impl_(std::move(impl)) {}
+
+OpenApiClient::~OpenApiClient() = default;
+
+absl::StatusOr<std::unique_ptr<OpenApiClient>> OpenApiClient::Create(
+    OpenApiServer server) {
+  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (started != CURLE_OK) {
+    return absl::InternalError(curl_easy_strerror(started));
+  }
+  server.url = std::string(absl::StripSuffix(server.url, "/"));
+  if (const absl::Status status = CheckUrl(server.url); !status.ok()) {
+    return status;
+  }
+  if (server.timeout <= absl::ZeroDuration() ||
+      server.timeout > absl::Hours(24)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("timeout: ", absl::FormatDuration(server.timeout),
+                     " is not accepted; accepted: more than 0, up to 24h"));
+  }
+  if (!server.token_file.empty()) {
+    const auto token = ReadToken(server.token_file);
+    if (!token.ok()) {
+      return absl::InvalidArgumentError(token.status().message());
+    }
+  }
+  if (!server.ca_file.empty()) {
+    const auto ca = ReadSmallFile(server.ca_file, kMaxSmallFile);
+    if (!ca.ok()) return absl::InvalidArgumentError(ca.status().message());
+    if (!absl::StrContains(*ca, "-----BEGIN CERTIFICATE-----")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(server.ca_file, ": holds no certificate"));
+    }
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->easy.reset(curl_easy_init());
+  if (impl->easy == nullptr) return absl::InternalError("curl: no handle");
+  impl->origin = OriginOf(server.url);
+  impl->server = std::move(server);
+  return std::unique_ptr<OpenApiClient>(new OpenApiClient(std::move(impl)));
+}
+
+absl::StatusOr<absl::optional<text::Json>> OpenApiClient::Get(
+    const std::string& path, absl::Time deadline) {
+  impl_->deadline = deadline;
+  if (!impl_->index.has_value()) {
+    const absl::Status status = impl_->ReadIndex();
+    if (!status.ok()) return status;
+  }
+  const auto relative = impl_->index->find(path);
+  if (relative == impl_->index->end()) return absl::optional<text::Json>();
+  if (relative->second.empty()) {
+    return UrlError(impl_->server.url + kIndexPath,
+                    absl::StrCat("paths.\"", Printable(path),
+                                 "\".serverRelativeURL is no path of this "
+                                 "server"));
+  }
+  return impl_->Fetch(impl_->UrlOf(relative->second));
+}
+
+void OpenApiClient::Stop() { impl_->stop = true; }
+
+}  // namespace fncache::runner::engine

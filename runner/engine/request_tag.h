@@ -1,0 +1,46 @@
+// Tags of requests: what the runner marks the calls of a step with, so that
+// equal requests of one build can be told by it.
+//
+// A tag is lower-case hex SHA-256 of the deterministic encoding of a step's
+// first request before `meta` is set (RequestTag in pipeline.h).
+#ifndef FNCACHE_RUNNER_ENGINE_REQUEST_TAG_H_
+#define FNCACHE_RUNNER_ENGINE_REQUEST_TAG_H_
+
+#include <memory>
+#include <string>
+
+#include "google/protobuf/message_lite.h"
+#include "proto/function_v1.pb.h"
+
+namespace fncache {
+class Sha256;
+}  // namespace fncache
+
+namespace fncache::runner::engine {
+
+// `message` with the entries of every map in the order of their keys: equal for
+// messages that are equal and have no unknown fields.
+std::string DeterministicBytes(const google::protobuf::MessageLite& message);
+
+// Makes the tags of many requests that have one `observed`, which is encoded
+// and hashed only once; it is most of a request's bytes. Used by one thread at
+// a time.
+class RequestTagger {
+ public:
+  // `observed` has no other field than that.
+  explicit RequestTagger(
+      const apiextensions::fn::proto::v1::RunFunctionRequest& observed);
+  ~RequestTagger();
+
+  // The tag of `request`, whose `observed` is the constructor's and which has
+  // no `meta`. Leaves the request as it was.
+  std::string Tag(
+      apiextensions::fn::proto::v1::RunFunctionRequest* request) const;
+
+ private:
+  const std::unique_ptr<Sha256> observed_;
+};
+
+}  // namespace fncache::runner::engine
+
+#endif  // FNCACHE_RUNNER_ENGINE_REQUEST_TAG_H_

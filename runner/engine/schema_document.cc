@@ -1,0 +1,253 @@
+#include "runner/engine/schema_document.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "google/protobuf/struct.pb.h"
+
+namespace fncache::runner::engine {
+namespace {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
+constexpr char kReferencePrefix[] = "#/components/schemas/";
+constexpr size_t kValueBytes = 64;
+
+// The field of a map; null where there is none.
+const text::Json* Field(const text::Json& json, const char* name) {
+  const auto field = json.find(name);
+  return field == json.end() ? nullptr : &*field;
+}
+
+std::string Text(const text::Json& json, const char* name) {
+  const text::Json* const field = Field(json, name);
+  const auto* const text =
+      field == nullptr ? nullptr : field->get_ptr<const std::string*>();
+  return text == nullptr ? "" : *text;
+}
+
+// The maps of its x-kubernetes-group-version-kind; `*length` is how many values
+// the list has.
+std::vector<const text::Json*> KindsOf(const text::Json& component,
+                                       size_t* length) {
+  std::vector<const text::Json*> kinds;
+  const text::Json* const list =
+      Field(component, "x-kubernetes-group-version-kind");
+  *length = list != nullptr && list->is_array() ? list->size() : 0;
+  for (size_t i = 0; i < *length; ++i) {
+    const text::Json& entry = *(list->begin() + static_cast<ptrdiff_t>(i));
+    if (entry.is_object()) kinds.push_back(&entry);
+  }
+  return kinds;
+}
+
+const text::Json& ComponentsOf(const text::Json& document) {
+  static const text::Json* const none = new text::Json(text::Json::object());
+  const text::Json* const components = Field(document, "components");
+  const text::Json* const schemas =
+      components == nullptr ? nullptr : Field(*components, "schemas");
+  return schemas != nullptr && schemas->is_object() ? *schemas : *none;
+}
+
+// What the schema refers to, itself or by its allOf; null if to nothing.
+const std::string* ReferenceOf(const text::Json& schema) {
+  const text::Json* const reference = Field(schema, "$ref");
+  if (reference != nullptr && reference->is_string()) {
+    return reference->get_ptr<const std::string*>();
+  }
+  const text::Json* const all = Field(schema, "allOf");
+  if (all == nullptr || !all->is_array()) return nullptr;
+  for (const text::Json& one : *all) {
+    const std::string* const found = ReferenceOf(one);
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+// Copies one schema with what it refers to in place.
+class Flattener {
+ public:
+  explicit Flattener(const text::Json& components) : components_(components) {}
+
+  absl::Status Component(const text::Json& component, Value* out) {
+    expanding_.insert(&component);
+    return Expanded(component, 0, out);
+  }
+
+ private:
+  absl::Status Schema(const text::Json& schema, int depth, Value* out) {
+    const std::string* const reference = ReferenceOf(schema);
+    if (reference == nullptr) return Expanded(schema, depth, out);
+    absl::string_view name = *reference;
+    absl::ConsumePrefix(&name, kReferencePrefix);
+    const auto target = components_.find(std::string(name));
+    if (target == components_.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cannot resolve Ref \"", *reference, "\": schema not found"));
+    }
+    if (!expanding_.insert(&*target).second) {
+      Struct* const object = out->mutable_struct_value();
+      (*object->mutable_fields())["type"].set_string_value("object");
+      return Take(2 * kValueBytes);
+    }
+    absl::Status status = Expanded(*target, depth, out);
+    expanding_.erase(&*target);
+    return status;
+  }
+
+  // A schema whose own reference is followed already, or stays.
+  absl::Status Expanded(const text::Json& schema, int depth, Value* out) {
+    if (!schema.is_object()) return Copy(schema, depth, out);
+    absl::Status status = Enter(depth);
+    auto* const fields = out->mutable_struct_value()->mutable_fields();
+    for (auto field = schema.begin(); status.ok() && field != schema.end();
+         ++field) {
+      const std::string& name = field.key();
+      status = Take(name.size());
+      if (!status.ok()) break;
+      Value* const value = &(*fields)[name];
+      if (name == "properties" && field->is_object()) {
+        status = Properties(*field, depth + 1, value);
+      } else if (name == "items" || name == "additionalProperties") {
+        status = Schema(*field, depth + 1, value);
+      } else {
+        status = Copy(*field, depth + 1, value);
+      }
+    }
+    return status;
+  }
+
+  absl::Status Properties(const text::Json& properties, int depth, Value* out) {
+    absl::Status status = Enter(depth);
+    auto* const fields = out->mutable_struct_value()->mutable_fields();
+    for (auto field = properties.begin();
+         status.ok() && field != properties.end(); ++field) {
+      status = Take(field.key().size());
+      if (status.ok()) {
+        status = Schema(*field, depth + 1, &(*fields)[field.key()]);
+      }
+    }
+    return status;
+  }
+
+  // As it is, references too.
+  absl::Status Copy(const text::Json& json, int depth, Value* out) {
+    absl::Status status = Enter(depth);
+    if (!status.ok()) return status;
+    if (json.is_object()) {
+      auto* const fields = out->mutable_struct_value()->mutable_fields();
+      for (auto field = json.begin(); status.ok() && field != json.end();
+           ++field) {
+        status = Take(field.key().size());
+        if (status.ok()) {
+          status = Copy(*field, depth + 1, &(*fields)[field.key()]);
+        }
+      }
+      return status;
+    }
+    if (json.is_array()) {
+      auto* const list = out->mutable_list_value();
+      for (const text::Json& element : json) {
+        status = Copy(element, depth + 1, list->add_values());
+        if (!status.ok()) return status;
+      }
+      return status;
+    }
+    const auto* const text = json.get_ptr<const std::string*>();
+    status = Take(text == nullptr ? 0 : text->size());
+    if (status.ok()) *out = text::ToValue(json);
+    return status;
+  }
+
+  absl::Status Enter(int depth) {
+    if (depth >= text::kMaxJsonDepth) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("flattened, it is nested more than ",
+                       text::kMaxJsonDepth, " levels deep"));
+    }
+    return Take(kValueBytes);
+  }
+
+  absl::Status Take(size_t bytes) {
+    taken_ += bytes;
+    if (taken_ <= kMaxFlattenedBytes) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "flattened, it is larger than ", kMaxFlattenedBytes >> 20, " MiB"));
+  }
+
+  const text::Json& components_;
+  absl::flat_hash_set<const text::Json*> expanding_;
+  size_t taken_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<GroupVersion> ParseGroupVersion(absl::string_view api_version) {
+  if (api_version == "/") return GroupVersion();
+  const size_t slash = api_version.find('/');
+  if (slash == absl::string_view::npos) {
+    return GroupVersion{"", std::string(api_version)};
+  }
+  if (api_version.find('/', slash + 1) != absl::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot parse apiVersion \"", api_version,
+                     "\": unexpected GroupVersion string: ", api_version));
+  }
+  return GroupVersion{std::string(api_version.substr(0, slash)),
+                      std::string(api_version.substr(slash + 1))};
+}
+
+SchemaDocument::SchemaDocument(text::Json document)
+    : document_(std::move(document)) {
+  for (const text::Json& component : ComponentsOf(document_)) {
+    size_t length = 0;
+    for (const text::Json* const entry : KindsOf(component, &length)) {
+      GroupVersion names{Text(*entry, "group"), Text(*entry, "version")};
+      if (length == 1) {
+        kinds_.emplace(
+            Kind(absl::AsciiStrToLower(names.group),
+                 absl::AsciiStrToLower(names.version), Text(*entry, "kind")),
+            &component);
+      }
+      group_versions_.insert(std::move(names));
+    }
+  }
+}
+
+SchemaSource::Found SchemaDocument::Find(const GroupVersion& group_version,
+                                         const std::string& kind) {
+  const auto component =
+      kinds_.find(Kind(absl::AsciiStrToLower(group_version.group),
+                       absl::AsciiStrToLower(group_version.version), kind));
+  if (component == kinds_.end()) return absl::optional<Struct>();
+  MutexLock lock(&mutex_);
+  const auto known = flattened_.find(component->second);
+  if (known != flattened_.end()) return known->second;
+  Value value;
+  const absl::Status status =
+      Flattener(ComponentsOf(document_)).Component(*component->second, &value);
+  SchemaSource::Found found =
+      status.ok()
+          ? SchemaSource::Found(std::move(*value.mutable_struct_value()))
+          : absl::Status(status.code(),
+                         absl::StrCat("cannot flatten the schema of ", kind,
+                                      ": ", status.message()));
+  flattened_.emplace(component->second, found);
+  return found;
+}
+
+absl::StatusOr<absl::optional<Struct>> FlattenedSchema(
+    const text::Json& document, const std::string& api_version,
+    const std::string& kind) {
+  const auto group_version = ParseGroupVersion(api_version);
+  if (!group_version.ok()) return group_version.status();
+  return SchemaDocument(document).Find(*group_version, kind);
+}
+
+}  // namespace fncache::runner::engine

@@ -1,0 +1,30 @@
+// CallCost: what a call of `fncache function` costs before it is answered,
+// whatever the answer.
+#ifndef FNCACHE_RUNNER_FUNCTION_CALL_COST_H_
+#define FNCACHE_RUNNER_FUNCTION_CALL_COST_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace fncache::runner::function {
+
+struct CallCost {
+  absl::Duration sleep = absl::ZeroDuration();  // no thread is held
+  absl::Duration cpu = absl::ZeroDuration();    // of one core, after the sleep
+};
+
+// Adds up `sleep=DURATION` and `cpu=DURATION`, of which each of `values` holds
+// one or several with commas between. InvalidArgument names what is wrong and
+// what is accepted.
+absl::StatusOr<CallCost> ParseCallCost(const std::vector<std::string>& values);
+
+// Whether call number `call` (from 1) is one of those that fail: about
+// `fail_rate` (0 to 1) of them, always the same under the same `seed`.
+bool CallFails(double fail_rate, uint64_t seed, uint64_t call);
+
+}  // namespace fncache::runner::function
+
+#endif  // FNCACHE_RUNNER_FUNCTION_CALL_COST_H_

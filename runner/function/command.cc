@@ -1,0 +1,288 @@
+#include "runner/function/command.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "cache/key/mask.h"
+#include "common/duration.h"
+#include "common/log.h"
+#include "runner/function/call_cost.h"
+#include "runner/function/recorded_responder.h"
+#include "runner/function/server.h"
+#include "runner/function/template_responder.h"
+
+namespace fncache::runner::function {
+namespace {
+
+constexpr absl::Duration kGrace = absl::Seconds(25);
+
+constexpr char kFooter[] = R"(
+A step of a composition that uses it (docs/function.md has the whole schema):
+
+  - step: buckets
+    functionRef: {name: function-fncache}
+    input:
+      apiVersion: function.fncache.dev/v1alpha1
+      kind: Template
+      spec:
+        resources:
+        - name: bucket-${index}
+          count: ${observed.composite.resource.spec.count|1}
+          base:
+            apiVersion: s3.aws.upbound.io/v1beta1
+            kind: Bucket
+            spec:
+              forProvider:
+                region: ${observed.composite.resource.spec.region}
+        status:
+          first: ${observed.resources.bucket-0.resource.metadata.name|pending}
+
+Try it: fncache function --insecure --listen 127.0.0.1:9444 --cost sleep=2s
+
+Exit codes: 0 after SIGTERM or SIGINT, 1 when it cannot start (port taken, file
+missing), 2 for flags that do not fit.)";
+
+struct Flags {
+  std::string listen = "0.0.0.0:9443";
+  bool insecure = false;
+  std::string tls_dir;
+  std::vector<std::string> cost;
+  std::string ttl = "60s";
+  std::string fail_rate = "0";
+  std::string seed = "1";
+  std::vector<std::string> fatal;
+  std::vector<std::string> recorded;
+  std::vector<std::string> mask;
+  bool log_calls = false;
+};
+
+void Define(CLI::App* app, Flags* flags) {
+  app->add_option("--listen", flags->listen,
+                  "HOST:PORT to listen on; port 0 takes a free one")
+      ->type_name("ADDR")
+      ->capture_default_str();
+  app->add_flag("--insecure", flags->insecure,
+                "Listen in plaintext (beats $TLS_SERVER_CERTS_DIR)");
+  app->add_option("--tls-dir", flags->tls_dir,
+                  "Folder of tls.crt, tls.key and, if callers need\n"
+                  "a certificate, ca.crt;\n"
+                  "default $TLS_SERVER_CERTS_DIR")
+      ->type_name("DIR");
+  app->add_option("--cost", flags->cost,
+                  "What every call costs: sleep=DURATION,\n"
+                  "cpu=DURATION, or both with a comma between;\n"
+                  "repeats add up")
+      ->type_name("COST")
+      ->allow_extra_args(false);
+  app->add_option("--ttl", flags->ttl,
+                  "TTL of the answers; 0 is told as zero\n"
+                  "(\"do not cache\"), none is not told at all")
+      ->type_name("DURATION|none")
+      ->capture_default_str();
+  app->add_option("--fail-rate", flags->fail_rate,
+                  "Fraction of the calls to answer with\n"
+                  "UNAVAILABLE, 0 to 1")
+      ->type_name("FRACTION")
+      ->capture_default_str();
+  app->add_option("--seed", flags->seed, "Decides which calls fail")
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  app->add_option("--fatal", flags->fatal,
+                  "Answer every call with a FATAL result\n"
+                  "of this message")
+      ->type_name("[TEXT]")
+      ->expected(0, 1);
+  app->add_option("--recorded", flags->recorded,
+                  "Answer from the recorded calls (*.req.bin with\n"
+                  "*.rsp.bin) below this folder; repeats")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  app->add_option("--mask", flags->mask,
+                  "Path of the request that does not matter when\n"
+                  "it is compared with recordings, or a named set\n"
+                  "(@versions, ...); repeats")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
+  app->add_flag("--log-calls", flags->log_calls,
+                "Log a line for every call, with its number,\n"
+                "before answering");
+  app->footer(kFooter);
+}
+
+absl::StatusOr<absl::optional<absl::Duration>> ParseTtl(
+    const std::string& text) {
+  if (text == "none") return absl::optional<absl::Duration>();
+  const auto ttl = ParseGoDuration(text);
+  if (!ttl.ok() || *ttl < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", text, "\" is not accepted; accepted: ", kDurationForm,
+        ", of at least 0, or none"));
+  }
+  return absl::optional<absl::Duration>(*ttl);
+}
+
+// gRPC would take a port beyond 65535 as another one.
+bool IsListenAddress(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  return colon != absl::string_view::npos && colon > 0 &&
+         absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535;
+}
+
+void Complain(absl::string_view message) {
+  std::fprintf(stderr, "fncache function: %s\n", std::string(message).c_str());
+}
+
+// A flag that does not fit.
+int Refuse(absl::string_view message) {
+  Complain(message);
+  return 2;
+}
+
+// The world's reasons.
+int CannotStart(absl::string_view message) {
+  Complain(message);
+  return 1;
+}
+
+// SIGTERM and SIGINT wait for sigwait; threads inherit the mask.
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// From now on the next stop signal ends the process at once.
+void NextSignalExits(const sigset_t& signals) {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { _exit(1); };
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+int Serve(const FunctionServerOptions& options, const Responder& responder) {
+  const sigset_t signals = BlockStopSignals();
+  auto server = FunctionServer::Start(options, &responder);
+  if (!server.ok()) {
+    return CannotStart(server.status().message());
+  }
+  Log(LogLevel::kInfo, absl::StrCat("listening on ", (*server)->address()));
+  int signal = 0;
+  sigwait(&signals, &signal);
+  NextSignalExits(signals);
+  (*server)->Stop(kGrace);
+  const CallCounts counts = (*server)->counts();
+  Log(LogLevel::kInfo, "stopped",
+      {{"calls", counts.calls},
+       {"answered", counts.answered},
+       {"failed", counts.failed},
+       {"cancelled", counts.cancelled}});
+  return 0;
+}
+
+}  // namespace
+
+int FunctionMain(int argc, char** argv) {
+  Flags flags;
+  CLI::App app{
+      "A real composition function: renders resources from its input, or "
+      "answers from\nrecordings, at a settable cost.",
+      "fncache function"};
+  Define(&app, &flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return Refuse(absl::StrCat(error.what(), " (see --help)"));
+  }
+
+  if (flags.insecure && !flags.tls_dir.empty()) {
+    return Refuse("--insecure and --tls-dir: accepted is one of them");
+  }
+  if (!flags.insecure && flags.tls_dir.empty()) {
+    const char* mounted = std::getenv("TLS_SERVER_CERTS_DIR");
+    if (mounted != nullptr) flags.tls_dir = mounted;
+    if (flags.tls_dir.empty()) {
+      return Refuse("--insecure or --tls-dir DIR is needed");
+    }
+  }
+  if (!IsListenAddress(flags.listen)) {
+    return Refuse(absl::StrCat("--listen: \"", flags.listen,
+                               "\" is not accepted; accepted: HOST:PORT, the "
+                               "port from 0 to 65535"));
+  }
+  FunctionServerOptions options;
+  if (!absl::SimpleAtod(flags.fail_rate, &options.fail_rate) ||
+      !(options.fail_rate >= 0 && options.fail_rate <= 1)) {
+    return Refuse(absl::StrCat("--fail-rate: \"", flags.fail_rate,
+                               "\" is not accepted; accepted: a fraction from "
+                               "0 to 1"));
+  }
+  if (!absl::SimpleAtoi(flags.seed, &options.seed)) {
+    return Refuse(absl::StrCat("--seed: \"", flags.seed,
+                               "\" is not accepted; accepted: a whole number "
+                               "from 0 on"));
+  }
+  const auto cost = ParseCallCost(flags.cost);
+  if (!cost.ok()) {
+    return Refuse(absl::StrCat("--cost: ", cost.status().message()));
+  }
+  TemplateResponderOptions answers;
+  const auto ttl = ParseTtl(flags.ttl);
+  if (!ttl.ok()) return Refuse(absl::StrCat("--ttl: ", ttl.status().message()));
+  answers.ttl = *ttl;
+  if (app.count("--fatal") > 0) {
+    answers.fatal = flags.fatal.empty() || flags.fatal[0].empty()
+                        ? "this function fails, as --fatal asks"
+                        : flags.fatal[0];
+  }
+
+  options.listen = flags.listen;
+  if (!flags.insecure) options.tls_dir = flags.tls_dir;
+  options.cost = *cost;
+  options.log_calls = flags.log_calls;
+
+  if (flags.recorded.empty()) {
+    if (!flags.mask.empty()) return Refuse("--mask: needs --recorded DIR");
+    return Serve(options, TemplateResponder(std::move(answers)));
+  }
+  if (answers.fatal.has_value()) {
+    return Refuse("--fatal and --recorded: accepted is one of them");
+  }
+  if (app.count("--ttl") > 0 && !answers.ttl.has_value()) {
+    return Refuse("--ttl none: not with --recorded; accepted: a duration");
+  }
+  const auto masks =
+      cache::key::MaskSet::Parse(flags.mask, cache::key::MaskRules::kAnyPath);
+  if (!masks.ok()) {
+    return Refuse(absl::StrCat("--mask: ", masks.status().message()));
+  }
+  const auto recordings = RecordedResponder::Load(
+      flags.recorded, *masks,
+      app.count("--ttl") > 0 ? answers.ttl : absl::nullopt);
+  if (!recordings.ok()) {
+    return CannotStart(
+        absl::StrCat("--recorded: ", recordings.status().message()));
+  }
+  return Serve(options, **recordings);
+}
+
+}  // namespace fncache::runner::function

@@ -1,0 +1,344 @@
+#include "runner/function/expression.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "runner/function/request_path.h"
+
+namespace fncache::runner::function {
+namespace {
+
+using google::protobuf::Value;
+
+// An expression's text, taken apart.
+struct Parsed {
+  std::vector<std::string> path;
+  absl::optional<Value> fallback;
+};
+
+absl::Status Bad(absl::string_view why) {
+  return absl::InvalidArgumentError(why);
+}
+
+// Where the quoted text that starts at `text[at]` ends: the index after its
+// closing quote, or npos.
+size_t EndOfQuoted(absl::string_view text, size_t at) {
+  for (size_t i = at + 1; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      return i + 1;
+    }
+  }
+  return absl::string_view::npos;
+}
+
+// The index of the `}` that ends the expression whose text starts at `at`, or
+// npos. Quoted text and `${index}` may stand inside.
+size_t EndOfExpression(absl::string_view text, size_t at) {
+  int nested = 0;
+  while (at < text.size()) {
+    if (text[at] == '"') {
+      at = EndOfQuoted(text, at);
+      continue;
+    }
+    if (text[at] == '{') ++nested;
+    if (text[at] == '}' && nested-- == 0) return at;
+    ++at;
+  }
+  return absl::string_view::npos;
+}
+
+// The text of a quoted `text`, quotes included. Backslash escapes itself and
+// the quote.
+absl::StatusOr<std::string> Unquote(absl::string_view text) {
+  std::string out;
+  for (size_t i = 1; i + 1 < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+      if (text[i] != '"' && text[i] != '\\') {
+        return Bad("in quotes, a backslash stands before \" or \\ only");
+      }
+    }
+    out += text[i];
+  }
+  return out;
+}
+
+// `${index}` inside a path's key.
+absl::StatusOr<std::string> WithIndex(std::string segment, const Scope& scope) {
+  if (segment.find("${index}") != std::string::npos) {
+    if (!scope.index.has_value()) {
+      return Bad("index exists in a resource with count only");
+    }
+    segment = absl::StrReplaceAll(segment,
+                                  {{"${index}", absl::StrCat(*scope.index)}});
+  }
+  return segment;
+}
+
+// Reads `text` up to a `|` outside of quotes, or its end, as a path. Sets
+// `*end` to where it stopped.
+absl::StatusOr<std::vector<std::string>> ParsePath(absl::string_view text,
+                                                   const Scope& scope,
+                                                   size_t* end) {
+  std::vector<std::string> path;
+  size_t at = 0;
+  while (true) {
+    std::string segment;
+    if (at < text.size() && text[at] == '"') {
+      const size_t close = EndOfQuoted(text, at);
+      if (close == absl::string_view::npos) return Bad("a quote is not closed");
+      auto unquoted = Unquote(text.substr(at, close - at));
+      if (!unquoted.ok()) return unquoted.status();
+      segment = *std::move(unquoted);
+      at = close;
+    } else {
+      size_t stop = at;
+      while (stop < text.size() && text[stop] != '.' && text[stop] != '|') {
+        ++stop;
+      }
+      absl::string_view plain = text.substr(at, stop - at);
+      // Space may stand before the `|` or at the end.
+      if (stop == text.size() || text[stop] == '|') {
+        plain = absl::StripTrailingAsciiWhitespace(plain);
+      }
+      if (plain.empty()) return Bad("a path has an empty part");
+      std::string checked(plain);
+      absl::StrReplaceAll({{"${index}", ""}}, &checked);
+      if (checked.find_first_of("\"{}$ \t\n\r") != std::string::npos) {
+        return Bad(absl::StrCat("the part ", plain,
+                                " of the path needs quotes: \"...\""));
+      }
+      segment = std::string(plain);
+      at = stop;
+    }
+    auto indexed = WithIndex(std::move(segment), scope);
+    if (!indexed.ok()) return indexed.status();
+    path.push_back(*std::move(indexed));
+    while (at < text.size() && absl::ascii_isspace(text[at])) ++at;
+    if (at == text.size() || text[at] == '|') {
+      *end = at;
+      return path;
+    }
+    if (text[at] != '.') return Bad("a . belongs between two parts of a path");
+    ++at;
+  }
+}
+
+// JSON's number (RFC 8259, section 6), which is what keeps 007 and 1.2.3 text.
+bool IsNumber(absl::string_view text) {
+  const auto digits = [&text] {
+    size_t n = 0;
+    while (n < text.size() && absl::ascii_isdigit(text[n])) ++n;
+    text.remove_prefix(n);
+    return n;
+  };
+  if (!text.empty() && text[0] == '-') text.remove_prefix(1);
+  const bool leading_zero = !text.empty() && text[0] == '0';
+  const size_t whole = digits();
+  if (whole == 0 || (leading_zero && whole > 1)) return false;
+  if (!text.empty() && text[0] == '.') {
+    text.remove_prefix(1);
+    if (digits() == 0) return false;
+  }
+  if (!text.empty() && (text[0] == 'e' || text[0] == 'E')) {
+    text.remove_prefix(1);
+    if (!text.empty() && (text[0] == '+' || text[0] == '-')) {
+      text.remove_prefix(1);
+    }
+    if (digits() == 0) return false;
+  }
+  return text.empty();
+}
+
+absl::StatusOr<Value> ParseFallback(absl::string_view text) {
+  text = absl::StripAsciiWhitespace(text);
+  Value value;
+  double number = 0;
+  if (!text.empty() && text[0] == '"') {
+    if (EndOfQuoted(text, 0) != text.size()) {
+      return Bad("something follows the quoted default");
+    }
+    auto unquoted = Unquote(text);
+    if (!unquoted.ok()) return unquoted.status();
+    value.set_string_value(*std::move(unquoted));
+  } else if (text == "true" || text == "false") {
+    value.set_bool_value(text == "true");
+  } else if (text == "null") {
+    value.set_null_value(google::protobuf::NULL_VALUE);
+  } else if (IsNumber(text) && absl::SimpleAtod(text, &number) &&
+             std::isfinite(number)) {
+    value.set_number_value(number);
+  } else {
+    value.set_string_value(std::string(text));
+  }
+  return value;
+}
+
+absl::StatusOr<Parsed> Parse(absl::string_view text, const Scope& scope) {
+  text = absl::StripLeadingAsciiWhitespace(text);
+  Parsed parsed;
+  size_t end = 0;
+  auto path = ParsePath(text, scope, &end);
+  if (!path.ok()) return path.status();
+  parsed.path = *std::move(path);
+  if (end < text.size()) {
+    auto fallback = ParseFallback(text.substr(end + 1));
+    if (!fallback.ok()) return fallback.status();
+    parsed.fallback = *std::move(fallback);
+  }
+  return parsed;
+}
+
+// `text` is what stands between `${` and `}`.
+absl::StatusOr<Value> Evaluate(absl::string_view text, const Scope& scope) {
+  auto parsed = Parse(text, scope);
+  if (!parsed.ok()) return parsed.status();
+  if (parsed->path.size() == 1 && parsed->path[0] == "index") {
+    if (!scope.index.has_value()) {
+      return Bad("index exists in a resource with count only");
+    }
+    Value index;
+    index.set_number_value(*scope.index);
+    return index;
+  }
+  auto found = LookUp(scope.request, parsed->path);
+  if (!found.ok()) return found.status();
+  if (found->has_value()) return **std::move(found);
+  if (parsed->fallback.has_value()) return *std::move(parsed->fallback);
+  return Bad("the request has no such value");
+}
+
+// Whole numbers without a point, others as short as reads back the same.
+std::string NumberText(double number) {
+  char buffer[32];
+  if (std::trunc(number) == number && std::abs(number) < 1e15) {
+    return absl::StrCat(static_cast<int64_t>(number));
+  }
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, number);
+  return std::string(buffer, end.ptr);
+}
+
+absl::Status AppendText(const Value& value, std::string* out) {
+  switch (value.kind_case()) {
+    case Value::kStringValue:
+      out->append(value.string_value());
+      return absl::OkStatus();
+    case Value::kNumberValue:
+      out->append(NumberText(value.number_value()));
+      return absl::OkStatus();
+    case Value::kBoolValue:
+      out->append(value.bool_value() ? "true" : "false");
+      return absl::OkStatus();
+    case Value::kStructValue:
+      return Bad("an object cannot be part of a text");
+    case Value::kListValue:
+      return Bad("a list cannot be part of a text");
+    case Value::kNullValue:
+    case Value::KIND_NOT_SET:
+      break;
+  }
+  return Bad("null cannot be part of a text");
+}
+
+absl::Status At(absl::string_view expression, const absl::Status& status) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("${", expression, "}: ", status.message()));
+}
+
+absl::Status ExpandInPlace(Value* value, const Scope& scope,
+                           std::string* where) {
+  const size_t length = where->size();
+  switch (value->kind_case()) {
+    case Value::kStringValue: {
+      if (value->string_value().find("${") == std::string::npos) break;
+      auto expanded = ExpandString(value->string_value(), scope);
+      if (!expanded.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(*where, ": ", expanded.status().message()));
+      }
+      *value = *std::move(expanded);
+      break;
+    }
+    case Value::kListValue: {
+      int i = 0;
+      for (Value& item : *value->mutable_list_value()->mutable_values()) {
+        absl::StrAppend(where, "[", i++, "]");
+        const absl::Status status = ExpandInPlace(&item, scope, where);
+        if (!status.ok()) return status;
+        where->resize(length);
+      }
+      break;
+    }
+    case Value::kStructValue: {
+      // In order, so that of several faults always the same one is told.
+      std::vector<std::pair<absl::string_view, Value*>> fields;
+      for (auto& field : *value->mutable_struct_value()->mutable_fields()) {
+        fields.emplace_back(field.first, &field.second);
+      }
+      std::sort(fields.begin(), fields.end());
+      for (const auto& [key, inner] : fields) {
+        absl::StrAppend(where, where->empty() ? "" : ".", key);
+        const absl::Status status = ExpandInPlace(inner, scope, where);
+        if (!status.ok()) return status;
+        where->resize(length);
+      }
+      break;
+    }
+    default:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Value> Expand(const Value& value, const Scope& scope,
+                             absl::string_view where) {
+  Value expanded = value;
+  std::string at(where);
+  const absl::Status status = ExpandInPlace(&expanded, scope, &at);
+  if (!status.ok()) return status;
+  return expanded;
+}
+
+absl::StatusOr<Value> ExpandString(absl::string_view text, const Scope& scope) {
+  std::string out;
+  size_t at = 0;
+  while (at < text.size()) {
+    if (absl::StartsWith(text.substr(at), "$${")) {
+      out += "${";
+      at += 3;
+      continue;
+    }
+    if (!absl::StartsWith(text.substr(at), "${")) {
+      out += text[at++];
+      continue;
+    }
+    const size_t end = EndOfExpression(text, at + 2);
+    if (end == absl::string_view::npos) {
+      return Bad(absl::StrCat(text.substr(at), ": ${ without its }"));
+    }
+    const absl::string_view expression = text.substr(at + 2, end - at - 2);
+    auto value = Evaluate(expression, scope);
+    if (!value.ok()) return At(expression, value.status());
+    if (at == 0 && end + 1 == text.size()) return value;
+    const absl::Status status = AppendText(*value, &out);
+    if (!status.ok()) return At(expression, status);
+    at = end + 1;
+  }
+  Value result;
+  result.set_string_value(std::move(out));
+  return result;
+}
+
+}  // namespace fncache::runner::function

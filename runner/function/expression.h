@@ -1,0 +1,43 @@
+// Expressions: `${...}` in the strings of a function's input, replaced by
+// values of the request.
+//
+// docs/function.md describes the language: paths of the request's field names
+// and map keys, as masks are written, with list indices; `${index}`; defaults
+// after `|`; `$${` for a literal `${`. A string that is one expression becomes
+// the value with its type; elsewhere the value must be text, number or boolean.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_RUNNER_FUNCTION_EXPRESSION_H_
+#define FNCACHE_RUNNER_FUNCTION_EXPRESSION_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
+
+namespace fncache::runner::function {
+
+// What expressions see.
+struct Scope {
+  const apiextensions::fn::proto::v1::RunFunctionRequest& request;
+  // Which of the repetitions of a resource this is, from 0.
+  absl::optional<int> index;
+};
+
+// `value` with every string in it expanded, at any depth; keys stay as they
+// are. InvalidArgument names the place, which is below `where`, and the
+// expression.
+absl::StatusOr<google::protobuf::Value> Expand(
+    const google::protobuf::Value& value, const Scope& scope,
+    absl::string_view where);
+
+// One string expanded. What it becomes need not be text.
+absl::StatusOr<google::protobuf::Value> ExpandString(absl::string_view text,
+                                                     const Scope& scope);
+
+}  // namespace fncache::runner::function
+
+#endif  // FNCACHE_RUNNER_FUNCTION_EXPRESSION_H_

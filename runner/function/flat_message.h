@@ -1,0 +1,34 @@
+// A message as a list of paths and values, and how two of them differ: for
+// people who want to know why two requests are not the same.
+//
+// Struct's inner fields are not part of paths: they read as an operator writes
+// them, `observed.composite.resource.spec.zones[0]`.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_RUNNER_FUNCTION_FLAT_MESSAGE_H_
+#define FNCACHE_RUNNER_FUNCTION_FLAT_MESSAGE_H_
+
+#include <map>
+#include <string>
+
+#include "google/protobuf/message.h"
+
+namespace fncache::runner::function {
+
+// Value by path. Text is quoted; an empty object, list or message reads `{}`,
+// `[]`; bytes, which may be secrets, as their number and a hash.
+using FlatMessage = std::map<std::string, std::string>;
+
+FlatMessage Flatten(const google::protobuf::Message& message);
+
+// How many paths have another value, or are in one of the two only.
+size_t CountDifferences(const FlatMessage& a, const FlatMessage& b);
+
+// Three lines for each path that differs, the values cut to a readable length;
+// no more than `max_paths` paths, and then a line that says how many are left.
+std::string DescribeDifferences(const FlatMessage& recorded,
+                                const FlatMessage& sent, size_t max_paths);
+
+}  // namespace fncache::runner::function
+
+#endif  // FNCACHE_RUNNER_FUNCTION_FLAT_MESSAGE_H_

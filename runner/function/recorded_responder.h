@@ -1,0 +1,66 @@
+// RecordedResponder: answers from recorded calls instead of running anything.
+//
+// A recording is a pair of files, NAME.req.bin and NAME.rsp.bin, each one
+// message. A request is answered with the response of the recording whose
+// request equals it as a message, `meta.tag` and what is masked apart: maps
+// unordered, doubles by their bits, unknown fields counted.
+//
+// Immutable after Load; thread-safe.
+#ifndef FNCACHE_RUNNER_FUNCTION_RECORDED_RESPONDER_H_
+#define FNCACHE_RUNNER_FUNCTION_RECORDED_RESPONDER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "cache/key/mask.h"
+#include "runner/function/flat_message.h"
+#include "runner/function/responder.h"
+
+namespace fncache::runner::function {
+
+class RecordedResponder : public Responder {
+ public:
+  // Reads all pairs below `folders`. Errors name the file: a folder without
+  // recordings, a request without its response, bytes that are no such message,
+  // and two recordings with equal requests of which the responses, tags apart,
+  // differ.
+  static absl::StatusOr<std::unique_ptr<RecordedResponder>> Load(
+      const std::vector<std::string>& folders, const cache::key::MaskSet& masks,
+      absl::optional<absl::Duration> ttl);
+
+  // With `ttl` given to Load, that is the answer's TTL, else it is the recorded
+  // one. FAILED_PRECONDITION where no recording equals the request; how the
+  // nearest differs is then printed on stderr.
+  absl::Status Respond(const RunFunctionRequest& request,
+                       RunFunctionResponse* response) const override;
+
+  size_t size() const { return recordings_.size(); }
+
+ private:
+  struct Recording {
+    std::string file;
+    RunFunctionResponse response;
+    std::string comparable_response;
+    FlatMessage request;
+  };
+
+  RecordedResponder(cache::key::MaskSet masks,
+                    absl::optional<absl::Duration> ttl);
+  absl::Status Add(const std::string& request_file);
+  absl::Status NoneEquals(const RunFunctionRequest& comparable) const;
+
+  const cache::key::MaskSet masks_;
+  const absl::optional<absl::Duration> ttl_;
+  std::vector<Recording> recordings_;
+  // Index into recordings_ by the comparable form of the request.
+  absl::flat_hash_map<std::string, size_t> by_request_;
+};
+
+}  // namespace fncache::runner::function
+
+#endif  // FNCACHE_RUNNER_FUNCTION_RECORDED_RESPONDER_H_

@@ -1,0 +1,30 @@
+// Responder: what a function does with a request. The server
+// (function_server.h) brings bytes, costs and failures; a responder brings the
+// answer.
+//
+// Thread-safe: several calls run at once.
+#ifndef FNCACHE_RUNNER_FUNCTION_RESPONDER_H_
+#define FNCACHE_RUNNER_FUNCTION_RESPONDER_H_
+
+#include "absl/status/status.h"
+#include "proto/function_v1.pb.h"
+
+namespace fncache::runner::function {
+
+using apiextensions::fn::proto::v1::RunFunctionRequest;
+using apiextensions::fn::proto::v1::RunFunctionResponse;
+
+class Responder {
+ public:
+  virtual ~Responder() = default;
+
+  // Fills `response`, which is empty, meta.tag and meta.ttl included. An error
+  // becomes the call's status; what went wrong in the user's input is not an
+  // error but a FATAL result.
+  virtual absl::Status Respond(const RunFunctionRequest& request,
+                               RunFunctionResponse* response) const = 0;
+};
+
+}  // namespace fncache::runner::function
+
+#endif  // FNCACHE_RUNNER_FUNCTION_RESPONDER_H_

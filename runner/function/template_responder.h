@@ -1,0 +1,43 @@
+// TemplateResponder: renders resources from the request's input, by the schema
+// that docs/function.md describes.
+//
+// What comes from earlier steps (desired state, context) passes through. A
+// request without an input is answered with just that.
+#ifndef FNCACHE_RUNNER_FUNCTION_TEMPLATE_RESPONDER_H_
+#define FNCACHE_RUNNER_FUNCTION_TEMPLATE_RESPONDER_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "runner/function/responder.h"
+
+namespace fncache::runner::function {
+
+struct TemplateResponderOptions {
+  // The answers' TTL. Zero is told as zero; absent is not told.
+  absl::optional<absl::Duration> ttl = absl::Seconds(60);
+  // Present: every answer has this FATAL result and nothing rendered.
+  absl::optional<std::string> fatal;
+};
+
+class TemplateResponder : public Responder {
+ public:
+  explicit TemplateResponder(TemplateResponderOptions options);
+
+  absl::Status Respond(const RunFunctionRequest& request,
+                       RunFunctionResponse* response) const override;
+
+ private:
+  void PassThrough(const RunFunctionRequest& request,
+                   RunFunctionResponse* response) const;
+
+  const TemplateResponderOptions options_;
+};
+
+// Sets meta.ttl. `ttl` must not be negative or infinite.
+void SetTtl(absl::Duration ttl, RunFunctionResponse* response);
+
+}  // namespace fncache::runner::function
+
+#endif  // FNCACHE_RUNNER_FUNCTION_TEMPLATE_RESPONDER_H_

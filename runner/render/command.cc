@@ -1,0 +1,297 @@
+#include "runner/render/command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/clock.h"
+#include "common/duration.h"
+#include "common/utf8.h"
+#include "runner/client/function_client.h"
+#include "runner/engine/schemas.h"
+#include "runner/render/batch.h"
+#include "runner/render/file_watch.h"
+#include "runner/render/flags.h"
+#include "runner/render/inputs.h"
+#include "runner/render/output.h"
+
+namespace fncache::runner::render {
+namespace {
+
+constexpr int kCannotRender = 1;
+constexpr int kBadUsage = 80;
+constexpr int kTimedOut = 255;
+constexpr int kInterrupted = 130;
+
+// After the last write of an editor or a script, before it is rendered again.
+constexpr absl::Duration kQuiet = absl::Milliseconds(60);
+// How often --all tells how far it is where nobody watches a terminal.
+constexpr absl::Duration kProgressEvery = absl::Seconds(5);
+
+// False with errno set if not all could be written.
+bool WriteAll(int fd, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(written);
+  }
+  return true;
+}
+
+// Nobody is left to tell if stderr is gone.
+void Say(const std::string& text) {
+  if (!WriteAll(STDERR_FILENO, text)) return;
+}
+
+int Fail(int code, absl::string_view message) {
+  Say(ErrorLine(std::string(message)));
+  return code;
+}
+
+// Whether stdout can be written to. Closed standard descriptors are filled, so
+// that no socket takes their number.
+bool PrepareDescriptors() {
+  const bool has_stdout = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return false;
+  }
+  return has_stdout;
+}
+
+// Ctrl-C ends the process at once: everything is printed in the end, so that no
+// half of it is left behind.
+void HandleSignals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { _exit(kInterrupted); };
+  sigaction(SIGINT, &action, nullptr);
+  // A reader that went away is an error of write.
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+// Why `rendered` failed, in the reference command line's words: its engine is a
+// program of its own, whose last line it repeats.
+std::string Failure(const Rendered& rendered) {
+  const std::string line =
+      ErrorLine(std::string(rendered.outcome.status.message()));
+  if (rendered.outcome.fatal) {
+    return absl::StrCat(
+        "cannot render composite resource: crossplane internal render: "
+        "pipeline returned fatal: ",
+        line);
+  }
+  return absl::StrCat(
+      "cannot render composite resource: crossplane internal render returned "
+      "error with output: ",
+      line, rendered.timed_out ? ": signal: killed" : ": exit status 1");
+}
+
+// How far `--all` is: one line that is written over on a terminal, elsewhere a
+// line now and then.
+class Progress {
+ public:
+  Progress(int count, Clock* clock)
+      : count_(count),
+        clock_(clock),
+        terminal_(isatty(STDERR_FILENO) != 0),
+        started_(clock->Now()),
+        told_(started_) {}
+
+  void Tell(int done, int failed) {
+    const absl::Time now = clock_->Now();
+    if (terminal_) {
+      Say(absl::StrCat("\r\033[K", Line(done, failed)));
+    } else if (done < count_ && now - told_ >= kProgressEvery) {
+      told_ = now;
+      Say(absl::StrCat(Line(done, failed), "\n"));
+    }
+  }
+
+  void End(int failed) {
+    Say(absl::StrCat(terminal_ ? "\r\033[K" : "", Line(count_, failed), " in ",
+                     FormatGoDuration(absl::Trunc(clock_->Now() - started_,
+                                                  absl::Milliseconds(1))),
+                     "\n"));
+  }
+
+ private:
+  std::string Line(int done, int failed) const {
+    return absl::StrCat(
+        "fncache render: ", done, " of ", count_,
+        failed > 0 ? absl::StrCat(", ", failed, " failed") : "");
+  }
+
+  const int count_;
+  Clock* const clock_;
+  const bool terminal_;
+  const absl::Time started_;
+  absl::Time told_;
+};
+
+// Renders the same files once or, for --watch, many times: connections and an
+// API server's schemas stay.
+class Session {
+ public:
+  explicit Session(RenderFlags flags) : flags_(std::move(flags)) {}
+
+  // Renders and prints. The exit code; `printed` is false if stdout failed.
+  int Render(bool* printed) {
+    *printed = true;
+    auto inputs = LoadRenderInputs(flags_);
+    if (!inputs.ok()) return Fail(kCannotRender, inputs.status().message());
+    if (const auto status = Connect(&*inputs); !status.ok()) {
+      return Fail(kCannotRender, status.message());
+    }
+    const std::vector<Rendered> all = Run(*inputs);
+    std::string documents;
+    int code = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      code = std::max(code, Collect(inputs->composites[i], all[i], &documents));
+    }
+    if (!WriteAll(STDOUT_FILENO, documents)) {
+      *printed = false;
+      return Fail(kCannotRender,
+                  absl::StrCat("cannot print what was rendered: ",
+                               std::strerror(errno)));
+    }
+    return code;
+  }
+
+ private:
+  bool several() const { return !flags_.all.empty(); }
+
+  absl::Status Connect(RenderInputs* inputs) {
+    if (!flags_.openapi_url.empty()) {
+      if (openapi_ == nullptr) {
+        engine::OpenApiServer server;
+        server.url = flags_.openapi_url;
+        server.token_file = flags_.openapi_token_file;
+        server.ca_file = flags_.openapi_ca;
+        auto made = engine::MakeOpenApiSchemas(std::move(server));
+        if (!made.ok()) return made.status();
+        openapi_ = *std::move(made);
+      }
+      inputs->schemas = openapi_;
+    }
+    std::vector<std::string> targets;
+    for (const client::FunctionTarget& one : inputs->functions) {
+      targets.push_back(one.name);
+      targets.push_back(one.target);
+    }
+    if (client_ != nullptr && targets == targets_) return absl::OkStatus();
+    client::FunctionClientOptions options;
+    options.functions = inputs->functions;
+    options.tls_dir = flags_.tls_dir;
+    auto client = client::FunctionClient::Create(std::move(options));
+    if (!client.ok()) return client.status();
+    client_ = *std::move(client);
+    targets_ = std::move(targets);
+    return absl::OkStatus();
+  }
+
+  std::vector<Rendered> Run(const RenderInputs& inputs) {
+    BatchOptions options;
+    options.capabilities = flags_.capabilities;
+    options.timeout = flags_.timeout;
+    options.step_timeout = flags_.step_timeout;
+    options.jobs = flags_.jobs;
+    if (flags_.trace) options.trace = Say;
+    Progress progress(static_cast<int>(inputs.composites.size()), &clock_);
+    int failed = 0;
+    if (several()) {
+      options.progress = [&](int done, int failed_so_far) {
+        failed = failed_so_far;
+        progress.Tell(done, failed);
+      };
+    }
+    std::vector<Rendered> all =
+        RenderAll(inputs, options, client_.get(), &clock_);
+    if (several()) progress.End(failed);
+    return all;
+  }
+
+  // Adds what is to be printed, or says why there is nothing; the exit code.
+  int Collect(const CompositeToRender& composite, const Rendered& rendered,
+              std::string* documents) {
+    const std::string prefix =
+        several() ? absl::StrCat(Printable(composite.where), ": ") : "";
+    if (!composite.status.ok()) {
+      return Fail(kCannotRender,
+                  absl::StrCat(prefix, composite.status.message()));
+    }
+    if (!rendered.outcome.status.ok()) {
+      return Fail(rendered.timed_out ? kTimedOut : kCannotRender,
+                  absl::StrCat(prefix, Failure(rendered)));
+    }
+    RenderOutputOptions options;
+    options.full_composite = flags_.include_full_composite;
+    options.results = flags_.include_results;
+    const auto made = OutputDocuments(composite.object, rendered.outcome.output,
+                                      rendered.context, options);
+    if (!made.ok()) {
+      return Fail(kCannotRender, absl::StrCat(prefix, made.status().message()));
+    }
+    absl::StrAppend(documents, PrintDocuments(*made));
+    return 0;
+  }
+
+  const RenderFlags flags_;
+  SystemClock clock_;
+  std::shared_ptr<engine::SchemaSource> openapi_;
+  std::unique_ptr<client::FunctionClient> client_;
+  std::vector<std::string> targets_;
+};
+
+// Until stdout is gone, or files cannot be watched.
+int Watch(const RenderFlags& flags) {
+  Session session(flags);
+  const std::vector<std::string> paths = InputPaths(flags);
+  for (;;) {
+    // Before they are read, so that no change is missed.
+    const auto watch = FileWatch::Create(paths);
+    if (!watch.ok()) return Fail(kCannotRender, watch.status().message());
+    bool printed = false;
+    const int code = session.Render(&printed);
+    if (!printed) return code;
+    Say(absl::StrCat("fncache render: ", code == 0 ? "rendered" : "failed",
+                     "; waiting for changes, Ctrl-C ends\n"));
+    const std::string changed = (*watch)->WaitForChange(kQuiet);
+    Say(absl::StrCat(
+        "fncache render: ", changed.empty() ? "files" : Printable(changed),
+        " changed\n"));
+  }
+}
+
+}  // namespace
+
+int RenderMain(int argc, char** argv) {
+  if (!PrepareDescriptors()) {
+    return Fail(kCannotRender, "cannot print what was rendered: no stdout");
+  }
+  HandleSignals();
+  auto flags = ParseRenderFlags(argc, argv);
+  if (!flags.ok()) {
+    return Fail(
+        absl::IsInvalidArgument(flags.status()) ? kBadUsage : kCannotRender,
+        flags.status().message());
+  }
+  if (!flags->help.empty()) {
+    return WriteAll(STDOUT_FILENO, flags->help) ? 0 : kCannotRender;
+  }
+  if (flags->watch) return Watch(*flags);
+  bool printed = false;
+  return Session(*std::move(flags)).Render(&printed);
+}
+
+}  // namespace fncache::runner::render

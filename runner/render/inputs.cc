@@ -1,0 +1,350 @@
+#include "runner/render/inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <initializer_list>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/file.h"
+#include "runner/engine/definition.h"
+#include "runner/render/context_steps.h"
+#include "runner/render/loader.h"
+#include "runner/text/kubernetes_yaml.h"
+#include "runner/text/quoted.h"
+
+namespace fncache::runner::render {
+namespace {
+
+namespace fs = std::filesystem;
+using google::protobuf::Struct;
+using Objects = std::vector<Struct>;
+
+// `cannot load WHAT from "PATH": WHY`; the loader's own messages name the path
+// too, which is not said twice.
+absl::Status CannotLoad(absl::string_view what, const std::string& path,
+                        const absl::Status& status) {
+  absl::string_view why = status.message();
+  const std::string named = absl::StrCat(path, ": ");
+  if (absl::StartsWith(why, named)) why.remove_prefix(named.size());
+  return absl::Status(status.code(),
+                      absl::StrCat("cannot load ", what, " from ",
+                                   text::Quoted(path), ": ", why));
+}
+
+std::shared_ptr<const Objects> ToObjects(
+    const std::vector<LoadedObject>& loaded) {
+  auto objects = std::make_shared<Objects>();
+  objects->reserve(loaded.size());
+  for (const LoadedObject& one : loaded) {
+    objects->push_back(text::ToStruct(one.object));
+  }
+  return objects;
+}
+
+const text::Json* At(const text::Json& object,
+                     std::initializer_list<const char*> path) {
+  const text::Json* at = &object;
+  for (const char* name : path) {
+    if (!at->is_object()) return nullptr;
+    const auto it = at->find(name);
+    if (it == at->end()) return nullptr;
+    at = &*it;
+  }
+  return at;
+}
+
+std::string TextAt(const text::Json& object,
+                   std::initializer_list<const char*> path) {
+  const text::Json* const at = At(object, path);
+  const auto* const text =
+      at == nullptr ? nullptr : at->get_ptr<const std::string*>();
+  return text == nullptr ? "" : *text;
+}
+
+// The files of --all: a folder's *.yaml and *.yml by name.
+std::vector<std::string> FilesOf(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return {path};
+  std::vector<std::string> files;
+  for (fs::directory_iterator it(path, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string extension = it->path().extension().string();
+    if (extension == ".yaml" || extension == ".yml") {
+      files.push_back(it->path().string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
+    const RenderFlags& flags) {
+  std::vector<CompositeToRender> composites;
+  if (flags.all.empty()) {
+    auto loaded = LoadComposite(flags.composite);
+    if (!loaded.ok()) {
+      return CannotLoad("composite resource", flags.composite, loaded.status());
+    }
+    CompositeToRender composite;
+    composite.object = std::move(loaded->object);
+    composite.where = flags.composite;
+    composites.push_back(std::move(composite));
+    return composites;
+  }
+  for (const std::string& path : flags.all) {
+    for (const std::string& file : FilesOf(path)) {
+      auto loaded = LoadResources({file});
+      if (!loaded.ok()) {
+        // The others are rendered all the same.
+        CompositeToRender composite;
+        composite.where = file;
+        composite.status =
+            CannotLoad("composite resource", file, loaded.status());
+        composites.push_back(std::move(composite));
+        continue;
+      }
+      for (LoadedObject& one : *loaded) {
+        if (one.object.empty()) continue;  // only comments
+        CompositeToRender composite;
+        composite.object = std::move(one.object);
+        composite.where = std::move(one.where);
+        composites.push_back(std::move(composite));
+      }
+    }
+  }
+  if (composites.empty()) {
+    return absl::InvalidArgumentError(
+        "--all: no composite resource in any *.yaml or *.yml");
+  }
+  return composites;
+}
+
+absl::StatusOr<text::Json> LoadDefinition(const std::string& path) {
+  auto loaded = LoadObject(path);
+  if (!loaded.ok()) return CannotLoad("XRD", path, loaded.status());
+  return std::move(loaded->object);
+}
+
+// The first error ends a render of one composite; of several it is kept for the
+// one that it is about.
+absl::Status Check(bool several, const text::Json& composition,
+                   const text::Json* definition,
+                   std::vector<CompositeToRender>* composites) {
+  for (CompositeToRender& composite : *composites) {
+    if (!composite.status.ok()) continue;
+    composite.status = CheckComposition(composition, composite.object);
+    if (composite.status.ok() && definition != nullptr) {
+      const absl::Status status =
+          engine::ApplyDefaults(*definition, &composite.object);
+      if (!status.ok()) {
+        composite.status = absl::Status(
+            status.code(),
+            absl::StrCat(
+                "cannot apply XRD defaults to XR ",
+                text::Quoted(TextAt(composite.object, {"metadata", "name"})),
+                ": ", status.message()));
+      }
+    }
+    if (!several && !composite.status.ok()) return composite.status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadTargets(const RenderFlags& flags, RenderInputs* inputs) {
+  if (flags.functions.empty()) {
+    if (flags.targets.empty()) {
+      return absl::InvalidArgumentError(
+          "functions argument is required when not in a project or "
+          "configuration; give FUNCTIONS or --function NAME=TARGET");
+    }
+    // Of two with one name the last counts, as in a file.
+    std::map<std::string, std::string> targets;
+    for (const client::FunctionTarget& one : flags.targets) {
+      targets[one.name] = one.target;
+    }
+    for (const auto& [name, target] : targets) {
+      inputs->functions.push_back({name, target});
+    }
+    return absl::OkStatus();
+  }
+  auto loaded =
+      LoadFunctions(flags.functions, flags.annotations, flags.targets);
+  if (!loaded.ok()) {
+    return CannotLoad("functions", flags.functions, loaded.status());
+  }
+  inputs->functions = *std::move(loaded);
+  return absl::OkStatus();
+}
+
+void GiveObserved(const std::vector<LoadedObject>& observed,
+                  std::vector<CompositeToRender>* composites, bool several) {
+  if (!several) {
+    (*composites)[0].observed = ToObjects(observed);
+    return;
+  }
+  for (CompositeToRender& composite : *composites) {
+    if (!composite.status.ok()) continue;
+    std::vector<LoadedObject> own;
+    for (const LoadedObject& one : observed) {
+      if (BelongsTo(one.object, composite.object)) own.push_back(one);
+    }
+    composite.observed = ToObjects(own);
+  }
+}
+
+absl::Status LoadObjectsOf(const RenderFlags& flags, RenderInputs* inputs) {
+  if (!flags.credentials.empty()) {
+    const auto loaded = LoadObjects(flags.credentials);
+    if (!loaded.ok()) {
+      return CannotLoad("secrets", flags.credentials, loaded.status());
+    }
+    inputs->credentials = ToObjects(*loaded);
+  }
+  if (!flags.observed.empty()) {
+    const auto loaded = LoadResources({flags.observed});
+    if (!loaded.ok()) {
+      return CannotLoad("observed composed resources", flags.observed,
+                        loaded.status());
+    }
+    GiveObserved(*loaded, &inputs->composites, !flags.all.empty());
+  }
+  std::vector<LoadedObject> required;
+  const auto load = [&required](const char* what,
+                                const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+      auto loaded = LoadResources({path});
+      if (!loaded.ok()) return CannotLoad(what, path, loaded.status());
+      for (LoadedObject& one : *loaded) required.push_back(std::move(one));
+    }
+    return absl::OkStatus();
+  };
+  auto status = load("required resources", flags.required);
+  if (!status.ok()) return status;
+  status = load("extra resources", flags.extra);
+  if (!status.ok()) return status;
+  inputs->required = ToObjects(required);
+  if (flags.schemas.empty()) return absl::OkStatus();
+  auto schemas = LoadSchemas(flags.schemas);
+  if (!schemas.ok()) {
+    return CannotLoad("required schemas", flags.schemas, schemas.status());
+  }
+  inputs->schemas = engine::MakeDocumentSchemas(*std::move(schemas));
+  return absl::OkStatus();
+}
+
+absl::Status LoadContext(const RenderFlags& flags, Struct* context) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [key, path] : flags.context_files) {
+    auto text = ReadSmallFile(path, kMaxLoadedBytes);
+    if (!text.ok()) {
+      return absl::Status(
+          text.status().code(),
+          absl::StrCat("cannot build context data: cannot read context value ",
+                       "for key \"", key, "\": ", text.status().message()));
+    }
+    texts[key] = *std::move(text);
+  }
+  for (const auto& [key, text] : flags.context_values) texts[key] = text;
+  for (const auto& [key, text] : texts) {
+    const auto value = text::ParseKubernetesYaml(text);
+    if (!value.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot parse context data: cannot unmarshal context "
+                       "value for key \"",
+                       key, "\": ", value.status().message()));
+    }
+    (*context->mutable_fields())[key] = text::ToValue(*value);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool SeedsContext(const RenderFlags& flags) {
+  return !flags.context_values.empty() || !flags.context_files.empty();
+}
+
+bool BelongsTo(const text::Json& observed, const text::Json& composite) {
+  const std::string scope = TextAt(composite, {"metadata", "namespace"});
+  const std::string name = TextAt(composite, {"metadata", "name"});
+  if (!scope.empty() && TextAt(observed, {"metadata", "namespace"}) != scope) {
+    return false;
+  }
+  if (const text::Json* const owners =
+          At(observed, {"metadata", "ownerReferences"});
+      owners != nullptr && owners->is_array()) {
+    for (const text::Json& owner : *owners) {
+      const text::Json* const controller = At(owner, {"controller"});
+      if (controller == nullptr || !controller->is_boolean() ||
+          !*controller->get_ptr<const bool*>()) {
+        continue;
+      }
+      return TextAt(owner, {"kind"}) == TextAt(composite, {"kind"}) &&
+             TextAt(owner, {"apiVersion"}) ==
+                 TextAt(composite, {"apiVersion"}) &&
+             TextAt(owner, {"name"}) == name;
+    }
+  }
+  const std::string label =
+      TextAt(observed, {"metadata", "labels", "crossplane.io/composite"});
+  return label.empty() || label == name;
+}
+
+absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags) {
+  RenderInputs inputs;
+  const bool several = !flags.all.empty();
+  auto composites = LoadComposites(flags);
+  if (!composites.ok()) return composites.status();
+  inputs.composites = *std::move(composites);
+
+  const auto composition = LoadComposition(flags.composition);
+  if (!composition.ok()) {
+    return CannotLoad("Composition", flags.composition, composition.status());
+  }
+  auto parsed = engine::ParseComposition(text::ToStruct(composition->object));
+  if (!parsed.ok()) {
+    return CannotLoad("Composition", flags.composition, parsed.status());
+  }
+  inputs.composition =
+      std::make_shared<const engine::Composition>(WithContextSteps(
+          *std::move(parsed), SeedsContext(flags), flags.include_context));
+  auto status =
+      Check(several, composition->object, nullptr, &inputs.composites);
+  if (!status.ok()) return status;
+
+  status = LoadTargets(flags, &inputs);
+  if (!status.ok()) return status;
+  if (!flags.definition.empty()) {
+    const auto definition = LoadDefinition(flags.definition);
+    if (!definition.ok()) return definition.status();
+    status =
+        Check(several, composition->object, &*definition, &inputs.composites);
+    if (!status.ok()) return status;
+    inputs.definition =
+        std::make_shared<const Struct>(text::ToStruct(*definition));
+  }
+  status = LoadObjectsOf(flags, &inputs);
+  if (!status.ok()) return status;
+  status = LoadContext(flags, &inputs.context);
+  if (!status.ok()) return status;
+  return inputs;
+}
+
+std::vector<std::string> InputPaths(const RenderFlags& flags) {
+  std::vector<std::string> paths = flags.all;
+  for (const std::string* path :
+       {&flags.composite, &flags.composition, &flags.functions, &flags.observed,
+        &flags.schemas, &flags.credentials, &flags.definition}) {
+    if (!path->empty()) paths.push_back(*path);
+  }
+  paths.insert(paths.end(), flags.required.begin(), flags.required.end());
+  paths.insert(paths.end(), flags.extra.begin(), flags.extra.end());
+  for (const auto& [key, path] : flags.context_files) paths.push_back(path);
+  return paths;
+}
+
+}  // namespace fncache::runner::render

@@ -1,0 +1,61 @@
+// What `render` loads before anything is called: the composites, and all that
+// they share. In the order of the reference command line, and with its words
+// where something does not fit.
+#ifndef FNCACHE_RUNNER_RENDER_INPUTS_H_
+#define FNCACHE_RUNNER_RENDER_INPUTS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "google/protobuf/struct.pb.h"
+#include "nlohmann/json.hpp"
+#include "runner/client/function_client.h"
+#include "runner/engine/composition.h"
+#include "runner/engine/engine.h"
+#include "runner/engine/schemas.h"
+#include "runner/render/flags.h"
+#include "runner/text/json.h"
+
+namespace fncache::runner::render {
+
+struct CompositeToRender {
+  text::Json object;  // with defaults filled in
+  std::string where;  // its file, with the document's number of several
+  engine::EngineInput::Objects observed;
+  // Not ok: why it cannot be rendered, though others of --all can.
+  absl::Status status;
+};
+
+struct RenderInputs {
+  std::vector<CompositeToRender> composites;  // in their order
+  // With the context steps that the flags ask for.
+  std::shared_ptr<const engine::Composition> composition;
+  std::vector<client::FunctionTarget> functions;
+  engine::EngineInput::Objects required;
+  engine::EngineInput::Objects credentials;
+  std::shared_ptr<engine::SchemaSource>
+      schemas;  // null without --required-schemas
+  std::shared_ptr<const google::protobuf::Struct> definition;
+  google::protobuf::Struct context;
+};
+
+// The error's message is what stands behind `crossplane: error: `.
+absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags);
+
+// Whether `flags` need the context steps.
+bool SeedsContext(const RenderFlags& flags);
+
+// Every file and folder that LoadRenderInputs reads.
+std::vector<std::string> InputPaths(const RenderFlags& flags);
+
+// Whether of several composites `composite` is the one that `observed` belongs
+// to: its controller reference names it, or without one its label
+// crossplane.io/composite; what has neither belongs to all.
+bool BelongsTo(const text::Json& observed, const text::Json& composite);
+
+}  // namespace fncache::runner::render
+
+#endif  // FNCACHE_RUNNER_RENDER_INPUTS_H_

@@ -1,0 +1,22 @@
+// `fncache internal render`: the render engine behind the engine protocol that
+// Crossplane's own command line speaks to the binary it renders with, so that
+// `crossplane render --crossplane-binary fncache` works.
+//
+// One binary RenderRequest on standard input, one RenderResponse on standard
+// output (proto/render.proto).
+#ifndef FNCACHE_RUNNER_RENDER_INTERNAL_COMMAND_H_
+#define FNCACHE_RUNNER_RENDER_INTERNAL_COMMAND_H_
+
+namespace fncache::runner::render {
+
+// Runs the command. `argv[0]` is the command's name (`internal`), `render` and
+// the flags follow. Returns the process' exit code, which is the reference
+// engine's: 0; 3 where a step returned a FATAL result, with what could be
+// rendered on stdout; 1 for any other failure and 80 for bad usage, with
+// nothing on stdout. What went wrong is on stderr, behind
+// `crossplane: error: `. Call it from main, before other threads exist.
+int InternalMain(int argc, char** argv);
+
+}  // namespace fncache::runner::render
+
+#endif  // FNCACHE_RUNNER_RENDER_INTERNAL_COMMAND_H_

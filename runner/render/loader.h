@@ -1,0 +1,74 @@
+// Reads what a render is about from the files that people write, with the
+// reference command line's rules and checks. Every error names the file, the
+// document where there are several, and the field: `FILE: FIELD: why`, `FILE
+// (document 3): why`.
+//
+// NotFound is a file that is not there; what is in a file is InvalidArgument; a
+// directory in a file's place, or one that is too large, FailedPrecondition. A
+// file that is named may be a pipe (/dev/stdin, process substitution).
+//
+// Pure functions over files, thread-safe.
+#ifndef FNCACHE_RUNNER_RENDER_LOADER_H_
+#define FNCACHE_RUNNER_RENDER_LOADER_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "runner/client/function_client.h"
+#include "runner/text/json.h"
+
+namespace fncache::runner::render {
+
+// No file that is read may be larger.
+inline constexpr size_t kMaxLoadedBytes = 64 << 20;
+
+struct LoadedObject {
+  text::Json object;
+  std::string where;  // `FILE`, or `FILE (document 3)` of several
+};
+
+// The first document of a file, an object; the rest is not looked at.
+absl::StatusOr<LoadedObject> LoadObject(const std::string& path);
+
+// All documents of a file, or of the *.yaml and *.yml of a directory by name,
+// not deeper. A directory without any is an error. A document of comments only
+// is an empty object. What credentials are loaded with: they need no kind.
+absl::StatusOr<std::vector<LoadedObject>> LoadObjects(const std::string& path);
+
+// LoadObjects of each path in turn; what is loaded must have a kind, or be
+// empty.
+absl::StatusOr<std::vector<LoadedObject>> LoadResources(
+    const std::vector<std::string>& paths);
+
+// The XR, which must have a kind, and the Composition, in which
+// ParseComposition finds nothing wrong. CheckComposition is still to come.
+absl::StatusOr<LoadedObject> LoadComposite(const std::string& path);
+absl::StatusOr<LoadedObject> LoadComposition(const std::string& path);
+
+// Whether `composition` is for `composite` and can be run: compositeTypeRef,
+// the composite's compositionSelector, and mode Pipeline. The message is the
+// reference command line's.
+absl::Status CheckComposition(const text::Json& composition,
+                              const text::Json& composite);
+
+// Of Function objects with the Development runtime: the target of each. Of two
+// with one name the last counts. `annotations` replace those of every object.
+// `given` are targets that are known otherwise: they count before the file's,
+// need no annotation, and are in the result, whether the file has them or not.
+absl::StatusOr<std::vector<client::FunctionTarget>> LoadFunctions(
+    const std::string& path,
+    const std::vector<std::pair<std::string, std::string>>& annotations,
+    const std::vector<client::FunctionTarget>& given = {});
+
+// Every *.json below a directory, in order of their paths: that of each
+// directory's entries by name, links to directories not followed. Each holds
+// one object; none at all is an error.
+absl::StatusOr<std::vector<text::Json>> LoadSchemas(const std::string& dir);
+
+}  // namespace fncache::runner::render
+
+#endif  // FNCACHE_RUNNER_RENDER_LOADER_H_

@@ -1,0 +1,276 @@
+#include "runner/render/output.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "runner/text/document.h"
+
+namespace fncache::runner::render {
+namespace {
+
+using crossplane::render::v1alpha1::CompositeOutput;
+
+constexpr char kFixedTime[] = "2024-01-01T00:00:00Z";
+constexpr char kApiVersion[] = "render.crossplane.io/v1beta1";
+constexpr char kNameAnnotation[] = "crossplane.io/composition-resource-name";
+constexpr char kLeader[] = "crossplane: error: ";
+
+// The command line reads conditions with Go's JSON decoder: names of fields are
+// compared without regard to case, the last one counts, and a null leaves the
+// field empty.
+const text::Json* Field(const text::Json& object, absl::string_view name) {
+  const text::Json* found = nullptr;
+  for (auto it = object.begin(); it != object.end(); ++it) {
+    if (absl::EqualsIgnoreCase(it.key(), name) && !it->is_null()) {
+      found = &*it;
+    }
+  }
+  return found;
+}
+
+// Takes `count` digits, or if `lenient` at least one of them. The number, or -1
+// if it is none from `low` to `high`.
+int TakeNumber(absl::string_view* text, size_t count, bool lenient, int low,
+               int high) {
+  size_t digits = 0;
+  int value = 0;
+  while (digits < count && digits < text->size() &&
+         absl::ascii_isdigit((*text)[digits])) {
+    value = value * 10 + ((*text)[digits++] - '0');
+  }
+  text->remove_prefix(digits);
+  const bool enough = digits == count || (lenient && digits > 0);
+  return enough && value >= low && value <= high ? value : -1;
+}
+
+bool TakeByte(absl::string_view* text, char byte) {
+  if (text->empty() || text->front() != byte) return false;
+  text->remove_prefix(1);
+  return true;
+}
+
+int DaysOf(int year, int month) {
+  if (month == 2) {
+    const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return leap ? 29 : 28;
+  }
+  return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
+}
+
+// Whether Go's time.Parse takes `text` for RFC 3339: an hour may have one
+// digit, a fraction any number of them behind a dot or comma, an offset up to
+// 24:60.
+bool IsTime(absl::string_view text) {
+  const auto number = [&text](size_t count, int low, int high) {
+    return TakeNumber(&text, count, /*lenient=*/false, low, high);
+  };
+  const int year = number(4, 0, 9999);
+  if (year < 0 || !TakeByte(&text, '-')) return false;
+  const int month = number(2, 1, 12);
+  if (month < 0 || !TakeByte(&text, '-')) return false;
+  if (number(2, 1, DaysOf(year, month)) < 0 || !TakeByte(&text, 'T') ||
+      TakeNumber(&text, 2, /*lenient=*/true, 0, 23) < 0 ||
+      !TakeByte(&text, ':') || number(2, 0, 59) < 0 || !TakeByte(&text, ':') ||
+      number(2, 0, 59) < 0) {
+    return false;
+  }
+  if (TakeByte(&text, '.') || TakeByte(&text, ',')) {
+    if (text.empty() || !absl::ascii_isdigit(text.front())) return false;
+    while (!text.empty() && absl::ascii_isdigit(text.front())) {
+      text.remove_prefix(1);
+    }
+  }
+  if (text == "Z") return true;
+  return (TakeByte(&text, '+') || TakeByte(&text, '-')) &&
+         number(2, 0, 24) >= 0 && TakeByte(&text, ':') &&
+         number(2, 0, 60) >= 0 && text.empty();
+}
+
+// A whole number in the range of int64, however it is held.
+absl::optional<int64_t> WholeNumber(const text::Json& json) {
+  constexpr double kLimit = 9223372036854775808.0;  // 2^63
+  if (const auto* whole = json.get_ptr<const text::Json::number_integer_t*>();
+      whole != nullptr && !json.is_number_unsigned()) {
+    return *whole;
+  }
+  if (const auto* whole =
+          json.get_ptr<const text::Json::number_unsigned_t*>()) {
+    if (*whole > uint64_t{std::numeric_limits<int64_t>::max()}) {
+      return absl::nullopt;
+    }
+    return static_cast<int64_t>(*whole);
+  }
+  const auto* real = json.get_ptr<const text::Json::number_float_t*>();
+  if (real == nullptr || !(*real >= -kLimit && *real < kLimit) ||
+      static_cast<double>(static_cast<int64_t>(*real)) != *real) {
+    return absl::nullopt;
+  }
+  return static_cast<int64_t>(*real);
+}
+
+// Text, "" where there is none; false if it is something else.
+bool ReadText(const text::Json& object, const char* name, std::string* into) {
+  into->clear();
+  const text::Json* const field = Field(object, name);
+  if (field == nullptr) return true;
+  const auto* const text = field->get_ptr<const std::string*>();
+  if (text == nullptr) return false;
+  *into = *text;
+  return true;
+}
+
+// `condition` with the fixed time; nullopt if it is none.
+absl::optional<text::Json> FixedCondition(const text::Json& condition) {
+  const text::Json empty = text::Json::object();
+  const text::Json& object = condition.is_null() ? empty : condition;
+  if (!object.is_object()) return absl::nullopt;
+  std::string time;
+  if (!ReadText(object, "lastTransitionTime", &time)) return absl::nullopt;
+  if (Field(object, "lastTransitionTime") != nullptr && !IsTime(time)) {
+    return absl::nullopt;
+  }
+  text::Json fixed = {{"lastTransitionTime", kFixedTime}};
+  for (const char* name : {"type", "status", "reason", "message"}) {
+    std::string text;
+    if (!ReadText(object, name, &text)) return absl::nullopt;
+    if (!text.empty() || absl::string_view(name) != "message") {
+      fixed[name] = std::move(text);
+    }
+  }
+  if (const text::Json* const field = Field(object, "observedGeneration")) {
+    const absl::optional<int64_t> generation = WholeNumber(*field);
+    if (!generation.has_value()) return absl::nullopt;
+    if (*generation != 0) fixed["observedGeneration"] = *generation;
+  }
+  return fixed;
+}
+
+// The value at `path` where it is text, else "".
+std::string TextAt(const text::Json& object,
+                   std::initializer_list<const char*> path) {
+  const text::Json* at = &object;
+  for (const char* name : path) {
+    if (!at->is_object()) return "";
+    const auto it = at->find(name);
+    if (it == at->end()) return "";
+    at = &*it;
+  }
+  const auto* const text = at->get_ptr<const std::string*>();
+  return text == nullptr ? "" : *text;
+}
+
+absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(prefix, status.message()));
+}
+
+}  // namespace
+
+absl::Status FixConditionTimes(text::Json* object) {
+  if (!object->is_object()) return absl::OkStatus();
+  const auto status = object->find("status");
+  if (status == object->end()) return absl::OkStatus();
+  if (status->is_null()) {
+    return absl::FailedPreconditionError(
+        "cannot set condition timestamps: status is not an object");
+  }
+  if (!status->is_object()) return absl::OkStatus();
+  const text::Json* const conditions = Field(*status, "conditions");
+  text::Json fixed;  // null
+  if (conditions != nullptr) {
+    if (!conditions->is_array()) return absl::OkStatus();
+    fixed = text::Json::array();
+    for (const text::Json& condition : *conditions) {
+      absl::optional<text::Json> made = FixedCondition(condition);
+      if (!made.has_value()) return absl::OkStatus();
+      fixed.push_back(*std::move(made));
+    }
+  }
+  (*status)["conditions"] = std::move(fixed);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<text::Json>> OutputDocuments(
+    const text::Json& composite, const CompositeOutput& output,
+    const absl::optional<google::protobuf::Struct>& context,
+    const RenderOutputOptions& options) {
+  std::vector<text::Json> documents;
+  text::Json rendered = text::FromStruct(output.composite_resource());
+  if (options.full_composite) {
+    text::Json merged = composite;
+    text::MergeInto(&merged, rendered);
+    rendered = std::move(merged);
+  }
+  if (const auto status = FixConditionTimes(&rendered); !status.ok()) {
+    return Prefixed("cannot replace condition timestamps in xr: ", status);
+  }
+  documents.push_back(std::move(rendered));
+
+  std::vector<std::pair<std::string, text::Json>> composed;
+  for (const auto& resource : output.composed_resources()) {
+    text::Json json = text::FromStruct(resource);
+    if (const auto status = FixConditionTimes(&json); !status.ok()) {
+      return Prefixed(
+          absl::StrCat("cannot replace condition timestamps in composed "
+                       "resource ",
+                       TextAt(json, {"metadata", "name"}), ": "),
+          status);
+    }
+    // A resource that says neither what it is prints that as empty text.
+    for (const char* name : {"apiVersion", "kind"}) {
+      if (json.find(name) == json.end()) json[name] = "";
+    }
+    std::string name =
+        TextAt(json, {"metadata", "annotations", kNameAnnotation});
+    composed.emplace_back(std::move(name), std::move(json));
+  }
+  std::stable_sort(
+      composed.begin(), composed.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [name, json] : composed) documents.push_back(std::move(json));
+
+  if (options.results) {
+    for (const auto& event : output.events()) {
+      documents.push_back({{"apiVersion", kApiVersion},
+                           {"kind", "Result"},
+                           {"severity", event.type()},
+                           {"reason", event.reason()},
+                           {"message", event.message()}});
+    }
+  }
+  if (context.has_value()) {
+    documents.push_back({{"apiVersion", kApiVersion},
+                         {"kind", "Context"},
+                         {"fields", text::FromStruct(*context)}});
+  }
+  return documents;
+}
+
+std::string PrintDocuments(const std::vector<text::Json>& documents) {
+  std::string all;
+  for (const text::Json& document : documents) {
+    absl::StrAppend(&all, "---\n", text::ToYaml(document));
+  }
+  return all;
+}
+
+std::string ErrorLine(const std::string& message) {
+  absl::string_view trimmed = message;
+  while (absl::EndsWith(trimmed, "\n")) trimmed.remove_suffix(1);
+  std::string line = kLeader;
+  bool first = true;
+  for (const absl::string_view part : absl::StrSplit(trimmed, '\n')) {
+    if (!first) line.append(sizeof kLeader - 1, ' ');
+    absl::StrAppend(&line, part, "\n");
+    first = false;
+  }
+  return line;
+}
+
+}  // namespace fncache::runner::render

@@ -1,0 +1,53 @@
+// What `render` prints of a rendered composite: which documents, in what order,
+// and what is changed in them so that two runs print the same. As the reference
+// runner's command line (Crossplane v2.4) does it.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_RUNNER_RENDER_OUTPUT_H_
+#define FNCACHE_RUNNER_RENDER_OUTPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "google/protobuf/struct.pb.h"
+#include "nlohmann/json.hpp"
+#include "proto/render.pb.h"
+#include "runner/text/json.h"
+
+namespace fncache::runner::render {
+
+struct RenderOutputOptions {
+  // The composite merged over the one that was given (-x).
+  bool full_composite = false;
+  // A Result for every event (-r).
+  bool results = false;
+};
+
+// The composite, its composed resources by the bytes of their names, Results,
+// and a Context if there is one. `composite` is the input, as loaded and
+// defaulted. An error where a document's status cannot hold conditions.
+absl::StatusOr<std::vector<text::Json>> OutputDocuments(
+    const text::Json& composite,
+    const crossplane::render::v1alpha1::CompositeOutput& output,
+    const absl::optional<google::protobuf::Struct>& context,
+    const RenderOutputOptions& options);
+
+// As YAML, `---` before each.
+std::string PrintDocuments(const std::vector<text::Json>& documents);
+
+// Gives all `status.conditions` one fixed time and only the fields that a
+// condition has; a status without conditions gets a null. What cannot be read
+// as conditions stays as it is. FailedPrecondition if status is null.
+absl::Status FixConditionTimes(text::Json* object);
+
+// `message` as the command line prints it behind `crossplane: error: `: without
+// newlines at its end, every further line indented to where the first begins.
+// Ends with a newline.
+std::string ErrorLine(const std::string& message);
+
+}  // namespace fncache::runner::render
+
+#endif  // FNCACHE_RUNNER_RENDER_OUTPUT_H_

@@ -1,0 +1,38 @@
+// What a step changed, as lines that people read:
+//
+//   ~ desired.composite.status.hosts: 2 -> 3
+//   + desired.resources.bucket (s3.example.org/v1 Bucket)
+//     +   spec:
+//     +     region: eu
+//   - context."example.org/zone": "a"
+//
+// Secrets do not show: of connection details only how long they are.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_RUNNER_RENDER_STATE_DIFF_H_
+#define FNCACHE_RUNNER_RENDER_STATE_DIFF_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
+
+namespace fncache::runner::render {
+
+// How many lines of a resource or value that is new are shown.
+inline constexpr int kMaxShownLines = 40;
+
+// Both without a line where nothing changed. `path` is what the state or map is
+// called, such as `desired`.
+std::vector<std::string> DiffStates(
+    absl::string_view path, const apiextensions::fn::proto::v1::State& before,
+    const apiextensions::fn::proto::v1::State& after);
+std::vector<std::string> DiffMaps(absl::string_view path,
+                                  const google::protobuf::Struct& before,
+                                  const google::protobuf::Struct& after);
+
+}  // namespace fncache::runner::render
+
+#endif  // FNCACHE_RUNNER_RENDER_STATE_DIFF_H_

@@ -1,0 +1,22 @@
+// Json as YAML text, byte for byte as the reference runner's command line
+// prints it: keys sorted (runs of digits by value), indent 2, the dashes of a
+// list at its parent's column, plain scalars folded at 80 columns, `|` for text
+// of several lines, quotes where YAML 1.1 would read another type, doubles in
+// the shortest digits that read back.
+//
+// Pure function, thread-safe.
+#ifndef FNCACHE_RUNNER_TEXT_DOCUMENT_H_
+#define FNCACHE_RUNNER_TEXT_DOCUMENT_H_
+
+#include <string>
+
+#include "runner/text/json.h"
+
+namespace fncache::runner::text {
+
+// One document with its last line ended, without a `---`.
+std::string ToYaml(const Json& json);
+
+}  // namespace fncache::runner::text
+
+#endif  // FNCACHE_RUNNER_TEXT_DOCUMENT_H_

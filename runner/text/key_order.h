@@ -1,0 +1,19 @@
+// The order in which the reference runner's YAML library (go-yaml version 2)
+// writes the keys of a map: a2 before a10, what is no letter before letters.
+//
+// Pure function, thread-safe.
+#ifndef FNCACHE_RUNNER_TEXT_KEY_ORDER_H_
+#define FNCACHE_RUNNER_TEXT_KEY_ORDER_H_
+
+#include "absl/strings/string_view.h"
+
+namespace fncache::runner::text {
+
+// Whether `a` is written before `b`, both UTF-8. Of two different keys one is,
+// but three can make a circle, as a1b, a2b and a10b do (the reference's order
+// of them varies): sort with what that cannot lead astray, as std::stable_sort.
+bool KeyLess(absl::string_view a, absl::string_view b);
+
+}  // namespace fncache::runner::text
+
+#endif  // FNCACHE_RUNNER_TEXT_KEY_ORDER_H_

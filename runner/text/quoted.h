@@ -1,0 +1,19 @@
+// Quoted: names as the reference runner's messages quote them.
+//
+// Pure function, thread-safe.
+#ifndef FNCACHE_RUNNER_TEXT_QUOTED_H_
+#define FNCACHE_RUNNER_TEXT_QUOTED_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace fncache::runner::text {
+
+// `text` in double quotes, as Go's %q writes it: quotes, backslashes, control
+// characters and bytes that are no UTF-8 are escaped, all else stays.
+std::string Quoted(absl::string_view text);
+
+}  // namespace fncache::runner::text
+
+#endif  // FNCACHE_RUNNER_TEXT_QUOTED_H_

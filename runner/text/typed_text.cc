@@ -1,0 +1,97 @@
+#include "runner/text/typed_text.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+
+namespace fncache::runner::text {
+namespace {
+
+using google::protobuf::Value;
+
+// A whole number without a fraction, which a Struct cannot tell from 1.0.
+constexpr double kWhole = 9007199254740992.0;  // 2^53
+
+// The shortest digits that give the number back; with an exponent below 1e-4
+// and from 1e6 up, if they are not a whole number.
+std::string NumberText(double number) {
+  if (std::trunc(number) == number && std::abs(number) <= kWhole) {
+    return absl::StrCat(static_cast<int64_t>(number));
+  }
+  char digits[64];
+  const double size = std::abs(number);
+  const auto format = size >= 1e-4 && size < 1e6
+                          ? std::chars_format::fixed
+                          : std::chars_format::scientific;
+  const auto end =
+      std::to_chars(digits, digits + sizeof digits, number, format);
+  return std::string(digits, end.ptr);
+}
+
+}  // namespace
+
+absl::optional<std::string> TypedText(const Value& value) {
+  switch (value.kind_case()) {
+    case Value::kStringValue:
+      return value.string_value();
+    case Value::kNumberValue:
+      return NumberText(value.number_value());
+    case Value::kBoolValue:
+      return std::string(value.bool_value() ? "true" : "false");
+    case Value::kNullValue:
+    case Value::KIND_NOT_SET:
+      return std::string();
+    default:
+      return absl::nullopt;
+  }
+}
+
+absl::optional<std::string> TypedText(const nlohmann::json& value) {
+  if (const auto* text = value.get_ptr<const std::string*>()) return *text;
+  if (value.is_null()) return std::string();
+  if (const auto* flag = value.get_ptr<const bool*>()) {
+    return std::string(*flag ? "true" : "false");
+  }
+  if (const auto* number = value.get_ptr<const uint64_t*>()) {
+    return absl::StrCat(*number);
+  }
+  if (const auto* number = value.get_ptr<const int64_t*>()) {
+    return absl::StrCat(*number);
+  }
+  if (const auto* number = value.get_ptr<const double*>()) {
+    return NumberText(*number);
+  }
+  return absl::nullopt;
+}
+
+absl::string_view TypeName(const Value& value) {
+  switch (value.kind_case()) {
+    case Value::kStringValue:
+      return "text";
+    case Value::kNumberValue:
+      return "a number";
+    case Value::kBoolValue:
+      return "a boolean";
+    case Value::kStructValue:
+      return "a map";
+    case Value::kListValue:
+      return "a list";
+    default:
+      return "null";
+  }
+}
+
+absl::string_view TypeName(const nlohmann::json& value) {
+  if (value.is_string()) return "text";
+  if (value.is_number()) return "a number";
+  if (value.is_boolean()) return "a boolean";
+  if (value.is_object()) return "a map";
+  if (value.is_array()) return "a list";
+  return "null";
+}
+
+}  // namespace fncache::runner::text

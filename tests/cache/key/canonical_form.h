@@ -1,0 +1,23 @@
+// Reads the canonical form as docs/key-format.md describes it, without any code
+// of the walks that write it: that it can be read back is what makes keys
+// sound.
+#ifndef FNCACHE_TESTS_CACHE_KEY_CANONICAL_FORM_H_
+#define FNCACHE_TESTS_CACHE_KEY_CANONICAL_FORM_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "cache/key/mask.h"
+
+namespace fncache::cache::key {
+
+// The protobuf encoding of the request whose canonical form under `masks` is
+// `form` (no scope): every Struct and list where it belongs. None if it is not
+// such a form.
+absl::optional<std::string> Unfold(const MaskSet& masks,
+                                   absl::string_view form);
+
+}  // namespace fncache::cache::key
+
+#endif  // FNCACHE_TESTS_CACHE_KEY_CANONICAL_FORM_H_

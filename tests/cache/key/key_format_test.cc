@@ -1,0 +1,182 @@
+// Holds docs/key-format.md against the code: the scope as the page describes
+// it, and every vector.
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_split.h"
+#include "cache/key/digest.h"
+#include "google/protobuf/unknown_field_set.h"
+#include "gtest/gtest.h"
+#include "proto/function_v1.pb.h"
+#include "tests/cache/key/canonical_form.h"
+#include "tests/cache/key/key_oracle.h"
+#include "tests/cache/key/request_data.h"
+
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
+namespace fncache::cache::key {
+namespace {
+
+struct Vector {
+  std::string name;
+  bool by_tag = false;  // `key: tag`
+  bool sha256 = false;  // `key_hash: sha256`
+  std::vector<std::string> masks;
+  std::string request;
+  std::string message;
+  std::string key;
+};
+
+std::vector<Vector> ReadVectors(const std::string& page) {
+  std::vector<Vector> vectors;
+  const size_t at = page.find("## Vectors");
+  if (at == page.npos) return vectors;
+  for (absl::string_view line : absl::StrSplit(page.substr(at), '\n')) {
+    const size_t colon = line.find(':');
+    if (colon == line.npos) continue;
+    const absl::string_view name = line.substr(0, colon);
+    const std::string text(absl::StripAsciiWhitespace(line.substr(colon + 1)));
+    if (name == "vector") {
+      vectors.emplace_back().name = text;
+    } else if (vectors.empty()) {
+      continue;
+    } else if (name == "masks") {
+      vectors.back().masks = absl::StrSplit(text, ' ');
+    } else if (name == "settings") {
+      for (absl::string_view setting : absl::StrSplit(text, ", ")) {
+        if (setting == "key: tag") {
+          vectors.back().by_tag = true;
+        } else if (setting == "key_hash: sha256") {
+          vectors.back().sha256 = true;
+        } else {
+          ADD_FAILURE() << "the page has another setting: " << setting;
+        }
+      }
+    } else if (name == "request") {
+      vectors.back().request = absl::HexStringToBytes(text);
+    } else if (name == "message") {
+      vectors.back().message = absl::HexStringToBytes(text);
+    } else if (name == "key") {
+      vectors.back().key = text;
+    }
+  }
+  return vectors;
+}
+
+std::string Count(size_t value) {
+  std::string out;
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+  return out + static_cast<char>(value);
+}
+
+std::string Text(const std::string& text) { return Count(text.size()) + text; }
+
+// meta.tag, as protobuf sees it. What `key: tag` skips may be anything, so it
+// is taken out first, by the page's words: fields 2, 3, 4 and 7, if they are
+// length-delimited.
+std::string TagOf(const std::string& request) {
+  namespace pb = google::protobuf;
+  pb::UnknownFieldSet all;
+  EXPECT_TRUE(all.ParseFromString(request));
+  pb::UnknownFieldSet rest;
+  for (int i = 0; i < all.field_count(); ++i) {
+    const pb::UnknownField& field = all.field(i);
+    const bool skipped =
+        field.type() == pb::UnknownField::TYPE_LENGTH_DELIMITED &&
+        (field.number() == 2 || field.number() == 3 || field.number() == 4 ||
+         field.number() == 7);
+    if (!skipped) rest.AddField(field);
+  }
+  std::string bytes;
+  EXPECT_TRUE(rest.SerializeToString(&bytes));
+  apiextensions::fn::proto::v1::RunFunctionRequest message;
+  EXPECT_TRUE(message.ParseFromString(bytes));
+  return message.meta().tag();
+}
+
+bool Is64HexDigits(const std::string& tag) {
+  return tag.size() == 64 &&
+         tag.find_first_not_of("0123456789abcdefABCDEF") == tag.npos;
+}
+
+std::string HmacSha256(const Seed& seed, const std::string& bytes) {
+  unsigned char hash[32];
+  unsigned int size = 0;
+  EXPECT_NE(HMAC(EVP_sha256(), seed.data(), static_cast<int>(seed.size()),
+                 reinterpret_cast<const unsigned char*>(bytes.data()),
+                 bytes.size(), hash, &size),
+            nullptr);
+  EXPECT_EQ(size, sizeof(hash));
+  return {reinterpret_cast<const char*>(hash), size};
+}
+
+TEST(KeyFormat, EveryVectorHolds) {
+  const std::string page = ReadFile(std::filesystem::path(FNCACHE_SOURCE_DIR) /
+                                    "docs" / "key-format.md");
+  const std::vector<Vector> vectors = ReadVectors(page);
+  ASSERT_GE(vectors.size(), 20);
+  KeyScope scope = {
+      "function-auto-ready",
+      "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction",
+      "function-auto-ready-6dd5cd0c8f2a"};
+  // The page says so too.
+  for (const std::string& text :
+       {scope.function, scope.method, scope.generation}) {
+    EXPECT_NE(page.find("`" + text + "`"), page.npos) << text;
+  }
+  unsigned char secret[192];
+  XXH3_generateSecret(secret, sizeof(secret), TestSeed().data(), 32);
+  for (const Vector& vector : vectors) {
+    SCOPED_TRACE(vector.name);
+    // As the page describes it.
+    const std::string tag =
+        vector.by_tag ? TagOf(vector.request) : std::string();
+    const bool tag_will_do = vector.by_tag && Is64HexDigits(tag);
+    std::string bytes = "\x02";
+    bytes += static_cast<char>(tag_will_do ? 1 : vector.by_tag ? 2 : 0);
+    bytes += static_cast<char>(vector.sha256 ? 1 : 0);
+    bytes += Text(scope.function) + Text(scope.method) + Text(scope.generation);
+    bytes += Count(vector.masks.size());
+    std::vector<std::string> masks = vector.masks;
+    std::sort(masks.begin(), masks.end());
+    for (const std::string& mask : masks) bytes += Text(mask);
+    if (tag_will_do) bytes += tag;
+    bytes += vector.message;
+    const XXH128_hash_t hash = XXH3_128bits_withSecret(
+        bytes.data(), bytes.size(), secret, sizeof(secret));
+    EXPECT_EQ(vector.sha256 ? absl::BytesToHexString(
+                                  HmacSha256(TestSeed(), bytes).substr(0, 16))
+                            : (Key{hash.high64, hash.low64}).Hex(),
+              vector.key);
+    // The message is one that can be read back.
+    const MaskSet mask_set = *MaskSet::Parse(vector.masks);
+    const absl::optional<std::string> unfolded =
+        Unfold(mask_set, vector.message);
+    apiextensions::fn::proto::v1::RunFunctionRequest message;
+    ASSERT_TRUE(unfolded.has_value() && ProtobufParses(*unfolded, &message));
+    if (!tag_will_do) {
+      apiextensions::fn::proto::v1::RunFunctionRequest request;
+      ASSERT_TRUE(ProtobufParses(vector.request, &request));
+      EXPECT_TRUE(SameRequest(mask_set, message, request));
+    }
+    // As the code does it.
+    scope.source = vector.by_tag ? KeySource::kTag : KeySource::kContent;
+    scope.hash = vector.sha256 ? KeyHash::kSha256 : KeyHash::kXxh3;
+    DigestScratch scratch;
+    const Digester digester(TestSeed(), scope, *MaskSet::Parse(vector.masks));
+    const Digest digest = digester.Compute({vector.request}, &scratch);
+    ASSERT_TRUE(digest.keyed);
+    EXPECT_EQ(digest.key.Hex(), vector.key);
+  }
+}
+
+}  // namespace
+}  // namespace fncache::cache::key

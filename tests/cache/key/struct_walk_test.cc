@@ -1,0 +1,341 @@
+// The edges of reading Structs at speed: sizes at which lengths grow, keys that
+// share an order, text that is not ASCII, and the request's end. Each request
+// is held against protobuf, the slow path and the page (KeyChecker).
+#include "cache/key/struct_walk.h"
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cache/key/plain_wire.h"
+#include "cache/wire/wire.h"
+#include "gtest/gtest.h"
+#include "tests/cache/key/key_oracle.h"
+
+namespace fncache::cache::key {
+namespace {
+
+std::string Field(uint32_t number, absl::string_view bytes) {
+  std::string out;
+  wire::AppendBytesField(&out, number, bytes);
+  return out;
+}
+
+// A Struct's entry, its value being a Value's bytes.
+std::string Entry(absl::string_view key, absl::string_view value) {
+  return Field(1, Field(1, key) + Field(2, value));
+}
+std::string Text(absl::string_view text) { return Field(3, text); }
+std::string Struct(absl::string_view fields) { return Field(5, fields); }
+std::string List(absl::string_view values) { return Field(6, values); }
+
+// A request with this Struct as its context; `rest` keeps its end away.
+std::string Request(absl::string_view fields, bool rest) {
+  std::string out = Field(5, fields);
+  if (rest) absl::StrAppend(&out, Field(15, std::string(300, 'r')));
+  return out;
+}
+
+class StructWalkTest : public testing::Test {
+ protected:
+  // Requires that it can be keyed, by the fast path.
+  void Check(const std::string& fields) {
+    for (const bool rest : {false, true}) {
+      bool fast = false;
+      EXPECT_EQ(checker_.CheckOne(Request(fields, rest), &fast), "");
+      EXPECT_TRUE(fast);
+    }
+  }
+  void CheckRefused(const std::string& fields) {
+    for (const bool rest : {false, true}) {
+      bool fast = true;
+      EXPECT_EQ(checker_.CheckOne(Request(fields, rest), &fast), "");
+      EXPECT_FALSE(fast);
+    }
+  }
+  void CheckSame(const std::string& a, const std::string& b) {
+    bool equal = false;
+    EXPECT_EQ(checker_.CheckPair(Request(a, false), Request(b, false), &equal),
+              "");
+    EXPECT_TRUE(equal);
+  }
+
+  KeyChecker checker_{MaskSet()};
+  std::mt19937_64 random_{1};
+};
+
+TEST_F(StructWalkTest, ReadsKeysAndTextsOfEverySize) {
+  for (const size_t key_size :
+       {0,   1,   7,   8,   9,   15,  16,  60,  118, 119,
+        120, 121, 122, 123, 124, 125, 126, 127, 128, 300}) {
+    const std::string key(key_size, 'k');
+    for (const size_t size :
+         {0,   1,   20,  50,  55,  56,  57,  110, 118, 119,   120,
+          121, 122, 123, 124, 125, 126, 127, 128, 129, 16383, 16384}) {
+      SCOPED_TRACE(absl::StrCat(key_size, " ", size));
+      const std::string text(size, 't');
+      Check(Entry(key, Text(text)));
+      Check(Entry("a", Struct(Entry(key, Text(text)))));
+      Check(Entry(key, Struct(Entry("a", Text(text)))));
+      Check(Entry(key, List(Field(1, Text(text)))));
+      Check(Entry("a", List(Field(1, Struct(Entry(key, Text(text)))))));
+    }
+  }
+}
+
+TEST_F(StructWalkTest, ReadsEveryKindOfValueBesideOthers) {
+  const std::vector<std::string> values = {
+      "",
+      std::string("\x08\0", 2),
+      std::string("\x11\0\0\0\0\0\0\xf0\x3f", 9),
+      std::string("\x11\xff\xff\xff\xff\xff\xff\xff\xff", 9),
+      Text("text"),
+      std::string("\x20\0", 2),
+      std::string("\x20\x01", 2),
+      Struct(""),
+      List(""),
+      Struct(Entry("in", Text("it"))),
+      List(Field(1, Text("it")) + Field(1, "") + Field(1, Struct(""))),
+      // With an unknown field, behind what is known or instead of it.
+      Text("text") + Field(9, "u"),
+      Struct(Entry("in", Text("it"))) + Field(9, "u"),
+      List(Field(1, Struct(Entry("in", Text("it"))) + Field(9, "u"))),
+      Field(9, "u"),
+  };
+  std::string all;
+  std::string elements;
+  for (size_t i = 0; i < values.size(); ++i) {
+    all += Entry(absl::StrCat("key ", i), values[i]);
+    elements += Field(1, values[i]);
+    SCOPED_TRACE(i);
+    Check(Entry("key", values[i]));
+    Check(Entry("key", List(elements)));
+    Check(all + Field(9, "unknown"));
+    // Unknown fields with tags that a Value's contents have.
+    for (const uint32_t number : {5, 6}) {
+      Check(Entry("key", "") + Field(number, Field(1, "unknown")));
+    }
+    Check(Entry("list", List(elements + Field(9, "unknown"))) + all);
+  }
+}
+
+TEST_F(StructWalkTest, RefusesWhatOnlyLooksLikeTheUsualShape) {
+  for (const std::string& value :
+       {std::string("\x20\x02", 2), std::string("\x1a\x05t", 3),
+        std::string("\x1a", 1), std::string("\x1a\x80\0", 3),
+        std::string("\x11\0\0", 3), std::string("\x2a\x01", 2),
+        std::string("\x2a\x7f", 2), std::string("\x32\x03\x0a\x05\x1a", 5)}) {
+    CheckRefused(Entry("key", value));
+    CheckRefused(Entry("key", List(Field(1, value))));
+    CheckRefused(Entry("a", Text("t")) + Entry("key", value));
+  }
+  // Lengths that take more bytes than they need.
+  CheckRefused(std::string("\x0a\x88\0\x0a\x01k\x12\x03\x1a\x01t", 11));
+  CheckRefused(std::string("\x0a\x0a\x0a\x81\0k\x12\x03\x1a\x01t", 11));
+}
+
+TEST_F(StructWalkTest, RefusesAWrongEntryAtEveryPlace) {
+  const std::string wrong[] = {
+      Entry("wrong", std::string("\x20\x02", 2)),
+      Entry("wrong", std::string("\x2a\x01", 2)),
+      Entry("wrong\xff", Text("t")),
+      Field(1, Field(1, "wrong") + Field(2, Text("t")) + Field(3, "u")),
+      std::string("\x0a\x20\x0a\x01k\x12\x03\x1a\x01t", 10),
+      Entry("wrong", Text("t") + Text("t"))};
+  for (size_t count = 1; count < 20; ++count) {
+    for (size_t at = 0; at < count; ++at) {
+      for (size_t i = 0; i < std::size(wrong); ++i) {
+        SCOPED_TRACE(absl::StrCat(count, " ", at, " ", i));
+        std::string fields;
+        for (size_t entry = 0; entry < count; ++entry) {
+          fields += entry == at ? wrong[i]
+                                : Entry(absl::StrCat("k", entry * entry),
+                                        Text(absl::StrCat(entry)));
+        }
+        CheckRefused(fields);
+        CheckRefused(Entry("in", Struct(fields)) + Entry("b", Text("t")));
+      }
+    }
+  }
+}
+
+TEST_F(StructWalkTest, ChecksTextAtEveryPlace) {
+  for (size_t size = 1; size < 140; ++size) {
+    for (size_t at = 0; at < size; at += 1 + at / 3) {
+      SCOPED_TRACE(absl::StrCat(size, " ", at));
+      std::string text(size, 't');
+      text[at] = '\xff';
+      CheckRefused(Entry("a", Text("b")) + Entry("key", Text(text)));
+      CheckRefused(Entry(text, Text("t")));
+      CheckRefused(Entry(text, std::string("\x11\0\0\0\0\0\0\xf0\x3f", 9)));
+      CheckRefused(Entry(text, Struct(Entry("in", Text("it")))));
+      CheckRefused(Entry("list", List(Field(1, Text(text)))));
+      if (at + 1 == size) continue;
+      text[at] = '\xc3';
+      text[at + 1] = '\xa4';
+      Check(Entry("a", Text("b")) + Entry("key", Text(text)));
+      Check(Entry(text, Struct(Entry(text, Text(text)))));
+    }
+  }
+}
+
+// Keys that share their first and their last 8 bytes have one order.
+std::string Alike(size_t number) {
+  return absl::StrCat("the same", 1000 + number, "ends too");
+}
+
+TEST_F(StructWalkTest, OrdersMapsOfAnySizeAndKeysOfOneOrder) {
+  for (const size_t alike : {0, 1, 2, 3, 5}) {
+    for (const size_t count : {0,  1,  2,  3,   4,   5,   7,   8,   9,   12,
+                               31, 32, 33, 127, 128, 129, 255, 256, 257, 600}) {
+      SCOPED_TRACE(absl::StrCat(count, " ", alike));
+      std::vector<std::string> entries;
+      for (size_t i = 0; i < count; ++i) {
+        entries.push_back(Entry(
+            alike > 0 && i % alike == 0 ? Alike(i) : absl::StrCat("k", i * i),
+            Text(absl::StrCat(i))));
+      }
+      std::string first;
+      std::string second;
+      for (const std::string& entry : entries) first += entry;
+      std::shuffle(entries.begin(), entries.end(), random_);
+      for (const std::string& entry : entries) second += entry;
+      Check(first);
+      Check(second);
+      CheckSame(first, second);
+      CheckSame(first + Field(9, "u"), second + Field(9, "u"));
+      if (count == 0) continue;
+      // One more of them, which is for the slow path.
+      CheckRefused(second + entries[random_() % count]);
+    }
+  }
+}
+
+TEST_F(StructWalkTest, KeysOfOneOrderAreThere) {
+  const auto order = [](const std::string& key) {
+    const std::string bytes = Entry(key, "");
+    const char* p = bytes.data();
+    MapEntry entry;
+    EXPECT_TRUE(ReadEntry(&p, p + bytes.size(), p + bytes.size(), &entry));
+    return entry.order;
+  };
+  EXPECT_EQ(order(Alike(1)), order(Alike(2)));
+  EXPECT_NE(order("one"), order("two"));
+}
+
+TEST_F(StructWalkTest, TakesAnyNumberOfStructsAndLists) {
+  const std::string inner =
+      Entry("b", Text("t")) + Entry("a", Struct(Entry("in", Text("it"))));
+  for (const size_t count :
+       {100, 126, 500, 894, 1000, 1023, 1024, 1025, 3000}) {
+    SCOPED_TRACE(count);
+    std::string list;
+    std::string lists;
+    std::string structs;
+    std::string nested;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string key = absl::StrCat("k", i * i);
+      list += Field(1, Struct(inner));
+      lists += Entry(key, List(Field(1, Struct(inner)) + Field(1, Text("t"))));
+      structs += Entry(key, Struct(inner));
+      if (i % 50 == 49) {
+        nested += Entry(key, Struct(structs));
+        structs.clear();
+      }
+    }
+    Check(Entry("list", List(list)));
+    Check(lists);
+    Check(structs + Entry("rest", List(list)));
+    Check(nested + Entry("list", List(list)));
+  }
+}
+
+// Some Struct's fields, nested up to `depth`.
+std::string AnyFields(int depth, std::mt19937_64* random) {
+  const auto below = [random](size_t most) { return (*random)() % most; };
+  std::string fields;
+  const size_t count = below(8) == 0 ? below(40) : below(7);
+  for (size_t i = 0; i < count; ++i) {
+    std::string key = absl::StrCat("k", i, "-");
+    key.append(below(4) == 0 ? below(130) : below(20), 'k');
+    if (below(50) == 0) key = Alike(i);
+    std::string value;
+    switch (below(depth > 0 ? 8 : 5)) {
+      case 0:
+        value = std::string("\x08\x00", 2);
+        break;
+      case 1:
+        value = std::string("\x20\x01", 2);
+        break;
+      case 2:
+        value = std::string("\x11\0\0\0\0\0\0\xf0\xbf", 9);
+        break;
+      case 3:
+        value = Text(std::string(below(200), 't'));
+        break;
+      case 4:
+        value = Text("\xc3\xa4");
+        break;
+      case 5: {
+        std::string values;
+        for (size_t n = below(4); n > 0; --n) {
+          values += Field(
+              1, below(3) == 0 ? Text("e") : Struct(AnyFields(0, random)));
+        }
+        value = List(values);
+        break;
+      }
+      default:
+        value = Struct(AnyFields(depth - 1, random));
+        break;
+    }
+    if (below(100) == 0) value += Field(9, "unknown");
+    if (below(200) == 0) value += "\x08";
+    fields += Entry(key, value);
+  }
+  return below(30) == 0 ? fields + Field(7, "unknown") : fields;
+}
+
+TEST_F(StructWalkTest, EveryMachineWritesTheSame) {
+  std::vector<StructWalk> walks;
+  for (const Machine machine :
+       {Machine::kAny, Machine::kAvx2, Machine::kAvx512}) {
+    walks.emplace_back(machine);
+  }
+  size_t refused = 0;
+  constexpr size_t kRuns = 20000;
+  for (size_t run = 0; run < kRuns; ++run) {
+    const std::string fields = AnyFields(3, &random_);
+    // What is behind it makes that more of it can be read at once.
+    for (const size_t rest : {size_t{0}, size_t{300}}) {
+      const std::vector<char> bytes = [&] {
+        std::vector<char> all(fields.begin(), fields.end());
+        all.resize(fields.size() + rest);
+        all.shrink_to_fit();
+        return all;
+      }();
+      std::string first;
+      for (size_t i = 0; i < walks.size(); ++i) {
+        std::string out(fields.size() + 64, '\0');
+        const char* const end = walks[i].Run(
+            StructWalk::Kind::kStruct, {bytes.data(), fields.size()}, 100,
+            bytes.data() + bytes.size(), out.data());
+        if (end != nullptr) {
+          ASSERT_EQ(end, out.data() + fields.size());
+        }
+        out.resize(end == nullptr ? 0 : fields.size());
+        if (i == 0) first = out;
+        ASSERT_EQ(out, first);
+      }
+      refused += first.size() != fields.size() ? 1 : 0;
+    }
+  }
+  EXPECT_GT(refused, kRuns / 20);
+  EXPECT_LT(refused, kRuns);
+}
+
+}  // namespace
+}  // namespace fncache::cache::key

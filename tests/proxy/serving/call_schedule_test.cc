@@ -1,0 +1,228 @@
+// Random schedules of real callers through listener, handler and upstream to a
+// scripted function: deadlines, cancellations, errors, joins, shut-down. No
+// call hangs, is answered twice, or under another's tag or key; nothing is
+// left behind.
+#include <cstdio>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/proxy/serving/scripted.h"
+
+namespace fncache::proxy::serving {
+namespace {
+
+// The name of a request made by Request(name, tag): the text after "name".
+std::string NameOf(const std::string& bytes) {
+  const size_t at = bytes.find("key-");
+  return bytes.substr(at, 5);
+}
+
+// Answers on threads of its own, after a while, as the dice say.
+class RandomFunction {
+ public:
+  explicit RandomFunction(uint32_t seed) : random_(seed) {
+    for (int i = 0; i < 4; ++i) {
+      threads_.emplace_back([this] { Work(); });
+    }
+  }
+  ~RandomFunction() {
+    {
+      MutexLock lock(&mutex_);
+      stop_ = true;
+      changed_.SignalAll();
+    }
+    for (auto& thread : threads_) thread.join();
+  }
+  void Take(const FunctionCallPtr& call) {
+    MutexLock lock(&mutex_);
+    const int dice = random_() % 12;
+    if (dice == 0) return;  // hangs, until it is cancelled
+    due_.emplace(absl::Now() + absl::Microseconds(random_() % 20000),
+                 std::make_pair(dice, call));
+    changed_.Signal();
+  }
+
+ private:
+  void Work() {
+    while (true) {
+      std::pair<int, FunctionCallPtr> next;
+      {
+        MutexLock lock(&mutex_);
+        while (!stop_ && (due_.empty() || due_.begin()->first > absl::Now())) {
+          if (due_.empty()) {
+            changed_.Wait(&mutex_);
+          } else {
+            changed_.WaitWithTimeout(&mutex_,
+                                     due_.begin()->first - absl::Now());
+          }
+        }
+        if (stop_) return;
+        next = std::move(due_.begin()->second);
+        due_.erase(due_.begin());
+      }
+      Answer(next.first, *next.second);
+    }
+  }
+  static void Answer(int dice, FunctionCall& call) {
+    const std::string name = NameOf(call.bytes);
+    // Under no particular tag: whoever joined must get its own.
+    const std::string& tag = call.metadata.find("x-tag")->second;
+    switch (dice) {
+      case 1:
+        return call.Fail(grpc::Status(grpc::StatusCode::INTERNAL, name));
+      case 2:
+        return call.Fail(
+            grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, name));
+      case 3:
+        return call.Answer(Response(tag, name, -1).SerializeAsString());
+      case 4:
+        return call.Answer(Response(tag, name, 0).SerializeAsString());
+      default:
+        return call.Answer(Response(tag, name, 1).SerializeAsString());
+    }
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::mt19937 random_ ABSL_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::multimap<absl::Time, std::pair<int, FunctionCallPtr>> due_
+      ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+struct Totals {
+  int calls = 0;
+  int ok = 0;
+  int hits = 0;
+  int collapsed = 0;
+  int timeouts = 0;
+  int cancelled = 0;
+  int errors = 0;
+};
+
+// `cancelled`: it was cancelled here, which may cost it its headers even where
+// the answer came first. So may a deadline that passes as the answer comes.
+void CheckAnswer(Caller& caller, const std::string& name,
+                 const std::string& tag, bool cancelled, Totals* totals) {
+  const grpc::Status status = caller.Wait();
+  ++totals->calls;
+  ASSERT_EQ(caller.answers(), 1);
+  switch (status.error_code()) {
+    case grpc::StatusCode::OK: {
+      ++totals->ok;
+      const auto response = caller.response();
+      ASSERT_EQ(response.meta().tag(), tag);
+      ASSERT_EQ(response.results(0).message(), name);
+      const std::string said = caller.cache_status();
+      if (cancelled) return;
+      if (said.empty() && caller.answered_late()) return;
+      ASSERT_TRUE(absl::StartsWith(said, "fncache; ")) << said;
+      if (absl::StrContains(said, "hit")) ++totals->hits;
+      if (absl::StrContains(said, "collapsed")) ++totals->collapsed;
+      return;
+    }
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      ++totals->timeouts;
+      return;
+    case grpc::StatusCode::CANCELLED:
+      ++totals->cancelled;
+      return;
+    case grpc::StatusCode::INTERNAL:
+      ++totals->errors;
+      ASSERT_EQ(status.error_message(), name);
+      return;
+    default:
+      // Only a listener that stops may say so.
+      ASSERT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE)
+          << status.error_message();
+      ++totals->errors;
+  }
+}
+
+void Round(uint32_t seed, bool stop_early, Totals* totals) {
+  std::mt19937 random(seed);
+  RandomFunction answers(seed);
+  settings::FunctionOptions options;
+  options.policy.max_released = 1 + random() % 4;
+  ScriptedStore store;
+  ScriptedFunction function(
+      [&](const FunctionCallPtr& call) { answers.Take(call); });
+  CachingProxy proxy(function.target(), options, &store,
+                     /*workers=*/1 + random() % 3);
+  struct Sent {
+    CallerPtr caller;
+    std::string name, tag;
+    bool cancelled = false;
+  };
+  std::vector<Sent> sent;
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (int i = 0; i < 3; ++i) channels.push_back(Connect(proxy.target()));
+  for (int i = 0; i < 100; ++i) {
+    Sent next{std::make_shared<Caller>(), absl::StrCat("key-", random() % 4),
+              absl::StrCat("tag", i), false};
+    grpc::ClientContext& context = next.caller->context;
+    context.AddMetadata("x-tag", next.tag);
+    // Nobody waits for ever: the function may hang.
+    context.set_deadline(absl::ToChronoTime(
+        absl::Now() +
+        absl::Milliseconds(random() % 3 == 0 ? random() % 40 : 400)));
+    if (random() % 15 == 0) context.AddMetadata("cache-control", "no-cache");
+    if (random() % 15 == 0) context.AddMetadata("authorization", "me");
+    next.caller->Start(channels[random() % channels.size()],
+                       random() % 6 == 0 ? kV1beta1Path : kV1Path,
+                       Request(next.name, next.tag));
+    sent.push_back(next);
+    if (random() % 5 == 0) {
+      Sent& one = sent[random() % sent.size()];
+      one.cancelled = true;
+      one.caller->context.TryCancel();
+    }
+    if (random() % 4 == 0) {
+      absl::SleepFor(absl::Microseconds(random() % 3000));
+      proxy.clock.Advance(absl::Milliseconds(random() % 300));
+    }
+    EXPECT_LE(proxy.flights().running, options.policy.max_released);
+  }
+  if (stop_early) proxy.Stop();
+  for (const Sent& one : sent) {
+    CheckAnswer(*one.caller, one.name, one.tag, one.cancelled, totals);
+  }
+  EXPECT_TRUE(Eventually([&] { return proxy.flights().empty(); }));
+  EXPECT_TRUE(Eventually([&] { return function.running() == 0; }));
+  proxy.Stop();
+  EXPECT_TRUE(proxy.flights().empty());
+  const auto summary = proxy.instruments.function(0).Summarize();
+  EXPECT_EQ(summary.in_flight, 0);
+  EXPECT_EQ(summary.flights, 0);
+}
+
+void Rounds(int first, int rounds) {
+  Totals totals;
+  for (int seed = first; seed < first + rounds; ++seed) {
+    SCOPED_TRACE(seed);
+    Round(seed, /*stop_early=*/seed % 5 == 0, &totals);
+    if (testing::Test::HasFailure()) return;
+  }
+  std::printf(
+      "%d calls: %d OK (%d hits, %d collapsed), %d timed out, %d cancelled, "
+      "%d errors\n",
+      totals.calls, totals.ok, totals.hits, totals.collapsed, totals.timeouts,
+      totals.cancelled, totals.errors);
+  EXPECT_GT(totals.hits, 0);
+  EXPECT_GT(totals.collapsed, 0);
+  EXPECT_GT(totals.timeouts, 0);
+  EXPECT_GT(totals.cancelled, 0);
+}
+
+TEST(CallScheduleTest, EveryCallEndsOnceUnderItsOwnTag) { Rounds(1, 8); }
+
+TEST(CallScheduleHeavyTest, EveryCallEndsOnceUnderItsOwnTag) {
+  Rounds(1000, 60);
+}
+
+}  // namespace
+}  // namespace fncache::proxy::serving

@@ -1,0 +1,254 @@
+// What a real control plane sent, in order and at its times, through the
+// daemon: the hit rates that docs/hit-rates.md promises, phase by phase, and
+// every answer as the function gave it.
+//
+// The recording (shared/data/cluster, whose README says how it was made) is not
+// part of a clone: without it these tests say so and are skipped.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "proto/function_v1.grpc.pb.h"
+#include "tests/common/temp_dir.h"
+#include "tests/proxy/simulated_daemon.h"
+
+namespace fncache::proxy::serving {
+namespace {
+
+namespace fs = std::filesystem;
+namespace fn = apiextensions::fn::proto::v1;
+using ::fncache::testing::ReadFile;
+using google::protobuf::util::MessageDifferencer;
+using ::testing::HasSubstr;
+
+// What the recording's provider writes at every poll.
+constexpr char kHeartbeat[] =
+    "observed.resources.*.resource.status.atProvider.lastChecked";
+
+// One line of calls.tsv, and its messages.
+struct Call {
+  absl::Duration at;  // since the recording's start
+  std::string function;
+  std::string phase;
+  fn::RunFunctionRequest request;
+  fn::RunFunctionResponse response;
+};
+
+fs::path Folder() {
+  const char* const named = std::getenv("FNCACHE_TEST_DATA");
+  return fs::path(named != nullptr ? named
+                                   : FNCACHE_SOURCE_DIR "/../shared/data") /
+         "cluster";
+}
+
+std::vector<Call> ReadCalls(const fs::path& folder) {
+  std::vector<Call> calls;
+  std::ifstream in(folder / "calls.tsv");
+  for (std::string line; std::getline(in, line);) {
+    const std::vector<std::string> parts = absl::StrSplit(line, '\t');
+    Call call;
+    int64_t ms = 0;
+    EXPECT_TRUE(parts.size() == 9 && absl::SimpleAtoi(parts[1], &ms)) << line;
+    call.at = absl::Milliseconds(ms);
+    call.function = parts[2];
+    call.phase = parts[3];
+    EXPECT_TRUE(call.request.ParseFromString(ReadFile(folder / parts[5])));
+    EXPECT_TRUE(call.response.ParseFromString(ReadFile(folder / parts[6])));
+    calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
+const std::vector<Call>& Calls() {
+  static const auto* const calls = new std::vector<Call>(ReadCalls(Folder()));
+  return *calls;
+}
+
+// Answers the call whose number is in the metadata as it was answered then.
+class RecordedFunction : public fn::FunctionRunnerService::Service {
+ public:
+  RecordedFunction() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  grpc::Status RunFunction(grpc::ServerContext* context,
+                           const fn::RunFunctionRequest*,
+                           fn::RunFunctionResponse* response) override {
+    const auto number = context->client_metadata().find("x-call");
+    size_t index = 0;
+    if (number == context->client_metadata().end() ||
+        !absl::SimpleAtoi(
+            absl::string_view(number->second.data(), number->second.size()),
+            &index)) {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "which call?"};
+    }
+    *response = Calls()[index].response;
+    return grpc::Status::OK;
+  }
+  std::string target() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// The settings that the README recommends: its block of YAML with masks.
+std::string RecommendedSettings() {
+  const std::string page = ReadFile(FNCACHE_SOURCE_DIR "/README.md");
+  const size_t masks = page.find("\nmask:\n");
+  const size_t start = page.rfind("\n```yaml", masks);
+  const size_t end = page.find("\n```", masks);
+  EXPECT_NE(masks, std::string::npos);
+  const size_t line = page.find('\n', start + 1);
+  return page.substr(line + 1, end - line);
+}
+
+struct Count {
+  int calls = 0;
+  int hits = 0;
+  int Percent() const {
+    return calls == 0 ? -1 : (200 * hits + calls) / (2 * calls);
+  }
+};
+// By phase.
+using Rates = std::map<std::string, Count>;
+
+// The recording through a daemon with these policy settings, all functions
+// alike.
+Rates Play(const std::string& settings) {
+  RecordedFunction function;
+  std::vector<std::string> names;
+  for (const Call& call : Calls()) {
+    if (std::find(names.begin(), names.end(), call.function) == names.end()) {
+      names.push_back(call.function);
+    }
+  }
+  SimulatedDaemon daemon(settings, function.target(), names);
+  Rates rates;
+  for (size_t i = 0; i < Calls().size(); ++i) {
+    const Call& call = Calls()[i];
+    daemon.SetTime(call.at);
+    const SimulatedDaemon::Answer answer =
+        daemon.Call(call.function, call.request, {{"x-call", absl::StrCat(i)}});
+    Count& count = rates[call.phase];
+    ++count.calls;
+    count.hits += answer.hit;
+    // Whatever is masked, the answer is this very call's, but for how long it
+    // is good.
+    fn::RunFunctionResponse expected = call.response;
+    *expected.mutable_meta()->mutable_ttl() = answer.response.meta().ttl();
+    EXPECT_TRUE(MessageDifferencer::Equals(answer.response, expected))
+        << "call " << i + 1 << " of " << call.phase;
+  }
+  return rates;
+}
+
+// The lines of the table in docs/hit-rates.md, by the recording's phases.
+const std::vector<std::pair<std::string, std::string>>& Phases() {
+  static const auto* const phases =
+      new std::vector<std::pair<std::string, std::string>>{
+          {"create", "creating, until all are ready"},
+          {"settle", "settling"},
+          {"ttl", "idle, timers only"},
+          {"heartbeat", "a provider's heartbeat"},
+          {"owner", "writes that change versions only"},
+          {"restart", "Crossplane restarts"}};
+  return *phases;
+}
+
+class ClusterTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::is_directory(Folder())) {
+      GTEST_SKIP() << "no " << Folder() << ": the recording of a control plane "
+                   << "is not here";
+    }
+    ASSERT_EQ(Calls().size(), 564u);
+  }
+};
+
+// Its columns: what is masked; in each cell the function's own TTL (18 s of 20
+// are served), then a lifetime of a day.
+TEST_F(ClusterTest, HitRatesAreThoseOfTheDocument) {
+  const std::string sets =
+      "\"@versions\", \"@times\", \"@composite-conditions\"";
+  const std::vector<std::string> columns = {
+      "", absl::StrCat("mask: [", sets, "]\n"),
+      absl::StrCat("mask: [", sets, ", ", kHeartbeat, "]\n")};
+  std::map<std::string, std::string> rows;
+  for (const std::string& masks : columns) {
+    const Rates own = Play(masks);
+    const Rates day =
+        Play(absl::StrCat(masks, "ttl: {min: 24h}\nrequeue_ttl: original\n"));
+    for (const auto& [phase, words] : Phases()) {
+      absl::StrAppend(&rows[phase], " ", own.at(phase).Percent(), " / ",
+                      day.at(phase).Percent(), " |");
+    }
+  }
+  const std::string page = ReadFile(FNCACHE_SOURCE_DIR "/docs/hit-rates.md");
+  for (const auto& [phase, words] : Phases()) {
+    EXPECT_THAT(
+        page, HasSubstr(absl::StrCat("\n| ", words, " |", rows[phase], "\n")));
+  }
+}
+
+// What somebody gets who follows the README, or an example, and nothing else:
+// within 5 points of the best that these masks can do with any lifetime.
+TEST_F(ClusterTest, ReadmesSettingsReachWhatIsPossible) {
+  const Rates best =
+      Play(absl::StrCat("mask: [\"@versions\", \"@times\", "
+                        "\"@composite-conditions\", ",
+                        kHeartbeat, "]\nttl: {override: 1000h, max: 0s}\n"));
+  const Rates readme = Play(RecommendedSettings());
+  for (const auto& [phase, words] : Phases()) {
+    EXPECT_GE(readme.at(phase).Percent() + 5, best.at(phase).Percent())
+        << phase;
+  }
+}
+
+TEST_F(ClusterTest, ReadmesFiguresAreThose) {
+  Rates with = Play(RecommendedSettings());
+  Rates without = Play("");
+  std::vector<std::string> words =
+      absl::StrSplit(ReadFile(FNCACHE_SOURCE_DIR "/README.md"),
+                     absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  EXPECT_THAT(
+      absl::StrJoin(words, " "),
+      HasSubstr(absl::StrCat(
+          "Of the recorded calls of a real control plane ",
+          with["create"].Percent(),
+          " % are answered from the cache with these while six composites are "
+          "created, ",
+          with["owner"].Percent(),
+          " % while another client writes to their resources, and 100 % in "
+          "every other phase; without any of them ",
+          without["restart"].Percent(),
+          " % when Crossplane restarts, and 0 % in every other phase.")));
+  with.erase("create");
+  with.erase("owner");
+  without.erase("restart");
+  EXPECT_EQ(with.size() + without.size(), 2 * Phases().size() - 3);
+  for (const auto& [phase, count] : with) EXPECT_EQ(count.Percent(), 100);
+  for (const auto& [phase, count] : without) EXPECT_EQ(count.Percent(), 0);
+}
+
+}  // namespace
+}  // namespace fncache::proxy::serving

@@ -1,0 +1,453 @@
+// Flights under random schedules: callers with deadlines that come, join, leave
+// and time out, against a function that answers, fails, and is ended by
+// deadlines. Simulated time; every schedule is its seed. And the same table
+// under threads.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "proxy/serving/flight.h"
+
+namespace fncache::proxy::serving {
+namespace {
+
+const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);
+
+// How a simulated function's call will end, unless its deadline is earlier.
+enum class Fate { kAccepted, kNotAccepted };
+
+class Simulation;
+
+// A caller as proxy/serving/call.cc makes one, but for bytes and queues.
+class SimulatedCaller : public FlightCaller,
+                        public std::enable_shared_from_this<SimulatedCaller> {
+ public:
+  SimulatedCaller(Simulation* simulation, int id, const cache::key::Key& key,
+                  absl::Time deadline)
+      : FlightCaller(key, deadline),
+        simulation(simulation),
+        id(id),
+        deadline(deadline) {}
+  void OnSignal(FlightSignal signal) override;
+
+  Simulation* const simulation;
+  const int id;
+  const absl::Time deadline;
+  bool waiting = false;
+  int answers = 0;
+  int signals = 0;
+  bool left = false;  // before it was answered
+};
+
+using SimulatedCallerPtr = std::shared_ptr<SimulatedCaller>;
+
+// An upstream call.
+class SimulatedCall : public FlightCall {
+ public:
+  void Cancel() override { cancelled = true; }
+
+  cache::key::Key key;
+  absl::Time started;
+  absl::Time ends;
+  bool by_deadline = false;  // that is what ends it
+  Fate fate = Fate::kAccepted;
+  bool cancelled = false;
+  SimulatedCallerPtr owner;  // null once it has left
+  std::shared_ptr<Flight> flight;
+  SimulatedCallerPtr place;
+};
+
+class Simulation {
+ public:
+  explicit Simulation(uint32_t seed)
+      : random_(seed), max_released_(1 + Draw(4)) {
+    FlightTable::Options options;
+    options.max_released = max_released_;
+    table_ = std::make_unique<FlightTable>(options);
+  }
+
+  void Run() {
+    const int callers = 5 + Draw(40);
+    const int keys = 1 + Draw(3);
+    for (int i = 0; i < callers; ++i) {
+      const cache::key::Key key{static_cast<uint64_t>(Draw(keys)), 7};
+      const absl::Time deadline =
+          Draw(4) == 0 ? absl::InfiniteFuture()
+                       : now_ + absl::Milliseconds(1 + Draw(3000));
+      auto caller = std::make_shared<SimulatedCaller>(this, i, key, deadline);
+      all_.push_back(caller);
+      Enter(caller);
+      for (int steps = Draw(4); steps > 0; --steps) Step();
+    }
+    if (Draw(5) == 0) {  // shut-down: everybody is cancelled, in any order
+      std::vector<SimulatedCallerPtr> rest = all_;
+      std::shuffle(rest.begin(), rest.end(), random_);
+      for (const auto& caller : rest) {
+        GoAway(caller);
+        if (Draw(2) == 0) Step();
+      }
+    }
+    int limit = 100000;
+    while (Step()) ASSERT_GT(--limit, 0) << "never ends";
+    Check();
+  }
+
+  void Deliver(SimulatedCallerPtr caller, FlightSignal signal) {
+    posted_.emplace_back(std::move(caller), std::move(signal));
+  }
+
+  struct Totals {
+    uint64_t answered = 0, shared = 0, upstream = 0, left = 0, released = 0;
+  };
+  Totals totals;
+
+ private:
+  int Draw(int n) { return static_cast<int>(random_() % n); }
+
+  void Enter(const SimulatedCallerPtr& caller) {
+    TakeTurn(caller, table_->Enter(caller, now_), /*again=*/true);
+  }
+
+  void TakeTurn(const SimulatedCallerPtr& caller, Turn turn, bool again) {
+    if (turn == Turn::kWait) {
+      caller->waiting = true;
+      return;
+    }
+    const auto stored = memory_.find(caller->key().high);
+    if (again && stored != memory_.end() && Draw(2) == 0) {
+      if (turn == Turn::kLead) {
+        table_->FinishFound(caller.get(), stored->second, now_);
+      } else {
+        table_->Leave(caller.get());
+      }
+      Answer(caller);
+      return;
+    }
+    auto call = std::make_shared<SimulatedCall>();
+    call->key = caller->key();
+    call->started = now_;
+    call->fate = Draw(3) == 0 ? Fate::kNotAccepted : Fate::kAccepted;
+    call->ends = Draw(6) == 0 ? absl::InfiniteFuture()
+                              : now_ + absl::Milliseconds(Draw(2000));
+    if (caller->deadline <= call->ends) {
+      call->ends = caller->deadline;
+      call->by_deadline = caller->deadline != absl::InfiniteFuture();
+    }
+    call->owner = caller;
+    calls_.push_back(call);
+    ++totals.upstream;
+    if (turn == Turn::kLead) {
+      call->flight = table_->Launched(caller.get(), call);
+      ASSERT_NE(call->flight, nullptr);
+    } else {
+      call->place = caller;
+      ++totals.released;
+    }
+    int running = 0;
+    for (const auto& other : calls_) running += other->place != nullptr;
+    ASSERT_LE(running, max_released_);
+  }
+
+  void Answer(const SimulatedCallerPtr& caller) {
+    ASSERT_FALSE(caller->left) << caller->id << " had left";
+    ++caller->answers;
+    ++totals.answered;
+    ASSERT_EQ(caller->answers, 1) << caller->id;
+  }
+
+  bool Done(const SimulatedCallerPtr& caller) const {
+    return caller->answers > 0 || caller->left;
+  }
+
+  // The caller is cancelled.
+  void GoAway(const SimulatedCallerPtr& caller) {
+    if (Done(caller)) return;
+    caller->left = true;
+    caller->waiting = false;
+    ++totals.left;
+    for (const auto& call : calls_) {
+      if (call->owner != caller) continue;
+      call->owner = nullptr;
+      if (call->place != nullptr) {
+        call->cancelled = true;
+        return;
+      }
+    }
+    table_->Leave(caller.get());
+  }
+
+  void EndCall(size_t index) {
+    const std::shared_ptr<SimulatedCall> call = calls_[index];
+    calls_.erase(calls_.begin() + index);
+    cache::store::EntryRef entry;
+    if (!call->cancelled && !call->by_deadline &&
+        call->fate == Fate::kAccepted) {
+      cache::store::EntryInfo info;
+      info.started = call->started;
+      info.arrived = now_;
+      info.lifetime = absl::Seconds(5);
+      entry = cache::store::Entry::Create(info, "",
+                                          {std::to_string(call->key.high)});
+      memory_[call->key.high] = entry;
+    }
+    if (call->flight != nullptr) {
+      table_->Finish(call->flight,
+                     entry ? FlightEnd::kShared
+                     : call->by_deadline && !call->cancelled
+                         ? FlightEnd::kDeadline
+                         : FlightEnd::kAlone,
+                     entry, now_);
+    }
+    if (call->place != nullptr) table_->Leave(call->place.get());
+    if (call->owner != nullptr) Answer(call->owner);
+  }
+
+  // One thing that can happen next, at random; false if nothing can.
+  bool Step() {
+    std::vector<std::function<void()>> now;
+    if (!posted_.empty()) {
+      // Signals to different callers overtake each other.
+      now.push_back([this] {
+        const size_t i = Draw(posted_.size());
+        auto [caller, signal] = std::move(posted_[i]);
+        posted_.erase(posted_.begin() + i);
+        OnSignal(caller, signal);
+      });
+    }
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (calls_[i]->ends > now_ && !calls_[i]->cancelled) continue;
+      now.push_back([this, i] { EndCall(i); });
+      break;
+    }
+    for (const auto& caller : all_) {
+      if (!caller->waiting || caller->deadline > now_) continue;
+      // Its own timer, or gRPC's notice: the same to the table.
+      now.push_back([this, caller] {
+        table_->Leave(caller.get());
+        caller->waiting = false;
+        Answer(caller);
+        ++timeouts_;
+      });
+      break;
+    }
+    if (Draw(12) == 0) {
+      const auto& caller = all_[Draw(all_.size())];
+      if (!Done(caller)) {
+        now.push_back([this, caller] { GoAway(caller); });
+      }
+    }
+    if (now.empty() || (Draw(3) == 0 && posted_.empty())) {
+      // Time passes, to or towards what happens next.
+      absl::Time next = absl::InfiniteFuture();
+      for (const auto& call : calls_) next = std::min(next, call->ends);
+      for (const auto& caller : all_) {
+        if (caller->waiting) next = std::min(next, caller->deadline);
+      }
+      if (next != absl::InfiniteFuture()) {
+        now_ = std::max(now_, next);
+        if (now.empty()) return true;
+      }
+    }
+    if (now.empty()) {
+      // All that is left are callers without deadline of a function that does
+      // not answer: they go.
+      for (const auto& caller : all_) {
+        if (Done(caller)) continue;
+        GoAway(caller);
+        return true;
+      }
+      return false;
+    }
+    now[Draw(now.size())]();
+    return true;
+  }
+
+  void OnSignal(const SimulatedCallerPtr& caller, const FlightSignal& signal) {
+    ++caller->signals;
+    ASSERT_EQ(caller->signals, 1) << caller->id;
+    if (!caller->waiting) {
+      ASSERT_TRUE(Done(caller));
+      return;
+    }
+    caller->waiting = false;
+    if (signal.turn == Turn::kAnswer) {
+      ASSERT_TRUE(signal.entry);
+      // Nobody gets what was made for another key.
+      ASSERT_EQ(signal.entry->body(), std::to_string(caller->key().high));
+      ++totals.shared;
+      Answer(caller);
+      return;
+    }
+    TakeTurn(caller, signal.turn, signal.turn == Turn::kLead || signal.queued);
+  }
+
+  void Check() {
+    for (const auto& caller : all_) {
+      EXPECT_EQ(caller->answers + (caller->left ? 1 : 0), 1) << caller->id;
+    }
+    EXPECT_TRUE(calls_.empty());
+    EXPECT_TRUE(table_->GetStats().empty());
+    // And nothing of it is kept alive.
+    for (const auto& caller : all_) EXPECT_EQ(caller.use_count(), 1);
+  }
+
+  std::mt19937 random_;
+  const int max_released_;
+  absl::Time now_ = kStart;
+  std::unique_ptr<FlightTable> table_;
+  std::vector<SimulatedCallerPtr> all_;
+  std::vector<std::shared_ptr<SimulatedCall>> calls_;
+  std::deque<std::pair<SimulatedCallerPtr, FlightSignal>> posted_;
+  std::map<uint64_t, cache::store::EntryRef> memory_;
+  uint64_t timeouts_ = 0;
+};
+
+void SimulatedCaller::OnSignal(FlightSignal signal) {
+  simulation->Deliver(shared_from_this(), std::move(signal));
+}
+
+TEST(FlightScheduleTest, NoScheduleLosesACallerOrAnswersItTwice) {
+  Simulation::Totals totals;
+  for (uint32_t seed = 1; seed <= 20000; ++seed) {
+    SCOPED_TRACE(seed);
+    Simulation simulation(seed);
+    simulation.Run();
+    if (HasFailure()) return;
+    totals.answered += simulation.totals.answered;
+    totals.shared += simulation.totals.shared;
+    totals.upstream += simulation.totals.upstream;
+    totals.left += simulation.totals.left;
+    totals.released += simulation.totals.released;
+  }
+  std::printf(
+      "20000 schedules: %lu answered, of them %lu shared; %lu left; %lu "
+      "upstream calls, of them %lu released\n",
+      totals.answered, totals.shared, totals.left, totals.upstream,
+      totals.released);
+  // The schedules reach what they are meant to.
+  EXPECT_GT(totals.shared, 1000u);
+  EXPECT_GT(totals.left, 1000u);
+  EXPECT_GT(totals.released, 1000u);
+}
+
+// A caller whose thread polls for its signal.
+class ThreadedCaller : public FlightCaller {
+ public:
+  explicit ThreadedCaller(const cache::key::Key& key)
+      : FlightCaller(key, absl::InfiniteFuture()) {}
+  void OnSignal(FlightSignal signal) override {
+    MutexLock lock(&mutex_);
+    ++signals_;
+    signal_ = std::move(signal);
+    told_.SignalAll();
+  }
+  // False after the timeout.
+  bool Wait(absl::Duration timeout, FlightSignal* signal) {
+    MutexLock lock(&mutex_);
+    const absl::Time until = absl::Now() + timeout;
+    while (signals_ == 0) {
+      if (told_.WaitWithTimeout(&mutex_, until - absl::Now())) break;
+    }
+    *signal = signal_;
+    return signals_ > 0;
+  }
+  int signals() {
+    MutexLock lock(&mutex_);
+    return signals_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar told_;
+  int signals_ ABSL_GUARDED_BY(mutex_) = 0;
+  FlightSignal signal_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ThreadedCall : public FlightCall {
+ public:
+  void Cancel() override { cancelled = true; }
+  std::atomic<bool> cancelled{false};
+};
+
+TEST(FlightScheduleTest, ThreadsShareOneTable) {
+  constexpr int kThreads = 4;
+  constexpr int kCalls = 3000;
+  constexpr int kMaxReleased = 2;
+  FlightTable table({kMaxReleased, absl::Milliseconds(1)});
+  std::atomic<int> running{0};
+  std::atomic<int> answered{0};
+  std::atomic<int> left{0};
+  auto work = [&](uint32_t seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < kCalls; ++i) {
+      const cache::key::Key key{random() % 2, 1};
+      auto caller = std::make_shared<ThreadedCaller>(key);
+      Turn turn = table.Enter(caller, absl::Now());
+      if (turn == Turn::kWait) {
+        FlightSignal signal;
+        if (!caller->Wait(absl::Microseconds(random() % 300), &signal)) {
+          table.Leave(caller.get());
+          ++left;
+          continue;
+        }
+        if (signal.turn == Turn::kAnswer) {
+          ASSERT_EQ(signal.entry->body(), std::to_string(key.high));
+          ++answered;
+          continue;
+        }
+        turn = signal.turn;
+      }
+      if (turn == Turn::kRun) {
+        ASSERT_LE(++running, kMaxReleased);
+        std::this_thread::yield();
+        --running;
+        table.Leave(caller.get());
+        ++answered;
+        continue;
+      }
+      auto call = std::make_shared<ThreadedCall>();
+      const auto flight = table.Launched(caller.get(), call);
+      ASSERT_NE(flight, nullptr);
+      std::this_thread::yield();
+      const int fate = random() % 4;
+      if (fate == 0) {
+        // The leader goes; its call ends later all the same.
+        table.Leave(caller.get());
+        ++left;
+      }
+      std::this_thread::yield();
+      if (random() % 3 == 0) {
+        table.Finish(flight, FlightEnd::kAlone, nullptr, absl::Now());
+      } else if (random() % 3 == 0) {
+        table.Finish(flight, FlightEnd::kDeadline, nullptr, absl::Now());
+      } else {
+        cache::store::EntryInfo info;
+        info.lifetime = absl::Seconds(1);
+        table.Finish(
+            flight, FlightEnd::kShared,
+            cache::store::Entry::Create(info, "", {std::to_string(key.high)}),
+            absl::Now());
+      }
+      if (fate != 0) ++answered;
+      ASSERT_LE(caller->signals(), 1);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back(work, i);
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(answered + left, kThreads * kCalls);
+  EXPECT_TRUE(table.GetStats().empty());
+}
+
+}  // namespace
+}  // namespace fncache::proxy::serving

@@ -1,0 +1,392 @@
+// What tests of the RunFunction path stand between: a function that answers
+// when and as the test says, a store whose lower tier does too, callers that
+// need no thread of their own, and the listener and handler under test.
+#ifndef FNCACHE_TESTS_PROXY_SERVING_SCRIPTED_H_
+#define FNCACHE_TESTS_PROXY_SERVING_SCRIPTED_H_
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "cache/store/memory_store.h"
+#include "cache/store/tiered_store.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "proto/function_v1.pb.h"
+#include "proxy/serving/call.h"
+#include "proxy/telemetry/instruments.h"
+#include "tests/proxy/loopback.h"
+
+namespace fncache::proxy::serving {
+
+namespace fnv1 = ::apiextensions::fn::proto::v1;
+
+inline constexpr char kV1Path[] =
+    "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
+inline constexpr char kV1beta1Path[] =
+    "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
+
+// A call that has reached the function and waits for its answer. Answer it
+// once; answering one that is cancelled is allowed and does nothing.
+class FunctionCall {
+ public:
+  FunctionCall(grpc::GenericCallbackServerContext* context,
+               std::function<void(grpc::Status, const std::string*)> answer)
+      : context_(context), answer_(std::move(answer)) {}
+
+  std::string bytes;  // the request
+  std::string path;
+  std::multimap<std::string, std::string> metadata;
+  bool has_deadline = false;
+
+  fnv1::RunFunctionRequest request() const {
+    fnv1::RunFunctionRequest request;
+    EXPECT_TRUE(request.ParseFromString(bytes));
+    return request;
+  }
+  bool cancelled() const { return cancelled_; }
+
+  // Before the answer.
+  void AddHeader(const std::string& key, const std::string& value) {
+    headers_.emplace_back(key, value);
+  }
+  void AddTrailer(const std::string& key, const std::string& value) {
+    trailers_.emplace_back(key, value);
+  }
+  void Answer(const std::string& response) { End(grpc::Status::OK, &response); }
+  void Fail(const grpc::Status& status) { End(status, nullptr); }
+  // Says OK, and sends no message.
+  void AnswerNothing() { End(grpc::Status::OK, nullptr); }
+
+  void OnCancel() {
+    cancelled_ = true;
+    End(grpc::Status::CANCELLED, nullptr);
+  }
+
+ private:
+  void End(const grpc::Status& status, const std::string* response) {
+    if (ended_.exchange(true)) return;
+    if (!cancelled_) {
+      for (const auto& [key, value] : headers_) {
+        context_->AddInitialMetadata(key, value);
+      }
+      for (const auto& [key, value] : trailers_) {
+        context_->AddTrailingMetadata(key, value);
+      }
+    }
+    answer_(status, response);
+  }
+
+  grpc::GenericCallbackServerContext* const context_;
+  const std::function<void(grpc::Status, const std::string*)> answer_;
+  std::vector<std::pair<std::string, std::string>> headers_;
+  std::vector<std::pair<std::string, std::string>> trailers_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> ended_{false};
+};
+
+using FunctionCallPtr = std::shared_ptr<FunctionCall>;
+
+// Hands every call to `script`, on gRPC's threads; without one, to Next.
+class ScriptedFunction : public grpc::CallbackGenericService {
+ public:
+  explicit ScriptedFunction(
+      std::function<void(const FunctionCallPtr&)> script = nullptr)
+      : script_(std::move(script)) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.SetMaxReceiveMessageSize(-1);
+    builder.RegisterCallbackGenericService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~ScriptedFunction() override {
+    // What nobody answered is cancelled at once.
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+
+  std::string target() const { return absl::StrCat("127.0.0.1:", port_); }
+  int calls() const { return calls_; }
+  int running() const { return running_; }
+
+  // The next call that nobody took yet; waits for it.
+  FunctionCallPtr Next() {
+    FunctionCallPtr call;
+    EXPECT_TRUE(Eventually([&] {
+      MutexLock lock(&mutex_);
+      if (waiting_.empty()) return false;
+      call = waiting_.front();
+      waiting_.pop_front();
+      return true;
+    }));
+    return call;
+  }
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    return new Reactor(this, context);
+  }
+
+ private:
+  class Reactor : public grpc::ServerGenericBidiReactor {
+   public:
+    Reactor(ScriptedFunction* owner,
+            grpc::GenericCallbackServerContext* context)
+        : owner_(owner),
+          call_(std::make_shared<FunctionCall>(
+              context,
+              [this](grpc::Status status, const std::string* response) {
+                End(status, response);
+              })) {
+      ++owner_->calls_;
+      ++owner_->running_;
+      call_->path = context->method();
+      call_->has_deadline =
+          context->deadline() != std::chrono::system_clock::time_point::max();
+      for (const auto& [key, value] : context->client_metadata()) {
+        call_->metadata.emplace(std::string(key.data(), key.size()),
+                                std::string(value.data(), value.size()));
+      }
+      StartRead(&in_);
+    }
+    void OnReadDone(bool ok) override {
+      if (!ok) {
+        call_->Fail(grpc::Status(grpc::StatusCode::INTERNAL, "no message"));
+        return;
+      }
+      call_->bytes = Text(in_);
+      if (owner_->script_ != nullptr) {
+        owner_->script_(call_);
+        return;
+      }
+      MutexLock lock(&owner_->mutex_);
+      owner_->waiting_.push_back(call_);
+    }
+    void OnCancel() override { call_->OnCancel(); }
+    void OnDone() override {
+      --owner_->running_;
+      delete this;
+    }
+
+   private:
+    void End(const grpc::Status& status, const std::string* response) {
+      if (response == nullptr) {
+        Finish(status);
+        return;
+      }
+      out_ = Buffer(*response);
+      StartWriteAndFinish(&out_, grpc::WriteOptions(), status);
+    }
+
+    ScriptedFunction* const owner_;
+    const FunctionCallPtr call_;
+    grpc::ByteBuffer in_;
+    grpc::ByteBuffer out_;
+  };
+
+  const std::function<void(const FunctionCallPtr&)> script_;
+  int port_ = 0;
+  std::atomic<int> calls_{0};
+  std::atomic<int> running_{0};
+  Mutex mutex_;
+  std::deque<FunctionCallPtr> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// Memory as it is, and below it nothing, or what the test says when it says so.
+class ScriptedStore : public cache::store::TieredStore {
+ public:
+  using Done = absl::AnyInvocable<void(cache::store::Found)>;
+
+  explicit ScriptedStore(bool has_lower = false,
+                         const cache::store::MemoryStoreOptions& options = {})
+      : memory_(options, nullptr), has_lower_(has_lower) {}
+
+  const cache::key::Seed& seed() const override { return seed_; }
+  cache::store::Found Get(const cache::key::Key& key, absl::Time now) override {
+    return memory_.Get(key, now);
+  }
+  cache::store::Found GetMemory(const cache::key::Key& key,
+                                absl::Time now) override {
+    return memory_.Get(key, now);
+  }
+  bool has_lower() const override { return has_lower_; }
+  void GetLower(const cache::key::Key& key, cache::store::FunctionId function,
+                absl::Time now, Done done) override {
+    MutexLock lock(&mutex_);
+    lookups_.push_back(std::move(done));
+  }
+  // Takes the next look-up below; waits for it.
+  Done NextLookup() {
+    Done done;
+    EXPECT_TRUE(Eventually([&] {
+      MutexLock lock(&mutex_);
+      if (lookups_.empty()) return false;
+      done = std::move(lookups_.front());
+      lookups_.pop_front();
+      return true;
+    }));
+    return done;
+  }
+  cache::store::PutResult Fill(const cache::key::Key& key,
+                               cache::store::EntryRef entry, bool lower,
+                               absl::Time now) override {
+    fills.fetch_add(1);
+    if (lower) fills_below.fetch_add(1);
+    return memory_.Put(key, std::move(entry), now);
+  }
+  bool Erase(const cache::key::Key& key) override { return memory_.Erase(key); }
+  cache::store::StoreStats Stats() const override { return memory_.Stats(); }
+  cache::store::StoreStats LowerStats() const override { return {}; }
+  size_t QueueDepth() const override { return 0; }
+  size_t LookupQueueDepth() const override { return 0; }
+  void Flush() override {}
+
+  std::atomic<int> fills{0};
+  std::atomic<int> fills_below{0};
+
+ private:
+  cache::key::Seed seed_ = {1, 2, 3};
+  cache::store::MemoryStore memory_;
+  const bool has_lower_;
+  Mutex mutex_;
+  std::deque<Done> lookups_ ABSL_GUARDED_BY(mutex_);
+};
+
+// One unary call; Start returns at once.
+class Caller : public std::enable_shared_from_this<Caller> {
+ public:
+  grpc::ClientContext context;
+
+  void Start(const std::shared_ptr<grpc::Channel>& channel,
+             const std::string& path, const std::string& request) {
+    stub_ = std::make_unique<grpc::GenericStub>(channel);
+    request_ = Buffer(request);
+    stub_->UnaryCall(&context, path, {}, &request_, &response_,
+                     [self = shared_from_this()](grpc::Status status) {
+                       MutexLock lock(&self->mutex_);
+                       self->status_ = std::move(status);
+                       self->late_ = std::chrono::system_clock::now() >=
+                                     self->context.deadline();
+                       ++self->answers_;
+                     });
+  }
+  // For tests that go on as answers come: how many there were so far.
+  int answers() {
+    MutexLock lock(&mutex_);
+    return answers_;
+  }
+  grpc::Status Wait() {
+    EXPECT_TRUE(Eventually([&] { return answers() > 0; }, absl::Seconds(60)));
+    MutexLock lock(&mutex_);
+    return status_;
+  }
+  // After Wait. The deadline had passed when the answer came.
+  bool answered_late() {
+    MutexLock lock(&mutex_);
+    return late_;
+  }
+  // After Wait.
+  bool has_message() const { return response_.Valid(); }
+  std::string bytes() { return Text(response_); }
+  fnv1::RunFunctionResponse response() {
+    fnv1::RunFunctionResponse response;
+    EXPECT_TRUE(response.ParseFromString(bytes()));
+    return response;
+  }
+  std::vector<std::string> Headers(const std::string& key) {
+    auto out = TestCall::Values(context.GetServerInitialMetadata(), key);
+    // An error without messages comes with trailers only.
+    if (out.empty()) {
+      out = TestCall::Values(context.GetServerTrailingMetadata(), key);
+    }
+    return out;
+  }
+  std::vector<std::string> Trailers(const std::string& key) {
+    return TestCall::Values(context.GetServerTrailingMetadata(), key);
+  }
+  std::string cache_status() {
+    return absl::StrJoin(Headers("cache-status"), ", ");
+  }
+
+ private:
+  std::unique_ptr<grpc::GenericStub> stub_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer response_;
+  Mutex mutex_;
+  grpc::Status status_ ABSL_GUARDED_BY(mutex_);
+  int answers_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool late_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+using CallerPtr = std::shared_ptr<Caller>;
+
+// A handler, its listener and upstream, on a clock that stands still.
+class CachingProxy {
+ public:
+  CachingProxy(const std::string& target,
+               const settings::FunctionOptions& options, ScriptedStore* store,
+               int workers = 2)
+      : options_(options),
+        upstream_(TestProxy::To(target), nullptr, workers),
+        handler_(0, options, store, &clock, &upstream_,
+                 &instruments.function(0)) {
+    transport::ListenerOptions listen;
+    listen.address = "127.0.0.1:0";
+    listen.workers = workers;
+    listen.spread_after = 0;  // every worker has its turn
+    auto listener = transport::Listener::Create(listen);
+    EXPECT_TRUE(listener.ok()) << listener.status();
+    listener_ = *std::move(listener);
+    listener_->Start(&handler_, &upstream_);
+  }
+  std::string target() const { return listener_->address(); }
+  FlightTable::Stats flights() const { return handler_.GetFlights(); }
+  transport::Listener& listener() { return *listener_; }
+  // Cancels what is left, and waits for it.
+  void Stop() { listener_ = nullptr; }
+
+  SimulatedClock clock{absl::FromUnixSeconds(1'800'000'000)};
+  telemetry::Instruments instruments{{"function"}};
+
+ private:
+  const settings::FunctionOptions options_;
+  transport::Upstream upstream_;
+  RunFunctionHandler handler_;
+  std::unique_ptr<transport::Listener> listener_;
+};
+
+// A request that differs from others by `name` only, its tag aside.
+inline std::string Request(const std::string& name, const std::string& tag) {
+  fnv1::RunFunctionRequest request;
+  request.mutable_meta()->set_tag(tag);
+  (*request.mutable_context()->mutable_fields())["name"].set_string_value(name);
+  return request.SerializeAsString();
+}
+
+// A response with a body that says `text`, and this TTL; negative: none.
+inline fnv1::RunFunctionResponse Response(const std::string& tag,
+                                          const std::string& text,
+                                          int ttl_seconds) {
+  fnv1::RunFunctionResponse response;
+  response.mutable_meta()->set_tag(tag);
+  if (ttl_seconds >= 0) {
+    response.mutable_meta()->mutable_ttl()->set_seconds(ttl_seconds);
+  }
+  auto* const result = response.add_results();
+  result->set_severity(fnv1::SEVERITY_NORMAL);
+  result->set_message(text);
+  return response;
+}
+
+}  // namespace fncache::proxy::serving
+
+#endif  // FNCACHE_TESTS_PROXY_SERVING_SCRIPTED_H_

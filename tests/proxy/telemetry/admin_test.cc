@@ -1,0 +1,117 @@
+#include "proxy/telemetry/admin.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace fncache::proxy::telemetry {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// The whole answer to GET `path`.
+std::string Get(int port, const std::string& path) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string out;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0) {
+    const std::string request =
+        absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n\r\n");
+    (void)!send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+    char buffer[16384];
+    for (ssize_t n; (n = recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
+      out.append(buffer, n);
+    }
+  }
+  close(fd);
+  return out;
+}
+
+class AdminTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    AdminView view;
+    view.ready = [this] { return ready_.load(); };
+    view.draining = [this] { return draining_.load(); };
+    view.settings = "cache.memory: 256MiB\n";
+    auto server = StartAdmin("127.0.0.1:0", &instruments_, view);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  std::string Page(const std::string& path) {
+    return Get(server_->port(), path);
+  }
+
+  std::atomic<bool> ready_{false};
+  std::atomic<bool> draining_{false};
+  Instruments instruments_{{"function-a"}};
+  std::unique_ptr<metrics::AdminServer> server_;
+};
+
+TEST_F(AdminTest, ReadyOnceReadyAndNoMoreAsSoonAsDrainingStarts) {
+  EXPECT_THAT(Page("/readyz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(Page("/readyz"), EndsWith("\r\n\r\nstarting\n"));
+  ready_ = true;
+  EXPECT_THAT(Page("/readyz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Page("/metrics"), HasSubstr("\nfncache_ready 1\n"));
+  draining_ = true;
+  EXPECT_THAT(Page("/readyz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(Page("/readyz"), EndsWith("\r\n\r\ndraining\n"));
+  EXPECT_THAT(Page("/metrics"), HasSubstr("\nfncache_ready 0\n"));
+}
+
+TEST_F(AdminTest, HealthyWhateverTheReadiness) {
+  EXPECT_THAT(Page("/healthz"), StartsWith("HTTP/1.1 200 "));
+  draining_ = true;
+  EXPECT_THAT(Page("/healthz"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(AdminTest, MetricsAreWhatWasCounted) {
+  instruments_.function(0).RecordFill(1000);
+  const std::string answer = Page("/metrics");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/plain; version=0.0.4"));
+  EXPECT_THAT(answer,
+              HasSubstr("\nfunction_run_function_response_cache_bytes_written_"
+                        "total{function_name=\"function-a\"} 1000\n"));
+}
+
+TEST_F(AdminTest, TheStatusPageTellsFunctionsAndSettings) {
+  ready_ = true;
+  const std::string answer = Page("/statusz");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/html; charset=utf-8"));
+  EXPECT_THAT(answer, HasSubstr(">ready<"));
+  EXPECT_THAT(answer, HasSubstr("<td>function-a<td>"));
+  EXPECT_THAT(answer, HasSubstr("<pre>cache.memory: 256MiB\n</pre>"));
+}
+
+TEST_F(AdminTest, NothingElseIsServed) {
+  EXPECT_THAT(Page("/"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(Page("/debug"), StartsWith("HTTP/1.1 404 "));
+}
+
+TEST_F(AdminTest, AnAddressThatIsTakenIsNamed) {
+  Instruments instruments({"f"});
+  AdminView view;
+  view.ready = view.draining = [] { return false; };
+  const auto second = StartAdmin(server_->address(), &instruments, view);
+  EXPECT_THAT(std::string(second.status().message()),
+              HasSubstr(server_->address()));
+}
+
+}  // namespace
+}  // namespace fncache::proxy::telemetry

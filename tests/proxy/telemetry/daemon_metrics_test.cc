@@ -1,0 +1,202 @@
+// What a whole daemon counts, from real calls, read as Prometheus reads it.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "proto/function_v1.grpc.pb.h"
+#include "proxy/daemon.h"
+
+namespace fncache::proxy::telemetry {
+namespace {
+
+namespace fn = apiextensions::fn::proto::v1;
+
+// Takes 20 ms and gives a TTL of a minute; fails where the tag says so.
+class SlowFunction : public fn::FunctionRunnerService::Service {
+ public:
+  SlowFunction() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+
+  grpc::Status RunFunction(grpc::ServerContext*,
+                           const fn::RunFunctionRequest* request,
+                           fn::RunFunctionResponse* response) override {
+    absl::SleepFor(absl::Milliseconds(20));
+    if (request->meta().tag() == "fail") {
+      return grpc::Status(grpc::StatusCode::INTERNAL, "asked to");
+    }
+    response->mutable_meta()->set_tag(request->meta().tag());
+    auto* const ttl = response->mutable_meta()->mutable_ttl();
+    if (request->meta().tag() == "brief") {
+      ttl->set_nanos(1);
+    } else {
+      ttl->set_seconds(60);
+    }
+    response->mutable_desired()->mutable_composite()->set_ready(fn::READY_TRUE);
+    return grpc::Status::OK;
+  }
+
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class DaemonMetricsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    settings::DaemonOptions options;
+    settings::FunctionOptions function;
+    function.name = "function-a";
+    function.listen = "127.0.0.1:0";
+    function.upstream = function_.address();
+    options.functions.push_back(function);
+    options.admin = "127.0.0.1:0";
+    options.drain = absl::Seconds(1);
+    auto daemon = Daemon::Start(options);
+    ASSERT_TRUE(daemon.ok()) << daemon.status();
+    daemon_ = *std::move(daemon);
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    stub_ = fn::FunctionRunnerService::NewStub(grpc::CreateCustomChannel(
+        daemon_->addresses()[0], grpc::InsecureChannelCredentials(),
+        arguments));
+  }
+
+  grpc::StatusCode Call(const std::string& resource, const std::string& tag,
+                        const std::string& cache_control = "") {
+    fn::RunFunctionRequest request;
+    request.mutable_meta()->set_tag(tag);
+    (*request.mutable_observed()->mutable_resources())[resource];
+    grpc::ClientContext context;
+    if (!cache_control.empty()) {
+      context.AddMetadata("cache-control", cache_control);
+    }
+    fn::RunFunctionResponse response;
+    return stub_->RunFunction(&context, request, &response).error_code();
+  }
+
+  std::string Scrape() {
+    const std::vector<std::string> parts =
+        absl::StrSplit(daemon_->admin_address(), ':');
+    int port = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(parts.back(), &port));
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    std::string out;
+    const std::string request = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0 &&
+        send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
+      char buffer[16384];
+      for (ssize_t n; (n = recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
+        out.append(buffer, n);
+      }
+    }
+    close(fd);
+    return out;
+  }
+
+  // The series' value, -1 where it is not there.
+  static double Value(const std::string& scrape, absl::string_view series) {
+    double value = -1;
+    for (const absl::string_view line : absl::StrSplit(scrape, '\n')) {
+      if (absl::StartsWith(line, absl::StrCat(series, " "))) {
+        EXPECT_TRUE(absl::SimpleAtod(line.substr(series.size() + 1), &value));
+      }
+    }
+    return value;
+  }
+
+  SlowFunction function_;
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<fn::FunctionRunnerService::Stub> stub_;
+};
+
+TEST_F(DaemonMetricsTest, CallsAreCountedAsWhatTheyWere) {
+  ASSERT_EQ(Call("a", "1"), grpc::OK);              // miss
+  ASSERT_EQ(Call("a", "2"), grpc::OK);              // hit
+  ASSERT_EQ(Call("a", "3"), grpc::OK);              // hit
+  ASSERT_EQ(Call("a", "4", "no-store"), grpc::OK);  // request
+  ASSERT_EQ(Call("b", "fail"), grpc::INTERNAL);     // miss
+
+  // No later: a call is counted before its caller has the answer.
+  const std::string scrape = Scrape();
+  EXPECT_EQ(Value(scrape,
+                  "fncache_requests_in_flight{function_name=\"function-a\","
+                  "method=\"v1\"}"),
+            0);
+  const auto builtin = [&](absl::string_view name) {
+    return Value(scrape, absl::StrCat("function_run_function_response_cache_",
+                                      name, "{function_name=\"function-a\"}"));
+  };
+  EXPECT_EQ(builtin("hits_total"), 2);
+  EXPECT_EQ(builtin("misses_total"), 2);
+  EXPECT_EQ(builtin("errors_total"), 0);
+  EXPECT_EQ(builtin("writes_total"), 1);
+  EXPECT_EQ(builtin("read_seconds_count"), 2);
+  EXPECT_GE(builtin("write_seconds_count"), 1);
+  const auto requests = [&](absl::string_view outcome) {
+    return Value(scrape,
+                 absl::StrCat("fncache_requests_total{function_name=\"function-"
+                              "a\",method=\"v1\",outcome=\"",
+                              outcome, "\"}"));
+  };
+  EXPECT_EQ(requests("hit"), 2);
+  EXPECT_EQ(requests("miss"), 2);
+  EXPECT_EQ(requests("request"), 1);
+  EXPECT_EQ(requests("bypass"), 0);
+  const auto upstream = [&](absl::string_view code) {
+    return Value(scrape, absl::StrCat("fncache_upstream_requests_total{"
+                                      "function_name=\"function-a\",code=\"",
+                                      code, "\"}"));
+  };
+  EXPECT_EQ(upstream("OK"), 2);
+  EXPECT_EQ(upstream("INTERNAL"), 1);
+  // Two hits saved a call of 20 ms or more each.
+  EXPECT_GE(Value(scrape,
+                  "fncache_function_seconds_saved_total{function_name="
+                  "\"function-a\"}"),
+            0.04);
+  EXPECT_EQ(Value(scrape, "fncache_tier_entries{tier=\"memory\"}"), 1);
+  EXPECT_GT(Value(scrape, "fncache_tier_bytes{tier=\"memory\"}"), 0);
+  EXPECT_EQ(Value(scrape, "fncache_flights{function_name=\"function-a\"}"), 0);
+  EXPECT_EQ(Value(scrape, "fncache_ready"), 1);
+}
+
+TEST_F(DaemonMetricsTest, AnExpiredEntryIsDeletedWithTheBytesItWasWrittenAs) {
+  ASSERT_EQ(Call("a", "brief"), grpc::OK);
+  ASSERT_EQ(Call("a", "brief"), grpc::OK);  // the first is past its time
+  const std::string scrape = Scrape();
+  const auto builtin = [&](absl::string_view name) {
+    return Value(scrape, absl::StrCat("function_run_function_response_cache_",
+                                      name, "{function_name=\"function-a\"}"));
+  };
+  EXPECT_EQ(builtin("writes_total"), 2);
+  EXPECT_EQ(builtin("deletes_total"), 1);
+  EXPECT_GT(builtin("bytes_deleted_total"), 0);
+  EXPECT_EQ(builtin("bytes_deleted_total"), builtin("bytes_written_total") / 2);
+}
+
+}  // namespace
+}  // namespace fncache::proxy::telemetry

@@ -1,0 +1,380 @@
+#include "proxy/telemetry/instruments.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proxy/telemetry/catalogue.h"
+#include "proxy/telemetry/process_metrics.h"
+
+namespace fncache::proxy::telemetry {
+namespace {
+
+using cache::Dropped;
+using cache::Removal;
+using cache::Tier;
+using cache::TierError;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int kOk = 0;
+constexpr int kDeadlineExceeded = 4;
+constexpr int kUnimplemented = 12;
+
+class InstrumentsTest : public testing::Test {
+ protected:
+  const FunctionInstruments& f() { return instruments_.function(0); }
+
+  // The value of the series, "" if it is not there.
+  std::string Value(absl::string_view series) {
+    const std::string text = instruments_.registry()->Expose();
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      if (absl::StartsWith(line, absl::StrCat(series, " "))) {
+        return std::string(line.substr(series.size() + 1));
+      }
+    }
+    return "";
+  }
+  std::string Builtin(absl::string_view name, absl::string_view function) {
+    return Value(absl::StrCat("function_run_function_response_cache_", name,
+                              "{function_name=\"", function, "\"}"));
+  }
+  std::string OfF(absl::string_view name) {
+    return Value(absl::StrCat(name, "{function_name=\"f\"}"));
+  }
+
+  void Call(Outcome outcome, int code, bool upstream,
+            Method method = Method::kV1) {
+    f().Begin(method);
+    f().End({method, outcome, code, upstream, absl::Milliseconds(3)});
+  }
+
+  Instruments instruments_{{"f", "g"}};
+};
+
+TEST_F(InstrumentsTest, HitsAreHitsAndCollapsedAnswers) {
+  Call(Outcome::kHit, kOk, false);
+  Call(Outcome::kCollapsed, kOk, false);
+  Call(Outcome::kCollapsed, kDeadlineExceeded, false);  // no answer
+  EXPECT_EQ(Builtin("hits_total", "f"), "2");
+  EXPECT_EQ(Builtin("misses_total", "f"), "0");
+  EXPECT_EQ(Builtin("hits_total", "g"), "0");
+}
+
+TEST_F(InstrumentsTest, MissesAreLookUpsThatWentUpstream) {
+  Call(Outcome::kMiss, kOk, true);
+  Call(Outcome::kStale, kOk, true);
+  Call(Outcome::kMiss, kDeadlineExceeded, true);
+  Call(Outcome::kMiss, kDeadlineExceeded, false);  // never went
+  Call(Outcome::kBypass, kOk, true);               // never looked up
+  Call(Outcome::kRequest, kOk, true);
+  EXPECT_EQ(Builtin("misses_total", "f"), "3");
+  EXPECT_EQ(Builtin("hits_total", "f"), "0");
+}
+
+TEST_F(InstrumentsTest, UnimplementedIsNoMissButARequest) {
+  Call(Outcome::kMiss, kUnimplemented, true);
+  EXPECT_EQ(Builtin("misses_total", "f"), "0");
+  EXPECT_EQ(Value("fncache_requests_total{function_name=\"f\",method=\"v1\","
+                  "outcome=\"miss\"}"),
+            "1");
+  EXPECT_EQ(Value("fncache_responses_total{function_name=\"f\","
+                  "code=\"UNIMPLEMENTED\"}"),
+            "1");
+}
+
+TEST_F(InstrumentsTest, RequestsAreCountedByMethodAndOutcomeAndLatency) {
+  Call(Outcome::kHit, kOk, false, Method::kV1beta1);
+  EXPECT_EQ(Value("fncache_requests_total{function_name=\"f\",method="
+                  "\"v1beta1\",outcome=\"hit\"}"),
+            "1");
+  const std::string hit = "{function_name=\"f\",outcome=\"hit\"";
+  EXPECT_EQ(Value("fncache_request_seconds_count" + hit + "}"), "1");
+  EXPECT_EQ(Value("fncache_request_seconds_sum" + hit + "}"), "0.003");
+  EXPECT_EQ(Value("fncache_request_seconds_bucket" + hit + ",le=\"0.002\"}"),
+            "0");
+  EXPECT_EQ(Value("fncache_request_seconds_bucket" + hit + ",le=\"0.005\"}"),
+            "1");
+}
+
+TEST_F(InstrumentsTest, StreamsAreForwardedAndHaveNoPlaceInCallLatencies) {
+  f().Begin(Method::kOther);
+  EXPECT_EQ(Value("fncache_requests_in_flight{function_name=\"f\",method="
+                  "\"other\"}"),
+            "1");
+  f().End({Method::kOther, Outcome::kBypass, kOk, true, absl::Hours(5)});
+  EXPECT_EQ(Value("fncache_requests_in_flight{function_name=\"f\",method="
+                  "\"other\"}"),
+            "0");
+  EXPECT_EQ(OfF("fncache_streams_forwarded_total"), "1");
+  EXPECT_EQ(Value("fncache_request_seconds_count{function_name=\"f\",outcome="
+                  "\"bypass\"}"),
+            "0");
+}
+
+TEST_F(InstrumentsTest, AHitSavesTheFillingCallsLatency) {
+  f().RecordHit(absl::Microseconds(30), absl::Seconds(2));
+  f().RecordHit(absl::Microseconds(30), absl::Milliseconds(500));
+  f().RecordHit(absl::Microseconds(30), absl::Seconds(-1));  // a clock's fault
+  EXPECT_EQ(OfF("fncache_function_seconds_saved_total"), "2.5");
+  EXPECT_EQ(Builtin("read_seconds_count", "f"), "3");
+}
+
+TEST_F(InstrumentsTest, FillsFlightsAndReleasedCallersAreCounted) {
+  f().RecordFill(1000);
+  f().RecordFill(24);
+  EXPECT_EQ(Builtin("writes_total", "f"), "2");
+  EXPECT_EQ(Builtin("bytes_written_total", "f"), "1024");
+  f().FlightOpened();
+  f().FlightOpened();
+  std::thread([&] { f().FlightClosed(); }).join();
+  EXPECT_EQ(OfF("fncache_flights"), "1");
+  EXPECT_EQ(OfF("fncache_flights_opened_total"), "2");
+  f().CallerJoined();
+  f().CallerJoined();
+  f().CallerLeft();
+  EXPECT_EQ(OfF("fncache_collapsed_callers_total"), "2");
+  EXPECT_EQ(OfF("fncache_collapsed_callers_waiting"), "1");
+  f().CallerReleased();
+  f().ReleasedWaiting(1);
+  f().ReleasedRunning(2);
+  f().ReleasedRunning(-1);
+  EXPECT_EQ(OfF("fncache_released_callers_total"), "1");
+  EXPECT_EQ(OfF("fncache_released_callers_waiting"), "1");
+  EXPECT_EQ(OfF("fncache_released_callers_running"), "1");
+}
+
+TEST_F(InstrumentsTest, UpstreamCallsAreCountedByStatus) {
+  f().RecordUpstream(14, absl::Seconds(1));
+  f().RecordUpstream(0, absl::Seconds(2));
+  f().RecordUpstream(99, absl::Seconds(3));  // no status of gRPC's
+  const std::string calls = "fncache_upstream_requests_total";
+  EXPECT_EQ(Value(calls + "{function_name=\"f\",code=\"UNAVAILABLE\"}"), "1");
+  EXPECT_EQ(Value(calls + "{function_name=\"f\",code=\"OK\"}"), "1");
+  EXPECT_EQ(Value(calls + "{function_name=\"f\",code=\"UNKNOWN\"}"), "1");
+  EXPECT_EQ(OfF("fncache_upstream_request_seconds_sum"), "6");
+}
+
+TEST_F(InstrumentsTest, DeletesAreEntriesExpiredOrEvictedFromTheLastTier) {
+  cache::Observer* const store = instruments_.observer();
+  store->OnRemoved(Tier::kMemory, Removal::kEvicted, 0, false, 5, 500);
+  store->OnRemoved(Tier::kDisk, Removal::kEvicted, 0, true, 2, 200);
+  store->OnRemoved(Tier::kDisk, Removal::kExpired, 0, true, 1, 100);
+  store->OnRemoved(Tier::kDisk, Removal::kReplaced, 0, true, 7, 700);
+  store->OnRemoved(Tier::kDisk, Removal::kDropped, 0, true, 7, 700);
+  EXPECT_EQ(Builtin("deletes_total", "f"), "3");
+  EXPECT_EQ(Builtin("bytes_deleted_total", "f"), "300");
+  const std::string evictions = "fncache_evictions_total{function_name=\"f\",";
+  EXPECT_EQ(Value(evictions + "tier=\"memory\",reason=\"evicted\"}"), "5");
+  EXPECT_EQ(Value(evictions + "tier=\"disk\",reason=\"expired\"}"), "1");
+  EXPECT_EQ(Value(evictions + "tier=\"disk\",reason=\"replaced\"}"), "7");
+  EXPECT_EQ(Value(evictions + "tier=\"disk\",reason=\"dropped\"}"), "7");
+}
+
+TEST_F(InstrumentsTest, StoreEventsAreCountedPerTierAndFunction) {
+  cache::Observer* const store = instruments_.observer();
+  store->OnDropped(Tier::kDisk, Dropped::kQueueFull, 1);
+  store->OnDropped(Tier::kDisk, Dropped::kQueueFull, 0);
+  store->OnDropped(Tier::kDisk, Dropped::kShutdown, 0);
+  store->OnError(Tier::kDisk, TierError::kCorrupt, 1);
+  store->OnWritten(Tier::kDisk, 1, 100, absl::Milliseconds(4));
+  EXPECT_EQ(Value("fncache_fills_dropped_total{reason=\"queue_full\"}"), "2");
+  EXPECT_EQ(Value("fncache_fills_dropped_total{reason=\"shutdown\"}"), "1");
+  EXPECT_EQ(Value("fncache_tier_errors_total{tier=\"disk\",kind=\"corrupt\"}"),
+            "1");
+  EXPECT_EQ(Builtin("errors_total", "g"), "1");
+  EXPECT_EQ(Builtin("write_seconds_count", "g"), "1");
+  EXPECT_EQ(Builtin("write_seconds_sum", "g"), "0.004");
+  EXPECT_EQ(Value("fncache_tier_writes_total{function_name=\"g\","
+                  "tier=\"disk\"}"),
+            "1");
+}
+
+TEST_F(InstrumentsTest, AnUnknownFunctionsEventsHarmNothing) {
+  cache::Observer* const store = instruments_.observer();
+  const std::string before = Builtin("deletes_total", "g");
+  store->OnRemoved(Tier::kDisk, Removal::kEvicted, 99, true, 2, 200);
+  store->OnError(Tier::kDisk, TierError::kRead, 99);
+  store->OnWritten(Tier::kDisk, 99, 1, absl::Seconds(1));
+  store->OnDropped(Tier::kDisk, Dropped::kError, 99);
+  EXPECT_EQ(Builtin("deletes_total", "g"), before);
+  EXPECT_EQ(Value("fncache_tier_errors_total{tier=\"disk\",kind=\"read\"}"),
+            "1");
+  EXPECT_EQ(Value("fncache_fills_dropped_total{reason=\"error\"}"), "1");
+}
+
+TEST_F(InstrumentsTest, WatchedThingsAreReadAtEachScrape) {
+  uint64_t bytes = 5;
+  bool ready = false;
+  instruments_.WatchTier(Tier::kMemory, [&] {
+    return cache::store::StoreStats{3, bytes, 100};
+  });
+  instruments_.WatchQueue("disk_fills", [] { return size_t{4}; });
+  instruments_.WatchReadiness([&] { return ready; });
+  instruments_.WatchCertificate(
+      TlsSide::kServer, [] { return absl::FromUnixSeconds(1'900'000'000); });
+  instruments_.CertificateReloadFailed(TlsSide::kClient);
+  instruments_.CertificateReloaded(TlsSide::kServer);
+  EXPECT_EQ(Value("fncache_tier_bytes{tier=\"memory\"}"), "5");
+  bytes = 6;
+  ready = true;
+  EXPECT_EQ(Value("fncache_tier_bytes{tier=\"memory\"}"), "6");
+  EXPECT_EQ(Value("fncache_tier_entries{tier=\"memory\"}"), "3");
+  EXPECT_EQ(Value("fncache_tier_capacity_bytes{tier=\"memory\"}"), "100");
+  EXPECT_EQ(Value("fncache_queue_depth{queue=\"disk_fills\"}"), "4");
+  EXPECT_EQ(Value("fncache_ready"), "1");
+  EXPECT_EQ(Value("fncache_certificate_expiry_timestamp_seconds{side="
+                  "\"listener\"}"),
+            "1900000000");
+  EXPECT_EQ(Value("fncache_certificate_reload_failures_total{side="
+                  "\"upstream\"}"),
+            "1");
+  EXPECT_EQ(Value("fncache_certificate_reloads_total{side=\"listener\"}"), "1");
+}
+
+TEST_F(InstrumentsTest, SummaryAndTiersTellWhatThePageShows) {
+  instruments_.WatchTier(Tier::kDisk, [] {
+    return cache::store::StoreStats{1, 2, 3};
+  });
+  Call(Outcome::kHit, kOk, false);
+  Call(Outcome::kMiss, kOk, true);
+  f().Begin(Method::kV1);
+  f().RecordHit(absl::Microseconds(3), absl::Seconds(4));
+  instruments_.observer()->OnRemoved(Tier::kDisk, Removal::kEvicted, 1, true, 9,
+                                     9);
+  const FunctionInstruments::Summary summary = f().Summarize();
+  EXPECT_EQ(summary.hits, 1u);
+  EXPECT_EQ(summary.misses, 1u);
+  EXPECT_EQ(summary.in_flight, 1);
+  EXPECT_EQ(summary.saved, absl::Seconds(4));
+  EXPECT_EQ(summary.latency[static_cast<size_t>(Outcome::kHit)].count, 1u);
+  const auto tiers = instruments_.Tiers();
+  ASSERT_EQ(tiers.size(), 1u);
+  EXPECT_EQ(tiers[0].tier, Tier::kDisk);
+  EXPECT_EQ(tiers[0].stats.capacity, 3u);
+  EXPECT_EQ(tiers[0].removed[static_cast<size_t>(Removal::kEvicted)], 9u);
+}
+
+TEST_F(InstrumentsTest, RatesWorkFromTheFirstScrape) {
+  // Every counter that a call or a store may raise is there, at zero.
+  const std::string text = instruments_.registry()->Expose();
+  for (const char* series :
+       {"function_run_function_response_cache_hits_total{function_name=\"g\"} "
+        "0\n",
+        "fncache_requests_total{function_name=\"g\",method=\"v1beta1\","
+        "outcome=\"collapsed\"} 0\n",
+        "fncache_requests_total{function_name=\"g\",method=\"other\",outcome="
+        "\"bypass\"} 0\n",
+        "fncache_responses_total{function_name=\"g\",code=\"UNAUTHENTICATED\"}"
+        " 0\n",
+        "fncache_fills_dropped_total{reason=\"shutdown\"} 0\n"}) {
+    EXPECT_THAT(text, HasSubstr(series));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("method=\"other\",outcome=\"hit\"")));
+}
+
+// Everything that can be registered, registered.
+void WatchAll(Instruments* instruments) {
+  for (const Tier tier : {Tier::kMemory, Tier::kDisk}) {
+    instruments->WatchTier(tier, [] {
+      return cache::store::StoreStats{1, 2, 3};
+    });
+  }
+  instruments->WatchQueue("disk_fills", [] { return size_t{0}; });
+  instruments->WatchReadiness([] { return true; });
+  for (const auto side : {TlsSide::kServer, TlsSide::kClient}) {
+    instruments->WatchCertificate(side, [] { return absl::UnixEpoch(); });
+  }
+}
+
+TEST_F(InstrumentsTest, TheCatalogueIsWhatIsExposed) {
+  WatchAll(&instruments_);
+  std::vector<std::string> exposed;
+  const std::string text = instruments_.registry()->Expose();
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::StartsWith(line, "# TYPE ")) continue;
+    exposed.emplace_back(line.substr(7));
+  }
+  std::vector<std::string> listed;
+  for (const metrics::Family& family : Catalogue()) {
+    listed.push_back(
+        absl::StrCat(family.name, " ", metrics::TypeName(family.type)));
+  }
+  EXPECT_THAT(exposed, testing::UnorderedElementsAreArray(listed));
+}
+
+// docs/metrics.md has one row for each metric: | `name` | type | labels | help
+// |
+TEST(CatalogueTest, IsWhatTheDocumentSays) {
+  std::ifstream in(FNCACHE_SOURCE_DIR "/docs/metrics.md");
+  const std::string document(std::istreambuf_iterator<char>(in), {});
+  std::vector<std::string> rows;
+  for (const absl::string_view line : absl::StrSplit(document, '\n')) {
+    if (absl::StartsWith(line, "| `")) rows.emplace_back(line);
+  }
+  std::vector<std::string> expected;
+  for (const metrics::Family& family : Catalogue()) {
+    const std::string labels =
+        family.labels.empty()
+            ? ""
+            : absl::StrCat("`", absl::StrJoin(family.labels, "`, `"), "`");
+    expected.push_back(absl::StrCat("| `", family.name, "` | ",
+                                    metrics::TypeName(family.type), " | ",
+                                    labels, " | ", family.help, " |"));
+  }
+  EXPECT_EQ(rows, expected) << "the rows that docs/metrics.md must have:\n"
+                            << absl::StrJoin(expected, "\n");
+}
+
+TEST(CatalogueTest, PromtoolHasNothingToSay) {
+  if (std::system("command -v promtool >/dev/null 2>&1") != 0) {
+    GTEST_SKIP() << "promtool is not installed (Debian: prometheus)";
+  }
+  Instruments instruments({"function-a", "function \"b\"\\"});
+  WatchAll(&instruments);
+  instruments.function(0).RecordUpstream(0, absl::Seconds(2));
+  std::string name = testing::TempDir() + "/scrapeXXXXXX";
+  const int fd = mkstemp(name.data());
+  ASSERT_GE(fd, 0);
+  close(fd);
+  std::ofstream(name) << instruments.registry()->Expose();
+  FILE* const promtool = popen(
+      absl::StrCat("promtool check metrics < ", name, " 2>&1").c_str(), "r");
+  ASSERT_NE(promtool, nullptr);
+  std::string said;
+  char buffer[4096];
+  while (const size_t n = fread(buffer, 1, sizeof(buffer), promtool)) {
+    said.append(buffer, n);
+  }
+  EXPECT_EQ(pclose(promtool), 0);
+  EXPECT_EQ(said, "");
+  std::remove(name.c_str());
+}
+
+TEST(ProcessMetricsTest, TellThisProcess) {
+  const ProcessFigures figures = ReadProcess();
+  EXPECT_LT(figures.started, absl::Now() + absl::Seconds(2));
+  EXPECT_GT(figures.started, absl::Now() - absl::Hours(1));
+  EXPECT_GT(figures.resident_bytes, 1u << 20);
+  EXPECT_GT(figures.virtual_bytes, figures.resident_bytes);
+  EXPECT_GE(figures.open_fds, 3u);
+  EXPECT_GE(figures.max_fds, figures.open_fds);
+  std::ifstream another("/proc/self/stat");
+  EXPECT_EQ(ReadProcess().open_fds, figures.open_fds + 1);
+}
+
+}  // namespace
+}  // namespace fncache::proxy::telemetry

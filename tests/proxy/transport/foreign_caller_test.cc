@@ -1,0 +1,101 @@
+// Callers whose requests gRPC's own client would not send.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/common/http2_server.h"
+#include "tests/proxy/serving/scripted.h"
+
+namespace fncache::proxy::transport {
+namespace {
+
+using ::fncache::testing::Http2Bytes;
+using ::fncache::testing::Http2Frame;
+using ::fncache::testing::Http2Header;
+using ::testing::HasSubstr;
+
+// One RunFunction call on a connection of its own, with this grpc-timeout.
+class ForeignCaller {
+ public:
+  ForeignCaller(const std::string& target, const std::string& timeout,
+                const std::string& request)
+      : connection_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int port = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(target.substr(target.rfind(':') + 1), &port));
+    address.sin_port = htons(port);
+    EXPECT_EQ(connect(connection_, reinterpret_cast<sockaddr*>(&address),
+                      sizeof address),
+              0);
+    const std::string none(4, '\0');
+    const std::string first = std::string(3, '\0') + '\1';
+    const std::string bytes = absl::StrCat(
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        Http2Bytes({Http2Frame::kSettings, 0, ""}, none),
+        Http2Bytes({Http2Frame::kHeaders, Http2Frame::kEndHeaders,
+                    absl::StrCat(
+                        // POST, http
+                        "\x83\x86", Http2Header(":path", serving::kV1Path),
+                        Http2Header(":authority", "function"),
+                        Http2Header("te", "trailers"),
+                        Http2Header("content-type", "application/grpc"),
+                        Http2Header("grpc-timeout", timeout))},
+                   first),
+        Http2Bytes(
+            {Http2Frame::kData, Http2Frame::kEndStream,
+             absl::StrCat(std::string(4, '\0'),
+                          std::string(1, static_cast<char>(request.size())),
+                          request)},
+            first));
+    EXPECT_EQ(send(connection_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  ~ForeignCaller() { close(connection_); }
+  ForeignCaller(const ForeignCaller&) = delete;
+  ForeignCaller& operator=(const ForeignCaller&) = delete;
+
+  // Everything that comes until `text` has, or the connection ends.
+  std::string ReadUntil(const std::string& text) {
+    std::string bytes;
+    char piece[4096];
+    while (bytes.find(text) == std::string::npos) {
+      const ssize_t n = recv(connection_, piece, sizeof piece, 0);
+      if (n <= 0) break;
+      bytes.append(piece, n);
+    }
+    return bytes;
+  }
+
+ private:
+  const int connection_;
+};
+
+TEST(ForeignCallerTest, ADeadlineThatNoClockWillSeeIsWaitedFor) {
+  for (const char* const timeout : {"2562047H", "99999999H"}) {
+    serving::ScriptedFunction function;
+    serving::ScriptedStore store;
+    serving::CachingProxy proxy(function.target(), {}, &store);
+    ForeignCaller first(proxy.target(), timeout, serving::Request("a", "t"));
+    const serving::FunctionCallPtr call = function.Next();
+    ForeignCaller joined(proxy.target(), timeout, serving::Request("a", "t"));
+    EXPECT_TRUE(Eventually([&] { return proxy.flights().callers == 2; }));
+    call->Answer(serving::Response("t", "hello", 60).SerializeAsString());
+    EXPECT_THAT(first.ReadUntil("grpc-status"), HasSubstr("hello"));
+    EXPECT_THAT(joined.ReadUntil("grpc-status"), HasSubstr("hello"));
+    EXPECT_EQ(function.calls(), 1);
+    proxy.Stop();
+  }
+}
+
+}  // namespace
+}  // namespace fncache::proxy::transport

@@ -1,0 +1,113 @@
+#include "proxy/transport/worker.h"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "common/io_pool.h"
+#include "gtest/gtest.h"
+
+namespace fncache::proxy::transport {
+namespace {
+
+// A call that is served, as far as a worker can tell.
+class FakeCall final : public Activity {
+ public:
+  FakeCall() : Activity(Kind::kUnary) {}
+  void CancelActivity() override {}
+};
+
+class TestJob final : public Job {
+ public:
+  TestJob(Worker* worker, std::atomic<int>* done)
+      : worker_(worker), done_(done) {}
+  void Work() override {
+    elsewhere_ = !worker_->RunsHere();
+    works_.fetch_add(1);
+  }
+  void OnWorked() override {
+    EXPECT_TRUE(worker_->RunsHere());
+    EXPECT_EQ(works_.load(), 1);
+    done_->fetch_add(1);
+  }
+  bool elsewhere() const { return elsewhere_; }
+
+ private:
+  Worker* const worker_;
+  std::atomic<int>* const done_;
+  bool elsewhere_ = false;
+  std::atomic<int> works_{0};
+};
+
+class WorkerJobsTest : public ::testing::Test {
+ protected:
+  static constexpr int kJobs = 64;
+
+  // Offloads all jobs in one task, with so many calls about; the worker is
+  // stopped at once. How many were worked on by another thread.
+  int Offload(Worker* worker, int calls) {
+    std::vector<std::unique_ptr<TestJob>> jobs;
+    for (int i = 0; i < kJobs; ++i) {
+      jobs.push_back(std::make_unique<TestJob>(worker, &done_));
+    }
+    std::vector<FakeCall> fakes(calls);
+    worker->Start();
+    worker->Post([&] {
+      for (FakeCall& call : fakes) worker->Enter(&call);
+      for (const auto& job : jobs) worker->Offload(job.get());
+      for (FakeCall& call : fakes) worker->Leave(&call);
+    });
+    worker->Stop();
+    assistants_ = nullptr;
+    EXPECT_EQ(done_.load(), kJobs);
+    int elsewhere = 0;
+    for (const auto& job : jobs) elsewhere += job->elsewhere() ? 1 : 0;
+    return elsewhere;
+  }
+
+  // What `worker` is made with, gone once it is stopped.
+  IoPool* MakeAssistants(size_t max_waiting) {
+    assistants_ = std::make_unique<IoPool>(1, max_waiting);
+    return assistants_.get();
+  }
+
+  std::atomic<int> done_{0};
+  std::unique_ptr<IoPool> assistants_;
+};
+
+TEST_F(WorkerJobsTest, AssistantsDoThemBesideOtherCallsAndStopWaits) {
+  Worker worker(0, /*rests=*/false, MakeAssistants(100));
+  EXPECT_GT(Offload(&worker, 2), 0);
+}
+
+TEST_F(WorkerJobsTest, ASingleCallsJobIsDoneAtOnce) {
+  Worker worker(0, /*rests=*/false, MakeAssistants(100));
+  EXPECT_EQ(Offload(&worker, 1), 0);
+}
+
+TEST_F(WorkerJobsTest, WithoutAssistantsTheyAreDoneAtOnce) {
+  Worker worker(0, /*rests=*/false);
+  EXPECT_EQ(Offload(&worker, 2), 0);
+}
+
+TEST_F(WorkerJobsTest, JobsThatAssistantsDoNotTakeAreDoneAllTheSame) {
+  Worker worker(0, /*rests=*/false, MakeAssistants(0));
+  EXPECT_EQ(Offload(&worker, 2), 0);
+}
+
+TEST(WorkerTest, ATimerThatNeverComesHoldsUpNoOther) {
+  Worker worker(0, /*rests=*/false);
+  absl::Notification came;
+  worker.Start();
+  worker.Post([&] {
+    worker.After(absl::InfiniteDuration(), [] { ADD_FAILURE(); });
+    worker.After(absl::Milliseconds(1), [&] { came.Notify(); });
+  });
+  EXPECT_TRUE(came.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  worker.Stop();
+}
+
+}  // namespace
+}  // namespace fncache::proxy::transport

@@ -1,0 +1,148 @@
+// FunctionClient and FunctionServer over TLS.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/handshake_failure.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runner/client/function_client.h"
+#include "runner/function/server.h"
+#include "runner/function/template_responder.h"
+#include "tests/common/certificates.h"
+#include "tests/common/handshake_failures.h"
+#include "tests/runner/function_calls.h"
+
+namespace fncache::runner::client {
+namespace {
+
+using ::fncache::testing::CertificateDir;
+using ::fncache::testing::CertificateOptions;
+using ::fncache::testing::CrossplaneAuthority;
+using ::fncache::testing::CrossplaneClient;
+using ::fncache::testing::CrossplaneServer;
+using ::fncache::testing::HandshakeFailures;
+using ::fncache::testing::MakeCertificate;
+using ::fncache::testing::Pem;
+using ::testing::HasSubstr;
+
+Pem Make(const std::string& name, const Pem* issuer) {
+  return MakeCertificate(name, issuer, absl::Now() - absl::Hours(1),
+                         absl::Now() + absl::Hours(10));
+}
+
+// A function that listens on loopback.
+std::unique_ptr<function::FunctionServer> Serve(const CertificateDir& files) {
+  static const function::TemplateResponder* const responder =
+      new function::TemplateResponder{{}};
+  function::FunctionServerOptions options;
+  options.listen = "127.0.0.1:0";
+  options.tls_dir = files.path();
+  auto server = function::FunctionServer::Start(options, responder);
+  EXPECT_TRUE(server.ok()) << server.status();
+  return *std::move(server);
+}
+
+// What comes of a call of it as localhost.
+absl::Status CallOf(const function::FunctionServer& server,
+                    const CertificateDir& files, absl::Duration patience) {
+  const std::string& address = server.address();
+  FunctionClientOptions options;
+  options.functions = {{"fn", "localhost" + address.substr(address.find(':'))}};
+  options.tls_dir = files.path();
+  const auto client = FunctionClient::Create(options);
+  if (!client.ok()) return client.status();
+  return Call(client->get(), absl::Now() + patience).status;
+}
+
+// The same with a function that is there for this call only.
+absl::Status CallThroughTls(const CertificateDir& server,
+                            const CertificateDir& client,
+                            absl::Duration patience = absl::Seconds(20)) {
+  return CallOf(*Serve(server), client, patience);
+}
+
+TEST(FunctionClientTlsTest, CrossplanesCertificatesAreAcceptedOnBothSides) {
+  const Pem authority = MakeCertificate(CrossplaneAuthority(), nullptr);
+  const Pem other = MakeCertificate(CrossplaneAuthority(), nullptr);
+  const Pem server = MakeCertificate(CrossplaneServer(), &authority);
+  const Pem client = MakeCertificate(CrossplaneClient(), &authority);
+  for (const std::string& ca :
+       {authority.certificate, authority.certificate + other.certificate,
+        other.certificate + authority.certificate}) {
+    EXPECT_EQ(CallThroughTls({server, ca}, {client, ca}), absl::OkStatus());
+  }
+}
+
+TEST(FunctionClientTlsTest, BadCertificatesOfCrossplanesShapeAreRefused) {
+  const auto authority = CrossplaneAuthority();
+  const auto server = CrossplaneServer();
+  const auto client = CrossplaneClient();
+  const Pem ours = MakeCertificate(authority, nullptr);
+  const Pem other = MakeCertificate(authority, nullptr);
+  const Pem good_server = MakeCertificate(server, &ours);
+  const Pem good_client = MakeCertificate(client, &ours);
+  const auto refused = [&ours](const Pem& shown_by_server,
+                               const Pem& shown_by_client) {
+    return CallThroughTls({shown_by_server, ours.certificate},
+                          {shown_by_client, ours.certificate},
+                          absl::Milliseconds(300))
+               .code() == absl::StatusCode::kDeadlineExceeded;
+  };
+  EXPECT_TRUE(refused(MakeCertificate(server, &other), good_client));
+  EXPECT_TRUE(refused(MakeCertificate(server, nullptr), good_client));
+  EXPECT_TRUE(refused(MakeCertificate(client, &ours), good_client));
+  EXPECT_TRUE(refused(good_server, MakeCertificate(client, &other)));
+  EXPECT_TRUE(refused(good_server, MakeCertificate(client, nullptr)));
+  EXPECT_TRUE(refused(good_server, MakeCertificate(server, &ours)));
+}
+
+TEST(FunctionClientTlsTest, FunctionOfAnotherNameIsRefusedAndReported) {
+  const Pem authority = MakeCertificate(CrossplaneAuthority(), nullptr);
+  CertificateOptions options = CrossplaneServer();
+  options.alt_names = "DNS:elsewhere";
+  HandshakeFailures reported;
+  const absl::Status status = CallThroughTls(
+      CertificateDir(MakeCertificate(options, &authority),
+                     authority.certificate),
+      CertificateDir(MakeCertificate(CrossplaneClient(), &authority),
+                     authority.certificate),
+      absl::Milliseconds(500));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  const std::vector<HandshakeFailure> failures = reported.All();
+  ASSERT_FALSE(failures.empty());
+  EXPECT_EQ(failures[0].fault, HandshakeFault::kWrongName);
+  EXPECT_EQ(failures[0].words,
+            "the function's certificate is not for localhost");
+  EXPECT_THAT(failures[0].certificate, HasSubstr("elsewhere"));
+}
+
+TEST(FunctionClientTlsTest, BothSidesShowTheirCertificates) {
+  const Pem ca = Make("ca", nullptr);
+  const Pem other_ca = Make("other ca", nullptr);
+  const CertificateDir server_files(Make("localhost", &ca), ca.certificate);
+  const CertificateDir ours(Make("runner", &ca), ca.certificate);
+  const CertificateDir strangers(Make("runner", &other_ca), ca.certificate);
+  const CertificateDir doubtful(Make("runner", &ca), other_ca.certificate);
+  const auto server = Serve(server_files);
+  EXPECT_EQ(CallOf(*server, ours, absl::Minutes(2)), absl::OkStatus());
+  for (const CertificateDir* files : {&strangers, &doubtful}) {
+    EXPECT_EQ(CallOf(*server, *files, absl::Milliseconds(300)).code(),
+              absl::StatusCode::kDeadlineExceeded);
+  }
+  EXPECT_EQ(server->counts().calls, 1u);
+}
+
+TEST(FunctionClientTlsTest, MissingCertificatesAreAnErrorThatNamesTheFile) {
+  FunctionClientOptions options;
+  options.tls_dir = "/nonexistent";
+  EXPECT_THAT(std::string(FunctionClient::Create(options).status().message()),
+              HasSubstr("/nonexistent/ca.crt"));
+}
+
+}  // namespace
+}  // namespace fncache::runner::client

@@ -1,0 +1,190 @@
+// Real pipelines, as the reference runner ran them: the functions answer from
+// recordings, and every request that the engine sends must be one of those that
+// were recorded.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "gtest/gtest.h"
+#include "runner/engine/engine.h"
+#include "runner/engine/object.h"
+#include "runner/function/recorded_responder.h"
+#include "runner/render/loader.h"
+#include "runner/text/json.h"
+#include "tests/runner/messages.h"
+
+namespace fncache::runner::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using apiextensions::fn::proto::v1::RunFunctionRequest;
+
+// The runner stamps conditions of the composite with the time of its run.
+constexpr char kTimes[] =
+    "observed.composite.resource.status.conditions.*.lastTransitionTime";
+
+class RecordedFunctions : public client::FunctionCaller {
+ public:
+  explicit RecordedFunctions(const function::RecordedResponder* responder)
+      : responder_(*responder) {}
+
+  void Call(const std::string& function, const RunFunctionRequest& request,
+            absl::Time deadline, Done done) override {
+    asked.push_back(request);
+    client::CallResult result;
+    result.status = responder_.Respond(request, &result.response);
+    done(std::move(result));
+  }
+
+  std::vector<RunFunctionRequest> asked;
+
+ private:
+  const function::RecordedResponder& responder_;
+};
+
+std::vector<RunFunctionRequest> Recorded(const fs::path& folder) {
+  std::vector<RunFunctionRequest> requests;
+  for (const auto& file : fs::directory_iterator(folder)) {
+    if (!absl::EndsWith(file.path().string(), ".req.bin")) continue;
+    std::ifstream in(file.path(), std::ios::binary);
+    EXPECT_TRUE(requests.emplace_back().ParseFromIstream(&in)) << file.path();
+  }
+  return requests;
+}
+
+// The composite of a request as text, without what differs from run to run.
+std::string ComposedFor(const RunFunctionRequest& request) {
+  Struct composite = request.observed().composite().resource();
+  Value* const conditions = Ensure(&composite, {"status", "conditions"});
+  for (Value& condition : *conditions->mutable_list_value()->mutable_values()) {
+    Remove(condition.mutable_struct_value(), {"lastTransitionTime"});
+  }
+  return text::FromStruct(composite).dump();
+}
+
+EngineInput::Objects Load(const std::vector<std::string>& paths) {
+  auto loaded = render::LoadResources(paths);
+  EXPECT_TRUE(loaded.ok()) << loaded.status();
+  auto objects = std::make_shared<std::vector<Struct>>();
+  if (!loaded.ok()) return objects;
+  for (const render::LoadedObject& object : *loaded) {
+    objects->push_back(text::ToStruct(object.object));
+  }
+  return objects;
+}
+
+// The folder's case as its `args` name it; nullopt if it has none.
+absl::optional<EngineInput> LoadCase(const fs::path& folder) {
+  std::ifstream args(folder / "args");
+  std::string word;
+  std::vector<std::string> observed;
+  std::vector<std::string> required;
+  std::vector<std::string> credentials;
+  std::vector<std::string> files;
+  while (args >> word) {
+    std::vector<std::string>* const list = word == "-o"   ? &observed
+                                           : word == "-e" ? &required
+                                           : word == "--function-credentials"
+                                               ? &credentials
+                                               : nullptr;
+    if (list != nullptr) {
+      args >> word;
+      list->push_back((folder / word).string());
+    } else if (!absl::StartsWith(word, "-")) {
+      files.push_back((folder / word).string());
+    }
+  }
+  if (files.size() < 2) return absl::nullopt;
+  EngineInput input;
+  const auto composite = render::LoadComposite(files[0]);
+  const auto loaded = render::LoadComposition(files[1]);
+  EXPECT_TRUE(composite.ok()) << composite.status();
+  EXPECT_TRUE(loaded.ok()) << loaded.status();
+  if (!composite.ok() || !loaded.ok()) return absl::nullopt;
+  auto composition = ParseComposition(text::ToStruct(loaded->object));
+  EXPECT_TRUE(composition.ok()) << composition.status();
+  if (!composition.ok()) return absl::nullopt;
+  input.composite = text::ToStruct(composite->object);
+  input.composition =
+      std::make_shared<const Composition>(*std::move(composition));
+  input.observed = Load(observed);
+  input.required = Load(required);
+  input.credentials = Load(credentials);
+  return input;
+}
+
+void Play(const fs::path& folder) {
+  SCOPED_TRACE(folder.string());
+  absl::optional<EngineInput> input = LoadCase(folder);
+  ASSERT_TRUE(input.has_value());
+  auto masks = cache::key::MaskSet::Parse({kTimes});
+  ASSERT_TRUE(masks.ok()) << masks.status();
+  const auto responder = function::RecordedResponder::Load(
+      {(folder / "calls").string()}, *masks, absl::nullopt);
+  ASSERT_TRUE(responder.ok()) << responder.status();
+
+  RecordedFunctions functions(responder->get());
+  SimulatedClock clock(absl::FromUnixSeconds(1700000000));
+  EngineOutcome outcome;
+  Render(*std::move(input), EngineOptions(), &functions, &clock, nullptr,
+         [&outcome](EngineOutcome done) { outcome = std::move(done); });
+
+  std::vector<std::string> wanted;
+  for (const RunFunctionRequest& request : Recorded(folder / "calls")) {
+    wanted.push_back(ComposedFor(request));
+  }
+  std::vector<std::string> sent;
+  for (const RunFunctionRequest& request : functions.asked) {
+    sent.push_back(ComposedFor(request));
+  }
+  EXPECT_THAT(sent, testing::UnorderedElementsAreArray(wanted));
+
+  int code = 0;
+  ASSERT_TRUE(std::ifstream(folder / "want.rc") >> code);
+  EXPECT_EQ(outcome.status.ok(), code == 0) << outcome.status;
+  if (code == 0) return;
+  std::ifstream errors(folder / "want.err");
+  const std::string all{std::istreambuf_iterator<char>(errors), {}};
+  const std::vector<std::string> parts =
+      absl::StrSplit(all, "crossplane: error: ");
+  EXPECT_TRUE(
+      absl::StartsWith(parts.back(), std::string(outcome.status.message())))
+      << parts.back() << "\n"
+      << outcome.status;
+}
+
+TEST(RecordedPipelinesTest, EveryRequestIsOneThatTheReferenceRunnerSent) {
+  std::vector<fs::path> roots = {fs::path(FNCACHE_SOURCE_DIR) /
+                                 "tests/data/recorded"};
+  const char* const named = std::getenv("FNCACHE_TEST_DATA");
+  const fs::path shared = named != nullptr
+                              ? fs::path(named)
+                              : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
+  for (const char* const part : {"recorded", "examples"}) {
+    if (fs::is_directory(shared / part)) {
+      roots.push_back(shared / part);
+    } else {
+      GTEST_LOG_(INFO) << "no " << (shared / part) << ": left out";
+    }
+  }
+  int cases = 0;
+  for (const fs::path& root : roots) {
+    for (const auto& folder : fs::directory_iterator(root)) {
+      if (!fs::exists(folder.path() / "args")) continue;
+      Play(folder.path());
+      ++cases;
+    }
+  }
+  EXPECT_GE(cases, 7);
+}
+
+}  // namespace
+}  // namespace fncache::runner::engine

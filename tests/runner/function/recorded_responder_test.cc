@@ -1,0 +1,297 @@
+#include "runner/function/recorded_responder.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/runner/messages.h"
+
+namespace fncache::runner::function {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+
+class RecordedResponderTest : public testing::Test {
+ protected:
+  RecordedResponderTest() {
+    std::string folder =
+        (fs::temp_directory_path() / "fncache-recorded-XXXXXX").string();
+    EXPECT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+  }
+  ~RecordedResponderTest() override { fs::remove_all(folder_); }
+
+  void Write(const std::string& file, const std::string& bytes) {
+    fs::create_directories((folder_ / file).parent_path());
+    std::ofstream(folder_ / file, std::ios::binary) << bytes;
+  }
+
+  void Record(const std::string& name, const RunFunctionRequest& request,
+              const RunFunctionResponse& response) {
+    Write(name + ".req.bin", request.SerializeAsString());
+    Write(name + ".rsp.bin", response.SerializeAsString());
+  }
+  void Record(const std::string& name, absl::string_view request,
+              absl::string_view response) {
+    Record(name, FromJson<RunFunctionRequest>(request),
+           FromJson<RunFunctionResponse>(response));
+  }
+
+  absl::Status TryLoad(const std::vector<std::string>& masks = {},
+                       absl::optional<absl::Duration> ttl = absl::nullopt) {
+    const auto set =
+        cache::key::MaskSet::Parse(masks, cache::key::MaskRules::kAnyPath);
+    if (!set.ok()) return set.status();
+    auto loaded = RecordedResponder::Load({folder_.string()}, *set, ttl);
+    if (!loaded.ok()) return loaded.status();
+    responder_ = *std::move(loaded);
+    return absl::OkStatus();
+  }
+
+  // The answer; its status is in status_, what was printed in printed_.
+  RunFunctionResponse Respond(const RunFunctionRequest& request) {
+    RunFunctionResponse response;
+    testing::internal::CaptureStderr();
+    status_ = responder_->Respond(request, &response);
+    printed_ = testing::internal::GetCapturedStderr();
+    return response;
+  }
+  RunFunctionResponse Respond(absl::string_view request) {
+    return Respond(FromJson<RunFunctionRequest>(request));
+  }
+
+  fs::path folder_;
+  std::unique_ptr<RecordedResponder> responder_;
+  absl::Status status_;
+  std::string printed_;
+};
+
+TEST_F(RecordedResponderTest, EqualRequestGetsTheAnswerUnderItsOwnTag) {
+  Record("a/b/one", R"({"meta": {"tag": "x"}, "context": {"k": 1}})",
+         R"({"meta": {"tag": "x", "ttl": "7s"}, "context": {"r": 1}})");
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  ExpectJson(Respond(R"({"meta": {"tag": "y"}, "context": {"k": 1}})"),
+             R"({"meta": {"tag": "y", "ttl": "7s"}, "context": {"r": 1}})");
+  EXPECT_EQ(status_, absl::OkStatus());
+  EXPECT_EQ(printed_, "");
+}
+
+TEST_F(RecordedResponderTest, TtlReplacesTheRecordedOne) {
+  Record("one", "{}", R"({"meta": {"ttl": "7s"}})");
+  ASSERT_EQ(TryLoad({}, absl::Seconds(3)), absl::OkStatus());
+  ExpectJson(Respond("{}"), R"({"meta": {"ttl": "3s"}})");
+}
+
+TEST_F(RecordedResponderTest, OtherRequestFailsAndIsComparedWithTheNearest) {
+  Record("near", R"({"context": {"a": 1, "b": ["x"], "c": {"d": "text"}}})",
+         "{}");
+  Record("far", R"({"context": {"z": 1}, "input": {"q": true}})", "{}");
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  Respond(R"({"context": {"a": 2, "b": ["x", null], "c": {"d": "text"}}})");
+  EXPECT_EQ(status_.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status_.message()),
+              HasSubstr("near.req.bin with 2 differences"));
+  EXPECT_THAT(printed_, HasSubstr("  context.a\n"
+                                  "    recorded: 1\n"
+                                  "    sent:     2\n"
+                                  "  context.b[1]\n"
+                                  "    recorded: (absent)\n"
+                                  "    sent:     null\n"));
+  EXPECT_THAT(printed_, Not(HasSubstr("context.c")));
+}
+
+// docs/function.md shows it.
+TEST_F(RecordedResponderTest, WhatIsPrintedIsTheDocumentsExample) {
+  const auto request = [](absl::string_view version) {
+    return FromJson<RunFunctionRequest>(
+        absl::StrCat(R"({"observed": {"composite": {"resource": {"metadata": )"
+                     R"({"name": "x", "resourceVersion": ")",
+                     version, R"("}}}}})"));
+  };
+  Record("calls/gt-29", request("1041"), RunFunctionResponse());
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  Respond(request("1042"));
+  std::ifstream in(FNCACHE_SOURCE_DIR "/docs/function.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const std::string shown = absl::StrReplaceAll(
+      printed_, {{absl::StrCat(folder_.string(), "/"), ""}});
+  EXPECT_THAT(page, HasSubstr(absl::StrCat("\n", shown, "```\n")));
+}
+
+TEST_F(RecordedResponderTest, MaskedPathsAreNotCompared) {
+  Record("one", R"({"context": {"a": 1, "t": "now"}, "input": {"i": 1}})",
+         "{}");
+  ASSERT_EQ(TryLoad({"context.t", "input"}), absl::OkStatus());
+  Respond(R"({"context": {"a": 1, "t": "later"}})");
+  EXPECT_EQ(status_, absl::OkStatus()) << printed_;
+  Respond(R"({"context": {"a": 2, "t": "now"}})");
+  EXPECT_EQ(status_.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(printed_, Not(HasSubstr("context.t")));
+}
+
+TEST_F(RecordedResponderTest, AbsentAndEmptyAreNotTheSame) {
+  Record("one", R"({"context": {}})", "{}");
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  Respond("{}");
+  EXPECT_EQ(status_.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(printed_, HasSubstr("  context\n    recorded: {}\n"
+                                  "    sent:     (absent)\n"));
+}
+
+TEST_F(RecordedResponderTest, DoublesAreComparedByTheirBits) {
+  RunFunctionRequest request;
+  auto& number = (*request.mutable_context()->mutable_fields())["n"];
+  number.set_number_value(std::numeric_limits<double>::quiet_NaN());
+  Record("nan", request, {});
+  number.set_number_value(0.0);
+  Record("zero", request, {});
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  number.set_number_value(std::numeric_limits<double>::quiet_NaN());
+  Respond(request);
+  EXPECT_EQ(status_, absl::OkStatus()) << printed_;
+  number.set_number_value(-0.0);
+  Respond(request);
+  EXPECT_EQ(status_.code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(RecordedResponderTest, UnknownFieldsCountInOrderOfTheirNumbers) {
+  RunFunctionRequest request;
+  const auto unknown = [&request](int number, const char* value) {
+    request.GetReflection()->MutableUnknownFields(&request)->AddLengthDelimited(
+        number, value);
+  };
+  unknown(50, "a");
+  unknown(60, "b");
+  Record("one", request, {});
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  request.Clear();
+  unknown(60, "b");
+  unknown(50, "a");
+  Respond(request);
+  EXPECT_EQ(status_, absl::OkStatus()) << printed_;
+  unknown(60, "c");
+  Respond(request);
+  EXPECT_EQ(status_.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(printed_, HasSubstr("<unknown field 60>"));
+}
+
+TEST_F(RecordedResponderTest, SecretsAreNotPrinted) {
+  Record("one",
+         R"({"credentials": {"c": {"credentialData": {"data":
+             {"k": "c2VjcmV0LW9uZQ=="}}}}})",
+         "{}");
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  Respond(R"({"credentials": {"c": {"credentialData": {"data":
+             {"k": "c2VjcmV0LXR3bw=="}}}}})");
+  EXPECT_THAT(printed_, HasSubstr("credentials.c.credential_data.data.k"));
+  EXPECT_THAT(printed_, HasSubstr("<10 bytes, hash "));
+  EXPECT_THAT(printed_, Not(HasSubstr("secret")));
+}
+
+TEST_F(RecordedResponderTest, DiffIsBounded) {
+  Record("one", "{}", "{}");
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  RunFunctionRequest request;
+  auto& fields = *request.mutable_context()->mutable_fields();
+  for (int i = 0; i < 500; ++i) {
+    fields[absl::StrCat("key\n", i)].set_string_value(std::string(100000, 'x'));
+  }
+  Respond(request);
+  EXPECT_LT(printed_.size(), 10000u);
+  EXPECT_THAT(printed_, HasSubstr("and 481 more"));
+  EXPECT_THAT(printed_, Not(HasSubstr("key\n")));
+}
+
+TEST_F(RecordedResponderTest, EqualRequestsWithEqualResponsesAreOneRecording) {
+  Record("one", R"({"meta": {"tag": "x"}})",
+         R"({"meta": {"tag": "x"}, "context": {}})");
+  Record("two", R"({"meta": {"tag": "y"}})",
+         R"({"meta": {"tag": "y"}, "context": {}})");
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  EXPECT_EQ(responder_->size(), 1u);
+}
+
+TEST_F(RecordedResponderTest, EqualRequestsWithOtherResponsesEndTheStart) {
+  Record("one", R"({"input": {"a": 1}})", R"({"context": {"k": 1}})");
+  Record("two", R"({"input": {"a": 2}})", R"({"context": {"k": 2}})");
+  EXPECT_EQ(TryLoad(), absl::OkStatus());
+  const std::string message(TryLoad({"input.a"}).message());
+  EXPECT_THAT(message, HasSubstr("one.req.bin"));
+  EXPECT_THAT(message, HasSubstr("two.req.bin"));
+  EXPECT_THAT(message, HasSubstr("context.k"));
+}
+
+TEST_F(RecordedResponderTest, WhatCannotBeReadEndsTheStartAndIsNamed) {
+  EXPECT_THAT(std::string(TryLoad().message()),
+              HasSubstr("no *.req.bin below it"));
+  Record("one", "{}", "{}");
+  fs::remove(folder_ / "one.rsp.bin");
+  EXPECT_THAT(std::string(TryLoad().message()),
+              HasSubstr("one.rsp.bin: missing"));
+  Write("one.rsp.bin", "\xff");
+  EXPECT_THAT(std::string(TryLoad().message()),
+              HasSubstr("one.rsp.bin: is not a"));
+  Write("one.rsp.bin", "");
+  Write("one.req.bin", "\xff");
+  EXPECT_THAT(std::string(TryLoad().message()),
+              HasSubstr("one.req.bin: is not a"));
+  fs::remove_all(folder_);
+  EXPECT_THAT(std::string(TryLoad().message()), HasSubstr(folder_.string()));
+}
+
+// Every request of real pipelines gets back what the real function answered.
+TEST_F(RecordedResponderTest, RealRecordingsAnswerThemselves) {
+  std::vector<fs::path> roots = {fs::path(FNCACHE_SOURCE_DIR) /
+                                 "tests/data/recorded"};
+  const char* named = std::getenv("FNCACHE_TEST_DATA");
+  const fs::path shared = named != nullptr
+                              ? fs::path(named)
+                              : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
+  for (const char* part : {"recorded", "examples"}) {
+    if (fs::is_directory(shared / part)) {
+      roots.push_back(shared / part);
+    } else {
+      GTEST_LOG_(INFO) << "no " << (shared / part) << ": left out";
+    }
+  }
+  for (const fs::path& root : roots) {
+    auto loaded = RecordedResponder::Load({root.string()}, {}, absl::nullopt);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    responder_ = *std::move(loaded);
+    size_t requests = 0;
+    for (const auto& file : fs::recursive_directory_iterator(root)) {
+      const std::string name = file.path().string();
+      if (!absl::EndsWith(name, ".req.bin")) continue;
+      RunFunctionRequest request;
+      std::ifstream in(name, std::ios::binary);
+      ASSERT_TRUE(request.ParseFromIstream(&in)) << name;
+      RunFunctionResponse wanted;
+      std::ifstream out(name.substr(0, name.size() - 8) + ".rsp.bin",
+                        std::ios::binary);
+      ASSERT_TRUE(wanted.ParseFromIstream(&out)) << name;
+      request.mutable_meta()->set_tag("mine");
+      wanted.mutable_meta()->set_tag("mine");
+      const RunFunctionResponse response = Respond(request);
+      ASSERT_EQ(status_, absl::OkStatus()) << name << "\n" << printed_;
+      EXPECT_TRUE(
+          google::protobuf::util::MessageDifferencer::Equals(response, wanted))
+          << name;
+      ++requests;
+    }
+    EXPECT_GT(requests, 10u) << root;
+  }
+}
+
+}  // namespace
+}  // namespace fncache::runner::function

@@ -1,0 +1,177 @@
+#include "runner/text/document.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "runner/text/kubernetes_yaml.h"
+
+namespace fncache::runner::text {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Printed(absl::string_view json) {
+  const absl::StatusOr<Json> parsed = ParseJson(json);
+  EXPECT_TRUE(parsed.ok()) << parsed.status() << " in " << json;
+  return parsed.ok() ? ToYaml(*parsed) : "";
+}
+
+TEST(DocumentTest, ListsStandAtTheColumnOfTheirParent) {
+  EXPECT_EQ(Printed(R"({"b": [1, {"c": [2], "d": {}}, [3, [4]]], "a": []})"),
+            "a: []\n"
+            "b:\n"
+            "- 1\n"
+            "- c:\n"
+            "  - 2\n"
+            "  d: {}\n"
+            "- - 3\n"
+            "  - - 4\n");
+}
+
+TEST(DocumentTest, ADocumentMayBeAnything) {
+  EXPECT_EQ(Printed("null"), "null\n");
+  EXPECT_EQ(Printed("{}"), "{}\n");
+  EXPECT_EQ(Printed("[]"), "[]\n");
+  EXPECT_EQ(Printed("\"x\""), "x\n");
+  EXPECT_EQ(Printed("3"), "3\n");
+}
+
+TEST(DocumentTest, KeysAreSortedByRunsOfDigits) {
+  EXPECT_EQ(Printed(R"({"a10": 1, "a2": 2, "B": 3, "_": 4, "": 5})"),
+            "\"\": 5\n_: 4\nB: 3\na2: 2\na10: 1\n");
+}
+
+TEST(DocumentTest, TextThatMeansSomethingElseIsQuoted) {
+  EXPECT_EQ(Printed(R"(["yes", "n", "1e3", "2024-01-01", "", "~", "null",
+                        "010", "1_000", ".inf", "1:30", "0x1", "true"])"),
+            "- \"yes\"\n- \"n\"\n- \"1e3\"\n- \"2024-01-01\"\n- \"\"\n- \"~\"\n"
+            "- \"null\"\n- \"010\"\n- \"1_000\"\n- \".inf\"\n- \"1:30\"\n"
+            "- \"0x1\"\n- \"true\"\n");
+  EXPECT_EQ(Printed(R"({"y": 1, "12": 2})"), "\"12\": 2\n\"y\": 1\n");
+  EXPECT_EQ(Printed(R"(["yesno", "1.2.3", "2024-13-01", "<<", "v1"])"),
+            "- yesno\n- 1.2.3\n- 2024-13-01\n- <<\n- v1\n");
+}
+
+TEST(DocumentTest, TextThatCannotBePlainIsInSingleQuotes) {
+  EXPECT_EQ(Printed(R"(["a: b", "- a", "#a", "a #b", "*a", "&a", "!a", "@a",
+                        "`a", "%a", "'a", "\"a", "{a", "[a", "a:", " a", "a ",
+                        "|", ">", ",", "? a", "---"])"),
+            "- 'a: b'\n- '- a'\n- '#a'\n- 'a #b'\n- '*a'\n- '&a'\n- '!a'\n"
+            "- '@a'\n- '`a'\n- '%a'\n- '''a'\n- '\"a'\n- '{a'\n- '[a'\n"
+            "- 'a:'\n- ' a'\n- 'a '\n- '|'\n- '>'\n- ','\n- '? a'\n- '---'\n");
+  EXPECT_EQ(Printed(R"(["a:b", "-a", "a#b", "a'b", "?a", "a, b", "{{a"])"),
+            "- a:b\n- -a\n- a#b\n- a'b\n- ?a\n- a, b\n- '{{a'\n");
+}
+
+TEST(DocumentTest, TextOfSeveralLinesIsLiteral) {
+  EXPECT_EQ(Printed(R"({"a": "x\ny\n", "b": "x\ny", "c": "x\n\n",
+                        "d": " x\ny\n"})"),
+            "a: |\n  x\n  y\n"
+            "b: |-\n  x\n  y\n"
+            "c: |+\n  x\n\n"
+            "d: |2\n   x\n  y\n");
+  EXPECT_EQ(Printed(R"({"a": ["x\ny"]})"), "a:\n- |-\n  x\n  y\n");
+  // Where a literal cannot be: blanks before the end of a line, and keys.
+  EXPECT_EQ(Printed(R"(["x \ny", "x\n\ty", "\n"])"),
+            "- \"x \\ny\"\n- \"x\\n\\ty\"\n- |2+\n\n");
+  EXPECT_EQ(Printed(R"({"x\ny": 1})"), "? |-\n  x\n  y\n: 1\n");
+}
+
+TEST(DocumentTest, ALiteralAtTheEndHasNoMarkBehindIt) {
+  EXPECT_EQ(Printed(R"({"a": "x\n\n"})"), "a: |+\n  x\n\n");
+  EXPECT_EQ(Printed(R"("x\n\n")"), "|+\n  x\n\n");
+}
+
+TEST(DocumentTest, LongPlainTextIsFolded) {
+  const std::string words =
+      "one two three four five six seven eight nine ten eleven twelve thirteen "
+      "fourteen fifteen";
+  EXPECT_EQ(ToYaml(Json{{"key", words}}),
+            "key: one two three four five six seven eight nine ten eleven "
+            "twelve thirteen fourteen\n  fifteen\n");
+  const std::string word(100, 'x');
+  EXPECT_EQ(ToYaml(Json{{"key", word}}), "key: " + word + "\n");
+  EXPECT_EQ(ToYaml(Json{{"key", "a: " + words}}),
+            "key: 'a: one two three four five six seven eight nine ten eleven "
+            "twelve thirteen fourteen\n  fifteen'\n");
+}
+
+TEST(DocumentTest, LongKeysAreWrittenAsSuch) {
+  const std::string key(129, 'k');
+  EXPECT_EQ(ToYaml(Json{{key, 1}}), "? " + key + "\n: 1\n");
+  EXPECT_EQ(ToYaml(Json{{key.substr(1), 1}}), key.substr(1) + ": 1\n");
+}
+
+TEST(DocumentTest, OtherCharacters) {
+  EXPECT_EQ(Printed(R"(["\t", "\r", "\u0000", "\u001b", "a\tb", "\\"])"),
+            "- \"\\t\"\n- \"\\r\"\n- \"\\0\"\n- \"\\e\"\n- \"a\\tb\"\n- \\\n");
+  // Printable: all of the first plane. Beyond: not to libyaml.
+  EXPECT_EQ(Printed("[\"\xC3\xA9\", \"\xE4\xB8\xAD\", \"\xF0\x9F\x98\x80\"]"),
+            "- \xC3\xA9\n- \xE4\xB8\xAD\n- \"\\U0001F600\"\n");
+  EXPECT_EQ(ToYaml(Json("a\xff")), "a\xEF\xBF\xBD\n");
+}
+
+TEST(DocumentTest, NumbersHaveTheirShortestDigits) {
+  EXPECT_EQ(ToYaml(Json{123456789012345678.0, 3.0, 1e20, 1234567.5, 1e-05,
+                        123456.5, 1.8446744073709552e19, -0.0, 1e21, 0.75}),
+            "- 123456789012345680\n- 3\n- 1e+20\n- 1.2345675e+06\n- 1e-05\n"
+            "- 123456.5\n- 1.8446744073709552e+19\n- 0\n- 1e+21\n- 0.75\n");
+  EXPECT_EQ(Printed("[9007199254740993, 18446744073709551615, -1]"),
+            "- 9007199254740993\n- 18446744073709551615\n- -1\n");
+}
+
+TEST(DocumentTest, DeepNestingIsPrinted) {
+  Json deep = 1;
+  for (int i = 0; i < kMaxJsonDepth; ++i) deep = Json{{"a", std::move(deep)}};
+  const absl::StatusOr<Json> again = ParseKubernetesYaml(ToYaml(deep));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, deep);
+}
+
+// What the reference printed, read and printed again, is the same bytes.
+TEST(DocumentTest, DocumentsOfTheReferenceComeOutAsTheyAre) {
+  std::vector<fs::path> roots = {fs::path(FNCACHE_SOURCE_DIR) /
+                                 "tests/data/recorded"};
+  const char* named = std::getenv("FNCACHE_TEST_DATA");
+  const fs::path shared = named != nullptr
+                              ? fs::path(named)
+                              : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
+  size_t wanted = 0;
+  for (const char* part : {"recorded", "examples"}) {
+    if (fs::is_directory(shared / part)) {
+      roots.push_back(shared / part);
+      wanted += 50;
+    } else {
+      GTEST_LOG_(INFO) << "no " << (shared / part) << ": left out";
+    }
+  }
+  size_t seen = 0;
+  for (const fs::path& root : roots) {
+    for (const auto& file : fs::recursive_directory_iterator(root)) {
+      if (file.path().filename() != "want.yaml") continue;
+      std::ostringstream text;
+      text << std::ifstream(file.path()).rdbuf();
+      const auto documents = SplitYamlDocuments(text.str());
+      ASSERT_TRUE(documents.ok()) << file << " " << documents.status();
+      for (const YamlDocument& document : *documents) {
+        const auto json = ParseKubernetesYaml(document.text, document.line);
+        ASSERT_TRUE(json.ok()) << file << " " << json.status();
+        EXPECT_EQ(ToYaml(*json), document.text) << file;
+        // Nor does the way through a Struct change a byte.
+        EXPECT_EQ(ToYaml(FromStruct(ToStruct(*json))), document.text) << file;
+        ++seen;
+      }
+    }
+  }
+  EXPECT_GE(seen, wanted);
+}
+
+}  // namespace
+}  // namespace fncache::runner::text
