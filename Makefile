@@ -8,35 +8,39 @@ FUZZ_SECONDS ?= 20
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help setup setup-checks setup-bench build demo test asan tsan fuzz interop \
+.PHONY: help setup setup-tests setup-checks setup-bench build demo test asan tsan fuzz interop \
   bench-programs bench-quick bench bench-full bench-micro lint format install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## install the Debian packages that are missing (root or sudo)
+setup: ## install the Debian packages that the binary needs and that are missing (root or sudo)
 	@scripts/setup
 
+setup-tests: ## the same, with what the tests need besides
+	@scripts/setup tests
+
 setup-checks: ## the same, with what lint, fuzz and CI need besides
-	@scripts/setup checks bench
+	@scripts/setup tests checks bench
 
 setup-bench:
-	@scripts/setup bench
+	@scripts/setup tests bench
 
-build: setup ## build/release/fncache
-	@scripts/build release
+build: setup ## build/release/fncache, without the tests
+	@scripts/build release fncache
 
 demo: build ## a slow function, the daemon in front of it, what that saves
 	@build/release/fncache demo
 
-test: build ## every test, on the release build
+test: setup-tests ## every test, on the release build
+	@scripts/build release
 	@ctest --preset release -j $(JOBS) $(CTEST_FLAGS)
 
-asan: setup ## unit and integration tests under address and undefined-behaviour sanitizers
+asan: setup-tests ## unit and integration tests under address and undefined-behaviour sanitizers
 	@scripts/build asan
 	@ctest --preset asan -j $(JOBS) $(CTEST_FLAGS)
 
-tsan: setup ## the same under the thread sanitizer
+tsan: setup-tests ## the same under the thread sanitizer
 	@scripts/build tsan
 	@setarch -R ctest --preset tsan -j $(JOBS) $(CTEST_FLAGS)
 
