@@ -20,6 +20,10 @@ struct CallResult {
   // What a cache in front of the function said, the header cache-status whole:
   // `fncache; hit; ttl=37`; "" without one.
   std::string cache_status;
+  // From the request's bytes, ready to be sent, to the response's: what the
+  // network and the other side took, without writing and reading the messages.
+  // Zero where nothing was sent.
+  absl::Duration round_trip = absl::ZeroDuration();
 };
 
 // Thread-safe.

@@ -114,6 +114,8 @@ std::string CacheStatus(const grpc::ClientContext& context) {
 struct FunctionClient::Impl {
   struct Attempt {
     grpc::ClientContext context;
+    absl::Time started;
+    absl::Time ended;
     std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader;
     grpc::ByteBuffer response;
     grpc::Status status;
@@ -203,6 +205,7 @@ struct FunctionClient::Impl {
             .PrepareUnaryCall(&started.context, method,
                               probe ? grpc::ByteBuffer() : call->request,
                               call->queue);
+    started.started = absl::Now();
     started.reader->StartCall();
     ReleaseTo(call);
     started.reader->Finish(&started.response, &started.status, call);
@@ -213,6 +216,7 @@ struct FunctionClient::Impl {
     void* tag = nullptr;
     bool ok = false;
     while (queue->Next(&tag, &ok)) {
+      const absl::Time ended = absl::Now();
       AcquireFrom(tag);
       CallPtr call;
       {
@@ -221,6 +225,7 @@ struct FunctionClient::Impl {
       }
       // Its start, on another thread, is over only now.
       { MutexLock lock(&call->mutex); }
+      call->attempt->ended = ended;
       Finished(call.get());
     }
   }
@@ -263,6 +268,7 @@ struct FunctionClient::Impl {
   static CallResult Result(OneCall* call) {
     CallResult result;
     Attempt& attempt = *call->attempt;
+    result.round_trip = attempt.ended - attempt.started;
     if (!attempt.status.ok()) {
       result.status = RpcError(attempt.status, call->request_size);
       return result;

@@ -1,9 +1,6 @@
 #include "runner/demo/traffic.h"
 
-#include <string.h>
-
-#include <algorithm>
-#include <numeric>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -13,21 +10,14 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/sha256.h"
-#include "google/protobuf/descriptor.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
 #include "runner/client/function_client.h"
+#include "runner/demo/encoding.h"
 
 namespace fncache::runner::demo {
 namespace {
 
 namespace fn = ::apiextensions::fn::proto::v1;
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-using google::protobuf::Reflection;
-using google::protobuf::Struct;
-using google::protobuf::io::CodedOutputStream;
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
@@ -143,127 +133,6 @@ google::protobuf::Struct FromJson(const std::string& json) {
   return read;
 }
 
-void WriteBytes(int field, const std::string& bytes, CodedOutputStream* out) {
-  out->WriteTag(static_cast<uint32_t>(field) << 3 | 2);
-  out->WriteVarint32(static_cast<uint32_t>(bytes.size()));
-  out->WriteString(bytes);
-}
-
-// A map whose values are messages, in random order. Not by reflection, which
-// copies a map to look at it.
-template <typename Map>
-void EncodeMap(int field, const Map& map, std::mt19937* random,
-               CodedOutputStream* out) {
-  std::vector<const typename Map::value_type*> entries;
-  entries.reserve(map.size());
-  for (const auto& entry : map) entries.push_back(&entry);
-  std::shuffle(entries.begin(), entries.end(), *random);
-  for (const auto* entry : entries) {
-    std::string bytes;
-    {
-      google::protobuf::io::StringOutputStream stream(&bytes);
-      CodedOutputStream one(&stream);
-      WriteBytes(1, entry->first, &one);
-      WriteBytes(2, EncodeShuffled(entry->second, random), &one);
-    }
-    WriteBytes(field, bytes, out);
-  }
-}
-
-// One field's value, tag included; `index` is -1 for a singular field.
-void EncodeField(const Message& message, const FieldDescriptor* field,
-                 int index, std::mt19937* random, CodedOutputStream* out) {
-  const Reflection& reflection = *message.GetReflection();
-  const uint32_t number = static_cast<uint32_t>(field->number()) << 3;
-  const auto write_bytes = [&](const std::string& bytes) {
-    WriteBytes(field->number(), bytes, out);
-  };
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_MESSAGE:
-      write_bytes(EncodeShuffled(
-          index < 0 ? reflection.GetMessage(message, field)
-                    : reflection.GetRepeatedMessage(message, field, index),
-          random));
-      break;
-    case FieldDescriptor::CPPTYPE_STRING:
-      write_bytes(index < 0
-                      ? reflection.GetString(message, field)
-                      : reflection.GetRepeatedString(message, field, index));
-      break;
-    case FieldDescriptor::CPPTYPE_DOUBLE: {
-      const double value = reflection.GetDouble(message, field);
-      uint64_t bits;
-      static_assert(sizeof bits == sizeof value);
-      memcpy(&bits, &value, sizeof bits);
-      out->WriteTag(number | 1);
-      out->WriteLittleEndian64(bits);
-      break;
-    }
-    case FieldDescriptor::CPPTYPE_BOOL:
-      out->WriteTag(number);
-      out->WriteVarint32(reflection.GetBool(message, field) ? 1 : 0);
-      break;
-    case FieldDescriptor::CPPTYPE_ENUM:
-      out->WriteTag(number);
-      out->WriteVarint32SignExtended(
-          index < 0 ? reflection.GetEnumValue(message, field)
-                    : reflection.GetRepeatedEnumValue(message, field, index));
-      break;
-    default:
-      // Requests have no other types.
-      break;
-  }
-}
-
-// All fields but that of number `but`.
-void EncodeFields(const Message& message, int but, std::mt19937* random,
-                  CodedOutputStream* out) {
-  const Reflection& reflection = *message.GetReflection();
-  std::vector<const FieldDescriptor*> fields;
-  reflection.ListFields(message, &fields);
-  for (const FieldDescriptor* field : fields) {
-    if (field->number() == but) continue;
-    if (const auto* object = dynamic_cast<const Struct*>(&message)) {
-      EncodeMap(field->number(), object->fields(), random, out);
-      continue;
-    }
-    const auto* state = dynamic_cast<const fn::State*>(&message);
-    if (state != nullptr && field->is_map()) {
-      EncodeMap(field->number(), state->resources(), random, out);
-      continue;
-    }
-    if (!field->is_repeated()) {
-      EncodeField(message, field, -1, random, out);
-      continue;
-    }
-    std::vector<int> order(reflection.FieldSize(message, field));
-    std::iota(order.begin(), order.end(), 0);
-    if (field->is_map()) std::shuffle(order.begin(), order.end(), *random);
-    for (const int index : order) {
-      EncodeField(message, field, index, random, out);
-    }
-  }
-}
-
-// As EncodeShuffled, under the tag of build number `build`.
-std::string EncodeAsBuild(const fn::RunFunctionRequest& request, int build,
-                          std::mt19937* random) {
-  fn::RequestMeta meta = request.meta();
-  meta.set_tag(TagOfBuild(meta.tag(), build));
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    CodedOutputStream out(&stream);
-    out.WriteTag(fn::RunFunctionRequest::kMetaFieldNumber << 3 | 2);
-    const std::string encoded = EncodeShuffled(meta, random);
-    out.WriteVarint32(static_cast<uint32_t>(encoded.size()));
-    out.WriteString(encoded);
-    EncodeFields(request, fn::RunFunctionRequest::kMetaFieldNumber, random,
-                 &out);
-  }
-  return bytes;
-}
-
 // Keeps every call of a reconcile.
 class Recorder : public engine::PipelineObserver {
  public:
@@ -276,7 +145,7 @@ class Recorder : public engine::PipelineObserver {
     call.tag = TagOfBuild(report.request.meta().tag(), reconcile_->build);
     call.status = report.result.status;
     call.started = report.started;
-    call.latency = report.took;
+    call.latency = report.result.round_trip;
     call.cache_status = report.result.cache_status;
     call.response = report.result.response;
     reconcile_->calls.push_back(std::move(call));
@@ -286,8 +155,9 @@ class Recorder : public engine::PipelineObserver {
   DemoReconcile* const reconcile_;
 };
 
-// Runs the reconciles: each one's end begins the next.
-class Driver {
+// Runs the reconciles: each one's end begins the next. Every reconcile holds
+// it, because the last one's end lets go of the mutex after Run has returned.
+class Driver : public std::enable_shared_from_this<Driver> {
  public:
   // A caller for each build of the runner.
   Driver(std::vector<client::FunctionCaller*> callers,
@@ -321,19 +191,25 @@ class Driver {
     auto recorder = std::make_shared<Recorder>(reconcile);
     engine::EngineOptions options;
     options.deadline = clock_.Now() + kPatience;
-    engine::Render(
-        inputs_[reconcile->composite], options, callers_[reconcile->build],
-        &clock_, recorder.get(),
-        [this, reconcile, recorder](const engine::EngineOutcome& outcome) {
-          reconcile->status = outcome.status;
-          reconcile->composed = outcome.output.composed_resources_size();
-          MutexLock lock(&mutex_);
-          open_.erase(reconcile->composite);
-          progress_(++done_);
-          changed_.Signal();
-        });
+    engine::Render(inputs_[reconcile->composite], options,
+                   callers_[reconcile->build], &clock_, recorder.get(),
+                   [self = shared_from_this(), reconcile,
+                    recorder](const engine::EngineOutcome& outcome) {
+                     reconcile->status = outcome.status;
+                     reconcile->composed =
+                         outcome.output.composed_resources_size();
+                     self->End(*reconcile);
+                   });
   }
 
+  void End(const DemoReconcile& reconcile) {
+    MutexLock lock(&mutex_);
+    open_.erase(reconcile.composite);
+    progress_(++done_);
+    changed_.Signal();
+  }
+
+  // The references are to what lives as long as Run; so do the callers.
   const std::vector<client::FunctionCaller*> callers_;
   const std::vector<engine::EngineInput>& inputs_;
   const size_t at_once_;
@@ -378,40 +254,48 @@ std::string TagOfBuild(const std::string& tag, int build) {
   return Sha256Hex(absl::StrCat(build, ":", tag));
 }
 
-std::string EncodeShuffled(const Message& message, std::mt19937* random) {
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    CodedOutputStream out(&stream);
-    EncodeFields(message, 0, random, &out);
-  }
-  return bytes;
-}
-
-absl::Status Drive(const std::string& address,
-                   const std::vector<engine::EngineInput>& inputs,
-                   size_t at_once, const std::function<void(size_t)>& progress,
-                   std::vector<DemoReconcile>* reconciles) {
+struct DemoRunners::Impl {
+  const std::vector<engine::EngineInput>* inputs;
+  // By build. Destroyed before anything else of the demo: they wait for the
+  // ends of their calls.
   std::vector<std::unique_ptr<client::FunctionClient>> clients;
-  std::vector<client::FunctionCaller*> callers;
+};
+
+DemoRunners::DemoRunners(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+DemoRunners::~DemoRunners() = default;
+
+absl::StatusOr<std::unique_ptr<DemoRunners>> DemoRunners::Create(
+    const std::string& address,
+    const std::vector<engine::EngineInput>* inputs) {
+  auto impl = std::make_unique<Impl>();
+  impl->inputs = inputs;
   for (int build = 0; build < kDemoBuilds; ++build) {
     client::FunctionClientOptions options;
     options.functions = {{kDemoFunction, address}};
     options.threads = 1;
     options.encode = [build](const fn::RunFunctionRequest& request) {
       thread_local std::mt19937 random{std::random_device{}()};
-      return EncodeAsBuild(request, build, &random);
+      fn::RequestMeta meta = request.meta();
+      meta.set_tag(TagOfBuild(meta.tag(), build));
+      return EncodeShuffled(request, meta, &random);
     };
     auto client = client::FunctionClient::Create(std::move(options));
     if (!client.ok()) return client.status();
-    clients.push_back(*std::move(client));
-    callers.push_back(clients.back().get());
+    impl->clients.push_back(*std::move(client));
   }
-  Driver driver(std::move(callers), inputs, at_once, progress, reconciles);
-  driver.Run();
-  // Until the last call's end has let go of the driver.
-  clients.clear();
-  return absl::OkStatus();
+  return std::unique_ptr<DemoRunners>(new DemoRunners(std::move(impl)));
+}
+
+void DemoRunners::Drive(size_t at_once,
+                        const std::function<void(size_t)>& progress,
+                        std::vector<DemoReconcile>* reconciles) {
+  std::vector<client::FunctionCaller*> callers;
+  callers.reserve(impl_->clients.size());
+  for (const auto& client : impl_->clients) callers.push_back(client.get());
+  std::make_shared<Driver>(std::move(callers), *impl_->inputs, at_once,
+                           progress, reconciles)
+      ->Run();
 }
 
 }  // namespace fncache::runner::demo

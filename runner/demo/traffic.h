@@ -1,18 +1,21 @@
-// Traffic as a runner makes it: composites with many observed buckets, rendered
-// by a pipeline of two steps, its requests encoded as Go does (map order random
-// on every call), and a driver that runs many of them and keeps every call.
+// Traffic as a runner makes it.
+//
+// There are composites with many observed buckets, each rendered by a pipeline
+// of two steps, and runners of different builds, which run many such pipelines
+// and keep every call.
+//
+// DemoRunners is for one thread at a time; the functions are pure.
 #ifndef FNCACHE_RUNNER_DEMO_TRAFFIC_H_
 #define FNCACHE_RUNNER_DEMO_TRAFFIC_H_
 
 #include <functional>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "google/protobuf/message.h"
 #include "proto/function_v1.pb.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/engine.h"
@@ -32,10 +35,6 @@ engine::EngineInput DemoInput(
     std::shared_ptr<const engine::Composition> composition, int composite,
     int buckets);
 
-// `message` as bytes with the entries of every map in random order.
-std::string EncodeShuffled(const google::protobuf::Message& message,
-                           std::mt19937* random);
-
 // The tag that build number `build` of the runner gives what build 0 tags
 // `tag`: other builds encode in another order.
 std::string TagOfBuild(const std::string& tag, int build);
@@ -48,6 +47,8 @@ struct DemoCall {
 
   absl::Status status;
   absl::Time started;
+  // From the request's bytes to the response's, without encoding and reading
+  // them: what the network, the daemon and the function take.
   absl::Duration latency;
   std::string cache_status;  // the response header, "" if absent
   apiextensions::fn::proto::v1::RunFunctionResponse response;
@@ -63,14 +64,27 @@ struct DemoReconcile {
   std::vector<DemoCall> calls;  // in their order
 };
 
-// Runs `reconciles` in order against the function at `address`, over one
-// connection for each build, at most `at_once` of them open and, as a runner
-// does, one for each composite. `inputs` are by composite. Fills in what comes
-// back. `progress` is told how many are done, on one thread at a time.
-absl::Status Drive(const std::string& address,
-                   const std::vector<engine::EngineInput>& inputs,
-                   size_t at_once, const std::function<void(size_t)>& progress,
-                   std::vector<DemoReconcile>* reconciles);
+// The runner's replicas, one of each build. Each has one connection to the
+// function, which stays open from its first call on, as a runner's does.
+class DemoRunners {
+ public:
+  // The function is at `address`. `inputs`, which are by composite, outlive it.
+  static absl::StatusOr<std::unique_ptr<DemoRunners>> Create(
+      const std::string& address,
+      const std::vector<engine::EngineInput>* inputs);
+  ~DemoRunners();
+
+  // Runs `reconciles` in order, at most `at_once` of them at a time and, as a
+  // runner does, one for each composite. Fills in what comes back. `progress`
+  // is told how many are done, on one thread at a time.
+  void Drive(size_t at_once, const std::function<void(size_t)>& progress,
+             std::vector<DemoReconcile>* reconciles);
+
+ private:
+  struct Impl;
+  explicit DemoRunners(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace fncache::runner::demo
 
