@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "absl/cleanup/cleanup.h"
@@ -21,6 +22,19 @@ absl::Status FileError(int error, const std::string& path) {
   return absl::PermissionDeniedError(message);
 }
 
+// What is there instead of a regular file; "" for one.
+absl::string_view OtherKind(mode_t mode) {
+  if (S_ISREG(mode)) return "";
+  if (S_ISDIR(mode)) return "is a folder";
+  if (S_ISFIFO(mode)) return "is a named pipe";
+  return "is not a regular file";
+}
+
+absl::Status TooLarge(const std::string& path, size_t max_bytes) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": is over ", max_bytes, " bytes"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
@@ -30,9 +44,12 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
   auto closer = absl::MakeCleanup([file] { close(file); });
   struct stat info;
   if (fstat(file, &info) != 0) return FileError(errno, path);
-  if (!S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": is not a regular file"));
+  if (const auto kind = OtherKind(info.st_mode); !kind.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": ", kind));
+  }
+  // Before a byte of it is in memory; it may grow all the same.
+  if (static_cast<uint64_t>(info.st_size) > max_bytes) {
+    return TooLarge(path, max_bytes);
   }
   std::string content;
   char buffer[16384];
@@ -42,10 +59,7 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
     if (got < 0) return FileError(errno, path);
     if (got == 0) return content;
     content.append(buffer, got);
-    if (content.size() > max_bytes) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(path, ": is over ", max_bytes, " bytes"));
-    }
+    if (content.size() > max_bytes) return TooLarge(path, max_bytes);
   }
 }
 

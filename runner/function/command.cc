@@ -16,9 +16,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "cache/key/mask.h"
 #include "common/duration.h"
 #include "common/log.h"
+#include "common/utf8.h"
 #include "runner/function/call_cost.h"
 #include "runner/function/recorded_responder.h"
 #include "runner/function/server.h"
@@ -88,8 +91,8 @@ void Define(CLI::App* app, Flags* flags) {
       ->type_name("COST")
       ->allow_extra_args(false);
   app->add_option("--ttl", flags->ttl,
-                  "TTL of the answers; 0 is told as zero\n"
-                  "(\"do not cache\"), none is not told at all")
+                  "TTL that the answers carry; 0 means \"do not\n"
+                  "cache\", none leaves the field out")
       ->type_name("DURATION|none")
       ->capture_default_str();
   app->add_option("--fail-rate", flags->fail_rate,
@@ -142,17 +145,23 @@ bool IsListenAddress(absl::string_view address) {
          absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535;
 }
 
+// `message` may have several lines, and names of files that hold anything.
 void Complain(absl::string_view message) {
-  std::fprintf(stderr, "fncache function: %s\n", std::string(message).c_str());
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(message, '\n')) {
+    lines.push_back(Printable(line));
+  }
+  std::fprintf(stderr, "fncache function: %s\n",
+               absl::StrJoin(lines, "\n").c_str());
 }
 
-// A flag that does not fit.
+// For a flag that does not fit.
 int Refuse(absl::string_view message) {
   Complain(message);
   return 2;
 }
 
-// The world's reasons.
+// For a start that fails with flags that do fit.
 int CannotStart(absl::string_view message) {
   Complain(message);
   return 1;

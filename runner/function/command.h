@@ -9,8 +9,8 @@
 namespace fncache::runner::function {
 
 // Runs the command until SIGTERM or SIGINT. `argv[0]` is the command's name,
-// the flags follow. Returns the process' exit code: 0, 1 for the world's
-// reasons (port taken, file missing), 2 for flags that do not fit. Call it from
+// the flags follow. Returns the process' exit code: 0, 1 where it cannot start
+// (port taken, file missing), 2 for flags that do not fit. Call it from
 // main, before other threads exist: it blocks signals for the whole process.
 int FunctionMain(int argc, char** argv);
 

@@ -1,16 +1,17 @@
 #include "runner/function/flat_message.h"
 
 #include <charconv>
-#include <cstdint>
+#include <random>
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/sha256.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/unknown_field_set.h"
+#include "runner/text/quoted.h"
 
 namespace fncache::runner::function {
 namespace {
@@ -24,17 +25,19 @@ using google::protobuf::Value;
 
 constexpr size_t kMaxValueLength = 160;
 
-std::string Quoted(absl::string_view text) {
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(text), "\"");
-}
-
-// Enough to see whether two are the same, not what they are.
+// Enough to see within one run whether two are the same, and no way to guess at
+// what they are: the hash is of the value behind random bytes of this process.
 std::string Hidden(absl::string_view bytes) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return absl::StrCat("<", bytes.size(), " bytes, hash ", absl::Hex(hash), ">");
+  static const std::string* const salt = [] {
+    std::random_device random;
+    auto* const made = new std::string;
+    for (int i = 0; i < 8; ++i) absl::StrAppend(made, random(), ",");
+    return made;
+  }();
+  constexpr size_t kShownDigits = 16;
+  return absl::StrCat(
+      "<", bytes.size(), " bytes, hash ",
+      Sha256Hex(absl::StrCat(*salt, bytes)).substr(0, kShownDigits), ">");
 }
 
 // A key as masks write it: quoted where it is not a plain word.
@@ -43,7 +46,7 @@ std::string Key(absl::string_view key) {
   for (const char c : key) {
     plain = plain && (absl::ascii_isalnum(c) || c == '_' || c == '-');
   }
-  return plain ? std::string(key) : Quoted(key);
+  return plain ? std::string(key) : text::Quoted(key);
 }
 
 std::string Number(double number) {
@@ -141,7 +144,7 @@ class Flattener {
             index < 0 ? reflection.GetString(message, field)
                       : reflection.GetRepeatedString(message, field, index);
         Put(field->type() == FieldDescriptor::TYPE_BYTES ? Hidden(text)
-                                                         : Quoted(text));
+                                                         : text::Quoted(text));
         break;
       }
       case FieldDescriptor::CPPTYPE_ENUM: {
@@ -179,7 +182,7 @@ class Flattener {
         Put(Number(value.number_value()));
         break;
       case Value::kStringValue:
-        Put(Quoted(value.string_value()));
+        Put(text::Quoted(value.string_value()));
         break;
       case Value::kBoolValue:
         Put(value.bool_value() ? "true" : "false");
@@ -253,11 +256,20 @@ void ForEachDifference(const FlatMessage& recorded, const FlatMessage& sent,
   }
 }
 
+// `text`, or as many whole characters of it as fit a line.
+std::string Cut(const std::string& text) {
+  if (text.size() <= kMaxValueLength) return text;
+  size_t length = kMaxValueLength;
+  // Back to where a character begins.
+  while (length > 0 && (static_cast<unsigned char>(text[length]) >> 6) == 2) {
+    --length;
+  }
+  return absl::StrCat(absl::string_view(text).substr(0, length), "... (",
+                      text.size(), " bytes)");
+}
+
 std::string Shown(const std::string* value) {
-  if (value == nullptr) return "(absent)";
-  if (value->size() <= kMaxValueLength) return *value;
-  return absl::StrCat(value->substr(0, kMaxValueLength), "... (", value->size(),
-                      " bytes)");
+  return value == nullptr ? "(absent)" : Cut(*value);
 }
 
 }  // namespace
@@ -285,7 +297,7 @@ std::string DescribeDifferences(const FlatMessage& recorded,
                         const std::string* is) {
                       if (++count > max_paths) return;
                       absl::StrAppend(&text, "  ",
-                                      path.empty() ? "(everything)" : path,
+                                      path.empty() ? "(everything)" : Cut(path),
                                       "\n    recorded: ", Shown(was),
                                       "\n    sent:     ", Shown(is), "\n");
                     });

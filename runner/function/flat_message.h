@@ -1,5 +1,5 @@
-// A message as a list of paths and values, and how two of them differ: for
-// people who want to know why two requests are not the same.
+// Makes a list of paths and values of a message, and tells how two such lists
+// differ, for people who want to know why two requests are not the same.
 //
 // Struct's inner fields are not part of paths: they read as an operator writes
 // them, `observed.composite.resource.spec.zones[0]`.
@@ -15,8 +15,9 @@
 
 namespace fncache::runner::function {
 
-// Value by path. Text is quoted; an empty object, list or message reads `{}`,
-// `[]`; bytes, which may be secrets, as their number and a hash.
+// Value by path. Text is quoted, so that no character of it can act on a
+// terminal; an empty object, list or message reads `{}`, `[]`. Bytes, which may
+// be secrets, read as their number and a hash that only this process can make.
 using FlatMessage = std::map<std::string, std::string>;
 
 FlatMessage Flatten(const google::protobuf::Message& message);
@@ -24,8 +25,9 @@ FlatMessage Flatten(const google::protobuf::Message& message);
 // How many paths have another value, or are in one of the two only.
 size_t CountDifferences(const FlatMessage& a, const FlatMessage& b);
 
-// Three lines for each path that differs, the values cut to a readable length;
-// no more than `max_paths` paths, and then a line that says how many are left.
+// Three lines for each path that differs, path and values cut to a readable
+// length; no more than `max_paths` paths, and then a line that says how many
+// are left.
 std::string DescribeDifferences(const FlatMessage& recorded,
                                 const FlatMessage& sent, size_t max_paths);
 

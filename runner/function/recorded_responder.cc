@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <limits>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cache/key/canonical.h"
+#include "common/file.h"
+#include "common/utf8.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "runner/client/parse.h"
 #include "runner/engine/request_tag.h"
@@ -24,16 +25,15 @@ namespace fs = std::filesystem;
 constexpr absl::string_view kRequestEnd = ".req.bin";
 constexpr absl::string_view kResponseEnd = ".rsp.bin";
 constexpr size_t kMaxPathsShown = 20;
+// No message of protobuf is larger.
+constexpr size_t kMaxMessageBytes = std::numeric_limits<int32_t>::max();
 
 absl::Status ReadMessage(const std::string& file,
                          google::protobuf::MessageLite* message) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) {
-    return absl::NotFoundError(absl::StrCat(file, ": missing or unreadable"));
-  }
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  google::protobuf::io::ArrayInputStream stream(bytes.data(),
-                                                static_cast<int>(bytes.size()));
+  const auto bytes = ReadSmallFile(file, kMaxMessageBytes);
+  if (!bytes.ok()) return bytes.status();
+  google::protobuf::io::ArrayInputStream stream(
+      bytes->data(), static_cast<int>(bytes->size()));
   if (!client::ParseNested(&stream, message)) {
     return absl::InvalidArgumentError(
         absl::StrCat(file, ": is not a ", message->GetTypeName()));
@@ -148,9 +148,10 @@ absl::Status RecordedResponder::NoneEquals(
       fewest = count;
     }
   }
-  const std::string summary = absl::StrCat(
-      "no recording equals the request; the nearest is ", nearest->file,
-      " with ", fewest, fewest == 1 ? " difference" : " differences");
+  const std::string summary =
+      absl::StrCat("no recording equals the request; the nearest is ",
+                   Printable(nearest->file), " with ", fewest,
+                   fewest == 1 ? " difference" : " differences");
   const std::string text =
       absl::StrCat(summary, "\n",
                    DescribeDifferences(nearest->request, sent, kMaxPathsShown));

@@ -15,7 +15,8 @@
 namespace fncache::runner::function {
 
 struct TemplateResponderOptions {
-  // The answers' TTL. Zero is told as zero; absent is not told.
+  // The TTL that the answers carry. Zero, which forbids caching, is written
+  // out; with none the field is left out.
   absl::optional<absl::Duration> ttl = absl::Seconds(60);
   // Present: every answer has this FATAL result and nothing rendered.
   absl::optional<std::string> fatal;

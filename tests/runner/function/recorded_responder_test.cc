@@ -1,5 +1,7 @@
 #include "runner/function/recorded_responder.h"
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/runner/messages.h"
@@ -213,6 +216,75 @@ TEST_F(RecordedResponderTest, DiffIsBounded) {
   EXPECT_THAT(printed_, Not(HasSubstr("key\n")));
 }
 
+TEST_F(RecordedResponderTest, HashesOfSecretsSayWhetherTheyAreTheSame) {
+  const auto request = [](absl::string_view one, absl::string_view other) {
+    return absl::StrCat(
+        R"({"credentials": {"c": {"credentialData": {"data": {"k": ")", one,
+        R"(", "l": ")", other, R"("}}}}})");
+  };
+  Record("one", request("c2VjcmV0LW9uZQ==", "c2VjcmV0LW9uZQ=="), "{}");
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  Respond(request("c2VjcmV0LW9uZQ==", "c2VjcmV0LXR3bw=="));
+  EXPECT_THAT(std::string(status_.message()), HasSubstr("with 1 difference"));
+  // FNV-1a of it, which anybody could compare with guesses.
+  EXPECT_THAT(printed_, Not(HasSubstr("a19405ac7ffa882e")));
+}
+
+TEST_F(RecordedResponderTest, NothingOfARequestActsOnTheTerminal) {
+  Record("on\x1b[31me", "{}", "{}");
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  RunFunctionRequest request;
+  auto& fields = *request.mutable_context()->mutable_fields();
+  // Escape, and the same as one character of Latin-1.
+  fields["\x1b]0;title\a"].set_string_value(
+      "\x1b[2J \xc2\x9b"
+      "2J \r\n");
+  fields["cut"].set_string_value(std::string(158, 'x') + "\xc3\xa4");
+  Respond(request);
+  for (const std::string& text : {printed_, std::string(status_.message())}) {
+    for (const char c : absl::StrReplaceAll(text, {{"\n", ""}})) {
+      EXPECT_TRUE(static_cast<unsigned char>(c) >= ' ' && c != 0x7f);
+    }
+    EXPECT_THAT(text, Not(HasSubstr("\xc2\x9b")));
+    EXPECT_TRUE(IsUtf8(text));
+  }
+  EXPECT_THAT(printed_, HasSubstr("\\x1b[2J "));
+}
+
+TEST_F(RecordedResponderTest, LongPathsAreCut) {
+  Record("one", "{}", "{}");
+  ASSERT_EQ(TryLoad(), absl::OkStatus());
+  RunFunctionRequest request;
+  (*request.mutable_context()->mutable_fields())[std::string(100000, 'k')]
+      .set_bool_value(true);
+  Respond(request);
+  EXPECT_LT(printed_.size(), 1000u);
+}
+
+TEST_F(RecordedResponderTest, WhatIsNoFileOfAMessageIsRefusedByItsName) {
+  const auto load = [&] { return std::string(TryLoad().message()); };
+  const std::string pipe = folder_ / "pipe.req.bin";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(load(), pipe + ": is a named pipe");
+  fs::remove(pipe);
+
+  const std::string folder = folder_ / "folder.req.bin";
+  fs::create_directory(folder);
+  EXPECT_EQ(load(), folder + ": is a folder");
+  fs::remove(folder);
+
+  const std::string large = folder_ / "large.req.bin";
+  Write("large.req.bin", "");
+  fs::resize_file(large, uint64_t{1} << 31);
+  EXPECT_EQ(load(), large + ": is over 2147483647 bytes");
+  fs::remove(large);
+
+  Record("one", "{}", "{}");
+  fs::remove(folder_ / "one.rsp.bin");
+  fs::create_directory(folder_ / "one.rsp.bin");
+  EXPECT_EQ(load(), (folder_ / "one.rsp.bin").string() + ": is a folder");
+}
+
 TEST_F(RecordedResponderTest, EqualRequestsWithEqualResponsesAreOneRecording) {
   Record("one", R"({"meta": {"tag": "x"}})",
          R"({"meta": {"tag": "x"}, "context": {}})");
@@ -238,7 +310,7 @@ TEST_F(RecordedResponderTest, WhatCannotBeReadEndsTheStartAndIsNamed) {
   Record("one", "{}", "{}");
   fs::remove(folder_ / "one.rsp.bin");
   EXPECT_THAT(std::string(TryLoad().message()),
-              HasSubstr("one.rsp.bin: missing"));
+              HasSubstr("one.rsp.bin: No such file"));
   Write("one.rsp.bin", "\xff");
   EXPECT_THAT(std::string(TryLoad().message()),
               HasSubstr("one.rsp.bin: is not a"));
