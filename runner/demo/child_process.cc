@@ -33,7 +33,8 @@ Alive& TheAlive() {
   return *alive;
 }
 
-// What the child sees: a setting of whoever runs us is not one of the child's.
+// The child's environment is ours without the variables that set something:
+// what is meant for the demo's caller must not change the demo.
 std::vector<char*> Environment() {
   std::vector<char*> kept;
   for (char** variable = environ; *variable != nullptr; ++variable) {

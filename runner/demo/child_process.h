@@ -1,8 +1,8 @@
 // ChildProcess: this same binary, run as another of its commands.
 //
-// What the child writes to stderr is read as it comes: where it listens, and
-// how many calls it logged. All children that are alive are known in one place,
-// so that whoever ends the process can end them too.
+// Its stderr is read as it comes, to learn where it listens and how many calls
+// it has logged. All children that are alive are known in one place, so that
+// whoever ends the process can end them too.
 //
 // Thread-safe but for construction and Wait. Start children from the main
 // thread: they are killed when the thread that started them ends.

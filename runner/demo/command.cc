@@ -54,8 +54,8 @@ void WatchSignals(const std::string& folder, const DemoScreen& screen) {
 
 int DemoMain(int argc, char** argv) {
   CLI::App app{
-      "The whole story on one machine: a slow function, the daemon in front of "
-      "it,\na crash, an expiry, and what it was worth.",
+      "Shows on one machine what fncache does: a slow function, the daemon in "
+      "front of\nit, a crash, an expiry, and what was saved.",
       "fncache demo"};
   app.footer(kFooter);
   try {

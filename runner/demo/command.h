@@ -1,7 +1,7 @@
-// `fncache demo`: the whole story on one machine in under a minute.
+// `fncache demo` shows on one machine, in under a minute, what fncache does.
 //
-// Starts `function` and `serve` of this same binary as child processes, sends
-// them realistic traffic, and reports what the cache saved.
+// It starts `function` and `serve` of this same binary as child processes,
+// sends them realistic traffic, and reports what the cache saved.
 #ifndef FNCACHE_RUNNER_DEMO_COMMAND_H_
 #define FNCACHE_RUNNER_DEMO_COMMAND_H_
 

@@ -60,7 +60,7 @@ absl::Duration Percentile(std::vector<absl::Duration> sorted, double fraction) {
   return sorted[std::min(rank, sorted.size() - 1)];
 }
 
-// What a step's traffic came to.
+// The outcome of one step's traffic.
 struct Traffic {
   std::vector<DemoReconcile> reconciles;
   std::vector<DemoCall> calls;  // of all of them
@@ -450,7 +450,7 @@ struct Demo::Impl {
   DemoScreen* const screen;
   bool held = true;
   std::vector<engine::EngineInput> inputs;  // by composite
-  // What the function alone answered, without meta, by composite and step.
+  // The function's own answers, without meta, by composite and step.
   std::vector<std::unique_ptr<fn::RunFunctionResponse>> answers;
   Traffic alone, cached, restarted;
   Traffic single;  // one call at a time

@@ -92,7 +92,8 @@ class Encoder {
 
   // All fields but that of number `but`.
   void AddFields(const Message& message, int but) {
-    // What most of a request is made of is not written by reflection.
+    // Most of a request are Structs. They are not written by reflection, which
+    // is slow.
     const auto* const type = message.GetDescriptor();
     if (type == Struct::descriptor()) {
       return AddMap(1, static_cast<const Struct&>(message).fields());

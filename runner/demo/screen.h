@@ -1,7 +1,9 @@
-// What the demo shows: paragraphs, a progress line while it works, a table.
+// DemoScreen prints what the demo shows: paragraphs, a progress line while it
+// works, and a table.
 //
-// Colour and progress on a terminal only (and no colour under NO_COLOR). Lines
-// fit in 80 columns. Not thread-safe but for Interrupted.
+// Colour and progress appear on a terminal only, and no colour under NO_COLOR.
+// Lines of text and the table fit in 80 columns. For one thread, but for
+// Interrupted, which any thread may call.
 #ifndef FNCACHE_RUNNER_DEMO_SCREEN_H_
 #define FNCACHE_RUNNER_DEMO_SCREEN_H_
 

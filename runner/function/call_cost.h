@@ -1,5 +1,7 @@
-// CallCost: what a call of `fncache function` costs before it is answered,
-// whatever the answer.
+// CallCost: the time and the CPU time that every call of `fncache function`
+// takes before it is answered, whatever the answer.
+//
+// Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_FUNCTION_CALL_COST_H_
 #define FNCACHE_RUNNER_FUNCTION_CALL_COST_H_
 
@@ -21,8 +23,8 @@ struct CallCost {
 // what is accepted.
 absl::StatusOr<CallCost> ParseCallCost(const std::vector<std::string>& values);
 
-// Whether call number `call` (from 1) is one of those that fail: about
-// `fail_rate` (0 to 1) of them, always the same under the same `seed`.
+// True if call number `call` (from 1) is one of those that shall fail. They are
+// about `fail_rate` (0 to 1) of all, and always the same under the same `seed`.
 bool CallFails(double fail_rate, uint64_t seed, uint64_t call);
 
 }  // namespace fncache::runner::function

@@ -20,7 +20,7 @@
 
 namespace fncache::runner::function {
 
-// What expressions see.
+// The values that an expression can name.
 struct Scope {
   const apiextensions::fn::proto::v1::RunFunctionRequest& request;
   // Which of the repetitions of a resource this is, from 0.

@@ -15,7 +15,6 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "runner/client/parse.h"
 #include "runner/engine/request_tag.h"
-#include "runner/function/template_responder.h"
 
 namespace fncache::runner::function {
 namespace {

@@ -1,12 +1,12 @@
-// Responder: what a function does with a request. The server
-// (function_server.h) brings bytes, costs and failures; a responder brings the
-// answer.
+// Responder: answers a function's requests. The server (server.h) brings bytes,
+// costs and failures, and a responder the answer.
 //
 // Thread-safe: several calls run at once.
 #ifndef FNCACHE_RUNNER_FUNCTION_RESPONDER_H_
 #define FNCACHE_RUNNER_FUNCTION_RESPONDER_H_
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "proto/function_v1.pb.h"
 
 namespace fncache::runner::function {
@@ -24,6 +24,9 @@ class Responder {
   virtual absl::Status Respond(const RunFunctionRequest& request,
                                RunFunctionResponse* response) const = 0;
 };
+
+// Sets meta.ttl. `ttl` must not be negative or infinite.
+void SetTtl(absl::Duration ttl, RunFunctionResponse* response);
 
 }  // namespace fncache::runner::function
 

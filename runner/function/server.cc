@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/log.h"
+#include "common/method.h"
 #include "common/mutex.h"
 #include "common/tls_contexts.h"
 #include "common/tls_files.h"
@@ -28,11 +29,6 @@ namespace fncache::runner::function {
 namespace {
 
 constexpr int kMaxMetadataBytes = 16 << 20;
-
-constexpr char kV1[] =
-    "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
-constexpr char kV1Beta1[] =
-    "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(
     const absl::optional<std::string>& tls_dir) {
@@ -191,7 +187,7 @@ class FunctionServer::Impl::Call : public grpc::ServerGenericBidiReactor {
     if (impl_->options.log_calls) {
       Log(LogLevel::kInfo, "call",
           {{"run", number_},
-           {"method", context_->method() == kV1 ? "v1" : "v1beta1"},
+           {"method", MethodName(MethodOf(context_->method()))},
            {"code", static_cast<int>(status.error_code())},
            {"ms", absl::ToInt64Milliseconds(absl::Now() - started_)},
            {"tag", tag_}});
@@ -222,7 +218,7 @@ class FunctionServer::Impl::Service : public grpc::CallbackGenericService {
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
-    if (context->method() == kV1 || context->method() == kV1Beta1) {
+    if (MethodOf(context->method()) != Method::kOther) {
       return new Call(impl_, context);
     }
     return grpc::CallbackGenericService::CreateReactor(context);

@@ -355,7 +355,7 @@ class Renderer {
     return Bad(object.where("ready"), "must be true, false or observed");
   }
 
-  // What the observed resource's condition Ready says.
+  // The observed resource's condition Ready tells.
   fn::Ready ObservedReady(const std::string& name) {
     const auto observed = request_.observed().resources().find(name);
     if (observed == request_.observed().resources().end()) {

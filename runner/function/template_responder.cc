@@ -16,16 +16,11 @@ void AddFatal(absl::string_view message, RunFunctionResponse* response) {
 
 }  // namespace
 
-void SetTtl(absl::Duration ttl, RunFunctionResponse* response) {
-  auto* field = response->mutable_meta()->mutable_ttl();
-  field->set_seconds(absl::IDivDuration(ttl, absl::Seconds(1), &ttl));
-  field->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(ttl)));
-}
-
 TemplateResponder::TemplateResponder(TemplateResponderOptions options)
     : options_(std::move(options)) {}
 
-// As the SDKs do: tag, TTL, and what earlier steps want.
+// Fills in what the SDKs begin an answer with: tag, TTL, and what earlier steps
+// want.
 void TemplateResponder::PassThrough(const RunFunctionRequest& request,
                                     RunFunctionResponse* response) const {
   response->mutable_meta()->set_tag(request.meta().tag());

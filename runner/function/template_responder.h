@@ -1,8 +1,8 @@
 // TemplateResponder: renders resources from the request's input, by the schema
 // that docs/function.md describes.
 //
-// What comes from earlier steps (desired state, context) passes through. A
-// request without an input is answered with just that.
+// Desired state and context of earlier steps pass through. A request without an
+// input is answered with just that. Thread-safe.
 #ifndef FNCACHE_RUNNER_FUNCTION_TEMPLATE_RESPONDER_H_
 #define FNCACHE_RUNNER_FUNCTION_TEMPLATE_RESPONDER_H_
 
@@ -35,9 +35,6 @@ class TemplateResponder : public Responder {
 
   const TemplateResponderOptions options_;
 };
-
-// Sets meta.ttl. `ttl` must not be negative or infinite.
-void SetTtl(absl::Duration ttl, RunFunctionResponse* response);
 
 }  // namespace fncache::runner::function
 

@@ -122,6 +122,7 @@ Session::Session() : cwd_(clone_.path()) {
     testing::WriteFile(clone / "examples" / file.path().filename(),
                        WithPorts(testing::ReadFile(file.path().string())));
   }
+  fs::copy(source / "proto", clone / "proto");
 }
 
 Session::~Session() {
