@@ -162,7 +162,7 @@ TEST_F(SidecarTest, TheDiskBoundFitsItsVolume) {
   }
 }
 
-// By the README's formula, with requests of 1 MiB, 16 at once.
+// By the formula of docs/operating.md, with requests of 1 MiB, 16 at once.
 TEST_F(SidecarTest, ItsMemoryIsWhatItTakes) {
   constexpr double kMiB = 1 << 20;
   const double tier = Bytes(Flag("fncache", "cache-memory", ""));
