@@ -3,13 +3,8 @@
 namespace fncache {
 
 Method MethodOf(absl::string_view path) {
-  if (path == "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction") {
-    return Method::kV1;
-  }
-  if (path ==
-      "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction") {
-    return Method::kV1beta1;
-  }
+  if (path == kRunFunctionV1) return Method::kV1;
+  if (path == kRunFunctionV1beta1) return Method::kV1beta1;
   return Method::kOther;
 }
 

@@ -12,7 +12,7 @@
 #include "common/io_pool.h"
 #include "common/log.h"
 #include "metrics/admin_server.h"
-#include "proxy/serving/call.h"
+#include "proxy/function_handler.h"
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/listener.h"
@@ -60,7 +60,7 @@ class Daemon::Impl {
   // One function's way through the daemon.
   struct Function {
     std::unique_ptr<transport::Upstream> upstream;
-    std::unique_ptr<serving::RunFunctionHandler> handler;
+    std::unique_ptr<FunctionHandler> handler;
     std::unique_ptr<transport::Listener> listener;
   };
 
@@ -225,13 +225,12 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     function.upstream = std::make_unique<transport::Upstream>(
         std::move(upstream), impl_->client_tls.get(), count);
     const auto id = static_cast<cache::store::FunctionId>(i);
-    function.handler = std::make_unique<serving::RunFunctionHandler>(
+    function.handler = std::make_unique<FunctionHandler>(
         id, options, impl_->store.get(), clock, function.upstream.get(),
-        &impl_->instruments.function(id));
+        impl_->instruments.function(id));
     transport::ListenerOptions listen;
     listen.address = options.listen;
-    listen.function = id;
-    listen.shared_workers = workers;
+    listen.workers = workers;
     if (impl_->server_tls != nullptr) {
       listen.credentials = impl_->server_tls->Credentials();
     }
@@ -270,11 +269,8 @@ absl::Status Daemon::Open(Extras extras) {
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
   if (status.ok()) status = OpenAdmin(extras.settings);
   if (!status.ok()) return status;
-  for (size_t i = 0; i < impl_->functions.size(); ++i) {
-    Impl::Function& function = impl_->functions[i];
-    function.listener->Start(
-        function.handler.get(), function.upstream.get(),
-        &impl_->instruments.function(static_cast<cache::store::FunctionId>(i)));
+  for (Impl::Function& function : impl_->functions) {
+    function.listener->Start(function.handler.get());
   }
   for (const auto& worker : impl_->workers) worker->Start();
   ready_ = true;

@@ -1,16 +1,17 @@
 #include "proxy/serving/call.h"
 
-#include <string>
+#include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
-#include "cache/key/digest.h"
+#include "absl/types/optional.h"
+#include "proxy/cache_headers.h"
 #include "proxy/serving/answer.h"
 #include "proxy/serving/upstream_run.h"
-#include "proxy/telemetry/instruments.h"
 #include "proxy/transport/core_buffer.h"
 #include "proxy/transport/metadata.h"
 #include "proxy/transport/worker.h"
@@ -33,13 +34,7 @@ class PendingLookup final : public transport::Activity {
   transport::Worker* const worker_;
 };
 
-FlightTable::Options FlightOptions(const cache::PolicyOptions& policy) {
-  FlightTable::Options options;
-  options.max_released = policy.max_released;
-  return options;
-}
-
-// What a thread computes keys with.
+// The memory in which a thread computes keys.
 struct Keying {
   cache::key::DigestScratch scratch;
   std::vector<absl::string_view> pieces;  // of the request
@@ -52,33 +47,68 @@ constexpr size_t kUsualTag = 64;
 // Requests from this size on are worth another thread's time.
 constexpr size_t kHandedOver = 32 << 10;
 
-cache::key::KeyScope Scope(const settings::FunctionOptions& options,
-                           const char* path) {
-  return {options.name, path, options.generation, options.key,
-          options.key_hash};
+// As what a call counts that is no hit. `collapsed`: it ended while it waited
+// for another caller's flight.
+telemetry::Outcome OutcomeOf(ForwardReason reason, bool collapsed = false) {
+  if (collapsed) return telemetry::Outcome::kCollapsed;
+  switch (reason) {
+    case ForwardReason::kMiss:
+      return telemetry::Outcome::kMiss;
+    case ForwardReason::kStale:
+      return telemetry::Outcome::kStale;
+    case ForwardReason::kNoCache:
+    case ForwardReason::kNoStore:
+      return telemetry::Outcome::kRequest;
+    case ForwardReason::kBypass:
+      break;
+  }
+  return telemetry::Outcome::kBypass;
 }
 
-}  // namespace
+// What may be done with the answer of a call that goes to the function.
+Use UseOf(ForwardReason reason) {
+  switch (reason) {
+    case ForwardReason::kBypass:
+      return Use::kPass;
+    case ForwardReason::kNoStore:
+      return Use::kAnswer;
+    default:
+      return Use::kStore;
+  }
+}
+
+// What a call waits for, and the function that goes on when that has come.
+enum class Stage {
+  kReading,       // its request: OnRead
+  kKeying,        // the key, which another thread makes: OnKeyed
+  kLookingBelow,  // a look-up in the lower tiers: OnLower
+  kWaiting,       // what the flights say: OnSignal; until OnDeadline
+  kCalling,       // the function: OnAnswer
+  kOver,          // nothing: it is answered, or its caller has gone
+};
 
 // One RunFunction call:
 //
-//   Start -> OnRead -> LookUp -> hit: AnswerHit
-//                          |---> lower tiers: OnLower -> hit or
-//                          '---> Miss -> the flights' turn: Launch -> OnAnswer
-//                                        or wait: OnSignal, OnDeadline
+//   kReading -> [kKeying] -> LookUp ----------------> hit: AnswerHit
+//                              |--> kLookingBelow --> hit: AnswerHit
+//                              |         |
+//                             Miss <-----'
+//                              |--> kWaiting -------> answer: AnswerCollapsed
+//                              |       |
+//                            kCalling <'
+//                              '--------------------> OnAnswer
 //
-// and OnGone at any time in between. Over is reached exactly once, and nothing
-// that arrives later does anything.
+// and its caller may leave in any stage (OnGone). kOver is reached exactly
+// once, and nothing that arrives later does anything.
 //
-// On its worker's thread. It keeps itself alive until Over, and every event
-// that may go on after Over keeps it alive too.
+// It lives on its worker's thread. It keeps itself alive until kOver, and every
+// event that may come after that keeps it alive too.
 class RunFunctionCall final
     : public RunOwner,
       public std::enable_shared_from_this<RunFunctionCall> {
  public:
-  RunFunctionCall(RunFunctionHandler* handler,
-                  transport::IncomingCallPtr incoming)
-      : handler_(handler),
+  RunFunctionCall(transport::IncomingCallPtr incoming, ServingContext* context)
+      : context_(*context),
         incoming_(std::move(incoming)),
         method_(incoming_->method()),
         arrived_(incoming_->arrived()) {}
@@ -88,13 +118,14 @@ class RunFunctionCall final
                 bool stored) override;
 
  private:
-  // Its place among the flights; tells it on its own worker.
+  // The call among the flights. Their signals are passed to the call's worker,
+  // where they come after whatever that is doing now.
   class Seat final : public FlightCaller {
    public:
     Seat(const cache::key::Key& key,
          const std::shared_ptr<RunFunctionCall>& call)
         : FlightCaller(key, call->incoming_->deadline(),
-                       call->forward_ == transport::Forward::kStale),
+                       call->reason_ == ForwardReason::kStale),
           worker_(call->incoming_->worker()),
           call_(call) {}
     void OnSignal(FlightSignal signal) override {
@@ -108,7 +139,7 @@ class RunFunctionCall final
     const std::weak_ptr<RunFunctionCall> call_;
   };
 
-  // The key of a large request, which takes a while.
+  // Makes the key of a large request, which takes a while.
   class KeyingJob final : public transport::Job {
    public:
     explicit KeyingJob(RunFunctionCall* call) : call_(call) {}
@@ -120,27 +151,30 @@ class RunFunctionCall final
   };
 
   void OnRead(bool ok);
-  // Refers to this thread's `keying` and to the request.
+  // The digest refers to this thread's `keying` and to the request.
   cache::key::Digest ComputeDigest();
   void OnKeyed(const cache::key::Digest& digest);
   void LookUp(const cache::key::Digest& digest);
   void LookBelow();
   void OnLower(const cache::store::Found& found);
   void Miss();
-  void TakeTurn(Turn turn, bool again);
+  void Wait();
+  // Does what the flights say: kLead or kRun. `look_again`: looks in memory
+  // before, as an entry may have been filled since this call looked, by the
+  // flight that just ended, or while it waited.
+  void Follow(Verdict verdict, bool look_again);
   void OnSignal(const FlightSignal& signal);
   void OnDeadline();
   void OnGone();
 
   // There is an entry that policy still serves; else notes that it is stale.
   bool Served(const cache::store::Found& found, absl::Time now);
-  void NoteStale() {
-    forward_ = transport::Forward::kStale;
-    outcome_ = telemetry::Outcome::kStale;
-  }
-  void Launch(Use use);
+  // Begins kCalling.
+  void Launch();
+  // From now on OnGone is called when the caller leaves. This comes last where
+  // a stage begins: a caller that has left already ends the call here.
   void WatchCaller();
-  void StopWaiting();
+  void StopTimer();
 
   void KeepTag(absl::string_view tag) { tag_.assign(tag.begin(), tag.end()); }
   absl::string_view tag() const { return {tag_.data(), tag_.size()}; }
@@ -148,76 +182,74 @@ class RunFunctionCall final
   void AnswerHit(const cache::store::EntryRef& entry, absl::string_view tag,
                  absl::Time now);
   void AnswerCollapsed(const cache::store::EntryRef& entry);
-  void AnswerError(const grpc::Status& status);
+  // `collapsed`: the call waited for another caller's flight.
+  void AnswerError(const grpc::Status& status, bool collapsed = false);
   void AddStatus(absl::string_view text) {
-    incoming_->AddStaticHeader(transport::kCacheStatus, text);
+    incoming_->AddStaticHeader(kCacheStatus, text);
   }
   // Counts the call as it ends. Before its caller can know: who has an answer
   // finds it counted.
-  void Count(int code);
-  void Over();
+  void Count(telemetry::Outcome outcome, int code);
+  // The last step. `incoming_` has been let go of by then.
+  void End();
 
-  RunFunctionHandler* const handler_;
+  ServingContext& context_;
   transport::IncomingCallPtr incoming_;
   const Method method_;
   const absl::Time arrived_;
-  std::shared_ptr<RunFunctionCall> self_;
-  grpc::ByteBuffer request_;
+  Stage stage_ = Stage::kReading;
+  // Why it goes to the function, unless it is a hit. Its cache-status, its
+  // outcome and the use of its answer follow from this.
+  ForwardReason reason_ = ForwardReason::kMiss;
+  std::shared_ptr<RunFunctionCall> self_;  // until kOver
+  grpc::ByteBuffer request_;               // until it is launched
   transport::MemberEvent<RunFunctionCall, &RunFunctionCall::OnRead> read_event_{
       this};
 
   KeyingJob keying_job_{this};
-  cache::key::Digest digest_;  // what that came to
-  bool no_cache_ = false;      // the caller wants no stored answer
-
-  transport::Forward forward_ = transport::Forward::kMiss;
-  telemetry::Outcome outcome_ = telemetry::Outcome::kMiss;
-  bool asked_upstream_ = false;
+  cache::key::Digest digest_;  // made by the job
 
   // Of a call that was looked up and not found in memory.
   cache::key::Key key_;
   absl::InlinedVector<char, kUsualTag> tag_;
   absl::Time looked_up_;
   std::shared_ptr<FlightCaller> seat_;
-  std::shared_ptr<UpstreamRun> run_;
-  bool waiting_ = false;  // for a signal
-  bool timed_ = false;
-  transport::TimerId timer_;
+  absl::optional<transport::TimerId> deadline_timer_;  // in kWaiting
+  std::shared_ptr<UpstreamRun> run_;                   // in kCalling
 };
 
 void RunFunctionCall::Start() {
   self_ = shared_from_this();
-  handler_->instruments_->Begin(method_);
+  context_.instruments.Begin(method_);
   incoming_->Read(&request_, &read_event_);
 }
 
 void RunFunctionCall::OnRead(bool ok) {
   const auto keep = shared_from_this();
-  const transport::Directives directives = transport::ReadDirectives(
-      incoming_->metadata(), handler_->options_.bypass_metadata);
-  if (directives.bypass ||
-      handler_->options_.policy.mode == cache::Mode::kOff) {
-    forward_ = transport::Forward::kBypass;
-    outcome_ = telemetry::Outcome::kBypass;
-  } else if (directives.no_cache || directives.no_store) {
-    forward_ = transport::Forward::kRequest;
-    outcome_ = telemetry::Outcome::kRequest;
+  const Directives directives =
+      ReadDirectives(incoming_->metadata(), context_.options.bypass_metadata);
+  if (directives.bypass || context_.options.policy.mode == cache::Mode::kOff) {
+    reason_ = ForwardReason::kBypass;
+  } else if (directives.no_store) {
+    reason_ = ForwardReason::kNoStore;
+  } else if (directives.no_cache) {
+    reason_ = ForwardReason::kNoCache;
   }
   if (!ok) {
     if (incoming_->ReadWasCutOff()) return OnGone();
     // gRPC's own words for a number of requests other than one.
-    forward_ = transport::Forward::kBypass;
-    outcome_ = telemetry::Outcome::kBypass;
+    reason_ = ForwardReason::kBypass;
     return AnswerError(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
                                     "RunFunction needs one request message"));
   }
-  if (forward_ == transport::Forward::kBypass) return Launch(Use::kPass);
-  if (directives.no_store) return Launch(Use::kAnswer);
-
-  no_cache_ = directives.no_cache;
-  if (handler_->options_.key == cache::key::KeySource::kContent &&
+  if (reason_ == ForwardReason::kBypass || reason_ == ForwardReason::kNoStore) {
+    Launch();
+    return WatchCaller();
+  }
+  if (context_.options.key == cache::key::KeySource::kContent &&
       request_.Length() >= kHandedOver) {
-    incoming_->worker()->Offload(&keying_job_);
+    stage_ = Stage::kKeying;
+    if (incoming_->worker()->Offload(&keying_job_)) OnKeyed(digest_);
     return;
   }
   OnKeyed(ComputeDigest());
@@ -225,7 +257,7 @@ void RunFunctionCall::OnRead(bool ok) {
 
 void RunFunctionCall::KeyingJob::Work() {
   call_->digest_ = call_->ComputeDigest();
-  // It refers to what is another call's in a moment.
+  // It refers to memory that is another call's in a moment.
   call_->KeepTag(call_->digest_.tag);
   call_->digest_.tag = call_->tag();
 }
@@ -237,220 +269,206 @@ void RunFunctionCall::KeyingJob::OnWorked() {
 }
 
 void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
-  if (!digest.keyed) {
-    forward_ = transport::Forward::kBypass;
-    outcome_ = telemetry::Outcome::kBypass;
-    Launch(Use::kPass);
-  } else if (no_cache_) {
+  if (digest.keyed && reason_ != ForwardReason::kNoCache) return LookUp(digest);
+  if (digest.keyed) {
     key_ = digest.key;
-    Launch(Use::kStore);
   } else {
-    LookUp(digest);
+    reason_ = ForwardReason::kBypass;
   }
+  Launch();
+  WatchCaller();
 }
 
 cache::key::Digest RunFunctionCall::ComputeDigest() {
   keying.pieces.clear();
   if (!transport::AppendPieces(&request_, &keying.pieces)) return {};
   const cache::key::Digester& digester =
-      method_ == Method::kV1 ? handler_->v1_ : handler_->v1beta1_;
+      method_ == Method::kV1 ? context_.v1 : context_.v1beta1;
   return digester.Compute(keying.pieces, &keying.scratch);
 }
 
 bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
-  if (found.entry && handler_->policy_.ServedFor(found.entry->info(), now) >
+  if (found.entry && context_.policy.ServedFor(found.entry->info(), now) >
                          absl::ZeroDuration()) {
     return true;
   }
-  if (found.entry || found.expired) NoteStale();
+  if (found.entry || found.expired) reason_ = ForwardReason::kStale;
   return false;
 }
 
 void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   looked_up_ = absl::Now();
-  const absl::Time now = handler_->clock_->Now();
-  const cache::store::Found found =
-      handler_->store_->GetMemory(digest.key, now);
+  const absl::Time now = context_.clock.Now();
+  const cache::store::Found found = context_.store.GetMemory(digest.key, now);
   if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
   key_ = digest.key;
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
   // What is past its time in memory is no younger below.
-  if (!found.entry && !found.expired && handler_->store_->has_lower()) {
+  if (!found.entry && !found.expired && context_.store.has_lower()) {
     return LookBelow();
   }
   Miss();
 }
 
 void RunFunctionCall::LookBelow() {
-  WatchCaller();
-  if (incoming_ == nullptr) return;
+  stage_ = Stage::kLookingBelow;
   transport::Worker* const worker = incoming_->worker();
   auto* const pending = new PendingLookup(worker);
-  handler_->store_->GetLower(key_, handler_->id_, handler_->clock_->Now(),
-                             [call = shared_from_this(), worker,
-                              pending](cache::store::Found found) mutable {
-                               worker->Post([call = std::move(call), pending,
-                                             found = std::move(found)] {
-                                 call->OnLower(found);
-                                 delete pending;
-                               });
-                             });
+  // OnLower is posted, so it comes later, even if the store answers at once.
+  context_.store.GetLower(key_, context_.id, context_.clock.Now(),
+                          [call = shared_from_this(), worker,
+                           pending](cache::store::Found found) mutable {
+                            worker->Post([call = std::move(call), pending,
+                                          found = std::move(found)] {
+                              call->OnLower(found);
+                              delete pending;
+                            });
+                          });
+  WatchCaller();
 }
 
 void RunFunctionCall::OnLower(const cache::store::Found& found) {
-  if (incoming_ == nullptr) return;  // the caller has gone
-  const absl::Time now = handler_->clock_->Now();
+  if (stage_ != Stage::kLookingBelow) return;  // the caller has gone
+  const absl::Time now = context_.clock.Now();
   if (Served(found, now)) return AnswerHit(found.entry, tag(), now);
   Miss();
 }
 
 void RunFunctionCall::Miss() {
   seat_ = std::make_shared<Seat>(key_, shared_from_this());
-  const Turn turn = handler_->flights_.Enter(seat_, handler_->clock_->Now());
-  if (seat_->stale()) NoteStale();
-  TakeTurn(turn, /*again=*/true);
+  const Verdict verdict = context_.flights.Enter(seat_, context_.clock.Now());
+  if (seat_->stale()) reason_ = ForwardReason::kStale;
+  if (verdict == Verdict::kWait) return Wait();
+  Follow(verdict, /*look_again=*/true);
 }
 
-// `again`: look in memory once more. An entry may have been filled since this
-// call looked: by the flight that just ended, or while it waited.
-void RunFunctionCall::TakeTurn(Turn turn, bool again) {
-  if (turn == Turn::kWait) {
-    waiting_ = true;
-    WatchCaller();
-    if (incoming_ == nullptr) return;
-    const absl::Time deadline = incoming_->deadline();
-    if (deadline == absl::InfiniteFuture()) return;
-    timed_ = true;
-    timer_ = incoming_->worker()->After(
+void RunFunctionCall::Wait() {
+  stage_ = Stage::kWaiting;
+  const absl::Time deadline = incoming_->deadline();
+  if (deadline != absl::InfiniteFuture()) {
+    deadline_timer_ = incoming_->worker()->After(
         std::max(deadline - absl::Now(), absl::ZeroDuration()),
         [this] { OnDeadline(); });
-    return;
-  }
-  if (again) {
-    looked_up_ = absl::Now();
-    const absl::Time now = handler_->clock_->Now();
-    const cache::store::Found found = handler_->store_->GetMemory(key_, now);
-    if (Served(found, now)) {
-      // Whoever has joined by now is answered with it; a released caller gives
-      // up its place.
-      if (turn == Turn::kLead) {
-        handler_->flights_.FinishFound(seat_.get(), found.entry, now);
-      } else {
-        handler_->flights_.Leave(seat_.get());
-      }
-      return AnswerHit(found.entry, tag(), now);
-    }
-  }
-  Launch(Use::kStore);
-  if (turn == Turn::kLead) {
-    run_->EndFlight(handler_->flights_.Launched(seat_.get(), run_));
-  } else {
-    run_->EndPlace(seat_);
   }
   WatchCaller();
 }
 
-void RunFunctionCall::Launch(Use use) {
-  asked_upstream_ = true;
-  run_ = std::make_shared<UpstreamRun>(handler_, use, key_);
+void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
+  if (look_again) {
+    looked_up_ = absl::Now();
+    const absl::Time now = context_.clock.Now();
+    const cache::store::Found found = context_.store.GetMemory(key_, now);
+    if (Served(found, now)) {
+      // Whoever has joined by now is answered with it; a released caller gives
+      // up its place.
+      if (verdict == Verdict::kLead) {
+        context_.flights.FinishFound(seat_.get(), found.entry, now);
+      } else {
+        context_.flights.Leave(seat_.get());
+      }
+      return AnswerHit(found.entry, tag(), now);
+    }
+  }
+  Launch();
+  if (verdict == Verdict::kLead) {
+    run_->SetFlight(context_.flights.Launched(seat_.get(), run_));
+  } else {
+    run_->SetPlace(seat_);
+  }
+  WatchCaller();
+}
+
+void RunFunctionCall::Launch() {
+  stage_ = Stage::kCalling;
+  run_ = std::make_shared<UpstreamRun>(&context_, UseOf(reason_), key_);
   run_->Start(*incoming_, request_, shared_from_this());
   request_.Clear();
-  // A caller with a seat is watched once the run knows what it ends.
-  if (seat_ == nullptr) WatchCaller();
 }
 
 void RunFunctionCall::OnSignal(const FlightSignal& signal) {
-  if (!waiting_) return;  // left meanwhile: its turn is another's by now
-  StopWaiting();
-  if (signal.turn == Turn::kAnswer) {
+  // A caller that left meanwhile has no say in the flight any more.
+  if (stage_ != Stage::kWaiting) return;
+  StopTimer();
+  if (signal.verdict == Verdict::kAnswer) {
     if (!signal.found) return AnswerCollapsed(signal.entry);
     looked_up_ = absl::Now();
-    return AnswerHit(signal.entry, tag(), handler_->clock_->Now());
+    return AnswerHit(signal.entry, tag(), context_.clock.Now());
   }
-  TakeTurn(signal.turn, /*again=*/signal.turn == Turn::kLead || signal.queued);
+  Follow(signal.verdict,
+         /*look_again=*/signal.verdict == Verdict::kLead || signal.queued);
 }
 
 void RunFunctionCall::OnDeadline() {
-  timed_ = false;
-  if (!waiting_) return;
-  StopWaiting();
-  if (handler_->flights_.Leave(seat_.get()))
-    outcome_ = telemetry::Outcome::kCollapsed;
+  deadline_timer_.reset();
+  const bool joined = context_.flights.Leave(seat_.get());
   AnswerError(
-      grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"));
+      grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"),
+      /*collapsed=*/joined);
 }
 
 void RunFunctionCall::OnGone() {
-  if (incoming_ == nullptr) return;
   const bool late = incoming_->deadline() <= absl::Now();
-  if (run_ != nullptr) {
+  bool joined = false;
+  if (stage_ == Stage::kWaiting) {
+    StopTimer();
+    joined = context_.flights.Leave(seat_.get());
+  } else if (stage_ == Stage::kCalling) {
     run_->Detach();
     // A flight's call goes on while anyone waits; the place of a released
-    // caller is kept until the call has ended.
+    // caller is kept until its call has ended.
     if (run_->has_flight()) {
-      handler_->flights_.Leave(seat_.get());
+      context_.flights.Leave(seat_.get());
     } else {
       run_->Cancel();
     }
-  } else if (seat_ != nullptr) {
-    if (handler_->flights_.Leave(seat_.get()))
-      outcome_ = telemetry::Outcome::kCollapsed;
   }
-  StopWaiting();
   incoming_ = nullptr;
-  Count(late ? grpc::StatusCode::DEADLINE_EXCEEDED
-             : grpc::StatusCode::CANCELLED);
-  Over();
+  Count(OutcomeOf(reason_, joined), late ? grpc::StatusCode::DEADLINE_EXCEEDED
+                                         : grpc::StatusCode::CANCELLED);
+  End();
 }
 
 void RunFunctionCall::WatchCaller() {
-  incoming_->OnCancelled([this] { OnGone(); });
+  if (!incoming_->OnCancelled([this] { OnGone(); })) OnGone();
 }
 
-void RunFunctionCall::StopWaiting() {
-  waiting_ = false;
-  if (!timed_) return;
-  timed_ = false;
-  incoming_->worker()->Cancel(timer_);
+void RunFunctionCall::StopTimer() {
+  if (!deadline_timer_.has_value()) return;
+  incoming_->worker()->Cancel(*deadline_timer_);
+  deadline_timer_.reset();
 }
 
 void RunFunctionCall::AnswerHit(const cache::store::EntryRef& entry,
                                 absl::string_view tag, absl::Time now) {
   const cache::store::EntryInfo info = entry->info();
-  outcome_ = telemetry::Outcome::kHit;
-  handler_->instruments_->RecordHit(absl::Now() - looked_up_, info.cost);
-  AddStatus(
-      transport::HitStatus(handler_->policy_.ServedFor(info, now)).text());
-  Count(grpc::StatusCode::OK);
+  context_.instruments.RecordHit(absl::Now() - looked_up_, info.cost);
+  AddStatus(HitStatus(context_.policy.ServedFor(info, now)).text());
+  Count(telemetry::Outcome::kHit, grpc::StatusCode::OK);
   transport::IncomingCall::WriteFinishAndForget(
       std::move(incoming_),
-      EntryMessage(entry, tag, handler_->policy_.HitTtl(info, now)),
+      EntryMessage(entry, tag, context_.policy.HitTtl(info, now)),
       grpc::Status::OK);
-  Over();
+  End();
 }
 
 void RunFunctionCall::AnswerCollapsed(const cache::store::EntryRef& entry) {
   const cache::store::EntryInfo info = entry->info();
-  outcome_ = telemetry::Outcome::kCollapsed;
-  handler_->instruments_->RecordSaved(info.cost);
-  AddStatus(
-      transport::ForwardStatus(forward_, /*collapsed=*/true, /*stored=*/true));
-  Count(grpc::StatusCode::OK);
+  context_.instruments.RecordSaved(info.cost);
+  AddStatus(ForwardStatus(reason_, /*collapsed=*/true, /*stored=*/true));
+  Count(telemetry::Outcome::kCollapsed, grpc::StatusCode::OK);
   transport::IncomingCall::WriteFinishAndForget(
       std::move(incoming_),
       EntryMessage(entry, tag(),
-                   handler_->policy_.HitTtl(info, handler_->clock_->Now())),
+                   context_.policy.HitTtl(info, context_.clock.Now())),
       grpc::Status::OK);
-  Over();
+  End();
 }
 
-void RunFunctionCall::AnswerError(const grpc::Status& status) {
-  AddStatus(transport::ForwardStatus(forward_,
-                                     outcome_ == telemetry::Outcome::kCollapsed,
-                                     /*stored=*/false));
-  Count(status.error_code());
+void RunFunctionCall::AnswerError(const grpc::Status& status, bool collapsed) {
+  AddStatus(ForwardStatus(reason_, collapsed, /*stored=*/false));
+  Count(OutcomeOf(reason_, collapsed), status.error_code());
   transport::IncomingCall::FinishAndForget(std::move(incoming_), status);
-  Over();
+  End();
 }
 
 void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
@@ -458,60 +476,39 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
   const grpc::Status& status = call.status();
   // RFC 9211: a cache further on has its say first, then this one.
   transport::CopyHeaders(call.headers(), incoming_.get());
-  AddStatus(transport::ForwardStatus(forward_, /*collapsed=*/false, stored));
+  AddStatus(ForwardStatus(reason_, /*collapsed=*/false, stored));
   transport::CopyTrailers(call.trailers(), incoming_.get());
-  Count(status.error_code());
+  Count(OutcomeOf(reason_), status.error_code());
   if (message.Valid()) {
     transport::IncomingCall::WriteFinishAndForget(
         std::move(incoming_), grpc::ByteBuffer(message), status);
   } else {
     transport::IncomingCall::FinishAndForget(std::move(incoming_), status);
   }
-  Over();
+  End();
 }
 
-void RunFunctionCall::Count(int code) {
+void RunFunctionCall::Count(telemetry::Outcome outcome, int code) {
   telemetry::CallRecord record;
   record.method = method_;
-  record.outcome = outcome_;
+  record.outcome = outcome;
   record.code = code;
-  record.upstream = asked_upstream_;
+  record.upstream = stage_ == Stage::kCalling;
   record.latency = absl::Now() - arrived_;
-  handler_->instruments_->End(record);
+  context_.instruments.End(record);
 }
 
-void RunFunctionCall::Over() {
+void RunFunctionCall::End() {
+  stage_ = Stage::kOver;
   run_ = nullptr;
   self_ = nullptr;
 }
 
-RunFunctionHandler::RunFunctionHandler(
-    cache::store::FunctionId id, const settings::FunctionOptions& options,
-    cache::store::TieredStore* store, Clock* clock,
-    transport::Upstream* upstream,
-    const telemetry::FunctionInstruments* instruments)
-    : id_(id),
-      options_(options),
-      policy_(options.policy),
-      v1_(store->seed(),
-          Scope(options,
-                "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"),
-          options.masks),
-      v1beta1_(store->seed(),
-               Scope(options,
-                     "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/"
-                     "RunFunction"),
-               options.masks),
-      store_(store),
-      clock_(clock),
-      upstream_(upstream),
-      instruments_(instruments),
-      flights_(FlightOptions(options.policy), instruments) {}
+}  // namespace
 
-RunFunctionHandler::~RunFunctionHandler() = default;
-
-void RunFunctionHandler::StartRunFunction(transport::IncomingCallPtr call) {
-  std::make_shared<RunFunctionCall>(this, std::move(call))->Start();
+void StartRunFunction(transport::IncomingCallPtr call,
+                      ServingContext* context) {
+  std::make_shared<RunFunctionCall>(std::move(call), context)->Start();
 }
 
 }  // namespace fncache::proxy::serving

@@ -8,8 +8,8 @@
 
 namespace fncache::proxy::serving {
 
-// Guarded by its key's shard's mutex. `closed` says that it is not in the table
-// any more: whatever is still said about it is late and ignored.
+// Guarded by the mutex of its key's shard. `closed` says that it is not in the
+// table any more: whatever is still said about it is late and ignored.
 class Flight {
  public:
   Flight(const cache::key::Key& key, bool stale) : key(key), stale(stale) {}
@@ -27,17 +27,17 @@ bool ReleaseGate::Enter(const FlightCallerPtr& caller) {
   if (running_ < max_running_) {
     ++running_;
     caller->place_ = FlightCaller::Place::kRunning;
-    if (instruments_ != nullptr) instruments_->ReleasedRunning(1);
+    instruments_.ReleasedRunning(1);
     return true;
   }
   queue_.emplace(caller->number_, caller);
   caller->place_ = FlightCaller::Place::kQueued;
-  if (instruments_ != nullptr) instruments_->ReleasedWaiting(1);
+  instruments_.ReleasedWaiting(1);
   return false;
 }
 
 FlightCallerPtr ReleaseGate::Leave(FlightCaller* caller) {
-  // What leaves the queue is destroyed after the mutex is let go.
+  // A caller that leaves the queue is destroyed after the mutex is let go.
   FlightCallerPtr gone;
   FlightCallerPtr next;
   MutexLock lock(&mutex_);
@@ -47,18 +47,18 @@ FlightCallerPtr ReleaseGate::Leave(FlightCaller* caller) {
     const auto it = queue_.find(caller->number_);
     gone = std::move(it->second);
     queue_.erase(it);
-    if (instruments_ != nullptr) instruments_->ReleasedWaiting(-1);
+    instruments_.ReleasedWaiting(-1);
     return nullptr;
   }
   if (queue_.empty()) {
     --running_;
-    if (instruments_ != nullptr) instruments_->ReleasedRunning(-1);
+    instruments_.ReleasedRunning(-1);
     return nullptr;
   }
   next = std::move(queue_.begin()->second);
   queue_.erase(queue_.begin());
   next->place_ = FlightCaller::Place::kRunning;
-  if (instruments_ != nullptr) instruments_->ReleasedWaiting(-1);
+  instruments_.ReleasedWaiting(-1);
   return next;
 }
 
@@ -94,8 +94,9 @@ struct FlightTable::Shard {
       ABSL_GUARDED_BY(mutex);
 };
 
-// What is to be done once no lock is held. Also keeps alive until then what
-// the table let go of, so that no destructor of a caller runs under a lock.
+// Collects what is to be done once no lock is held. It also keeps alive until
+// then what the table let go of, so that no destructor of a caller runs under a
+// lock.
 struct FlightTable::Actions {
   Actions() = default;
   Actions(const Actions&) = delete;
@@ -118,15 +119,15 @@ namespace {
 
 constexpr size_t kShards = 16;
 
-FlightSignal Lead() {
+FlightSignal LeadSignal() {
   FlightSignal signal;
-  signal.turn = Turn::kLead;
+  signal.verdict = Verdict::kLead;
   return signal;
 }
 
-FlightSignal Run(bool queued) {
+FlightSignal RunSignal(bool queued) {
   FlightSignal signal;
-  signal.turn = Turn::kRun;
+  signal.verdict = Verdict::kRun;
   signal.queued = queued;
   return signal;
 }
@@ -134,7 +135,7 @@ FlightSignal Run(bool queued) {
 }  // namespace
 
 FlightTable::FlightTable(const Options& options,
-                         const telemetry::FunctionInstruments* instruments)
+                         const telemetry::FunctionInstruments& instruments)
     : options_(options),
       instruments_(instruments),
       gate_(options.max_released, instruments) {
@@ -149,7 +150,7 @@ FlightTable::Shard& FlightTable::ShardOf(const cache::key::Key& key) const {
   return *shards_[key.high % kShards];
 }
 
-Turn FlightTable::Enter(const FlightCallerPtr& caller, absl::Time now) {
+Verdict FlightTable::Enter(const FlightCallerPtr& caller, absl::Time now) {
   Shard& shard = ShardOf(caller->key_);
   MutexLock lock(&shard.mutex);
   shard.Purge(now);
@@ -160,20 +161,20 @@ Turn FlightTable::Enter(const FlightCallerPtr& caller, absl::Time now) {
     caller->flight_ = found->second;
     caller->stale_ |= found->second->stale;
     found->second->joined.emplace(caller->number_, caller);
-    if (instruments_ != nullptr) instruments_->CallerJoined();
-    return Turn::kWait;
+    instruments_.CallerJoined();
+    return Verdict::kWait;
   }
   if (shard.uncollapsed.contains(caller->key_)) {
     caller->part_ = FlightCaller::Part::kReleased;
-    return gate_.Enter(caller) ? Turn::kRun : Turn::kWait;
+    return gate_.Enter(caller) ? Verdict::kRun : Verdict::kWait;
   }
   auto flight = std::make_shared<Flight>(caller->key_, caller->stale_);
   flight->leader = caller;
   caller->part_ = FlightCaller::Part::kLeader;
   caller->flight_ = flight;
   shard.flights.emplace(caller->key_, std::move(flight));
-  if (instruments_ != nullptr) instruments_->FlightOpened();
-  return Turn::kLead;
+  instruments_.FlightOpened();
+  return Verdict::kLead;
 }
 
 std::shared_ptr<Flight> FlightTable::Launched(
@@ -213,7 +214,7 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
   }
   flight->call = nullptr;
   joined.swap(flight->joined);
-  if (instruments_ != nullptr) instruments_->FlightClosed();
+  instruments_.FlightClosed();
 
   if (end == FlightEnd::kDeadline && !joined.empty()) {
     // Of those who wait, the one who can wait longest leads: its deadline ends
@@ -229,11 +230,9 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
     next->leader->flight_ = next;
     for (auto& [number, caller] : joined) caller->flight_ = next;
     next->joined = std::move(joined);
-    if (instruments_ != nullptr) {
-      instruments_->CallerLeft();
-      instruments_->FlightOpened();
-    }
-    actions.Tell(next->leader, Lead());
+    instruments_.CallerLeft();
+    instruments_.FlightOpened();
+    actions.Tell(next->leader, LeadSignal());
     shard.flights[flight->key] = std::move(next);
     return;
   }
@@ -248,16 +247,17 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
   actions.signals.reserve(joined.size());
   for (auto& [number, caller] : joined) {
     caller->flight_ = nullptr;
-    if (instruments_ != nullptr) instruments_->CallerLeft();
+    instruments_.CallerLeft();
     if (end == FlightEnd::kAlone) {
       caller->part_ = FlightCaller::Part::kReleased;
-      if (instruments_ != nullptr) instruments_->CallerReleased();
-      if (gate_.Enter(caller)) actions.Tell(std::move(caller), Run(false));
+      instruments_.CallerReleased();
+      if (gate_.Enter(caller))
+        actions.Tell(std::move(caller), RunSignal(/*queued=*/false));
       continue;
     }
     caller->part_ = FlightCaller::Part::kNone;
     FlightSignal answer;
-    answer.turn = Turn::kAnswer;
+    answer.verdict = Verdict::kAnswer;
     answer.entry = entry;
     answer.found = found;
     actions.Tell(std::move(caller), std::move(answer));
@@ -276,14 +276,15 @@ bool FlightTable::Leave(FlightCaller* caller) {
       return false;
     case FlightCaller::Part::kReleased: {
       FlightCallerPtr next = gate_.Leave(caller);
-      if (next != nullptr) actions.Tell(std::move(next), Run(true));
+      if (next != nullptr)
+        actions.Tell(std::move(next), RunSignal(/*queued=*/true));
       return false;
     }
     case FlightCaller::Part::kJoined: {
       const auto it = flight->joined.find(caller->number_);
       actions.gone = std::move(it->second);
       flight->joined.erase(it);
-      if (instruments_ != nullptr) instruments_->CallerLeft();
+      instruments_.CallerLeft();
       if (flight->leader != nullptr) return true;
       break;
     }
@@ -295,8 +296,8 @@ bool FlightTable::Leave(FlightCaller* caller) {
       flight->leader = std::move(flight->joined.begin()->second);
       flight->joined.erase(flight->joined.begin());
       flight->leader->part_ = FlightCaller::Part::kLeader;
-      if (instruments_ != nullptr) instruments_->CallerLeft();
-      actions.Tell(flight->leader, Lead());
+      instruments_.CallerLeft();
+      actions.Tell(flight->leader, LeadSignal());
       return false;
     }
   }
@@ -307,7 +308,7 @@ bool FlightTable::Leave(FlightCaller* caller) {
   actions.cancel = std::move(flight->call);
   actions.ended = flight;
   shard.flights.erase(flight->key);
-  if (instruments_ != nullptr) instruments_->FlightClosed();
+  instruments_.FlightClosed();
   return joined;
 }
 

@@ -1,23 +1,26 @@
-// Flights: which of the callers that missed one key calls the function, and who
-// waits for that answer; DESIGN's "Flights".
+// Flights: they settle which of the callers that missed one key calls the
+// function, and who waits for that answer; DESIGN's "Flights".
 //
-// A FlightTable keeps one function's flights and its released callers. It knows
-// no calls, queues or bytes: a caller enters with its key and is told at once
-// what to do, or waits and is told later through OnSignal. The upstream call
-// belongs to the flight, not to the caller that started it.
+// A FlightTable keeps one function's flights and its released callers: those
+// that waited for an answer which is not shared, and are let go to call
+// upstream themselves. It knows no calls, queues or bytes: a caller enters with
+// its key and is told at once what to do, or waits and is told later through
+// OnSignal. The upstream call belongs to the flight, not to the caller that
+// started it.
 //
-//   Enter ---> kLead: look in memory once more, then either Finish(kShared) or
-//    |                call upstream, Launched(...), and Finish when it ended
-//    |-------> kRun:  call upstream alone, Leave when that call ended
-//    '-------> kWait: OnSignal comes with kLead, kRun or kAnswer, or Leave
-//    first
+//   Enter ---> kLead: look in memory once more, then FinishFound, or call
+//     |               upstream, say Launched, and Finish when that call ended
+//     |------> kRun:  call upstream alone, and Leave when that call ended
+//     '------> kWait: OnSignal comes with kLead, kRun or kAnswer, unless the
+//                     caller leaves before
 //
 // A caller may Leave at any time. A signal on its way then comes all the same,
 // and must be ignored: the table has already given its place to another.
 //
 // Thread-safe. Signals and cancellations are made on the thread whose call
-// caused them, under no lock of the table. The table must outlive its flights;
-// callers are kept alive while they have a place in it.
+// caused them, under no lock of the table; a caller that is told by another
+// thread may hear of it before its own Enter has returned. The table must
+// outlive its flights; callers are kept alive while they are in it.
 #ifndef FNCACHE_PROXY_SERVING_FLIGHT_H_
 #define FNCACHE_PROXY_SERVING_FLIGHT_H_
 
@@ -42,8 +45,8 @@ namespace fncache::proxy::serving {
 class Flight;
 class FlightTable;
 
-// What a caller that missed does next.
-enum class Turn {
+// The table's decision on what a caller that missed does next.
+enum class Verdict {
   kLead,    // it opened a flight, or took over one that has no call yet
   kRun,     // not collapsed: it calls upstream for itself alone
   kWait,    // it joined a flight, or waits for one of the `max_released` places
@@ -51,16 +54,16 @@ enum class Turn {
 };
 
 struct FlightSignal {
-  Turn turn = Turn::kRun;
-  // The caller waited for one of the `max_released` places (Turn::kRun).
+  Verdict verdict = Verdict::kRun;
+  // With Verdict::kRun: the caller waited for one of the `max_released` places.
   bool queued = false;
-  // Turn::kAnswer: what to answer, and whether it was found in memory rather
-  // than made by the flight's own upstream call.
+  // With Verdict::kAnswer: the entry to answer with, and whether it was found
+  // in memory rather than made by the flight's own upstream call.
   cache::store::EntryRef entry;
   bool found = false;
 };
 
-// One caller's place in the table. Derive from it to be told.
+// One caller, as the table knows it. Derive from it to be told.
 class FlightCaller {
  public:
   // `deadline` (infinite: none) only serves to choose who leads next; keeping
@@ -80,16 +83,15 @@ class FlightCaller {
   // would not know.
   bool stale() const { return stale_; }
 
-  // At most once, after Enter returned kWait (also before it has returned, on
-  // another thread). On any thread.
+  // Is called at most once, and only if Enter returns kWait. On any thread.
   virtual void OnSignal(FlightSignal signal) = 0;
 
  private:
   friend class FlightTable;
   friend class ReleaseGate;
-  // What the caller is to its flight. Guarded by its shard's mutex.
+  // The caller's part in its flight. Guarded by its shard's mutex.
   enum class Part { kNone, kLeader, kJoined, kReleased };
-  // What the caller is to the gate. Guarded by the gate's mutex.
+  // The caller's place at the gate. Guarded by the gate's mutex.
   enum class Place { kNone, kQueued, kRunning };
 
   const cache::key::Key key_;
@@ -107,7 +109,8 @@ using FlightCallerPtr = std::shared_ptr<FlightCaller>;
 class FlightCall {
  public:
   virtual ~FlightCall() = default;
-  // Nobody waits for it any more. Any thread; may come after it has ended.
+  // Ends it soon, as nobody waits for it any more. Any thread; may come after
+  // it has ended.
   virtual void Cancel() = 0;
 };
 
@@ -118,18 +121,18 @@ enum class FlightEnd {
   kDeadline,  // the first caller's deadline ended it
 };
 
-// At most `max_running` callers at once; more wait in order of arrival.
-// Thread-safe.
+// Lets at most `max_running` released callers call upstream at once; more wait
+// in order of arrival. Thread-safe.
 class ReleaseGate {
  public:
   ReleaseGate(int max_running,
-              const telemetry::FunctionInstruments* instruments)
+              const telemetry::FunctionInstruments& instruments)
       : max_running_(max_running), instruments_(instruments) {}
 
-  // True if it runs now, false if it waits.
+  // True if the caller runs now, false if it waits.
   bool Enter(const FlightCallerPtr& caller);
-  // Gives up the caller's place, if it has one. The caller whose turn that
-  // makes it, or null: tell it kRun.
+  // Gives up the caller's place, if it has one. Returns the caller that the
+  // place goes to, who has to be told kRun, or null.
   FlightCallerPtr Leave(FlightCaller* caller);
 
   int running() const;
@@ -137,7 +140,7 @@ class ReleaseGate {
 
  private:
   const int max_running_;
-  const telemetry::FunctionInstruments* const instruments_;
+  const telemetry::FunctionInstruments& instruments_;
   mutable Mutex mutex_;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, FlightCallerPtr> queue_ ABSL_GUARDED_BY(mutex_);
@@ -153,16 +156,15 @@ class FlightTable {
     absl::Duration uncollapsed = absl::Seconds(1);
   };
 
-  // `instruments` may be null, else outlives this.
-  explicit FlightTable(
-      const Options& options,
-      const telemetry::FunctionInstruments* instruments = nullptr);
+  // `instruments` outlives this.
+  FlightTable(const Options& options,
+              const telemetry::FunctionInstruments& instruments);
   ~FlightTable();
   FlightTable(const FlightTable&) = delete;
   FlightTable& operator=(const FlightTable&) = delete;
 
   // A caller missed its key. Never kAnswer. Once for each caller.
-  Turn Enter(const FlightCallerPtr& caller, absl::Time now);
+  Verdict Enter(const FlightCallerPtr& caller, absl::Time now);
 
   // The leader's upstream call has started: `call` is cancelled when the last
   // caller leaves. Returns the flight, which Finish must be told the end of,
@@ -180,8 +182,8 @@ class FlightTable {
   void FinishFound(FlightCaller* leader, cache::store::EntryRef entry,
                    absl::Time now);
 
-  // The caller goes, or its own released call has ended. Any number of times.
-  // True if it was waiting for another caller's flight.
+  // The caller goes, or its own released call has ended. May be called any
+  // number of times. True if it was waiting for another caller's flight.
   bool Leave(FlightCaller* caller);
 
   struct Stats {
@@ -203,7 +205,7 @@ class FlightTable {
   Shard& ShardOf(const cache::key::Key& key) const;
 
   const Options options_;
-  const telemetry::FunctionInstruments* const instruments_;
+  const telemetry::FunctionInstruments& instruments_;
   std::atomic<uint64_t> next_number_{0};
   ReleaseGate gate_;
   std::vector<std::unique_ptr<Shard>> shards_;

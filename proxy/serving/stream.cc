@@ -1,37 +1,38 @@
 #include "proxy/serving/stream.h"
 
+#include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "absl/types/optional.h"
 #include "proxy/transport/metadata.h"
 
 namespace fncache::proxy::serving {
 namespace {
 
-// For how long after its first answer a call with one request may still turn
-// out to be unary, which a graceful stop waits for.
+// So long after its first answer a call with one request may still prove to be
+// unary, which a graceful stop waits for.
 constexpr absl::Duration kMaybeUnary = absl::Milliseconds(200);
 
 // One forwarded call: two pumps that know little of each other.
 //
-//   up:    read from the caller -> write to the function -> read ... ->
-//   half-close down:  headers -> send headers -> (read from the function ->
-//   write to the
-//          caller)* -> the function's status -> finish
+//   up:    (read from the caller -> write to the function)* -> half-close
+//
+//   down:  the function's headers -> headers to the caller
+//          -> (read from the function -> write to the caller)*
+//          -> the function's status -> finish
 //
 // The downward pump decides when the call is over; what is left of the upward
-// one then fails by itself. Deletes itself when both have come to rest.
+// one then fails by itself. The object deletes itself (EndIfOver) when both
+// have come to rest; every function that ends so calls it last.
 class ForwardedCall {
  public:
   ForwardedCall(transport::IncomingCallPtr call, transport::Upstream* upstream,
-                absl::AnyInvocable<void(const StreamEnd&)> ended,
-                absl::string_view cache_status)
+                const telemetry::FunctionInstruments& instruments)
       : call_(std::move(call)),
         upstream_(upstream),
-        ended_(std::move(ended)),
-        cache_status_(cache_status) {}
+        instruments_(instruments) {}
 
   void Start();
 
@@ -60,8 +61,7 @@ class ForwardedCall {
 
   transport::IncomingCallPtr call_;
   transport::Upstream* const upstream_;
-  absl::AnyInvocable<void(const StreamEnd&)> ended_;
-  const std::string cache_status_;
+  const telemetry::FunctionInstruments& instruments_;
 
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> function_;
@@ -70,18 +70,15 @@ class ForwardedCall {
   grpc::ByteBuffer down_;
   grpc::Status status_;
 
-  bool started_ = false;      // the upstream call accepts messages
-  bool up_waiting_ = false;   // up_ holds what was read before that
+  bool started_ = false;      // the upstream call takes messages, or is dead
+  bool up_waiting_ = false;   // something was read before that
   bool half_closed_ = false;  // the caller said that no more will come
   bool up_over_ = false;      // the upward pump is at rest for good
-  bool over_ = false;         // the caller has got its status
-  bool finished_ = false;     // ... and gRPC is done with telling it
-  bool headers_copied_ = false;
+  bool over_ = false;         // the caller is being told its status
+  bool finished_ = false;     // gRPC is done with telling it
   uint64_t up_messages_ = 0;
   uint64_t down_messages_ = 0;
-  bool start_pending_ = false;
-  bool timer_armed_ = false;
-  transport::TimerId timer_;
+  absl::optional<transport::TimerId> maybe_unary_timer_;
 
   On<&ForwardedCall::OnStarted> on_started_{this};
   On<&ForwardedCall::OnCallerRead> on_caller_read_{this};
@@ -96,30 +93,28 @@ class ForwardedCall {
 };
 
 void ForwardedCall::Start() {
+  instruments_.Begin(call_->method());
   transport::Worker* const worker = call_->worker();
   const absl::Time deadline = call_->deadline();
   upstream_->Prepare(*call_, deadline, &context_);
   function_ = upstream_->Stub(worker)->PrepareCall(&context_, call_->path(),
                                                    worker->queue());
   call_->SetKind(transport::Activity::Kind::kStream);
-  start_pending_ = true;
   function_->StartCall(transport::Tag(&on_started_));
   function_->ReadInitialMetadata(transport::Tag(&on_headers_));
   limit_ = upstream_->LimitConnecting(worker, deadline, &context_);
   call_->Read(&up_, &on_caller_read_);
-  call_->OnCancelled([this] { context_.TryCancel(); });
+  if (!call_->OnCancelled([this] { context_.TryCancel(); })) {
+    context_.TryCancel();
+  }
 }
 
 void ForwardedCall::OnStarted(bool ok) {
-  start_pending_ = false;
-  // Not ok: the call is dead, and the downward pump hears of it too.
+  // If not ok the call is dead, and the downward pump hears of it too.
   started_ = true;
-  if (!up_waiting_) {
-    EndIfOver();
-    return;
-  }
+  if (!up_waiting_) return EndIfOver();
   up_waiting_ = false;
-  PassUp();  // the end of this, if all the rest is over
+  PassUp();
 }
 
 void ForwardedCall::OnCallerRead(bool ok) {
@@ -132,8 +127,7 @@ void ForwardedCall::OnCallerRead(bool ok) {
     // Cut off, which must not look like a half-close to the function.
     if (!over_) context_.TryCancel();
     up_over_ = true;
-    EndIfOver();
-    return;
+    return EndIfOver();
   }
   if (started_) {
     PassUp();
@@ -158,8 +152,7 @@ void ForwardedCall::PassUp() {
 void ForwardedCall::OnFunctionWritten(bool ok) {
   if (!ok || over_) {
     up_over_ = true;
-    EndIfOver();
-    return;
+    return EndIfOver();
   }
   call_->Read(&up_, &on_caller_read_);
 }
@@ -170,14 +163,8 @@ void ForwardedCall::OnHalfClosed(bool ok) {
 }
 
 void ForwardedCall::OnHeaders(bool ok) {
-  if (!ok) {
-    AskStatus();
-    return;
-  }
+  if (!ok) return AskStatus();
   transport::CopyHeaders(context_.GetServerInitialMetadata(), call_.get());
-  if (!cache_status_.empty())
-    call_->AddHeader(transport::kCacheStatus, cache_status_);
-  headers_copied_ = true;
   call_->SendHeaders(&on_headers_sent_);
 }
 
@@ -191,10 +178,7 @@ void ForwardedCall::ReadFunction() {
 }
 
 void ForwardedCall::OnFunctionRead(bool ok) {
-  if (!ok) {
-    AskStatus();
-    return;
-  }
+  if (!ok) return AskStatus();
   ++down_messages_;
   UpdateKind();
   call_->Write(down_, &on_caller_written_);
@@ -213,16 +197,16 @@ void ForwardedCall::AskStatus() {
 void ForwardedCall::OnStatus(bool ok) {
   if (limit_ != nullptr && limit_->exceeded()) status_ = limit_->ToStatus();
   limit_ = nullptr;
-  if (!headers_copied_ && !cache_status_.empty()) {
-    call_->AddHeader(transport::kCacheStatus, cache_status_);
-  }
   transport::CopyTrailers(context_.GetServerTrailingMetadata(), call_.get());
   over_ = true;
   // Before its caller can know: who has the status finds the call counted.
-  if (ended_ != nullptr) {
-    ended_(
-        StreamEnd{status_, call_->cancelled(), absl::Now() - call_->arrived()});
-  }
+  telemetry::CallRecord record;
+  record.method = call_->method();
+  record.outcome = telemetry::Outcome::kBypass;
+  record.code = status_.error_code();
+  record.upstream = true;
+  record.latency = absl::Now() - call_->arrived();
+  instruments_.End(record);
   call_->Finish(status_, &on_finished_);
 }
 
@@ -231,26 +215,27 @@ void ForwardedCall::OnFinished(bool ok) {
   EndIfOver();
 }
 
-// A graceful stop waits for unary calls only. What is one shows by and by: one
-// request and the half-close, then one answer and the status.
+// A graceful stop waits for unary calls only. That a call is one shows by and
+// by: one request and the half-close, then one answer and the status.
 void ForwardedCall::UpdateKind() {
   if (half_closed_ && up_messages_ == 1 && down_messages_ == 0) {
     call_->SetKind(transport::Activity::Kind::kUnary);
   } else if (down_messages_ > 1) {
     call_->SetKind(transport::Activity::Kind::kStream);
   } else if (call_->kind() == transport::Activity::Kind::kUnary &&
-             !timer_armed_) {
-    timer_armed_ = true;
-    timer_ = call_->worker()->After(kMaybeUnary, [this] {
-      timer_armed_ = false;
+             !maybe_unary_timer_.has_value()) {
+    maybe_unary_timer_ = call_->worker()->After(kMaybeUnary, [this] {
+      maybe_unary_timer_.reset();
       call_->SetKind(transport::Activity::Kind::kStream);
     });
   }
 }
 
 void ForwardedCall::EndIfOver() {
-  if (!finished_ || !up_over_ || start_pending_) return;
-  if (timer_armed_) call_->worker()->Cancel(timer_);
+  if (!finished_ || !up_over_ || !started_) return;
+  if (maybe_unary_timer_.has_value()) {
+    call_->worker()->Cancel(*maybe_unary_timer_);
+  }
   delete this;
 }
 
@@ -258,11 +243,9 @@ void ForwardedCall::EndIfOver() {
 
 void ForwardStream(transport::IncomingCallPtr call,
                    transport::Upstream* upstream,
-                   absl::AnyInvocable<void(const StreamEnd&)> ended,
-                   absl::string_view cache_status) {
+                   const telemetry::FunctionInstruments& instruments) {
   // Deletes itself.
-  (new ForwardedCall(std::move(call), upstream, std::move(ended), cache_status))
-      ->Start();
+  (new ForwardedCall(std::move(call), upstream, instruments))->Start();
 }
 
 }  // namespace fncache::proxy::serving

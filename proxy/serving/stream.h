@@ -8,28 +8,17 @@
 #ifndef FNCACHE_PROXY_SERVING_STREAM_H_
 #define FNCACHE_PROXY_SERVING_STREAM_H_
 
-#include "absl/functional/any_invocable.h"
-#include "grpcpp/support/status.h"
+#include "proxy/telemetry/instruments.h"
 #include "proxy/transport/incoming_call.h"
 #include "proxy/transport/upstream.h"
 
 namespace fncache::proxy::serving {
 
-// How a forwarded call ended.
-struct StreamEnd {
-  grpc::Status status;     // as the function, or we in its stead, gave it
-  bool cancelled = false;  // the caller left before
-  absl::Duration latency;  // since the call's arrival
-};
-
-// Forwards `call`, from which nothing has been read, to the end; on its worker.
-// `ended`, if given, is called there just before the caller is told. A
-// non-empty `cache_status` is added to the headers (or, when the function sends
-// none, to what stands for them).
+// Forwards `call`, from which nothing has been read, to the end, and counts it;
+// on its worker's thread. `upstream` and `instruments` outlive the call.
 void ForwardStream(transport::IncomingCallPtr call,
                    transport::Upstream* upstream,
-                   absl::AnyInvocable<void(const StreamEnd&)> ended = nullptr,
-                   absl::string_view cache_status = {});
+                   const telemetry::FunctionInstruments& instruments);
 
 }  // namespace fncache::proxy::serving
 

@@ -7,8 +7,7 @@
 #include "absl/random/random.h"
 #include "absl/time/clock.h"
 #include "proxy/serving/answer.h"
-#include "proxy/serving/call.h"
-#include "proxy/telemetry/instruments.h"
+#include "proxy/serving_context.h"
 #include "proxy/transport/joined_message.h"
 
 namespace fncache::proxy::serving {
@@ -30,17 +29,16 @@ void UpstreamRun::Start(const transport::IncomingCall& caller,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
   worker_ = caller.worker();
-  started_ = handler_->clock_->Now();
+  started_ = context_.clock.Now();
   const absl::Time deadline = caller.deadline();
-  has_deadline_ = deadline != absl::InfiniteFuture();
-  if (has_deadline_) {
+  if (deadline != absl::InfiniteFuture()) {
     const auto now = std::chrono::steady_clock::now();
     // Callers may give deadlines that no clock will see.
     deadline_ =
         now + std::min(absl::ToChronoNanoseconds(deadline - absl::Now()),
                        std::chrono::steady_clock::time_point::max() - now);
   }
-  call_ = handler_->upstream_->StartUnary(
+  call_ = context_.upstream.StartUnary(
       caller, request, deadline,
       [self = shared_from_this()](transport::UnaryCall& call) {
         self->OnDone(call);
@@ -48,20 +46,19 @@ void UpstreamRun::Start(const transport::IncomingCall& caller,
 }
 
 void UpstreamRun::OnDone(transport::UnaryCall& call) {
-  ended_ = handler_->clock_->Now();
-  handler_->instruments_->RecordUpstream(call.status().error_code(),
-                                         call.latency());
+  ended_ = context_.clock.Now();
+  context_.instruments.RecordUpstream(call.status().error_code(),
+                                      call.latency());
   if (call.status().ok()) result_.message.Swap(&call.response());
   // An OK without a message is nothing to read either: it passes.
-  if (!result_.message.Valid() || use_ == Use::kPass) {
-    End();
-  } else if (result_.message.Length() < kHandedOver) {
+  if (!result_.message.Valid() || use_ == Use::kPass) return End();
+  if (result_.message.Length() < kHandedOver) {
     Work();
-    End();
-  } else {
-    self_ = shared_from_this();
-    worker_->Offload(this);
+    return End();
   }
+  // The upstream call lets go of this when it has told it of its end.
+  self_ = shared_from_this();
+  if (worker_->Offload(this)) OnWorked();
 }
 
 void UpstreamRun::Work() {
@@ -80,10 +77,10 @@ void UpstreamRun::End() {
     const FlightEnd end = result_.entry             ? FlightEnd::kShared
                           : EndedByDeadline(*call_) ? FlightEnd::kDeadline
                                                     : FlightEnd::kAlone;
-    handler_->flights_.Finish(flight_, end, std::move(result_.entry), ended_,
-                              /*found=*/!result_.stored);
+    context_.flights.Finish(flight_, end, std::move(result_.entry), ended_,
+                            /*found=*/!result_.stored);
   }
-  if (place_ != nullptr) handler_->flights_.Leave(place_.get());
+  if (place_ != nullptr) context_.flights.Leave(place_.get());
   if (owner_ == nullptr) return;
   const std::shared_ptr<RunOwner> owner = std::move(owner_);
   owner->OnAnswer(*call_, result_.message, result_.stored);
@@ -95,20 +92,20 @@ void UpstreamRun::Apply(absl::string_view bytes) {
   cache::Policy::Storing storing;
   if (use_ == Use::kStore) {
     thread_local absl::InsecureBitGen random;
-    storing = handler_->policy_.Decide(view->facts, bytes.size(),
-                                       absl::Uniform(random, 0.0, 1.0));
+    storing = context_.policy.Decide(view->facts, bytes.size(),
+                                     absl::Uniform(random, 0.0, 1.0));
   }
   if (storing.store) Fill(*view, storing);
-  // What memory did not take has no lifetime to tell of.
+  // An answer that memory did not take has no lifetime to tell of.
   if (!result_.stored) storing = {};
-  const auto ttl = handler_->policy_.MissTtl(view->facts, storing);
+  const auto ttl = context_.policy.MissTtl(view->facts, storing);
   if (ttl.has_value()) result_.message = MessageWithTtl(*view, *ttl);
 }
 
 void UpstreamRun::Fill(const cache::ResponseView& view,
                        const cache::Policy::Storing& storing) {
   cache::store::EntryInfo info;
-  info.function = handler_->id_;
+  info.function = context_.id;
   info.started = started_;
   info.arrived = ended_;
   info.lifetime = storing.lifetime;
@@ -118,18 +115,18 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
   cache::store::EntryRef entry =
       cache::store::Entry::Create(info, view.meta_rest, view.body);
   if (!entry) return;  // no memory for it: it passes
-  switch (handler_->store_->Fill(key_, entry, storing.lower_tiers, ended_)) {
+  switch (context_.store.Fill(key_, entry, storing.lower_tiers, ended_)) {
     case cache::store::PutResult::kStored:
-      handler_->instruments_->RecordFill(entry->body().size() +
-                                         entry->meta_rest().size());
+      context_.instruments.RecordFill(entry->body().size() +
+                                      entry->meta_rest().size());
       result_.stored = true;
       result_.entry = std::move(entry);
       return;
     case cache::store::PutResult::kOlder: {
       // A call that started later has filled the key: whoever waits gets that.
-      cache::store::Found newer = handler_->store_->GetMemory(key_, ended_);
+      cache::store::Found newer = context_.store.GetMemory(key_, ended_);
       if (newer.entry &&
-          handler_->policy_.ServedFor(newer.entry->info(), ended_) >
+          context_.policy.ServedFor(newer.entry->info(), ended_) >
               absl::ZeroDuration()) {
         result_.entry = std::move(newer.entry);
       }
@@ -141,9 +138,9 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
 }
 
 bool UpstreamRun::EndedByDeadline(const transport::UnaryCall& call) const {
-  return has_deadline_ &&
+  return deadline_.has_value() &&
          call.status().error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
-         std::chrono::steady_clock::now() >= deadline_ - kDeadlineSlack;
+         std::chrono::steady_clock::now() >= *deadline_ - kDeadlineSlack;
 }
 
 }  // namespace fncache::proxy::serving

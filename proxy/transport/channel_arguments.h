@@ -11,8 +11,8 @@ namespace fncache::proxy::transport {
 // The largest metadata that crosses, in either direction.
 inline constexpr int kMetadataLimit = 16 << 20;
 
-// Calls that a worker is ready to accept at any time: enough for a burst to be
-// matched without a turn through the queue.
+// A listener is ready to accept so many calls at any time: enough for a burst
+// to be matched before the first of them has come through the queue.
 inline constexpr int kAcceptsPerWorker = 128;
 
 struct ChannelArgument {

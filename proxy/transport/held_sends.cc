@@ -12,11 +12,11 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// What is sent on more connections than this in one turn is not held.
+// Sends on more connections than this in one turn of work are not held.
 constexpr size_t kMostConnections = 64;
 
 struct Held {
-  // True if what is sent to `fd` may be held: it will be released.
+  // True if what is sent to `fd` may be held: SendHeld will let it go.
   bool Note(int fd) {
     for (size_t i = 0; i < count; ++i) {
       if (fds[i] == fd) return true;
@@ -39,7 +39,7 @@ void HoldSends(bool hold) { held.holding = hold; }
 
 bool HasHeldSends() { return held.count > 0; }
 
-void ReleaseHeldSends() {
+void SendHeld() {
   if (held.count == 0) return;
   const int error = errno;
   // Setting it, though gRPC has set it long ago, sends what waits. A connection

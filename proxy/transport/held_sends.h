@@ -9,23 +9,25 @@
 // it, and the peer wakes once. gRPC has no setting for this, so that the
 // process has a sendmsg of its own, before the C library's.
 //
-// Nothing is held for longer than the thread works: who holds must release
-// before the thread waits for anything. Full segments do not wait for that, and
-// sends of other threads, to the same connection too, are not held.
+// Nothing is held for longer than the thread works: a thread that holds must
+// call SendHeld before it waits for anything. Full segments do not wait for
+// that, and sends of other threads, to the same connection too, are not held.
 //
-// Thread-safe: all of it is about the calling thread.
+// Thread-safe: each function is about the thread that calls it.
 #ifndef FNCACHE_PROXY_TRANSPORT_HELD_SENDS_H_
 #define FNCACHE_PROXY_TRANSPORT_HELD_SENDS_H_
 
 namespace fncache::proxy::transport {
 
-// From now on sends are held, or not. What is held already stays so.
+// From now on what this thread sends is held, or not. What is held already
+// stays so.
 void HoldSends(bool hold);
 
-// Something was sent while holding, and not released.
+// Whether something was sent while holding, and has not been let go since.
 bool HasHeldSends();
 
-void ReleaseHeldSends();
+// Lets everything go that is held.
+void SendHeld();
 
 }  // namespace fncache::proxy::transport
 

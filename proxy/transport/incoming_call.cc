@@ -7,13 +7,13 @@
 #include "absl/time/clock.h"
 #include "grpc/support/log.h"
 #include "grpc/support/time.h"
+#include "proxy/transport/channel_arguments.h"
 #include "proxy/transport/core_buffer.h"
-#include "proxy/transport/listener.h"
 
 namespace fncache::proxy::transport {
 namespace {
 
-// Where the C++ interface puts a status's details, among the trailers.
+// The trailer in which the C++ interface carries a status's details.
 constexpr char kDetails[] = "grpc-status-details-bin";
 
 grpc_slice Copy(absl::string_view text) {
@@ -26,42 +26,44 @@ grpc_op MakeOp(grpc_op_type type) {
   return op;
 }
 
-// As many as one worker keeps armed.
-constexpr size_t kMostPlaces = 128;
-
-struct Places {
-  ~Places() {
-    for (void* place : free) ::operator delete(place);
-  }
-  std::vector<void*> free;
-};
-
 // Sanitizers are to see every use of a call that is gone.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(FNCACHE_TSAN)
-thread_local Places places;
+
+// A thread keeps the memory of so many calls: as many as a worker lends its
+// server.
+constexpr size_t kMostKept = kAcceptsPerWorker;
+
+struct KeptMemory {
+  ~KeptMemory() {
+    for (void* memory : blocks) ::operator delete(memory);
+  }
+  std::vector<void*> blocks;
+};
+thread_local KeptMemory kept;
+
 #endif
 
 }  // namespace
 
 void* IncomingCall::operator new(size_t size) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(FNCACHE_TSAN)
-  if (!places.free.empty()) {
-    void* const place = places.free.back();
-    places.free.pop_back();
-    return place;
+  if (!kept.blocks.empty()) {
+    void* const memory = kept.blocks.back();
+    kept.blocks.pop_back();
+    return memory;
   }
 #endif
   return ::operator new(size);
 }
 
-void IncomingCall::operator delete(void* place) {
+void IncomingCall::operator delete(void* memory) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(FNCACHE_TSAN)
-  if (places.free.size() < kMostPlaces) {
-    places.free.push_back(place);
+  if (kept.blocks.size() < kMostKept) {
+    kept.blocks.push_back(memory);
     return;
   }
 #endif
-  ::operator delete(place);
+  ::operator delete(memory);
 }
 
 IncomingCall::Fields::~Fields() {
@@ -78,12 +80,8 @@ void IncomingCall::Fields::Add(grpc_slice key, grpc_slice value) {
   fields_.push_back(field);
 }
 
-IncomingCall::IncomingCall(Listener* listener, Worker* worker,
-                           cache::store::FunctionId function)
-    : Activity(Kind::kUnary),
-      listener_(listener),
-      worker_(worker),
-      function_(function) {
+IncomingCall::IncomingCall(Worker* worker, Acceptor* acceptor)
+    : Activity(Kind::kUnary), worker_(worker), acceptor_(acceptor) {
   grpc_call_details_init(&details_);
   grpc_metadata_array_init(&metadata_);
 }
@@ -94,10 +92,13 @@ IncomingCall::~IncomingCall() {
   if (call_ != nullptr) grpc_call_unref(call_);
 }
 
-void IncomingCall::Accept(grpc_server* server, Worker* acceptor) {
+void IncomingCall::Lend(grpc_server* server, Worker* worker, Worker* accepting,
+                        Acceptor* acceptor) {
+  auto* const call = new IncomingCall(worker, acceptor);
   const grpc_call_error error = grpc_server_request_call(
-      server, &call_, &details_, &metadata_, worker_->queue()->cq(),
-      acceptor->queue()->cq(), CoreTag(&accepted_event_));
+      server, &call->call_, &call->details_, &call->metadata_,
+      worker->queue()->cq(), accepting->queue()->cq(),
+      CoreTag(&call->accepted_event_));
   GPR_ASSERT(error == GRPC_CALL_OK);
 }
 
@@ -114,17 +115,15 @@ absl::Time IncomingCall::deadline() const {
   return absl::TimeFromTimespec(out);
 }
 
-void IncomingCall::OnCancelled(absl::AnyInvocable<void()> notice) {
-  if (cancelled_) {
-    notice();
-    return;
-  }
+bool IncomingCall::OnCancelled(absl::AnyInvocable<void()> notice) {
+  if (cancelled_) return false;
   notice_ = std::move(notice);
-  if (watching_) return;
+  if (watching_) return true;
   watching_ = true;
   grpc_op op = MakeOp(GRPC_OP_RECV_CLOSE_ON_SERVER);
   op.data.recv_close_on_server.cancelled = &was_cancelled_;
   StartBatch(&op, 1, &closed_event_);
+  return true;
 }
 
 void IncomingCall::AddStaticHeader(const char* key, absl::string_view value) {
@@ -266,7 +265,7 @@ void IncomingCall::OnAccepted(bool ok) {
   }
   arrived_ = absl::Now();
   method_ = MethodOf(View(details_.method));
-  listener_->OnAccepted(this);
+  acceptor_->OnAccepted(this);
 }
 
 void IncomingCall::OnClosed(bool ok) {

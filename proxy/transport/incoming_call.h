@@ -1,15 +1,15 @@
-// IncomingCall: a call that a listener accepted, on its way to whoever answers
-// it: the RunFunction path (call.h) or the forwarder (stream.h).
+// IncomingCall: one call that a listener accepted, as its CallHandler gets it,
+// and CallHandler, through which whoever serves the calls is told of them.
 //
-// It lives on its worker's thread and is used there only. At most one Read and
-// one of the writing operations (SendHeaders, Write, WriteAndFinish, Finish)
-// may be outstanding at a time; each tells its event once, with ok = false when
-// the call is dead. After Finish or WriteAndFinish no further operation is
-// allowed.
+// A call lives on its worker's thread and is used there only. At most one Read
+// and one of the writing operations (SendHeaders, Write, WriteAndFinish,
+// Finish) may be outstanding at a time; each tells its event once, with ok =
+// false when the call is dead, and never before the operation has returned.
+// After Finish or WriteAndFinish no further operation is allowed.
 //
-// Ownership: by IncomingCallPtr. Letting go of it is allowed whenever no
+// Ownership: by IncomingCallPtr. Its owner may let go of it whenever no
 // operation is outstanding; an unfinished call is then cancelled. The object
-// itself goes when nothing of it is under way any more.
+// itself is deleted when nothing of it is under way any more.
 //
 // It is made of gRPC's C interface: an answer is one batch of operations there,
 // the news of the call's end included, and nothing is allocated or started that
@@ -27,7 +27,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "cache/store/entry.h"
 #include "common/method.h"
 #include "grpc/grpc.h"
 #include "grpc/slice.h"
@@ -38,10 +37,8 @@
 
 namespace fncache::proxy::transport {
 
-class Listener;
-
-// What the function's side sends. Keys are lower case; values of keys that end
-// in -bin are raw bytes.
+// Headers or trailers that a function sent. Keys are lower case; values of keys
+// that end in -bin are raw bytes.
 using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
 inline absl::string_view View(const grpc_slice& slice) {
@@ -52,12 +49,29 @@ inline absl::string_view View(const grpc_slice& slice) {
 
 class IncomingCall final : public Activity {
  public:
-  struct Release {
+  // Whoever accepts calls from a gRPC server by lending it objects to put them
+  // into.
+  class Acceptor {
+   public:
+    // `call` has a caller now; on the thread of the worker that was named as
+    // `accepting`. Its owner is the acceptor.
+    virtual void OnAccepted(IncomingCall* call) = 0;
+
+   protected:
+    ~Acceptor() = default;
+  };
+  // Lends `server` an object for its next caller, which will be served on
+  // `worker`; the news comes to `accepting`, whose queue is the server's. A
+  // server that shuts down gives the object back, and it is deleted unheard.
+  static void Lend(grpc_server* server, Worker* worker, Worker* accepting,
+                   Acceptor* acceptor);
+
+  // IncomingCallPtr's deleter.
+  struct LetGo {
     void operator()(IncomingCall* call) const { call->Drop(); }
   };
 
   Worker* worker() const { return worker_; }
-  cache::store::FunctionId function() const { return function_; }
   Method method() const { return method_; }
   // As on the wire: /package.Service/Method.
   std::string path() const { return std::string(View(details_.method)); }
@@ -73,15 +87,14 @@ class IncomingCall final : public Activity {
   // When the listener learned of the call (wall clock, for latencies only).
   absl::Time arrived() const { return arrived_; }
 
-  // The caller has gone, its deadline has passed, or its connection is lost;
-  // known only after OnCancelled.
-  bool cancelled() const { return cancelled_; }
-  // `notice` is called when that happens, at most once, while the call is
-  // owned; at once if it is known already. Replaces an earlier notice.
-  void OnCancelled(absl::AnyInvocable<void()> notice);
+  // Has `notice` called when the caller goes, its deadline passes, or its
+  // connection is lost: at most once, while the call is owned, and in place of
+  // an earlier notice. False if that is known to have happened already: then
+  // `notice` is not called, and whoever calls this has to act himself.
+  [[nodiscard]] bool OnCancelled(absl::AnyInvocable<void()> notice);
 
-  // Headers and trailers for the caller; before the headers, or the end, are
-  // sent. `key` of the first is not copied.
+  // Add headers and trailers for the caller; before the headers, or the end,
+  // are sent. The key of a static header is not copied.
   void AddStaticHeader(const char* key, absl::string_view value);
   void AddHeader(absl::string_view key, absl::string_view value);
   void AddTrailer(absl::string_view key, absl::string_view value);
@@ -100,26 +113,25 @@ class IncomingCall final : public Activity {
   void Cancel();
 
   // Finishes and lets go, for whoever has nothing left to do after it.
-  static void FinishAndForget(std::unique_ptr<IncomingCall, Release> call,
+  static void FinishAndForget(std::unique_ptr<IncomingCall, LetGo> call,
                               const grpc::Status& status);
-  static void WriteFinishAndForget(std::unique_ptr<IncomingCall, Release> call,
+  static void WriteFinishAndForget(std::unique_ptr<IncomingCall, LetGo> call,
                                    grpc::ByteBuffer&& message,
                                    const grpc::Status& status);
 
-  // What a graceful stop makes of it; kUnary at first.
+  // Says how a graceful stop treats the call; as kUnary until this is called.
   void SetKind(Kind kind) { worker_->SetKind(this, kind); }
   void CancelActivity() override { Cancel(); }
 
-  // Their places are used again by the thread on which they were given back.
+  // The memory of calls is used again by the thread that gave it back.
   static void* operator new(size_t size);
-  static void operator delete(void* place);
+  static void operator delete(void* memory);
 
   IncomingCall(const IncomingCall&) = delete;
   IncomingCall& operator=(const IncomingCall&) = delete;
 
  private:
-  friend class Listener;
-  // Slices that are dropped with it; a key and a value each.
+  // Keys and values as slices, which are dropped with this.
   class Fields {
    public:
     Fields() = default;
@@ -134,12 +146,9 @@ class IncomingCall final : public Activity {
     absl::InlinedVector<grpc_metadata, 1> fields_;
   };
 
-  IncomingCall(Listener* listener, Worker* worker,
-               cache::store::FunctionId function);
+  IncomingCall(Worker* worker, Acceptor* acceptor);
   ~IncomingCall();
 
-  // Lends itself to the next caller of the server; `acceptor` learns of it.
-  void Accept(grpc_server* server, Worker* acceptor);
   void OnAccepted(bool ok);
   void OnRead(bool ok);
   void OnClosed(bool ok);
@@ -156,9 +165,8 @@ class IncomingCall final : public Activity {
   void Drop();
   void DeleteIfOver();
 
-  Listener* const listener_;
   Worker* const worker_;
-  const cache::store::FunctionId function_;
+  Acceptor* const acceptor_;
   Method method_ = Method::kOther;
   bool headers_sent_ = false;
   bool watching_ = false;  // asked for news of the end
@@ -184,14 +192,16 @@ class IncomingCall final : public Activity {
   MemberEvent<IncomingCall, &IncomingCall::OnForgotten> forgotten_event_{this};
 };
 
-using IncomingCallPtr = std::unique_ptr<IncomingCall, IncomingCall::Release>;
+using IncomingCallPtr = std::unique_ptr<IncomingCall, IncomingCall::LetGo>;
 
-// Who answers the RunFunction calls of one function.
+// Whoever serves the calls of one listener, whatever their method. Thread-safe
+// where the listener has several workers.
 class CallHandler {
  public:
   virtual ~CallHandler() = default;
-  // On call->worker()'s thread; nothing has been read from the call yet.
-  virtual void StartRunFunction(IncomingCallPtr call) = 0;
+  // Takes over the call, from which nothing has been read yet. On
+  // call->worker()'s thread.
+  virtual void StartCall(IncomingCallPtr call) = 0;
 };
 
 }  // namespace fncache::proxy::transport

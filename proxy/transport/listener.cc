@@ -8,14 +8,13 @@
 #include "absl/time/clock.h"
 #include "grpc/grpc_security.h"
 #include "grpc/support/log.h"
-#include "proxy/telemetry/instruments.h"
 #include "proxy/transport/channel_arguments.h"
 #include "proxy/transport/core_queue.h"
 
 namespace fncache::proxy::transport {
 namespace {
 
-// How long connections without calls may take to go.
+// A stop waits so long for connections without calls to go by themselves.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(250);
 
 std::string WithPort(const std::string& address, int port) {
@@ -57,19 +56,14 @@ absl::Status Listener::Bind() {
   }
   const grpc_channel_args all = {arguments.size(), arguments.data()};
   server_ = grpc_server_create(&all, nullptr);
-  workers_ = options_.shared_workers;
-  if (workers_.empty()) {
-    own_workers_ = MakeWorkers(options_.workers);
-    for (const auto& worker : own_workers_) workers_.push_back(worker.get());
-  }
   grpc_server_register_completion_queue(
-      server_, workers_.front()->queue()->cq(), nullptr);
+      server_, options_.workers.front()->queue()->cq(), nullptr);
   grpc_server_register_completion_queue(server_, shutdown_queue_.cq(), nullptr);
   const std::shared_ptr<grpc_server_credentials> credentials =
       options_.credentials != nullptr ? options_.credentials : Plaintext();
-  port_ = grpc_server_add_http2_port(server_, options_.address.c_str(),
-                                     credentials.get());
-  if (port_ == 0) {
+  const int port = grpc_server_add_http2_port(server_, options_.address.c_str(),
+                                              credentials.get());
+  if (port == 0) {
     grpc_server_destroy(server_);
     server_ = nullptr;
     return absl::UnavailableError(
@@ -77,7 +71,7 @@ absl::Status Listener::Bind() {
                      ": the address is taken or not this machine's"));
   }
   grpc_server_start(server_);
-  address_ = WithPort(options_.address, port_);
+  address_ = WithPort(options_.address, port);
   return absl::OkStatus();
 }
 
@@ -93,32 +87,29 @@ Listener::~Listener() {
   if (server_ != nullptr) grpc_server_destroy(server_);
 }
 
-void Listener::Start(CallHandler* handler, Upstream* upstream,
-                     const telemetry::FunctionInstruments* instruments) {
+void Listener::Start(CallHandler* handler) {
   handler_ = handler;
-  upstream_ = upstream;
-  instruments_ = instruments;
   accepting_ = true;
   for (int i = 0; i < kAcceptsPerWorker; ++i) Accept();
-  for (const auto& worker : own_workers_) worker->Start();
   started_ = true;
 }
 
 void Listener::Accept() {
   if (!accepting_) return;
-  Worker* const first = workers_.front();
+  const std::vector<Worker*>& workers = options_.workers;
+  Worker* const first = workers.front();
   Worker* worker = first;
   if (first->forwarding() >= options_.spread_after) {
-    next_worker_ = (next_worker_ + 1) % workers_.size();
-    worker = workers_[next_worker_];
+    next_worker_ = (next_worker_ + 1) % workers.size();
+    worker = workers[next_worker_];
   }
-  (new IncomingCall(this, worker, options_.function))->Accept(server_, first);
+  IncomingCall::Lend(server_, worker, first, this);
 }
 
 void Listener::OnAccepted(IncomingCall* call) {
   Accept();
   Worker* const worker = call->worker();
-  if (worker == workers_.front()) return Dispatch(call);
+  if (worker == options_.workers.front()) return Dispatch(call);
   const bool posted = worker->Post([this, call] { Dispatch(call); });
   // Workers stop only when the server has ended.
   GPR_ASSERT(posted);
@@ -126,43 +117,12 @@ void Listener::OnAccepted(IncomingCall* call) {
 
 void Listener::Dispatch(IncomingCall* accepted) {
   accepted->worker()->Enter(accepted);
-  IncomingCallPtr call(accepted);
-  if (call->method() != Method::kOther && handler_ != nullptr) {
-    handler_->StartRunFunction(std::move(call));
-    return;
-  }
-  if (instruments_ == nullptr) {
-    serving::ForwardStream(std::move(call), upstream_);
-    return;
-  }
-  const Method method = call->method();
-  instruments_->Begin(method);
-  serving::ForwardStream(
-      std::move(call), upstream_,
-      [instruments = instruments_, method](const serving::StreamEnd& end) {
-        telemetry::CallRecord record;
-        record.method = method;
-        record.outcome = telemetry::Outcome::kBypass;
-        record.code = end.status.error_code();
-        record.upstream = true;
-        record.latency = end.latency;
-        // A stream may last for days: no latency to compare with.
-        if (method != Method::kOther) {
-          instruments->RecordUpstream(record.code, end.latency);
-        }
-        instruments->End(record);
-      });
+  handler_->StartCall(IncomingCallPtr(accepted));
 }
 
-int Listener::unary() const {
+int Listener::Calls() const {
   int sum = 0;
-  for (const Worker* worker : workers_) sum += worker->unary();
-  return sum;
-}
-
-int Listener::calls() const {
-  int sum = 0;
-  for (const Worker* worker : workers_) sum += worker->calls();
+  for (const Worker* worker : options_.workers) sum += worker->calls();
   return sum;
 }
 
@@ -172,7 +132,7 @@ void Listener::StopAccepting(absl::Time deadline) {
   if (started_) {
     // gRPC aborts when asked for another call after its shutdown.
     absl::BlockingCounter stopped(1);
-    workers_.front()->Post([this, &stopped] {
+    options_.workers.front()->Post([this, &stopped] {
       accepting_ = false;
       stopped.DecrementCount();
     });
@@ -182,7 +142,7 @@ void Listener::StopAccepting(absl::Time deadline) {
 }
 
 void Listener::ShutDown() {
-  // Whoever gets to know that the server has shut down.
+  // There is nobody to tell but the thread that waits in the queue.
   struct Notice final : Event {
     void OnEvent(bool /*ok*/) override {}
   } notice;
@@ -201,7 +161,7 @@ void Listener::ShutDown() {
 
 void Listener::CancelStreams() {
   if (!started_ || joined_) return;
-  for (Worker* const worker : workers_) {
+  for (Worker* const worker : options_.workers) {
     worker->Post(
         [worker] { worker->CancelActivities(Activity::Kind::kStream); });
   }
@@ -216,12 +176,11 @@ void Listener::Join() {
   for (absl::Time now = busy;
        !shut_down_ && now < deadline_ && now - busy < kGoodbye;
        now = absl::Now()) {
-    if (calls() > 0) busy = now;
+    if (Calls() > 0) busy = now;
     absl::SleepFor(absl::Milliseconds(2));
   }
   if (!shut_down_) grpc_server_cancel_all_calls(server_);
   shutdown_.join();
-  for (const auto& worker : own_workers_) worker->Stop();
 }
 
 }  // namespace fncache::proxy::transport

@@ -1,10 +1,9 @@
-// Listener: one address on which one function is served: a gRPC server for any
-// method, its workers, and what it does with an accepted call.
-// RunFunction goes to the function's CallHandler, everything else is forwarded
-// as a stream.
+// Listener: one address on which one function is served. It is a gRPC server
+// that accepts calls of any method, spreads them over workers and gives each to
+// its CallHandler.
 //
-// Thread-safety: from one thread, the daemon's. Lifecycle: Create, Start, then
-// StopAccepting, Join, destruction.
+// Thread-safety: used from one thread, the daemon's. Lifecycle: Create, Start,
+// then StopAccepting, Join, destruction.
 #ifndef FNCACHE_PROXY_TRANSPORT_LISTENER_H_
 #define FNCACHE_PROXY_TRANSPORT_LISTENER_H_
 
@@ -16,97 +15,77 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "cache/store/entry.h"
 #include "grpc/grpc.h"
 #include "grpc/grpc_security.h"
 #include "grpcpp/completion_queue.h"
-#include "proxy/serving/stream.h"
 #include "proxy/transport/incoming_call.h"
-#include "proxy/transport/upstream.h"
 #include "proxy/transport/worker.h"
-
-namespace fncache::proxy::telemetry {
-class FunctionInstruments;
-}  // namespace fncache::proxy::telemetry
 
 namespace fncache::proxy::transport {
 
 struct ListenerOptions {
   std::string address;  // HOST:PORT, port 0 takes a free one; or unix:PATH
-  cache::store::FunctionId function = 0;
-  // How many workers of its own it has; or, if any, those that it shares with
-  // other listeners. The first one must not rest.
-  int workers = 1;
-  std::vector<Worker*> shared_workers;
+  // The workers that serve its calls, which other listeners may share. At least
+  // one; the first must not rest. They outlive the listener, and are started
+  // after it (Start) and stopped after Join.
+  std::vector<Worker*> workers;
   // Null = plaintext.
   std::shared_ptr<grpc_server_credentials> credentials;
   // The first worker accepts all calls and serves them itself, a call being
   // cheapest on the thread that read it, unless it has so many calls to the
-  // function (or streams) under way; then the workers take turns.
+  // function (or streams) under way; then each call goes to the next worker.
   int spread_after = 256;
 };
 
-class Listener {
+class Listener final : private IncomingCall::Acceptor {
  public:
   // Binds the address and listens. Unavailable, naming the address, if it is
   // taken.
   static absl::StatusOr<std::unique_ptr<Listener>> Create(
       ListenerOptions options);
-  // Cancels what is left, waits for it, and joins the workers.
+  // Cancels what is left, and waits for it.
   ~Listener();
 
-  // Accepts calls; shared workers are started after it. All outlive this.
-  // Without a handler RunFunction is forwarded
-  // like any method; `instruments` (null = none) counts what is forwarded.
-  void Start(CallHandler* handler, Upstream* upstream,
-             const telemetry::FunctionInstruments* instruments = nullptr);
+  // Accepts calls from now on. `handler` outlives this.
+  void Start(CallHandler* handler);
 
   // HOST:PORT with the real port.
   const std::string& address() const { return address_; }
-  int port() const { return port_; }
 
-  // A graceful stop is these, in this order: StopAccepting; as long as unary()
-  // is not zero anywhere, waiting; CancelStreams; Join. Calls accepted before
-  // go on until they end or, at `deadline`, are cancelled.
+  // A graceful stop is these, in this order: StopAccepting; waiting as long as
+  // any worker has unary calls; CancelStreams; Join. Calls accepted before go
+  // on until they end or, at `deadline`, are cancelled.
   void StopAccepting(absl::Time deadline);
-  // Calls for whose answer somebody waits, of all that the workers have.
-  int unary() const;
-  // Those and streams.
-  int calls() const;
   void CancelStreams();
-  // Blocks until every call is over and joins the workers that are its own.
-  // Whatever still runs at the deadline given to StopAccepting is cancelled.
+  // Blocks until every call is over. Whatever still runs at the deadline given
+  // to StopAccepting is cancelled.
   void Join();
 
  private:
-  friend class IncomingCall;
   explicit Listener(ListenerOptions options);
 
   absl::Status Bind();
   void ShutDown();
-  // Lends one more call to the server.
+  // Lends the server one more call, unless it is to stop.
   void Accept();
-  // On the first worker.
-  void OnAccepted(IncomingCall* call);
-  // On the call's.
+  // On the first worker's thread.
+  void OnAccepted(IncomingCall* call) override;
+  // On the thread of the call's worker.
   void Dispatch(IncomingCall* call);
+  // How many calls, streams included, the workers have.
+  int Calls() const;
 
   const ListenerOptions options_;
   std::string address_;
-  int port_ = 0;
   grpc_server* server_ = nullptr;
   CallHandler* handler_ = nullptr;
-  Upstream* upstream_ = nullptr;
-  const telemetry::FunctionInstruments* instruments_ = nullptr;
-  std::vector<std::unique_ptr<Worker>> own_workers_;
-  std::vector<Worker*> workers_;
-  // The first worker's thread only.
+  // On the first worker's thread only.
   bool accepting_ = false;
   size_t next_worker_ = 0;
   bool started_ = false;
   bool joined_ = false;
   absl::Time deadline_;
-  // For the news that the server has shut down.
+  // Brings the news that the server has shut down.
   grpc::CompletionQueue shutdown_queue_;
   std::atomic<bool> shut_down_{false};
   std::thread shutdown_;  // waits for it

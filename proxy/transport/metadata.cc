@@ -1,16 +1,10 @@
 #include "proxy/transport/metadata.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cstdint>
-#include <cstring>
+#include <string>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 namespace fncache::proxy::transport {
 namespace {
@@ -29,7 +23,7 @@ bool CanBeSent(absl::string_view key, absl::string_view value) {
   return absl::c_all_of(value, [](char c) { return c >= 0x20 && c <= 0x7e; });
 }
 
-// What belongs to one hop, or is gRPC's own.
+// True for keys that belong to one hop, or are gRPC's own.
 bool StaysHere(absl::string_view key) {
   switch (key.size()) {
     case 2:
@@ -53,7 +47,8 @@ bool StaysHere(absl::string_view key) {
   return absl::StartsWith(key, "grpc-");
 }
 
-// How many times the caller has tried before: the function may look at it.
+// Of gRPC's own keys this one crosses: it says how many times the caller has
+// tried before, which the function may want to know.
 constexpr absl::string_view kAttempts = "grpc-previous-rpc-attempts";
 
 bool Crosses(absl::string_view key, absl::string_view value) {
@@ -87,54 +82,6 @@ void CopyTrailers(const Metadata& from, IncomingCall* to) {
   for (const auto& [key, value] : from) {
     if (Crosses(View(key), View(value))) to->AddTrailer(View(key), View(value));
   }
-}
-
-Directives ReadDirectives(absl::Span<const grpc_metadata> metadata,
-                          const std::vector<std::string>& bypass_metadata) {
-  Directives out;
-  for (const grpc_metadata& item : metadata) {
-    const absl::string_view key = View(item.key);
-    if (key == "authorization" || absl::c_linear_search(bypass_metadata, key)) {
-      out.bypass = true;
-    }
-    if (key != "cache-control") continue;
-    for (absl::string_view directive : absl::StrSplit(View(item.value), ',')) {
-      // An argument (no-cache="field") does not make it weaker here.
-      directive =
-          absl::StripAsciiWhitespace(directive.substr(0, directive.find('=')));
-      if (absl::EqualsIgnoreCase(directive, "no-cache")) out.no_cache = true;
-      if (absl::EqualsIgnoreCase(directive, "no-store")) out.no_store = true;
-    }
-  }
-  return out;
-}
-
-HitStatus::HitStatus(absl::Duration served_for) {
-  constexpr absl::string_view kHit = "fncache; hit; ttl=";
-  const auto seconds = static_cast<uint64_t>(
-      std::max<int64_t>(absl::ToInt64Seconds(served_for), 0));
-  std::memcpy(text_, kHit.data(), kHit.size());
-  const auto written =
-      std::to_chars(text_ + kHit.size(), text_ + sizeof(text_), seconds);
-  size_ = static_cast<size_t>(written.ptr - text_);
-}
-
-absl::string_view ForwardStatus(Forward why, bool collapsed, bool stored) {
-  static constexpr absl::string_view kTexts[4][2][2] = {
-      {{"fncache; fwd=miss", "fncache; fwd=miss; stored"},
-       {"fncache; fwd=miss; collapsed",
-        "fncache; fwd=miss; collapsed; stored"}},
-      {{"fncache; fwd=stale", "fncache; fwd=stale; stored"},
-       {"fncache; fwd=stale; collapsed",
-        "fncache; fwd=stale; collapsed; stored"}},
-      {{"fncache; fwd=request", "fncache; fwd=request; stored"},
-       {"fncache; fwd=request; collapsed",
-        "fncache; fwd=request; collapsed; stored"}},
-      {{"fncache; fwd=bypass", "fncache; fwd=bypass; stored"},
-       {"fncache; fwd=bypass; collapsed",
-        "fncache; fwd=bypass; collapsed; stored"}},
-  };
-  return kTexts[static_cast<int>(why)][collapsed][stored];
 }
 
 }  // namespace fncache::proxy::transport

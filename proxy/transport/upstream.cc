@@ -11,13 +11,12 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "proxy/transport/channel_arguments.h"
 #include "proxy/transport/metadata.h"
 #include "proxy/transport/tls.h"
 
 namespace fncache::proxy::transport {
 namespace {
-
-constexpr int kMetadataLimit = 16 << 20;
 
 // How often a channel that cannot connect is told to try everything again:
 // the resolver would otherwise wait up to two minutes between attempts.

@@ -110,22 +110,22 @@ bool Worker::TurnIsLong() {
 
 void Worker::EndTurn() {
   HoldSends(false);
-  ReleaseHeldSends();
+  SendHeld();
   turn_events_ = 0;
   SubmitJobs();
 }
 
-void Worker::Offload(Job* job) {
-  ++offloaded_;
-  if (assistants_ == nullptr || offloaded_ > kMostOffloaded ||
+bool Worker::Offload(Job* job) {
+  if (assistants_ == nullptr || offloaded_ >= kMostOffloaded ||
       calls_.load(std::memory_order_relaxed) <= 1) {
     job->Work();
-    OnWorked(job);
-    return;
+    return true;
   }
+  ++offloaded_;
   job->next_ = jobs_;
   jobs_ = job;
   if (++job_count_ == kJobsTogether) SubmitJobs();
+  return false;
 }
 
 void Worker::SubmitJobs() {

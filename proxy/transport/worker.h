@@ -60,8 +60,8 @@ class Event : public grpc::internal::CompletionQueueTag {
   ~Event() override = default;
 };
 
-// What gRPC's C++ interface is given for `event`, also telling tsan about the
-// hand-over.
+// The tag that gRPC's C++ interface is given for `event`; taking it also tells
+// tsan about the hand-over.
 inline void* Tag(Event* event) {
   ReleaseTo(event);
   return event;
@@ -88,12 +88,13 @@ class MemberEvent final : public Event {
 class Worker;
 
 // Work that takes a while and needs nothing of its worker: see Worker::Offload.
-// Whoever it belongs to stays until OnWorked.
+// It must not be destroyed before it is done and, if that comes later, OnWorked
+// has been called.
 class Job {
  public:
-  // On any thread.
+  // Does it, on any thread.
   virtual void Work() = 0;
-  // Then, on the worker's.
+  // Is called afterwards on the worker's thread, unless Offload returned true.
   virtual void OnWorked() = 0;
 
  protected:
@@ -173,10 +174,11 @@ class Worker {
   void CancelActivities(Activity::Kind kind);
   void CancelActivities();
 
-  // Has the job done: at once where this thread has nothing else to do, else
-  // by an assistant, so that this thread goes on reading and writing. OnWorked
-  // may be called before this returns.
-  void Offload(Job* job);
+  // Has the job done. True if it is done by now, which it is where this thread
+  // has nothing else to do: then OnWorked is not called. Otherwise an assistant
+  // does it, so that this thread goes on reading and writing, and OnWorked
+  // comes after this has returned.
+  [[nodiscard]] bool Offload(Job* job);
 
   // Any thread: cancels what is active, waits until all of it has left, closes
   // the queue and joins the thread. The server that owns the queue must have
@@ -202,7 +204,8 @@ class Worker {
   // Does one job that has not been handed over.
   void DoOneJob();
 
-  // Turns: see held_sends.h.
+  // A turn of work is what is done without waiting for an event; what is sent
+  // in it leaves together at its end (held_sends.h).
   bool TurnIsLong();
   void EndTurn();
   // Waits until something is posted.

@@ -28,8 +28,12 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "proxy/serving/stream.h"
+#include "proxy/telemetry/instruments.h"
 #include "proxy/transport/listener.h"
+#include "proxy/transport/tls.h"
 #include "proxy/transport/upstream.h"
+#include "proxy/transport/worker.h"
 
 namespace fncache::proxy {
 
@@ -341,33 +345,103 @@ inline std::shared_ptr<grpc::Channel> Connect(
   return grpc::CreateCustomChannel(target, credentials, args);
 }
 
+// A listener on a free port with workers of its own, to which the calls go one
+// after the other.
+class TestListener {
+ public:
+  // `handler` outlives this.
+  explicit TestListener(
+      transport::CallHandler* handler, int workers = 2,
+      std::shared_ptr<grpc_server_credentials> credentials = nullptr)
+      : workers_(transport::MakeWorkers(workers)) {
+    transport::ListenerOptions options;
+    options.address = "127.0.0.1:0";
+    for (const auto& worker : workers_) options.workers.push_back(worker.get());
+    options.credentials = std::move(credentials);
+    options.spread_after = 0;
+    auto listener = transport::Listener::Create(std::move(options));
+    EXPECT_TRUE(listener.ok()) << listener.status();
+    listener_ = *std::move(listener);
+    listener_->Start(handler);
+    for (const auto& worker : workers_) worker->Start();
+  }
+  ~TestListener() {
+    listener_->StopAccepting(absl::Now());
+    Join();
+  }
+
+  const std::string& address() const { return listener_->address(); }
+  std::string port() const {
+    return address().substr(address().rfind(':') + 1);
+  }
+
+  // Calls that the workers have: those for whose answer somebody waits, and
+  // with streams.
+  int unary() const {
+    int sum = 0;
+    for (const auto& worker : workers_) sum += worker->unary();
+    return sum;
+  }
+  int calls() const {
+    int sum = 0;
+    for (const auto& worker : workers_) sum += worker->calls();
+    return sum;
+  }
+
+  // A graceful stop, as the daemon's.
+  void StopAccepting(absl::Time deadline) {
+    listener_->StopAccepting(deadline);
+  }
+  void CancelStreams() { listener_->CancelStreams(); }
+  void Join() {
+    listener_->Join();
+    for (const auto& worker : workers_) worker->Stop();
+  }
+
+ private:
+  // They outlive the listener.
+  std::vector<std::unique_ptr<transport::Worker>> workers_;
+  std::unique_ptr<transport::Listener> listener_;
+};
+
+// Forwards every call, RunFunction too, as a stream.
+class ForwardingHandler : public transport::CallHandler {
+ public:
+  explicit ForwardingHandler(transport::Upstream* upstream)
+      : upstream_(upstream) {}
+  void StartCall(transport::IncomingCallPtr call) override {
+    serving::ForwardStream(std::move(call), upstream_,
+                           instruments_.function(0));
+  }
+
+ private:
+  transport::Upstream* const upstream_;
+  const telemetry::Instruments instruments_{{"function"}};
+};
+
 // A listener that forwards everything to one target.
 class TestProxy {
  public:
-  explicit TestProxy(transport::UpstreamOptions options, int workers = 2,
-                     transport::CallHandler* handler = nullptr)
-      : upstream_(std::move(options), nullptr, workers) {
-    transport::ListenerOptions listen;
-    listen.address = "127.0.0.1:0";
-    listen.workers = workers;
-    listen.spread_after = 0;  // every worker has its turn
-    auto listener = transport::Listener::Create(listen);
-    EXPECT_TRUE(listener.ok()) << listener.status();
-    listener_ = *std::move(listener);
-    listener_->Start(handler, &upstream_);
-  }
+  // `tls`, towards the target, and `credentials`, towards callers, may be null.
+  explicit TestProxy(
+      transport::UpstreamOptions options, int workers = 2,
+      transport::ClientTls* tls = nullptr,
+      std::shared_ptr<grpc_server_credentials> credentials = nullptr)
+      : upstream_(std::move(options), tls, workers),
+        handler_(&upstream_),
+        listener_(&handler_, workers, std::move(credentials)) {}
   static transport::UpstreamOptions To(const std::string& target) {
     transport::UpstreamOptions options;
     options.target = target;
     return options;
   }
-  transport::Listener& listener() { return *listener_; }
-  transport::Upstream& upstream() { return upstream_; }
-  std::string target() const { return listener_->address(); }
+  TestListener& listener() { return listener_; }
+  std::string target() const { return listener_.address(); }
 
  private:
   transport::Upstream upstream_;
-  std::unique_ptr<transport::Listener> listener_;
+  ForwardingHandler handler_;
+  TestListener listener_;
 };
 
 }  // namespace fncache::proxy

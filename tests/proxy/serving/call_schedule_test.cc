@@ -173,7 +173,7 @@ void Round(uint32_t seed, bool stop_early, Totals* totals) {
     if (random() % 15 == 0) context.AddMetadata("cache-control", "no-cache");
     if (random() % 15 == 0) context.AddMetadata("authorization", "me");
     next.caller->Start(channels[random() % channels.size()],
-                       random() % 6 == 0 ? kV1beta1Path : kV1Path,
+                       random() % 6 == 0 ? kRunFunctionV1beta1 : kRunFunctionV1,
                        Request(next.name, next.tag));
     sent.push_back(next);
     if (random() % 5 == 0) {

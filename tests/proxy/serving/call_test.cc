@@ -45,7 +45,7 @@ class CallTest : public ::testing::Test {
   using Metadata = std::vector<std::pair<std::string, std::string>>;
   CallerPtr Send(const std::string& request, const Metadata& metadata = {},
                  absl::Duration timeout = absl::InfiniteDuration(),
-                 const std::string& path = kV1Path) {
+                 const std::string& path = kRunFunctionV1) {
     Proxy();
     auto caller = std::make_shared<Caller>();
     for (const auto& [key, value] : metadata) {
@@ -135,13 +135,14 @@ TEST_F(CallTest, TheFunctionsBytesHeadersAndTrailersPassAMissUntouched) {
 
 TEST_F(CallTest, BothVersionsAreLookedUpApart) {
   Fill(Request("a", "t"), Response("t", "v1", 60));
-  auto beta =
-      Send(Request("a", "t"), {}, absl::InfiniteDuration(), kV1beta1Path);
+  auto beta = Send(Request("a", "t"), {}, absl::InfiniteDuration(),
+                   kRunFunctionV1beta1);
   auto call = function_.Next();
-  EXPECT_EQ(call->path, kV1beta1Path);
+  EXPECT_EQ(call->path, kRunFunctionV1beta1);
   call->Answer(Response("t", "beta", 60).SerializeAsString());
   ASSERT_TRUE(beta->Wait().ok());
-  beta = Send(Request("a", "u"), {}, absl::InfiniteDuration(), kV1beta1Path);
+  beta = Send(Request("a", "u"), {}, absl::InfiniteDuration(),
+              kRunFunctionV1beta1);
   ASSERT_TRUE(beta->Wait().ok());
   EXPECT_EQ(beta->response().results(0).message(), "beta");
   EXPECT_EQ(beta->cache_status(), "fncache; hit; ttl=54");
@@ -324,7 +325,7 @@ TEST_F(CallTest, AFixedRequeueTtlIsToldOnMissesAndHits) {
 
 TEST_F(CallTest, ACallWithoutARequestMessageIsAnswered) {
   Proxy();
-  TestCall call(channel_, kV1Path);
+  TestCall call(channel_, kRunFunctionV1);
   ASSERT_TRUE(call.Start());
   ASSERT_TRUE(call.HalfClose());
   EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
@@ -332,7 +333,7 @@ TEST_F(CallTest, ACallWithoutARequestMessageIsAnswered) {
 
 TEST_F(CallTest, ACallerThatNeverHalfClosesIsAnswered) {
   Proxy();
-  TestCall call(channel_, kV1Path);
+  TestCall call(channel_, kRunFunctionV1);
   ASSERT_TRUE(call.Start());
   ASSERT_TRUE(call.Write(Request("a", "t")));
   function_.Next()->Answer(Response("t", "x", 60).SerializeAsString());

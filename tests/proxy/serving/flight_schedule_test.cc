@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "proxy/serving/flight.h"
+#include "proxy/telemetry/instruments.h"
 
 namespace fncache::proxy::serving {
 namespace {
@@ -73,7 +74,7 @@ class Simulation {
       : random_(seed), max_released_(1 + Draw(4)) {
     FlightTable::Options options;
     options.max_released = max_released_;
-    table_ = std::make_unique<FlightTable>(options);
+    table_ = std::make_unique<FlightTable>(options, instruments_.function(0));
   }
 
   void Run() {
@@ -115,17 +116,17 @@ class Simulation {
   int Draw(int n) { return static_cast<int>(random_() % n); }
 
   void Enter(const SimulatedCallerPtr& caller) {
-    TakeTurn(caller, table_->Enter(caller, now_), /*again=*/true);
+    Follow(caller, table_->Enter(caller, now_), /*again=*/true);
   }
 
-  void TakeTurn(const SimulatedCallerPtr& caller, Turn turn, bool again) {
-    if (turn == Turn::kWait) {
+  void Follow(const SimulatedCallerPtr& caller, Verdict verdict, bool again) {
+    if (verdict == Verdict::kWait) {
       caller->waiting = true;
       return;
     }
     const auto stored = memory_.find(caller->key().high);
     if (again && stored != memory_.end() && Draw(2) == 0) {
-      if (turn == Turn::kLead) {
+      if (verdict == Verdict::kLead) {
         table_->FinishFound(caller.get(), stored->second, now_);
       } else {
         table_->Leave(caller.get());
@@ -146,7 +147,7 @@ class Simulation {
     call->owner = caller;
     calls_.push_back(call);
     ++totals.upstream;
-    if (turn == Turn::kLead) {
+    if (verdict == Verdict::kLead) {
       call->flight = table_->Launched(caller.get(), call);
       ASSERT_NE(call->flight, nullptr);
     } else {
@@ -280,7 +281,7 @@ class Simulation {
       return;
     }
     caller->waiting = false;
-    if (signal.turn == Turn::kAnswer) {
+    if (signal.verdict == Verdict::kAnswer) {
       ASSERT_TRUE(signal.entry);
       // Nobody gets what was made for another key.
       ASSERT_EQ(signal.entry->body(), std::to_string(caller->key().high));
@@ -288,7 +289,8 @@ class Simulation {
       Answer(caller);
       return;
     }
-    TakeTurn(caller, signal.turn, signal.turn == Turn::kLead || signal.queued);
+    Follow(caller, signal.verdict,
+           signal.verdict == Verdict::kLead || signal.queued);
   }
 
   void Check() {
@@ -304,6 +306,7 @@ class Simulation {
   std::mt19937 random_;
   const int max_released_;
   absl::Time now_ = kStart;
+  const telemetry::Instruments instruments_{{"function"}};
   std::unique_ptr<FlightTable> table_;
   std::vector<SimulatedCallerPtr> all_;
   std::vector<std::shared_ptr<SimulatedCall>> calls_;
@@ -383,7 +386,9 @@ TEST(FlightScheduleTest, ThreadsShareOneTable) {
   constexpr int kThreads = 4;
   constexpr int kCalls = 3000;
   constexpr int kMaxReleased = 2;
-  FlightTable table({kMaxReleased, absl::Milliseconds(1)});
+  const telemetry::Instruments instruments({"function"});
+  FlightTable table({kMaxReleased, absl::Milliseconds(1)},
+                    instruments.function(0));
   std::atomic<int> running{0};
   std::atomic<int> answered{0};
   std::atomic<int> left{0};
@@ -392,22 +397,22 @@ TEST(FlightScheduleTest, ThreadsShareOneTable) {
     for (int i = 0; i < kCalls; ++i) {
       const cache::key::Key key{random() % 2, 1};
       auto caller = std::make_shared<ThreadedCaller>(key);
-      Turn turn = table.Enter(caller, absl::Now());
-      if (turn == Turn::kWait) {
+      Verdict verdict = table.Enter(caller, absl::Now());
+      if (verdict == Verdict::kWait) {
         FlightSignal signal;
         if (!caller->Wait(absl::Microseconds(random() % 300), &signal)) {
           table.Leave(caller.get());
           ++left;
           continue;
         }
-        if (signal.turn == Turn::kAnswer) {
+        if (signal.verdict == Verdict::kAnswer) {
           ASSERT_EQ(signal.entry->body(), std::to_string(key.high));
           ++answered;
           continue;
         }
-        turn = signal.turn;
+        verdict = signal.verdict;
       }
-      if (turn == Turn::kRun) {
+      if (verdict == Verdict::kRun) {
         ASSERT_LE(++running, kMaxReleased);
         std::this_thread::yield();
         --running;

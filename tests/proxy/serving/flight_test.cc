@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proxy/telemetry/instruments.h"
 
 namespace fncache::proxy::serving {
 namespace {
@@ -28,10 +29,10 @@ class Caller : public FlightCaller {
                   absl::Time deadline = absl::InfiniteFuture())
       : FlightCaller(key, deadline) {}
   void OnSignal(FlightSignal signal) override {
-    turns.push_back(signal.turn);
+    verdicts.push_back(signal.verdict);
     last = std::move(signal);
   }
-  std::vector<Turn> turns;
+  std::vector<Verdict> verdicts;
   FlightSignal last;
 };
 
@@ -46,7 +47,7 @@ cache::store::EntryRef MakeEntry() {
 class FlightTest : public ::testing::Test {
  protected:
   explicit FlightTest(int max_released = 2)
-      : table_({max_released, absl::Seconds(1)}) {}
+      : table_({max_released, absl::Seconds(1)}, instruments_.function(0)) {}
   ~FlightTest() override {
     for (const auto& caller : all_) table_.Leave(caller.get());
     EXPECT_TRUE(table_.GetStats().empty());
@@ -60,13 +61,13 @@ class FlightTest : public ::testing::Test {
   }
   std::shared_ptr<Caller> Join() {
     auto caller = Make();
-    EXPECT_EQ(table_.Enter(caller, kNow), Turn::kWait);
+    EXPECT_EQ(table_.Enter(caller, kNow), Verdict::kWait);
     return caller;
   }
   // A leader whose upstream call runs.
   std::shared_ptr<Caller> Open(absl::Time deadline = absl::InfiniteFuture()) {
     auto leader = Make(kKey, deadline);
-    EXPECT_EQ(table_.Enter(leader, kNow), Turn::kLead);
+    EXPECT_EQ(table_.Enter(leader, kNow), Verdict::kLead);
     Launch(leader);
     return leader;
   }
@@ -76,6 +77,7 @@ class FlightTest : public ::testing::Test {
     ASSERT_NE(flight_, nullptr);
   }
 
+  const telemetry::Instruments instruments_{{"function"}};
   FlightTable table_;
   std::vector<std::shared_ptr<Caller>> all_;
   std::shared_ptr<FakeCall> call_;
@@ -86,16 +88,16 @@ TEST_F(FlightTest, TheFirstMissOpensAFlightAndLaterOnesJoinIt) {
   Open(kNow + absl::Seconds(1));
   auto shorter = Make(kKey, kNow + absl::Milliseconds(1));
   auto longer = Make(kKey, kNow + absl::Hours(1));
-  EXPECT_EQ(table_.Enter(shorter, kNow), Turn::kWait);
-  EXPECT_EQ(table_.Enter(longer, kNow), Turn::kWait);
+  EXPECT_EQ(table_.Enter(shorter, kNow), Verdict::kWait);
+  EXPECT_EQ(table_.Enter(longer, kNow), Verdict::kWait);
   EXPECT_EQ(table_.GetStats().flights, 1u);
   EXPECT_EQ(table_.GetStats().callers, 3u);
 }
 
 TEST_F(FlightTest, OtherKeysHaveFlightsOfTheirOwn) {
   Open();
-  EXPECT_EQ(table_.Enter(Make(cache::key::Key{1, 3}), kNow), Turn::kLead);
-  EXPECT_EQ(table_.Enter(Make(cache::key::Key{2, 2}), kNow), Turn::kLead);
+  EXPECT_EQ(table_.Enter(Make(cache::key::Key{1, 3}), kNow), Verdict::kLead);
+  EXPECT_EQ(table_.Enter(Make(cache::key::Key{2, 2}), kNow), Verdict::kLead);
 }
 
 TEST_F(FlightTest, AnAcceptedAnswerIsSharedWithAllWhoJoined) {
@@ -105,22 +107,22 @@ TEST_F(FlightTest, AnAcceptedAnswerIsSharedWithAllWhoJoined) {
   const cache::store::EntryRef entry = MakeEntry();
   table_.Finish(flight_, FlightEnd::kShared, entry, kNow);
   for (const auto& caller : {a, b}) {
-    EXPECT_THAT(caller->turns, ElementsAre(Turn::kAnswer));
+    EXPECT_THAT(caller->verdicts, ElementsAre(Verdict::kAnswer));
     EXPECT_EQ(caller->last.entry.get(), entry.get());
     EXPECT_FALSE(caller->last.found);
   }
   // The leader has the answer already.
-  EXPECT_THAT(leader->turns, IsEmpty());
+  EXPECT_THAT(leader->verdicts, IsEmpty());
   // The next miss flies anew.
-  EXPECT_EQ(table_.Enter(Make(), kNow), Turn::kLead);
+  EXPECT_EQ(table_.Enter(Make(), kNow), Verdict::kLead);
 }
 
 TEST_F(FlightTest, AnEntryThatTheLeaderFindsInMemoryIsShared) {
   auto leader = Make();
-  ASSERT_EQ(table_.Enter(leader, kNow), Turn::kLead);
+  ASSERT_EQ(table_.Enter(leader, kNow), Verdict::kLead);
   auto joined = Join();
   table_.FinishFound(leader.get(), MakeEntry(), kNow);
-  EXPECT_THAT(joined->turns, ElementsAre(Turn::kAnswer));
+  EXPECT_THAT(joined->verdicts, ElementsAre(Verdict::kAnswer));
   EXPECT_TRUE(joined->last.found);
   EXPECT_TRUE(table_.GetStats().empty());
 }
@@ -129,8 +131,8 @@ TEST_F(FlightTest, AnyOtherOutcomeReleasesTheRest) {
   auto leader = Open();
   auto a = Join();
   table_.Finish(flight_, FlightEnd::kAlone, nullptr, kNow);
-  EXPECT_THAT(leader->turns, IsEmpty());
-  EXPECT_THAT(a->turns, ElementsAre(Turn::kRun));
+  EXPECT_THAT(leader->verdicts, IsEmpty());
+  EXPECT_THAT(a->verdicts, ElementsAre(Verdict::kRun));
   EXPECT_FALSE(a->last.queued);
 }
 
@@ -138,13 +140,15 @@ TEST_F(FlightTest, MissesOfThatKeyWithinTheNextSecondAreNotCollapsed) {
   Open();
   table_.Finish(flight_, FlightEnd::kAlone, nullptr, kNow);
   auto a = Make();
-  EXPECT_EQ(table_.Enter(a, kNow), Turn::kRun);
-  EXPECT_EQ(table_.Enter(Make(), kNow + absl::Milliseconds(999)), Turn::kRun);
+  EXPECT_EQ(table_.Enter(a, kNow), Verdict::kRun);
+  EXPECT_EQ(table_.Enter(Make(), kNow + absl::Milliseconds(999)),
+            Verdict::kRun);
   // Nor does one that ended meanwhile change that.
   table_.Leave(a.get());
-  EXPECT_EQ(table_.Enter(Make(), kNow + absl::Milliseconds(999)), Turn::kRun);
-  EXPECT_EQ(table_.Enter(Make(cache::key::Key{1, 3}), kNow), Turn::kLead);
-  EXPECT_EQ(table_.Enter(Make(), kNow + absl::Seconds(1)), Turn::kLead);
+  EXPECT_EQ(table_.Enter(Make(), kNow + absl::Milliseconds(999)),
+            Verdict::kRun);
+  EXPECT_EQ(table_.Enter(Make(cache::key::Key{1, 3}), kNow), Verdict::kLead);
+  EXPECT_EQ(table_.Enter(Make(), kNow + absl::Seconds(1)), Verdict::kLead);
   EXPECT_EQ(table_.GetStats().uncollapsed, 0u);
 }
 
@@ -156,22 +160,22 @@ TEST_F(FlightTest, AtMostMaxReleasedRunAndMoreWaitInOrderOfArrival) {
   auto d = Join();
   table_.Finish(flight_, FlightEnd::kAlone, nullptr, kNow);
   auto e = Make();
-  EXPECT_EQ(table_.Enter(e, kNow), Turn::kWait);
-  EXPECT_THAT(a->turns, ElementsAre(Turn::kRun));
-  EXPECT_THAT(b->turns, ElementsAre(Turn::kRun));
-  EXPECT_THAT(c->turns, IsEmpty());
+  EXPECT_EQ(table_.Enter(e, kNow), Verdict::kWait);
+  EXPECT_THAT(a->verdicts, ElementsAre(Verdict::kRun));
+  EXPECT_THAT(b->verdicts, ElementsAre(Verdict::kRun));
+  EXPECT_THAT(c->verdicts, IsEmpty());
   EXPECT_EQ(table_.GetStats().running, 2);
   EXPECT_EQ(table_.GetStats().queued, 3);
   table_.Leave(b.get());
-  EXPECT_THAT(c->turns, ElementsAre(Turn::kRun));
+  EXPECT_THAT(c->verdicts, ElementsAre(Verdict::kRun));
   EXPECT_TRUE(c->last.queued);
-  EXPECT_THAT(d->turns, IsEmpty());
+  EXPECT_THAT(d->verdicts, IsEmpty());
   // One that leaves the queue makes no room.
   table_.Leave(d.get());
-  EXPECT_THAT(e->turns, IsEmpty());
+  EXPECT_THAT(e->verdicts, IsEmpty());
   table_.Leave(a.get());
-  EXPECT_THAT(d->turns, IsEmpty());
-  EXPECT_THAT(e->turns, ElementsAre(Turn::kRun));
+  EXPECT_THAT(d->verdicts, IsEmpty());
+  EXPECT_THAT(e->verdicts, ElementsAre(Verdict::kRun));
 }
 
 TEST_F(FlightTest, MaxReleasedIsOfTheFunctionNotOfAKey) {
@@ -180,14 +184,14 @@ TEST_F(FlightTest, MaxReleasedIsOfTheFunctionNotOfAKey) {
   auto b = Join();
   table_.Finish(flight_, FlightEnd::kAlone, nullptr, kNow);
   auto other = Make(cache::key::Key{5, 5});
-  ASSERT_EQ(table_.Enter(other, kNow), Turn::kLead);
+  ASSERT_EQ(table_.Enter(other, kNow), Verdict::kLead);
   auto waiting = Make(cache::key::Key{5, 5});
-  ASSERT_EQ(table_.Enter(waiting, kNow), Turn::kWait);
+  ASSERT_EQ(table_.Enter(waiting, kNow), Verdict::kWait);
   Launch(other);
   table_.Finish(flight_, FlightEnd::kAlone, nullptr, kNow);
-  EXPECT_THAT(waiting->turns, IsEmpty());
+  EXPECT_THAT(waiting->verdicts, IsEmpty());
   table_.Leave(a.get());
-  EXPECT_THAT(waiting->turns, ElementsAre(Turn::kRun));
+  EXPECT_THAT(waiting->verdicts, ElementsAre(Verdict::kRun));
 }
 
 TEST_F(FlightTest, AnEarlierArrivalIsReleasedBeforeALaterOneThatQueuedFirst) {
@@ -196,7 +200,7 @@ TEST_F(FlightTest, AnEarlierArrivalIsReleasedBeforeALaterOneThatQueuedFirst) {
   auto early = Join();
   const auto slow = flight_;
   auto other = Make(cache::key::Key{5, 5});
-  ASSERT_EQ(table_.Enter(other, kNow), Turn::kLead);
+  ASSERT_EQ(table_.Enter(other, kNow), Verdict::kLead);
   std::vector<std::shared_ptr<Caller>> later;
   for (int i = 0; i < 3; ++i) {
     later.push_back(Make(cache::key::Key{5, 5}));
@@ -204,12 +208,12 @@ TEST_F(FlightTest, AnEarlierArrivalIsReleasedBeforeALaterOneThatQueuedFirst) {
   }
   Launch(other);
   table_.Finish(flight_, FlightEnd::kAlone, nullptr, kNow);
-  EXPECT_THAT(later[2]->turns, IsEmpty());
+  EXPECT_THAT(later[2]->verdicts, IsEmpty());
   table_.Finish(slow, FlightEnd::kAlone, nullptr, kNow);
-  EXPECT_THAT(early->turns, IsEmpty());
+  EXPECT_THAT(early->verdicts, IsEmpty());
   table_.Leave(later[0].get());
-  EXPECT_THAT(early->turns, ElementsAre(Turn::kRun));
-  EXPECT_THAT(later[2]->turns, IsEmpty());
+  EXPECT_THAT(early->verdicts, ElementsAre(Verdict::kRun));
+  EXPECT_THAT(later[2]->verdicts, IsEmpty());
 }
 
 TEST_F(FlightTest, AJoinedCallerMayLeaveAtAnyTime) {
@@ -220,8 +224,8 @@ TEST_F(FlightTest, AJoinedCallerMayLeaveAtAnyTime) {
   table_.Leave(a.get());
   EXPECT_EQ(call_->cancelled, 0);
   table_.Finish(flight_, FlightEnd::kShared, MakeEntry(), kNow);
-  EXPECT_THAT(a->turns, IsEmpty());
-  EXPECT_THAT(b->turns, ElementsAre(Turn::kAnswer));
+  EXPECT_THAT(a->verdicts, IsEmpty());
+  EXPECT_THAT(b->verdicts, ElementsAre(Verdict::kAnswer));
 }
 
 TEST_F(FlightTest, IfTheFirstCallerLeavesTheCallGoesOnWhileAnyoneWaits) {
@@ -231,9 +235,9 @@ TEST_F(FlightTest, IfTheFirstCallerLeavesTheCallGoesOnWhileAnyoneWaits) {
   EXPECT_EQ(call_->cancelled, 0);
   auto b = Join();  // still joined
   table_.Finish(flight_, FlightEnd::kShared, MakeEntry(), kNow);
-  EXPECT_THAT(leader->turns, IsEmpty());
-  EXPECT_THAT(a->turns, ElementsAre(Turn::kAnswer));
-  EXPECT_THAT(b->turns, ElementsAre(Turn::kAnswer));
+  EXPECT_THAT(leader->verdicts, IsEmpty());
+  EXPECT_THAT(a->verdicts, ElementsAre(Verdict::kAnswer));
+  EXPECT_THAT(b->verdicts, ElementsAre(Verdict::kAnswer));
 }
 
 TEST_F(FlightTest, AnotherOutcomeAfterTheFirstCallerLeftGoesToNobody) {
@@ -241,8 +245,8 @@ TEST_F(FlightTest, AnotherOutcomeAfterTheFirstCallerLeftGoesToNobody) {
   auto a = Join();
   table_.Leave(leader.get());
   table_.Finish(flight_, FlightEnd::kAlone, nullptr, kNow);
-  EXPECT_THAT(leader->turns, IsEmpty());
-  EXPECT_THAT(a->turns, ElementsAre(Turn::kRun));
+  EXPECT_THAT(leader->verdicts, IsEmpty());
+  EXPECT_THAT(a->verdicts, ElementsAre(Verdict::kRun));
 }
 
 TEST_F(FlightTest, IfTheFirstCallersDeadlineEndsTheCallOneOpensTheNextFlight) {
@@ -253,10 +257,10 @@ TEST_F(FlightTest, IfTheFirstCallersDeadlineEndsTheCallOneOpensTheNextFlight) {
   for (const auto& caller : {a, b, c}) table_.Enter(caller, kNow);
   const auto first = flight_;
   table_.Finish(first, FlightEnd::kDeadline, nullptr, kNow);
-  EXPECT_THAT(leader->turns, IsEmpty());
-  EXPECT_THAT(b->turns, ElementsAre(Turn::kLead));
-  EXPECT_THAT(a->turns, IsEmpty());
-  EXPECT_THAT(c->turns, IsEmpty());
+  EXPECT_THAT(leader->verdicts, IsEmpty());
+  EXPECT_THAT(b->verdicts, ElementsAre(Verdict::kLead));
+  EXPECT_THAT(a->verdicts, IsEmpty());
+  EXPECT_THAT(c->verdicts, IsEmpty());
   // New misses join it too, whether its call has started or not.
   auto d = Join();
   Launch(b);
@@ -265,9 +269,9 @@ TEST_F(FlightTest, IfTheFirstCallersDeadlineEndsTheCallOneOpensTheNextFlight) {
   table_.Leave(leader.get());
   table_.Finish(flight_, FlightEnd::kShared, MakeEntry(), kNow);
   for (const auto& caller : {a, c, d}) {
-    EXPECT_THAT(caller->turns, ElementsAre(Turn::kAnswer));
+    EXPECT_THAT(caller->verdicts, ElementsAre(Verdict::kAnswer));
   }
-  EXPECT_THAT(b->turns, ElementsAre(Turn::kLead));
+  EXPECT_THAT(b->verdicts, ElementsAre(Verdict::kLead));
 }
 
 TEST_F(FlightTest, ADeadlineThatEndsACallForWhichNobodyElseWaitsEndsTheFlight) {
@@ -275,7 +279,7 @@ TEST_F(FlightTest, ADeadlineThatEndsACallForWhichNobodyElseWaitsEndsTheFlight) {
   table_.Finish(flight_, FlightEnd::kDeadline, nullptr, kNow);
   EXPECT_TRUE(table_.GetStats().empty());
   // That was not the function's doing: the next miss is collapsed as ever.
-  EXPECT_EQ(table_.Enter(Make(), kNow), Turn::kLead);
+  EXPECT_EQ(table_.Enter(Make(), kNow), Verdict::kLead);
 }
 
 TEST_F(FlightTest, AnElectedLeaderThatLeavesBeforeItCalledIsReplaced) {
@@ -283,9 +287,9 @@ TEST_F(FlightTest, AnElectedLeaderThatLeavesBeforeItCalledIsReplaced) {
   auto a = Join();
   auto b = Join();
   table_.Finish(flight_, FlightEnd::kDeadline, nullptr, kNow);
-  EXPECT_THAT(a->turns, ElementsAre(Turn::kLead));
+  EXPECT_THAT(a->verdicts, ElementsAre(Verdict::kLead));
   table_.Leave(a.get());
-  EXPECT_THAT(b->turns, ElementsAre(Turn::kLead));
+  EXPECT_THAT(b->verdicts, ElementsAre(Verdict::kLead));
   EXPECT_EQ(table_.Launched(a.get(), std::make_shared<FakeCall>()), nullptr);
   Launch(b);
 }
@@ -306,7 +310,7 @@ TEST_F(FlightTest, TheLastOneLeavingCancelsTheUpstreamCall) {
   Open();
   auto c = Join();
   table_.Finish(old, FlightEnd::kAlone, nullptr, kNow);
-  EXPECT_THAT(c->turns, IsEmpty());
+  EXPECT_THAT(c->verdicts, IsEmpty());
 }
 
 TEST_F(FlightTest, AFirstCallerThatLeavesAloneCancelsTheUpstreamCall) {
@@ -323,10 +327,10 @@ TEST_F(FlightTest, ACallerGivenAPlaceAfterItLeftGivesItToTheNext) {
   auto d = Join();
   table_.Finish(flight_, FlightEnd::kAlone, nullptr, kNow);
   table_.Leave(a.get());
-  ASSERT_THAT(c->turns, ElementsAre(Turn::kRun));
+  ASSERT_THAT(c->verdicts, ElementsAre(Verdict::kRun));
   // c never calls: it has gone.
   table_.Leave(c.get());
-  EXPECT_THAT(d->turns, ElementsAre(Turn::kRun));
+  EXPECT_THAT(d->verdicts, ElementsAre(Verdict::kRun));
   EXPECT_EQ(table_.GetStats().running, 2);
 }
 

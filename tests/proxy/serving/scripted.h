@@ -20,18 +20,13 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "proto/function_v1.pb.h"
-#include "proxy/serving/call.h"
+#include "proxy/function_handler.h"
 #include "proxy/telemetry/instruments.h"
 #include "tests/proxy/loopback.h"
 
 namespace fncache::proxy::serving {
 
 namespace fnv1 = ::apiextensions::fn::proto::v1;
-
-inline constexpr char kV1Path[] =
-    "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
-inline constexpr char kV1beta1Path[] =
-    "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
 
 // A call that has reached the function and waits for its answer. Answer it
 // once; answering one that is cancelled is allowed and does nothing.
@@ -338,19 +333,11 @@ class CachingProxy {
       : options_(options),
         upstream_(TestProxy::To(target), nullptr, workers),
         handler_(0, options, store, &clock, &upstream_,
-                 &instruments.function(0)) {
-    transport::ListenerOptions listen;
-    listen.address = "127.0.0.1:0";
-    listen.workers = workers;
-    listen.spread_after = 0;  // every worker has its turn
-    auto listener = transport::Listener::Create(listen);
-    EXPECT_TRUE(listener.ok()) << listener.status();
-    listener_ = *std::move(listener);
-    listener_->Start(&handler_, &upstream_);
-  }
+                 instruments.function(0)),
+        listener_(std::make_unique<TestListener>(&handler_, workers)) {}
   std::string target() const { return listener_->address(); }
   FlightTable::Stats flights() const { return handler_.GetFlights(); }
-  transport::Listener& listener() { return *listener_; }
+  TestListener& listener() { return *listener_; }
   // Cancels what is left, and waits for it.
   void Stop() { listener_ = nullptr; }
 
@@ -360,8 +347,8 @@ class CachingProxy {
  private:
   const settings::FunctionOptions options_;
   transport::Upstream upstream_;
-  RunFunctionHandler handler_;
-  std::unique_ptr<transport::Listener> listener_;
+  FunctionHandler handler_;
+  std::unique_ptr<TestListener> listener_;
 };
 
 // A request that differs from others by `name` only, its tag aside.

@@ -45,7 +45,7 @@ class ForeignCaller {
         Http2Bytes({Http2Frame::kHeaders, Http2Frame::kEndHeaders,
                     absl::StrCat(
                         // POST, http
-                        "\x83\x86", Http2Header(":path", serving::kV1Path),
+                        "\x83\x86", Http2Header(":path", kRunFunctionV1),
                         Http2Header(":authority", "function"),
                         Http2Header("te", "trailers"),
                         Http2Header("content-type", "application/grpc"),

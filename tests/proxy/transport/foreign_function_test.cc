@@ -51,8 +51,7 @@ TEST(ForeignFunctionTest, AnEndWithoutAStatusIsAnErrorAndIsNotStored) {
     serving::ScriptedStore store;
     serving::CachingProxy proxy(function.target(), {}, &store);
     const auto channel = Connect(proxy.target());
-    for (const char* path :
-         {serving::kV1Path, serving::kV1Path, "/t.T/Other"}) {
+    for (const char* path : {kRunFunctionV1, kRunFunctionV1, "/t.T/Other"}) {
       auto caller = std::make_shared<serving::Caller>();
       caller->Start(channel, path, serving::Request("a", "t"));
       EXPECT_EQ(caller->Wait().error_code(), grpc::StatusCode::UNKNOWN);
@@ -62,22 +61,30 @@ TEST(ForeignFunctionTest, AnEndWithoutAStatusIsAnErrorAndIsNotStored) {
   }
 }
 
-// Answers RunFunction at once.
+// Answers RunFunction at once, and forwards the rest.
 class AbortingHandler : public CallHandler {
  public:
-  void StartRunFunction(IncomingCallPtr call) override {
+  explicit AbortingHandler(Upstream* upstream) : others_(upstream) {}
+  void StartCall(IncomingCallPtr call) override {
+    if (call->method() == Method::kOther) {
+      return others_.StartCall(std::move(call));
+    }
     IncomingCall::FinishAndForget(
         std::move(call), grpc::Status(grpc::StatusCode::ABORTED, "at once"));
   }
+
+ private:
+  ForwardingHandler others_;
 };
 
 // Headers that are never taken, as TCP is full: the call has long ended at its
 // caller when that fails.
 TEST(ForeignFunctionTest, ACallMayEndBeforeItHasStarted) {
   DeafServer function;
-  AbortingHandler handler;
-  TestProxy proxy(TestProxy::To(function.target()), /*workers=*/1, &handler);
-  const auto channel = Connect(proxy.target());
+  Upstream upstream(TestProxy::To(function.target()), nullptr, 1);
+  AbortingHandler handler(&upstream);
+  TestListener listener(&handler, /*workers=*/1);
+  const auto channel = Connect(listener.address());
   TestCall call(channel, "/t.T/Echo");
   // In parts: gRPC reads long values in quadratic time.
   for (int i = 0; i < 1000; ++i) {
@@ -88,12 +95,12 @@ TEST(ForeignFunctionTest, ACallMayEndBeforeItHasStarted) {
   ASSERT_TRUE(Eventually([&] { return function.Full(); }));
   // Behind the message on its connection: when it is answered, that is read.
   std::string answer;
-  EXPECT_EQ(TestCall(channel, serving::kV1Path).Unary("", &answer).error_code(),
+  EXPECT_EQ(TestCall(channel, kRunFunctionV1).Unary("", &answer).error_code(),
             grpc::StatusCode::ABORTED);
   call.context().TryCancel();
   EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
   // As above: the caller's end is read.
-  EXPECT_EQ(TestCall(channel, serving::kV1Path).Unary("", &answer).error_code(),
+  EXPECT_EQ(TestCall(channel, kRunFunctionV1).Unary("", &answer).error_code(),
             grpc::StatusCode::ABORTED);
   function.Listen();
   // Waits for the call to be gone.

@@ -40,7 +40,7 @@ class HeldSendsTest : public ::testing::Test {
   }
   void TearDown() override {
     HoldSends(false);
-    ReleaseHeldSends();
+    SendHeld();
     close(from_);
     close(to_);
   }
@@ -91,7 +91,7 @@ TEST_F(HeldSendsTest, WhatIsHeldArrivesTogetherWhenReleased) {
     EXPECT_TRUE(HasHeldSends());
     const int held = Arrived();
     HoldSends(false);
-    ReleaseHeldSends();
+    SendHeld();
     EXPECT_FALSE(HasHeldSends());
     EXPECT_EQ(Arrived(), before + 11);
     if (std::chrono::steady_clock::now() - begin >
@@ -108,7 +108,7 @@ TEST_F(HeldSendsTest, WhatIsLargeDoesNotWait) {
   HoldSends(true);
   Send(from_, std::string(100 << 10, 'x'));
   EXPECT_GE(Arrived(), 32 << 10);
-  ReleaseHeldSends();
+  SendHeld();
   EXPECT_EQ(Arrived(), 100 << 10);
 }
 
@@ -129,7 +129,7 @@ TEST_F(HeldSendsTest, AConnectionThatWasClosedMeanwhileHasSentAll) {
   // Its number may be another file's by now.
   from_ = dup(STDERR_FILENO);
   HoldSends(false);
-  ReleaseHeldSends();
+  SendHeld();
   EXPECT_FALSE(HasHeldSends());
 }
 

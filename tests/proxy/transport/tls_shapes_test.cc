@@ -228,16 +228,9 @@ class TlsShapesTest : public ::testing::Test {
   struct Server {
     Server(const Pem& pair, const std::string& ca)
         : files(pair, ca, TlsSide::kServer), tls(std::move(files.watcher)) {
-      UpstreamOptions to;
-      to.target = function.target();
-      upstream = std::make_unique<Upstream>(to, nullptr, 1);
-      ListenerOptions options;
-      options.address = "127.0.0.1:0";
-      options.credentials = tls.Credentials();
-      auto made = Listener::Create(options);
-      if (!made.ok()) std::abort();
-      listener = *std::move(made);
-      listener->Start(nullptr, upstream.get());
+      proxy = std::make_unique<TestProxy>(TestProxy::To(function.target()),
+                                          /*workers=*/1, /*tls=*/nullptr,
+                                          tls.Credentials());
     }
     std::shared_ptr<grpc::Channel> Caller(const Pem& identity,
                                           const std::string& ca) const {
@@ -245,31 +238,24 @@ class TlsShapesTest : public ::testing::Test {
       options.pem_root_certs = ca;
       options.pem_cert_chain = identity.certificate;
       options.pem_private_key = identity.key;
-      return Connect(absl::StrCat("localhost:", listener->port()),
+      return Connect(absl::StrCat("localhost:", proxy->listener().port()),
                      grpc::SslCredentials(options));
     }
 
     Watched files;
     ServerTls tls;
     TestFunction function;
-    std::unique_ptr<Upstream> upstream;
-    std::unique_ptr<Listener> listener;
+    std::unique_ptr<TestProxy> proxy;
   };
 
   // A function behind an upstream, and a caller in plaintext.
   struct Client {
     Client(ClientTls* tls, const Pem& server, const std::string& callers_ca)
         : function(Serving(server, callers_ca)) {
-      UpstreamOptions to;
-      to.target = absl::StrCat("localhost:", function.port());
-      upstream = std::make_unique<Upstream>(to, tls, 1);
-      ListenerOptions options;
-      options.address = "127.0.0.1:0";
-      auto made = Listener::Create(options);
-      if (!made.ok()) std::abort();
-      listener = *std::move(made);
-      listener->Start(nullptr, upstream.get());
-      channel = Connect(listener->address());
+      const std::string target = absl::StrCat("localhost:", function.port());
+      proxy = std::make_unique<TestProxy>(TestProxy::To(target), /*workers=*/1,
+                                          tls);
+      channel = Connect(proxy->target());
     }
     static std::shared_ptr<grpc::ServerCredentials> Serving(
         const Pem& pair, const std::string& ca) {
@@ -283,8 +269,7 @@ class TlsShapesTest : public ::testing::Test {
     }
 
     TestFunction function;
-    std::unique_ptr<Upstream> upstream;
-    std::unique_ptr<Listener> listener;
+    std::unique_ptr<TestProxy> proxy;
     std::shared_ptr<grpc::Channel> channel;
   };
 
@@ -410,17 +395,10 @@ TEST_F(TlsShapesTest, FunctionThatRefusesUsIsSeen) {
   const Shape good = OfAuthority("", Authority());
   const RefusingFunction function(good.server, OtherAuthority().certificate);
   ClientFiles ours(good.client, good.ca);
-  UpstreamOptions to;
-  to.target = function.target();
-  Upstream upstream(to, &ours.tls, 1);
-  ListenerOptions options;
-  options.address = "127.0.0.1:0";
-  const auto listener = Listener::Create(options);
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  (*listener)->Start(nullptr, &upstream);
+  const TestProxy proxy(TestProxy::To(function.target()), /*workers=*/1,
+                        &ours.tls);
   // What the function says may be overtaken by its hanging up.
-  ExpectRefused(Connect((*listener)->address()),
-                HandshakeFault::kRefusedByPeer);
+  ExpectRefused(Connect(proxy.target()), HandshakeFault::kRefusedByPeer);
 }
 
 // A walk that goes from each kind of shape to each other: 0 1 0 2 0 ... 1

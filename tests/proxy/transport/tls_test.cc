@@ -86,20 +86,13 @@ class ServerTlsTest : public ::testing::Test {
         kInterval);
     ASSERT_TRUE(watcher.ok()) << watcher.status();
     tls_ = std::make_unique<ServerTls>(*std::move(watcher));
-    UpstreamOptions to;
-    to.target = function_.target();
-    upstream_ = std::make_unique<Upstream>(to, nullptr, 1);
-    ListenerOptions options;
-    options.address = "127.0.0.1:0";
-    options.credentials = tls_->Credentials();
-    auto listener = Listener::Create(options);
-    ASSERT_TRUE(listener.ok()) << listener.status();
-    listener_ = *std::move(listener);
-    listener_->Start(nullptr, upstream_.get());
+    proxy_ = std::make_unique<TestProxy>(TestProxy::To(function_.target()),
+                                         /*workers=*/1, /*tls=*/nullptr,
+                                         tls_->Credentials());
   }
   std::shared_ptr<grpc::Channel> Caller(const std::string& ca,
                                         const Pem* identity) {
-    return Connect(listener_->address(), Trusting(ca, identity));
+    return Connect(proxy_->target(), Trusting(ca, identity));
   }
 
   const Pem ca_ = Make("ca", nullptr);
@@ -112,8 +105,7 @@ class ServerTlsTest : public ::testing::Test {
   std::atomic<int> refused_{0};
   TestFunction function_;
   std::unique_ptr<ServerTls> tls_;
-  std::unique_ptr<Upstream> upstream_;
-  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<TestProxy> proxy_;
 };
 
 TEST_F(ServerTlsTest, WithoutCaNobodyNeedsACertificate) {
@@ -212,14 +204,8 @@ class ClientTlsTest : public ::testing::Test {
     UpstreamOptions to;
     to.target = target;
     to.server_name = server_name;
-    upstream_ = std::make_unique<Upstream>(to, tls_.get(), 1);
-    ListenerOptions options;
-    options.address = "127.0.0.1:0";
-    auto listener = Listener::Create(options);
-    ASSERT_TRUE(listener.ok()) << listener.status();
-    listener_ = *std::move(listener);
-    listener_->Start(nullptr, upstream_.get());
-    channel_ = Connect(listener_->address());
+    proxy_ = std::make_unique<TestProxy>(to, /*workers=*/1, tls_.get());
+    channel_ = Connect(proxy_->target());
   }
   grpc::StatusCode TryFor(std::chrono::milliseconds patience) {
     TestCall call(channel_, "/t.T/Count");
@@ -235,8 +221,7 @@ class ClientTlsTest : public ::testing::Test {
   const Pem other_identity_ = Make("other proxy", &other_ca_);
   std::atomic<int> taken_up_{0};
   std::unique_ptr<ClientTls> tls_;
-  std::unique_ptr<Upstream> upstream_;
-  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<TestProxy> proxy_;
   std::shared_ptr<grpc::Channel> channel_;
 };
 
@@ -254,8 +239,7 @@ TEST_F(ClientTlsTest, ServerNameIsWhatTheCertificateIsCheckedFor) {
   Secret secret(identity_, ca_.certificate);
   Start(secret.path(), function.target(), "localhost");
   EXPECT_EQ(Try(channel_), grpc::StatusCode::OK);
-  listener_ = nullptr;
-  upstream_ = nullptr;
+  proxy_ = nullptr;
   Start(secret.path(), function.target(), "elsewhere.example");
   EXPECT_EQ(TryFor(std::chrono::milliseconds(500)),
             grpc::StatusCode::DEADLINE_EXCEEDED);

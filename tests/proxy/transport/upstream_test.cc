@@ -11,12 +11,18 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// Answers RunFunction by one unary upstream call, as the hit path does.
+// Answers RunFunction by one unary upstream call, as a miss is answered, and
+// forwards the rest.
 class UnaryHandler : public CallHandler {
  public:
-  explicit UnaryHandler(Upstream* upstream) : upstream_(upstream) {}
-  void StartRunFunction(IncomingCallPtr call) override {
-    new Run(this, std::move(call));
+  explicit UnaryHandler(Upstream* upstream)
+      : upstream_(upstream), others_(upstream) {}
+  void StartCall(IncomingCallPtr call) override {
+    if (call->method() == Method::kOther) {
+      others_.StartCall(std::move(call));
+    } else {
+      new Run(this, std::move(call));
+    }
   }
   std::atomic<int> done{0};
 
@@ -35,7 +41,7 @@ class UnaryHandler : public CallHandler {
       upstream_call_ = owner_->upstream_->StartUnary(
           *call_, request_, call_->deadline(),
           [this](UnaryCall& call) { OnDone(call); });
-      call_->OnCancelled([this] { upstream_call_->Cancel(); });
+      ASSERT_TRUE(call_->OnCancelled([this] { upstream_call_->Cancel(); }));
     }
     void OnDone(UnaryCall& call) {
       ++owner_->done;
@@ -67,38 +73,29 @@ class UnaryHandler : public CallHandler {
     MemberEvent<Run, &Run::OnRead> read_{this};
   };
   Upstream* const upstream_;
+  ForwardingHandler others_;
 };
 
 // Nobody listens there, as long as this lives.
 using DeadAddress = ::fncache::testing::LoopbackSocket;
 
-constexpr char kRun[] =
-    "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
-
 class UnaryUpstream {
  public:
-  explicit UnaryUpstream(UpstreamOptions options) {
-    upstream_ = std::make_unique<Upstream>(std::move(options), nullptr, 2);
-    handler_ = std::make_unique<UnaryHandler>(upstream_.get());
-    ListenerOptions listen;
-    listen.address = "127.0.0.1:0";
-    listen.workers = 2;
-    listen.spread_after = 0;  // every worker has its turn
-    auto listener = Listener::Create(listen);
-    EXPECT_TRUE(listener.ok()) << listener.status();
-    listener_ = *std::move(listener);
-    listener_->Start(handler_.get(), upstream_.get());
-    channel_ = Connect(listener_->address());
-  }
+  explicit UnaryUpstream(UpstreamOptions options)
+      : upstream_(std::move(options), nullptr, kWorkers),
+        handler_(&upstream_),
+        listener_(&handler_, kWorkers),
+        channel_(Connect(listener_.address())) {}
   const std::shared_ptr<grpc::Channel>& channel() { return channel_; }
-  Listener& listener() { return *listener_; }
-  UnaryHandler& handler() { return *handler_; }
+  TestListener& listener() { return listener_; }
+  UnaryHandler& handler() { return handler_; }
 
  private:
-  std::unique_ptr<Upstream> upstream_;
-  std::unique_ptr<UnaryHandler> handler_;
-  std::unique_ptr<Listener> listener_;
-  std::shared_ptr<grpc::Channel> channel_;
+  static constexpr int kWorkers = 2;
+  Upstream upstream_;
+  UnaryHandler handler_;
+  TestListener listener_;
+  const std::shared_ptr<grpc::Channel> channel_;
 };
 
 UpstreamOptions Dead(const std::string& target) {
@@ -129,7 +126,7 @@ TEST(UpstreamTest, CallWithoutDeadlineGivesUpConnectingUnaryOrStream) {
         // Nobody answers there; at most a router says so.
         std::string("ipv4:192.0.2.1:9")}) {
     UnaryUpstream proxy(Dead(target));
-    EXPECT_EQ(CodeOf(proxy.channel(), kRun), kGivenUp) << target;
+    EXPECT_EQ(CodeOf(proxy.channel(), kRunFunctionV1), kGivenUp) << target;
     EXPECT_EQ(CodeOf(proxy.channel(), "/t.T/Count"), kGivenUp) << target;
   }
 }
@@ -137,7 +134,7 @@ TEST(UpstreamTest, CallWithoutDeadlineGivesUpConnectingUnaryOrStream) {
 TEST(UpstreamTest, CallWithADeadlineWaitsUntilThen) {
   DeadAddress dead;
   UnaryUpstream proxy(Dead(dead.target()));
-  for (const char* method : {kRun, "/t.T/Count"}) {
+  for (const char* method : {kRunFunctionV1, "/t.T/Count"}) {
     TestCall call(proxy.channel(), method);
     const absl::Time start = absl::Now();
     call.context().set_deadline(
@@ -210,7 +207,7 @@ TEST(UpstreamTest, UnaryStatusDetailsAndTrailersArrive) {
   TestFunction function;
   UnaryUpstream proxy(TestProxy::To(function.target()));
   // The function knows no RunFunction.
-  EXPECT_EQ(CodeOf(proxy.channel(), kRun),
+  EXPECT_EQ(CodeOf(proxy.channel(), kRunFunctionV1),
             absl::StrCat(grpc::StatusCode::UNIMPLEMENTED, " no such method"));
   EXPECT_EQ(proxy.handler().done, 1);
 }
@@ -218,7 +215,7 @@ TEST(UpstreamTest, UnaryStatusDetailsAndTrailersArrive) {
 TEST(UpstreamTest, CallerThatLeavesCancelsAWaitingUnaryCall) {
   DeadAddress dead;
   UnaryUpstream proxy(TestProxy::To(dead.target()));
-  TestCall call(proxy.channel(), kRun);
+  TestCall call(proxy.channel(), kRunFunctionV1);
   ASSERT_TRUE(call.Start());
   ASSERT_TRUE(call.Write("x"));
   ASSERT_TRUE(Eventually([&] { return proxy.listener().calls() == 1; }));

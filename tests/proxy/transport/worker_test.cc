@@ -12,7 +12,7 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// A call that is served, as far as a worker can tell.
+// It looks to a worker like a call that is served.
 class FakeCall final : public Activity {
  public:
   FakeCall() : Activity(Kind::kUnary) {}
@@ -23,6 +23,10 @@ class TestJob final : public Job {
  public:
   TestJob(Worker* worker, std::atomic<int>* done)
       : worker_(worker), done_(done) {}
+  // On the worker's thread.
+  void Offload() {
+    if (worker_->Offload(this)) OnWorked();
+  }
   void Work() override {
     elsewhere_ = !worker_->RunsHere();
     works_.fetch_add(1);
@@ -30,6 +34,8 @@ class TestJob final : public Job {
   void OnWorked() override {
     EXPECT_TRUE(worker_->RunsHere());
     EXPECT_EQ(works_.load(), 1);
+    EXPECT_FALSE(worked_);
+    worked_ = true;
     done_->fetch_add(1);
   }
   bool elsewhere() const { return elsewhere_; }
@@ -38,6 +44,7 @@ class TestJob final : public Job {
   Worker* const worker_;
   std::atomic<int>* const done_;
   bool elsewhere_ = false;
+  bool worked_ = false;
   std::atomic<int> works_{0};
 };
 
@@ -56,7 +63,7 @@ class WorkerJobsTest : public ::testing::Test {
     worker->Start();
     worker->Post([&] {
       for (FakeCall& call : fakes) worker->Enter(&call);
-      for (const auto& job : jobs) worker->Offload(job.get());
+      for (const auto& job : jobs) job->Offload();
       for (FakeCall& call : fakes) worker->Leave(&call);
     });
     worker->Stop();

@@ -1,0 +1,78 @@
+#include "proxy/cache_headers.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "grpc/slice.h"
+#include "proxy/transport/incoming_call.h"
+
+namespace fncache::proxy {
+
+Directives ReadDirectives(absl::Span<const grpc_metadata> metadata,
+                          const std::vector<std::string>& bypass_metadata) {
+  Directives out;
+  for (const grpc_metadata& item : metadata) {
+    const absl::string_view key = transport::View(item.key);
+    if (key == "authorization" || absl::c_linear_search(bypass_metadata, key)) {
+      out.bypass = true;
+    }
+    if (key != "cache-control") continue;
+    for (absl::string_view directive :
+         absl::StrSplit(transport::View(item.value), ',')) {
+      // An argument (no-cache="field") does not make it weaker here.
+      directive =
+          absl::StripAsciiWhitespace(directive.substr(0, directive.find('=')));
+      if (absl::EqualsIgnoreCase(directive, "no-cache")) out.no_cache = true;
+      if (absl::EqualsIgnoreCase(directive, "no-store")) out.no_store = true;
+    }
+  }
+  return out;
+}
+
+HitStatus::HitStatus(absl::Duration served_for) {
+  constexpr absl::string_view kHit = "fncache; hit; ttl=";
+  const auto seconds = static_cast<uint64_t>(
+      std::max<int64_t>(absl::ToInt64Seconds(served_for), 0));
+  std::memcpy(text_, kHit.data(), kHit.size());
+  const auto written =
+      std::to_chars(text_ + kHit.size(), text_ + sizeof(text_), seconds);
+  size_ = static_cast<size_t>(written.ptr - text_);
+}
+
+absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
+                                bool stored) {
+  struct Texts {
+    // By whether it is collapsed, and whether it is stored.
+    absl::string_view of[2][2];
+  };
+  static constexpr Texts kMiss = {
+      {{"fncache; fwd=miss", "fncache; fwd=miss; stored"},
+       {"fncache; fwd=miss; collapsed",
+        "fncache; fwd=miss; collapsed; stored"}}};
+  static constexpr Texts kStale = {
+      {{"fncache; fwd=stale", "fncache; fwd=stale; stored"},
+       {"fncache; fwd=stale; collapsed",
+        "fncache; fwd=stale; collapsed; stored"}}};
+  // Only calls that were looked up join a flight, so the rest is never
+  // collapsed; and a bypass stores nothing.
+  switch (reason) {
+    case ForwardReason::kMiss:
+      return kMiss.of[collapsed][stored];
+    case ForwardReason::kStale:
+      return kStale.of[collapsed][stored];
+    case ForwardReason::kNoCache:
+    case ForwardReason::kNoStore:
+      return stored ? "fncache; fwd=request; stored" : "fncache; fwd=request";
+    case ForwardReason::kBypass:
+      break;
+  }
+  return "fncache; fwd=bypass";
+}
+
+}  // namespace fncache::proxy

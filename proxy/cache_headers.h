@@ -1,0 +1,59 @@
+// What a cache and its callers say to each other in a call's metadata:
+// cache-control in the request (RFC 9111) and cache-status in the answer
+// (RFC 9211), as DESIGN words them.
+//
+// Pure functions; thread-safe.
+#ifndef FNCACHE_PROXY_CACHE_HEADERS_H_
+#define FNCACHE_PROXY_CACHE_HEADERS_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "grpc/grpc.h"
+
+namespace fncache::proxy {
+
+// What the metadata of a request says about caching.
+struct Directives {
+  bool no_cache = false;  // cache-control: no-cache
+  bool no_store = false;  // cache-control: no-store
+  bool bypass = false;    // authorization, or a key of `bypass_metadata`
+};
+Directives ReadDirectives(absl::Span<const grpc_metadata> metadata,
+                          const std::vector<std::string>& bypass_metadata);
+
+// The key of the header that the texts below are values of.
+inline constexpr char kCacheStatus[] = "cache-status";
+
+// fncache; hit; ttl=N. The text is in the object itself: a hit allocates
+// nothing that it can do without.
+class HitStatus {
+ public:
+  explicit HitStatus(absl::Duration served_for);
+  absl::string_view text() const { return {text_, size_}; }
+
+ private:
+  char text_[40];
+  size_t size_;
+};
+
+// Why a call is not answered from an entry.
+enum class ForwardReason {
+  kMiss,     // it was looked up, and there is none
+  kStale,    // it was looked up, and one past its time was found
+  kNoCache,  // the caller wants a new answer
+  kNoStore,  // the caller wants a new answer, which nobody else is to get
+  kBypass,   // it is not looked up: authorization, mode off, no key, ...
+};
+
+// fncache; fwd=miss[; collapsed][; stored]
+absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
+                                bool stored);
+
+}  // namespace fncache::proxy
+
+#endif  // FNCACHE_PROXY_CACHE_HEADERS_H_

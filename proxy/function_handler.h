@@ -1,0 +1,39 @@
+// FunctionHandler: serves all calls of one function. RunFunction, of either
+// version, is answered through the cache (call.h), everything else is forwarded
+// as a stream (stream.h).
+//
+// Thread-safe: a call runs on its worker's thread; workers share the flights.
+// The objects that are given to the constructor outlive the handler, and the
+// handler outlives its listener's calls.
+#ifndef FNCACHE_PROXY_FUNCTION_HANDLER_H_
+#define FNCACHE_PROXY_FUNCTION_HANDLER_H_
+
+#include "proxy/serving/flight.h"
+#include "proxy/serving_context.h"
+#include "proxy/transport/incoming_call.h"
+
+namespace fncache::proxy {
+
+class FunctionHandler final : public transport::CallHandler {
+ public:
+  FunctionHandler(cache::store::FunctionId id,
+                  const settings::FunctionOptions& options,
+                  cache::store::TieredStore* store, Clock* clock,
+                  transport::Upstream* upstream,
+                  const telemetry::FunctionInstruments& instruments)
+      : context_(id, options, store, clock, upstream, instruments) {}
+
+  void StartCall(transport::IncomingCallPtr call) override;
+
+  // The flights as they are now; empty once no call is left.
+  serving::FlightTable::Stats GetFlights() const {
+    return context_.flights.GetStats();
+  }
+
+ private:
+  ServingContext context_;
+};
+
+}  // namespace fncache::proxy
+
+#endif  // FNCACHE_PROXY_FUNCTION_HANDLER_H_

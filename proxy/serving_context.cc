@@ -1,0 +1,40 @@
+#include "proxy/serving_context.h"
+
+#include "common/method.h"
+
+namespace fncache::proxy {
+namespace {
+
+cache::key::KeyScope Scope(const settings::FunctionOptions& options,
+                           const char* path) {
+  return {options.name, path, options.generation, options.key,
+          options.key_hash};
+}
+
+serving::FlightTable::Options FlightOptions(
+    const cache::PolicyOptions& policy) {
+  serving::FlightTable::Options options;
+  options.max_released = policy.max_released;
+  return options;
+}
+
+}  // namespace
+
+ServingContext::ServingContext(
+    cache::store::FunctionId id, const settings::FunctionOptions& options,
+    cache::store::TieredStore* store, Clock* clock,
+    transport::Upstream* upstream,
+    const telemetry::FunctionInstruments& instruments)
+    : id(id),
+      options(options),
+      policy(options.policy),
+      v1(store->seed(), Scope(options, kRunFunctionV1), options.masks),
+      v1beta1(store->seed(), Scope(options, kRunFunctionV1beta1),
+              options.masks),
+      store(*store),
+      clock(*clock),
+      upstream(*upstream),
+      instruments(instruments),
+      flights(FlightOptions(options.policy), instruments) {}
+
+}  // namespace fncache::proxy

@@ -1,0 +1,43 @@
+// ServingContext: what the calls of one function share. The function's handler
+// makes it and hands it to each call, upstream run and stream.
+//
+// Thread-safe: all of it is constant or thread-safe itself. It is kept until no
+// call of the function is left; what it refers to is kept longer.
+#ifndef FNCACHE_PROXY_SERVING_CONTEXT_H_
+#define FNCACHE_PROXY_SERVING_CONTEXT_H_
+
+#include "cache/key/digest.h"
+#include "cache/policy.h"
+#include "cache/store/entry.h"
+#include "cache/store/tiered_store.h"
+#include "common/clock.h"
+#include "proxy/serving/flight.h"
+#include "proxy/settings/options.h"
+#include "proxy/telemetry/instruments.h"
+#include "proxy/transport/upstream.h"
+
+namespace fncache::proxy {
+
+struct ServingContext {
+  ServingContext(cache::store::FunctionId id,
+                 const settings::FunctionOptions& options,
+                 cache::store::TieredStore* store, Clock* clock,
+                 transport::Upstream* upstream,
+                 const telemetry::FunctionInstruments& instruments);
+
+  const cache::store::FunctionId id;
+  const settings::FunctionOptions options;
+  const cache::Policy policy;
+  // The digesters of RunFunction's two versions.
+  const cache::key::Digester v1;
+  const cache::key::Digester v1beta1;
+  cache::store::TieredStore& store;
+  Clock& clock;
+  transport::Upstream& upstream;
+  const telemetry::FunctionInstruments& instruments;
+  serving::FlightTable flights;
+};
+
+}  // namespace fncache::proxy
+
+#endif  // FNCACHE_PROXY_SERVING_CONTEXT_H_
