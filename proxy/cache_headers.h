@@ -1,6 +1,6 @@
-// What a cache and its callers say to each other in a call's metadata:
-// cache-control in the request (RFC 9111) and cache-status in the answer
-// (RFC 9211), as DESIGN words them.
+// The words that callers and the cache have for each other in a call's
+// metadata: cache-control in the request (RFC 9111) and cache-status in the
+// answer (RFC 9211), as DESIGN words them.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_PROXY_CACHE_HEADERS_H_
@@ -17,7 +17,7 @@
 
 namespace fncache::proxy {
 
-// What the metadata of a request says about caching.
+// The wishes about caching in the metadata of a request.
 struct Directives {
   bool no_cache = false;  // cache-control: no-cache
   bool no_store = false;  // cache-control: no-store

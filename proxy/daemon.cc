@@ -23,15 +23,16 @@
 namespace fncache::proxy {
 namespace {
 
-// For how long what was cancelled when the drain ended may take to go. Less
+// Calls that are cancelled when the drain ends may take so long to go. Less
 // than kLockGrace.
 constexpr absl::Duration kGone = absl::Seconds(3);
 
-// What a lock is waited for beyond a predecessor's drain.
+// The directory's lock is waited for as long as a predecessor may drain, and so
+// much longer.
 constexpr absl::Duration kLockGrace = absl::Seconds(5);
 
-// No unary call must be there for so long before streams are cancelled: a call
-// may have been accepted and not been seen yet.
+// Streams are cancelled once there has been no unary call for so long: one may
+// have been accepted and not been seen yet.
 constexpr absl::Duration kSettled = absl::Milliseconds(20);
 
 std::vector<std::string> Names(const settings::DaemonOptions& options) {
@@ -46,7 +47,8 @@ int Cores() {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-// For the cores that the worker which reads and writes leaves.
+// Threads that do the workers' jobs, for the cores that are left beside the
+// worker which reads and writes; null where there are none.
 std::unique_ptr<IoPool> MakeAssistants() {
   constexpr size_t kMostWaiting = 1024;  // more than workers hand over
   if (Cores() == 1) return nullptr;
@@ -69,7 +71,7 @@ class Daemon::Impl {
         assistants(MakeAssistants()),
         workers(transport::MakeWorkers(Cores(), assistants.get())) {}
   ~Impl() {
-    // Workers stop first, but stay: the store's threads may post to them.
+    // Workers stop first, but are kept: the store's threads may post to them.
     for (Function& function : functions) {
       if (function.listener != nullptr) {
         function.listener->StopAccepting(absl::Now());
@@ -79,15 +81,15 @@ class Daemon::Impl {
       if (function.listener != nullptr) function.listener->Join();
     }
     StopWorkers();
-    // Before the workers go: who brought the last job back may still be on the
-    // way out of Worker::Post.
+    // The assistants end before the workers go: the one that brought the last
+    // job back may still be on the way out of Worker::Post.
     assistants = nullptr;
     admin = nullptr;
     store = nullptr;
     for (Function& function : functions) function.listener = nullptr;
   }
 
-  // Once no listener accepts calls any more.
+  // Precondition: no listener accepts calls any more.
   void StopWorkers() {
     for (const auto& worker : workers) worker->Stop();
   }
@@ -110,8 +112,8 @@ class Daemon::Impl {
   std::unique_ptr<transport::ClientTls> client_tls;
   std::unique_ptr<cache::store::TieredStore> store;
   std::unique_ptr<IoPool> assistants;
-  // One for each core, for all listeners together: a hundred functions cost
-  // what one does.
+  // One worker for each core, for all listeners together, so that a hundred
+  // functions cost what one does.
   std::vector<std::unique_ptr<transport::Worker>> workers;
   std::vector<Function> functions;
   std::unique_ptr<metrics::AdminServer> admin;
@@ -262,8 +264,9 @@ absl::Status Daemon::Open(Extras extras) {
   Clock* const clock =
       extras.clock != nullptr ? extras.clock : &impl_->system_clock;
   absl::Status status = OpenTls(extras.tls_interval);
-  // Early, so that probes are answered while the store's lock is waited for.
-  // Where a predecessor still holds the port, it comes after that.
+  // The admin endpoint comes early, so that probes are answered while the
+  // store's lock is waited for. Where a predecessor still holds the port, it is
+  // tried again after that.
   if (status.ok()) OpenAdmin(extras.settings).IgnoreError();
   if (status.ok()) status = OpenStore(clock, extras.cancelled);
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);

@@ -1,14 +1,17 @@
-// Daemon: the life of `fncache serve`: store, listeners, upstreams and admin
-// endpoint, in the order in which they must come up and go down.
+// Daemon: the life of `fncache serve`. It makes the store, listeners, upstreams
+// and the admin endpoint, in the order in which they must come up, and ends
+// them in the order in which they must go down.
 //
 // Start returns once every listener is bound, the store is open and calls are
-// accepted. Drain stops gracefully: not ready at once, still accepting for
-// `drain_delay`, then no new calls; unary calls may finish until `drain` is
-// over, streams are cancelled once no unary call is left, and what then is
-// still there is cancelled too. The write-behind queue is flushed.
+// accepted. Drain stops gracefully: the daemon is not ready at once, goes on
+// accepting for `drain_delay`, then takes no new calls; unary calls may finish
+// until `drain` is over, streams are cancelled once no unary call is left, and
+// whatever is still there when `drain` is over is cancelled too. At last the
+// write-behind queue is flushed.
 //
-// Thread-safety: Start, Drain and destruction from one thread; the rest from
-// any. In-process use (tests) is fine: it touches no signals.
+// Thread-safety: Start, Drain and destruction are called from one thread, the
+// rest from any. It touches no signals, so that tests can have daemons in their
+// own process.
 #ifndef FNCACHE_PROXY_DAEMON_H_
 #define FNCACHE_PROXY_DAEMON_H_
 
@@ -29,7 +32,8 @@ namespace fncache::proxy {
 class Daemon {
  public:
   struct Extras {
-    // Null = the system's. Outlives the daemon.
+    // The clock that the cache lives by; null = the system's. Outlives the
+    // daemon.
     Clock* clock = nullptr;
     // The effective settings as people read them, for /statusz.
     std::string settings;
@@ -42,30 +46,32 @@ class Daemon {
     absl::Duration tls_interval = absl::Seconds(2);
   };
 
-  // Fails for the world's reasons (port taken, directory locked, certificates
-  // missing) with a message that names the thing. Logs `listening on HOST:PORT`
-  // for each listener and for the admin endpoint.
+  // Fails where a port is taken, a directory locked, certificates missing and
+  // the like, with a message that names the thing. Logs `listening on
+  // HOST:PORT` for each listener and for the admin endpoint.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       settings::DaemonOptions options, Extras extras);
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       settings::DaemonOptions options);
-  // Cancels what is left.
+  // Cancels the calls that are left, if it was not drained.
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  // HOST:PORT of each function's listener, with the real ports, in order.
+  // HOST:PORT of each function's listener, with the real port; in the order of
+  // the functions.
   const std::vector<std::string>& addresses() const { return addresses_; }
-  // The admin endpoint's, empty if there is none.
+  // The same of the admin endpoint; empty if there is none.
   const std::string& admin_address() const { return admin_address_; }
 
   bool ready() const { return ready_.load(std::memory_order_acquire); }
   // Calls being answered, streams included.
   int calls() const;
 
-  // Blocks until the stop is complete. Once. `overdue`, which may be null, is
-  // called on another thread if peers that do not read what they are sent hold
-  // up the stop, which they can for ever; the queue has been flushed by then.
+  // Stops gracefully, and blocks until that is complete. Call it once.
+  // `overdue`, which may be null, is called on another thread if peers that do
+  // not read what they are sent hold up the stop, which they can for ever; the
+  // write-behind queue has been flushed by then.
   void Drain(std::function<void()> overdue = nullptr);
 
  private:
@@ -84,12 +90,6 @@ class Daemon {
   std::string admin_address_;
   std::unique_ptr<Impl> impl_;
 };
-
-// What `fncache serve` does once its settings are read: start, serve until
-// SIGTERM or SIGINT, drain; a second signal exits at once. Ok after a graceful
-// stop (also one that came during the start), else why it did not start. Call
-// it before the process has other threads: it blocks those signals.
-absl::Status Serve(settings::DaemonOptions options, std::string settings);
 
 }  // namespace fncache::proxy
 

@@ -1,4 +1,5 @@
-// Serve: the daemon under a process's signals.
+#include "proxy/serve.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -29,9 +30,9 @@ class StopSignals {
       MutexLock lock(&mutex_);
       over_ = true;
     }
-    // Wakes the thread. The signals stay blocked: one that comes now, between
-    // a complete stop and the exit, must not change the exit code.
-    // It is that thread's sigwait that takes it, so nothing is terminated.
+    // Wakes the thread: its sigwait takes the signal, so nothing is terminated.
+    // The signals stay blocked: one that comes now, between a complete stop and
+    // the exit, must not change the exit code.
     // NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread)
     pthread_kill(thread_.native_handle(), SIGTERM);
     thread_.join();

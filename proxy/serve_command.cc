@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "common/tls_files.h"
 #include "common/utf8.h"
-#include "proxy/daemon.h"
+#include "proxy/serve.h"
 #include "proxy/settings/flags.h"
 #include "proxy/settings/settings.h"
 

@@ -8,7 +8,7 @@
 namespace fncache::proxy::serving {
 namespace {
 
-// A meta larger than this does not keep its memory.
+// The memory in which a thread writes metas is kept unless it grew beyond this.
 constexpr size_t kKeptMeta = 4096;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The messages that answer RunFunction calls, made of a stored response, whose
-// bytes they share, or of an arriving one.
+// Makes the messages that answer RunFunction calls: of a stored response, whose
+// bytes they share, or of one that has just arrived.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_PROXY_SERVING_ANSWER_H_
@@ -14,13 +14,14 @@
 
 namespace fncache::proxy::serving {
 
-// The entry under the caller's tag and this TTL. The message refers to the
-// entry's body and keeps the entry alive as long as gRPC needs it.
+// The entry's response under the caller's tag, with this TTL (absent: none).
+// The message refers to the entry's body and keeps the entry alive as long as
+// gRPC needs it.
 grpc::ByteBuffer EntryMessage(const cache::store::EntryRef& entry,
                               absl::string_view tag,
                               const absl::optional<absl::Duration>& ttl);
 
-// An arriving response with another TTL, copied.
+// The response that arrived, with another TTL. Its bytes are copied.
 grpc::ByteBuffer MessageWithTtl(const cache::ResponseView& view,
                                 absl::Duration ttl);
 

@@ -65,7 +65,7 @@ telemetry::Outcome OutcomeOf(ForwardReason reason, bool collapsed = false) {
   return telemetry::Outcome::kBypass;
 }
 
-// What may be done with the answer of a call that goes to the function.
+// The use that may be made of the answer to a call that goes to the function.
 Use UseOf(ForwardReason reason) {
   switch (reason) {
     case ForwardReason::kBypass:
@@ -77,14 +77,15 @@ Use UseOf(ForwardReason reason) {
   }
 }
 
-// What a call waits for, and the function that goes on when that has come.
+// A stage of a call: it is waiting for something, and goes on in the function
+// that is named here when that has come.
 enum class Stage {
-  kReading,       // its request: OnRead
-  kKeying,        // the key, which another thread makes: OnKeyed
-  kLookingBelow,  // a look-up in the lower tiers: OnLower
-  kWaiting,       // what the flights say: OnSignal; until OnDeadline
-  kCalling,       // the function: OnAnswer
-  kOver,          // nothing: it is answered, or its caller has gone
+  kReading,       // waits for its request: OnRead
+  kKeying,        // for the key, which another thread makes: OnKeyed
+  kLookingBelow,  // for a look-up in the lower tiers: OnLower
+  kWaiting,       // for a word of the flights: OnSignal; or OnDeadline
+  kCalling,       // for the function: OnAnswer
+  kOver,          // for nothing: it is answered, or its caller has gone
 };
 
 // One RunFunction call:
@@ -303,7 +304,7 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
   key_ = digest.key;
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
-  // What is past its time in memory is no younger below.
+  // An entry that is past its time in memory is no younger below.
   if (!found.entry && !found.expired && context_.store.has_lower()) {
     return LookBelow();
   }

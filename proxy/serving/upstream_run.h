@@ -31,7 +31,7 @@ struct ServingContext;
 
 namespace fncache::proxy::serving {
 
-// What may be done with the answer beyond passing it to its caller.
+// The use that may be made of the answer beyond passing it to its caller.
 enum class Use {
   kPass,    // a bypass: nothing, not even its TTL is touched
   kAnswer,  // no-store: the TTL follows policy
@@ -79,7 +79,7 @@ class UpstreamRun final : public FlightCall,
 
  private:
   struct Result {
-    // What this call filled, or the newer entry that was there already.
+    // The entry that this call filled, or a newer one that was there already.
     cache::store::EntryRef entry;
     bool stored = false;
     grpc::ByteBuffer message;

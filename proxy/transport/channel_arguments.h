@@ -1,6 +1,6 @@
-// The gRPC settings of every server that answers functions' callers: the
-// daemon's listeners, and the bare server of the benchmark (bench/) that shows
-// what gRPC itself costs under the same settings.
+// The gRPC settings of every server that answers functions' callers: those of
+// the daemon's listeners, and the bare server of the benchmark (bench/) that
+// shows what gRPC itself costs under the same settings.
 #ifndef FNCACHE_PROXY_TRANSPORT_CHANNEL_ARGUMENTS_H_
 #define FNCACHE_PROXY_TRANSPORT_CHANNEL_ARGUMENTS_H_
 
@@ -8,7 +8,7 @@
 
 namespace fncache::proxy::transport {
 
-// The largest metadata that crosses, in either direction.
+// The largest metadata that crosses, in either direction, in bytes.
 inline constexpr int kMetadataLimit = 16 << 20;
 
 // A listener is ready to accept so many calls at any time: enough for a burst

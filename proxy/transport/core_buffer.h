@@ -1,6 +1,6 @@
-// The gRPC core's message buffer inside a grpc::ByteBuffer, for those who use
-// both of gRPC's interfaces: what the C++ one has no function for, without a
-// copy.
+// Gives the gRPC core's message buffer inside a grpc::ByteBuffer to those who
+// use both of gRPC's interfaces: they need it, without a copy, for what the C++
+// interface has no function for.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_PROXY_TRANSPORT_CORE_BUFFER_H_
@@ -27,14 +27,15 @@ class GrpcByteBufferPeer {
 
 namespace fncache::proxy::transport {
 
-// Null where the buffer has no value; may be set, which hands over ownership.
-// Precondition for setting: the buffer has no value.
+// Where the core's buffer is kept: null while `buffer` has no value. It may
+// then be set, which hands over ownership.
 inline grpc_byte_buffer** CoreBuffer(grpc::ByteBuffer* buffer) {
   return grpc::internal::GrpcByteBufferPeer::Of(buffer);
 }
 
-// Appends the pieces that a message came in, in order. They are the buffer's:
-// valid as long as nobody changes it. False where the buffer has no value.
+// Appends the pieces that a message came in, in order. They belong to the
+// buffer, and are valid as long as nobody changes it. False where the buffer
+// has no value.
 //
 // grpc::ByteBuffer's own functions count references to each piece, and where
 // there are several, TrySingleSlice allocates twice to say so.

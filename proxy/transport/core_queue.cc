@@ -3,7 +3,7 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// gRPC counts who uses it, and ends with the last.
+// A user of gRPC's library, which counts its users and ends with the last.
 class Library {
  public:
   Library() { grpc_init(); }
@@ -15,7 +15,7 @@ class Library {
 }  // namespace
 
 grpc::CompletionQueue MakeQueue(grpc_cq_polling_type polling) {
-  // Until the queue counts as a user itself.
+  // Needed until the queue counts as a user itself.
   const Library library;
   grpc_completion_queue_attributes attributes;
   attributes.version = GRPC_CQ_CURRENT_VERSION;

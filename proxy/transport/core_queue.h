@@ -1,4 +1,4 @@
-// Completion queues of any kind; gRPC's C++ interface makes only some.
+// Makes completion queues of any kind; gRPC's C++ interface makes only some.
 #ifndef FNCACHE_PROXY_TRANSPORT_CORE_QUEUE_H_
 #define FNCACHE_PROXY_TRANSPORT_CORE_QUEUE_H_
 

@@ -5,7 +5,7 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// What a thread keeps at most between messages.
+// A buffer of at most so many bytes is kept between messages.
 constexpr size_t kKept = 256 << 10;
 
 }  // namespace

@@ -1,8 +1,9 @@
-// A message's bytes in one piece, for reading. gRPC hands a message over in the
-// pieces in which it came off the wire; joining them through gRPC allocates as
-// much as the message is long, and touches cold memory, on every call.
+// JoinedMessage: gives a message's bytes in one piece, for reading. gRPC hands
+// a message over in the pieces in which it came off the wire; joining them
+// through gRPC allocates as much as the message is long, and touches cold
+// memory, on every call.
 //
-// For one thread.
+// Not thread-safe: each thread has one of its own.
 #ifndef FNCACHE_PROXY_TRANSPORT_JOINED_MESSAGE_H_
 #define FNCACHE_PROXY_TRANSPORT_JOINED_MESSAGE_H_
 

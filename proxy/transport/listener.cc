@@ -42,7 +42,8 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
 
 Listener::Listener(ListenerOptions options)
     : options_(std::move(options)),
-      // Who waits there reads from sockets: the workers may not have started.
+      // The thread that waits there reads from sockets, as the workers may not
+      // have started.
       shutdown_queue_(MakeQueue(GRPC_CQ_NON_LISTENING)) {}
 
 absl::Status Listener::Bind() {
@@ -78,7 +79,7 @@ absl::Status Listener::Bind() {
 Listener::~Listener() {
   StopAccepting(absl::Now());
   Join();
-  // What is left of the queue is its end.
+  // Nothing but the queue's end comes out of it any more.
   shutdown_queue_.Shutdown();
   void* tag;
   bool ok;
@@ -170,8 +171,8 @@ void Listener::CancelStreams() {
 void Listener::Join() {
   if (server_ == nullptr || joined_) return;
   joined_ = true;
-  // Once no call is left, what may still hold up the server are idle
-  // connections, which do not have to take the rest of the time.
+  // Once no call is left, only idle connections may still hold up the server,
+  // and need not take the rest of the time.
   absl::Time busy = absl::Now();
   for (absl::Time now = busy;
        !shut_down_ && now < deadline_ && now - busy < kGoodbye;

@@ -19,9 +19,10 @@ grpc_ssl_server_certificate_config* MakeConfig(const TlsFiles& files) {
   return grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
 }
 
-// gRPC's own reloading (TlsServerCredentials with a file watcher) takes up
-// whatever lies there. The older interface asks before each handshake whether
-// there is a newer certificate, so we can answer with checked ones only.
+// Server credentials that follow a watcher. gRPC's own reloading
+// (TlsServerCredentials with a file watcher) takes up whatever lies there. The
+// older interface asks before each handshake whether there is a newer
+// certificate, and is answered here with checked ones only.
 class Reloading {
  public:
   explicit Reloading(const TlsWatcher* watcher)

@@ -28,10 +28,10 @@
 
 namespace fncache::proxy::transport {
 
-// The files of one directory, kept up to date.
+// Keeps the files of one directory up to date.
 class TlsWatcher {
  public:
-  // Told of each attempt to take up changed files; on the watcher's thread.
+  // Is told of each attempt to take up changed files; on the watcher's thread.
   using Notice = std::function<void(bool taken_up)>;
 
   // Fails as ReadTlsFiles does.
@@ -69,7 +69,8 @@ class TlsWatcher {
   std::thread thread_;
 };
 
-// The listeners' side. ca.crt present = callers need a certificate of it.
+// The listeners' side. Where the directory has a ca.crt, callers need a
+// certificate of that authority.
 class ServerTls {
  public:
   explicit ServerTls(std::unique_ptr<TlsWatcher> watcher)
@@ -83,8 +84,8 @@ class ServerTls {
   const std::unique_ptr<TlsWatcher> watcher_;
 };
 
-// The upstream side. A channel has the certificates of the time it was made:
-// make a new one when generation() has changed.
+// The upstream side. A channel keeps the certificates of the time at which it
+// was made: make a new one when generation() has changed.
 class ClientTls {
  public:
   explicit ClientTls(std::unique_ptr<TlsWatcher> watcher)

@@ -39,11 +39,11 @@ struct UpstreamOptions {
 };
 
 // Gives up on a call that has no deadline and has found no connection within
-// the limit. Created beside the call, on the same worker; cancels nothing once
-// destroyed.
+// the limit. It is created beside the call, on the same worker, and cancels
+// nothing once it is destroyed.
 class ConnectLimit {
  public:
-  // All outlive this.
+  // The arguments that are pointers or references outlive this.
   ConnectLimit(Worker* worker, grpc::ClientContext* context,
                const std::string& channel_target, absl::Duration limit);
   ~ConnectLimit();
@@ -63,18 +63,19 @@ class ConnectLimit {
 };
 
 // One unary call to the function. Cancel may be called from any thread, all
-// else on the worker's after completion.
+// else on the worker's thread after completion.
 class UnaryCall final : public Activity,
                         public std::enable_shared_from_this<UnaryCall> {
  public:
   using Done = absl::AnyInvocable<void(UnaryCall&)>;
 
   ~UnaryCall();
-  // Any thread, any time. The call completes (with CANCELLED unless it was
-  // complete already) and `done` is called all the same.
+  // Ends the call soon; from any thread, at any time. It completes (with
+  // CANCELLED unless it was complete already) and `done` is called all the
+  // same.
   void Cancel() { context_.TryCancel(); }
 
-  // Valid once done.
+  // These are valid once the call is done.
   const grpc::Status& status() const { return status_; }
   // The response as it came; empty unless the status is OK.
   grpc::ByteBuffer& response() { return response_; }
@@ -129,17 +130,17 @@ class Upstream {
       Worker* worker, absl::Time deadline, grpc::ClientContext* context) const;
 
   // Calls the caller's method with the caller's metadata and authority, on the
-  // caller's worker. `caller` is only read during the call of this function.
-  // `deadline` is the upstream call's, infinite for none. `done` is called
-  // once, on the worker, never from within StartUnary.
+  // caller's worker. `caller` is only read before this returns. `deadline` is
+  // the upstream call's, infinite for none. `done` is called once, on the
+  // worker's thread, after this has returned.
   std::shared_ptr<UnaryCall> StartUnary(const IncomingCall& caller,
                                         const grpc::ByteBuffer& request,
                                         absl::Time deadline,
                                         UnaryCall::Done done);
 
   const UpstreamOptions& options() const { return options_; }
-  // What channels are made for: the target, spelled so that it differs from any
-  // peer's address.
+  // The target that channels are made for: that of the options, spelled so that
+  // it differs from any peer's address.
   const std::string& channel_target() const { return channel_target_; }
 
  private:

@@ -13,11 +13,11 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// For how long a worker with nothing to do waits in its queue before it rests.
+// A worker with nothing to do waits so long in its queue before it rests.
 constexpr std::chrono::milliseconds kLinger{10};
 
-// For how long, and over how many events, what is sent may be held while there
-// is more to do: the other side is to have work, too.
+// While there is more to do, sends are held no longer than this, and over no
+// more events: the other side is to have work, too.
 constexpr std::chrono::microseconds kLongestTurn{500};
 constexpr int kMostEvents = 64;
 
@@ -65,7 +65,7 @@ void Worker::Start() {
 void Worker::Run() {
   id_ = std::this_thread::get_id();
   for (;;) {
-    // What was sent is held as long as events come without waiting for them.
+    // Sends are held as long as events come without waiting for them.
     const bool look = (HasHeldSends() || jobs_ != nullptr) && !TurnIsLong();
     if (!look) EndTurn();
     const bool idle =
@@ -93,7 +93,7 @@ void Worker::Run() {
         break;
       case grpc::CompletionQueue::GOT_EVENT:
         AcquireFrom(tag);
-        // One call alone has nobody to wait for.
+        // A single call gains nothing by holding what is sent for it.
         if (calls_.load(std::memory_order_relaxed) > 1) HoldSends(true);
         static_cast<Event*>(tag)->OnEvent(ok);
         break;
@@ -134,7 +134,7 @@ void Worker::SubmitJobs() {
   job_count_ = 0;
   IoPool::Work work = [this, jobs](bool /*run*/) {
     for (Job* job = jobs; job != nullptr; job = job->next_) job->Work();
-    // It stays open until they are back.
+    // The worker stays open until they are back.
     Post([this, jobs] {
       for (Job* job = jobs; job != nullptr;) {
         OnWorked(std::exchange(job, job->next_));
@@ -159,7 +159,7 @@ void Worker::OnWorked(Job* job) {
 void Worker::Rest() {
   {
     MutexLock lock(&mutex_);
-    // Its event comes through the queue.
+    // The alarm's event will come through the queue.
     if (waking_) return;
     resting_ = true;
     while (posted_.empty() && !closed_) rested_.Wait(&mutex_);
@@ -301,7 +301,7 @@ void Worker::CloseIfIdle() {
   if (activities_ != nullptr || offloaded_ > 0) return;
   {
     MutexLock lock(&mutex_);
-    // What was posted before may still start something.
+    // A task that was posted before may still start something.
     if (closed_ || waking_) return;
     closed_ = true;
   }

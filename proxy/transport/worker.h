@@ -1,6 +1,6 @@
 // Worker: one thread and its completion queue, on which calls are served and
 // upstream calls are made. Everything that happens to a call happens on its
-// worker, so calls need no locks.
+// worker's thread, so calls need no locks.
 //
 // Operations are started with Tag(event) as their tag; when one completes, the
 // worker calls event->OnEvent(ok) on its thread. Other threads hand work over
@@ -46,8 +46,8 @@ class IoPool;
 
 namespace fncache::proxy::transport {
 
-// Somebody who waits for an operation on a completion queue. It is at the same
-// time what gRPC's C++ queue expects of the operations of gRPC's C interface.
+// Whoever waits for an operation on a completion queue. It has the form in
+// which gRPC's C++ queue expects the operations of gRPC's C interface, too.
 class Event : public grpc::internal::CompletionQueueTag {
  public:
   virtual void OnEvent(bool ok) = 0;
@@ -73,8 +73,8 @@ inline void* CoreTag(Event* event) {
   return static_cast<grpc::internal::CompletionQueueTag*>(event);
 }
 
-// An event that calls a member function; one per operation that may be
-// outstanding at a time.
+// An event that calls a member function of `owner`. It serves one operation at
+// a time.
 template <typename T, void (T::*kMethod)(bool)>
 class MemberEvent final : public Event {
  public:
@@ -180,9 +180,9 @@ class Worker {
   // comes after this has returned.
   [[nodiscard]] bool Offload(Job* job);
 
-  // Any thread: cancels what is active, waits until all of it has left, closes
-  // the queue and joins the thread. The server that owns the queue must have
-  // been shut down.
+  // Cancels what is active, waits until all of it has left, closes the queue
+  // and joins the thread. From any other thread. The server that uses the queue
+  // must have been shut down.
   void Stop();
 
  private:
@@ -198,7 +198,7 @@ class Worker {
   };
 
   void Run();
-  // Hands over what was not done yet.
+  // Hands the jobs that are waiting to the assistants.
   void SubmitJobs();
   void OnWorked(Job* job);
   // Does one job that has not been handed over.
@@ -214,8 +214,8 @@ class Worker {
   void RunTimers();
   void ArmTimer();
   void Count(const Activity& activity, int change);
-  // While stopping: cancels what came late, closes the queue when nothing is
-  // left.
+  // While stopping: cancels activities that came late, and closes the queue
+  // when none is left.
   void CloseIfIdle();
 
   const int index_;
@@ -223,7 +223,7 @@ class Worker {
   IoPool* const assistants_;
   grpc::CompletionQueue queue_;
   std::atomic<std::thread::id> id_{};
-  // Written by the worker's thread only.
+  // Only the worker's thread writes to these.
   std::atomic<int> unary_{0};
   std::atomic<int> calls_{0};
 
@@ -237,7 +237,7 @@ class Worker {
   grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
   Wakeup wakeup_{this};
 
-  // The worker's thread only.
+  // From here on only the worker's thread uses what is there.
   int turn_events_ = 0;  // since something was held
   std::chrono::steady_clock::time_point turn_began_;
   Job* jobs_ = nullptr;  // not handed over yet

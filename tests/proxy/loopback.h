@@ -1,6 +1,6 @@
-// Loopback: what transport tests stand between: a generic function server whose
-// methods behave as their names say, a proxy in front of it, and a client that
-// does one step at a time.
+// Loopback: the surroundings of transport tests: a generic function server
+// whose methods behave as their names say, a proxy in front of it, and a client
+// that does one step at a time.
 #ifndef FNCACHE_TESTS_PROXY_LOOPBACK_H_
 #define FNCACHE_TESTS_PROXY_LOOPBACK_H_
 
@@ -63,7 +63,7 @@ inline bool Eventually(const std::function<bool()>& condition,
   return true;
 }
 
-// The function. Methods:
+// The function server. Its methods:
 //   /t.T/Echo     each message comes back, until the half-close
 //   /t.T/Count    reads all, answers "MESSAGES BYTES"
 //   /t.T/Burst    request "N SIZE": N messages of that size
@@ -76,7 +76,7 @@ inline bool Eventually(const std::function<bool()>& condition,
 // x-trail... as trailers.
 class TestFunction : public grpc::CallbackGenericService {
  public:
-  // What a call looked like from here.
+  // A call as the function saw it.
   struct Seen {
     std::multimap<std::string, std::string> metadata;
     std::string host;
@@ -252,7 +252,7 @@ inline grpc::ServerGenericBidiReactor* TestFunction::CreateReactor(
   return new Reactor(this, context);
 }
 
-// One call, a step at a time, each waited for.
+// One call that is made step by step; each step waits until it is done.
 class TestCall {
  public:
   TestCall(const std::shared_ptr<grpc::Channel>& channel,
@@ -296,7 +296,7 @@ class TestCall {
     Wait();
     return status;
   }
-  // One message each way; the status.
+  // Sends one message, waits for one in return, and gives the status.
   grpc::Status Unary(const std::string& request, std::string* response) {
     auto reader =
         stub_.PrepareUnaryCall(&context_, method_, Buffer(request), &queue_);
@@ -375,8 +375,8 @@ class TestListener {
     return address().substr(address().rfind(':') + 1);
   }
 
-  // Calls that the workers have: those for whose answer somebody waits, and
-  // with streams.
+  // How many calls the workers have: of those for whose answer somebody waits,
+  // and of all, streams included.
   int unary() const {
     int sum = 0;
     for (const auto& worker : workers_) sum += worker->unary();
@@ -399,7 +399,7 @@ class TestListener {
   }
 
  private:
-  // They outlive the listener.
+  // The workers outlive the listener.
   std::vector<std::unique_ptr<transport::Worker>> workers_;
   std::unique_ptr<transport::Listener> listener_;
 };

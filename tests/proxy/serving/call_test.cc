@@ -1,5 +1,5 @@
-// RunFunction end to end, in process: real gRPC callers, listener and handler
-// under test, a scripted function.
+// RunFunction end to end in one process: real gRPC callers call the listener
+// and handler under test, behind which is a scripted function.
 #include "proxy/serving/call.h"
 
 #include <memory>

@@ -1,6 +1,6 @@
-// What a real control plane sent, in order and at its times, through the
-// daemon: the hit rates that docs/hit-rates.md promises, phase by phase, and
-// every answer as the function gave it.
+// Plays the requests of a real control plane, in order and at their times,
+// through the daemon, which must reach the hit rates that docs/hit-rates.md
+// promises, phase by phase, and give every answer as the function gave it.
 //
 // The recording (shared/data/cluster, whose README says how it was made) is not
 // part of a clone: without it these tests say so and are skipped.
@@ -36,7 +36,7 @@ using ::fncache::testing::ReadFile;
 using google::protobuf::util::MessageDifferencer;
 using ::testing::HasSubstr;
 
-// What the recording's provider writes at every poll.
+// The field that the recording's provider writes at every poll.
 constexpr char kHeartbeat[] =
     "observed.resources.*.resource.status.atProvider.lastChecked";
 
@@ -210,8 +210,8 @@ TEST_F(ClusterTest, HitRatesAreThoseOfTheDocument) {
   }
 }
 
-// What somebody gets who follows the README, or an example, and nothing else:
-// within 5 points of the best that these masks can do with any lifetime.
+// Whoever follows the README, or an example, and nothing else gets within 5
+// points of the best that these masks can do with any lifetime.
 TEST_F(ClusterTest, ReadmesSettingsReachWhatIsPossible) {
   const Rates best =
       Play(absl::StrCat("mask: [\"@versions\", \"@times\", "

@@ -232,7 +232,8 @@ class Simulation {
     }
     for (const auto& caller : all_) {
       if (!caller->waiting || caller->deadline > now_) continue;
-      // Its own timer, or gRPC's notice: the same to the table.
+      // Its own timer or gRPC's notice ends it; the table cannot tell them
+      // apart.
       now.push_back([this, caller] {
         table_->Leave(caller.get());
         caller->waiting = false;

@@ -1,4 +1,4 @@
-// What tests of the RunFunction path stand between: a function that answers
+// The surroundings of tests of the RunFunction path: a function that answers
 // when and as the test says, a store whose lower tier does too, callers that
 // need no thread of their own, and the listener and handler under test.
 #ifndef FNCACHE_TESTS_PROXY_SERVING_SCRIPTED_H_
@@ -103,7 +103,7 @@ class ScriptedFunction : public grpc::CallbackGenericService {
     server_ = builder.BuildAndStart();
   }
   ~ScriptedFunction() override {
-    // What nobody answered is cancelled at once.
+    // Calls that nobody answered are cancelled at once.
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
   }
@@ -196,7 +196,8 @@ class ScriptedFunction : public grpc::CallbackGenericService {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Memory as it is, and below it nothing, or what the test says when it says so.
+// A store with the real memory tier, and below it either nothing or a tier that
+// answers what the test says, when the test says it.
 class ScriptedStore : public cache::store::TieredStore {
  public:
   using Done = absl::AnyInvocable<void(cache::store::Found)>;
@@ -274,7 +275,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
                        ++self->answers_;
                      });
   }
-  // For tests that go on as answers come: how many there were so far.
+  // How many answers there were so far, for tests that go on as answers come.
   int answers() {
     MutexLock lock(&mutex_);
     return answers_;
@@ -284,7 +285,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
     MutexLock lock(&mutex_);
     return status_;
   }
-  // After Wait. The deadline had passed when the answer came.
+  // Whether the deadline had passed when the answer came; after Wait.
   bool answered_late() {
     MutexLock lock(&mutex_);
     return late_;

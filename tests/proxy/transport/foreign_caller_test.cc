@@ -64,7 +64,7 @@ class ForeignCaller {
   ForeignCaller(const ForeignCaller&) = delete;
   ForeignCaller& operator=(const ForeignCaller&) = delete;
 
-  // Everything that comes until `text` has, or the connection ends.
+  // Reads until `text` has come, or the connection ends; returns all of it.
   std::string ReadUntil(const std::string& text) {
     std::string bytes;
     char piece[4096];

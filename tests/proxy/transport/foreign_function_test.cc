@@ -1,5 +1,5 @@
-// What takes the function's place without speaking gRPC to the end: another web
-// server, something in between that gives up.
+// Peers that take the function's place without speaking gRPC to the end:
+// another web server, or something in between that gives up.
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,24 +86,25 @@ TEST(ForeignFunctionTest, ACallMayEndBeforeItHasStarted) {
   TestListener listener(&handler, /*workers=*/1);
   const auto channel = Connect(listener.address());
   TestCall call(channel, "/t.T/Echo");
-  // In parts: gRPC reads long values in quadratic time.
+  // Sent in parts, as gRPC reads long values in quadratic time.
   for (int i = 0; i < 1000; ++i) {
     call.context().AddMetadata(absl::StrCat("k", i), std::string(8000, 'x'));
   }
   ASSERT_TRUE(call.Start());
   ASSERT_TRUE(call.Write("waits for the start"));
   ASSERT_TRUE(Eventually([&] { return function.Full(); }));
-  // Behind the message on its connection: when it is answered, that is read.
+  // This call comes behind the message on its connection: once it is answered,
+  // the message has been read.
   std::string answer;
   EXPECT_EQ(TestCall(channel, kRunFunctionV1).Unary("", &answer).error_code(),
             grpc::StatusCode::ABORTED);
   call.context().TryCancel();
   EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
-  // As above: the caller's end is read.
+  // In the same way, the caller's end has been read once this is answered.
   EXPECT_EQ(TestCall(channel, kRunFunctionV1).Unary("", &answer).error_code(),
             grpc::StatusCode::ABORTED);
   function.Listen();
-  // Waits for the call to be gone.
+  // The listener's destruction waits for the call to be gone.
 }
 
 }  // namespace

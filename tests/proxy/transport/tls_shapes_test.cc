@@ -50,7 +50,7 @@ Pem Make(CertificateOptions options, const Pem* issuer,
 
 void Ecdsa(CertificateOptions* options) { options->rsa_bits = 0; }
 
-// What both ends of a connection have.
+// The certificates that both ends of a connection have.
 struct Shape {
   std::string name;
   std::string ca;
@@ -130,8 +130,8 @@ const std::vector<Shape>& Shapes() {
   return *shapes;
 }
 
-// What a peer shows that must not be let in: a fault and the certificate, which
-// may come with what is above it.
+// A certificate of a peer that must not be let in, which may come with those
+// above it in its chain, and the fault that it has.
 struct Bad {
   std::string name;
   HandshakeFault fault;
@@ -190,7 +190,7 @@ grpc::StatusCode Try(const std::shared_ptr<grpc::Channel>& channel) {
   return TryFor(channel, std::chrono::seconds(20));
 }
 
-// Files that one side watches, and what came of them.
+// Files that one side watches, and the watcher's reports on them.
 struct Watched {
   explicit Watched(const Pem& pair, const std::string& ca, TlsSide side)
       : dir(pair, ca) {
@@ -397,12 +397,12 @@ TEST_F(TlsShapesTest, FunctionThatRefusesUsIsSeen) {
   ClientFiles ours(good.client, good.ca);
   const TestProxy proxy(TestProxy::To(function.target()), /*workers=*/1,
                         &ours.tls);
-  // What the function says may be overtaken by its hanging up.
+  // The function's words may be overtaken by its hanging up.
   ExpectRefused(Connect(proxy.target()), HandshakeFault::kRefusedByPeer);
 }
 
-// A walk that goes from each kind of shape to each other: 0 1 0 2 0 ... 1
-// 2 1...
+// A walk that goes from each kind of shape to each other: 0 1, 0 2, ... 1 2,
+// and so on.
 std::vector<const Shape*> FromEachToEach() {
   std::vector<const Shape*> kinds;
   for (const Shape& shape : Shapes()) {

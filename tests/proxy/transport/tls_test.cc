@@ -144,7 +144,7 @@ TEST_F(ServerTlsTest, ReplacedFilesAreUsedForNewHandshakesOnly) {
             grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(Try(Caller(ca_.certificate, &caller_)),
             grpc::StatusCode::UNAVAILABLE);
-  // What was connected goes on.
+  // The connection that was made before goes on.
   std::string back;
   EXPECT_TRUE(stream.Read(&back));
   EXPECT_EQ(Try(old), grpc::StatusCode::OK);

@@ -52,8 +52,8 @@ class WorkerJobsTest : public ::testing::Test {
  protected:
   static constexpr int kJobs = 64;
 
-  // Offloads all jobs in one task, with so many calls about; the worker is
-  // stopped at once. How many were worked on by another thread.
+  // Offloads all jobs in one task, beside so many calls, and stops the worker
+  // at once. Returns how many jobs another thread has done.
   int Offload(Worker* worker, int calls) {
     std::vector<std::unique_ptr<TestJob>> jobs;
     for (int i = 0; i < kJobs; ++i) {
@@ -74,7 +74,7 @@ class WorkerJobsTest : public ::testing::Test {
     return elsewhere;
   }
 
-  // What `worker` is made with, gone once it is stopped.
+  // Makes assistants for one worker; they are gone once Offload has stopped it.
   IoPool* MakeAssistants(size_t max_waiting) {
     assistants_ = std::make_unique<IoPool>(1, max_waiting);
     return assistants_.get();
