@@ -127,11 +127,6 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   return daemon;
 }
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
-    settings::DaemonOptions options) {
-  return Start(std::move(options), Extras());
-}
-
 Daemon::Daemon(settings::DaemonOptions options)
     : options_(std::move(options)), impl_(std::make_unique<Impl>(options_)) {}
 

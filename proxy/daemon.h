@@ -51,8 +51,6 @@ class Daemon {
   // HOST:PORT` for each listener and for the admin endpoint.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       settings::DaemonOptions options, Extras extras);
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(
-      settings::DaemonOptions options);
   // Cancels the calls that are left, if it was not drained.
   ~Daemon();
   Daemon(const Daemon&) = delete;

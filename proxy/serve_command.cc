@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "common/huge_heap.h"
 #include "common/log.h"
+#include "common/status.h"
 #include "common/tls_files.h"
 #include "common/utf8.h"
 #include "proxy/serve.h"
@@ -73,9 +74,7 @@ absl::Status CheckCertificates(bool check, settings::ServeOptions* options) {
     const absl::StatusOr<TlsFiles> files =
         ReadTlsFiles(*side.dir, side.side, absl::Now());
     if (!files.ok()) {
-      return absl::Status(
-          files.status().code(),
-          absl::StrCat(side.key, ": ", files.status().message()));
+      return Prefixed(side.key, files.status());
     }
     if (side.side == TlsSide::kServer && files->ca.empty()) {
       settings::WarnOfTags("without ca.crt", options);
@@ -110,10 +109,8 @@ int ServeMain(int argc, char** argv) {
     if (!file.ok()) {
       return absl::IsInvalidArgument(file.status())
                  ? Fail(file.status(), kUsage)
-                 : Fail(absl::Status(file.status().code(),
-                                     absl::StrCat(by_flag ? "--config: "
-                                                          : "FNCACHE_CONFIG: ",
-                                                  file.status().message())),
+                 : Fail(Prefixed(by_flag ? "--config" : "FNCACHE_CONFIG",
+                                 file.status()),
                         kWorld);
     }
     input.file = *std::move(file);

@@ -78,7 +78,6 @@ class ServerTls {
 
   // Credentials for one listener, following the files.
   std::shared_ptr<grpc_server_credentials> Credentials();
-  const TlsWatcher& watcher() const { return *watcher_; }
 
  private:
   const std::unique_ptr<TlsWatcher> watcher_;
@@ -93,7 +92,6 @@ class ClientTls {
 
   std::shared_ptr<grpc::ChannelCredentials> Credentials();
   uint64_t generation() const { return watcher_->generation(); }
-  const TlsWatcher& watcher() const { return *watcher_; }
 
  private:
   const std::unique_ptr<TlsWatcher> watcher_;

@@ -138,11 +138,6 @@ class Upstream {
                                         absl::Time deadline,
                                         UnaryCall::Done done);
 
-  const UpstreamOptions& options() const { return options_; }
-  // The target that channels are made for: that of the options, spelled so that
-  // it differs from any peer's address.
-  const std::string& channel_target() const { return channel_target_; }
-
  private:
   struct Slot;  // of one worker
 
@@ -151,6 +146,8 @@ class Upstream {
   void ScheduleCheck(Worker* worker, Slot* slot);
 
   const UpstreamOptions options_;
+  // The target that channels are made for: that of the options, spelled so that
+  // it differs from any peer's address.
   const std::string channel_target_;
   ClientTls* const tls_;
   std::vector<std::unique_ptr<Slot>> slots_;

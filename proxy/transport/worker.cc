@@ -63,7 +63,6 @@ void Worker::Start() {
 }
 
 void Worker::Run() {
-  id_ = std::this_thread::get_id();
   for (;;) {
     // Sends are held as long as events come without waiting for them.
     const bool look = (HasHeldSends() || jobs_ != nullptr) && !TurnIsLong();

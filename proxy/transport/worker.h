@@ -12,8 +12,8 @@
 // While one thread waits there alone, what it answers is read, served and
 // written without a change of threads, for two thirds of the CPU time.
 //
-// Thread-safety: Post, Stop, unary, calls and RunsHere may be called from any
-// thread, everything else only on the worker's own (or before Start). Lifetime:
+// Thread-safety: Post, Stop, unary and calls may be called from any thread,
+// everything else only on the worker's own (or before Start). Lifetime:
 // Stop ends it once nothing is active on it any more; a worker must outlive
 // every call that names it.
 #ifndef FNCACHE_PROXY_TRANSPORT_WORKER_H_
@@ -154,8 +154,6 @@ class Worker {
   // thread. False if the worker has stopped: the task is destroyed unrun.
   bool Post(absl::AnyInvocable<void()> task);
 
-  bool RunsHere() const { return std::this_thread::get_id() == id_.load(); }
-
   // Runs `task` on this thread after `delay`, unless cancelled before. Timers
   // left when the worker stops are dropped.
   TimerId After(absl::Duration delay, absl::AnyInvocable<void()> task);
@@ -222,7 +220,6 @@ class Worker {
   const bool rests_;
   IoPool* const assistants_;
   grpc::CompletionQueue queue_;
-  std::atomic<std::thread::id> id_{};
   // Only the worker's thread writes to these.
   std::atomic<int> unary_{0};
   std::atomic<int> calls_{0};

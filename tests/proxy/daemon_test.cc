@@ -25,7 +25,7 @@ class DaemonTest : public ::testing::Test {
     return options;
   }
   static std::unique_ptr<Daemon> Start(settings::DaemonOptions options) {
-    auto daemon = Daemon::Start(std::move(options));
+    auto daemon = Daemon::Start(std::move(options), {});
     EXPECT_TRUE(daemon.ok()) << daemon.status();
     return daemon.ok() ? *std::move(daemon) : nullptr;
   }
@@ -66,7 +66,7 @@ TEST_F(DaemonTest, PortInUseFailsTheStartNamingIt) {
   ASSERT_NE(first, nullptr);
   settings::DaemonOptions options = Options();
   options.functions[0].listen = first->addresses()[0];
-  const auto second = Daemon::Start(std::move(options));
+  const auto second = Daemon::Start(std::move(options), {});
   ASSERT_FALSE(second.ok());
   EXPECT_NE(second.status().message().find(first->addresses()[0]),
             absl::string_view::npos)
@@ -77,7 +77,7 @@ TEST_F(DaemonTest, MissingCertificatesFailTheStartNamingTheFile) {
   ::fncache::testing::TempDir empty;
   settings::DaemonOptions options = Options();
   options.tls_dir = empty.path();
-  const auto daemon = Daemon::Start(std::move(options));
+  const auto daemon = Daemon::Start(std::move(options), {});
   ASSERT_FALSE(daemon.ok());
   EXPECT_NE(daemon.status().message().find(empty.File("tls.crt")),
             absl::string_view::npos)

@@ -71,7 +71,7 @@ class DaemonMetricsTest : public testing::Test {
     options.functions.push_back(function);
     options.admin = "127.0.0.1:0";
     options.drain = absl::Seconds(1);
-    auto daemon = Daemon::Start(options);
+    auto daemon = Daemon::Start(options, {});
     ASSERT_TRUE(daemon.ok()) << daemon.status();
     daemon_ = *std::move(daemon);
     grpc::ChannelArguments arguments;

@@ -199,6 +199,7 @@ struct Watched {
         absl::Milliseconds(20));
     if (!made.ok()) std::abort();
     watcher = *std::move(made);
+    watching = watcher.get();
   }
   // One file after the other, as an editor would: the watcher may see halves.
   void Replace(const Pem& pair, const std::string& ca) const {
@@ -206,18 +207,20 @@ struct Watched {
     WriteFile(dir.path() + "/tls.key", pair.key);
     WriteFile(dir.path() + "/ca.crt", ca);
   }
+  // Whether the watcher has taken these up.
+  bool AreUsed(const Pem& pair, const std::string& ca) const {
+    const auto files = watching->files();
+    return files->certificate == pair.certificate && files->key == pair.key &&
+           files->ca == ca;
+  }
 
   const CertificateDir dir;
   std::atomic<int> taken_up{0};
   std::atomic<int> refused{0};
+  // Whoever uses the files takes the watcher, and keeps it as long as this.
   std::unique_ptr<TlsWatcher> watcher;
+  const TlsWatcher* watching = nullptr;
 };
-
-bool Uses(const TlsWatcher& watcher, const Pem& pair, const std::string& ca) {
-  const auto files = watcher.files();
-  return files->certificate == pair.certificate && files->key == pair.key &&
-         files->ca == ca;
-}
 
 class TlsShapesTest : public ::testing::Test {
  protected:
@@ -428,7 +431,7 @@ TEST_F(TlsShapesTest, ListenerReloadsFromEachToEach) {
     SCOPED_TRACE(shape->name);
     server.files.Replace(shape->server, shape->ca);
     ASSERT_TRUE(Eventually(
-        [&] { return Uses(server.tls.watcher(), shape->server, shape->ca); }));
+        [&] { return server.files.AreUsed(shape->server, shape->ca); }));
     EXPECT_EQ(Try(server.Caller(shape->client, shape->ca)),
               grpc::StatusCode::OK);
   }
@@ -440,8 +443,8 @@ TEST_F(TlsShapesTest, ListenerForgetsTheAuthorityThatWasReplaced) {
   Server server(old.server, old.ca);
   EXPECT_EQ(Try(server.Caller(old.client, old.ca)), grpc::StatusCode::OK);
   server.files.Replace(fresh.server, fresh.ca);
-  ASSERT_TRUE(Eventually(
-      [&] { return Uses(server.tls.watcher(), fresh.server, fresh.ca); }));
+  ASSERT_TRUE(
+      Eventually([&] { return server.files.AreUsed(fresh.server, fresh.ca); }));
   Faults(TlsSide::kServer);
   EXPECT_EQ(Try(server.Caller(old.client, fresh.ca)),
             grpc::StatusCode::UNAVAILABLE);
@@ -463,7 +466,7 @@ TEST_F(TlsShapesTest, UpstreamReloadsFromEachToEach) {
     }
     ours.files.Replace(shape->client, shape->ca);
     ASSERT_TRUE(Eventually(
-        [&] { return Uses(ours.tls.watcher(), shape->client, shape->ca); }));
+        [&] { return ours.files.AreUsed(shape->client, shape->ca); }));
     EXPECT_EQ(Try(client->channel), grpc::StatusCode::OK);
   }
 }
@@ -475,8 +478,8 @@ TEST_F(TlsShapesTest, UpstreamForgetsTheAuthorityThatWasReplaced) {
   const Client client(&ours.tls, old.server, old.ca);
   EXPECT_EQ(Try(client.channel), grpc::StatusCode::OK);
   ours.files.Replace(old.client, fresh.ca);
-  ASSERT_TRUE(Eventually(
-      [&] { return Uses(ours.tls.watcher(), old.client, fresh.ca); }));
+  ASSERT_TRUE(
+      Eventually([&] { return ours.files.AreUsed(old.client, fresh.ca); }));
   ExpectRefused(client.channel, HandshakeFault::kUnknownAuthority);
 }
 

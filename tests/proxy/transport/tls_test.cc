@@ -85,6 +85,7 @@ class ServerTlsTest : public ::testing::Test {
         [this](bool taken_up) { ++(taken_up ? taken_up_ : refused_); },
         kInterval);
     ASSERT_TRUE(watcher.ok()) << watcher.status();
+    watcher_ = watcher->get();
     tls_ = std::make_unique<ServerTls>(*std::move(watcher));
     proxy_ = std::make_unique<TestProxy>(TestProxy::To(function_.target()),
                                          /*workers=*/1, /*tls=*/nullptr,
@@ -105,6 +106,7 @@ class ServerTlsTest : public ::testing::Test {
   std::atomic<int> refused_{0};
   TestFunction function_;
   std::unique_ptr<ServerTls> tls_;
+  const TlsWatcher* watcher_ = nullptr;  // of tls_
   std::unique_ptr<TestProxy> proxy_;
 };
 
@@ -125,7 +127,7 @@ TEST_F(ServerTlsTest, WithCaOnlyItsCertificatesAreServed) {
   EXPECT_EQ(Try(Caller(ca_.certificate, &other_caller_)),
             grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(function_.calls, 1);
-  EXPECT_EQ(tls_->watcher().expiry(), tls_->watcher().files()->earliest_expiry);
+  EXPECT_EQ(watcher_->expiry(), watcher_->files()->earliest_expiry);
 }
 
 TEST_F(ServerTlsTest, ReplacedFilesAreUsedForNewHandshakesOnly) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -25,25 +26,27 @@ class TestJob final : public Job {
       : worker_(worker), done_(done) {}
   // On the worker's thread.
   void Offload() {
+    home_ = std::this_thread::get_id();
     if (worker_->Offload(this)) OnWorked();
   }
   void Work() override {
-    elsewhere_ = !worker_->RunsHere();
+    thread_ = std::this_thread::get_id();
     works_.fetch_add(1);
   }
   void OnWorked() override {
-    EXPECT_TRUE(worker_->RunsHere());
+    EXPECT_EQ(std::this_thread::get_id(), home_);
     EXPECT_EQ(works_.load(), 1);
     EXPECT_FALSE(worked_);
     worked_ = true;
     done_->fetch_add(1);
   }
-  bool elsewhere() const { return elsewhere_; }
+  bool elsewhere() const { return thread_ != home_; }
 
  private:
   Worker* const worker_;
   std::atomic<int>* const done_;
-  bool elsewhere_ = false;
+  std::thread::id home_;    // the worker's thread
+  std::thread::id thread_;  // the one that worked
   bool worked_ = false;
   std::atomic<int> works_{0};
 };
