@@ -17,6 +17,7 @@
 #include "xxhash.h"
 #if defined(__x86_64__)
 // As the digest hashes: with the widest vectors that the machine has.
+#include "common/method.h"
 #include "xxh_x86dispatch.h"
 #endif
 
@@ -74,12 +75,9 @@ std::vector<Shape> Shapes() {
 }
 
 key::Digester MakeDigester(const std::vector<std::string>& masks) {
-  return key::Digester(
-      key::Seed{},
-      {"function",
-       "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction",
-       "function-1234567890ab"},
-      *key::MaskSet::Parse(masks));
+  return key::Digester(key::Seed{},
+                       {"function", kRunFunctionV1, "function-1234567890ab"},
+                       *key::MaskSet::Parse(masks));
 }
 
 void Report(benchmark::State& state, size_t bytes) {

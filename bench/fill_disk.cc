@@ -35,6 +35,7 @@
 #include "cache/store/entry.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/method.h"
 
 namespace fncache::bench {
 namespace {
@@ -43,8 +44,6 @@ using cache::store::DiskStore;
 using cache::store::Entry;
 using cache::store::EntryInfo;
 
-constexpr char kMethod[] =
-    "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
 constexpr size_t kMaxResponse = size_t{64} << 20;
 // How often the size is looked at.
 constexpr uint64_t kStride = 256;
@@ -67,7 +66,7 @@ class Keys {
  public:
   Keys(const Command& command, Shape shape, const cache::key::Seed& seed)
       : digester_(seed,
-                  {command.function, kMethod, command.generation,
+                  {command.function, kRunFunctionV1, command.generation,
                    cache::key::KeySource::kContent, cache::key::KeyHash::kXxh3},
                   cache::key::MaskSet()) {
     for (uint64_t i = 0; i < command.distinct; ++i) {

@@ -14,6 +14,7 @@
 #include "bench/request_generator.h"
 #include "benchmark/benchmark.h"
 #include "cache/key/digest.h"
+#include "common/method.h"
 
 namespace fncache::bench {
 namespace {
@@ -47,9 +48,7 @@ void KeyOf(benchmark::State& state, Shape shape, cache::key::KeySource source,
   const std::vector<Sliced> requests = MakeRequests(shape);
   const cache::key::Digester digester(
       cache::key::Seed{},
-      {"function",
-       "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction",
-       "function-1234567890ab", source, hash},
+      {"function", kRunFunctionV1, "function-1234567890ab", source, hash},
       cache::key::MaskSet());
   cache::key::DigestScratch scratch;
   size_t bytes = 0;

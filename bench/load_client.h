@@ -31,6 +31,7 @@
 #include "bench/answer_check.h"
 #include "bench/latency_histogram.h"
 #include "bench/load_workload.h"
+#include "common/method.h"
 
 namespace fncache::bench {
 
@@ -40,8 +41,7 @@ struct LoadOptions {
   // HOST:PORT; connections are spread over them in turn. At least one.
   std::vector<std::string> targets;
   // The method, /package.Service/Method.
-  std::string path =
-      "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
+  std::string path = kRunFunctionV1;
   // More headers of every request, names in lower case.
   std::vector<std::pair<std::string, std::string>> headers;
   size_t connections = 1;

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/duration.h"
+#include "common/method.h"
 
 namespace fncache::bench {
 namespace {
@@ -165,9 +166,7 @@ void DefineRequests(CLI::App* app, Texts* texts) {
       ->group(group)
       ->capture_default_str();
   app->add_option("--path", texts->path,
-                  "The method; default\n"
-                  "/apiextensions.fn.proto.v1.\n"
-                  "FunctionRunnerService/RunFunction")
+                  absl::StrCat("The method; default\n", kRunFunctionV1))
       ->type_name("METHOD")
       ->group(group);
   app->add_option("--header", texts->headers,

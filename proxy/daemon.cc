@@ -12,7 +12,7 @@
 #include "common/io_pool.h"
 #include "common/log.h"
 #include "metrics/admin_server.h"
-#include "proxy/function_handler.h"
+#include "proxy/serving/handler.h"
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/listener.h"
@@ -62,7 +62,7 @@ class Daemon::Impl {
   // One function's way through the daemon.
   struct Function {
     std::unique_ptr<transport::Upstream> upstream;
-    std::unique_ptr<FunctionHandler> handler;
+    std::unique_ptr<serving::FunctionHandler> handler;
     std::unique_ptr<transport::Listener> listener;
   };
 
@@ -222,7 +222,7 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     function.upstream = std::make_unique<transport::Upstream>(
         std::move(upstream), impl_->client_tls.get(), count);
     const auto id = static_cast<cache::store::FunctionId>(i);
-    function.handler = std::make_unique<FunctionHandler>(
+    function.handler = std::make_unique<serving::FunctionHandler>(
         id, options, impl_->store.get(), clock, function.upstream.get(),
         impl_->instruments.function(id));
     transport::ListenerOptions listen;

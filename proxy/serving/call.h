@@ -8,7 +8,7 @@
 #ifndef FNCACHE_PROXY_SERVING_CALL_H_
 #define FNCACHE_PROXY_SERVING_CALL_H_
 
-#include "proxy/serving_context.h"
+#include "proxy/serving/context.h"
 #include "proxy/transport/incoming_call.h"
 
 namespace fncache::proxy::serving {

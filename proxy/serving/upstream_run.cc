@@ -7,7 +7,7 @@
 #include "absl/random/random.h"
 #include "absl/time/clock.h"
 #include "proxy/serving/answer.h"
-#include "proxy/serving_context.h"
+#include "proxy/serving/context.h"
 #include "proxy/transport/joined_message.h"
 
 namespace fncache::proxy::serving {

@@ -25,11 +25,9 @@
 #include "proxy/transport/upstream.h"
 #include "proxy/transport/worker.h"
 
-namespace fncache::proxy {
-struct ServingContext;
-}  // namespace fncache::proxy
-
 namespace fncache::proxy::serving {
+
+struct ServingContext;
 
 // The use that may be made of the answer beyond passing it to its caller.
 enum class Use {

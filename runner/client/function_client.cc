@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "common/function_credentials.h"
 #include "common/log.h"
+#include "common/method.h"
 #include "common/mutex.h"
 #include "common/tls_files.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -26,11 +27,6 @@ namespace fncache::runner::client {
 namespace {
 
 using apiextensions::fn::proto::v1::RunFunctionRequest;
-
-constexpr char kV1[] =
-    "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
-constexpr char kV1Beta1[] =
-    "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
 
 // Go's default, which the reference runner leaves as it is.
 constexpr int kMaxResponseBytes = 4 << 20;
@@ -193,9 +189,10 @@ struct FunctionClient::Impl {
       attempt->context.set_deadline(
           absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
     }
-    const char* const method = probe                       ? kHealth
-                               : call->stage == Stage::kV1 ? kV1
-                                                           : kV1Beta1;
+    const char* const method = probe ? kHealth
+                               : call->stage == Stage::kV1
+                                   ? kRunFunctionV1
+                                   : kRunFunctionV1beta1;
     MutexLock lock(&call->mutex);
     if (call->cancelled) return false;
     call->attempt = std::move(attempt);

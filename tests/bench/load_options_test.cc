@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/method.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -35,8 +36,7 @@ TEST(LoadOptions, DefaultsAreAClosedLoopOfOneCall) {
   EXPECT_EQ(command->load.expected.tags, TagCheck::kHits);
   EXPECT_EQ(command->workload.distinct, 64u);
   EXPECT_EQ(command->workload.orders, 8u);
-  EXPECT_EQ(command->load.path,
-            "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction");
+  EXPECT_EQ(command->load.path, kRunFunctionV1);
 }
 
 TEST(LoadOptions, EverythingCanBeSet) {

@@ -9,6 +9,7 @@
 #include "cache/key/canonical.h"
 #include "cache/key/plain_walk.h"
 #include "cache/wire/wire.h"
+#include "common/method.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
 #include "tests/cache/key/request_data.h"
@@ -18,11 +19,8 @@ namespace {
 
 using namespace std::string_literals;  // NOLINT(google-build-using-namespace)
 
-constexpr char kMethod[] =
-    "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
-
 Digester MakeDigester(const std::vector<std::string>& masks = {}) {
-  return Digester(TestSeed(), {"function", kMethod, "none"},
+  return Digester(TestSeed(), {"function", kRunFunctionV1, "none"},
                   *MaskSet::Parse(masks, MaskRules::kAnyPath));
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
 #include "cache/key/digest.h"
+#include "common/method.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
@@ -123,10 +124,8 @@ TEST(KeyFormat, EveryVectorHolds) {
                                     "docs" / "key-format.md");
   const std::vector<Vector> vectors = ReadVectors(page);
   ASSERT_GE(vectors.size(), 20);
-  KeyScope scope = {
-      "function-auto-ready",
-      "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction",
-      "function-auto-ready-6dd5cd0c8f2a"};
+  KeyScope scope = {"function-auto-ready", kRunFunctionV1,
+                    "function-auto-ready-6dd5cd0c8f2a"};
   // The page says so too.
   for (const std::string& text :
        {scope.function, scope.method, scope.generation}) {

@@ -20,7 +20,7 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "proto/function_v1.pb.h"
-#include "proxy/function_handler.h"
+#include "proxy/serving/handler.h"
 #include "proxy/telemetry/instruments.h"
 #include "tests/proxy/loopback.h"
 

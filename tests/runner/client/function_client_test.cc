@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/method.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -398,8 +399,7 @@ TEST(FunctionClientTest, BytesThatAreNoResponseAreAnError) {
    public:
     Raw() {
       AddMethod(new grpc::internal::RpcServiceMethod(
-          "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction",
-          grpc::internal::RpcMethod::NORMAL_RPC,
+          kRunFunctionV1, grpc::internal::RpcMethod::NORMAL_RPC,
           new grpc::internal::RpcMethodHandler<Raw, grpc::ByteBuffer,
                                                grpc::ByteBuffer>(
               [](Raw*, grpc::ServerContext*, const grpc::ByteBuffer*,

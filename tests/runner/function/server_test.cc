@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/method.h"
 #include "common/mutex.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -108,9 +109,8 @@ TEST_F(FunctionServerTest, RequestNestedAThousandLevelsDeepIsAnswered) {
   grpc::GenericStub stub(Connect(*server_));
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
-  const auto call = stub.PrepareUnaryCall(
-      &context, "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction",
-      sent, &queue);
+  const auto call =
+      stub.PrepareUnaryCall(&context, kRunFunctionV1, sent, &queue);
   call->StartCall();
   grpc::Status status;
   call->Finish(&received, &status, call.get());
@@ -145,9 +145,8 @@ TEST_F(FunctionServerTest, BytesThatAreNoRequestAreAnError) {
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
   const grpc::Slice slice("\xff\xff\xff");
-  const auto call = stub.PrepareUnaryCall(
-      &context, "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction",
-      grpc::ByteBuffer(&slice, 1), &queue);
+  const auto call = stub.PrepareUnaryCall(&context, kRunFunctionV1,
+                                          grpc::ByteBuffer(&slice, 1), &queue);
   call->StartCall();
   grpc::ByteBuffer received;
   grpc::Status status;

@@ -1,4 +1,4 @@
-#include "proxy/cache_headers.h"
+#include "proxy/serving/cache_headers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -12,7 +12,7 @@
 #include "grpc/slice.h"
 #include "proxy/transport/incoming_call.h"
 
-namespace fncache::proxy {
+namespace fncache::proxy::serving {
 
 Directives ReadDirectives(absl::Span<const grpc_metadata> metadata,
                           const std::vector<std::string>& bypass_metadata) {
@@ -75,4 +75,4 @@ absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
   return "fncache; fwd=bypass";
 }
 
-}  // namespace fncache::proxy
+}  // namespace fncache::proxy::serving

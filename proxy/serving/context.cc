@@ -1,8 +1,8 @@
-#include "proxy/serving_context.h"
+#include "proxy/serving/context.h"
 
 #include "common/method.h"
 
-namespace fncache::proxy {
+namespace fncache::proxy::serving {
 namespace {
 
 cache::key::KeyScope Scope(const settings::FunctionOptions& options,
@@ -11,9 +11,8 @@ cache::key::KeyScope Scope(const settings::FunctionOptions& options,
           options.key_hash};
 }
 
-serving::FlightTable::Options FlightOptions(
-    const cache::PolicyOptions& policy) {
-  serving::FlightTable::Options options;
+FlightTable::Options FlightOptions(const cache::PolicyOptions& policy) {
+  FlightTable::Options options;
   options.max_released = policy.max_released;
   return options;
 }
@@ -37,4 +36,4 @@ ServingContext::ServingContext(
       instruments(instruments),
       flights(FlightOptions(options.policy), instruments) {}
 
-}  // namespace fncache::proxy
+}  // namespace fncache::proxy::serving

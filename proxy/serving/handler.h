@@ -5,14 +5,14 @@
 // Thread-safe: a call runs on its worker's thread; workers share the flights.
 // The objects that are given to the constructor outlive the handler, and the
 // handler outlives its listener's calls.
-#ifndef FNCACHE_PROXY_FUNCTION_HANDLER_H_
-#define FNCACHE_PROXY_FUNCTION_HANDLER_H_
+#ifndef FNCACHE_PROXY_SERVING_HANDLER_H_
+#define FNCACHE_PROXY_SERVING_HANDLER_H_
 
+#include "proxy/serving/context.h"
 #include "proxy/serving/flight.h"
-#include "proxy/serving_context.h"
 #include "proxy/transport/incoming_call.h"
 
-namespace fncache::proxy {
+namespace fncache::proxy::serving {
 
 class FunctionHandler final : public transport::CallHandler {
  public:
@@ -26,14 +26,12 @@ class FunctionHandler final : public transport::CallHandler {
   void StartCall(transport::IncomingCallPtr call) override;
 
   // The flights as they are now; empty once no call is left.
-  serving::FlightTable::Stats GetFlights() const {
-    return context_.flights.GetStats();
-  }
+  FlightTable::Stats GetFlights() const { return context_.flights.GetStats(); }
 
  private:
   ServingContext context_;
 };
 
-}  // namespace fncache::proxy
+}  // namespace fncache::proxy::serving
 
-#endif  // FNCACHE_PROXY_FUNCTION_HANDLER_H_
+#endif  // FNCACHE_PROXY_SERVING_HANDLER_H_

@@ -16,7 +16,7 @@
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/upstream.h"
 
-namespace fncache::proxy {
+namespace fncache::proxy::serving {
 
 struct ServingContext {
   ServingContext(cache::store::FunctionId id,
@@ -35,9 +35,9 @@ struct ServingContext {
   Clock& clock;
   transport::Upstream& upstream;
   const telemetry::FunctionInstruments& instruments;
-  serving::FlightTable flights;
+  FlightTable flights;
 };
 
-}  // namespace fncache::proxy
+}  // namespace fncache::proxy::serving
 
 #endif  // FNCACHE_PROXY_SERVING_CONTEXT_H_

@@ -3,8 +3,8 @@
 // answer (RFC 9211), as DESIGN words them.
 //
 // Pure functions; thread-safe.
-#ifndef FNCACHE_PROXY_CACHE_HEADERS_H_
-#define FNCACHE_PROXY_CACHE_HEADERS_H_
+#ifndef FNCACHE_PROXY_SERVING_CACHE_HEADERS_H_
+#define FNCACHE_PROXY_SERVING_CACHE_HEADERS_H_
 
 #include <cstddef>
 #include <string>
@@ -15,7 +15,7 @@
 #include "absl/types/span.h"
 #include "grpc/grpc.h"
 
-namespace fncache::proxy {
+namespace fncache::proxy::serving {
 
 // The wishes about caching in the metadata of a request.
 struct Directives {
@@ -54,6 +54,6 @@ enum class ForwardReason {
 absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
                                 bool stored);
 
-}  // namespace fncache::proxy
+}  // namespace fncache::proxy::serving
 
-#endif  // FNCACHE_PROXY_CACHE_HEADERS_H_
+#endif  // FNCACHE_PROXY_SERVING_CACHE_HEADERS_H_

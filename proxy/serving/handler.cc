@@ -1,0 +1,18 @@
+#include "proxy/serving/handler.h"
+
+#include <utility>
+
+#include "proxy/serving/call.h"
+#include "proxy/serving/stream.h"
+
+namespace fncache::proxy::serving {
+
+void FunctionHandler::StartCall(transport::IncomingCallPtr call) {
+  if (call->method() == Method::kOther) {
+    ForwardStream(std::move(call), &context_.upstream, context_.instruments);
+  } else {
+    StartRunFunction(std::move(call), &context_);
+  }
+}
+
+}  // namespace fncache::proxy::serving
