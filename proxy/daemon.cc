@@ -9,8 +9,8 @@
 #include "absl/time/clock.h"
 #include "cache/store/tiered_store.h"
 #include "common/handshake_failure.h"
-#include "common/io_pool.h"
 #include "common/log.h"
+#include "common/thread_pool.h"
 #include "metrics/admin_server.h"
 #include "proxy/serving/handler.h"
 #include "proxy/telemetry/admin.h"
@@ -49,10 +49,10 @@ int Cores() {
 
 // Threads that do the workers' jobs, for the cores that are left beside the
 // worker which reads and writes; null where there are none.
-std::unique_ptr<IoPool> MakeAssistants() {
+std::unique_ptr<ThreadPool> MakeAssistants() {
   constexpr size_t kMostWaiting = 1024;  // more than workers hand over
   if (Cores() == 1) return nullptr;
-  return std::make_unique<IoPool>(Cores() - 1, kMostWaiting);
+  return std::make_unique<ThreadPool>(Cores() - 1, kMostWaiting);
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ class Daemon::Impl {
   std::unique_ptr<transport::ServerTls> server_tls;
   std::unique_ptr<transport::ClientTls> client_tls;
   std::unique_ptr<cache::store::TieredStore> store;
-  std::unique_ptr<IoPool> assistants;
+  std::unique_ptr<ThreadPool> assistants;
   // One worker for each core, for all listeners together, so that a hundred
   // functions cost what one does.
   std::vector<std::unique_ptr<transport::Worker>> workers;

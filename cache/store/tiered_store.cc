@@ -9,8 +9,8 @@
 #include "cache/store/disk_store.h"
 #include "cache/store/memory_store.h"
 #include "cache/store/write_behind.h"
-#include "common/io_pool.h"
 #include "common/mutex.h"
+#include "common/thread_pool.h"
 
 namespace fncache::cache::store {
 namespace {
@@ -39,8 +39,8 @@ class MemoryAndDisk final : public TieredStore {
           observer_->OnDropped(Tier::kDisk, Dropped::kShutdown,
                                op.entry->function());
         });
-    readers_ = std::make_unique<IoPool>(options.read_threads,
-                                        options.read_queue_entries);
+    readers_ = std::make_unique<ThreadPool>(options.read_threads,
+                                            options.read_queue_entries);
   }
 
   ~MemoryAndDisk() override {
@@ -111,7 +111,7 @@ class MemoryAndDisk final : public TieredStore {
   std::atomic<int64_t> latest_{0};  // Unix nanoseconds
   std::array<Stripe, kStripes> stripes_;
   std::unique_ptr<WriteBehind> queue_;
-  std::unique_ptr<IoPool> readers_;
+  std::unique_ptr<ThreadPool> readers_;
 };
 
 Found MemoryAndDisk::Get(const key::Key& key, absl::Time now) {
@@ -128,7 +128,7 @@ void MemoryAndDisk::GetLower(const key::Key& key, FunctionId function,
   // Shared, so that a pool that does not take the work leaves it callable.
   auto call =
       std::make_shared<absl::AnyInvocable<void(Found)>>(std::move(done));
-  IoPool::Work work = [this, key, function, now, call](bool run) {
+  ThreadPool::Work work = [this, key, function, now, call](bool run) {
     (*call)(run ? LookBelow(key, function, now) : Found{});
   };
   if (readers_->Submit(&work)) return;

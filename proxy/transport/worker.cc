@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "common/io_pool.h"
+#include "common/thread_pool.h"
 #include "grpc/support/time.h"
 #include "proxy/transport/core_queue.h"
 #include "proxy/transport/held_sends.h"
@@ -34,7 +34,7 @@ int64_t MonotonicNanos() {
 
 }  // namespace
 
-Worker::Worker(int index, bool rests, IoPool* assistants)
+Worker::Worker(int index, bool rests, ThreadPool* assistants)
     : index_(index),
       rests_(rests),
       assistants_(assistants),
@@ -131,7 +131,7 @@ void Worker::SubmitJobs() {
   if (jobs_ == nullptr) return;
   Job* const jobs = std::exchange(jobs_, nullptr);
   job_count_ = 0;
-  IoPool::Work work = [this, jobs](bool /*run*/) {
+  ThreadPool::Work work = [this, jobs](bool /*run*/) {
     for (Job* job = jobs; job != nullptr; job = job->next_) job->Work();
     // The worker stays open until they are back.
     Post([this, jobs] {
@@ -319,7 +319,7 @@ void Worker::Stop() {
 }
 
 std::vector<std::unique_ptr<Worker>> MakeWorkers(int count,
-                                                 IoPool* assistants) {
+                                                 ThreadPool* assistants) {
   std::vector<std::unique_ptr<Worker>> workers;
   for (int i = 0; i < count; ++i) {
     workers.push_back(std::make_unique<Worker>(i, /*rests=*/i > 0, assistants));

@@ -36,12 +36,8 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/impl/codegen/completion_queue_tag.h"
 
-namespace fncache::cache {
-class IoPool;
-}  // namespace fncache::cache
-
 namespace fncache {
-class IoPool;
+class ThreadPool;
 }  // namespace fncache
 
 namespace fncache::proxy::transport {
@@ -139,7 +135,7 @@ class Worker {
   // worker must not: somebody has to read from the sockets. `assistants` do its
   // jobs (null: it does them itself): they stay until it has been stopped, and
   // end before it goes, as one that brought a job back may still be in Post.
-  Worker(int index, bool rests, IoPool* assistants = nullptr);
+  Worker(int index, bool rests, ThreadPool* assistants = nullptr);
   // Precondition: never started, or stopped and its assistants gone.
   ~Worker();
   Worker(const Worker&) = delete;
@@ -218,7 +214,7 @@ class Worker {
 
   const int index_;
   const bool rests_;
-  IoPool* const assistants_;
+  ThreadPool* const assistants_;
   grpc::CompletionQueue queue_;
   // Only the worker's thread writes to these.
   std::atomic<int> unary_{0};
@@ -258,8 +254,8 @@ class Worker {
 };
 
 // Workers with indices from 0, all but the first of which rest.
-std::vector<std::unique_ptr<Worker>> MakeWorkers(int count,
-                                                 IoPool* assistants = nullptr);
+std::vector<std::unique_ptr<Worker>> MakeWorkers(
+    int count, ThreadPool* assistants = nullptr);
 
 }  // namespace fncache::proxy::transport
 

@@ -13,9 +13,9 @@
 #include "common/log.h"
 #include "common/method.h"
 #include "common/mutex.h"
+#include "common/thread_pool.h"
 #include "common/tls_contexts.h"
 #include "common/tls_files.h"
-#include "common/worker_pool.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
@@ -79,7 +79,7 @@ struct FunctionServer::Impl {
   std::string address;
   std::atomic<uint64_t> calls{0}, answered{0}, failed{0}, cancelled{0};
   // Only where calls cost CPU time: those must not hold gRPC's threads.
-  std::unique_ptr<WorkerPool> workers;
+  std::unique_ptr<ThreadPool> workers;
   std::unique_ptr<Service> service;
   std::unique_ptr<grpc::Server> server;
 };
@@ -138,10 +138,11 @@ class FunctionServer::Impl::Call : public grpc::ServerGenericBidiReactor {
 
   void Slept() {
     if (impl_->workers == nullptr) return Answer();
-    impl_->workers->Add([this] {
+    ThreadPool::Work work = [this](bool /*run*/) {
       Burn(impl_->options.cost.cpu, *context_);
       Answer();
-    });
+    };
+    impl_->workers->Submit(&work);
   }
 
   void Answer() {
@@ -241,7 +242,7 @@ absl::StatusOr<std::unique_ptr<FunctionServer>> FunctionServer::Start(
   impl->options = options;
   impl->responder = responder;
   if (options.cost.cpu > absl::ZeroDuration()) {
-    impl->workers = std::make_unique<WorkerPool>(
+    impl->workers = std::make_unique<ThreadPool>(
         std::max(2u, std::thread::hardware_concurrency()));
   }
   impl->service = std::make_unique<Impl::Service>(impl.get());

@@ -7,7 +7,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "common/io_pool.h"
+#include "common/thread_pool.h"
 #include "gtest/gtest.h"
 
 namespace fncache::proxy::transport {
@@ -78,13 +78,13 @@ class WorkerJobsTest : public ::testing::Test {
   }
 
   // Makes assistants for one worker; they are gone once Offload has stopped it.
-  IoPool* MakeAssistants(size_t max_waiting) {
-    assistants_ = std::make_unique<IoPool>(1, max_waiting);
+  ThreadPool* MakeAssistants(size_t max_waiting) {
+    assistants_ = std::make_unique<ThreadPool>(1, max_waiting);
     return assistants_.get();
   }
 
   std::atomic<int> done_{0};
-  std::unique_ptr<IoPool> assistants_;
+  std::unique_ptr<ThreadPool> assistants_;
 };
 
 TEST_F(WorkerJobsTest, AssistantsDoThemBesideOtherCallsAndStopWaits) {

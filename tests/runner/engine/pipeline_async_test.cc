@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
-#include "common/worker_pool.h"
+#include "common/thread_pool.h"
 #include "gtest/gtest.h"
 #include "runner/engine/object.h"
 #include "runner/engine/pipeline.h"
@@ -119,17 +119,23 @@ class PooledFunctions : public client::FunctionCaller, public SchemaSource {
             Done done) override {
     ++calls_;
     // The request may change once Call has returned.
-    pool_.Add([copy = request, done = std::move(done)] { done(Count(copy)); });
+    ThreadPool::Work work = [copy = request, done = std::move(done)](bool) {
+      done(Count(copy));
+    };
+    pool_.Submit(&work);
   }
   void Find(const std::string&, const std::string&, absl::Time,
             std::function<void(Found)> done) override {
-    pool_.Add([done = std::move(done)] { done(absl::optional<Struct>()); });
+    ThreadPool::Work work = [done = std::move(done)](bool) {
+      done(absl::optional<Struct>());
+    };
+    pool_.Submit(&work);
   }
   int calls() const { return calls_; }
 
  private:
   std::atomic<int> calls_{0};
-  WorkerPool pool_;
+  ThreadPool pool_;
 };
 
 // Counts, per pipeline, and sees whether two reports of it ever overlap.

@@ -1,4 +1,4 @@
-#include "common/io_pool.h"
+#include "common/thread_pool.h"
 
 #include <sched.h>
 
@@ -6,11 +6,12 @@
 
 namespace fncache {
 
-IoPool::IoPool(int threads, size_t max_waiting) : max_waiting_(max_waiting) {
+ThreadPool::ThreadPool(int threads, size_t max_waiting)
+    : max_waiting_(max_waiting) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
 }
 
-IoPool::~IoPool() {
+ThreadPool::~ThreadPool() {
   {
     MutexLock lock(&mutex_);
     stop_ = true;
@@ -19,7 +20,7 @@ IoPool::~IoPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-bool IoPool::Submit(Work* work) {
+bool ThreadPool::Submit(Work* work) {
   MutexLock lock(&mutex_);
   if (waiting_.size() >= max_waiting_ || stop_) return false;
   waiting_.push_back(std::move(*work));
@@ -27,12 +28,12 @@ bool IoPool::Submit(Work* work) {
   return true;
 }
 
-size_t IoPool::waiting() const {
+size_t ThreadPool::waiting() const {
   MutexLock lock(&mutex_);
   return waiting_.size();
 }
 
-void IoPool::Run() {
+void ThreadPool::Run() {
   // Who waits for a disk waits anyway; who serves from memory is not to wait
   // for a thread that has just been woken. Refused is as well.
   const sched_param parameters{};

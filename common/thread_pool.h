@@ -1,0 +1,59 @@
+// ThreadPool: a few threads for work that would hold others up.
+//
+// Work that blocks (look-ups on disk) or takes a while (keys of large requests,
+// calls that cost CPU time) runs here in the order of its arrival, and threads
+// that serve go on serving. The pool's threads ask the scheduler for turns as
+// batch work does (SCHED_BATCH), so that they do not take a serving thread off
+// its core when they are woken.
+//
+// Thread-safe. Whoever owns the pool ends it, after which no thread of it runs.
+#ifndef FNCACHE_COMMON_THREAD_POOL_H_
+#define FNCACHE_COMMON_THREAD_POOL_H_
+
+#include <cstddef>
+#include <deque>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "common/mutex.h"
+
+namespace fncache {
+
+class ThreadPool {
+ public:
+  // Called exactly once, on a thread of the pool: with true, or with false
+  // where the pool is ending, so that work which nobody needs any more can be
+  // left undone.
+  using Work = absl::AnyInvocable<void(bool run)>;
+
+  // At most `max_waiting` pieces of work wait for a thread.
+  explicit ThreadPool(int threads,
+                      size_t max_waiting = std::numeric_limits<size_t>::max());
+  // Ends the threads once they have called what waits.
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  // False, and `*work` untouched, if too much waits already.
+  bool Submit(Work* work);
+
+  // How much work waits for a thread.
+  size_t waiting() const;
+
+ private:
+  void Run();
+
+  const size_t max_waiting_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::deque<Work> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_THREAD_POOL_H_

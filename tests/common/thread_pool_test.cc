@@ -1,0 +1,91 @@
+#include "common/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+
+namespace fncache {
+namespace {
+
+TEST(ThreadPoolTest, WorkIsDoneInTheOrderOfItsArrivalOnAnotherThread) {
+  std::vector<int> done;
+  std::thread::id where;
+  {
+    ThreadPool pool(1);
+    for (int i = 0; i < 100; ++i) {
+      ThreadPool::Work work = [&, i](bool) {
+        where = std::this_thread::get_id();
+        done.push_back(i);
+      };
+      ASSERT_TRUE(pool.Submit(&work));
+    }
+  }
+  ASSERT_EQ(done.size(), 100);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(done[i], i);
+  EXPECT_NE(where, std::this_thread::get_id());
+}
+
+TEST(ThreadPoolTest, WhatIsTooMuchIsRefusedAndLeftAsItWas) {
+  absl::Notification go;
+  absl::Notification running;
+  bool ran = false;
+  ThreadPool::Work refused = [&](bool) { ran = true; };
+  {
+    ThreadPool pool(1, /*max_waiting=*/1);
+    ThreadPool::Work first = [&](bool) {
+      running.Notify();
+      go.WaitForNotification();
+    };
+    ThreadPool::Work second = [](bool) {};
+    ASSERT_TRUE(pool.Submit(&first));
+    running.WaitForNotification();
+    ASSERT_TRUE(pool.Submit(&second));
+    EXPECT_EQ(pool.waiting(), 1);
+    EXPECT_FALSE(pool.Submit(&refused));
+    go.Notify();
+  }
+  EXPECT_FALSE(ran);
+  refused(true);
+  EXPECT_TRUE(ran);
+}
+
+// What still waits when the pool ends is called once all the same, and told.
+TEST(ThreadPoolTest, WhatWaitsAtTheEndIsToldNotToRun) {
+  absl::Notification running;
+  absl::Notification go;
+  std::atomic<int> told{0};
+  auto pool = std::make_unique<ThreadPool>(1);
+  ThreadPool::Work first = [&](bool run) {
+    EXPECT_TRUE(run);
+    running.Notify();
+    go.WaitForNotification();
+  };
+  ASSERT_TRUE(pool->Submit(&first));
+  running.WaitForNotification();
+  for (int i = 0; i < 10; ++i) {
+    ThreadPool::Work work = [&](bool run) {
+      if (!run) ++told;
+    };
+    ASSERT_TRUE(pool->Submit(&work));
+  }
+  ThreadPool* const ending = pool.get();
+  std::thread end([&] { pool = nullptr; });
+  // Once it is ending it takes nothing more.
+  ThreadPool::Work late = [](bool) {};
+  while (ending->Submit(&late)) {
+    late = [&](bool run) {
+      if (!run) ++told;
+    };
+  }
+  go.Notify();
+  end.join();
+  EXPECT_GE(told, 10);
+}
+
+}  // namespace
+}  // namespace fncache
