@@ -15,8 +15,9 @@ absl::Duration LongestLifetime() {
   return absl::Nanoseconds(std::numeric_limits<int64_t>::max());
 }
 
-// The least that `remaining` tells: the runner spreads requeues by a tenth, and
-// computing that of a few nanoseconds may give it the zero that means "never".
+// The shortest TTL that `remaining` tells: the runner spreads requeues by a
+// tenth, and a tenth of a few nanoseconds may come out as the zero that means
+// "never".
 constexpr absl::Duration kLeastTtl = absl::Milliseconds(1);
 
 absl::Status OutOfRange(absl::string_view key, absl::string_view range) {

@@ -27,10 +27,10 @@ enum class Mode {
   kOff,  // a pure proxy: nothing is stored, no TTL rewritten
 };
 
-// Which tiers hold responses with connection details.
+// Says which tiers hold responses with connection details.
 enum class StoreSecrets { kMemory, kAll, kNone };
 
-// What the runner is told of a response's TTL.
+// Says which TTL the runner is told.
 struct RequeueTtl {
   enum class Kind {
     kRemaining,  // what is left of it, so that a requeue meets no entry
@@ -42,8 +42,8 @@ struct RequeueTtl {
 };
 
 struct PolicyOptions {
-  // The longest duration that a setting takes: what int64 nanoseconds hold, in
-  // whole hours (292 years).
+  // The longest duration that a setting takes: the whole hours (292 years) that
+  // int64 nanoseconds hold.
   static constexpr absl::Duration MaxDuration() {
     return absl::Hours(2'562'047);
   }
@@ -88,16 +88,16 @@ class Policy {
     // L, if `store`: whole nanoseconds, positive, at most int64's.
     absl::Duration lifetime;
   };
-  // What to do with a response of `bytes` bytes that arrived with status OK.
-  // `random` in [0, 1) draws the jitter.
+  // Decides what to do with a response of `bytes` bytes that arrived with
+  // status OK. `random` in [0, 1) draws the jitter.
   Storing Decide(const ResponseFacts& response, size_t bytes,
                  double random) const;
 
   // For how long from `now` an entry will still be served: positive while it
   // is, zero or less once it is not (the margin applied). A `now` before the
-  // entry's arrival counts as that: a caller's `now` may be a moment older than
-  // an entry that another thread just filled. Entries from another process's
-  // future are the stores' to refuse.
+  // entry's arrival counts as its arrival, because a caller's `now` may be a
+  // moment older than an entry that another thread just filled. Entries from
+  // another process's future are the stores' to refuse.
   absl::Duration ServedFor(const store::EntryInfo& entry, absl::Time now) const;
 
   // The TTL that the runner is told with a hit; absent where the function gave
@@ -114,7 +114,7 @@ class Policy {
   const PolicyOptions& options() const { return options_; }
 
  private:
-  // L before jitter; absent: not stored.
+  // The lifetime L before jitter; absent if the response is not stored.
   absl::optional<absl::Duration> Lifetime(
       const absl::optional<absl::Duration>& ttl) const;
 

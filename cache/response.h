@@ -21,11 +21,11 @@
 
 namespace fncache::cache {
 
-// What policy needs to know of a response.
+// The facts that policy needs to know of a response.
 struct ResponseFacts {
   // The TTL, if the response has a valid one: not negative, nanos below a
-  // second, and no more nanoseconds than an int64 holds (292 years: what the
-  // runner's own durations do). Zero is a value: "do not cache".
+  // second, and no more nanoseconds than an int64 holds (292 years, as the
+  // runner's own durations). Zero is a value and means "do not cache".
   absl::optional<absl::Duration> ttl;
   // A result of severity FATAL.
   bool fatal = false;
@@ -41,10 +41,10 @@ struct ResponseView {
   absl::string_view tag;
   // The response without any occurrence of `meta`, in order.
   std::vector<absl::string_view> body;
-  // What the merged meta holds besides tag and TTL, as bytes: its unknown
-  // fields, those of its TTL (wrapped in a `ttl` field, which merges with the
-  // one that MakeMeta writes), and a TTL that is not valid (which counts as
-  // none and passes untouched) whole.
+  // The bytes of the merged meta without tag and TTL: its unknown fields, those
+  // of its TTL (wrapped in a `ttl` field, which merges with the one that
+  // MakeMeta writes), and the whole of a TTL that is not valid (it counts as
+  // none and passes untouched).
   std::string meta_rest;
 };
 
@@ -53,20 +53,22 @@ struct ResponseView {
 // a response passes untouched.
 absl::StatusOr<ResponseView> ReadResponse(absl::string_view bytes);
 
-// The bytes of one `meta` field: caller's tag, TTL if given (>= 0; fractions of
-// a nanosecond are dropped), `rest`. Prepended to a body it makes a response.
+// Returns the bytes of one `meta` field: the caller's tag, the TTL if given
+// (not negative; fractions of a nanosecond are dropped), and `rest`. Prepended
+// to a body they make a response.
 //
-// A field is written even if there is nothing to say in it: functions answer
-// with a `meta`, and one whose caller sent no tag gets an empty one.
+// The field is written even if it is empty, because functions answer with a
+// `meta` also where the caller sent no tag.
 std::string MakeMeta(absl::string_view tag,
                      const absl::optional<absl::Duration>& ttl,
                      absl::string_view rest);
-// The same, in place of what `meta` held, whose memory is used again.
+// The same; it replaces the contents of `meta`, whose memory is used again.
 void MakeMeta(absl::string_view tag, const absl::optional<absl::Duration>& ttl,
               absl::string_view rest, std::string* meta);
 
-// The `meta` of an arriving response with another TTL, the rest of it as the
-// function sent it. Prepended to `view.body` it makes the response to send.
+// Returns the `meta` of an arriving response with another TTL and the rest of
+// it as the function sent it. Prepended to `view.body` it makes the response to
+// send.
 std::string MetaWithTtl(const ResponseView& view, absl::Duration ttl);
 
 }  // namespace fncache::cache

@@ -1,11 +1,12 @@
 // ChunkedArray: an array that grows and shrinks at its end without ever moving
 // what it holds, and whose memory follows its size.
 //
-// It lies in chunks: sixteen of `kFirst` elements, then eight of each size
-// twice the one before, at most `kMost` elements. So at most an eighth of a
-// large one is unused (of a small one at most `kFirst` elements), and the list
-// of chunks stays short enough for the processor's caches, whatever the size:
-// who looks something up among millions waits for memory once here, not twice.
+// It lies in chunks: the first sixteen have `kFirst` elements, and after them
+// come eight of each size, which doubles up to `kMost` elements. So at most an
+// eighth of a large array is unused (of a small one at most `kFirst` elements),
+// and the list of chunks stays short enough for the processor's caches,
+// whatever the array's size: a look-up among millions of elements waits for
+// memory once, not twice.
 //
 // Elements are made when their chunk is, and stay as they are left. Not
 // thread-safe.
@@ -30,7 +31,7 @@ class ChunkedArray {
   // Precondition: i < room().
   T& operator[](size_t i) const {
     const size_t units = i / kFirst;
-    // Of the chunk's size to that of the first.
+    // How many times this chunk's size is twice that of the first.
     const int shift = std::min(60 - __builtin_clzll(units | 8), kMostShift);
     return chunks_[(size_t{8} * shift) + (units >> shift)]
                   [i & ((kFirst << shift) - 1)];
@@ -57,13 +58,13 @@ class ChunkedArray {
     }
   }
 
-  // Bytes that it takes, `overhead` for each allocation among them.
+  // How many bytes it takes, with `overhead` for each allocation.
   uint64_t Bytes(uint64_t overhead) const {
     return room_ * sizeof(T) + chunks_.size() * overhead +
            chunks_.capacity() * sizeof(chunks_[0]);
   }
 
-  // By how much Grow() makes that more.
+  // By how many bytes Grow() makes that more.
   uint64_t Growth(uint64_t overhead) const {
     uint64_t bytes = ChunkSize(chunks_.size()) * sizeof(T) + overhead;
     if (chunks_.size() == chunks_.capacity()) {

@@ -14,9 +14,8 @@ namespace {
 // The largest value that google.protobuf.Duration holds, in seconds.
 constexpr int64_t kMaxTtlSeconds = 315'576'000'000;
 
-// What glibc's malloc keeps beside the bytes that it gives: one word before an
-// ordinary block, two before one that has a mapping of its own. Blocks may have
-// one from this size on.
+// glibc's malloc keeps one word before an ordinary block, and two before one
+// that has a mapping of its own. Blocks may have a mapping from this size on.
 constexpr size_t kBlockOverhead = sizeof(size_t);
 constexpr size_t kMappedFrom = 128 * 1024;
 

@@ -14,7 +14,7 @@ constexpr uint32_t kFingerprintMask = 0xffff0000u;
 }  // namespace
 
 uint32_t* GhostQueue::BucketOf(uint64_t hash) const {
-  // The fingerprint has the upper bits; these are scaled to the buckets.
+  // The fingerprint uses the upper bits; the lower ones choose the bucket.
   const uint64_t buckets = slots_ / kBucket;
   return &table_[((hash & 0xffffffff) * buckets >> 32) * kBucket];
 }
@@ -31,7 +31,7 @@ bool GhostQueue::TooOld(uint32_t mark) const {
 
 void GhostQueue::Resize(size_t live) {
   const size_t wanted = std::max<size_t>(64, live + kBucket - live % kBucket);
-  // Starting over forgets a window's worth of keys; rare, see Insert.
+  // Starting over forgets a window's worth of keys, but Insert does it rarely.
   table_ = std::make_unique<uint32_t[]>(wanted);
   slots_ = wanted;
 }

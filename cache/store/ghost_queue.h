@@ -1,10 +1,11 @@
 // GhostQueue: which keys left the small queue of S3-FIFO lately.
 //
-// Approximate, in four bytes a key: a table of buckets, each remembering eight
-// fingerprints with the time of their coming. Nothing is ever removed for age:
-// a mark is too old once as many keys have come after it as are live, and is
-// then overwritten. A fingerprint met by chance (one in some thousands) lets a
-// new key into the main queue, which costs a little room and nothing else.
+// It is approximate and takes four bytes a key: a table of buckets, each of
+// which remembers eight fingerprints with the time of their coming. Nothing is
+// ever removed for its age. A mark is too old once as many keys have come after
+// it as are live, and is then overwritten. A fingerprint that matches by chance
+// (one in some thousands) lets a new key into the main queue, which costs a
+// little room and nothing else.
 //
 // Not thread-safe: its shard's lock guards it.
 #ifndef FNCACHE_CACHE_STORE_GHOST_QUEUE_H_
@@ -18,8 +19,8 @@ namespace fncache::cache::store {
 
 class GhostQueue {
  public:
-  // Remembers the key of this hash. `live` is the number of entries cached: how
-  // many keys are remembered at a time, and what the table is sized by.
+  // Remembers the key of this hash. `live` is the number of entries cached: as
+  // many keys are remembered at a time, and the table is sized by it.
   void Insert(uint64_t hash, size_t live);
 
   // Whether the key is remembered; it is not any more afterwards.

@@ -1,10 +1,11 @@
 // WriteBehind: the bounded queue between fills and the disk, and its thread.
 //
-// One operation a key: a later fill takes the place of one that still waits.
-// What waits or is being written can be looked up, so that nothing is invisible
-// on its way.
+// There is one operation a key: a later fill takes the place of one that still
+// waits. An operation that waits or is being carried out can be looked up, so
+// that no fill is invisible on its way.
 //
-// Thread-safe. `write` and `tick` are called on the queue's own thread.
+// Thread-safe. `write`, `tick` and `dropped_at_shutdown` are called on the
+// queue's own thread.
 #ifndef FNCACHE_CACHE_STORE_WRITE_BEHIND_H_
 #define FNCACHE_CACHE_STORE_WRITE_BEHIND_H_
 
@@ -29,9 +30,10 @@ class WriteBehind {
  public:
   struct Operation {
     key::Key key;
-    // What was filled.
+    // The entry that was filled.
     EntryRef entry;
-    // To be written; else what the disk has under the key is to be erased.
+    // True: it is to be written. False: it stays in memory alone, and the
+    // disk's older entry under the key is to be erased.
     bool write = true;
   };
   struct Options {
@@ -50,19 +52,19 @@ class WriteBehind {
   // Stops.
   ~WriteBehind();
 
-  // Drains the queue, within the bound, and ends its thread. The last call but
-  // for look-ups and the destructor's.
+  // Drains the queue, for at most `drain`, and ends its thread. After it only
+  // Pending and the destructor may be called.
   void Stop();
 
-  // False if the queue is full. What waited for this key does not any more
-  // then.
+  // False if the queue is full; an earlier operation on this key does not wait
+  // any more then.
   bool Enqueue(Operation operation);
   // The latest operation on the key that has not been carried out.
   absl::optional<Operation> Pending(const key::Key& key) const;
-  // Forgets what waits for the key; returns once nothing of it is being
-  // written. True if there was something.
+  // Forgets the operation that waits for the key, and returns once none on it
+  // is being carried out. True if an entry was to be written.
   bool Remove(const key::Key& key);
-  // Returns once what was enqueued before has been carried out.
+  // Returns once the operations enqueued before have been carried out.
   void Flush();
   size_t depth() const;
 
