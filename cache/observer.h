@@ -1,18 +1,27 @@
-// Observer: what the cache reports as it works, to whoever keeps metrics.
+// Observer: hears from the cache what it does, for whoever keeps metrics.
 //
-// Reports without a function (kNoFunction) are of the tier alone.
+// A report without a function (kNoFunction) is about the tier alone.
 //
-// Called on hot paths and from the cache's own threads, also under its locks:
-// implementations are thread-safe, do not block and do not call the cache.
+// It is called on hot paths and from the cache's own threads, also under its
+// locks: implementations are thread-safe, do not block and do not call the
+// cache.
 #ifndef FNCACHE_CACHE_OBSERVER_H_
 #define FNCACHE_CACHE_OBSERVER_H_
 
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "cache/store/entry.h"
 
 namespace fncache::cache {
+
+// A function's index in the daemon's settings: the cache refers to functions by
+// it, and metrics are kept by it. Below 2^24. (Data that outlives the process
+// names the function instead.)
+using FunctionId = uint32_t;
+
+// Stands for no function: for what a tier does on its own account, or for a
+// function that the settings do not name (any more).
+constexpr FunctionId kNoFunction = FunctionId{1} << 24;
 
 enum class Tier { kMemory, kDisk };
 
@@ -36,15 +45,16 @@ enum class TierError { kRead, kWrite, kCorrupt, kOther };
 class Observer {
  public:
   virtual ~Observer() = default;
-  // `count` entries of `bytes` bytes in all left the tier: of responses as they
-  // are kept, on disk with the frame around them (part of a file's entries:
-  // in proportion). `last` says that no lower tier is there to keep them.
-  virtual void OnRemoved(Tier tier, Removal why, store::FunctionId function,
-                         bool last, uint64_t count, uint64_t bytes) {}
-  virtual void OnDropped(Tier tier, Dropped why, store::FunctionId function) {}
-  virtual void OnError(Tier tier, TierError what, store::FunctionId function) {}
-  // A fill reached the tier, taking `took` there.
-  virtual void OnWritten(Tier tier, store::FunctionId function, uint64_t bytes,
+  // `count` entries left the tier. `bytes` is what their responses took
+  // together as they are kept, on disk with the frame around them; of the
+  // entries of one file it may be a share in proportion. `last` says that no
+  // lower tier is there to keep them.
+  virtual void OnRemoved(Tier tier, Removal why, FunctionId function, bool last,
+                         uint64_t count, uint64_t bytes) {}
+  virtual void OnDropped(Tier tier, Dropped why, FunctionId function) {}
+  virtual void OnError(Tier tier, TierError what, FunctionId function) {}
+  // A fill reached the tier, and the tier needed `took` for it.
+  virtual void OnWritten(Tier tier, FunctionId function, uint64_t bytes,
                          absl::Duration took) {}
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "cache/store/open_tiers.h"
 #include "cache/store/tiered_store.h"
 #include "common/handshake_failure.h"
 #include "common/log.h"
@@ -176,27 +177,31 @@ absl::Status Daemon::OpenTls(absl::Duration interval) {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenStore(Clock* clock, std::function<bool()> cancelled) {
+absl::Status Daemon::OpenStore(Clock* clock, const Extras& extras) {
   cache::store::TieredOptions tiers;
   tiers.memory_bytes = options_.cache_memory;
   tiers.max_entry_bytes = 0;
   for (const settings::FunctionOptions& function : options_.functions) {
     tiers.max_entry_bytes =
         std::max(tiers.max_entry_bytes, function.policy.max_entry_bytes);
-    tiers.functions.push_back({function.name, function.generation});
+    tiers.functions.push_back(
+        {function.name, function.generation,
+         function.policy.store_secrets == cache::StoreSecrets::kAll});
   }
   tiers.disk_dir = options_.cache_dir;
   tiers.disk_bytes = options_.cache_disk;
   tiers.lock_wait = options_.drain + options_.drain_delay + kLockGrace;
-  tiers.cancelled = std::move(cancelled);
-  auto store = cache::store::TieredStore::Open(std::move(tiers), clock,
-                                               impl_->instruments.observer());
+  tiers.cancelled = extras.cancelled;
+  tiers.disk_retry = extras.disk_retry;
+  auto store = cache::store::OpenTiers(std::move(tiers), clock,
+                                       impl_->instruments.observer());
   if (!store.ok()) return store.status();
   impl_->store = *std::move(store);
   cache::store::TieredStore* const opened = impl_->store.get();
   impl_->instruments.WatchTier(cache::Tier::kMemory,
                                [opened] { return opened->Stats(); });
-  if (opened->has_lower()) {
+  // Also where it cannot be opened for now.
+  if (options_.cache_dir.has_value()) {
     impl_->instruments.WatchTier(cache::Tier::kDisk,
                                  [opened] { return opened->LowerStats(); });
     impl_->instruments.WatchQueue("disk_fills",
@@ -221,7 +226,7 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     upstream.connect_limit = connect_limit;
     function.upstream = std::make_unique<transport::Upstream>(
         std::move(upstream), impl_->client_tls.get(), count);
-    const auto id = static_cast<cache::store::FunctionId>(i);
+    const auto id = static_cast<cache::FunctionId>(i);
     function.handler = std::make_unique<serving::FunctionHandler>(
         id, options, impl_->store.get(), clock, function.upstream.get(),
         impl_->instruments.function(id));
@@ -263,7 +268,7 @@ absl::Status Daemon::Open(Extras extras) {
   // store's lock is waited for. Where a predecessor still holds the port, it is
   // tried again after that.
   if (status.ok()) OpenAdmin(extras.settings).IgnoreError();
-  if (status.ok()) status = OpenStore(clock, extras.cancelled);
+  if (status.ok()) status = OpenStore(clock, extras);
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
   if (status.ok()) status = OpenAdmin(extras.settings);
   if (!status.ok()) return status;

@@ -2,12 +2,13 @@
 // and the admin endpoint, in the order in which they must come up, and ends
 // them in the order in which they must go down.
 //
-// Start returns once every listener is bound, the store is open and calls are
-// accepted. Drain stops gracefully: the daemon is not ready at once, goes on
-// accepting for `drain_delay`, then takes no new calls; unary calls may finish
-// until `drain` is over, streams are cancelled once no unary call is left, and
-// whatever is still there when `drain` is over is cancelled too. At last the
-// write-behind queue is flushed.
+// Start returns once every listener is bound, the store is open (a disk tier
+// that there is no space for aside) and calls are accepted. Drain stops
+// gracefully: the daemon is not ready at once, goes on accepting for
+// `drain_delay`, then takes no new calls; unary calls may finish until `drain`
+// is over, streams are cancelled once no unary call is left, and whatever is
+// still there when `drain` is over is cancelled too. At last the write-behind
+// queue is flushed.
 //
 // Thread-safety: Start, Drain and destruction are called from one thread, the
 // rest from any. It touches no signals, so that tests can have daemons in their
@@ -44,6 +45,8 @@ class Daemon {
     absl::Duration connect_limit = absl::Seconds(60);
     // How often certificate files are looked at.
     absl::Duration tls_interval = absl::Seconds(2);
+    // How often a disk tier that there was no space for is tried again.
+    absl::Duration disk_retry = absl::Seconds(30);
   };
 
   // Fails where a port is taken, a directory locked, certificates missing and
@@ -77,7 +80,7 @@ class Daemon {
   explicit Daemon(settings::DaemonOptions options);
   absl::Status Open(Extras extras);
   absl::Status OpenTls(absl::Duration interval);
-  absl::Status OpenStore(Clock* clock, std::function<bool()> cancelled);
+  absl::Status OpenStore(Clock* clock, const Extras& extras);
   absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);
   absl::Status OpenAdmin(const std::string& settings);
 

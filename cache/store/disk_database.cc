@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/mutex.h"
@@ -19,7 +21,8 @@
 namespace fncache::cache::store {
 namespace {
 
-// RocksDB's errors, in our log. Bounded: a disk that fails repeats itself.
+// Writes RocksDB's errors to our log, ten a minute at most, as a disk that
+// fails repeats itself.
 class ErrorLogger : public rocksdb::Logger {
  public:
   ErrorLogger() : Logger(rocksdb::InfoLogLevel::ERROR_LEVEL) {}
@@ -56,8 +59,8 @@ class ErrorLogger : public rocksdb::Logger {
   int written_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Whose files only their owner may read. The directory is private already; this
-// is for whoever copies them out of it.
+// A file system whose files only their owner may read. The directory is private
+// already; this is for whoever copies files out of it.
 class PrivateFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
@@ -93,14 +96,29 @@ class PrivateFileSystem : public rocksdb::FileSystemWrapper {
   }
 };
 
-absl::Status Failure(const DiskDirectory& directory,
-                     const rocksdb::Status& status) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("cache directory ", directory.path(),
-                   ": cannot open db: ", status.ToString()));
+bool IsLackOfSpace(const rocksdb::Status& status) {
+  if (status.IsNoSpace()) return true;
+  if (!status.IsIOError()) return false;
+  // Of other errors RocksDB keeps no more than the system's words.
+  const std::string text = status.ToString();
+  for (const int error : kLackOfSpace) {
+    if (absl::StrContains(text, std::generic_category().message(error))) {
+      return true;
+    }
+  }
+  return false;
 }
 
-// Files that are not what they were, or not there: as opposed to a disk that
+absl::Status Failure(const DiskDirectory& directory,
+                     const rocksdb::Status& status) {
+  return absl::Status(IsLackOfSpace(status)
+                          ? absl::StatusCode::kUnavailable
+                          : absl::StatusCode::kFailedPrecondition,
+                      absl::StrCat("cache directory ", directory.path(),
+                                   ": cannot open db: ", status.ToString()));
+}
+
+// Whether files are not what they were, or not there: as opposed to a disk that
 // does not work, or may not be used.
 bool IsDamage(const rocksdb::Status& status) {
   return status.IsCorruption() || status.IsPathNotFound() ||
@@ -144,6 +162,17 @@ absl::StatusOr<OpenedDatabase> OpenOnce(const rocksdb::Options& options,
   return Failure(directory, *status);
 }
 
+// Opens what is in DIR/db. A new database that there is no space for is removed
+// again: its first files would pass for a damaged one's the next time.
+absl::StatusOr<OpenedDatabase> OpenOrLeaveNothing(
+    const rocksdb::Options& options, const DiskDirectory& directory,
+    absl::Time now, rocksdb::Status* status) {
+  const bool anew = directory.DatabaseIsEmpty();
+  auto opened = OpenOnce(options, directory, now, status);
+  if (anew && !opened.ok()) directory.DropDatabase().IgnoreError();
+  return opened;
+}
+
 }  // namespace
 
 std::unique_ptr<rocksdb::Env> PrivateEnv(rocksdb::Env* env) {
@@ -165,8 +194,8 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   options.env = env;
   options.create_if_missing = true;
 
-  // The bound. Beside the files there are up to two write buffers' worth of
-  // log, and files that are new when the oldest are yet to go.
+  // These hold the bound. Beside the files there are up to two write buffers'
+  // worth of log, and new files while the oldest are yet to go.
   const uint64_t buffer = WriteBufferSize(capacity);
   options.compaction_style = rocksdb::kCompactionStyleFIFO;
   options.compaction_options_fifo.max_table_files_size = MaxFileBytes(capacity);
@@ -183,9 +212,9 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   // each file that it asks.
   options.compression = rocksdb::kNoCompression;
 
-  // What a restart costs: replaying less than a buffer of log, and opening the
-  // files. A log that ends in the middle of a record was being written when the
-  // process was killed; any other damage is damage.
+  // A restart replays less than a buffer of log and opens the files, no more. A
+  // log that ends in the middle of a record was being written when the process
+  // was killed; anything else that is wrong with it counts as damage.
   options.wal_recovery_mode =
       rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.avoid_flush_during_recovery = true;
@@ -201,24 +230,24 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
     options.max_open_files = static_cast<int>(limit.rlim_cur / 2);
   }
   rocksdb::BlockBasedTableOptions table;
-  // One in a thousand wrong guesses for each file; what 10 bits let through
-  // would be a block read in vain for every look-up in a full database.
+  // With 16 bits a key one guess in a thousand is wrong for each file; with 10,
+  // every look-up in a full database would read a block in vain.
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(16));
   table.checksum = rocksdb::kXXH3;
   table.block_size = 8 << 10;
   table.format_version = 5;
-  // The memory tier is what caches; this is for indexes read again.
+  // The memory tier is the cache; this one is for indexes that are read again.
   table.block_cache = rocksdb::NewLRUCache(8 << 20, 2);
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
 
-  // No noise.
+  // RocksDB is to write no log and no statistics of its own.
   options.info_log = std::make_shared<ErrorLogger>();
   options.info_log_level = rocksdb::InfoLogLevel::ERROR_LEVEL;
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
   options.max_manifest_file_size = 4 << 20;
-  // Room taken in advance, 4 MiB by default, can be the last that a disk has:
-  // what was enough for the probe before the database is reopened is not then.
+  // Room taken in advance (4 MiB by default) can be the last that a disk has:
+  // there would be enough for the probe and not for reopening the database.
   options.manifest_preallocation_size = 64 << 10;
   options.keep_log_file_num = 1;
   return options;
@@ -229,7 +258,7 @@ absl::StatusOr<OpenedDatabase> OpenDatabase(const DiskDirectory& directory,
                                             absl::Time now) {
   if (absl::Status made = directory.EnsureDatabase(); !made.ok()) return made;
   rocksdb::Status status;
-  auto opened = OpenOnce(options, directory, now, &status);
+  auto opened = OpenOrLeaveNothing(options, directory, now, &status);
   if (opened.ok() || !IsDamage(status)) return opened;
   Log(LogLevel::kError,
       "the cache on disk is damaged: set aside, starting with an empty one",
@@ -239,7 +268,7 @@ absl::StatusOr<OpenedDatabase> OpenDatabase(const DiskDirectory& directory,
   if (absl::Status aside = directory.SetDatabaseAside(); !aside.ok()) {
     return aside;
   }
-  return OpenOnce(options, directory, now, &status);
+  return OpenOrLeaveNothing(options, directory, now, &status);
 }
 
 absl::StatusOr<OpenedDatabase> RecreateDatabase(const DiskDirectory& directory,

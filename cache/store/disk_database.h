@@ -15,29 +15,31 @@
 
 namespace fncache::cache::store {
 
-// The state's key, of a size that no entry's key has.
+// The key of the state. No entry's key has its size.
 constexpr char kStateKey[] = "state";
 
 struct OpenedDatabase {
   std::unique_ptr<rocksdb::DB> db;
-  // As it was left; a fresh one in a database that is empty.
+  // The state as it was left, or a fresh one in a database that is empty.
   DiskState state;
 };
 
-// How much memory waits to be written to a file of entries, and so about the
-// size of one, in a database of `capacity` bytes.
+// How many bytes are collected in memory before they become a file of entries,
+// in a database of `capacity` bytes. A file is about as large.
 uint64_t WriteBufferSize(uint64_t capacity);
 
 // Above so many bytes of files in such a database the oldest are dropped.
 uint64_t MaxFileBytes(uint64_t capacity);
 
-// `env`, with files that only their owner may read.
+// Wraps `env` so that only their owner may read the files that it makes.
 std::unique_ptr<rocksdb::Env> PrivateEnv(rocksdb::Env* env);
 
 rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env);
 
 // Opens DIR/db. A damaged one is set aside (loudly) and an empty one opened;
-// whatever else fails is returned. `now` is the time of a fresh state.
+// whatever else fails is returned: Unavailable for lack of space or on a
+// read-only file system, else FailedPrecondition. `now` is the time of a fresh
+// state.
 absl::StatusOr<OpenedDatabase> OpenDatabase(const DiskDirectory& directory,
                                             const rocksdb::Options& options,
                                             absl::Time now);

@@ -11,11 +11,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/log.h"
@@ -28,9 +31,17 @@ namespace fs = std::filesystem;
 // How often a lock that another process holds is tried again.
 constexpr absl::Duration kLockRetry = absl::Milliseconds(20);
 
+// The first line of DIR/secrets, and the last, without which it is not whole.
+constexpr absl::string_view kSecretsHead = "fncache secrets 1";
+constexpr absl::string_view kSecretsEnd = "end";
+
 absl::Status Failure(absl::string_view dir, absl::string_view what,
                      const std::error_code& error) {
-  return absl::FailedPreconditionError(
+  const bool lack = std::find(std::begin(kLackOfSpace), std::end(kLackOfSpace),
+                              error.value()) != std::end(kLackOfSpace);
+  return absl::Status(
+      lack ? absl::StatusCode::kUnavailable
+           : absl::StatusCode::kFailedPrecondition,
       absl::StrCat("cache directory ", dir, ": ", what, ": ", error.message()));
 }
 
@@ -38,7 +49,7 @@ absl::Status Failure(absl::string_view dir, absl::string_view what, int error) {
   return Failure(dir, what, std::error_code(error, std::generic_category()));
 }
 
-// Closes what it holds.
+// Owns a file descriptor and closes it.
 class Fd {
  public:
   explicit Fd(int fd) : fd_(fd) {}
@@ -54,14 +65,15 @@ class Fd {
   int fd_;
 };
 
-// Like mkdir -p, with what is made private.
+// Like mkdir -p; the directories that it makes are private.
 absl::Status MakeDirectories(const std::string& dir) {
   for (size_t at = 0; at != std::string::npos;) {
     at = dir.find('/', at + 1);
     const std::string part = dir.substr(0, at);
     if (mkdir(part.c_str(), 0700) == 0 || errno == EEXIST) continue;
     const int error = errno;
-    // What exists may answer otherwise: on a read-only file system, say.
+    // Where the directory exists mkdir may still fail with another error, as on
+    // a read-only file system.
     struct stat status;
     if (stat(part.c_str(), &status) == 0) continue;
     return Failure(dir, "cannot be made", error);
@@ -171,7 +183,7 @@ absl::Status DiskDirectory::LoadSeed() {
     }
   }
   // Without its seed, nothing in the database can be found any more. It goes
-  // first: were this to end half-way, the next start does the same.
+  // first: if this ends half-way, the next start does the same.
   std::error_code ignored;
   if (damaged || fs::exists(db(), ignored)) {
     Log(LogLevel::kError,
@@ -179,25 +191,101 @@ absl::Status DiskDirectory::LoadSeed() {
                 : "the seed of the cache is gone: starting with an empty one",
         {{"dir", dir_}});
     if (absl::Status dropped = DropDatabase(); !dropped.ok()) return dropped;
+    // So that it is said once, however often the next step has to be tried.
+    unlink(file.c_str());
   }
   seed_ = RandomSeed();
-  return WriteSeed();
+  return WriteWhole(
+      "seed", "the seed",
+      {reinterpret_cast<const char*>(seed_.data()), seed_.size()});
 }
 
-absl::Status DiskDirectory::WriteSeed() const {
-  const std::string file = dir_ + "/seed";
+absl::Status DiskDirectory::WriteWhole(const std::string& name,
+                                       absl::string_view what,
+                                       absl::string_view content) const {
+  const std::string file = dir_ + "/" + name;
   const std::string temporary = file + ".new";
   unlink(temporary.c_str());
   Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (fd.get() < 0 || !WriteAll(fd.get(), seed_.data(), seed_.size()) ||
+  if (fd.get() < 0 || !WriteAll(fd.get(), content.data(), content.size()) ||
       fsync(fd.get()) != 0 || rename(temporary.c_str(), file.c_str()) != 0) {
     const int error = errno;
     unlink(temporary.c_str());
-    return Failure(dir_, "cannot write the seed", error);
+    return Failure(dir_, absl::StrCat("cannot write ", what), error);
   }
   Fd parent(open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (parent.get() >= 0) fsync(parent.get());
   return absl::OkStatus();
+}
+
+absl::StatusOr<absl::optional<std::set<std::string>>>
+DiskDirectory::ReadSecretsMark() const {
+  Fd fd(open((dir_ + "/secrets").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string content;
+  char buffer[4096];
+  ssize_t got = fd.get() < 0 ? -1 : 1;
+  while (got > 0) {
+    got = read(fd.get(), buffer, sizeof(buffer));
+    if (got > 0) content.append(buffer, static_cast<size_t>(got));
+  }
+  if (got < 0) {
+    if (fd.get() < 0 && errno == ENOENT) {
+      return absl::optional<std::set<std::string>>();
+    }
+    return Failure(dir_, "cannot read secrets", errno);
+  }
+  const std::vector<std::string> lines = absl::StrSplit(content, '\n');
+  // The last line ends in a newline, too.
+  if (lines.size() < 3 || lines.front() != kSecretsHead ||
+      lines[lines.size() - 2] != kSecretsEnd || !lines.back().empty()) {
+    return absl::optional<std::set<std::string>>();
+  }
+  std::set<std::string> functions;
+  for (size_t i = 1; i + 2 < lines.size(); ++i) {
+    std::string name;
+    if (!absl::CUnescape(lines[i], &name)) {
+      return absl::optional<std::set<std::string>>();
+    }
+    functions.insert(std::move(name));
+  }
+  return absl::make_optional(std::move(functions));
+}
+
+absl::Status DiskDirectory::EnforceSecrets(
+    const std::vector<StoredFunction>& functions) {
+  std::set<std::string> allowed;
+  std::set<std::string> forbidden;
+  for (const StoredFunction& function : functions) {
+    (function.stores_secrets ? allowed : forbidden).insert(function.name);
+  }
+  const auto mark = ReadSecretsMark();
+  if (!mark.ok()) return mark.status();
+  if (mark->has_value() && **mark == allowed) return absl::OkStatus();
+  const bool known = mark->has_value();
+  // Where nothing is known, every function may have stored secrets.
+  const bool tightened = known
+                             ? !std::includes(allowed.begin(), allowed.end(),
+                                              (*mark)->begin(), (*mark)->end())
+                             : !forbidden.empty();
+  if (tightened) {
+    std::error_code error;
+    if (fs::exists(db(), error) || fs::exists(damaged(), error)) {
+      Log(LogLevel::kWarning,
+          known ? "store_secrets was tightened: the cache on disk is dropped"
+                : "the cache on disk does not say which secrets it may hold: "
+                  "it is dropped",
+          {{"dir", dir_}});
+    }
+    if (absl::Status dropped = DropDatabase(); !dropped.ok()) return dropped;
+    fs::remove_all(damaged(), error);
+    if (error) return Failure(dir_, "cannot remove damaged", error);
+  }
+  std::string content = absl::StrCat(kSecretsHead, "\n");
+  for (const std::string& name : allowed) {
+    absl::StrAppend(&content, absl::CEscape(name), "\n");
+  }
+  absl::StrAppend(&content, kSecretsEnd, "\n");
+  return WriteWhole("secrets", "secrets", content);
 }
 
 absl::Status DiskDirectory::EnsureDatabase() const {
@@ -216,11 +304,10 @@ absl::Status DiskDirectory::EnsureDatabase() const {
 }
 
 absl::Status DiskDirectory::SetDatabaseAside() const {
-  const std::string damaged = dir_ + "/damaged";
   std::error_code error;
-  fs::remove_all(damaged, error);
+  fs::remove_all(damaged(), error);
   if (error) return Failure(dir_, "cannot remove damaged", error);
-  fs::rename(db(), damaged, error);
+  fs::rename(db(), damaged(), error);
   if (error) return Failure(dir_, "cannot set db aside", error);
   return EnsureDatabase();
 }
@@ -230,6 +317,11 @@ absl::Status DiskDirectory::DropDatabase() const {
   fs::remove_all(db(), error);
   if (error) return Failure(dir_, "cannot remove db", error);
   return absl::OkStatus();
+}
+
+bool DiskDirectory::DatabaseIsEmpty() const {
+  std::error_code error;
+  return fs::is_empty(db(), error) && !error;
 }
 
 bool DiskDirectory::DatabaseLacksItsHead() const {

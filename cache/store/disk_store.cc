@@ -15,6 +15,7 @@
 #include "cache/store/disk_tally.h"
 #include "cache/store/stored_entry.h"
 #include "common/log.h"
+#include "common/log_limiter.h"
 #include "common/mutex.h"
 
 namespace fncache::cache::store {
@@ -22,14 +23,16 @@ namespace {
 
 // How far the clock may have gone back between two processes.
 constexpr absl::Duration kTimeTolerance = absl::Seconds(5);
-// How long a fill waits for files that are too many to go: as long as RocksDB
-// is at it, which is asked so often, but no longer than a disk may hang.
+// When there are too many files, a fill waits for as long as RocksDB is
+// dropping them, which it asks every kDropStep, but no longer than
+// kDropPatience, in case the disk hangs.
 constexpr absl::Duration kDropStep = absl::Milliseconds(100);
 constexpr absl::Duration kDropPatience = absl::Seconds(10);
-// Keys hidden one by one; beyond, everything that is as old is hidden.
+// So many keys are hidden one by one; beyond that, everything as old is hidden.
 constexpr size_t kMaxHidden = 65536;
-// What a probe writes to find out whether writing is possible again; and
-// besides what is in memory only, whether the database can be opened anew.
+// How much a probe writes to find out whether writing is possible again, and
+// how much, beside the memory that is not written yet, whether the database can
+// be opened anew.
 constexpr size_t kProbeBytes = 64 << 10;
 constexpr size_t kReopenBytes = 1 << 20;
 
@@ -39,7 +42,7 @@ absl::string_view ViewOf(const rocksdb::Slice& slice) {
   return {slice.data(), slice.size()};
 }
 
-// In a file that others might read, unlike the seed.
+// The database keeps this and not the seed, so that a copy of it has no secret.
 uint64_t FingerprintOf(const key::Seed& seed) {
   return XXH3_64bits_withSeed(seed.data(), seed.size(),
                               /*seed=*/0x666e63616368);
@@ -96,7 +99,7 @@ class RocksDiskStore final : public DiskStore {
   StoreStats Stats() const override;
 
  private:
-  // What the database holds under a key.
+  // Tells what the database holds under a key.
   struct There {
     bool found = false;
     std::string function;
@@ -110,11 +113,10 @@ class RocksDiskStore final : public DiskStore {
   There Look(const key::Key& key, absl::Time now, rocksdb::PinnableSlice* value)
       ABSL_SHARED_LOCKS_REQUIRED(db_mutex_);
   Stored Decode(const key::Key& key, const rocksdb::Slice& value) const;
-  // Null unless it may be served.
+  // The entry, or null unless it may be served.
   EntryRef Alive(const key::Key& key, const rocksdb::Slice& value,
                  absl::Time now);
-  // Writes `batch` and the state. What it says of failures is all that needs
-  // to be said.
+  // Writes `batch` and the state. It reports and logs a failure itself.
   bool Write(rocksdb::WriteBatch* batch, absl::Time now, FunctionId function)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_)
           ABSL_SHARED_LOCKS_REQUIRED(db_mutex_);
@@ -130,13 +132,16 @@ class RocksDiskStore final : public DiskStore {
   // True if writing is possible, perhaps again.
   bool Writable(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   bool Probe(size_t bytes) const;
-  // What reopening the database writes, about.
+  // About how many bytes reopening the database writes.
   size_t ReopenBytes() const;
+  // At most one line a minute: a failing disk repeats itself.
+  void LogDamage(absl::string_view why);
   void EraseDamaged(const key::Key& key, FunctionId function, absl::Time now);
 
   bool IsHidden(const key::Key& key, absl::Time started) const;
   void Unhide(const key::Key& key);
-  // The latest of the times given: deadlines that have passed stay so.
+  // The latest of all times given so far, so that a deadline that has passed
+  // stays so.
   absl::Time Latest(absl::Time now);
 
   FunctionId IdOf(absl::string_view function) const {
@@ -160,7 +165,7 @@ class RocksDiskStore final : public DiskStore {
   // One writer at a time. Locked before db_mutex_.
   mutable Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(db_mutex_);
   bool degraded_ ABSL_GUARDED_BY(write_mutex_) = false;
-  // That it cannot be reopened is in the log.
+  // The log says already that it cannot be reopened.
   bool told_ ABSL_GUARDED_BY(write_mutex_) = false;
   std::chrono::steady_clock::time_point tried_ ABSL_GUARDED_BY(write_mutex_);
   // How many bytes of files were too many when waiting for them was given up. A
@@ -174,12 +179,14 @@ class RocksDiskStore final : public DiskStore {
   mutable Mutex db_mutex_;
   std::unique_ptr<rocksdb::DB> db_ ABSL_GUARDED_BY(db_mutex_);
 
+  LogLimiter damage_lines_{absl::Minutes(1)};
+
   mutable Mutex hidden_mutex_;
   absl::flat_hash_map<key::Key, absl::Time> hidden_
       ABSL_GUARDED_BY(hidden_mutex_);
   absl::Time hidden_floor_ ABSL_GUARDED_BY(hidden_mutex_) =
       absl::InfinitePast();
-  // Whether there is anything hidden: spares readers the lock.
+  // Whether there is anything hidden. It spares readers the lock.
   std::atomic<bool> hiding_{false};
 };
 
@@ -211,7 +218,7 @@ absl::Status RocksDiskStore::OpenDb() {
   tally_->Load(db_.get(), opened->state.functions);
   degraded_ = false;
   if (!WriteState(now)) {
-    // Reads work; writing may, later.
+    // Reads work, and writing may work later.
     tried_ = std::chrono::steady_clock::now();
   }
   return absl::OkStatus();
@@ -240,7 +247,8 @@ Found RocksDiskStore::Find(const key::Key& key, FunctionId function,
       observer_->OnError(Tier::kDisk, TierError::kRead, function);
       return {};
     }
-    // What is read once is in the memory tier then.
+    // An entry that is read is in the memory tier then, so no block need be
+    // kept.
     rocksdb::ReadOptions read;
     read.fill_cache = false;
     rocksdb::PinnableSlice value;
@@ -253,6 +261,7 @@ Found RocksDiskStore::Find(const key::Key& key, FunctionId function,
                          damaged ? TierError::kCorrupt : TierError::kRead,
                          function);
       if (!damaged) return {};
+      LogDamage(status.ToString());
     } else {
       Stored stored = Decode(key, value);
       if (stored.entry) {
@@ -271,10 +280,18 @@ Found RocksDiskStore::Find(const key::Key& key, FunctionId function,
         return {};
       }
       observer_->OnError(Tier::kDisk, TierError::kCorrupt, function);
+      LogDamage(StoredMissName(stored.miss));
     }
   }
   EraseDamaged(key, function, now);
   return {};
+}
+
+void RocksDiskStore::LogDamage(absl::string_view why) {
+  uint64_t unlogged;
+  if (!damage_lines_.Allows(absl::Now(), &unlogged)) return;
+  Log(LogLevel::kWarning, "an entry on disk is damaged: it counts as a miss",
+      {{"dir", directory_->path()}, {"why", why}, {"more", unlogged}});
 }
 
 void RocksDiskStore::EraseDamaged(const key::Key& key, FunctionId function,
@@ -359,7 +376,7 @@ PutResult RocksDiskStore::PutOrGet(const key::Key& key, EntryRef entry,
   }
   {
     ReaderMutexLock lock(&db_mutex_);
-    // A fill that is hidden was a later one, too.
+    // The hidden fill of a later start counts as well.
     if (IsHidden(key, entry->started() + absl::Nanoseconds(1))) {
       return PutResult::kOlder;
     }
@@ -489,8 +506,8 @@ bool RocksDiskStore::Write(rocksdb::WriteBatch* batch, absl::Time now,
                            FunctionId function) {
   const absl::Time latest = Latest(now);
   batch->Put(kStateKey, EncodeState(latest));
-  // Not synced: the operating system has it, which is what a process that is
-  // killed needs.
+  // It is not synced: the operating system has it, which is enough where only
+  // the process is killed.
   const rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), batch);
   if (status.ok()) {
     state_written_ = latest;
@@ -549,7 +566,7 @@ size_t RocksDiskStore::ReopenBytes() const {
   if (db_ == nullptr) return kProbeBytes;
   db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables,
                       &unwritten);
-  // A new log, which takes its room (a tenth more than a buffer) in advance.
+  // A new log takes its room (a tenth more than a buffer) in advance.
   const uint64_t log = 2 * WriteBufferSize(options_.capacity);
   return unwritten + log + kReopenBytes;
 }
@@ -634,7 +651,8 @@ StoreStats RocksDiskStore::Stats() const {
   stats.entries = tally_->entries();
   stats.capacity = options_.capacity;
   ReaderMutexLock lock(&db_mutex_);
-  if (db_ == nullptr) return stats;
+  stats.up = db_ != nullptr;
+  if (!stats.up) return stats;
   uint64_t files = 0;
   uint64_t memory = 0;
   db_->GetIntProperty(rocksdb::DB::Properties::kTotalSstFilesSize, &files);
@@ -650,6 +668,10 @@ absl::StatusOr<std::unique_ptr<DiskStore>> DiskStore::Open(
   auto directory =
       DiskDirectory::Open(options.dir, options.lock_wait, options.cancelled);
   if (!directory.ok()) return directory.status();
+  if (absl::Status enforced = (*directory)->EnforceSecrets(options.functions);
+      !enforced.ok()) {
+    return enforced;
+  }
   auto store = std::make_unique<RocksDiskStore>(
       std::move(options), *std::move(directory), clock, observer);
   if (absl::Status started = store->Start(); !started.ok()) return started;

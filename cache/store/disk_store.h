@@ -1,14 +1,13 @@
 // DiskStore: the tier that outlives the process, in a directory of its own.
 //
-//   DIR/lock     held while a process uses the directory
-//   DIR/seed     the secret under which keys are made (32 bytes, mode 0600)
-//   DIR/db       RocksDB, directory 0700, files 0600
-//   DIR/damaged  the last database that could not be read (one is kept)
+// docs/storage-format.md says what is in the directory: a lock, the seed of the
+// keys, a note of whose connection details may be there, and the database.
 //
 // FIFO compaction holds the bound: the oldest file goes when a new one exceeds
-// it. What Put took is in the operating system's hands when it returns, so it
-// survives the process, though not the loss of power. Deadlines are checked at
-// read. An entry that does not read back whole is a counted miss.
+// it. An entry that Put accepted is in the operating system's hands when Put
+// returns, so it survives the process, though not the loss of power. Deadlines
+// are checked at read. An entry that does not read back whole is a miss that is
+// counted and logged.
 //
 // Beside the entries the database keeps the highest time it saw (entries of a
 // clock that has been turned back are dropped at open), a fingerprint of the
@@ -32,7 +31,7 @@
 #include "cache/key/digest.h"
 #include "cache/observer.h"
 #include "cache/store/store.h"
-#include "cache/store/tiered_store.h"
+#include "cache/store/stored_entry.h"
 #include "common/clock.h"
 
 namespace rocksdb {
@@ -42,41 +41,45 @@ class Env;
 namespace fncache::cache::store {
 
 struct DiskStoreOptions {
-  // Made, with its parents, where it is missing.
+  // The directory. It is made, with its parents, where it is missing.
   std::string dir;
-  // Bound of DIR/db in bytes, logs included. An entry over an eighth of it is
-  // not accepted.
+  // The bound of DIR/db in bytes, logs included. An entry over an eighth of it
+  // is not accepted.
   uint64_t capacity = 4ull << 30;
-  // In the order of FunctionId.
+  // The functions in the order of FunctionId.
   std::vector<StoredFunction> functions;
-  // How long Open waits for a lock that another process holds, and what it asks
-  // meanwhile; true ends the wait.
+  // How long Open waits for a lock that another process holds. It asks
+  // `cancelled` (may be null) meanwhile; true ends the wait.
   absl::Duration lock_wait = absl::ZeroDuration();
   std::function<bool()> cancelled;
   // After a failed write, how long until writing is tried again.
   absl::Duration retry = absl::Seconds(1);
-  // Null is the default one. Not owned.
+  // RocksDB's environment; null is the default one. Not owned.
   rocksdb::Env* env = nullptr;
 };
 
 class DiskStore : public Store {
  public:
-  // See TieredStore::Open for what it returns. `clock` and `observer` (null =
-  // none) outlive the store.
+  // Fails with DeadlineExceeded where the directory stays locked, Cancelled
+  // where `cancelled` said so, Unavailable for lack of space or on a read-only
+  // file system, FailedPrecondition where the directory cannot be used at all;
+  // each names it. A damaged database is no failure: it is set aside with an
+  // error in the log. `clock` and `observer` (null = none) outlive the store.
   static absl::StatusOr<std::unique_ptr<DiskStore>> Open(
       DiskStoreOptions options, Clock* clock, Observer* observer);
 
   virtual const key::Seed& seed() const = 0;
 
-  // Get for a look-up of `function`, whose failures are reported as its own.
+  // Looks up like Get, on behalf of `function`: failures are reported as its
+  // own.
   virtual Found Find(const key::Key& key, FunctionId function,
                      absl::Time now) = 0;
   Found Get(const key::Key& key, absl::Time now) override {
     return Find(key, kNoFunction, now);
   }
 
-  // Like Put; where it answers kOlder, `*later` is the entry that stays, unless
-  // that one's deadline has passed.
+  // Stores like Put. Where it answers kOlder, it sets `*later` (unless `later`
+  // is null) to the entry that stays, if its deadline has not passed.
   virtual PutResult PutOrGet(const key::Key& key, EntryRef entry,
                              absl::Time now, EntryRef* later) = 0;
   PutResult Put(const key::Key& key, EntryRef entry, absl::Time now) override {
@@ -90,8 +93,9 @@ class DiskStore : public Store {
                               FunctionId function, absl::Time now,
                               EntryRef* later) = 0;
 
-  // From now on, in this process, Get hides the key's entry unless its call
-  // started after `started`. For fills that could not be written. No I/O.
+  // From now on, in this process, look-ups do not find the key's entry unless
+  // its call started after `started`. This is for fills that could not be
+  // written, so that an older entry does not come back. No I/O.
   virtual void Hide(const key::Key& key, absl::Time started) = 0;
 
   // Keeps the time on disk, and tries to recover where that is due. To be

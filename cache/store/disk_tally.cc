@@ -42,7 +42,7 @@ std::string BaseName(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-// Counts what goes into one file.
+// Counts the entries that go into one file.
 class Collector : public rocksdb::TablePropertiesCollector {
  public:
   rocksdb::Status AddUserKey(const rocksdb::Slice& key,
@@ -204,7 +204,8 @@ std::map<std::string, DiskTally::InFile> DiskTally::Parse(
 
 void DiskTally::Load(rocksdb::DB* db, const Counts& counts) {
   rocksdb::TablePropertiesCollection all;
-  // Files that do not answer are counted out when they go, as far as known.
+  // Files whose properties cannot be read are missing here, so their entries
+  // are not counted out when they go.
   db->GetPropertiesOfAllTables(&all).PermitUncheckedError();
   std::vector<rocksdb::LiveFileMetaData> live;
   db->GetLiveFilesMetaData(&live);

@@ -4,7 +4,7 @@
 // how many entries of each function went into it; when it goes, they are
 // counted out. An entry that was replaced or erased stays in its file as a dead
 // version and must not be counted out again: dead versions are taken to be the
-// oldest, since what is replaced is older than what replaced it. This is exact
+// oldest, since an entry is older than the one that replaced it. This is exact
 // unless live entries go while dead ones of the same function are younger.
 //
 // The counts are kept in the database with every fill (see DiskState), so that
@@ -25,7 +25,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "cache/observer.h"
-#include "cache/store/tiered_store.h"
+#include "cache/store/stored_entry.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 
@@ -45,7 +45,7 @@ struct DiskState {
   };
   // The highest time that was seen.
   absl::Time time;
-  // Of the seed under which the keys were made.
+  // A fingerprint of the seed under which the keys were made.
   uint64_t seed_fingerprint = 0;
   std::map<std::string, Counts> functions;
 
@@ -66,12 +66,13 @@ class DiskTally : public std::enable_shared_from_this<DiskTally> {
   void Listen(rocksdb::Options* options);
   // Takes over what the database holds, in place of what was counted before.
   void Load(rocksdb::DB* db, const Counts& counts);
-  // Everything is gone, as the observer hears.
+  // Counts everything as gone, and tells the observer.
   void DropAll(const Counts& counts);
 
+  // Count a new entry of the function, or one that was replaced or erased.
   void Added(absl::string_view function);
   void Died(absl::string_view function);
-  // Take back what was counted for a write that failed.
+  // Take back such a count, for a write that failed.
   void NotAdded(absl::string_view function);
   void NotDied(absl::string_view function);
 
@@ -83,7 +84,7 @@ class DiskTally : public std::enable_shared_from_this<DiskTally> {
   // many bytes they are then.
   uint64_t AwaitFileBytes(uint64_t bytes, absl::Duration patience);
 
-  // For the files' listener.
+  // Called by the listener for the database's files.
   void FileCreated(const std::string& path, uint64_t size,
                    const std::map<std::string, std::string>& properties);
   void FileDeleted(const std::string& path);

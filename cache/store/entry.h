@@ -1,11 +1,12 @@
 // Entry: a stored response and its deadlines, immutable, shared by reference.
 //
-// An entry is filled once, then read by any number of threads: stores hold it,
-// hits in flight hold it (the transport sends `body()` without copying), and
-// the last holder frees it. Header and bytes are one allocation.
+// An entry is filled once and then read by any number of threads. Stores hold
+// it, hits in flight hold it (the transport sends `body()` without copying),
+// and the last holder frees it. Header and bytes are one allocation.
 //
 // The body is the response without any occurrence of `meta`, byte for byte as
-// the function sent it; `meta_rest` is what its meta held besides tag and TTL.
+// the function sent it; `meta_rest` is the rest of its meta, without tag and
+// TTL.
 // A hit is one new `meta` (see response.h) followed by the body.
 //
 // Thread-safe: immutable but for the count of references.
@@ -22,15 +23,9 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "cache/observer.h"
 
 namespace fncache::cache::store {
-
-// Index of a function in the daemon's configuration: what metrics are kept by.
-// Below 2^24.
-using FunctionId = uint32_t;
-// No function: what a tier does on its own account, or for a function that is
-// not configured (any more).
-constexpr FunctionId kNoFunction = FunctionId{1} << 24;
 
 struct EntryInfo {
   FunctionId function = 0;
@@ -45,8 +40,8 @@ struct EntryInfo {
   // The TTL T that the function gave; absent if none, or none that is valid.
   // Within google.protobuf.Duration's range (10,000 years), not negative.
   absl::optional<absl::Duration> ttl;
-  // How long the filling call took: what a hit saves. Kept to the microsecond,
-  // and to 71 minutes at most.
+  // How long the filling call took, which is the time that a hit saves. Kept to
+  // the microsecond, and to 71 minutes at most.
   absl::Duration cost;
   // The response holds connection details.
   bool secrets = false;
@@ -93,15 +88,15 @@ class Entry {
   static EntryRef Create(const EntryInfo& info, absl::string_view meta_rest,
                          absl::Span<const absl::string_view> body);
 
-  // The same of a body that is made in its place: `write` is called once with
-  // room for `body_size` bytes, unless it is null for the reasons above. What
-  // it says of success is `*written`; without success there is no entry.
+  // The same for a body that is made in its place: `write` is called once with
+  // room for `body_size` bytes, unless the entry is null for the reasons above.
+  // `*written` says whether it succeeded; if not, the entry is null.
   static EntryRef CreateInPlace(const EntryInfo& info,
                                 absl::string_view meta_rest, size_t body_size,
                                 absl::FunctionRef<bool(char* body)> write,
                                 bool* written);
 
-  // No message that gRPC or protobuf carry is as large.
+  // No message that gRPC or protobuf can carry is as large.
   static constexpr size_t kMaxBytes = size_t{1} << 31;
 
   Entry(const Entry&) = delete;
@@ -116,8 +111,8 @@ class Entry {
   }
   absl::string_view meta_rest() const;
   absl::string_view body() const { return {bytes(), body_size_}; }
-  // Bytes that this entry occupies in memory: header, bytes, and what the
-  // allocator adds. The same for as long as the entry lives.
+  // How many bytes of memory this entry occupies: header, bytes, and the
+  // allocator's own. The number is the same for as long as the entry lives.
   size_t charge() const;
 
  private:
@@ -126,8 +121,8 @@ class Entry {
   ~Entry() = default;
   void Ref() const { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() const {
-    // Release: what this holder read is read before the memory goes. Acquire:
-    // who frees it does so after every other holder's reads.
+    // Release orders this holder's reads before the memory is freed; acquire
+    // orders the freeing after every other holder's reads.
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Free(this);
   }
   static void Free(const Entry* entry);
@@ -141,7 +136,7 @@ class Entry {
     kTtlIsLifetime,  // in `lifetime_`, as with most functions
     kTtlApart,       // behind the body
   };
-  // What follows the body where the TTL is kept apart. Rare.
+  // The TTL as it follows the body where it is kept apart, which is rare.
   struct ApartTtl {
     int64_t seconds;
     uint32_t nanos;
@@ -150,12 +145,14 @@ class Entry {
 
   ApartTtl apart_ttl() const;
 
-  // 40 bytes: every entry of a cache pays for each of them.
+  // The header has 40 bytes, since every entry of a cache pays for each of
+  // them.
   mutable std::atomic<uint32_t> refs_{1};
   uint32_t function_ : 24;
   uint32_t ttl_kind_ : 2;
   uint32_t secrets_ : 1;
-  // Its size (4 bytes) and the rest itself come last. Rare.
+  // If there is a meta rest, which is rare, its size (4 bytes) and the rest
+  // itself come last.
   uint32_t has_meta_rest_ : 1;
   int64_t started_;   // Unix nanoseconds
   int64_t arrived_;   // Unix nanoseconds

@@ -18,13 +18,15 @@ constexpr uint64_t kSmallPart = 10;
 // How many entries a fill that finds the shard full looks at for one that has
 // expired, before it evicts a live one.
 constexpr int kReclaimProbes = 4;
-// How many entries one eviction may pass over because they were read. Bounds
-// the time under the lock.
+// How many entries one eviction may pass over because they were read. This
+// bounds the time under the lock.
 constexpr int kMaxPasses = 1024;
+// How many entries a shard that is closed removes under one lock.
+constexpr int kRemovedTogether = 256;
 // glibc's own bytes per allocation.
 constexpr uint64_t kMallocOverhead = 16;
 
-// Keys are hashes already; this only spares us trust in each half of them.
+// Keys are hashes already. Mixing their halves saves us from relying on either.
 uint64_t HashOf(const key::Key& key) {
   return key.low ^ (key.high * 0x9e3779b97f4a7c15ull);
 }
@@ -47,7 +49,8 @@ struct MemoryShard::Node {
   bool main = false;
   bool kept_below = false;
 
-  // Bumped by readers that share the lock: a lost update is no matter.
+  // Called by readers that share the lock, so an update may be lost, which does
+  // no harm.
   void Touch() {
     const uint8_t seen = frequency.load(std::memory_order_relaxed);
     if (seen < kMaxFrequency) {
@@ -56,7 +59,7 @@ struct MemoryShard::Node {
   }
 };
 
-// One cache line.
+// A bucket is one cache line.
 struct alignas(64) MemoryShard::Bucket {
   static constexpr size_t kSlots = 12;
 
@@ -65,7 +68,7 @@ struct alignas(64) MemoryShard::Bucket {
   // The highest bits of the nodes' hashes; a node is looked at where they are
   // those that are sought.
   uint8_t tags[kSlots] = {};
-  // More nodes, when all slots are taken: each names the next.
+  // The first of the nodes that found no slot; each names the next.
   Index chain = kNone;
   // Without gaps, the free ones (kNone) last.
   Index nodes[kSlots];
@@ -125,7 +128,7 @@ void MemoryShard::AddBucket() {
   const size_t added = bucket_count_++;
   buckets_[added] = Bucket();
   if (added == 0) return;
-  // The bucket that held the new one's nodes until now.
+  // This bucket held the new one's nodes until now.
   Redistribute(&buckets_[added - HighestPowerOfTwo(added)]);
 }
 
@@ -237,8 +240,8 @@ void MemoryShard::Insert(const key::Key& key, EntryRef entry, bool main,
 void MemoryShard::Remove(Index i, Removal why, Doomed* doomed) {
   Node& node = At(i);
   const Entry& entry = *node.entry;
-  // What a fill is counted as, not what memory it took: what was written less
-  // what was deleted is what is there.
+  // The bytes are those that a fill is counted with, not the memory that it
+  // took, so that bytes written less bytes deleted are those that are there.
   observer_->OnRemoved(Tier::kMemory, why, entry.function(),
                        /*last=*/!node.kept_below, 1,
                        entry.body().size() + entry.meta_rest().size());
@@ -246,7 +249,8 @@ void MemoryShard::Remove(Index i, Removal why, Doomed* doomed) {
   Unlink(i);
   doomed->push_back(std::exchange(node.entry, nullptr));
   FillHole(i);
-  // Later than one was added, by an eighth.
+  // A bucket goes only when the nodes are an eighth fewer than when it was
+  // added, so that buckets do not come and go with every entry.
   if (bucket_count_ > 1 && kLoad * bucket_count_ > size_ + size_ / 8 + kLoad) {
     DropBucket();
   }
@@ -339,7 +343,8 @@ Found MemoryShard::Get(const key::Key& key, absl::Time now) {
     }
     expired = node.entry;
   }
-  // Gone at once: it frees room, and the fill that follows starts anew.
+  // It is removed at once, which frees room, and the fill that follows starts
+  // anew.
   Doomed doomed;
   MutexLock lock(&mutex_);
   const Index i = Find(key);
@@ -369,6 +374,7 @@ PutResult MemoryShard::Put(const key::Key& key, EntryRef entry, absl::Time now,
   {
     Doomed doomed;  // outlives the lock
     MutexLock lock(&mutex_);
+    if (closed_) return PutResult::kStored;
     bool main = false;
     uint8_t frequency = 0;
     if (const Index i = Find(key); i != kNone) {
@@ -411,6 +417,20 @@ bool MemoryShard::Erase(const key::Key& key, const Entry* only) {
   if (only != nullptr && At(i).entry.get() != only) return false;
   Remove(i, Removal::kDropped, &doomed);
   return true;
+}
+
+void MemoryShard::Close() {
+  bool more = true;
+  while (more) {
+    Doomed doomed;  // outlives the lock
+    MutexLock lock(&mutex_);
+    closed_ = true;
+    for (int i = 0; i < kRemovedTogether && size_ > 0; ++i) {
+      Remove(static_cast<Index>(size_ - 1), Removal::kDropped, &doomed);
+    }
+    more = size_ > 0;
+    if (!more) ghost_ = GhostQueue();
+  }
 }
 
 StoreStats MemoryShard::Stats() const {

@@ -6,10 +6,10 @@
 // at a time, so that no fill ever waits for a whole table to be rebuilt. Both
 // give back what they do not need, so what is counted is what is held.
 //
-// What a look-up among millions of entries costs is waiting for memory, time
-// after time. So a bucket is one cache line, and says by some bits of each
-// key's hash which node to look at: a look-up waits for the bucket, the node
-// and the entry.
+// A look-up among millions of entries spends its time waiting for memory. So a
+// bucket is one cache line, and says by some bits of each key's hash which node
+// to look at: a look-up waits three times, for the bucket, the node and the
+// entry.
 //
 // Thread-safe. Look-ups share the lock.
 #ifndef FNCACHE_CACHE_STORE_MEMORY_SHARD_H_
@@ -49,12 +49,14 @@ class MemoryShard {
                 Source source);
   // Removes the key's entry, if it is `only` or `only` is null.
   bool Erase(const key::Key& key, const Entry* only);
+  // Removes every entry and keeps none from now on.
+  void Close();
   StoreStats Stats() const;
 
  private:
   using Index = uint32_t;
   static constexpr Index kNone = ~Index{0};
-  // Nodes a bucket, on an average.
+  // How many nodes a bucket has on average.
   static constexpr size_t kLoad = 8;
 
   struct Node;
@@ -64,7 +66,8 @@ class MemoryShard {
     Index tail = kNone;  // the oldest
     uint64_t bytes = 0;
   };
-  // Entries that left, freed after the lock is.
+  // Entries that left the shard. They are freed after the lock has been
+  // released.
   using Doomed = absl::InlinedVector<EntryRef, 4>;
 
   Node& At(Index i) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -76,7 +79,7 @@ class MemoryShard {
   void DropBucket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Distributes a bucket's nodes anew, after the number of buckets changed.
   void Redistribute(Bucket* bucket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes a node into the index, and out of it.
+  // Link takes a node into the index, Unlink takes it out.
   void Link(Index i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unlink(Index i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes the index say `to` where it says `from`, whose node is still there.
@@ -96,7 +99,7 @@ class MemoryShard {
   // False if `charge` bytes do not fit even into an empty shard.
   bool MakeRoom(uint64_t charge, absl::Time now, Doomed* doomed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What one more node may add to the chunks.
+  // By how many bytes one more node may make the chunks grow.
   uint64_t Growth() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool ReclaimExpired(absl::Time now, Doomed* doomed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -107,8 +110,8 @@ class MemoryShard {
   Observer* const observer_;
 
   mutable Mutex mutex_;
-  // Chunks of at most 40 and 64 KiB: larger ones the allocator would fetch from
-  // the system one by one.
+  // Their chunks have at most 40 and 64 KiB, because the allocator would fetch
+  // larger ones from the system one by one.
   ChunkedArray<Node, 32, 1024> nodes_ ABSL_GUARDED_BY(mutex_);
   size_t size_ ABSL_GUARDED_BY(mutex_) = 0;
   ChunkedArray<Bucket, 8, 1024> buckets_ ABSL_GUARDED_BY(mutex_);
@@ -116,6 +119,7 @@ class MemoryShard {
   Queue small_ ABSL_GUARDED_BY(mutex_);
   Queue main_ ABSL_GUARDED_BY(mutex_);
   GhostQueue ghost_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   // Where the search for expired entries goes on.
   size_t hand_ ABSL_GUARDED_BY(mutex_) = 0;
 };

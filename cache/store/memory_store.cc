@@ -8,14 +8,14 @@
 namespace fncache::cache::store {
 namespace {
 
-// More than there are cores to contend for them.
+// There are more shards than cores to contend for them.
 constexpr uint64_t kMaxShards = 64;
-// A shard is more than four of the largest entries by this: nodes, index, the
-// entries' own headers.
+// Beyond four of the largest entries a shard has this much for nodes, the index
+// and the entries' own headers.
 constexpr uint64_t kShardSlack = 64 << 10;
 
 uint64_t ShardCount(const MemoryStoreOptions& options) {
-  // Saturating: sizes come from settings.
+  // Settings may give any size; this keeps the products from overflowing.
   const uint64_t largest =
       std::min<uint64_t>(options.max_entry_bytes, uint64_t{1} << 56);
   const uint64_t least = 4 * largest + kShardSlack;
@@ -70,6 +70,10 @@ bool MemoryStore::Erase(const key::Key& key) {
 
 bool MemoryStore::EraseIf(const key::Key& key, const Entry* entry) {
   return ShardOf(key).Erase(key, entry);
+}
+
+void MemoryStore::Close() {
+  for (const auto& shard : shards_) shard->Close();
 }
 
 StoreStats MemoryStore::Stats() const {

@@ -50,20 +50,26 @@ class MemoryStore final : public Store {
   // Found.expired entries are removed on the way.
   Found Get(const key::Key& key, absl::Time now) override;
 
-  // A fill. The observer hears of it.
+  // Fills the key; the observer hears of it.
   PutResult Put(const key::Key& key, EntryRef entry, absl::Time now) override {
     return Put(key, std::move(entry), now, /*kept_below=*/false);
   }
-  // `kept_below`: a lower tier has it too, so that leaving this one is not the
-  // end of it.
+  // `kept_below`: a lower tier keeps the entry too, so that it is not lost when
+  // it leaves this one.
   PutResult Put(const key::Key& key, EntryRef entry, absl::Time now,
                 bool kept_below);
-  // Takes over what a lower tier has: a Put that is no fill.
+  // Takes over an entry that was found in a lower tier. Unlike a fill, it is
+  // not reported to the observer.
   PutResult Promote(const key::Key& key, EntryRef entry, absl::Time now);
 
   bool Erase(const key::Key& key) override;
   // Removes the key's entry only if it is this one.
   bool EraseIf(const key::Key& key, const Entry* entry);
+
+  // Removes every entry, and from now on takes fills as before but keeps none:
+  // for a store that others have taken the place of. Nothing is found in it
+  // once this has returned.
+  void Close();
 
   StoreStats Stats() const override;
 

@@ -1,7 +1,7 @@
 // Store: the contract of every place that keeps entries (memory, disk, both).
 //
-// A store never fails a call: what goes wrong inside is reported to its
-// Observer and is a miss (or a fill that did not happen) outside.
+// A store never fails a call: an error inside is reported to its Observer, and
+// is a miss, or a fill that did not happen, outside.
 //
 // Every method is thread-safe. Time comes in as an argument, from one Clock.
 // tests/cache/store/store_conformance_test.cc is this contract, executable.
@@ -25,17 +25,18 @@ inline bool IsFromTheFuture(const Entry& entry, absl::Time now) {
   return entry.arrived() > now + kClockTolerance;
 }
 
-// What a look-up found.
+// The result of a look-up.
 struct Found {
-  // The entry, if there is one and `now` is before its deadline (whether it is
-  // still served in the last part of its lifetime is for Policy to say).
+  // The entry, if there is one and `now` is before its deadline. (Whether it is
+  // still served in the last part of its lifetime is for Policy to say.)
   EntryRef entry;
-  // There was one, but its deadline has passed (or it comes from the future).
+  // There was an entry, but its deadline has passed, or it comes from the
+  // future.
   bool expired = false;
 };
 
 enum class PutResult {
-  kStored,
+  kStored,    // it was accepted; from then on it may be evicted at any time
   kOlder,     // an entry of a later start is there, and stays
   kTooLarge,  // larger than the store accepts
   kExpired,   // its deadline has passed already
@@ -46,6 +47,7 @@ struct StoreStats {
   uint64_t entries = 0;
   uint64_t bytes = 0;     // in use, every overhead counted
   uint64_t capacity = 0;  // the bound on `bytes`
+  bool up = true;         // look-ups and fills have somewhere to go
 };
 
 class Store {
@@ -55,8 +57,8 @@ class Store {
   virtual Found Get(const key::Key& key, absl::Time now) = 0;
 
   // Stores `entry` unless one of a later `started` is there (one from the
-  // future does not count). Room is made by evicting others.
-  // Null is an entry that cannot be kept, and too large.
+  // future does not count). Room is made by evicting others. A null `entry`
+  // stands for one that could not be made, and is kTooLarge.
   virtual PutResult Put(const key::Key& key, EntryRef entry,
                         absl::Time now) = 0;
 

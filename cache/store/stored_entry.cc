@@ -22,7 +22,7 @@ constexpr size_t kMetaRestSizeAt = 20;
 constexpr size_t kBodySizeAt = 24;
 constexpr size_t kPrefixSize = 28;
 
-// LZ4 compresses no better.
+// LZ4 never compresses better than this.
 constexpr uint64_t kMaxRatio = 255;
 // Bodies smaller than this hardly ever compress.
 constexpr size_t kMinCompressed = 128;
@@ -45,8 +45,8 @@ Int GetLittleEndian(const char* from) {
   return value;
 }
 
-// Of everything but itself: the bytes after it, under a seed made of the key
-// and the bytes before it.
+// The checksum of everything but itself: of the bytes after it, under a seed
+// made of the key and the bytes before it.
 uint64_t Checksum(const key::Key& key, absl::string_view bytes) {
   std::string start = key.Bytes();
   start.append(bytes.data(), kChecksumAt);
@@ -98,7 +98,7 @@ std::string Compressed(absl::string_view body) {
   if (body.size() < kMinCompressed || body.size() > LZ4_MAX_INPUT_SIZE) {
     return block;
   }
-  // What does not fit is not worth having.
+  // A block that does not fit into this does not save enough.
   block.resize(body.size() - body.size() / 8);
   const int size = LZ4_compress_default(body.data(), block.data(),
                                         static_cast<int>(body.size()),
@@ -163,7 +163,7 @@ std::string EncodeStored(const key::Key& key, absl::string_view function,
 Stored DecodeStored(const key::Key& key, absl::string_view bytes,
                     StoredScopes scopes) {
   if (bytes.substr(0, kMagic.size()) != kMagic) {
-    // Less than the magic, but as far as it goes the magic.
+    // It may be the beginning of the magic, cut off.
     const bool start = kMagic.substr(0, bytes.size()) == bytes;
     return Miss(start ? StoredMiss::kTruncated : StoredMiss::kMagic);
   }
@@ -176,7 +176,7 @@ Stored DecodeStored(const key::Key& key, absl::string_view bytes,
   const uint64_t meta_rest_size =
       GetLittleEndian<uint32_t>(&bytes[kMetaRestSizeAt]);
   const uint64_t body_size = GetLittleEndian<uint32_t>(&bytes[kBodySizeAt]);
-  // Three 32-bit numbers: no overflow.
+  // The sum of three 32-bit numbers cannot overflow.
   const uint64_t size = kPrefixSize + header_size + meta_rest_size + body_size;
   if (bytes.size() < size) return Miss(StoredMiss::kTruncated);
   if (bytes.size() > size) return Miss(StoredMiss::kTrailing);

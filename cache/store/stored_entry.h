@@ -1,8 +1,9 @@
 // The stored form: an entry as bytes, for tiers that outlive the process.
 //
-// docs/storage-format.md describes it byte by byte. What comes back from a disk
-// is not trusted: any mismatch is a miss, with a reason by which the store
-// counts damage apart from entries that are whole but not for this process.
+// docs/storage-format.md describes it byte by byte. Bytes that come back from a
+// disk are not trusted: any mismatch is a miss, with a reason by which the
+// store counts damage apart from entries that are whole but not for this
+// process.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_CACHE_STORE_STORED_ENTRY_H_
@@ -23,17 +24,28 @@ namespace fncache::cache::store {
 std::string EncodeStored(const key::Key& key, absl::string_view function,
                          absl::string_view generation, const Entry& entry);
 
-// What a function's name stands for in this process.
+// A function as tiers that outlive the process know it: by its name, because
+// its FunctionId may be another one after a restart.
+struct StoredFunction {
+  std::string name;
+  std::string generation;
+  // Its responses with connection details may be stored in those tiers, too
+  // (the setting `store_secrets: all`).
+  bool stores_secrets = false;
+};
+
+// A function's name leads to this in this process.
 struct StoredScope {
   FunctionId function = 0;
   absl::string_view generation;
 };
-// Absent: no such function is configured (any more).
+// Looks a function up by its name; absent if none of that name is configured
+// (any more).
 using StoredScopes =
     absl::FunctionRef<absl::optional<StoredScope>(absl::string_view function)>;
 
 enum class StoredMiss {
-  kNone,  // none: there is an entry
+  kNone,  // it is no miss: there is an entry
   // Foreign: whole perhaps, but not this process's to serve.
   kVersion,     // of another format
   kFunction,    // of a function that is not configured
@@ -49,9 +61,9 @@ enum class StoredMiss {
   kMemory,
 };
 
-// True for what a sound disk never gives: to be counted and logged.
+// Whether a sound disk never gives this. Such a miss is counted and logged.
 bool IsDamage(StoredMiss miss);
-// For logs: "checksum".
+// The reason as the log and the document name it, such as "checksum".
 absl::string_view StoredMissName(StoredMiss miss);
 
 struct Stored {
@@ -64,9 +76,9 @@ struct Stored {
 Stored DecodeStored(const key::Key& key, absl::string_view bytes,
                     StoredScopes scopes);
 
-// What stored bytes say of themselves, the checksum not looked at: for the
-// store's own accounting, never for serving. Absent if they are no stored
-// entry.
+// What stored bytes say of themselves, without a look at the checksum. This is
+// for the store's own accounting, never for serving. Absent if the bytes are no
+// stored entry.
 struct StoredPeek {
   std::string function;
   absl::Time started;

@@ -1,33 +1,40 @@
-// TieredStore: memory before disk. What the proxy's hit path calls.
+// TieredStore: memory before disk. The proxy's hit path calls it.
 //
-// Look-ups: GetMemory on the serving thread; on a miss there, GetLower, whose
-// answer comes on an I/O thread and whose entry is promoted to memory. Fills:
-// memory at once, disk behind the answer through a bounded queue.
+// A look-up calls GetMemory on the serving thread and, after a miss there,
+// GetLower, whose answer comes on another thread and whose entry is promoted to
+// memory. A fill reaches memory at once, and the disk behind the answer through
+// a bounded queue.
 //
 // An older entry never comes back: look-ups below see what still waits to be
 // written, promotion never replaces a later start, and a fill that does not
 // reach the disk hides what the disk has under its key.
 //
+// A store belongs to one seed, and so do the keys that are made under it. Where
+// the disk tier could not be opened at first, OpenTiers returns a store that is
+// memory alone, under a seed of its own; once the disk can be opened, that
+// store has a successor, which is memory and disk under the disk's seed. Calls
+// take the newest store when they make their key and keep to it to their end,
+// so no key ever meets entries of another seed.
+//
 // Thread-safe. Flush and destruction wait for the write-behind queue.
 #ifndef FNCACHE_CACHE_STORE_TIERED_STORE_H_
 #define FNCACHE_CACHE_STORE_TIERED_STORE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "cache/key/digest.h"
 #include "cache/observer.h"
 #include "cache/store/store.h"
-#include "common/clock.h"
+#include "cache/store/stored_entry.h"
 
 namespace rocksdb {
 class Env;
@@ -35,55 +42,51 @@ class Env;
 
 namespace fncache::cache::store {
 
-// A function as lower tiers know it: by name and generation, because its index
-// in the configuration may be another one after a restart.
-struct StoredFunction {
-  std::string name;
-  std::string generation;
-};
-
 struct TieredOptions {
-  // Bound of the memory tier, every overhead counted.
+  // The bound of the memory tier in bytes, every overhead counted.
   uint64_t memory_bytes = 256ull << 20;
   // The largest `max_entry_bytes` of all functions.
   uint64_t max_entry_bytes = 16ull << 20;
-  // Where the disk tier lives; absent = memory only.
+  // The disk tier's directory; absent = memory only.
   absl::optional<std::string> disk_dir;
-  // Bound of what the disk tier's files occupy.
+  // The bound of the disk tier's files in bytes.
   uint64_t disk_bytes = 4ull << 30;
-  // In the order of FunctionId.
+  // The functions in the order of FunctionId.
   std::vector<StoredFunction> functions;
-  // How long Open waits for another process to let go of `disk_dir`.
+  // How long OpenTiers waits for another process to let go of `disk_dir`.
   absl::Duration lock_wait = absl::ZeroDuration();
-  // Polled during that wait; true ends it (Open returns Cancelled).
+  // OpenTiers polls it during that wait; true ends it (it returns Cancelled).
   std::function<bool()> cancelled;
-  // The write-behind queue: a fill that finds either bound reached is dropped.
+  // The bounds of the write-behind queue: a fill that finds either of them
+  // reached is dropped.
   size_t write_queue_entries = 8192;
   uint64_t write_queue_bytes = 32ull << 20;
-  // Look-ups on disk: threads, and how many may wait for one.
+  // How many threads look up on disk, and how many look-ups may wait for them.
   int read_threads = 2;
   size_t read_queue_entries = 4096;
   // For how long the destructor goes on writing what is queued.
   absl::Duration drain = absl::Seconds(10);
+  // How long after a disk tier could not be opened it is tried again.
+  absl::Duration disk_retry = absl::Seconds(30);
   // RocksDB's environment; null is the default one. Not owned.
   rocksdb::Env* env = nullptr;
 };
 
 class TieredStore : public Store {
  public:
-  // Opens the tiers. `clock` and `observer` (null = none) outlive the store.
-  // Fails with DeadlineExceeded where the directory stays locked, Cancelled
-  // where `cancelled` said so, another status where it cannot be used at all;
-  // each names the directory. A damaged database is no failure: it is set aside
-  // with an error in the log.
-  static absl::StatusOr<std::unique_ptr<TieredStore>> Open(
-      TieredOptions options, Clock* clock, Observer* observer);
+  // The store that has taken this one's place, or null. It belongs to this one.
+  // A call that is new uses it; one that has its key already keeps to the store
+  // that it made the key for, where it finds nothing any more and whatever it
+  // fills is forgotten.
+  TieredStore* successor() const {
+    return successor_.load(std::memory_order_acquire);
+  }
 
-  // The secret under which keys are made: kept in the disk tier's directory, or
-  // drawn anew where there is none. Never log it.
+  // The secret under which keys for this store are made: kept in the disk
+  // tier's directory, or drawn anew where there is none. Never log it.
   virtual const key::Seed& seed() const = 0;
 
-  // Memory, then lower tiers, on the calling thread. For tests and tools.
+  // Looks in memory, then in lower tiers, on the calling thread.
   Found Get(const key::Key& key, absl::Time now) override = 0;
 
   // Never blocks.
@@ -106,16 +109,28 @@ class TieredStore : public Store {
     return Fill(key, std::move(entry), /*lower=*/true, now);
   }
 
-  // The memory tier's figures; LowerStats are the disk tier's.
+  // The figures of the tiers and the queue are the successor's where there is
+  // one. Stats are the memory tier's, LowerStats the disk tier's: its `up` says
+  // whether there is one.
   StoreStats Stats() const override = 0;
   virtual StoreStats LowerStats() const = 0;
-  // Fills waiting for the disk.
+  // How many fills wait for the disk.
   virtual size_t QueueDepth() const = 0;
-  // Look-ups waiting for an I/O thread.
+  // How many look-ups wait for a thread.
   virtual size_t LookupQueueDepth() const = 0;
 
-  // Returns once everything filled before the call is on disk or dropped.
+  // Returns once everything filled before the call, in a successor too, is on
+  // disk or dropped.
   virtual void Flush() = 0;
+
+ protected:
+  // At most once; `successor` stays for as long as this store does.
+  void set_successor(TieredStore* successor) {
+    successor_.store(successor, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<TieredStore*> successor_{nullptr};
 };
 
 }  // namespace fncache::cache::store

@@ -210,6 +210,9 @@ class RunFunctionCall final
   KeyingJob keying_job_{this};
   cache::key::Digest digest_;  // made by the job
 
+  // Where it looks up and fills, and what makes its key. From OnRead on.
+  const KeyedStore* keyed_ = nullptr;
+
   // Of a call that was looked up and not found in memory.
   cache::key::Key key_;
   absl::InlinedVector<char, kUsualTag> tag_;
@@ -227,6 +230,7 @@ void RunFunctionCall::Start() {
 
 void RunFunctionCall::OnRead(bool ok) {
   const auto keep = shared_from_this();
+  keyed_ = &context_.stores.Newest();
   const Directives directives =
       ReadDirectives(incoming_->metadata(), context_.options.bypass_metadata);
   if (directives.bypass || context_.options.policy.mode == cache::Mode::kOff) {
@@ -283,9 +287,7 @@ void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
 cache::key::Digest RunFunctionCall::ComputeDigest() {
   keying.pieces.clear();
   if (!transport::AppendPieces(&request_, &keying.pieces)) return {};
-  const cache::key::Digester& digester =
-      method_ == Method::kV1 ? context_.v1 : context_.v1beta1;
-  return digester.Compute(keying.pieces, &keying.scratch);
+  return keyed_->digester(method_).Compute(keying.pieces, &keying.scratch);
 }
 
 bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
@@ -300,12 +302,12 @@ bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
 void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   looked_up_ = absl::Now();
   const absl::Time now = context_.clock.Now();
-  const cache::store::Found found = context_.store.GetMemory(digest.key, now);
+  const cache::store::Found found = keyed_->store().GetMemory(digest.key, now);
   if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
   key_ = digest.key;
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
   // An entry that is past its time in memory is no younger below.
-  if (!found.entry && !found.expired && context_.store.has_lower()) {
+  if (!found.entry && !found.expired && keyed_->store().has_lower()) {
     return LookBelow();
   }
   Miss();
@@ -316,15 +318,15 @@ void RunFunctionCall::LookBelow() {
   transport::Worker* const worker = incoming_->worker();
   auto* const pending = new PendingLookup(worker);
   // OnLower is posted, so it comes later, even if the store answers at once.
-  context_.store.GetLower(key_, context_.id, context_.clock.Now(),
-                          [call = shared_from_this(), worker,
-                           pending](cache::store::Found found) mutable {
-                            worker->Post([call = std::move(call), pending,
-                                          found = std::move(found)] {
-                              call->OnLower(found);
-                              delete pending;
-                            });
-                          });
+  keyed_->store().GetLower(key_, context_.id, context_.clock.Now(),
+                           [call = shared_from_this(), worker,
+                            pending](cache::store::Found found) mutable {
+                             worker->Post([call = std::move(call), pending,
+                                           found = std::move(found)] {
+                               call->OnLower(found);
+                               delete pending;
+                             });
+                           });
   WatchCaller();
 }
 
@@ -358,7 +360,7 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
   if (look_again) {
     looked_up_ = absl::Now();
     const absl::Time now = context_.clock.Now();
-    const cache::store::Found found = context_.store.GetMemory(key_, now);
+    const cache::store::Found found = keyed_->store().GetMemory(key_, now);
     if (Served(found, now)) {
       // Whoever has joined by now is answered with it; a released caller gives
       // up its place.
@@ -381,7 +383,8 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
 
 void RunFunctionCall::Launch() {
   stage_ = Stage::kCalling;
-  run_ = std::make_shared<UpstreamRun>(&context_, UseOf(reason_), key_);
+  run_ = std::make_shared<UpstreamRun>(&context_, UseOf(reason_),
+                                       &keyed_->store(), key_);
   run_->Start(*incoming_, request_, shared_from_this());
   request_.Clear();
 }

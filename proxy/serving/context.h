@@ -6,12 +6,12 @@
 #ifndef FNCACHE_PROXY_SERVING_CONTEXT_H_
 #define FNCACHE_PROXY_SERVING_CONTEXT_H_
 
-#include "cache/key/digest.h"
+#include "cache/observer.h"
 #include "cache/policy.h"
-#include "cache/store/entry.h"
 #include "cache/store/tiered_store.h"
 #include "common/clock.h"
 #include "proxy/serving/flight.h"
+#include "proxy/serving/keyed_store.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/upstream.h"
@@ -19,19 +19,15 @@
 namespace fncache::proxy::serving {
 
 struct ServingContext {
-  ServingContext(cache::store::FunctionId id,
-                 const settings::FunctionOptions& options,
+  ServingContext(cache::FunctionId id, const settings::FunctionOptions& options,
                  cache::store::TieredStore* store, Clock* clock,
                  transport::Upstream* upstream,
                  const telemetry::FunctionInstruments& instruments);
 
-  const cache::store::FunctionId id;
+  const cache::FunctionId id;
   const settings::FunctionOptions options;
   const cache::Policy policy;
-  // The digesters of RunFunction's two versions.
-  const cache::key::Digester v1;
-  const cache::key::Digester v1beta1;
-  cache::store::TieredStore& store;
+  KeyedStores stores;
   Clock& clock;
   transport::Upstream& upstream;
   const telemetry::FunctionInstruments& instruments;

@@ -16,7 +16,7 @@ namespace fncache::proxy::serving {
 
 class FunctionHandler final : public transport::CallHandler {
  public:
-  FunctionHandler(cache::store::FunctionId id,
+  FunctionHandler(cache::FunctionId id,
                   const settings::FunctionOptions& options,
                   cache::store::TieredStore* store, Clock* clock,
                   transport::Upstream* upstream,

@@ -115,7 +115,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
   cache::store::EntryRef entry =
       cache::store::Entry::Create(info, view.meta_rest, view.body);
   if (!entry) return;  // no memory for it: it passes
-  switch (context_.store.Fill(key_, entry, storing.lower_tiers, ended_)) {
+  switch (store_.Fill(key_, entry, storing.lower_tiers, ended_)) {
     case cache::store::PutResult::kStored:
       context_.instruments.RecordFill(entry->body().size() +
                                       entry->meta_rest().size());
@@ -124,7 +124,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
       return;
     case cache::store::PutResult::kOlder: {
       // A call that started later has filled the key: whoever waits gets that.
-      cache::store::Found newer = context_.store.GetMemory(key_, ended_);
+      cache::store::Found newer = store_.GetMemory(key_, ended_);
       if (newer.entry &&
           context_.policy.ServedFor(newer.entry->info(), ended_) >
               absl::ZeroDuration()) {

@@ -19,6 +19,7 @@
 #include "cache/key/key.h"
 #include "cache/policy.h"
 #include "cache/response.h"
+#include "cache/store/tiered_store.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "proxy/serving/flight.h"
 #include "proxy/transport/incoming_call.h"
@@ -53,9 +54,11 @@ class UpstreamRun final : public FlightCall,
                           private transport::Job,
                           public std::enable_shared_from_this<UpstreamRun> {
  public:
-  // `context` outlives the run. `key` matters only for Use::kStore.
-  UpstreamRun(ServingContext* context, Use use, const cache::key::Key& key)
-      : context_(*context), use_(use), key_(key) {}
+  // `context` and `store` outlive the run. Only Use::kStore needs the store,
+  // and `key`, which was made for it.
+  UpstreamRun(ServingContext* context, Use use,
+              cache::store::TieredStore* store, const cache::key::Key& key)
+      : context_(*context), use_(use), store_(*store), key_(key) {}
 
   // Calls the function for `caller`, with its deadline.
   void Start(const transport::IncomingCall& caller,
@@ -99,6 +102,7 @@ class UpstreamRun final : public FlightCall,
 
   ServingContext& context_;
   const Use use_;
+  cache::store::TieredStore& store_;
   const cache::key::Key key_;
   transport::Worker* worker_ = nullptr;
   absl::Time started_;

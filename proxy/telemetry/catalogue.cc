@@ -133,6 +133,11 @@ const std::vector<Family>& Catalogue() {
        Type::kGauge,
        {"tier"},
        "Bytes that the tier may use."},
+      {"fncache_tier_up",
+       Type::kGauge,
+       {"tier"},
+       "1 while the tier takes look-ups and fills, 0 while it cannot be "
+       "opened (no space, a read-only file system)."},
       {"fncache_tier_writes_total",
        Type::kCounter,
        {"function_name", "tier"},

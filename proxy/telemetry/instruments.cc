@@ -265,9 +265,8 @@ class Instruments::Impl : public cache::Observer {
   }
 
   // cache::Observer
-  void OnRemoved(cache::Tier tier, cache::Removal why,
-                 cache::store::FunctionId id, bool last, uint64_t count,
-                 uint64_t bytes) override {
+  void OnRemoved(cache::Tier tier, cache::Removal why, cache::FunctionId id,
+                 bool last, uint64_t count, uint64_t bytes) override {
     const FunctionInstruments* const function = Find(id);
     if (function == nullptr) return;
     function->removed_[Index(tier)][Index(why)].Add(count);
@@ -278,16 +277,16 @@ class Instruments::Impl : public cache::Observer {
     }
   }
   void OnDropped(cache::Tier tier, cache::Dropped why,
-                 cache::store::FunctionId id) override {
+                 cache::FunctionId id) override {
     dropped_[Index(why)].Add();
   }
   void OnError(cache::Tier tier, cache::TierError what,
-               cache::store::FunctionId id) override {
+               cache::FunctionId id) override {
     tier_errors_[Index(tier)][Index(what)].Add();
     const FunctionInstruments* const function = Find(id);
     if (function != nullptr) function->errors_.Add();
   }
-  void OnWritten(cache::Tier tier, cache::store::FunctionId id, uint64_t bytes,
+  void OnWritten(cache::Tier tier, cache::FunctionId id, uint64_t bytes,
                  absl::Duration took) override {
     const FunctionInstruments* const function = Find(id);
     if (function == nullptr) return;
@@ -310,7 +309,7 @@ class Instruments::Impl : public cache::Observer {
       mutex_);
 
  private:
-  const FunctionInstruments* Find(cache::store::FunctionId id) const {
+  const FunctionInstruments* Find(cache::FunctionId id) const {
     return id < functions_.size() ? functions_[id].get() : nullptr;
   }
 };
@@ -319,8 +318,7 @@ Instruments::Instruments(const std::vector<std::string>& functions)
     : impl_(std::make_unique<Impl>(functions)) {}
 Instruments::~Instruments() = default;
 
-const FunctionInstruments& Instruments::function(
-    cache::store::FunctionId id) const {
+const FunctionInstruments& Instruments::function(cache::FunctionId id) const {
   return *impl_->functions_[id];
 }
 size_t Instruments::functions() const { return impl_->functions_.size(); }
@@ -340,6 +338,8 @@ void Instruments::WatchTier(cache::Tier tier,
   registry.AddCallback(Metric("fncache_tier_capacity_bytes"), {name}, [stats] {
     return static_cast<double>(stats().capacity);
   });
+  registry.AddCallback(Metric("fncache_tier_up"), {name},
+                       [stats] { return stats().up ? 1.0 : 0.0; });
   MutexLock lock(&impl_->mutex_);
   impl_->tier_stats_[Index(tier)] = std::move(stats);
 }

@@ -187,7 +187,7 @@ class Instruments {
   Instruments& operator=(const Instruments&) = delete;
 
   // Precondition: id < functions().
-  const FunctionInstruments& function(cache::store::FunctionId id) const;
+  const FunctionInstruments& function(cache::FunctionId id) const;
   size_t functions() const;
 
   // What stores are created with. Reports for functions that are not

@@ -181,7 +181,8 @@ void TiersTable(const StatusPageInput& input, std::string* out) {
   for (const Instruments::TierSummary& tier : input.tiers) {
     absl::StrAppend(out, "<tr><td>",
                     tier.tier == cache::Tier::kMemory ? "memory" : "disk",
-                    "<td>", Count(tier.stats.entries), "<td>");
+                    tier.stats.up ? "" : " (not open)", "<td>",
+                    Count(tier.stats.entries), "<td>");
     absl::StrAppend(out, Bytes(tier.stats.bytes), "<td>",
                     Bytes(tier.stats.capacity), "<td>",
                     Share(tier.stats.bytes, tier.stats.capacity));

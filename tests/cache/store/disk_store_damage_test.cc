@@ -71,7 +71,7 @@ TEST_F(DiskStoreDamageTest, DamageOfAnyFileIsAMissAndNeverAWrongValue) {
   ASSERT_FALSE(Files(".log").empty());
   fs::rename(options_.dir, pristine);
 
-  std::vector<std::string> victims = {"seed", "lock"};
+  std::vector<std::string> victims = {"seed", "lock", "secrets"};
   for (const auto& file : fs::directory_iterator(pristine + "/db")) {
     victims.push_back("db/" + file.path().filename().string());
   }
@@ -165,9 +165,16 @@ TEST_F(DiskStoreDamageTest, DamageFoundAtReadIsCountedAndTheEntryErased) {
   WriteFile(files[0], content);
   ASSERT_TRUE(Open().ok());
   uint64_t missed = 0;
+  ::testing::internal::CaptureStderr();
   for (uint64_t n = 0; n < kCount; ++n) {
     missed += !store_->Find(KeyOf(n), 1, clock_.Now()).entry;
   }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const size_t line = log.find("an entry on disk is damaged");
+  EXPECT_NE(line, std::string::npos) << log;
+  EXPECT_EQ(log.find("an entry on disk is damaged", line + 1),
+            std::string::npos)
+      << "once a minute is enough: " << log;
   EXPECT_GT(missed, 0);
   EXPECT_LT(missed, kCount);
   EXPECT_EQ(observer_.errors_of(Tier::kDisk, 1), missed)

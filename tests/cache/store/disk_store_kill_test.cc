@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "cache/store/disk_store.h"
+#include "cache/store/open_tiers.h"
 #include "cache/store/tiered_store.h"
 #include "common/clock.h"
 #include "tests/cache/store/store_testing.h"
@@ -56,7 +57,7 @@ void Child() {
   options.disk_bytes = kCapacity;
   options.functions = OneFunction();
   const int pipe = atoi(getenv(kChildPipe));
-  auto store = TieredStore::Open(options, &clock, nullptr);
+  auto store = OpenTiers(options, &clock, nullptr);
   if (!store.ok()) _exit(3);
   for (uint64_t n = strtoull(getenv(kChildFirst), nullptr, 10);; ++n) {
     (*store)->Fill(KeyOf(n % kKeys), Fill(n), /*lower=*/true, clock.Now());

@@ -12,6 +12,7 @@
 
 #include "cache/store/disk_store.h"
 #include "cache/store/memory_store.h"
+#include "cache/store/open_tiers.h"
 #include "cache/store/store.h"
 #include "cache/store/tiered_store.h"
 #include "common/clock.h"
@@ -71,7 +72,7 @@ Backend TieredBackend() {
         options.disk_dir = dir;
         options.disk_bytes = capacity;
         options.functions = TwoFunctions();
-        auto store = TieredStore::Open(options, clock, observer);
+        auto store = OpenTiers(options, clock, observer);
         EXPECT_TRUE(store.ok()) << store.status();
         return *std::move(store);
       }};

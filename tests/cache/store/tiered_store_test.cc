@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "cache/store/open_tiers.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "tests/cache/store/store_testing.h"
@@ -104,7 +105,7 @@ class TieredStoreTest : public ::testing::Test {
 
   void Open() {
     store_.reset();
-    auto store = TieredStore::Open(options_, &clock_, &observer_);
+    auto store = OpenTiers(options_, &clock_, &observer_);
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
   }

@@ -645,6 +645,33 @@ TEST_F(CallTest, ACallerMayLeaveWhileItsEntryIsLookedUpBelow) {
   EXPECT_EQ(function_.calls(), 0);
 }
 
+// The disk tier has come after all: another store, under another seed.
+TEST_F(CallTest, ACallEndsInTheStoreThatItsKeyWasMadeFor) {
+  Proxy();
+  ScriptedStore next(/*has_lower=*/false, {}, {4, 5, 6});
+  auto early = Send(Request("a", "early"));
+  auto flight = function_.Next();
+  store_->HandOverTo(&next);
+
+  // Another key, so nothing to join.
+  auto late = Fill(Request("a", "late"), Response("late", "second", 60));
+  EXPECT_EQ(late->cache_status(), "fncache; fwd=miss; stored");
+  EXPECT_EQ(next.fills, 1);
+  EXPECT_EQ(store_->fills, 0);
+
+  flight->Answer(Response("early", "first", 60).SerializeAsString());
+  ASSERT_TRUE(early->Wait().ok());
+  EXPECT_EQ(early->response().results(0).message(), "first");
+  EXPECT_EQ(next.fills, 1);
+  EXPECT_EQ(store_->fills, 1);
+
+  auto hit = Send(Request("a", "hit"));
+  ASSERT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->cache_status(), "fncache; hit; ttl=54");
+  EXPECT_EQ(hit->response().results(0).message(), "second");
+  proxy_ = nullptr;  // before `next`
+}
+
 TEST_F(CallTest, StoppingEndsCallsInEveryState) {
   has_lower_ = true;
   options_.policy.max_released = 1;

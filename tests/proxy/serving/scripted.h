@@ -203,8 +203,9 @@ class ScriptedStore : public cache::store::TieredStore {
   using Done = absl::AnyInvocable<void(cache::store::Found)>;
 
   explicit ScriptedStore(bool has_lower = false,
-                         const cache::store::MemoryStoreOptions& options = {})
-      : memory_(options, nullptr), has_lower_(has_lower) {}
+                         const cache::store::MemoryStoreOptions& options = {},
+                         const cache::key::Seed& seed = {1, 2, 3})
+      : seed_(seed), memory_(options, nullptr), has_lower_(has_lower) {}
 
   const cache::key::Seed& seed() const override { return seed_; }
   cache::store::Found Get(const cache::key::Key& key, absl::Time now) override {
@@ -215,7 +216,7 @@ class ScriptedStore : public cache::store::TieredStore {
     return memory_.Get(key, now);
   }
   bool has_lower() const override { return has_lower_; }
-  void GetLower(const cache::key::Key& key, cache::store::FunctionId function,
+  void GetLower(const cache::key::Key& key, cache::FunctionId function,
                 absl::Time now, Done done) override {
     MutexLock lock(&mutex_);
     lookups_.push_back(std::move(done));
@@ -246,11 +247,14 @@ class ScriptedStore : public cache::store::TieredStore {
   size_t LookupQueueDepth() const override { return 0; }
   void Flush() override {}
 
+  // From now on `next`, which stays as long, is what new calls use.
+  void HandOverTo(ScriptedStore* next) { set_successor(next); }
+
   std::atomic<int> fills{0};
   std::atomic<int> fills_below{0};
 
  private:
-  cache::key::Seed seed_ = {1, 2, 3};
+  const cache::key::Seed seed_;
   cache::store::MemoryStore memory_;
   const bool has_lower_;
   Mutex mutex_;

@@ -1,11 +1,15 @@
 // What a whole daemon counts, from real calls, read as Prometheus reads it.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -18,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
 #include "proxy/daemon.h"
+#include "tests/common/temp_dir.h"
 
 namespace fncache::proxy::telemetry {
 namespace {
@@ -62,8 +67,13 @@ class SlowFunction : public fn::FunctionRunnerService::Service {
 
 class DaemonMetricsTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Start({}, {}); }
+
+  // Another daemon, in place of the one before.
+  void Start(const absl::optional<std::string>& cache_dir,
+             Daemon::Extras extras) {
     settings::DaemonOptions options;
+    options.cache_dir = cache_dir;
     settings::FunctionOptions function;
     function.name = "function-a";
     function.listen = "127.0.0.1:0";
@@ -71,7 +81,7 @@ class DaemonMetricsTest : public testing::Test {
     options.functions.push_back(function);
     options.admin = "127.0.0.1:0";
     options.drain = absl::Seconds(1);
-    auto daemon = Daemon::Start(options, {});
+    auto daemon = Daemon::Start(options, std::move(extras));
     ASSERT_TRUE(daemon.ok()) << daemon.status();
     daemon_ = *std::move(daemon);
     grpc::ChannelArguments arguments;
@@ -182,6 +192,44 @@ TEST_F(DaemonMetricsTest, CallsAreCountedAsWhatTheyWere) {
   EXPECT_GT(Value(scrape, "fncache_tier_bytes{tier=\"memory\"}"), 0);
   EXPECT_EQ(Value(scrape, "fncache_flights{function_name=\"function-a\"}"), 0);
   EXPECT_EQ(Value(scrape, "fncache_ready"), 1);
+}
+
+TEST_F(DaemonMetricsTest, ATierIsDownForAsLongAsItsFileSystemIsReadOnly) {
+  const TempDir dir;
+  const auto mounted = [&](unsigned long flags) {
+    return mount("none", dir.path().c_str(), "tmpfs", flags, "size=64m") == 0;
+  };
+  if (!mounted(MS_RDONLY)) {
+    GTEST_SKIP() << "may not mount here: " << strerror(errno);
+  }
+  Daemon::Extras extras;
+  EXPECT_EQ(extras.disk_retry, absl::Seconds(30));
+  extras.disk_retry = absl::Milliseconds(5);
+  Start(dir.path() + "/cache", std::move(extras));
+  EXPECT_TRUE(daemon_->ready());
+  const std::string up = "fncache_tier_up{tier=\"disk\"}";
+  EXPECT_EQ(Value(Scrape(), up), 0);
+  EXPECT_EQ(Value(Scrape(), "fncache_tier_up{tier=\"memory\"}"), 1);
+  const std::string hits =
+      "function_run_function_response_cache_hits_total{function_name="
+      "\"function-a\"}";
+  ASSERT_EQ(Call("a", "1"), grpc::OK);
+  ASSERT_EQ(Call("a", "2"), grpc::OK);
+  EXPECT_EQ(Value(Scrape(), hits), 1) << "memory serves meanwhile";
+
+  ASSERT_TRUE(mounted(MS_REMOUNT));
+  while (Value(Scrape(), up) != 1) {
+  }
+  ASSERT_EQ(Call("a", "3"), grpc::OK);
+  std::string scrape = Scrape();
+  EXPECT_EQ(Value(scrape, hits), 1) << "memory was emptied";
+  EXPECT_EQ(Value(scrape, "fncache_tier_entries{tier=\"memory\"}"), 1);
+  ASSERT_EQ(Call("a", "4"), grpc::OK);
+  EXPECT_EQ(Value(Scrape(), hits), 2);
+  while (Value(Scrape(), "fncache_tier_entries{tier=\"disk\"}") != 1) {
+  }
+  daemon_ = nullptr;
+  EXPECT_EQ(umount(dir.path().c_str()), 0);
 }
 
 TEST_F(DaemonMetricsTest, AnExpiredEntryIsDeletedWithTheBytesItWasWrittenAs) {

@@ -219,8 +219,9 @@ TEST_F(InstrumentsTest, AnUnknownFunctionsEventsHarmNothing) {
 TEST_F(InstrumentsTest, WatchedThingsAreReadAtEachScrape) {
   uint64_t bytes = 5;
   bool ready = false;
+  bool up = false;
   instruments_.WatchTier(Tier::kMemory, [&] {
-    return cache::store::StoreStats{3, bytes, 100};
+    return cache::store::StoreStats{3, bytes, 100, up};
   });
   instruments_.WatchQueue("disk_fills", [] { return size_t{4}; });
   instruments_.WatchReadiness([&] { return ready; });
@@ -229,8 +230,11 @@ TEST_F(InstrumentsTest, WatchedThingsAreReadAtEachScrape) {
   instruments_.CertificateReloadFailed(TlsSide::kClient);
   instruments_.CertificateReloaded(TlsSide::kServer);
   EXPECT_EQ(Value("fncache_tier_bytes{tier=\"memory\"}"), "5");
+  EXPECT_EQ(Value("fncache_tier_up{tier=\"memory\"}"), "0");
   bytes = 6;
   ready = true;
+  up = true;
+  EXPECT_EQ(Value("fncache_tier_up{tier=\"memory\"}"), "1");
   EXPECT_EQ(Value("fncache_tier_bytes{tier=\"memory\"}"), "6");
   EXPECT_EQ(Value("fncache_tier_entries{tier=\"memory\"}"), "3");
   EXPECT_EQ(Value("fncache_tier_capacity_bytes{tier=\"memory\"}"), "100");

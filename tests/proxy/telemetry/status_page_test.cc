@@ -41,7 +41,7 @@ TEST(StatusPageTest, TellsOfEachFunctionWhatItSaved) {
   f.End({Method::kV1, Outcome::kMiss, 0, true, absl::Seconds(50)});
   f.Begin(Method::kV1);
   StatusPageInput input = Input();
-  for (cache::store::FunctionId id = 0; id < 2; ++id) {
+  for (cache::FunctionId id = 0; id < 2; ++id) {
     input.functions.push_back({instruments.function(id).name(),
                                instruments.function(id).Summarize()});
   }
@@ -67,6 +67,8 @@ TEST(StatusPageTest, TellsOfEachTierHowFullItIs) {
   EXPECT_THAT(RenderStatusPage(input),
               HasSubstr("<tr><td>disk<td>1,234,567<td>1.0 GiB<td>4.0 GiB<td>"
                         "25.0 %<td>1,000<td>0<td>0<td>0</tr>"));
+  input.tiers[0].stats.up = false;
+  EXPECT_THAT(RenderStatusPage(input), HasSubstr("<tr><td>disk (not open)"));
 }
 
 TEST(StatusPageTest, NothingBreaksOutOfItsPlace) {

@@ -1,12 +1,10 @@
-#include "cache/store/tiered_store.h"
+#include "cache/store/memory_and_disk.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <utility>
 
-#include "cache/store/disk_directory.h"
-#include "cache/store/disk_store.h"
 #include "cache/store/memory_store.h"
 #include "cache/store/write_behind.h"
 #include "common/mutex.h"
@@ -23,10 +21,8 @@ class MemoryAndDisk final : public TieredStore {
         no_observer_(observer == nullptr ? std::make_unique<Observer>()
                                          : nullptr),
         observer_(observer == nullptr ? no_observer_.get() : observer),
-        seed_(disk == nullptr ? RandomSeed() : disk->seed()),
         memory_({options.memory_bytes, options.max_entry_bytes}, observer_),
         disk_(std::move(disk)) {
-    if (disk_ == nullptr) return;
     WriteBehind::Options queue;
     queue.max_entries = options.write_queue_entries;
     queue.max_bytes = options.write_queue_bytes;
@@ -46,11 +42,11 @@ class MemoryAndDisk final : public TieredStore {
   ~MemoryAndDisk() override {
     readers_.reset();
     // While it drains, it is still asked for what waits.
-    if (queue_ != nullptr) queue_->Stop();
+    queue_->Stop();
   }
 
-  const key::Seed& seed() const override { return seed_; }
-  bool has_lower() const override { return disk_ != nullptr; }
+  const key::Seed& seed() const override { return disk_->seed(); }
+  bool has_lower() const override { return true; }
 
   Found GetMemory(const key::Key& key, absl::Time now) override {
     return memory_.Get(key, now);
@@ -63,29 +59,22 @@ class MemoryAndDisk final : public TieredStore {
   bool Erase(const key::Key& key) override;
 
   StoreStats Stats() const override { return memory_.Stats(); }
-  StoreStats LowerStats() const override {
-    return disk_ == nullptr ? StoreStats{} : disk_->Stats();
-  }
-  size_t QueueDepth() const override {
-    return queue_ == nullptr ? 0 : queue_->depth();
-  }
-  size_t LookupQueueDepth() const override {
-    return readers_ == nullptr ? 0 : readers_->waiting();
-  }
-  void Flush() override {
-    if (queue_ != nullptr) queue_->Flush();
-  }
+  StoreStats LowerStats() const override { return disk_->Stats(); }
+  size_t QueueDepth() const override { return queue_->depth(); }
+  size_t LookupQueueDepth() const override { return readers_->waiting(); }
+  void Flush() override { queue_->Flush(); }
 
  private:
-  // Orders the fills of a key with its promotions: who promotes takes note of
-  // `fills`, looks on disk without the lock, and promotes only if there was no
+  // Orders the fills of a key with its promotions: a promotion takes note of
+  // `fills`, looks on disk without the lock, and goes on only if there was no
   // fill meanwhile.
   struct Stripe {
     Mutex mutex;
     std::atomic<uint64_t> fills{0};
   };
 
-  // The latest of the times given: what has expired stays so.
+  // The latest of all times given so far, so that an entry that has expired
+  // stays so.
   absl::Time Latest(absl::Time now) {
     const int64_t given = absl::ToUnixNanos(now);
     int64_t seen = latest_.load(std::memory_order_relaxed);
@@ -105,7 +94,6 @@ class MemoryAndDisk final : public TieredStore {
   Clock* const clock_;
   const std::unique_ptr<Observer> no_observer_;
   Observer* const observer_;
-  const key::Seed seed_;
   MemoryStore memory_;
   const std::unique_ptr<DiskStore> disk_;
   std::atomic<int64_t> latest_{0};  // Unix nanoseconds
@@ -116,7 +104,7 @@ class MemoryAndDisk final : public TieredStore {
 
 Found MemoryAndDisk::Get(const key::Key& key, absl::Time now) {
   Found found = memory_.Get(key, now);
-  if (found.entry || disk_ == nullptr) return found;
+  if (found.entry) return found;
   Found below = LookBelow(key, kNoFunction, now);
   below.expired = !below.entry && (below.expired || found.expired);
   return below;
@@ -141,7 +129,7 @@ Found MemoryAndDisk::LookBelow(const key::Key& key, FunctionId function,
   Stripe& stripe = StripeOf(key);
   const absl::Time latest = Latest(now);
   bool expired = false;
-  // A fill in between starts it over: what was found may be older.
+  // A fill in between starts it over, because the entry found may be older.
   for (int attempt = 0; attempt < 4; ++attempt) {
     const uint64_t fills = stripe.fills.load(std::memory_order_acquire);
     // Filled, perhaps, while the look-up waited for a thread.
@@ -152,7 +140,7 @@ Found MemoryAndDisk::LookBelow(const key::Key& key, FunctionId function,
       const Entry& entry = *pending->entry;
       const bool alive =
           latest < entry.deadline() && !IsFromTheFuture(entry, now);
-      // Not to be kept below: gone with its place in memory.
+      // An entry that is not kept below is gone when it leaves memory.
       if (!pending->write || !alive) return {nullptr, expired || !alive};
       found = {std::move(pending->entry), false};
     } else {
@@ -171,16 +159,13 @@ Found MemoryAndDisk::LookBelow(const key::Key& key, FunctionId function,
 
 PutResult MemoryAndDisk::Fill(const key::Key& key, EntryRef entry, bool lower,
                               absl::Time now) {
-  if (disk_ == nullptr) {
-    return memory_.Put(key, std::move(entry), now, /*kept_below=*/false);
-  }
   Stripe& stripe = StripeOf(key);
   MutexLock lock(&stripe.mutex);
   stripe.fills.fetch_add(1, std::memory_order_release);
   const PutResult result = memory_.Put(key, entry, now, /*kept_below=*/lower);
   if (result != PutResult::kStored) return result;
   if (!queue_->Enqueue({key, entry, lower})) {
-    // What the disk has under this key is older, and must not come back.
+    // The disk's entry under this key is older and must not come back.
     disk_->Hide(key, entry->started());
     if (lower) {
       observer_->OnDropped(Tier::kDisk, Dropped::kQueueFull, entry->function());
@@ -211,7 +196,6 @@ void MemoryAndDisk::WriteToDisk(const WriteBehind::Operation& operation) {
 }
 
 bool MemoryAndDisk::Erase(const key::Key& key) {
-  if (disk_ == nullptr) return memory_.Erase(key);
   Stripe& stripe = StripeOf(key);
   bool found = false;
   {
@@ -222,7 +206,7 @@ bool MemoryAndDisk::Erase(const key::Key& key) {
   // Not under the lock, which the queue's thread may want.
   found |= queue_->Remove(key);
   found |= disk_->Erase(key);
-  // What a look-up promoted in between.
+  // A look-up may have promoted the entry in between.
   MutexLock lock(&stripe.mutex);
   stripe.fills.fetch_add(1, std::memory_order_release);
   memory_.Erase(key);
@@ -231,21 +215,10 @@ bool MemoryAndDisk::Erase(const key::Key& key) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TieredStore>> TieredStore::Open(
-    TieredOptions options, Clock* clock, Observer* observer) {
-  std::unique_ptr<DiskStore> disk;
-  if (options.disk_dir.has_value()) {
-    DiskStoreOptions below;
-    below.dir = *options.disk_dir;
-    below.capacity = options.disk_bytes;
-    below.functions = options.functions;
-    below.lock_wait = options.lock_wait;
-    below.cancelled = options.cancelled;
-    below.env = options.env;
-    auto opened = DiskStore::Open(std::move(below), clock, observer);
-    if (!opened.ok()) return opened.status();
-    disk = *std::move(opened);
-  }
+std::unique_ptr<TieredStore> MakeMemoryAndDisk(const TieredOptions& options,
+                                               std::unique_ptr<DiskStore> disk,
+                                               Clock* clock,
+                                               Observer* observer) {
   return std::make_unique<MemoryAndDisk>(options, std::move(disk), clock,
                                          observer);
 }

@@ -1,0 +1,17 @@
+#include "cache/store/memory_only.h"
+
+#include "cache/store/disk_directory.h"
+
+namespace fncache::cache::store {
+
+MemoryOnly::MemoryOnly(const TieredOptions& options, Observer* observer)
+    : memory_({options.memory_bytes, options.max_entry_bytes}, observer),
+      seed_(RandomSeed()) {}
+
+StoreStats MemoryOnly::LowerStats() const {
+  StoreStats none;
+  none.up = false;
+  return none;
+}
+
+}  // namespace fncache::cache::store

@@ -1,0 +1,394 @@
+// A disk tier that there is no space for costs the tier, not the start; once it
+// can be opened it is, and nothing of the time before is mistaken for its own.
+#include "cache/store/interim_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rocksdb/env.h>
+#include <sys/mount.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cache/store/open_tiers.h"
+#include "cache/store/tiered_store.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "tests/cache/store/full_file_system.h"
+#include "tests/cache/store/store_testing.h"
+
+namespace fncache::cache::store::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint64_t kMegabyte = 1 << 20;
+
+// A key as a digest makes them: another one under another seed.
+key::Key KeyUnder(const key::Seed& seed, uint64_t n) {
+  const XXH128_hash_t hash = XXH3_128bits_withSeed(
+      seed.data(), seed.size(), n * 0x9e3779b97f4a7c15ull + 1);
+  return {hash.high64, hash.low64};
+}
+
+size_t CountOf(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+class InterimStoreTest : public ::testing::Test {
+ protected:
+  InterimStoreTest() : clock_(absl::FromUnixSeconds(1'700'000'000)) {
+    options_.memory_bytes = 4 * kMegabyte;
+    options_.max_entry_bytes = kMegabyte;
+    options_.disk_dir = directory_.path() + "/cache";
+    options_.disk_bytes = 64 * kMegabyte;
+    options_.functions = {{"first", "r1"}};
+    options_.disk_retry = absl::Milliseconds(5);
+  }
+  // Before the environment that it was opened with.
+  void TearDown() override { store_.reset(); }
+
+  absl::Status Open() {
+    store_.reset();
+    auto store = OpenTiers(options_, &clock_, &observer_);
+    if (!store.ok()) return store.status();
+    store_ = *std::move(store);
+    return absl::OkStatus();
+  }
+  absl::Time now() { return clock_.Now(); }
+  PutResult Fill(TieredStore* store, uint64_t n, uint64_t version = 0) {
+    return FillUnder(store, KeyUnder(store->seed(), n), n, version);
+  }
+  PutResult FillUnder(TieredStore* store, const key::Key& key, uint64_t n,
+                      uint64_t version = 0) {
+    store::testing::EntrySpec spec;
+    spec.version = version;
+    spec.started = now() - spec.took;
+    return store->Fill(key, store::testing::EntryOf(n, spec), /*lower=*/true,
+                       now());
+  }
+  int64_t Get(TieredStore* store, const key::Key& key, uint64_t n) {
+    const Found found = store->Get(key, now());
+    if (!found.entry) return -1;
+    const int64_t version = store::testing::VersionOf(n, found.entry->body());
+    EXPECT_GE(version, 0) << "another key's bytes";
+    return version;
+  }
+  int64_t Get(TieredStore* store, uint64_t n) {
+    return Get(store, KeyUnder(store->seed(), n), n);
+  }
+  static TieredStore* AwaitSuccessor(const TieredStore& store) {
+    while (store.successor() == nullptr) std::this_thread::yield();
+    return store.successor();
+  }
+  // An interim store whose attempts go as `open` says.
+  std::unique_ptr<InterimStore> Interim(InterimStore::Opener open) {
+    return std::make_unique<InterimStore>(
+        options_, absl::UnavailableError("no space, says the test"),
+        std::move(open), &observer_);
+  }
+  // A store that can be opened, as the test's successor.
+  absl::StatusOr<std::unique_ptr<TieredStore>> OpenDisk() {
+    TieredOptions options = options_;
+    options.env = nullptr;
+    return OpenTiers(options, &clock_, &observer_);
+  }
+
+  store::testing::TemporaryDirectory directory_;
+  SimulatedClock clock_;
+  store::testing::CountingObserver observer_;
+  TieredOptions options_;
+  std::unique_ptr<TieredStore> store_;
+};
+
+TEST_F(InterimStoreTest, AFullDiskCostsTheTierUntilThereIsSpace) {
+  const auto system = std::make_shared<FullFileSystem>();
+  const auto env = rocksdb::NewCompositeEnv(system);
+  options_.env = env.get();
+  system->set_full(true);
+  ::testing::internal::CaptureStderr();
+  ASSERT_TRUE(Open().ok());
+  EXPECT_FALSE(store_->has_lower());
+  EXPECT_FALSE(store_->LowerStats().up);
+  EXPECT_EQ(store_->LowerStats().capacity, 64 * kMegabyte);
+  EXPECT_TRUE(store_->Stats().up);
+  EXPECT_EQ(Fill(store_.get(), 1, 1), PutResult::kStored);
+  EXPECT_EQ(Get(store_.get(), 1), 1);
+  EXPECT_EQ(observer_.dropped(Tier::kDisk, Dropped::kError), 1);
+
+  system->set_full(false);
+  TieredStore* const next = AwaitSuccessor(*store_);
+  EXPECT_TRUE(next->has_lower());
+  EXPECT_TRUE(store_->LowerStats().up);
+  EXPECT_NE(next->seed(), store_->seed());
+  EXPECT_EQ(Get(next, 1), -1);
+  EXPECT_EQ(Fill(next, 2, 2), PutResult::kStored);
+  store_->Flush();
+  EXPECT_EQ(observer_.written(Tier::kDisk), 1);
+  EXPECT_EQ(store_->LowerStats().entries, 1);
+  EXPECT_EQ(store_->Stats().entries, 1);
+  const key::Seed seed = next->seed();
+  ASSERT_TRUE(Open().ok());
+  EXPECT_EQ(store_->successor(), nullptr);
+  EXPECT_EQ(store_->seed(), seed);
+  EXPECT_EQ(Get(store_.get(), 2), 2);
+  store_.reset();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(CountOf(log, " error the cache on disk cannot be opened"), 1)
+      << log;
+  EXPECT_EQ(CountOf(log, "the cache on disk is open"), 1) << log;
+  EXPECT_THAT(log, HasSubstr(*options_.disk_dir));
+  EXPECT_THAT(log, Not(HasSubstr("damaged")));
+}
+
+TEST_F(InterimStoreTest, MemoryIsEmptiedAndWhatIsFilledLaterIsForgotten) {
+  std::atomic<bool> may_open{false};
+  const auto store =
+      Interim([&]() -> absl::StatusOr<std::unique_ptr<TieredStore>> {
+        if (!may_open) return absl::UnavailableError("not yet");
+        return OpenDisk();
+      });
+  for (uint64_t n = 0; n < 1000; ++n) Fill(store.get(), n, n);
+  ASSERT_EQ(store->Stats().entries, 1000);
+  // A flight that is under way when the disk comes keeps its key.
+  const key::Key old_key = KeyUnder(store->seed(), 5000);
+  may_open = true;
+  TieredStore* const next = AwaitSuccessor(*store);
+  observer_.AwaitRemoved(Tier::kMemory, Removal::kDropped, 1000);
+  for (uint64_t n = 0; n < 1000; ++n) ASSERT_EQ(Get(store.get(), n), -1);
+  EXPECT_EQ(FillUnder(store.get(), old_key, 5000), PutResult::kStored)
+      << "whoever waits for this flight is answered";
+  EXPECT_EQ(Get(store.get(), old_key, 5000), -1);
+  EXPECT_EQ(Get(next, old_key, 5000), -1);
+  store->Flush();
+  EXPECT_EQ(observer_.written(Tier::kDisk), 0);
+}
+
+TEST_F(InterimStoreTest, ItIsTriedAgainOnlyAfterAWhile) {
+  EXPECT_EQ(TieredOptions().disk_retry, absl::Seconds(30));
+  options_.disk_retry = absl::Milliseconds(20);
+  Mutex mutex;
+  std::vector<std::chrono::steady_clock::time_point> times;
+  const auto begin = std::chrono::steady_clock::now();
+  ::testing::internal::CaptureStderr();
+  {
+    const auto store =
+        Interim([&]() -> absl::StatusOr<std::unique_ptr<TieredStore>> {
+          MutexLock lock(&mutex);
+          times.push_back(std::chrono::steady_clock::now());
+          if (times.size() < 3) {
+            return absl::UnavailableError("no space, says the test");
+          }
+          if (times.size() < 5) {
+            return absl::FailedPreconditionError("now it is a file");
+          }
+          return OpenDisk();
+        });
+    AwaitSuccessor(*store);
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  ASSERT_EQ(times.size(), 5) << "no attempt after the one that worked";
+  auto last = begin;
+  for (const auto time : times) {
+    EXPECT_GE(time - last, std::chrono::milliseconds(20));
+    last = time;
+  }
+  EXPECT_EQ(CountOf(log, "cannot be opened"), 2) << log;
+  EXPECT_EQ(CountOf(log, "no space, says the test"), 1) << log;
+  EXPECT_EQ(CountOf(log, "now it is a file"), 1) << log;
+}
+
+TEST_F(InterimStoreTest, DestructionEndsTheWait) {
+  options_.disk_retry = absl::Hours(1);
+  Interim([]() -> absl::StatusOr<std::unique_ptr<TieredStore>> {
+    ADD_FAILURE() << "nobody asked";
+    return absl::InternalError("");
+  }).reset();
+}
+
+// Callers take the newest store, make a key under its seed and keep to both.
+// Whatever the moment at which the disk comes, nobody is given another key's
+// entry, and nothing that was filled under the first seed is found after.
+TEST_F(InterimStoreTest, NoKeyMeetsEntriesOfAnotherSeed) {
+  constexpr uint64_t kKeys = 200;
+  constexpr int kRounds = 5;
+  for (int round = 0; round < kRounds; ++round) {
+    std::atomic<bool> may_open{false};
+    const auto store =
+        Interim([&]() -> absl::StatusOr<std::unique_ptr<TieredStore>> {
+          if (!may_open) return absl::UnavailableError("not yet");
+          return OpenDisk();
+        });
+    std::atomic<bool> stop{false};
+    std::atomic<int> hits{0};
+    std::atomic<int> calls_after{0};
+    const auto call = [&](uint64_t first) {
+      for (uint64_t n = first; !stop; n = (n + 7) % kKeys) {
+        TieredStore* const next = store->successor();
+        TieredStore* const mine = next == nullptr ? store.get() : next;
+        const key::Key key = KeyUnder(mine->seed(), n);
+        const Found found = mine->GetMemory(key, now());
+        if (found.entry) {
+          ++hits;
+          EXPECT_EQ(store::testing::VersionOf(n, found.entry->body()),
+                    next == nullptr ? 1 : 2)
+              << "an entry of the other seed";
+        } else {
+          FillUnder(mine, key, n, next == nullptr ? 1 : 2);
+        }
+        if (next != nullptr) ++calls_after;
+      }
+    };
+    std::vector<std::thread> callers;
+    for (uint64_t i = 0; i < 3; ++i) callers.emplace_back(call, i);
+    while (hits < 1000) std::this_thread::yield();
+    may_open = true;
+    TieredStore* const next = AwaitSuccessor(*store);
+    while (calls_after < 1000) std::this_thread::yield();
+    stop = true;
+    for (std::thread& caller : callers) caller.join();
+    store->Flush();
+    for (uint64_t n = 0; n < kKeys; ++n) {
+      const key::Key old_key = KeyUnder(store->seed(), n);
+      ASSERT_EQ(Get(store.get(), old_key, n), -1);
+      ASSERT_EQ(Get(next, old_key, n), -1);
+    }
+    EXPECT_LE(next->LowerStats().entries, kKeys);
+  }
+}
+
+TEST_F(InterimStoreTest, ASettingThatNeverCouldWorkEndsTheStart) {
+  std::ofstream(directory_.path() + "/file") << "not a directory";
+  for (const char* dir : {"/file", "/file/below"}) {
+    options_.disk_dir = directory_.path() + dir;
+    const absl::Status status = Open();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(status.message(), HasSubstr(*options_.disk_dir));
+  }
+}
+
+TEST_F(InterimStoreTest, ADirectoryThatIsNotOursToUseEndsTheStart) {
+  fs::permissions(directory_.path(), fs::perms::owner_all);
+  const bool root = geteuid() == 0;
+  if (root) {
+    ASSERT_EQ(seteuid(65534), 0);  // nobody
+  } else {
+    fs::permissions(directory_.path(), fs::perms::none);
+  }
+  const absl::Status status = Open();
+  if (root) {
+    ASSERT_EQ(seteuid(0), 0);
+  }
+  fs::permissions(directory_.path(), fs::perms::owner_all);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(status.message(), HasSubstr("Permission denied"));
+}
+
+// A small file system of its own, where the test may mount one.
+class MountedInterimStoreTest : public InterimStoreTest {
+ protected:
+  void SetUp() override {
+    mounted_ = directory_.path() + "/small";
+    ASSERT_TRUE(fs::create_directory(mounted_));
+    if (mount("none", mounted_.c_str(), "tmpfs", 0, "size=8m") != 0) {
+      const int error = errno;
+      mounted_.clear();
+      GTEST_SKIP() << "may not mount here: " << strerror(error);
+    }
+    options_.disk_dir = mounted_ + "/cache";
+    options_.disk_bytes = 4 * kMegabyte;
+  }
+  void TearDown() override {
+    InterimStoreTest::TearDown();
+    if (!mounted_.empty()) {
+      EXPECT_EQ(umount(mounted_.c_str()), 0);
+    }
+  }
+  // Writes a file that leaves `left` bytes of space.
+  void FillUpTo(uint64_t left) {
+    const fs::space_info space = fs::space(mounted_);
+    std::ofstream file(mounted_ + "/ballast", std::ios::binary);
+    const std::string chunk(4096, 'b');
+    for (uint64_t used = 0; used + left < space.available;
+         used += chunk.size()) {
+      file << chunk;
+    }
+  }
+  void MakeSpace() { fs::remove(mounted_ + "/ballast"); }
+
+  std::string mounted_;
+};
+
+TEST_F(MountedInterimStoreTest, AReadOnlyFileSystemCostsTheTier) {
+  for (const bool there : {false, true}) {
+    SCOPED_TRACE(there ? "a directory with entries" : "no directory yet");
+    ASSERT_EQ(mount("none", mounted_.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY,
+                    "size=8m"),
+              0);
+    const absl::Status opened = Open();
+    ASSERT_TRUE(opened.ok()) << opened;
+    EXPECT_FALSE(store_->LowerStats().up);
+    EXPECT_EQ(Fill(store_.get(), 1, 1), PutResult::kStored);
+    ASSERT_EQ(mount("none", mounted_.c_str(), "tmpfs", MS_REMOUNT, "size=8m"),
+              0);
+    TieredStore* const next = AwaitSuccessor(*store_);
+    EXPECT_TRUE(store_->LowerStats().up);
+    EXPECT_EQ(Get(next, 1), there ? 7 : -1);
+    Fill(next, 1, 7);
+    store_.reset();
+  }
+}
+
+TEST_F(MountedInterimStoreTest, AFullFileSystemCostsNoEntries) {
+  for (const bool there : {false, true}) {
+    int without_tier = 0;
+    for (const uint64_t left : {0 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10,
+                                64 << 10, 128 << 10, 256 << 10, 512 << 10}) {
+      SCOPED_TRACE(::testing::Message()
+                   << (there ? "with entries, " : "new, ") << left);
+      fs::remove_all(mounted_ + "/cache");
+      if (there) {
+        ASSERT_TRUE(Open().ok());
+        for (uint64_t n = 0; n < 300; ++n) Fill(store_.get(), n, n);
+        store_.reset();
+      }
+      FillUpTo(left);
+      const absl::Status opened = Open();
+      ASSERT_TRUE(opened.ok()) << opened;
+      const bool up = store_->LowerStats().up;
+      if (!up) ++without_tier;
+      // A few attempts more in vain.
+      if (!up) Fill(store_.get(), 1, 1);
+      MakeSpace();
+      TieredStore* const next = up ? store_.get() : AwaitSuccessor(*store_);
+      EXPECT_FALSE(fs::exists(*options_.disk_dir + "/damaged"));
+      if (there) {
+        for (uint64_t n = 0; n < 300; ++n) {
+          ASSERT_EQ(Get(next, n), static_cast<int64_t>(n));
+        }
+      }
+      store_.reset();
+    }
+    EXPECT_GT(without_tier, 0) << "there was always space";
+  }
+}
+
+}  // namespace
+}  // namespace fncache::cache::store::testing
