@@ -42,21 +42,19 @@ class Space {
       ending_ = new Slab;
       slabs_.push_back(ending_);
     }
-    std::atomic<uint64_t>& copy = CopyIn(ending_, cell);
-    copy.store(copy.load(std::memory_order_relaxed) + n,
-               std::memory_order_relaxed);
+    AddToOwn(CopyIn(ending_, cell), n);
   }
 
   // `slab`'s copy of the cell, made where there is none. Only for the thread
   // that has the slab.
-  static std::atomic<uint64_t>& CopyIn(Slab* slab, uint32_t cell) {
+  static std::atomic<uint64_t>* CopyIn(Slab* slab, uint32_t cell) {
     std::atomic<Chunk*>& place = slab->chunks[cell / kCellsPerChunk];
     Chunk* chunk = place.load(std::memory_order_relaxed);
     if (chunk == nullptr) {
       chunk = new Chunk;
       place.store(chunk, std::memory_order_release);
     }
-    return chunk->cells[cell % kCellsPerChunk];
+    return &chunk->cells[cell % kCellsPerChunk];
   }
 
   void Sum(uint32_t first, uint32_t count, uint64_t* sums) {
@@ -82,7 +80,8 @@ class Space {
       free.pop_back();
       return first;
     }
-    // What belongs together lies in one chunk, so on neighbouring lines.
+    // Cells that are reserved together lie in one chunk, which CountInCells
+    // relies on, and on neighbouring lines.
     if (next_ % kCellsPerChunk + count > kCellsPerChunk) {
       next_ += kCellsPerChunk - next_ % kCellsPerChunk;
     }
@@ -107,11 +106,6 @@ class Space {
       }
     }
     free_[count].push_back(first);
-  }
-
-  size_t slabs() {
-    MutexLock lock(&mutex_);
-    return slabs_.size();
   }
 
  private:
@@ -142,9 +136,7 @@ struct Lease {
 void AddToCellSlowly(uint32_t cell, uint64_t n) {
   if (ended) return Space::Get().AddForEndingThread(cell, n);
   thread_local Lease lease;
-  std::atomic<uint64_t>& copy = Space::CopyIn(current_slab, cell);
-  copy.store(copy.load(std::memory_order_relaxed) + n,
-             std::memory_order_relaxed);
+  AddToOwn(Space::CopyIn(current_slab, cell), n);
 }
 
 uint64_t CellSum(uint32_t cell) {
@@ -159,6 +151,5 @@ uint32_t ReserveCells(uint32_t count) { return Space::Get().Reserve(count); }
 void ReleaseCells(uint32_t first, uint32_t count) {
   Space::Get().Release(first, count);
 }
-size_t SlabCount() { return Space::Get().slabs(); }
 
 }  // namespace fncache::metrics::internal

@@ -16,14 +16,13 @@
 #define FNCACHE_METRICS_CELLS_H_
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 
 #include "absl/base/optimization.h"
 
 namespace fncache::metrics::internal {
 
-// 16 KiB a chunk; eight million cells are enough for 20,000 functions.
+// 16 KiB a chunk; eight million cells are enough for 4,000 functions.
 inline constexpr uint32_t kCellsPerChunk = 2048;
 inline constexpr uint32_t kMaxChunks = 4096;
 
@@ -42,21 +41,42 @@ inline thread_local Slab* current_slab = nullptr;
 // has ended but for its last thread_local destructors.
 void AddToCellSlowly(uint32_t cell, uint64_t n);
 
+// This thread's copy of a cell; null where AddToCellSlowly is needed. The
+// copies of cells that were reserved together lie in a row.
+inline std::atomic<uint64_t>* OwnCopy(uint32_t cell) {
+  Slab* const slab = current_slab;
+  if (ABSL_PREDICT_FALSE(slab == nullptr)) return nullptr;
+  Chunk* const chunk =
+      slab->chunks[cell / kCellsPerChunk].load(std::memory_order_relaxed);
+  if (ABSL_PREDICT_FALSE(chunk == nullptr)) return nullptr;
+  return &chunk->cells[cell % kCellsPerChunk];
+}
+
+// To a copy that no other thread writes.
+inline void AddToOwn(std::atomic<uint64_t>* copy, uint64_t n) {
+  copy->store(copy->load(std::memory_order_relaxed) + n,
+              std::memory_order_relaxed);
+}
+
 // Adds modulo 2^64: adding a negative number's two's complement subtracts.
 // Precondition: the cell is reserved, or 0.
 inline void AddToCell(uint32_t cell, uint64_t n) {
-  Slab* const slab = current_slab;
-  if (ABSL_PREDICT_TRUE(slab != nullptr)) {
-    Chunk* const chunk =
-        slab->chunks[cell / kCellsPerChunk].load(std::memory_order_relaxed);
-    if (ABSL_PREDICT_TRUE(chunk != nullptr)) {
-      std::atomic<uint64_t>& mine = chunk->cells[cell % kCellsPerChunk];
-      mine.store(mine.load(std::memory_order_relaxed) + n,
-                 std::memory_order_relaxed);
-      return;
-    }
+  std::atomic<uint64_t>* const mine = OwnCopy(cell);
+  if (ABSL_PREDICT_FALSE(mine == nullptr)) return AddToCellSlowly(cell, n);
+  AddToOwn(mine, n);
+}
+
+// Adds 1 to the cell and `n` to the next one. Precondition: both were reserved
+// together.
+inline void CountInCells(uint32_t cell, uint64_t n) {
+  std::atomic<uint64_t>* const mine = OwnCopy(cell);
+  if (ABSL_PREDICT_FALSE(mine == nullptr)) {
+    AddToCellSlowly(cell, 1);
+    AddToCellSlowly(cell + 1, n);
+    return;
   }
-  AddToCellSlowly(cell, n);
+  AddToOwn(mine, 1);
+  AddToOwn(mine + 1, n);
 }
 
 // The sum over all threads. An addition that happened before the call is in it.
@@ -73,9 +93,6 @@ uint32_t ReserveCells(uint32_t count);
 // Gives them back, for later reservations of the same count.
 // Precondition: nobody adds to them any more.
 void ReleaseCells(uint32_t first, uint32_t count);
-
-// How many slabs there are: for tests.
-size_t SlabCount();
 
 }  // namespace fncache::metrics::internal
 

@@ -1,6 +1,9 @@
 #include "metrics/histogram.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "common/log.h"
 
@@ -15,13 +18,31 @@ Buckets::Buckets(const std::vector<absl::Duration>& bounds) {
       std::abort();
     }
     bounds_.push_back(n);
+    const uint64_t width = bounds_.back() - last;
+    std::array<uint64_t, kParts - 1> inner;
+    for (size_t i = 0; i < inner.size(); ++i) {
+      inner[i] = last + width * (i + 1) / kParts;
+    }
+    inner_.push_back(inner);
   }
+  inner_.emplace_back().fill(std::numeric_limits<uint64_t>::max());
   for (size_t width = 0; width < start_.size(); ++width) {
     const uint64_t least = width == 0 ? 0 : uint64_t{1} << (width - 1);
     uint16_t i = 0;
     while (i < bounds_.size() && bounds_[i] < least) ++i;
     start_[width] = i;
   }
+}
+
+uint64_t Buckets::Greatest(size_t part) const {
+  const size_t bucket = part / kParts;
+  const size_t within = part % kParts;
+  if (bucket == bounds_.size()) return std::numeric_limits<uint64_t>::max();
+  return within == kParts - 1 ? bounds_[bucket] : inner_[bucket][within];
+}
+
+uint64_t Buckets::Least(size_t part) const {
+  return part == 0 ? 0 : Greatest(part - 1) + 1;
 }
 
 const Buckets& Buckets::Calls() {
@@ -54,44 +75,98 @@ const Buckets& Buckets::Tiers() {
   return *buckets;
 }
 
-void Distribution::operator+=(const Distribution& other) {
-  if (buckets == nullptr) {
-    *this = other;
-    return;
-  }
-  if (other.buckets != buckets) return;
-  for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
-  count += other.count;
-  sum += other.sum;
+uint64_t Distribution::Count() const {
+  uint64_t count = 0;
+  for (const Part& part : parts) count += part.count;
+  return count;
+}
+
+absl::Duration Distribution::Sum() const {
+  uint64_t sum = 0;
+  for (const Part& part : parts) sum += part.nanoseconds;
+  return absl::Nanoseconds(sum);
+}
+
+absl::Duration Distribution::Mean() const {
+  const uint64_t count = Count();
+  return count == 0 ? absl::ZeroDuration()
+                    : Sum() / static_cast<int64_t>(count);
 }
 
 absl::Duration Distribution::Quantile(double q) const {
+  const uint64_t count = Count();
   if (count == 0) return absl::ZeroDuration();
-  const double rank = q * static_cast<double>(count);
-  const absl::Span<const uint64_t> bounds = buckets->bounds();
-  double below = 0;
-  for (size_t i = 0; i < bounds.size(); ++i) {
-    const double here = static_cast<double>(counts[i]);
-    if (here > 0 && below + here >= rank) {
-      const double low = i == 0 ? 0 : static_cast<double>(bounds[i - 1]);
-      const double high = static_cast<double>(bounds[i]);
-      return absl::Nanoseconds(low + (high - low) * (rank - below) / here);
+  const double rank = std::max(1.0, std::ceil(q * static_cast<double>(count)));
+  double seen = 0;
+  const Part* holder = &parts.back();
+  for (const Part& part : parts) {
+    seen += static_cast<double>(part.count);
+    if (seen >= rank) {
+      holder = &part;
+      break;
     }
-    below += here;
   }
-  return absl::Nanoseconds(bounds.back());
+  // The bounds matter where the count was read and its sum not yet.
+  return absl::Nanoseconds(std::clamp(holder->nanoseconds / holder->count,
+                                      buckets->Least(holder->number),
+                                      buckets->Greatest(holder->number)));
+}
+
+std::vector<uint64_t> Distribution::BucketCounts() const {
+  if (buckets == nullptr) return {};
+  std::vector<uint64_t> counts(buckets->bounds().size() + 1);
+  for (const Part& part : parts) {
+    counts[part.number / Buckets::kParts] += part.count;
+  }
+  return counts;
+}
+
+void Distribution::operator+=(const Distribution& other) {
+  if (buckets == nullptr) buckets = other.buckets;
+  std::vector<Part> both;
+  auto mine = parts.begin();
+  for (const Part& theirs : other.parts) {
+    while (mine != parts.end() && mine->number < theirs.number) {
+      both.push_back(*mine++);
+    }
+    both.push_back(theirs);
+    if (mine != parts.end() && mine->number == theirs.number) {
+      both.back().count += mine->count;
+      both.back().nanoseconds += mine->nanoseconds;
+      ++mine;
+    }
+  }
+  both.insert(both.end(), mine, parts.end());
+  parts = std::move(both);
+}
+
+Distribution Distribution::Since(const Distribution& earlier) const {
+  Distribution result;
+  result.buckets = buckets;
+  auto before = earlier.parts.begin();
+  for (Part part : parts) {
+    while (before != earlier.parts.end() && before->number < part.number) {
+      ++before;
+    }
+    if (before != earlier.parts.end() && before->number == part.number) {
+      part.count -= before->count;
+      part.nanoseconds -= before->nanoseconds;
+    }
+    if (part.count != 0) result.parts.push_back(part);
+  }
+  return result;
 }
 
 Distribution Histogram::Read() const {
   Distribution result;
   if (buckets_ == nullptr) return result;
-  const size_t buckets = buckets_->bounds().size() + 1;
-  std::vector<uint64_t> cells(1 + buckets);
-  internal::CellSums(first_, cells.size(), cells.data());
   result.buckets = buckets_;
-  result.counts.assign(cells.begin() + 1, cells.end());
-  for (const uint64_t count : result.counts) result.count += count;
-  result.sum = absl::Nanoseconds(cells[0]);
+  std::vector<uint64_t> cells(CellsFor(*buckets_));
+  internal::CellSums(first_, cells.size(), cells.data());
+  for (size_t part = 0; part < buckets_->parts(); ++part) {
+    const uint64_t count = cells[2 * part];
+    if (count != 0) result.parts.push_back({part, count, cells[2 * part + 1]});
+  }
   return result;
 }
 

@@ -1,10 +1,22 @@
-// Histogram: durations counted into buckets, two plain additions each (see
-// cells.h), and what a reader makes of them: sums, means, quantiles.
+// Histogram: durations counted into buckets at the cost of two plain additions
+// each (see cells.h), and Distribution, which is what a reader gets: sums,
+// means, and quantiles that are never outside of what was observed.
 //
-// A handle like Counter: a small value, made by a Registry and usable while it
-// lives.
+// How quantiles are estimated. Each bucket is counted in four parts of equal
+// width, and each part keeps two numbers: how many durations fell into it, and
+// their sum. The quantile q of n durations is estimated as the mean of the part
+// that holds the smallest of them that is not exceeded by the fraction q (the
+// ceil(q * n)-th in order, at least the first). A mean lies between the least
+// and the greatest of what it is made of, so the estimate does, too; where all
+// durations of a part are equal it is exact; and it is wrong by at most the
+// width of the part. Two readings can be subtracted, and the difference, which
+// is what was observed between them, has the same properties: a tracked minimum
+// and maximum would not, as they cannot be subtracted.
 //
-// Thread-safe.
+// A Histogram is a handle like Counter: a small value, made by a Registry and
+// usable while that lives.
+//
+// Thread-safe. A Distribution is a plain value.
 #ifndef FNCACHE_METRICS_HISTOGRAM_H_
 #define FNCACHE_METRICS_HISTOGRAM_H_
 
@@ -24,6 +36,10 @@ namespace fncache::metrics {
 // above them all. Immutable; must outlive the histograms that use it.
 class Buckets {
  public:
+  // In how many parts of equal width a bucket is counted. What is above all
+  // bounds is one part.
+  static constexpr size_t kParts = 4;
+
   // Precondition: not empty, positive, strictly rising.
   explicit Buckets(const std::vector<absl::Duration>& bounds);
 
@@ -36,33 +52,61 @@ class Buckets {
   // Upper bounds in nanoseconds.
   absl::Span<const uint64_t> bounds() const { return bounds_; }
 
-  // The bucket of a duration: 0 to bounds().size().
-  size_t Find(uint64_t nanoseconds) const {
+  // Parts are numbered from 0; those of bucket i are i * kParts and the next.
+  size_t parts() const { return bounds_.size() * kParts + 1; }
+
+  // The part of a duration.
+  size_t FindPart(uint64_t nanoseconds) const {
     // At most a few steps: where to start is known by the highest bit.
-    size_t i = start_[absl::bit_width(nanoseconds)];
-    while (i < bounds_.size() && nanoseconds > bounds_[i]) ++i;
-    return i;
+    size_t bucket = start_[absl::bit_width(nanoseconds)];
+    while (bucket < bounds_.size() && nanoseconds > bounds_[bucket]) ++bucket;
+    size_t part = bucket * kParts;
+    for (const uint64_t bound : inner_[bucket]) part += nanoseconds > bound;
+    return part;
   }
+
+  // The least and the greatest duration, in nanoseconds, that a part takes.
+  uint64_t Least(size_t part) const;
+  uint64_t Greatest(size_t part) const;
 
  private:
   std::vector<uint64_t> bounds_;
+  // The inclusive upper bounds of each bucket's parts but the last; those of
+  // the bucket above all bounds are out of reach.
+  std::vector<std::array<uint64_t, kParts - 1>> inner_;
   // By bit width: the first bucket that a number of so many bits may fall into.
   std::array<uint16_t, 65> start_;
 };
 
-// What a histogram held when it was read.
+// What a histogram held when it was read, or what came to it between two
+// readings.
 struct Distribution {
+  struct Part {
+    size_t number = 0;
+    uint64_t count = 0;
+    uint64_t nanoseconds = 0;  // the sum
+  };
+
+  // Null where the handle was unbound: then there are no parts.
   const Buckets* buckets = nullptr;
-  std::vector<uint64_t> counts;  // one a bucket, not cumulative
-  uint64_t count = 0;            // their sum
-  absl::Duration sum;
+  std::vector<Part> parts;  // those that hold anything, by rising number
 
-  void operator+=(const Distribution& other);
-
-  // The duration that the fraction `q` of what was observed does not exceed,
-  // interpolated within its bucket; the highest bound for what is above it.
-  // Zero if nothing was observed. Precondition: 0 <= q <= 1.
+  uint64_t Count() const;
+  absl::Duration Sum() const;
+  // Zero if nothing was observed.
+  absl::Duration Mean() const;
+  // As the head of this file says. Zero if nothing was observed. Precondition:
+  // 0 <= q <= 1.
   absl::Duration Quantile(double q) const;
+
+  // How many there are in each bucket, not cumulative.
+  std::vector<uint64_t> BucketCounts() const;
+
+  // Precondition for both: the other has the same buckets, or is empty.
+  void operator+=(const Distribution& other);
+  // What was observed since `earlier`, a reading of the same histogram, was
+  // taken.
+  Distribution Since(const Distribution& earlier) const;
 };
 
 class Histogram {
@@ -76,12 +120,14 @@ class Histogram {
   void ObserveNanoseconds(int64_t nanoseconds) const {
     if (buckets_ == nullptr) return;
     const uint64_t n = nanoseconds < 0 ? 0 : nanoseconds;
-    internal::AddToCell(first_, n);
-    internal::AddToCell(first_ + 1 + buckets_->Find(n), 1);
+    // A part's two cells are neighbours.
+    const uint32_t cell =
+        first_ + static_cast<uint32_t>(2 * buckets_->FindPart(n));
+    internal::CountInCells(cell, n);
   }
 
-  // Additions that happen meanwhile may be in the sum and not yet in a bucket,
-  // or the other way round.
+  // An observation that happens meanwhile may be in its part's count and not
+  // yet in its sum.
   Distribution Read() const;
 
  private:
@@ -89,7 +135,12 @@ class Histogram {
   Histogram(uint32_t first, const Buckets* buckets)
       : first_(first), buckets_(buckets) {}
 
-  uint32_t first_ = 0;  // the sum; the buckets follow
+  // How many cells a histogram takes.
+  static uint32_t CellsFor(const Buckets& buckets) {
+    return static_cast<uint32_t>(2 * buckets.parts());
+  }
+
+  uint32_t first_ = 0;  // for each part its count and its sum
   const Buckets* buckets_ = nullptr;
 };
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/mutex.h"
-#include "prometheus/collectable.h"
 #include "prometheus/metric_family.h"
 #include "prometheus/text_serializer.h"
 
@@ -54,13 +53,14 @@ double ReadValue(const Series& series) {
 prometheus::ClientMetric::Histogram ReadHistogram(const Histogram& histogram) {
   const Distribution read = histogram.Read();
   const absl::Span<const uint64_t> bounds = read.buckets->bounds();
+  const std::vector<uint64_t> counts = read.BucketCounts();
   prometheus::ClientMetric::Histogram out;
-  out.sample_sum = absl::ToDoubleSeconds(read.sum);
-  out.sample_count = read.count;
+  out.sample_sum = absl::ToDoubleSeconds(read.Sum());
+  out.sample_count = read.Count();
   uint64_t cumulative = 0;
   // The serializer adds the bucket of +Inf.
   for (size_t i = 0; i < bounds.size(); ++i) {
-    cumulative += read.counts[i];
+    cumulative += counts[i];
     prometheus::ClientMetric::Bucket bucket;
     bucket.cumulative_count = cumulative;
     bucket.upper_bound = static_cast<double>(bounds[i]) / 1e9;
@@ -100,9 +100,9 @@ const char* TypeName(Type type) {
   return "histogram";
 }
 
-class Registry::Impl : public prometheus::Collectable {
+class Registry::Impl {
  public:
-  ~Impl() override {
+  ~Impl() {
     MutexLock lock(&mutex_);
     for (const FamilySeries& family : families_) {
       for (const Series& series : family.series) {
@@ -129,7 +129,7 @@ class Registry::Impl : public prometheus::Collectable {
     families_[place->second].series.push_back(std::move(series));
   }
 
-  std::vector<prometheus::MetricFamily> Collect() const override {
+  std::vector<prometheus::MetricFamily> Collect() const {
     MutexLock lock(&mutex_);
     std::vector<prometheus::MetricFamily> out;
     out.reserve(families_.size());
@@ -181,7 +181,7 @@ UpDown Registry::AddUpDown(const Family& family, const Values& values) {
 Histogram Registry::AddHistogram(const Family& family, const Values& values,
                                  const Buckets& buckets) {
   Series series;
-  series.cells = 1 + buckets.bounds().size() + 1;  // the sum, and above all
+  series.cells = Histogram::CellsFor(buckets);
   series.first = internal::ReserveCells(series.cells);
   series.histogram = Histogram(series.first, &buckets);
   const Histogram handle = series.histogram;
@@ -199,7 +199,5 @@ void Registry::AddCallback(const Family& family, const Values& values,
 std::string Registry::Expose() const {
   return prometheus::TextSerializer().Serialize(impl_->Collect());
 }
-
-const prometheus::Collectable& Registry::collectable() const { return *impl_; }
 
 }  // namespace fncache::metrics

@@ -21,10 +21,6 @@
 #include "metrics/counter.h"
 #include "metrics/histogram.h"
 
-namespace prometheus {
-class Collectable;
-}  // namespace prometheus
-
 namespace fncache::metrics {
 
 enum class Type { kCounter, kGauge, kHistogram };
@@ -66,9 +62,6 @@ class Registry {
 
   // The text exposition format, version 0.0.4.
   std::string Expose() const;
-
-  // For what speaks prometheus-cpp. Lives as long as the registry.
-  const prometheus::Collectable& collectable() const;
 
  private:
   class Impl;

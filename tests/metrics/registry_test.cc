@@ -4,8 +4,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "prometheus/collectable.h"
-#include "prometheus/metric_family.h"
 
 namespace fncache::metrics {
 namespace {
@@ -68,19 +66,6 @@ TEST(RegistryTest, LargeCountsKeepTheirDigits) {
   registry.AddCounter(bytes, {}).Add(1'234'567'890'123);
   EXPECT_THAT(registry.Expose(),
               testing::HasSubstr("app_bytes_total 1234567890123\n"));
-}
-
-TEST(RegistryTest, IsCollectableByPrometheusCpp) {
-  const Family things{"things_total", Type::kCounter, {"of"}, "Things."};
-  Registry registry;
-  registry.AddCounter(things, {"mine"}).Add(4);
-  const auto collected = registry.collectable().Collect();
-  ASSERT_EQ(collected.size(), 1u);
-  EXPECT_EQ(collected[0].name, "things_total");
-  EXPECT_EQ(collected[0].type, prometheus::MetricType::Counter);
-  ASSERT_EQ(collected[0].metric.size(), 1u);
-  EXPECT_EQ(collected[0].metric[0].label[0].value, "mine");
-  EXPECT_EQ(collected[0].metric[0].counter.value, 4);
 }
 
 }  // namespace
