@@ -1,0 +1,38 @@
+// The settings that are in force as a list, for pages and programs to show:
+// where SettingsAsYaml gives a file that reads back, this gives rows.
+//
+// Pure function; thread-safe.
+#ifndef FNCACHE_COMMON_SETTINGS_LIST_H_
+#define FNCACHE_COMMON_SETTINGS_LIST_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/settings.h"
+
+namespace fncache {
+
+struct ListedSetting {
+  // The function whose entry has it; empty = of the process, or of all
+  // functions whose entries do not say otherwise.
+  std::string function;
+  std::string key;  // "ttl.max"; in an entry as the entry spells it
+  bool is_list = false;
+  bool set = false;                 // false: it has no value
+  std::vector<std::string> values;  // one, but for lists
+  bool given = false;               // somebody gave it: it is no default
+  std::string where;                // "--ttl-max", "fncache.yaml:3", "default"
+  // These say what the values stand for, where they do not do so themselves.
+  std::vector<std::string> notes;
+};
+
+// All of them, in the order of the table, those of entries behind the others.
+// `name_key` is the key of the setting that names an entry's function.
+std::vector<ListedSetting> ListSettings(const SettingsTable& table,
+                                        const ResolvedSettings& resolved,
+                                        absl::string_view name_key);
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_SETTINGS_LIST_H_
