@@ -27,9 +27,9 @@
 namespace fncache::metrics {
 namespace {
 
-// A request must have arrived after so long, and so long may writing stall.
-// With this many threads 40 connections that hang leave enough to scrape with
-// (civetweb's own defaults, 50 and 30 s, do not).
+// A request must have arrived within this time, and writing an answer may stall
+// for as long. With this many threads, 40 connections that hang leave enough to
+// scrape with; civetweb's own defaults, 50 threads and 30 s, do not.
 constexpr char kTimeoutMilliseconds[] = "2000";
 constexpr char kThreads[] = "64";
 
@@ -58,7 +58,7 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text) {
     host = host.substr(1, host.size() - 2);
     if (host.empty()) return bad;
   }
-  // Nothing that civetweb would read as more than a host, such as a list.
+  // civetweb would read other characters as more than a host, such as a list.
   for (const char c : host) {
     const bool plain = isalnum(static_cast<unsigned char>(c)) || c == '.' ||
                        c == '-' || c == '_';
@@ -80,6 +80,8 @@ absl::string_view Reason(int code) {
   switch (code) {
     case 200:
       return "OK";
+    case 400:
+      return "Bad Request";
     case 404:
       return "Not Found";
     case 405:
@@ -114,7 +116,7 @@ class AdminServer::Impl {
     waker.join();
   }
 
-  // The port, or what is wrong.
+  // Starts to serve, and returns the port.
   absl::StatusOr<int> Listen(const Address& address) {
     const std::string listening_port = ListeningPort(address);
     const std::vector<const char*> options = {"listening_ports",
@@ -190,7 +192,8 @@ class AdminServer::Impl {
       response.body = "only GET and HEAD\n";
       more_headers = "Allow: GET, HEAD\r\n";
     } else {
-      response = page->second();
+      response = page->second(
+          request->query_string == nullptr ? "" : request->query_string);
     }
     const std::string head = absl::StrCat(
         "HTTP/1.1 ", response.code, " ", Reason(response.code),
@@ -213,14 +216,14 @@ class AdminServer::Impl {
     close(fd);
   }
 
-  // Not 0: civetweb prints nothing itself.
+  // The result is not 0, so civetweb prints nothing itself.
   static int LogMessage(const mg_connection* connection, const char* message) {
     auto* const self =
         static_cast<Impl*>(mg_get_user_data(mg_get_context(connection)));
     if (self == nullptr) return 1;
     MutexLock lock(&self->mutex_);
-    // Before the start they say why there is none; later they are about what
-    // clients do, and clients could fill the log.
+    // Messages before the start say why it fails. Later ones are about what
+    // clients do, and at a higher level clients could fill the log.
     if (!self->started_) {
       self->messages_.push_back(message);
     } else {

@@ -30,8 +30,10 @@ class AdminServer {
     std::string content_type = "text/plain; charset=utf-8";
     std::string body;
   };
-  // By path: "/metrics".
-  using Pages = std::map<std::string, std::function<Response()>>;
+  // By path: "/metrics". A page is given what stood behind the question mark,
+  // as it came; most have no use for it.
+  using Pages =
+      std::map<std::string, std::function<Response(absl::string_view query)>>;
 
   // Listens on HOST:PORT (an IPv6 address in brackets; an empty host is every
   // IPv4 address, [::] every one; port 0 takes a free one) and serves.

@@ -78,7 +78,7 @@ class Buckets {
   std::array<uint16_t, 65> start_;
 };
 
-// What a histogram held when it was read, or what came to it between two
+// A Distribution is a reading of a histogram, or the difference of two
 // readings.
 struct Distribution {
   struct Part {
@@ -104,8 +104,7 @@ struct Distribution {
 
   // Precondition for both: the other has the same buckets, or is empty.
   void operator+=(const Distribution& other);
-  // What was observed since `earlier`, a reading of the same histogram, was
-  // taken.
+  // The difference to `earlier`, an earlier reading of the same histogram.
   Distribution Since(const Distribution& earlier) const;
 };
 

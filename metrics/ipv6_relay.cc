@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kConnections = 128;
 constexpr size_t kBuffer = 64 << 10;
-// A request and its answer are through in this time, or given up.
+// A connection whose request and answer are not through in this time is closed.
 constexpr absl::Duration kLongest = absl::Seconds(10);
 
 // One direction: bytes read from one socket and not yet written to the other.
@@ -128,7 +128,7 @@ void Relay(int listener, int stop, int to_port) {
     for (const Connection& connection : connections) {
       connection.AddTo(&polled);
     }
-    // Wakes up for those whose time is up.
+    // It wakes up now and then to close those whose time is up.
     poll(polled.data(), polled.size(), connections.empty() ? -1 : 1000);
     if (polled[0].revents != 0) return;
     const absl::Time now = absl::Now();
@@ -141,7 +141,7 @@ void Relay(int listener, int stop, int to_port) {
     const int client =
         accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (client < 0) {
-      // Out of descriptors, say: it would fail again at once.
+      // The process may be out of descriptors: accept would fail again at once.
       absl::SleepFor(absl::Milliseconds(10));
       continue;
     }

@@ -16,7 +16,7 @@ namespace {
 // One combination of label values.
 struct Series {
   std::vector<prometheus::ClientMetric::Label> labels;
-  // What is read: the first of these that is set.
+  // A scrape reads the first of these two that is set, else the cells.
   std::function<double()> callback;
   Histogram histogram;
   // Cells behind it, to be given back: none for a callback.

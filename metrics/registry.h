@@ -28,7 +28,8 @@ enum class Type { kCounter, kGauge, kHistogram };
 // "counter", "gauge", "histogram".
 const char* TypeName(Type type);
 
-// What all series of a name have in common. Must outlive the registry.
+// A Family is what all series of one name have in common. It must outlive the
+// registry.
 struct Family {
   std::string name;
   Type type;
@@ -48,7 +49,7 @@ class Registry {
   // added, families in the order of their first series.
   using Values = std::vector<std::string>;
 
-  // What comes out is the count times `unit`: 1e-9 for nanoseconds of a metric
+  // A scrape gets the count times `unit`: 1e-9 for nanoseconds of a metric
   // in seconds.
   Counter AddCounter(const Family& family, const Values& values,
                      double unit = 1);

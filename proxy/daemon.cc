@@ -12,7 +12,6 @@
 #include "common/handshake_failure.h"
 #include "common/log.h"
 #include "common/thread_pool.h"
-#include "metrics/admin_server.h"
 #include "proxy/serving/handler.h"
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
@@ -117,7 +116,7 @@ class Daemon::Impl {
   // functions cost what one does.
   std::vector<std::unique_ptr<transport::Worker>> workers;
   std::vector<Function> functions;
-  std::unique_ptr<metrics::AdminServer> admin;
+  std::unique_ptr<telemetry::Admin> admin;
 };
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
@@ -224,12 +223,27 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     upstream.target = options.upstream;
     upstream.server_name = options_.upstream_server_name;
     upstream.connect_limit = connect_limit;
+    const telemetry::FunctionInstruments* const instruments =
+        &impl_->instruments.function(static_cast<cache::FunctionId>(i));
+    upstream.unreachable = [instruments, clock,
+                            target = options.upstream](absl::string_view why) {
+      instruments->Unreachable(clock->Now(), why);
+      Log(LogLevel::kWarning, "cannot reach the function",
+          {{"function", instruments->name()},
+           {"upstream", target},
+           {"why", why}});
+    };
+    upstream.reachable = [instruments, target = options.upstream] {
+      instruments->Reachable();
+      Log(LogLevel::kInfo, "the function can be reached again",
+          {{"function", instruments->name()}, {"upstream", target}});
+    };
     function.upstream = std::make_unique<transport::Upstream>(
         std::move(upstream), impl_->client_tls.get(), count);
     const auto id = static_cast<cache::FunctionId>(i);
     function.handler = std::make_unique<serving::FunctionHandler>(
         id, options, impl_->store.get(), clock, function.upstream.get(),
-        impl_->instruments.function(id));
+        *instruments);
     transport::ListenerOptions listen;
     listen.address = options.listen;
     listen.workers = workers;
@@ -244,16 +258,20 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenAdmin(const std::string& settings) {
+absl::Status Daemon::OpenAdmin(Clock* clock,
+                               const std::vector<ListedSetting>& settings) {
   if (options_.admin.empty() || impl_->admin != nullptr) {
     return absl::OkStatus();
   }
   telemetry::AdminView view;
   view.ready = [this] { return ready(); };
   view.draining = [this] { return draining_.load(); };
+  for (const settings::FunctionOptions& function : options_.functions) {
+    view.upstreams.push_back(function.upstream);
+  }
   view.settings = settings;
-  auto admin = telemetry::StartAdmin(options_.admin, &impl_->instruments,
-                                     std::move(view));
+  auto admin = telemetry::Admin::Start(options_.admin, &impl_->instruments,
+                                       clock, std::move(view));
   if (!admin.ok()) return admin.status();
   impl_->admin = *std::move(admin);
   admin_address_ = impl_->admin->address();
@@ -267,10 +285,10 @@ absl::Status Daemon::Open(Extras extras) {
   // The admin endpoint comes early, so that probes are answered while the
   // store's lock is waited for. Where a predecessor still holds the port, it is
   // tried again after that.
-  if (status.ok()) OpenAdmin(extras.settings).IgnoreError();
+  if (status.ok()) OpenAdmin(clock, extras.settings).IgnoreError();
   if (status.ok()) status = OpenStore(clock, extras);
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
-  if (status.ok()) status = OpenAdmin(extras.settings);
+  if (status.ok()) status = OpenAdmin(clock, extras.settings);
   if (!status.ok()) return status;
   for (Impl::Function& function : impl_->functions) {
     function.listener->Start(function.handler.get());
@@ -283,8 +301,9 @@ absl::Status Daemon::Open(Extras extras) {
          {"upstream", options_.functions[i].upstream}});
   }
   if (!admin_address_.empty()) {
-    Log(LogLevel::kInfo, absl::StrCat("listening on ", admin_address_),
-        {{"for", "admin"}});
+    Log(LogLevel::kInfo,
+        absl::StrCat("listening on ", admin_address_,
+                     " (admin: /metrics /healthz /readyz /statusz)"));
   }
   return absl::OkStatus();
 }

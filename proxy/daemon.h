@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/clock.h"
+#include "common/settings_list.h"
 #include "proxy/settings/options.h"
 
 namespace fncache::proxy {
@@ -36,8 +37,8 @@ class Daemon {
     // The clock that the cache lives by; null = the system's. Outlives the
     // daemon.
     Clock* clock = nullptr;
-    // The effective settings as people read them, for /statusz.
-    std::string settings;
+    // The settings in force, for /statusz.
+    std::vector<ListedSetting> settings;
     // Polled while Start waits for the cache directory's lock; true ends the
     // wait, and Start returns Cancelled.
     std::function<bool()> cancelled;
@@ -82,7 +83,8 @@ class Daemon {
   absl::Status OpenTls(absl::Duration interval);
   absl::Status OpenStore(Clock* clock, const Extras& extras);
   absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);
-  absl::Status OpenAdmin(const std::string& settings);
+  absl::Status OpenAdmin(Clock* clock,
+                         const std::vector<ListedSetting>& settings);
 
   const settings::DaemonOptions options_;
   std::atomic<bool> ready_{false};

@@ -76,7 +76,8 @@ class StopSignals {
 
 }  // namespace
 
-absl::Status Serve(settings::DaemonOptions options, std::string settings) {
+absl::Status Serve(settings::DaemonOptions options,
+                   std::vector<ListedSetting> settings) {
   // A peer that went away is an error of that write, not of the process.
   signal(SIGPIPE, SIG_IGN);
   StopSignals signals;

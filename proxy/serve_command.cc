@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "common/huge_heap.h"
 #include "common/log.h"
+#include "common/settings_list.h"
 #include "common/status.h"
 #include "common/tls_files.h"
 #include "common/utf8.h"
@@ -129,14 +130,15 @@ int ServeMain(int argc, char** argv) {
   for (const std::string& warning : options->warnings) {
     Log(LogLevel::kWarning, warning);
   }
-  std::string effective = SettingsAsYaml(settings::ServeSettings(), *resolved);
   if (flags->check) {
-    std::fputs(effective.c_str(), stdout);
+    std::fputs(SettingsAsYaml(settings::ServeSettings(), *resolved).c_str(),
+               stdout);
     return 0;
   }
   TuneHeap();
   const absl::Status served =
-      Serve(std::move(options->daemon), std::move(effective));
+      Serve(std::move(options->daemon),
+            ListSettings(settings::ServeSettings(), *resolved, "function"));
   return served.ok() ? 0 : Fail(served, kWorld);
 }
 

@@ -172,7 +172,7 @@ class Servers:
         matches = child.wait_for_line(_LISTENING, functions + 1, 120)
         addresses, admin = [], None
         for match in matches:
-            if "admin" in match.string:
+            if "(admin: " in match.string:
                 admin = match.group(1)
             else:
                 addresses.append(match.group(1))

@@ -2,9 +2,11 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "absl/memory/memory.h"
 #include "common/version.h"
 #include "proxy/telemetry/process_metrics.h"
+#include "proxy/telemetry/status.h"
+#include "proxy/telemetry/status_json.h"
 #include "proxy/telemetry/status_page.h"
 
 namespace fncache::proxy::telemetry {
@@ -13,66 +15,115 @@ using metrics::AdminServer;
 
 namespace {
 
+constexpr char kHtml[] = "text/html; charset=utf-8";
+
 const char* State(const AdminView& view) {
   if (view.draining()) return "draining";
   return view.ready() ? "ready" : "starting";
 }
 
-AdminServer::Response Readiness(const AdminView& view) {
+}  // namespace
+
+Admin::Admin(Instruments* instruments, Clock* clock, AdminView view)
+    : instruments_(instruments),
+      view_(std::move(view)),
+      started_(clock->Now()),
+      history_(instruments, clock) {}
+
+Admin::~Admin() {
+  server_ = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+    stopped_.SignalAll();
+  }
+  if (feeder_.joinable()) feeder_.join();
+}
+
+AdminServer::Response Admin::Readiness() const {
   AdminServer::Response response;
-  const std::string state = State(view);
+  const std::string state = State(view_);
   response.code = state == "ready" ? 200 : 503;
   response.body = state + "\n";
   return response;
 }
 
-AdminServer::Response Status(const Instruments& instruments,
-                             const AdminView& view, absl::Time started) {
-  StatusPageInput input;
-  input.version = Version();
-  input.now = absl::Now();
-  input.uptime = input.now - started;
-  input.state = State(view);
-  for (size_t id = 0; id < instruments.functions(); ++id) {
-    const FunctionInstruments& function = instruments.function(id);
-    input.functions.push_back({function.name(), function.Summarize()});
-  }
-  input.tiers = instruments.Tiers();
-  input.settings = view.settings;
+AdminServer::Response Admin::StatusPage(absl::string_view query) const {
   AdminServer::Response response;
-  response.content_type = "text/html; charset=utf-8";
-  response.body = RenderStatusPage(input);
+  const bool json = query == "format=json";
+  if (!json && !query.empty() && query != "format=html") {
+    response.code = 400;
+    response.body = "accepted: ?format=html and ?format=json\n";
+    return response;
+  }
+  Status status;
+  status.version = Version();
+  status.state = State(view_);
+  status.process = ReadProcess();
+  status.reading = history_.Read();
+  status.uptime = status.reading.now - started_;
+  for (size_t id = 0; id < instruments_->functions(); ++id) {
+    const FunctionInstruments& function = instruments_->function(id);
+    status.functions.push_back(
+        {function.name(),
+         id < view_.upstreams.size() ? view_.upstreams[id] : "",
+         function.reachability(), function.ReadGauges()});
+  }
+  status.certificates = instruments_->ReadCertificates();
+  status.settings = view_.settings;
+  response.content_type = json ? "application/json" : kHtml;
+  response.body = json ? RenderStatusJson(status) : RenderStatusPage(status);
   return response;
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<AdminServer>> StartAdmin(
-    const std::string& address, Instruments* instruments, AdminView view) {
-  const absl::Time started = ReadProcess().started;
+AdminServer::Pages Admin::Pages() {
   AdminServer::Pages pages;
-  pages["/healthz"] = [] {
+  pages["/"] = [](absl::string_view) {
+    AdminServer::Response response;
+    response.content_type = kHtml;
+    response.body = RenderIndexPage(Version());
+    return response;
+  };
+  pages["/healthz"] = [](absl::string_view) {
     AdminServer::Response response;
     response.body = "ok\n";
     return response;
   };
-  pages["/readyz"] = [view] { return Readiness(view); };
-  pages["/metrics"] = [instruments] {
+  pages["/readyz"] = [this](absl::string_view) { return Readiness(); };
+  pages["/metrics"] = [this](absl::string_view) {
     AdminServer::Response response;
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    response.body = instruments->registry()->Expose();
+    response.body = instruments_->registry()->Expose();
     return response;
   };
-  pages["/statusz"] = [instruments, view, started] {
-    return Status(*instruments, view, started);
+  pages["/statusz"] = [this](absl::string_view query) {
+    return StatusPage(query);
   };
-  absl::StatusOr<std::unique_ptr<AdminServer>> server =
-      AdminServer::Start(address, std::move(pages));
-  if (server.ok()) {
-    instruments->WatchReadiness(
-        [view] { return view.ready() && !view.draining(); });
+  return pages;
+}
+
+void Admin::FeedHistory(absl::Duration tick) {
+  MutexLock lock(&mutex_);
+  while (!stop_) {
+    if (stopped_.WaitWithTimeout(&mutex_, tick)) history_.Tick();
   }
-  return server;
+}
+
+absl::StatusOr<std::unique_ptr<Admin>> Admin::Start(const std::string& address,
+                                                    Instruments* instruments,
+                                                    Clock* clock,
+                                                    AdminView view,
+                                                    absl::Duration tick) {
+  auto admin = absl::WrapUnique(new Admin(instruments, clock, std::move(view)));
+  absl::StatusOr<std::unique_ptr<AdminServer>> server =
+      AdminServer::Start(address, admin->Pages());
+  if (!server.ok()) return server.status();
+  admin->server_ = *std::move(server);
+  instruments->WatchReadiness(
+      [view = admin->view_] { return view.ready() && !view.draining(); });
+  admin->feeder_ =
+      std::thread([&feeding = *admin, tick] { feeding.FeedHistory(tick); });
+  return admin;
 }
 
 }  // namespace fncache::proxy::telemetry

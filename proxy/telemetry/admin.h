@@ -1,39 +1,81 @@
-// The admin endpoint of the daemon: /metrics, /healthz, /readyz and /statusz,
-// put together from what the daemon tells of itself.
+// The admin endpoint of the daemon, put together from what the daemon tells of
+// itself:
 //
+//   GET /         which pages there are
 //   GET /healthz  200 while the process can answer at all
 //   GET /readyz   200 once every listener is bound and the store is open, 503
 //                 before and as soon as draining starts
 //   GET /metrics  the instruments, as Prometheus text
-//   GET /statusz  the same for people
+//   GET /statusz  how the daemon does, for people; ?format=json for programs
+//
+// It owns the history that /statusz tells the last minute from, and a thread
+// that feeds it.
 #ifndef FNCACHE_PROXY_TELEMETRY_ADMIN_H_
 #define FNCACHE_PROXY_TELEMETRY_ADMIN_H_
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/mutex.h"
+#include "common/settings_list.h"
 #include "metrics/admin_server.h"
+#include "proxy/telemetry/history.h"
 #include "proxy/telemetry/instruments.h"
 
 namespace fncache::proxy::telemetry {
 
-// What the daemon tells of itself. Called on the endpoint's threads until it is
-// gone, so thread-safe and quick.
+// AdminView is how the endpoint sees the daemon. The functions are called on
+// the endpoint's threads until it is gone, so they are thread-safe and quick.
 struct AdminView {
   // Every listener is bound, the store is open, and draining has not started.
   std::function<bool()> ready;
   std::function<bool()> draining;
-  // The effective settings as people read them. No seeds, no passwords.
-  std::string settings;
+  // Each function's target, by FunctionId.
+  std::vector<std::string> upstreams;
+  // The settings in force. No seeds, no passwords.
+  std::vector<ListedSetting> settings;
 };
 
-// Starts the endpoint on `address` (HOST:PORT; see metrics::AdminServer::Start
-// for errors). Logging the result's address() is the caller's. Adds the gauge
-// of readiness to `instruments`, which outlives the server: call it once.
-absl::StatusOr<std::unique_ptr<metrics::AdminServer>> StartAdmin(
-    const std::string& address, Instruments* instruments, AdminView view);
+class Admin {
+ public:
+  // Starts the endpoint on `address` (HOST:PORT; see
+  // metrics::AdminServer::Start for errors). Logging address() is the caller's.
+  // Adds the gauge of readiness to `instruments`: start one endpoint only. The
+  // instruments and the clock outlive it. Every `tick` of real time the history
+  // takes a reading, stamped with the clock's time.
+  static absl::StatusOr<std::unique_ptr<Admin>> Start(
+      const std::string& address, Instruments* instruments, Clock* clock,
+      AdminView view, absl::Duration tick = History::kInterval);
+  ~Admin();
+  Admin(const Admin&) = delete;
+  Admin& operator=(const Admin&) = delete;
+
+  // HOST:PORT, with the real port.
+  const std::string& address() const { return server_->address(); }
+  int port() const { return server_->port(); }
+
+ private:
+  Admin(Instruments* instruments, Clock* clock, AdminView view);
+  metrics::AdminServer::Pages Pages();
+  metrics::AdminServer::Response Readiness() const;
+  metrics::AdminServer::Response StatusPage(absl::string_view query) const;
+  void FeedHistory(absl::Duration tick);
+
+  Instruments* const instruments_;
+  const AdminView view_;
+  const absl::Time started_;
+  History history_;
+  Mutex mutex_;
+  CondVar stopped_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<metrics::AdminServer> server_;
+  std::thread feeder_;
+};
 
 }  // namespace fncache::proxy::telemetry
 

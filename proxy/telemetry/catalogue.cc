@@ -88,6 +88,11 @@ const std::vector<Family>& Catalogue() {
        Type::kHistogram,
        {"function_name"},
        "Time that calls to the function took."},
+      {"fncache_function_reachable",
+       Type::kGauge,
+       {"function_name"},
+       "0 while no connection to the function can be made, else 1; also 1 "
+       "before the first call."},
 
       // Flights.
       {"fncache_flights",
@@ -114,7 +119,7 @@ const std::vector<Family>& Catalogue() {
       {"fncache_released_callers_waiting",
        Type::kGauge,
        {"function_name"},
-       "Released callers that wait for their turn (max_released)."},
+       "Released callers that wait because max_released others call upstream."},
       {"fncache_released_callers_running",
        Type::kGauge,
        {"function_name"},
@@ -157,6 +162,10 @@ const std::vector<Family>& Catalogue() {
        {"reason"},
        "Fills that did not reach a tier, by reason: queue_full, too_large, "
        "error, shutdown."},
+      {"fncache_function_fills_dropped_total",
+       Type::kCounter,
+       {"function_name"},
+       "Fills of the function that did not reach a tier, whatever the reason."},
       {"fncache_queue_depth",
        Type::kGauge,
        {"queue"},

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "common/mutex.h"
 #include "common/version.h"
 #include "proxy/telemetry/catalogue.h"
 #include "proxy/telemetry/process_metrics.h"
@@ -15,81 +14,73 @@ using metrics::Registry;
 
 namespace {
 
-constexpr int kOk = 0;
-constexpr int kUnknown = 2;
+constexpr size_t kOk = 0;
 constexpr int kUnimplemented = 12;
-
-constexpr size_t kTiers = 2;
-constexpr size_t kRemovals = 4;
-constexpr size_t kDroppedReasons = 4;
-constexpr size_t kErrorKinds = 4;
-constexpr size_t kSides = 2;
-
-const char* TierName(size_t tier) {
-  static constexpr const char* kNames[kTiers] = {"memory", "disk"};
-  return kNames[tier];
-}
-
-const char* RemovalName(size_t why) {
-  static constexpr const char* kNames[kRemovals] = {"expired", "evicted",
-                                                    "replaced", "dropped"};
-  return kNames[why];
-}
-
-const char* DroppedName(size_t why) {
-  static constexpr const char* kNames[kDroppedReasons] = {
-      "queue_full", "too_large", "error", "shutdown"};
-  return kNames[why];
-}
-
-const char* ErrorName(size_t what) {
-  static constexpr const char* kNames[kErrorKinds] = {"read", "write",
-                                                      "corrupt", "other"};
-  return kNames[what];
-}
-
-// By TlsSide.
-const char* SideName(size_t side) {
-  static constexpr const char* kNames[kSides] = {"listener", "upstream"};
-  return kNames[side];
-}
 
 template <typename Enum>
 size_t Index(Enum value) {
   return static_cast<size_t>(value);
 }
 
-size_t CodeIndex(int code) {
-  return code >= 0 && code < static_cast<int>(kStatusCodes) ? code : kUnknown;
+// Of cells in `later`, what `earlier` had not.
+template <size_t kCount>
+void Subtract(const uint64_t (&earlier)[kCount], uint64_t (&later)[kCount]) {
+  for (size_t i = 0; i < kCount; ++i) later[i] -= earlier[i];
+}
+template <size_t kRows, size_t kColumns>
+void Subtract(const uint64_t (&earlier)[kRows][kColumns],
+              uint64_t (&later)[kRows][kColumns]) {
+  for (size_t i = 0; i < kRows; ++i) Subtract(earlier[i], later[i]);
 }
 
 }  // namespace
 
-const char* OutcomeName(Outcome outcome) {
-  static constexpr const char* kNames[kOutcomes] = {
-      "hit", "miss", "stale", "collapsed", "bypass", "request"};
-  return kNames[Index(outcome)];
+uint64_t FunctionCounts::Calls() const {
+  uint64_t sum = 0;
+  for (size_t o = 0; o < kOutcomes; ++o) sum += Calls(static_cast<Outcome>(o));
+  return sum;
 }
 
-const char* StatusCodeName(int code) {
-  static constexpr const char* kNames[kStatusCodes] = {"OK",
-                                                       "CANCELLED",
-                                                       "UNKNOWN",
-                                                       "INVALID_ARGUMENT",
-                                                       "DEADLINE_EXCEEDED",
-                                                       "NOT_FOUND",
-                                                       "ALREADY_EXISTS",
-                                                       "PERMISSION_DENIED",
-                                                       "RESOURCE_EXHAUSTED",
-                                                       "FAILED_PRECONDITION",
-                                                       "ABORTED",
-                                                       "OUT_OF_RANGE",
-                                                       "UNIMPLEMENTED",
-                                                       "INTERNAL",
-                                                       "UNAVAILABLE",
-                                                       "DATA_LOSS",
-                                                       "UNAUTHENTICATED"};
-  return kNames[CodeIndex(code)];
+uint64_t FunctionCounts::Calls(Outcome outcome) const {
+  uint64_t sum = 0;
+  for (const auto& of_method : calls) sum += of_method[Index(outcome)];
+  return sum;
+}
+
+uint64_t FunctionCounts::UpstreamErrors() const {
+  uint64_t sum = 0;
+  for (size_t code = 0; code < kStatusCodes; ++code) {
+    if (code != kOk) sum += upstream[code];
+  }
+  return sum;
+}
+
+FunctionCounts FunctionCounts::Since(const FunctionCounts& earlier) const {
+  FunctionCounts since = *this;
+  Subtract(earlier.calls, since.calls);
+  for (size_t o = 0; o < kOutcomes; ++o) {
+    since.latency[o] = latency[o].Since(earlier.latency[o]);
+  }
+  Subtract(earlier.upstream, since.upstream);
+  since.upstream_latency = upstream_latency.Since(earlier.upstream_latency);
+  since.hits -= earlier.hits;
+  since.misses -= earlier.misses;
+  since.fills -= earlier.fills;
+  since.fills_dropped -= earlier.fills_dropped;
+  since.cache_errors -= earlier.cache_errors;
+  since.saved -= earlier.saved;
+  return since;
+}
+
+DaemonCounts DaemonCounts::Since(const DaemonCounts& earlier) const {
+  DaemonCounts since = *this;
+  for (size_t id = 0; id < functions.size(); ++id) {
+    since.functions[id] = functions[id].Since(earlier.functions[id]);
+  }
+  Subtract(earlier.fills_dropped, since.fills_dropped);
+  Subtract(earlier.tier_errors, since.tier_errors);
+  Subtract(earlier.handshakes_failed, since.handshakes_failed);
+  return since;
 }
 
 FunctionInstruments::FunctionInstruments(const std::string& name,
@@ -119,7 +110,7 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
     in_flight_[m] = registry->AddUpDown(Metric("fncache_requests_in_flight"),
                                         {name, method});
     for (size_t o = 0; o < kOutcomes; ++o) {
-      // What is no RunFunction is never looked up.
+      // Calls of other methods are never looked up.
       if (static_cast<Method>(m) == Method::kOther &&
           static_cast<Outcome>(o) != Outcome::kBypass) {
         continue;
@@ -154,20 +145,25 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
   released_waiting_ = gauge("fncache_released_callers_waiting");
   released_running_ = gauge("fncache_released_callers_running");
 
-  for (size_t tier = 0; tier < kTiers; ++tier) {
-    tier_writes_[tier] = registry->AddCounter(
-        Metric("fncache_tier_writes_total"), {name, TierName(tier)});
+  for (size_t t = 0; t < kTiers; ++t) {
+    const char* const tier = TierName(static_cast<cache::Tier>(t));
+    tier_writes_[t] =
+        registry->AddCounter(Metric("fncache_tier_writes_total"), {name, tier});
     for (size_t why = 0; why < kRemovals; ++why) {
-      removed_[tier][why] =
-          registry->AddCounter(Metric("fncache_evictions_total"),
-                               {name, TierName(tier), RemovalName(why)});
+      removed_[t][why] = registry->AddCounter(
+          Metric("fncache_evictions_total"),
+          {name, tier, RemovalName(static_cast<cache::Removal>(why))});
     }
   }
+  fills_dropped_ = counter("fncache_function_fills_dropped_total");
+  registry->AddCallback(Metric("fncache_function_reachable"), {name}, [this] {
+    return reachability().reachable ? 1.0 : 0.0;
+  });
 }
 
 void FunctionInstruments::End(const CallRecord& call) const {
   in_flight_[Index(call.method)].Add(-1);
-  answers_[CodeIndex(call.code)].Add();
+  answers_[StatusCodeIndex(call.code)].Add();
   if (call.method == Method::kOther) {
     calls_[Index(call.method)][Index(Outcome::kBypass)].Add();
     streams_.Add();
@@ -181,7 +177,7 @@ void FunctionInstruments::End(const CallRecord& call) const {
       break;
     case Outcome::kCollapsed:
       // One that left or timed out while it waited got no answer.
-      if (call.code == kOk) hits_.Add();
+      if (StatusCodeIndex(call.code) == kOk) hits_.Add();
       break;
     case Outcome::kMiss:
     case Outcome::kStale:
@@ -197,34 +193,61 @@ void FunctionInstruments::End(const CallRecord& call) const {
 
 void FunctionInstruments::RecordUpstream(int code,
                                          absl::Duration latency) const {
-  upstream_calls_[CodeIndex(code)].Add();
+  upstream_calls_[StatusCodeIndex(code)].Add();
   upstream_latency_.Observe(latency);
 }
 
-FunctionInstruments::Summary FunctionInstruments::Summarize() const {
-  Summary summary;
+void FunctionInstruments::Unreachable(absl::Time when,
+                                      absl::string_view why) const {
+  MutexLock lock(&mutex_);
+  if (reachability_.reachable) reachability_.since = when;
+  reachability_.reachable = false;
+  reachability_.why = std::string(why);
+}
+
+void FunctionInstruments::Reachable() const {
+  MutexLock lock(&mutex_);
+  reachability_ = Reachability();
+}
+
+Reachability FunctionInstruments::reachability() const {
+  MutexLock lock(&mutex_);
+  return reachability_;
+}
+
+FunctionCounts FunctionInstruments::Read() const {
+  FunctionCounts counts;
   for (size_t m = 0; m < kMethods; ++m) {
     for (size_t o = 0; o < kOutcomes; ++o) {
-      summary.calls[m][o] = calls_[m][o].Value();
+      // Handles that were never registered share a cell.
+      if (static_cast<Method>(m) == Method::kOther &&
+          static_cast<Outcome>(o) != Outcome::kBypass) {
+        continue;
+      }
+      counts.calls[m][o] = calls_[m][o].Value();
     }
-    summary.in_flight += in_flight_[m].Value();
   }
-  // Handles that were never registered share a cell.
-  for (size_t o = 0; o < kOutcomes; ++o) {
-    if (static_cast<Outcome>(o) != Outcome::kBypass) {
-      summary.calls[Index(Method::kOther)][o] = 0;
-    }
-    summary.latency[o] = latency_[o].Read();
+  for (size_t o = 0; o < kOutcomes; ++o) counts.latency[o] = latency_[o].Read();
+  for (size_t code = 0; code < kStatusCodes; ++code) {
+    counts.upstream[code] = upstream_calls_[code].Value();
   }
-  summary.upstream = upstream_latency_.Read();
-  summary.lookup = lookup_seconds_.Read();
-  summary.hits = hits_.Value();
-  summary.misses = misses_.Value();
-  summary.writes = writes_.Value();
-  summary.errors = errors_.Value();
-  summary.saved = absl::Nanoseconds(saved_seconds_.Value());
-  summary.flights = flights_.Value();
-  return summary;
+  counts.upstream_latency = upstream_latency_.Read();
+  counts.hits = hits_.Value();
+  counts.misses = misses_.Value();
+  counts.fills = writes_.Value();
+  counts.fills_dropped = fills_dropped_.Value();
+  counts.cache_errors = errors_.Value();
+  counts.saved = absl::Nanoseconds(saved_seconds_.Value());
+  return counts;
+}
+
+FunctionGauges FunctionInstruments::ReadGauges() const {
+  FunctionGauges gauges;
+  for (const metrics::UpDown& of_method : in_flight_) {
+    gauges.in_flight += of_method.Value();
+  }
+  gauges.flights = flights_.Value();
+  return gauges;
 }
 
 class Instruments::Impl : public cache::Observer {
@@ -236,27 +259,28 @@ class Instruments::Impl : public cache::Observer {
           absl::WrapUnique(new FunctionInstruments(name, &registry)));
     }
     for (size_t why = 0; why < kDroppedReasons; ++why) {
-      dropped_[why] = registry.AddCounter(Metric("fncache_fills_dropped_total"),
-                                          {DroppedName(why)});
+      dropped_[why] =
+          registry.AddCounter(Metric("fncache_fills_dropped_total"),
+                              {DroppedName(static_cast<cache::Dropped>(why))});
     }
     for (size_t tier = 0; tier < kTiers; ++tier) {
-      for (size_t what = 0; what < kErrorKinds; ++what) {
-        tier_errors_[tier][what] =
-            registry.AddCounter(Metric("fncache_tier_errors_total"),
-                                {TierName(tier), ErrorName(what)});
+      for (size_t what = 0; what < kTierErrors; ++what) {
+        tier_errors_[tier][what] = registry.AddCounter(
+            Metric("fncache_tier_errors_total"),
+            {TierName(static_cast<cache::Tier>(tier)),
+             TierErrorName(static_cast<cache::TierError>(what))});
       }
     }
-    for (size_t side = 0; side < kSides; ++side) {
-      reloads_[side] = registry.AddCounter(
-          Metric("fncache_certificate_reloads_total"), {SideName(side)});
-      reload_failures_[side] = registry.AddCounter(
-          Metric("fncache_certificate_reload_failures_total"),
-          {SideName(side)});
+    for (size_t s = 0; s < kTlsSides; ++s) {
+      const char* const side = TlsSideName(static_cast<TlsSide>(s));
+      reloads_[s] = registry.AddCounter(
+          Metric("fncache_certificate_reloads_total"), {side});
+      reload_failures_[s] = registry.AddCounter(
+          Metric("fncache_certificate_reload_failures_total"), {side});
       for (size_t fault = 0; fault < kHandshakeFaults; ++fault) {
-        handshakes_failed_[side][fault] = registry.AddCounter(
+        handshakes_failed_[s][fault] = registry.AddCounter(
             Metric("fncache_handshakes_failed_total"),
-            {SideName(side),
-             HandshakeFaultName(static_cast<HandshakeFault>(fault))});
+            {side, HandshakeFaultName(static_cast<HandshakeFault>(fault))});
       }
     }
     registry.AddCallback(Metric("fncache_build_info"), {Version()},
@@ -279,6 +303,8 @@ class Instruments::Impl : public cache::Observer {
   void OnDropped(cache::Tier tier, cache::Dropped why,
                  cache::FunctionId id) override {
     dropped_[Index(why)].Add();
+    const FunctionInstruments* const function = Find(id);
+    if (function != nullptr) function->fills_dropped_.Add();
   }
   void OnError(cache::Tier tier, cache::TierError what,
                cache::FunctionId id) override {
@@ -298,15 +324,18 @@ class Instruments::Impl : public cache::Observer {
   Registry registry;
   std::vector<std::unique_ptr<const FunctionInstruments>> functions_;
   metrics::Counter dropped_[kDroppedReasons];
-  metrics::Counter tier_errors_[kTiers][kErrorKinds];
-  metrics::Counter reloads_[kSides];
-  metrics::Counter reload_failures_[kSides];
-  metrics::Counter handshakes_failed_[kSides][kHandshakeFaults];
+  metrics::Counter tier_errors_[kTiers][kTierErrors];
+  metrics::Counter reloads_[kTlsSides];
+  metrics::Counter reload_failures_[kTlsSides];
+  metrics::Counter handshakes_failed_[kTlsSides][kHandshakeFaults];
   // Empty for tiers that are not there (yet: pages are served while the store
   // opens).
   Mutex mutex_;
   std::function<cache::store::StoreStats()> tier_stats_[kTiers] ABSL_GUARDED_BY(
       mutex_);
+  // Empty for sides that use no certificates.
+  std::function<absl::Time()> expiry_[kTlsSides] ABSL_GUARDED_BY(mutex_);
+  bool last_reload_failed_[kTlsSides] ABSL_GUARDED_BY(mutex_) = {};
 
  private:
   const FunctionInstruments* Find(cache::FunctionId id) const {
@@ -328,7 +357,7 @@ Registry* Instruments::registry() { return &impl_->registry; }
 
 void Instruments::WatchTier(cache::Tier tier,
                             std::function<cache::store::StoreStats()> stats) {
-  const std::string name = TierName(Index(tier));
+  const std::string name = TierName(tier);
   Registry& registry = impl_->registry;
   registry.AddCallback(Metric("fncache_tier_entries"), {name}, [stats] {
     return static_cast<double>(stats().entries);
@@ -361,37 +390,82 @@ void Instruments::WatchCertificate(TlsSide side,
                                    std::function<absl::Time()> expiry) {
   impl_->registry.AddCallback(
       Metric("fncache_certificate_expiry_timestamp_seconds"),
-      {SideName(Index(side))}, [expiry = std::move(expiry)] {
-        return absl::ToDoubleSeconds(expiry() - absl::UnixEpoch());
-      });
+      {TlsSideName(side)},
+      [expiry] { return absl::ToDoubleSeconds(expiry() - absl::UnixEpoch()); });
+  MutexLock lock(&impl_->mutex_);
+  impl_->expiry_[Index(side)] = std::move(expiry);
 }
 
 void Instruments::CertificateReloadFailed(TlsSide side) {
   impl_->reload_failures_[Index(side)].Add();
+  MutexLock lock(&impl_->mutex_);
+  impl_->last_reload_failed_[Index(side)] = true;
 }
 void Instruments::CertificateReloaded(TlsSide side) {
   impl_->reloads_[Index(side)].Add();
+  MutexLock lock(&impl_->mutex_);
+  impl_->last_reload_failed_[Index(side)] = false;
 }
 void Instruments::HandshakeFailed(TlsSide side, HandshakeFault fault) {
   impl_->handshakes_failed_[Index(side)][Index(fault)].Add();
 }
 
-std::vector<Instruments::TierSummary> Instruments::Tiers() const {
-  std::vector<TierSummary> tiers;
+DaemonCounts Instruments::Read() const {
+  DaemonCounts counts;
+  counts.functions.reserve(impl_->functions_.size());
+  for (const auto& function : impl_->functions_) {
+    counts.functions.push_back(function->Read());
+  }
+  for (size_t why = 0; why < kDroppedReasons; ++why) {
+    counts.fills_dropped[why] = impl_->dropped_[why].Value();
+  }
+  for (size_t tier = 0; tier < kTiers; ++tier) {
+    for (size_t what = 0; what < kTierErrors; ++what) {
+      counts.tier_errors[tier][what] = impl_->tier_errors_[tier][what].Value();
+    }
+  }
+  for (size_t side = 0; side < kTlsSides; ++side) {
+    for (size_t fault = 0; fault < kHandshakeFaults; ++fault) {
+      counts.handshakes_failed[side][fault] =
+          impl_->handshakes_failed_[side][fault].Value();
+    }
+  }
+  return counts;
+}
+
+std::vector<Instruments::TierReading> Instruments::ReadTiers() const {
+  std::vector<TierReading> tiers;
   MutexLock lock(&impl_->mutex_);
   for (size_t tier = 0; tier < kTiers; ++tier) {
     if (!impl_->tier_stats_[tier]) continue;
-    TierSummary summary;
-    summary.tier = static_cast<cache::Tier>(tier);
-    summary.stats = impl_->tier_stats_[tier]();
+    TierReading reading;
+    reading.tier = static_cast<cache::Tier>(tier);
+    reading.stats = impl_->tier_stats_[tier]();
     for (const auto& function : impl_->functions_) {
       for (size_t why = 0; why < kRemovals; ++why) {
-        summary.removed[why] += function->removed_[tier][why].Value();
+        reading.removed[why] += function->removed_[tier][why].Value();
       }
     }
-    tiers.push_back(summary);
+    tiers.push_back(reading);
   }
   return tiers;
+}
+
+std::vector<Instruments::CertificateReading> Instruments::ReadCertificates()
+    const {
+  std::vector<CertificateReading> certificates;
+  MutexLock lock(&impl_->mutex_);
+  for (size_t side = 0; side < kTlsSides; ++side) {
+    if (!impl_->expiry_[side]) continue;
+    CertificateReading reading;
+    reading.side = static_cast<TlsSide>(side);
+    reading.expiry = impl_->expiry_[side]();
+    reading.reloads = impl_->reloads_[side].Value();
+    reading.reload_failures = impl_->reload_failures_[side].Value();
+    reading.last_reload_failed = impl_->last_reload_failed_[side];
+    certificates.push_back(reading);
+  }
+  return certificates;
 }
 
 }  // namespace fncache::proxy::telemetry

@@ -1,17 +1,21 @@
-// Instruments: what the daemon counts of itself; docs/metrics.md is its list.
+// Instruments: everything that the daemon counts of itself; docs/metrics.md is
+// its list.
 //
 // Instruments holds every metric of the daemon (names and help are in
-// catalogue.h) and is made at start, before threads. A call reports to its
-// function's FunctionInstruments, the stores to observer(); each report is a
-// few additions to memory that only its own thread writes. What is not counted
-// but looked at (tier sizes, certificates) is given as functions that a scrape
-// calls.
+// catalogue.h, label values in labels.h) and is made at start, before threads.
+// A call reports to its function's FunctionInstruments, the stores report to
+// observer(); each report is a few additions to memory that only its own thread
+// writes. Tier sizes and certificates are not counted but looked at: they are
+// given as functions that a scrape calls.
 //
 // How a call reports, `f` being instruments->function(id):
 //
 //   f.Begin(method)                            when it arrives
 //   f.RecordHit(look-up, entry's cost)         if it is answered from an entry
 //   f.End({method, outcome, code, upstream, latency})   always, exactly once
+//
+// Two readers: a scrape reads all of it through the registry, the status page
+// reads Read() and subtracts an earlier reading for its last minute.
 //
 // Thread-safe. Outlives everything that reports to it.
 #ifndef FNCACHE_PROXY_TELEMETRY_INSTRUMENTS_H_
@@ -31,30 +35,16 @@
 #include "cache/store/store.h"
 #include "common/handshake_failure.h"
 #include "common/method.h"
+#include "common/mutex.h"
 #include "common/tls_side.h"
 #include "metrics/counter.h"
 #include "metrics/histogram.h"
 #include "metrics/registry.h"
+#include "proxy/telemetry/labels.h"
 
 namespace fncache::proxy::telemetry {
 
-// What became of a call, as its cache-status header says.
-enum class Outcome {
-  kHit,        // answered from an entry
-  kMiss,       // looked up, not there
-  kStale,      // looked up, found past its time, the function was asked
-  kCollapsed,  // joined another call's flight and ended there
-  kBypass,     // not looked up: authorization, mode off, not RunFunction, ...
-  kRequest,    // the caller asked for no-cache or no-store
-};
-inline constexpr size_t kOutcomes = 6;
-const char* OutcomeName(Outcome outcome);  // "hit", "miss", ...
-
-// gRPC's status codes, 0 to 16. Any other number counts as UNKNOWN.
-inline constexpr size_t kStatusCodes = 17;
-const char* StatusCodeName(int code);  // "OK", "CANCELLED", ...
-
-// How a call ended.
+// CallRecord says how a call ended.
 struct CallRecord {
   Method method = Method::kOther;
   // A joined caller that was released and asked the function itself is a miss
@@ -68,10 +58,44 @@ struct CallRecord {
   absl::Duration latency;
 };
 
+// A reading of one function's counters, or the difference of two readings.
+struct FunctionCounts {
+  uint64_t calls[kMethods][kOutcomes] = {};
+  metrics::Distribution latency[kOutcomes];  // of RunFunction
+  uint64_t upstream[kStatusCodes] = {};      // calls to the function
+  metrics::Distribution upstream_latency;
+  uint64_t hits = 0;    // as the built-in cache's name counts them
+  uint64_t misses = 0;  // the same
+  uint64_t fills = 0;
+  uint64_t fills_dropped = 0;
+  uint64_t cache_errors = 0;
+  absl::Duration saved;
+
+  uint64_t Calls() const;
+  uint64_t Calls(Outcome outcome) const;
+  uint64_t UpstreamErrors() const;  // all but OK
+
+  // The difference to `earlier`, an earlier reading of the same function.
+  FunctionCounts Since(const FunctionCounts& earlier) const;
+};
+
+// How many calls and flights there are now.
+struct FunctionGauges {
+  int64_t in_flight = 0;
+  int64_t flights = 0;
+};
+
+// Whether a function could be reached when that was last tried.
+struct Reachability {
+  bool reachable = true;
+  absl::Time since;  // when it became unreachable
+  std::string why;
+};
+
 // The instruments of one function.
 class FunctionInstruments {
  public:
-  // Calls. End once for each Begin, by any thread.
+  // A call arrives, and ends. End is called once for each Begin, by any thread.
   void Begin(Method method) const {
     in_flight_[static_cast<size_t>(method)].Add(1);
   }
@@ -109,7 +133,7 @@ class FunctionInstruments {
   }
   void FlightClosed() const { flights_.Add(-1); }
 
-  // A caller joined a flight; and stopped waiting there, for whatever reason.
+  // A caller joined a flight, and stopped waiting there for whatever reason.
   void CallerJoined() const {
     joined_.Add();
     joined_waiting_.Add(1);
@@ -117,26 +141,20 @@ class FunctionInstruments {
   void CallerLeft() const { joined_waiting_.Add(-1); }
 
   // Joined callers released from a flight whose outcome is not shared: one
-  // that waits for its turn (max_released), and one that calls upstream.
+  // that waits because `max_released` of them call upstream already, and one
+  // that calls upstream.
   void ReleasedWaiting(int change) const { released_waiting_.Add(change); }
   void ReleasedRunning(int change) const { released_running_.Add(change); }
   void CallerReleased() const { released_.Add(); }
 
-  // What the status page shows.
-  struct Summary {
-    uint64_t calls[kMethods][kOutcomes] = {};
-    metrics::Distribution latency[kOutcomes];
-    metrics::Distribution upstream;
-    metrics::Distribution lookup;  // of hits
-    uint64_t hits = 0;             // as the built-in cache's name counts them
-    uint64_t misses = 0;           // the same
-    uint64_t writes = 0;
-    uint64_t errors = 0;
-    absl::Duration saved;
-    int64_t in_flight = 0;
-    int64_t flights = 0;
-  };
-  Summary Summarize() const;
+  // The function cannot be reached, since `when` unless that is known already;
+  // and it can be reached again.
+  void Unreachable(absl::Time when, absl::string_view why) const;
+  void Reachable() const;
+
+  FunctionCounts Read() const;
+  FunctionGauges ReadGauges() const;
+  Reachability reachability() const;
 
   const std::string& name() const { return name_; }
 
@@ -174,8 +192,23 @@ class FunctionInstruments {
   metrics::Histogram write_seconds_;
 
   // By tier and reason.
-  metrics::Counter removed_[2][4];
-  metrics::Counter tier_writes_[2];
+  metrics::Counter removed_[kTiers][kRemovals];
+  metrics::Counter tier_writes_[kTiers];
+  metrics::Counter fills_dropped_;
+
+  mutable Mutex mutex_;
+  mutable Reachability reachability_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A reading of the whole daemon's counters, or the difference of two readings.
+struct DaemonCounts {
+  std::vector<FunctionCounts> functions;  // by FunctionId
+  uint64_t fills_dropped[kDroppedReasons] = {};
+  uint64_t tier_errors[kTiers][kTierErrors] = {};
+  uint64_t handshakes_failed[kTlsSides][kHandshakeFaults] = {};
+
+  // Precondition: `earlier` is a reading of the same instruments.
+  DaemonCounts Since(const DaemonCounts& earlier) const;
 };
 
 class Instruments {
@@ -190,35 +223,48 @@ class Instruments {
   const FunctionInstruments& function(cache::FunctionId id) const;
   size_t functions() const;
 
-  // What stores are created with. Reports for functions that are not
+  // Stores are created with this observer. Reports for functions that are not
   // configured (entries left by an earlier run) count for the daemon as a whole
   // where a metric has no function, and for none where it has.
   cache::Observer* observer();
 
-  // What a scrape looks at. Each is called once, at start, also while pages are
-  // served; the functions are called by scraping threads for as long as there
-  // are any.
+  // The Watch functions give what a scrape looks at. Each is called once, at
+  // start, but perhaps while pages are served already; what they are given is
+  // called by scraping threads for as long as there are any.
   void WatchTier(cache::Tier tier,
                  std::function<cache::store::StoreStats()> stats);
-  // A queue's length now: "disk_fills", "disk_lookups".
+  // `depth` tells a queue's length. Queues are "disk_fills" and "disk_lookups".
   void WatchQueue(absl::string_view queue, std::function<size_t()> depth);
   void WatchReadiness(std::function<bool()> ready);
 
-  // Certificates, of the listeners (TlsSide::kServer) or the upstream's.
-  // `expiry`: when the certificate that is in use ends.
+  // `expiry` tells when the certificate that is in use ends: the listeners'
+  // (TlsSide::kServer) or the one shown to functions.
   void WatchCertificate(TlsSide side, std::function<absl::Time()> expiry);
-  // A certificate pair on disk was bad and the old one kept; one was taken up.
+  // A changed certificate pair on disk was bad, so the old one is kept; or a
+  // changed pair was taken up.
   void CertificateReloadFailed(TlsSide side);
   void CertificateReloaded(TlsSide side);
   void HandshakeFailed(TlsSide side, HandshakeFault fault);
 
-  // Of the tiers as a whole, for the status page.
-  struct TierSummary {
+  DaemonCounts Read() const;
+
+  // Readings of the tiers that there are.
+  struct TierReading {
     cache::Tier tier;
     cache::store::StoreStats stats;
-    uint64_t removed[4] = {};  // by cache::Removal
+    uint64_t removed[kRemovals] = {};  // of all functions
   };
-  std::vector<TierSummary> Tiers() const;
+  std::vector<TierReading> ReadTiers() const;
+
+  // Readings of the sides that use certificates.
+  struct CertificateReading {
+    TlsSide side;
+    absl::Time expiry;
+    uint64_t reloads = 0;
+    uint64_t reload_failures = 0;
+    bool last_reload_failed = false;  // so older files are in use
+  };
+  std::vector<CertificateReading> ReadCertificates() const;
 
   metrics::Registry* registry();
 

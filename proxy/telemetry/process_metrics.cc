@@ -21,7 +21,7 @@ std::string ReadFile(const char* path) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-// When the machine started: /proc/self/stat counts from there.
+// The time at which the machine started; /proc/self/stat counts from there.
 absl::Time BootTime() {
   for (const absl::string_view line :
        absl::StrSplit(ReadFile("/proc/stat"), '\n')) {
@@ -43,13 +43,14 @@ uint64_t CountOpenFds() {
     if (entry->d_name[0] != '.') ++count;
   }
   closedir(dir);
-  return count == 0 ? 0 : count - 1;  // the directory itself
+  return count == 0 ? 0 : count - 1;  // the one of the directory itself
 }
 
 // Fields of /proc/self/stat, numbered as proc(5) does, from the third.
 void ReadStat(ProcessFigures* figures) {
   const std::string stat = ReadFile("/proc/self/stat");
-  // The second field is the program's name in parentheses, and may hold any.
+  // The second field is the program's name in parentheses. The name itself may
+  // hold parentheses.
   const size_t end_of_name = stat.rfind(')');
   if (end_of_name == std::string::npos) return;
   const std::vector<absl::string_view> fields = absl::StrSplit(

@@ -1,5 +1,8 @@
-// The process's own metrics, under the names that Prometheus client libraries
-// use (process_*), read from /proc at each scrape.
+// Process metrics: the figures that the system keeps of this process, under the
+// names that Prometheus client libraries use (process_*). They are read from
+// /proc at each scrape.
+//
+// Thread-safe.
 #ifndef FNCACHE_PROXY_TELEMETRY_PROCESS_METRICS_H_
 #define FNCACHE_PROXY_TELEMETRY_PROCESS_METRICS_H_
 
@@ -19,7 +22,7 @@ struct ProcessFigures {
   uint64_t max_fds = 0;
 };
 
-// What cannot be read is zero.
+// A figure that cannot be read is zero.
 ProcessFigures ReadProcess();
 
 void RegisterProcessMetrics(metrics::Registry* registry);

@@ -4,32 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "proxy/telemetry/status_page_style.h"
 
 namespace fncache::proxy::telemetry {
 namespace {
 
-constexpr char kStyle[] = R"(
-:root { color-scheme: light dark; --text: #1c1c1c; --dim: #666; --line: #ddd;
-  --back: #fff; --good: #1a7f37; --warn: #9a6700; }
-@media (prefers-color-scheme: dark) {
-  :root { --text: #e0e0e0; --dim: #999; --line: #3a3a3a; --back: #161616;
-    --good: #4cc26a; --warn: #d9a520; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--text);
-  background: var(--back); margin: 2rem auto; padding: 0 1rem;
-  max-width: 70rem; }
-h1 { font-size: 1.5rem; margin: 0; }
-h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
-p { margin: .25rem 0; color: var(--dim); }
-.ready { color: var(--good); } .draining, .starting { color: var(--warn); }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: right; padding: .25rem .75rem .25rem 0; white-space: nowrap;
-  border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; }
-th { font-weight: 600; color: var(--dim); }
-th:first-child, td:first-child, .left { text-align: left; }
-pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line);
-  font: 13px/1.45 ui-monospace, monospace; }
-)";
+constexpr char kDash[] = "–";
 
 std::string Escape(absl::string_view text) {
   std::string out;
@@ -58,6 +39,8 @@ std::string Escape(absl::string_view text) {
   return out;
 }
 
+// Numbers for people.
+
 // 1234567 -> 1,234,567.
 std::string Count(int64_t n) {
   std::string digits = absl::StrCat(n);
@@ -83,138 +66,488 @@ std::string Bytes(uint64_t n) {
 std::string Latency(absl::Duration duration) {
   const double us = absl::ToDoubleMicroseconds(duration);
   if (us < 999.5) return absl::StrFormat("%.0f µs", us);
-  if (us < 999'950) return absl::StrFormat("%.1f ms", us / 1e3);
+  if (us < 99'950) return absl::StrFormat("%.1f ms", us / 1e3);
+  if (us < 999'500) return absl::StrFormat("%.0f ms", us / 1e3);
   return absl::StrFormat("%.2f s", us / 1e6);
 }
 
-// Whole seconds, in the largest units that matter: 3d 4h 5m 6s.
-std::string Span(absl::Duration duration) {
-  int64_t seconds = absl::ToInt64Seconds(duration);
-  if (seconds < 0) seconds = 0;
-  std::string out;
-  const auto part = [&](int64_t size, const char* unit) {
-    if (seconds >= size || !out.empty()) {
-      absl::StrAppend(&out, out.empty() ? "" : " ", seconds / size, unit);
-      seconds %= size;
+std::string Percent(absl::optional<double> share) {
+  if (!share.has_value()) return kDash;
+  // 99.96 % is not all.
+  if (*share < 1 && *share >= 0.9995) return "99.9 %";
+  return absl::StrFormat("%.1f %%", 100 * *share);
+}
+
+// Seconds saved, which add up from fractions of one.
+std::string Saved(absl::Duration duration) {
+  if (duration == absl::ZeroDuration()) return "0";
+  if (duration < absl::Seconds(10)) {
+    return absl::StrFormat("%.1fs", absl::ToDoubleSeconds(duration));
+  }
+  return SpanText(duration);
+}
+
+// Enough digits to tell a call a minute from none.
+std::string PerSecond(double count, absl::Duration length) {
+  const double seconds = absl::ToDoubleSeconds(length);
+  const double rate = seconds > 0 ? count / seconds : 0;
+  if (rate == 0) return "0/s";
+  if (rate < 1) return absl::StrFormat("%.2f/s", rate);
+  if (rate < 100) return absl::StrFormat("%.1f/s", rate);
+  return Count(static_cast<int64_t>(rate + 0.5)) + "/s";
+}
+
+// Pieces of tables.
+
+// A column: its name and what it means.
+struct Column {
+  const char* name;
+  const char* meaning;
+  const char* classes = "";
+};
+
+void Head(const std::vector<Column>& columns, std::string* out) {
+  absl::StrAppend(out, "<thead><tr>");
+  for (const Column& column : columns) {
+    absl::StrAppend(out, "<th");
+    if (*column.classes != 0) {
+      absl::StrAppend(out, " class=\"", column.classes, "\"");
     }
+    if (*column.meaning != 0) {
+      absl::StrAppend(out, " title=\"", Escape(column.meaning), "\"");
+    }
+    absl::StrAppend(out, ">", Escape(column.name));
+  }
+  absl::StrAppend(out, "</tr></thead>\n");
+}
+
+// A cell of two lines: the last minute above what was since the start.
+void TwoLines(const char* column, const std::string& recent,
+              const std::string& total, absl::string_view classes,
+              std::string* out) {
+  const auto shade = [](const std::string& text, absl::string_view more) {
+    const bool nothing = text == "0" || text == "0/s" || text == kDash;
+    return nothing ? absl::string_view("zero") : more;
   };
-  part(86400, "d");
-  part(3600, "h");
-  part(60, "m");
-  absl::StrAppend(&out, out.empty() ? "" : " ", seconds, "s");
-  return out;
+  absl::StrAppend(out, "<td data-of=\"", column, "\"><span class=\"",
+                  shade(recent, classes), "\">", recent,
+                  "</span><small class=\"", shade(total, ""), "\">");
+  absl::StrAppend(out, total, "</small>");
 }
 
-// A share in percent; a dash where there is nothing to share.
-std::string Share(uint64_t part, uint64_t whole) {
-  if (whole == 0) return "–";
-  return absl::StrFormat("%.1f %%", 100.0 * static_cast<double>(part) /
-                                        static_cast<double>(whole));
+void TwoCounts(const char* column, uint64_t recent, uint64_t total,
+               std::string* out) {
+  TwoLines(column, Count(recent), Count(total), "", out);
 }
 
-uint64_t Calls(const FunctionInstruments::Summary& summary) {
-  uint64_t calls = 0;
-  for (const auto& by_outcome : summary.calls) {
-    for (const uint64_t count : by_outcome) calls += count;
+// The same for what should be zero.
+void TwoFaults(const char* column, uint64_t recent, uint64_t total,
+               std::string* out) {
+  TwoLines(column, Count(recent), Count(total), "bad", out);
+}
+
+// The words of the page with their meanings. They are the words of metrics and
+// flags.
+struct Word {
+  const char* word;
+  const char* meaning;
+};
+constexpr Word kHit = {"hit", "Answered from the cache."};
+constexpr Word kMiss = {"miss",
+                        "Looked up and not found: the function was asked."};
+constexpr Word kStale = {
+    "stale", "Found, but past its time to live: the function was asked again."};
+constexpr Word kCollapsed = {
+    "collapsed",
+    "Came while the same question was being asked, and waited for that answer "
+    "instead of asking the function, too."};
+constexpr Word kBypass = {
+    "bypass",
+    "Not looked up and passed through: calls with authorization, functions "
+    "with mode: off, methods other than RunFunction."};
+constexpr Word kRequest = {
+    "request",
+    "Not answered from the cache because the caller asked for that, with "
+    "cache-control: no-cache or no-store."};
+constexpr Word kHitRate = {
+    "hit rate",
+    "The share of look-ups that were answered from the cache: hits and "
+    "collapsed calls against calls that went to the function."};
+constexpr Word kErrors = {
+    "errors", "Calls to the function that ended with a status other than OK."};
+constexpr Word kFills = {"fills", "Responses that were stored."};
+constexpr Word kDropped = {
+    "dropped", "Responses that should have been stored and were not."};
+constexpr Word kFailures = {
+    "failures",
+    "Failures of the cache itself. No call fails for them: they are misses."};
+constexpr Word kSaved = {
+    "time saved",
+    "Function time that was not spent: for each hit, as long as the call took "
+    "that filled the entry."};
+constexpr Word kInFlight = {"in flight",
+                            "Calls that are being answered at this moment."};
+constexpr Word kFlight = {
+    "flight", "A call to the function and all the callers that wait for it."};
+constexpr Word kTier = {
+    "tier",
+    "A place where responses are kept: memory, and disk where a cache "
+    "directory is set."};
+
+void Words(std::string* out) {
+  absl::StrAppend(out,
+                  "<details><summary>What the words mean</summary>\n<dl>\n");
+  for (const Word& word :
+       {kHit, kMiss, kStale, kCollapsed, kBypass, kRequest, kHitRate, kErrors,
+        kFills, kDropped, kFailures, kSaved, kInFlight, kFlight, kTier}) {
+    absl::StrAppend(out, "<dt>", word.word, "<dd>", Escape(word.meaning), "\n");
   }
-  return calls;
+  absl::StrAppend(
+      out, "</dl>\n<p>p50 and p99: half of the calls, and 99 of 100, took no ",
+      "longer. They are estimated from histograms, and never outside of what "
+      "was seen.</p></details>\n");
 }
 
-void FunctionsTable(const StatusPageInput& input, std::string* out) {
-  absl::StrAppend(
-      out,
-      "<h2>Functions</h2>\n<div class=wide><table>\n<tr><th>function<th>calls"
-      "<th>hit rate<th>hits<th>misses<th>fills<th>time saved"
-      "<th>in flight<th>flights<th>cache errors</tr>\n");
-  for (const auto& function : input.functions) {
-    const FunctionInstruments::Summary& s = function.summary;
-    absl::StrAppend(out, "<tr><td>", Escape(function.name), "<td>",
-                    Count(Calls(s)), "<td>", Share(s.hits, s.hits + s.misses),
-                    "<td>", Count(s.hits), "<td>");
-    absl::StrAppend(out, Count(s.misses), "<td>", Count(s.writes), "<td>",
-                    Span(s.saved), "<td>", Count(s.in_flight), "<td>",
-                    Count(s.flights));
-    absl::StrAppend(out, "<td>", Count(s.errors), "</tr>\n");
+// Sections, from the top.
+
+void Top(const Status& status, std::string* out) {
+  const std::string state = Escape(status.state);
+  absl::StrAppend(out, "<h1>fncache ", Escape(status.version),
+                  " <span class=\"pill ", state, "\">", state,
+                  "</span></h1>\n<p class=dim>Up for ", SpanText(status.uptime),
+                  ", seen at ");
+  absl::StrAppend(out, TimeText(status.reading.now),
+                  ". The same for programs: <a href=\"/statusz?format=json\">"
+                  "JSON</a>, <a href=\"/metrics\">metrics</a>.</p>\n");
+}
+
+void ProblemList(const Status& status, std::string* out) {
+  const std::vector<Problem> problems = FindProblems(status);
+  if (problems.empty()) {
+    absl::StrAppend(out, "<p class=good>Nothing is wrong.</p>\n");
+    return;
   }
-  absl::StrAppend(out, "</table></div>\n");
+  absl::StrAppend(out, "<ul class=problems>\n");
+  for (const Problem& problem : problems) {
+    const char* const severity =
+        problem.severity == Problem::Severity::kError ? "error" : "warning";
+    absl::StrAppend(out, "<li class=", severity, "><b>", severity,
+                    "</b> <span>", Escape(problem.text), "</span>\n");
+  }
+  absl::StrAppend(out, "</ul>\n");
 }
 
-void LatencyRow(absl::string_view function, absl::string_view what,
-                const metrics::Distribution& latency, std::string* out) {
-  if (latency.count == 0) return;
-  absl::StrAppend(out, "<tr><td>", Escape(function), "<td class=left>",
-                  Escape(what), "<td>", Count(latency.count), "<td>",
-                  Latency(latency.Quantile(0.5)));
-  absl::StrAppend(out, "<td>", Latency(latency.Quantile(0.99)), "<td>",
-                  Latency(latency.sum / static_cast<int64_t>(latency.count)),
-                  "</tr>\n");
+void Tile(absl::string_view what, absl::string_view value,
+          absl::string_view beside, std::string* out) {
+  absl::StrAppend(out, "<div class=tile><span>", what, "</span><b>", value,
+                  "</b><span>", beside, "</span></div>\n");
 }
 
-void LatenciesTable(const StatusPageInput& input, std::string* out) {
+void Tiles(const Status& status, std::string* out) {
+  const auto sum = [](const DaemonCounts& counts) {
+    FunctionCounts all;
+    for (const FunctionCounts& function : counts.functions) {
+      all.calls[0][0] += function.Calls();
+      all.hits += function.hits;
+      all.misses += function.misses;
+      all.saved += function.saved;
+      all.latency[0] += function.latency[static_cast<size_t>(Outcome::kHit)];
+      all.upstream_latency += function.upstream_latency;
+    }
+    return all;
+  };
+  const FunctionCounts recent = sum(status.reading.recent);
+  const FunctionCounts total = sum(status.reading.total);
+  absl::StrAppend(out, "<div class=tiles>\n");
+  Tile("calls",
+       PerSecond(static_cast<double>(recent.Calls()),
+                 status.reading.recent_length),
+       absl::StrCat(Count(total.Calls()), " since the start"), out);
+  Tile("answered from the cache", Percent(HitRate(recent)),
+       absl::StrCat(Percent(HitRate(total)), " since the start"), out);
+  Tile("a hit takes (p50)",
+       recent.latency[0].Count() == 0 ? std::string(kDash)
+                                      : Latency(recent.latency[0].Quantile(.5)),
+       recent.upstream_latency.Count() == 0
+           ? std::string("no function was asked")
+           : absl::StrCat("a call to a function ",
+                          Latency(recent.upstream_latency.Quantile(.5))),
+       out);
+  Tile("function time saved", Saved(total.saved),
+       absl::StrCat(Saved(recent.saved), " in the last minute"), out);
+  absl::StrAppend(out, "</div>\n");
+}
+
+void Functions(const Status& status, std::string* out) {
+  const History::Reading& reading = status.reading;
   absl::StrAppend(
-      out,
-      "<h2>Latencies of RunFunction</h2>\n<p>Since the start; percentiles are "
-      "estimates from histograms.</p>\n<div class=wide><table>\n"
-      "<tr><th>function<th class=left>outcome<th>calls<th>p50<th>p99<th>mean"
-      "</tr>\n");
-  for (const auto& function : input.functions) {
+      out, "<h2>Functions</h2>\n<p class=dim>Above the last minute (",
+      absl::StrFormat("%.0f", absl::ToDoubleSeconds(reading.recent_length)),
+      " s), below since the start.</p>\n<table class=cards>\n");
+  Head({{"function", ""},
+        {"calls", "Calls of RunFunction and of other methods."},
+        {kHitRate.word, kHitRate.meaning},
+        {kHit.word, kHit.meaning},
+        {kMiss.word, kMiss.meaning},
+        {kStale.word, kStale.meaning},
+        {kCollapsed.word, kCollapsed.meaning},
+        {kBypass.word, kBypass.meaning},
+        {kRequest.word, kRequest.meaning},
+        {kErrors.word, kErrors.meaning},
+        {kFills.word, kFills.meaning},
+        {kDropped.word, kDropped.meaning},
+        {kFailures.word, kFailures.meaning},
+        {kSaved.word, kSaved.meaning},
+        {kInFlight.word, kInFlight.meaning}},
+       out);
+  for (size_t id = 0; id < status.functions.size(); ++id) {
+    const Status::Function& function = status.functions[id];
+    const FunctionCounts& recent = reading.recent.functions[id];
+    const FunctionCounts& total = reading.total.functions[id];
+    absl::StrAppend(out, "<tr><td class=name>", Escape(function.name),
+                    "<small>", Escape(function.upstream));
+    if (!function.reachability.reachable) {
+      absl::StrAppend(out, " <span class=bad>unreachable</span>");
+    }
+    absl::StrAppend(out, "</small>");
+    TwoLines(
+        "calls",
+        PerSecond(static_cast<double>(recent.Calls()), reading.recent_length),
+        Count(total.Calls()), "", out);
+    TwoLines(kHitRate.word, Percent(HitRate(recent)), Percent(HitRate(total)),
+             "", out);
     for (size_t o = 0; o < kOutcomes; ++o) {
-      LatencyRow(function.name, OutcomeName(static_cast<Outcome>(o)),
-                 function.summary.latency[o], out);
+      const auto outcome = static_cast<Outcome>(o);
+      TwoCounts(OutcomeName(outcome), recent.Calls(outcome),
+                total.Calls(outcome), out);
     }
-    LatencyRow(function.name, "(the function itself)",
-               function.summary.upstream, out);
+    TwoFaults(kErrors.word, recent.UpstreamErrors(), total.UpstreamErrors(),
+              out);
+    TwoCounts(kFills.word, recent.fills, total.fills, out);
+    TwoFaults(kDropped.word, recent.fills_dropped, total.fills_dropped, out);
+    TwoFaults(kFailures.word, recent.cache_errors, total.cache_errors, out);
+    TwoLines(kSaved.word, Saved(recent.saved), Saved(total.saved), "", out);
+    absl::StrAppend(out, "<td data-of=\"", kInFlight.word, "\">",
+                    Count(function.gauges.in_flight), "</tr>\n");
   }
-  absl::StrAppend(out, "</table></div>\n");
+  absl::StrAppend(out, "</table>\n");
 }
 
-void TiersTable(const StatusPageInput& input, std::string* out) {
+// p50 and p99, or dashes.
+void Percentiles(const metrics::Distribution& latency, std::string* out) {
+  for (const double q : {0.5, 0.99}) {
+    absl::StrAppend(out, "<td>",
+                    latency.Count() == 0 ? "<span class=zero>–</span>"
+                                         : Latency(latency.Quantile(q)));
+  }
+}
+
+void LatencyRow(absl::string_view what, const metrics::Distribution& recent,
+                const metrics::Distribution& total, std::string* out) {
+  if (total.Count() == 0) return;
+  absl::StrAppend(out, "<tr><td>", what, "<td class=wide>",
+                  Count(recent.Count()));
+  Percentiles(recent, out);
+  absl::StrAppend(out, "<td class=wide>", Count(total.Count()));
+  Percentiles(total, out);
+  absl::StrAppend(out, "<td class=wide>", Latency(total.Mean()), "</tr>\n");
+}
+
+void Latencies(const Status& status, std::string* out) {
   absl::StrAppend(
       out,
-      "<h2>Tiers</h2>\n<div class=wide><table>\n<tr><th>tier<th>entries"
-      "<th>bytes<th>capacity<th>full<th>evicted<th>expired<th>replaced"
-      "<th>dropped</tr>\n");
-  const auto removed = [](const Instruments::TierSummary& tier,
-                          cache::Removal why) {
-    return Count(tier.removed[static_cast<size_t>(why)]);
-  };
-  for (const Instruments::TierSummary& tier : input.tiers) {
-    absl::StrAppend(out, "<tr><td>",
-                    tier.tier == cache::Tier::kMemory ? "memory" : "disk",
-                    tier.stats.up ? "" : " (not open)", "<td>",
-                    Count(tier.stats.entries), "<td>");
-    absl::StrAppend(out, Bytes(tier.stats.bytes), "<td>",
-                    Bytes(tier.stats.capacity), "<td>",
-                    Share(tier.stats.bytes, tier.stats.capacity));
-    absl::StrAppend(out, "<td>", removed(tier, cache::Removal::kEvicted),
-                    "<td>", removed(tier, cache::Removal::kExpired), "<td>",
-                    removed(tier, cache::Removal::kReplaced));
-    absl::StrAppend(out, "<td>", removed(tier, cache::Removal::kDropped),
-                    "</tr>\n");
+      "<h2>How long RunFunction took</h2>\n<p class=dim>From a call's arrival "
+      "to its answer, by what became of it. “function” is what the function "
+      "itself "
+      "took where it was asked.</p>\n<table>\n<thead><tr class=groups><th>"
+      "<th class=wide colspan=3>last minute<th class=narrow colspan=2>last "
+      "minute<th class=wide colspan=4>since the start<th class=narrow "
+      "colspan=2>since the start</tr>\n<tr><th><th "
+      "class=wide>calls<th>p50<th>p99"
+      "<th class=wide>calls<th>p50<th>p99<th class=wide>mean</tr></thead>\n");
+  for (size_t id = 0; id < status.functions.size(); ++id) {
+    const FunctionCounts& recent = status.reading.recent.functions[id];
+    const FunctionCounts& total = status.reading.total.functions[id];
+    std::string rows;
+    for (size_t o = 0; o < kOutcomes; ++o) {
+      LatencyRow(OutcomeName(static_cast<Outcome>(o)), recent.latency[o],
+                 total.latency[o], &rows);
+    }
+    LatencyRow("function", recent.upstream_latency, total.upstream_latency,
+               &rows);
+    if (rows.empty()) continue;  // nobody has called it yet
+    absl::StrAppend(out, "<tr class=of><th colspan=8>",
+                    Escape(status.functions[id].name), "</tr>\n", rows);
   }
-  absl::StrAppend(out, "</table></div>\n");
+  absl::StrAppend(out, "</table>\n");
+}
+
+void Tiers(const Status& status, std::string* out) {
+  absl::StrAppend(out,
+                  "<h2>Tiers</h2>\n<p class=dim>Where responses are kept."
+                  "</p>\n<table class=cards>\n");
+  Head({{"tier", ""},
+        {"entries", "Responses that are kept now (on disk: an estimate)."},
+        {"used", "Bytes in use, every overhead counted."},
+        {"of", "Bytes that may be used."},
+        {"full", ""},
+        {"evicted", "Entries that left to make room, since the start."},
+        {"expired", "Entries whose time was up, since the start."},
+        {"replaced", "Entries replaced by newer fills, since the start."},
+        {"dropped",
+         "Entries that were corrupt, or from another time, since the start."}},
+       out);
+  for (size_t i = 0; i < status.reading.tiers.size(); ++i) {
+    const Instruments::TierReading& tier = status.reading.tiers[i];
+    absl::StrAppend(out, "<tr><td class=name>", TierName(tier.tier));
+    if (status.reading.down_since[i].has_value()) {
+      absl::StrAppend(out, " <span class=bad>down</span>");
+    }
+    const auto cell = [&](const char* column, const std::string& text) {
+      absl::StrAppend(out, "<td data-of=\"", column, "\">", text);
+    };
+    const auto removed = [&](cache::Removal why) {
+      cell(RemovalName(why), Count(tier.removed[static_cast<size_t>(why)]));
+    };
+    cell("entries", Count(tier.stats.entries));
+    cell("used", Bytes(tier.stats.bytes));
+    cell("of", Bytes(tier.stats.capacity));
+    cell("full", tier.stats.capacity == 0
+                     ? std::string(kDash)
+                     : Percent(static_cast<double>(tier.stats.bytes) /
+                               static_cast<double>(tier.stats.capacity)));
+    removed(cache::Removal::kEvicted);
+    removed(cache::Removal::kExpired);
+    removed(cache::Removal::kReplaced);
+    removed(cache::Removal::kDropped);
+    absl::StrAppend(out, "</tr>\n");
+  }
+  absl::StrAppend(out, "</table>\n");
+}
+
+// The reasons for which handshakes failed on a side: "no_certificate 3, expired
+// 1".
+std::string Reasons(const uint64_t (&failed)[kHandshakeFaults]) {
+  std::vector<std::string> reasons;
+  for (size_t fault = 0; fault < kHandshakeFaults; ++fault) {
+    if (failed[fault] == 0) continue;
+    reasons.push_back(
+        absl::StrCat(HandshakeFaultName(static_cast<HandshakeFault>(fault)),
+                     " ", Count(failed[fault])));
+  }
+  return reasons.empty() ? "none" : absl::StrJoin(reasons, ", ");
+}
+
+void Certificates(const Status& status, std::string* out) {
+  if (status.certificates.empty()) return;
+  absl::StrAppend(out, "<h2>Certificates</h2>\n<table class=settings>\n");
+  Head({{"side", ""},
+        {"ends", "When the certificate that is in use ends."},
+        {"taken up", "Replaced files that were taken up, since the start."},
+        {"refused", "Replaced files that could not be used, since the start."},
+        {"failed handshakes, last minute", ""},
+        {"failed handshakes, since the start", ""}},
+       out);
+  for (const Instruments::CertificateReading& certificate :
+       status.certificates) {
+    const auto side = static_cast<size_t>(certificate.side);
+    const absl::Duration left = certificate.expiry - status.reading.now;
+    absl::StrAppend(out, "<tr><td>", TlsSideName(certificate.side), "<td>",
+                    TimeText(certificate.expiry), " (",
+                    left > absl::ZeroDuration()
+                        ? absl::StrCat("in ", SpanText(left))
+                        : std::string("ended"));
+    absl::StrAppend(out, ")<td>", Count(certificate.reloads), "<td>",
+                    Count(certificate.reload_failures));
+    absl::StrAppend(
+        out, "<td>", Reasons(status.reading.recent.handshakes_failed[side]),
+        "<td>", Reasons(status.reading.total.handshakes_failed[side]),
+        "</tr>\n");
+  }
+  absl::StrAppend(out, "</table>\n");
+}
+
+void SettingRows(const Status& status, bool given, std::string* out) {
+  absl::StrAppend(out, "<table class=settings>\n");
+  Head({{"setting", ""}, {"value", ""}, {"from", ""}}, out);
+  for (const ListedSetting& setting : status.settings) {
+    if (setting.given != given) continue;
+    absl::StrAppend(out, "<tr><td>");
+    if (!setting.function.empty()) {
+      absl::StrAppend(out, "<span class=dim>", Escape(setting.function),
+                      "</span> ");
+    }
+    absl::StrAppend(out, Escape(setting.key), "<td>");
+    if (!setting.set || setting.values.empty()) {
+      absl::StrAppend(out, "<span class=dim>unset</span>");
+    } else {
+      absl::StrAppend(out, "<code>",
+                      Escape(absl::StrJoin(setting.values, "\n")), "</code>");
+    }
+    if (!setting.notes.empty()) {
+      absl::StrAppend(
+          out, "<details><summary>what it stands for</summary><code>",
+          Escape(absl::StrJoin(setting.notes, "\n")), "</code></details>");
+    }
+    absl::StrAppend(out, "<td class=dim>", Escape(setting.where), "</tr>\n");
+  }
+  absl::StrAppend(out, "</table>\n");
+}
+
+void Settings(const Status& status, std::string* out) {
+  absl::StrAppend(out, "<h2>Settings that were given</h2>\n");
+  SettingRows(status, /*given=*/true, out);
+  absl::StrAppend(out,
+                  "<details><summary>All others, which have their "
+                  "defaults</summary>\n");
+  SettingRows(status, /*given=*/false, out);
+  absl::StrAppend(out, "</details>\n");
+}
+
+std::string Document(absl::string_view title, absl::string_view body) {
+  return absl::StrCat(
+      "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
+      "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
+      "<title>",
+      Escape(title), "</title>\n<style>", kPageStyle,
+      "</style>\n</head>\n<body>\n", body, "</body>\n</html>\n");
 }
 
 }  // namespace
 
-std::string RenderStatusPage(const StatusPageInput& input) {
-  std::string out = absl::StrCat(
-      "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
-      "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
-      "<title>fncache</title>\n<style>",
-      kStyle, "</style>\n</head>\n<body>\n<h1>fncache ", Escape(input.version));
-  const std::string state = Escape(input.state);
-  absl::StrAppend(&out, " <span class=\"", state, "\">", state,
-                  "</span></h1>\n<p>Up for ", Span(input.uptime), ", at ",
-                  absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", input.now,
-                                   absl::UTCTimeZone()));
-  absl::StrAppend(&out, ". The same for machines: /metrics.</p>\n");
-  FunctionsTable(input, &out);
-  LatenciesTable(input, &out);
-  TiersTable(input, &out);
-  absl::StrAppend(&out, "<h2>Settings</h2>\n<pre>", Escape(input.settings),
-                  "</pre>\n</body>\n</html>\n");
-  return out;
+std::string RenderStatusPage(const Status& status) {
+  std::string body;
+  Top(status, &body);
+  ProblemList(status, &body);
+  Tiles(status, &body);
+  Functions(status, &body);
+  Words(&body);
+  Latencies(status, &body);
+  Tiers(status, &body);
+  Certificates(status, &body);
+  Settings(status, &body);
+  return Document("fncache", body);
+}
+
+std::string RenderIndexPage(const std::string& version) {
+  return Document(
+      "fncache",
+      absl::StrCat(
+          "<h1>fncache ", Escape(version),
+          "</h1>\n<p class=dim>A caching proxy for composition functions. "
+          "These "
+          "pages are read-only.</p>\n<dl>\n"
+          "<dt><a href=\"/statusz\">/statusz</a><dd>How it does, for people: "
+          "hit rates, latencies, tiers, what is wrong, settings. <a "
+          "href=\"/statusz?format=json\">/statusz?format=json</a> is the same "
+          "for programs.\n"
+          "<dt><a href=\"/metrics\">/metrics</a><dd>Everything that it counts, "
+          "for Prometheus.\n"
+          "<dt><a href=\"/healthz\">/healthz</a><dd>200 while the process can "
+          "answer at all: for liveness probes.\n"
+          "<dt><a href=\"/readyz\">/readyz</a><dd>200 while it takes calls, "
+          "503 "
+          "while it starts or drains: for readiness probes.\n</dl>\n"));
 }
 
 }  // namespace fncache::proxy::telemetry

@@ -112,6 +112,7 @@ struct Upstream::Slot {
   uint64_t tls_generation = 0;
   absl::Time checked = absl::InfinitePast();
   bool checking = false;
+  bool failing = false;  // it could not connect when that was last looked at
 };
 
 Upstream::Upstream(UpstreamOptions options, ClientTls* tls, int workers)
@@ -147,16 +148,52 @@ void Upstream::ScheduleCheck(Worker* worker, Slot* slot) {
   worker->After(kResolveAgain, [this, worker, slot] {
     switch (slot->channel->GetState(false)) {
       case GRPC_CHANNEL_TRANSIENT_FAILURE:
+        AskWhy(worker, slot);
         grpc::experimental::ChannelResetConnectionBackoff(slot->channel.get());
         break;
       case GRPC_CHANNEL_CONNECTING:
         break;
       default:
+        SetFailing(slot, false);
         slot->checking = false;
         return;
     }
     ScheduleCheck(worker, slot);
   });
+}
+
+// gRPC tells the reason only to a call, and only to one that does not wait.
+void Upstream::AskWhy(Worker* worker, Slot* slot) {
+  if (slot->failing || options_.unreachable == nullptr) return;
+  std::shared_ptr<UnaryCall> call(new UnaryCall(worker));
+  call->self_ = call;
+  call->done_ = [this, slot](UnaryCall& asked) {
+    // Any other status means that the channel could connect after all.
+    if (asked.status().error_code() != grpc::StatusCode::UNAVAILABLE) return;
+    SetFailing(slot, true, asked.status().error_message());
+  };
+  call->context_.set_deadline(absl::ToChronoTime(absl::Now() + kResolveAgain));
+  // Does nothing to a function that is asked it by an unlikely accident.
+  call->reader_ = slot->stub->PrepareUnaryCall(
+      &call->context_, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(),
+      worker->queue());
+  worker->Enter(call.get());
+  call->reader_->StartCall();
+  call->reader_->Finish(&call->response_, &call->status_,
+                        Tag(&call->finished_event_));
+}
+
+void Upstream::SetFailing(Slot* slot, bool failing, absl::string_view why) {
+  if (slot->failing == failing) return;
+  slot->failing = failing;
+  MutexLock lock(&mutex_);
+  failing_ += failing ? 1 : -1;
+  if (failing && failing_ == 1 && options_.unreachable != nullptr) {
+    options_.unreachable(why);
+  }
+  if (!failing && failing_ == 0 && options_.reachable != nullptr) {
+    options_.reachable();
+  }
 }
 
 grpc::GenericStub* Upstream::Stub(Worker* worker) {

@@ -11,12 +11,15 @@
 #define FNCACHE_PROXY_TRANSPORT_UPSTREAM_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/mutex.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -36,6 +39,11 @@ struct UpstreamOptions {
   std::string server_name;
   // How long a call without a deadline waits for a connection.
   absl::Duration connect_limit = absl::Seconds(60);
+  // Told when the function becomes unreachable, and why, and when it can be
+  // reached again; on the worker that found out, which may take some seconds.
+  // Null = nobody is told.
+  std::function<void(absl::string_view why)> unreachable;
+  std::function<void()> reachable;
 };
 
 // Gives up on a call that has no deadline and has found no connection within
@@ -144,6 +152,9 @@ class Upstream {
   Slot& SlotOf(Worker* worker);
   // Looks after a channel that is not connected until it is.
   void ScheduleCheck(Worker* worker, Slot* slot);
+  // The slot's channel cannot connect: asks it why, and tells.
+  void AskWhy(Worker* worker, Slot* slot);
+  void SetFailing(Slot* slot, bool failing, absl::string_view why = "");
 
   const UpstreamOptions options_;
   // The target that channels are made for: that of the options, spelled so that
@@ -151,6 +162,10 @@ class Upstream {
   const std::string channel_target_;
   ClientTls* const tls_;
   std::vector<std::unique_ptr<Slot>> slots_;
+  // Held while those who want to know are told, so that they hear of changes in
+  // their order.
+  Mutex mutex_;
+  int failing_ ABSL_GUARDED_BY(mutex_) = 0;  // how many slots cannot connect
 };
 
 }  // namespace fncache::proxy::transport

@@ -155,7 +155,7 @@ bool Session::Listens(const std::string& log,
     daemons += Count(command, " serve ");
   }
   // Of a daemon the admin endpoint comes last.
-  return Count(said, "for=admin") >= daemons &&
+  return Count(said, "(admin: ") >= daemons &&
          Count(said, "listening on") >= background.size() + daemons;
 }
 

@@ -190,7 +190,7 @@ TEST_F(SidecarTest, ProbesFindTheAdminEndpoint) {
             port);
   Process serve({"serve", "--insecure", "--listen=127.0.0.1:0",
                  "--admin=127.0.0.1:0", "--upstream=127.0.0.1:1"});
-  ASSERT_TRUE(serve.WaitForStderr("for=admin"));
+  ASSERT_TRUE(serve.WaitForStderr("(admin: "));
   for (const char* probe : {"readinessProbe", "livenessProbe"}) {
     const YamlNode& get = At(container, {probe, "httpGet"});
     EXPECT_EQ(At(get, {"port"}).scalar, At(open, {"name"}).scalar) << probe;

@@ -57,7 +57,7 @@ class Connection {
            static_cast<ssize_t>(bytes.size());
   }
 
-  // What comes until the server closes the connection, or "(timeout)".
+  // Returns what comes until the server closes the connection, or "(timeout)".
   std::string ReadAll(absl::Duration timeout = absl::Seconds(20)) {
     const absl::Time deadline = absl::Now() + timeout;
     std::string out;
@@ -96,13 +96,13 @@ std::string Get(int port, absl::string_view path) {
 
 AdminServer::Pages Pages() {
   AdminServer::Pages pages;
-  pages["/metrics"] = [] {
+  pages["/metrics"] = [](absl::string_view) {
     AdminServer::Response response;
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     response.body = "a_total 1\n";
     return response;
   };
-  pages["/readyz"] = [] {
+  pages["/readyz"] = [](absl::string_view) {
     AdminServer::Response response;
     response.code = 503;
     response.body = "draining\n";
@@ -348,7 +348,7 @@ class AdminServerIpv6Test : public testing::Test {
   void SetUp() override {
     if (!HasIpv6()) GTEST_SKIP() << "no IPv6 on this machine";
     AdminServer::Pages pages = Pages();
-    pages["/large"] = [] {
+    pages["/large"] = [](absl::string_view) {
       AdminServer::Response response;
       response.body = std::string(5'000'000, 'x');
       return response;

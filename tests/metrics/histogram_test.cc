@@ -188,7 +188,7 @@ TEST_F(DistributionTest, ASumThatHasNotComeYetMovesNothingOutOfItsPart) {
   EXPECT_EQ(torn.Quantile(0.5), absl::Seconds(2));
 }
 
-// Whatever was observed: estimates lie between the least and the greatest, rise
+// Estimates lie between the least and the greatest, rise
 // with q, and are no further from the truth than a part is wide.
 TEST_F(DistributionTest, EstimatesAreNearTheTruthAndNeverOutsideOfWhatWasSeen) {
   std::mt19937_64 random(7);

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -47,20 +49,30 @@ class AdminTest : public testing::Test {
     AdminView view;
     view.ready = [this] { return ready_.load(); };
     view.draining = [this] { return draining_.load(); };
-    view.settings = "cache.memory: 256MiB\n";
-    auto server = StartAdmin("127.0.0.1:0", &instruments_, view);
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
+    view.upstreams = {"dns:///function-a:9443"};
+    view.settings = {{"",
+                      "cache.memory",
+                      false,
+                      true,
+                      {"64MiB"},
+                      true,
+                      "--cache-memory",
+                      {}}};
+    auto admin = Admin::Start("127.0.0.1:0", &instruments_, &clock_, view,
+                              /*tick=*/absl::Milliseconds(1));
+    ASSERT_TRUE(admin.ok()) << admin.status();
+    admin_ = *std::move(admin);
   }
 
   std::string Page(const std::string& path) {
-    return Get(server_->port(), path);
+    return Get(admin_->port(), path);
   }
 
   std::atomic<bool> ready_{false};
   std::atomic<bool> draining_{false};
   Instruments instruments_{{"function-a"}};
-  std::unique_ptr<metrics::AdminServer> server_;
+  SimulatedClock clock_{absl::FromUnixSeconds(1'800'000'000)};
+  std::unique_ptr<Admin> admin_;
 };
 
 TEST_F(AdminTest, ReadyOnceReadyAndNoMoreAsSoonAsDrainingStarts) {
@@ -95,12 +107,46 @@ TEST_F(AdminTest, TheStatusPageTellsFunctionsAndSettings) {
   const std::string answer = Page("/statusz");
   EXPECT_THAT(answer, HasSubstr("Content-Type: text/html; charset=utf-8"));
   EXPECT_THAT(answer, HasSubstr(">ready<"));
-  EXPECT_THAT(answer, HasSubstr("<td>function-a<td>"));
-  EXPECT_THAT(answer, HasSubstr("<pre>cache.memory: 256MiB\n</pre>"));
+  EXPECT_THAT(answer, HasSubstr("<td class=name>function-a<small>dns:///"
+                                "function-a:9443</small>"));
+  EXPECT_THAT(answer, HasSubstr("<td>cache.memory<td><code>64MiB</code>"));
+  EXPECT_EQ(answer.substr(answer.find("<!DOCTYPE")),
+            Page("/statusz?format=html").substr(answer.find("<!DOCTYPE")));
+}
+
+TEST_F(AdminTest, TheStatusIsThereForProgramsToo) {
+  const std::string answer = Page("/statusz?format=json");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\n      \"name\": \"function-a\",\n"));
+  EXPECT_THAT(Page("/statusz?format=xml"), StartsWith("HTTP/1.1 400 "));
+}
+
+TEST_F(AdminTest, TheLastMinuteEnds) {
+  const FunctionInstruments& f = instruments_.function(0);
+  f.Begin(Method::kV1);
+  f.End({Method::kV1, Outcome::kMiss, 0, true, absl::Seconds(1)});
+  const auto recent_calls = [&] {
+    const std::string page = Page("/statusz?format=json");
+    const size_t calls = page.find("\"calls\": ", page.find("\"last_minute\""));
+    return page.substr(calls, page.find(',', calls) - calls);
+  };
+  EXPECT_EQ(recent_calls(), "\"calls\": 1");
+  const absl::Time until = absl::Now() + absl::Seconds(30);
+  // The endpoint's thread takes its readings in real time.
+  do {
+    clock_.Advance(absl::Minutes(2));
+  } while (recent_calls() != "\"calls\": 0" && absl::Now() < until);
+  EXPECT_EQ(recent_calls(), "\"calls\": 0");
+}
+
+TEST_F(AdminTest, TheIndexLinksThePages) {
+  const std::string answer = Page("/");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(answer, HasSubstr("<a href=\"/statusz\">"));
 }
 
 TEST_F(AdminTest, NothingElseIsServed) {
-  EXPECT_THAT(Page("/"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(Page("/index.html"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(Page("/debug"), StartsWith("HTTP/1.1 404 "));
 }
 
@@ -108,9 +154,10 @@ TEST_F(AdminTest, AnAddressThatIsTakenIsNamed) {
   Instruments instruments({"f"});
   AdminView view;
   view.ready = view.draining = [] { return false; };
-  const auto second = StartAdmin(server_->address(), &instruments, view);
+  const auto second =
+      Admin::Start(admin_->address(), &instruments, &clock_, view);
   EXPECT_THAT(std::string(second.status().message()),
-              HasSubstr(server_->address()));
+              HasSubstr(admin_->address()));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a whole daemon counts, from real calls, read as Prometheus reads it.
+// A whole daemon counts real calls, and is read as Prometheus reads it.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/mount.h>
@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -32,10 +33,10 @@ namespace fn = apiextensions::fn::proto::v1;
 // Takes 20 ms and gives a TTL of a minute; fails where the tag says so.
 class SlowFunction : public fn::FunctionRunnerService::Service {
  public:
-  SlowFunction() {
+  explicit SlowFunction(int port = 0) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port_);
+    builder.AddListeningPort(absl::StrCat("127.0.0.1:", port),
+                             grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
@@ -58,6 +59,7 @@ class SlowFunction : public fn::FunctionRunnerService::Service {
     return grpc::Status::OK;
   }
 
+  int port() const { return port_; }
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
  private:
@@ -77,7 +79,7 @@ class DaemonMetricsTest : public testing::Test {
     settings::FunctionOptions function;
     function.name = "function-a";
     function.listen = "127.0.0.1:0";
-    function.upstream = function_.address();
+    function.upstream = function_->address();
     options.functions.push_back(function);
     options.admin = "127.0.0.1:0";
     options.drain = absl::Seconds(1);
@@ -104,7 +106,9 @@ class DaemonMetricsTest : public testing::Test {
     return stub_->RunFunction(&context, request, &response).error_code();
   }
 
-  std::string Scrape() {
+  std::string Scrape() { return Get("/metrics"); }
+
+  std::string Get(const std::string& path) {
     const std::vector<std::string> parts =
         absl::StrSplit(daemon_->admin_address(), ':');
     int port = 0;
@@ -115,7 +119,8 @@ class DaemonMetricsTest : public testing::Test {
     to.sin_port = htons(port);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     std::string out;
-    const std::string request = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    const std::string request =
+        absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n\r\n");
     if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0 &&
         send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
       char buffer[16384];
@@ -138,7 +143,7 @@ class DaemonMetricsTest : public testing::Test {
     return value;
   }
 
-  SlowFunction function_;
+  std::unique_ptr<SlowFunction> function_ = std::make_unique<SlowFunction>();
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<fn::FunctionRunnerService::Stub> stub_;
 };
@@ -244,6 +249,33 @@ TEST_F(DaemonMetricsTest, AnExpiredEntryIsDeletedWithTheBytesItWasWrittenAs) {
   EXPECT_EQ(builtin("deletes_total"), 1);
   EXPECT_GT(builtin("bytes_deleted_total"), 0);
   EXPECT_EQ(builtin("bytes_deleted_total"), builtin("bytes_written_total") / 2);
+}
+
+TEST_F(DaemonMetricsTest, AFunctionThatIsGoneIsToldWithTheReasonUntilItIsBack) {
+  const auto reachable = [&] {
+    return Value(Scrape(),
+                 "fncache_function_reachable{function_name=\"function-a\"}");
+  };
+  // The daemon looks every few seconds.
+  const auto becomes = [&](double value) {
+    const absl::Time until = absl::Now() + absl::Seconds(60);
+    while (reachable() != value && absl::Now() < until) {
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+    return reachable() == value;
+  };
+  EXPECT_EQ(reachable(), 1);
+  const int port = function_->port();
+  function_ = nullptr;
+  std::thread caller([&] { EXPECT_EQ(Call("a", "1"), grpc::OK); });
+  EXPECT_TRUE(becomes(0));
+  const std::string page = Get("/statusz");
+  EXPECT_NE(page.find("<li class=error>"), page.npos);
+  EXPECT_NE(page.find("Connection refused"), page.npos) << page;
+  function_ = std::make_unique<SlowFunction>(port);
+  caller.join();
+  EXPECT_TRUE(becomes(1));
+  EXPECT_EQ(Get("/statusz").find("<li class=error>"), page.npos);
 }
 
 }  // namespace

@@ -249,7 +249,76 @@ TEST_F(InstrumentsTest, WatchedThingsAreReadAtEachScrape) {
   EXPECT_EQ(Value("fncache_certificate_reloads_total{side=\"listener\"}"), "1");
 }
 
-TEST_F(InstrumentsTest, SummaryAndTiersTellWhatThePageShows) {
+TEST_F(InstrumentsTest, AFunctionIsReachableUntilSomebodyFoundOutOtherwise) {
+  EXPECT_EQ(OfF("fncache_function_reachable"), "1");
+  const absl::Time when = absl::FromUnixSeconds(1'800'000'000);
+  f().Unreachable(when, "refused");
+  f().Unreachable(when + absl::Seconds(5), "no such name");
+  EXPECT_EQ(OfF("fncache_function_reachable"), "0");
+  EXPECT_EQ(f().reachability().since, when);
+  EXPECT_EQ(f().reachability().why, "no such name");
+  f().Reachable();
+  EXPECT_EQ(OfF("fncache_function_reachable"), "1");
+}
+
+TEST_F(InstrumentsTest, ATierThatIsDownSaysSo) {
+  cache::store::StoreStats stats;
+  instruments_.WatchTier(Tier::kDisk, [&] { return stats; });
+  EXPECT_EQ(Value("fncache_tier_up{tier=\"disk\"}"), "1");
+  stats.up = false;
+  EXPECT_EQ(Value("fncache_tier_up{tier=\"disk\"}"), "0");
+}
+
+TEST_F(InstrumentsTest, DroppedFillsAreCountedByReasonAndByFunction) {
+  cache::Observer* const observer = instruments_.observer();
+  observer->OnDropped(Tier::kDisk, Dropped::kQueueFull, 0);
+  observer->OnDropped(Tier::kMemory, Dropped::kTooLarge, 0);
+  observer->OnDropped(Tier::kDisk, Dropped::kQueueFull, 77);  // not configured
+  EXPECT_EQ(Value("fncache_fills_dropped_total{reason=\"queue_full\"}"), "2");
+  EXPECT_EQ(OfF("fncache_function_fills_dropped_total"), "2");
+  EXPECT_EQ(f().Read().fills_dropped, 2u);
+}
+
+TEST_F(InstrumentsTest, TwoReadingsDifferByWhatHappenedBetween) {
+  Call(Outcome::kHit, kOk, false);
+  f().RecordUpstream(14, absl::Seconds(1));
+  instruments_.HandshakeFailed(TlsSide::kServer, HandshakeFault::kExpired);
+  const DaemonCounts earlier = instruments_.Read();
+  Call(Outcome::kHit, kOk, false);
+  Call(Outcome::kStale, kOk, true);
+  f().RecordUpstream(14, absl::Seconds(1));
+  f().RecordUpstream(0, absl::Seconds(1));
+  f().RecordFill(7);
+  f().RecordHit(absl::Microseconds(3), absl::Seconds(4));
+  instruments_.observer()->OnDropped(Tier::kDisk, Dropped::kError, 0);
+  instruments_.observer()->OnError(Tier::kDisk, TierError::kRead, 0);
+  instruments_.HandshakeFailed(TlsSide::kServer, HandshakeFault::kExpired);
+  const DaemonCounts since = instruments_.Read().Since(earlier);
+  const FunctionCounts& counts = since.functions[0];
+  EXPECT_EQ(counts.Calls(), 2u);
+  EXPECT_EQ(counts.Calls(Outcome::kHit), 1u);
+  EXPECT_EQ(counts.Calls(Outcome::kStale), 1u);
+  EXPECT_EQ(counts.latency[static_cast<size_t>(Outcome::kHit)].Count(), 1u);
+  EXPECT_EQ(counts.hits, 1u);
+  EXPECT_EQ(counts.misses, 1u);
+  EXPECT_EQ(counts.UpstreamErrors(), 1u);
+  EXPECT_EQ(counts.upstream_latency.Count(), 2u);
+  EXPECT_EQ(counts.fills, 1u);
+  EXPECT_EQ(counts.fills_dropped, 1u);
+  EXPECT_EQ(counts.cache_errors, 1u);
+  EXPECT_EQ(counts.saved, absl::Seconds(4));
+  EXPECT_EQ(since.functions[1].Calls(), 0u);
+  EXPECT_EQ(since.fills_dropped[static_cast<size_t>(Dropped::kError)], 1u);
+  EXPECT_EQ(since.tier_errors[static_cast<size_t>(Tier::kDisk)]
+                             [static_cast<size_t>(TierError::kRead)],
+            1u);
+  EXPECT_EQ(
+      since.handshakes_failed[static_cast<size_t>(TlsSide::kServer)]
+                             [static_cast<size_t>(HandshakeFault::kExpired)],
+      1u);
+}
+
+TEST_F(InstrumentsTest, CountsAndTiersTellWhatThePageShows) {
   instruments_.WatchTier(Tier::kDisk, [] {
     return cache::store::StoreStats{1, 2, 3};
   });
@@ -259,13 +328,13 @@ TEST_F(InstrumentsTest, SummaryAndTiersTellWhatThePageShows) {
   f().RecordHit(absl::Microseconds(3), absl::Seconds(4));
   instruments_.observer()->OnRemoved(Tier::kDisk, Removal::kEvicted, 1, true, 9,
                                      9);
-  const FunctionInstruments::Summary summary = f().Summarize();
+  const FunctionCounts summary = f().Read();
   EXPECT_EQ(summary.hits, 1u);
   EXPECT_EQ(summary.misses, 1u);
-  EXPECT_EQ(summary.in_flight, 1);
+  EXPECT_EQ(f().ReadGauges().in_flight, 1);
   EXPECT_EQ(summary.saved, absl::Seconds(4));
-  EXPECT_EQ(summary.latency[static_cast<size_t>(Outcome::kHit)].count, 1u);
-  const auto tiers = instruments_.Tiers();
+  EXPECT_EQ(summary.latency[static_cast<size_t>(Outcome::kHit)].Count(), 1u);
+  const auto tiers = instruments_.ReadTiers();
   ASSERT_EQ(tiers.size(), 1u);
   EXPECT_EQ(tiers[0].tier, Tier::kDisk);
   EXPECT_EQ(tiers[0].stats.capacity, 3u);

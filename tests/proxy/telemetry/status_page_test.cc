@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/proxy/telemetry/status_testing.h"
 
 namespace fncache::proxy::telemetry {
 namespace {
@@ -12,84 +12,191 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-StatusPageInput Input() {
-  StatusPageInput input;
-  input.version = "1.2.3";
-  input.now = absl::FromUnixSeconds(1'800'000'000);
-  input.uptime = absl::Hours(27) + absl::Minutes(2) + absl::Seconds(3);
-  input.state = "ready";
-  input.settings = "listen: 0.0.0.0:9443\n";
-  return input;
+// The page from the row of a function to its end.
+std::string RowOf(const std::string& page, const std::string& function) {
+  const size_t at = page.find("<tr><td class=name>" + function);
+  return at == std::string::npos ? ""
+                                 : page.substr(at, page.find("</tr>", at) - at);
 }
 
-TEST(StatusPageTest, TellsVersionUptimeStateAndSettings) {
-  const std::string page = RenderStatusPage(Input());
-  EXPECT_THAT(page, HasSubstr("<h1>fncache 1.2.3 <span class=\"ready\">ready"));
-  EXPECT_THAT(page, HasSubstr("Up for 1d 3h 2m 3s, at 2027-01-15 08:00:00"));
-  EXPECT_THAT(page, HasSubstr("<pre>listen: 0.0.0.0:9443\n</pre>"));
+// A cell of two lines.
+std::string Cell(const std::string& column, const std::string& recent,
+                 const std::string& total) {
+  return "<td data-of=\"" + column + "\"><span class=\"\">" + recent +
+         "</span><small class=\"\">" + total + "</small>";
 }
 
-TEST(StatusPageTest, TellsOfEachFunctionWhatItSaved) {
-  Instruments instruments({"function-a", "idle"});
-  const FunctionInstruments& f = instruments.function(0);
+TEST(StatusPageTest, TellsVersionStateUptimeAndTime) {
+  const std::string page = RenderStatusPage(StatusSource({"f"}).Now());
+  EXPECT_THAT(page,
+              HasSubstr("<h1>fncache 1.2.3 <span class=\"pill ready\">ready"));
+  EXPECT_THAT(page,
+              HasSubstr("Up for 1d 3h 2m 3s, seen at 2027-01-15 08:00:00 UTC"));
+}
+
+TEST(StatusPageTest, TellsTheLastMinuteBesideAllSinceTheStart) {
+  StatusSource source({"function-a", "idle"});
   for (int i = 0; i < 3; ++i) {
-    f.Begin(Method::kV1);
-    f.RecordHit(absl::Microseconds(5), absl::Seconds(50));
-    f.End({Method::kV1, Outcome::kHit, 0, false, absl::Microseconds(60)});
+    source.Call(0, Outcome::kHit, absl::Microseconds(60));
   }
-  f.Begin(Method::kV1);
-  f.End({Method::kV1, Outcome::kMiss, 0, true, absl::Seconds(50)});
-  f.Begin(Method::kV1);
-  StatusPageInput input = Input();
-  for (cache::FunctionId id = 0; id < 2; ++id) {
-    input.functions.push_back({instruments.function(id).name(),
-                               instruments.function(id).Summarize()});
+  source.Call(0, Outcome::kMiss, absl::Seconds(2));
+  source.Pass(absl::Minutes(2));
+  source.Call(0, Outcome::kHit, absl::Microseconds(70));
+  source.Call(0, Outcome::kCollapsed, absl::Seconds(1));
+  source.Call(0, Outcome::kStale, absl::Seconds(2), 14);
+  source.Call(0, Outcome::kBypass, absl::Seconds(2));
+  source.instruments.observer()->OnDropped(cache::Tier::kMemory,
+                                           cache::Dropped::kTooLarge,
+                                           cache::FunctionId{0});
+  source.instruments.function(0).Begin(Method::kV1);
+  source.clock.Advance(absl::Seconds(4));
+  const std::string page = RenderStatusPage(source.Now());
+  EXPECT_THAT(page, HasSubstr("Above the last minute (64 s)"));
+  const std::string row = RowOf(page, "function-a");
+  EXPECT_THAT(row, HasSubstr("<small>dns:///function-a</small>"));
+  EXPECT_THAT(row, HasSubstr(Cell("calls", "0.06/s", "8")));
+  EXPECT_THAT(row, HasSubstr(Cell("hit rate", "66.7 %", "71.4 %")));
+  EXPECT_THAT(row, HasSubstr(Cell("hit", "1", "4")));
+  EXPECT_THAT(row, HasSubstr(Cell("stale", "1", "1")));
+  EXPECT_THAT(row, HasSubstr(Cell("collapsed", "1", "1")));
+  EXPECT_THAT(row, HasSubstr(Cell("bypass", "1", "1")));
+  EXPECT_THAT(row, HasSubstr("<td data-of=\"miss\"><span class=\"zero\">0"
+                             "</span><small class=\"\">1</small>"));
+  EXPECT_THAT(row, HasSubstr("<td data-of=\"errors\"><span class=\"bad\">1"
+                             "</span><small class=\"\">1</small>"));
+  EXPECT_THAT(row, HasSubstr("<td data-of=\"dropped\"><span class=\"bad\">1"
+                             "</span><small class=\"\">1</small>"));
+  EXPECT_THAT(row, HasSubstr(Cell("time saved", "2.0s", "8.0s")));
+  EXPECT_THAT(row, HasSubstr("<td data-of=\"in flight\">1"));
+  EXPECT_THAT(RowOf(page, "idle"), HasSubstr("–"));
+}
+
+TEST(StatusPageTest, PercentilesAreWhatCallsTook) {
+  StatusSource source({"f", "idle"});
+  for (int i = 0; i < 3; ++i) {
+    source.Call(0, Outcome::kMiss, absl::Seconds(2));
   }
-  const std::string page = RenderStatusPage(input);
-  // function, calls, hit rate, hits, misses, fills, saved, in flight, flights
-  EXPECT_THAT(page, HasSubstr("<tr><td>function-a<td>4<td>75.0 %<td>3<td>1<td>0"
-                              "<td>2m 30s<td>1<td>0<td>0</tr>"));
-  EXPECT_THAT(page, HasSubstr("<tr><td>idle<td>0<td>–<td>0<td>0<td>0<td>0s"));
-  // Three hits of 60 us fall into the bucket of 50 to 75.
-  EXPECT_THAT(page, HasSubstr("<td class=left>hit<td>3<td>62 µs<td>75 µs<td>60 "
-                              "µs</tr>"));
-  EXPECT_THAT(page, HasSubstr("<td class=left>miss<td>1<td>45.00 s"));
-  EXPECT_THAT(page, Not(HasSubstr("<td class=left>bypass")));
+  source.Pass(absl::Minutes(2));
+  source.Call(0, Outcome::kHit, absl::Microseconds(61));
+  const std::string page = RenderStatusPage(source.Now());
+  // calls, p50 and p99 of the last minute; calls, p50, p99, mean since start
+  EXPECT_THAT(
+      page,
+      HasSubstr("<tr><td>miss<td class=wide>0<td><span class=zero>–</span>"
+                "<td><span class=zero>–</span><td class=wide>3<td>2.00 s<td>"
+                "2.00 s<td class=wide>2.00 s</tr>"));
+  EXPECT_THAT(page,
+              HasSubstr("<tr><td>hit<td class=wide>1<td>61 µs<td>61 µs<td "
+                        "class=wide>1<td>61 µs<td>61 µs<td class=wide>61 µs"));
+  EXPECT_THAT(page, HasSubstr("<tr><td>function<td class=wide>0"));
+  EXPECT_THAT(page, Not(HasSubstr("<tr><td>bypass")));
+  EXPECT_THAT(page, HasSubstr("<tr class=of><th colspan=8>f</tr>"));
+  EXPECT_THAT(page, Not(HasSubstr("<tr class=of><th colspan=8>idle</tr>")));
 }
 
 TEST(StatusPageTest, TellsOfEachTierHowFullItIs) {
-  StatusPageInput input = Input();
-  Instruments::TierSummary tier;
-  tier.tier = cache::Tier::kDisk;
-  tier.stats = {1'234'567, 1ull << 30, 4ull << 30};
-  tier.removed[static_cast<size_t>(cache::Removal::kEvicted)] = 1000;
-  input.tiers.push_back(tier);
-  EXPECT_THAT(RenderStatusPage(input),
-              HasSubstr("<tr><td>disk<td>1,234,567<td>1.0 GiB<td>4.0 GiB<td>"
-                        "25.0 %<td>1,000<td>0<td>0<td>0</tr>"));
-  input.tiers[0].stats.up = false;
-  EXPECT_THAT(RenderStatusPage(input), HasSubstr("<tr><td>disk (not open)"));
+  StatusSource source({"f"});
+  source.instruments.WatchTier(cache::Tier::kDisk, [] {
+    return cache::store::StoreStats{1'234'567, 1ull << 30, 4ull << 30};
+  });
+  source.instruments.observer()->OnRemoved(
+      cache::Tier::kDisk, cache::Removal::kEvicted, 0, true, 1000, 1);
+  EXPECT_THAT(
+      RowOf(RenderStatusPage(source.Now()), "disk"),
+      HasSubstr("<td data-of=\"entries\">1,234,567<td data-of=\"used\">1.0 GiB"
+                "<td data-of=\"of\">4.0 GiB<td data-of=\"full\">25.0 %<td "
+                "data-of=\"evicted\">1,000<td data-of=\"expired\">0"));
+}
+
+TEST(StatusPageTest, TellsWhatIsWrongFirst) {
+  StatusSource source({"f"});
+  EXPECT_THAT(RenderStatusPage(source.Now()),
+              HasSubstr("<p class=good>Nothing is wrong.</p>"));
+  source.instruments.function(0).Unreachable(source.clock.Now(), "gone");
+  source.instruments.HandshakeFailed(TlsSide::kClient,
+                                     HandshakeFault::kWrongName);
+  const std::string page = RenderStatusPage(source.Now());
+  EXPECT_THAT(page, Not(HasSubstr("Nothing is wrong")));
+  const size_t error = page.find("<li class=error><b>error</b> <span>f cannot");
+  const size_t warning = page.find("<li class=warning><b>warning</b>");
+  EXPECT_LT(error, warning);
+  EXPECT_LT(warning, page.find("<h2>"));
+  EXPECT_THAT(RowOf(page, "f"), HasSubstr(">unreachable</span>"));
+}
+
+TEST(StatusPageTest, TellsCertificatesAndWhyHandshakesFailed) {
+  StatusSource source({"f"});
+  EXPECT_THAT(RenderStatusPage(source.Now()), Not(HasSubstr("Certificates")));
+  source.instruments.WatchCertificate(
+      TlsSide::kServer, [&] { return source.clock.Now() + absl::Hours(240); });
+  source.instruments.HandshakeFailed(TlsSide::kServer,
+                                     HandshakeFault::kNoCertificate);
+  EXPECT_THAT(RenderStatusPage(source.Now()),
+              HasSubstr("<tr><td>listener<td>2027-01-25 08:00:00 UTC (in 10d "
+                        "0h 0m 0s)<td>0<td>0<td>no_certificate 1<td>"
+                        "no_certificate 1</tr>"));
+}
+
+TEST(StatusPageTest, SettingsThatWereGivenComeFirstAndTheRestIsFolded) {
+  Status status = StatusSource({"f"}).Now();
+  status.settings = {
+      {"", "admin", false, true, {"127.0.0.1:9901"}, false, "default", {}},
+      {"", "cache.dir", false, false, {}, false, "default", {}},
+      {"", "mask", true, true, {"a.b", "@times"}, true, "--mask", {"= x"}},
+      {"f", "ttl.max", false, true, {"1h"}, true, "fncache.yaml:3", {}}};
+  const std::string page = RenderStatusPage(status);
+  const size_t folded = page.find("<details><summary>All others");
+  const size_t mask = page.find(
+      "<tr><td>mask<td><code>a.b\n@times</code><details><summary>what it "
+      "stands for</summary><code>= x</code></details>"
+      "<td class=dim>--mask</tr>");
+  const size_t ttl = page.find(
+      "<tr><td><span class=dim>f</span> ttl.max<td><code>1h</code><td "
+      "class=dim>fncache.yaml:3</tr>");
+  const size_t admin = page.find("<tr><td>admin<td><code>127.0.0.1:9901");
+  const size_t dir =
+      page.find("<tr><td>cache.dir<td><span class=dim>unset</span>");
+  EXPECT_LT(mask, ttl);
+  EXPECT_LT(ttl, folded);
+  EXPECT_LT(folded, admin);
+  EXPECT_LT(admin, dir);
+  EXPECT_NE(dir, std::string::npos);
 }
 
 TEST(StatusPageTest, NothingBreaksOutOfItsPlace) {
-  StatusPageInput input = Input();
   const std::string evil = "</pre><script>alert(\"1\")</script>&amp;'";
-  input.version = evil;
-  input.state = evil;
-  input.settings = evil;
-  Instruments instruments({evil});
-  instruments.function(0).RecordUpstream(0, absl::Seconds(1));
-  input.functions.push_back({evil, instruments.function(0).Summarize()});
-  const std::string page = RenderStatusPage(input);
+  const std::string tame =
+      "&lt;/pre&gt;&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;amp;"
+      "&#39;";
+  StatusSource source({evil});
+  source.Call(0, Outcome::kMiss, absl::Seconds(1), 14);
+  source.instruments.function(0).Unreachable(source.clock.Now(), evil);
+  Status status = source.Now();
+  status.version = evil;
+  status.state = evil;
+  status.settings = {{evil, evil, false, true, {evil}, true, evil, {evil}}};
+  const std::string page = RenderStatusPage(status);
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page,
-              HasSubstr("<td>&lt;/pre&gt;&lt;script&gt;alert(&quot;1&quot;)"
-                        "&lt;/script&gt;&amp;amp;&#39;<td>"));
+              HasSubstr("<td class=name>" + tame + "<small>dns:///" + tame));
+  EXPECT_THAT(page, HasSubstr("<code>" + tame + "</code>"));
+  EXPECT_THAT(page, HasSubstr("UTC (for 0s): " + tame));
+  EXPECT_THAT(RenderIndexPage(evil), Not(HasSubstr("<script")));
 }
 
-TEST(StatusPageTest, NeedsNoScript) {
-  EXPECT_THAT(RenderStatusPage(Input()), Not(HasSubstr("<script")));
-  EXPECT_THAT(RenderStatusPage(Input()), Not(HasSubstr("http")));
+TEST(StatusPageTest, NeedsNoScriptAndNothingFromElsewhere) {
+  const std::string page = RenderStatusPage(StatusSource({"f"}).Now());
+  for (const char* text : {"<script", "http:", "https:", "url(", "@import"}) {
+    EXPECT_THAT(page, Not(HasSubstr(text)));
+  }
+}
+
+TEST(IndexPageTest, LinksEveryPage) {
+  const std::string page = RenderIndexPage("1.2.3");
+  for (const char* path : {"/statusz", "/metrics", "/healthz", "/readyz"}) {
+    EXPECT_THAT(page, HasSubstr("<dt><a href=\"" + std::string(path) + "\">" +
+                                path + "</a><dd>"));
+  }
 }
 
 }  // namespace

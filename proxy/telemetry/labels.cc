@@ -1,0 +1,74 @@
+#include "proxy/telemetry/labels.h"
+
+namespace fncache::proxy::telemetry {
+namespace {
+
+constexpr int kUnknown = 2;
+
+template <typename Enum, size_t kCount>
+const char* NameOf(Enum value, const char* const (&names)[kCount]) {
+  return names[static_cast<size_t>(value)];
+}
+
+}  // namespace
+
+const char* OutcomeName(Outcome outcome) {
+  static constexpr const char* kNames[kOutcomes] = {
+      "hit", "miss", "stale", "collapsed", "bypass", "request"};
+  return NameOf(outcome, kNames);
+}
+
+size_t StatusCodeIndex(int code) {
+  return code >= 0 && code < static_cast<int>(kStatusCodes) ? code : kUnknown;
+}
+
+const char* StatusCodeName(int code) {
+  static constexpr const char* kNames[kStatusCodes] = {"OK",
+                                                       "CANCELLED",
+                                                       "UNKNOWN",
+                                                       "INVALID_ARGUMENT",
+                                                       "DEADLINE_EXCEEDED",
+                                                       "NOT_FOUND",
+                                                       "ALREADY_EXISTS",
+                                                       "PERMISSION_DENIED",
+                                                       "RESOURCE_EXHAUSTED",
+                                                       "FAILED_PRECONDITION",
+                                                       "ABORTED",
+                                                       "OUT_OF_RANGE",
+                                                       "UNIMPLEMENTED",
+                                                       "INTERNAL",
+                                                       "UNAVAILABLE",
+                                                       "DATA_LOSS",
+                                                       "UNAUTHENTICATED"};
+  return kNames[StatusCodeIndex(code)];
+}
+
+const char* TierName(cache::Tier tier) {
+  static constexpr const char* kNames[kTiers] = {"memory", "disk"};
+  return NameOf(tier, kNames);
+}
+
+const char* RemovalName(cache::Removal why) {
+  static constexpr const char* kNames[kRemovals] = {"expired", "evicted",
+                                                    "replaced", "dropped"};
+  return NameOf(why, kNames);
+}
+
+const char* DroppedName(cache::Dropped why) {
+  static constexpr const char* kNames[kDroppedReasons] = {
+      "queue_full", "too_large", "error", "shutdown"};
+  return NameOf(why, kNames);
+}
+
+const char* TierErrorName(cache::TierError what) {
+  static constexpr const char* kNames[kTierErrors] = {"read", "write",
+                                                      "corrupt", "other"};
+  return NameOf(what, kNames);
+}
+
+const char* TlsSideName(TlsSide side) {
+  static constexpr const char* kNames[kTlsSides] = {"listener", "upstream"};
+  return NameOf(side, kNames);
+}
+
+}  // namespace fncache::proxy::telemetry

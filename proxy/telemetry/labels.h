@@ -1,0 +1,52 @@
+// Labels: the values that labels of metrics take, and the enumerations behind
+// those that only the proxy has. Metrics, the status page and its JSON all take
+// their words from here, so that a number is found under one name everywhere.
+//
+// Pure functions; thread-safe. The texts live as long as the process.
+#ifndef FNCACHE_PROXY_TELEMETRY_LABELS_H_
+#define FNCACHE_PROXY_TELEMETRY_LABELS_H_
+
+#include <cstddef>
+
+#include "cache/observer.h"
+#include "common/tls_side.h"
+
+namespace fncache::proxy::telemetry {
+
+// Outcome says what became of a call, in the terms of its cache-status header.
+enum class Outcome {
+  kHit,        // answered from an entry
+  kMiss,       // looked up, not there
+  kStale,      // looked up, found past its time, the function was asked
+  kCollapsed,  // joined another call's flight and ended there
+  kBypass,     // not looked up: authorization, mode off, not RunFunction, ...
+  kRequest,    // the caller asked for no-cache or no-store
+};
+inline constexpr size_t kOutcomes = 6;
+const char* OutcomeName(Outcome outcome);  // "hit", "miss", ...
+
+// gRPC's status codes are 0 to 16. Any other number counts as UNKNOWN.
+inline constexpr size_t kStatusCodes = 17;
+// The index of a code among them.
+size_t StatusCodeIndex(int code);
+const char* StatusCodeName(int code);  // "OK", "CANCELLED", ...
+
+inline constexpr size_t kTiers = 2;
+const char* TierName(cache::Tier tier);  // "memory", "disk"
+
+inline constexpr size_t kRemovals = 4;
+const char* RemovalName(cache::Removal why);  // "expired", "evicted", ...
+
+inline constexpr size_t kDroppedReasons = 4;
+const char* DroppedName(cache::Dropped why);  // "queue_full", ...
+
+inline constexpr size_t kTierErrors = 4;
+const char* TierErrorName(cache::TierError what);  // "read", "write", ...
+
+// Our side of a TLS connection.
+inline constexpr size_t kTlsSides = 2;
+const char* TlsSideName(TlsSide side);  // "listener", "upstream"
+
+}  // namespace fncache::proxy::telemetry
+
+#endif  // FNCACHE_PROXY_TELEMETRY_LABELS_H_

@@ -1,0 +1,220 @@
+#include "proxy/telemetry/status.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace fncache::proxy::telemetry {
+namespace {
+
+// A certificate that ends so soon should have been replaced by now.
+constexpr absl::Duration kExpirySoon = absl::Hours(7 * 24);
+
+constexpr int kCancelled = 1;
+constexpr int kUnimplemented = 12;
+
+// "12 times", "once".
+std::string Times(uint64_t n) {
+  return n == 1 ? "once" : absl::StrCat(n, " times");
+}
+
+class Finder {
+ public:
+  explicit Finder(const Status& status) : status_(status) {}
+
+  std::vector<Problem> Find() {
+    Functions();
+    Tiers();
+    Certificates();
+    Handshakes();
+    Fills();
+    std::stable_sort(problems_.begin(), problems_.end(),
+                     [](const Problem& a, const Problem& b) {
+                       return a.severity > b.severity;
+                     });
+    return std::move(problems_);
+  }
+
+ private:
+  void Add(Problem::Severity severity, absl::string_view kind,
+           absl::string_view subject, std::string text) {
+    problems_.push_back(
+        {severity, std::string(kind), std::string(subject), std::move(text)});
+  }
+  void Warn(absl::string_view kind, absl::string_view subject,
+            std::string text) {
+    Add(Problem::Severity::kWarning, kind, subject, std::move(text));
+  }
+  void Error(absl::string_view kind, absl::string_view subject,
+             std::string text) {
+    Add(Problem::Severity::kError, kind, subject, std::move(text));
+  }
+
+  std::string SinceText(absl::Time since) const {
+    return absl::StrCat("since ", TimeText(since), " (for ",
+                        SpanText(status_.reading.now - since), ")");
+  }
+
+  void Functions() {
+    for (size_t id = 0; id < status_.functions.size(); ++id) {
+      const Status::Function& function = status_.functions[id];
+      const Reachability& reach = function.reachability;
+      if (!reach.reachable) {
+        Error("function_unreachable", function.name,
+              absl::StrCat(function.name, " cannot be reached at ",
+                           function.upstream, " ", SinceText(reach.since), ": ",
+                           reach.why));
+        continue;  // that its calls fail follows
+      }
+      UpstreamErrors(function, status_.reading.recent.functions[id]);
+    }
+  }
+
+  void UpstreamErrors(const Status::Function& function,
+                      const FunctionCounts& recent) {
+    std::vector<std::string> codes;
+    uint64_t errors = 0;
+    uint64_t calls = 0;
+    for (int code = 0; code < static_cast<int>(kStatusCodes); ++code) {
+      const uint64_t count = recent.upstream[code];
+      calls += count;
+      // Callers that left, and runners that try the other version next.
+      if (code == 0 || code == kCancelled || code == kUnimplemented) continue;
+      if (count == 0) continue;
+      errors += count;
+      codes.push_back(absl::StrCat(StatusCodeName(code), " ", Times(count)));
+    }
+    if (errors == 0) return;
+    Warn("upstream_errors", function.name,
+         absl::StrCat(errors, " of ", calls, " calls to ", function.name,
+                      " ended with an error in the last minute: ",
+                      absl::StrJoin(codes, ", "), "."));
+  }
+
+  void Tiers() {
+    const History::Reading& reading = status_.reading;
+    for (size_t i = 0; i < reading.tiers.size(); ++i) {
+      const char* const name = TierName(reading.tiers[i].tier);
+      if (reading.down_since[i].has_value()) {
+        Error("tier_down", name,
+              absl::StrCat("The ", name, " tier is down ",
+                           SinceText(*reading.down_since[i]),
+                           ": look-ups and fills leave it out. The log says "
+                           "why."));
+      }
+    }
+    for (size_t t = 0; t < kTiers; ++t) {
+      std::vector<std::string> kinds;
+      for (size_t what = 0; what < kTierErrors; ++what) {
+        const uint64_t count = reading.recent.tier_errors[t][what];
+        if (count == 0) continue;
+        kinds.push_back(
+            absl::StrCat(TierErrorName(static_cast<cache::TierError>(what)),
+                         " ", Times(count)));
+      }
+      if (kinds.empty()) continue;
+      const char* const name = TierName(static_cast<cache::Tier>(t));
+      Warn(
+          "tier_errors", name,
+          absl::StrCat("The ", name, " tier failed in the last minute: ",
+                       absl::StrJoin(kinds, ", "), ". No call failed for it."));
+    }
+  }
+
+  void Certificates() {
+    for (const Instruments::CertificateReading& certificate :
+         status_.certificates) {
+      const char* const side = TlsSideName(certificate.side);
+      const absl::Duration left = certificate.expiry - status_.reading.now;
+      if (left <= absl::ZeroDuration()) {
+        Error("certificate_expired", side,
+              absl::StrCat("The ", side, " certificate ended at ",
+                           TimeText(certificate.expiry), ": peers refuse it."));
+      } else if (left < kExpirySoon) {
+        Warn("certificate_expires_soon", side,
+             absl::StrCat("The ", side, " certificate ends in ", SpanText(left),
+                          ", at ", TimeText(certificate.expiry), "."));
+      }
+      if (certificate.last_reload_failed) {
+        Warn("certificate_reload_failed", side,
+             absl::StrCat("The ", side,
+                          " certificate files were replaced by files that "
+                          "cannot be used; the older ones stay in use. The log "
+                          "says why."));
+      }
+    }
+  }
+
+  void Handshakes() {
+    for (size_t s = 0; s < kTlsSides; ++s) {
+      const char* const side = TlsSideName(static_cast<TlsSide>(s));
+      std::vector<std::string> reasons;
+      for (size_t fault = 0; fault < kHandshakeFaults; ++fault) {
+        const uint64_t count =
+            status_.reading.recent.handshakes_failed[s][fault];
+        if (count == 0) continue;
+        reasons.push_back(
+            absl::StrCat(HandshakeFaultName(static_cast<HandshakeFault>(fault)),
+                         " ", Times(count)));
+      }
+      if (reasons.empty()) continue;
+      Warn("handshakes_failed", side,
+           absl::StrCat("TLS handshakes failed in the last minute (", side,
+                        "): ", absl::StrJoin(reasons, ", "), "."));
+    }
+  }
+
+  void Fills() {
+    std::vector<std::string> reasons;
+    for (size_t why = 0; why < kDroppedReasons; ++why) {
+      const uint64_t count = status_.reading.recent.fills_dropped[why];
+      if (count == 0) continue;
+      reasons.push_back(absl::StrCat(
+          DroppedName(static_cast<cache::Dropped>(why)), " ", Times(count)));
+    }
+    if (reasons.empty()) return;
+    Warn("fills_dropped", "cache",
+         absl::StrCat("Responses were not stored in the last minute: ",
+                      absl::StrJoin(reasons, ", "), "."));
+  }
+
+  const Status& status_;
+  std::vector<Problem> problems_;
+};
+
+}  // namespace
+
+std::vector<Problem> FindProblems(const Status& status) {
+  return Finder(status).Find();
+}
+
+std::string SpanText(absl::Duration duration) {
+  int64_t seconds = absl::ToInt64Seconds(duration);
+  if (seconds < 0) seconds = 0;
+  std::string out;
+  const auto part = [&](int64_t size, const char* unit) {
+    if (seconds >= size || !out.empty()) {
+      absl::StrAppend(&out, out.empty() ? "" : " ", seconds / size, unit);
+      seconds %= size;
+    }
+  };
+  part(86400, "d");
+  part(3600, "h");
+  part(60, "m");
+  absl::StrAppend(&out, out.empty() ? "" : " ", seconds, "s");
+  return out;
+}
+
+std::string TimeText(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
+}
+
+absl::optional<double> HitRate(const FunctionCounts& counts) {
+  const uint64_t lookups = counts.hits + counts.misses;
+  if (lookups == 0) return absl::nullopt;
+  return static_cast<double>(counts.hits) / static_cast<double>(lookups);
+}
+
+}  // namespace fncache::proxy::telemetry

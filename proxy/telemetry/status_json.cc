@@ -1,0 +1,227 @@
+#include "proxy/telemetry/status_json.h"
+
+#include "nlohmann/json.hpp"
+
+namespace fncache::proxy::telemetry {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double Seconds(absl::Duration duration) {
+  return absl::ToDoubleSeconds(duration);
+}
+
+double UnixSeconds(absl::Time time) {
+  return absl::ToDoubleSeconds(time - absl::UnixEpoch());
+}
+
+Json Latency(const metrics::Distribution& latency) {
+  return {{"count", latency.Count()},
+          {"mean_seconds", Seconds(latency.Mean())},
+          {"p50_seconds", Seconds(latency.Quantile(0.5))},
+          {"p99_seconds", Seconds(latency.Quantile(0.99))}};
+}
+
+Json Counts(const FunctionCounts& counts, absl::Duration length) {
+  Json by_outcome = Json::object();
+  Json latency = Json::object();
+  for (size_t o = 0; o < kOutcomes; ++o) {
+    const auto outcome = static_cast<Outcome>(o);
+    by_outcome[OutcomeName(outcome)] = counts.Calls(outcome);
+    latency[OutcomeName(outcome)] = Latency(counts.latency[o]);
+  }
+  Json by_code = Json::object();
+  uint64_t upstream = 0;
+  for (size_t code = 0; code < kStatusCodes; ++code) {
+    upstream += counts.upstream[code];
+    by_code[StatusCodeName(static_cast<int>(code))] = counts.upstream[code];
+  }
+  const absl::optional<double> hit_rate = HitRate(counts);
+  const double seconds = Seconds(length);
+  return {
+      {"calls", counts.Calls()},
+      {"calls_per_second",
+       seconds > 0 ? static_cast<double>(counts.Calls()) / seconds : 0.0},
+      {"calls_by_outcome", by_outcome},
+      {"hits", counts.hits},
+      {"misses", counts.misses},
+      {"hit_rate", hit_rate.has_value() ? Json(*hit_rate) : Json()},
+      {"fills", counts.fills},
+      {"fills_dropped", counts.fills_dropped},
+      {"cache_errors", counts.cache_errors},
+      {"function_seconds_saved", Seconds(counts.saved)},
+      {"upstream_calls", upstream},
+      {"upstream_errors", counts.UpstreamErrors()},
+      {"upstream_calls_by_code", by_code},
+      {"latency_by_outcome", latency},
+      {"upstream_latency", Latency(counts.upstream_latency)},
+  };
+}
+
+Json Functions(const Status& status) {
+  Json list = Json::array();
+  for (size_t id = 0; id < status.functions.size(); ++id) {
+    const Status::Function& function = status.functions[id];
+    const Reachability& reach = function.reachability;
+    list.push_back({
+        {"name", function.name},
+        {"upstream", function.upstream},
+        {"reachable", reach.reachable},
+        {"unreachable_since_unix_seconds",
+         reach.reachable ? Json() : Json(UnixSeconds(reach.since))},
+        {"unreachable_why", reach.reachable ? Json() : Json(reach.why)},
+        {"calls_in_flight", function.gauges.in_flight},
+        {"flights", function.gauges.flights},
+        {"last_minute", Counts(status.reading.recent.functions[id],
+                               status.reading.recent_length)},
+        {"since_start",
+         Counts(status.reading.total.functions[id], status.uptime)},
+    });
+  }
+  return list;
+}
+
+Json TierErrors(const uint64_t (&errors)[kTierErrors]) {
+  Json object = Json::object();
+  for (size_t what = 0; what < kTierErrors; ++what) {
+    object[TierErrorName(static_cast<cache::TierError>(what))] = errors[what];
+  }
+  return object;
+}
+
+Json Tiers(const History::Reading& reading) {
+  Json list = Json::array();
+  for (size_t i = 0; i < reading.tiers.size(); ++i) {
+    const Instruments::TierReading& tier = reading.tiers[i];
+    const auto index = static_cast<size_t>(tier.tier);
+    Json removed = Json::object();
+    for (size_t why = 0; why < kRemovals; ++why) {
+      removed[RemovalName(static_cast<cache::Removal>(why))] =
+          tier.removed[why];
+    }
+    const auto& down = reading.down_since[i];
+    list.push_back({
+        {"tier", TierName(tier.tier)},
+        {"up", !down.has_value()},
+        {"down_since_unix_seconds",
+         down.has_value() ? Json(UnixSeconds(*down)) : Json()},
+        {"entries", tier.stats.entries},
+        {"bytes", tier.stats.bytes},
+        {"capacity_bytes", tier.stats.capacity},
+        {"entries_removed", removed},
+        {"errors",
+         {{"last_minute", TierErrors(reading.recent.tier_errors[index])},
+          {"since_start", TierErrors(reading.total.tier_errors[index])}}},
+    });
+  }
+  return list;
+}
+
+Json FillsDropped(const DaemonCounts& counts) {
+  Json object = Json::object();
+  for (size_t why = 0; why < kDroppedReasons; ++why) {
+    object[DroppedName(static_cast<cache::Dropped>(why))] =
+        counts.fills_dropped[why];
+  }
+  return object;
+}
+
+Json HandshakesFailed(const DaemonCounts& counts) {
+  Json sides = Json::object();
+  for (size_t side = 0; side < kTlsSides; ++side) {
+    Json reasons = Json::object();
+    for (size_t fault = 0; fault < kHandshakeFaults; ++fault) {
+      reasons[HandshakeFaultName(static_cast<HandshakeFault>(fault))] =
+          counts.handshakes_failed[side][fault];
+    }
+    sides[TlsSideName(static_cast<TlsSide>(side))] = reasons;
+  }
+  return sides;
+}
+
+Json Certificates(const Status& status) {
+  Json list = Json::array();
+  for (const Instruments::CertificateReading& certificate :
+       status.certificates) {
+    list.push_back({
+        {"side", TlsSideName(certificate.side)},
+        {"expires_unix_seconds", UnixSeconds(certificate.expiry)},
+        {"reloads", certificate.reloads},
+        {"reload_failures", certificate.reload_failures},
+        {"last_reload_failed", certificate.last_reload_failed},
+    });
+  }
+  return list;
+}
+
+Json Problems(const Status& status) {
+  Json list = Json::array();
+  for (const Problem& problem : FindProblems(status)) {
+    list.push_back({
+        {"severity",
+         problem.severity == Problem::Severity::kError ? "error" : "warning"},
+        {"kind", problem.kind},
+        {"subject", problem.subject},
+        {"text", problem.text},
+    });
+  }
+  return list;
+}
+
+Json Settings(const Status& status) {
+  Json list = Json::array();
+  for (const ListedSetting& setting : status.settings) {
+    Json value;
+    if (setting.is_list) {
+      value = setting.values;
+    } else if (setting.set) {
+      value = setting.values.front();
+    }
+    list.push_back({
+        {"function",
+         setting.function.empty() ? Json() : Json(setting.function)},
+        {"key", setting.key},
+        {"value", value},
+        {"given", setting.given},
+        {"where", setting.where},
+        {"notes", setting.notes},
+    });
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string RenderStatusJson(const Status& status) {
+  const History::Reading& reading = status.reading;
+  const Json json = {
+      {"version", status.version},
+      {"state", status.state},
+      {"time_unix_seconds", UnixSeconds(reading.now)},
+      {"uptime_seconds", Seconds(status.uptime)},
+      {"last_minute_seconds", Seconds(reading.recent_length)},
+      {"process",
+       {{"cpu_seconds", Seconds(status.process.cpu)},
+        {"resident_bytes", status.process.resident_bytes},
+        {"open_files", status.process.open_fds},
+        {"max_open_files", status.process.max_fds}}},
+      {"problems", Problems(status)},
+      {"functions", Functions(status)},
+      {"tiers", Tiers(reading)},
+      {"fills_dropped",
+       {{"last_minute", FillsDropped(reading.recent)},
+        {"since_start", FillsDropped(reading.total)}}},
+      {"certificates", Certificates(status)},
+      {"handshakes_failed",
+       {{"last_minute", HandshakesFailed(reading.recent)},
+        {"since_start", HandshakesFailed(reading.total)}}},
+      {"settings", Settings(status)},
+  };
+  // Bytes that are no UTF-8, which a file name may hold, are replaced: by
+  // default dump() would throw.
+  return json.dump(2, ' ', /*ensure_ascii=*/false,
+                   Json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace fncache::proxy::telemetry

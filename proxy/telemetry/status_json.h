@@ -1,0 +1,18 @@
+// The status page for programs: /statusz?format=json. Fields and units are
+// described by docs/statusz.schema.json, which a test holds against the output.
+//
+// Pure function of its input; thread-safe.
+#ifndef FNCACHE_PROXY_TELEMETRY_STATUS_JSON_H_
+#define FNCACHE_PROXY_TELEMETRY_STATUS_JSON_H_
+
+#include <string>
+
+#include "proxy/telemetry/status.h"
+
+namespace fncache::proxy::telemetry {
+
+std::string RenderStatusJson(const Status& status);
+
+}  // namespace fncache::proxy::telemetry
+
+#endif  // FNCACHE_PROXY_TELEMETRY_STATUS_JSON_H_

@@ -1,0 +1,168 @@
+#include "proxy/telemetry/status_json.h"
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/proxy/telemetry/status_testing.h"
+
+namespace fncache::proxy::telemetry {
+namespace {
+
+using nlohmann::json;
+
+// Finds what of a value does not fit its schema. It knows as much of JSON
+// Schema as docs/statusz.schema.json uses.
+class Validator {
+ public:
+  explicit Validator(json schema) : root_(std::move(schema)) {}
+
+  std::vector<std::string> Check(const json& value) {
+    wrong_.clear();
+    Check(root_, value, "");
+    return wrong_;
+  }
+
+ private:
+  static bool HasType(const json& value, const std::string& type) {
+    if (type == "object") return value.is_object();
+    if (type == "array") return value.is_array();
+    if (type == "string") return value.is_string();
+    if (type == "boolean") return value.is_boolean();
+    if (type == "null") return value.is_null();
+    if (type == "integer") return value.is_number_integer();
+    return type == "number" && value.is_number();
+  }
+
+  void Check(const json& schema, const json& value, const std::string& path) {
+    for (const auto& [keyword, rule] : schema.items()) {
+      if (keyword == "$ref") {
+        Check(root_.at(json::json_pointer(rule.get<std::string>().substr(1))),
+              value, path);
+      } else if (keyword == "type") {
+        bool fits = false;
+        for (const json& type : rule.is_array() ? rule : json::array({rule})) {
+          fits = fits || HasType(value, type);
+        }
+        if (!fits) wrong_.push_back(path + ": not of type " + rule.dump());
+      } else if (keyword == "enum") {
+        if (std::find(rule.begin(), rule.end(), value) == rule.end()) {
+          wrong_.push_back(path + ": " + value.dump() + " is none of " +
+                           rule.dump());
+        }
+      } else if (keyword == "minimum") {
+        if (value < rule) wrong_.push_back(path + ": too small");
+      } else if (keyword == "items") {
+        for (const json& item : value) Check(rule, item, path + "[]");
+      } else if (keyword == "required") {
+        for (const std::string name : rule) {
+          if (!value.contains(name)) wrong_.push_back(path + ": no " + name);
+        }
+      } else if (keyword == "properties") {
+        for (const auto& [name, member] : value.items()) {
+          if (rule.contains(name)) {
+            Check(rule[name], member, path + "." + name);
+          } else {
+            wrong_.push_back(path + ": " + name + " is not described");
+          }
+        }
+      } else if (keyword != "description" && keyword != "title" &&
+                 keyword != "$schema" && keyword != "$defs" &&
+                 keyword != "additionalProperties") {
+        wrong_.push_back("this test does not know " + keyword);
+      }
+    }
+  }
+
+  const json root_;
+  std::vector<std::string> wrong_;
+};
+
+class StatusJsonTest : public testing::Test {
+ protected:
+  StatusJsonTest()
+      : schema_(json::parse(
+            std::ifstream(FNCACHE_SOURCE_DIR "/docs/statusz.schema.json"))) {}
+
+  json Parse(const Status& status) {
+    return json::parse(RenderStatusJson(status));
+  }
+
+  Validator schema_;
+  StatusSource source_{{"a", "b"}};
+};
+
+// With something in every place.
+TEST_F(StatusJsonTest, IsWhatTheSchemaSays) {
+  source_.Call(0, Outcome::kHit, absl::Milliseconds(1));
+  source_.Call(0, Outcome::kMiss, absl::Seconds(2), 14);
+  source_.instruments.function(1).Unreachable(source_.clock.Now(), "gone");
+  for (const cache::Tier tier : {cache::Tier::kMemory, cache::Tier::kDisk}) {
+    source_.instruments.WatchTier(tier, [tier] {
+      return cache::store::StoreStats{1, 2, 3, tier == cache::Tier::kMemory};
+    });
+  }
+  source_.instruments.WatchCertificate(
+      TlsSide::kServer, [&] { return source_.clock.Now() + absl::Hours(1); });
+  source_.instruments.HandshakeFailed(TlsSide::kServer,
+                                      HandshakeFault::kProtocol);
+  source_.instruments.observer()->OnDropped(cache::Tier::kDisk,
+                                            cache::Dropped::kError, 0);
+  source_.instruments.observer()->OnError(cache::Tier::kDisk,
+                                          cache::TierError::kWrite, 0);
+  Status status = source_.Now();
+  status.settings = {
+      {"", "cache.dir", false, false, {}, false, "default", {}},
+      {"", "mask", true, true, {"a.b", "@times"}, true, "--mask", {"= x"}},
+      {"a", "ttl.max", false, true, {"1h"}, true, "fncache.yaml:3", {}}};
+  const json page = Parse(status);
+  EXPECT_THAT(schema_.Check(page), testing::IsEmpty()) << page.dump(1);
+  EXPECT_THAT(schema_.Check(Parse(StatusSource({"idle"}).Now())),
+              testing::IsEmpty());
+
+  // And the test would see what is not so.
+  json other = page;
+  other["tiers"][0]["tier"] = "attic";
+  other["functions"][0].erase("name");
+  other["functions"][0]["last_minute"]["hits"] = "many";
+  other["more"] = 1;
+  EXPECT_EQ(schema_.Check(other).size(), 4u);
+}
+
+TEST_F(StatusJsonTest, TellsTheNumbersOfThePage) {
+  for (int i = 0; i < 3; ++i) {
+    source_.Call(0, Outcome::kMiss, absl::Seconds(2));
+  }
+  source_.Pass(absl::Minutes(2));
+  source_.Call(0, Outcome::kHit, absl::Microseconds(61));
+  source_.clock.Advance(absl::Seconds(4));
+  const json page = Parse(source_.Now());
+  EXPECT_EQ(page["last_minute_seconds"], 64);
+  const json& recent = page["functions"][0]["last_minute"];
+  EXPECT_EQ(recent["calls"], 1);
+  EXPECT_EQ(recent["calls_per_second"], 1.0 / 64);
+  EXPECT_EQ(recent["hit_rate"], 1);
+  EXPECT_EQ(recent["latency_by_outcome"]["hit"]["p50_seconds"], 61e-6);
+  const json& total = page["functions"][0]["since_start"];
+  EXPECT_EQ(total["calls"], 4);
+  EXPECT_EQ(total["hit_rate"], 0.25);
+  EXPECT_EQ(total["latency_by_outcome"]["miss"]["p50_seconds"], 2);
+  EXPECT_EQ(total["upstream_latency"]["p99_seconds"], 2);
+  EXPECT_EQ(total["upstream_calls_by_code"]["OK"], 3);
+  EXPECT_TRUE(page["functions"][1]["last_minute"]["hit_rate"].is_null());
+}
+
+TEST_F(StatusJsonTest, TakesAnyText) {
+  Status status = source_.Now();
+  status.functions[0].name = "\"\\\n\x01";
+  status.settings = {{"", "k", false, true, {"\xff\xfe"}, true, "w", {}}};
+  const json page = Parse(status);
+  EXPECT_EQ(page["functions"][0]["name"], "\"\\\n\x01");
+  EXPECT_EQ(page["settings"][0]["value"], "\xef\xbf\xbd\xef\xbf\xbd");
+}
+
+}  // namespace
+}  // namespace fncache::proxy::telemetry

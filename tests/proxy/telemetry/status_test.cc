@@ -1,0 +1,133 @@
+#include "proxy/telemetry/status.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/proxy/telemetry/status_testing.h"
+
+namespace fncache::proxy::telemetry {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ProblemsTest : public testing::Test {
+ protected:
+  // "error disk: The disk tier ..."
+  std::vector<std::string> Problems() {
+    std::vector<std::string> found;
+    for (const Problem& problem : FindProblems(source_.Now())) {
+      found.push_back(absl::StrCat(
+          problem.severity == Problem::Severity::kError ? "error " : "warning ",
+          problem.kind, " ", problem.subject, ": ", problem.text));
+    }
+    return found;
+  }
+
+  StatusSource source_{{"a", "b"}};
+};
+
+TEST_F(ProblemsTest, NothingIsWrongWhereCallsEndWell) {
+  source_.Call(0, Outcome::kHit, absl::Milliseconds(1));
+  source_.Call(0, Outcome::kMiss, absl::Seconds(1));
+  source_.Call(0, Outcome::kMiss, absl::Seconds(1), 1);   // the caller left
+  source_.Call(0, Outcome::kMiss, absl::Seconds(1), 12);  // v1beta1 is next
+  source_.instruments.WatchCertificate(
+      TlsSide::kServer, [&] { return source_.clock.Now() + absl::Hours(999); });
+  source_.instruments.WatchTier(cache::Tier::kMemory, [] {
+    return cache::store::StoreStats{1, 2, 3};
+  });
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
+TEST_F(ProblemsTest, AnUnreachableFunctionIsNamedWithTimeAndReason) {
+  const FunctionInstruments& b = source_.instruments.function(1);
+  b.Unreachable(source_.clock.Now(), "Connection refused");
+  source_.Pass(absl::Seconds(63));
+  // The reason may change, the time not.
+  b.Unreachable(source_.clock.Now(), "DNS resolution failed");
+  EXPECT_THAT(Problems(),
+              ElementsAre("error function_unreachable b: b cannot be reached "
+                          "at dns:///b since 2027-01-15 08:00:00 UTC (for 1m "
+                          "3s): DNS resolution failed"));
+  b.Reachable();
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
+TEST_F(ProblemsTest, ErrorsOfAFunctionAreToldForAMinute) {
+  source_.Call(0, Outcome::kMiss, absl::Seconds(1), 14);
+  source_.Call(0, Outcome::kMiss, absl::Seconds(1), 14);
+  source_.Call(0, Outcome::kMiss, absl::Seconds(1), 2);
+  source_.Call(0, Outcome::kMiss, absl::Seconds(1));
+  EXPECT_THAT(Problems(),
+              ElementsAre("warning upstream_errors a: 3 of 4 calls to a ended "
+                          "with an error in the last minute: UNKNOWN once, "
+                          "UNAVAILABLE 2 times."));
+  source_.Pass(absl::Minutes(2));
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
+TEST_F(ProblemsTest, ErrorsComeBeforeWarnings) {
+  source_.instruments.HandshakeFailed(TlsSide::kServer,
+                                      HandshakeFault::kNoCertificate);
+  source_.instruments.HandshakeFailed(TlsSide::kServer,
+                                      HandshakeFault::kExpired);
+  source_.instruments.HandshakeFailed(TlsSide::kServer,
+                                      HandshakeFault::kExpired);
+  source_.instruments.observer()->OnDropped(cache::Tier::kDisk,
+                                            cache::Dropped::kQueueFull,
+                                            cache::FunctionId{0});
+  source_.instruments.observer()->OnError(
+      cache::Tier::kDisk, cache::TierError::kRead, cache::FunctionId{0});
+  source_.instruments.WatchTier(cache::Tier::kDisk, [] {
+    cache::store::StoreStats stats;
+    stats.up = false;
+    return stats;
+  });
+  EXPECT_THAT(
+      Problems(),
+      ElementsAre(
+          "error tier_down disk: The disk tier is down since 2027-01-15 "
+          "08:00:00 UTC (for 0s): look-ups and fills leave it out. The log "
+          "says why.",
+          "warning tier_errors disk: The disk tier failed in the last minute: "
+          "read once. No call failed for it.",
+          "warning handshakes_failed listener: TLS handshakes failed in the "
+          "last minute (listener): expired 2 times, no_certificate once.",
+          "warning fills_dropped cache: Responses were not stored in the last "
+          "minute: queue_full once."));
+}
+
+TEST_F(ProblemsTest, CertificatesThatEndSoonOrWereNotReplacedAreTold) {
+  absl::Duration left = absl::Hours(49);
+  source_.instruments.WatchCertificate(
+      TlsSide::kServer, [&] { return source_.clock.Now() + left; });
+  EXPECT_THAT(Problems(),
+              ElementsAre("warning certificate_expires_soon listener: The "
+                          "listener certificate ends in 2d 1h 0m 0s, at "
+                          "2027-01-17 09:00:00 UTC."));
+  left = absl::Hours(-1);
+  EXPECT_THAT(Problems(),
+              ElementsAre("error certificate_expired listener: The listener "
+                          "certificate ended at 2027-01-15 07:00:00 UTC: peers "
+                          "refuse it."));
+  left = absl::Hours(9999);
+  source_.instruments.CertificateReloadFailed(TlsSide::kServer);
+  EXPECT_THAT(Problems(),
+              ElementsAre("warning certificate_reload_failed listener: The "
+                          "listener certificate files were replaced by files "
+                          "that cannot be used; the older ones stay in use. "
+                          "The log says why."));
+  source_.instruments.CertificateReloaded(TlsSide::kServer);
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
+TEST(HitRateTest, IsTheShareOfLookUpsAnsweredFromTheCache) {
+  FunctionCounts counts;
+  EXPECT_EQ(HitRate(counts), absl::nullopt);
+  counts.hits = 3;
+  counts.misses = 1;
+  EXPECT_EQ(HitRate(counts), 0.75);
+}
+
+}  // namespace
+}  // namespace fncache::proxy::telemetry
