@@ -7,10 +7,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cache/key/field_path.h"
 #include "cache/wire/schema.h"
+#include "common/utf8.h"
 
 namespace fncache::cache::key {
 namespace {
@@ -23,36 +24,18 @@ absl::Status Wrong(absl::string_view path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("`", path, "`: ", why));
 }
 
-bool MustBeQuoted(char c) {
-  return c == '.' || c == '"' || c == '\\' || c == '*' || c == '[' ||
-         c == ']' || absl::ascii_isspace(c) || absl::ascii_iscntrl(c);
-}
-
-bool AllDigits(absl::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
-}
-
 bool IsSetName(absl::string_view text) {
   const std::vector<NamedMaskSet>& sets = NamedMaskSets();
   return std::any_of(sets.begin(), sets.end(),
                      [text](const auto& set) { return set.name == text; });
 }
 
-// As MaskSet::canonical spells it.
+// As MaskSet::canonical spells it. A key that is called like a set is quoted,
+// since bare it would be refused as that set.
 std::string Spell(const MaskElement& element) {
   if (element.any) return "*";
-  const std::string& name = element.name;
-  if (!name.empty() && !AllDigits(name) && !IsSetName(name) &&
-      std::none_of(name.begin(), name.end(), MustBeQuoted)) {
-    return name;
-  }
-  std::string out = "\"";
-  for (const char c : name) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
+  return IsSetName(element.name) ? QuoteKey(element.name)
+                                 : SpellKey(element.name);
 }
 
 std::string Spell(const MaskPath& path) {
@@ -60,26 +43,6 @@ std::string Spell(const MaskPath& path) {
                        [](std::string* out, const MaskElement& element) {
                          out->append(Spell(element));
                        });
-}
-
-// Reads one quoted key from behind its opening quote to behind its closing one.
-absl::StatusOr<std::string> ReadQuoted(absl::string_view path, size_t* at) {
-  std::string key;
-  while (*at < path.size()) {
-    const char c = path[(*at)++];
-    if (c == '"') return key;
-    if (c != '\\') {
-      key += c;
-      continue;
-    }
-    if (*at == path.size() || (path[*at] != '"' && path[*at] != '\\')) {
-      return Wrong(path,
-                   "a backslash in quotes stands before a quote or "
-                   "another backslash only");
-    }
-    key += path[(*at)++];
-  }
-  return Wrong(path, "a quote is not closed");
 }
 
 absl::StatusOr<MaskElement> ReadBare(absl::string_view path, size_t* at) {
@@ -90,14 +53,14 @@ absl::StatusOr<MaskElement> ReadBare(absl::string_view path, size_t* at) {
     return Wrong(path, "an element is empty (an empty key is written \"\")");
   }
   if (text == "*") return MaskElement{true, ""};
-  if (AllDigits(text) || text.find('[') != text.npos ||
+  if (IsAllDigits(text) || text.find('[') != text.npos ||
       text.find(']') != text.npos) {
     return Wrong(path, absl::StrCat("`", text,
                                     "`: indices are not allowed; `*` stands "
                                     "for every list element, and a map key of "
                                     "this name is quoted"));
   }
-  if (std::any_of(text.begin(), text.end(), MustBeQuoted)) {
+  if (std::any_of(text.begin(), text.end(), NeedsQuotes)) {
     return Wrong(path, absl::StrCat("`", text, "` must be quoted"));
   }
   if (IsSetName(text)) {
@@ -110,13 +73,15 @@ absl::StatusOr<MaskElement> ReadBare(absl::string_view path, size_t* at) {
 
 absl::StatusOr<MaskPath> ReadPath(absl::string_view path) {
   if (path.empty()) return Wrong(path, "is empty");
-  if (!wire::IsValidUtf8(path)) return Wrong("...", "is not UTF-8");
+  if (!IsUtf8(path)) return Wrong("...", "is not UTF-8");
   MaskPath elements;
   size_t at = 0;
   while (true) {
     if (at < path.size() && path[at] == '"') {
-      absl::StatusOr<std::string> key = ReadQuoted(path, &++at);
-      if (!key.ok()) return key.status();
+      absl::string_view rest = path.substr(at);
+      absl::StatusOr<std::string> key = TakeQuoted(&rest);
+      if (!key.ok()) return Wrong(path, key.status().message());
+      at = path.size() - rest.size();
       if (at < path.size() && path[at] != '.') {
         return Wrong(path, "only a dot may follow a quoted key");
       }

@@ -33,8 +33,8 @@ Parent ParentOf(const Struct& composite) {
   Parent parent;
   parent.prefix = LabelOf(composite, kCompositeLabel);
   parent.own_namespace = NamespaceOf(composite);
-  parent.owner.api_version = FindText(composite, {"apiVersion"});
-  parent.owner.kind = FindText(composite, {"kind"});
+  parent.owner.api_version = text::FindText(composite, {"apiVersion"});
+  parent.owner.kind = text::FindText(composite, {"kind"});
   parent.owner.name = NameOf(composite);
   parent.owner.uid = UidOf(composite);
   parent.owner.controller = true;
@@ -65,7 +65,8 @@ std::string RandomName(absl::string_view generate_name,
 // Keeps the name that an observed resource has.
 void KeepName(const Struct& observed, Struct* resource) {
   for (const absl::string_view field : {"namespace", "name", "generateName"}) {
-    SetMetadataText(resource, field, FindText(observed, {"metadata", field}));
+    SetMetadataText(resource, field,
+                    text::FindText(observed, {"metadata", field}));
   }
 }
 
@@ -75,7 +76,7 @@ absl::Status SetComposedMetadata(const std::string& name, const Parent& parent,
     return absl::FailedPreconditionError("name prefix is not found in labels");
   }
   if (NameOf(*resource).empty() &&
-      FindText(*resource, {"metadata", "generateName"}).empty()) {
+      text::FindText(*resource, {"metadata", "generateName"}).empty()) {
     SetMetadataText(resource, "generateName", absl::StrCat(parent.prefix, "-"));
   }
   if (!parent.own_namespace.empty()) {
@@ -95,9 +96,9 @@ absl::Status SetComposedMetadata(const std::string& name, const Parent& parent,
 // A resource without kind or apiVersion has empty ones.
 void CompleteType(Struct* resource) {
   for (const absl::string_view field : {"apiVersion", "kind"}) {
-    const Value* const value = Find(*resource, {field});
+    const Value* const value = text::Find(*resource, {field});
     if (value == nullptr || value->kind_case() != Value::kStringValue) {
-      SetText(resource, {field}, "");
+      text::SetText(resource, {field}, "");
     }
   }
 }
@@ -124,7 +125,7 @@ absl::Status ComposeOne(const std::string& name, const Parent& parent,
   }
   if (NameOf(*resource).empty()) {
     const std::string& generate_name =
-        FindText(*resource, {"metadata", "generateName"});
+        text::FindText(*resource, {"metadata", "generateName"});
     SetMetadataText(resource, "name",
                     name.empty()
                         ? RandomName(generate_name, random)
@@ -132,8 +133,8 @@ absl::Status ComposeOne(const std::string& name, const Parent& parent,
   }
   CompleteType(resource);
   const std::string& final_name = NameOf(*resource);
-  if (!IsValidName(FindText(*resource, {"apiVersion"}),
-                   FindText(*resource, {"kind"}), final_name)) {
+  if (!IsValidName(text::FindText(*resource, {"apiVersion"}),
+                   text::FindText(*resource, {"kind"}), final_name)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot apply composed resource ", text::Quoted(name),
         " because it has an invalid name ", text::Quoted(final_name),
@@ -149,15 +150,15 @@ Value References(const std::vector<ComposedResource>& resources,
   sorted.reserve(resources.size());
   for (const ComposedResource& composed : resources) {
     const Struct& resource = composed.resource;
-    const std::string& api_version = FindText(resource, {"apiVersion"});
-    const std::string& kind = FindText(resource, {"kind"});
+    const std::string& api_version = text::FindText(resource, {"apiVersion"});
+    const std::string& kind = text::FindText(resource, {"kind"});
     const std::string object_namespace =
         namespaced ? std::string() : NamespaceOf(resource);
     Value value;
     Struct* const reference = value.mutable_struct_value();
     const auto set = [reference](absl::string_view field,
                                  const std::string& text) {
-      if (!text.empty()) SetText(reference, {field}, text);
+      if (!text.empty()) text::SetText(reference, {field}, text);
     };
     set("apiVersion", api_version);
     set("kind", kind);
@@ -239,7 +240,7 @@ std::string ComposedName(absl::string_view generate_name,
 bool IsValidName(absl::string_view api_version, absl::string_view kind,
                  absl::string_view name) {
   if (name.empty() || name.size() > kMaxNameLength) return false;
-  const bool rbac = GroupOf(api_version) == "rbac.authorization.k8s.io" &&
+  const bool rbac = text::GroupOf(api_version) == "rbac.authorization.k8s.io" &&
                     (kind == "Role" || kind == "ClusterRole" ||
                      kind == "RoleBinding" || kind == "ClusterRoleBinding");
   const auto word = [](char c) {

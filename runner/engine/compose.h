@@ -15,8 +15,8 @@
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
 #include "runner/engine/events.h"
-#include "runner/engine/object.h"
 #include "runner/engine/observed.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::engine {
 

@@ -28,14 +28,14 @@ bool IsJustName(const Value* value, absl::string_view name) {
   for (const absl::string_view field :
        {"kind", "namespace", "uid", "apiVersion", "resourceVersion",
         "fieldPath"}) {
-    const Value* const other = Find(reference, {field});
+    const Value* const other = text::Find(reference, {field});
     if (other == nullptr || other->kind_case() == Value::kNullValue) continue;
     if (other->kind_case() != Value::kStringValue ||
         !other->string_value().empty()) {
       return false;
     }
   }
-  const Value* const named = Find(reference, {"name"});
+  const Value* const named = text::Find(reference, {"name"});
   if (named == nullptr || named->kind_case() == Value::kNullValue) {
     return name.empty();
   }
@@ -60,7 +60,8 @@ bool IsPaused(const Struct& composite) {
 }
 
 bool IsDeleted(const Struct& composite) {
-  return ParseRfc3339(FindText(composite, {"metadata", "deletionTimestamp"}))
+  return ParseRfc3339(
+             text::FindText(composite, {"metadata", "deletionTimestamp"}))
       .has_value();
 }
 
@@ -92,7 +93,7 @@ void HandleRequest(PreparedComposite* prepared) {
   prepared->events.push_back(
       NormalEvent("ReconcileRequestHandled", "Handling reconcile request"));
   SetNested(&prepared->composite, {"status", "lastHandledReconcileAt"},
-            TextValue(requested));
+            text::TextValue(requested));
 }
 
 void SelectComposition(CompositeSchema schema, const std::string& name,
@@ -101,7 +102,7 @@ void SelectComposition(CompositeSchema schema, const std::string& name,
       FindOwnField(prepared->composite, schema, "compositionRef"), name);
   Value reference;
   Struct* const map = reference.mutable_struct_value();
-  if (!name.empty()) SetText(map, {"name"}, name);
+  if (!name.empty()) text::SetText(map, {"name"}, name);
   const bool set = SetOwnField(schema, "compositionRef", std::move(reference),
                                &prepared->composite);
   if (set && !selected) {
@@ -122,7 +123,7 @@ void LabelPrefix(PreparedComposite* prepared) {
 // A reference that is null counts as one.
 bool HasConnectionSecret(const Struct& composite) {
   const Value* const value =
-      Find(composite, {"spec", "writeConnectionSecretToRef"});
+      text::Find(composite, {"spec", "writeConnectionSecretToRef"});
   return value != nullptr &&
          (value->has_struct_value() || value->kind_case() == Value::kNullValue);
 }
@@ -136,8 +137,8 @@ void SetConnectionSecret(CompositeSchema schema,
     if (HasConnectionSecret(*composite)) return;
     Value reference;
     Struct* const map = reference.mutable_struct_value();
-    SetText(map, {"name"}, UidOf(*composite));
-    SetText(map, {"namespace"}, secrets_namespace);
+    text::SetText(map, {"name"}, UidOf(*composite));
+    text::SetText(map, {"namespace"}, secrets_namespace);
     SetNested(composite, {"spec", "writeConnectionSecretToRef"},
               std::move(reference));
   }
@@ -150,8 +151,8 @@ void SetConnectionSecret(CompositeSchema schema,
 const Value* FindOwnField(const Struct& composite, CompositeSchema schema,
                           absl::string_view field) {
   return schema == CompositeSchema::kLegacy
-             ? Find(composite, {"spec", field})
-             : Find(composite, {"spec", "crossplane", field});
+             ? text::Find(composite, {"spec", field})
+             : text::Find(composite, {"spec", "crossplane", field});
 }
 
 bool SetOwnField(CompositeSchema schema, absl::string_view field, Value value,
@@ -163,12 +164,13 @@ bool SetOwnField(CompositeSchema schema, absl::string_view field, Value value,
 }
 
 std::string DefaultUid(const Struct& composite) {
-  const std::string& api_version = FindText(composite, {"apiVersion"});
+  const std::string& api_version = text::FindText(composite, {"apiVersion"});
   const absl::string_view zero("\0", 1);
-  const std::string text = absl::StrCat(
-      std::string(16, '\0'), GroupOf(api_version), "/", VersionOf(api_version),
-      ", Kind=", FindText(composite, {"kind"}), zero, NamespaceOf(composite),
-      zero, NameOf(composite));
+  const std::string text =
+      absl::StrCat(std::string(16, '\0'), text::GroupOf(api_version), "/",
+                   text::VersionOf(api_version),
+                   ", Kind=", text::FindText(composite, {"kind"}), zero,
+                   NamespaceOf(composite), zero, NameOf(composite));
   std::array<uint8_t, SHA_DIGEST_LENGTH> digest;
   SHA1(reinterpret_cast<const uint8_t*>(text.data()), text.size(),
        digest.data());
@@ -193,7 +195,7 @@ PreparedComposite PrepareComposite(Struct stored, CompositeSchema schema,
                                    absl::Time now) {
   PreparedComposite prepared;
   prepared.composite = std::move(stored);
-  const Value* const status = Find(prepared.composite, {"status"});
+  const Value* const status = text::Find(prepared.composite, {"status"});
   if (status != nullptr) prepared.original_status = *status;
 
   SetConditions({SystemCondition("Responsive", "True", "WatchCircuitClosed",

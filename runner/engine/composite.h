@@ -15,7 +15,7 @@
 #include "runner/engine/composition.h"
 #include "runner/engine/definition.h"
 #include "runner/engine/events.h"
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::engine {
 

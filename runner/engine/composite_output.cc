@@ -43,7 +43,7 @@ std::set<std::string> SetFunctionConditions(
   Value list;
   std::set<std::string> known;
   const ListValue* const existing =
-      FindList(*composite, {"status", "claimConditionTypes"});
+      text::FindList(*composite, {"status", "claimConditionTypes"});
   if (existing != nullptr) {
     for (const Value& type : existing->values()) {
       known.insert(type.string_value());
@@ -85,8 +85,8 @@ Condition Ready(fn::Ready ready, const std::vector<std::string>& unready,
 }
 
 void CopyText(const Struct& from, absl::string_view field, Struct* to) {
-  const std::string& text = FindText(from, {"metadata", field});
-  if (!text.empty()) SetText(to, {"metadata", field}, text);
+  const std::string& text = text::FindText(from, {"metadata", field});
+  if (!text.empty()) text::SetText(to, {"metadata", field}, text);
 }
 
 }  // namespace
@@ -96,8 +96,9 @@ Struct SuccessfulComposite(const PreparedComposite& prepared,
                            absl::Time now) {
   const Struct& observed = prepared.composite;
   Struct composite;
-  SetText(&composite, {"apiVersion"}, FindText(observed, {"apiVersion"}));
-  SetText(&composite, {"kind"}, FindText(observed, {"kind"}));
+  text::SetText(&composite, {"apiVersion"},
+                text::FindText(observed, {"apiVersion"}));
+  text::SetText(&composite, {"kind"}, text::FindText(observed, {"kind"}));
   CopyText(observed, "name", &composite);
   CopyText(observed, "namespace", &composite);
   SetOwnField(schema, "resourceRefs", std::move(rendered.references),
@@ -114,18 +115,18 @@ Struct SuccessfulComposite(const PreparedComposite& prepared,
   SetConditions({Synced(now), Ready(rendered.ready, rendered.unready, now)},
                 &composite);
 
-  const Value* const status = Find(composite, {"status"});
+  const Value* const status = text::Find(composite, {"status"});
   const bool unchanged = status != nullptr &&
                          prepared.original_status.has_value() &&
-                         Equal(*status, *prepared.original_status);
+                         text::Equal(*status, *prepared.original_status);
   return prepared.updated && unchanged ? observed : composite;
 }
 
 Struct WholeComposite(const PreparedComposite& prepared, const Struct& stored) {
   if (prepared.updated) return prepared.composite;
   Struct composite = stored;
-  const Value* const status = Find(prepared.composite, {"status"});
-  if (status != nullptr) *Ensure(&composite, {"status"}) = *status;
+  const Value* const status = text::Find(prepared.composite, {"status"});
+  if (status != nullptr) *text::Ensure(&composite, {"status"}) = *status;
   return composite;
 }
 
@@ -212,11 +213,12 @@ Event EventOf(const PipelineResult& result, bool detailed) {
 bool HasClaim(const Struct& composite, CompositeSchema schema,
               const ObjectStore& objects) {
   if (schema != CompositeSchema::kLegacy) return false;
-  const Struct* const claim = FindMap(composite, {"spec", "claimRef"});
-  return claim != nullptr && objects.Get(FindText(*claim, {"apiVersion"}),
-                                         FindText(*claim, {"kind"}),
-                                         FindText(*claim, {"namespace"}),
-                                         FindText(*claim, {"name"})) != nullptr;
+  const Struct* const claim = text::FindMap(composite, {"spec", "claimRef"});
+  return claim != nullptr &&
+         objects.Get(text::FindText(*claim, {"apiVersion"}),
+                     text::FindText(*claim, {"kind"}),
+                     text::FindText(*claim, {"namespace"}),
+                     text::FindText(*claim, {"name"})) != nullptr;
 }
 
 }  // namespace fncache::runner::engine

@@ -15,9 +15,9 @@
 #include "runner/engine/composite.h"
 #include "runner/engine/definition.h"
 #include "runner/engine/events.h"
-#include "runner/engine/object.h"
 #include "runner/engine/object_store.h"
 #include "runner/engine/pipeline.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::engine {
 

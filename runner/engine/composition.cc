@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 #include "runner/text/typed_text.h"
 
 namespace fncache::runner::engine {
@@ -32,7 +32,7 @@ class Fields {
 
   // As written, null too; null where there is none.
   const Value* At(absl::string_view name) const {
-    return map_ == nullptr ? nullptr : Find(*map_, {name});
+    return map_ == nullptr ? nullptr : text::Find(*map_, {name});
   }
 
   // "" where there is none.

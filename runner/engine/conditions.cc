@@ -26,39 +26,39 @@ int64_t WholeNumber(const Value* value) {
 bool Decode(const Value& value, Condition* condition) {
   if (!value.has_struct_value()) return true;
   const Struct& map = value.struct_value();
-  const Value* const time = Find(map, {"lastTransitionTime"});
+  const Value* const time = text::Find(map, {"lastTransitionTime"});
   if (time != nullptr && time->kind_case() != Value::kNullValue) {
     if (time->kind_case() != Value::kStringValue) return false;
     condition->last_transition_time = ParseRfc3339(time->string_value());
     if (!condition->last_transition_time.has_value()) return false;
   }
-  condition->type = FindText(map, {"type"});
-  condition->status = FindText(map, {"status"});
-  condition->reason = FindText(map, {"reason"});
-  condition->message = FindText(map, {"message"});
+  condition->type = text::FindText(map, {"type"});
+  condition->status = text::FindText(map, {"status"});
+  condition->reason = text::FindText(map, {"reason"});
+  condition->message = text::FindText(map, {"message"});
   condition->observed_generation =
-      WholeNumber(Find(map, {"observedGeneration"}));
+      WholeNumber(text::Find(map, {"observedGeneration"}));
   return true;
 }
 
 Value Encode(const Condition& condition) {
   Value value;
   Struct* const map = value.mutable_struct_value();
-  SetText(map, {"type"}, condition.type);
-  SetText(map, {"status"}, condition.status);
-  SetText(map, {"reason"}, condition.reason);
+  text::SetText(map, {"type"}, condition.type);
+  text::SetText(map, {"status"}, condition.status);
+  text::SetText(map, {"reason"}, condition.reason);
   if (condition.last_transition_time.has_value()) {
-    SetText(map, {"lastTransitionTime"},
-            FormatRfc3339(*condition.last_transition_time));
+    text::SetText(map, {"lastTransitionTime"},
+                  FormatRfc3339(*condition.last_transition_time));
   } else {
-    Ensure(map, {"lastTransitionTime"})
+    text::Ensure(map, {"lastTransitionTime"})
         ->set_null_value(google::protobuf::NULL_VALUE);
   }
   if (!condition.message.empty()) {
-    SetText(map, {"message"}, condition.message);
+    text::SetText(map, {"message"}, condition.message);
   }
   if (condition.observed_generation != 0) {
-    Ensure(map, {"observedGeneration"})
+    text::Ensure(map, {"observedGeneration"})
         ->set_number_value(static_cast<double>(condition.observed_generation));
   }
   return value;
@@ -142,7 +142,8 @@ bool IsSystemCondition(absl::string_view type) {
 
 std::vector<Condition> ConditionsOf(const Struct& object) {
   std::vector<Condition> conditions;
-  const ListValue* const list = FindList(object, {"status", "conditions"});
+  const ListValue* const list =
+      text::FindList(object, {"status", "conditions"});
   if (list == nullptr) return conditions;
   conditions.reserve(list->values_size());
   for (const Value& value : list->values()) {
@@ -187,7 +188,7 @@ Condition FromFunction(const FunctionCondition& from, absl::Time now) {
 }
 
 int64_t GenerationOf(const Struct& object) {
-  return WholeNumber(Find(object, {"metadata", "generation"}));
+  return WholeNumber(text::Find(object, {"metadata", "generation"}));
 }
 
 absl::optional<absl::Time> ParseRfc3339(absl::string_view text) {

@@ -15,7 +15,7 @@
 #include "absl/types/optional.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::engine {
 

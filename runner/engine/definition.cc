@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 #include "runner/text/quoted.h"
 #include "runner/text/typed_text.h"
 
@@ -235,28 +235,31 @@ absl::StatusOr<CompositeSchema> SchemaOf(const Struct* definition,
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot select composite resource schema: "
         "CompositeResourceDefinition ",
-        text::Quoted(FindText(*definition, {"metadata", "name"})), parts...));
+        text::Quoted(text::FindText(*definition, {"metadata", "name"})),
+        parts...));
   };
-  const std::string& api_version = FindText(*definition, {"apiVersion"});
+  const std::string& api_version = text::FindText(*definition, {"apiVersion"});
   if (api_version != kV1 && api_version != kV2) {
     return error(" has unrecognized apiVersion ", text::Quoted(api_version),
                  " (expected one of [", kV1, " ", kV2, "])");
   }
-  const std::string& group = FindText(*definition, {"spec", "group"});
-  const std::string& kind = FindText(*definition, {"spec", "names", "kind"});
+  const std::string& group = text::FindText(*definition, {"spec", "group"});
+  const std::string& kind =
+      text::FindText(*definition, {"spec", "names", "kind"});
   const absl::string_view wanted_group =
-      GroupOf(FindText(composite, {"apiVersion"}));
-  const std::string& wanted_kind = FindText(composite, {"kind"});
+      text::GroupOf(text::FindText(composite, {"apiVersion"}));
+  const std::string& wanted_kind = text::FindText(composite, {"kind"});
   if (group != wanted_group || kind != wanted_kind) {
     return error(" (composite Group=", group, " Kind=", kind,
                  ") does not match the input XR's Group=", wanted_group,
                  " Kind=", wanted_kind);
   }
-  const Value* const scope = Find(*definition, {"spec", "scope"});
+  const Value* const scope = text::Find(*definition, {"spec", "scope"});
   const bool absent =
       scope == nullptr || scope->kind_case() == Value::kNullValue;
-  const bool legacy = (absent && api_version == kV1) ||
-                      FindText(*definition, {"spec", "scope"}) == kLegacyScope;
+  const bool legacy =
+      (absent && api_version == kV1) ||
+      text::FindText(*definition, {"spec", "scope"}) == kLegacyScope;
   return legacy ? CompositeSchema::kLegacy : CompositeSchema::kModern;
 }
 

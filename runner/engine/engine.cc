@@ -10,9 +10,9 @@
 #include "runner/engine/composite_output.h"
 #include "runner/engine/definition.h"
 #include "runner/engine/metadata.h"
-#include "runner/engine/object.h"
 #include "runner/engine/object_store.h"
 #include "runner/engine/observed.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::engine {
 
@@ -60,10 +60,10 @@ absl::Status CheckType(const Composition& composition,
                        const Struct& composite) {
   const absl::Status status =
       CheckCompositeType("apiVersion", composition.composite_api_version,
-                         FindText(composite, {"apiVersion"}));
+                         text::FindText(composite, {"apiVersion"}));
   if (!status.ok()) return status;
   return CheckCompositeType("kind", composition.composite_kind,
-                            FindText(composite, {"kind"}));
+                            text::FindText(composite, {"kind"}));
 }
 
 // Something without a kind among the credentials is a Secret.
@@ -71,13 +71,13 @@ void AddCredentials(const EngineInput::Objects& credentials,
                     ObjectStore* store) {
   if (credentials == nullptr) return;
   for (const Struct& credential : *credentials) {
-    if (!FindText(credential, {"kind"}).empty()) {
+    if (!text::FindText(credential, {"kind"}).empty()) {
       store->Add(credential);
       continue;
     }
     Struct secret = credential;
-    SetText(&secret, {"apiVersion"}, "v1");
-    SetText(&secret, {"kind"}, "Secret");
+    text::SetText(&secret, {"apiVersion"}, "v1");
+    text::SetText(&secret, {"kind"}, "Secret");
     store->Add(std::move(secret));
   }
 }
@@ -86,18 +86,18 @@ void AddCredentials(const EngineInput::Objects& credentials,
 Struct SelectorJson(const fn::ResourceSelector& selector) {
   Struct json;
   const auto set = [&json](absl::string_view field, const std::string& text) {
-    if (!text.empty()) SetText(&json, {field}, text);
+    if (!text.empty()) text::SetText(&json, {field}, text);
   };
   set("apiVersion", selector.api_version());
   set("kind", selector.kind());
   switch (selector.match_case()) {
     case fn::ResourceSelector::kMatchName:
-      SetText(&json, {"matchName"}, selector.match_name());
+      text::SetText(&json, {"matchName"}, selector.match_name());
       break;
     case fn::ResourceSelector::kMatchLabels: {
-      Struct* const match = EnsureMap(&json, {"matchLabels"});
+      Struct* const match = text::EnsureMap(&json, {"matchLabels"});
       for (const auto& [key, value] : selector.match_labels().labels()) {
-        SetText(match, {"labels", key}, value);
+        text::SetText(match, {"labels", key}, value);
       }
       break;
     }
@@ -105,7 +105,7 @@ Struct SelectorJson(const fn::ResourceSelector& selector) {
       break;
   }
   if (selector.has_namespace_()) {
-    SetText(&json, {"namespace"}, selector.namespace_());
+    text::SetText(&json, {"namespace"}, selector.namespace_());
   }
   return json;
 }
@@ -113,9 +113,9 @@ Struct SelectorJson(const fn::ResourceSelector& selector) {
 Struct SelectorJson(const fn::SchemaSelector& selector) {
   Struct json;
   if (!selector.api_version().empty()) {
-    SetText(&json, {"apiVersion"}, selector.api_version());
+    text::SetText(&json, {"apiVersion"}, selector.api_version());
   }
-  if (!selector.kind().empty()) SetText(&json, {"kind"}, selector.kind());
+  if (!selector.kind().empty()) text::SetText(&json, {"kind"}, selector.kind());
   return json;
 }
 
@@ -233,8 +233,8 @@ absl::Status Begin(EngineInput* input, Rendering* rendering) {
     if (!status.ok()) return status;
     ReferToObserved(*input->observed, *schema, &composite);
   }
-  const std::string api_version = FindText(composite, {"apiVersion"});
-  const std::string kind = FindText(composite, {"kind"});
+  const std::string api_version = text::FindText(composite, {"apiVersion"});
+  const std::string kind = text::FindText(composite, {"kind"});
   const std::string own_namespace = NamespaceOf(composite);
   const std::string name = NameOf(composite);
 

@@ -19,7 +19,7 @@
 #include "runner/client/function_caller.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/pipeline.h"
-#include "runner/engine/schemas.h"
+#include "runner/schemas.h"
 
 namespace fncache::runner::engine {
 

@@ -15,7 +15,7 @@ const std::string& NoText() {
 
 // The map metadata.FIELD if it is one of texts only, else null.
 const Struct* TextsOf(const Struct& object, absl::string_view field) {
-  const Struct* const map = FindMap(object, {"metadata", field});
+  const Struct* const map = text::FindMap(object, {"metadata", field});
   if (map == nullptr) return nullptr;
   const auto& fields = map->fields();
   const bool texts_only =
@@ -28,7 +28,7 @@ const Struct* TextsOf(const Struct& object, absl::string_view field) {
 const std::string& TextOf(const Struct& object, absl::string_view field,
                           absl::string_view key) {
   const Struct* const texts = TextsOf(object, field);
-  return texts == nullptr ? NoText() : FindText(*texts, {key});
+  return texts == nullptr ? NoText() : text::FindText(*texts, {key});
 }
 
 void AddTexts(Struct* object, absl::string_view field, const Texts& texts) {
@@ -37,14 +37,14 @@ void AddTexts(Struct* object, absl::string_view field, const Texts& texts) {
     empty.mutable_struct_value();
     if (!SetNested(object, {"metadata", field}, std::move(empty))) return;
   }
-  Struct* const map = EnsureMap(object, {"metadata", field});
+  Struct* const map = text::EnsureMap(object, {"metadata", field});
   for (const auto& [key, text] : texts) {
     (*map->mutable_fields())[std::string(key)].set_string_value(text);
   }
 }
 
 absl::optional<bool> BoolAt(const Struct& map, absl::string_view field) {
-  const Value* const value = Find(map, {field});
+  const Value* const value = text::Find(map, {field});
   if (value == nullptr || value->kind_case() != Value::kBoolValue) {
     return absl::nullopt;
   }
@@ -54,23 +54,23 @@ absl::optional<bool> BoolAt(const Struct& map, absl::string_view field) {
 Value Encode(const OwnerReference& owner) {
   Value value;
   Struct* const map = value.mutable_struct_value();
-  SetText(map, {"apiVersion"}, owner.api_version);
-  SetText(map, {"kind"}, owner.kind);
-  SetText(map, {"name"}, owner.name);
-  SetText(map, {"uid"}, owner.uid);
+  text::SetText(map, {"apiVersion"}, owner.api_version);
+  text::SetText(map, {"kind"}, owner.kind);
+  text::SetText(map, {"name"}, owner.name);
+  text::SetText(map, {"uid"}, owner.uid);
   if (owner.controller.has_value()) {
-    *Ensure(map, {"controller"}) = BoolValue(*owner.controller);
+    *text::Ensure(map, {"controller"}) = text::BoolValue(*owner.controller);
   }
   if (owner.block_owner_deletion.has_value()) {
-    *Ensure(map, {"blockOwnerDeletion"}) =
-        BoolValue(*owner.block_owner_deletion);
+    *text::Ensure(map, {"blockOwnerDeletion"}) =
+        text::BoolValue(*owner.block_owner_deletion);
   }
   return value;
 }
 
 }  // namespace
 
-bool SetNested(Struct* object, ObjectPath path, Value value) {
+bool SetNested(Struct* object, text::ObjectPath path, Value value) {
   Struct* at = object;
   const absl::string_view* const last = path.end() - 1;
   for (const absl::string_view* name = path.begin(); name != last; ++name) {
@@ -89,15 +89,15 @@ bool SetNested(Struct* object, ObjectPath path, Value value) {
 }
 
 const std::string& NameOf(const Struct& object) {
-  return FindText(object, {"metadata", "name"});
+  return text::FindText(object, {"metadata", "name"});
 }
 
 const std::string& NamespaceOf(const Struct& object) {
-  return FindText(object, {"metadata", "namespace"});
+  return text::FindText(object, {"metadata", "namespace"});
 }
 
 const std::string& UidOf(const Struct& object) {
-  return FindText(object, {"metadata", "uid"});
+  return text::FindText(object, {"metadata", "uid"});
 }
 
 const std::string& LabelOf(const Struct& object, absl::string_view key) {
@@ -111,9 +111,9 @@ const std::string& AnnotationOf(const Struct& object, absl::string_view key) {
 void SetMetadataText(Struct* object, absl::string_view field,
                      absl::string_view text) {
   if (text.empty()) {
-    Remove(object, {"metadata", field});
+    text::Remove(object, {"metadata", field});
   } else {
-    SetNested(object, {"metadata", field}, TextValue(text));
+    SetNested(object, {"metadata", field}, text::TextValue(text));
   }
 }
 
@@ -128,24 +128,24 @@ void AddAnnotations(Struct* object, const Texts& annotations) {
 void RemoveLabels(Struct* object, const std::vector<absl::string_view>& keys) {
   if (TextsOf(*object, "labels") == nullptr) return;
   for (const absl::string_view key : keys) {
-    Remove(object, {"metadata", "labels", key});
+    text::Remove(object, {"metadata", "labels", key});
   }
 }
 
 std::vector<OwnerReference> OwnerReferencesOf(const Struct& object) {
   std::vector<OwnerReference> owners;
   const ListValue* const list =
-      FindList(object, {"metadata", "ownerReferences"});
+      text::FindList(object, {"metadata", "ownerReferences"});
   if (list == nullptr) return owners;
   owners.reserve(list->values_size());
   for (const Value& value : list->values()) {
     if (!value.has_struct_value()) return {};
     const Struct& map = value.struct_value();
     OwnerReference owner;
-    owner.api_version = FindText(map, {"apiVersion"});
-    owner.kind = FindText(map, {"kind"});
-    owner.name = FindText(map, {"name"});
-    owner.uid = FindText(map, {"uid"});
+    owner.api_version = text::FindText(map, {"apiVersion"});
+    owner.kind = text::FindText(map, {"kind"});
+    owner.name = text::FindText(map, {"name"});
+    owner.uid = text::FindText(map, {"uid"});
     owner.controller = BoolAt(map, "controller");
     owner.block_owner_deletion = BoolAt(map, "blockOwnerDeletion");
     owners.push_back(std::move(owner));

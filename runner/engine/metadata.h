@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "google/protobuf/struct.pb.h"
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::engine {
 
@@ -27,7 +27,7 @@ inline constexpr absl::string_view kClaimNamespaceLabel =
 
 // Sets the value at `path`; levels that are absent are made. Returns false, and
 // changes nothing, if one of them is there and no map.
-bool SetNested(Struct* object, ObjectPath path, Value value);
+bool SetNested(Struct* object, text::ObjectPath path, Value value);
 
 // "" if there is none.
 const std::string& NameOf(const Struct& object);

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::engine {
 
@@ -26,7 +26,7 @@ struct GroupVersionKind {
 // cannot parse.
 GroupVersionKind Parse(absl::string_view api_version, absl::string_view kind) {
   if (std::count(api_version.begin(), api_version.end(), '/') > 1) return {};
-  return {GroupOf(api_version), VersionOf(api_version), kind};
+  return {text::GroupOf(api_version), text::VersionOf(api_version), kind};
 }
 
 // The kind that a list of `kind` has as its items.
@@ -43,7 +43,7 @@ absl::string_view ItemKind(absl::string_view kind) {
 bool HasLabels(const Struct& object,
                const google::protobuf::Map<std::string, std::string>& wanted) {
   if (wanted.empty()) return true;
-  const Struct* const labels = FindMap(object, {"metadata", "labels"});
+  const Struct* const labels = text::FindMap(object, {"metadata", "labels"});
   if (labels == nullptr) return false;
   for (const auto& [name, value] : labels->fields()) {
     if (value.kind_case() != Value::kStringValue) return false;
@@ -129,9 +129,10 @@ void ObjectStore::Add(std::shared_ptr<const std::vector<Struct>> objects) {
 }
 
 void ObjectStore::Index(const Struct& object) {
-  Id id = MakeId(FindText(object, {"apiVersion"}), FindText(object, {"kind"}),
-                 FindText(object, {"metadata", "namespace"}),
-                 FindText(object, {"metadata", "name"}));
+  Id id = MakeId(text::FindText(object, {"apiVersion"}),
+                 text::FindText(object, {"kind"}),
+                 text::FindText(object, {"metadata", "namespace"}),
+                 text::FindText(object, {"metadata", "name"}));
   objects_[std::move(id)] = &object;
 }
 
@@ -186,7 +187,7 @@ fn::Resources ObjectStore::Select(const fn::ResourceSelector& selector) const {
 absl::StatusOr<std::map<std::string, std::string>> SecretData(
     const Struct& secret) {
   std::map<std::string, std::string> decoded;
-  const Value* const data = Find(secret, {"data"});
+  const Value* const data = text::Find(secret, {"data"});
   if (data == nullptr || data->kind_case() == Value::kNullValue) return decoded;
   if (!data->has_struct_value()) {
     return absl::InvalidArgumentError("data is no map");

@@ -26,14 +26,14 @@ absl::Status AddConnectionDetails(const Struct& object,
                                   const ObjectStore& objects,
                                   Resource* resource) {
   const Struct* const reference =
-      FindMap(object, {"spec", "writeConnectionSecretToRef"});
+      text::FindMap(object, {"spec", "writeConnectionSecretToRef"});
   if (reference == nullptr) return absl::OkStatus();
   const std::string& own_namespace = NamespaceOf(object);
-  const Struct* const secret =
-      objects.Get("v1", "Secret",
-                  own_namespace.empty() ? FindText(*reference, {"namespace"})
-                                        : own_namespace,
-                  FindText(*reference, {"name"}));
+  const Struct* const secret = objects.Get(
+      "v1", "Secret",
+      own_namespace.empty() ? text::FindText(*reference, {"namespace"})
+                            : own_namespace,
+      text::FindText(*reference, {"name"}));
   if (secret == nullptr) return absl::OkStatus();
   absl::StatusOr<std::map<std::string, std::string>> data = SecretData(*secret);
   if (!data.ok()) return data.status();
@@ -48,12 +48,13 @@ const Struct* Resolve(const Value& reference, const Struct& composite,
                       const ObjectStore& objects) {
   if (!reference.has_struct_value()) return nullptr;
   const Struct& map = reference.struct_value();
-  const std::string& name = FindText(map, {"name"});
+  const std::string& name = text::FindText(map, {"name"});
   if (name.empty()) return nullptr;
   const std::string& own_namespace = NamespaceOf(composite);
   const Struct* const object = objects.Get(
-      FindText(map, {"apiVersion"}), FindText(map, {"kind"}),
-      own_namespace.empty() ? FindText(map, {"namespace"}) : own_namespace,
+      text::FindText(map, {"apiVersion"}), text::FindText(map, {"kind"}),
+      own_namespace.empty() ? text::FindText(map, {"namespace"})
+                            : own_namespace,
       name);
   if (object == nullptr) return nullptr;
   const absl::optional<OwnerReference> controller = ControllerOf(*object);
@@ -81,7 +82,7 @@ absl::Status AddResource(const Struct& object, const ObjectStore& objects,
       status,
       absl::StrCat("cannot get existing composed resources: cannot fetch "
                    "connection details for composed resource ",
-                   text::Quoted(name), " (a ", FindText(object, {"kind"}),
+                   text::Quoted(name), " (a ", text::FindText(object, {"kind"}),
                    " named ", NameOf(object), ")"));
 }
 
@@ -126,10 +127,10 @@ void ReferToObserved(const std::vector<Struct>& observed,
     Struct* const reference = value.mutable_struct_value();
     const auto set = [reference](absl::string_view field,
                                  const std::string& text) {
-      if (!text.empty()) SetText(reference, {field}, text);
+      if (!text.empty()) text::SetText(reference, {field}, text);
     };
-    set("apiVersion", FindText(object, {"apiVersion"}));
-    set("kind", FindText(object, {"kind"}));
+    set("apiVersion", text::FindText(object, {"apiVersion"}));
+    set("kind", text::FindText(object, {"kind"}));
     set("name", NameOf(object));
     if (!namespaced) set("namespace", NamespaceOf(object));
     if (reference->fields().empty()) continue;

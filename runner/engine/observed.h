@@ -13,8 +13,8 @@
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
 #include "runner/engine/definition.h"
-#include "runner/engine/object.h"
 #include "runner/engine/object_store.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::engine {
 

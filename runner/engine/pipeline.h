@@ -20,7 +20,7 @@
 #include "runner/client/function_caller.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/object_store.h"
-#include "runner/engine/schemas.h"
+#include "runner/schemas.h"
 
 namespace fncache::runner::engine {
 

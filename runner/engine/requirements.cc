@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runner/engine/object.h"
 #include "runner/engine/pipeline.h"
 #include "runner/engine/request_tag.h"
+#include "runner/text/object.h"
 #include "runner/text/quoted.h"
 
 // extra_resources is deprecated, and honoured.
@@ -32,13 +32,13 @@ bool Same(const fn::Resources& a, const fn::Resources& b) {
   return std::equal(a.items().begin(), a.items().end(), b.items().begin(),
                     b.items().end(),
                     [](const fn::Resource& left, const fn::Resource& right) {
-                      return Equal(left.resource(), right.resource());
+                      return text::Equal(left.resource(), right.resource());
                     });
 }
 
 bool Same(const fn::Schema& a, const fn::Schema& b) {
   return a.has_openapi_v3() == b.has_openapi_v3() &&
-         Equal(a.openapi_v3(), b.openapi_v3());
+         text::Equal(a.openapi_v3(), b.openapi_v3());
 }
 
 // Whether all of `some` is in `all`, under the same names.

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "common/mutex.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/schemas.h"
+#include "runner/schemas.h"
 #include "runner/text/json.h"
 
 namespace fncache::runner::engine {

@@ -18,12 +18,12 @@
 #include "common/duration.h"
 #include "common/utf8.h"
 #include "runner/client/function_client.h"
-#include "runner/engine/schemas.h"
 #include "runner/render/batch.h"
 #include "runner/render/file_watch.h"
 #include "runner/render/flags.h"
 #include "runner/render/inputs.h"
 #include "runner/render/output.h"
+#include "runner/schemas.h"
 
 namespace fncache::runner::render {
 namespace {
@@ -174,11 +174,11 @@ class Session {
   absl::Status Connect(RenderInputs* inputs) {
     if (!flags_.openapi_url.empty()) {
       if (openapi_ == nullptr) {
-        engine::OpenApiServer server;
+        OpenApiServer server;
         server.url = flags_.openapi_url;
         server.token_file = flags_.openapi_token_file;
         server.ca_file = flags_.openapi_ca;
-        auto made = engine::MakeOpenApiSchemas(std::move(server));
+        auto made = MakeOpenApiSchemas(std::move(server));
         if (!made.ok()) return made.status();
         openapi_ = *std::move(made);
       }
@@ -248,7 +248,7 @@ class Session {
 
   const RenderFlags flags_;
   SystemClock clock_;
-  std::shared_ptr<engine::SchemaSource> openapi_;
+  std::shared_ptr<SchemaSource> openapi_;
   std::unique_ptr<client::FunctionClient> client_;
   std::vector<std::string> targets_;
 };

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::render {
 
@@ -23,7 +23,7 @@ engine::PipelineStep Step(const char* name, const char* mode) {
   step.name = name;
   step.function = kContextFunction;
   Value input;
-  engine::SetText(input.mutable_struct_value(), {"mode"}, mode);
+  text::SetText(input.mutable_struct_value(), {"mode"}, mode);
   step.input = std::move(input);
   return step;
 }
@@ -59,7 +59,7 @@ client::CallResult ContextSteps::Answer(const RunFunctionRequest& request) {
   response.mutable_meta()->set_tag(request.meta().tag());
   if (request.has_desired()) *response.mutable_desired() = request.desired();
 
-  const std::string& mode = engine::FindText(request.input(), {"mode"});
+  const std::string& mode = text::FindText(request.input(), {"mode"});
   if (mode == kSeed) {
     Struct* const context = response.mutable_context();
     *context = request.context();

@@ -11,7 +11,7 @@
 #include "runner/client/parse.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/engine.h"
-#include "runner/engine/schemas.h"
+#include "runner/schemas.h"
 #include "runner/text/json.h"
 
 namespace fncache::runner::render {
@@ -67,7 +67,7 @@ absl::StatusOr<engine::EngineInput> ToEngineInput(CompositeInput* input) {
     documents.push_back(text::FromStruct(document));
   }
   // Without documents too: it still refuses what is no apiVersion.
-  engine.schemas = engine::MakeDocumentSchemas(std::move(documents));
+  engine.schemas = MakeDocumentSchemas(std::move(documents));
   return engine;
 }
 

@@ -232,7 +232,7 @@ absl::Status LoadObjectsOf(const RenderFlags& flags, RenderInputs* inputs) {
   if (!schemas.ok()) {
     return CannotLoad("required schemas", flags.schemas, schemas.status());
   }
-  inputs->schemas = engine::MakeDocumentSchemas(*std::move(schemas));
+  inputs->schemas = MakeDocumentSchemas(*std::move(schemas));
   return absl::OkStatus();
 }
 

@@ -15,9 +15,9 @@
 #include "absl/types/optional.h"
 #include "common/utf8.h"
 #include "runner/engine/composition.h"
-#include "runner/engine/object.h"
 #include "runner/render/input_file.h"
 #include "runner/text/kubernetes_yaml.h"
+#include "runner/text/object.h"
 #include "runner/text/quoted.h"
 #include "runner/text/typed_text.h"
 

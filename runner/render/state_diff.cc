@@ -8,9 +8,9 @@
 #include "absl/strings/str_split.h"
 #include "common/utf8.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/object.h"
 #include "runner/text/document.h"
 #include "runner/text/json.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::render {
 
@@ -111,7 +111,7 @@ void DiffValues(const std::string& path, const Value* before,
     AddYaml(text::FromValue(*after), lines);
   } else if (after == nullptr) {
     lines->push_back(absl::StrCat("- ", path, ": ", Shown(*before)));
-  } else if (engine::Equal(*before, *after)) {
+  } else if (text::Equal(*before, *after)) {
     return;
   } else if (before->has_struct_value() && after->has_struct_value()) {
     DiffFields(path, before->struct_value(), after->struct_value(), lines);
@@ -169,15 +169,15 @@ void DiffResources(const std::string& path, const Resource& before,
 std::string Heading(const std::string& path, const Resource& resource) {
   return absl::StrCat(
       path, " (",
-      Printable(engine::FindText(resource.resource(), {"apiVersion"})), " ",
-      Printable(engine::FindText(resource.resource(), {"kind"})), ")");
+      Printable(text::FindText(resource.resource(), {"apiVersion"})), " ",
+      Printable(text::FindText(resource.resource(), {"kind"})), ")");
 }
 
 // The heading tells both already.
 text::Json Body(const Resource& resource) {
   Struct body = resource.resource();
-  engine::Remove(&body, {"apiVersion"});
-  engine::Remove(&body, {"kind"});
+  text::Remove(&body, {"apiVersion"});
+  text::Remove(&body, {"kind"});
   return text::FromStruct(body);
 }
 

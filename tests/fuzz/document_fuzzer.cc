@@ -7,10 +7,10 @@
 #include "absl/strings/string_view.h"
 #include "common/utf8.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/object.h"
 #include "runner/text/document.h"
 #include "runner/text/json.h"
 #include "runner/text/kubernetes_yaml.h"
+#include "runner/text/object.h"
 #include "tests/fuzz/merge_key.h"
 
 namespace {
@@ -51,8 +51,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   const auto value = fncache::runner::text::ToValue(*json);
   const Json back = fncache::runner::text::FromValue(value);
-  Check(fncache::runner::engine::Equal(fncache::runner::text::ToValue(back),
-                                       value));
+  Check(fncache::runner::text::Equal(fncache::runner::text::ToValue(back),
+                                     value));
   Json merged = back;
   fncache::runner::text::MergeInto(&merged, back);
   Check(merged == back);

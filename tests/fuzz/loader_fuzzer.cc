@@ -15,8 +15,8 @@
 #include "nlohmann/json.hpp"
 #include "runner/engine/composition.h"
 #include "runner/engine/definition.h"
-#include "runner/engine/object.h"
 #include "runner/render/loader.h"
+#include "runner/text/object.h"
 
 namespace {
 

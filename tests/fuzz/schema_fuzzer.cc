@@ -8,14 +8,14 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/object.h"
 #include "runner/engine/schema_document.h"
-#include "runner/engine/schemas.h"
+#include "runner/schemas.h"
 #include "runner/text/json.h"
+#include "runner/text/object.h"
 
 namespace {
 
-using fncache::runner::engine::FindMap;
+using fncache::runner::text::FindMap;
 using google::protobuf::Struct;
 
 void Check(bool holds) {
@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const auto again = schemas.Find(
           {Text(entry, "group"), Text(entry, "version")}, Text(entry, "kind"));
       Check(again.ok() && again->has_value());
-      Check(fncache::runner::engine::Equal(**found, **again));
+      Check(fncache::runner::text::Equal(**found, **again));
     }
   }
   return 0;

@@ -74,7 +74,7 @@ TEST(ComposeTest, AnObservedResourceKeepsItsNames) {
                               Composite(), {{"r", &observed}});
   EXPECT_EQ(NameOf(resource), "old");
   EXPECT_EQ(NamespaceOf(resource), "there");
-  EXPECT_EQ(FindText(resource, {"metadata", "generateName"}), "gen-");
+  EXPECT_EQ(text::FindText(resource, {"metadata", "generateName"}), "gen-");
 }
 
 TEST(ComposeTest, NamesThatAnObservedResourceHasNotGo) {
@@ -83,8 +83,8 @@ TEST(ComposeTest, NamesThatAnObservedResourceHasNotGo) {
       R"({"kind": "K", "metadata": {"namespace": "n", "generateName": "g-"}})",
       Composite(), {{"r", &observed}});
   EXPECT_EQ(NameOf(resource), "old");
-  EXPECT_EQ(Find(resource, {"metadata", "namespace"}), nullptr);
-  EXPECT_EQ(Find(resource, {"metadata", "generateName"}), nullptr);
+  EXPECT_EQ(text::Find(resource, {"metadata", "namespace"}), nullptr);
+  EXPECT_EQ(text::Find(resource, {"metadata", "generateName"}), nullptr);
 }
 
 TEST(ComposeTest, NothingElseOfAnObservedResourceIsMergedIn) {
@@ -93,8 +93,8 @@ TEST(ComposeTest, NothingElseOfAnObservedResourceIsMergedIn) {
           "spec": {"y": 1}, "status": {"z": 1}})");
   const Struct resource =
       One(R"({"kind": "K"})", Composite(), {{"r", &observed}});
-  EXPECT_EQ(Find(resource, {"spec"}), nullptr);
-  EXPECT_EQ(Find(resource, {"status"}), nullptr);
+  EXPECT_EQ(text::Find(resource, {"spec"}), nullptr);
+  EXPECT_EQ(text::Find(resource, {"status"}), nullptr);
   EXPECT_EQ(UidOf(resource), "");
   EXPECT_EQ(LabelOf(resource, "l"), "");
 }
@@ -128,7 +128,7 @@ TEST(ComposeTest, AClusterScopedCompositeLeavesNamespacesAlone) {
   ASSERT_TRUE(composed.ok()) << composed.status();
   EXPECT_EQ(NamespaceOf(composed->resources[0].resource), "x");
   EXPECT_TRUE(composed->events.empty());
-  EXPECT_EQ(Find(One("{}"), {"metadata", "namespace"}), nullptr);
+  EXPECT_EQ(text::Find(One("{}"), {"metadata", "namespace"}), nullptr);
 }
 
 TEST(ComposeTest, ClusterScopedKindsGetANamespacedCompositesNamespaceToo) {
@@ -140,36 +140,38 @@ TEST(ComposeTest, ClusterScopedKindsGetANamespacedCompositesNamespaceToo) {
 TEST(ComposeTest, AResourceWithANameGetsNoGenerateName) {
   const Struct resource = One(R"({"metadata": {"name": "mine"}})");
   EXPECT_EQ(NameOf(resource), "mine");
-  EXPECT_EQ(Find(resource, {"metadata", "generateName"}), nullptr);
+  EXPECT_EQ(text::Find(resource, {"metadata", "generateName"}), nullptr);
 }
 
 TEST(ComposeTest, AGenerateNameStaysAndBeginsTheName) {
   const Struct resource = One(R"({"metadata": {"generateName": "gen"}})");
-  EXPECT_EQ(FindText(resource, {"metadata", "generateName"}), "gen");
+  EXPECT_EQ(text::FindText(resource, {"metadata", "generateName"}), "gen");
   EXPECT_TRUE(absl::StartsWith(NameOf(resource), "gen-")) << NameOf(resource);
 }
 
 TEST(ComposeTest, ClaimLabelsComeFromTheCompositeIfBothAreThere) {
   const char* const both = R"(, "crossplane.io/claim-name": "cn",
                               "crossplane.io/claim-namespace": "cs")";
-  ExpectJson(*FindMap(One("{}", Composite("", both)), {"metadata", "labels"}),
-             R"({"crossplane.io/composite": "pre",
+  ExpectJson(
+      *text::FindMap(One("{}", Composite("", both)), {"metadata", "labels"}),
+      R"({"crossplane.io/composite": "pre",
                  "crossplane.io/claim-name": "cn",
                  "crossplane.io/claim-namespace": "cs"})");
   for (const char* const one : {R"(, "crossplane.io/claim-name": "cn")",
                                 R"(, "crossplane.io/claim-name": "",
            "crossplane.io/claim-namespace": "cs")"}) {
-    ExpectJson(*FindMap(One("{}", Composite("", one)), {"metadata", "labels"}),
-               R"({"crossplane.io/composite": "pre"})");
+    ExpectJson(
+        *text::FindMap(One("{}", Composite("", one)), {"metadata", "labels"}),
+        R"({"crossplane.io/composite": "pre"})");
   }
 }
 
 TEST(ComposeTest, MapsWithAValueThatIsNoTextAreReplaced) {
   const Struct resource =
       One(R"({"metadata": {"labels": {"l": 1}, "annotations": {"n": null}}})");
-  ExpectJson(*FindMap(resource, {"metadata", "labels"}),
+  ExpectJson(*text::FindMap(resource, {"metadata", "labels"}),
              R"({"crossplane.io/composite": "pre"})");
-  ExpectJson(*FindMap(resource, {"metadata", "annotations"}),
+  ExpectJson(*text::FindMap(resource, {"metadata", "annotations"}),
              R"({"crossplane.io/composition-resource-name": "r"})");
 }
 
@@ -177,9 +179,9 @@ TEST(ComposeTest, LabelsAndAnnotationsOfTheFunctionsStay) {
   const Struct resource = One(
       R"({"metadata": {"labels": {"l": "v", "crossplane.io/composite": "x"},
                        "annotations": {"n": "w"}}})");
-  ExpectJson(*FindMap(resource, {"metadata", "labels"}),
+  ExpectJson(*text::FindMap(resource, {"metadata", "labels"}),
              R"({"l": "v", "crossplane.io/composite": "pre"})");
-  ExpectJson(*FindMap(resource, {"metadata", "annotations"}),
+  ExpectJson(*text::FindMap(resource, {"metadata", "annotations"}),
              R"({"n": "w", "crossplane.io/composition-resource-name": "r"})");
 }
 
@@ -195,7 +197,8 @@ TEST(ComposeTest, AnotherControllerIsAnError) {
 
 TEST(ComposeTest, NoPrefixIsAnErrorIfAnythingIsDesired) {
   Struct composite = Composite();
-  SetText(&composite, {"metadata", "labels", "crossplane.io/composite"}, "");
+  text::SetText(&composite, {"metadata", "labels", "crossplane.io/composite"},
+                "");
   EXPECT_EQ(Composing(composite, Desired("r", "{}")).status().message(),
             "cannot render metadata for composed resource \"r\": name prefix "
             "is not found in labels");
@@ -238,7 +241,7 @@ TEST(ComposeTest, AnEmptyNameGivesARandomNameAndNoAnnotation) {
   ASSERT_TRUE(composed.ok()) << composed.status();
   const Struct& resource = composed->resources[0].resource;
   EXPECT_EQ(NameOf(resource), "pre-bcdfg");
-  EXPECT_EQ(Find(resource, {"metadata", "annotations"}), nullptr);
+  EXPECT_EQ(text::Find(resource, {"metadata", "annotations"}), nullptr);
 }
 
 TEST(ComposeTest, AnInvalidNameIsAnError) {
@@ -291,9 +294,10 @@ TEST(ComposeTest, ReadyIsWhatTheFunctionSays) {
 
 TEST(ComposeTest, MissingTypeIsNoErrorButEmpty) {
   const Struct resource = One("{}");
-  EXPECT_EQ(Find(resource, {"kind"})->kind_case(), Value::kStringValue);
-  EXPECT_EQ(Find(resource, {"apiVersion"})->kind_case(), Value::kStringValue);
-  EXPECT_EQ(FindText(resource, {"kind"}), "");
+  EXPECT_EQ(text::Find(resource, {"kind"})->kind_case(), Value::kStringValue);
+  EXPECT_EQ(text::Find(resource, {"apiVersion"})->kind_case(),
+            Value::kStringValue);
+  EXPECT_EQ(text::FindText(resource, {"kind"}), "");
 }
 
 TEST(ComposeTest, ReferencesAreSortedByTheirBytesPutTogether) {
@@ -312,7 +316,7 @@ TEST(ComposeTest, ReferencesAreSortedByTheirBytesPutTogether) {
   const auto composed = Composing(Composite(), desired);
   ASSERT_TRUE(composed.ok()) << composed.status();
   Struct holder;
-  *Ensure(&holder, {"refs"}) = composed->references;
+  *text::Ensure(&holder, {"refs"}) = composed->references;
   ExpectJson(holder, R"({"refs": [
       {"apiVersion": "a/v1", "kind": "ZZ", "name": "n"},
       {"apiVersion": "a/v1", "kind": "Z", "name": "n"},
@@ -327,7 +331,7 @@ TEST(ComposeTest, ReferencesOfANamespacedCompositeHaveNoNamespace) {
                 Desired("r", R"({"kind": "K", "metadata": {"name": "n"}})"));
   ASSERT_TRUE(composed.ok()) << composed.status();
   Struct holder;
-  *Ensure(&holder, {"refs"}) = composed->references;
+  *text::Ensure(&holder, {"refs"}) = composed->references;
   ExpectJson(holder, R"({"refs": [{"kind": "K", "name": "n"}]})");
 }
 
@@ -352,7 +356,7 @@ TEST(ComposeTest, WhatIsNoLongerDesiredIsDeletedWithoutItsLabels) {
   EXPECT_TRUE(composed->events.empty());
   ASSERT_EQ(composed->deleted.size(), 1);
   EXPECT_EQ(NameOf(composed->deleted[0]), "n");
-  ExpectJson(*FindMap(composed->deleted[0], {"metadata", "labels"}),
+  ExpectJson(*text::FindMap(composed->deleted[0], {"metadata", "labels"}),
              R"({"l": "v"})");
 }
 

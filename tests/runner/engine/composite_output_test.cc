@@ -91,7 +91,7 @@ TEST(CompositeOutputTest, OnlyTypeNameReferencesAndStatusArePutOut) {
 TEST(CompositeOutputTest, ReferencesOfALegacyOneAreBelowSpec) {
   const Struct composite =
       SuccessfulComposite(Prepared(kPlain, kLegacy), kLegacy, Rendered(), kNow);
-  ExpectJson(*FindMap(composite, {"spec"}), R"({"resourceRefs": []})");
+  ExpectJson(*text::FindMap(composite, {"spec"}), R"({"resourceRefs": []})");
 }
 
 TEST(CompositeOutputTest, TheDesiredStatusReplacesTheInputs) {
@@ -103,25 +103,28 @@ TEST(CompositeOutputTest, TheDesiredStatusReplacesTheInputs) {
                    "spec": {"x": 1}, "status": {"both": 3, "new": null}})"),
       kNow);
   EXPECT_EQ(NameOf(composite), "a");
-  ExpectJson(*FindMap(composite, {"spec"}),
+  ExpectJson(*text::FindMap(composite, {"spec"}),
              R"({"crossplane": {"resourceRefs": []}})");
-  EXPECT_EQ(Find(composite, {"status", "old"}), nullptr);
-  EXPECT_EQ(Find(composite, {"status", "both"})->number_value(), 3);
-  EXPECT_EQ(Find(composite, {"status", "new"})->kind_case(), Value::kNullValue);
-  EXPECT_EQ(Find(composite, {"status", "lastHandledReconcileAt"}), nullptr);
+  EXPECT_EQ(text::Find(composite, {"status", "old"}), nullptr);
+  EXPECT_EQ(text::Find(composite, {"status", "both"})->number_value(), 3);
+  EXPECT_EQ(text::Find(composite, {"status", "new"})->kind_case(),
+            Value::kNullValue);
+  EXPECT_EQ(text::Find(composite, {"status", "lastHandledReconcileAt"}),
+            nullptr);
 }
 
 TEST(CompositeOutputTest, ATopLevelConditionsIsCopied) {
   const Struct composite = SuccessfulComposite(
       Prepared(kPlain), kModern, Rendered(R"({"conditions": ["x"]})"), kNow);
-  ASSERT_NE(FindList(composite, {"conditions"}), nullptr);
-  EXPECT_EQ(FindList(composite, {"conditions"})->values(0).string_value(), "x");
+  ASSERT_NE(text::FindList(composite, {"conditions"}), nullptr);
+  EXPECT_EQ(text::FindList(composite, {"conditions"})->values(0).string_value(),
+            "x");
 }
 
 TEST(CompositeOutputTest, ADesiredStatusThatIsNoMapGetsNoConditions) {
   const Struct composite = SuccessfulComposite(
       Prepared(kPlain), kModern, Rendered(R"({"status": "x"})"), kNow);
-  EXPECT_EQ(FindText(composite, {"status"}), "x");
+  EXPECT_EQ(text::FindText(composite, {"status"}), "x");
 }
 
 TEST(CompositeOutputTest, ConditionsAreSetInTheRunnersOrder) {
@@ -245,9 +248,9 @@ TEST(CompositeOutputTest, AnUnchangedStatusLeavesWhatWasWrittenBefore) {
   const PreparedComposite prepared = Prepared(Settled(""));
   const Struct composite = SuccessfulComposite(
       prepared, kModern, Rendered(R"({"status": {"x": 1}})"), kNow);
-  EXPECT_TRUE(Equal(composite, prepared.composite)) << ToJson(composite);
+  EXPECT_TRUE(text::Equal(composite, prepared.composite)) << ToJson(composite);
   EXPECT_EQ(UidOf(composite), "u");
-  ExpectJson(*FindMap(composite, {"spec"}),
+  ExpectJson(*text::FindMap(composite, {"spec"}),
              R"({"size": 1, "crossplane": {"compositionRef": {"name": "c"}}})");
 }
 
@@ -256,7 +259,7 @@ TEST(CompositeOutputTest, AnUnchangedStatusCountsOnlyIfAllWasWrittenBefore) {
       Prepared(Settled(R"("crossplane.io/composite": "a")")), kModern,
       Rendered(R"({"status": {"x": 1}})"), kNow);
   EXPECT_EQ(UidOf(composite), "");
-  ExpectJson(*FindMap(composite, {"spec"}),
+  ExpectJson(*text::FindMap(composite, {"spec"}),
              R"({"crossplane": {"resourceRefs": []}})");
 }
 
@@ -273,7 +276,8 @@ TEST(CompositeOutputTest, AChangedStatusIsWritten) {
 
 TEST(CompositeOutputTest, WholeCompositeIsWhatWasWrittenBack) {
   const PreparedComposite prepared = Prepared(kPlain);
-  EXPECT_TRUE(Equal(WholeComposite(prepared, Struct()), prepared.composite));
+  EXPECT_TRUE(
+      text::Equal(WholeComposite(prepared, Struct()), prepared.composite));
 }
 
 TEST(CompositeOutputTest, WholeCompositeHasNoCompositionRefIfOnlyStatusWas) {
@@ -282,10 +286,10 @@ TEST(CompositeOutputTest, WholeCompositeHasNoCompositionRefIfOnlyStatusWas) {
                        "labels": {"crossplane.io/composite": "a"}},
           "spec": {"size": 1}, "status": {"x": 1}})");
   const Struct composite = WholeComposite(Prepared(ToJson(stored)), stored);
-  ExpectJson(*FindMap(composite, {"spec"}), R"({"size": 1})");
+  ExpectJson(*text::FindMap(composite, {"spec"}), R"({"size": 1})");
   EXPECT_EQ(UidOf(composite), "u");
   EXPECT_EQ(Lines(composite), Wanted({kResponsive}));
-  EXPECT_NE(Find(composite, {"status", "x"}), nullptr);
+  EXPECT_NE(text::Find(composite, {"status", "x"}), nullptr);
 }
 
 TEST(CompositeOutputTest, FatalSetsSyncedThenTheFunctionsConditions) {
@@ -335,13 +339,15 @@ TEST(CompositeOutputTest, ConditionsOfALegacyClaimAreListedOnce) {
   const Struct legacy =
       SuccessfulComposite(Prepared(kPlain, kLegacy), kLegacy, rendered, kNow);
   Struct types;
-  *Ensure(&types, {"types"}) = *Find(legacy, {"status", "claimConditionTypes"});
+  *text::Ensure(&types, {"types"}) =
+      *text::Find(legacy, {"status", "claimConditionTypes"});
   ExpectJson(types, R"({"types": ["Old", "Mine", "New"]})");
 
   rendered.desired.Clear();
-  EXPECT_EQ(Find(SuccessfulComposite(Prepared(kPlain), kModern, rendered, kNow),
+  EXPECT_EQ(
+      text::Find(SuccessfulComposite(Prepared(kPlain), kModern, rendered, kNow),
                  {"status", "claimConditionTypes"}),
-            nullptr);
+      nullptr);
 }
 
 Event EventFor(absl::string_view json, bool detailed = true) {

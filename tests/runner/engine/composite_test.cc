@@ -53,7 +53,7 @@ constexpr char kSelected[] =
 TEST(CompositeTest, OwnFieldsAreBelowSpecCrossplaneOfAModernOne) {
   Struct composite;
   EXPECT_TRUE(
-      SetOwnField(kModern, "compositionRef", TextValue("x"), &composite));
+      SetOwnField(kModern, "compositionRef", text::TextValue("x"), &composite));
   ExpectJson(composite, R"({"spec": {"crossplane": {"compositionRef": "x"}}})");
   EXPECT_NE(FindOwnField(composite, kModern, "compositionRef"), nullptr);
   EXPECT_EQ(FindOwnField(composite, kLegacy, "compositionRef"), nullptr);
@@ -62,7 +62,7 @@ TEST(CompositeTest, OwnFieldsAreBelowSpecCrossplaneOfAModernOne) {
 TEST(CompositeTest, OwnFieldsAreDirectlyBelowSpecOfALegacyOne) {
   Struct composite;
   EXPECT_TRUE(
-      SetOwnField(kLegacy, "compositionRef", TextValue("x"), &composite));
+      SetOwnField(kLegacy, "compositionRef", text::TextValue("x"), &composite));
   ExpectJson(composite, R"({"spec": {"compositionRef": "x"}})");
   EXPECT_NE(FindOwnField(composite, kLegacy, "compositionRef"), nullptr);
   EXPECT_EQ(FindOwnField(composite, kModern, "compositionRef"), nullptr);
@@ -98,7 +98,7 @@ TEST(CompositeTest, UidIsSetOnlyIfItIsEmpty) {
 TEST(CompositeTest, ResourceVersionIsAlways999) {
   Struct composite = Named(R"("name": "a", "resourceVersion": "12")");
   IdentifyComposite(&composite);
-  EXPECT_EQ(FindText(composite, {"metadata", "resourceVersion"}), "999");
+  EXPECT_EQ(text::FindText(composite, {"metadata", "resourceVersion"}), "999");
 }
 
 TEST(CompositeTest, NothingElseIsAddedAndNullsAndEmptiesStay) {
@@ -169,7 +169,7 @@ TEST(CompositeTest, APausedOneIsNotComposed) {
   EXPECT_EQ(conditions[1].message,
             "Reconciliation (including deletion) is paused via the pause "
             "annotation");
-  EXPECT_EQ(Find(prepared.composite, {"spec"}), nullptr);
+  EXPECT_EQ(text::Find(prepared.composite, {"spec"}), nullptr);
   EXPECT_EQ(LabelOf(prepared.composite, kCompositeLabel), "");
 }
 
@@ -215,14 +215,15 @@ TEST(CompositeTest, ARequestIsHandledBeforeTheCompositionIsSelected) {
   EXPECT_EQ(Lines(prepared.events),
             Wanted({"Normal ReconcileRequestHandled Handling reconcile request",
                     kSelected}));
-  EXPECT_EQ(FindText(prepared.composite, {"status", "lastHandledReconcileAt"}),
-            "noon");
+  EXPECT_EQ(
+      text::FindText(prepared.composite, {"status", "lastHandledReconcileAt"}),
+      "noon");
 }
 
 TEST(CompositeTest, CompositionRefBecomesJustTheName) {
   const PreparedComposite prepared = Prepare(R"({"spec": {"crossplane":
       {"compositionRef": {"name": "old", "kind": "K"}}}})");
-  ExpectJson(*FindMap(prepared.composite, {"spec"}),
+  ExpectJson(*text::FindMap(prepared.composite, {"spec"}),
              R"({"crossplane": {"compositionRef": {"name": "c"}}})");
   EXPECT_EQ(Lines(prepared.events), Wanted({kSelected}));
 }
@@ -248,7 +249,8 @@ TEST(CompositeTest, ACompositionRefThatWasJustTheNameGivesNoEvent) {
 TEST(CompositeTest, ASpecThatIsNoMapGetsNoCompositionRef) {
   const PreparedComposite prepared = Prepare(R"({"spec": null})");
   EXPECT_TRUE(prepared.events.empty());
-  EXPECT_EQ(Find(prepared.composite, {"spec"})->kind_case(), Value::kNullValue);
+  EXPECT_EQ(text::Find(prepared.composite, {"spec"})->kind_case(),
+            Value::kNullValue);
 }
 
 TEST(CompositeTest, TheCompositeLabelIsSetIfMissingOrEmpty) {
@@ -268,7 +270,7 @@ TEST(CompositeTest, LabelsWithAValueThatIsNoTextAreReplaced) {
   const PreparedComposite prepared =
       Prepare(R"({"metadata": {"name": "a", "labels":
                   {"crossplane.io/composite": "b", "n": 1}}})");
-  ExpectJson(*FindMap(prepared.composite, {"metadata", "labels"}),
+  ExpectJson(*text::FindMap(prepared.composite, {"metadata", "labels"}),
              R"({"crossplane.io/composite": "a"})");
 }
 
@@ -286,7 +288,7 @@ TEST(CompositeTest, ALegacyOneGetsAConnectionSecretNamedByItsUid) {
       Prepare(R"({"metadata": {"name": "a", "uid": "u", "labels":
                   {"crossplane.io/composite": "a"}}})",
               kLegacy, composition);
-  ExpectJson(*FindMap(prepared.composite, {"spec"}),
+  ExpectJson(*text::FindMap(prepared.composite, {"spec"}),
              R"({"compositionRef": {"name": "c"}, "writeConnectionSecretToRef":
           {"name": "u", "namespace": "secrets"}})");
   EXPECT_TRUE(prepared.updated);
@@ -299,7 +301,7 @@ TEST(CompositeTest, AConnectionSecretThatIsThereStays) {
       R"({"metadata": {"name": "a", "labels": {"crossplane.io/composite": "a"}},
           "spec": {"writeConnectionSecretToRef": {"name": "n"}}})",
       kLegacy, composition);
-  ExpectJson(*FindMap(prepared.composite, {"spec"}),
+  ExpectJson(*text::FindMap(prepared.composite, {"spec"}),
              R"({"compositionRef": {"name": "c"},
                  "writeConnectionSecretToRef": {"name": "n"}})");
   EXPECT_FALSE(prepared.updated);
@@ -312,7 +314,7 @@ TEST(CompositeTest, AModernOneGetsNoConnectionSecret) {
       Prepare(R"({"metadata": {"name": "a", "labels":
                   {"crossplane.io/composite": "a"}}})",
               kModern, composition);
-  ExpectJson(*FindMap(prepared.composite, {"spec"}),
+  ExpectJson(*text::FindMap(prepared.composite, {"spec"}),
              R"({"crossplane": {"compositionRef": {"name": "c"}}})");
   EXPECT_TRUE(prepared.updated);
 }

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::engine {
 namespace {
@@ -112,10 +112,10 @@ TEST(CompositionTest, InputIsKeptAsWritten) {
   const PipelineStep step =
       ParseStep(R"({"input": {"a": null, "b": {}, "c": [1, "x"]}})");
   ASSERT_TRUE(step.input.has_value());
-  EXPECT_TRUE(
-      Equal(*step.input, Object(R"({"v": {"a": null, "b": {}, "c": [1, "x"]}})")
-                             .fields()
-                             .at("v")));
+  EXPECT_TRUE(text::Equal(
+      *step.input, Object(R"({"v": {"a": null, "b": {}, "c": [1, "x"]}})")
+                       .fields()
+                       .at("v")));
 }
 
 // An error only once the step runs.

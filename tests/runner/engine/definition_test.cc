@@ -7,7 +7,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::engine {
 namespace {

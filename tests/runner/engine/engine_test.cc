@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "runner/engine/conditions.h"
 #include "runner/engine/metadata.h"
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 #include "tests/runner/fake_functions.h"
 #include "tests/runner/messages.h"
 
@@ -111,7 +111,7 @@ TEST_F(EngineTest, ObservedResourcesAreReferredToAndSent) {
   ASSERT_TRUE(Rendered().status.ok());
   EXPECT_EQ(Observed().resources().count("r"), 1);
   ExpectJson(
-      *FindMap(Observed().composite().resource(), {"spec", "crossplane"}),
+      *text::FindMap(Observed().composite().resource(), {"spec", "crossplane"}),
       R"({"compositionRef": {"name": "c"}, "resourceRefs":
                  [{"apiVersion": "v1", "kind": "K", "name": "k"}]})");
 }
@@ -120,9 +120,9 @@ TEST_F(EngineTest, ADefinitionMakesTheCompositeLegacy) {
   input_.definition = std::make_shared<Struct>(Object(kLegacyDefinition));
   const EngineOutcome outcome = Rendered();
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
-  ExpectJson(*FindMap(Observed().composite().resource(), {"spec"}),
+  ExpectJson(*text::FindMap(Observed().composite().resource(), {"spec"}),
              R"({"size": 1, "compositionRef": {"name": "c"}})");
-  ExpectJson(*FindMap(outcome.output.composite_resource(), {"spec"}),
+  ExpectJson(*text::FindMap(outcome.output.composite_resource(), {"spec"}),
              R"({"resourceRefs": []})");
 }
 
@@ -140,12 +140,14 @@ TEST_F(EngineTest, RequiredResourcesReplaceObservedOnesAndTheComposite) {
            [{"apiVersion": "v1", "kind": "K", "name": "k"}]}}})"});
   ASSERT_TRUE(Rendered().status.ok());
   const auto state = Observed();
-  EXPECT_EQ(
-      Find(state.composite().resource(), {"spec", "size"})->number_value(), 2);
+  EXPECT_EQ(text::Find(state.composite().resource(), {"spec", "size"})
+                ->number_value(),
+            2);
   EXPECT_EQ(UidOf(state.composite().resource()), "");
   ASSERT_EQ(state.resources().count("r"), 1);
-  EXPECT_NE(Find(state.resources().at("r").resource(), {"spec", "replaced"}),
-            nullptr);
+  EXPECT_NE(
+      text::Find(state.resources().at("r").resource(), {"spec", "replaced"}),
+      nullptr);
 }
 
 TEST_F(EngineTest, StepsCanRequireTheCompositeObservedResourcesAndSecrets) {
@@ -259,7 +261,7 @@ TEST_F(EngineTest, APausedCompositeIsPutOutWithoutACall) {
                           "paused via the pause annotation"));
   const Struct& composite = outcome.output.composite_resource();
   EXPECT_EQ(UidOf(composite), "u");
-  ExpectJson(*FindMap(composite, {"spec"}), R"({"size": 1})");
+  ExpectJson(*text::FindMap(composite, {"spec"}), R"({"size": 1})");
   EXPECT_EQ(ConditionsOf(composite).back().reason, "ReconcilePaused");
 }
 
@@ -373,7 +375,7 @@ TEST_F(EngineTest, AFatalResultGivesAPartialOutput) {
           "Normal ComposeResources Pipeline step \"s\": before"));
   const Struct& composite = outcome.output.composite_resource();
   EXPECT_EQ(UidOf(composite), "u");
-  ExpectJson(*FindMap(composite, {"spec"}),
+  ExpectJson(*text::FindMap(composite, {"spec"}),
              R"({"size": 1, "crossplane": {"compositionRef": {"name": "c"}}})");
   const std::vector<Condition> conditions = ConditionsOf(composite);
   ASSERT_EQ(conditions.size(), 3);
@@ -388,14 +390,15 @@ TEST_F(EngineTest, AFatalResultGivesAPartialOutput) {
 TEST_F(EngineTest, AFatalResultsOutputLacksCompositionRefIfThePrefixWasThere) {
   AddLabels(&input_.composite, {{kCompositeLabel, "a"}});
   const EngineOutcome outcome = Rendered(kFatal);
-  ExpectJson(*FindMap(outcome.output.composite_resource(), {"spec"}),
+  ExpectJson(*text::FindMap(outcome.output.composite_resource(), {"spec"}),
              R"({"size": 1})");
   EXPECT_EQ(ConditionsOf(outcome.output.composite_resource()).size(), 3);
 }
 
 TEST_F(EngineTest, AFatalResultTellsTheClaimToo) {
   input_.definition = std::make_shared<Struct>(Object(kLegacyDefinition));
-  *Ensure(&input_.composite, {"spec", "claimRef"})->mutable_struct_value() =
+  *text::Ensure(&input_.composite, {"spec", "claimRef"})
+       ->mutable_struct_value() =
       Object(R"({"apiVersion": "ex.org/v1", "kind": "Claim", "namespace": "n",
                  "name": "k"})");
   input_.required = Objects({R"({"apiVersion": "ex.org/v1", "kind": "Claim",

@@ -21,9 +21,9 @@ OwnerReference Owner(absl::string_view uid) {
 
 TEST(MetadataTest, NestedValuesAreSetBelowMapsThatAreMade) {
   Struct object;
-  EXPECT_TRUE(SetNested(&object, {"a", "b", "c"}, TextValue("x")));
+  EXPECT_TRUE(SetNested(&object, {"a", "b", "c"}, text::TextValue("x")));
   ExpectJson(object, R"({"a": {"b": {"c": "x"}}})");
-  EXPECT_TRUE(SetNested(&object, {"a", "b"}, TextValue("y")));
+  EXPECT_TRUE(SetNested(&object, {"a", "b"}, text::TextValue("y")));
   ExpectJson(object, R"({"a": {"b": "y"}})");
 }
 
@@ -31,7 +31,7 @@ TEST(MetadataTest, NothingIsSetBelowWhatIsNoMap) {
   for (const char* const json :
        {R"({"a": null})", R"({"a": "x"})", R"({"a": [{}]})"}) {
     Struct object = Object(json);
-    EXPECT_FALSE(SetNested(&object, {"a", "b"}, TextValue("y")));
+    EXPECT_FALSE(SetNested(&object, {"a", "b"}, text::TextValue("y")));
     ExpectJson(object, json);
   }
 }

@@ -11,8 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "runner/engine/object.h"
 #include "runner/engine/request_tag.h"
+#include "runner/text/object.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
@@ -25,12 +25,12 @@ Struct Object(absl::string_view json) { return FromJson<Struct>(json); }
 Struct Named(absl::string_view api_version, absl::string_view kind,
              absl::string_view object_namespace, absl::string_view name) {
   Struct object;
-  SetText(&object, {"apiVersion"}, api_version);
-  SetText(&object, {"kind"}, kind);
+  text::SetText(&object, {"apiVersion"}, api_version);
+  text::SetText(&object, {"kind"}, kind);
   if (!object_namespace.empty()) {
-    SetText(&object, {"metadata", "namespace"}, object_namespace);
+    text::SetText(&object, {"metadata", "namespace"}, object_namespace);
   }
-  SetText(&object, {"metadata", "name"}, name);
+  text::SetText(&object, {"metadata", "name"}, name);
   return object;
 }
 
@@ -42,9 +42,9 @@ fn::ResourceSelector Selector(absl::string_view json) {
 std::string Names(const fn::Resources& found) {
   return absl::StrJoin(
       found.items(), " ", [](std::string* out, const fn::Resource& item) {
-        absl::StrAppend(out,
-                        FindText(item.resource(), {"metadata", "namespace"}),
-                        "/", FindText(item.resource(), {"metadata", "name"}));
+        absl::StrAppend(
+            out, text::FindText(item.resource(), {"metadata", "namespace"}),
+            "/", text::FindText(item.resource(), {"metadata", "name"}));
       });
 }
 
@@ -66,11 +66,13 @@ TEST(ObjectStoreTest, SharedAndOwnObjectsReplaceEachOther) {
   store.Add(Object(R"({"apiVersion": "v1", "kind": "K", "x": 1})"));
   const Struct* const first = store.Get("v1", "K", "", "");
   store.Add(std::move(objects));
-  EXPECT_EQ(Find(*store.Get("v1", "K", "", ""), {"x"})->number_value(), 2);
+  EXPECT_EQ(text::Find(*store.Get("v1", "K", "", ""), {"x"})->number_value(),
+            2);
   store.Add(Object(R"({"apiVersion": "v1", "kind": "K", "x": 3})"));
-  EXPECT_EQ(Find(*store.Get("v1", "K", "", ""), {"x"})->number_value(), 3);
+  EXPECT_EQ(text::Find(*store.Get("v1", "K", "", ""), {"x"})->number_value(),
+            3);
   // What was replaced lives on with the store.
-  EXPECT_EQ(Find(*first, {"x"})->number_value(), 1);
+  EXPECT_EQ(text::Find(*first, {"x"})->number_value(), 1);
 }
 
 TEST(ObjectStoreTest, GetsByAllFourParts) {
@@ -92,8 +94,8 @@ TEST(ObjectStoreTest, TheLaterObjectReplacesTheEarlier) {
                        "metadata": {"name": "a"}, "spec": {"new": 2}})"));
   const Struct* const found = store.Get("v1", "A", "", "a");
   ASSERT_NE(found, nullptr);
-  EXPECT_EQ(Find(*found, {"spec", "old"}), nullptr);
-  EXPECT_NE(Find(*found, {"spec", "new"}), nullptr);
+  EXPECT_EQ(text::Find(*found, {"spec", "old"}), nullptr);
+  EXPECT_NE(text::Find(*found, {"spec", "new"}), nullptr);
   EXPECT_EQ(store.Select(Selector(R"({"apiVersion": "v1", "kind": "A"})"))
                 .items_size(),
             1);
@@ -270,7 +272,9 @@ TEST(ObjectStoreTest, ItemsHaveTheirResourceOnlyAndWhole) {
 
 // The rules once more, as plainly as they can be said: every object is tried.
 bool Wanted(const fn::ResourceSelector& selector, const Struct& object) {
-  const auto text = [&](ObjectPath path) { return FindText(object, path); };
+  const auto text = [&](text::ObjectPath path) {
+    return text::FindText(object, path);
+  };
   const std::string api_version = text({"apiVersion"});
   const std::string kind = text({"kind"});
   const std::string object_namespace = text({"metadata", "namespace"});
@@ -301,7 +305,7 @@ bool Wanted(const fn::ResourceSelector& selector, const Struct& object) {
     return false;
   }
   for (const auto& [name, value] : selector.match_labels().labels()) {
-    const Value* const label = Find(object, {"metadata", "labels", name});
+    const Value* const label = text::Find(object, {"metadata", "labels", name});
     if (label == nullptr || label->string_value() != value) return false;
   }
   return true;
@@ -325,22 +329,22 @@ TEST(ObjectStoreTest, SelectsWhatTryingEveryObjectSelects) {
     // The oracle's store: a list, in which a later object replaces an earlier.
     std::vector<Struct> objects;
     const auto id = [](const Struct& object) {
-      return absl::StrJoin(
-          {FindText(object, {"apiVersion"}), FindText(object, {"kind"}),
-           FindText(object, {"metadata", "namespace"}),
-           FindText(object, {"metadata", "name"})},
-          "\n");
+      return absl::StrJoin({text::FindText(object, {"apiVersion"}),
+                            text::FindText(object, {"kind"}),
+                            text::FindText(object, {"metadata", "namespace"}),
+                            text::FindText(object, {"metadata", "name"})},
+                           "\n");
     };
     for (size_t n = random() % 60; n > 0; --n) {
       Struct object = Named(one_of(versions), one_of(kinds), one_of(namespaces),
                             one_of(names));
       for (const std::string& label : labels) {
         if (random() % 2 == 0) {
-          SetText(&object, {"metadata", "labels", label},
-                  one_of({"1", "2", ""}));
+          text::SetText(&object, {"metadata", "labels", label},
+                        one_of({"1", "2", ""}));
         }
       }
-      SetText(&object, {"spec"}, absl::StrCat(random()));
+      text::SetText(&object, {"spec"}, absl::StrCat(random()));
       objects.erase(std::remove_if(objects.begin(), objects.end(),
                                    [&](const Struct& other) {
                                      return id(other) == id(object);
@@ -375,9 +379,9 @@ TEST(ObjectStoreTest, SelectsWhatTryingEveryObjectSelects) {
       std::vector<std::string> sorted_names;
       for (const fn::Resource& item : found.items()) {
         is.push_back(DeterministicBytes(item.resource()));
-        sorted_names.push_back(
-            absl::StrCat(FindText(item.resource(), {"metadata", "namespace"}),
-                         "/", FindText(item.resource(), {"metadata", "name"})));
+        sorted_names.push_back(absl::StrCat(
+            text::FindText(item.resource(), {"metadata", "namespace"}), "/",
+            text::FindText(item.resource(), {"metadata", "name"})));
       }
       std::vector<std::string> wanted;
       for (const Struct& object : objects) {

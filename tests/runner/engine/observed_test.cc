@@ -38,7 +38,7 @@ Struct Referring(const std::vector<std::string>& names,
     SetMetadataText(&composite, "namespace", own_namespace);
   }
   ListValue* const references =
-      Ensure(&composite, {"spec", "crossplane", "resourceRefs"})
+      text::Ensure(&composite, {"spec", "crossplane", "resourceRefs"})
           ->mutable_list_value();
   for (const std::string& name : names) {
     *references->add_values()->mutable_struct_value() =
@@ -109,7 +109,8 @@ TEST(ObservedTest, ResourceRefsAreReplacedInInputOrder) {
                    Object(R"({"kind": "K", "metadata": {"name": "y"}})"),
                    Object(R"({"spec": {}})")},
                   kModern, &composite);
-  ExpectJson(*FindMap(composite, {"spec"}), R"({"crossplane": {"resourceRefs": [
+  ExpectJson(*text::FindMap(composite, {"spec"}),
+             R"({"crossplane": {"resourceRefs": [
       {"apiVersion": "s3/v1", "kind": "Bucket", "name": "z", "namespace": "n"},
       {"kind": "K", "name": "y"}]}})");
 }
@@ -118,7 +119,8 @@ TEST(ObservedTest, ResourceRefsOfANamespacedCompositeHaveNoNamespace) {
   Struct composite = Referring({}, "n");
   ReferToObserved({Bucket("z", "r", R"(, "namespace": "n")")}, kModern,
                   &composite);
-  ExpectJson(*FindMap(composite, {"spec"}), R"({"crossplane": {"resourceRefs": [
+  ExpectJson(*text::FindMap(composite, {"spec"}),
+             R"({"crossplane": {"resourceRefs": [
       {"apiVersion": "s3/v1", "kind": "Bucket", "name": "z"}]}})");
 }
 
@@ -133,7 +135,7 @@ TEST(ObservedTest, ResourceRefsStayIfNothingIsObserved) {
   Struct composite = Referring({"old"});
   const Struct before = composite;
   ReferToObserved({}, kModern, &composite);
-  EXPECT_TRUE(Equal(composite, before));
+  EXPECT_TRUE(text::Equal(composite, before));
 }
 
 TEST(ObservedTest, WhatIsReferredToIsObservedByItsAnnotation) {
@@ -145,10 +147,10 @@ TEST(ObservedTest, WhatIsReferredToIsObservedByItsAnnotation) {
   ASSERT_TRUE(observation.ok()) << observation.status();
   EXPECT_EQ(NamesOf(*observation), Wanted({"r", "s"}));
   EXPECT_EQ(observation->state.resources_size(), 2);
-  EXPECT_TRUE(Equal(observation->state.resources().at("r").resource(),
-                    Bucket("b", "r", "", R"({"x": 1})")));
-  EXPECT_TRUE(
-      Equal(observation->state.composite().resource(), Referring({"b", "c"})));
+  EXPECT_TRUE(text::Equal(observation->state.resources().at("r").resource(),
+                          Bucket("b", "r", "", R"({"x": 1})")));
+  EXPECT_TRUE(text::Equal(observation->state.composite().resource(),
+                          Referring({"b", "c"})));
 }
 
 TEST(ObservedTest, RefsWithoutANameOrObjectAreSkipped) {
@@ -156,7 +158,7 @@ TEST(ObservedTest, RefsWithoutANameOrObjectAreSkipped) {
   objects.Add(Bucket("b", "r"));
   Struct composite = Referring({"b", "", "missing"});
   ListValue* const references =
-      Ensure(&composite, {"spec", "crossplane", "resourceRefs"})
+      text::Ensure(&composite, {"spec", "crossplane", "resourceRefs"})
           ->mutable_list_value();
   references->add_values()->set_string_value("text");
   references->add_values()->set_null_value(google::protobuf::NULL_VALUE);
@@ -192,10 +194,11 @@ TEST(ObservedTest, AClusterScopedCompositesRefsHaveTheirOwnNamespaces) {
   ObjectStore objects;
   objects.Add(Bucket("b", "there", R"(, "namespace": "n")"));
   Struct composite = Referring({"b"});
-  Value& reference = *Ensure(&composite, {"spec", "crossplane", "resourceRefs"})
-                          ->mutable_list_value()
-                          ->mutable_values(0);
-  SetText(reference.mutable_struct_value(), {"namespace"}, "n");
+  Value& reference =
+      *text::Ensure(&composite, {"spec", "crossplane", "resourceRefs"})
+           ->mutable_list_value()
+           ->mutable_values(0);
+  text::SetText(reference.mutable_struct_value(), {"namespace"}, "n");
   EXPECT_EQ(NamesOf(*Observe(composite, kModern, objects)), Wanted({"there"}));
 }
 
@@ -250,7 +253,7 @@ TEST(ObservedTest, TheSecretIsInTheResourcesOwnNamespaceIfItHasOne) {
     Struct secret = Object(R"({"apiVersion": "v1", "kind": "Secret",
                                "metadata": {"name": "s"}, "data": {}})");
     SetMetadataText(&secret, "namespace", secret_namespace);
-    SetText(&secret, {"data", secret_namespace}, "dg==");
+    text::SetText(&secret, {"data", secret_namespace}, "dg==");
     objects.Add(std::move(secret));
   }
   const auto observation = Observe(Referring({"b"}, "own"), kModern, objects);

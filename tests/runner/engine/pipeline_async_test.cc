@@ -14,8 +14,8 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "common/thread_pool.h"
 #include "gtest/gtest.h"
-#include "runner/engine/object.h"
 #include "runner/engine/pipeline.h"
+#include "runner/text/object.h"
 #include "tests/runner/fake_functions.h"
 #include "tests/runner/messages.h"
 
@@ -34,7 +34,7 @@ client::CallResult Count(const RunFunctionRequest& request) {
   Struct& context = *result.response.mutable_context();
   context = request.context();
   if (request.required_schemas().contains("s")) {
-    Value& count = *Ensure(&context, {"count"});
+    Value& count = *text::Ensure(&context, {"count"});
     count.set_number_value(count.number_value() + 1);
   }
   return result;

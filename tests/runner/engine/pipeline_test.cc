@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 #include "tests/runner/engine/pipeline_testing.h"
 #include "tests/runner/fake_functions.h"
 #include "tests/runner/messages.h"

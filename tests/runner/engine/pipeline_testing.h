@@ -17,9 +17,9 @@
 #include "common/clock.h"
 #include "gtest/gtest.h"
 #include "runner/engine/composition.h"
-#include "runner/engine/object.h"
 #include "runner/engine/object_store.h"
 #include "runner/engine/pipeline.h"
+#include "runner/text/object.h"
 #include "tests/runner/fake_functions.h"
 #include "tests/runner/messages.h"
 
@@ -55,7 +55,7 @@ class FakeSchemas : public SchemaSource {
     if (kind == "Bad") return done(absl::DataLossError("bad document"));
     if (kind == "None") return done(absl::optional<Struct>());
     Struct schema;
-    SetText(&schema, {"of"}, kind);
+    text::SetText(&schema, {"of"}, kind);
     done(schema);
   }
   std::vector<std::string> asked_;

@@ -15,10 +15,10 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "runner/engine/engine.h"
-#include "runner/engine/object.h"
 #include "runner/function/recorded_responder.h"
 #include "runner/render/loader.h"
 #include "runner/text/json.h"
+#include "runner/text/object.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
@@ -63,9 +63,9 @@ std::vector<RunFunctionRequest> Recorded(const fs::path& folder) {
 // The composite of a request as text, without what differs from run to run.
 std::string ComposedFor(const RunFunctionRequest& request) {
   Struct composite = request.observed().composite().resource();
-  Value* const conditions = Ensure(&composite, {"status", "conditions"});
+  Value* const conditions = text::Ensure(&composite, {"status", "conditions"});
   for (Value& condition : *conditions->mutable_list_value()->mutable_values()) {
-    Remove(condition.mutable_struct_value(), {"lastTransitionTime"});
+    text::Remove(condition.mutable_struct_value(), {"lastTransitionTime"});
   }
   return text::FromStruct(composite).dump();
 }

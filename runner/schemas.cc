@@ -1,4 +1,4 @@
-#include "runner/engine/schemas.h"
+#include "runner/schemas.h"
 
 #include <algorithm>
 #include <deque>
@@ -10,18 +10,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/mutex.h"
-#include "runner/engine/openapi_client.h"
 #include "runner/engine/schema_document.h"
+#include "runner/render/openapi_client.h"
 
-namespace fncache::runner::engine {
+namespace fncache::runner {
 namespace {
 
 class DocumentSchemas : public SchemaSource {
  public:
   explicit DocumentSchemas(std::vector<text::Json> documents) {
     for (text::Json& json : documents) {
-      const auto document = std::make_shared<SchemaDocument>(std::move(json));
-      for (const GroupVersion& served : document->group_versions()) {
+      const auto document =
+          std::make_shared<engine::SchemaDocument>(std::move(json));
+      for (const engine::GroupVersion& served : document->group_versions()) {
         documents_.emplace(served, document);  // the first keeps it
       }
     }
@@ -29,7 +30,7 @@ class DocumentSchemas : public SchemaSource {
 
   void Find(const std::string& api_version, const std::string& kind, absl::Time,
             std::function<void(Found)> done) override {
-    const auto group_version = ParseGroupVersion(api_version);
+    const auto group_version = engine::ParseGroupVersion(api_version);
     if (!group_version.ok()) return done(group_version.status());
     const auto document = documents_.find(*group_version);
     if (document == documents_.end()) {
@@ -39,14 +40,15 @@ class DocumentSchemas : public SchemaSource {
   }
 
  private:
-  std::map<GroupVersion, std::shared_ptr<SchemaDocument>> documents_;
+  std::map<engine::GroupVersion, std::shared_ptr<engine::SchemaDocument>>
+      documents_;
 };
 
 // Documents of an API server. One thread fetches, one document after the other;
 // who asks for one that is on its way waits with the others.
 class ServerSchemas : public SchemaSource {
  public:
-  explicit ServerSchemas(std::unique_ptr<OpenApiClient> client)
+  explicit ServerSchemas(std::unique_ptr<render::OpenApiClient> client)
       : client_(std::move(client)), thread_([this] { Work(); }) {}
 
   // Answers what is left with CANCELLED.
@@ -62,10 +64,10 @@ class ServerSchemas : public SchemaSource {
 
   void Find(const std::string& api_version, const std::string& kind,
             absl::Time deadline, std::function<void(Found)> done) override {
-    const auto group_version = ParseGroupVersion(api_version);
+    const auto group_version = engine::ParseGroupVersion(api_version);
     if (!group_version.ok()) return done(group_version.status());
     Question question{kind, deadline, std::move(done)};
-    std::shared_ptr<SchemaDocument> document;
+    std::shared_ptr<engine::SchemaDocument> document;
     {
       MutexLock lock(&mutex_);
       const auto known = known_.find(*group_version);
@@ -91,8 +93,8 @@ class ServerSchemas : public SchemaSource {
   };
 
   // `document` is null where the server has none.
-  static void Answer(const std::shared_ptr<SchemaDocument>& document,
-                     const GroupVersion& group_version,
+  static void Answer(const std::shared_ptr<engine::SchemaDocument>& document,
+                     const engine::GroupVersion& group_version,
                      const Question& question) {
     if (document == nullptr) {
       return question.done(absl::optional<google::protobuf::Struct>());
@@ -102,7 +104,7 @@ class ServerSchemas : public SchemaSource {
 
   void Work() {
     while (true) {
-      GroupVersion wanted;
+      engine::GroupVersion wanted;
       absl::Time deadline = absl::InfiniteFuture();
       bool stopping;
       {
@@ -122,18 +124,18 @@ class ServerSchemas : public SchemaSource {
     }
   }
 
-  static std::string PathOf(const GroupVersion& group_version) {
+  static std::string PathOf(const engine::GroupVersion& group_version) {
     return group_version.group.empty()
                ? absl::StrCat("api/", group_version.version)
                : absl::StrCat("apis/", group_version.group, "/",
                               group_version.version);
   }
 
-  void Serve(const GroupVersion& group_version,
+  void Serve(const engine::GroupVersion& group_version,
              absl::StatusOr<absl::optional<text::Json>> got) {
-    std::shared_ptr<SchemaDocument> document;
+    std::shared_ptr<engine::SchemaDocument> document;
     if (got.ok() && got->has_value()) {
-      document = std::make_shared<SchemaDocument>(std::move(**got));
+      document = std::make_shared<engine::SchemaDocument>(std::move(**got));
     }
     std::vector<Question> questions;
     {
@@ -168,14 +170,14 @@ class ServerSchemas : public SchemaSource {
     }
   }
 
-  const std::unique_ptr<OpenApiClient> client_;
+  const std::unique_ptr<render::OpenApiClient> client_;
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<GroupVersion> queue_ ABSL_GUARDED_BY(mutex_);
-  std::map<GroupVersion, std::vector<Question>> waiting_
+  std::deque<engine::GroupVersion> queue_ ABSL_GUARDED_BY(mutex_);
+  std::map<engine::GroupVersion, std::vector<Question>> waiting_
       ABSL_GUARDED_BY(mutex_);
-  std::map<GroupVersion, std::shared_ptr<SchemaDocument>> known_
+  std::map<engine::GroupVersion, std::shared_ptr<engine::SchemaDocument>> known_
       ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
@@ -189,9 +191,9 @@ std::unique_ptr<SchemaSource> MakeDocumentSchemas(
 
 absl::StatusOr<std::unique_ptr<SchemaSource>> MakeOpenApiSchemas(
     OpenApiServer server) {
-  auto client = OpenApiClient::Create(std::move(server));
+  auto client = render::OpenApiClient::Create(std::move(server));
   if (!client.ok()) return client.status();
   return std::make_unique<ServerSchemas>(*std::move(client));
 }
 
-}  // namespace fncache::runner::engine
+}  // namespace fncache::runner

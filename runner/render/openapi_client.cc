@@ -1,4 +1,4 @@
-#include "runner/engine/openapi_client.h"
+#include "runner/render/openapi_client.h"
 
 #include <curl/curl.h>
 
@@ -16,7 +16,7 @@
 #include "common/utf8.h"
 #include "nlohmann/json.hpp"
 
-namespace fncache::runner::engine {
+namespace fncache::runner::render {
 namespace {
 
 constexpr size_t kMaxSmallFile = 1 << 20;
@@ -367,4 +367,4 @@ absl::StatusOr<absl::optional<text::Json>> OpenApiClient::Get(
 
 void OpenApiClient::Stop() { impl_->stop = true; }
 
-}  // namespace fncache::runner::engine
+}  // namespace fncache::runner::render

@@ -3,8 +3,8 @@
 //
 // Reading never fails: what is absent, or of another type on the way, is null
 // or empty. Pure functions, thread-safe; pointers are into the object given.
-#ifndef FNCACHE_RUNNER_ENGINE_OBJECT_H_
-#define FNCACHE_RUNNER_ENGINE_OBJECT_H_
+#ifndef FNCACHE_RUNNER_TEXT_OBJECT_H_
+#define FNCACHE_RUNNER_TEXT_OBJECT_H_
 
 #include <initializer_list>
 #include <string>
@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/struct.pb.h"
 
-namespace fncache::runner::engine {
+namespace fncache::runner::text {
 
 using google::protobuf::ListValue;
 using google::protobuf::Struct;
@@ -46,6 +46,6 @@ absl::string_view VersionOf(absl::string_view api_version);
 bool Equal(const Value& a, const Value& b);
 bool Equal(const Struct& a, const Struct& b);
 
-}  // namespace fncache::runner::engine
+}  // namespace fncache::runner::text
 
-#endif  // FNCACHE_RUNNER_ENGINE_OBJECT_H_
+#endif  // FNCACHE_RUNNER_TEXT_OBJECT_H_

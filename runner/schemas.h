@@ -1,7 +1,7 @@
 // Schemas that functions may require, from OpenAPI v3 documents: whole ones
 // that were read from files, or those of an API server's /openapi/v3.
-#ifndef FNCACHE_RUNNER_ENGINE_SCHEMAS_H_
-#define FNCACHE_RUNNER_ENGINE_SCHEMAS_H_
+#ifndef FNCACHE_RUNNER_SCHEMAS_H_
+#define FNCACHE_RUNNER_SCHEMAS_H_
 
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "runner/text/json.h"
 
-namespace fncache::runner::engine {
+namespace fncache::runner {
 
 // Thread-safe. Shared by any number of renders.
 class SchemaSource {
@@ -56,6 +56,6 @@ absl::StatusOr<absl::optional<google::protobuf::Struct>> FlattenedSchema(
     const text::Json& document, const std::string& api_version,
     const std::string& kind);
 
-}  // namespace fncache::runner::engine
+}  // namespace fncache::runner
 
-#endif  // FNCACHE_RUNNER_ENGINE_SCHEMAS_H_
+#endif  // FNCACHE_RUNNER_SCHEMAS_H_

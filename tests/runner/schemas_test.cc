@@ -1,4 +1,4 @@
-#include "runner/engine/schemas.h"
+#include "runner/schemas.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,11 +13,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/object.h"
 #include "runner/engine/schema_document.h"
+#include "runner/text/object.h"
 #include "tests/runner/messages.h"
 
-namespace fncache::runner::engine {
+namespace fncache::runner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -249,13 +249,16 @@ TEST(FlattenedSchemaTest, ReferencesNestedTooDeepAreAnError) {
 }
 
 TEST(ParseGroupVersionTest, ReadsAsTheReferenceRunnerDoes) {
-  EXPECT_EQ(*ParseGroupVersion("v1"), (GroupVersion{"", "v1"}));
-  EXPECT_EQ(*ParseGroupVersion("apps/v1"), (GroupVersion{"apps", "v1"}));
-  EXPECT_EQ(*ParseGroupVersion("/v1"), (GroupVersion{"", "v1"}));
-  EXPECT_EQ(*ParseGroupVersion("apps/"), (GroupVersion{"apps", ""}));
-  EXPECT_EQ(*ParseGroupVersion(""), (GroupVersion{"", ""}));
-  EXPECT_EQ(*ParseGroupVersion("/"), (GroupVersion{"", ""}));
-  EXPECT_FALSE(ParseGroupVersion("//").ok());
+  EXPECT_EQ(*engine::ParseGroupVersion("v1"), (engine::GroupVersion{"", "v1"}));
+  EXPECT_EQ(*engine::ParseGroupVersion("apps/v1"),
+            (engine::GroupVersion{"apps", "v1"}));
+  EXPECT_EQ(*engine::ParseGroupVersion("/v1"),
+            (engine::GroupVersion{"", "v1"}));
+  EXPECT_EQ(*engine::ParseGroupVersion("apps/"),
+            (engine::GroupVersion{"apps", ""}));
+  EXPECT_EQ(*engine::ParseGroupVersion(""), (engine::GroupVersion{"", ""}));
+  EXPECT_EQ(*engine::ParseGroupVersion("/"), (engine::GroupVersion{"", ""}));
+  EXPECT_FALSE(engine::ParseGroupVersion("//").ok());
 }
 
 // What a source finds, as JSON; "none" or the error.
@@ -351,7 +354,7 @@ TEST(DocumentSchemasTest, RealDocumentsAreFlattenedWhole) {
     std::ifstream in(file.path());
     const text::Json document =
         Parsed(std::string(std::istreambuf_iterator<char>(in), {}));
-    SchemaDocument schemas(document);
+    engine::SchemaDocument schemas(document);
     for (const text::Json& component : document["components"]["schemas"]) {
       const auto list = component.find("x-kubernetes-group-version-kind");
       if (list == component.end() || list->size() != 1) continue;
@@ -369,4 +372,4 @@ TEST(DocumentSchemasTest, RealDocumentsAreFlattenedWhole) {
 }
 
 }  // namespace
-}  // namespace fncache::runner::engine
+}  // namespace fncache::runner

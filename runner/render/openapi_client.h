@@ -5,8 +5,8 @@
 // the server, where it is.
 //
 // Blocking, and for one thread at a time but for Stop.
-#ifndef FNCACHE_RUNNER_ENGINE_OPENAPI_CLIENT_H_
-#define FNCACHE_RUNNER_ENGINE_OPENAPI_CLIENT_H_
+#ifndef FNCACHE_RUNNER_RENDER_OPENAPI_CLIENT_H_
+#define FNCACHE_RUNNER_RENDER_OPENAPI_CLIENT_H_
 
 #include <map>
 #include <memory>
@@ -15,10 +15,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "runner/engine/schemas.h"
+#include "runner/schemas.h"
 #include "runner/text/json.h"
 
-namespace fncache::runner::engine {
+namespace fncache::runner::render {
 
 // No answer may be larger, unpacked.
 inline constexpr size_t kMaxOpenApiBytes = 64 << 20;
@@ -47,6 +47,6 @@ class OpenApiClient {
   const std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace fncache::runner::engine
+}  // namespace fncache::runner::render
 
-#endif  // FNCACHE_RUNNER_ENGINE_OPENAPI_CLIENT_H_
+#endif  // FNCACHE_RUNNER_RENDER_OPENAPI_CLIENT_H_

@@ -2,8 +2,8 @@
 // one a connection, and keeps what was asked.
 //
 // Thread-safe. The destructor waits for the handlers that are under way.
-#ifndef FNCACHE_TESTS_RUNNER_ENGINE_API_SERVER_H_
-#define FNCACHE_TESTS_RUNNER_ENGINE_API_SERVER_H_
+#ifndef FNCACHE_TESTS_RUNNER_RENDER_API_SERVER_H_
+#define FNCACHE_TESTS_RUNNER_RENDER_API_SERVER_H_
 
 #include <functional>
 #include <memory>
@@ -60,4 +60,4 @@ class ApiServer {
 
 }  // namespace fncache::testing
 
-#endif  // FNCACHE_TESTS_RUNNER_ENGINE_API_SERVER_H_
+#endif  // FNCACHE_TESTS_RUNNER_RENDER_API_SERVER_H_

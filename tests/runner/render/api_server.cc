@@ -1,4 +1,4 @@
-#include "tests/runner/engine/api_server.h"
+#include "tests/runner/render/api_server.h"
 
 #include <signal.h>
 #include <sys/socket.h>

@@ -1,4 +1,6 @@
 // Schemas of an API server, against a real HTTP(S) server.
+#include "runner/render/openapi_client.h"
+
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -21,13 +23,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/openapi_client.h"
-#include "runner/engine/schemas.h"
+#include "runner/schemas.h"
 #include "runner/text/json.h"
 #include "tests/common/certificates.h"
-#include "tests/runner/engine/api_server.h"
+#include "tests/runner/render/api_server.h"
 
-namespace fncache::runner::engine {
+namespace fncache::runner::render {
 namespace {
 
 namespace fs = std::filesystem;
@@ -511,4 +512,4 @@ TEST(OpenApiSchemasTest, ServesRealDocuments) {
 }
 
 }  // namespace
-}  // namespace fncache::runner::engine
+}  // namespace fncache::runner::render

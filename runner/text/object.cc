@@ -1,6 +1,10 @@
-#include "runner/engine/object.h"
+#include "runner/text/object.h"
 
-namespace fncache::runner::engine {
+namespace fncache::runner::text {
+
+using google::protobuf::ListValue;
+using google::protobuf::Struct;
+using google::protobuf::Value;
 
 namespace {
 
@@ -138,4 +142,4 @@ bool Equal(const Struct& a, const Struct& b) {
   return true;
 }
 
-}  // namespace fncache::runner::engine
+}  // namespace fncache::runner::text
