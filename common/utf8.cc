@@ -1,13 +1,42 @@
 #include "common/utf8.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 
 namespace fncache {
 namespace {
 
 unsigned char At(absl::string_view text, size_t i) {
   return static_cast<unsigned char>(text[i]);
+}
+
+template <typename Word>
+Word Load(const char* from) {
+  Word word;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+
+// Whether all bytes are ASCII. Nearly all text is, and is told here by loads
+// that overlap, without a loop over the last few bytes.
+bool IsAscii(absl::string_view text) {
+  constexpr uint64_t kHighBits = 0x8080808080808080u;
+  const char* p = text.data();
+  const size_t size = text.size();
+  if (size >= 8) {
+    const char* const last = p + size - 8;
+    uint64_t all = Load<uint64_t>(last);
+    for (; p < last; p += 8) all |= Load<uint64_t>(p);
+    return (all & kHighBits) == 0;
+  }
+  if (size >= 4) {
+    const uint32_t all = Load<uint32_t>(p) | Load<uint32_t>(p + size - 4);
+    return (all & static_cast<uint32_t>(kHighBits)) == 0;
+  }
+  if (size == 0) return true;
+  return ((p[0] | p[size / 2] | p[size - 1]) & 0x80) == 0;
 }
 
 }  // namespace
@@ -95,12 +124,19 @@ std::string Printable(absl::string_view text) {
 }
 
 bool IsUtf8(absl::string_view text) {
-  while (!text.empty()) {
-    const size_t bytes = Utf8CharacterBytes(text);
-    if (bytes == 0) return false;
-    text.remove_prefix(bytes);
+  if (IsAscii(text)) return true;
+  while (true) {
+    while (text.size() >= 8 && IsAscii(text.substr(0, 8))) {
+      text.remove_prefix(8);
+    }
+    // Where one character is beyond ASCII, most likely its neighbours are too.
+    for (int i = 0; i < 8; ++i) {
+      if (text.empty()) return true;
+      const size_t bytes = Utf8CharacterBytes(text);
+      if (bytes == 0) return false;
+      text.remove_prefix(bytes);
+    }
   }
-  return true;
 }
 
 }  // namespace fncache

@@ -7,6 +7,7 @@
 #endif
 
 #include "cache/key/walk_machine.h"
+#include "common/utf8.h"
 
 namespace fncache::cache::key {
 namespace {
@@ -144,7 +145,7 @@ bool IsPlainText(absl::string_view text, const char* end) {
       if (ABSL_PREDICT_TRUE(at >= last && IsAscii32(last, 32))) return true;
     }
   }
-  return wire::IsValidUtf8(text);
+  return IsUtf8(text);
 }
 
 bool ReadEntry(const char** from, const char* end, const char* text_end,

@@ -1,6 +1,7 @@
 #include "cache/wire/schema.h"
 
 #include "cache/wire/struct_check.h"
+#include "common/utf8.h"
 
 namespace fncache::cache::wire {
 namespace {
@@ -132,7 +133,7 @@ bool ValidateElement(const FieldType& field, Cursor* in, int depth) {
   if (!in->ReadBytes(&bytes)) return false;
   switch (field.kind) {
     case FieldKind::kString:
-      return IsValidUtf8(bytes);
+      return IsUtf8(bytes);
     case FieldKind::kMessage:
       return depth > 0 && Validate(*field.message, bytes, depth - 1);
     default:
@@ -148,7 +149,7 @@ bool ValidateMapEntry(const FieldType& map, absl::string_view bytes,
     if (!in.ReadTag(&tag)) return false;
     if (tag == MakeTag(1, WireType::kBytes)) {
       absl::string_view key;
-      if (!in.ReadBytes(&key) || !IsValidUtf8(key)) return false;
+      if (!in.ReadBytes(&key) || !IsUtf8(key)) return false;
     } else if (tag == MakeTag(2, map.wire_type())) {
       if (!ValidateElement(map, &in, depth)) return false;
     } else if (!in.Skip(tag, depth)) {
@@ -156,26 +157,6 @@ bool ValidateMapEntry(const FieldType& map, absl::string_view bytes,
     }
   }
   return true;
-}
-
-// With loads that overlap instead of a loop over the last few bytes.
-bool IsAscii(absl::string_view text) {
-  constexpr uint64_t kHighBits = 0x8080808080808080u;
-  const char* p = text.data();
-  const size_t size = text.size();
-  if (size >= 8) {
-    const char* const last = p + size - 8;
-    uint64_t all = absl::little_endian::Load64(last);
-    for (; p < last; p += 8) all |= absl::little_endian::Load64(p);
-    return (all & kHighBits) == 0;
-  }
-  if (size >= 4) {
-    const uint32_t all = absl::little_endian::Load32(p) |
-                         absl::little_endian::Load32(p + size - 4);
-    return (all & static_cast<uint32_t>(kHighBits)) == 0;
-  }
-  if (size == 0) return true;
-  return ((p[0] | p[size / 2] | p[size - 1]) & 0x80) == 0;
 }
 
 bool ValidatePackedVarints(absl::string_view bytes) {
@@ -250,49 +231,6 @@ bool Validate(const MessageType& type, absl::string_view bytes, int depth) {
     }
   }
   return true;
-}
-
-bool IsValidUtf8(absl::string_view text) {
-  if (IsAscii(text)) return true;
-  const char* p = text.data();
-  const char* const end = p + text.size();
-  while (true) {
-    while (end - p >= 8) {
-      uint64_t word;
-      std::memcpy(&word, p, 8);
-      if ((word & 0x8080808080808080u) != 0) break;
-      p += 8;
-    }
-    // At most a few bytes at a time here, then eight at a time again.
-    for (int i = 0; i < 8; ++i) {
-      if (p == end) return true;
-      const uint8_t first = static_cast<uint8_t>(*p++);
-      if (first < 0x80) continue;
-      int more;
-      uint32_t low = 0x80;  // the least and the greatest second byte
-      uint32_t high = 0xbf;
-      if (first < 0xc2) return false;
-      if (first < 0xe0) {
-        more = 1;
-      } else if (first < 0xf0) {
-        more = 2;
-        if (first == 0xe0) low = 0xa0;
-        if (first == 0xed) high = 0x9f;
-      } else if (first < 0xf5) {
-        more = 3;
-        if (first == 0xf0) low = 0x90;
-        if (first == 0xf4) high = 0x8f;
-      } else {
-        return false;
-      }
-      if (end - p < more) return false;
-      const uint8_t second = static_cast<uint8_t>(*p++);
-      if (second < low || second > high) return false;
-      for (; more > 1; --more) {
-        if ((static_cast<uint8_t>(*p++) & 0xc0) != 0x80) return false;
-      }
-    }
-  }
 }
 
 }  // namespace fncache::cache::wire

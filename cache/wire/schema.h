@@ -103,10 +103,6 @@ inline constexpr int kMaxDepth = 1000;
 bool Validate(const MessageType& type, absl::string_view bytes,
               int depth = kMaxDepth);
 
-// Whether this is UTF-8 as protobuf checks it: no surrogates, nothing
-// over-long, nothing above U+10FFFF.
-bool IsValidUtf8(absl::string_view text);
-
 }  // namespace fncache::cache::wire
 
 #endif  // FNCACHE_CACHE_WIRE_SCHEMA_H_

@@ -8,6 +8,7 @@
 #include "absl/base/optimization.h"
 #include "cache/wire/schema.h"
 #include "cache/wire/wire.h"
+#include "common/utf8.h"
 
 namespace fncache::cache::wire {
 namespace {
@@ -132,8 +133,7 @@ class StructCheck {
               Load64(p + size - 8)) &
              kHighBits;
     }
-    return ABSL_PREDICT_TRUE(high == 0) ||
-           IsValidUtf8(absl::string_view(p, size));
+    return ABSL_PREDICT_TRUE(high == 0) || IsUtf8(absl::string_view(p, size));
   }
 
   bool Entry(const char* p, const char* end, int depth) const {

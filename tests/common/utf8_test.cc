@@ -85,6 +85,32 @@ TEST(Utf8Test, CutCharactersAreNone) {
   }
 }
 
+// IsUtf8 looks at many bytes at once, so that it matters where a character
+// stands.
+TEST(Utf8Test, WhatIsWellFormedDoesNotDependOnWhereItStands) {
+  for (int first = 0xc0; first < 0x100; ++first) {
+    for (int second = 0x70; second < 0xd0; ++second) {
+      for (const int third : {0x41, 0x7f, 0x80, 0xbf, 0xc0}) {
+        for (const int fourth : {0x41, 0x7f, 0x80, 0xbf, 0xc0}) {
+          std::string text;
+          for (const int byte : {first, second, third, fourth}) {
+            text += static_cast<char>(byte);
+          }
+          absl::string_view rest = text;
+          while (const size_t bytes = Utf8CharacterBytes(rest)) {
+            rest.remove_prefix(bytes);
+          }
+          for (const size_t before : {0, 1, 7, 8, 9, 15, 16}) {
+            const std::string moved = std::string(before, 'x') + text;
+            ASSERT_EQ(IsUtf8(moved), rest.empty());
+            ASSERT_EQ(IsUtf8(moved + "tail of some length"), rest.empty());
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Utf8Test, OverLongFormsAreNone) {
   EXPECT_FALSE(IsUtf8("\xc0\x80"));
   EXPECT_FALSE(IsUtf8("\xc1\xbf"));

@@ -271,42 +271,5 @@ TEST(Validate, ResponsesToo) {
   EXPECT_FALSE(Validate(kRunFunctionResponseType, labels));
 }
 
-TEST(Utf8, AgreesWithProtobufOnEverySequenceOfUpToThreeBytes) {
-  for (int a = 0; a < 256; ++a) {
-    for (int b = 0; b < 256; ++b) {
-      for (int c : {0x00, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0,
-                    0xed, 0xf4, 0xff}) {
-        const char text[] = {static_cast<char>(a), static_cast<char>(b),
-                             static_cast<char>(c)};
-        for (size_t size : {1, 2, 3}) {
-          ASSERT_EQ(IsValidUtf8({text, size}),
-                    pb::internal::IsStructurallyValidUTF8({text, size}))
-              << a << ' ' << b << ' ' << c << ' ' << size;
-        }
-      }
-    }
-  }
-}
-
-TEST(Utf8, AgreesWithProtobufOnFourBytesAtEveryOffset) {
-  for (int a = 0xee; a < 0x100; ++a) {
-    for (int b = 0x70; b < 0xd0; ++b) {
-      for (int c : {0x41, 0x7f, 0x80, 0xbf, 0xc0}) {
-        for (int d : {0x41, 0x7f, 0x80, 0xbf, 0xc0}) {
-          for (size_t before : {0, 1, 7, 8, 9}) {
-            std::string text(before, 'x');
-            for (int byte : {a, b, c, d}) text += static_cast<char>(byte);
-            ASSERT_EQ(IsValidUtf8(text),
-                      pb::internal::IsStructurallyValidUTF8(text));
-            text += "tail of some length";
-            ASSERT_EQ(IsValidUtf8(text),
-                      pb::internal::IsStructurallyValidUTF8(text));
-          }
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace fncache::cache::wire
