@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/sha256.h"
+#include "common/status.h"
 #include "runner/engine/metadata.h"
 #include "runner/text/quoted.h"
 
@@ -21,7 +22,7 @@ constexpr size_t kHashLength = 12;
 constexpr size_t kMaxGeneratedLength = 63;
 constexpr size_t kMaxNameLength = 253;
 
-// What all composed resources get from the composite.
+// The parts of the composite that all its resources get.
 struct Parent {
   std::string prefix;
   std::string own_namespace;  // "" = cluster-scoped
@@ -49,7 +50,8 @@ Parent ParentOf(const Struct& composite) {
   return parent;
 }
 
-// As Kubernetes names what has only a generateName: letters that form no words.
+// Makes a name as Kubernetes does for an object that has only a generateName,
+// of letters that form no words.
 std::string RandomName(absl::string_view generate_name,
                        const RandomSource& random) {
   constexpr absl::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
@@ -86,14 +88,12 @@ absl::Status SetComposedMetadata(const std::string& name, const Parent& parent,
     AddAnnotations(resource, {{kResourceNameAnnotation, name}});
   }
   AddLabels(resource, parent.labels);
-  const absl::Status status = SetController(parent.owner, resource);
-  if (status.ok()) return status;
-  return absl::Status(
-      status.code(),
-      absl::StrCat("cannot set controller reference: ", status.message()));
+  return Prefixed("cannot set controller reference",
+                  SetController(parent.owner, resource));
 }
 
-// A resource without kind or apiVersion has empty ones.
+// Gives a resource that lacks kind or apiVersion an empty one, as the reference
+// runner prints it.
 void CompleteType(Struct* resource) {
   for (const absl::string_view field : {"apiVersion", "kind"}) {
     const Value* const value = text::Find(*resource, {field});
@@ -118,10 +118,10 @@ absl::Status ComposeOne(const std::string& name, const Parent& parent,
   }
   const absl::Status status = SetComposedMetadata(name, parent, resource);
   if (!status.ok()) {
-    return absl::Status(
-        status.code(),
+    return Prefixed(
         absl::StrCat("cannot render metadata for composed resource ",
-                     text::Quoted(name), ": ", status.message()));
+                     text::Quoted(name)),
+        status);
   }
   if (NameOf(*resource).empty()) {
     const std::string& generate_name =
@@ -143,7 +143,8 @@ absl::Status ComposeOne(const std::string& name, const Parent& parent,
   return absl::OkStatus();
 }
 
-// References sorted by the bytes of what they hold, put together.
+// The references to `resources`, sorted by apiVersion, kind, name and namespace
+// put together into one text, as the reference runner sorts them.
 Value References(const std::vector<ComposedResource>& resources,
                  bool namespaced) {
   std::vector<std::pair<std::string, Value>> sorted;
@@ -246,7 +247,8 @@ bool IsValidName(absl::string_view api_version, absl::string_view kind,
   const auto word = [](char c) {
     return absl::ascii_islower(c) || absl::ascii_isdigit(c);
   };
-  // Labels of letters, digits and dashes within, dots between them.
+  // Its labels are letters and digits, with dashes between those, and dots
+  // between the labels.
   char before = '.';
   for (const char c : name) {
     if (c == '.') {

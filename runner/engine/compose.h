@@ -1,5 +1,6 @@
-// Composed resources: what the last step desires, with the names, labels and
-// owners that the reference runner gives them, and what is no longer desired.
+// The composed resources: those that the last step desires, with the names,
+// labels and owners that the reference runner gives them, and those that exist
+// but are no longer desired.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_ENGINE_COMPOSE_H_
@@ -29,7 +30,7 @@ struct ComposedResource {
 struct Composed {
   std::vector<ComposedResource> resources;  // sorted by name
   std::vector<Struct> deleted;              // sorted by name
-  // The composite's resourceRefs: a list, empty if nothing is composed.
+  // The composite's resourceRefs, a list that is empty if nothing is composed.
   Value references;
   // Warnings of namespaces that were overridden.
   std::vector<Event> events;
@@ -37,9 +38,10 @@ struct Composed {
 
 using RandomSource = std::function<uint64_t()>;
 
-// `composite` as the steps observed it. `random` makes the name of a resource
-// whose composition resource name is empty. The error is ready to be reported
-// as why nothing could be composed.
+// Makes the resources that are to be applied. `composite` is the one that the
+// steps observed. `random` makes the name of a resource whose composition
+// resource name is empty. The error's message says, in the reference runner's
+// words, why nothing could be composed.
 absl::StatusOr<Composed> Compose(const Struct& composite,
                                  const ObservedResources& observed,
                                  apiextensions::fn::proto::v1::State desired,
@@ -50,8 +52,8 @@ std::string ComposedName(absl::string_view generate_name,
                          absl::string_view composite_uid,
                          absl::string_view name);
 
-// An RFC 1123 subdomain of at most 253 bytes; `:` is allowed besides where
-// `api_version` and `kind` are those of an RBAC role or binding.
+// Whether `name` is an RFC 1123 subdomain of at most 253 bytes. RBAC roles and
+// bindings, by `api_version` and `kind`, may have `:` in their names as well.
 bool IsValidName(absl::string_view api_version, absl::string_view kind,
                  absl::string_view name);
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "runner/engine/conditions.h"
 #include "runner/engine/metadata.h"
+#include "runner/text/rfc3339.h"
 
 namespace fncache::runner::engine {
 
@@ -22,21 +23,21 @@ constexpr absl::string_view kRequestedAnnotation =
 // reference can have.
 bool IsJustName(const Value* value, absl::string_view name) {
   if (value == nullptr) return false;
-  if (value->kind_case() == Value::kNullValue) return name.empty();
+  if (text::IsNull(*value)) return name.empty();
   if (!value->has_struct_value()) return false;
   const Struct& reference = value->struct_value();
   for (const absl::string_view field :
        {"kind", "namespace", "uid", "apiVersion", "resourceVersion",
         "fieldPath"}) {
     const Value* const other = text::Find(reference, {field});
-    if (other == nullptr || other->kind_case() == Value::kNullValue) continue;
+    if (other == nullptr || text::IsNull(*other)) continue;
     if (other->kind_case() != Value::kStringValue ||
         !other->string_value().empty()) {
       return false;
     }
   }
   const Value* const named = text::Find(reference, {"name"});
-  if (named == nullptr || named->kind_case() == Value::kNullValue) {
+  if (named == nullptr || text::IsNull(*named)) {
     return name.empty();
   }
   return named->kind_case() == Value::kStringValue &&
@@ -60,7 +61,7 @@ bool IsPaused(const Struct& composite) {
 }
 
 bool IsDeleted(const Struct& composite) {
-  return ParseRfc3339(
+  return text::ParseRfc3339(
              text::FindText(composite, {"metadata", "deletionTimestamp"}))
       .has_value();
 }
@@ -112,7 +113,8 @@ void SelectComposition(CompositeSchema schema, const std::string& name,
   }
 }
 
-// The label that composed resources' names and labels begin with.
+// Sets the label whose value the names and labels of composed resources begin
+// with.
 void LabelPrefix(PreparedComposite* prepared) {
   Struct* const composite = &prepared->composite;
   if (!LabelOf(*composite, kCompositeLabel).empty()) return;
@@ -120,12 +122,12 @@ void LabelPrefix(PreparedComposite* prepared) {
   prepared->updated = true;
 }
 
-// A reference that is null counts as one.
+// Whether the composite says where its connection secret goes. A null counts.
 bool HasConnectionSecret(const Struct& composite) {
   const Value* const value =
       text::Find(composite, {"spec", "writeConnectionSecretToRef"});
   return value != nullptr &&
-         (value->has_struct_value() || value->kind_case() == Value::kNullValue);
+         (value->has_struct_value() || text::IsNull(*value));
 }
 
 void SetConnectionSecret(CompositeSchema schema,
@@ -147,21 +149,6 @@ void SetConnectionSecret(CompositeSchema schema,
 }
 
 }  // namespace
-
-const Value* FindOwnField(const Struct& composite, CompositeSchema schema,
-                          absl::string_view field) {
-  return schema == CompositeSchema::kLegacy
-             ? text::Find(composite, {"spec", field})
-             : text::Find(composite, {"spec", "crossplane", field});
-}
-
-bool SetOwnField(CompositeSchema schema, absl::string_view field, Value value,
-                 Struct* composite) {
-  return schema == CompositeSchema::kLegacy
-             ? SetNested(composite, {"spec", field}, std::move(value))
-             : SetNested(composite, {"spec", "crossplane", field},
-                         std::move(value));
-}
 
 std::string DefaultUid(const Struct& composite) {
   const std::string& api_version = text::FindText(composite, {"apiVersion"});

@@ -1,5 +1,6 @@
-// The composite before the first function is called: what the reference runner
-// (Crossplane v2.4) fills in, sets and removes, in its order.
+// Prepares a composite for its pipeline: fills in, sets and removes what the
+// reference runner (Crossplane v2.4) does before it calls the first function,
+// in the same order.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_ENGINE_COMPOSITE_H_
@@ -8,39 +9,30 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "google/protobuf/struct.pb.h"
+#include "runner/engine/composite_schema.h"
 #include "runner/engine/composition.h"
-#include "runner/engine/definition.h"
 #include "runner/engine/events.h"
 #include "runner/text/object.h"
 
 namespace fncache::runner::engine {
 
-// The runner's own field: spec.crossplane.FIELD of a modern composite,
-// spec.FIELD of a legacy one. Null if it is not there.
-const Value* FindOwnField(const Struct& composite, CompositeSchema schema,
-                          absl::string_view field);
-// Returns false, and changes nothing, if spec (or spec.crossplane) is no map.
-bool SetOwnField(CompositeSchema schema, absl::string_view field, Value value,
-                 Struct* composite);
-
-// A UUID of version 5 made of the composite's group, version, kind, namespace
-// and name: what it has for a UID if it has none.
+// The UID of a composite that has none: a UUID of version 5, made of its group,
+// version, kind, namespace and name.
 std::string DefaultUid(const Struct& composite);
 
-// What comes first, before observed resources are looked at: the UID, if it is
-// empty, and the resourceVersion.
+// Sets the UID, if it is empty, and the resourceVersion. This comes first,
+// since observed resources are checked against the UID.
 void IdentifyComposite(Struct* composite);
 
 struct PreparedComposite {
-  // What every step observes; of one that is paused or deleted, what is put
-  // out.
+  // The composite that every step observes. If it is paused or deleted, this is
+  // the output.
   Struct composite;
   std::vector<Event> events;
-  // Paused or deleted: no function is called.
+  // Whether no function is called, because it is paused or deleted.
   bool finished = false;
   // Whether the runner would have written the whole composite back by now, not
   // only its status.
@@ -49,7 +41,7 @@ struct PreparedComposite {
   absl::optional<Value> original_status;
 };
 
-// Everything else, of the composite as the store holds it.
+// Does everything else, to the composite as the object store holds it.
 PreparedComposite PrepareComposite(Struct stored, CompositeSchema schema,
                                    const Composition& composition,
                                    absl::Time now);

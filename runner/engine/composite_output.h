@@ -1,4 +1,4 @@
-// The composite as a render puts it out, and the events that go with it.
+// The composite that a render puts out, and the events that go with it.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_ENGINE_COMPOSITE_OUTPUT_H_
@@ -13,7 +13,7 @@
 #include "proto/function_v1.pb.h"
 #include "proto/render.pb.h"
 #include "runner/engine/composite.h"
-#include "runner/engine/definition.h"
+#include "runner/engine/composite_schema.h"
 #include "runner/engine/events.h"
 #include "runner/engine/object_store.h"
 #include "runner/engine/pipeline.h"
@@ -23,7 +23,7 @@ namespace fncache::runner::engine {
 
 using FunctionConditions = std::vector<apiextensions::fn::proto::v1::Condition>;
 
-// What the steps made of a composite.
+// What the pipeline said of the composite, and what was composed for it.
 struct RenderedComposite {
   // desired.composite of the last step, without its connection details.
   Struct desired;
@@ -34,16 +34,18 @@ struct RenderedComposite {
   FunctionConditions conditions;
 };
 
-// Of a render that succeeded: type, name and namespace, a spec with nothing but
-// the references, and the desired status with conditions set. Where that status
-// equals the one the composite came with, the runner writes nothing and what it
-// wrote last counts: the whole composite as the steps observed it.
+// The composite of a render that succeeded: type, name and namespace, a spec
+// with nothing but the references, and the desired status with conditions set.
+// Where that status equals the one the composite came with, the runner writes
+// nothing, so that what it wrote last counts: the whole composite as the steps
+// observed it.
 Struct SuccessfulComposite(const PreparedComposite& prepared,
                            CompositeSchema schema, RenderedComposite rendered,
                            absl::Time now);
 
-// The whole composite, of which only the status was written back unless all of
-// it was before: `stored` is what the store had.
+// The composite of a render that ended early. The runner has written back its
+// status only, unless it had written all of it before (`prepared.updated`), so
+// everything but the status is that of `stored`, the object that the store had.
 Struct WholeComposite(const PreparedComposite& prepared, const Struct& stored);
 
 // Sets the conditions of a render that a FATAL result ended with `error`
@@ -52,8 +54,7 @@ void SetFatalConditions(const FunctionConditions& conditions,
                         CompositeSchema schema, const std::string& error,
                         absl::Time now, Struct* composite);
 
-// The names of resources that are not ready, and an event for each. `ready`
-// tells for each resource, in order; one without a name has its index for one.
+// The resources that are not ready, by name, and an event for each.
 struct Unready {
   std::vector<std::string> names;
   std::vector<Event> events;
@@ -62,13 +63,14 @@ struct Readiness {
   absl::string_view name;
   bool ready = false;
 };
+// A resource without a name is called by its index in `resources`.
 Unready UnreadyOf(const std::vector<Readiness>& resources);
 
-// "a", "a, b", "a, b, and c", "a, b, c, and 2 more".
+// Lists names for a message: "a", "a, b", "a, b, and c", "a, b, c, and 2 more".
 std::string SomeOf(const std::vector<std::string>& names);
 
-// The event of a step's result; with `detailed` it names the step, as for a
-// composite, without as for its claim.
+// The event of a step's result. With `detailed` it names the step, as events of
+// a composite do; without, it is as for its claim.
 Event EventOf(const PipelineResult& result, bool detailed);
 
 // Whether `composite` is legacy and refers to a claim that is in the store.

@@ -1,12 +1,19 @@
 #include "runner/engine/composition.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "cache/key/field_path.h"
+#include "common/nearest.h"
+#include "common/utf8.h"
 #include "runner/text/object.h"
 #include "runner/text/typed_text.h"
 
@@ -16,11 +23,6 @@ namespace {
 using apiextensions::fn::proto::v1::ResourceSelector;
 using apiextensions::fn::proto::v1::SchemaSelector;
 
-bool IsNull(const Value* value) {
-  return value == nullptr || value->kind_case() == Value::kNullValue ||
-         value->kind_case() == Value::KIND_NOT_SET;
-}
-
 // The fields of one map. Null is absent, as everywhere in objects of a fixed
 // form. Of all readers of an object the first wrong field is what is kept.
 class Fields {
@@ -28,9 +30,12 @@ class Fields {
   Fields(const Struct* map, std::string path, absl::Status* status)
       : map_(map), path_(std::move(path)), status_(status) {}
 
-  bool Has(absl::string_view name) const { return !IsNull(At(name)); }
+  bool Has(absl::string_view name) const {
+    const Value* const value = At(name);
+    return value != nullptr && !text::IsNull(*value);
+  }
 
-  // As written, null too; null where there is none.
+  // The value as it was written, which may be null; null where there is none.
   const Value* At(absl::string_view name) const {
     return map_ == nullptr ? nullptr : text::Find(*map_, {name});
   }
@@ -53,7 +58,7 @@ class Fields {
     return texts;
   }
 
-  // Without any fields where there is none.
+  // The fields of a map; none where there is no such map.
   Fields Map(absl::string_view name) const {
     return MapOf(At(name), PathOf(name));
   }
@@ -69,13 +74,13 @@ class Fields {
     }
     for (int i = 0; i < list.list_value().values_size(); ++i) {
       element(MapOf(&list.list_value().values(i),
-                    absl::StrCat(PathOf(name), "[", i, "]")));
+                    cache::key::PathOfElement(PathOf(name), i)));
     }
   }
 
  private:
   std::string PathOf(absl::string_view name) const {
-    return path_.empty() ? std::string(name) : absl::StrCat(path_, ".", name);
+    return cache::key::PathBelow(path_, name);
   }
 
   std::string TextOf(const Value& value, const std::string& path) const {
@@ -87,7 +92,7 @@ class Fields {
 
   Fields MapOf(const Value* value, std::string path) const {
     const Struct* map = nullptr;
-    if (!IsNull(value)) {
+    if (value != nullptr && !text::IsNull(*value)) {
       if (value->has_struct_value()) {
         map = &value->struct_value();
       } else {
@@ -185,6 +190,37 @@ absl::StatusOr<Composition> ParseComposition(const Struct& object) {
   });
   if (!status.ok()) return status;
   return composition;
+}
+
+absl::Status CheckFieldsOfSpec(const Struct& object) {
+  const Struct* const spec = text::FindMap(object, {"spec"});
+  if (spec == nullptr) return absl::OkStatus();
+  const std::vector<std::string> needed = {"compositeTypeRef", "mode",
+                                           "pipeline"};
+  std::vector<std::string> missing;
+  for (const std::string& field : needed) {
+    const Value* const value = text::Find(*spec, {field});
+    if (value == nullptr || text::IsNull(*value)) missing.push_back(field);
+  }
+  std::set<std::string> found;  // sorted, so that the message never varies
+  for (const auto& field : spec->fields()) {
+    found.insert(Printable(cache::key::SpellKey(field.first)));
+  }
+  for (const std::string& field : found) {
+    if (absl::c_linear_search(needed, field)) continue;
+    const std::string meant = DidYouMean(field, missing);
+    if (meant.empty()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "spec.", field, ": a Composition has no such field", meant));
+  }
+  if (!absl::c_linear_search(missing, "pipeline") ||
+      text::FindText(*spec, {"mode"}) != "Pipeline") {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "spec.pipeline: is missing, and nothing would be composed without its "
+      "steps; spec has ",
+      absl::StrJoin(found, ", ")));
 }
 
 absl::Status CheckCompositeType(absl::string_view field,

@@ -22,7 +22,7 @@ namespace fncache::runner::engine {
 struct StepCredentials {
   std::string name;
   std::string source;  // only `Secret` gives any
-  // Of a Secret; absent = none.
+  // The Secret that they come from, if there is one.
   struct SecretRef {
     std::string secret_namespace;
     std::string name;
@@ -33,11 +33,12 @@ struct StepCredentials {
 struct PipelineStep {
   std::string name;
   std::string function;
-  // As written; an error once the step runs, if it is no object. Absent where
-  // it is missing or null.
+  // As it was written; absent where it is missing or null. It should be an
+  // object, but if it is not, that is an error only once the step runs.
   absl::optional<google::protobuf::Value> input;
   std::vector<StepCredentials> credentials;
-  // What is fetched before the first call, by requirement name, as written.
+  // Resources and schemas that are fetched before the first call, each with the
+  // name of its requirement, in the order in which they are written.
   std::vector<
       std::pair<std::string, apiextensions::fn::proto::v1::ResourceSelector>>
       required_resources;
@@ -58,14 +59,21 @@ struct Composition {
   std::vector<PipelineStep> steps;
 };
 
-// Fields that no Composition has are ignored; step names may repeat.
-// InvalidArgument names the field that is of the wrong type, such as
-// `spec.pipeline[2].functionRef.name`.
+// Reads a Composition. Fields that no Composition has are ignored, and step
+// names may repeat. InvalidArgument names the field that is of the wrong type,
+// such as `spec.pipeline[2].functionRef.name`.
 absl::StatusOr<Composition> ParseComposition(
     const google::protobuf::Struct& object);
 
-// One field of spec.compositeTypeRef, `kind` or `apiVersion`, beside the same
-// of the composite that is to be rendered: InvalidArgument if they differ.
+// Finds mistakes that the reference runner overlooks, since it ignores fields
+// that it does not know and takes a missing pipeline for an empty one.
+// InvalidArgument where a field of spec is called almost like one that is
+// needed and missing, or where a Composition of mode Pipeline has no pipeline
+// at all. (An empty list is a pipeline.)
+absl::Status CheckFieldsOfSpec(const google::protobuf::Struct& object);
+
+// Compares one field of spec.compositeTypeRef, `kind` or `apiVersion`, with
+// that of the composite that is to be rendered. InvalidArgument if they differ.
 absl::Status CheckCompositeType(absl::string_view field,
                                 absl::string_view of_composition,
                                 absl::string_view of_composite);

@@ -3,9 +3,8 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "runner/engine/metadata.h"
+#include "runner/text/rfc3339.h"
 
 namespace fncache::runner::engine {
 
@@ -22,14 +21,16 @@ int64_t WholeNumber(const Value* value) {
   return std::trunc(number) == number ? static_cast<int64_t>(number) : 0;
 }
 
-// False if the time is none, which ends the decoding of the list.
+// Reads one condition. Returns false if its time is none that Go reads: the
+// reference's decoder stops there, so that the list ends with that condition,
+// which is empty.
 bool Decode(const Value& value, Condition* condition) {
   if (!value.has_struct_value()) return true;
   const Struct& map = value.struct_value();
   const Value* const time = text::Find(map, {"lastTransitionTime"});
-  if (time != nullptr && time->kind_case() != Value::kNullValue) {
+  if (time != nullptr && !text::IsNull(*time)) {
     if (time->kind_case() != Value::kStringValue) return false;
-    condition->last_transition_time = ParseRfc3339(time->string_value());
+    condition->last_transition_time = text::ParseRfc3339(time->string_value());
     if (!condition->last_transition_time.has_value()) return false;
   }
   condition->type = text::FindText(map, {"type"});
@@ -49,7 +50,7 @@ Value Encode(const Condition& condition) {
   text::SetText(map, {"reason"}, condition.reason);
   if (condition.last_transition_time.has_value()) {
     text::SetText(map, {"lastTransitionTime"},
-                  FormatRfc3339(*condition.last_transition_time));
+                  text::FormatRfc3339(*condition.last_transition_time));
   } else {
     text::Ensure(map, {"lastTransitionTime"})
         ->set_null_value(google::protobuf::NULL_VALUE);
@@ -80,57 +81,6 @@ void Set(const Condition& condition, std::vector<Condition>* conditions) {
     found = true;
   }
   if (!found) conditions->push_back(condition);
-}
-
-// The value of the `count` digits that `text` begins with, which are taken off
-// it; -1 if there are fewer.
-int TakeDigits(absl::string_view* text, size_t count) {
-  int value = 0;
-  if (text->size() < count) return -1;
-  for (size_t i = 0; i < count; ++i) {
-    const char digit = (*text)[i];
-    if (!absl::ascii_isdigit(digit)) return -1;
-    value = value * 10 + (digit - '0');
-  }
-  text->remove_prefix(count);
-  return value;
-}
-
-bool Take(char expected, absl::string_view* text) {
-  if (text->empty() || text->front() != expected) return false;
-  text->remove_prefix(1);
-  return true;
-}
-
-bool IsDate(int year, int month, int day) {
-  if (year < 0 || month < 1 || month > 12 || day < 1) return false;
-  const absl::CivilDay date(year, month, day);
-  return date.month() == month && date.day() == day;
-}
-
-// The rest of a time behind its seconds: perhaps a fraction, then `Z` or an
-// offset, which is subtracted from `time`.
-bool TakeZone(absl::string_view text, absl::Time* time) {
-  if (!text.empty() && (text.front() == '.' || text.front() == ',')) {
-    text.remove_prefix(1);
-    if (text.empty() || !absl::ascii_isdigit(text.front())) return false;
-    while (!text.empty() && absl::ascii_isdigit(text.front())) {
-      text.remove_prefix(1);
-    }
-  }
-  if (text == "Z") return true;
-  if (text.empty() || (text.front() != '+' && text.front() != '-')) {
-    return false;
-  }
-  const bool east = text.front() == '+';
-  text.remove_prefix(1);
-  const int hours = TakeDigits(&text, 2);
-  if (hours < 0 || hours > 24 || !Take(':', &text)) return false;
-  const int minutes = TakeDigits(&text, 2);
-  if (minutes < 0 || minutes > 60 || !text.empty()) return false;
-  const absl::Duration offset = absl::Hours(hours) + absl::Minutes(minutes);
-  *time = east ? *time - offset : *time + offset;
-  return true;
 }
 
 }  // namespace
@@ -189,33 +139,6 @@ Condition FromFunction(const FunctionCondition& from, absl::Time now) {
 
 int64_t GenerationOf(const Struct& object) {
   return WholeNumber(text::Find(object, {"metadata", "generation"}));
-}
-
-absl::optional<absl::Time> ParseRfc3339(absl::string_view text) {
-  const int year = TakeDigits(&text, 4);
-  if (!Take('-', &text)) return absl::nullopt;
-  const int month = TakeDigits(&text, 2);
-  if (!Take('-', &text)) return absl::nullopt;
-  const int day = TakeDigits(&text, 2);
-  if (!Take('T', &text) || !IsDate(year, month, day)) return absl::nullopt;
-  const int hour = TakeDigits(&text, 2);
-  if (!Take(':', &text)) return absl::nullopt;
-  const int minute = TakeDigits(&text, 2);
-  if (!Take(':', &text)) return absl::nullopt;
-  const int second = TakeDigits(&text, 2);
-  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
-      second > 59) {
-    return absl::nullopt;
-  }
-  absl::Time time =
-      absl::FromCivil(absl::CivilSecond(year, month, day, hour, minute, second),
-                      absl::UTCTimeZone());
-  if (!TakeZone(text, &time)) return absl::nullopt;
-  return time;
-}
-
-std::string FormatRfc3339(absl::Time time) {
-  return absl::FormatTime("%E4Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
 }
 
 }  // namespace fncache::runner::engine

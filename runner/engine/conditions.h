@@ -43,17 +43,12 @@ std::vector<Condition> ConditionsOf(const Struct& object);
 // map.
 void SetConditions(const std::vector<Condition>& conditions, Struct* object);
 
-// What a function said, as of `now`.
+// The condition that a function set, as of `now`.
 Condition FromFunction(const apiextensions::fn::proto::v1::Condition& condition,
                        absl::Time now);
 
 // metadata.generation, 0 if it is no whole number.
 int64_t GenerationOf(const Struct& object);
-
-// An RFC 3339 time, as Go reads one.
-absl::optional<absl::Time> ParseRfc3339(absl::string_view text);
-// In UTC, whole seconds, fractions dropped.
-std::string FormatRfc3339(absl::Time time);
 
 }  // namespace fncache::runner::engine
 

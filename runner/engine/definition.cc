@@ -5,20 +5,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
-#include "runner/text/object.h"
-#include "runner/text/quoted.h"
 #include "runner/text/typed_text.h"
 
 namespace fncache::runner::engine {
 namespace {
 
-constexpr absl::string_view kV1 = "apiextensions.crossplane.io/v1";
-constexpr absl::string_view kV2 = "apiextensions.crossplane.io/v2";
 constexpr absl::string_view kLegacyScope = "LegacyCluster";
 
-// What the runner itself puts under `spec` of a legacy composite, and under
-// `spec.crossplane` of a modern one. A definition's own properties of these
-// names are replaced.
+// The fields that the runner itself puts under `spec` of a legacy composite,
+// and under `spec.crossplane` of a modern one. A definition's own properties of
+// these names are replaced.
 constexpr absl::string_view kSpecFields[] = {
     "compositionRef",
     "compositionSelector",
@@ -32,39 +28,27 @@ constexpr absl::string_view kSpecFields[] = {
 constexpr absl::string_view kLegacyStatusFields[] = {"connectionDetails",
                                                      "claimConditionTypes"};
 
-// The value of a map's field, null where there is none.
-const text::Json* Field(const text::Json* map, absl::string_view name) {
-  if (map == nullptr || !map->is_object()) return nullptr;
-  const auto it = map->find(std::string(name));
-  return it == map->end() ? nullptr : &*it;
-}
-
 bool IsNull(const text::Json* value) {
   return value == nullptr || value->is_null();
 }
 
-std::string TextAt(const text::Json* map, absl::string_view name) {
-  const text::Json* const value = Field(map, name);
-  return value == nullptr ? "" : text::TypedText(*value).value_or("");
-}
-
 // The default that a schema gives, null if none: null itself gives none.
 const text::Json* DefaultOf(const text::Json* schema) {
-  const text::Json* const value = Field(schema, "default");
+  const text::Json* const value = text::Find(*schema, {"default"});
   return IsNull(value) ? nullptr : value;
 }
 
 // Whether `value`, being null, is to be replaced by the schema's default.
 bool TakesDefault(const text::Json& value, const text::Json* schema) {
   if (!value.is_null() || schema == nullptr) return false;
-  const text::Json* const nullable = Field(schema, "nullable");
+  const text::Json* const nullable = text::Find(*schema, {"nullable"});
   const auto* flag =
       nullable == nullptr ? nullptr : nullable->get_ptr<const bool*>();
   return flag == nullptr || !*flag;
 }
 
-// How many values defaults may come to. A default may hold nulls that take
-// defaults of their own, so a small schema could ask for any number.
+// The most values that defaults may come to. A default may hold nulls that take
+// defaults of their own, so that a small schema could ask for any number.
 constexpr size_t kMaxDefaultValues = 1'000'000;
 
 size_t CountValues(const text::Json& value) {
@@ -77,12 +61,12 @@ size_t CountValues(const text::Json& value) {
 // Structural defaulting, as an API server does it.
 class Defaulting {
  public:
-  // Where a property with a default is absent, or null and not nullable, it
-  // gets the default; then the same within whatever is there now.
+  // Gives a property with a default that default where it is absent, or null
+  // and not nullable; then does the same within whatever is there now.
   void Default(text::Json* value, const text::Json* schema) {
     if (exhausted_ || schema == nullptr || !schema->is_object()) return;
     if (value->is_array()) {
-      const text::Json* const items = Field(schema, "items");
+      const text::Json* const items = text::Find(*schema, {"items"});
       if (items == nullptr || !items->is_object()) return;
       for (text::Json& element : *value) DefaultElement(&element, items);
     } else if (value->is_object()) {
@@ -98,7 +82,7 @@ class Defaulting {
 
  private:
   void DefaultMap(text::Json* value, const text::Json* schema) {
-    const text::Json* const properties = Field(schema, "properties");
+    const text::Json* const properties = text::Find(*schema, {"properties"});
     if (properties != nullptr && properties->is_object()) {
       for (const auto& property : properties->items()) {
         const text::Json* const wanted = DefaultOf(&property.value());
@@ -112,10 +96,13 @@ class Defaulting {
       }
     }
     // A boolean has no schema, and so no defaults.
-    const text::Json* additional = Field(schema, "additionalProperties");
+    const text::Json* additional =
+        text::Find(*schema, {"additionalProperties"});
     if (additional != nullptr && !additional->is_object()) additional = nullptr;
     for (const auto& field : value->items()) {
-      const text::Json* const property = Field(properties, field.key());
+      const text::Json* const property =
+          properties == nullptr ? nullptr
+                                : text::Find(*properties, {field.key()});
       if (property != nullptr) {
         Default(&field.value(), property);
       } else if (additional != nullptr) {
@@ -153,7 +140,7 @@ class Defaulting {
 // command line derives the schema that an API server would be given.
 text::Json PropertiesOf(const text::Json& schema, absl::string_view part) {
   const text::Json* const properties =
-      Field(Field(Field(&schema, "properties"), part), "properties");
+      text::Find(schema, {"properties", part, "properties"});
   text::Json derived = text::Json::object();
   derived["properties"] = properties != nullptr && properties->is_object()
                               ? *properties
@@ -165,10 +152,10 @@ text::Json SpecSchema(const text::Json& schema, const text::Json& definition,
                       bool legacy) {
   text::Json spec = PropertiesOf(schema, "spec");
   text::Json own = text::Json::object();
-  const std::string policy =
-      TextAt(Field(&definition, "spec"), "defaultCompositionUpdatePolicy");
+  const std::string policy = text::FindTypedText(
+      definition, {"spec", "defaultCompositionUpdatePolicy"});
   const bool has_policy = !IsNull(
-      Field(Field(&definition, "spec"), "defaultCompositionUpdatePolicy"));
+      text::Find(definition, {"spec", "defaultCompositionUpdatePolicy"}));
   if (has_policy) own["compositionUpdatePolicy"]["default"] = policy;
   if (!legacy) {
     spec["properties"]["crossplane"] = {{"properties", std::move(own)}};
@@ -195,9 +182,9 @@ text::Json StatusSchema(const text::Json& schema, bool legacy) {
 // version must have one.
 absl::StatusOr<const text::Json*> FindSchema(const text::Json& definition,
                                              absl::string_view api_version) {
-  const text::Json* const spec = Field(&definition, "spec");
-  const std::string group = TextAt(spec, "group");
-  const text::Json* const versions = Field(spec, "versions");
+  const std::string group = text::FindTypedText(definition, {"spec", "group"});
+  const text::Json* const versions =
+      text::Find(definition, {"spec", "versions"});
   const text::Json* found = nullptr;
   if (!IsNull(versions) && !versions->is_array()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -206,7 +193,7 @@ absl::StatusOr<const text::Json*> FindSchema(const text::Json& definition,
   for (size_t i = 0; !IsNull(versions) && i < versions->size(); ++i) {
     const text::Json& version = (*versions)[i];
     const text::Json* const schema =
-        Field(Field(&version, "schema"), "openAPIV3Schema");
+        text::Find(version, {"schema", "openAPIV3Schema"});
     if (schema == nullptr || !schema->is_object()) {
       return absl::InvalidArgumentError(
           absl::StrCat("spec.versions[", i,
@@ -214,7 +201,8 @@ absl::StatusOr<const text::Json*> FindSchema(const text::Json& definition,
                        "cannot be nil"));
     }
     if (found == nullptr &&
-        absl::StrCat(group, "/", TextAt(&version, "name")) == api_version) {
+        absl::StrCat(group, "/", text::FindTypedText(version, {"name"})) ==
+            api_version) {
       found = schema;
     }
   }
@@ -228,52 +216,14 @@ absl::StatusOr<const text::Json*> FindSchema(const text::Json& definition,
 
 }  // namespace
 
-absl::StatusOr<CompositeSchema> SchemaOf(const Struct* definition,
-                                         const Struct& composite) {
-  if (definition == nullptr) return CompositeSchema::kModern;
-  const auto error = [definition](const auto&... parts) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "cannot select composite resource schema: "
-        "CompositeResourceDefinition ",
-        text::Quoted(text::FindText(*definition, {"metadata", "name"})),
-        parts...));
-  };
-  const std::string& api_version = text::FindText(*definition, {"apiVersion"});
-  if (api_version != kV1 && api_version != kV2) {
-    return error(" has unrecognized apiVersion ", text::Quoted(api_version),
-                 " (expected one of [", kV1, " ", kV2, "])");
-  }
-  const std::string& group = text::FindText(*definition, {"spec", "group"});
-  const std::string& kind =
-      text::FindText(*definition, {"spec", "names", "kind"});
-  const absl::string_view wanted_group =
-      text::GroupOf(text::FindText(composite, {"apiVersion"}));
-  const std::string& wanted_kind = text::FindText(composite, {"kind"});
-  if (group != wanted_group || kind != wanted_kind) {
-    return error(" (composite Group=", group, " Kind=", kind,
-                 ") does not match the input XR's Group=", wanted_group,
-                 " Kind=", wanted_kind);
-  }
-  const Value* const scope = text::Find(*definition, {"spec", "scope"});
-  const bool absent =
-      scope == nullptr || scope->kind_case() == Value::kNullValue;
-  const bool legacy =
-      (absent && api_version == kV1) ||
-      text::FindText(*definition, {"spec", "scope"}) == kLegacyScope;
-  return legacy ? CompositeSchema::kLegacy : CompositeSchema::kModern;
-}
-
 absl::Status ApplyDefaults(const text::Json& definition,
                            text::Json* composite) {
-  const text::Json* const version = Field(composite, "apiVersion");
-  const auto* text =
-      version == nullptr ? nullptr : version->get_ptr<const std::string*>();
   absl::StatusOr<const text::Json*> schema =
-      FindSchema(definition, text == nullptr ? "" : *text);
+      FindSchema(definition, text::FindText(*composite, {"apiVersion"}));
   if (!schema.ok()) return schema.status();
   // Without a scope it is legacy here, though of v2 an API server would make
   // that Namespaced: the reference command line reads every definition as v1.
-  const text::Json* const scope = Field(Field(&definition, "spec"), "scope");
+  const text::Json* const scope = text::Find(definition, {"spec", "scope"});
   const bool legacy =
       IsNull(scope) || text::TypedText(*scope).value_or("") == kLegacyScope;
   text::Json derived = text::Json::object();

@@ -5,10 +5,11 @@
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 #include "runner/engine/compose.h"
 #include "runner/engine/composite.h"
 #include "runner/engine/composite_output.h"
-#include "runner/engine/definition.h"
+#include "runner/engine/composite_schema.h"
 #include "runner/engine/metadata.h"
 #include "runner/engine/object_store.h"
 #include "runner/engine/observed.h"
@@ -25,7 +26,7 @@ using crossplane::render::v1alpha1::CompositeOutput;
 constexpr absl::string_view kCannotRender = "cannot render composite resource";
 constexpr absl::string_view kCannotCompose = "cannot compose resources";
 
-// One render, from its input to what `done` gets.
+// The state of one render, from its input to the call of `done`.
 struct Rendering {
   std::shared_ptr<const Composition> composition;
   CompositeSchema schema = CompositeSchema::kModern;
@@ -38,14 +39,9 @@ struct Rendering {
   std::function<void(EngineOutcome)> done;
 };
 
-absl::Status Annotated(absl::string_view with, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat(with, ": ", status.message()));
-}
-
-// What could not be composed, as the runner's reconciler reports it.
+// Says of a failure what the runner's reconciler says of it.
 absl::Status ComposeFailure(const absl::Status& status) {
-  return Annotated(
+  return Prefixed(
       absl::StrCat(kCannotRender, ": reconcile failed: ", kCannotCompose),
       status);
 }
@@ -66,7 +62,7 @@ absl::Status CheckType(const Composition& composition,
                             text::FindText(composite, {"kind"}));
 }
 
-// Something without a kind among the credentials is a Secret.
+// Adds the credentials to the store. One without a kind is taken for a Secret.
 void AddCredentials(const EngineInput::Objects& credentials,
                     ObjectStore* store) {
   if (credentials == nullptr) return;
@@ -82,7 +78,7 @@ void AddCredentials(const EngineInput::Objects& credentials,
   }
 }
 
-// A selector in the JSON form that protobuf gives it.
+// The selector as the reference engine reports it, in protobuf's JSON form.
 Struct SelectorJson(const fn::ResourceSelector& selector) {
   Struct json;
   const auto set = [&json](absl::string_view field, const std::string& text) {
@@ -142,10 +138,9 @@ EngineOutcome Unfinished(Rendering* rendering) {
 
 EngineOutcome Fatal(Rendering* rendering, const PipelineOutcome& pipeline) {
   EngineOutcome outcome;
-  const std::string error =
-      absl::StrCat(kCannotCompose, ": ", pipeline.status.message());
-  outcome.status = absl::Status(pipeline.status.code(),
-                                absl::StrCat(kCannotRender, ": ", error));
+  const absl::Status failure = Prefixed(kCannotCompose, pipeline.status);
+  const std::string error(failure.message());
+  outcome.status = Prefixed(kCannotRender, failure);
   outcome.fatal = true;
 
   const bool claimed = HasClaim(rendering->prepared.composite,
@@ -272,7 +267,7 @@ void Render(EngineInput input, const EngineOptions& options,
   rendering->done = std::move(done);
   const absl::Status status = Begin(&input, rendering.get());
   if (!status.ok()) {
-    rendering->done(Failure(Annotated(kCannotRender, status)));
+    rendering->done(Failure(Prefixed(kCannotRender, status)));
     return;
   }
   if (rendering->prepared.finished) {

@@ -19,11 +19,12 @@
 #include "runner/client/function_caller.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/pipeline.h"
-#include "runner/schemas.h"
+#include "runner/engine/schema_source.h"
 
 namespace fncache::runner::engine {
 
-// What many renders share is held by pointers; null lists are empty ones.
+// One composite and all that a render of it needs. Objects that many renders
+// share are held by pointers. A null list counts as an empty one.
 struct EngineInput {
   using Objects = std::shared_ptr<const std::vector<google::protobuf::Struct>>;
 
@@ -45,14 +46,16 @@ struct EngineOptions {
 };
 
 struct EngineOutcome {
-  // Not ok: why nothing, or with `fatal` not everything, could be rendered. The
-  // message is what the reference engine prints behind `crossplane: error: `.
+  // If not ok, it says why nothing could be rendered, or with `fatal` why not
+  // everything could. The reference engine prints its message behind
+  // `crossplane: error: `.
   absl::Status status;
-  // A step's FATAL result: `output` then has the composite, without composed
-  // resources, and the events.
+  // Whether a step's FATAL result ended the render. `output` then has the
+  // composite and the events, but no composed resources.
   bool fatal = false;
   crossplane::render::v1alpha1::CompositeOutput output;
-  // When the runner would look again; zero = not by itself.
+  // After which time the runner would look again; zero means that it would not
+  // by itself.
   absl::Duration ttl = absl::ZeroDuration();
 };
 

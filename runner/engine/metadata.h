@@ -58,7 +58,7 @@ struct OwnerReference {
   absl::optional<bool> block_owner_deletion;
 };
 
-// None if any of them is no map.
+// The owner references; none at all if any of them is no map.
 std::vector<OwnerReference> OwnerReferencesOf(const Struct& object);
 absl::optional<OwnerReference> ControllerOf(const Struct& object);
 // Makes `owner` the controller: in the place of a reference to the same UID, or

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 #include "runner/text/object.h"
 
 namespace fncache::runner::engine {
@@ -29,7 +30,7 @@ GroupVersionKind Parse(absl::string_view api_version, absl::string_view kind) {
   return {text::GroupOf(api_version), text::VersionOf(api_version), kind};
 }
 
-// The kind that a list of `kind` has as its items.
+// The kind of the items in a list of `kind`.
 absl::string_view ItemKind(absl::string_view kind) {
   constexpr absl::string_view kSuffix = "List";
   if (kind.size() > kSuffix.size() && absl::EndsWith(kind, kSuffix)) {
@@ -188,7 +189,7 @@ absl::StatusOr<std::map<std::string, std::string>> SecretData(
     const Struct& secret) {
   std::map<std::string, std::string> decoded;
   const Value* const data = text::Find(secret, {"data"});
-  if (data == nullptr || data->kind_case() == Value::kNullValue) return decoded;
+  if (data == nullptr || text::IsNull(*data)) return decoded;
   if (!data->has_struct_value()) {
     return absl::InvalidArgumentError("data is no map");
   }
@@ -199,15 +200,14 @@ absl::StatusOr<std::map<std::string, std::string>> SecretData(
   }
   for (const auto& [name, value] : values) {
     std::string& bytes = decoded[std::string(name)];
-    if (value->kind_case() == Value::kNullValue) continue;
+    if (text::IsNull(*value)) continue;
     if (value->kind_case() != Value::kStringValue) {
       return absl::InvalidArgumentError(
           absl::StrCat("data.", name, " is no text"));
     }
     absl::StatusOr<std::string> plain = DecodeBase64(value->string_value());
     if (!plain.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("data.", name, ": ", plain.status().message()));
+      return Prefixed(absl::StrCat("data.", name), plain.status());
     }
     bytes = *std::move(plain);
   }

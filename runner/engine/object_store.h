@@ -25,34 +25,37 @@ class ObjectStore {
   ObjectStore() = default;
   ObjectStore(const ObjectStore&) = delete;
   ObjectStore& operator=(const ObjectStore&) = delete;
-  // What Get gave stays valid.
+  // Moving a store leaves the pointers that Get gave valid.
   ObjectStore(ObjectStore&&) = default;
   ObjectStore& operator=(ObjectStore&&) = default;
 
-  // Under its apiVersion, kind, namespace and name; replaces what is there.
-  // What is absent, or no text, counts as empty. An apiVersion with two slashes
-  // is none, and its object has no kind either.
+  // Adds an object under its apiVersion, kind, namespace and name, of which one
+  // that is absent, or no text, counts as empty. An object that is there
+  // already is replaced. An apiVersion with two slashes counts as none, and its
+  // object as one without a kind.
   void Add(google::protobuf::Struct object);
   // Adds them all in their order. They are shared, not copied, since many
   // renders may have the same ones.
   void Add(
       std::shared_ptr<const std::vector<google::protobuf::Struct>> objects);
 
-  // Null if there is none. The pointer lives as long as the store.
+  // Returns null if there is none. The pointer lives as long as the store.
   const google::protobuf::Struct* Get(absl::string_view api_version,
                                       absl::string_view kind,
                                       absl::string_view object_namespace,
                                       absl::string_view name) const;
 
-  // What `selector` asks for; by name at most one item, else all that have its
-  // labels (without any: all), sorted by the bytes of namespace/name. A version
-  // or namespace that the selector leaves out matches any; a list of kind
-  // FooList is one of Foo. Each item has only its `resource`.
+  // Returns the objects that `selector` asks for. By name that is at most one;
+  // else it is all that have its labels, or simply all if it has none, sorted
+  // by the bytes of namespace/name. A version or namespace that the selector
+  // leaves out matches any, and a list of kind FooList has items of kind Foo.
+  // Each item has only its `resource`.
   apiextensions::fn::proto::v1::Resources Select(
       const apiextensions::fn::proto::v1::ResourceSelector& selector) const;
 
  private:
-  // Group, kind, version, namespace, name: a list is a range of them.
+  // Group, kind, version, namespace, name, in this order so that a list is a
+  // range of the map.
   using Id = std::tuple<std::string, std::string, std::string, std::string,
                         std::string>;
   static Id MakeId(absl::string_view api_version, absl::string_view kind,
@@ -60,7 +63,7 @@ class ObjectStore {
   void Index(const google::protobuf::Struct& object);
 
   std::map<Id, const google::protobuf::Struct*> objects_;
-  // What they point to, those included that were replaced.
+  // The objects that objects_ points to, and those that were replaced there.
   std::deque<google::protobuf::Struct> own_;
   std::vector<std::shared_ptr<const std::vector<google::protobuf::Struct>>>
       shared_;

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runner/engine/composite.h"
+#include "common/status.h"
 #include "runner/engine/metadata.h"
 #include "runner/text/quoted.h"
 
@@ -14,11 +14,6 @@ namespace fncache::runner::engine {
 namespace {
 
 using apiextensions::fn::proto::v1::Resource;
-
-absl::Status Annotate(const absl::Status& status, absl::string_view with) {
-  return absl::Status(status.code(),
-                      absl::StrCat(with, ": ", status.message()));
-}
 
 // The Secret that spec.writeConnectionSecretToRef of `object` names, in the
 // object's own namespace if it has one. No data if there is none.
@@ -43,7 +38,8 @@ absl::Status AddConnectionDetails(const Struct& object,
   return absl::OkStatus();
 }
 
-// What `reference` names, if it is there and nobody else controls it.
+// The object that `reference` names, if it is there and nobody but the
+// composite controls it; else null.
 const Struct* Resolve(const Value& reference, const Struct& composite,
                       const ObjectStore& objects) {
   if (!reference.has_struct_value()) return nullptr;
@@ -76,14 +72,12 @@ absl::Status AddResource(const Struct& object, const ObjectStore& objects,
   resource.Clear();  // the last of two with one name counts
   *resource.mutable_resource() = object;
   observation->resources[name] = &object;
-  const absl::Status status = AddConnectionDetails(object, objects, &resource);
-  if (status.ok()) return status;
-  return Annotate(
-      status,
+  return Prefixed(
       absl::StrCat("cannot get existing composed resources: cannot fetch "
                    "connection details for composed resource ",
                    text::Quoted(name), " (a ", text::FindText(object, {"kind"}),
-                   " named ", NameOf(object), ")"));
+                   " named ", NameOf(object), ")"),
+      AddConnectionDetails(object, objects, &resource));
 }
 
 }  // namespace
@@ -159,8 +153,8 @@ absl::StatusOr<Observation> Observe(const Struct& composite,
     const absl::Status status =
         AddConnectionDetails(composite, objects, observed);
     if (!status.ok()) {
-      return Annotate(status,
-                      "cannot fetch composite resource connection details");
+      return Prefixed("cannot fetch composite resource connection details",
+                      status);
     }
   }
   return observation;

@@ -1,4 +1,5 @@
-// What exists of a composite's resources before the first function is called.
+// The observed state: which of a composite's resources exist before the first
+// function is called.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_ENGINE_OBSERVED_H_
@@ -12,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
-#include "runner/engine/definition.h"
+#include "runner/engine/composite_schema.h"
 #include "runner/engine/object_store.h"
 #include "runner/text/object.h"
 
@@ -34,7 +35,7 @@ void ReferToObserved(const std::vector<Struct>& observed,
 using ObservedResources = std::map<std::string, const Struct*>;
 
 struct Observation {
-  // What every step gets as `observed`.
+  // Every step gets this as `observed`.
   apiextensions::fn::proto::v1::State state;
   ObservedResources resources;
 };

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "runner/engine/group_version.h"
 #include "runner/engine/request_tag.h"
 #include "runner/engine/requirements.h"
 #include "runner/engine/step_request.h"
@@ -16,17 +18,14 @@ namespace fn = apiextensions::fn::proto::v1;
 
 namespace {
 
-absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(prefix, status.message()));
-}
-
 absl::Duration TtlOf(const fn::RunFunctionResponse& response) {
   const auto& ttl = response.meta().ttl();
   return absl::Seconds(ttl.seconds()) + absl::Nanoseconds(ttl.nanos());
 }
 
-// One run. What it waits for holds a reference to it. One thread at a time
-// drives it, so that its state needs no lock.
+// One run of a pipeline. Whatever it waits for holds a reference to it, which
+// keeps it alive. One thread at a time drives it, so that its state needs no
+// lock.
 class Pipeline : public std::enable_shared_from_this<Pipeline> {
  public:
   Pipeline(PipelineInput input, client::FunctionCaller* caller, Clock* clock,
@@ -93,8 +92,8 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
     kTakeResponse,
     kEnd,
   };
-  // Who is done first, the one who starts a call or its answer. The second of
-  // them goes on.
+  // Which of two is done first: the thread that starts a call, or the call's
+  // answer. The second of them goes on.
   enum class First { kNobody, kStarter, kAnswer };
 
   static fn::RunFunctionRequest RequestWith(fn::State* observed) {
@@ -125,7 +124,7 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
   }
   void FailRun(const absl::Status& status) {
     Fail(Prefixed(absl::StrCat("cannot run Composition pipeline step ",
-                               text::Quoted(step().name), ": "),
+                               text::Quoted(step().name)),
                   status));
   }
 
@@ -141,7 +140,8 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
     Fetch(BootstrapSelectors(step()));
   }
 
-  // The resources at once, the schemas then one by one.
+  // Fetches the resources at once, and begins to fetch the schemas, which come
+  // one by one.
   void Fetch(Selectors selectors) {
     required_ = FetchResources(selectors, *objects_);
     for (auto* const some :
@@ -163,9 +163,10 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
     const fn::SchemaSelector& selector = schemas_[schema_index_].second;
     outcome_.fetched_schemas.push_back(selector);
     next_ = Next::kTakeSchema;
-    const absl::Status status = CheckSchemaSelector(selector);
-    if (!status.ok()) {
-      found_ = status;
+    // The runner fails at what is no apiVersion, whether it has schemas or not.
+    const auto group_version = ParseGroupVersion(selector.api_version());
+    if (!group_version.ok()) {
+      found_ = group_version.status();
       return true;
     }
     if (schema_source_ == nullptr) {
@@ -175,7 +176,7 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
     return Await([&] {
       schema_source_->Find(
           selector.api_version(), selector.kind(), step_deadline_,
-          [self = shared_from_this()](SchemaSource::Found found) mutable {
+          [self = shared_from_this()](FoundSchema found) mutable {
             const auto kept = std::move(self);
             kept->found_ = std::move(found);
             kept->Arrived();
@@ -187,13 +188,13 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
     const std::string& name = schemas_[schema_index_].first;
     if (!found_.ok()) {
       if (loop_.has_value()) {
-        return FailRun(Prefixed(
-            absl::StrCat("fetching schema for ", name, ": "), found_.status()));
+        return FailRun(Prefixed(absl::StrCat("fetching schema for ", name),
+                                found_.status()));
       }
       return Fail(Prefixed(
           absl::StrCat(
               "cannot fetch bootstrap required schema for requirement ",
-              text::Quoted(name), ": "),
+              text::Quoted(name)),
           found_.status()));
     }
     fn::Schema schema;
@@ -203,7 +204,7 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
     next_ = Next::kFetchSchema;
   }
 
-  // All that was to be fetched is in required_.
+  // Called once required_ holds all that was to be fetched.
   void Fetched() {
     if (!loop_.has_value()) {
       loop_.emplace(std::move(required_));
@@ -260,7 +261,7 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
     }
   }
 
-  // The response at hand is the step's last.
+  // Called when the response at hand is the step's last.
   void EndStep() {
     fn::RunFunctionResponse& response = result_.response;
     const absl::Duration ttl = TtlOf(response);
@@ -317,8 +318,8 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
   std::atomic<First> first_{First::kNobody};
   PipelineOutcome outcome_;
 
-  // One request for all steps, what changes being swapped in and out: most of
-  // it is `observed`, which never does.
+  // One request serves all steps, and only what changes is swapped in and out,
+  // because most of a request is `observed`, which never changes.
   fn::RunFunctionRequest request_;
   const RequestTagger tagger_;
 
@@ -333,7 +334,7 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
   Required required_;
   Selectors::Named<fn::SchemaSelector> schemas_;  // to be fetched
   size_t schema_index_ = 0;
-  SchemaSource::Found found_;
+  FoundSchema found_;
 };
 
 }  // namespace

@@ -20,18 +20,15 @@
 #include "runner/client/function_caller.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/object_store.h"
-#include "runner/schemas.h"
+#include "runner/engine/schema_source.h"
 
 namespace fncache::runner::engine {
 
-// How often a step is called at most: once, and five times more while its
-// requirements change.
-inline constexpr int kMaxCallsOfStep = 6;
-
-// All that the runner has, in the order that it advertises them.
+// All capabilities of the runner, in the order in which it advertises them.
 std::vector<apiextensions::fn::proto::v1::Capability> AllCapabilities();
 
-// One call, when it has ended. Valid only within OnCall.
+// Tells of one call that has ended. It refers to what belongs to the pipeline,
+// and so is valid only within OnCall.
 struct CallReport {
   absl::string_view step;
   absl::string_view function;
@@ -43,7 +40,8 @@ struct CallReport {
   absl::Duration took;
 };
 
-// Calls come from any thread, for one pipeline one after the other.
+// Sees every call of a pipeline. OnCall is called from any thread, but for one
+// pipeline never by two at once.
 class PipelineObserver {
  public:
   virtual ~PipelineObserver() = default;
@@ -52,17 +50,19 @@ class PipelineObserver {
 
 struct PipelineInput {
   std::shared_ptr<const Composition> composition;
-  // What every step sees as `observed`.
+  // Every step gets this as `observed`.
   apiextensions::fn::proto::v1::State observed;
-  // Null: nothing is found.
+  // Where required resources and credentials are looked for; null counts as an
+  // empty store.
   std::shared_ptr<const ObjectStore> objects;
-  // Null: every schema is empty.
+  // Where required schemas are looked for. Null finds none, so that every
+  // schema that a function requires is empty.
   std::shared_ptr<SchemaSource> schemas;
   std::vector<apiextensions::fn::proto::v1::Capability> capabilities =
       AllCapabilities();
-  // Of the whole pipeline.
+  // When the whole pipeline has to be done.
   absl::Time deadline = absl::InfiniteFuture();
-  // Of all calls of one step together.
+  // How long all calls of one step together may take.
   absl::Duration step_timeout = absl::InfiniteDuration();
 };
 
@@ -72,22 +72,24 @@ struct PipelineResult {
 };
 
 struct PipelineOutcome {
-  // Not ok: the pipeline failed at a step; the message is what the runner
-  // prints, such as `cannot run Composition pipeline step "S": rpc error: ...`
+  // If not ok, the pipeline failed at a step. The message is the runner's, such
+  // as `cannot run Composition pipeline step "S": rpc error: ...`
   // or `pipeline step "S" returned a fatal result: MSG`.
   absl::Status status;
   // Whether it failed by a FATAL result. Results and conditions are then those
   // before it, in the same response too.
   bool fatal = false;
   apiextensions::fn::proto::v1::State desired;
-  // Of the last response; nullopt if it had none.
+  // The context of the last response; nullopt if it had none.
   absl::optional<google::protobuf::Struct> context;
   std::vector<PipelineResult> results;
-  // Of all steps' last responses, in their order.
+  // The conditions of all steps' last responses, in the order of the steps.
   std::vector<apiextensions::fn::proto::v1::Condition> conditions;
-  // The smallest TTL over zero of the steps' last responses; zero = none.
+  // The smallest TTL over zero of the steps' last responses, or zero if none of
+  // them has one.
   absl::Duration ttl = absl::ZeroDuration();
-  // Every fetch, repeats and bootstrap included, in order.
+  // Everything that was fetched, in order; repeats and what a Composition asks
+  // for up front are among it.
   std::vector<apiextensions::fn::proto::v1::ResourceSelector> fetched_resources;
   std::vector<apiextensions::fn::proto::v1::SchemaSelector> fetched_schemas;
 };
@@ -98,11 +100,6 @@ struct PipelineOutcome {
 void RunPipeline(PipelineInput input, client::FunctionCaller* caller,
                  Clock* clock, PipelineObserver* observer,
                  std::function<void(PipelineOutcome)> done);
-
-// The tag of a step: lower-case hex SHA-256 of the deterministic encoding of
-// its first request before `meta` is set.
-std::string RequestTag(
-    const apiextensions::fn::proto::v1::RunFunctionRequest& request);
 
 }  // namespace fncache::runner::engine
 

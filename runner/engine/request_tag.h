@@ -1,15 +1,14 @@
-// Tags of requests: what the runner marks the calls of a step with, so that
-// equal requests of one build can be told by it.
+// Tags of requests: the runner marks the calls of a step with one, by which
+// equal requests of one build of the runner can be told.
 //
 // A tag is lower-case hex SHA-256 of the deterministic encoding of a step's
-// first request before `meta` is set (RequestTag in pipeline.h).
+// first request before `meta` is set.
 #ifndef FNCACHE_RUNNER_ENGINE_REQUEST_TAG_H_
 #define FNCACHE_RUNNER_ENGINE_REQUEST_TAG_H_
 
 #include <memory>
 #include <string>
 
-#include "google/protobuf/message_lite.h"
 #include "proto/function_v1.pb.h"
 
 namespace fncache {
@@ -17,10 +16,6 @@ class Sha256;
 }  // namespace fncache
 
 namespace fncache::runner::engine {
-
-// `message` with the entries of every map in the order of their keys: equal for
-// messages that are equal and have no unknown fields.
-std::string DeterministicBytes(const google::protobuf::MessageLite& message);
 
 // Makes the tags of many requests that have one `observed`, which is encoded
 // and hashed only once; it is most of a request's bytes. Used by one thread at

@@ -4,10 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runner/engine/pipeline.h"
-#include "runner/engine/request_tag.h"
+#include "runner/text/deterministic_bytes.h"
 #include "runner/text/object.h"
-#include "runner/text/quoted.h"
 
 // extra_resources is deprecated, and honoured.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -94,16 +92,6 @@ Required FetchResources(const Selectors& selectors,
   return required;
 }
 
-absl::Status CheckSchemaSelector(const fn::SchemaSelector& selector) {
-  const std::string& version = selector.api_version();
-  if (std::count(version.begin(), version.end(), '/') <= 1) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("cannot parse apiVersion ", text::Quoted(version),
-                   ": unexpected GroupVersion string: ", version));
-}
-
 RequirementsLoop::RequirementsLoop(Required bootstrap)
     : bootstrap_(std::move(bootstrap)) {}
 
@@ -121,10 +109,10 @@ bool RequirementsLoop::IsLast(const fn::RunFunctionResponse& response) {
       })) {
     return true;
   }
-  // None and an empty message differ.
+  // No requirements and an empty message of them are different answers.
   absl::optional<std::string> requirements;
   if (response.has_requirements()) {
-    requirements = DeterministicBytes(response.requirements());
+    requirements = text::DeterministicBytes(response.requirements());
   }
   if (requirements == requirements_) return true;
   requirements_ = std::move(requirements);
@@ -132,8 +120,8 @@ bool RequirementsLoop::IsLast(const fn::RunFunctionResponse& response) {
 }
 
 bool RequirementsLoop::WasSent(const Required& required) const {
-  // What bootstrap has and `required` has not is sent with every call. Extra
-  // resources never are with the first.
+  // Bootstrap is sent with every call, so it does no harm if it has more than
+  // `required`. The first call never has extra resources.
   return required.extra_resources.empty() &&
          IsPart(required.resources, bootstrap_.resources) &&
          std::all_of(required.resources.begin(), required.resources.end(),

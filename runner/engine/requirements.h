@@ -1,9 +1,11 @@
-// What a step's function requires besides its state, and how often it is called
-// for that: the parts of the requirements loop that need no function.
+// Requirements: resources and schemas that a function asks for besides the
+// state it is given, and the loop that calls it again until it has them. The
+// parts of that loop are here that need no function to be called.
 //
-// A step is called with what its Composition asks for up front (bootstrap).
-// What the response requires is resolved, and the step is called again with
-// bootstrap and that, until a response requires what the one before it did.
+// A step is first called with what its Composition asks for up front, called
+// bootstrap. Then whatever the response requires is looked up, and the step is
+// called again with bootstrap and that, until a response requires the same as
+// the response before it.
 //
 // RequirementsLoop is used by one thread at a time; the rest are pure
 // functions.
@@ -24,7 +26,8 @@
 
 namespace fncache::runner::engine {
 
-// What is to be fetched, by requirement name, in the order of fetching.
+// The selectors that are to be resolved, each with the name of its requirement,
+// in the order of fetching.
 struct Selectors {
   template <typename Selector>
   using Named = std::vector<std::pair<std::string, Selector>>;
@@ -35,11 +38,11 @@ struct Selectors {
 };
 
 Selectors BootstrapSelectors(const PipelineStep& step);
-// Each of the three kinds in the order of its names.
+// The selectors of a response, each of the three kinds in the order of names.
 Selectors RequiredSelectors(
     const apiextensions::fn::proto::v1::Requirements& requirements);
 
-// What was fetched, by requirement name.
+// Everything that was fetched, by the names of the requirements.
 struct Required {
   google::protobuf::Map<std::string, apiextensions::fn::proto::v1::Resources>
       extra_resources;
@@ -47,8 +50,9 @@ struct Required {
       resources;
   google::protobuf::Map<std::string, apiextensions::fn::proto::v1::Schema>
       schemas;
-  // Those of `resources` that were asked by name and not found. A request shows
-  // them like an empty list, yet the runner tells the two apart.
+  // The names in `resources` that asked for one object by name, which is not
+  // there. A request shows that like an empty list, yet the runner tells the
+  // two apart.
   std::set<std::string> not_found;
 };
 
@@ -56,12 +60,12 @@ struct Required {
 // counts.
 Required FetchResources(const Selectors& selectors, const ObjectStore& objects);
 
-// InvalidArgument where `selector`'s apiVersion cannot be one: the runner fails
-// then, whether it has schemas or not.
-absl::Status CheckSchemaSelector(
-    const apiextensions::fn::proto::v1::SchemaSelector& selector);
+// The most calls of a step: the first, and five more while its requirements
+// change.
+inline constexpr int kMaxCallsOfStep = 6;
 
-// The calls of one step.
+// Decides, for the calls of one step, what each of them is given and which one
+// is the last.
 class RequirementsLoop {
  public:
   explicit RequirementsLoop(Required bootstrap);
@@ -69,20 +73,21 @@ class RequirementsLoop {
   // Sets all that `request` has of required things to bootstrap's.
   void FillFirst(apiextensions::fn::proto::v1::RunFunctionRequest* request);
 
-  // Takes note of a response. True if it is the step's last; else fetch what it
-  // requires, then call Fetched.
+  // Takes note of a response. Returns true if it is the step's last. Otherwise
+  // the caller fetches what it requires, and then calls Fetched.
   bool IsLast(
       const apiextensions::fn::proto::v1::RunFunctionResponse& response);
 
-  // Given what the last response's requirements resolved to: false if that
-  // response was the step's last after all, as the function had seen all of
-  // it; true with `request` filled for the next call, its context being left to
-  // the caller. FailedPrecondition if there have been calls enough.
+  // Takes what the last response's requirements resolved to. Returns false if
+  // that response was the step's last after all, because the function had seen
+  // all of it; else true, with `request` filled for the next call except for
+  // its context, which is the caller's business. FailedPrecondition once the
+  // step has been called kMaxCallsOfStep times.
   absl::StatusOr<bool> Fetched(
       Required required,
       apiextensions::fn::proto::v1::RunFunctionRequest* request);
 
-  // How many responses there were.
+  // The number of responses so far.
   int calls() const { return calls_; }
 
  private:

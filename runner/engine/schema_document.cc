@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/status.h"
 #include "google/protobuf/struct.pb.h"
 
 namespace fncache::runner::engine {
@@ -19,26 +20,13 @@ using google::protobuf::Value;
 constexpr char kReferencePrefix[] = "#/components/schemas/";
 constexpr size_t kValueBytes = 64;
 
-// The field of a map; null where there is none.
-const text::Json* Field(const text::Json& json, const char* name) {
-  const auto field = json.find(name);
-  return field == json.end() ? nullptr : &*field;
-}
-
-std::string Text(const text::Json& json, const char* name) {
-  const text::Json* const field = Field(json, name);
-  const auto* const text =
-      field == nullptr ? nullptr : field->get_ptr<const std::string*>();
-  return text == nullptr ? "" : *text;
-}
-
 // The maps of its x-kubernetes-group-version-kind; `*length` is how many values
 // the list has.
 std::vector<const text::Json*> KindsOf(const text::Json& component,
                                        size_t* length) {
   std::vector<const text::Json*> kinds;
   const text::Json* const list =
-      Field(component, "x-kubernetes-group-version-kind");
+      Find(component, {"x-kubernetes-group-version-kind"});
   *length = list != nullptr && list->is_array() ? list->size() : 0;
   for (size_t i = 0; i < *length; ++i) {
     const text::Json& entry = *(list->begin() + static_cast<ptrdiff_t>(i));
@@ -49,19 +37,18 @@ std::vector<const text::Json*> KindsOf(const text::Json& component,
 
 const text::Json& ComponentsOf(const text::Json& document) {
   static const text::Json* const none = new text::Json(text::Json::object());
-  const text::Json* const components = Field(document, "components");
-  const text::Json* const schemas =
-      components == nullptr ? nullptr : Field(*components, "schemas");
+  const text::Json* const schemas = Find(document, {"components", "schemas"});
   return schemas != nullptr && schemas->is_object() ? *schemas : *none;
 }
 
-// What the schema refers to, itself or by its allOf; null if to nothing.
+// The reference of the schema, its own or one in its allOf; null if it has
+// none.
 const std::string* ReferenceOf(const text::Json& schema) {
-  const text::Json* const reference = Field(schema, "$ref");
+  const text::Json* const reference = Find(schema, {"$ref"});
   if (reference != nullptr && reference->is_string()) {
     return reference->get_ptr<const std::string*>();
   }
-  const text::Json* const all = Field(schema, "allOf");
+  const text::Json* const all = Find(schema, {"allOf"});
   if (all == nullptr || !all->is_array()) return nullptr;
   for (const text::Json& one : *all) {
     const std::string* const found = ReferenceOf(one);
@@ -136,7 +123,7 @@ class Flattener {
     return status;
   }
 
-  // As it is, references too.
+  // Copies a value unchanged, references too.
   absl::Status Copy(const text::Json& json, int depth, Value* out) {
     absl::Status status = Enter(depth);
     if (!status.ok()) return status;
@@ -188,40 +175,26 @@ class Flattener {
 
 }  // namespace
 
-absl::StatusOr<GroupVersion> ParseGroupVersion(absl::string_view api_version) {
-  if (api_version == "/") return GroupVersion();
-  const size_t slash = api_version.find('/');
-  if (slash == absl::string_view::npos) {
-    return GroupVersion{"", std::string(api_version)};
-  }
-  if (api_version.find('/', slash + 1) != absl::string_view::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot parse apiVersion \"", api_version,
-                     "\": unexpected GroupVersion string: ", api_version));
-  }
-  return GroupVersion{std::string(api_version.substr(0, slash)),
-                      std::string(api_version.substr(slash + 1))};
-}
-
 SchemaDocument::SchemaDocument(text::Json document)
     : document_(std::move(document)) {
   for (const text::Json& component : ComponentsOf(document_)) {
     size_t length = 0;
     for (const text::Json* const entry : KindsOf(component, &length)) {
-      GroupVersion names{Text(*entry, "group"), Text(*entry, "version")};
+      GroupVersion names{text::FindText(*entry, {"group"}),
+                         text::FindText(*entry, {"version"})};
       if (length == 1) {
-        kinds_.emplace(
-            Kind(absl::AsciiStrToLower(names.group),
-                 absl::AsciiStrToLower(names.version), Text(*entry, "kind")),
-            &component);
+        kinds_.emplace(Kind(absl::AsciiStrToLower(names.group),
+                            absl::AsciiStrToLower(names.version),
+                            text::FindText(*entry, {"kind"})),
+                       &component);
       }
       group_versions_.insert(std::move(names));
     }
   }
 }
 
-SchemaSource::Found SchemaDocument::Find(const GroupVersion& group_version,
-                                         const std::string& kind) {
+FoundSchema SchemaDocument::Find(const GroupVersion& group_version,
+                                 const std::string& kind) {
   const auto component =
       kinds_.find(Kind(absl::AsciiStrToLower(group_version.group),
                        absl::AsciiStrToLower(group_version.version), kind));
@@ -232,22 +205,13 @@ SchemaSource::Found SchemaDocument::Find(const GroupVersion& group_version,
   Value value;
   const absl::Status status =
       Flattener(ComponentsOf(document_)).Component(*component->second, &value);
-  SchemaSource::Found found =
+  FoundSchema found =
       status.ok()
-          ? SchemaSource::Found(std::move(*value.mutable_struct_value()))
-          : absl::Status(status.code(),
-                         absl::StrCat("cannot flatten the schema of ", kind,
-                                      ": ", status.message()));
+          ? FoundSchema(std::move(*value.mutable_struct_value()))
+          : Prefixed(absl::StrCat("cannot flatten the schema of ", kind),
+                     status);
   flattened_.emplace(component->second, found);
   return found;
-}
-
-absl::StatusOr<absl::optional<Struct>> FlattenedSchema(
-    const text::Json& document, const std::string& api_version,
-    const std::string& kind) {
-  const auto group_version = ParseGroupVersion(api_version);
-  if (!group_version.ok()) return group_version.status();
-  return SchemaDocument(document).Find(*group_version, kind);
 }
 
 }  // namespace fncache::runner::engine

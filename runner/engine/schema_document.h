@@ -1,5 +1,5 @@
-// SchemaDocument: one OpenAPI v3 document, with its kinds found by group,
-// version and kind, and flattened once each.
+// SchemaDocument: one OpenAPI v3 document, which finds schemas by group,
+// version and kind, and flattens each of them once.
 //
 // Thread-safe. Owns the document.
 #ifndef FNCACHE_RUNNER_ENGINE_SCHEMA_DOCUMENT_H_
@@ -10,11 +10,10 @@
 #include <string>
 #include <tuple>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "common/mutex.h"
 #include "nlohmann/json.hpp"
-#include "runner/schemas.h"
+#include "runner/engine/group_version.h"
+#include "runner/engine/schema_source.h"
 #include "runner/text/json.h"
 
 namespace fncache::runner::engine {
@@ -24,34 +23,20 @@ namespace fncache::runner::engine {
 // bytes besides its text, nor be nested deeper than kMaxJsonDepth.
 inline constexpr size_t kMaxFlattenedBytes = 64 << 20;
 
-struct GroupVersion {
-  std::string group;  // "" = core
-  std::string version;
-
-  bool operator<(const GroupVersion& other) const {
-    return std::tie(group, version) < std::tie(other.group, other.version);
-  }
-  bool operator==(const GroupVersion& other) const {
-    return group == other.group && version == other.version;
-  }
-};
-
-// Of an apiVersion. InvalidArgument if it has two slashes.
-absl::StatusOr<GroupVersion> ParseGroupVersion(absl::string_view api_version);
-
 class SchemaDocument {
  public:
   explicit SchemaDocument(text::Json document);
 
-  // Every group-version that one of its x-kubernetes-group-version-kind lists
-  // names.
+  // All group-versions that its x-kubernetes-group-version-kind lists name.
   const std::set<GroupVersion>& group_versions() const {
     return group_versions_;
   }
 
-  // FlattenedSchema of the document.
-  SchemaSource::Found Find(const GroupVersion& group_version,
-                           const std::string& kind);
+  // The schema of `kind`, flattened; nullopt if no component's list is just
+  // that kind. References to the document's own components are replaced whole,
+  // a reference to a schema that is being expanded by {type: object}. A
+  // dangling one is InvalidArgument.
+  FoundSchema Find(const GroupVersion& group_version, const std::string& kind);
 
  private:
   using Kind = std::tuple<std::string, std::string, std::string>;
@@ -63,8 +48,7 @@ class SchemaDocument {
   std::map<Kind, const text::Json*> kinds_;
 
   Mutex mutex_;
-  std::map<const text::Json*, SchemaSource::Found> flattened_
-      ABSL_GUARDED_BY(mutex_);
+  std::map<const text::Json*, FoundSchema> flattened_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace fncache::runner::engine

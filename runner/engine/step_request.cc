@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 #include "nlohmann/json.hpp"
 #include "runner/text/quoted.h"
 
@@ -17,8 +18,8 @@ using google::protobuf::Value;
 
 namespace {
 
-// How the JSON of a value that is no object begins, as far as a parser that
-// wants an object reads it.
+// The first token of the value's JSON, at which a parser that wants an object
+// gives up and which it then names.
 std::string FirstToken(const Value& value) {
   switch (value.kind_case()) {
     case Value::kStringValue:
@@ -64,11 +65,10 @@ absl::Status FillCredentials(const PipelineStep& step,
   for (const StepCredentials& wanted : step.credentials) {
     if (wanted.source != "Secret" || !wanted.secret_ref.has_value()) continue;
     const auto cannot_get = [&](const absl::Status& why) {
-      return absl::Status(why.code(),
-                          absl::StrCat("cannot get Composition pipeline step ",
-                                       text::Quoted(step.name), " credential ",
-                                       text::Quoted(wanted.name),
-                                       " from Secret: ", why.message()));
+      return Prefixed(absl::StrCat("cannot get Composition pipeline step ",
+                                   text::Quoted(step.name), " credential ",
+                                   text::Quoted(wanted.name), " from Secret"),
+                      why);
     };
     const Struct* const secret =
         objects.Get("v1", "Secret", wanted.secret_ref->secret_namespace,

@@ -1,4 +1,4 @@
-// What a Composition's step adds to its requests: input and credentials.
+// Fills in what requests get from a Composition's step: input and credentials.
 //
 // Pure function, thread-safe.
 #ifndef FNCACHE_RUNNER_ENGINE_STEP_REQUEST_H_

@@ -11,6 +11,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "cache/key/field_path.h"
+#include "common/status.h"
 #include "runner/function/request_path.h"
 
 namespace fncache::runner::function {
@@ -28,8 +30,8 @@ absl::Status Bad(absl::string_view why) {
   return absl::InvalidArgumentError(why);
 }
 
-// Where the quoted text that starts at `text[at]` ends: the index after its
-// closing quote, or npos.
+// The index after the closing quote of the quoted text that starts at
+// `text[at]`, or npos.
 size_t EndOfQuoted(absl::string_view text, size_t at) {
   for (size_t i = at + 1; i < text.size(); ++i) {
     if (text[i] == '\\') {
@@ -57,22 +59,6 @@ size_t EndOfExpression(absl::string_view text, size_t at) {
   return absl::string_view::npos;
 }
 
-// The text of a quoted `text`, quotes included. Backslash escapes itself and
-// the quote.
-absl::StatusOr<std::string> Unquote(absl::string_view text) {
-  std::string out;
-  for (size_t i = 1; i + 1 < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-      if (text[i] != '"' && text[i] != '\\') {
-        return Bad("in quotes, a backslash stands before \" or \\ only");
-      }
-    }
-    out += text[i];
-  }
-  return out;
-}
-
 // `${index}` inside a path's key.
 absl::StatusOr<std::string> WithIndex(std::string segment, const Scope& scope) {
   if (segment.find("${index}") != std::string::npos) {
@@ -95,12 +81,11 @@ absl::StatusOr<std::vector<std::string>> ParsePath(absl::string_view text,
   while (true) {
     std::string segment;
     if (at < text.size() && text[at] == '"') {
-      const size_t close = EndOfQuoted(text, at);
-      if (close == absl::string_view::npos) return Bad("a quote is not closed");
-      auto unquoted = Unquote(text.substr(at, close - at));
+      absl::string_view rest = text.substr(at);
+      auto unquoted = cache::key::TakeQuoted(&rest);
       if (!unquoted.ok()) return unquoted.status();
       segment = *std::move(unquoted);
-      at = close;
+      at = text.size() - rest.size();
     } else {
       size_t stop = at;
       while (stop < text.size() && text[stop] != '.' && text[stop] != '|') {
@@ -165,11 +150,9 @@ absl::StatusOr<Value> ParseFallback(absl::string_view text) {
   Value value;
   double number = 0;
   if (!text.empty() && text[0] == '"') {
-    if (EndOfQuoted(text, 0) != text.size()) {
-      return Bad("something follows the quoted default");
-    }
-    auto unquoted = Unquote(text);
+    auto unquoted = cache::key::TakeQuoted(&text);
     if (!unquoted.ok()) return unquoted.status();
+    if (!text.empty()) return Bad("something follows the quoted default");
     value.set_string_value(*std::move(unquoted));
   } else if (text == "true" || text == "false") {
     value.set_bool_value(text == "true");
@@ -251,8 +234,7 @@ absl::Status AppendText(const Value& value, std::string* out) {
 }
 
 absl::Status At(absl::string_view expression, const absl::Status& status) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("${", expression, "}: ", status.message()));
+  return Prefixed(absl::StrCat("${", expression, "}"), status);
 }
 
 absl::Status ExpandInPlace(Value* value, const Scope& scope,
@@ -262,10 +244,7 @@ absl::Status ExpandInPlace(Value* value, const Scope& scope,
     case Value::kStringValue: {
       if (value->string_value().find("${") == std::string::npos) break;
       auto expanded = ExpandString(value->string_value(), scope);
-      if (!expanded.ok()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(*where, ": ", expanded.status().message()));
-      }
+      if (!expanded.ok()) return Prefixed(*where, expanded.status());
       *value = *std::move(expanded);
       break;
     }
@@ -280,14 +259,15 @@ absl::Status ExpandInPlace(Value* value, const Scope& scope,
       break;
     }
     case Value::kStructValue: {
-      // In order, so that of several faults always the same one is told.
+      // They are sorted so that of several faults always the same one is told.
       std::vector<std::pair<absl::string_view, Value*>> fields;
       for (auto& field : *value->mutable_struct_value()->mutable_fields()) {
         fields.emplace_back(field.first, &field.second);
       }
       std::sort(fields.begin(), fields.end());
       for (const auto& [key, inner] : fields) {
-        absl::StrAppend(where, where->empty() ? "" : ".", key);
+        absl::StrAppend(where, where->empty() ? "" : ".",
+                        cache::key::SpellKey(key));
         const absl::Status status = ExpandInPlace(inner, scope, where);
         if (!status.ok()) return status;
         where->resize(length);

@@ -34,7 +34,7 @@ absl::StatusOr<google::protobuf::Value> Expand(
     const google::protobuf::Value& value, const Scope& scope,
     absl::string_view where);
 
-// One string expanded. What it becomes need not be text.
+// Expands one string. The result need not be text.
 absl::StatusOr<google::protobuf::Value> ExpandString(absl::string_view text,
                                                      const Scope& scope);
 

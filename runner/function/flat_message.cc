@@ -4,10 +4,11 @@
 #include <random>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "cache/key/field_path.h"
 #include "common/sha256.h"
+#include "common/utf8.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/unknown_field_set.h"
@@ -38,15 +39,6 @@ std::string Hidden(absl::string_view bytes) {
   return absl::StrCat(
       "<", bytes.size(), " bytes, hash ",
       Sha256Hex(absl::StrCat(*salt, bytes)).substr(0, kShownDigits), ">");
-}
-
-// A key as masks write it: quoted where it is not a plain word.
-std::string Key(absl::string_view key) {
-  bool plain = !key.empty();
-  for (const char c : key) {
-    plain = plain && (absl::ascii_isalnum(c) || c == '_' || c == '-');
-  }
-  return plain ? std::string(key) : text::Quoted(key);
 }
 
 std::string Number(double number) {
@@ -91,7 +83,8 @@ class Flattener {
    public:
     Below(Flattener* flattener, absl::string_view key)
         : flattener_(flattener), length_(flattener->path_.size()) {
-      absl::StrAppend(&flattener->path_, length_ == 0 ? "" : ".", Key(key));
+      absl::StrAppend(&flattener->path_, length_ == 0 ? "" : ".",
+                      Printable(cache::key::SpellKey(key)));
     }
     ~Below() { flattener_->path_.resize(length_); }
     Below(const Below&) = delete;

@@ -14,7 +14,7 @@
 #include "common/utf8.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "runner/client/parse.h"
-#include "runner/engine/request_tag.h"
+#include "runner/text/deterministic_bytes.h"
 
 namespace fncache::runner::function {
 namespace {
@@ -99,13 +99,12 @@ absl::Status RecordedResponder::Add(const std::string& request_file) {
   if (recording.response.has_meta()) {
     recording.response.mutable_meta()->clear_tag();
   }
-  recording.comparable_response =
-      engine::DeterministicBytes(recording.response);
+  recording.comparable_response = text::DeterministicBytes(recording.response);
 
   cache::key::ClearMasked(masks_, &request);
   cache::key::OrderUnknownFields(&request);
   const auto [at, added] = by_request_.emplace(
-      engine::DeterministicBytes(request), recordings_.size());
+      text::DeterministicBytes(request), recordings_.size());
   if (added) {
     recording.request = Flatten(request);
     recordings_.push_back(std::move(recording));
@@ -127,7 +126,7 @@ absl::Status RecordedResponder::Respond(const RunFunctionRequest& request,
   RunFunctionRequest comparable = request;
   cache::key::ClearMasked(masks_, &comparable);
   cache::key::OrderUnknownFields(&comparable);
-  const auto found = by_request_.find(engine::DeterministicBytes(comparable));
+  const auto found = by_request_.find(text::DeterministicBytes(comparable));
   if (found == by_request_.end()) return NoneEquals(comparable);
   *response = recordings_[found->second].response;
   response->mutable_meta()->set_tag(request.meta().tag());

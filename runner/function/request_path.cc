@@ -5,14 +5,17 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "google/protobuf/stubs/common.h"
+#include "common/utf8.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::function {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
 namespace {
 
 namespace fn = ::apiextensions::fn::proto::v1;
-using google::protobuf::Struct;
-using google::protobuf::Value;
 
 using Path = absl::Span<const std::string>;
 using Found = absl::StatusOr<absl::optional<Value>>;
@@ -45,8 +48,7 @@ Found OfValue(const Value& value, Path path) {
     }
     at = &at->list_value().values(static_cast<int>(index));
   }
-  if (at->kind_case() == Value::kNullValue ||
-      at->kind_case() == Value::KIND_NOT_SET) {
+  if (text::IsNull(*at)) {
     return Missing();
   }
   return absl::optional<Value>(*at);
@@ -71,8 +73,7 @@ Found OfBytes(const Map& map, Path path) {
   const auto found = map.find(path[0]);
   if (found == map.end()) return Missing();
   const std::string& bytes = found->second;
-  if (!google::protobuf::internal::IsStructurallyValidUTF8(
-          bytes.data(), static_cast<int>(bytes.size()))) {
+  if (!IsUtf8(bytes)) {
     return absl::InvalidArgumentError("the value there is not text");
   }
   Value text;

@@ -12,14 +12,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "cache/key/field_path.h"
 #include "runner/function/expression.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::function {
+
+using google::protobuf::ListValue;
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
 namespace {
 
 namespace fn = ::apiextensions::fn::proto::v1;
-using google::protobuf::Struct;
-using google::protobuf::Value;
 
 constexpr char kApiVersion[] = "function.fncache.dev/v1alpha1";
 constexpr char kKind[] = "Template";
@@ -40,7 +45,7 @@ class Object {
       }
     }
     if (!unknown.empty()) {
-      return Bad(Below(where, *unknown.begin()),
+      return Bad(cache::key::PathBelow(where, *unknown.begin()),
                  absl::StrCat("no such field; accepted: ",
                               absl::StrJoin(known, ", ")));
     }
@@ -57,16 +62,12 @@ class Object {
 
   const std::string& where() const { return where_; }
   std::string where(absl::string_view field) const {
-    return Below(where_, field);
+    return cache::key::PathBelow(where_, field);
   }
-  // Null if absent; an explicit null counts as absent.
+  // Returns null if the field is absent; an explicit null counts as absent.
   const Value* Find(const std::string& field) const {
-    const auto found = fields_->fields().find(field);
-    if (found == fields_->fields().end() ||
-        found->second.kind_case() == Value::kNullValue) {
-      return nullptr;
-    }
-    return &found->second;
+    const Value* const found = text::Find(*fields_, {field});
+    return found == nullptr || text::IsNull(*found) ? nullptr : found;
   }
 
   // The field expanded, of whatever type; it must be there.
@@ -126,15 +127,11 @@ class Object {
   Object(const Struct& fields, std::string where)
       : fields_(&fields), where_(std::move(where)) {}
 
-  static std::string Below(absl::string_view where, absl::string_view field) {
-    return absl::StrCat(where, where.empty() ? "" : ".", field);
-  }
-
   const Struct* fields_;
   std::string where_;
 };
 
-// Sorted, so that of several faults always the same one is told.
+// The keys, sorted so that of several faults always the same one is told.
 std::vector<std::string> Keys(const Struct& fields) {
   std::vector<std::string> keys;
   for (const auto& field : fields.fields()) keys.push_back(field.first);
@@ -213,7 +210,7 @@ class Renderer {
     for (const std::string& name : Keys(requirements->struct_value())) {
       const auto selector =
           Selector(requirements->struct_value().fields().at(name),
-                   absl::StrCat(where, ".", name));
+                   cache::key::PathBelow(where, name));
       if (!selector.ok()) return selector.status();
       (*response_->mutable_requirements()->mutable_resources())[name] =
           *selector;
@@ -250,7 +247,7 @@ class Renderer {
       for (const std::string& key : Keys(*labels)) {
         const Value& label = labels->fields().at(key);
         if (label.kind_case() != Value::kStringValue) {
-          return Bad(absl::StrCat(object->where("matchLabels"), ".", key),
+          return Bad(cache::key::PathBelow(object->where("matchLabels"), key),
                      "must be text");
         }
         (*selector.mutable_match_labels()->mutable_labels())[key] =
@@ -269,9 +266,9 @@ class Renderer {
     const auto items = spec.Items("resources");
     if (!items.ok()) return items.status();
     for (size_t i = 0; i < items->size(); ++i) {
-      const auto object =
-          Object::Of(*(*items)[i], absl::StrCat("spec.resources[", i, "]"),
-                     {"name", "count", "base", "ready"});
+      const auto object = Object::Of(
+          *(*items)[i], cache::key::PathOfElement("spec.resources", i),
+          {"name", "count", "base", "ready"});
       if (!object.ok()) return object.status();
       const absl::Status status = Repeat(*object);
       if (!status.ok()) return status;
@@ -326,10 +323,8 @@ class Renderer {
     auto base = object.Fields("base", scope);
     if (!base.ok()) return base.status();
     for (const char* field : {"apiVersion", "kind"}) {
-      const auto found = base->fields().find(field);
-      if (found == base->fields().end() ||
-          found->second.string_value().empty()) {
-        return Bad(absl::StrCat(object.where("base"), ".", field),
+      if (text::FindText(*base, {field}).empty()) {
+        return Bad(cache::key::PathBelow(object.where("base"), field),
                    "is needed, as text");
       }
     }
@@ -361,22 +356,16 @@ class Renderer {
     if (observed == request_.observed().resources().end()) {
       return fn::READY_UNSPECIFIED;
     }
-    const auto& top = observed->second.resource().fields();
-    const auto status = top.find("status");
-    if (status == top.end()) return fn::READY_UNSPECIFIED;
-    const auto& fields = status->second.struct_value().fields();
-    const auto conditions = fields.find("conditions");
-    if (conditions == fields.end()) return fn::READY_UNSPECIFIED;
-    for (const Value& condition : conditions->second.list_value().values()) {
-      const auto& pairs = condition.struct_value().fields();
-      const auto type = pairs.find("type");
-      const auto state = pairs.find("status");
-      if (type == pairs.end() || type->second.string_value() != "Ready" ||
-          state == pairs.end()) {
+    const ListValue* const conditions =
+        text::FindList(observed->second.resource(), {"status", "conditions"});
+    if (conditions == nullptr) return fn::READY_UNSPECIFIED;
+    for (const Value& condition : conditions->values()) {
+      if (text::FindText(condition.struct_value(), {"type"}) != "Ready")
         continue;
-      }
-      if (state->second.string_value() == "True") return fn::READY_TRUE;
-      if (state->second.string_value() == "False") return fn::READY_FALSE;
+      const std::string& state =
+          text::FindText(condition.struct_value(), {"status"});
+      if (state == "True") return fn::READY_TRUE;
+      if (state == "False") return fn::READY_FALSE;
     }
     return fn::READY_UNSPECIFIED;
   }
@@ -390,11 +379,11 @@ class Renderer {
                          ->mutable_resource()
                          ->mutable_fields();
     // The runner wants to know of what this is the status.
-    const auto& observed = request_.observed().composite().resource().fields();
+    const Struct& observed = request_.observed().composite().resource();
     for (const char* field : {"apiVersion", "kind"}) {
-      const auto found = observed.find(field);
-      if (found != observed.end() && desired.count(field) == 0) {
-        desired[field] = found->second;
+      const Value* const found = text::Find(observed, {field});
+      if (found != nullptr && desired.count(field) == 0) {
+        desired[field] = *found;
       }
     }
     Merge(*status, desired["status"].mutable_struct_value());
@@ -408,7 +397,7 @@ class Renderer {
     for (const std::string& key : Keys(*details)) {
       const Value& value = details->fields().at(key);
       if (value.kind_case() != Value::kStringValue) {
-        return Bad(absl::StrCat("spec.connectionDetails.", key),
+        return Bad(cache::key::PathBelow("spec.connectionDetails", key),
                    "must be text");
       }
       (*response_->mutable_desired()
@@ -442,9 +431,9 @@ class Renderer {
     const auto items = spec.Items("conditions");
     if (!items.ok()) return items.status();
     for (size_t i = 0; i < items->size(); ++i) {
-      const auto object =
-          Object::Of(*(*items)[i], absl::StrCat("spec.conditions[", i, "]"),
-                     {"type", "status", "reason", "message", "target"});
+      const auto object = Object::Of(
+          *(*items)[i], cache::key::PathOfElement("spec.conditions", i),
+          {"type", "status", "reason", "message", "target"});
       if (!object.ok()) return object.status();
       const absl::Status status = Condition(*object);
       if (!status.ok()) return status;
@@ -491,7 +480,7 @@ class Renderer {
     if (!items.ok()) return items.status();
     for (size_t i = 0; i < items->size(); ++i) {
       const auto object =
-          Object::Of(*(*items)[i], absl::StrCat("spec.results[", i, "]"),
+          Object::Of(*(*items)[i], cache::key::PathOfElement("spec.results", i),
                      {"severity", "message", "reason", "target"});
       if (!object.ok()) return object.status();
       const absl::Status status = Result(*object);

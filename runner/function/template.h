@@ -11,7 +11,7 @@
 
 namespace fncache::runner::function {
 
-// How many resources one input may render.
+// The most resources that one input may render.
 inline constexpr int kMaxRenderedResources = 1000;
 
 // Renders `request.input` on top of `response`, which holds what passes through

@@ -39,7 +39,8 @@ absl::Status TemplateResponder::Respond(const RunFunctionRequest& request,
   if (!request.has_input()) return absl::OkStatus();
   const absl::Status rendered = RenderTemplate(request, response);
   if (!rendered.ok()) {
-    // Nothing half-rendered: what a response leaves out, the runner deletes.
+    // Nothing half-rendered may go out, because the runner deletes whatever a
+    // response leaves out.
     response->Clear();
     PassThrough(request, response);
     AddFatal(rendered.message(), response);

@@ -18,7 +18,7 @@ struct TemplateResponderOptions {
   // The TTL that the answers carry. Zero, which forbids caching, is written
   // out; with none the field is left out.
   absl::optional<absl::Duration> ttl = absl::Seconds(60);
-  // Present: every answer has this FATAL result and nothing rendered.
+  // If present, every answer has this FATAL result, and nothing is rendered.
   absl::optional<std::string> fatal;
 };
 

@@ -18,12 +18,13 @@
 #include "common/duration.h"
 #include "common/utf8.h"
 #include "runner/client/function_client.h"
+#include "runner/engine/fetched_schemas.h"
 #include "runner/render/batch.h"
 #include "runner/render/file_watch.h"
 #include "runner/render/flags.h"
 #include "runner/render/inputs.h"
+#include "runner/render/openapi_client.h"
 #include "runner/render/output.h"
-#include "runner/schemas.h"
 
 namespace fncache::runner::render {
 namespace {
@@ -178,9 +179,9 @@ class Session {
         server.url = flags_.openapi_url;
         server.token_file = flags_.openapi_token_file;
         server.ca_file = flags_.openapi_ca;
-        auto made = MakeOpenApiSchemas(std::move(server));
-        if (!made.ok()) return made.status();
-        openapi_ = *std::move(made);
+        auto client = OpenApiClient::Create(std::move(server));
+        if (!client.ok()) return client.status();
+        openapi_ = engine::MakeFetchedSchemas(*std::move(client));
       }
       inputs->schemas = openapi_;
     }
@@ -248,7 +249,7 @@ class Session {
 
   const RenderFlags flags_;
   SystemClock clock_;
-  std::shared_ptr<SchemaSource> openapi_;
+  std::shared_ptr<engine::SchemaSource> openapi_;
   std::unique_ptr<client::FunctionClient> client_;
   std::vector<std::string> targets_;
 };

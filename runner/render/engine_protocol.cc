@@ -5,13 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/mutex.h"
+#include "common/status.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "nlohmann/json.hpp"
 #include "proto/render.pb.h"
 #include "runner/client/parse.h"
 #include "runner/engine/composition.h"
+#include "runner/engine/document_schemas.h"
 #include "runner/engine/engine.h"
-#include "runner/schemas.h"
 #include "runner/text/json.h"
 
 namespace fncache::runner::render {
@@ -46,10 +47,8 @@ engine::EngineInput::Objects Objects(RepeatedPtrField<Struct>* from) {
 absl::StatusOr<engine::EngineInput> ToEngineInput(CompositeInput* input) {
   auto composition = engine::ParseComposition(input->composition());
   if (!composition.ok()) {
-    return absl::Status(composition.status().code(),
-                        absl::StrCat("cannot convert composition from "
-                                     "protobuf: ",
-                                     composition.status().message()));
+    return Prefixed("cannot convert composition from protobuf",
+                    composition.status());
   }
   engine::EngineInput engine;
   engine.composite = std::move(*input->mutable_composite_resource());
@@ -67,7 +66,7 @@ absl::StatusOr<engine::EngineInput> ToEngineInput(CompositeInput* input) {
     documents.push_back(text::FromStruct(document));
   }
   // Without documents too: it still refuses what is no apiVersion.
-  engine.schemas = MakeDocumentSchemas(std::move(documents));
+  engine.schemas = engine::MakeDocumentSchemas(std::move(documents));
   return engine;
 }
 

@@ -10,7 +10,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/file.h"
+#include "common/status.h"
 #include "runner/engine/definition.h"
+#include "runner/engine/document_schemas.h"
 #include "runner/render/context_steps.h"
 #include "runner/render/loader.h"
 #include "runner/text/kubernetes_yaml.h"
@@ -30,9 +32,9 @@ absl::Status CannotLoad(absl::string_view what, const std::string& path,
   absl::string_view why = status.message();
   const std::string named = absl::StrCat(path, ": ");
   if (absl::StartsWith(why, named)) why.remove_prefix(named.size());
-  return absl::Status(status.code(),
-                      absl::StrCat("cannot load ", what, " from ",
-                                   text::Quoted(path), ": ", why));
+  return Prefixed(
+      absl::StrCat("cannot load ", what, " from ", text::Quoted(path)),
+      absl::Status(status.code(), why));
 }
 
 std::shared_ptr<const Objects> ToObjects(
@@ -43,26 +45,6 @@ std::shared_ptr<const Objects> ToObjects(
     objects->push_back(text::ToStruct(one.object));
   }
   return objects;
-}
-
-const text::Json* At(const text::Json& object,
-                     std::initializer_list<const char*> path) {
-  const text::Json* at = &object;
-  for (const char* name : path) {
-    if (!at->is_object()) return nullptr;
-    const auto it = at->find(name);
-    if (it == at->end()) return nullptr;
-    at = &*it;
-  }
-  return at;
-}
-
-std::string TextAt(const text::Json& object,
-                   std::initializer_list<const char*> path) {
-  const text::Json* const at = At(object, path);
-  const auto* const text =
-      at == nullptr ? nullptr : at->get_ptr<const std::string*>();
-  return text == nullptr ? "" : *text;
 }
 
 // The files of --all: a folder's *.yaml and *.yml by name.
@@ -141,12 +123,11 @@ absl::Status Check(bool several, const text::Json& composition,
       const absl::Status status =
           engine::ApplyDefaults(*definition, &composite.object);
       if (!status.ok()) {
-        composite.status = absl::Status(
-            status.code(),
-            absl::StrCat(
-                "cannot apply XRD defaults to XR ",
-                text::Quoted(TextAt(composite.object, {"metadata", "name"})),
-                ": ", status.message()));
+        composite.status =
+            Prefixed(absl::StrCat("cannot apply XRD defaults to XR ",
+                                  text::Quoted(text::FindText(
+                                      composite.object, {"metadata", "name"}))),
+                     status);
       }
     }
     if (!several && !composite.status.ok()) return composite.status;
@@ -232,7 +213,7 @@ absl::Status LoadObjectsOf(const RenderFlags& flags, RenderInputs* inputs) {
   if (!schemas.ok()) {
     return CannotLoad("required schemas", flags.schemas, schemas.status());
   }
-  inputs->schemas = MakeDocumentSchemas(*std::move(schemas));
+  inputs->schemas = engine::MakeDocumentSchemas(*std::move(schemas));
   return absl::OkStatus();
 }
 
@@ -241,10 +222,10 @@ absl::Status LoadContext(const RenderFlags& flags, Struct* context) {
   for (const auto& [key, path] : flags.context_files) {
     auto text = ReadSmallFile(path, kMaxLoadedBytes);
     if (!text.ok()) {
-      return absl::Status(
-          text.status().code(),
+      return Prefixed(
           absl::StrCat("cannot build context data: cannot read context value ",
-                       "for key \"", key, "\": ", text.status().message()));
+                       "for key \"", key, "\""),
+          text.status());
     }
     texts[key] = *std::move(text);
   }
@@ -269,28 +250,31 @@ bool SeedsContext(const RenderFlags& flags) {
 }
 
 bool BelongsTo(const text::Json& observed, const text::Json& composite) {
-  const std::string scope = TextAt(composite, {"metadata", "namespace"});
-  const std::string name = TextAt(composite, {"metadata", "name"});
-  if (!scope.empty() && TextAt(observed, {"metadata", "namespace"}) != scope) {
+  const std::string scope =
+      text::FindText(composite, {"metadata", "namespace"});
+  const std::string name = text::FindText(composite, {"metadata", "name"});
+  if (!scope.empty() &&
+      text::FindText(observed, {"metadata", "namespace"}) != scope) {
     return false;
   }
   if (const text::Json* const owners =
-          At(observed, {"metadata", "ownerReferences"});
+          text::Find(observed, {"metadata", "ownerReferences"});
       owners != nullptr && owners->is_array()) {
     for (const text::Json& owner : *owners) {
-      const text::Json* const controller = At(owner, {"controller"});
+      const text::Json* const controller = text::Find(owner, {"controller"});
       if (controller == nullptr || !controller->is_boolean() ||
           !*controller->get_ptr<const bool*>()) {
         continue;
       }
-      return TextAt(owner, {"kind"}) == TextAt(composite, {"kind"}) &&
-             TextAt(owner, {"apiVersion"}) ==
-                 TextAt(composite, {"apiVersion"}) &&
-             TextAt(owner, {"name"}) == name;
+      return text::FindText(owner, {"kind"}) ==
+                 text::FindText(composite, {"kind"}) &&
+             text::FindText(owner, {"apiVersion"}) ==
+                 text::FindText(composite, {"apiVersion"}) &&
+             text::FindText(owner, {"name"}) == name;
     }
   }
-  const std::string label =
-      TextAt(observed, {"metadata", "labels", "crossplane.io/composite"});
+  const std::string label = text::FindText(
+      observed, {"metadata", "labels", "crossplane.io/composite"});
   return label.empty() || label == name;
 }
 

@@ -15,8 +15,8 @@
 #include "runner/client/function_client.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/engine.h"
+#include "runner/engine/schema_source.h"
 #include "runner/render/flags.h"
-#include "runner/schemas.h"
 #include "runner/text/json.h"
 
 namespace fncache::runner::render {
@@ -36,7 +36,8 @@ struct RenderInputs {
   std::vector<client::FunctionTarget> functions;
   engine::EngineInput::Objects required;
   engine::EngineInput::Objects credentials;
-  std::shared_ptr<SchemaSource> schemas;  // null without --required-schemas
+  std::shared_ptr<engine::SchemaSource>
+      schemas;  // null without --required-schemas
   std::shared_ptr<const google::protobuf::Struct> definition;
   google::protobuf::Struct context;
 };

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
+#include "common/status.h"
 #include "common/utf8.h"
 #include "runner/engine/composition.h"
 #include "runner/render/input_file.h"
@@ -22,6 +23,9 @@
 #include "runner/text/typed_text.h"
 
 namespace fncache::runner::render {
+
+using google::protobuf::Struct;
+
 namespace {
 
 constexpr absl::string_view kRuntime = "render.crossplane.io/runtime";
@@ -30,40 +34,6 @@ constexpr absl::string_view kTarget =
 constexpr absl::string_view kDefaultTarget = "localhost:9443";
 // Of an object in a message; nobody reads more.
 constexpr size_t kMaxShownBytes = 1000;
-
-absl::Status Annotate(absl::string_view where, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat(where, ": ", status.message()));
-}
-
-// The value at `path`, a field name for each level; null where there is none.
-const text::Json* At(const text::Json& object,
-                     std::initializer_list<absl::string_view> path) {
-  const text::Json* at = &object;
-  for (const absl::string_view name : path) {
-    if (!at->is_object()) return nullptr;
-    const auto it = at->find(std::string(name));
-    if (it == at->end()) return nullptr;
-    at = &*it;
-  }
-  return at;
-}
-
-// Text of an object that may have any form; "" where there is none.
-std::string TextAt(const text::Json& object,
-                   std::initializer_list<absl::string_view> path) {
-  const text::Json* const value = At(object, path);
-  const auto* text =
-      value == nullptr ? nullptr : value->get_ptr<const std::string*>();
-  return text == nullptr ? "" : *text;
-}
-
-// Text of a Composition or a Function.
-std::string TypedTextAt(const text::Json& object,
-                        std::initializer_list<absl::string_view> path) {
-  const text::Json* const value = At(object, path);
-  return value == nullptr ? "" : text::TypedText(*value).value_or("");
-}
 
 // YAML in UTF-16 says so in its first bytes; the parser reads it.
 bool IsUtf16(absl::string_view text) {
@@ -146,19 +116,19 @@ absl::StatusOr<text::Json> ReadObject(const std::string& path) {
 absl::Status AppendObjects(const std::string& path,
                            const absl::StatusOr<std::string>& text,
                            std::vector<LoadedObject>* objects) {
-  if (!text.ok()) return Annotate(path, text.status());
+  if (!text.ok()) return Prefixed(path, text.status());
   const absl::Status utf8 = CheckUtf8(*text);
-  if (!utf8.ok()) return Annotate(path, utf8);
+  if (!utf8.ok()) return Prefixed(path, utf8);
   const absl::StatusOr<std::vector<text::YamlDocument>> documents =
       text::SplitYamlDocuments(*text);
-  if (!documents.ok()) return Annotate(path, documents.status());
+  if (!documents.ok()) return Prefixed(path, documents.status());
   for (size_t i = 0; i < documents->size(); ++i) {
     const std::string where =
         documents->size() == 1 ? path
                                : absl::StrCat(path, " (document ", i + 1, ")");
     absl::StatusOr<text::Json> object =
         ParseObject((*documents)[i].text, (*documents)[i].line);
-    if (!object.ok()) return Annotate(where, object.status());
+    if (!object.ok()) return Prefixed(where, object.status());
     objects->push_back({*std::move(object), where});
   }
   return absl::OkStatus();
@@ -171,7 +141,7 @@ bool HasExtension(absl::string_view path, absl::string_view extension) {
 // As LoadObjects, but null where there is no content.
 absl::StatusOr<std::vector<LoadedObject>> ReadObjects(const std::string& path) {
   const absl::StatusOr<bool> is_folder = IsFolder(path);
-  if (!is_folder.ok()) return Annotate(path, is_folder.status());
+  if (!is_folder.ok()) return Prefixed(path, is_folder.status());
   std::vector<LoadedObject> objects;
   if (!*is_folder) {
     const absl::Status status =
@@ -180,7 +150,7 @@ absl::StatusOr<std::vector<LoadedObject>> ReadObjects(const std::string& path) {
     return objects;
   }
   const absl::StatusOr<std::vector<FolderEntry>> entries = ListFolder(path);
-  if (!entries.ok()) return Annotate(path, entries.status());
+  if (!entries.ok()) return Prefixed(path, entries.status());
   bool any = false;
   for (const FolderEntry& entry : *entries) {
     if (entry.is_folder || (!HasExtension(entry.path, ".yaml") &&
@@ -209,10 +179,10 @@ void FillEmpty(std::vector<LoadedObject>* objects) {
 // The kind of an object that may have any form; "" if it has none that counts,
 // which an apiVersion that is none sees to as well.
 std::string KindOf(const text::Json& object) {
-  const std::string api_version = TextAt(object, {"apiVersion"});
+  const std::string api_version = text::FindText(object, {"apiVersion"});
   return std::count(api_version.begin(), api_version.end(), '/') > 1
              ? ""
-             : TextAt(object, {"kind"});
+             : text::FindText(object, {"kind"});
 }
 
 absl::Status CheckKind(const text::Json& object) {
@@ -231,13 +201,13 @@ absl::Status CheckKind(const text::Json& object) {
 
 // Of a Composition or a Function, `KIND/NAME`.
 std::string KindAndName(const text::Json& object) {
-  return absl::StrCat(TypedTextAt(object, {"kind"}), "/",
-                      TypedTextAt(object, {"metadata", "name"}));
+  return absl::StrCat(text::FindTypedText(object, {"kind"}), "/",
+                      text::FindTypedText(object, {"metadata", "name"}));
 }
 
 absl::Status CheckSelector(const text::Json& composition,
                            const text::Json& composite) {
-  const text::Json* const wanted = At(
+  const text::Json* const wanted = text::Find(
       composite, {"spec", "crossplane", "compositionSelector", "matchLabels"});
   if (wanted == nullptr || !wanted->is_object()) return absl::OkStatus();
   // A selector that is not one selects nothing.
@@ -247,11 +217,11 @@ absl::Status CheckSelector(const text::Json& composition,
     }
   }
   const std::string name =
-      text::Quoted(TypedTextAt(composition, {"metadata", "name"}));
+      text::Quoted(text::FindTypedText(composition, {"metadata", "name"}));
   for (const auto& label : wanted->items()) {
     const std::string value = text::TypedText(label.value()).value_or("");
     const text::Json* const has =
-        At(composition, {"metadata", "labels", label.key()});
+        text::Find(composition, {"metadata", "labels", label.key()});
     if (has == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat("composition ", name, " is missing required label ",
@@ -273,7 +243,8 @@ using Annotations = std::vector<std::pair<std::string, std::string>>;
 // A Function's annotation, "" without it.
 std::string AnnotationOf(const text::Json& function,
                          const Annotations& replaced, absl::string_view name) {
-  std::string value = TypedTextAt(function, {"metadata", "annotations", name});
+  std::string value =
+      text::FindTypedText(function, {"metadata", "annotations", name});
   for (const auto& annotation : replaced) {
     if (annotation.first == name) value = annotation.second;
   }
@@ -282,7 +253,7 @@ std::string AnnotationOf(const text::Json& function,
 
 absl::StatusOr<std::string> TargetOf(const text::Json& function,
                                      const Annotations& replaced) {
-  const std::string name = TypedTextAt(function, {"metadata", "name"});
+  const std::string name = text::FindTypedText(function, {"metadata", "name"});
   const std::string runtime = AnnotationOf(function, replaced, kRuntime);
   if (runtime.empty() || runtime == "Docker") {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -306,7 +277,7 @@ absl::StatusOr<std::string> TargetOf(const text::Json& function,
 absl::Status FindSchemas(const std::string& dir,
                          std::vector<std::string>* files) {
   const absl::StatusOr<std::vector<FolderEntry>> entries = ListFolder(dir);
-  if (!entries.ok()) return Annotate(dir, entries.status());
+  if (!entries.ok()) return Prefixed(dir, entries.status());
   for (const FolderEntry& entry : *entries) {
     if (entry.is_folder) {
       const absl::Status found = FindSchemas(entry.path, files);
@@ -333,7 +304,7 @@ absl::StatusOr<text::Json> ReadSchema(const std::string& path) {
 
 absl::StatusOr<LoadedObject> LoadObject(const std::string& path) {
   absl::StatusOr<text::Json> object = ReadObject(path);
-  if (!object.ok()) return Annotate(path, object.status());
+  if (!object.ok()) return Prefixed(path, object.status());
   return LoadedObject{*std::move(object), path};
 }
 
@@ -351,7 +322,7 @@ absl::StatusOr<std::vector<LoadedObject>> LoadResources(
     for (const LoadedObject& object : *objects) {
       if (object.object.is_null()) continue;
       const absl::Status kind = CheckKind(object.object);
-      if (!kind.ok()) return Annotate(object.where, kind);
+      if (!kind.ok()) return Prefixed(object.where, kind);
     }
     FillEmpty(&*objects);
     std::move(objects->begin(), objects->end(), std::back_inserter(resources));
@@ -363,42 +334,45 @@ absl::StatusOr<LoadedObject> LoadComposite(const std::string& path) {
   absl::StatusOr<text::Json> object = ReadObject(path);
   const absl::Status status =
       object.ok() ? CheckKind(*object) : object.status();
-  if (!status.ok()) return Annotate(path, status);
+  if (!status.ok()) return Prefixed(path, status);
   return LoadedObject{*std::move(object), path};
 }
 
 absl::StatusOr<LoadedObject> LoadComposition(const std::string& path) {
   absl::StatusOr<text::Json> object = ReadObject(path);
-  if (!object.ok()) return Annotate(path, object.status());
-  if (TypedTextAt(*object, {"apiVersion"}) !=
+  if (!object.ok()) return Prefixed(path, object.status());
+  if (text::FindTypedText(*object, {"apiVersion"}) !=
           "apiextensions.crossplane.io/v1" ||
-      TypedTextAt(*object, {"kind"}) != "Composition") {
-    return Annotate(path, absl::InvalidArgumentError(absl::StrCat(
+      text::FindTypedText(*object, {"kind"}) != "Composition") {
+    return Prefixed(path, absl::InvalidArgumentError(absl::StrCat(
                               "not a composition: ", KindAndName(*object))));
   }
-  const absl::Status parsed =
-      engine::ParseComposition(text::ToStruct(*object)).status();
-  if (!parsed.ok()) return Annotate(path, parsed);
+  const Struct composition = text::ToStruct(*object);
+  absl::Status status = engine::ParseComposition(composition).status();
+  if (status.ok()) status = engine::CheckFieldsOfSpec(composition);
+  if (!status.ok()) return Prefixed(path, status);
   return LoadedObject{*std::move(object), path};
 }
 
 absl::Status CheckComposition(const text::Json& composition,
                               const text::Json& composite) {
   absl::Status status = engine::CheckCompositeType(
-      "kind", TypedTextAt(composition, {"spec", "compositeTypeRef", "kind"}),
+      "kind",
+      text::FindTypedText(composition, {"spec", "compositeTypeRef", "kind"}),
       KindOf(composite));
   if (!status.ok()) return status;
   status = engine::CheckCompositeType(
       "apiVersion",
-      TypedTextAt(composition, {"spec", "compositeTypeRef", "apiVersion"}),
-      TextAt(composite, {"apiVersion"}));
+      text::FindTypedText(composition,
+                          {"spec", "compositeTypeRef", "apiVersion"}),
+      text::FindText(composite, {"apiVersion"}));
   if (!status.ok()) return status;
   status = CheckSelector(composition, composite);
   if (!status.ok()) return status;
-  if (TypedTextAt(composition, {"spec", "mode"}) != "Pipeline") {
+  if (text::FindTypedText(composition, {"spec", "mode"}) != "Pipeline") {
     return absl::InvalidArgumentError(absl::StrCat(
         "render only supports Composition Function pipelines: Composition ",
-        text::Quoted(TypedTextAt(composition, {"metadata", "name"})),
+        text::Quoted(text::FindTypedText(composition, {"metadata", "name"})),
         " must use spec.mode: Pipeline"));
   }
   return absl::OkStatus();
@@ -417,18 +391,20 @@ absl::StatusOr<std::vector<client::FunctionTarget>> LoadFunctions(
     known[function.name] = function.target;
   }
   for (const LoadedObject& object : *objects) {
-    const std::string api_version = TypedTextAt(object.object, {"apiVersion"});
+    const std::string api_version =
+        text::FindTypedText(object.object, {"apiVersion"});
     if ((api_version != "pkg.crossplane.io/v1" &&
          api_version != "pkg.crossplane.io/v1beta1") ||
-        TypedTextAt(object.object, {"kind"}) != "Function") {
-      return Annotate(object.where,
+        text::FindTypedText(object.object, {"kind"}) != "Function") {
+      return Prefixed(object.where,
                       absl::InvalidArgumentError(absl::StrCat(
                           "not a function: ", KindAndName(object.object))));
     }
-    const std::string name = TypedTextAt(object.object, {"metadata", "name"});
+    const std::string name =
+        text::FindTypedText(object.object, {"metadata", "name"});
     if (known.count(name) > 0) continue;
     absl::StatusOr<std::string> target = TargetOf(object.object, annotations);
-    if (!target.ok()) return Annotate(object.where, target.status());
+    if (!target.ok()) return Prefixed(object.where, target.status());
     targets[name] = *std::move(target);
   }
   targets.insert(known.begin(), known.end());
@@ -442,7 +418,7 @@ absl::StatusOr<std::vector<client::FunctionTarget>> LoadFunctions(
 
 absl::StatusOr<std::vector<text::Json>> LoadSchemas(const std::string& dir) {
   const absl::StatusOr<bool> is_folder = IsFolder(dir);
-  if (!is_folder.ok()) return Annotate(dir, is_folder.status());
+  if (!is_folder.ok()) return Prefixed(dir, is_folder.status());
   std::vector<std::string> files;
   if (*is_folder) {
     const absl::Status found = FindSchemas(dir, &files);
@@ -458,7 +434,7 @@ absl::StatusOr<std::vector<text::Json>> LoadSchemas(const std::string& dir) {
   for (const std::string& file : files) {
     absl::StatusOr<text::Json> document = ReadSchema(file);
     if (!document.ok()) {
-      return Annotate(
+      return Prefixed(
           absl::StrCat("cannot parse OpenAPI JSON from ", text::Quoted(file)),
           document.status());
     }

@@ -1,6 +1,8 @@
 #include "runner/render/openapi_client.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <atomic>
@@ -57,7 +59,24 @@ std::string OriginOf(const std::string& text) {
                       ":", Part(url.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
 }
 
-absl::Status CheckUrl(const std::string& text) {
+// Whether what is sent to the host of `url` stays on this machine.
+bool IsLoopback(CURLU* url) {
+  const std::string host = absl::AsciiStrToLower(Part(url, CURLUPART_HOST));
+  if (host == "localhost") return true;
+  in_addr ipv4;
+  if (inet_pton(AF_INET, host.c_str(), &ipv4) == 1) {
+    return ntohl(ipv4.s_addr) >> 24 == 127;
+  }
+  // libcurl leaves the brackets of an IPv6 address.
+  absl::string_view address = host;
+  in6_addr ipv6;
+  return absl::ConsumePrefix(&address, "[") &&
+         absl::ConsumeSuffix(&address, "]") &&
+         inet_pton(AF_INET6, std::string(address).c_str(), &ipv6) == 1 &&
+         IN6_IS_ADDR_LOOPBACK(&ipv6);
+}
+
+absl::Status CheckUrl(const std::string& text, bool with_token) {
   const auto refuse = [&](absl::string_view why) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", Printable(text), "\" is not accepted: ", why,
@@ -78,6 +97,15 @@ absl::Status CheckUrl(const std::string& text) {
   }
   if (absl::EndsWith(absl::StripSuffix(text, "/"), kIndexPath)) {
     return refuse("it ends in /openapi/v3");
+  }
+  if (with_token && Part(url.get(), CURLUPART_SCHEME) == "http" &&
+      !IsLoopback(url.get())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", Printable(text),
+        "\" is not accepted with a token: over http:// anybody on the way "
+        "could "
+        "read it; use https://, or a tunnel that ends on this machine (kubectl "
+        "proxy), or leave the token out"));
   }
   return absl::OkStatus();
 }
@@ -102,7 +130,7 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   return text;
 }
 
-// What a transfer has received, and whether it may go on.
+// The answer that a transfer has received so far, and whether it may go on.
 struct Transfer {
   std::string body;
   bool too_large = false;
@@ -119,7 +147,8 @@ size_t TakeBody(char* bytes, size_t size, size_t count, void* transfer) {
   return size * count;
 }
 
-// An API server is no function: its certificate is libcurl's business.
+// Leaves the check of an API server's certificate to libcurl; our own checks
+// are for functions.
 CURLcode OwnTls(CURL* /*easy*/, void* context, void* /*unused*/) {
   LeaveToItsLibrary(static_cast<SSL_CTX*>(context));
   return CURLE_OK;
@@ -152,10 +181,11 @@ struct OpenApiClient::Impl {
   std::unique_ptr<CURL, EasyDeleter> easy;
   std::atomic<bool> stop{false};
   absl::Time deadline;  // of the Get that is under way
-  // Where documents are, by path, once that is known; "" = nowhere sensible.
+  // Where documents are, by path, once the server has been asked. "" stands for
+  // one that the server says is somewhere that cannot be.
   absl::optional<std::map<std::string, std::string>> index;
 
-  // One request, whatever comes back.
+  // Sends one request and returns whatever comes back.
   absl::StatusOr<Answer> Ask(const std::string& url) {
     Headers headers(curl_slist_append(nullptr, "Accept: application/json"));
     if (!server.token_file.empty()) {
@@ -223,7 +253,7 @@ struct OpenApiClient::Impl {
     return answer;
   }
 
-  // What is at `url` now; nullopt if the server says that there is nothing.
+  // Reads the document at `url`; nullopt if the server says that there is none.
   absl::StatusOr<absl::optional<text::Json>> Fetch(std::string url) {
     for (int redirects = 0; redirects <= kMaxRedirects; ++redirects) {
       const auto answer = Ask(url);
@@ -248,7 +278,8 @@ struct OpenApiClient::Impl {
     return UrlError(url, "redirects too often");
   }
 
-  // With the first words of the answer: API servers say who may not do what.
+  // Quotes the first words of the answer, since API servers say there who may
+  // not do what.
   static absl::Status StatusError(const std::string& url,
                                   const Answer& answer) {
     constexpr size_t kShown = 200;
@@ -316,7 +347,9 @@ absl::StatusOr<std::unique_ptr<OpenApiClient>> OpenApiClient::Create(
     return absl::InternalError(curl_easy_strerror(started));
   }
   server.url = std::string(absl::StripSuffix(server.url, "/"));
-  if (const absl::Status status = CheckUrl(server.url); !status.ok()) {
+  if (const absl::Status status =
+          CheckUrl(server.url, !server.token_file.empty());
+      !status.ok()) {
     return status;
   }
   if (server.timeout <= absl::ZeroDuration() ||

@@ -4,7 +4,7 @@
 // use for its group-version (`api/v1`, `apis/apps/v1`) and the URL, relative to
 // the server, where it is.
 //
-// Blocking, and for one thread at a time but for Stop.
+// It blocks, and is used by one thread at a time, Stop aside.
 #ifndef FNCACHE_RUNNER_RENDER_OPENAPI_CLIENT_H_
 #define FNCACHE_RUNNER_RENDER_OPENAPI_CLIENT_H_
 
@@ -15,31 +15,40 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "runner/schemas.h"
+#include "runner/engine/fetched_schemas.h"
 #include "runner/text/json.h"
 
 namespace fncache::runner::render {
 
-// No answer may be larger, unpacked.
+// The largest answer that is accepted, unpacked.
 inline constexpr size_t kMaxOpenApiBytes = 64 << 20;
 
-class OpenApiClient {
+struct OpenApiServer {
+  std::string url;         // http(s)://HOST:PORT, without /openapi/v3
+  std::string token_file;  // a bearer token, read for every fetch; "" = none
+  std::string ca_file;     // PEM; "" = the system's
+  absl::Duration timeout = absl::Seconds(30);  // of one fetch
+};
+
+class OpenApiClient : public engine::OpenApiFetcher {
  public:
-  // Connects to nothing yet. InvalidArgument names what is wrong.
+  // Connects to nothing yet. InvalidArgument names what is wrong with `server`.
+  // A token is refused where it would cross a network in plain text: with
+  // http:// to anything but this machine.
   static absl::StatusOr<std::unique_ptr<OpenApiClient>> Create(
       OpenApiServer server);
-  ~OpenApiClient();
+  ~OpenApiClient() override;
 
-  // The document of `path`; nullopt if the server has none. The list of
-  // documents is read first, and kept once it could be. Errors name the URL and
-  // what was wrong, never the token. Redirects are followed within the server
-  // only, which then has another edition of the document than it listed.
-  // DeadlineExceeded at `deadline`, or where one answer takes too long.
+  // The first call reads the list of documents, which is kept once it could be
+  // read. Errors name the URL and what was wrong, never the token. Redirects
+  // are followed within the server only; a server redirects when it has another
+  // edition of the document than it listed. DeadlineExceeded at `deadline`, or
+  // where one answer takes longer than the server's timeout.
   absl::StatusOr<absl::optional<text::Json>> Get(const std::string& path,
-                                                 absl::Time deadline);
+                                                 absl::Time deadline) override;
 
-  // Ends a Get that is under way, and every later one. Any thread.
-  void Stop();
+  // Any thread may call it.
+  void Stop() override;
 
  private:
   struct Impl;

@@ -5,12 +5,13 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "common/status.h"
 #include "runner/text/document.h"
+#include "runner/text/rfc3339.h"
 
 namespace fncache::runner::render {
 namespace {
@@ -33,64 +34,6 @@ const text::Json* Field(const text::Json& object, absl::string_view name) {
     }
   }
   return found;
-}
-
-// Takes `count` digits, or if `lenient` at least one of them. The number, or -1
-// if it is none from `low` to `high`.
-int TakeNumber(absl::string_view* text, size_t count, bool lenient, int low,
-               int high) {
-  size_t digits = 0;
-  int value = 0;
-  while (digits < count && digits < text->size() &&
-         absl::ascii_isdigit((*text)[digits])) {
-    value = value * 10 + ((*text)[digits++] - '0');
-  }
-  text->remove_prefix(digits);
-  const bool enough = digits == count || (lenient && digits > 0);
-  return enough && value >= low && value <= high ? value : -1;
-}
-
-bool TakeByte(absl::string_view* text, char byte) {
-  if (text->empty() || text->front() != byte) return false;
-  text->remove_prefix(1);
-  return true;
-}
-
-int DaysOf(int year, int month) {
-  if (month == 2) {
-    const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    return leap ? 29 : 28;
-  }
-  return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
-}
-
-// Whether Go's time.Parse takes `text` for RFC 3339: an hour may have one
-// digit, a fraction any number of them behind a dot or comma, an offset up to
-// 24:60.
-bool IsTime(absl::string_view text) {
-  const auto number = [&text](size_t count, int low, int high) {
-    return TakeNumber(&text, count, /*lenient=*/false, low, high);
-  };
-  const int year = number(4, 0, 9999);
-  if (year < 0 || !TakeByte(&text, '-')) return false;
-  const int month = number(2, 1, 12);
-  if (month < 0 || !TakeByte(&text, '-')) return false;
-  if (number(2, 1, DaysOf(year, month)) < 0 || !TakeByte(&text, 'T') ||
-      TakeNumber(&text, 2, /*lenient=*/true, 0, 23) < 0 ||
-      !TakeByte(&text, ':') || number(2, 0, 59) < 0 || !TakeByte(&text, ':') ||
-      number(2, 0, 59) < 0) {
-    return false;
-  }
-  if (TakeByte(&text, '.') || TakeByte(&text, ',')) {
-    if (text.empty() || !absl::ascii_isdigit(text.front())) return false;
-    while (!text.empty() && absl::ascii_isdigit(text.front())) {
-      text.remove_prefix(1);
-    }
-  }
-  if (text == "Z") return true;
-  return (TakeByte(&text, '+') || TakeByte(&text, '-')) &&
-         number(2, 0, 24) >= 0 && TakeByte(&text, ':') &&
-         number(2, 0, 60) >= 0 && text.empty();
 }
 
 // A whole number in the range of int64, however it is held.
@@ -133,7 +76,8 @@ absl::optional<text::Json> FixedCondition(const text::Json& condition) {
   if (!object.is_object()) return absl::nullopt;
   std::string time;
   if (!ReadText(object, "lastTransitionTime", &time)) return absl::nullopt;
-  if (Field(object, "lastTransitionTime") != nullptr && !IsTime(time)) {
+  if (Field(object, "lastTransitionTime") != nullptr &&
+      !text::ParseRfc3339(time).has_value()) {
     return absl::nullopt;
   }
   text::Json fixed = {{"lastTransitionTime", kFixedTime}};
@@ -150,24 +94,6 @@ absl::optional<text::Json> FixedCondition(const text::Json& condition) {
     if (*generation != 0) fixed["observedGeneration"] = *generation;
   }
   return fixed;
-}
-
-// The value at `path` where it is text, else "".
-std::string TextAt(const text::Json& object,
-                   std::initializer_list<const char*> path) {
-  const text::Json* at = &object;
-  for (const char* name : path) {
-    if (!at->is_object()) return "";
-    const auto it = at->find(name);
-    if (it == at->end()) return "";
-    at = &*it;
-  }
-  const auto* const text = at->get_ptr<const std::string*>();
-  return text == nullptr ? "" : *text;
-}
-
-absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(prefix, status.message()));
 }
 
 }  // namespace
@@ -208,7 +134,7 @@ absl::StatusOr<std::vector<text::Json>> OutputDocuments(
     rendered = std::move(merged);
   }
   if (const auto status = FixConditionTimes(&rendered); !status.ok()) {
-    return Prefixed("cannot replace condition timestamps in xr: ", status);
+    return Prefixed("cannot replace condition timestamps in xr", status);
   }
   documents.push_back(std::move(rendered));
 
@@ -219,7 +145,7 @@ absl::StatusOr<std::vector<text::Json>> OutputDocuments(
       return Prefixed(
           absl::StrCat("cannot replace condition timestamps in composed "
                        "resource ",
-                       TextAt(json, {"metadata", "name"}), ": "),
+                       text::FindText(json, {"metadata", "name"})),
           status);
     }
     // A resource that says neither what it is prints that as empty text.
@@ -227,7 +153,7 @@ absl::StatusOr<std::vector<text::Json>> OutputDocuments(
       if (json.find(name) == json.end()) json[name] = "";
     }
     std::string name =
-        TextAt(json, {"metadata", "annotations", kNameAnnotation});
+        text::FindText(json, {"metadata", "annotations", kNameAnnotation});
     composed.emplace_back(std::move(name), std::move(json));
   }
   std::stable_sort(

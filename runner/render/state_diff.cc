@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "cache/key/field_path.h"
 #include "common/utf8.h"
 #include "nlohmann/json.hpp"
 #include "runner/text/document.h"
@@ -29,13 +29,8 @@ using Lines = std::vector<std::string>;
 
 constexpr size_t kMaxShownBytes = 160;
 
-// A key as paths write it: in quotes if it has other characters than names do.
 std::string Key(absl::string_view key) {
-  const bool plain =
-      !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
-        return absl::ascii_isalnum(c) || c == '-' || c == '_';
-      });
-  return plain ? std::string(key) : absl::StrCat("\"", Printable(key), "\"");
+  return Printable(cache::key::SpellKey(key));
 }
 
 std::string Below(absl::string_view path, absl::string_view key) {
@@ -94,7 +89,7 @@ void DiffLists(const std::string& path, const ListValue& before,
                const ListValue& after, Lines* lines) {
   const int size = std::max(before.values_size(), after.values_size());
   for (int i = 0; i < size; ++i) {
-    DiffValues(absl::StrCat(path, "[", i, "]"),
+    DiffValues(cache::key::PathOfElement(path, i),
                i < before.values_size() ? &before.values(i) : nullptr,
                i < after.values_size() ? &after.values(i) : nullptr, lines);
   }

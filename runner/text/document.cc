@@ -36,7 +36,7 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // False: out of memory.
+  // Returns false if memory ran out.
   bool WriteDocument(const Json& json) {
     if (!ready_) return false;
     yaml_event_t event;

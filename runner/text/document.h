@@ -14,7 +14,7 @@
 
 namespace fncache::runner::text {
 
-// One document with its last line ended, without a `---`.
+// Returns one document whose last line is ended, without a `---` before it.
 std::string ToYaml(const Json& json);
 
 }  // namespace fncache::runner::text

@@ -138,8 +138,9 @@ void Fill(const Json& json, Value* value) {
   }
 }
 
-// The whole number that the shortest digits of `number` are, zeros added.
-// False: they have a fraction, or no 64-bit integer holds it.
+// Sets `*whole` to the whole number that the shortest digits of `number` are,
+// with zeros added. Returns false if they have a fraction or no 64-bit integer
+// holds that number.
 bool WholeNumber(double number, Json* whole) {
   constexpr double kExact = 9007199254740992.0;  // every integer below is one
   if (!std::isfinite(number) || number != std::trunc(number)) return false;
@@ -237,6 +238,25 @@ Json FromValue(const Value& from) {
       break;
   }
   return nullptr;
+}
+
+const Json* Find(const Json& json, JsonPath path) {
+  const Json* at = &json;
+  for (const absl::string_view name : path) {
+    if (!at->is_object()) return nullptr;
+    const auto field = at->find(std::string(name));
+    if (field == at->end()) return nullptr;
+    at = &*field;
+  }
+  return at;
+}
+
+const std::string& FindText(const Json& json, JsonPath path) {
+  static const std::string* const kNone = new std::string;
+  const Json* const value = Find(json, path);
+  const auto* const text =
+      value == nullptr ? nullptr : value->get_ptr<const std::string*>();
+  return text == nullptr ? *kNone : *text;
 }
 
 void MergeInto(Json* into, const Json& from) {

@@ -93,7 +93,7 @@ bool KeyLess(absl::string_view a, absl::string_view b) {
       std::mismatch(a.begin(), a.begin() + shorter, b.begin()).first -
       a.begin());
   if (at == shorter) return a.size() < b.size();
-  // To the first byte of the code points that differ.
+  // Go back to the first byte of the code points that differ.
   while (at > 0 && (static_cast<unsigned char>(a[at]) & 0xC0u) == 0x80) --at;
   const absl::string_view common = a.substr(0, at);
   a.remove_prefix(at);

@@ -1,5 +1,5 @@
 // The order in which the reference runner's YAML library (go-yaml version 2)
-// writes the keys of a map: a2 before a10, what is no letter before letters.
+// writes the keys of a map: a2 comes before a10, and letters come last.
 //
 // Pure function, thread-safe.
 #ifndef FNCACHE_RUNNER_TEXT_KEY_ORDER_H_
@@ -11,7 +11,8 @@ namespace fncache::runner::text {
 
 // Whether `a` is written before `b`, both UTF-8. Of two different keys one is,
 // but three can make a circle, as a1b, a2b and a10b do (the reference's order
-// of them varies): sort with what that cannot lead astray, as std::stable_sort.
+// of them varies). So sort with std::stable_sort, which a circle does not lead
+// beyond the end of what it sorts.
 bool KeyLess(absl::string_view a, absl::string_view b);
 
 }  // namespace fncache::runner::text

@@ -24,14 +24,14 @@
 namespace fncache::runner::text {
 namespace {
 
-// What aliases may copy of text, besides the bound on their number.
+// The most text that aliases may copy, besides the bound on their number.
 constexpr size_t kMaxAliasedBytes = 64 << 20;
 
 absl::Status ErrorAt(int line, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("line ", line, ": ", why));
 }
 
-// What was written, before it is known what it means.
+// A node of the document as it was written, before its meaning is known.
 struct Node {
   enum class Kind { kScalar, kMap, kList, kAlias };
   Kind kind = Kind::kScalar;
@@ -39,7 +39,7 @@ struct Node {
   bool plain = false;  // a scalar that is neither quoted nor tagged
   std::string tag;
   std::string text;  // of a scalar; of an alias, its anchor's name
-  // Of a map: key, value, key, value...
+  // The elements of a list, or a map's keys and values in turns.
   std::vector<const Node*> children;
   const Node* target = nullptr;  // of an alias
 };
@@ -66,7 +66,7 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  // Null where there is no document.
+  // Returns null where there is no document.
   absl::StatusOr<const Node*> Read() {
     if (!ready_) return absl::ResourceExhaustedError("out of memory");
     const Node* root = nullptr;
@@ -368,7 +368,7 @@ class Decoder {
       case YamlScalar::Type::kInteger:
         return absl::StrCat(scalar->integer);
       case YamlScalar::Type::kFloat:
-        // As a 32-bit one: the reference's choice.
+        // The reference prints it as a 32-bit number.
         return YamlNumber(static_cast<float>(scalar->number));
       case YamlScalar::Type::kNull:
         return ErrorAt(node.line, "a key is null");

@@ -27,14 +27,15 @@ struct YamlDocument {
   int line = 1;  // of the file, where it begins
 };
 
-// Cuts at lines of `---`, which blanks or a comment may follow; other text
-// there is an error that names the line. What holds nothing at all between two
-// separators is no document; one that holds only comments is.
+// Cuts a file into its documents at lines of `---`, which blanks or a comment
+// may follow; other text there is an error that names the line. Nothing at all
+// between two separators is no document, but comments alone are one.
 absl::StatusOr<std::vector<YamlDocument>> SplitYamlDocuments(
     absl::string_view text);
 
-// One document; an empty one, or one of comments only, is null. Accepts JSON.
-// InvalidArgument: `line N: why`, N counted from `first_line`.
+// Reads one document, or JSON, which is YAML as well. A document that is empty
+// or holds only comments is null. The message of InvalidArgument is `line N:
+// why`, with N counted from `first_line`.
 absl::StatusOr<Json> ParseKubernetesYaml(absl::string_view text,
                                          int first_line = 1);
 

@@ -47,6 +47,11 @@ const std::string& FindText(const Struct& object, ObjectPath path) {
              : *kNone;
 }
 
+bool IsNull(const Value& value) {
+  return value.kind_case() == Value::kNullValue ||
+         value.kind_case() == Value::KIND_NOT_SET;
+}
+
 Value* Ensure(Struct* object, ObjectPath path) {
   Struct* at = object;
   Value* value = nullptr;

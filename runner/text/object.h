@@ -27,6 +27,9 @@ const Struct* FindMap(const Struct& object, ObjectPath path);
 const ListValue* FindList(const Struct& object, ObjectPath path);
 const std::string& FindText(const Struct& object, ObjectPath path);
 
+// Whether `value` is null, or nothing at all, as a Value without a kind is.
+bool IsNull(const Value& value);
+
 // The value at `path`, with every level above it made a map that was absent or
 // anything else. `path` has at least one level.
 Value* Ensure(Struct* object, ObjectPath path);
@@ -38,7 +41,8 @@ void Remove(Struct* object, ObjectPath path);
 Value TextValue(absl::string_view text);
 Value BoolValue(bool value);
 
-// Of apiVersion: "apps/v1" is group "apps", version "v1"; "v1" has group "".
+// The parts of an apiVersion: "apps/v1" has group "apps" and version "v1", and
+// "v1" has group "".
 absl::string_view GroupOf(absl::string_view api_version);
 absl::string_view VersionOf(absl::string_view api_version);
 

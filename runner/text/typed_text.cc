@@ -50,7 +50,7 @@ absl::optional<std::string> TypedText(const Value& value) {
   }
 }
 
-absl::optional<std::string> TypedText(const nlohmann::json& value) {
+absl::optional<std::string> TypedText(const Json& value) {
   if (const auto* text = value.get_ptr<const std::string*>()) return *text;
   if (value.is_null()) return std::string();
   if (const auto* flag = value.get_ptr<const bool*>()) {
@@ -66,6 +66,11 @@ absl::optional<std::string> TypedText(const nlohmann::json& value) {
     return NumberText(*number);
   }
   return absl::nullopt;
+}
+
+std::string FindTypedText(const Json& object, JsonPath path) {
+  const Json* const value = Find(object, path);
+  return value == nullptr ? "" : TypedText(*value).value_or("");
 }
 
 absl::string_view TypeName(const Value& value) {
@@ -85,7 +90,7 @@ absl::string_view TypeName(const Value& value) {
   }
 }
 
-absl::string_view TypeName(const nlohmann::json& value) {
+absl::string_view TypeName(const Json& value) {
   if (value.is_string()) return "text";
   if (value.is_number()) return "a number";
   if (value.is_boolean()) return "a boolean";

@@ -14,18 +14,22 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "google/protobuf/struct.pb.h"
-#include "nlohmann/json_fwd.hpp"
+#include "runner/text/json.h"
 
 namespace fncache::runner::text {
 
 // The text of a text, a number or a boolean, and "" of null; nothing for a map
 // or a list.
 absl::optional<std::string> TypedText(const google::protobuf::Value& value);
-absl::optional<std::string> TypedText(const nlohmann::json& value);
+absl::optional<std::string> TypedText(const Json& value);
 
-// What `value` is, for messages: "a number", "a list"...
+// The typed text at `path` of an object that has a fixed form; "" where there
+// is none, or a map or a list.
+std::string FindTypedText(const Json& object, JsonPath path);
+
+// The type of `value` in words for messages: "a number", "a list"...
 absl::string_view TypeName(const google::protobuf::Value& value);
-absl::string_view TypeName(const nlohmann::json& value);
+absl::string_view TypeName(const Json& value);
 
 }  // namespace fncache::runner::text
 

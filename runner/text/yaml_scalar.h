@@ -1,5 +1,6 @@
-// What a scalar of YAML 1.1 means to the reference runner's YAML library
-// (go-yaml version 2): both reading it and deciding when text must be quoted.
+// The meaning of a YAML 1.1 scalar to the reference runner's YAML library
+// (go-yaml version 2). It decides what is read, and which text must be quoted
+// when it is written.
 //
 // Pure functions, thread-safe; time and memory linear in the text.
 #ifndef FNCACHE_RUNNER_TEXT_YAML_SCALAR_H_
@@ -30,11 +31,11 @@ struct YamlScalar {
   double number = 0;
 };
 
-// Of a plain scalar without a tag.
+// Resolves a plain scalar without a tag.
 YamlScalar ResolveYamlScalar(absl::string_view text);
 
-// Of a scalar with a tag ("tag:yaml.org,2002:int"). A tag that stands for
-// nothing known makes it text. InvalidArgument: it is not what its tag says.
+// Resolves a scalar with a tag ("tag:yaml.org,2002:int"). A tag that stands for
+// nothing known makes it text. InvalidArgument if it is not what its tag says.
 absl::StatusOr<YamlScalar> ResolveTaggedYamlScalar(absl::string_view tag,
                                                    absl::string_view text);
 
@@ -42,8 +43,8 @@ absl::StatusOr<YamlScalar> ResolveTaggedYamlScalar(absl::string_view tag,
 // go-yaml quotes, though it reads it as text.
 bool IsBase60(absl::string_view text);
 
-// Shortest digits that read back, with an exponent of at least two digits below
-// 1e-4 and from 1e6 up; ".inf", "-.inf" and ".nan".
+// The shortest digits that read back as `number`, with an exponent of at least
+// two digits below 1e-4 and from 1e6 up; else ".inf", "-.inf" or ".nan".
 std::string YamlNumber(double number);
 std::string YamlNumber(float number);
 

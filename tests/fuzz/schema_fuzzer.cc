@@ -9,7 +9,6 @@
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
 #include "runner/engine/schema_document.h"
-#include "runner/schemas.h"
 #include "runner/text/json.h"
 #include "runner/text/object.h"
 

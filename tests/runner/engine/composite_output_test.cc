@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "runner/engine/conditions.h"
 #include "runner/engine/metadata.h"
+#include "runner/text/rfc3339.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
@@ -158,8 +159,9 @@ TEST(CompositeOutputTest, EqualConditionsKeepTheirTime) {
                    {"type": "Ready", "status": "True", "reason": "Available",
                     "lastTransitionTime": "2020-01-01T00:00:00Z"}]}})"),
       kModern, Rendered(), kNow);
-  EXPECT_EQ(FormatRfc3339(*ConditionsOf(composite)[0].last_transition_time),
-            "2020-01-01T00:00:00Z");
+  EXPECT_EQ(
+      text::FormatRfc3339(*ConditionsOf(composite)[0].last_transition_time),
+      "2020-01-01T00:00:00Z");
 }
 
 TEST(CompositeOutputTest, OnlyResponsiveOfASuccessHasTheGeneration) {

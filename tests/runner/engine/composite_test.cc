@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "runner/engine/conditions.h"
 #include "runner/engine/metadata.h"
+#include "runner/text/rfc3339.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
@@ -49,24 +50,6 @@ std::vector<std::string> Lines(const std::vector<Event>& events) {
 using Wanted = std::vector<std::string>;
 constexpr char kSelected[] =
     "Normal SelectComposition Successfully selected composition: c";
-
-TEST(CompositeTest, OwnFieldsAreBelowSpecCrossplaneOfAModernOne) {
-  Struct composite;
-  EXPECT_TRUE(
-      SetOwnField(kModern, "compositionRef", text::TextValue("x"), &composite));
-  ExpectJson(composite, R"({"spec": {"crossplane": {"compositionRef": "x"}}})");
-  EXPECT_NE(FindOwnField(composite, kModern, "compositionRef"), nullptr);
-  EXPECT_EQ(FindOwnField(composite, kLegacy, "compositionRef"), nullptr);
-}
-
-TEST(CompositeTest, OwnFieldsAreDirectlyBelowSpecOfALegacyOne) {
-  Struct composite;
-  EXPECT_TRUE(
-      SetOwnField(kLegacy, "compositionRef", text::TextValue("x"), &composite));
-  ExpectJson(composite, R"({"spec": {"compositionRef": "x"}})");
-  EXPECT_NE(FindOwnField(composite, kLegacy, "compositionRef"), nullptr);
-  EXPECT_EQ(FindOwnField(composite, kModern, "compositionRef"), nullptr);
-}
 
 TEST(CompositeTest, UidIsMadeOfTypeNamespaceAndName) {
   EXPECT_EQ(DefaultUid(Named(R"("name": "a")")),
@@ -145,9 +128,9 @@ TEST(CompositeTest, AnEqualResponsiveKeepsItsTime) {
           {"type": "Responsive", "status": "True",
            "reason": "WatchCircuitClosed",
            "lastTransitionTime": "2020-01-01T00:00:00Z"}]}})");
-  EXPECT_EQ(
-      FormatRfc3339(*ConditionsOf(prepared.composite)[0].last_transition_time),
-      "2020-01-01T00:00:00Z");
+  EXPECT_EQ(text::FormatRfc3339(
+                *ConditionsOf(prepared.composite)[0].last_transition_time),
+            "2020-01-01T00:00:00Z");
 }
 
 TEST(CompositeTest, APausedOneIsNotComposed) {

@@ -264,6 +264,43 @@ TEST(CompositionTest, AFieldOfTheWrongTypeIsNamed) {
   }
 }
 
+absl::Status CheckSpec(const std::string& spec) {
+  return CheckFieldsOfSpec(Object(R"({"spec": )" + spec + "}"));
+}
+
+TEST(CheckFieldsOfSpecTest, AWholeSpecIsFine) {
+  EXPECT_TRUE(CheckSpec(R"({"compositeTypeRef": {}, "mode": "Pipeline",
+      "pipeline": [], "modes": 1})")
+                  .ok());
+  EXPECT_TRUE(CheckFieldsOfSpec(Struct()).ok());
+}
+
+TEST(CheckFieldsOfSpecTest, AFieldThatAlmostIsOneIsNamedWithThatOne) {
+  EXPECT_EQ(CheckSpec(R"({"compositeTypeRef": {}, "mode": "Pipeline",
+      "pipelines": []})"),
+            absl::InvalidArgumentError(
+                "spec.pipelines: a Composition has no such field; did you mean "
+                "pipeline?"));
+  EXPECT_EQ(CheckSpec(R"({"compositeTypeRef": {}, "Mode": "Pipeline",
+      "pipeline": []})"),
+            absl::InvalidArgumentError(
+                "spec.Mode: a Composition has no such field; did you mean "
+                "mode?"));
+}
+
+TEST(CheckFieldsOfSpecTest, WithoutAPipelineItSaysWhatThereIs) {
+  for (const char* const spec :
+       {R"({"mode": "Pipeline", "steps.all": [], "pipeline": null})",
+        R"({"steps.all": [], "pipeline": null, "mode": "Pipeline"})"}) {
+    EXPECT_EQ(CheckSpec(spec),
+              absl::InvalidArgumentError(
+                  "spec.pipeline: is missing, and nothing would be composed "
+                  "without its steps; spec has \"steps.all\", mode, pipeline"));
+  }
+  // The mode is what is wrong then, and is said elsewhere.
+  EXPECT_TRUE(CheckSpec(R"({"mode": "Resources"})").ok());
+}
+
 TEST(CompositionTest, TheFirstWrongFieldIsNamed) {
   EXPECT_EQ(ErrorOf(R"({"metadata": {"name": []}, "spec": []})"),
             "metadata.name: must be text, is a list");

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "runner/text/rfc3339.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
@@ -67,6 +68,21 @@ TEST(ConditionsTest, FieldsOfTheWrongTypeAreEmpty) {
       {"type": "", "status": "", "reason": "", "lastTransitionTime": null},
       {"type": "", "status": "", "reason": "",
        "lastTransitionTime": null}]}})");
+}
+
+TEST(ConditionsTest, ATimeThatOnlyGoReadsEndsNothing) {
+  Struct object = Object(R"({"status": {"conditions": [
+      {"type": "A", "lastTransitionTime": "2024-05-06T7:08:09Z"},
+      {"type": "B", "lastTransitionTime": "2024-05-06T07:08:09,5Z"},
+      {"type": "C", "lastTransitionTime": "2024-05-06T07:08:09+24:60"}]}})");
+  SetConditions({}, &object);
+  ExpectJson(object, R"({"status": {"conditions": [
+      {"type": "A", "status": "", "reason": "",
+       "lastTransitionTime": "2024-05-06T07:08:09Z"},
+      {"type": "B", "status": "", "reason": "",
+       "lastTransitionTime": "2024-05-06T07:08:09Z"},
+      {"type": "C", "status": "", "reason": "",
+       "lastTransitionTime": "2024-05-05T06:08:09Z"}]}})");
 }
 
 TEST(ConditionsTest, ATimeThatIsNoneEndsTheList) {
@@ -147,7 +163,7 @@ TEST(ConditionsTest, AnotherStatusReasonOrMessageIsAnotherCondition) {
     EXPECT_EQ(conditions[0].status, condition.status);
     EXPECT_EQ(conditions[0].reason, condition.reason);
     EXPECT_EQ(conditions[0].message, condition.message);
-    EXPECT_EQ(FormatRfc3339(*conditions[0].last_transition_time),
+    EXPECT_EQ(text::FormatRfc3339(*conditions[0].last_transition_time),
               "2023-11-14T22:13:20Z");
   }
 }
@@ -209,22 +225,6 @@ TEST(ConditionsTest, GenerationIsAWholeNumber) {
   EXPECT_EQ(GenerationOf(Object(R"({"metadata": {"generation": 1e300}})")), 0);
   EXPECT_EQ(GenerationOf(Object(R"({"metadata": {"generation": "7"}})")), 0);
   EXPECT_EQ(GenerationOf(Object("{}")), 0);
-}
-
-TEST(ConditionsTest, TimesAreReadStrictly) {
-  EXPECT_TRUE(ParseRfc3339("2024-02-29T23:59:59Z").has_value());
-  EXPECT_TRUE(ParseRfc3339("2024-02-29T23:59:59-11:30").has_value());
-  EXPECT_TRUE(ParseRfc3339("0001-01-01T00:00:00Z").has_value());
-  for (const char* const text :
-       {"", "2024-02-29", "2023-02-29T00:00:00Z", "2024-13-01T00:00:00Z",
-        "2024-00-01T00:00:00Z", "2024-01-00T00:00:00Z", "2024-01-01T24:00:00Z",
-        "2024-01-01T00:60:00Z", "2024-01-01T00:00:60Z", "2024-01-01 00:00:00Z",
-        "2024-01-01t00:00:00Z", "2024-01-01T00:00:00z", "2024-01-01T00:00:00",
-        "2024-01-01T00:00:00.Z", "2024-01-01T00:00:00+0200",
-        "2024-01-01T00:00:00+02:00x", " 2024-01-01T00:00:00Z",
-        "24-01-01T00:00:00Z"}) {
-    EXPECT_FALSE(ParseRfc3339(text).has_value()) << text;
-  }
 }
 
 }  // namespace

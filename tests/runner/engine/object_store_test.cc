@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "runner/engine/request_tag.h"
+#include "runner/text/deterministic_bytes.h"
 #include "runner/text/object.h"
 #include "tests/runner/messages.h"
 
@@ -378,7 +378,7 @@ TEST(ObjectStoreTest, SelectsWhatTryingEveryObjectSelects) {
       std::vector<std::string> is;
       std::vector<std::string> sorted_names;
       for (const fn::Resource& item : found.items()) {
-        is.push_back(DeterministicBytes(item.resource()));
+        is.push_back(text::DeterministicBytes(item.resource()));
         sorted_names.push_back(absl::StrCat(
             text::FindText(item.resource(), {"metadata", "namespace"}), "/",
             text::FindText(item.resource(), {"metadata", "name"})));
@@ -386,7 +386,7 @@ TEST(ObjectStoreTest, SelectsWhatTryingEveryObjectSelects) {
       std::vector<std::string> wanted;
       for (const Struct& object : objects) {
         if (Wanted(selector, object))
-          wanted.push_back(DeterministicBytes(object));
+          wanted.push_back(text::DeterministicBytes(object));
       }
       EXPECT_TRUE(std::is_sorted(sorted_names.begin(), sorted_names.end()))
           << ToJson(found);

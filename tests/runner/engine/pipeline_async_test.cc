@@ -77,7 +77,7 @@ class StackDepth {
 class CountingSchemas : public SchemaSource {
  public:
   void Find(const std::string&, const std::string&, absl::Time,
-            std::function<void(Found)> done) override {
+            std::function<void(FoundSchema)> done) override {
     depth_.Note();
     ++asked_;
     done(absl::optional<Struct>());
@@ -125,7 +125,7 @@ class PooledFunctions : public client::FunctionCaller, public SchemaSource {
     pool_.Submit(&work);
   }
   void Find(const std::string&, const std::string&, absl::Time,
-            std::function<void(Found)> done) override {
+            std::function<void(FoundSchema)> done) override {
     ThreadPool::Work work = [done = std::move(done)](bool) {
       done(absl::optional<Struct>());
     };

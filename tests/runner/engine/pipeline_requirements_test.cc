@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "runner/engine/pipeline.h"
 #include "tests/runner/engine/pipeline_testing.h"
+#include "tests/runner/engine/whole_tag.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "runner/text/object.h"
 #include "tests/runner/engine/pipeline_testing.h"
+#include "tests/runner/engine/whole_tag.h"
 #include "tests/runner/fake_functions.h"
 #include "tests/runner/messages.h"
 

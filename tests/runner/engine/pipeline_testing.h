@@ -49,7 +49,8 @@ inline constexpr absl::string_view kNeedsA =
 class FakeSchemas : public SchemaSource {
  public:
   void Find(const std::string& api_version, const std::string& kind,
-            absl::Time deadline, std::function<void(Found)> done) override {
+            absl::Time deadline,
+            std::function<void(FoundSchema)> done) override {
     deadlines_.push_back(deadline);
     asked_.push_back(absl::StrCat(api_version, ":", kind));
     if (kind == "Bad") return done(absl::DataLossError("bad document"));

@@ -9,7 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
-#include "runner/engine/pipeline.h"
+#include "runner/text/deterministic_bytes.h"
+#include "tests/runner/engine/whole_tag.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
@@ -53,15 +54,6 @@ TEST(RequestTagTest, DoesNotDependOnTheOrderOfMaps) {
   }
 }
 
-TEST(RequestTagTest, LeavesMetaOut) {
-  auto request = FromJson<fn::RunFunctionRequest>(kRequest);
-  const std::string tag = RequestTag(request);
-  request.mutable_meta()->set_tag("other");
-  request.mutable_meta()->add_capabilities(fn::CAPABILITY_CONDITIONS);
-  EXPECT_EQ(RequestTag(request), tag);
-  EXPECT_EQ(request.meta().tag(), "other");
-}
-
 TEST(RequestTagTest, EveryOtherFieldCounts) {
   const auto request = FromJson<fn::RunFunctionRequest>(kRequest);
   std::set<std::string> tags = {RequestTag(request)};
@@ -91,7 +83,7 @@ TEST(RequestTaggerTest, GivesTheSameTagsAsAWholeHash) {
   EXPECT_EQ(tagger.Tag(&request), RequestTag(request));
   request = whole;
   EXPECT_EQ(tagger.Tag(&request), RequestTag(whole));
-  EXPECT_EQ(DeterministicBytes(request), DeterministicBytes(whole));
+  EXPECT_EQ(text::DeterministicBytes(request), text::DeterministicBytes(whole));
   request.clear_desired();
   request.mutable_input()->Clear();
   EXPECT_EQ(tagger.Tag(&request), RequestTag(request));

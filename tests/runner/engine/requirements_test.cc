@@ -126,21 +126,6 @@ TEST(FetchResourcesTest, OfTwoWithOneNameTheLastCounts) {
   EXPECT_THAT(required.not_found, ElementsAre("x"));
 }
 
-TEST(SchemaSelectorTest, AnApiVersionHasAtMostOneSlash) {
-  const auto check = [](absl::string_view api_version) {
-    fn::SchemaSelector selector;
-    selector.set_api_version(std::string(api_version));
-    return CheckSchemaSelector(selector);
-  };
-  for (const char* good : {"v1", "apps/v1", "", "/v1", "apps/"}) {
-    EXPECT_TRUE(check(good).ok()) << good;
-  }
-  EXPECT_EQ(check("a/b/c").code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(check("a/b/c").message(),
-            R"(cannot parse apiVersion "a/b/c": unexpected GroupVersion )"
-            R"(string: a/b/c)");
-}
-
 // --- Which response is the last ---------------------------------------------
 
 // Whether a function that answers `first`, is then given what it requires, and

@@ -23,7 +23,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "runner/schemas.h"
+#include "runner/engine/fetched_schemas.h"
 #include "runner/text/json.h"
 #include "tests/common/certificates.h"
 #include "tests/runner/render/api_server.h"
@@ -66,13 +66,13 @@ ApiServer::Answer Standard(const ApiServer::Request& request) {
   return {404, "", ""};
 }
 
-std::unique_ptr<SchemaSource> Source(OpenApiServer server) {
-  auto source = MakeOpenApiSchemas(std::move(server));
-  EXPECT_TRUE(source.ok()) << source.status();
-  return *std::move(source);
+std::unique_ptr<engine::SchemaSource> Source(OpenApiServer server) {
+  auto client = OpenApiClient::Create(std::move(server));
+  EXPECT_TRUE(client.ok()) << client.status();
+  return engine::MakeFetchedSchemas(*std::move(client));
 }
 
-std::unique_ptr<SchemaSource> Source(const std::string& url) {
+std::unique_ptr<engine::SchemaSource> Source(const std::string& url) {
   OpenApiServer server;
   server.url = url;
   return Source(std::move(server));
@@ -81,8 +81,8 @@ std::unique_ptr<SchemaSource> Source(const std::string& url) {
 // What Finds gave: a schema's type, "none", or an error.
 class Answers {
  public:
-  std::function<void(SchemaSource::Found)> Done() {
-    return [this](SchemaSource::Found found) {
+  std::function<void(engine::FoundSchema)> Done() {
+    return [this](engine::FoundSchema found) {
       std::string answer = "none";
       if (!found.ok()) {
         answer = std::string(found.status().message());
@@ -111,7 +111,7 @@ class Answers {
   std::vector<std::string> answers_ ABSL_GUARDED_BY(mutex_);
 };
 
-std::string Find(SchemaSource* source, const std::string& api_version,
+std::string Find(engine::SchemaSource* source, const std::string& api_version,
                  const std::string& kind = "Foo") {
   Answers answers;
   source->Find(api_version, kind, absl::InfiniteFuture(), answers.Done());
@@ -437,10 +437,36 @@ TEST(OpenApiSchemasTest, WhatIsNoServerIsRefusedWithTheReason) {
     server.token_file = one.token_file;
     server.ca_file = one.ca_file;
     server.timeout = one.timeout;
-    const auto source = MakeOpenApiSchemas(server);
-    EXPECT_EQ(source.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(source.status().message()), HasSubstr(one.error));
+    const auto client = OpenApiClient::Create(server);
+    EXPECT_EQ(client.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(client.status().message()), HasSubstr(one.error));
   }
+}
+
+TEST(OpenApiSchemasTest, ATokenGoesOverHttpToThisMachineOnly) {
+  const TempDir dir;
+  OpenApiServer server;
+  server.token_file = dir.File("token");
+  WriteFile(server.token_file, "secret");
+  for (const char* const url :
+       {"http://localhost:8001", "http://LOCALHOST", "http://127.0.0.1:8001",
+        "http://127.8.9.10", "http://[::1]:8001", "https://example.org"}) {
+    server.url = url;
+    EXPECT_TRUE(OpenApiClient::Create(server).ok()) << url;
+  }
+  for (const char* const url :
+       {"http://example.org", "http://localhost.example.org",
+        "http://10.0.0.1:8001", "http://128.0.0.1", "http://[::2]",
+        "http://127.example.org", "HTTP://example.org"}) {
+    server.url = url;
+    const absl::Status status = OpenApiClient::Create(server).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << url;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("use https://"));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("secret")));
+  }
+  server.token_file = "";
+  server.url = "http://example.org";
+  EXPECT_TRUE(OpenApiClient::Create(server).ok());
 }
 
 TEST(OpenApiSchemasTest, CertificateMustComeFromTheCaFile) {

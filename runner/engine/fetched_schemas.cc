@@ -1,73 +1,48 @@
-#include "runner/schemas.h"
+#include "runner/engine/fetched_schemas.h"
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/mutex.h"
+#include "runner/engine/group_version.h"
 #include "runner/engine/schema_document.h"
-#include "runner/render/openapi_client.h"
 
-namespace fncache::runner {
+namespace fncache::runner::engine {
 namespace {
 
-class DocumentSchemas : public SchemaSource {
+// One thread fetches, one document after the other. Whoever asks for a document
+// that is on its way waits for it with the others.
+class FetchedSchemas : public SchemaSource {
  public:
-  explicit DocumentSchemas(std::vector<text::Json> documents) {
-    for (text::Json& json : documents) {
-      const auto document =
-          std::make_shared<engine::SchemaDocument>(std::move(json));
-      for (const engine::GroupVersion& served : document->group_versions()) {
-        documents_.emplace(served, document);  // the first keeps it
-      }
-    }
-  }
+  explicit FetchedSchemas(std::unique_ptr<OpenApiFetcher> fetcher)
+      : fetcher_(std::move(fetcher)), thread_([this] { Work(); }) {}
 
-  void Find(const std::string& api_version, const std::string& kind, absl::Time,
-            std::function<void(Found)> done) override {
-    const auto group_version = engine::ParseGroupVersion(api_version);
-    if (!group_version.ok()) return done(group_version.status());
-    const auto document = documents_.find(*group_version);
-    if (document == documents_.end()) {
-      return done(absl::optional<google::protobuf::Struct>());
-    }
-    done(document->second->Find(*group_version, kind));
-  }
-
- private:
-  std::map<engine::GroupVersion, std::shared_ptr<engine::SchemaDocument>>
-      documents_;
-};
-
-// Documents of an API server. One thread fetches, one document after the other;
-// who asks for one that is on its way waits with the others.
-class ServerSchemas : public SchemaSource {
- public:
-  explicit ServerSchemas(std::unique_ptr<render::OpenApiClient> client)
-      : client_(std::move(client)), thread_([this] { Work(); }) {}
-
-  // Answers what is left with CANCELLED.
-  ~ServerSchemas() override {
+  ~FetchedSchemas() override {
     {
       MutexLock lock(&mutex_);
       stopping_ = true;
       changed_.SignalAll();
     }
-    client_->Stop();
+    fetcher_->Stop();
     thread_.join();
   }
 
   void Find(const std::string& api_version, const std::string& kind,
-            absl::Time deadline, std::function<void(Found)> done) override {
-    const auto group_version = engine::ParseGroupVersion(api_version);
+            absl::Time deadline,
+            std::function<void(FoundSchema)> done) override {
+    const auto group_version = ParseGroupVersion(api_version);
     if (!group_version.ok()) return done(group_version.status());
     Question question{kind, deadline, std::move(done)};
-    std::shared_ptr<engine::SchemaDocument> document;
+    std::shared_ptr<SchemaDocument> document;
     {
       MutexLock lock(&mutex_);
       const auto known = known_.find(*group_version);
@@ -89,12 +64,12 @@ class ServerSchemas : public SchemaSource {
   struct Question {
     std::string kind;
     absl::Time deadline;
-    std::function<void(Found)> done;
+    std::function<void(FoundSchema)> done;
   };
 
-  // `document` is null where the server has none.
-  static void Answer(const std::shared_ptr<engine::SchemaDocument>& document,
-                     const engine::GroupVersion& group_version,
+  // `document` is null where there is none.
+  static void Answer(const std::shared_ptr<SchemaDocument>& document,
+                     const GroupVersion& group_version,
                      const Question& question) {
     if (document == nullptr) {
       return question.done(absl::optional<google::protobuf::Struct>());
@@ -104,7 +79,7 @@ class ServerSchemas : public SchemaSource {
 
   void Work() {
     while (true) {
-      engine::GroupVersion wanted;
+      GroupVersion wanted;
       absl::Time deadline = absl::InfiniteFuture();
       bool stopping;
       {
@@ -120,32 +95,33 @@ class ServerSchemas : public SchemaSource {
       }
       Serve(wanted, stopping
                         ? absl::CancelledError("schemas are no longer needed")
-                        : client_->Get(PathOf(wanted), deadline));
+                        : fetcher_->Get(PathOf(wanted), deadline));
     }
   }
 
-  static std::string PathOf(const engine::GroupVersion& group_version) {
+  static std::string PathOf(const GroupVersion& group_version) {
     return group_version.group.empty()
                ? absl::StrCat("api/", group_version.version)
                : absl::StrCat("apis/", group_version.group, "/",
                               group_version.version);
   }
 
-  void Serve(const engine::GroupVersion& group_version,
+  void Serve(const GroupVersion& group_version,
              absl::StatusOr<absl::optional<text::Json>> got) {
-    std::shared_ptr<engine::SchemaDocument> document;
+    std::shared_ptr<SchemaDocument> document;
     if (got.ok() && got->has_value()) {
-      document = std::make_shared<engine::SchemaDocument>(std::move(**got));
+      document = std::make_shared<SchemaDocument>(std::move(**got));
     }
     std::vector<Question> questions;
     {
       MutexLock lock(&mutex_);
-      // What failed is tried again when it is asked for again.
+      // A fetch that failed leaves nothing, so that the next question tries it
+      // again.
       if (got.ok()) known_[group_version] = document;
       const auto waiting = waiting_.find(group_version);
       questions = std::move(waiting->second);
-      // The first to run out of time ended the fetch; the others still have
-      // some, and theirs begins anew.
+      // The deadline of the most impatient ended the fetch. For those who still
+      // have time it begins anew.
       const auto over =
           std::stable_partition(questions.begin(), questions.end(),
                                 [now = absl::Now()](const Question& question) {
@@ -170,30 +146,23 @@ class ServerSchemas : public SchemaSource {
     }
   }
 
-  const std::unique_ptr<render::OpenApiClient> client_;
+  const std::unique_ptr<OpenApiFetcher> fetcher_;
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<engine::GroupVersion> queue_ ABSL_GUARDED_BY(mutex_);
-  std::map<engine::GroupVersion, std::vector<Question>> waiting_
+  std::deque<GroupVersion> queue_ ABSL_GUARDED_BY(mutex_);
+  std::map<GroupVersion, std::vector<Question>> waiting_
       ABSL_GUARDED_BY(mutex_);
-  std::map<engine::GroupVersion, std::shared_ptr<engine::SchemaDocument>> known_
+  std::map<GroupVersion, std::shared_ptr<SchemaDocument>> known_
       ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
 }  // namespace
 
-std::unique_ptr<SchemaSource> MakeDocumentSchemas(
-    std::vector<text::Json> documents) {
-  return std::make_unique<DocumentSchemas>(std::move(documents));
+std::unique_ptr<SchemaSource> MakeFetchedSchemas(
+    std::unique_ptr<OpenApiFetcher> fetcher) {
+  return std::make_unique<FetchedSchemas>(std::move(fetcher));
 }
 
-absl::StatusOr<std::unique_ptr<SchemaSource>> MakeOpenApiSchemas(
-    OpenApiServer server) {
-  auto client = render::OpenApiClient::Create(std::move(server));
-  if (!client.ok()) return client.status();
-  return std::make_unique<ServerSchemas>(*std::move(client));
-}
-
-}  // namespace fncache::runner
+}  // namespace fncache::runner::engine

@@ -1,4 +1,4 @@
-#include "runner/schemas.h"
+#include "runner/engine/schema_document.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,11 +13,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/schema_document.h"
+#include "runner/engine/document_schemas.h"
+#include "runner/engine/group_version.h"
 #include "runner/text/object.h"
 #include "tests/runner/messages.h"
 
-namespace fncache::runner {
+namespace fncache::runner::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,6 +42,13 @@ std::string Kind(absl::string_view group, absl::string_view version,
   return absl::StrCat(R"("x-kubernetes-group-version-kind": [{"group": ")",
                       group, R"(", "version": ")", version, R"(", "kind": ")",
                       kind, R"("}])");
+}
+
+FoundSchema FlattenedSchema(text::Json document, absl::string_view api_version,
+                            const std::string& kind) {
+  const auto group_version = ParseGroupVersion(api_version);
+  EXPECT_TRUE(group_version.ok()) << group_version.status();
+  return SchemaDocument(std::move(document)).Find(*group_version, kind);
 }
 
 // The flattened schema of kind Foo of example.org/v1, which has `fields`,
@@ -197,13 +205,6 @@ TEST(FlattenedSchemaTest, OnlyAListOfJustThatKindCounts) {
   EXPECT_FALSE(FlattenedSchema(document, "v1", "Foo")->has_value());
 }
 
-TEST(FlattenedSchemaTest, ApiVersionWithTwoSlashesIsAnError) {
-  const auto found = FlattenedSchema(Document(""), "a/b/c", "Foo");
-  EXPECT_EQ(found.status().message(),
-            "cannot parse apiVersion \"a/b/c\": unexpected GroupVersion "
-            "string: a/b/c");
-}
-
 TEST(FlattenedSchemaTest, DocumentsThatAreNoneHaveNoKinds) {
   for (const char* text :
        {"{}", "[]", "null", R"({"components": 1})",
@@ -249,30 +250,29 @@ TEST(FlattenedSchemaTest, ReferencesNestedTooDeepAreAnError) {
 }
 
 TEST(ParseGroupVersionTest, ReadsAsTheReferenceRunnerDoes) {
-  EXPECT_EQ(*engine::ParseGroupVersion("v1"), (engine::GroupVersion{"", "v1"}));
-  EXPECT_EQ(*engine::ParseGroupVersion("apps/v1"),
-            (engine::GroupVersion{"apps", "v1"}));
-  EXPECT_EQ(*engine::ParseGroupVersion("/v1"),
-            (engine::GroupVersion{"", "v1"}));
-  EXPECT_EQ(*engine::ParseGroupVersion("apps/"),
-            (engine::GroupVersion{"apps", ""}));
-  EXPECT_EQ(*engine::ParseGroupVersion(""), (engine::GroupVersion{"", ""}));
-  EXPECT_EQ(*engine::ParseGroupVersion("/"), (engine::GroupVersion{"", ""}));
-  EXPECT_FALSE(engine::ParseGroupVersion("//").ok());
+  EXPECT_EQ(*ParseGroupVersion("v1"), (GroupVersion{"", "v1"}));
+  EXPECT_EQ(*ParseGroupVersion("apps/v1"), (GroupVersion{"apps", "v1"}));
+  EXPECT_EQ(*ParseGroupVersion("/v1"), (GroupVersion{"", "v1"}));
+  EXPECT_EQ(*ParseGroupVersion("apps/"), (GroupVersion{"apps", ""}));
+  EXPECT_EQ(*ParseGroupVersion(""), (GroupVersion{"", ""}));
+  EXPECT_EQ(*ParseGroupVersion("/"), (GroupVersion{"", ""}));
+  EXPECT_FALSE(ParseGroupVersion("//").ok());
+  EXPECT_EQ(ParseGroupVersion("a/b/c").status().message(),
+            "cannot parse apiVersion \"a/b/c\": unexpected GroupVersion "
+            "string: a/b/c");
 }
 
 // What a source finds, as JSON; "none" or the error.
 std::string Find(SchemaSource* source, const std::string& api_version,
                  const std::string& kind) {
   std::string result = "not called";
-  source->Find(api_version, kind, absl::InfiniteFuture(),
-               [&](SchemaSource::Found found) {
-                 EXPECT_EQ(result, "not called");
-                 result = !found.ok() ? std::string(found.status().message())
-                          : found->has_value()
-                              ? text::FromStruct(**found).dump()
-                              : "none";
-               });
+  source->Find(
+      api_version, kind, absl::InfiniteFuture(), [&](FoundSchema found) {
+        EXPECT_EQ(result, "not called");
+        result = !found.ok()          ? std::string(found.status().message())
+                 : found->has_value() ? text::FromStruct(**found).dump()
+                                      : "none";
+      });
   return result;
 }
 
@@ -354,7 +354,7 @@ TEST(DocumentSchemasTest, RealDocumentsAreFlattenedWhole) {
     std::ifstream in(file.path());
     const text::Json document =
         Parsed(std::string(std::istreambuf_iterator<char>(in), {}));
-    engine::SchemaDocument schemas(document);
+    SchemaDocument schemas(document);
     for (const text::Json& component : document["components"]["schemas"]) {
       const auto list = component.find("x-kubernetes-group-version-kind");
       if (list == component.end() || list->size() != 1) continue;
@@ -372,4 +372,4 @@ TEST(DocumentSchemasTest, RealDocumentsAreFlattenedWhole) {
 }
 
 }  // namespace
-}  // namespace fncache::runner
+}  // namespace fncache::runner::engine

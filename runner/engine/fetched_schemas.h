@@ -1,0 +1,43 @@
+// Schemas from OpenAPI v3 documents that are fetched one by one, such as those
+// of an API server. Who fetches them is handed over, so that the engine knows
+// nothing of networks.
+#ifndef FNCACHE_RUNNER_ENGINE_FETCHED_SCHEMAS_H_
+#define FNCACHE_RUNNER_ENGINE_FETCHED_SCHEMAS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "runner/engine/schema_source.h"
+#include "runner/text/json.h"
+
+namespace fncache::runner::engine {
+
+// Fetches OpenAPI documents. The schemas that use it call Get from one thread
+// of theirs, and Stop from any.
+class OpenApiFetcher {
+ public:
+  virtual ~OpenApiFetcher() = default;
+
+  // The document of `path`, which names a group-version as API servers do
+  // (`api/v1`, `apis/apps/v1`); nullopt if there is none. Blocks, at most until
+  // `deadline`, and is DeadlineExceeded then.
+  virtual absl::StatusOr<absl::optional<text::Json>> Get(
+      const std::string& path, absl::Time deadline) = 0;
+
+  // Ends a Get that is under way, and every later one.
+  virtual void Stop() = 0;
+};
+
+// Each document is fetched once, when it is first asked for, and kept; that
+// there is none is kept as well. A fetch that failed is tried again when
+// somebody asks again. The destructor stops the fetcher and answers those who
+// still wait with Cancelled.
+std::unique_ptr<SchemaSource> MakeFetchedSchemas(
+    std::unique_ptr<OpenApiFetcher> fetcher);
+
+}  // namespace fncache::runner::engine
+
+#endif  // FNCACHE_RUNNER_ENGINE_FETCHED_SCHEMAS_H_

@@ -1,0 +1,22 @@
+#include "runner/engine/group_version.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "runner/text/object.h"
+#include "runner/text/quoted.h"
+
+namespace fncache::runner::engine {
+
+absl::StatusOr<GroupVersion> ParseGroupVersion(absl::string_view api_version) {
+  if (std::count(api_version.begin(), api_version.end(), '/') > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot parse apiVersion ", text::Quoted(api_version),
+                     ": unexpected GroupVersion string: ", api_version));
+  }
+  return GroupVersion{std::string(text::GroupOf(api_version)),
+                      std::string(text::VersionOf(api_version))};
+}
+
+}  // namespace fncache::runner::engine
