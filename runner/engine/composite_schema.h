@@ -12,6 +12,9 @@
 
 namespace fncache::runner::engine {
 
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
 enum class CompositeSchema {
   kModern,  // the runner's own fields under spec.crossplane
   kLegacy,  // directly under spec; claims and connection secrets

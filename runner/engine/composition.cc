@@ -18,6 +18,9 @@
 #include "runner/text/typed_text.h"
 
 namespace fncache::runner::engine {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
 namespace {
 
 using apiextensions::fn::proto::v1::ResourceSelector;

@@ -8,6 +8,8 @@
 
 namespace fncache::runner::engine {
 
+using google::protobuf::ListValue;
+
 namespace {
 
 using FunctionCondition = apiextensions::fn::proto::v1::Condition;

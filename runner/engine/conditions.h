@@ -19,6 +19,8 @@
 
 namespace fncache::runner::engine {
 
+using google::protobuf::Struct;
+
 struct Condition {
   std::string type;
   std::string status;  // True, False or Unknown

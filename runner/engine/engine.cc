@@ -6,13 +6,13 @@
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
-#include "runner/engine/compose.h"
-#include "runner/engine/composite.h"
-#include "runner/engine/composite_output.h"
+#include "runner/engine/composed_resources.h"
 #include "runner/engine/composite_schema.h"
 #include "runner/engine/metadata.h"
 #include "runner/engine/object_store.h"
 #include "runner/engine/observed.h"
+#include "runner/engine/prepared_composite.h"
+#include "runner/engine/rendered_composite.h"
 #include "runner/text/object.h"
 
 namespace fncache::runner::engine {

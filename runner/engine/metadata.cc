@@ -6,6 +6,8 @@
 
 namespace fncache::runner::engine {
 
+using google::protobuf::ListValue;
+
 namespace {
 
 const std::string& NoText() {

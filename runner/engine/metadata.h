@@ -18,6 +18,9 @@
 
 namespace fncache::runner::engine {
 
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
 inline constexpr absl::string_view kResourceNameAnnotation =
     "crossplane.io/composition-resource-name";
 inline constexpr absl::string_view kCompositeLabel = "crossplane.io/composite";

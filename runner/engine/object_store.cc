@@ -13,6 +13,9 @@
 
 namespace fncache::runner::engine {
 
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
 namespace fn = apiextensions::fn::proto::v1;
 
 namespace {

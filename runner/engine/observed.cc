@@ -11,6 +11,8 @@
 
 namespace fncache::runner::engine {
 
+using google::protobuf::ListValue;
+
 namespace {
 
 using apiextensions::fn::proto::v1::Resource;

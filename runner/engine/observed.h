@@ -19,6 +19,8 @@
 
 namespace fncache::runner::engine {
 
+using google::protobuf::Struct;
+
 // Whether the composite can have composed `observed`: none is controlled by
 // something else, and all are in the namespace of a namespaced composite. The
 // error names every one that is not so.

@@ -26,7 +26,7 @@ std::vector<const text::Json*> KindsOf(const text::Json& component,
                                        size_t* length) {
   std::vector<const text::Json*> kinds;
   const text::Json* const list =
-      Find(component, {"x-kubernetes-group-version-kind"});
+      text::Find(component, {"x-kubernetes-group-version-kind"});
   *length = list != nullptr && list->is_array() ? list->size() : 0;
   for (size_t i = 0; i < *length; ++i) {
     const text::Json& entry = *(list->begin() + static_cast<ptrdiff_t>(i));
@@ -37,18 +37,19 @@ std::vector<const text::Json*> KindsOf(const text::Json& component,
 
 const text::Json& ComponentsOf(const text::Json& document) {
   static const text::Json* const none = new text::Json(text::Json::object());
-  const text::Json* const schemas = Find(document, {"components", "schemas"});
+  const text::Json* const schemas =
+      text::Find(document, {"components", "schemas"});
   return schemas != nullptr && schemas->is_object() ? *schemas : *none;
 }
 
 // The reference of the schema, its own or one in its allOf; null if it has
 // none.
 const std::string* ReferenceOf(const text::Json& schema) {
-  const text::Json* const reference = Find(schema, {"$ref"});
+  const text::Json* const reference = text::Find(schema, {"$ref"});
   if (reference != nullptr && reference->is_string()) {
     return reference->get_ptr<const std::string*>();
   }
-  const text::Json* const all = Find(schema, {"allOf"});
+  const text::Json* const all = text::Find(schema, {"allOf"});
   if (all == nullptr || !all->is_array()) return nullptr;
   for (const text::Json& one : *all) {
     const std::string* const found = ReferenceOf(one);

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/file.h"
 #include "common/status.h"
-#include "runner/engine/definition.h"
+#include "runner/engine/composite_defaults.h"
 #include "runner/engine/document_schemas.h"
 #include "runner/render/context_steps.h"
 #include "runner/render/loader.h"

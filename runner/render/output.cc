@@ -10,8 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/status.h"
-#include "runner/text/document.h"
 #include "runner/text/rfc3339.h"
+#include "runner/text/yaml_writer.h"
 
 namespace fncache::runner::render {
 namespace {

@@ -8,9 +8,9 @@
 #include "cache/key/field_path.h"
 #include "common/utf8.h"
 #include "nlohmann/json.hpp"
-#include "runner/text/document.h"
 #include "runner/text/json.h"
 #include "runner/text/object.h"
+#include "runner/text/yaml_writer.h"
 
 namespace fncache::runner::render {
 

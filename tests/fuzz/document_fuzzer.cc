@@ -7,10 +7,10 @@
 #include "absl/strings/string_view.h"
 #include "common/utf8.h"
 #include "nlohmann/json.hpp"
-#include "runner/text/document.h"
 #include "runner/text/json.h"
 #include "runner/text/kubernetes_yaml.h"
 #include "runner/text/object.h"
+#include "runner/text/yaml_writer.h"
 #include "tests/fuzz/merge_key.h"
 
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "runner/text/document.h"
 #include "runner/text/kubernetes_yaml.h"
+#include "runner/text/yaml_writer.h"
 #include "tests/fuzz/merge_key.h"
 
 namespace {

@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "runner/engine/composite_defaults.h"
 #include "runner/engine/composition.h"
-#include "runner/engine/definition.h"
 #include "runner/render/loader.h"
 #include "runner/text/object.h"
 

@@ -8,6 +8,8 @@
 #include "runner/text/object.h"
 
 namespace fncache::runner::engine {
+
+using google::protobuf::Struct;
 namespace {
 
 using ::testing::ElementsAre;

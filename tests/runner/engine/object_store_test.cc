@@ -16,6 +16,9 @@
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
 namespace {
 
 namespace fn = apiextensions::fn::proto::v1;

@@ -9,6 +9,8 @@
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
+
+using google::protobuf::ListValue;
 namespace {
 
 constexpr CompositeSchema kModern = CompositeSchema::kModern;

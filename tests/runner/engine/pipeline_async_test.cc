@@ -20,6 +20,9 @@
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
 namespace {
 
 namespace fn = apiextensions::fn::proto::v1;
@@ -42,7 +45,7 @@ client::CallResult Count(const RunFunctionRequest& request) {
 
 double CountOf(const PipelineOutcome& outcome) {
   if (!outcome.context.has_value()) return -1;
-  const Value* const count = Find(*outcome.context, {"count"});
+  const Value* const count = text::Find(*outcome.context, {"count"});
   return count == nullptr ? -1 : count->number_value();
 }
 

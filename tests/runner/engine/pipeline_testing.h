@@ -25,6 +25,8 @@
 
 namespace fncache::runner::engine {
 
+using google::protobuf::Struct;
+
 inline constexpr absl::string_view kObserved = R"({
     "composite": {"resource": {"kind": "XR"}},
     "resources": {"o": {"resource": {"kind": "O"}}}})";

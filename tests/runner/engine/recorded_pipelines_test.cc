@@ -22,6 +22,9 @@
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
 namespace {
 
 namespace fs = std::filesystem;

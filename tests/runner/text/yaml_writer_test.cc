@@ -1,4 +1,4 @@
-#include "runner/text/document.h"
+#include "runner/text/yaml_writer.h"
 
 #include <cstdlib>
 #include <filesystem>

@@ -3,8 +3,8 @@
 // but are no longer desired.
 //
 // Pure functions, thread-safe.
-#ifndef FNCACHE_RUNNER_ENGINE_COMPOSE_H_
-#define FNCACHE_RUNNER_ENGINE_COMPOSE_H_
+#ifndef FNCACHE_RUNNER_ENGINE_COMPOSED_RESOURCES_H_
+#define FNCACHE_RUNNER_ENGINE_COMPOSED_RESOURCES_H_
 
 #include <cstdint>
 #include <functional>
@@ -20,6 +20,9 @@
 #include "runner/text/object.h"
 
 namespace fncache::runner::engine {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
 
 struct ComposedResource {
   std::string name;  // the composition resource name
@@ -59,4 +62,4 @@ bool IsValidName(absl::string_view api_version, absl::string_view kind,
 
 }  // namespace fncache::runner::engine
 
-#endif  // FNCACHE_RUNNER_ENGINE_COMPOSE_H_
+#endif  // FNCACHE_RUNNER_ENGINE_COMPOSED_RESOURCES_H_

@@ -1,4 +1,4 @@
-#include "runner/engine/composite_output.h"
+#include "runner/engine/rendered_composite.h"
 
 #include <algorithm>
 #include <set>
@@ -12,6 +12,8 @@
 #include "runner/text/quoted.h"
 
 namespace fncache::runner::engine {
+
+using google::protobuf::ListValue;
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "runner/engine/definition.h"
+#include "runner/engine/composite_defaults.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "runner/engine/compose.h"
+#include "runner/engine/composed_resources.h"
 
 #include <string>
 #include <vector>

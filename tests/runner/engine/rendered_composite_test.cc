@@ -1,4 +1,4 @@
-#include "runner/engine/composite_output.h"
+#include "runner/engine/rendered_composite.h"
 
 #include <string>
 #include <vector>

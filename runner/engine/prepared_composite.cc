@@ -1,4 +1,4 @@
-#include "runner/engine/composite.h"
+#include "runner/engine/prepared_composite.h"
 
 #include <openssl/sha.h>
 

@@ -1,8 +1,8 @@
 // The composite that a render puts out, and the events that go with it.
 //
 // Pure functions, thread-safe.
-#ifndef FNCACHE_RUNNER_ENGINE_COMPOSITE_OUTPUT_H_
-#define FNCACHE_RUNNER_ENGINE_COMPOSITE_OUTPUT_H_
+#ifndef FNCACHE_RUNNER_ENGINE_RENDERED_COMPOSITE_H_
+#define FNCACHE_RUNNER_ENGINE_RENDERED_COMPOSITE_H_
 
 #include <string>
 #include <vector>
@@ -12,14 +12,17 @@
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
 #include "proto/render.pb.h"
-#include "runner/engine/composite.h"
 #include "runner/engine/composite_schema.h"
 #include "runner/engine/events.h"
 #include "runner/engine/object_store.h"
 #include "runner/engine/pipeline.h"
+#include "runner/engine/prepared_composite.h"
 #include "runner/text/object.h"
 
 namespace fncache::runner::engine {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
 
 using FunctionConditions = std::vector<apiextensions::fn::proto::v1::Condition>;
 
@@ -79,4 +82,4 @@ bool HasClaim(const Struct& composite, CompositeSchema schema,
 
 }  // namespace fncache::runner::engine
 
-#endif  // FNCACHE_RUNNER_ENGINE_COMPOSITE_OUTPUT_H_
+#endif  // FNCACHE_RUNNER_ENGINE_RENDERED_COMPOSITE_H_

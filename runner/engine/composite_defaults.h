@@ -2,8 +2,8 @@
 // CompositeResourceDefinition (XRD).
 //
 // Pure functions, thread-safe.
-#ifndef FNCACHE_RUNNER_ENGINE_DEFINITION_H_
-#define FNCACHE_RUNNER_ENGINE_DEFINITION_H_
+#ifndef FNCACHE_RUNNER_ENGINE_COMPOSITE_DEFAULTS_H_
+#define FNCACHE_RUNNER_ENGINE_COMPOSITE_DEFAULTS_H_
 
 #include "absl/status/status.h"
 #include "runner/text/json.h"
@@ -19,4 +19,4 @@ absl::Status ApplyDefaults(const text::Json& definition, text::Json* composite);
 
 }  // namespace fncache::runner::engine
 
-#endif  // FNCACHE_RUNNER_ENGINE_DEFINITION_H_
+#endif  // FNCACHE_RUNNER_ENGINE_COMPOSITE_DEFAULTS_H_

@@ -1,4 +1,4 @@
-#include "runner/engine/compose.h"
+#include "runner/engine/composed_resources.h"
 
 #include <algorithm>
 #include <utility>
@@ -12,6 +12,8 @@
 #include "runner/text/quoted.h"
 
 namespace fncache::runner::engine {
+
+using google::protobuf::ListValue;
 
 namespace {
 

@@ -5,8 +5,8 @@
 // the shortest digits that read back.
 //
 // Pure function, thread-safe.
-#ifndef FNCACHE_RUNNER_TEXT_DOCUMENT_H_
-#define FNCACHE_RUNNER_TEXT_DOCUMENT_H_
+#ifndef FNCACHE_RUNNER_TEXT_YAML_WRITER_H_
+#define FNCACHE_RUNNER_TEXT_YAML_WRITER_H_
 
 #include <string>
 
@@ -19,4 +19,4 @@ std::string ToYaml(const Json& json);
 
 }  // namespace fncache::runner::text
 
-#endif  // FNCACHE_RUNNER_TEXT_DOCUMENT_H_
+#endif  // FNCACHE_RUNNER_TEXT_YAML_WRITER_H_

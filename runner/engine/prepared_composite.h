@@ -3,8 +3,8 @@
 // in the same order.
 //
 // Pure functions, thread-safe.
-#ifndef FNCACHE_RUNNER_ENGINE_COMPOSITE_H_
-#define FNCACHE_RUNNER_ENGINE_COMPOSITE_H_
+#ifndef FNCACHE_RUNNER_ENGINE_PREPARED_COMPOSITE_H_
+#define FNCACHE_RUNNER_ENGINE_PREPARED_COMPOSITE_H_
 
 #include <string>
 #include <vector>
@@ -18,6 +18,9 @@
 #include "runner/text/object.h"
 
 namespace fncache::runner::engine {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
 
 // The UID of a composite that has none: a UUID of version 5, made of its group,
 // version, kind, namespace and name.
@@ -48,4 +51,4 @@ PreparedComposite PrepareComposite(Struct stored, CompositeSchema schema,
 
 }  // namespace fncache::runner::engine
 
-#endif  // FNCACHE_RUNNER_ENGINE_COMPOSITE_H_
+#endif  // FNCACHE_RUNNER_ENGINE_PREPARED_COMPOSITE_H_
