@@ -126,7 +126,9 @@ void Log(LogLevel level, absl::string_view message,
       absl::StrAppend(&line, " ", field.name, "=", TextValue(field.value));
     }
   }
-  Logger().log(at, "{}", line);
+  // Every character of JSON beyond ASCII is within a string, where this is how
+  // it may be written as well.
+  Logger().log(at, "{}", WithoutBidiControls(line));
 }
 
 }  // namespace fncache

@@ -39,6 +39,41 @@ bool IsAscii(absl::string_view text) {
   return ((p[0] | p[size / 2] | p[size - 1]) & 0x80) == 0;
 }
 
+// The character that `text` is: well-formed UTF-8 of two or three bytes; 0 for
+// any other length, since nobody asks for those.
+unsigned Decode(absl::string_view text) {
+  const auto low_bits = [text](size_t i) { return At(text, i) & 0x3fU; };
+  if (text.size() == 2) return (At(text, 0) & 0x1fU) << 6 | low_bits(1);
+  if (text.size() != 3) return 0;
+  return (At(text, 0) & 0x0fU) << 12 | low_bits(1) << 6 | low_bits(2);
+}
+
+bool IsBidiControl(unsigned character) {
+  return character == 0x061c || character == 0x200e || character == 0x200f ||
+         (character >= 0x202a && character <= 0x202e) ||
+         (character >= 0x2066 && character <= 0x2069);
+}
+
+bool IsSeparator(unsigned character) {
+  return character == 0x2028 || character == 0x2029;
+}
+
+void AppendEscaped(const char* format, unsigned number, std::string* out) {
+  char escaped[8];
+  std::snprintf(escaped, sizeof escaped, format, number);
+  out->append(escaped);
+}
+
+// Takes the character that `text`, which is not empty, begins with, or one byte
+// that begins none. `bytes` gets its length, 0 for such a byte.
+absl::string_view TakeCharacter(absl::string_view* text, size_t* bytes) {
+  *bytes = Utf8CharacterBytes(*text);
+  const absl::string_view character =
+      text->substr(0, std::max<size_t>(*bytes, 1));
+  text->remove_prefix(character.size());
+  return character;
+}
+
 }  // namespace
 
 size_t Utf8CharacterBytes(absl::string_view text) {
@@ -86,38 +121,53 @@ std::string WellFormedUtf8(absl::string_view text) {
   return out;
 }
 
+bool HasBidiControl(absl::string_view text) {
+  size_t bytes;
+  while (!text.empty()) {
+    const absl::string_view character = TakeCharacter(&text, &bytes);
+    if (bytes > 1 && IsBidiControl(Decode(character))) return true;
+  }
+  return false;
+}
+
+std::string WithoutBidiControls(absl::string_view text) {
+  std::string out;
+  size_t bytes;
+  while (!text.empty()) {
+    const absl::string_view character = TakeCharacter(&text, &bytes);
+    if (const unsigned decoded = bytes > 1 ? Decode(character) : 0;
+        IsBidiControl(decoded)) {
+      AppendEscaped("\\u%04x", decoded, &out);
+    } else {
+      out.append(character.data(), character.size());
+    }
+  }
+  return out;
+}
+
 std::string Printable(absl::string_view text) {
   std::string out;
+  size_t bytes;
   while (!text.empty()) {
-    const size_t bytes = Utf8CharacterBytes(text);
-    const absl::string_view character =
-        text.substr(0, std::max<size_t>(bytes, 1));
-    text.remove_prefix(character.size());
+    const absl::string_view character = TakeCharacter(&text, &bytes);
     const unsigned char lead = At(character, 0);
+    const unsigned decoded = bytes > 1 ? Decode(character) : 0;
     const bool control =
-        lead < 0x20 || lead == 0x7f ||
-        (lead == 0xc2 && bytes == 2 && At(character, 1) < 0xa0);
-    if (bytes > 0 && !control) {
+        lead < 0x20 || lead == 0x7f || (decoded >= 0x80 && decoded < 0xa0);
+    if (IsBidiControl(decoded) || IsSeparator(decoded)) {
+      AppendEscaped("\\u%04x", decoded, &out);
+    } else if (bytes > 0 && !control) {
       out.append(character.data(), character.size());
-      continue;
-    }
-    switch (lead) {
-      case '\n':
-        out += "\\n";
-        continue;
-      case '\r':
-        out += "\\r";
-        continue;
-      case '\t':
-        out += "\\t";
-        continue;
-      default:
-        break;
-    }
-    for (size_t i = 0; i < character.size(); ++i) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", At(character, i));
-      out += escaped;
+    } else if (lead == '\n') {
+      out += "\\n";
+    } else if (lead == '\r') {
+      out += "\\r";
+    } else if (lead == '\t') {
+      out += "\\t";
+    } else {
+      for (size_t i = 0; i < character.size(); ++i) {
+        AppendEscaped("\\x%02x", At(character, i), &out);
+      }
     }
   }
   return out;

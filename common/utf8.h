@@ -1,5 +1,5 @@
 // UTF-8 as RFC 3629 defines it: no surrogates, no over-long forms, nothing
-// above U+10FFFF. What files, logs and labels are checked against.
+// above U+10FFFF. Files, logs and labels are checked against it.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_COMMON_UTF8_H_
@@ -23,9 +23,19 @@ bool IsUtf8(absl::string_view text);
 // encoders of Go do it.
 std::string WellFormedUtf8(absl::string_view text);
 
-// `text` as something that can be shown: UTF-8 without control characters of
-// ASCII or Latin-1 (U+0080 to U+009F), which break lines and which terminals
-// obey. Those, and bytes that are not UTF-8, become \xNN, or \n, \r, \t.
+// Whether `text` has a control character of Unicode's for the direction of
+// writing (Bidi_Control: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to
+// U+2069). They do not show, and they reorder what stands around them on a
+// screen, so that it reads as something else than it is.
+bool HasBidiControl(absl::string_view text);
+
+// `text` with \uNNNN in place of each of those.
+std::string WithoutBidiControls(absl::string_view text);
+
+// `text` as something that a terminal can be given: UTF-8 on one line. Control
+// characters of ASCII and Latin-1 (U+0080 to U+009F), which terminals obey, and
+// bytes that are not UTF-8 become \xNN, or \n, \r, \t; Bidi_Control and the
+// separators of lines and paragraphs (U+2028, U+2029) become \uNNNN.
 std::string Printable(absl::string_view text);
 
 }  // namespace fncache

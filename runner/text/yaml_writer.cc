@@ -74,6 +74,10 @@ class Writer {
 
   bool WriteText(absl::string_view text) {
     const std::string valid = WellFormedUtf8(text);
+    // The one thing that is not as the reference prints it: see ToYaml.
+    if (HasBidiControl(valid)) {
+      return WriteScalar(valid, YAML_DOUBLE_QUOTED_SCALAR_STYLE);
+    }
     if (absl::StrContains(valid, '\n')) {
       return WriteScalar(valid, YAML_LITERAL_SCALAR_STYLE);
     }
@@ -160,7 +164,9 @@ class Writer {
 std::string ToYaml(const Json& json) {
   std::string text;
   Writer(&text).WriteDocument(json);
-  return text;
+  // They stand in double quotes, where \uNNNN means the character. (libyaml
+  // itself escapes all other characters that a terminal would obey.)
+  return WithoutBidiControls(text);
 }
 
 }  // namespace fncache::runner::text

@@ -4,6 +4,10 @@
 // of several lines, quotes where YAML 1.1 would read another type, doubles in
 // the shortest digits that read back.
 //
+// One thing differs: controls of the direction of writing (U+202E...) are
+// escaped, in double quotes, so that what is read on a screen is what is there.
+// The text means the same.
+//
 // Pure function, thread-safe.
 #ifndef FNCACHE_RUNNER_TEXT_YAML_WRITER_H_
 #define FNCACHE_RUNNER_TEXT_YAML_WRITER_H_

@@ -71,6 +71,8 @@ TEST_F(LogTest, NothingThatATerminalObeysReachesIt) {
                              "\xc2\x9b"
                              "31m"}}),
             "a\\u000d\\u000ab k=\"\\u009b31m\"");
+  EXPECT_EQ(Text("a\xe2\x80\xae", {{"k", "\xe2\x81\xa6"}}),
+            "a\\u202e k=\\u2066");
 }
 
 TEST_F(LogTest, ValuesThatReadAsMoreAreQuoted) {

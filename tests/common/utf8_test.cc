@@ -1,5 +1,6 @@
 #include "common/utf8.h"
 
+#include <set>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -135,6 +136,29 @@ TEST(Utf8Test, PrintableBreaksNoLineAndObeysNoOne) {
   EXPECT_EQ(Printable("\xc2\x9b\xff\xc3"), "\\xc2\\x9b\\xff\\xc3");
   EXPECT_EQ(Printable(absl::string_view("\0", 1)), "\\x00");
   EXPECT_EQ(Printable("\xc2\xa0"), "\xc2\xa0");
+}
+
+TEST(Utf8Test, NothingThatReordersTextIsPrinted) {
+  const std::set<uint32_t> kReordering = {
+      0x061c, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c,
+      0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069,
+  };
+  for (uint32_t point = 0x80; point < 0x11000; ++point) {
+    if (point >= 0xd800 && point < 0xe000) continue;
+    const std::string text = Encode(point);
+    const bool reorders = kReordering.count(point) > 0;
+    EXPECT_EQ(HasBidiControl("a" + text), reorders) << point;
+    EXPECT_EQ(WithoutBidiControls("a" + text) != "a" + text, reorders) << point;
+    if (point < 0xa0) continue;  // controls
+    EXPECT_EQ(Printable(text) != text,
+              reorders || point == 0x2028 || point == 0x2029)
+        << point;
+  }
+  EXPECT_FALSE(HasBidiControl(""));
+  EXPECT_EQ(WithoutBidiControls("\xc3\xa9\xd8\x9c\xff\xe2\x80\xaez"),
+            "\xc3\xa9\\u061c\xff\\u202ez");
+  EXPECT_EQ(Printable("\xe2\x80\xa8\xe2\x81\xa6\xf0\x9f\x98\x80"),
+            "\\u2028\\u2066\xf0\x9f\x98\x80");
 }
 
 }  // namespace

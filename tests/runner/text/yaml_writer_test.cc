@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "common/utf8.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runner/text/kubernetes_yaml.h"
@@ -133,6 +135,30 @@ TEST(DocumentTest, DeepNestingIsPrinted) {
   const absl::StatusOr<Json> again = ParseKubernetesYaml(ToYaml(deep));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, deep);
+}
+
+// On a terminal a document shows as what it is, whatever a function answers.
+TEST(DocumentTest, NoCharacterThatATerminalObeysIsPrinted) {
+  std::vector<std::string> hostile = {
+      "\xd8\x9c",     "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xaa",
+      "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9", "\x7f"};
+  for (char c = 1; c < ' '; ++c) hostile.emplace_back(1, c);
+  for (int c = 0x80; c < 0xa0; ++c) {
+    hostile.push_back({'\xc2', static_cast<char>(c)});
+  }
+  for (const std::string& one : hostile) {
+    for (const char* frame :
+         {"$", "a$b", "$\n", "a\n$b\n", "'\"$: #", "\xc3\xa9$"}) {
+      const std::string text = absl::StrReplaceAll(frame, {{"$", one}});
+      const Json json = {{"key", text}, {text, {text, {{text, 1}}}}};
+      const std::string yaml = ToYaml(json);
+      const auto back = ParseKubernetesYaml(yaml);
+      ASSERT_TRUE(back.ok()) << back.status() << yaml;
+      EXPECT_EQ(*back, json) << yaml;
+      EXPECT_EQ(Printable(absl::StrReplaceAll(yaml, {{"\n", ""}})),
+                absl::StrReplaceAll(yaml, {{"\n", ""}}));
+    }
+  }
 }
 
 // What the reference printed, read and printed again, is the same bytes.
