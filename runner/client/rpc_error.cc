@@ -34,12 +34,24 @@ constexpr char kTooLarge[] = "Received message larger than max (";
 
 constexpr char kCannotConnect[] = ": Failed to connect to remote host: ";
 
+// What the reference runner says, piece by piece: written below, and read again
+// where it is said in plain words.
+constexpr char kCode[] = "rpc error: code = ";
+constexpr char kDescription[] = " desc = ";
+constexpr char kDeadline[] = "context deadline exceeded";
+constexpr char kWaited[] =
+    "context deadline exceeded while waiting for connections to become ready";
+constexpr char kBalancer[] = "latest balancer error: ";
+constexpr char kDialing[] =
+    "connection error: desc = \"transport: Error while dialing: dial ";
+constexpr char kConnect[] = ": connect: ";
+
 std::string Description(const grpc::Status& status, size_t request_size) {
   const std::string& message = status.error_message();
   switch (status.error_code()) {
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       if (!IsLocalDeadline(status)) break;
-      return "context deadline exceeded";
+      return kDeadline;
     case grpc::StatusCode::CANCELLED:
       if (message != "CANCELLED" && message != "Cancelled") break;
       return "context canceled";
@@ -72,9 +84,8 @@ std::string ConnectionError(absl::string_view message) {
     absl::ConsumePrefix(&address, "ipv6:");
   }
   return absl::StrCat(
-      "connection error: desc = \"transport: Error while dialing: dial ",
-      network, " ", absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}}),
-      ": connect: ",
+      kDialing, network, " ",
+      absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}}), kConnect,
       absl::AsciiStrToLower(message.substr(why + sizeof kCannotConnect - 1)),
       "\"");
 }
@@ -89,9 +100,9 @@ std::string GoCodeName(int code) {
 }
 
 absl::Status RpcError(int code, absl::string_view description) {
-  return absl::Status(static_cast<absl::StatusCode>(code),
-                      absl::StrCat("rpc error: code = ", GoCodeName(code),
-                                   " desc = ", description));
+  return absl::Status(
+      static_cast<absl::StatusCode>(code),
+      absl::StrCat(kCode, GoCodeName(code), kDescription, description));
 }
 
 absl::Status RpcError(const grpc::Status& status, size_t request_size) {
@@ -105,13 +116,31 @@ bool IsLocalDeadline(const grpc::Status& status) {
 
 absl::Status NotConnectedError(const grpc::Status& probe) {
   if (probe.error_code() == grpc::StatusCode::UNAVAILABLE) {
-    return RpcError(grpc::StatusCode::DEADLINE_EXCEEDED,
-                    absl::StrCat("latest balancer error: ",
-                                 ConnectionError(probe.error_message())));
+    return RpcError(
+        grpc::StatusCode::DEADLINE_EXCEEDED,
+        absl::StrCat(kBalancer, ConnectionError(probe.error_message())));
   }
-  return RpcError(grpc::StatusCode::DEADLINE_EXCEEDED,
-                  "context deadline exceeded while waiting for connections to "
-                  "become ready");
+  return RpcError(grpc::StatusCode::DEADLINE_EXCEEDED, kWaited);
+}
+
+std::string PlainRpcError(const absl::Status& status) {
+  absl::string_view text = status.message();
+  if (!absl::ConsumePrefix(&text, kCode)) return std::string(text);
+  const size_t end = text.find(kDescription);
+  if (end == absl::string_view::npos) return std::string(status.message());
+  const absl::string_view code = text.substr(0, end);
+  text.remove_prefix(end + sizeof kDescription - 1);
+  if (text == kDeadline) return "no answer in time";
+  if (text == kWaited) return "no connection in time";
+  if (!absl::ConsumePrefix(&text, kBalancer)) {
+    return absl::StrCat(code, ": ", text);
+  }
+  if (const size_t why = text.find(kConnect);
+      absl::StartsWith(text, kDialing) && why != absl::string_view::npos) {
+    text.remove_prefix(why + sizeof kConnect - 1);
+    absl::ConsumeSuffix(&text, "\"");
+  }
+  return absl::StrCat("no connection in time: ", text);
 }
 
 }  // namespace fncache::runner::client

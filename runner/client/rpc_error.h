@@ -1,5 +1,6 @@
-// What a failed call says, in the words of the reference runner, which is
-// written in Go: people find them in logs, and tests compare them.
+// How a failed call is put into words: those of the reference runner, which is
+// written in Go, since people find them in logs and tests compare them; and
+// plain ones.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_CLIENT_RPC_ERROR_H_
@@ -33,6 +34,11 @@ bool IsLocalDeadline(const grpc::Status& status);
 // Of a call whose deadline passed before it had a connection: what it waited
 // for. `probe` is the status of a call that did not wait.
 absl::Status NotConnectedError(const grpc::Status& probe);
+
+// One of the statuses above for somebody who knows neither gRPC nor Go: `no
+// connection in time: connection refused`, `no answer in time`, `Internal:
+// boom`. Any other status is said as it is.
+std::string PlainRpcError(const absl::Status& status);
 
 }  // namespace fncache::runner::client
 

@@ -83,5 +83,28 @@ TEST(RpcErrorTest, SaysWhyThereWasNoConnection) {
             "exceeded while waiting for connections to become ready");
 }
 
+TEST(RpcErrorTest, PlainWordsAreThoseThatEverybodyKnows) {
+  EXPECT_EQ(PlainRpcError(RpcError(grpc::StatusCode::INTERNAL, "boom")),
+            "Internal: boom");
+  EXPECT_EQ(PlainRpcError(RpcError(
+                {grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"}, 1)),
+            "no answer in time");
+  EXPECT_EQ(PlainRpcError(NotConnectedError(
+                {grpc::StatusCode::UNAVAILABLE,
+                 "failed to connect to all addresses; last error: UNKNOWN: "
+                 "ipv4:127.0.0.1:81: Failed to connect to remote host: "
+                 "Connection refused"})),
+            "no connection in time: connection refused");
+  EXPECT_EQ(
+      PlainRpcError(NotConnectedError({grpc::StatusCode::UNAVAILABLE,
+                                       "DNS resolution failed for nowhere:1"})),
+      "no connection in time: DNS resolution failed for nowhere:1");
+  EXPECT_EQ(PlainRpcError(NotConnectedError(
+                {grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"})),
+            "no connection in time");
+  EXPECT_EQ(PlainRpcError(absl::NotFoundError("unknown function \"f\"")),
+            "unknown function \"f\"");
+}
+
 }  // namespace
 }  // namespace fncache::runner::client
