@@ -13,12 +13,12 @@
 namespace fncache::runner::client {
 
 struct CallResult {
-  // Not ok: what the runner prints is its message, as in
-  // `rpc error: code = Internal desc = boom`, and its code the call's.
+  // If it is not ok, its message is what the runner prints, such as
+  // `rpc error: code = Internal desc = boom`, and its code is the call's.
   absl::Status status;
   apiextensions::fn::proto::v1::RunFunctionResponse response;
-  // What a cache in front of the function said, the header cache-status whole:
-  // `fncache; hit; ttl=37`; "" without one.
+  // The header cache-status as it came from a cache in front of the function,
+  // whole: `fncache; hit; ttl=37`. Empty where there was none.
   std::string cache_status;
   // From the request's bytes, ready to be sent, to the response's: what the
   // network and the other side took, without writing and reading the messages.

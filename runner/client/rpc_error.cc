@@ -29,13 +29,13 @@ constexpr std::array<const char*, 17> kNames = {"OK",
                                                 "DataLoss",
                                                 "Unauthenticated"};
 
-// What gRPC C++ says of its own accord, and what Go says in its place.
+// Said by gRPC C++ of its own accord; Go says something else in its place.
 constexpr char kTooLarge[] = "Received message larger than max (";
 
 constexpr char kCannotConnect[] = ": Failed to connect to remote host: ";
 
-// What the reference runner says, piece by piece: written below, and read again
-// where it is said in plain words.
+// Pieces of what the reference runner says. They are put together below, and
+// taken apart again by PlainRpcError.
 constexpr char kCode[] = "rpc error: code = ";
 constexpr char kDescription[] = " desc = ";
 constexpr char kDeadline[] = "context deadline exceeded";
@@ -90,14 +90,14 @@ std::string ConnectionError(absl::string_view message) {
       "\"");
 }
 
-}  // namespace
-
 std::string GoCodeName(int code) {
   if (code < 0 || code >= static_cast<int>(kNames.size())) {
     return absl::StrCat("Code(", code, ")");
   }
   return kNames[code];
 }
+
+}  // namespace
 
 absl::Status RpcError(int code, absl::string_view description) {
   return absl::Status(

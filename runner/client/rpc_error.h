@@ -15,11 +15,9 @@
 
 namespace fncache::runner::client {
 
-// `Canceled`, `DeadlineExceeded`..., as Go's codes are named; `Code(99)` for
-// one that it does not know.
-std::string GoCodeName(int code);
-
-// `rpc error: code = Internal desc = boom`, under the call's code.
+// `rpc error: code = Internal desc = boom`, under the call's code, which is
+// named as Go names it: `Canceled`, `DeadlineExceeded`; `Code(99)` where it
+// knows none.
 absl::Status RpcError(int code, absl::string_view description);
 
 // The same of a call's status, which is not OK. What this side's gRPC said

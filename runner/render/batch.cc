@@ -10,17 +10,28 @@
 namespace fncache::runner::render {
 namespace {
 
-// What one render uses until it is done.
-struct Job {
+// One render, until it is done: its way to the functions, and what it learns of
+// the calls.
+struct Job : public engine::PipelineObserver {
   Job(client::FunctionCaller* functions, google::protobuf::Struct context)
       : caller(functions, std::move(context)) {}
 
+  void OnCall(const engine::CallReport& report) override {
+    if (!report.result.status.ok()) {
+      failed_call =
+          FailedCall{std::string(report.step), std::string(report.function),
+                     report.result.status};
+    }
+    if (trace != nullptr) trace->OnCall(report);
+  }
+
   ContextSteps caller;
-  std::unique_ptr<RenderTrace> trace;
+  std::unique_ptr<RenderTrace> trace;  // may be null
   absl::Time deadline;
+  absl::optional<FailedCall> failed_call;
 };
 
-// How many run, and what came of those that ended.
+// Counts how many run, and keeps what came of those that ended.
 class Results {
  public:
   Results(std::vector<Rendered>* into, int jobs) : into_(into), jobs_(jobs) {}
@@ -108,23 +119,24 @@ std::vector<Rendered> RenderAll(const RenderInputs& inputs,
     job->deadline = clock->Now() + options.timeout;
     if (options.trace) {
       job->trace = std::make_unique<RenderTrace>(
-          shown_steps, count > 1 ? composite.where : "", options.trace);
+          shown_steps, count > 1 ? composite.where : "", options.trace_in_color,
+          options.trace);
     }
     engine::EngineOptions engine;
     engine.capabilities = options.capabilities;
     engine.deadline = job->deadline;
     engine.step_timeout = options.step_timeout;
-    engine::Render(InputOf(inputs, composite), engine, &job->caller, clock,
-                   job->trace.get(),
-                   [results, job, clock, i](engine::EngineOutcome outcome) {
-                     Rendered rendered;
-                     rendered.context = job->caller.captured();
-                     rendered.timed_out = !outcome.status.ok() &&
-                                          !outcome.fatal &&
-                                          clock->Now() >= job->deadline;
-                     rendered.outcome = std::move(outcome);
-                     results->Put(i, std::move(rendered));
-                   });
+    engine::Render(
+        InputOf(inputs, composite), engine, &job->caller, clock, job.get(),
+        [results, job, clock, i](engine::EngineOutcome outcome) {
+          Rendered rendered;
+          rendered.context = job->caller.captured();
+          rendered.failed_call = std::move(job->failed_call);
+          rendered.timed_out = !outcome.status.ok() && !outcome.fatal &&
+                               clock->Now() >= job->deadline;
+          rendered.outcome = std::move(outcome);
+          results->Put(i, std::move(rendered));
+        });
   }
   while (known < count) {
     const int done = results->WaitForMore(known, &failed);

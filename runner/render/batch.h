@@ -27,13 +27,23 @@ struct BatchOptions {
   int jobs = 16;  // at the same time, at least 1
   // Gets what RenderTrace prints, from any thread; null = no trace.
   std::function<void(const std::string&)> trace;
+  bool trace_in_color = false;
   // Called after each one on the thread of RenderAll; null = not at all.
   std::function<void(int done, int failed)> progress;
+};
+
+// The call that ended a render.
+struct FailedCall {
+  std::string step;
+  std::string function;
+  absl::Status status;  // as the FunctionCaller gave it
 };
 
 struct Rendered {
   // Also of one that could not be loaded.
   engine::EngineOutcome outcome;
+  // Nothing where no call failed, though the render did.
+  absl::optional<FailedCall> failed_call;
   absl::optional<google::protobuf::Struct> context;
   // Whether it failed because its time was over.
   bool timed_out = false;

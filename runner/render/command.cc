@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -20,6 +21,8 @@
 #include "runner/client/function_client.h"
 #include "runner/engine/fetched_schemas.h"
 #include "runner/render/batch.h"
+#include "runner/render/error_line.h"
+#include "runner/render/failure.h"
 #include "runner/render/file_watch.h"
 #include "runner/render/flags.h"
 #include "runner/render/inputs.h"
@@ -56,7 +59,7 @@ void Say(const std::string& text) {
 }
 
 int Fail(int code, absl::string_view message) {
-  Say(ErrorLine(std::string(message)));
+  Say(ErrorLine(message));
   return code;
 }
 
@@ -81,21 +84,18 @@ void HandleSignals() {
   sigaction(SIGPIPE, &action, nullptr);
 }
 
-// Why `rendered` failed, in the reference command line's words: its engine is a
-// program of its own, whose last line it repeats.
-std::string Failure(const Rendered& rendered) {
-  const std::string line =
-      ErrorLine(std::string(rendered.outcome.status.message()));
-  if (rendered.outcome.fatal) {
-    return absl::StrCat(
-        "cannot render composite resource: crossplane internal render: "
-        "pipeline returned fatal: ",
-        line);
+// Whether the trace, which goes to stderr, is colored.
+bool InColor(RenderFlags::Color color) {
+  if (color != RenderFlags::Color::kAuto) {
+    return color == RenderFlags::Color::kAlways;
   }
-  return absl::StrCat(
-      "cannot render composite resource: crossplane internal render returned "
-      "error with output: ",
-      line, rendered.timed_out ? ": signal: killed" : ": exit status 1");
+  // https://no-color.org: set and not empty. A terminal that can nothing is
+  // named dumb.
+  const char* const no_color = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  return isatty(STDERR_FILENO) != 0 &&
+         (no_color == nullptr || *no_color == '\0') &&
+         (terminal == nullptr || absl::string_view(terminal) != "dumb");
 }
 
 // How far `--all` is: one line that is written over on a terminal, elsewhere a
@@ -158,7 +158,7 @@ class Session {
     std::string documents;
     int code = 0;
     for (size_t i = 0; i < all.size(); ++i) {
-      code = std::max(code, Collect(inputs->composites[i], all[i], &documents));
+      code = std::max(code, Collect(*inputs, i, all[i], &documents));
     }
     if (!WriteAll(STDOUT_FILENO, documents)) {
       *printed = false;
@@ -208,6 +208,7 @@ class Session {
     options.step_timeout = flags_.step_timeout;
     options.jobs = flags_.jobs;
     if (flags_.trace) options.trace = Say;
+    options.trace_in_color = InColor(flags_.color);
     Progress progress(static_cast<int>(inputs.composites.size()), &clock_);
     int failed = 0;
     if (several()) {
@@ -223,17 +224,18 @@ class Session {
   }
 
   // Adds what is to be printed, or says why there is nothing; the exit code.
-  int Collect(const CompositeToRender& composite, const Rendered& rendered,
-              std::string* documents) {
-    const std::string prefix =
-        several() ? absl::StrCat(Printable(composite.where), ": ") : "";
+  int Collect(const RenderInputs& inputs, size_t index,
+              const Rendered& rendered, std::string* documents) {
+    const CompositeToRender& composite = inputs.composites[index];
+    const std::string title = several() ? composite.where : "";
+    const std::string prefix = several() ? absl::StrCat(title, ": ") : "";
     if (!composite.status.ok()) {
       return Fail(kCannotRender,
                   absl::StrCat(prefix, composite.status.message()));
     }
     if (!rendered.outcome.status.ok()) {
-      return Fail(rendered.timed_out ? kTimedOut : kCannotRender,
-                  absl::StrCat(prefix, Failure(rendered)));
+      Say(FailureLines(rendered, title, inputs.functions));
+      return rendered.timed_out ? kTimedOut : kCannotRender;
     }
     RenderOutputOptions options;
     options.full_composite = flags_.include_full_composite;
@@ -287,8 +289,10 @@ int RenderMain(int argc, char** argv) {
         absl::IsInvalidArgument(flags.status()) ? kBadUsage : kCannotRender,
         flags.status().message());
   }
-  if (!flags->help.empty()) {
-    return WriteAll(STDOUT_FILENO, flags->help) ? 0 : kCannotRender;
+  if (flags->help) {
+    if (WriteAll(STDOUT_FILENO, RenderHelp())) return 0;
+    return Fail(kCannotRender,
+                absl::StrCat("cannot print the help: ", std::strerror(errno)));
   }
   if (flags->watch) return Watch(*flags);
   bool printed = false;

@@ -38,7 +38,7 @@ class FileWatch {
   std::string WaitForChange(absl::Duration quiet);
 
  private:
-  // What counts in one folder: all of it, or some names.
+  // A folder that is watched, and whose changes count: all, or of some names.
   struct Folder {
     std::string path;
     bool all = false;

@@ -1,5 +1,7 @@
 // The command line of `fncache render`: names and meanings of the reference
-// runner's own command (Crossplane v2.4), and what is ours besides.
+// runner's own command (Crossplane v2.4), and what is ours besides. One table
+// in render_flags.cc defines every flag: its names, its argument, its default,
+// its help and where it is stored.
 #ifndef FNCACHE_RUNNER_RENDER_FLAGS_H_
 #define FNCACHE_RUNNER_RENDER_FLAGS_H_
 
@@ -14,8 +16,10 @@
 
 namespace fncache::runner::render {
 
+// Files are paths, in which standard input is kStandardInput of input_file.h.
 struct RenderFlags {
   using Pairs = std::vector<std::pair<std::string, std::string>>;
+  enum class Color { kAuto, kAlways, kNever };
 
   std::string composite;  // "" with `all`
   std::string composition;
@@ -44,18 +48,26 @@ struct RenderFlags {
   std::string openapi_token_file;
   std::string openapi_ca;
   bool trace = false;
+  Color color = Color::kAuto;  // of the trace
   bool watch = false;
   std::vector<std::string> all;
   int jobs = 16;
 
-  // Set where --help was asked for; then nothing else is.
-  std::string help;
+  // --help was asked for; nothing else is set then.
+  bool help = false;
 };
 
 // InvalidArgument, which is bad usage, names the flag, or the file that is not
 // there; FailedPrecondition is what the reference command does not count as
 // such.
 absl::StatusOr<RenderFlags> ParseRenderFlags(int argc, char** argv);
+
+// The text that --help prints.
+std::string RenderHelp();
+
+// Every file and folder that is read because `flags` name it, those of
+// --openapi-url aside.
+std::vector<std::string> InputPaths(const RenderFlags& flags);
 
 }  // namespace fncache::runner::render
 

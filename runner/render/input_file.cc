@@ -13,7 +13,6 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "runner/render/loader.h"
 
 namespace fncache::runner::render {
 namespace {
@@ -22,6 +21,22 @@ absl::Status Failure(int error) {
   const char* const text = std::strerror(error);
   if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(text);
   return absl::PermissionDeniedError(text);
+}
+
+absl::StatusOr<std::string> ReadToEnd(int file) {
+  std::string content;
+  char buffer[65536];
+  while (true) {
+    const ssize_t got = read(file, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Failure(errno);
+    if (got == 0) return content;
+    if (content.size() + got > kMaxLoadedBytes) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("is over ", kMaxLoadedBytes >> 20, " MiB"));
+    }
+    content.append(buffer, got);
+  }
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, bool regular) {
@@ -38,24 +53,17 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, bool regular) {
   if (regular && !S_ISREG(info.st_mode)) {
     return absl::FailedPreconditionError("is not a regular file");
   }
-  std::string content;
-  char buffer[65536];
-  while (true) {
-    const ssize_t got = read(file, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Failure(errno);
-    if (got == 0) return content;
-    if (content.size() + got > kMaxLoadedBytes) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("is over ", kMaxLoadedBytes >> 20, " MiB"));
-    }
-    content.append(buffer, got);
-  }
+  return ReadToEnd(file);
 }
 
 }  // namespace
 
+std::string NamedFile(const std::string& argument) {
+  return argument == "-" ? kStandardInput : argument;
+}
+
 absl::StatusOr<std::string> ReadNamedFile(const std::string& path) {
+  if (path == kStandardInput) return ReadToEnd(STDIN_FILENO);
   return ReadFile(path, /*regular=*/false);
 }
 

@@ -1,4 +1,6 @@
-// Reading the files and folders that a render is about.
+// The bytes of the files that a render is about, and the names in its folders.
+// What the bytes mean is the loader's to say, and which files there are the
+// business of RenderInputs.
 //
 // A file that is named on a command line may be anything that can be read to
 // its end: a regular file, a pipe, a terminal. What is found in a folder must
@@ -12,6 +14,7 @@
 #ifndef FNCACHE_RUNNER_RENDER_INPUT_FILE_H_
 #define FNCACHE_RUNNER_RENDER_INPUT_FILE_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,18 @@
 
 namespace fncache::runner::render {
 
+// No file that is read may be larger.
+inline constexpr size_t kMaxLoadedBytes = 64 << 20;
+
+// The name that standard input has here and in messages.
+inline constexpr char kStandardInput[] = "/dev/stdin";
+
+// The path that `argument` of a command line names: `-` is standard input,
+// `./-` a file of that name.
+std::string NamedFile(const std::string& argument);
+
+// kStandardInput is read from descriptor 0 as it stands, so that it may be a
+// socket, which cannot be opened by that name.
 absl::StatusOr<std::string> ReadNamedFile(const std::string& path);
 absl::StatusOr<std::string> ReadFoundFile(const std::string& path);
 
@@ -30,7 +45,7 @@ struct FolderEntry {
   bool is_folder = false;  // a link to one is none
 };
 
-// What is in a folder, by the bytes of the names.
+// The entries of a folder, ordered by the bytes of their names.
 absl::StatusOr<std::vector<FolderEntry>> ListFolder(const std::string& path);
 
 }  // namespace fncache::runner::render

@@ -1,19 +1,16 @@
 #include "runner/render/inputs.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <initializer_list>
 #include <map>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/file.h"
 #include "common/status.h"
 #include "runner/engine/composite_defaults.h"
 #include "runner/engine/document_schemas.h"
 #include "runner/render/context_steps.h"
+#include "runner/render/input_file.h"
 #include "runner/render/loader.h"
 #include "runner/text/kubernetes_yaml.h"
 #include "runner/text/quoted.h"
@@ -21,7 +18,6 @@
 namespace fncache::runner::render {
 namespace {
 
-namespace fs = std::filesystem;
 using google::protobuf::Struct;
 using Objects = std::vector<Struct>;
 
@@ -47,20 +43,14 @@ std::shared_ptr<const Objects> ToObjects(
   return objects;
 }
 
-// The files of --all: a folder's *.yaml and *.yml by name.
-std::vector<std::string> FilesOf(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return {path};
-  std::vector<std::string> files;
-  for (fs::directory_iterator it(path, error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string extension = it->path().extension().string();
-    if (extension == ".yaml" || extension == ".yml") {
-      files.push_back(it->path().string());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
+// Stands for composites that could not be loaded, since the others are rendered
+// all the same.
+CompositeToRender NotLoaded(const std::string& path,
+                            const absl::Status& status) {
+  CompositeToRender composite;
+  composite.where = path;
+  composite.status = CannotLoad("composite resource", path, status);
+  return composite;
 }
 
 absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
@@ -78,18 +68,17 @@ absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
     return composites;
   }
   for (const std::string& path : flags.all) {
-    for (const std::string& file : FilesOf(path)) {
-      auto loaded = LoadResources({file});
-      if (!loaded.ok()) {
-        // The others are rendered all the same.
-        CompositeToRender composite;
-        composite.where = file;
-        composite.status =
-            CannotLoad("composite resource", file, loaded.status());
-        composites.push_back(std::move(composite));
+    auto files = LoadResourceFiles(path);
+    if (!files.ok()) {
+      composites.push_back(NotLoaded(path, files.status()));
+      continue;
+    }
+    for (LoadedFile& file : *files) {
+      if (!file.objects.ok()) {
+        composites.push_back(NotLoaded(file.path, file.objects.status()));
         continue;
       }
-      for (LoadedObject& one : *loaded) {
+      for (LoadedObject& one : *file.objects) {
         if (one.object.empty()) continue;  // only comments
         CompositeToRender composite;
         composite.object = std::move(one.object);
@@ -100,7 +89,7 @@ absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
   }
   if (composites.empty()) {
     return absl::InvalidArgumentError(
-        "--all: no composite resource in any *.yaml or *.yml");
+        "--all: no composite resource in any file, only comments");
   }
   return composites;
 }
@@ -220,11 +209,11 @@ absl::Status LoadObjectsOf(const RenderFlags& flags, RenderInputs* inputs) {
 absl::Status LoadContext(const RenderFlags& flags, Struct* context) {
   std::map<std::string, std::string> texts;
   for (const auto& [key, path] : flags.context_files) {
-    auto text = ReadSmallFile(path, kMaxLoadedBytes);
+    auto text = ReadNamedFile(path);
     if (!text.ok()) {
       return Prefixed(
           absl::StrCat("cannot build context data: cannot read context value ",
-                       "for key \"", key, "\""),
+                       "for key \"", key, "\": ", path),
           text.status());
     }
     texts[key] = *std::move(text);
@@ -244,10 +233,6 @@ absl::Status LoadContext(const RenderFlags& flags, Struct* context) {
 }
 
 }  // namespace
-
-bool SeedsContext(const RenderFlags& flags) {
-  return !flags.context_values.empty() || !flags.context_files.empty();
-}
 
 bool BelongsTo(const text::Json& observed, const text::Json& composite) {
   const std::string scope =
@@ -293,9 +278,10 @@ absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags) {
   if (!parsed.ok()) {
     return CannotLoad("Composition", flags.composition, parsed.status());
   }
-  inputs.composition =
-      std::make_shared<const engine::Composition>(WithContextSteps(
-          *std::move(parsed), SeedsContext(flags), flags.include_context));
+  const bool seeds =
+      !flags.context_values.empty() || !flags.context_files.empty();
+  inputs.composition = std::make_shared<const engine::Composition>(
+      WithContextSteps(*std::move(parsed), seeds, flags.include_context));
   auto status =
       Check(several, composition->object, nullptr, &inputs.composites);
   if (!status.ok()) return status;
@@ -316,19 +302,6 @@ absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags) {
   status = LoadContext(flags, &inputs.context);
   if (!status.ok()) return status;
   return inputs;
-}
-
-std::vector<std::string> InputPaths(const RenderFlags& flags) {
-  std::vector<std::string> paths = flags.all;
-  for (const std::string* path :
-       {&flags.composite, &flags.composition, &flags.functions, &flags.observed,
-        &flags.schemas, &flags.credentials, &flags.definition}) {
-    if (!path->empty()) paths.push_back(*path);
-  }
-  paths.insert(paths.end(), flags.required.begin(), flags.required.end());
-  paths.insert(paths.end(), flags.extra.begin(), flags.extra.end());
-  for (const auto& [key, path] : flags.context_files) paths.push_back(path);
-  return paths;
 }
 
 }  // namespace fncache::runner::render

@@ -1,6 +1,7 @@
-// What `render` loads before anything is called: the composites, and all that
-// they share. In the order of the reference command line, and with its words
-// where something does not fit.
+// RenderInputs: everything that `render` loads before anything is called, the
+// composites and all that they share. The flags say which files, the loader
+// (loader.h) reads them; this puts them in their places, in the order of the
+// reference command line, and says with its words what does not fit.
 #ifndef FNCACHE_RUNNER_RENDER_INPUTS_H_
 #define FNCACHE_RUNNER_RENDER_INPUTS_H_
 
@@ -44,12 +45,6 @@ struct RenderInputs {
 
 // The error's message is what stands behind `crossplane: error: `.
 absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags);
-
-// Whether `flags` need the context steps.
-bool SeedsContext(const RenderFlags& flags);
-
-// Every file and folder that LoadRenderInputs reads.
-std::vector<std::string> InputPaths(const RenderFlags& flags);
 
 // Whether of several composites `composite` is the one that `observed` belongs
 // to: its controller reference names it, or without one its label

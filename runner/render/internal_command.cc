@@ -22,6 +22,7 @@
 #include "common/utf8.h"
 #include "runner/client/function_client.h"
 #include "runner/render/engine_protocol.h"
+#include "runner/render/error_line.h"
 
 namespace fncache::runner::render {
 namespace {
@@ -46,7 +47,7 @@ rendered; 1 for any other failure; 80 for bad usage.
 )";
 
 int Fail(int exit_code, absl::string_view message) {
-  std::fprintf(stderr, "crossplane: error: %s\n", std::string(message).c_str());
+  std::fputs(ErrorLine(message).c_str(), stderr);
   return exit_code;
 }
 

@@ -111,17 +111,16 @@ absl::StatusOr<text::Json> ReadObject(const std::string& path) {
   return object;
 }
 
-// All documents of one file, behind those of `objects`; null where there is no
-// content.
-absl::Status AppendObjects(const std::string& path,
-                           const absl::StatusOr<std::string>& text,
-                           std::vector<LoadedObject>* objects) {
+// All documents of one file; null where there is no content.
+absl::StatusOr<std::vector<LoadedObject>> ObjectsOf(
+    const std::string& path, const absl::StatusOr<std::string>& text) {
   if (!text.ok()) return Prefixed(path, text.status());
   const absl::Status utf8 = CheckUtf8(*text);
   if (!utf8.ok()) return Prefixed(path, utf8);
   const absl::StatusOr<std::vector<text::YamlDocument>> documents =
       text::SplitYamlDocuments(*text);
   if (!documents.ok()) return Prefixed(path, documents.status());
+  std::vector<LoadedObject> objects;
   for (size_t i = 0; i < documents->size(); ++i) {
     const std::string where =
         documents->size() == 1 ? path
@@ -129,47 +128,60 @@ absl::Status AppendObjects(const std::string& path,
     absl::StatusOr<text::Json> object =
         ParseObject((*documents)[i].text, (*documents)[i].line);
     if (!object.ok()) return Prefixed(where, object.status());
-    objects->push_back({*std::move(object), where});
+    objects.push_back({*std::move(object), where});
   }
-  return absl::OkStatus();
+  return objects;
 }
 
 bool HasExtension(absl::string_view path, absl::string_view extension) {
   return absl::EndsWith(path, extension);
 }
 
-// As LoadObjects, but null where there is no content.
-absl::StatusOr<std::vector<LoadedObject>> ReadObjects(const std::string& path) {
+// The file, or each YAML file of the folder, read by itself; null where there
+// is no content. The first that is wrong ends it if `all_or_nothing`, since no
+// other one is needed then.
+absl::StatusOr<std::vector<LoadedFile>> ReadFiles(const std::string& path,
+                                                  bool all_or_nothing) {
   const absl::StatusOr<bool> is_folder = IsFolder(path);
   if (!is_folder.ok()) return Prefixed(path, is_folder.status());
-  std::vector<LoadedObject> objects;
+  std::vector<LoadedFile> files;
   if (!*is_folder) {
-    const absl::Status status =
-        AppendObjects(path, ReadNamedFile(path), &objects);
-    if (!status.ok()) return status;
-    return objects;
+    files.push_back({path, ObjectsOf(path, ReadNamedFile(path))});
+    return files;
   }
   const absl::StatusOr<std::vector<FolderEntry>> entries = ListFolder(path);
   if (!entries.ok()) return Prefixed(path, entries.status());
-  bool any = false;
   for (const FolderEntry& entry : *entries) {
     if (entry.is_folder || (!HasExtension(entry.path, ".yaml") &&
                             !HasExtension(entry.path, ".yml"))) {
       continue;
     }
-    any = true;
-    const absl::Status status =
-        AppendObjects(entry.path, ReadFoundFile(entry.path), &objects);
-    if (!status.ok()) return status;
+    files.push_back(
+        {entry.path, ObjectsOf(entry.path, ReadFoundFile(entry.path))});
+    if (all_or_nothing && !files.back().objects.ok()) break;
   }
-  if (!any) {
+  if (files.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "no YAML files found in ", text::Quoted(path), " (.yaml or .yml)"));
+  }
+  return files;
+}
+
+// As LoadObjects, but null where there is no content.
+absl::StatusOr<std::vector<LoadedObject>> ReadObjects(const std::string& path) {
+  absl::StatusOr<std::vector<LoadedFile>> files =
+      ReadFiles(path, /*all_or_nothing=*/true);
+  if (!files.ok()) return files.status();
+  std::vector<LoadedObject> objects;
+  for (LoadedFile& file : *files) {
+    if (!file.objects.ok()) return file.objects.status();
+    std::move(file.objects->begin(), file.objects->end(),
+              std::back_inserter(objects));
   }
   return objects;
 }
 
-// What comments alone stand for.
+// Comments alone stand for an empty object.
 void FillEmpty(std::vector<LoadedObject>* objects) {
   for (LoadedObject& object : *objects) {
     if (object.object.is_null()) object.object = text::Json::object();
@@ -197,6 +209,16 @@ absl::Status CheckKind(const text::Json& object) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("Object 'Kind' is missing in '", Printable(shown), "'"));
+}
+
+// Whether everything has a kind, or is empty.
+absl::Status CheckKinds(const std::vector<LoadedObject>& objects) {
+  for (const LoadedObject& object : objects) {
+    if (object.object.is_null()) continue;
+    const absl::Status kind = CheckKind(object.object);
+    if (!kind.ok()) return Prefixed(object.where, kind);
+  }
+  return absl::OkStatus();
 }
 
 // Of a Composition or a Function, `KIND/NAME`.
@@ -313,21 +335,36 @@ absl::StatusOr<std::vector<LoadedObject>> LoadObjects(const std::string& path) {
   if (objects.ok()) FillEmpty(&*objects);
   return objects;
 }
+
 absl::StatusOr<std::vector<LoadedObject>> LoadResources(
     const std::vector<std::string>& paths) {
   std::vector<LoadedObject> resources;
   for (const std::string& path : paths) {
     absl::StatusOr<std::vector<LoadedObject>> objects = ReadObjects(path);
     if (!objects.ok()) return objects.status();
-    for (const LoadedObject& object : *objects) {
-      if (object.object.is_null()) continue;
-      const absl::Status kind = CheckKind(object.object);
-      if (!kind.ok()) return Prefixed(object.where, kind);
-    }
+    const absl::Status kinds = CheckKinds(*objects);
+    if (!kinds.ok()) return kinds;
     FillEmpty(&*objects);
     std::move(objects->begin(), objects->end(), std::back_inserter(resources));
   }
   return resources;
+}
+
+absl::StatusOr<std::vector<LoadedFile>> LoadResourceFiles(
+    const std::string& path) {
+  absl::StatusOr<std::vector<LoadedFile>> files =
+      ReadFiles(path, /*all_or_nothing=*/false);
+  if (!files.ok()) return files;
+  for (LoadedFile& file : *files) {
+    if (!file.objects.ok()) continue;
+    const absl::Status kinds = CheckKinds(*file.objects);
+    if (kinds.ok()) {
+      FillEmpty(&*file.objects);
+    } else {
+      file.objects = kinds;
+    }
+  }
+  return files;
 }
 
 absl::StatusOr<LoadedObject> LoadComposite(const std::string& path) {

@@ -1,7 +1,7 @@
-// Reads what a render is about from the files that people write, with the
-// reference command line's rules and checks. Every error names the file, the
-// document where there are several, and the field: `FILE: FIELD: why`, `FILE
-// (document 3): why`.
+// The objects in the files that people write for a render, read from their
+// bytes (input_file.h) with the reference command line's rules and checks.
+// Every error names the file, the document where there are several, and the
+// field: `FILE: FIELD: why`, `FILE (document 3): why`.
 //
 // NotFound is a file that is not there; what is in a file is InvalidArgument; a
 // directory in a file's place, or one that is too large, FailedPrecondition. A
@@ -23,9 +23,6 @@
 
 namespace fncache::runner::render {
 
-// No file that is read may be larger.
-inline constexpr size_t kMaxLoadedBytes = 64 << 20;
-
 struct LoadedObject {
   text::Json object;
   std::string where;  // `FILE`, or `FILE (document 3)` of several
@@ -43,6 +40,17 @@ absl::StatusOr<std::vector<LoadedObject>> LoadObjects(const std::string& path);
 // empty.
 absl::StatusOr<std::vector<LoadedObject>> LoadResources(
     const std::vector<std::string>& paths);
+
+// The same of one path, but each file of a directory by itself, so that one
+// that is wrong leaves the others. Not ok where there are no files to be read
+// at all: `path` is not there, or is a directory that cannot be listed or has
+// no YAML files.
+struct LoadedFile {
+  std::string path;
+  absl::StatusOr<std::vector<LoadedObject>> objects;
+};
+absl::StatusOr<std::vector<LoadedFile>> LoadResourceFiles(
+    const std::string& path);
 
 // The XR, which must have a kind, and the Composition, in which
 // ParseComposition finds nothing wrong. CheckComposition is still to come.

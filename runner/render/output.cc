@@ -7,7 +7,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/status.h"
 #include "runner/text/rfc3339.h"
@@ -21,7 +20,6 @@ using crossplane::render::v1alpha1::CompositeOutput;
 constexpr char kFixedTime[] = "2024-01-01T00:00:00Z";
 constexpr char kApiVersion[] = "render.crossplane.io/v1beta1";
 constexpr char kNameAnnotation[] = "crossplane.io/composition-resource-name";
-constexpr char kLeader[] = "crossplane: error: ";
 
 // The command line reads conditions with Go's JSON decoder: names of fields are
 // compared without regard to case, the last one counts, and a null leaves the
@@ -184,19 +182,6 @@ std::string PrintDocuments(const std::vector<text::Json>& documents) {
     absl::StrAppend(&all, "---\n", text::ToYaml(document));
   }
   return all;
-}
-
-std::string ErrorLine(const std::string& message) {
-  absl::string_view trimmed = message;
-  while (absl::EndsWith(trimmed, "\n")) trimmed.remove_suffix(1);
-  std::string line = kLeader;
-  bool first = true;
-  for (const absl::string_view part : absl::StrSplit(trimmed, '\n')) {
-    if (!first) line.append(sizeof kLeader - 1, ' ');
-    absl::StrAppend(&line, part, "\n");
-    first = false;
-  }
-  return line;
 }
 
 }  // namespace fncache::runner::render

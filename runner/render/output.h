@@ -1,6 +1,6 @@
-// What `render` prints of a rendered composite: which documents, in what order,
-// and what is changed in them so that two runs print the same. As the reference
-// runner's command line (Crossplane v2.4) does it.
+// Makes the documents that `render` prints of a rendered composite, in their
+// order, and gives them fixed times, so that two runs print the same. The
+// reference runner's command line (Crossplane v2.4) does the same.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_RENDER_OUTPUT_H_
@@ -35,18 +35,13 @@ absl::StatusOr<std::vector<text::Json>> OutputDocuments(
     const absl::optional<google::protobuf::Struct>& context,
     const RenderOutputOptions& options);
 
-// As YAML, `---` before each.
+// The documents as YAML, with `---` before each.
 std::string PrintDocuments(const std::vector<text::Json>& documents);
 
 // Gives all `status.conditions` one fixed time and only the fields that a
 // condition has; a status without conditions gets a null. What cannot be read
 // as conditions stays as it is. FailedPrecondition if status is null.
 absl::Status FixConditionTimes(text::Json* object);
-
-// `message` as the command line prints it behind `crossplane: error: `: without
-// newlines at its end, every further line indented to where the first begins.
-// Ends with a newline.
-std::string ErrorLine(const std::string& message);
 
 }  // namespace fncache::runner::render
 

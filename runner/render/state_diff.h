@@ -1,4 +1,4 @@
-// What a step changed, as lines that people read:
+// Describes what a step changed in lines that people read:
 //
 //   ~ desired.composite.status.hosts: 2 -> 3
 //   + desired.resources.bucket (s3.example.org/v1 Bucket)
@@ -6,7 +6,8 @@
 //     +     region: eu
 //   - context."example.org/zone": "a"
 //
-// Secrets do not show: of connection details only how long they are.
+// Secrets do not show: of connection details only the length does. Every line
+// is Printable (common/utf8.h).
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_RENDER_STATE_DIFF_H_
@@ -24,8 +25,8 @@ namespace fncache::runner::render {
 // How many lines of a resource or value that is new are shown.
 inline constexpr int kMaxShownLines = 40;
 
-// Both without a line where nothing changed. `path` is what the state or map is
-// called, such as `desired`.
+// Both return no line where nothing changed. `path` is the name of the state or
+// map, such as `desired`, and begins every path in the lines.
 std::vector<std::string> DiffStates(
     absl::string_view path, const apiextensions::fn::proto::v1::State& before,
     const apiextensions::fn::proto::v1::State& after);

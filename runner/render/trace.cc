@@ -4,8 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/duration.h"
 #include "common/utf8.h"
 #include "runner/render/context_steps.h"
@@ -51,7 +54,7 @@ std::map<std::string, typename Map::mapped_type> Sorted(const Map& map) {
   return {map.begin(), map.end()};
 }
 
-// What a repeated call was given because the last answer had asked for it.
+// A repeated call was given this because the last answer had asked for it.
 void AddGiven(const fnv1::RunFunctionRequest& request, Lines* lines) {
   const auto items = [lines](const char* what, const auto& map) {
     for (const auto& [name, resources] : Sorted(map)) {
@@ -125,8 +128,43 @@ void AddAll(const Lines& more, Lines* lines) {
   for (const std::string& line : more) lines->push_back("  " + line);
 }
 
-}  // namespace
+// Escape sequences of ECMA-48 (SGR).
+constexpr char kBold[] = "\033[1m";
+constexpr char kRed[] = "\033[31m";
+constexpr char kGreen[] = "\033[32m";
+constexpr char kYellow[] = "\033[33m";
+constexpr char kPlain[] = "\033[0m";
 
+// The one that a line of the trace begins with: what is added, gone, changed or
+// wrong is told apart; "" for all else.
+const char* ColorOf(absl::string_view line) {
+  if (!absl::ConsumePrefix(&line, "  ")) return kBold;
+  if (absl::StartsWith(line, "+ ") || absl::StartsWith(line, "  + ")) {
+    return kGreen;
+  }
+  if (absl::StartsWith(line, "~ ") || absl::StartsWith(line, "WARNING: ")) {
+    return kYellow;
+  }
+  const bool bad = absl::StartsWith(line, "- ") ||
+                   absl::StartsWith(line, "FATAL: ") ||
+                   absl::StartsWith(line, "failed: ");
+  return bad ? kRed : "";
+}
+
+// Each line has its own color and its own end of it, so that what is printed
+// between two calls, or a part that is cut out, is not colored.
+std::string InColor(absl::string_view lines) {
+  std::string colored;
+  for (const absl::string_view line :
+       absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
+    const char* const color = ColorOf(line);
+    absl::StrAppend(&colored, color, line, *color == '\0' ? "" : kPlain, "\n");
+  }
+  return colored;
+}
+
+// The lines of one call. Its answer is compared with `before_desired` and
+// `before_context`.
 std::string DescribeCall(const engine::CallReport& report, int steps,
                          const fnv1::State& before_desired,
                          const google::protobuf::Struct& before_context) {
@@ -159,9 +197,14 @@ std::string DescribeCall(const engine::CallReport& report, int steps,
   return absl::StrCat(absl::StrJoin(lines, "\n"), "\n");
 }
 
-RenderTrace::RenderTrace(int steps, std::string title,
+}  // namespace
+
+RenderTrace::RenderTrace(int steps, std::string title, bool color,
                          std::function<void(const std::string&)> print)
-    : steps_(steps), title_(std::move(title)), print_(std::move(print)) {}
+    : steps_(steps),
+      title_(title.empty() ? "" : absl::StrCat(Printable(title), ": ")),
+      color_(color),
+      print_(std::move(print)) {}
 
 void RenderTrace::OnCall(const engine::CallReport& report) {
   // The step that reads the context for -c answers none and changes nothing.
@@ -169,10 +212,12 @@ void RenderTrace::OnCall(const engine::CallReport& report) {
     return;
   }
   const bool repeated = report.call > 1;
-  const std::string lines = DescribeCall(
-      report, steps_, repeated ? last_.desired() : report.request.desired(),
-      repeated ? last_.context() : report.request.context());
-  print_(title_.empty() ? lines : absl::StrCat(Printable(title_), ": ", lines));
+  const std::string lines = absl::StrCat(
+      title_,
+      DescribeCall(report, steps_,
+                   repeated ? last_.desired() : report.request.desired(),
+                   repeated ? last_.context() : report.request.context()));
+  print_(color_ ? InColor(lines) : lines);
   last_ = report.result.response;
 }
 

@@ -7,7 +7,9 @@
 //     ...
 //
 // One for each render; its calls come one after the other. Values of desired
-// state and context show, secrets do not (runner/render/state_diff.h).
+// state and context show, secrets do not (runner/render/state_diff.h). Nothing
+// that a function says can make a terminal do anything: colors are all that is
+// ours.
 #ifndef FNCACHE_RUNNER_RENDER_TRACE_H_
 #define FNCACHE_RUNNER_RENDER_TRACE_H_
 
@@ -24,7 +26,8 @@ class RenderTrace : public engine::PipelineObserver {
  public:
   // `print` gets whole lines, all of a call at once. `steps` is how many the
   // pipeline has; `title` stands before each call's first line, "" = nothing.
-  RenderTrace(int steps, std::string title,
+  // `color` is for terminals.
+  RenderTrace(int steps, std::string title, bool color,
               std::function<void(const std::string&)> print);
 
   void OnCall(const engine::CallReport& report) override;
@@ -32,18 +35,12 @@ class RenderTrace : public engine::PipelineObserver {
  private:
   const int steps_;
   const std::string title_;
+  const bool color_;
   const std::function<void(const std::string&)> print_;
-  // What the last call of the step that is running answered, to tell what the
-  // next one changes.
+  // The last answer of the step that is running, which the next one is compared
+  // with.
   apiextensions::fn::proto::v1::RunFunctionResponse last_;
 };
-
-// The lines of one call; `before` is the desired state and context that its
-// answer is compared with.
-std::string DescribeCall(
-    const engine::CallReport& report, int steps,
-    const apiextensions::fn::proto::v1::State& before_desired,
-    const google::protobuf::Struct& before_context);
 
 }  // namespace fncache::runner::render
 

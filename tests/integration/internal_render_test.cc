@@ -150,6 +150,18 @@ TEST(InternalRenderTest, FatalResultIsExitCodeThreeWithPartOfTheOutput) {
   EXPECT_TRUE(response.composite().has_composite_resource());
 }
 
+TEST(InternalRenderTest, NothingThatATerminalObeysIsPrinted) {
+  const FunctionProcess function(
+      {"--fatal=a\033[31m\rb\n\007\xc2\x9b\xe2\x80\xaec"});
+  const Ended ended = Render(Request(function.address()));
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_EQ(ended.err,
+            Error("cannot render composite resource: cannot compose resources: "
+                  "pipeline step \"one\" returned a fatal result: "
+                  "a\\x1b[31m\\rb\n"
+                  "                   \\x07\\xc2\\x9b\\u202ec"));
+}
+
 TEST(InternalRenderTest, FailingFunctionIsExitCodeOneWithNothingOnStdout) {
   const FunctionProcess function({"--fail-rate", "1"});
   const Ended ended = Render(Request(function.address()));

@@ -2,20 +2,26 @@
 // functions, interrupted, watching, many at once. What it prints of real cases
 // is in render_test.cc.
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/integration/process.h"
@@ -157,7 +163,8 @@ TEST_F(RenderCommandTest, ATraceTellsOfChangesAndOfACacheInFront) {
 }
 
 TEST_F(RenderCommandTest, AFunctionThatFailsEndsItWithTheReferencesMessage) {
-  const Ended ended = Render({Target(StartFunction({"--fail-rate", "1"}))});
+  const std::string address = StartFunction({"--fail-rate", "1"});
+  const Ended ended = Render({Target(address)});
   EXPECT_EQ(ended.code, 1);
   EXPECT_EQ(ended.out, "");
   EXPECT_THAT(
@@ -169,7 +176,11 @@ TEST_F(RenderCommandTest, AFunctionThatFailsEndsItWithTheReferencesMessage) {
                      "reconcile failed: cannot compose resources: cannot run "
                      "Composition pipeline step \"buckets\": rpc error: code = "
                      "Unavailable desc = "),
-          EndsWith("\n                   : exit status 1\n")));
+          EndsWith(absl::StrCat("\nfncache render: step \"buckets\" failed: "
+                                "function \"function-fncache\" at ",
+                                address,
+                                ": Unavailable: this call fails, as "
+                                "--fail-rate asks\n"))));
 }
 
 TEST_F(RenderCommandTest, AFatalResultEndsItWithTheReferencesMessage) {
@@ -194,8 +205,9 @@ TEST_F(RenderCommandTest, ADeadFunctionIsWaitedForUntilTheTimeout) {
   EXPECT_EQ(ended.out, "");
   EXPECT_THAT(
       ended.err,
-      AllOf(HasSubstr("step \"buckets\""), HasSubstr("127.0.0.1:1"),
-            HasSubstr("connection refused"), EndsWith(": signal: killed\n")));
+      EndsWith("\nfncache render: step \"buckets\" failed: function "
+               "\"function-fncache\" at 127.0.0.1:1: no connection in time: "
+               "connection refused (--timeout is over)\n"));
 }
 
 TEST_F(RenderCommandTest, AFunctionThatStartsLateIsWaitedFor) {
@@ -213,14 +225,17 @@ TEST_F(RenderCommandTest, AStepsTimeoutEndsTheStepOnly) {
                               "--step-timeout", "200ms"});
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err, AllOf(HasSubstr("DeadlineExceeded"),
-                               EndsWith(": exit status 1\n")));
+                               EndsWith(": no answer in time\n")));
 }
 
 TEST_F(RenderCommandTest, AFunctionThatIsNotListedIsNamed) {
   const Ended ended = Render({"--function", "other=127.0.0.1:1"});
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.err, HasSubstr("unknown function \"function-fncache\" - is "
-                                   "it listed in the render input?"));
+  EXPECT_THAT(ended.err,
+              AllOf(HasSubstr("unknown function \"function-fncache\" - is it "
+                              "listed in the render input?"),
+                    HasSubstr("\"function-fncache\" is not listed; listed are: "
+                              "other; ")));
 }
 
 TEST_F(RenderCommandTest, CtrlCEndsItAtOnceWithoutAnyDocument) {
@@ -257,6 +272,207 @@ TEST_F(RenderCommandTest, AStdoutThatCannotBeWrittenToIsAnError) {
                            "rendered: "))
         << redirect;
   }
+}
+
+TEST_F(RenderCommandTest, HelpThatCannotBeWrittenIsAnError) {
+  Process shell({"-c", "exec \"$0\" render --help > /dev/full", FNCACHE_BINARY},
+                {}, "/bin/sh");
+  EXPECT_EQ(shell.Wait(), 1);
+  EXPECT_EQ(shell.Stderr(),
+            "crossplane: error: cannot print the help: No space left on "
+            "device\n");
+}
+
+TEST_F(RenderCommandTest, AnyFileMayComeThroughAPipe) {
+  const std::string target = Target(StartFunction());
+  const Ended plain = Render({target});
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  const std::string functions =
+      File("functions.yaml",
+           absl::StrCat("apiVersion: pkg.crossplane.io/v1\nkind: Function\n"
+                        "metadata:\n  name: function-fncache\n  annotations:\n"
+                        "    render.crossplane.io/runtime: Development\n"
+                        "    render.crossplane.io/runtime-development-target: ",
+                        target.substr(target.rfind('=') + 1), "\n"));
+  const std::string region = File("region.json", "none");
+  // Each with the text that it is given, and the arguments.
+  const std::vector<std::pair<std::string, std::string>> kCases = {
+      {xr_, "- \"$2\" \"$4\""},
+      {composition_, "\"$1\" - \"$4\""},
+      {functions, "\"$1\" \"$2\" -"},
+      {region, "\"$1\" \"$2\" \"$4\" --context-files region=-"},
+      {region, "\"$1\" \"$2\" \"$4\" --context-files region=/dev/stdin"},
+      {xr_, "--all - \"$2\" \"$4\""},
+  };
+  for (const auto& [text, arguments] : kCases) {
+    Process shell({"-c", absl::StrCat("cat \"$3\" | \"$0\" render ", arguments),
+                   FNCACHE_BINARY, xr_, composition_, text, functions},
+                  {}, "/bin/sh");
+    EXPECT_EQ(shell.Wait(), 0) << arguments << shell.Stderr();
+    EXPECT_EQ(shell.Stdout(), plain.out) << arguments;
+  }
+  Process closed({"-c", "exec \"$0\" render - \"$1\" \"$2\" <&-",
+                  FNCACHE_BINARY, composition_, functions},
+                 {}, "/bin/sh");
+  EXPECT_EQ(closed.Wait(), 1);
+  EXPECT_THAT(
+      closed.Stderr(),
+      HasSubstr("cannot load composite resource from \"/dev/stdin\": "));
+}
+
+// A terminal as the child's stderr, and what was printed on it.
+class Terminal {
+ public:
+  Terminal() : master_(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK)) {
+    EXPECT_EQ(grantpt(master_), 0);
+    EXPECT_EQ(unlockpt(master_), 0);
+    name_ = ptsname(master_);
+    // Held open, so that nothing is lost when the child closes it.
+    slave_ = open(name_.c_str(), O_RDWR | O_NOCTTY);
+    EXPECT_GE(slave_, 0);
+  }
+  ~Terminal() {
+    close(slave_);
+    close(master_);
+  }
+
+  const std::string& name() const { return name_; }
+
+  // What came since the last time; a terminal's line ends are \r\n.
+  std::string Read() {
+    std::string text;
+    char buffer[4096];
+    ssize_t got = 0;
+    while ((got = read(master_, buffer, sizeof buffer)) > 0) {
+      text.append(buffer, static_cast<size_t>(got));
+    }
+    return text;
+  }
+
+ private:
+  const int master_;
+  int slave_ = -1;
+  std::string name_;
+};
+
+TEST_F(RenderCommandTest, ATraceIsColoredOnATerminal) {
+  const std::string target = Target(StartFunction());
+  Terminal terminal;
+  const auto trace = [&](const std::string& more,
+                         const Process::Environment& env) {
+    Process shell({"-c",
+                   absl::StrCat("exec \"$0\" render \"$1\" \"$2\" \"$3\" "
+                                "--trace ",
+                                more),
+                   FNCACHE_BINARY, xr_, composition_, target, terminal.name()},
+                  env, "/bin/sh");
+    EXPECT_EQ(shell.Wait(), 0);
+    return absl::StrCat(terminal.Read(), shell.Stderr());
+  };
+  const Process::Environment kTerm = {{"TERM", "xterm"}, {"NO_COLOR", ""}};
+  const auto colored = HasSubstr("\033[1mstep 1/1 \"buckets\"");
+  const auto plain =
+      AllOf(HasSubstr("step 1/1 \"buckets\""), Not(HasSubstr("\033")));
+  EXPECT_THAT(trace("2>\"$4\"", kTerm), colored);
+  EXPECT_THAT(trace("", kTerm), plain);
+  EXPECT_THAT(trace("--color always", kTerm), colored);
+  EXPECT_THAT(trace("--color never 2>\"$4\"", kTerm), plain);
+  EXPECT_THAT(trace("2>\"$4\"", {{"TERM", "xterm"}, {"NO_COLOR", "1"}}), plain);
+  EXPECT_THAT(trace("2>\"$4\"", {{"TERM", "dumb"}, {"NO_COLOR", ""}}), plain);
+  EXPECT_THAT(
+      trace("--color=always 2>\"$4\"", {{"TERM", "dumb"}, {"NO_COLOR", "1"}}),
+      colored);
+}
+
+// All that a request and a function decide, in every place where it is printed.
+TEST_F(RenderCommandTest, NothingThatATerminalObeysIsPrinted) {
+  const std::string kHostile = R"(\e]0;t\e[2J
+31m‮⁦$)";
+  const std::string kRaw =
+      "\033]0;t\007\033[2J\r\xc2\x9b"
+      "31m\x7f\xe2\x80\xae\xe2\x81\xa6$";
+  std::string text = R"(apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: buckets}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: Buckets}
+  mode: Pipeline
+  pipeline:
+  - step: "@"
+    functionRef: {name: function-fncache}
+    input:
+      apiVersion: function.fncache.dev/v1alpha1
+      kind: Template
+      spec:
+        resources:
+        - name: "@"
+          base:
+            apiVersion: s3.example.org/v1
+            kind: "@"
+            spec: {"@": "@", lines: "a
+@
+b"}
+        status: {"@": ["@"]}
+        context: {"@": "@"}
+        results:
+        - message: "@"
+          severity: Warning
+)";
+  const std::string composition =
+      File("hostile.yaml", absl::StrReplaceAll(text, {{"@", kHostile}}));
+  const std::string unknown = File(
+      "unknown.yaml", absl::StrReplaceAll(text, {{"function-fncache", "\"@\""},
+                                                 {"@", kHostile}}));
+  const std::string xr = File(absl::StrCat(kRaw, ".yaml"), Xr("demo"));
+  const std::string broken = File(absl::StrCat(kRaw, "2.yaml"), "kind: {");
+  const std::string no_kind =
+      File(absl::StrCat(kRaw, "3.yaml"),
+           absl::StrReplaceAll("a: \"@\"", {{"@", kHostile}}));
+  const std::string target = Target(StartFunction());
+  const std::vector<std::pair<int, Arguments>> kCases = {
+      {0, {xr, composition, target, "--trace", "-rcx"}},
+      {1, {"--all", dir_.path(), composition, target, "--trace"}},
+      {1, {xr, unknown, target, "--trace"}},
+      {1,
+       {xr, unknown, absl::StrCat("--function=", kRaw, "=127.0.0.1:1"),
+        "--timeout=100ms"}},
+      {1, {broken, composition, target}},
+      {1, {no_kind, composition, target}},
+      {1, {xr, composition, target, "-o", kRaw}},
+      {1, {xr, composition, target, "-s", kRaw}},
+      {1, {xr, composition, target, absl::StrCat("--context-files=k=", kRaw)}},
+      {1,
+       {xr, composition, target,
+        absl::StrCat("--context-values=", kRaw, "={")}},
+      {1, {xr, composition, target, "-a", kRaw}},
+      {80, {kRaw, composition}},
+      {80, {xr, composition, kRaw, kRaw}},
+      {80, {xr, composition, absl::StrCat("--", kRaw)}},
+      {80, {xr, composition, "--jobs", kRaw}},
+      {80, {xr, composition, "--timeout", kRaw}},
+      {80, {xr, composition, "--color", kRaw}},
+      {80, {xr, composition, "--without-capability", kRaw}},
+      {80, {xr, composition, "--function", kRaw}},
+  };
+  const auto expect_harmless = [](const std::string& printed) {
+    for (const absl::string_view line : absl::StrSplit(printed, '\n')) {
+      EXPECT_EQ(Printable(line), line);
+    }
+  };
+  for (const auto& [code, arguments] : kCases) {
+    SCOPED_TRACE(Printable(absl::StrJoin(arguments, " ")));
+    const Ended ended = Run(arguments);
+    // 255: --timeout is over.
+    EXPECT_TRUE(ended.code == code || ended.code == 255) << ended.code;
+    EXPECT_THAT(absl::StrCat(ended.out, ended.err), HasSubstr("$"));
+    expect_harmless(ended.out);
+    expect_harmless(ended.err);
+  }
+  StartFunction({"--fatal", kRaw});
+  const Ended fatal = Render({Target(function_->Listening().at(0)), "--trace"});
+  EXPECT_EQ(fatal.code, 1);
+  EXPECT_THAT(fatal.err, HasSubstr("31m"));
+  expect_harmless(fatal.err);
 }
 
 TEST_F(RenderCommandTest, BadUsageEndsWithItsOwnCode) {

@@ -10,13 +10,17 @@ std::string Said(const grpc::Status& status, size_t request_size = 10) {
 }
 
 TEST(RpcErrorTest, SaysCodesAsGoNamesThem) {
-  EXPECT_EQ(GoCodeName(1), "Canceled");
-  EXPECT_EQ(GoCodeName(4), "DeadlineExceeded");
-  EXPECT_EQ(GoCodeName(8), "ResourceExhausted");
-  EXPECT_EQ(GoCodeName(12), "Unimplemented");
-  EXPECT_EQ(GoCodeName(16), "Unauthenticated");
-  EXPECT_EQ(GoCodeName(17), "Code(17)");
-  EXPECT_EQ(GoCodeName(-1), "Code(-1)");
+  EXPECT_EQ(RpcError(1, "d").message(), "rpc error: code = Canceled desc = d");
+  EXPECT_EQ(RpcError(4, "d").message(),
+            "rpc error: code = DeadlineExceeded desc = d");
+  EXPECT_EQ(RpcError(8, "d").message(),
+            "rpc error: code = ResourceExhausted desc = d");
+  EXPECT_EQ(RpcError(12, "d").message(),
+            "rpc error: code = Unimplemented desc = d");
+  EXPECT_EQ(RpcError(16, "d").message(),
+            "rpc error: code = Unauthenticated desc = d");
+  EXPECT_EQ(RpcError(17, "d").message(), "rpc error: code = Code(17) desc = d");
+  EXPECT_EQ(RpcError(-1, "d").message(), "rpc error: code = Code(-1) desc = d");
 }
 
 TEST(RpcErrorTest, KeepsTheCodeAndTheFunctionsOwnWords) {

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runner/render/input_file.h"
 #include "tests/common/temp_dir.h"
 
 namespace fncache::runner::render {
@@ -18,7 +20,9 @@ using apiextensions::fn::proto::v1::CAPABILITY_REQUIRED_RESOURCES;
 using apiextensions::fn::proto::v1::CAPABILITY_REQUIRED_SCHEMAS;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 class RenderFlagsTest : public ::testing::Test {
  protected:
@@ -218,10 +222,50 @@ TEST_F(RenderFlagsTest, FlagsOfTheReferenceCommandsEngineAreTakenAndIgnored) {
           "--verbose"});
 }
 
+TEST_F(RenderFlagsTest, OneFileMayBeStandardInput) {
+  const auto composite = Parse({"-", composition_});
+  ASSERT_TRUE(composite.ok()) << composite.status();
+  EXPECT_EQ(composite->composite, kStandardInput);
+  const auto composition = Parse({xr_, "-"});
+  ASSERT_TRUE(composition.ok()) << composition.status();
+  EXPECT_EQ(composition->composition, kStandardInput);
+  const auto all = Parse({"--all", "-", composition_});
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(all->all, ElementsAre(kStandardInput));
+
+  EXPECT_EQ(Parsed({"-"}).functions, kStandardInput);
+  EXPECT_EQ(Parsed({"-o", "-"}).observed, kStandardInput);
+  EXPECT_THAT(Parsed({"-e", "a,-"}).required, ElementsAre("a", kStandardInput));
+  EXPECT_THAT(Parsed({"--extra-resources=-"}).extra,
+              ElementsAre(kStandardInput));
+  EXPECT_EQ(Parsed({"--function-credentials", "-"}).credentials,
+            kStandardInput);
+  EXPECT_EQ(Parsed({"--xrd", "-"}).definition, kStandardInput);
+  EXPECT_THAT(Parsed({"--context-files", "k=-"}).context_files,
+              ElementsAre(Pair("k", kStandardInput)));
+  EXPECT_EQ(Parsed({"-o", "./-"}).observed, "./-");
+
+  EXPECT_THAT(Refused({"-", "-o", "-"}), HasSubstr("one file argument only"));
+  EXPECT_THAT(Refused({"-", "--xrd", "/dev/stdin"}),
+              HasSubstr("one file argument only"));
+  EXPECT_THAT(Refused({"-", "--watch"}), HasSubstr("cannot be read again"));
+}
+
+TEST_F(RenderFlagsTest, ColorIsForTerminalsUnlessToldOtherwise) {
+  using Color = RenderFlags::Color;
+  EXPECT_EQ(Parsed({}).color, Color::kAuto);
+  EXPECT_EQ(Parsed({"--color", "always"}).color, Color::kAlways);
+  EXPECT_EQ(Parsed({"--color=always", "--color=never"}).color, Color::kNever);
+  EXPECT_EQ(Parsed({"--color=never", "--color=auto"}).color, Color::kAuto);
+  EXPECT_THAT(Refused({"--color", "blue"}),
+              HasSubstr("accepted: auto, always, never"));
+}
+
 TEST_F(RenderFlagsTest, HelpNamesEveryFlag) {
   for (const char* flag : {"-h", "--help"}) {
     const auto flags = Parse({flag});
     ASSERT_TRUE(flags.ok());
+    EXPECT_TRUE(flags->help);
     for (const char* name : {"-o, --observed-resources",
                              "-e, --required-resources",
                              "--extra-resources",
@@ -245,10 +289,38 @@ TEST_F(RenderFlagsTest, HelpNamesEveryFlag) {
                              "-x, --include-full-xr",
                              "-c, --include-context",
                              "--trace",
-                             "--watch"}) {
-      EXPECT_THAT(flags->help, HasSubstr(name));
+                             "--color WHEN",
+                             "--watch",
+                             "(default 1m0s)",
+                             "(default 16)",
+                             "(default auto)",
+                             "- for standard input"}) {
+      EXPECT_THAT(RenderHelp(), HasSubstr(name));
+    }
+    EXPECT_THAT(RenderHelp(), Not(HasSubstr("--crossplane-binary FILE")));
+    const std::string help = RenderHelp();
+    for (const absl::string_view line : absl::StrSplit(help, '\n')) {
+      EXPECT_LE(line.size(), 82u) << line;
     }
   }
+}
+
+TEST(InputPathsTest, NamesEverythingThatIsRead) {
+  RenderFlags flags;
+  flags.composite = "xr";
+  flags.composition = "c";
+  flags.functions = "f";
+  flags.observed = "o";
+  flags.required = {"e1", "e2"};
+  flags.extra = {"x"};
+  flags.schemas = "s";
+  flags.credentials = "cr";
+  flags.definition = "d";
+  flags.context_files = {{"k", "cf"}};
+  flags.all = {"all"};
+  EXPECT_THAT(InputPaths(flags),
+              UnorderedElementsAre("xr", "c", "f", "o", "e1", "e2", "x", "s",
+                                   "cr", "d", "cf", "all"));
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 #include "runner/render/inputs.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -148,6 +152,16 @@ TEST_F(RenderInputsTest, ContextValuesWinOverFilesAndAreYaml) {
   EXPECT_EQ(inputs.composition->steps[0].name, kSeedStep);
 }
 
+TEST_F(RenderInputsTest, ContextMayComeFromAPipe) {
+  const std::string pipe = dir_.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << "[1, 2]\n"; });
+  flags_.context_files = {{"a", pipe}};
+  const RenderInputs inputs = Load();
+  writer.join();
+  ExpectJson(inputs.context, R"({"a": [1, 2]})");
+}
+
 TEST_F(RenderInputsTest, ContextThatCannotBeReadNamesItsKey) {
   flags_.context_files = {{"k", dir_.path() + "/gone"}};
   EXPECT_THAT(Error(), StartsWith("cannot build context data: cannot read "
@@ -202,9 +216,52 @@ TEST_F(RenderInputsTest, OfAllOneThatDoesNotFitLeavesTheOthers) {
               HasSubstr("does not match XR's kind"));
   EXPECT_TRUE(inputs.composites[2].status.ok());
 
-  std::filesystem::create_directory(dir_.path() + "/none");
-  flags_.all = {dir_.path() + "/none"};
+  flags_.all = {File("comments.yaml", "# none\n")};
   EXPECT_THAT(Error(), HasSubstr("no composite resource"));
+}
+
+TEST_F(RenderInputsTest, OfAllAFolderThatCannotBeReadIsNamed) {
+  const std::string none = dir_.path() + "/none";
+  const std::string shut = dir_.path() + "/shut";
+  for (const std::string& folder : {none, shut}) {
+    std::filesystem::create_directory(folder);
+  }
+  File("shut/1.yaml", kXr);
+  flags_.composite.clear();
+  flags_.all = {none, shut, dir_.path() + "/gone", File("xr.yaml", kXr)};
+  // Who may read everything becomes somebody else.
+  namespace fs = std::filesystem;
+  fs::permissions(shut, fs::perms::none);
+  fs::permissions(dir_.path(), fs::perms::all);
+  const bool all_powerful = geteuid() == 0;
+  ASSERT_TRUE(!all_powerful || seteuid(65534) == 0);
+  const RenderInputs inputs = Load();
+  ASSERT_TRUE(!all_powerful || seteuid(0) == 0);
+  fs::permissions(shut, fs::perms::owner_all);
+  ASSERT_EQ(inputs.composites.size(), 4u);
+  EXPECT_EQ(inputs.composites[0].status.message(),
+            absl::StrCat("cannot load composite resource from \"", none,
+                         "\": no YAML files found in \"", none,
+                         "\" (.yaml or .yml)"));
+  EXPECT_EQ(inputs.composites[1].status.message(),
+            absl::StrCat("cannot load composite resource from \"", shut,
+                         "\": Permission denied"));
+  EXPECT_THAT(std::string(inputs.composites[2].status.message()),
+              HasSubstr("/gone\": No such file or directory"));
+  EXPECT_TRUE(inputs.composites[3].status.ok());
+}
+
+TEST_F(RenderInputsTest, OfAllAPipeInAFolderIsNotWaitedFor) {
+  std::filesystem::create_directory(dir_.path() + "/xrs");
+  File("xrs/1.yaml", kXr);
+  ASSERT_EQ(mkfifo((dir_.path() + "/xrs/2.yaml").c_str(), 0600), 0);
+  flags_.composite.clear();
+  flags_.all = {dir_.path() + "/xrs"};
+  const RenderInputs inputs = Load();
+  ASSERT_EQ(inputs.composites.size(), 2u);
+  EXPECT_TRUE(inputs.composites[0].status.ok());
+  EXPECT_THAT(std::string(inputs.composites[1].status.message()),
+              HasSubstr("is not a regular file"));
 }
 
 TEST_F(RenderInputsTest, OfAllEachGetsTheObservedResourcesOfItsOwn) {
@@ -262,24 +319,6 @@ TEST(BelongsToTest, ANamespacedCompositeHasOnlyWhatIsInItsNamespace) {
   EXPECT_TRUE(BelongsTo(Parsed(R"({"metadata": {"namespace": "n"}})"), xr));
   EXPECT_FALSE(BelongsTo(Parsed(R"({"metadata": {"namespace": "m"}})"), xr));
   EXPECT_FALSE(BelongsTo(Parsed("{}"), xr));
-}
-
-TEST(InputPathsTest, NamesEverythingThatIsRead) {
-  RenderFlags flags;
-  flags.composite = "xr";
-  flags.composition = "c";
-  flags.functions = "f";
-  flags.observed = "o";
-  flags.required = {"e1", "e2"};
-  flags.extra = {"x"};
-  flags.schemas = "s";
-  flags.credentials = "cr";
-  flags.definition = "d";
-  flags.context_files = {{"k", "cf"}};
-  flags.all = {"all"};
-  EXPECT_THAT(InputPaths(flags),
-              UnorderedElementsAre("xr", "c", "f", "o", "e1", "e2", "x", "s",
-                                   "cr", "d", "cf", "all"));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runner/engine/composition.h"
+#include "runner/render/input_file.h"
 
 namespace fncache::runner::render {
 namespace {

@@ -259,15 +259,5 @@ TEST(PrintDocumentsTest, SeparatesEveryDocumentFromWhatIsBefore) {
             "---\na: x\nb: 1\n---\n{}\n");
 }
 
-TEST(ErrorLineTest, IndentsFurtherLinesToWhereTheFirstBegins) {
-  EXPECT_EQ(ErrorLine("why"), "crossplane: error: why\n");
-  EXPECT_EQ(ErrorLine("why\n\n"), "crossplane: error: why\n");
-  EXPECT_EQ(ErrorLine("a\nb\n\nc"),
-            "crossplane: error: a\n"
-            "                   b\n"
-            "                   \n"
-            "                   c\n");
-}
-
 }  // namespace
 }  // namespace fncache::runner::render

@@ -3,8 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runner/render/context_steps.h"
@@ -133,7 +136,8 @@ TEST(DiffStatesTest, LongResourcesAreCut) {
 class RenderTraceTest : public ::testing::Test {
  protected:
   RenderTraceTest()
-      : trace_(2, "", [this](const std::string& text) { printed_ += text; }) {}
+      : trace_(2, "", /*color=*/false,
+               [this](const std::string& text) { printed_ += text; }) {}
 
   std::string Call(int call, const std::string& request,
                    const std::string& response,
@@ -218,13 +222,103 @@ TEST_F(RenderTraceTest, TheStepThatOnlyReadsTheContextIsLeftOut) {
 
 TEST(RenderTraceTitleTest, StandsBeforeEachCall) {
   std::string printed;
-  RenderTrace trace(1, "xrs/a.yaml",
+  RenderTrace trace(1, "xrs/a.yaml", /*color=*/false,
                     [&](const std::string& text) { printed = text; });
   trace.OnCall({"s", "f", 0, 1, RunFunctionRequest(), client::CallResult(),
                 absl::UnixEpoch(), absl::Nanoseconds(5)});
   EXPECT_EQ(printed,
             "xrs/a.yaml: step 1/1 \"s\" (f): 5ns\n"
             "  changes nothing in desired state or context\n");
+}
+
+TEST(RenderTraceColorTest, EveryLineHasTheColorOfWhatItTells) {
+  std::string printed;
+  RenderTrace trace(1, "", /*color=*/true,
+                    [&](const std::string& text) { printed = text; });
+  const auto sent =
+      FromJson<RunFunctionRequest>(R"({"context": {"a": 1, "gone": 1}})");
+  client::CallResult result;
+  result.response = FromJson<RunFunctionResponse>(
+      R"({"context": {"a": 2, "m": {"b": "\u001b[0m+"}},
+          "results": [
+            {"severity": "SEVERITY_NORMAL", "message": "fine"},
+            {"severity": "SEVERITY_WARNING", "message": "hm"},
+            {"severity": "SEVERITY_FATAL", "message": "no"}]})");
+  trace.OnCall(
+      {"s", "f", 0, 1, sent, result, absl::UnixEpoch(), absl::Nanoseconds(5)});
+  EXPECT_EQ(printed,
+            "\033[1mstep 1/1 \"s\" (f): 5ns\033[0m\n"
+            "\033[33m  ~ context.a: 1 -> 2\033[0m\n"
+            "\033[31m  - context.gone: 1\033[0m\n"
+            "\033[32m  + context.m:\033[0m\n"
+            "\033[32m    +   b: \"\\e[0m+\"\033[0m\n"
+            "  NORMAL: fine\n"
+            "\033[33m  WARNING: hm\033[0m\n"
+            "\033[31m  FATAL: no\033[0m\n");
+  result.status = absl::InternalError("boom");
+  trace.OnCall(
+      {"s", "f", 0, 1, sent, result, absl::UnixEpoch(), absl::Nanoseconds(5)});
+  EXPECT_EQ(printed,
+            "\033[1mstep 1/1 \"s\" (f): 5ns\033[0m\n"
+            "\033[31m  failed: boom\033[0m\n");
+}
+
+// Each text of a call that somebody else decides.
+TEST(RenderTraceHostileTest, NothingThatATerminalObeysIsPrinted) {
+  const std::string hostile =
+      "\033[2J\007\r\n\x7f\xc2\x9b\xe2\x80\xae\xe2\x81\xa6$\xe2\x80\xa8";
+  RunFunctionRequest sent;
+  (*sent.mutable_required_resources())[hostile];
+  (*sent.mutable_extra_resources())[hostile];
+  (*sent.mutable_required_schemas())[hostile];
+  client::CallResult result;
+  result.cache_status = hostile;
+  RunFunctionResponse& response = result.response;
+  auto* const requirements = response.mutable_requirements();
+  auto* selector = &(*requirements->mutable_resources())[hostile];
+  selector->set_api_version(hostile);
+  selector->set_kind(hostile);
+  selector->set_namespace_(hostile);
+  selector->set_match_name(hostile);
+  selector = &(*requirements->mutable_resources())["b"];
+  (*selector->mutable_match_labels()->mutable_labels())[hostile] = hostile;
+  auto* const schema = &(*requirements->mutable_schemas())[hostile];
+  schema->set_api_version(hostile);
+  schema->set_kind(hostile);
+  google::protobuf::Value text;
+  text.set_string_value(hostile);
+  auto* const fields = response.mutable_context()->mutable_fields();
+  (*fields)[hostile] = text;
+  (*(*fields)["m"].mutable_struct_value()->mutable_fields())[hostile] = text;
+  auto* const resource =
+      &(*response.mutable_desired()->mutable_resources())[hostile];
+  (*resource->mutable_connection_details())[hostile] = hostile;
+  for (const std::string& name :
+       {std::string("kind"), std::string("apiVersion"), hostile}) {
+    (*resource->mutable_resource()->mutable_fields())[name] = text;
+  }
+  auto* const condition = response.add_conditions();
+  condition->set_type(hostile);
+  condition->set_reason(hostile);
+  condition->set_message(hostile);
+  response.add_results()->set_message(hostile);
+
+  std::string printed;
+  RenderTrace trace(1, hostile, /*color=*/false,
+                    [&](const std::string& text) { printed += text; });
+  for (const int call : {1, 2}) {
+    trace.OnCall({hostile, hostile, 0, call, sent, result, absl::UnixEpoch(),
+                  absl::Nanoseconds(5)});
+  }
+  result.status = absl::InternalError(hostile);
+  trace.OnCall({hostile, hostile, 0, 1, sent, result, absl::UnixEpoch(),
+                absl::Nanoseconds(5)});
+  int seen = 0;
+  for (const absl::string_view line : absl::StrSplit(printed, '\n')) {
+    EXPECT_EQ(Printable(line), line);
+    seen += absl::StrContains(line, "$") ? 1 : 0;
+  }
+  EXPECT_GE(seen, 20) << printed;
 }
 
 }  // namespace

@@ -1,0 +1,92 @@
+#include "runner/render/failure.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "common/utf8.h"
+#include "runner/client/rpc_error.h"
+#include "runner/render/error_line.h"
+
+namespace fncache::runner::render {
+namespace {
+
+// Of the line in plain words: the whole message stands above it.
+constexpr size_t kMaxPlainBytes = 400;
+
+// The engine is a program of its own in the reference, whose last line its
+// command line repeats.
+std::string ReferenceMessage(const Rendered& rendered) {
+  return absl::StrCat(
+      "cannot render composite resource: crossplane internal render",
+      rendered.outcome.fatal ? ": pipeline returned fatal: "
+                             : " returned error with output: ",
+      ErrorLine(rendered.outcome.status.message()));
+}
+
+// At most kMaxPlainBytes, whole characters.
+std::string Shortened(std::string text) {
+  if (text.size() <= kMaxPlainBytes) return text;
+  size_t end = kMaxPlainBytes;
+  while (end > 0 && (text[end] & 0xc0) == 0x80) --end;
+  return absl::StrCat(text.substr(0, end), "...");
+}
+
+std::string InQuotes(absl::string_view text) {
+  return absl::StrCat("\"", Printable(text), "\"");
+}
+
+std::string CallInPlainWords(
+    const FailedCall& call,
+    const std::vector<client::FunctionTarget>& functions) {
+  const std::string begin =
+      absl::StrCat("step ", InQuotes(call.step), " failed: function ",
+                   InQuotes(call.function));
+  const auto known = std::find_if(functions.begin(), functions.end(),
+                                  [&](const client::FunctionTarget& one) {
+                                    return one.name == call.function;
+                                  });
+  if (known != functions.end()) {
+    return absl::StrCat(
+        begin, " at ", Printable(known->target), ": ",
+        Shortened(Printable(client::PlainRpcError(call.status))));
+  }
+  std::vector<std::string> names;
+  names.reserve(functions.size());
+  for (const client::FunctionTarget& one : functions) {
+    names.push_back(Printable(one.name));
+  }
+  return absl::StrCat(
+      begin, " is not listed; listed are: ", absl::StrJoin(names, ", "),
+      "; add it to FUNCTIONS, or give --function ", Printable(call.function),
+      "=HOST:PORT");
+}
+
+// The engine's message without what every such message begins with.
+std::string MessageInPlainWords(absl::string_view message) {
+  for (const char* prefix :
+       {"cannot render composite resource: ", "reconcile failed: ",
+        "cannot compose resources: "}) {
+    absl::ConsumePrefix(&message, prefix);
+  }
+  return Shortened(Printable(message));
+}
+
+}  // namespace
+
+std::string FailureLines(const Rendered& rendered, absl::string_view title,
+                         const std::vector<client::FunctionTarget>& functions) {
+  const std::string prefix = title.empty() ? "" : absl::StrCat(title, ": ");
+  std::string lines =
+      ErrorLine(absl::StrCat(prefix, ReferenceMessage(rendered)));
+  if (rendered.outcome.fatal) return lines;
+  absl::StrAppend(&lines, "fncache render: ", Printable(prefix),
+                  rendered.failed_call.has_value()
+                      ? CallInPlainWords(*rendered.failed_call, functions)
+                      : MessageInPlainWords(rendered.outcome.status.message()),
+                  rendered.timed_out ? " (--timeout is over)\n" : "\n");
+  return lines;
+}
+
+}  // namespace fncache::runner::render
