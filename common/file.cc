@@ -25,8 +25,8 @@ absl::Status FileError(int error, const std::string& path) {
 // What is there instead of a regular file; "" for one.
 absl::string_view OtherKind(mode_t mode) {
   if (S_ISREG(mode)) return "";
-  if (S_ISDIR(mode)) return "is a folder";
-  if (S_ISFIFO(mode)) return "is a named pipe";
+  if (S_ISDIR(mode)) return "is a folder, not a regular file";
+  if (S_ISFIFO(mode)) return "is a named pipe, not a regular file";
   return "is not a regular file";
 }
 

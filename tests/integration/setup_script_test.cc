@@ -15,7 +15,7 @@ using ::testing::Not;
 
 // The exit code of scripts/setup, and what it said, on a system whose
 // os-release file is `release`.
-int Setup(const std::string& release, std::string* said) {
+int RunSetup(const std::string& release, std::string* said) {
   Process setup({}, {{"FNCACHE_OS_RELEASE", release}},
                 FNCACHE_SOURCE_DIR "/scripts/setup");
   const int code = setup.Wait();
@@ -29,7 +29,7 @@ TEST(SetupScriptTest, AnotherSystemIsNamedAndNothingIsInstalled) {
             "PRETTY_NAME=\"Ubuntu 24.04.1 LTS\"\nID=ubuntu\n"
             "ID_LIKE=debian\nVERSION_ID=\"24.04\"\n");
   std::string said;
-  EXPECT_EQ(Setup(folder.File("os-release"), &said), 1);
+  EXPECT_EQ(RunSetup(folder.File("os-release"), &said), 1);
   EXPECT_THAT(said, HasSubstr("needs Debian 12 (bookworm), and this is Ubuntu "
                               "24.04.1 LTS\n"));
   EXPECT_THAT(said, Not(HasSubstr("installing")));
@@ -41,14 +41,14 @@ TEST(SetupScriptTest, AnotherReleaseOfDebianIsNamed) {
             "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\nID=debian\n"
             "VERSION_ID=\"13\"\n");
   std::string said;
-  EXPECT_EQ(Setup(folder.File("os-release"), &said), 1);
+  EXPECT_EQ(RunSetup(folder.File("os-release"), &said), 1);
   EXPECT_THAT(said, HasSubstr("this is Debian GNU/Linux 13 (trixie)\n"));
 }
 
 TEST(SetupScriptTest, ASystemThatSaysNothingOfItselfIsNamedByItsKernel) {
   const TempDir folder;
   std::string said;
-  EXPECT_EQ(Setup(folder.File("absent"), &said), 1);
+  EXPECT_EQ(RunSetup(folder.File("absent"), &said), 1);
   EXPECT_THAT(said, HasSubstr("this is Linux "));
 }
 

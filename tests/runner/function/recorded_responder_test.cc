@@ -265,12 +265,12 @@ TEST_F(RecordedResponderTest, WhatIsNoFileOfAMessageIsRefusedByItsName) {
   const auto load = [&] { return std::string(TryLoad().message()); };
   const std::string pipe = folder_ / "pipe.req.bin";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(load(), pipe + ": is a named pipe");
+  EXPECT_EQ(load(), pipe + ": is a named pipe, not a regular file");
   fs::remove(pipe);
 
   const std::string folder = folder_ / "folder.req.bin";
   fs::create_directory(folder);
-  EXPECT_EQ(load(), folder + ": is a folder");
+  EXPECT_EQ(load(), folder + ": is a folder, not a regular file");
   fs::remove(folder);
 
   const std::string large = folder_ / "large.req.bin";
@@ -282,7 +282,8 @@ TEST_F(RecordedResponderTest, WhatIsNoFileOfAMessageIsRefusedByItsName) {
   Record("one", "{}", "{}");
   fs::remove(folder_ / "one.rsp.bin");
   fs::create_directory(folder_ / "one.rsp.bin");
-  EXPECT_EQ(load(), (folder_ / "one.rsp.bin").string() + ": is a folder");
+  EXPECT_EQ(load(), (folder_ / "one.rsp.bin").string() +
+                        ": is a folder, not a regular file");
 }
 
 TEST_F(RecordedResponderTest, EqualRequestsWithEqualResponsesAreOneRecording) {
