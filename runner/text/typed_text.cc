@@ -1,35 +1,27 @@
 #include "runner/text/typed_text.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "runner/text/yaml_scalar.h"
 
 namespace fncache::runner::text {
 namespace {
 
 using google::protobuf::Value;
 
-// A whole number without a fraction, which a Struct cannot tell from 1.0.
+// Up to here every whole number is a double. (A Struct cannot tell 1 from 1.0.)
 constexpr double kWhole = 9007199254740992.0;  // 2^53
 
-// The shortest digits that give the number back; with an exponent below 1e-4
-// and from 1e6 up, if they are not a whole number.
+// A number as YAML writes it, except that a large whole number has no exponent.
 std::string NumberText(double number) {
   if (std::trunc(number) == number && std::abs(number) <= kWhole) {
     return absl::StrCat(static_cast<int64_t>(number));
   }
-  char digits[64];
-  const double size = std::abs(number);
-  const auto format = size >= 1e-4 && size < 1e6
-                          ? std::chars_format::fixed
-                          : std::chars_format::scientific;
-  const auto end =
-      std::to_chars(digits, digits + sizeof digits, number, format);
-  return std::string(digits, end.ptr);
+  return YamlNumber(number);
 }
 
 }  // namespace

@@ -228,5 +228,12 @@ TEST_F(ExpressionTest, ExpandNamesThePlaceOfTheFirstFault) {
               HasSubstr("spec.status.b[1].c: ${nope}: "));
 }
 
+TEST_F(ExpressionTest, ThePlaceIsSpelledAsPathsAre) {
+  const auto value = Expand(FromJson<Value>(R"({"example.org/a": "${nope}"})"),
+                            {request_, absl::nullopt}, "spec.context");
+  EXPECT_THAT(std::string(value.status().message()),
+              HasSubstr(R"(spec.context."example.org/a": ${nope}: )"));
+}
+
 }  // namespace
 }  // namespace fncache::runner::function

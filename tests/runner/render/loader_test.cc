@@ -374,6 +374,21 @@ TEST_F(LoaderTest, ACompositionsWrongFieldIsNamed) {
                          "is a list"));
 }
 
+TEST_F(LoaderTest, AMistypedOrMissingPipelineIsSaidWithItsFile) {
+  const std::string mistyped =
+      absl::StrReplaceAll(kComposition, {{"  pipeline:", "  pipelines:"}});
+  EXPECT_EQ(ErrorOf(LoadComposition(Write("c.yaml", mistyped))),
+            absl::StrCat(PathOf("c.yaml"),
+                         ": spec.pipelines: a Composition has no such field; "
+                         "did you mean pipeline?"));
+  const std::string missing = mistyped.substr(0, mistyped.find("  pipelines:"));
+  EXPECT_EQ(ErrorOf(LoadComposition(Write("c.yaml", missing))),
+            absl::StrCat(PathOf("c.yaml"),
+                         ": spec.pipeline: is missing, and nothing would be "
+                         "composed without its steps; spec has "
+                         "compositeTypeRef, mode"));
+}
+
 TEST_F(LoaderTest, TheCompositionMustBeForTheComposite) {
   const text::Json composition = Yaml(kComposition);
   EXPECT_TRUE(CheckComposition(composition, Yaml(kComposite)).ok());
