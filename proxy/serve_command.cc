@@ -1,6 +1,7 @@
 #include "proxy/serve_command.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -36,6 +37,15 @@ absl::optional<std::string> Environment(const std::string& name) {
   const char* const value = std::getenv(name.c_str());
   if (value == nullptr) return absl::nullopt;
   return std::string(value);
+}
+
+std::vector<std::string> EnvironmentNames() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const absl::string_view text = *variable;
+    names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
 }
 
 // One heap for all threads. The C library would give threads heaps of their
@@ -127,6 +137,10 @@ int ServeMain(int argc, char** argv) {
   if (!certificates.ok()) return Fail(certificates, kWorld);
 
   InitLogging(options->daemon.log_level, options->daemon.log_format);
+  for (const std::string& line :
+       settings::MistypedVariables(EnvironmentNames())) {
+    Log(LogLevel::kWarning, line);
+  }
   for (const std::string& warning : options->warnings) {
     Log(LogLevel::kWarning, warning);
   }

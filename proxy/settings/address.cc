@@ -1,12 +1,16 @@
 #include "proxy/settings/address.h"
 
 #include <arpa/inet.h>
+#include <sys/un.h>
 
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/utf8.h"
 
 namespace fncache::proxy::settings {
@@ -47,6 +51,11 @@ Address Split(absl::string_view text) {
   return address;
 }
 
+bool IsIpv4(const std::string& host) {
+  in_addr ignored;
+  return inet_pton(AF_INET, host.c_str(), &ignored) == 1;
+}
+
 bool IsHost(const Address& address) {
   if (address.bracketed) {
     in6_addr ignored;
@@ -60,10 +69,85 @@ bool IsHost(const Address& address) {
   }
   // What looks like an IPv4 address must be one.
   if (address.host.find_first_not_of("0123456789.") == std::string::npos) {
-    in_addr ignored;
-    return inet_pton(AF_INET, address.host.c_str(), &ignored) == 1;
+    return IsIpv4(address.host);
   }
   return true;
+}
+
+// Where calls can go: a host with a port, and not port 0.
+absl::Status CheckEndpoint(absl::string_view text, bool (*fits)(const Address&),
+                           absl::string_view unfit) {
+  Address address = Split(text);
+  // An address of one link only may name the interface: [fe80::1%eth0].
+  if (address.bracketed) {
+    address.host = address.host.substr(0, address.host.find('%'));
+  }
+  if (address.port <= 0) {
+    return absl::InvalidArgumentError("has no port from 1 to 65535");
+  }
+  return fits(address) ? absl::OkStatus() : absl::InvalidArgumentError(unfit);
+}
+
+absl::Status CheckEndpoints(absl::string_view list,
+                            bool (*fits)(const Address&),
+                            absl::string_view unfit) {
+  for (const absl::string_view one : absl::StrSplit(list, ',')) {
+    absl::Status status = CheckEndpoint(one, fits, unfit);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// A unix socket's path.
+absl::Status CheckSocketPath(absl::string_view path) {
+  // unix://PATH would be a host; unix:///PATH is an absolute path.
+  if (absl::StartsWith(path, "//") && !absl::ConsumePrefix(&path, "///")) {
+    return absl::InvalidArgumentError("has a host before the path");
+  }
+  if (path.empty()) return absl::InvalidArgumentError("has no path");
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return absl::InvalidArgumentError("has a path that is too long");
+  }
+  if (path.find_first_of("?#") != absl::string_view::npos) {
+    // gRPC reads a URI, whose path ends there.
+    return absl::InvalidArgumentError("has a path with ? or #");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTargetParts(absl::string_view text) {
+  absl::string_view rest = text;
+  if (absl::ConsumePrefix(&rest, "unix-abstract:")) {
+    return CheckSocketPath(rest);
+  }
+  if (absl::ConsumePrefix(&rest, "unix:")) return CheckSocketPath(rest);
+  if (absl::ConsumePrefix(&rest, "ipv4:")) {
+    return CheckEndpoints(
+        rest, [](const Address& a) { return !a.bracketed && IsIpv4(a.host); },
+        "has a host that is no IPv4 address");
+  }
+  if (absl::ConsumePrefix(&rest, "ipv6:")) {
+    return CheckEndpoints(
+        rest, [](const Address& a) { return a.bracketed && IsHost(a); },
+        "has a host that is no IPv6 address in brackets");
+  }
+  if (absl::ConsumePrefix(&rest, "dns:")) {
+    if (absl::ConsumePrefix(&rest, "//")) {
+      // Which name server to ask, mostly none.
+      const size_t slash = rest.find('/');
+      if (slash == absl::string_view::npos) {
+        return absl::InvalidArgumentError(
+            "has two slashes after dns:, where three are meant");
+      }
+      rest.remove_prefix(slash + 1);
+    }
+  } else if (const size_t scheme = rest.find("://");
+             scheme != absl::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has a scheme, ", Printable(rest.substr(0, scheme)),
+                     "://, that gRPC does not take"));
+  }
+  return CheckEndpoint(rest, &IsHost, "has no host to call");
 }
 
 bool TakesEveryHost(const Address& address) {
@@ -85,6 +169,17 @@ absl::Status CheckAddress(absl::string_view text) {
         absl::StrCat(shown, "has no host to listen on"));
   }
   return absl::OkStatus();
+}
+
+const char kTargetForms[] =
+    "HOST:PORT, dns:///HOST:PORT, unix:PATH, ipv4:ADDRESS:PORT or "
+    "ipv6:[ADDRESS]:PORT";
+
+absl::Status CheckTarget(absl::string_view text) {
+  const absl::Status status = CheckTargetParts(text);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", Printable(text.substr(0, 100)), "\" ", status.message()));
 }
 
 bool AddressesCollide(absl::string_view a, absl::string_view b) {

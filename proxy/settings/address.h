@@ -1,4 +1,5 @@
-// Addresses to listen on: HOST:PORT and [IPV6]:PORT.
+// Addresses as settings give them: those to listen on (HOST:PORT and
+// [IPV6]:PORT), and the targets that calls go to.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_SETTINGS_ADDRESS_H_
@@ -12,6 +13,14 @@ namespace fncache::proxy::settings {
 // OK, or InvalidArgument that says what is wrong. Hosts are names or literal
 // addresses, not empty; IPv6 in brackets; ports 0 to 65535.
 absl::Status CheckAddress(absl::string_view text);
+
+// The forms of a target that CheckTarget accepts, for messages.
+extern const char kTargetForms[];
+
+// OK, or InvalidArgument that says why gRPC could not call this target, or what
+// it would call instead: it takes a scheme that it does not know for a host's
+// name, and a missing port for 443.
+absl::Status CheckTarget(absl::string_view text);
 
 // Whether listening on both cannot work: the same port, other than 0, on the
 // same host or where one takes every host. Both passed CheckAddress.

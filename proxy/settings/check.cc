@@ -1,8 +1,13 @@
 // What no row of the table can see alone: see MakeServeOptions in settings.h.
+#include <algorithm>
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/nearest.h"
+#include "common/utf8.h"
 #include "proxy/settings/address.h"
 #include "proxy/settings/rows.h"
 #include "proxy/settings/settings.h"
@@ -10,18 +15,45 @@
 namespace fncache::proxy::settings {
 namespace {
 
-// Decides between certificates and plaintext, and settles it in `top`.
-absl::Status SettleTls(SettingValues* top) {
-  SettingValue& insecure = (*top)["insecure"];
-  SettingValue& dir = (*top)["tls_dir"];
-  const bool has_dir = dir.set && !dir.text().empty();
-  if (insecure.text() != "true") {
-    if (has_dir) return absl::OkStatus();
+bool HasCertificates(const SettingValues& top) {
+  return !top.at("tls_dir").text().empty();
+}
+
+bool IsInsecure(const SettingValues& top) {
+  return top.at("insecure").text() == "true";
+}
+
+// The two things that nobody can guess: where calls go, and who may listen in.
+// Whoever gave neither is told of both at once.
+absl::Status CheckNeeded(const ResolvedSettings& resolved) {
+  const bool upstream = resolved.has_entries || resolved.top.at("upstream").set;
+  const bool tls = HasCertificates(resolved.top) || IsInsecure(resolved.top);
+  if (upstream && tls) return absl::OkStatus();
+  const std::string upstream_form = absl::StrCat(
+      "--upstream TARGET (", ServeSettings().Find("upstream")->accepted, ")");
+  constexpr absl::string_view kTlsForm =
+      "--tls-dir DIR (tls.crt, tls.key, ca.crt), or --insecure for listeners "
+      "in plaintext";
+  if (tls) {
     return absl::InvalidArgumentError(
-        "tls_dir: is needed: give --tls-dir DIR (tls.crt, tls.key, ca.crt), or "
-        "--insecure for listeners in plaintext");
+        absl::StrCat("upstream: is needed: give ", upstream_form));
   }
-  if (has_dir && dir.source != SettingSource::kDefault) {
+  if (upstream) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tls_dir: is needed: give ", kTlsForm));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("upstream and tls_dir: are needed: give ", upstream_form,
+                   ", and ", kTlsForm));
+}
+
+// Decides between certificates and plaintext, of which at least one was asked
+// for, and settles it in `top`.
+absl::Status SettleTls(SettingValues* top) {
+  if (!IsInsecure(*top)) return absl::OkStatus();
+  const SettingValue& insecure = (*top)["insecure"];
+  SettingValue& dir = (*top)["tls_dir"];
+  if (HasCertificates(*top) && dir.source != SettingSource::kDefault) {
     return SettingError(insecure,
                         absl::StrCat("contradicts tls_dir (", dir.where,
                                      "); accepted: one of the two"));
@@ -104,7 +136,57 @@ absl::StatusOr<FunctionOptions> MakeFunction(const SettingValues& values,
   return options;
 }
 
+constexpr absl::string_view kVariablePrefix = "FNCACHE_";
+
+// Whether the text goes on with a port's number and an underscore.
+bool StartsWithPort(absl::string_view text) {
+  const size_t digits =
+      std::min(text.find_first_not_of("0123456789"), text.size());
+  return digits > 0 && absl::StartsWith(text.substr(digits), "_");
+}
+
+// Whether Kubernetes tells a pod of a Service by a variable that ends like
+// this: SERVICE_HOST, SERVICE_PORT, SERVICE_PORT_GRPC, PORT, PORT_9443_TCP,
+// PORT_9443_TCP_ADDR and so on, behind the Service's name.
+bool IsOfAService(absl::string_view name) {
+  if (absl::EndsWith(name, "_SERVICE_HOST") || absl::EndsWith(name, "_PORT") ||
+      absl::StrContains(name, "_SERVICE_PORT_")) {
+    return true;
+  }
+  constexpr absl::string_view kPort = "_PORT_";
+  for (size_t at = name.find(kPort); at != absl::string_view::npos;
+       at = name.find(kPort, at + 1)) {
+    if (StartsWithPort(name.substr(at + kPort.size()))) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::vector<std::string> MistypedVariables(
+    const std::vector<std::string>& names) {
+  // Without the prefix, which would make short names look alike.
+  std::vector<std::string> known = {"CONFIG"};
+  for (const Setting& setting : ServeSettings().settings()) {
+    known.push_back(
+        EnvironmentName(setting.key).substr(kVariablePrefix.size()));
+  }
+  std::vector<std::string> lines;
+  for (const std::string& name : names) {
+    absl::string_view rest = name;
+    if (!absl::ConsumePrefix(&rest, kVariablePrefix) || IsOfAService(name) ||
+        std::find(known.begin(), known.end(), rest) != known.end()) {
+      continue;
+    }
+    const std::string nearest = Nearest(rest, known);
+    if (nearest.empty()) continue;
+    lines.push_back(absl::StrCat(Printable(name),
+                                 " is no setting and has no effect; did you "
+                                 "mean ",
+                                 kVariablePrefix, nearest, "?"));
+  }
+  return lines;
+}
 
 // Who is not known should not be trusted with the tag.
 void WarnOfTags(absl::string_view why, ServeOptions* options) {
@@ -118,20 +200,14 @@ void WarnOfTags(absl::string_view why, ServeOptions* options) {
 }
 
 absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved) {
-  absl::Status status = SettleTls(&resolved->top);
+  absl::Status status = CheckNeeded(*resolved);
+  if (status.ok()) status = SettleTls(&resolved->top);
   if (!status.ok()) return status;
   ServeOptions options;
   status = ApplyToDaemon(resolved->top, &options.daemon);
   if (!status.ok()) return status;
   std::vector<SettingValues> functions = resolved->entries;
-  if (!resolved->has_entries) {
-    if (!resolved->top.at("upstream").set) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("upstream: is needed: --upstream TARGET; accepted: ",
-                       ServeSettings().Find("upstream")->accepted));
-    }
-    functions.push_back(resolved->top);
-  }
+  if (!resolved->has_entries) functions.push_back(resolved->top);
   std::set<std::string> warned;
   for (const SettingValues& values : functions) {
     absl::StatusOr<FunctionOptions> function =

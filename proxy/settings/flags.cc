@@ -4,7 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "common/utf8.h"
+#include "common/command_flags.h"
 #include "proxy/settings/settings.h"
 
 namespace fncache::proxy::settings {
@@ -94,8 +94,7 @@ absl::StatusOr<ServeFlags> ParseServeFlags(
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Printable(absl::string_view(error.what()).substr(0, 300)),
-                     "; accepted: the flags of fncache serve --help"));
+        absl::StrCat(WhyNotParsed(app, error), "; see fncache serve --help"));
   }
   for (size_t i = 0; i < given.size(); ++i) {
     for (std::string& text : given[i]) {

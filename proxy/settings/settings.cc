@@ -227,14 +227,14 @@ std::vector<Row> FunctionRows() {
       SettingScope::kFunction, [](const Values& v, FunctionOptions* o) {
         return IntoAddress(v[0], &o->listen);
       });
-  Setting upstream =
-      Text("upstream", "TARGET", absl::nullopt,
-           "a gRPC target, such as HOST:PORT, dns:///HOST:PORT or unix:PATH",
-           "The function that calls go to.");
+  Setting upstream = Text("upstream", "TARGET", absl::nullopt, kTargetForms,
+                          "The function that calls go to.");
   upstream.default_note = "none, it is needed";
   add(std::move(upstream), SettingScope::kFunction,
       [](const Values& v, FunctionOptions* o) {
-        return IntoText(v[0], /*empty_allowed=*/false, &o->upstream);
+        absl::Status status = CheckTarget(v[0]);
+        if (status.ok()) o->upstream = v[0];
+        return status;
       });
   Setting name = Text("function", "NAME", "function", "a text, not empty",
                       "The function's name: the label function_name of its "

@@ -38,6 +38,12 @@ absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved);
 // "with insecure", "without ca.crt".
 void WarnOfTags(absl::string_view why, ServeOptions* options);
 
+// A line for each of the environment's variables `names` that is no setting but
+// nearly has the name of one. Those that Kubernetes makes for a Service whose
+// name begins with `fncache` are never among them.
+std::vector<std::string> MistypedVariables(
+    const std::vector<std::string>& names);
+
 // `fncache serve --help`, and docs/settings.md.
 std::string ServeHelp();
 std::string ServeReference();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/time/clock.h"
+#include "common/listen_failure.h"
 #include "grpc/grpc_security.h"
 #include "grpc/support/log.h"
 #include "proxy/transport/channel_arguments.h"
@@ -67,9 +68,7 @@ absl::Status Listener::Bind() {
   if (port == 0) {
     grpc_server_destroy(server_);
     server_ = nullptr;
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", options_.address,
-                     ": the address is taken or not this machine's"));
+    return ListenFailure(options_.address);
   }
   grpc_server_start(server_);
   address_ = WithPort(options_.address, port);

@@ -12,6 +12,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "common/command_flags.h"
 #include "runner/demo/child_process.h"
 #include "runner/demo/demo.h"
 #include "runner/demo/screen.h"
@@ -63,7 +64,8 @@ int DemoMain(int argc, char** argv) {
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "fncache demo: %s (accepted: --help)\n", error.what());
+    std::fprintf(stderr, "fncache demo: %s; see fncache demo --help\n",
+                 WhyNotParsed(app, error).c_str());
     return 2;
   }
 

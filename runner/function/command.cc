@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cache/key/mask.h"
+#include "common/command_flags.h"
 #include "common/duration.h"
 #include "common/log.h"
 #include "common/utf8.h"
@@ -220,7 +221,8 @@ int FunctionMain(int argc, char** argv) {
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return Refuse(absl::StrCat(error.what(), " (see --help)"));
+    return Refuse(absl::StrCat(WhyNotParsed(app, error),
+                               "; see fncache function --help"));
   }
 
   if (flags.insecure && !flags.tls_dir.empty()) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/listen_failure.h"
 #include "common/log.h"
 #include "common/method.h"
 #include "common/mutex.h"
@@ -258,10 +259,7 @@ absl::StatusOr<std::unique_ptr<FunctionServer>> FunctionServer::Start(
   builder.AddListeningPort(options.listen, *credentials, &port);
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", options.listen,
-                     " (in use, not an address of this machine, or not "
-                     "HOST:PORT)"));
+    return ListenFailure(options.listen);
   }
   const size_t colon = options.listen.rfind(':');
   impl->address = absl::StrCat(options.listen.substr(0, colon), ":", port);

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "common/command_flags.h"
 #include "common/duration.h"
 #include "common/utf8.h"
 #include "runner/render/help.h"
@@ -497,12 +498,12 @@ absl::StatusOr<RenderFlags> ParseRenderFlags(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return BadUsage(Printable(absl::string_view(error.what()).substr(0, 300)));
+    return BadUsage(WhyNotParsed(app, error));
   }
   if (flags.help) return flags;
   const Texts unknown = app.remaining();
   if (!unknown.empty()) {
-    return BadUsage(absl::StrCat("unknown flag ", Printable(unknown[0])));
+    return BadUsage(NotTaken(unknown[0], FlagsOf(app)));
   }
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i].empty()) continue;

@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "common/clock.h"
 #include "common/duration.h"
+#include "common/nearest.h"
 #include "common/utf8.h"
 #include "runner/client/function_client.h"
 #include "runner/render/engine_protocol.h"
@@ -85,7 +86,9 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& args) {
     }
     if (absl::StartsWith(args[i], "-")) {
       return absl::InvalidArgumentError(
-          absl::StrCat("unknown flag ", Printable(args[i])));
+          absl::StrCat("unknown flag ", Printable(args[i]),
+                       DidYouMean(args[i].substr(0, args[i].find('=')),
+                                  {"--help", "--timeout"})));
     }
     if (render || args[i] != "render") {
       return absl::InvalidArgumentError(

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proxy/settings/settings.h"
+#include "tests/common/loopback_socket.h"
 #include "tests/integration/process.h"
 
 namespace fncache::testing {
@@ -89,7 +90,7 @@ TEST_F(CommandLineTest, BadValuesNameKeyPlaceAndRangeWhereverTheyStand) {
   } kCases[] = {
       {"listen", "localhost", "HOST:PORT"},
       {"function", "", "not empty"},
-      {"upstream", "", "gRPC target"},
+      {"upstream", "https://function:443", "dns:///HOST:PORT"},
       {"generation", "a\tb", "a text"},
       {"insecure", "maybe", "true or false"},
       {"cache.memory", "1", "from 1KiB up"},
@@ -141,22 +142,81 @@ TEST_F(CommandLineTest, BadEntriesNameTheEntryAndItsLine) {
   const auto with = [this](const std::string& entry) {
     return Fncache(
         {"serve", "--insecure", "--config",
-         File("functions:\n- {name: a, listen: 'h:1', upstream: x}\n" +
+         File("functions:\n- {name: a, listen: 'h:1', upstream: 'x:1'}\n" +
               entry)});
   };
-  ExpectOneLine(with("- name: b\n  listen: h:2\n  upstream: y\n"
+  ExpectOneLine(with("- name: b\n  listen: h:2\n  upstream: 'y:1'\n"
                      "  ttl:\n    max: 1d\n"),
                 2, {"f.yaml:7: functions[1].ttl.max: ", "such as 90s"});
   ExpectOneLine(with("- {name: b, listen: 'h:2'}\n"), 2,
                 {"f.yaml:3: functions[1].upstream: ", "missing"});
-  ExpectOneLine(with("- {name: a, listen: 'h:2', upstream: y}\n"), 2,
+  ExpectOneLine(with("- {name: a, listen: 'h:2', upstream: 'y:1'}\n"), 2,
                 {"f.yaml:3: functions[1].name: ", "f.yaml:2"});
-  ExpectOneLine(with("- {name: b, listen: 'h:1', upstream: y}\n"), 2,
+  ExpectOneLine(with("- {name: b, listen: 'h:1', upstream: 'y:1'}\n"), 2,
                 {"f.yaml:3: functions[1].listen: "});
-  ExpectOneLine(with("- {name: b, listen: 'h:2', upstream: x}\n"), 2,
+  ExpectOneLine(with("- {name: b, listen: 'h:2', upstream: 'x:1'}\n"), 2,
                 {"f.yaml:3: functions[1].upstream: "});
   ExpectOneLine(with("- {name: b, drain: 1s}\n"), 2,
                 {"f.yaml:3: functions[1].drain: ", "unknown key"});
+}
+
+TEST_F(CommandLineTest, UpstreamsThatGrpcWouldMisreadAreRefused) {
+  for (const char* target :
+       {"https://h:443", "grpc://h:443", "h", "dns:///h", "unix:"}) {
+    const std::string shown = absl::StrCat("\"", target, "\"");
+    ExpectOneLine(
+        Fncache({"serve", "--insecure", "--check", "--upstream", target}), 2,
+        {"--upstream: upstream: ", shown, "HOST:PORT, dns:///HOST:PORT"});
+    ExpectOneLine(
+        Fncache({"serve", "--insecure", "--config",
+                 File(absl::StrCat("functions:\n- name: a\n  listen: h:1\n",
+                                   "  upstream: '", target, "'\n"))}),
+        2, {"f.yaml:4: functions[0].upstream: ", shown, "unix:PATH"});
+  }
+}
+
+TEST_F(CommandLineTest, WhoeverGivesNothingIsToldOfEverythingThatIsNeeded) {
+  ExpectOneLine(Fncache({"serve"}), 2,
+                {"upstream and tls_dir: are needed", "--upstream TARGET",
+                 "HOST:PORT", "--tls-dir DIR", "--insecure"});
+}
+
+TEST_F(CommandLineTest, AMistypedFlagGetsTheNearestOne) {
+  ExpectOneLine(Fncache({"serve", "--upstrem", "h:1"}), 2,
+                {"unknown flag --upstrem; did you mean --upstream?"});
+  ExpectOneLine(Fncache({"serve", "--chekc"}), 2, {"did you mean --check?"});
+  ExpectOneLine(Fncache({"serve", "--ttlmax=1h"}), 2,
+                {"unknown flag --ttlmax; did you mean --ttl-max?"});
+  ExpectOneLine(Fncache({"function", "--insecuer"}), 2,
+                {"did you mean --insecure?"});
+  ExpectOneLine(Fncache({"demo", "--hlep"}), 2, {"did you mean --help?"});
+  const Ended render = Fncache({"render", "--tarce"});
+  EXPECT_EQ(render.code, 80);
+  EXPECT_THAT(render.err, HasSubstr("did you mean --trace?"));
+  const Ended internal = Fncache({"internal", "render", "--timeuot=1s"});
+  EXPECT_EQ(internal.code, 80);
+  EXPECT_THAT(internal.err, HasSubstr("did you mean --timeout"));
+}
+
+TEST_F(CommandLineTest, AListenerThatCannotBindSaysWhy) {
+  const LoopbackSocket taken;
+  taken.Listen(1);
+  const Arguments all_taken[] = {
+      {"serve", "--insecure", "--upstream=h:1",
+       "--admin=", "--listen=" + taken.target()},
+      {"serve", "--insecure", "--upstream=h:1", "--listen=127.0.0.1:0",
+       "--admin=" + taken.target()},
+      {"function", "--insecure", "--listen=" + taken.target()}};
+  for (const Arguments& arguments : all_taken) {
+    ExpectOneLine(Fncache(arguments), 1,
+                  {"cannot listen on " + taken.target(), "in use"});
+  }
+  ExpectOneLine(Fncache({"serve", "--insecure", "--upstream=h:1",
+                         "--admin=", "--listen=192.0.2.1:9443"}),
+                1, {"192.0.2.1:9443: this machine does not have the address"});
+  ExpectOneLine(Fncache({"serve", "--insecure", "--upstream=h:1",
+                         "--admin=", "--listen=nowhere.invalid:9443"}),
+                1, {"nowhere.invalid:9443: its host has no address"});
 }
 
 TEST_F(CommandLineTest, WhatIsNotASettingIsRefusedByName) {
@@ -208,8 +268,9 @@ TEST_F(CommandLineTest, AFileThatCannotBeReadIsTheWorldsFault) {
                 {gone, "FNCACHE_CONFIG"});
   ExpectOneLine(Fncache(Serve({"--config", dir_.path()})), 1,
                 {dir_.path(), "not a regular file"});
-  ExpectOneLine(Fncache({"serve", "--upstream", "x", "--tls-dir", dir_.path()}),
-                1, {"tls_dir", dir_.path()});
+  ExpectOneLine(
+      Fncache({"serve", "--upstream", "x:1", "--tls-dir", dir_.path()}), 1,
+      {"tls_dir", dir_.path()});
   // The flag beats the variable.
   EXPECT_EQ(Fncache(Check({"--config", File("drain: 1s\n")}),
                     {{"FNCACHE_CONFIG", gone}})
@@ -235,8 +296,9 @@ TEST_F(CommandLineTest, MasksWithKeyTagAreRefusedNamingBoth) {
   const auto with = [&](const std::string& top, const std::string& entry) {
     return Fncache(
         {"serve", "--check", "--insecure", "--config",
-         File(top + "functions:\n- {name: a, listen: 'h:0', upstream: x}\n" +
-              "- {name: b, listen: 'h:0', upstream: y" + entry + "}\n")});
+         File(top +
+              "functions:\n- {name: a, listen: 'h:0', upstream: 'x:1'}\n" +
+              "- {name: b, listen: 'h:0', upstream: 'y:1'" + entry + "}\n")});
   };
   const std::string key = "key: tag\n";
   const std::string masks = "mask: [" + mask + "]\n";
@@ -266,7 +328,7 @@ TEST_F(CommandLineTest, KeyTagInPlaintextWarns) {
 }
 
 TEST_F(CommandLineTest, PlaintextIsAskedForByName) {
-  ExpectOneLine(Fncache({"serve", "--upstream", "x"}), 2,
+  ExpectOneLine(Fncache({"serve", "--upstream", "x:1"}), 2,
                 {"tls_dir", "--tls-dir", "--insecure"});
   ExpectOneLine(Fncache(Serve({"--tls-dir", dir_.path()})), 2,
                 {"insecure", "tls_dir"});
@@ -275,7 +337,7 @@ TEST_F(CommandLineTest, PlaintextIsAskedForByName) {
   const Ended beaten =
       Fncache(Check({}), {{"TLS_SERVER_CERTS_DIR", dir_.path() + "/gone"}});
   EXPECT_EQ(beaten.code, 0) << beaten.err;
-  const Ended used = Fncache({"serve", "--upstream", "x"},
+  const Ended used = Fncache({"serve", "--upstream", "x:1"},
                              {{"TLS_SERVER_CERTS_DIR", dir_.path() + "/gone"}});
   ExpectOneLine(used, 1, {dir_.path() + "/gone"});
 }
@@ -290,13 +352,29 @@ TEST_F(CommandLineTest, ATierThatOutlivesTheProcessNeedsAGeneration) {
             0);
 }
 
-TEST_F(CommandLineTest, UnknownVariablesAreIgnored) {
+TEST_F(CommandLineTest, VariablesThatNearlyAreASettingAreWarnedOf) {
+  const Ended ended = Fncache(Check({}), {{"FNCACHE_KEYS", "tag"},
+                                          {"FNCACHE_TTLMAX", "1h"},
+                                          {"FNCACHE_CONFG", "f.yaml"}});
+  EXPECT_EQ(ended.code, 0);
+  for (const char* line :
+       {"FNCACHE_KEYS is no setting and has no effect; did you mean "
+        "FNCACHE_KEY?",
+        "did you mean FNCACHE_TTL_MAX?", "did you mean FNCACHE_CONFIG?"}) {
+    EXPECT_THAT(ended.err, HasSubstr(line));
+  }
+}
+
+// Kubernetes makes such of every Service whose name begins with `fncache`.
+TEST_F(CommandLineTest, OtherUnknownVariablesAreIgnored) {
   const Ended ended =
       Fncache(Check({}), {{"FNCACHE_PORT", "tcp://10.0.0.1:9443"},
                           {"FNCACHE_SERVICE_HOST", "10.0.0.1"},
                           {"FNCACHE_PORT_9443_TCP_PROTO", "tcp"},
+                          {"FNCACHE_LISTEN_PORT", "tcp://10.0.0.1:9443"},
+                          {"FNCACHE_KEY_SERVICE_PORT_A", "1"},
                           {"FNCACHE_", "x"},
-                          {"FNCACHE_KEYS", "md5"}});
+                          {"FNCACHE_COLOUR", "blue"}});
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(ended.err, "");
 }
@@ -317,7 +395,7 @@ TEST_F(CommandLineTest, CheckPrintsWhatReadsBack) {
     Process::Environment environment;
     std::string file;
   } kCases[] = {
-      {{"--insecure", "--upstream", "x"}, {}, ""},
+      {{"--insecure", "--upstream", "x:1"}, {}, ""},
       {{"--insecure", "--upstream", "unix:/a b", "--admin=", "--ttl-min", "5s",
         "--mask", "observed.composite.resource.status.\"a.b\"", "--mode=off",
         "--generation", "g: \"1\" # 2"},
@@ -327,8 +405,9 @@ TEST_F(CommandLineTest, CheckPrintsWhatReadsBack) {
       {{"--insecure", "--ttl-margin", "0.2"},
        {{"REVISION_NAME", "r1"}},
        "cache: {dir: /c}\nfunctions:\n"
-       "- {name: a, listen: '[::]:0', upstream: x, ttl: {margin: 0.3}}\n"
-       "- {name: b, listen: 'h:0', upstream: y, mask: [observed.resources.*."
+       "- {name: a, listen: '[::]:0', upstream: 'x:1', ttl: {margin: 0.3}}\n"
+       "- {name: b, listen: 'h:0', upstream: 'y:1', mask: "
+       "[observed.resources.*."
        "resource.status]}\n"},
   };
   for (const auto& test : kCases) {
@@ -356,7 +435,8 @@ TEST_F(CommandLineTest, CheckWarnsOnStderrAndSaysTheSettingsOnStdout) {
 TEST_F(CommandLineTest, EntryThenFlagThenVariableThenFileThenDefault) {
   const std::string top = "insecure: true\nttl: {max: 2h}\n";
   const std::string entry =
-      "functions:\n- {name: a, listen: 'h:0', upstream: x, ttl: {max: 5h}}\n";
+      "functions:\n- {name: a, listen: 'h:0', upstream: 'x:1', ttl: {max: "
+      "5h}}\n";
   const Process::Environment environment = {{"FNCACHE_TTL_MAX", "3h"}};
   const auto effective = [this](const std::string& file, Arguments flags,
                                 const Process::Environment& variables) {
@@ -368,9 +448,10 @@ TEST_F(CommandLineTest, EntryThenFlagThenVariableThenFileThenDefault) {
   };
   EXPECT_THAT(effective(top + entry, {"--ttl-max=4h"}, environment),
               AllOf(HasSubstr("max: 5h  # "), Not(HasSubstr("max: 4h"))));
-  const Arguments upstream = {"--upstream", "x"};
-  EXPECT_THAT(effective(top, {"--upstream", "x", "--ttl-max=4h"}, environment),
-              HasSubstr("max: 4h  # --ttl-max\n"));
+  const Arguments upstream = {"--upstream", "x:1"};
+  EXPECT_THAT(
+      effective(top, {"--upstream", "x:1", "--ttl-max=4h"}, environment),
+      HasSubstr("max: 4h  # --ttl-max\n"));
   EXPECT_THAT(effective(top, upstream, environment),
               HasSubstr("max: 3h  # FNCACHE_TTL_MAX\n"));
   EXPECT_THAT(effective(top, upstream, {}),
@@ -379,7 +460,7 @@ TEST_F(CommandLineTest, EntryThenFlagThenVariableThenFileThenDefault) {
               HasSubstr("max: 24h  # default\n"));
   // A default for all, another of one.
   const std::string two =
-      effective(top + entry + "- {name: b, listen: 'h:0', upstream: y}\n",
+      effective(top + entry + "- {name: b, listen: 'h:0', upstream: 'y:1'}\n",
                 {"--ttl-max=4h"}, environment);
   EXPECT_THAT(two, AllOf(HasSubstr("max: 5h"), HasSubstr("max: 4h")));
 }

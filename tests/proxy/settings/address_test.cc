@@ -49,6 +49,64 @@ TEST(AddressTest, ReasonsAreOneShortLine) {
   EXPECT_LT(status.message().size(), 600u);
 }
 
+TEST(AddressTest, TargetsAreWhatGrpcCanCall) {
+  for (const char* text :
+       {"localhost:9444", "function.default.svc:1", "1.2.3.4:65535", "[::1]:80",
+        "dns:///a.example:9443", "dns://8.8.8.8/a.example:9443",
+        "dns://[::1]:53/a:1", "dns:a:1", "dns:///[::1]:80", "unix:/run/f.sock",
+        "unix:///run/f.sock", "unix:f.sock", "unix:/a b", "unix-abstract:f",
+        "ipv4:1.2.3.4:1", "ipv4:1.2.3.4:1,5.6.7.8:2", "ipv6:[::1]:1",
+        "ipv6:[fe80::1%25eth0]:1", "https:443"}) {
+    EXPECT_TRUE(CheckTarget(text).ok()) << CheckTarget(text);
+  }
+}
+
+TEST(AddressTest, TargetsThatGrpcWouldMisreadAreRefused) {
+  const struct {
+    const char* text;
+    const char* why;
+  } kCases[] = {
+      {"https://h:443", "has a scheme, https://, that gRPC does not take"},
+      {"grpc://h:443", "has a scheme, grpc://"},
+      {"xds:///h", "has a scheme, xds://"},
+      {"://h:1", "has a scheme"},
+      {"h", "no port from 1 to 65535"},
+      {"h:", "no port"},
+      {"h:0", "no port"},
+      {"h:65536", "no port"},
+      {"h:http", "no port"},
+      {"", "no port"},
+      {"1.2.3.4", "no port"},
+      {"dns:///h", "no port"},
+      {"dns:h", "no port"},
+      {"dns://h:1", "two slashes"},
+      {":1", "no host"},
+      {"dns:///:1", "no host"},
+      {"::1:80", "no host"},
+      {"a b:1", "no host"},
+      {"h/path:1", "no host"},
+      {"ipv4:h:1", "no IPv4 address"},
+      {"ipv4:1.2.3.4", "no port"},
+      {"ipv4:1.2.3.4:1,", "no port"},
+      {"ipv6:::1:1", "no IPv6 address"},
+      {"ipv6:[1.2.3.4]:1", "no IPv6 address"},
+      {"unix:", "no path"},
+      {"unix:///", "no path"},
+      {"unix://host/path", "has a host before the path"},
+      {"unix:/a?b", "a path with ? or #"},
+      {"unix:/a#b", "a path with ? or #"},
+  };
+  for (const auto& test : kCases) {
+    const absl::Status status = CheckTarget(test.text);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << test.text;
+    EXPECT_THAT(status.message(), HasSubstr(test.why)) << test.text;
+  }
+  EXPECT_THAT(CheckTarget("unix:/" + std::string(108, 'a')).message(),
+              HasSubstr("too long"));
+  EXPECT_EQ(CheckTarget("h\nb" + std::string(500, 'x')).message().find('\n'),
+            absl::string_view::npos);
+}
+
 TEST(AddressTest, CollideOnTheSamePortOfTheSameOrEveryHost) {
   const struct {
     const char* a;

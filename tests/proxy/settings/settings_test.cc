@@ -91,7 +91,7 @@ TEST(SettingsTest, EveryDefaultIsAccepted) {
 }
 
 TEST(SettingsTest, TableDefaultsAreTheOptionsDefaults) {
-  const Outcome outcome = Given({"--insecure", "--upstream", "x"});
+  const Outcome outcome = Given({"--insecure", "--upstream", "x:1"});
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
   const DaemonOptions plain;
   const DaemonOptions& made = outcome.options.daemon;
@@ -174,7 +174,7 @@ TEST(SettingsTest, PrecedenceHoldsInRandomCombinations) {
     };
     std::string yaml;
     append(top, "", &yaml);
-    yaml += "functions:\n  - name: a\n    listen: a:1\n    upstream: u\n";
+    yaml += "functions:\n  - name: a\n    listen: a:1\n    upstream: 'u:1'\n";
     append(entry, "    ", &yaml);
     const Outcome outcome = Given(flags, environment, yaml);
     ASSERT_TRUE(outcome.status.ok()) << outcome.status << "\n" << yaml;
@@ -192,7 +192,7 @@ TEST(SettingsTest, PrecedenceHoldsInRandomCombinations) {
 }
 
 TEST(SettingsTest, BadValuesNameKeyPlaceAndRange) {
-  const std::vector<std::string> base = {"--insecure", "--upstream", "x"};
+  const std::vector<std::string> base = {"--insecure", "--upstream", "x:1"};
   const auto with = [&base](std::vector<std::string> more) {
     std::vector<std::string> all = base;
     all.insert(all.end(), more.begin(), more.end());
@@ -227,90 +227,112 @@ TEST(SettingsTest, BadValuesNameKeyPlaceAndRange) {
 }
 
 TEST(SettingsTest, UnknownVariablesAreIgnored) {
-  EXPECT_TRUE(Given({"--insecure", "--upstream", "x"},
+  EXPECT_TRUE(Given({"--insecure", "--upstream", "x:1"},
                     {{"FNCACHE_PORT", "tcp://1.2.3.4:80"},
                      {"FNCACHE_KEY_HASH", "sha256"}})
                   .status.ok());
 }
 
+TEST(SettingsTest, MistypedVariablesAreToldFromKubernetes) {
+  std::vector<std::string> names = {"FNCACHE_",     "FNCACHE_CONFIG", "PATH",
+                                    "FNCACHE_PORT", "FNCACHE_COLOUR", "KEYS"};
+  for (const Setting& setting : ServeSettings().settings()) {
+    const std::string variable = EnvironmentName(setting.key);
+    names.push_back(variable);
+    // Of a Service with as unlucky a name as can be.
+    for (const char* tail :
+         {"_SERVICE_HOST", "_SERVICE_PORT", "_SERVICE_PORT_A", "_PORT",
+          "_PORT_9_TCP", "_PORT_9_TCP_PROTO", "_PORT_9_TCP_PORT",
+          "_PORT_9_TCP_ADDR", "_PORT_9_UDP"}) {
+      names.push_back(variable + tail);
+    }
+  }
+  EXPECT_THAT(MistypedVariables(names), ::testing::IsEmpty());
+  EXPECT_THAT(MistypedVariables({"FNCACHE_LISTNE", "FNCACHE_MASKS"}),
+              ::testing::ElementsAre(
+                  HasSubstr("FNCACHE_LISTNE is no setting and has no effect; "
+                            "did you mean FNCACHE_LISTEN?"),
+                  HasSubstr("did you mean FNCACHE_MASK?")));
+}
+
 TEST(SettingsTest, EmptyTextAfterEqualsIsAValue) {
   const Outcome outcome =
-      Given({"--admin=", "--upstream=x", "--insecure=true"});
+      Given({"--admin=", "--upstream=x:1", "--insecure=true"});
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
   EXPECT_EQ(outcome.options.daemon.admin, "");
 }
 
 TEST(SettingsTest, PlaintextIsAskedForByName) {
-  ExpectRefused(Given({"--upstream", "x"}), {"tls_dir", "--insecure"});
-  ExpectRefused(Given({"--upstream", "x", "--insecure", "--tls-dir", "/d"}),
+  ExpectRefused(Given({"--upstream", "x:1"}), {"tls_dir", "--insecure"});
+  ExpectRefused(Given({"--upstream", "x:1", "--insecure", "--tls-dir", "/d"}),
                 {"insecure", "tls_dir"});
-  ExpectRefused(Given({"--upstream", "x", "--insecure"}, {}, "tls_dir: /d"),
+  ExpectRefused(Given({"--upstream", "x:1", "--insecure"}, {}, "tls_dir: /d"),
                 {"insecure", "f.yaml:1"});
   ExpectRefused(
-      Given({"--upstream", "x", "--insecure"}, {{"FNCACHE_TLS_DIR", "/d"}}),
+      Given({"--upstream", "x:1", "--insecure"}, {{"FNCACHE_TLS_DIR", "/d"}}),
       {"insecure", "FNCACHE_TLS_DIR"});
   const Map crossplane = {{"TLS_SERVER_CERTS_DIR", "/tls/server"}};
-  EXPECT_EQ(Given({"--upstream", "x"}, crossplane).options.daemon.tls_dir,
+  EXPECT_EQ(Given({"--upstream", "x:1"}, crossplane).options.daemon.tls_dir,
             "/tls/server");
-  const Outcome beaten = Given({"--upstream", "x", "--insecure"}, crossplane);
+  const Outcome beaten = Given({"--upstream", "x:1", "--insecure"}, crossplane);
   ASSERT_TRUE(beaten.status.ok()) << beaten.status;
   EXPECT_FALSE(beaten.options.daemon.tls_dir.has_value());
 }
 
 TEST(SettingsTest, GenerationIsNeededWithATierThatOutlivesTheProcess) {
-  const std::vector<std::string> flags = {"--insecure", "--upstream", "x",
+  const std::vector<std::string> flags = {"--insecure", "--upstream", "x:1",
                                           "--cache-dir", "/c"};
   ExpectRefused(Given(flags), {"generation", "none"});
   const Outcome outcome = Given(flags, {{"REVISION_NAME", "r1"}});
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
   EXPECT_EQ(outcome.options.daemon.functions[0].generation, "r1");
-  ExpectRefused(
-      Given(
-          {"--insecure", "--cache-dir", "/c"}, {},
-          "functions:\n- {name: a, listen: 'h:1', upstream: x, generation: g}\n"
-          "- {name: b, listen: 'h:2', upstream: y}\n"),
-      {"generation", "\"b\""});
+  ExpectRefused(Given({"--insecure", "--cache-dir", "/c"}, {},
+                      "functions:\n- {name: a, listen: 'h:1', upstream: 'x:1', "
+                      "generation: g}\n"
+                      "- {name: b, listen: 'h:2', upstream: 'y:1'}\n"),
+                {"generation", "\"b\""});
 }
 
 TEST(SettingsTest, EntriesShareNothingAndStandAlone) {
   const std::string kTwo =
-      "functions:\n- {name: a, listen: 'h:1', upstream: x}\n";
+      "functions:\n- {name: a, listen: 'h:1', upstream: 'x:1'}\n";
   EXPECT_TRUE(Given({"--insecure"}, {{"FUNCTION_NAME", "z"}},
-                    kTwo + "- {name: b, listen: 'h:2', upstream: y}\n")
+                    kTwo + "- {name: b, listen: 'h:2', upstream: 'y:1'}\n")
                   .status.ok());
   ExpectRefused(Given({"--insecure"}, {},
-                      kTwo + "- {name: a, listen: 'h:2', upstream: y}\n"),
+                      kTwo + "- {name: a, listen: 'h:2', upstream: 'y:1'}\n"),
                 {"f.yaml:3", "functions[1].name"});
+  ExpectRefused(
+      Given({"--insecure"}, {},
+            kTwo + "- {name: b, listen: '0.0.0.0:1', upstream: 'y:1'}\n"),
+      {"functions[1].listen"});
   ExpectRefused(Given({"--insecure"}, {},
-                      kTwo + "- {name: b, listen: '0.0.0.0:1', upstream: y}\n"),
-                {"functions[1].listen"});
-  ExpectRefused(Given({"--insecure"}, {},
-                      kTwo + "- {name: b, listen: 'h:2', upstream: x}\n"),
+                      kTwo + "- {name: b, listen: 'h:2', upstream: 'x:1'}\n"),
                 {"functions[1].upstream"});
   EXPECT_TRUE(Given({"--insecure"}, {},
-                    "functions:\n- {name: a, listen: 'h:0', upstream: x}\n"
-                    "- {name: b, listen: 'h:0', upstream: y}\n")
+                    "functions:\n- {name: a, listen: 'h:0', upstream: 'x:1'}\n"
+                    "- {name: b, listen: 'h:0', upstream: 'y:1'}\n")
                   .status.ok());
   ExpectRefused(Given({"--insecure"}, {}, "functions:\n- {name: a}\n"),
                 {"f.yaml:2", "functions[0].listen"});
-  ExpectRefused(Given({"--insecure", "--upstream", "u"}, {}, kTwo),
+  ExpectRefused(Given({"--insecure", "--upstream", "u:1"}, {}, kTwo),
                 {"--upstream", "functions"});
   ExpectRefused(Given({"--insecure"}, {}, "listen: 'h:9'\n" + kTwo),
                 {"f.yaml:1", "listen"});
   ExpectRefused(Given({"--insecure"}, {}, "functions: []\n"), {"functions"});
-  ExpectRefused(
-      Given({"--insecure"}, {},
-            "functions:\n- {name: a, listen: 'h:1', upstream: x, drain: 1s}\n"),
-      {"functions[0].drain", "unknown key"});
+  ExpectRefused(Given({"--insecure"}, {},
+                      "functions:\n- {name: a, listen: 'h:1', upstream: 'x:1', "
+                      "drain: 1s}\n"),
+                {"functions[0].drain", "unknown key"});
 }
 
 TEST(SettingsTest, EffectiveSettingsReadBackAsThemselves) {
-  const Outcome first =
-      Given({"--insecure", "--mask", "context.\"example.org/now\"",
-             "--mask=context.b", "--ttl-min=90s", "--admin="},
-            {{"FNCACHE_GENERATION", "a: \"b\" # \xc3\xa9"}},
-            "functions:\n- {name: a, listen: '[::]:0', upstream: 'unix:/a b'}\n"
-            "- {name: b, listen: 'h:1', upstream: y, ttl: {margin: 0.25}}\n");
+  const Outcome first = Given(
+      {"--insecure", "--mask", "context.\"example.org/now\"",
+       "--mask=context.b", "--ttl-min=90s", "--admin="},
+      {{"FNCACHE_GENERATION", "a: \"b\" # \xc3\xa9"}},
+      "functions:\n- {name: a, listen: '[::]:0', upstream: 'unix:/a b'}\n"
+      "- {name: b, listen: 'h:1', upstream: 'y:1', ttl: {margin: 0.25}}\n");
   ASSERT_TRUE(first.status.ok()) << first.status;
   const std::string yaml = SettingsAsYaml(ServeSettings(), first.resolved);
   const Outcome second = Given({}, {}, yaml);
@@ -331,10 +353,10 @@ TEST(SettingsTest, NamedMaskSetsAreShownWithTheirPaths) {
       Given({"--insecure"}, {{"FNCACHE_MASK", "[\"@times\", context.a]"}},
             "mask: [\"@composite-conditions\"]\n"
             "functions:\n"
-            "- {name: a, listen: 'h:1', upstream: x}\n"
-            "- {name: b, listen: 'h:2', upstream: y, mask: [\"@versions\", "
+            "- {name: a, listen: 'h:1', upstream: 'x:1'}\n"
+            "- {name: b, listen: 'h:2', upstream: 'y:1', mask: [\"@versions\", "
             "\"@composite-conditions\"]}\n"
-            "- {name: c, listen: 'h:3', upstream: z, mask: []}\n");
+            "- {name: c, listen: 'h:3', upstream: 'z:1', mask: []}\n");
   ASSERT_TRUE(first.status.ok()) << first.status;
   const std::string yaml = SettingsAsYaml(ServeSettings(), first.resolved);
   EXPECT_THAT(
@@ -384,18 +406,18 @@ TEST(SettingsTest, NamedMaskSetsNeedQuotesAndTheMessageSaysSo) {
 }
 
 TEST(SettingsTest, LeastLifetimeIsAtMostTheBound) {
-  ExpectRefused(Given({"--insecure", "--upstream=x", "--ttl-min=25h"}),
+  ExpectRefused(Given({"--insecure", "--upstream=x:1", "--ttl-min=25h"}),
                 {"--ttl-min: ttl.min: 25h is more than ttl.max (24h, default)",
                  "ttl.max: 0 for no bound"});
   ExpectRefused(Given({"--insecure", "--ttl-max=1h"}, {},
                       "functions:\n"
-                      "- {name: a, listen: 'h:1', upstream: x}\n"
-                      "- {name: b, listen: 'h:2', upstream: y,\n"
+                      "- {name: a, listen: 'h:1', upstream: 'x:1'}\n"
+                      "- {name: b, listen: 'h:2', upstream: 'y:1',\n"
                       "   ttl: {min: 2h}}\n"),
                 {"f.yaml:4: functions[1].ttl.min", "(1h, --ttl-max)", "\"b\""});
   for (const char* most : {"25h", "0", "30h"}) {
     const Outcome outcome =
-        Given({"--insecure", "--upstream=x", "--ttl-min=25h",
+        Given({"--insecure", "--upstream=x:1", "--ttl-min=25h",
                std::string("--ttl-max=") + most});
     EXPECT_TRUE(outcome.status.ok()) << outcome.status;
   }
@@ -405,9 +427,9 @@ TEST(SettingsTest, KeyAndItsHashAreChosenPerFunction) {
   const Outcome outcome =
       Given({"--insecure", "--key=tag"}, {{"FNCACHE_KEY_HASH", "sha256"}},
             "functions:\n"
-            "- {name: a, listen: 'h:1', upstream: x}\n"
-            "- {name: b, listen: 'h:2', upstream: y, key: content}\n"
-            "- {name: c, listen: 'h:3', upstream: z, key_hash: xxh3}\n");
+            "- {name: a, listen: 'h:1', upstream: 'x:1'}\n"
+            "- {name: b, listen: 'h:2', upstream: 'y:1', key: content}\n"
+            "- {name: c, listen: 'h:3', upstream: 'z:1', key_hash: xxh3}\n");
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
   const auto& functions = outcome.options.daemon.functions;
   ASSERT_EQ(functions.size(), 3);

@@ -1,0 +1,62 @@
+#include "common/command_flags.h"
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/nearest.h"
+#include "common/utf8.h"
+
+namespace fncache {
+namespace {
+
+// Enough of what somebody typed to be recognised.
+std::string Shown(absl::string_view text) {
+  return Printable(text.substr(0, 100));
+}
+
+}  // namespace
+
+std::vector<CommandFlag> FlagsOf(const CLI::App& app) {
+  std::vector<CommandFlag> flags;
+  for (const CLI::Option* const option : app.get_options()) {
+    CommandFlag flag;
+    for (const std::string& name : option->get_snames()) {
+      flag.names.push_back(absl::StrCat("-", name));
+    }
+    for (const std::string& name : option->get_lnames()) {
+      flag.names.push_back(absl::StrCat("--", name));
+    }
+    if (flag.names.empty()) continue;  // a positional argument
+    if (option->get_items_expected_max() > 0) {
+      flag.argument = option->get_type_name();
+    }
+    flag.help = absl::StrReplaceAll(option->get_description(), {{"\n", " "}});
+    flag.repeats =
+        option->get_expected_max() > 1 ||
+        option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+    flags.push_back(std::move(flag));
+  }
+  return flags;
+}
+
+std::string NotTaken(absl::string_view argument,
+                     const std::vector<CommandFlag>& flags) {
+  if (!absl::StartsWith(argument, "-")) {
+    return absl::StrCat("unexpected argument ", Shown(argument));
+  }
+  const absl::string_view name = argument.substr(0, argument.find('='));
+  std::vector<std::string> names;
+  for (const CommandFlag& flag : flags) {
+    names.insert(names.end(), flag.names.begin(), flag.names.end());
+  }
+  return absl::StrCat("unknown flag ", Shown(name), DidYouMean(name, names));
+}
+
+std::string WhyNotParsed(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> extras = app.remaining();
+  if (!extras.empty()) return NotTaken(extras.front(), FlagsOf(app));
+  return Printable(absl::string_view(error.what()).substr(0, 300));
+}
+
+}  // namespace fncache
