@@ -1,84 +1,163 @@
 #include "common/yaml.h"
 
+#include <yaml.h>
+
 #include <algorithm>
 #include <cstdio>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/file.h"
 #include "common/utf8.h"
-#include "yaml-cpp/eventhandler.h"
-#include "yaml-cpp/exceptions.h"
-#include "yaml-cpp/mark.h"
-#include "yaml-cpp/parser.h"
 
 namespace fncache {
 namespace {
+
+constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// Keys are compared one by one; a file that people write has few.
+constexpr size_t kMaxEntries = 1000;
+
+constexpr char kAnchors[] = "anchors and aliases are not accepted";
+constexpr char kTags[] = "tags are not accepted";
+constexpr char kOpenList[] = "a list is not closed: ] is missing";
+constexpr char kOpenMap[] = "a map is not closed: } is missing";
+constexpr char kSeveral[] =
+    "holds more than one document, or a list and a map on one level";
 
 std::string Shown(absl::string_view text) {
   return absl::StrCat("\"", Printable(text.substr(0, 64)), "\"");
 }
 
-// Builds the tree from yaml-cpp's events. The first thing that is wrong is
-// kept, and what follows it ignored.
-class Builder : public YAML::EventHandler {
+// Whether YAML allows the character, one of UTF-8, in a text (YAML 1.2.2, 5.1).
+bool IsAllowed(absl::string_view character) {
+  const auto lead = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) {
+    return lead >= 0x20 ? lead != 0x7f
+                        : lead == '\n' || lead == '\r' || lead == '\t';
+  }
+  if (lead == 0xc2) {  // U+0080 to U+009F are controls, but for a line's end
+    const auto next = static_cast<unsigned char>(character[1]);
+    return next >= 0xa0 || next == 0x85;
+  }
+  return character != kByteOrderMark && character != "\xef\xbf\xbe" &&
+         character != "\xef\xbf\xbf";
+}
+
+// Whether the character would not come back as itself from a quoted text: it is
+// not allowed there, or taken for a line's end and so for a space.
+bool MustBeEscaped(absl::string_view character) {
+  return !IsAllowed(character) || character == "\n" || character == "\r" ||
+         character == "\t" || character == "\xc2\x85" ||
+         character == "\xe2\x80\xa8" || character == "\xe2\x80\xa9";
+}
+
+// Of a character of at most three bytes of UTF-8.
+unsigned CodePoint(absl::string_view character) {
+  unsigned point = static_cast<unsigned char>(character[0]);
+  if (character.size() > 1) point &= character.size() == 2 ? 0x1f : 0x0f;
+  for (const char c : character.substr(1)) {
+    point = point << 6 | (static_cast<unsigned char>(c) & 0x3f);
+  }
+  return point;
+}
+
+// What stands at `mark`, which counts characters, up to the end of the text.
+absl::string_view TextAt(absl::string_view text, const yaml_mark_t& mark) {
+  for (size_t i = 0; i < mark.index && !text.empty(); ++i) {
+    text.remove_prefix(Utf8CharacterBytes(text));
+  }
+  return text;
+}
+
+// Why a text cannot begin as the one at this place does.
+std::string CannotBegin(absl::string_view rest) {
+  if (absl::StartsWith(rest, "\t")) return "a tab in the indentation";
+  if (absl::StartsWith(rest, "@") || absl::StartsWith(rest, "`")) {
+    const absl::string_view word =
+        rest.substr(0, rest.find_first_of(" \t\r\n,]}"));
+    return absl::StrCat("YAML reserves ", word.substr(0, 1),
+                        " at the start of a text: it needs quotes, ",
+                        Shown(word));
+  }
+  return "text that starts like this needs quotes";
+}
+
+// libyaml's complaint where a value should begin.
+constexpr char kNoContent[] = "did not find expected node content";
+
+// libyaml's other complaints in words for those who write files.
+struct Complaint {
+  const char* problem;
+  const char* words;
+  // Whether what is wrong is where it began, not where that was noticed.
+  bool at_context = false;
+};
+
+constexpr Complaint kComplaints[] = {
+    {"did not find expected ',' or ']'", kOpenList, true},
+    {"did not find expected ',' or '}'", kOpenMap, true},
+    {"found unexpected end of stream", "a quoted text is not closed", true},
+    {"found unexpected document indicator", "a quoted text is not closed",
+     true},
+    {"could not find expected ':'", "a key without a colon", true},
+    {"mapping values are not allowed in this context",
+     "a value in a place that has none (indentation, or text with `: ` that "
+     "needs quotes)"},
+    {"mapping keys are not allowed in this context",
+     "a key in a place that has none (indentation)"},
+    {"block sequence entries are not allowed in this context",
+     "a list's `- ` in a place that has none"},
+    {"did not find expected key",
+     "a key, or less indentation, is missing here"},
+    {"did not find expected '-' indicator",
+     "a list's `- `, or less indentation, is missing here"},
+    {"did not find expected <document start>", kSeveral},
+    {"found unknown escape character", "an escape that is not accepted"},
+    {"did not find expected hexdecimal number",
+     "an escape that is not accepted"},
+    {"found invalid Unicode character escape code",
+     "an escape that is not accepted"},
+    {"found a tab character where an indentation space is expected",
+     "a tab in the indentation"},
+    {"found a tab character that violates indentation",
+     "a tab in the indentation"},
+    {"found undefined tag handle", kTags},
+};
+
+// Builds the tree from libyaml's events, and stops at the first thing that is
+// wrong.
+class Reader {
  public:
-  explicit Builder(absl::string_view name) : name_(name) {}
+  Reader(absl::string_view text, absl::string_view name)
+      : text_(text), name_(name) {
+    ready_ = yaml_parser_initialize(&parser_) != 0;
+    if (!ready_) return;
+    yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(
+        &parser_, reinterpret_cast<const unsigned char*>(text.data()),
+        text.size());
+  }
+  ~Reader() {
+    if (ready_) yaml_parser_delete(&parser_);
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
 
-  void OnDocumentStart(const YAML::Mark& mark) override { start_ = mark; }
-  void OnDocumentEnd() override {}
-
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    if (!Accepts(mark, anchor)) return;
-    if (AtKey()) return Fail(mark, "a key is missing");
-    Add(At(mark, YamlNode::Kind::kNull));
+  absl::StatusOr<YamlNode> Read() {
+    if (!ready_) return absl::ResourceExhaustedError("out of memory");
+    for (bool more = true; more;) {
+      Event event;
+      if (yaml_parser_parse(&parser_, &event.raw) == 0) return Problem();
+      more = event.raw.type != YAML_STREAM_END_EVENT;
+      absl::Status status = Take(event.raw);
+      if (!status.ok()) return status;
+    }
+    return std::move(root_);
   }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    Fail(mark, "anchors and aliases are not accepted");
-  }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag,
-                YAML::anchor_t anchor, const std::string& value) override {
-    if (!Accepts(mark, anchor)) return;
-    // "?" is plain, "!" quoted; anything else was written by the author.
-    if (tag != "?" && tag != "!") return Fail(mark, "tags are not accepted");
-    // The text was UTF-8, but yaml-cpp makes a lone byte of "\N" and "\_".
-    if (!IsUtf8(value)) return Fail(mark, "an escape that is not accepted");
-    if (AtKey()) return StartEntry(mark, value);
-    YamlNode node = At(mark, YamlNode::Kind::kScalar);
-    node.scalar = value;
-    node.quoted = tag == "!";
-    Add(std::move(node));
-  }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag,
-                       YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    Open(mark, tag, anchor, YamlNode::Kind::kList);
-  }
-  void OnSequenceEnd() override { Close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag,
-                  YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
-    Open(mark, tag, anchor, YamlNode::Kind::kMap);
-  }
-  void OnMapEnd() override { Close(); }
-
-  void Fail(const YAML::Mark& mark, absl::string_view why) {
-    if (!status_.ok()) return;
-    // yaml-cpp counts from 0, and gives -1 where it knows no place.
-    status_ = absl::InvalidArgumentError(
-        absl::StrCat(name_, ":", std::max(mark.line, 0) + 1, ": ", why));
-  }
-
-  // What is no YAML at all explains best what was seen on the way there.
-  void FailSyntax(const YAML::Mark& mark, absl::string_view why) {
-    status_ = absl::OkStatus();
-    Fail(mark, why);
-  }
-
-  const absl::Status& status() const { return status_; }
-  const YAML::Mark& start() const { return start_; }
-  YamlNode TakeRoot() { return std::move(root_); }
 
  private:
   // An open list or map. In a map, keys and values take turns.
@@ -87,19 +166,122 @@ class Builder : public YAML::EventHandler {
     bool has_key = false;
   };
 
-  static YamlNode At(const YAML::Mark& mark, YamlNode::Kind kind) {
-    YamlNode node;
-    node.kind = kind;
-    node.line = std::max(mark.line, 0) + 1;
-    node.column = std::max(mark.column, 0) + 1;
-    return node;
+  struct Event {
+    Event() = default;
+    ~Event() { yaml_event_delete(&raw); }
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+
+    yaml_event_t raw = {};
+  };
+
+  absl::Status Error(const yaml_mark_t& mark, absl::string_view why) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name_, ":", mark.line + 1, ": ", why));
   }
 
-  bool Accepts(const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (anchor != YAML::NullAnchor) {
-      Fail(mark, "anchors and aliases are not accepted");
+  absl::Status NotClosed(const YamlNode& node) const {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name_, ":", node.line, ": ",
+        node.kind == YamlNode::Kind::kList ? kOpenList : kOpenMap));
+  }
+
+  absl::Status Problem() const {
+    const absl::string_view problem =
+        parser_.problem == nullptr ? "no YAML" : parser_.problem;
+    const absl::string_view context =
+        parser_.context == nullptr ? "" : parser_.context;
+    const absl::string_view rest = TextAt(text_, parser_.problem_mark);
+    if (problem == "found character that cannot start any token") {
+      return Error(parser_.problem_mark, CannotBegin(rest));
     }
-    return status_.ok();
+    if (problem == kNoContent && rest.empty() && !levels_.empty()) {
+      return NotClosed(levels_.back().node);
+    }
+    if (problem == kNoContent) {
+      const bool closes =
+          absl::StartsWith(rest, "]") || absl::StartsWith(rest, "}");
+      return Error(parser_.problem_mark,
+                   closes ? "a ] or } closes what was not opened"
+                          : "a value is missing here");
+    }
+    if (absl::EndsWith(context, " a tag")) {
+      return Error(parser_.problem_mark, kTags);
+    }
+    if (absl::EndsWith(context, " an anchor") ||
+        absl::EndsWith(context, " an alias")) {
+      return Error(parser_.problem_mark, kAnchors);
+    }
+    for (const Complaint& complaint : kComplaints) {
+      if (problem != complaint.problem) continue;
+      const bool at_context = complaint.at_context && !context.empty();
+      return Error(at_context ? parser_.context_mark : parser_.problem_mark,
+                   complaint.words);
+    }
+    return Error(parser_.problem_mark, Printable(problem));
+  }
+
+  absl::Status Take(const yaml_event_t& event) {
+    const yaml_mark_t& mark = event.start_mark;
+    switch (event.type) {
+      case YAML_DOCUMENT_START_EVENT:
+        if (has_document_) return Error(mark, kSeveral);
+        has_document_ = true;
+        return absl::OkStatus();
+      case YAML_ALIAS_EVENT:
+        return Error(mark, kAnchors);
+      case YAML_SCALAR_EVENT:
+        return TakeScalar(event);
+      case YAML_SEQUENCE_START_EVENT:
+        return Open(mark, event.data.sequence_start.anchor,
+                    event.data.sequence_start.tag, YamlNode::Kind::kList);
+      case YAML_MAPPING_START_EVENT:
+        return Open(mark, event.data.mapping_start.anchor,
+                    event.data.mapping_start.tag, YamlNode::Kind::kMap);
+      case YAML_SEQUENCE_END_EVENT:
+      case YAML_MAPPING_END_EVENT: {
+        YamlNode node = std::move(levels_.back().node);
+        levels_.pop_back();
+        Add(std::move(node));
+        return absl::OkStatus();
+      }
+      case YAML_NO_EVENT:
+      case YAML_STREAM_START_EVENT:
+      case YAML_STREAM_END_EVENT:
+      case YAML_DOCUMENT_END_EVENT:
+        return absl::OkStatus();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeScalar(const yaml_event_t& event) {
+    const yaml_mark_t& mark = event.start_mark;
+    const auto& scalar = event.data.scalar;
+    if (scalar.anchor != nullptr) return Error(mark, kAnchors);
+    if (scalar.tag != nullptr) return Error(mark, kTags);
+    const std::string text(reinterpret_cast<const char*>(scalar.value),
+                           scalar.length);
+    const bool quoted = scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    const bool null =
+        !quoted && (text.empty() || text == "~" || text == "null" ||
+                    text == "Null" || text == "NULL");
+    if (AtKey()) {
+      return null ? Error(mark, "a key is missing") : StartEntry(mark, text);
+    }
+    YamlNode node =
+        At(mark, null ? YamlNode::Kind::kNull : YamlNode::Kind::kScalar);
+    if (!null) node.scalar = text;
+    node.quoted = quoted;
+    Add(std::move(node));
+    return absl::OkStatus();
+  }
+
+  static YamlNode At(const yaml_mark_t& mark, YamlNode::Kind kind) {
+    YamlNode node;
+    node.kind = kind;
+    node.line = static_cast<int>(mark.line) + 1;
+    node.column = static_cast<int>(mark.column) + 1;
+    return node;
   }
 
   bool AtKey() const {
@@ -108,43 +290,36 @@ class Builder : public YAML::EventHandler {
            !levels_.back().has_key;
   }
 
-  void StartEntry(const YAML::Mark& mark, const std::string& key) {
+  absl::Status StartEntry(const yaml_mark_t& mark, const std::string& key) {
     Level& level = levels_.back();
     for (const YamlEntry& entry : level.node.entries) {
       if (entry.key != key) continue;
-      return Fail(mark, absl::StrCat("the key ", Shown(key),
-                                     " is already on line ", entry.line));
+      return Error(mark, absl::StrCat("the key ", Shown(key),
+                                      " is already on line ", entry.line));
     }
     if (level.node.entries.size() >= kMaxEntries) {
-      return Fail(mark,
-                  absl::StrCat("a map of more than ", kMaxEntries, " keys"));
+      return Error(mark,
+                   absl::StrCat("a map of more than ", kMaxEntries, " keys"));
     }
     YamlEntry entry;
     entry.key = key;
-    entry.line = std::max(mark.line, 0) + 1;
-    entry.column = std::max(mark.column, 0) + 1;
+    entry.line = static_cast<int>(mark.line) + 1;
+    entry.column = static_cast<int>(mark.column) + 1;
     level.node.entries.push_back(std::move(entry));
     level.has_key = true;
+    return absl::OkStatus();
   }
 
-  void Open(const YAML::Mark& mark, const std::string& tag,
-            YAML::anchor_t anchor, YamlNode::Kind kind) {
-    if (!Accepts(mark, anchor)) return;
-    if (tag != "?" && tag != "!" && !tag.empty()) {
-      return Fail(mark, "tags are not accepted");
-    }
-    if (AtKey()) return Fail(mark, "a key must be text");
+  absl::Status Open(const yaml_mark_t& mark, const yaml_char_t* anchor,
+                    const yaml_char_t* tag, YamlNode::Kind kind) {
+    if (anchor != nullptr) return Error(mark, kAnchors);
+    if (tag != nullptr) return Error(mark, kTags);
+    if (AtKey()) return Error(mark, "a key must be text");
     if (levels_.size() >= static_cast<size_t>(kMaxYamlDepth)) {
-      return Fail(mark, absl::StrCat("nested deeper than ", kMaxYamlDepth));
+      return Error(mark, absl::StrCat("nested deeper than ", kMaxYamlDepth));
     }
     levels_.push_back({At(mark, kind)});
-  }
-
-  void Close() {
-    if (!status_.ok()) return;
-    YamlNode node = std::move(levels_.back().node);
-    levels_.pop_back();
-    Add(std::move(node));
+    return absl::OkStatus();
   }
 
   void Add(YamlNode node) {
@@ -161,76 +336,14 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  // Keys are compared one by one; a file that people write has few.
-  static constexpr size_t kMaxEntries = 1000;
-
+  const absl::string_view text_;
   const absl::string_view name_;
-  YAML::Mark start_;
-  absl::Status status_;
+  bool ready_ = false;
+  yaml_parser_t parser_ = {};
+  bool has_document_ = false;
   std::vector<Level> levels_;
   YamlNode root_;
 };
-
-// yaml-cpp's complaint in words for those who write files, on one line.
-std::string SyntaxError(const std::string& complaint) {
-  namespace said = YAML::ErrorMsg;
-  const struct {
-    const char* said;
-    const char* meant;
-  } kWords[] = {
-      {said::END_OF_SEQ_FLOW, "a list is not closed: ] is missing"},
-      {said::END_OF_MAP_FLOW, "a map is not closed: } is missing"},
-      {said::FLOW_END, "a ] or } closes what was not opened"},
-      {said::EOF_IN_SCALAR, "a quoted text is not closed"},
-      {said::DOC_IN_SCALAR, "a quoted text is not closed"},
-      {said::MAP_VALUE,
-       "a value in a place that has none (indentation, or text with `: ` that "
-       "needs quotes)"},
-      {said::MAP_KEY, "a key in a place that has none (indentation)"},
-      {said::BLOCK_ENTRY, "a list's `- ` in a place that has none"},
-      {said::END_OF_MAP, "a key, or less indentation, is missing here"},
-      {said::END_OF_SEQ, "a list's `- `, or less indentation, is missing here"},
-      {said::TAB_IN_INDENTATION, "a tab in the indentation"},
-      {said::UNKNOWN_TOKEN, "text that starts like this needs quotes"},
-      {said::BAD_FILE, "nested deeper than accepted"},  // its DeepRecursion
-      {said::UNKNOWN_ANCHOR, "anchors and aliases are not accepted"},
-  };
-  for (const auto& words : kWords) {
-    if (complaint == words.said) return words.meant;
-  }
-  return Printable(complaint);
-}
-
-// What no plain text may begin with (YAML 1.2.2, 5.4), said with the text that
-// does; empty if the place holds nothing of the kind.
-std::string ReservedIndicator(absl::string_view text, int at) {
-  if (at < 0 || static_cast<size_t>(at) >= text.size()) return "";
-  const absl::string_view rest = text.substr(at);
-  if (rest[0] != '@' && rest[0] != '`') return "";
-  const absl::string_view word =
-      rest.substr(0, rest.find_first_of(" \t\r\n,]}"));
-  return absl::StrCat("YAML reserves ", word.substr(0, 1),
-                      " at the start of a text: it needs quotes, ",
-                      Shown(word));
-}
-
-// yaml-cpp's scanner recurses and searches in ways that grow with the depth of
-// flow collections; what people write is nowhere near.
-absl::Status CheckFlowDepth(absl::string_view text, absl::string_view name) {
-  int depth = 0;
-  int line = 1;
-  for (const char c : text) {
-    if (c == '\n') ++line;
-    if (c == '[' || c == '{') ++depth;
-    if ((c == ']' || c == '}') && depth > 0) --depth;
-    // Brackets in quoted text count too; it takes many to matter.
-    if (depth > 10 * kMaxYamlDepth) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          name, ":", line, ": nested deeper than ", kMaxYamlDepth));
-    }
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -247,42 +360,19 @@ absl::StatusOr<YamlNode> ParseYaml(absl::string_view text,
     return absl::InvalidArgumentError(absl::StrCat(name, ":1: is over 1 MiB"));
   }
   int line = 1;
+  absl::ConsumePrefix(&text, kByteOrderMark);
   for (absl::string_view rest = text; !rest.empty();) {
     const size_t bytes = Utf8CharacterBytes(rest);
-    const auto byte = static_cast<unsigned char>(rest[0]);
-    const bool control =
-        byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t';
-    if (bytes == 0 || control) {
+    const bool utf8 = bytes > 0;
+    if (!utf8 || !IsAllowed(rest.substr(0, bytes))) {
       return absl::InvalidArgumentError(absl::StrCat(
           name, ":", line,
-          control ? ": holds a control character" : ": is not UTF-8"));
+          utf8 ? ": holds a control character" : ": is not UTF-8"));
     }
-    if (byte == '\n') ++line;
+    if (rest[0] == '\n') ++line;
     rest.remove_prefix(bytes);
   }
-  const absl::Status flow = CheckFlowDepth(text, name);
-  if (!flow.ok()) return flow;
-
-  Builder builder(name);
-  try {
-    const std::string copy(text);
-    std::istringstream in(copy);
-    YAML::Parser parser(in);
-    if (parser.HandleNextDocument(builder) && builder.status().ok()) {
-      Builder second(name);
-      if (parser.HandleNextDocument(second)) {
-        builder.Fail(second.start(),
-                     "holds more than one document, or a list and a map on one "
-                     "level");
-      }
-    }
-  } catch (const YAML::Exception& error) {
-    std::string why = ReservedIndicator(text, error.mark.pos);
-    if (why.empty()) why = SyntaxError(error.msg);
-    builder.FailSyntax(error.mark, why);
-  }
-  if (!builder.status().ok()) return builder.status();
-  return builder.TakeRoot();
+  return Reader(text, name).Read();
 }
 
 absl::StatusOr<YamlNode> ReadYamlFile(const std::string& path) {
@@ -308,17 +398,18 @@ std::string YamlScalar(absl::string_view text) {
     return same;
   }
   std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
+  for (absl::string_view rest = text; !rest.empty();) {
+    const absl::string_view character =
+        rest.substr(0, std::max<size_t>(Utf8CharacterBytes(rest), 1));
+    rest.remove_prefix(character.size());
+    if (character == "\"" || character == "\\") {
+      absl::StrAppend(&out, "\\", character);
+    } else if (MustBeEscaped(character)) {
       char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", CodePoint(character));
       out += escaped;
     } else {
-      out += c;
+      absl::StrAppend(&out, character);
     }
   }
   return out += '"';

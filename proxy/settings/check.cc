@@ -9,8 +9,8 @@
 #include "common/nearest.h"
 #include "common/utf8.h"
 #include "proxy/settings/address.h"
-#include "proxy/settings/rows.h"
 #include "proxy/settings/settings.h"
+#include "proxy/settings_rows.h"
 
 namespace fncache::proxy::settings {
 namespace {
