@@ -4,10 +4,14 @@
 
 namespace fncache {
 
-// From now on what gRPC logs goes to our log, at the debug level: it is for
-// those who look for it, since gRPC's errors are, for the most part, what peers
-// do, and any peer can cause as many as it likes. The last words before gRPC
-// ends the process are errors. Call it before gRPC is used.
+// From now on what gRPC logs comes out as lines of our log, or not at all:
+// - the last words before gRPC ends the process, as errors;
+// - its errors, as warnings, at most one a second, since peers can cause as
+// many
+//   as they like; those of handshakes and of listeners that cannot bind come
+//   out elsewhere, in better words;
+// - everything else at the debug level.
+// Call it before gRPC is used.
 void TakeGrpcLog();
 
 }  // namespace fncache
