@@ -1,56 +1,307 @@
-// fncache: dispatches to its commands. Each command owns its own flags.
+// fncache: dispatches to its commands. Each command owns its own flags; what is
+// made of all of them (the list, completions, the manual's pages) is made here.
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "commit.h"
+#include "common/command.h"
+#include "common/completion.h"
 #include "common/grpc_log.h"
+#include "common/man_page.h"
+#include "common/nearest.h"
+#include "common/standard_streams.h"
+#include "common/threads.h"
 #include "common/utf8.h"
 #include "common/version.h"
 #include "openssl/crypto.h"
 #include "proxy/serve_command.h"
+#include "proxy/settings/help.h"
 #include "runner/demo/command.h"
 #include "runner/function/command.h"
 #include "runner/render/command.h"
+#include "runner/render/flags.h"
 #include "runner/render/internal_command.h"
 
 namespace {
 
-struct Command {
-  const char* name;
-  const char* purpose;
-  int (*run)(int argc, char** argv);
-};
+using fncache::Command;
+using fncache::CommandFlag;
+using fncache::PrintResult;
 
-constexpr Command kCommands[] = {
-    {"serve", "answer a function's repeated calls from memory or disk",
-     fncache::proxy::ServeMain},
-    {"demo", "show the whole story on this machine, in under a minute",
-     fncache::runner::demo::DemoMain},
-    {"function", "a small composition function to put behind the proxy",
-     fncache::runner::function::FunctionMain},
-    {"render", "what Crossplane would apply for a composite resource",
-     fncache::runner::render::RenderMain},
-    {"internal", "the engine that crossplane render --crossplane-binary runs",
-     fncache::runner::render::InternalMain},
-};
+int HelpMain(int argc, char** argv);
+int VersionMain(int argc, char** argv);
+int CompletionMain(int argc, char** argv);
 
-void PrintHelp(std::FILE* out) {
-  std::fprintf(
-      out,
-      "fncache: a caching proxy for Crossplane's composition functions\n\n"
-      "Usage: fncache COMMAND [flags]\n\nCommands:\n");
-  for (const Command& command : kCommands) {
-    std::fprintf(out, "  %-9s %s\n", command.name, command.purpose);
+const std::vector<CommandFlag>& HelpFlag() {
+  static const auto* const flags = new std::vector<CommandFlag>{
+      {{"-h", "--help"}, "", "Print this and exit", false}};
+  return *flags;
+}
+
+std::string HelpHelp() {
+  return R"(Explains a command, or lists all of them.
+
+Usage: fncache help [COMMAND]
+       fncache help --man [COMMAND]
+
+Flags:
+  --man       as a page of the manual:
+              fncache help --man serve | man -l -
+  -h, --help  print this
+)";
+}
+
+std::string VersionHelp() {
+  return R"(Prints the version and, where it is known, the commit it was built from.
+
+Usage: fncache version
+
+Flags:
+  -h, --help  print this
+)";
+}
+
+std::string CompletionHelp() {
+  return R"(Prints a script that teaches a shell to complete commands, flags and files.
+
+Usage: fncache completion bash|zsh|fish
+
+For this session of bash:
+  . <(fncache completion bash)
+
+For every session to come:
+  fncache completion bash > ~/.local/share/bash-completion/completions/fncache
+  fncache completion zsh > ~/.zfunc/_fncache    # where ~/.zfunc is in $fpath
+  fncache completion fish > ~/.config/fish/completions/fncache.fish
+
+Flags:
+  -h, --help  print this
+)";
+}
+
+std::vector<CommandFlag> HelpFlags() {
+  std::vector<CommandFlag> flags = HelpFlag();
+  flags.push_back({{"--man"}, "", "As a page of the manual", false});
+  return flags;
+}
+
+const std::vector<Command>& Commands() {
+  static const auto* const commands = [] {
+    auto* all = new std::vector<Command>{
+        {"serve",
+         "answer a function's repeated calls from memory or disk",
+         fncache::proxy::ServeMain,
+         fncache::proxy::settings::ServeHelp,
+         fncache::proxy::settings::ServeCommandFlags,
+         {}},
+        {"demo",
+         "show the whole story on this machine, in under a minute",
+         fncache::runner::demo::DemoMain,
+         fncache::runner::demo::DemoHelp,
+         fncache::runner::demo::DemoCommandFlags,
+         {}},
+        {"function",
+         "a small composition function to put behind the proxy",
+         fncache::runner::function::FunctionMain,
+         fncache::runner::function::FunctionHelp,
+         fncache::runner::function::FunctionCommandFlags,
+         {}},
+        {"render",
+         "what Crossplane would apply for a composite resource",
+         fncache::runner::render::RenderMain,
+         fncache::runner::render::RenderHelp,
+         fncache::runner::render::RenderCommandFlags,
+         {},
+         /*takes_files=*/true},
+        {"internal",
+         "the engine that crossplane render --crossplane-binary runs",
+         fncache::runner::render::InternalMain,
+         fncache::runner::render::InternalHelp,
+         fncache::runner::render::InternalCommandFlags,
+         {"render"}},
+        {"help", "explain a command", HelpMain, HelpHelp, HelpFlags, {}},
+        {"version",
+         "the version, and the commit it was built from",
+         VersionMain,
+         VersionHelp,
+         [] { return HelpFlag(); },
+         {}},
+        {"completion",
+         "a script for bash, zsh or fish that completes all this",
+         CompletionMain,
+         CompletionHelp,
+         [] { return HelpFlag(); },
+         {"bash", "zsh", "fish"}},
+    };
+    std::vector<std::string> names;
+    for (const Command& command : *all) names.push_back(command.name);
+    for (Command& command : *all) {
+      if (command.name == "help") command.words = names;
+    }
+    return all;
+  }();
+  return *commands;
+}
+
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const Command& command : Commands()) names.push_back(command.name);
+  return names;
+}
+
+const Command* Find(absl::string_view name) {
+  for (const Command& command : Commands()) {
+    if (command.name == name) return &command;
   }
-  std::fprintf(out,
-               "\nfncache COMMAND --help explains a command; "
-               "fncache --version prints the version.\n");
+  return nullptr;
+}
+
+std::string Help() {
+  std::string help =
+      "fncache: a caching proxy for Crossplane's composition functions\n\n"
+      "Usage: fncache COMMAND [flags]\n\nCommands:\n";
+  for (const Command& command : Commands()) {
+    absl::StrAppend(&help, "  ", command.name,
+                    std::string(12 - command.name.size(), ' '), command.purpose,
+                    "\n");
+  }
+  return absl::StrCat(help,
+                      "\nfncache help COMMAND, or fncache COMMAND --help, "
+                      "explains a command.\n");
+}
+
+std::string VersionText() {
+  const absl::string_view commit = fncache::Commit();
+  return absl::StrCat("fncache ", fncache::Version(),
+                      commit.empty() ? "" : " (commit ", commit,
+                      commit.empty() ? "" : ")");
+}
+
+// The page of `command`, or of the binary itself where that is null.
+std::string ManPageOf(const Command* command) {
+  fncache::ManPage page;
+  page.version = VersionText();
+  if (command != nullptr) {
+    page.name = absl::StrCat("fncache-", command->name);
+    page.purpose = command->purpose;
+    page.help = command->help();
+    page.see_also = "fncache(1)";
+  } else {
+    page.name = "fncache";
+    page.purpose = "a caching proxy for Crossplane's composition functions";
+    page.help = Help();
+    page.see_also = absl::StrJoin(
+        CommandNames(), ", ", [](std::string* out, const std::string& name) {
+          absl::StrAppend(out, "fncache-", name, "(1)");
+        });
+  }
+  return fncache::PrintManPage(page);
+}
+
+int Refuse(absl::string_view command, absl::string_view why) {
+  std::fprintf(stderr, "%s: %s\n", std::string(command).c_str(),
+               std::string(why).c_str());
+  return 2;
+}
+
+std::string UnknownCommand(absl::string_view name) {
+  return absl::StrCat("unknown command \"",
+                      fncache::Printable(name.substr(0, 100)), "\"",
+                      fncache::DidYouMean(name, CommandNames()),
+                      "; accepted: ", absl::StrJoin(CommandNames(), ", "),
+                      " (see fncache --help)");
+}
+
+// The arguments of a small command of this file: at most one of its words, and
+// which of its flags stand among them.
+struct Arguments {
+  bool help = false;
+  bool man = false;
+  std::string word;
+  std::string wrong;  // why they are not accepted
+};
+
+Arguments Parse(const Command& command, int argc, char** argv) {
+  Arguments parsed;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--help" || argument == "-h") {
+      parsed.help = true;
+    } else if (argument == "--man" && command.name == "help") {
+      parsed.man = true;
+    } else if (!argument.empty() && argument[0] != '-' && parsed.word.empty() &&
+               !command.words.empty()) {
+      parsed.word = argument;
+    } else if (parsed.wrong.empty()) {
+      parsed.wrong = absl::StrCat(fncache::NotTaken(argument, command.flags()),
+                                  "; see fncache ", command.name, " --help");
+    }
+  }
+  return parsed;
+}
+
+int HelpMain(int argc, char** argv) {
+  const Arguments arguments = Parse(*Find("help"), argc, argv);
+  if (arguments.help) return PrintResult("fncache help", HelpHelp());
+  if (!arguments.wrong.empty()) return Refuse("fncache help", arguments.wrong);
+  const Command* const command = Find(arguments.word);
+  if (!arguments.word.empty() && command == nullptr) {
+    return Refuse("fncache help", UnknownCommand(arguments.word));
+  }
+  if (arguments.man) return PrintResult("fncache help", ManPageOf(command));
+  return PrintResult("fncache help",
+                     command == nullptr ? Help() : command->help());
+}
+
+int VersionMain(int argc, char** argv) {
+  const Arguments arguments = Parse(*Find("version"), argc, argv);
+  if (arguments.help) return PrintResult("fncache version", VersionHelp());
+  if (!arguments.wrong.empty()) {
+    return Refuse("fncache version", arguments.wrong);
+  }
+  return PrintResult("fncache version", absl::StrCat(VersionText(), "\n"));
+}
+
+int CompletionMain(int argc, char** argv) {
+  const Command& self = *Find("completion");
+  const Arguments arguments = Parse(self, argc, argv);
+  if (arguments.help) return PrintResult("fncache completion", self.help());
+  if (!arguments.wrong.empty()) {
+    return Refuse("fncache completion", arguments.wrong);
+  }
+  const std::string& shell = arguments.word;
+  if (shell == "bash") {
+    return PrintResult("fncache completion",
+                       fncache::BashCompletion(Commands()));
+  }
+  if (shell == "zsh") {
+    return PrintResult("fncache completion",
+                       fncache::ZshCompletion(Commands()));
+  }
+  if (shell == "fish") {
+    return PrintResult("fncache completion",
+                       fncache::FishCompletion(Commands()));
+  }
+  return Refuse(
+      "fncache completion",
+      absl::StrCat(shell.empty()
+                       ? "a shell is missing"
+                       : absl::StrCat("unknown shell \"",
+                                      fncache::Printable(shell), "\""),
+                   "; accepted: ", absl::StrJoin(self.words, ", ")));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (!fncache::FillStandardStreams()) return 1;
+  fncache::ExitWhereThreadsAreMissing();
   // Debian's abseil detects deadlocks by default: 210 ns a lock instead of 7.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // At exit OpenSSL would free what gRPC's threads, which nobody can wait for,
@@ -58,29 +309,15 @@ int main(int argc, char** argv) {
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   fncache::TakeGrpcLog();
   if (argc < 2) {
-    PrintHelp(stderr);
+    std::fputs(Help().c_str(), stderr);
     return 2;
   }
-  const char* const name = argv[1];
-  if (std::strcmp(name, "--help") == 0 || std::strcmp(name, "-h") == 0 ||
-      std::strcmp(name, "help") == 0) {
-    PrintHelp(stdout);
-    return 0;
+  const absl::string_view name = argv[1];
+  if (name == "--help" || name == "-h") return PrintResult("fncache", Help());
+  if (name == "--version") {
+    return PrintResult("fncache", absl::StrCat(VersionText(), "\n"));
   }
-  if (std::strcmp(name, "--version") == 0) {
-    std::printf("fncache %s\n", fncache::Version());
-    return 0;
-  }
-  for (const Command& command : kCommands) {
-    if (std::strcmp(name, command.name) == 0) {
-      return command.run(argc - 1, argv + 1);
-    }
-  }
-  const std::string shown =
-      fncache::Printable(std::string(name).substr(0, 100));
-  std::fprintf(stderr,
-               "fncache: unknown command \"%s\"; accepted: serve, demo, "
-               "function, render, internal (see fncache --help)\n",
-               shown.c_str());
-  return 2;
+  const Command* const command = Find(name);
+  if (command == nullptr) return Refuse("fncache", UnknownCommand(name));
+  return command->run(argc - 1, argv + 1);
 }

@@ -3,9 +3,11 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,11 +16,15 @@
 #include "common/huge_heap.h"
 #include "common/log.h"
 #include "common/settings_list.h"
+#include "common/standard_streams.h"
 #include "common/status.h"
+#include "common/threads.h"
 #include "common/tls_files.h"
 #include "common/utf8.h"
 #include "proxy/serve.h"
+#include "proxy/settings/check.h"
 #include "proxy/settings/flags.h"
+#include "proxy/settings/help.h"
 #include "proxy/settings/settings.h"
 
 namespace fncache::proxy {
@@ -46,6 +52,18 @@ std::vector<std::string> EnvironmentNames() {
     names.emplace_back(text.substr(0, text.find('=')));
   }
   return names;
+}
+
+// The threads that the daemon may have at once: its workers and their
+// assistants, one for each core, what the admin endpoint serves pages with, the
+// disk tier's, and one that stops each listener; a few watch files and signals.
+int Threads(const settings::DaemonOptions& options) {
+  constexpr int kAdmin = 66;
+  constexpr int kRest = 16;
+  const int cores =
+      static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return GrpcThreads() + 2 * cores + (options.admin.empty() ? 0 : kAdmin) +
+         static_cast<int>(options.functions.size()) + kRest;
 }
 
 // One heap for all threads. The C library would give threads heaps of their
@@ -104,10 +122,7 @@ int ServeMain(int argc, char** argv) {
   const absl::StatusOr<settings::ServeFlags> flags = settings::ParseServeFlags(
       std::vector<std::string>(argv + 1, argv + argc));
   if (!flags.ok()) return Fail(flags.status(), kUsage);
-  if (flags->help) {
-    std::fputs(settings::ServeHelp().c_str(), stdout);
-    return 0;
-  }
+  if (flags->help) return PrintResult("fncache serve", settings::ServeHelp());
 
   SettingsInput input;
   input.flags = flags->settings;
@@ -145,11 +160,12 @@ int ServeMain(int argc, char** argv) {
     Log(LogLevel::kWarning, warning);
   }
   if (flags->check) {
-    std::fputs(SettingsAsYaml(settings::ServeSettings(), *resolved).c_str(),
-               stdout);
-    return 0;
+    return PrintResult("fncache serve",
+                       SettingsAsYaml(settings::ServeSettings(), *resolved));
   }
   TuneHeap();
+  const absl::Status threads = CheckThreads(Threads(options->daemon));
+  if (!threads.ok()) return Fail(threads, kWorld);
   const absl::Status served =
       Serve(std::move(options->daemon),
             ListSettings(settings::ServeSettings(), *resolved, "function"));

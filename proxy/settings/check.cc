@@ -1,4 +1,5 @@
-// What no row of the table can see alone: see MakeServeOptions in settings.h.
+#include "proxy/settings/check.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -10,7 +11,6 @@
 #include "common/utf8.h"
 #include "proxy/settings/address.h"
 #include "proxy/settings/settings.h"
-#include "proxy/settings_rows.h"
 
 namespace fncache::proxy::settings {
 namespace {

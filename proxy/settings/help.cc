@@ -1,4 +1,5 @@
-// The table of settings as text: --help and docs/settings.md.
+#include "proxy/settings/help.h"
+
 #include <string>
 #include <vector>
 
@@ -87,6 +88,24 @@ quotes in the file and in the variable: `mask: ["@versions", "@times"]`.
 }
 
 }  // namespace
+
+std::vector<CommandFlag> ServeCommandFlags() {
+  std::vector<CommandFlag> flags = {
+      {{"--config"}, "FILE", "A YAML file with settings.", false},
+      {{"--check"},
+       "",
+       "Check settings, masks and certificates, print the effective settings "
+       "as YAML, and exit.",
+       false},
+      {{"-h", "--help"}, "", "Print this and exit.", false}};
+  for (const Setting& setting : ServeSettings().settings()) {
+    flags.push_back({{FlagName(setting.key)},
+                     setting.metavar,
+                     setting.help,
+                     setting.kind == Setting::Kind::kList});
+  }
+  return flags;
+}
 
 std::string ServeHelp() {
   std::string out =

@@ -11,7 +11,6 @@
 #include "common/duration.h"
 #include "common/size.h"
 #include "proxy/settings/address.h"
-#include "proxy/settings_rows.h"
 
 namespace fncache::proxy::settings {
 namespace {

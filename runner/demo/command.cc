@@ -7,12 +7,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "common/command_flags.h"
+#include "common/standard_streams.h"
+#include "common/threads.h"
 #include "runner/demo/child_process.h"
 #include "runner/demo/demo.h"
 #include "runner/demo/screen.h"
@@ -51,24 +54,41 @@ void WatchSignals(const std::string& folder, const DemoScreen& screen) {
   }).detach();
 }
 
-}  // namespace
-
-int DemoMain(int argc, char** argv) {
-  CLI::App app{
+std::unique_ptr<CLI::App> MakeApp() {
+  auto app = std::make_unique<CLI::App>(
       "Shows on one machine what fncache does: a slow function, the daemon in "
       "front of\nit, a crash, an expiry, and what was saved.",
-      "fncache demo"};
-  app.footer(kFooter);
+      "fncache demo");
+  app->footer(kFooter);
+  return app;
+}
+
+}  // namespace
+
+std::string DemoHelp() { return MakeApp()->help(); }
+
+std::vector<CommandFlag> DemoCommandFlags() { return FlagsOf(*MakeApp()); }
+
+int DemoMain(int argc, char** argv) {
+  const std::unique_ptr<CLI::App> made = MakeApp();
+  CLI::App& app = *made;
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+  } catch (const CLI::CallForHelp&) {
+    return PrintResult("fncache demo", DemoHelp());
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "fncache demo: %s; see fncache demo --help\n",
                  WhyNotParsed(app, error).c_str());
     return 2;
   }
 
+  constexpr int kOwnThreads = 8;
+  const absl::Status threads = CheckThreads(GrpcThreads() + kOwnThreads);
+  if (!threads.ok()) {
+    std::fprintf(stderr, "fncache demo: %s\n",
+                 std::string(threads.message()).c_str());
+    return 1;
+  }
   std::error_code error;
   const std::filesystem::path temporary =
       std::filesystem::temp_directory_path(error);

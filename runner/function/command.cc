@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,8 @@
 #include "common/command_flags.h"
 #include "common/duration.h"
 #include "common/log.h"
+#include "common/standard_streams.h"
+#include "common/threads.h"
 #include "common/utf8.h"
 #include "runner/function/call_cost.h"
 #include "runner/function/recorded_responder.h"
@@ -73,7 +76,11 @@ struct Flags {
   bool log_calls = false;
 };
 
-void Define(CLI::App* app, Flags* flags) {
+std::unique_ptr<CLI::App> MakeApp(Flags* flags) {
+  auto app = std::make_unique<CLI::App>(
+      "A real composition function: renders resources from its input, or "
+      "answers from\nrecordings, at a settable cost.",
+      "fncache function");
   app->add_option("--listen", flags->listen,
                   "HOST:PORT to listen on; port 0 takes a free one")
       ->type_name("ADDR")
@@ -118,12 +125,13 @@ void Define(CLI::App* app, Flags* flags) {
                   "Path of the request that does not matter when\n"
                   "it is compared with recordings, or a named set\n"
                   "(@versions, ...); repeats")
-      ->type_name("PATH")
+      ->type_name("FIELD")
       ->allow_extra_args(false);
   app->add_flag("--log-calls", flags->log_calls,
                 "Log a line for every call, with its number,\n"
                 "before answering");
   app->footer(kFooter);
+  return app;
 }
 
 absl::StatusOr<absl::optional<absl::Duration>> ParseTtl(
@@ -188,6 +196,11 @@ void NextSignalExits(const sigset_t& signals) {
 }
 
 int Serve(const FunctionServerOptions& options, const Responder& responder) {
+  // Besides gRPC's: those that calls burn CPU time on, one for each core.
+  const absl::Status threads =
+      CheckThreads(GrpcThreads() + 8 +
+                   static_cast<int>(std::thread::hardware_concurrency()));
+  if (!threads.ok()) return CannotStart(threads.message());
   const sigset_t signals = BlockStopSignals();
   auto server = FunctionServer::Start(options, &responder);
   if (!server.ok()) {
@@ -209,17 +222,24 @@ int Serve(const FunctionServerOptions& options, const Responder& responder) {
 
 }  // namespace
 
+std::string FunctionHelp() {
+  Flags flags;
+  return MakeApp(&flags)->help();
+}
+
+std::vector<CommandFlag> FunctionCommandFlags() {
+  Flags flags;
+  return FlagsOf(*MakeApp(&flags));
+}
+
 int FunctionMain(int argc, char** argv) {
   Flags flags;
-  CLI::App app{
-      "A real composition function: renders resources from its input, or "
-      "answers from\nrecordings, at a settable cost.",
-      "fncache function"};
-  Define(&app, &flags);
+  const std::unique_ptr<CLI::App> made = MakeApp(&flags);
+  CLI::App& app = *made;
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+  } catch (const CLI::CallForHelp&) {
+    return PrintResult("fncache function", FunctionHelp());
   } catch (const CLI::ParseError& error) {
     return Refuse(absl::StrCat(WhyNotParsed(app, error),
                                "; see fncache function --help"));

@@ -6,6 +6,11 @@
 #ifndef FNCACHE_RUNNER_FUNCTION_COMMAND_H_
 #define FNCACHE_RUNNER_FUNCTION_COMMAND_H_
 
+#include <string>
+#include <vector>
+
+#include "common/command_flags.h"
+
 namespace fncache::runner::function {
 
 // Runs the command until SIGTERM or SIGINT. `argv[0]` is the command's name,
@@ -13,6 +18,10 @@ namespace fncache::runner::function {
 // (port taken, file missing), 2 for flags that do not fit. Call it from
 // main, before other threads exist: it blocks signals for the whole process.
 int FunctionMain(int argc, char** argv);
+
+// What --help prints, and the flags that it explains.
+std::string FunctionHelp();
+std::vector<CommandFlag> FunctionCommandFlags();
 
 }  // namespace fncache::runner::function
 

@@ -1,6 +1,5 @@
 #include "runner/render/command.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -17,6 +16,8 @@
 #include "absl/strings/str_join.h"
 #include "common/clock.h"
 #include "common/duration.h"
+#include "common/standard_streams.h"
+#include "common/threads.h"
 #include "common/utf8.h"
 #include "runner/client/function_client.h"
 #include "runner/engine/fetched_schemas.h"
@@ -61,16 +62,6 @@ void Say(const std::string& text) {
 int Fail(int code, absl::string_view message) {
   Say(ErrorLine(message));
   return code;
-}
-
-// Whether stdout can be written to. Closed standard descriptors are filled, so
-// that no socket takes their number.
-bool PrepareDescriptors() {
-  const bool has_stdout = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return false;
-  }
-  return has_stdout;
 }
 
 // Ctrl-C ends the process at once: everything is printed in the end, so that no
@@ -279,7 +270,7 @@ int Watch(const RenderFlags& flags) {
 }  // namespace
 
 int RenderMain(int argc, char** argv) {
-  if (!PrepareDescriptors()) {
+  if (!HadStandardStream(STDOUT_FILENO)) {
     return Fail(kCannotRender, "cannot print what was rendered: no stdout");
   }
   HandleSignals();
@@ -290,10 +281,11 @@ int RenderMain(int argc, char** argv) {
         flags.status().message());
   }
   if (flags->help) {
-    if (WriteAll(STDOUT_FILENO, RenderHelp())) return 0;
-    return Fail(kCannotRender,
-                absl::StrCat("cannot print the help: ", std::strerror(errno)));
+    return PrintResult("fncache render", RenderHelp());
   }
+  constexpr int kOwnThreads = 4;
+  const absl::Status threads = CheckThreads(GrpcThreads() + kOwnThreads);
+  if (!threads.ok()) return Fail(kCannotRender, threads.message());
   if (flags->watch) return Watch(*flags);
   bool printed = false;
   return Session(*std::move(flags)).Render(&printed);

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "common/command_flags.h"
 #include "common/duration.h"
 #include "common/utf8.h"
@@ -461,6 +462,21 @@ std::string RenderHelp() {
                     flag.default_text(defaults), ")");
   }
   return HelpText(rows);
+}
+
+std::vector<CommandFlag> RenderCommandFlags() {
+  std::vector<CommandFlag> all;
+  for (const Flag& flag : Table()) {
+    // The help leaves out what is accepted only to be ignored.
+    if (flag.help.group == FlagHelp::Group::kHidden) continue;
+    CommandFlag named;
+    if (!flag.help.short_name.empty()) named.names = {flag.help.short_name};
+    named.names.push_back(flag.help.name);
+    named.argument = flag.help.argument;
+    named.help = flag.help.text;
+    all.push_back(std::move(named));
+  }
+  return all;
 }
 
 absl::StatusOr<RenderFlags> ParseRenderFlags(int argc, char** argv) {

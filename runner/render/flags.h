@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/command_flags.h"
 #include "runner/client/function_client.h"
 #include "runner/engine/pipeline.h"
 
@@ -68,6 +69,9 @@ std::string RenderHelp();
 // Every file and folder that is read because `flags` name it, those of
 // --openapi-url aside.
 std::vector<std::string> InputPaths(const RenderFlags& flags);
+
+// The flags that the help explains.
+std::vector<CommandFlag> RenderCommandFlags();
 
 }  // namespace fncache::runner::render
 

@@ -1,7 +1,6 @@
 #include "runner/render/internal_command.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +19,8 @@
 #include "common/clock.h"
 #include "common/duration.h"
 #include "common/nearest.h"
+#include "common/standard_streams.h"
+#include "common/threads.h"
 #include "common/utf8.h"
 #include "runner/client/function_client.h"
 #include "runner/render/engine_protocol.h"
@@ -31,14 +32,14 @@ namespace {
 constexpr size_t kMaxRequestBytes = size_t{1} << 30;
 
 constexpr char kHelp[] =
-    R"(Usage: fncache internal render [--timeout=2m]
-
-Renders as Crossplane's own engine does: a RenderRequest on standard input, a
+    R"(Renders as Crossplane's own engine does: a RenderRequest on standard input, a
 RenderResponse on standard output, both protobuf. It is what
 
   crossplane render --crossplane-binary fncache XR COMPOSITION FUNCTIONS
 
 runs; people use fncache render.
+
+Usage: fncache internal render [--timeout=2m]
 
 Flags:
   --timeout=DURATION  For all calls of functions together (default 2m)
@@ -100,16 +101,6 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& args) {
   return parsed;
 }
 
-// Where a standard stream is closed, the next file or socket that is opened
-// would be taken for it: the request could be read from a socket and the
-// response be written to one. True if it was open.
-bool KeepOpen(int fd) {
-  if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) return true;
-  // The lowest free one, thus `fd`: those below are open.
-  if (open("/dev/null", O_RDWR) != fd) return true;
-  return false;
-}
-
 absl::StatusOr<std::string> ReadRequest() {
   std::string bytes;
   std::vector<char> buffer(1 << 16);
@@ -128,19 +119,15 @@ absl::StatusOr<std::string> ReadRequest() {
   }
 }
 
-absl::Status WriteResponse(absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(STDOUT_FILENO, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return absl::InternalError(strerror(errno));
-    }
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
+
+std::string InternalHelp() { return kHelp; }
+
+std::vector<CommandFlag> InternalCommandFlags() {
+  return {
+      {{"--timeout"}, "DURATION", "For all calls of functions together", false},
+      {{"-h", "--help"}, "", "Print this and exit", false}};
+}
 
 int InternalMain(int argc, char** argv) {
   const auto arguments =
@@ -148,23 +135,19 @@ int InternalMain(int argc, char** argv) {
   if (!arguments.ok()) {
     return Fail(kEngineUsage, arguments.status().message());
   }
-  if (arguments->help) {
-    std::fputs(kHelp, stdout);
-    return 0;
-  }
+  if (arguments->help) return PrintResult("fncache internal", kHelp);
   // One that nobody reads any more is told by write.
   signal(SIGPIPE, SIG_IGN);
-  const bool has_stdin = KeepOpen(STDIN_FILENO);
-  const bool has_stdout = KeepOpen(STDOUT_FILENO);
-  KeepOpen(STDERR_FILENO);
-  if (!has_stdin) {
+  if (!HadStandardStream(STDIN_FILENO)) {
     return Fail(kEngineFailed,
                 "cannot read render request from stdin: it is closed");
   }
-  if (!has_stdout) {
+  if (!HadStandardStream(STDOUT_FILENO)) {
     return Fail(kEngineFailed,
                 "cannot write render response: stdout is closed");
   }
+  const absl::Status threads = CheckThreads(GrpcThreads());
+  if (!threads.ok()) return Fail(kEngineFailed, threads.message());
   const absl::Time deadline = absl::Now() + arguments->timeout;
   auto request = ReadRequest();
   if (!request.ok()) {
@@ -183,7 +166,7 @@ int InternalMain(int argc, char** argv) {
       },
       &clock);
   if (!answer.output.empty()) {
-    const absl::Status written = WriteResponse(answer.output);
+    const absl::Status written = WriteStdout(answer.output);
     if (!written.ok()) {
       return Fail(kEngineFailed, absl::StrCat("cannot write render response: ",
                                               written.message()));

@@ -7,6 +7,11 @@
 #ifndef FNCACHE_RUNNER_RENDER_INTERNAL_COMMAND_H_
 #define FNCACHE_RUNNER_RENDER_INTERNAL_COMMAND_H_
 
+#include <string>
+#include <vector>
+
+#include "common/command_flags.h"
+
 namespace fncache::runner::render {
 
 // Runs the command. `argv[0]` is the command's name (`internal`), `render` and
@@ -16,6 +21,10 @@ namespace fncache::runner::render {
 // nothing on stdout. What went wrong is on stderr, behind
 // `crossplane: error: `. Call it from main, before other threads exist.
 int InternalMain(int argc, char** argv);
+
+// What --help prints, and the flags that it explains.
+std::string InternalHelp();
+std::vector<CommandFlag> InternalCommandFlags();
 
 }  // namespace fncache::runner::render
 

@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "common/utf8.h"
 #include "common/yaml.h"
+#include "proxy/settings/check.h"
 #include "proxy/settings/flags.h"
 #include "proxy/settings/settings.h"
 

@@ -22,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
 #include "proxy/daemon.h"
+#include "proxy/settings/check.h"
 #include "proxy/settings/settings.h"
 
 namespace fncache::proxy {

@@ -10,7 +10,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proxy/settings/check.h"
 #include "proxy/settings/flags.h"
+#include "proxy/settings/help.h"
 
 namespace fncache::proxy::settings {
 namespace {

@@ -1,0 +1,30 @@
+// Commands of the binary as data: what its list of commands, the completion of
+// a shell and the manual's pages are made from.
+#ifndef FNCACHE_COMMON_COMMAND_H_
+#define FNCACHE_COMMON_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "common/command_flags.h"
+
+namespace fncache {
+
+struct Command {
+  std::string name;
+  // What it is for, in a part of a line.
+  std::string purpose;
+  // Runs it: argv[0] is its name. Returns the process' exit code.
+  int (*run)(int argc, char** argv) = nullptr;
+  // What `--help` prints: headings stand at the start of a line and end in a
+  // colon, "Usage: " among them; what belongs to one is indented.
+  std::string (*help)() = nullptr;
+  std::vector<CommandFlag> (*flags)() = nullptr;
+  // What it takes besides flags: one of these words, or files.
+  std::vector<std::string> words;
+  bool takes_files = false;
+};
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_COMMAND_H_

@@ -1,0 +1,22 @@
+// Scripts that teach a shell to complete the commands of the binary, their
+// flags and the names of files where a flag takes one.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_COMMON_COMPLETION_H_
+#define FNCACHE_COMMON_COMPLETION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/command.h"
+
+namespace fncache {
+
+std::string BashCompletion(const std::vector<Command>& commands);
+std::string ZshCompletion(const std::vector<Command>& commands);
+std::string FishCompletion(const std::vector<Command>& commands);
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_COMPLETION_H_

@@ -1,0 +1,28 @@
+// A page of the manual (man 1) from a help text.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_COMMON_MAN_PAGE_H_
+#define FNCACHE_COMMON_MAN_PAGE_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace fncache {
+
+struct ManPage {
+  std::string name;     // "fncache-serve"
+  std::string purpose;  // a part of a line
+  std::string version;  // "fncache 0.1.0"
+  // As Command::help has it: what stands before "Usage: " is the description,
+  // headings become sections, and everything else stays as it is laid out.
+  std::string help;
+  std::string see_also;  // "fncache(1)"
+};
+
+// The page as troff source of the `man` macros.
+std::string PrintManPage(const ManPage& page);
+
+}  // namespace fncache
+
+#endif  // FNCACHE_COMMON_MAN_PAGE_H_

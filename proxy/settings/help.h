@@ -1,0 +1,24 @@
+// The table of settings as text for people: the help of `fncache serve`, its
+// flags for completion, and the reference page.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_PROXY_SETTINGS_HELP_H_
+#define FNCACHE_PROXY_SETTINGS_HELP_H_
+
+#include <string>
+#include <vector>
+
+#include "common/command_flags.h"
+
+namespace fncache::proxy::settings {
+
+// What `fncache serve --help` prints.
+std::string ServeHelp();
+// The flags of `fncache serve`, in the order of its help.
+std::vector<CommandFlag> ServeCommandFlags();
+// What docs/settings.md holds.
+std::string ServeReference();
+
+}  // namespace fncache::proxy::settings
+
+#endif  // FNCACHE_PROXY_SETTINGS_HELP_H_
