@@ -76,7 +76,8 @@ lint: setup-checks ## format check and clang-tidy (LINT_SINCE=REV: only what cha
 format: setup-checks ## rewrite the sources as clang-format wants them
 	@git ls-files '*.cc' '*.h' | xargs clang-format -i
 
-install: build ## install the binary below DESTDIR/PREFIX
+install: build ## install the binary, its manual and completions below DESTDIR/PREFIX
+	@scripts/build release fncache_manual
 	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
 
 clean: ## remove build/

@@ -12,15 +12,16 @@ namespace fncache {
 
 struct Command {
   std::string name;
-  // What it is for, in a part of a line.
+  // Says in a part of a line what it is for.
   std::string purpose;
   // Runs it: argv[0] is its name. Returns the process' exit code.
   int (*run)(int argc, char** argv) = nullptr;
-  // What `--help` prints: headings stand at the start of a line and end in a
-  // colon, "Usage: " among them; what belongs to one is indented.
+  // Returns the text that `--help` prints: headings stand at the start of a
+  // line and end in a colon, "Usage: " among them; what belongs to one is
+  // indented.
   std::string (*help)() = nullptr;
   std::vector<CommandFlag> (*flags)() = nullptr;
-  // What it takes besides flags: one of these words, or files.
+  // Besides flags it takes one of these words, or files.
   std::vector<std::string> words;
   bool takes_files = false;
 };

@@ -8,7 +8,7 @@
 namespace fncache {
 namespace {
 
-// What the binary takes in a command's place.
+// The flags that the binary takes in a command's place.
 constexpr char kGlobalFlags[] = "--help --version";
 
 // Enough of a help text to tell flags from one another: its first sentence.
@@ -120,7 +120,7 @@ _fncache() {
     fi
   fi
   if [[ -n $takes_files ]]; then
-    compopt -o filenames
+    compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
   else
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
@@ -178,6 +178,14 @@ std::string FishCompletion(const std::vector<Command>& commands) {
   std::string out =
       "# fish completion for fncache: put it into\n"
       "# ~/.config/fish/completions/fncache.fish.\n"
+      "\n"
+      "# Whether the command is $argv[1]. fish's own test looks at every word, "
+      "but\n"
+      "# one such as `render` is a command and an argument of others.\n"
+      "function __fncache_is\n"
+      "  set -l words (commandline -opc)\n"
+      "  test (count $words) -gt 1; and test $words[2] = $argv[1]\n"
+      "end\n"
       "complete -c fncache -f\n"
       "complete -c fncache -n __fish_use_subcommand -l help -d 'Help'\n"
       "complete -c fncache -n __fish_use_subcommand -l version -d 'Version'\n";
@@ -186,11 +194,8 @@ std::string FishCompletion(const std::vector<Command>& commands) {
                     command.name, " -d ", Quoted(command.purpose), "\n");
   }
   for (const Command& command : commands) {
-    // Not __fish_seen_subcommand_from: a word such as `render` is a command and
-    // an argument of others.
-    const std::string of = absl::StrCat(
-        "complete -c fncache -n 'test (commandline -opc)[2] = ", command.name,
-        "'");
+    const std::string of = absl::StrCat("complete -c fncache -n '__fncache_is ",
+                                        command.name, "'");
     for (const std::string& word : command.words) {
       absl::StrAppend(&out, of, " -a ", word, "\n");
     }

@@ -44,7 +44,7 @@ absl::Status Bad(absl::string_view text, absl::string_view why) {
                    why, "; accepted: ", kDurationForm));
 }
 
-// What was read of a number's digits before and after the point.
+// A decimal number as it was read: its digits before and after the point.
 struct Number {
   uint64_t whole = 0;
   uint64_t fraction = 0;  // over `scale`

@@ -1,5 +1,5 @@
-// Durations as Go writes them: what settings, flags and the report of settings
-// use, so that an operator can copy a value from any Go tool.
+// Durations as Go writes them: settings, flags and the report of settings use
+// them, so that an operator can copy a value from any Go tool.
 //
 // The names say Go because argument-dependent look-up finds abseil's own.
 // Pure functions, thread-safe.
@@ -14,13 +14,15 @@
 
 namespace fncache {
 
-// What ParseGoDuration accepts, for messages: "a duration such as ...".
+// The forms that ParseGoDuration accepts, for messages: "a duration such as
+// ...".
 extern const char kDurationForm[];
 
-// Parses what Go's time.ParseGoDuration does: an optional sign, then one or
-// more decimal numbers with a unit (h, m, s, ms, us or µs, ns) each, or a bare
-// 0. Digits below a nanosecond are cut off. InvalidArgument says what is wrong
-// and what is accepted, also where the sum leaves Go's range (about 292 years).
+// Parses the texts that Go's time.ParseDuration does: an optional sign, then
+// one or more decimal numbers with a unit (h, m, s, ms, us or µs, ns) each, or
+// a bare 0. Digits below a nanosecond are cut off. InvalidArgument says what is
+// wrong and what is accepted, also where the sum leaves Go's range (about 292
+// years).
 absl::StatusOr<absl::Duration> ParseGoDuration(absl::string_view text);
 
 // As Go's Duration.String: 0s, 1.5ms, 1h30m0s. Cut off to nanoseconds; beyond

@@ -53,6 +53,10 @@ void LogForGrpc(gpr_log_func_args* args) {
 
 }  // namespace
 
-void TakeGrpcLog() { gpr_set_log_function(LogForGrpc); }
+void TakeGrpcLog() {
+  gpr_set_log_function(LogForGrpc);
+  // Else gRPC logs nothing, not even last words, until it is used.
+  gpr_log_verbosity_init();
+}
 
 }  // namespace fncache

@@ -16,8 +16,8 @@
 namespace fncache {
 namespace {
 
-// What bind says of the address, or of the lack of a socket for it; 0 if the
-// address is free.
+// Returns the error of binding a socket to the address, or of making one; 0 if
+// the address is free.
 int BindError(const addrinfo& address) {
   const int fd =
       socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC, 0);

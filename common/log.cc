@@ -41,9 +41,9 @@ spdlog::logger& Logger() {
   return *logger;
 }
 
-// What must not reach a terminal or a line of a log as it is: control
-// characters of ASCII and, as UTF-8, of Latin-1 (U+0080 to U+009F), which
-// terminals obey too.
+// Tells the characters that must not reach a terminal or a log as they are:
+// control characters of ASCII and, as UTF-8, of Latin-1 (U+0080 to U+009F),
+// which terminals obey too.
 bool IsControl(absl::string_view character) {
   const auto lead = static_cast<unsigned char>(character[0]);
   if (character.size() == 1) return lead < 0x20 || lead == 0x7f;

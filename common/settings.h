@@ -18,86 +18,24 @@
 #define FNCACHE_COMMON_SETTINGS_H_
 
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "common/setting.h"
 #include "common/yaml.h"
 
 namespace fncache {
 
-// Where a setting may be given.
-enum class SettingScope {
-  kDaemon,    // once for the process
-  kBoth,      // as a default for all functions, and in a function's entry
-  kFunction,  // of one function; beside `functions:` only in its entries
-};
-
-struct Setting {
-  enum class Kind { kText, kBool, kList };
-
-  std::string key;
-  Kind kind = Kind::kText;
-  SettingScope scope = SettingScope::kDaemon;
-  // Its key in an entry of `functions:`, where that is another.
-  std::string entry_key;
-  std::string group;
-  std::string metavar;
-  // What holds where nobody says anything; absent = unset.
-  absl::optional<std::string> default_value;
-  // A variable that replaces the default where it is set and not empty.
-  std::string default_variable;
-  // For people, where the default is unset or needs a word.
-  std::string default_note;
-  // "a duration from 0 up, such as 90s"
-  std::string accepted;
-  std::string help;
-  // OK, or InvalidArgument whose message is the reason, empty where `accepted`
-  // says it all. A list gets all its elements, anything else one value. Texts
-  // are UTF-8 without control characters.
-  std::function<absl::Status(const std::vector<std::string>&)> check;
-  // What accepted values stand for, where they do not say it themselves: lines
-  // for SettingsAsYaml to add as comments. May be null.
-  std::function<std::vector<std::string>(const std::vector<std::string>&)>
-      explain;
-};
-
-// The names that follow from a key.
-std::string FlagName(absl::string_view key);         // --ttl-max
-std::string EnvironmentName(absl::string_view key);  // FNCACHE_TTL_MAX
-
-enum class SettingSource { kDefault, kFile, kEnvironment, kFlag, kEntry };
-
-struct SettingValue {
-  bool set = false;                 // false: unset by default
-  std::vector<std::string> values;  // one, but for lists
-  SettingSource source = SettingSource::kDefault;
-  // For messages: "--ttl-max", "FNCACHE_TTL_MAX", "fncache.yaml:3",
-  // "$REVISION_NAME", "default".
-  std::string where;
-  // For messages: "ttl.max", or in an entry "functions[0].ttl.max".
-  std::string key;
-
-  // The single value, or empty if unset.
-  const std::string& text() const;
-};
-
-// A value that a setting may not have: `WHERE: KEY: why`, one line.
-absl::Status SettingError(const SettingValue& value, absl::string_view why);
-
-// By key.
-using SettingValues = std::map<std::string, SettingValue>;
-
-// What a command was given, before it is checked.
+// Everything that a command was given, before it is checked.
 struct SettingsInput {
-  // Keys of the table and texts in the order given; a list's flag repeats.
+  // A key of the table and the text of its flag, in the order given; a list's
+  // flag repeats.
   std::vector<std::pair<std::string, std::string>> flags;
-  // A variable's value, or nothing if it is not set.
+  // Looks up a variable: its value, or nothing if it is not set.
   std::function<absl::optional<std::string>(const std::string&)> environment;
   // The file's content; kNull where there is none.
   YamlNode file;

@@ -1,5 +1,9 @@
-// What one map of a settings file gives, checked against the table's rows. A
-// part of settings.cc; see settings.h for the whole.
+// Reads the settings that one map of a settings file gives, and checks them
+// against the rows of the table. SettingsTable (settings.h) uses it for the
+// file's top level, for each entry of `functions:`, and for lists in the
+// environment.
+//
+// Pure functions, thread-safe.
 #ifndef FNCACHE_COMMON_SETTINGS_FILE_H_
 #define FNCACHE_COMMON_SETTINGS_FILE_H_
 
@@ -7,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/settings.h"
+#include "common/setting.h"
 #include "common/yaml.h"
 
 namespace fncache {

@@ -12,7 +12,7 @@
 
 namespace fncache {
 
-// What ParseSize accepts, for messages: "a size such as ...".
+// The forms that ParseSize accepts, for messages: "a size such as ...".
 extern const char kSizeForm[];
 
 // Parses a number of bytes (1024, 1024B) or a decimal number with a unit of

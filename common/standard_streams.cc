@@ -16,6 +16,15 @@ constexpr int kStreams = 3;
 // Written before the process has a second thread.
 bool was_closed[kStreams] = {};
 
+// Sanitizers are not ready so early.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(FNCACHE_TSAN)
+// The loader runs what stands in this section before any initialiser of a
+// shared library.
+[[gnu::section(".preinit_array"), gnu::used]] void (*const fill_first)() = [] {
+  FillStandardStreams();
+};
+#endif
+
 }  // namespace
 
 bool FillStandardStreams() {

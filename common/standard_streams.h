@@ -9,8 +9,10 @@ namespace fncache {
 
 // Opens /dev/null as each of the descriptors 0 to 2 that is closed, so that no
 // file or socket is opened as one of them later: a database would be written
-// what is meant for stderr. Main calls it before anything else, and once. False
-// if /dev/null cannot be opened.
+// what is meant for stderr. It has run once before the libraries that the
+// binary is linked with were initialised, since some of those open descriptors;
+// main calls it again to learn whether it worked. False if /dev/null cannot be
+// opened.
 bool FillStandardStreams();
 
 // Whether the process was started with this descriptor open. Thread-safe.
@@ -20,8 +22,8 @@ bool HadStandardStream(int fd);
 // as "No space left on device".
 absl::Status WriteStdout(absl::string_view text);
 
-// What a command does whose whole result is `text`, such as its help: writes it
-// to standard output. Returns the exit code: 0, or 1 with a line of reason on
+// Ends a command whose whole result is `text`, such as its help: writes that to
+// standard output. Returns the exit code: 0, or 1 with a line of reason on
 // standard error that begins with `command`.
 int PrintResult(absl::string_view command, absl::string_view text);
 

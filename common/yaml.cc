@@ -65,7 +65,7 @@ unsigned CodePoint(absl::string_view character) {
   return point;
 }
 
-// What stands at `mark`, which counts characters, up to the end of the text.
+// Returns the text from `mark`, which counts characters, to its end.
 absl::string_view TextAt(absl::string_view text, const yaml_mark_t& mark) {
   for (size_t i = 0; i < mark.index && !text.empty(); ++i) {
     text.remove_prefix(Utf8CharacterBytes(text));
@@ -137,9 +137,10 @@ class Reader {
     ready_ = yaml_parser_initialize(&parser_) != 0;
     if (!ready_) return;
     yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
+    // libyaml does not take the null pointer of an empty view.
+    const char* const data = text.empty() ? "" : text.data();
     yaml_parser_set_input_string(
-        &parser_, reinterpret_cast<const unsigned char*>(text.data()),
-        text.size());
+        &parser_, reinterpret_cast<const unsigned char*>(data), text.size());
   }
   ~Reader() {
     if (ready_) yaml_parser_delete(&parser_);

@@ -88,7 +88,7 @@ void TuneHeap() {
   UseHugeHeap();
 }
 
-// What the settings name outside the process is there and fits.
+// Checks that the certificates which the settings name are there and fit.
 absl::Status CheckCertificates(bool check, settings::ServeOptions* options) {
   const struct {
     const absl::optional<std::string>& dir;

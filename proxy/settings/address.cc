@@ -67,7 +67,7 @@ bool IsHost(const Address& address) {
       return false;
     }
   }
-  // What looks like an IPv4 address must be one.
+  // A host that looks like an IPv4 address must be one.
   if (address.host.find_first_not_of("0123456789.") == std::string::npos) {
     return IsIpv4(address.host);
   }

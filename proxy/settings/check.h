@@ -17,7 +17,7 @@ namespace fncache::proxy::settings {
 
 struct ServeOptions {
   DaemonOptions daemon;
-  // What an operator should know, a line each.
+  // A line for each thing that an operator should know.
   std::vector<std::string> warnings;
 };
 

@@ -12,11 +12,11 @@
 
 namespace fncache::proxy::settings {
 
-// What `fncache serve --help` prints.
+// The text that `fncache serve --help` prints.
 std::string ServeHelp();
 // The flags of `fncache serve`, in the order of its help.
 std::vector<CommandFlag> ServeCommandFlags();
-// What docs/settings.md holds.
+// The text of docs/settings.md.
 std::string ServeReference();
 
 }  // namespace fncache::proxy::settings

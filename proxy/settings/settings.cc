@@ -19,7 +19,7 @@ using Values = std::vector<std::string>;
 
 absl::Status NotAccepted() { return absl::InvalidArgumentError(""); }
 
-// What a row does with an accepted text.
+// A row puts accepted texts into an option.
 using ToDaemon = std::function<absl::Status(const Values&, DaemonOptions*)>;
 using ToFunction = std::function<absl::Status(const Values&, FunctionOptions*)>;
 

@@ -18,7 +18,7 @@ using ::testing::Not;
 // In a process of its own, where gRPC's log was taken: calls `body` and exits
 // with 0.
 template <typename Body>
-[[noreturn]] void Run(LogLevel level, Body body) {
+[[noreturn]] void RunAlone(LogLevel level, Body body) {
   InitLogging(level, LogFormat::kText);
   TakeGrpcLog();
   body();
@@ -26,7 +26,7 @@ template <typename Body>
 }
 
 TEST(GrpcLogTest, LastWordsAreOurErrors) {
-  EXPECT_EXIT(Run(LogLevel::kInfo, [] { GPR_ASSERT(1 == 2); }),
+  EXPECT_EXIT(RunAlone(LogLevel::kInfo, [] { GPR_ASSERT(1 == 2); }),
               ::testing::KilledBySignal(SIGABRT),
               "Z error assertion failed: 1 == 2 from=grpc "
               "at=.*grpc_log_test.cc:");
@@ -39,7 +39,7 @@ TEST(GrpcLogTest, ErrorsAreOurWarningsAtMostOneASecond) {
               "accept failed %d", i);
     }
   };
-  EXPECT_EXIT(Run(LogLevel::kInfo, fail), ::testing::ExitedWithCode(0),
+  EXPECT_EXIT(RunAlone(LogLevel::kInfo, fail), ::testing::ExitedWithCode(0),
               AllOf(HasSubstr("Z warning accept failed 0 from=grpc "
                               "at=./src/core/lib/tcp.cc:7\n"),
                     Not(HasSubstr("accept failed 1 "))));
@@ -51,7 +51,7 @@ TEST(GrpcLogTest, WhatIsSaidElsewhereOrIsNoErrorIsNot) {
     gpr_log("./a/chttp2_server.cc", 7, GPR_LOG_SEVERITY_ERROR, "x");
     gpr_log("./a/b.cc", 7, GPR_LOG_SEVERITY_INFO, "x");
   };
-  EXPECT_EXIT(Run(LogLevel::kInfo, say), ::testing::ExitedWithCode(0),
+  EXPECT_EXIT(RunAlone(LogLevel::kInfo, say), ::testing::ExitedWithCode(0),
               ::testing::IsEmpty());
 }
 
@@ -60,7 +60,7 @@ TEST(GrpcLogTest, EverythingIsThereAtTheDebugLevel) {
     gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG);
     gpr_log("./a/b.cc", 7, GPR_LOG_SEVERITY_INFO, "hello");
   };
-  EXPECT_EXIT(Run(LogLevel::kDebug, say), ::testing::ExitedWithCode(0),
+  EXPECT_EXIT(RunAlone(LogLevel::kDebug, say), ::testing::ExitedWithCode(0),
               HasSubstr("Z debug hello from=grpc at=./a/b.cc:7"));
 }
 

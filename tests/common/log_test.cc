@@ -35,7 +35,7 @@ class LogTest : public ::testing::Test {
     const std::string line =
         Logged([&] { Log(LogLevel::kInfo, message, fields); });
     EXPECT_THAT(line, MatchesRegex(absl::StrCat(kTime, " info .*\n")));
-    // What follows `TIME info ` (24 characters of time).
+    // The line without `TIME info ` (24 characters of time).
     return line.size() > 31 ? line.substr(30, line.size() - 31) : "";
   }
 

@@ -42,6 +42,7 @@ TEST(YamlTest, NothingIsNull) {
   for (const char* text : {"", "\n", "# only\n", "~", "---\n", "null"}) {
     EXPECT_EQ(Parsed(text).kind, Kind::kNull) << text;
   }
+  EXPECT_EQ(ParseYaml(absl::string_view(), "f")->kind, Kind::kNull);
 }
 
 TEST(YamlTest, KnowsWhereEverythingStands) {
@@ -126,7 +127,7 @@ TEST(YamlTest, SaysWhatIsWrongAndWhere) {
       {"a: 1\nb\nc: 2\n", "f:2:", "a key without a colon"},
       {"a: 1\n- b\n", "f:2:", "key, or less indentation"},
       {"- a\nb: 1\n", "f:2:", "`- `, or less indentation"},
-      {"a\nb: 1\n", "f:2:", "more than one document"},
+      {"\"a\"\nb: 1\n", "f:2:", "more than one document"},
       {"a: [,]", "f:1:", "value is missing"},
       {"a: %b", "f:1:", "needs quotes"},
       {"a: !b!c d", "f:1:", "tags"},

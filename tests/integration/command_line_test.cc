@@ -521,13 +521,20 @@ TEST_F(CommandLineTest, TheBinaryItself) {
   EXPECT_EQ(nothing.code, 2);
   EXPECT_EQ(nothing.out, "");
   EXPECT_THAT(nothing.err, HasSubstr("Usage: fncache COMMAND"));
-  ExpectOneLine(Fncache({"sevre"}), 2, {"sevre", "serve", "function"});
+  ExpectOneLine(Fncache({"sevre"}), 2,
+                {"sevre", "did you mean serve?", "function"});
   ExpectOneLine(Fncache({"a\nb"}), 2, {});
   ExpectOneLine(Fncache({""}), 2, {});
   const Ended version = Fncache({"--version"});
   EXPECT_EQ(version.code, 0);
-  EXPECT_THAT(version.out, MatchesRegex("fncache [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(version.out,
+              MatchesRegex("fncache [0-9]+\\.[0-9]+\\.[0-9]+( \\(commit "
+                           "[0-9a-f]+(-modified)?\\))?\n"));
   EXPECT_EQ(version.err, "");
+  EXPECT_EQ(Fncache({"version"}).out, version.out);
+  EXPECT_EQ(Fncache({"help", "serve"}).out, Fncache({"serve", "--help"}).out);
+  ExpectOneLine(Fncache({"help", "sevre"}), 2, {"did you mean serve?"});
+  ExpectOneLine(Fncache({"version", "--hepl"}), 2, {"did you mean --help?"});
 }
 
 }  // namespace

@@ -205,7 +205,7 @@ TEST_F(DiskStoreSecretsTest, AKilledStartNeverForgetsWhatItHadToDrop) {
   std::mt19937 random(20261123);
   int dropped = 0;
   int kept = 0;
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < 8; ++round) {
     SCOPED_TRACE(round);
     Open(true, true);
     const std::string loose = ReadFile(options_.dir + "/secrets");
