@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/temp_dir.h"
 
 namespace fncache {
 namespace {
@@ -18,15 +19,6 @@ using ::testing::HasSubstr;
 
 class FileTest : public ::testing::Test {
  protected:
-  FileTest() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "fncache-file-XXXXXX")
-            .string();
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
-  }
-  ~FileTest() override { std::filesystem::remove_all(dir_); }
-
   std::string Write(const std::string& name, const std::string& content) {
     std::ofstream(dir_ + "/" + name, std::ios::binary) << content;
     return dir_ + "/" + name;
@@ -40,7 +32,8 @@ class FileTest : public ::testing::Test {
     EXPECT_THAT(content.status().message(), HasSubstr(why));
   }
 
-  std::string dir_;
+  const testing::TempDir temp_;
+  const std::string dir_ = temp_.path();
 };
 
 TEST_F(FileTest, ReadsEveryByte) {

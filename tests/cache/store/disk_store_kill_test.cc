@@ -70,7 +70,7 @@ void Child() {
 TEST(DiskStoreKillHeavy, AHundredKilledWritersLoseNothingAcknowledged) {
   if (getenv(kChildDir) != nullptr) Child();
   constexpr int kRounds = 100;
-  const TemporaryDirectory directory;
+  const TempDir directory;
   const std::string dir = directory.path() + "/cache";
   std::mt19937_64 random(20231114);
   uint64_t first = 1;

@@ -85,7 +85,7 @@ class DiskStoreTest : public ::testing::Test {
     return files;
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   SimulatedClock clock_;
   CountingObserver observer_;
   DiskStoreOptions options_;

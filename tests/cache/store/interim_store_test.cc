@@ -111,7 +111,7 @@ class InterimStoreTest : public ::testing::Test {
     return OpenTiers(options, &clock_, &observer_);
   }
 
-  store::testing::TemporaryDirectory directory_;
+  store::testing::TempDir directory_;
   SimulatedClock clock_;
   store::testing::CountingObserver observer_;
   TieredOptions options_;

@@ -116,7 +116,7 @@ class StoreConformance : public ::testing::TestWithParam<Backend> {
 
   SimulatedClock clock_;
   CountingObserver observer_;
-  TemporaryDirectory directory_;
+  TempDir directory_;
   std::unique_ptr<Store> store_;
 };
 

@@ -70,19 +70,6 @@ EntryRef EntryOf(uint64_t n, const EntrySpec& spec) {
       {all.substr(0, all.size() / 3), all.substr(all.size() / 3)});
 }
 
-TemporaryDirectory::TemporaryDirectory() {
-  std::string name = ::testing::TempDir() + "fncache store XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) {
-    ADD_FAILURE() << "no temporary directory: " << strerror(errno);
-  }
-  path_ = name;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 void CountingObserver::OnRemoved(Tier tier, Removal why, FunctionId function,
                                  bool last, uint64_t count, uint64_t bytes) {
   MutexLock lock(&mutex_);

@@ -14,6 +14,7 @@
 #include "cache/observer.h"
 #include "cache/store/entry.h"
 #include "common/mutex.h"
+#include "tests/common/temp_dir.h"
 
 namespace fncache::cache::store::testing {
 
@@ -37,16 +38,7 @@ struct EntrySpec {
 };
 EntryRef EntryOf(uint64_t n, const EntrySpec& spec);
 
-// A directory that is empty at first and gone in the end.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using ::fncache::testing::TempDir;
 
 class CountingObserver : public Observer {
  public:

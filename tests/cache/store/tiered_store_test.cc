@@ -149,7 +149,7 @@ class TieredStoreTest : public ::testing::Test {
     }
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   std::shared_ptr<HeldFileSystem> system_;
   std::unique_ptr<rocksdb::Env> env_;
   SimulatedClock clock_;

@@ -16,6 +16,7 @@
 #include "common/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/temp_dir.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::function {
@@ -27,14 +28,6 @@ using testing::Not;
 
 class RecordedResponderTest : public testing::Test {
  protected:
-  RecordedResponderTest() {
-    std::string folder =
-        (fs::temp_directory_path() / "fncache-recorded-XXXXXX").string();
-    EXPECT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
-  }
-  ~RecordedResponderTest() override { fs::remove_all(folder_); }
-
   void Write(const std::string& file, const std::string& bytes) {
     fs::create_directories((folder_ / file).parent_path());
     std::ofstream(folder_ / file, std::ios::binary) << bytes;
@@ -74,7 +67,8 @@ class RecordedResponderTest : public testing::Test {
     return Respond(FromJson<RunFunctionRequest>(request));
   }
 
-  fs::path folder_;
+  const ::fncache::testing::TempDir temp_;
+  const fs::path folder_ = temp_.path();
   std::unique_ptr<RecordedResponder> responder_;
   absl::Status status_;
   std::string printed_;

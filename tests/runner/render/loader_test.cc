@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "runner/engine/composition.h"
 #include "runner/render/input_file.h"
+#include "tests/common/temp_dir.h"
 
 namespace fncache::runner::render {
 namespace {
@@ -64,12 +65,6 @@ std::string Development(const std::string& target) {
 
 class LoaderTest : public ::testing::Test {
  protected:
-  LoaderTest() {
-    std::string name = (fs::temp_directory_path() / "fncache-loader-XXXXXX");
-    folder_ = mkdtemp(name.data());
-  }
-  ~LoaderTest() override { fs::remove_all(folder_); }
-
   std::string PathOf(const std::string& name) const {
     return (folder_ / name).string();
   }
@@ -101,7 +96,8 @@ class LoaderTest : public ::testing::Test {
     return std::string(loaded.status().message());
   }
 
-  fs::path folder_;
+  const ::fncache::testing::TempDir temp_;
+  const fs::path folder_ = temp_.path();
 };
 
 TEST_F(LoaderTest, ASingleObjectIsTheFirstDocumentOfItsFile) {
