@@ -489,7 +489,7 @@ std::vector<Row> PolicyRows() {
             &o->key_hash);
       }));
   Setting mask =
-      List("mask", "PATH",
+      List("mask", "FIELD",
            absl::StrCat("paths below observed.composite.resource, "
                         "observed.resources.K.resource, "
                         "required_resources.K.items.*.resource or "

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "common/grpc_status.h"
 
 namespace fncache::runner::client {
 namespace {
@@ -100,9 +101,8 @@ std::string GoCodeName(int code) {
 }  // namespace
 
 absl::Status RpcError(int code, absl::string_view description) {
-  return absl::Status(
-      static_cast<absl::StatusCode>(code),
-      absl::StrCat(kCode, GoCodeName(code), kDescription, description));
+  return FromGrpcCode(
+      code, absl::StrCat(kCode, GoCodeName(code), kDescription, description));
 }
 
 absl::Status RpcError(const grpc::Status& status, size_t request_size) {

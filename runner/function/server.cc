@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/grpc_status.h"
 #include "common/listen_failure.h"
 #include "common/log.h"
 #include "common/method.h"
@@ -165,10 +166,7 @@ class FunctionServer::Impl::Call : public grpc::ServerGenericBidiReactor {
     RunFunctionResponse response;
     const absl::Status status = impl_->responder->Respond(request, &response);
     tag_ = request.meta().tag();
-    if (!status.ok()) {
-      return End({static_cast<grpc::StatusCode>(status.code()),
-                  std::string(status.message())});
-    }
+    if (!status.ok()) return End(ToGrpcStatus(status));
     bytes_.Clear();
     bool own_buffer;
     const grpc::Status written =

@@ -259,10 +259,10 @@ std::vector<Flag> MakeTable() {
         "composed resources, as the cluster has them"},
        File(&Flags::observed)},
       {{"-e", "--required-resources", "PATH", Group::kInputs,
-        "what functions may require; repeats, or A,B"},
+        "what functions may require", "repeats, or A,B"},
        Files(&Flags::required)},
       {{"", "--extra-resources", "PATH", Group::kInputs,
-        "the same, by its older name"},
+        "the same, by its older name", "repeats, or A,B"},
        Files(&Flags::extra)},
       {{"-s", "--required-schemas", "DIR", Group::kInputs,
         "OpenAPI v3 documents, *.json, from kubectl get --raw "
@@ -286,10 +286,10 @@ std::vector<Flag> MakeTable() {
         "modern one"},
        File(&Flags::definition)},
       {{"", "--context-values", "KEY=YAML", Group::kInputs,
-        "context before the first step; repeats, or A;B"},
+        "context before the first step", "repeats, or A;B"},
        SetContextValues},
       {{"", "--context-files", "KEY=FILE", Group::kInputs,
-        "the same from files; values win"},
+        "the same from files; values win", "repeats, or A;B"},
        SetContextFiles},
 
       {{"", "--function", "NAME=TARGET", Group::kFunctions,
@@ -298,7 +298,7 @@ std::vector<Flag> MakeTable() {
         "replaces; repeats"},
        SetTargets},
       {{"-a", "--function-annotations", "KEY=VALUE", Group::kFunctions,
-        "annotation for all Functions; repeats, or A,B"},
+        "annotation for all Functions", "repeats, or A,B"},
        SetAnnotations},
       {{"", "--tls-dir", "DIR", Group::kFunctions,
         "tls.crt, tls.key and ca.crt that the runner has; without, functions "
@@ -307,7 +307,8 @@ std::vector<Flag> MakeTable() {
        Text(&Flags::tls_dir)},
       {{"", "--without-capability", "NAME", Group::kFunctions,
         absl::StrCat("do not advertise it, as an older runner would: one of ",
-                     CapabilityNames(), "; repeats")},
+                     CapabilityNames()),
+        "repeats"},
        DropCapabilities},
       {{"", "--timeout", "DURATION", Group::kFunctions,
         "for everything, or for each XR of --all"},
@@ -342,11 +343,10 @@ std::vector<Flag> MakeTable() {
 
       {{"", "--all", "PATH", Group::kMany,
         "every document of a file, or of the *.yaml and *.yml of a folder, is "
-        "an "
-        "XR; repeats, or A,B. Documents come in the order of files; an "
-        "observed "
-        "resource goes to the XR that its controller reference names. Progress "
-        "on stderr"},
+        "an XR. Documents come in the order of files; an observed resource "
+        "goes to the XR that its controller reference names. Progress on "
+        "stderr",
+        "repeats, or A,B"},
        Files(&Flags::all)},
       {{"", "--jobs", "N", Group::kMany, "so many at the same time"},
        SetJobs,

@@ -89,9 +89,11 @@ void AppendRow(const FlagHelp& row, std::string* out) {
     line.clear();
   }
   line.resize(kTextColumn, ' ');
+  const std::string text =
+      absl::StrCat(row.text, row.repeats.empty() ? "" : "; ", row.repeats);
   bool first = true;
   for (const absl::string_view word :
-       absl::StrSplit(row.text, ' ', absl::SkipEmpty())) {
+       absl::StrSplit(text, ' ', absl::SkipEmpty())) {
     if (!first && line.size() + 1 + word.size() > kWidth) {
       absl::StrAppend(out, line, "\n");
       line.assign(kTextColumn, ' ');

@@ -14,6 +14,9 @@
 #include "runner/render/state_diff.h"
 #include "tests/runner/messages.h"
 
+// extra_resources is deprecated, and functions still use it.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 namespace fncache::runner::render {
 namespace {
 
