@@ -111,7 +111,7 @@ struct DigestScratch::Impl {
                     absl::string_view* caller_tag) {
     const auto run = [&](absl::string_view bytes, int depth) {
       char* const begin =
-          canonical.Reserve(prefix.size() + bytes.size() + PlainWalk::kSlack);
+          canonical.Reserve(prefix.size() + PlainWalk::Room(bytes.size()));
       std::copy(prefix.begin(), prefix.end(), begin);
       char* const end =
           walk.Run(bytes, masks, depth, begin + prefix.size(), caller_tag);

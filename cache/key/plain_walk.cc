@@ -4,12 +4,15 @@
 #include <cstring>
 
 #include "absl/base/optimization.h"
+#include "cache/key/canonical.h"
+#include "cache/wire/wire.h"
 
 namespace fncache::cache::key {
 namespace {
 
 // What a large request may leave behind.
 constexpr size_t kKeptEntries = 1 << 15;
+constexpr size_t kKeptBytes = 1 << 20;
 
 // Asks for bytes that will be read soon. They are spread over the request as
 // its encoder ordered them, so that no cache could know.
@@ -20,9 +23,31 @@ void Prefetch(const char* p, size_t size) {
   }
 }
 
-// Where the field that holds its key begins.
-const char* KeyField(const MapEntry& entry) {
-  return entry.key().data() - 1 - wire::VarintSize(entry.key_size);
+bool IsHolder(char tag) { return tag == kStructValue || tag == kListValue; }
+
+// A field of a message in the output: where it lies, and what its place is.
+struct Field {
+  const char* start;
+  size_t size;
+  uint32_t rank;
+  // Of a map's entry.
+  int32_t order = 0;
+  absl::string_view key = {};
+
+  bool SamePlace(const Field& other) const {
+    return rank == other.rank && order == other.order && key == other.key;
+  }
+  friend bool operator<(const Field& a, const Field& b) {
+    if (a.rank != b.rank) return a.rank < b.rank;
+    if (a.order != b.order) return a.order < b.order;
+    return a.key < b.key;
+  }
+};
+
+// Fields are written in order of their ranks: the known ones before the unknown
+// ones, both in order of their numbers, which are below 2^29.
+uint32_t Rank(uint32_t number, bool known) {
+  return known ? number : number | uint32_t{1} << 29;
 }
 
 // How far ahead of a map's entries that is done.
@@ -37,6 +62,7 @@ char* PlainWalk::Run(absl::string_view bytes, const MaskNode* masks, int depth,
   out_ = out;
   tag_ = absl::string_view();
   entry_count_ = 0;
+  growth_ = MostGrowth(bytes.size());
   if (!Message(wire::kRunFunctionRequestType, begin, in_end_, depth, masks)) {
     return nullptr;
   }
@@ -46,6 +72,7 @@ char* PlainWalk::Run(absl::string_view bytes, const MaskNode* masks, int depth,
 
 void PlainWalk::Shrink() {
   if (entries_.size() > kKeptEntries) std::vector<MapEntry>().swap(entries_);
+  if (arranged_.capacity() > kKeptBytes) std::string().swap(arranged_);
   structs_.Shrink();
 }
 
@@ -54,21 +81,43 @@ inline void PlainWalk::Copy(const char* from, size_t size) {
   out_ += size;
 }
 
-inline char* PlainWalk::Open(size_t most) {
+bool PlainWalk::Grow(size_t bytes) {
+  if (bytes > growth_) return false;
+  growth_ -= bytes;
+  return true;
+}
+
+inline char* PlainWalk::Open(size_t expected) {
   char* const at = out_;
-  out_ += wire::VarintSize(most);
+  out_ = wire::WriteVarint(at, expected);
   return at;
 }
 
-void PlainWalk::Close(char* at, size_t most) {
-  const int reserved = wire::VarintSize(most);
+bool PlainWalk::Close(char* at, size_t expected) {
+  const int reserved = wire::VarintSize(expected);
   const size_t size = out_ - at - reserved;
+  if (ABSL_PREDICT_TRUE(size == expected)) return true;
   const int needed = wire::VarintSize(size);
   if (needed != reserved) {
+    if (needed > reserved && !Grow(needed - reserved)) return false;
     std::memmove(at + needed, at + reserved, size);
-    out_ -= reserved - needed;
+    out_ += needed - reserved;
   }
   wire::WriteVarint(at, size);
+  return true;
+}
+
+bool PlainWalk::OpenEntry(const MapEntry& entry, EntryLengths* lengths) {
+  if (!entry.usual && !Grow(entry.Growth())) return false;
+  lengths->contents = out_ + 1;
+  out_ = WriteEntryHead(entry, in_end_, out_);
+  lengths->value = out_ - wire::VarintSize(entry.value_size);
+  return true;
+}
+
+bool PlainWalk::CloseEntry(const MapEntry& entry, const EntryLengths& lengths) {
+  return Close(lengths.value, entry.value_size) &&
+         Close(lengths.contents, entry.CanonicalContents());
 }
 
 bool PlainWalk::Gather(char tag, const char** p, const char* end) {
@@ -91,7 +140,7 @@ bool PlainWalk::Gather(char tag, const char** p, const char* end) {
 bool PlainWalk::Whole(StructWalk::Kind kind, const char* p, const char* end,
                       int depth) {
   char* const out = structs_.Run(kind, {p, static_cast<size_t>(end - p)}, depth,
-                                 in_end_, out_);
+                                 in_end_, &growth_, out_);
   if (out == nullptr) return false;
   out_ = out;
   return true;
@@ -102,6 +151,7 @@ bool PlainWalk::Value(const char* start, const char* p, const char* end,
   const char* known_end = p + 1;
   uint32_t size;
   int32_t number;
+  char* length;
   switch (p == end ? '\0' : *p) {
     case kNullValue:
       if (!ReadPlainEnum(&known_end, end, &number)) return false;
@@ -124,10 +174,12 @@ bool PlainWalk::Value(const char* start, const char* p, const char* end,
     case kStructValue:
     case kListValue:
       if (!ReadLength(&known_end, end, &size) || depth < 1) return false;
-      Copy(start, known_end - start);
+      Copy(start, p + 1 - start);
+      length = Open(size);
       if (!Whole(*p == kStructValue ? StructWalk::Kind::kStruct
                                     : StructWalk::Kind::kList,
-                 known_end, known_end + size, depth - 1)) {
+                 known_end, known_end + size, depth - 1) ||
+          !Close(length, size)) {
         return false;
       }
       start = known_end += size;
@@ -153,72 +205,95 @@ bool PlainWalk::Message(const wire::MessageType& type, const char* p,
     return node == nullptr ? Whole(StructWalk::Kind::kStruct, p, end, depth)
                            : MaskedStruct(p, end, depth, *node);
   }
-  uint32_t last = 0;
+  char* const begin = out_;
+  bool in_order = true;
+  uint32_t last = 0;  // the last field's rank
+  uint32_t met = 0;   // a bit for the number of each singular field
   while (p != end) {
     // Known fields have tags of one byte, and one of more is unknown.
     const uint8_t tag = Byte(p);
-    const uint32_t number = wire::TagNumber(tag);
-    if (tag >= 0x80 || !IsKnown(type, tag)) {
-      return UnknownFields(type, p, end, depth);
-    }
-    const wire::FieldType& field = *type.Find(number);
-    if (number < last ||
-        (number == last && (field.kind != wire::FieldKind::kMessage ||
-                            field.label != wire::FieldLabel::kRepeated))) {
-      return false;
-    }
-    last = number;
-    const MaskNode* const below =
-        node == nullptr ? nullptr : node->Find(field.name);
-    char* const before = out_;
-    if (field.label == wire::FieldLabel::kMap) {
-      if (!Map(field, &p, end, depth, below)) return false;
-    } else {
-      const char* const start = p++;
-      uint32_t size;
-      int32_t value;
-      switch (field.kind) {
-        case wire::FieldKind::kEnum:
-          if (field.label == wire::FieldLabel::kRepeated) {
-            if (wire::TagType(tag) != wire::WireType::kBytes ||
-                !ReadLength(&p, end, &size) || size == 0 ||
-                !Capabilities(start, p, p + size, below)) {
-              return false;
-            }
-            p += size;
-          } else {
-            if (!ReadPlainEnum(&p, end, &value) || value == 0) return false;
-            Copy(start, p - start);
-          }
-          break;
-        case wire::FieldKind::kString:
-          if (!ReadLength(&p, end, &size) || size == 0 ||
-              !IsPlainText({p, size}, in_end_)) {
-            return false;
-          }
-          p += size;
-          if (&type == &wire::kRequestMetaType) {
-            // meta.tag, the one string of a request outside Struct, is not
-            // of the key.
-            tag_ = absl::string_view(p - size, size);
-          } else {
-            Copy(start, p - start);
-          }
-          break;
-        case wire::FieldKind::kMessage:
-          if (!ReadLength(&p, end, &size) || depth < 1 ||
-              !MessageField(field, start, p, p + size, depth - 1, below)) {
-            return false;
-          }
-          p += size;
-          break;
-        default:
-          return false;  // no request has such a field
+    uint32_t number = wire::TagNumber(tag);
+    const bool known = tag < 0x80 && IsKnown(type, tag);
+    if (known) {
+      const wire::FieldType& field = *type.Find(number);
+      const bool singular = field.label != wire::FieldLabel::kMap &&
+                            (field.label != wire::FieldLabel::kRepeated ||
+                             field.kind != wire::FieldKind::kMessage);
+      // What is there twice is one, and this walk merges nothing.
+      if (singular && (met >> number & 1) != 0) return false;
+      met |= uint32_t{singular} << number;
+      if (!KnownField(type, field, &p, end, depth,
+                      node == nullptr ? nullptr : node->Find(field.name))) {
+        return false;
       }
+    } else {
+      const char* const start = p;
+      if (!SkipUnknownField(type, &p, end, depth, &number)) return false;
+      Copy(start, p - start);
     }
-    // Read like anything else, since it must be one that protobuf reads.
-    if (below != nullptr && below->masked) out_ = before;
+    const uint32_t rank = Rank(number, known);
+    // A map has one run of entries, if nothing is between them.
+    in_order = in_order && rank >= last;
+    last = rank;
   }
+  return ABSL_PREDICT_TRUE(in_order) || Arrange(type, begin);
+}
+
+// The field at *p, or all entries of a map that follow one another there.
+bool PlainWalk::KnownField(const wire::MessageType& type,
+                           const wire::FieldType& field, const char** from,
+                           const char* end, int depth, const MaskNode* node) {
+  char* const before = out_;
+  const char* p = *from;
+  if (field.label == wire::FieldLabel::kMap) {
+    if (!Map(field, &p, end, depth, node)) return false;
+  } else {
+    const char* const start = p++;
+    uint32_t size;
+    int32_t value;
+    switch (field.kind) {
+      case wire::FieldKind::kEnum:
+        if (field.label == wire::FieldLabel::kRepeated) {
+          if (wire::TagType(Byte(start)) != wire::WireType::kBytes ||
+              !ReadLength(&p, end, &size) ||
+              !Capabilities(start, p, p + size, node)) {
+            return false;
+          }
+          p += size;
+        } else {
+          if (!ReadPlainEnum(&p, end, &value)) return false;
+          // A default is the same as nothing.
+          if (value != 0) Copy(start, p - start);
+        }
+        break;
+      case wire::FieldKind::kString:
+        if (!ReadLength(&p, end, &size) || !IsPlainText({p, size}, in_end_)) {
+          return false;
+        }
+        p += size;
+        if (&type == &wire::kRequestMetaType) {
+          // meta.tag, the one string of a request outside Struct, is not of the
+          // key.
+          tag_ = absl::string_view(p - size, size);
+        } else if (size != 0) {
+          Copy(start, p - start);
+        }
+        break;
+      case wire::FieldKind::kMessage:
+        if (!ReadLength(&p, end, &size) || depth < 1 ||
+            !MessageField(field, start, p, p + size, depth - 1, node)) {
+          return false;
+        }
+        p += size;
+        break;
+      default:
+        return false;  // no request has such a field
+    }
+  }
+  // What is masked was read like anything else, since it must be something that
+  // protobuf reads.
+  if (node != nullptr && node->masked) out_ = before;
+  *from = p;
   return true;
 }
 
@@ -228,17 +303,50 @@ bool PlainWalk::MessageField(const wire::FieldType& field, const char* start,
                              const MaskNode* node) {
   const bool repeated = field.label == wire::FieldLabel::kRepeated;
   if (node != nullptr && repeated) node = node->element();
-  if (node == nullptr && field.message != &wire::kRequestMetaType) {
-    Copy(start, p - start);
-    return Message(*field.message, p, end, depth, nullptr);
-  }
   *out_++ = *start;
   char* const length = Open(end - p);
   char* const contents = out_;
   if (!Message(*field.message, p, end, depth, node)) return false;
-  // A masked list element is emptied; others go as a whole, in Message.
+  // A masked list element is emptied; others go as a whole, in KnownField.
   if (repeated && node != nullptr && node->masked) out_ = contents;
-  Close(length, end - p);
+  return Close(length, end - p);
+}
+
+bool PlainWalk::Arrange(const wire::MessageType& type, char* begin) {
+  std::vector<Field> fields;
+  wire::Cursor in(absl::string_view(begin, out_ - begin));
+  while (!in.done()) {
+    Field field;
+    field.start = in.position();
+    uint32_t tag;
+    // They were written here, so all of it can be read.
+    if (!in.ReadTag(&tag)) return false;
+    const bool known = IsKnown(type, tag);
+    field.rank = Rank(wire::TagNumber(tag), known);
+    if (!in.Skip(tag, kMaxPlainDepth)) return false;
+    field.size = in.position() - field.start;
+    if (known &&
+        type.Find(wire::TagNumber(tag))->label == wire::FieldLabel::kMap) {
+      const char* p = field.start;
+      MapEntry entry;
+      if (!ReadEntry(&p, in.position(), in.position(), &entry)) return false;
+      field.order = entry.order;
+      field.key = entry.key();
+    }
+    fields.push_back(field);
+  }
+  // Elements of lists and unknown fields of one number stay in their order.
+  std::stable_sort(fields.begin(), fields.end());
+  arranged_.clear();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (i > 0 && fields[i].SamePlace(fields[i - 1])) {
+      const wire::FieldType* const field = type.Find(fields[i].rank);
+      if (field != nullptr && field->label == wire::FieldLabel::kMap)
+        return false;
+    }
+    arranged_.append(fields[i].start, fields[i].size);
+  }
+  std::memcpy(begin, arranged_.data(), arranged_.size());
   return true;
 }
 
@@ -250,6 +358,8 @@ bool PlainWalk::Capabilities(const char* start, const char* p, const char* end,
   for (; p != end; ++count) {
     if (!ReadPlainEnum(&p, end, &value)) return false;
   }
+  // An empty list is no list.
+  if (count == 0) return true;
   if (node == nullptr || node->element() == nullptr) {
     Copy(start, end - start);
     return true;
@@ -258,15 +368,13 @@ bool PlainWalk::Capabilities(const char* start, const char* p, const char* end,
   char* const length = Open(end - first);
   std::memset(out_, 0, count);
   out_ += count;
-  Close(length, end - first);
-  return true;
+  return Close(length, end - first);
 }
 
 bool PlainWalk::Map(const wire::FieldType& field, const char** p,
                     const char* end, int depth, const MaskNode* node) {
-  const bool messages = field.kind == wire::FieldKind::kMessage;
   const size_t base = entry_count_;
-  if (depth < (messages ? 2 : 1) || !Gather(**p, p, end)) return false;
+  if (depth < 1 || !Gather(**p, p, end)) return false;
   const size_t count = entry_count_;
   for (size_t i = base; i < count; ++i) {
     const MapEntry entry = entries_[i];
@@ -275,35 +383,31 @@ bool PlainWalk::Map(const wire::FieldType& field, const char** p,
     }
     const MaskNode* const below =
         node == nullptr ? nullptr : node->Find(entry.key());
-    if (below != nullptr && !below->masked) {
-      *out_++ = *entry.start;
-      const char* const key_field = KeyField(entry);
-      char* const length = Open(entry.end() - key_field);
-      Copy(key_field, entry.key().end() - key_field);
-      *out_++ = kMapValue;
-      char* const value_length = Open(entry.value_size);
-      if (!Message(*field.message, entry.value(), entry.end(), depth - 2,
-                   below)) {
-        return false;
-      }
-      Close(value_length, entry.value_size);
-      Close(length, entry.end() - key_field);
-      continue;
-    }
     char* const before = out_;
-    if (messages) {
-      Copy(entry.start, entry.value() - entry.start);
-      if (!Message(*field.message, entry.value(), entry.end(), depth - 2,
-                   nullptr)) {
-        return false;
-      }
-    } else {
-      Copy(entry.start, entry.size);
-    }
-    if (below != nullptr) out_ = before;
+    if (!MapValue(field, entry, depth - 1, below)) return false;
+    if (below != nullptr && below->masked) out_ = before;
   }
   entry_count_ = base;
   return true;
+}
+
+bool PlainWalk::MapValue(const wire::FieldType& field, const MapEntry& entry,
+                         int depth, const MaskNode* node) {
+  const bool is_message = field.kind == wire::FieldKind::kMessage;
+  if (entry.usual && !is_message) {
+    Copy(entry.start, entry.size);
+    return true;
+  }
+  EntryLengths lengths;
+  if (!OpenEntry(entry, &lengths)) return false;
+  if (!is_message) {
+    Copy(entry.value(), entry.value_size);
+    return true;
+  }
+  return (depth >= 1 || !entry.has_value) &&
+         Message(*field.message, entry.value(), entry.value_end(), depth - 1,
+                 node == nullptr || node->masked ? nullptr : node) &&
+         CloseEntry(entry, lengths);
 }
 
 bool PlainWalk::MaskedStruct(const char* p, const char* end, int depth,
@@ -311,29 +415,28 @@ bool PlainWalk::MaskedStruct(const char* p, const char* end, int depth,
   const size_t base = entry_count_;
   if (!Gather(kStructFields, &p, end)) return false;
   const size_t count = entry_count_;
-  if (count != base && depth < 2) return false;
   for (size_t i = base; i < count; ++i) {
     const MapEntry entry = entries_[i];
+    if (depth < (entry.has_value ? 2 : 1)) return false;
+    const char* const value = entry.value();
     const MaskNode* const below = node.Find(entry.key());
-    if (below == nullptr || below->masked) {
-      char* const before = out_;
-      if (!Value(entry.start, entry.value(), entry.end(), depth - 2)) {
+    char* const before = out_;
+    if (entry.usual && (entry.value_size == 0 || !IsHolder(*value))) {
+      // Nothing is below it that a path could mean.
+      if (!Value(entry.start, value, entry.value_end(), depth - 2)) {
         return false;
       }
-      if (below != nullptr) out_ = before;
-      continue;
+    } else {
+      EntryLengths lengths;
+      if (!OpenEntry(entry, &lengths) ||
+          !(below == nullptr || below->masked
+                ? Value(value, value, entry.value_end(), depth - 2)
+                : MaskedValue(value, entry.value_end(), depth - 2, *below)) ||
+          !CloseEntry(entry, lengths)) {
+        return false;
+      }
     }
-    *out_++ = kStructFields;
-    const char* const key_field = KeyField(entry);
-    char* const length = Open(entry.end() - key_field);
-    Copy(key_field, entry.key().end() - key_field);
-    *out_++ = kMapValue;
-    char* const value_length = Open(entry.value_size);
-    if (!MaskedValue(entry.value(), entry.end(), depth - 2, *below)) {
-      return false;
-    }
-    Close(value_length, entry.value_size);
-    Close(length, entry.end() - key_field);
+    if (below != nullptr && below->masked) out_ = before;
   }
   entry_count_ = base;
   return p == end || UnknownFields(wire::kStructType, p, end, depth);
@@ -341,7 +444,7 @@ bool PlainWalk::MaskedStruct(const char* p, const char* end, int depth,
 
 bool PlainWalk::MaskedValue(const char* p, const char* end, int depth,
                             const MaskNode& node) {
-  if (p == end || (*p != kStructValue && *p != kListValue)) {
+  if (p == end || !IsHolder(*p)) {
     // Nothing is below it that a path could mean.
     return Value(p, p, end, depth);
   }
@@ -351,10 +454,10 @@ bool PlainWalk::MaskedValue(const char* p, const char* end, int depth,
   if (!ReadLength(&p, end, &size) || depth < 1) return false;
   char* const length = Open(size);
   if (!(is_struct ? MaskedStruct(p, p + size, depth - 1, node)
-                  : MaskedList(p, p + size, depth - 1, node))) {
+                  : MaskedList(p, p + size, depth - 1, node)) ||
+      !Close(length, size)) {
     return false;
   }
-  Close(length, size);
   p += size;
   return p == end || UnknownFields(wire::kValueType, p, end, depth);
 }
@@ -373,7 +476,7 @@ bool PlainWalk::MaskedList(const char* p, const char* end, int depth,
     char* const contents = out_;
     if (!MaskedValue(p, p + size, depth - 1, *element)) return false;
     if (element->masked) out_ = contents;
-    Close(length, size);
+    if (!Close(length, size)) return false;
     p += size;
   }
   return p == end || UnknownFields(wire::kListValueType, p, end, depth);

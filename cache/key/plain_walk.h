@@ -2,22 +2,25 @@
 // its wire bytes.
 //
 // The walk copies the bytes that it reads, map entries in order, and leaves out
-// the tag and what is masked. It takes only the plain form that encoders emit,
-// in which nothing is to be merged, dropped or shortened: fields in order, each
-// singular one once, map entries as key and value with no key twice, no default
-// written out, every varint and length in its shortest form. Whatever it takes,
-// protobuf takes too. All else is for the slow path (canonical.h) to make
-// plain.
+// the tag and what is masked. It takes what real encoders write, each in its
+// own way: they may leave out keys and values of map entries that are empty,
+// write defaults, and write fields in another order than that of their numbers.
+// What it does not take is what no encoder writes: a singular field or a map
+// key twice, a varint or length that is longer than it need be, an entry with
+// something else in it, unknown fields in a Struct before its known ones. That
+// is for the slow path (canonical.h) to write anew. Whatever the walk takes,
+// protobuf takes too.
 //
 // What is inside of a Struct that no mask leads into is StructWalk's.
 //
 // Never reads or recurses beyond its bounds, whatever the bytes. A PlainWalk
-// belongs to one thread and keeps its buffer from one run to the next.
+// belongs to one thread and keeps its buffers from one run to the next.
 #ifndef FNCACHE_CACHE_KEY_PLAIN_WALK_H_
 #define FNCACHE_CACHE_KEY_PLAIN_WALK_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -30,14 +33,18 @@ namespace fncache::cache::key {
 
 class PlainWalk {
  public:
-  // How far behind the bytes that it writes Run may write besides.
-  static constexpr size_t kSlack = 64;
+  // How many bytes Run needs for what it writes of a request of this size. The
+  // canonical form may be longer than the request, since nothing is left out of
+  // it for being empty; but not without end.
+  static constexpr size_t Room(size_t size) {
+    return size + MostGrowth(size) + kSlack;
+  }
 
   // Writes the canonical form of the RunFunctionRequest `bytes` without what
-  // `masks` (null: nothing) masks to `out`, which has room for bytes.size() +
-  // kSlack. Returns its end, or null if the bytes are not plain. `depth` is how
-  // many messages may be nested below the request. `tag` becomes meta.tag, a
-  // view of `bytes`.
+  // `masks` (null: nothing) masks to `out`, which has Room(bytes.size()).
+  // Returns its end, or null if the bytes are not of a form that it takes.
+  // `depth` is how many messages may be nested below the request. `tag` becomes
+  // meta.tag, a view of `bytes`.
   char* Run(absl::string_view bytes, const MaskNode* masks, int depth,
             char* out, absl::string_view* tag);
 
@@ -45,11 +52,18 @@ class PlainWalk {
   void Shrink();
 
  private:
+  // How far behind the bytes that it writes Run may write besides.
+  static constexpr size_t kSlack = 64;
+  static constexpr size_t MostGrowth(size_t size) { return size / 4 + 4096; }
+
   // Below, `p` to `end` is what a message holds, `depth` how many messages may
   // be nested in it, and `node` what is masked in it, if anything.
 
   bool Message(const wire::MessageType& type, const char* p, const char* end,
                int depth, const MaskNode* node);
+  bool KnownField(const wire::MessageType& type, const wire::FieldType& field,
+                  const char** from, const char* end, int depth,
+                  const MaskNode* node);
   bool MessageField(const wire::FieldType& field, const char* start,
                     const char* p, const char* end, int depth,
                     const MaskNode* node);
@@ -58,6 +72,9 @@ class PlainWalk {
   // The run of entries of `field` at *p.
   bool Map(const wire::FieldType& field, const char** p, const char* end,
            int depth, const MaskNode* node);
+  // One entry of `field`, whose value `node` leads into, if anything.
+  bool MapValue(const wire::FieldType& field, const MapEntry& entry, int depth,
+                const MaskNode* node);
   // A Struct or ListValue that nothing is masked in.
   bool Whole(StructWalk::Kind kind, const char* p, const char* end, int depth);
   // A Value that nothing is masked in, and before it what introduces it, from
@@ -72,19 +89,37 @@ class PlainWalk {
   bool UnknownFields(const wire::MessageType& type, const char* p,
                      const char* end, int depth);
 
+  // Puts the fields of a message of `type`, which were written from `begin` on,
+  // in order, and the entries of maps that were not written in one run. False:
+  // a map key comes twice.
+  bool Arrange(const wire::MessageType& type, char* begin);
+
   // Pushes the run of map entries with this tag at *p, in order of their keys.
   bool Gather(char tag, const char** p, const char* end);
   void Copy(const char* from, size_t size);
 
-  // A length to be known later, at most `most`: Close gets what Open returned.
-  char* Open(size_t most);
-  void Close(char* at, size_t most);
+  // Takes `bytes` from what the canonical form may be longer than the request.
+  bool Grow(size_t bytes);
+  // Writes a length that will be known later: `expected`, unless what is
+  // written behind it takes more or fewer bytes than the request had for it.
+  // Close gets what Open returned.
+  char* Open(size_t expected);
+  bool Close(char* at, size_t expected);
+  // The same of an entry's two lengths, around its value.
+  struct EntryLengths {
+    char* contents;
+    char* value;
+  };
+  bool OpenEntry(const MapEntry& entry, EntryLengths* lengths);
+  bool CloseEntry(const MapEntry& entry, const EntryLengths& lengths);
 
   const char* in_end_ = nullptr;
   char* out_ = nullptr;
   absl::string_view tag_;
   std::vector<MapEntry> entries_;  // a stack: each map's above its parent's
   size_t entry_count_ = 0;
+  size_t growth_ = 0;  // how many bytes more there may still be
+  std::string arranged_;
   StructWalk structs_;
 };
 

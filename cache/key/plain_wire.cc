@@ -12,50 +12,54 @@
 namespace fncache::cache::key {
 namespace {
 
-// Up to `end`, or to behind the end of the group that is open (0: none).
-bool SkipFields(const wire::MessageType* type, uint32_t group, const char** p,
-                const char* end, int depth) {
+bool SkipGroup(uint32_t group, const char** p, const char* end, int depth);
+
+// The rest of a field whose tag was read, if it is not the end of a group.
+bool SkipRest(uint32_t tag, const char** p, const char* end, int depth) {
+  uint64_t value;
+  uint32_t size;
+  switch (wire::TagType(tag)) {
+    case wire::WireType::kVarint:
+      return ReadPlainVarint(p, end, 10, &value);
+    case wire::WireType::kFixed64:
+      if (end - *p < 8) return false;
+      *p += 8;
+      return true;
+    case wire::WireType::kFixed32:
+      if (end - *p < 4) return false;
+      *p += 4;
+      return true;
+    case wire::WireType::kBytes:
+      if (!ReadLength(p, end, &size)) return false;
+      *p += size;
+      return true;
+    case wire::WireType::kStartGroup:
+      return depth > 0 && SkipGroup(wire::TagNumber(tag), p, end, depth - 1);
+    default:
+      return false;
+  }
+}
+
+bool ReadPlainTag(const char** p, const char* end, uint32_t* tag) {
+  uint64_t value;
+  if (!ReadPlainVarint(p, end, 5, &value) || value > 0xffffffffu) return false;
+  *tag = static_cast<uint32_t>(value);
+  return wire::TagNumber(*tag) != 0;
+}
+
+// What the group holds, in order, to behind its end.
+bool SkipGroup(uint32_t group, const char** p, const char* end, int depth) {
   uint32_t last = 0;
   while (*p != end) {
-    uint64_t tag;
-    uint64_t value;
-    uint32_t size;
-    if (!ReadPlainVarint(p, end, 5, &tag) || tag > 0xffffffffu) return false;
-    const uint32_t number = wire::TagNumber(static_cast<uint32_t>(tag));
-    const wire::WireType wire_type = wire::TagType(static_cast<uint32_t>(tag));
-    if (number == 0) return false;
-    if (wire_type == wire::WireType::kEndGroup) return number == group;
-    if (number < last) return false;
-    if (type != nullptr && IsKnown(*type, static_cast<uint32_t>(tag))) {
+    uint32_t tag;
+    if (!ReadPlainTag(p, end, &tag)) return false;
+    if (wire::TagType(tag) == wire::WireType::kEndGroup)
+      return wire::TagNumber(tag) == group;
+    if (wire::TagNumber(tag) < last || !SkipRest(tag, p, end, depth))
       return false;
-    }
-    last = number;
-    switch (wire_type) {
-      case wire::WireType::kVarint:
-        if (!ReadPlainVarint(p, end, 10, &value)) return false;
-        break;
-      case wire::WireType::kFixed64:
-        if (end - *p < 8) return false;
-        *p += 8;
-        break;
-      case wire::WireType::kFixed32:
-        if (end - *p < 4) return false;
-        *p += 4;
-        break;
-      case wire::WireType::kBytes:
-        if (!ReadLength(p, end, &size)) return false;
-        *p += size;
-        break;
-      case wire::WireType::kStartGroup:
-        if (depth <= 0 || !SkipFields(nullptr, number, p, end, depth - 1)) {
-          return false;
-        }
-        break;
-      default:
-        return false;
-    }
+    last = wire::TagNumber(tag);
   }
-  return group == 0;
+  return false;
 }
 
 // Whether the first `size` (at most 32) of the 32 bytes at `p` are ASCII.
@@ -84,6 +88,49 @@ int32_t OrderOf(absl::string_view key) {
   if (!key.empty()) std::memcpy(padded, key.data(), key.size());
   const uint64_t all = absl::little_endian::Load64(padded);
   return KeyOrder(all, all);
+}
+
+// The fields of an entry, `p` to `end`: a key, then a value, and nothing else.
+bool ReadUsualFields(const char* p, const char* end, MapEntry* entry) {
+  if (p == end || *p++ != kMapKey) return false;
+  if (!ReadLength(&p, end, &entry->key_size)) return false;
+  entry->key_at = static_cast<uint32_t>(p - entry->start);
+  p += entry->key_size;
+  if (p == end || *p++ != kMapValue) return false;
+  if (!ReadLength(&p, end, &entry->value_size)) return false;
+  entry->value_at = static_cast<uint32_t>(p - entry->start);
+  entry->usual = true;
+  entry->has_value = true;
+  return p + entry->value_size == end;
+}
+
+// The same in either order, or without one of them or both.
+bool ReadAnyFields(const char* p, const char* end, MapEntry* entry) {
+  entry->key_at = entry->value_at = entry->size;
+  entry->key_size = entry->value_size = 0;
+  entry->usual = false;
+  entry->has_value = false;
+  bool has_key = false;
+  while (p != end) {
+    const char tag = *p++;
+    uint32_t size;
+    if ((tag == kMapKey ? has_key : tag != kMapValue || entry->has_value) ||
+        !ReadLength(&p, end, &size)) {
+      return false;
+    }
+    const auto at = static_cast<uint32_t>(p - entry->start);
+    if (tag == kMapKey) {
+      has_key = true;
+      entry->key_at = at;
+      entry->key_size = size;
+    } else {
+      entry->has_value = true;
+      entry->value_at = at;
+      entry->value_size = size;
+    }
+    p += size;
+  }
+  return true;
 }
 
 }  // namespace
@@ -128,9 +175,25 @@ bool IsKnown(const wire::MessageType& type, uint32_t tag) {
           wire::TagType(tag) == wire::WireType::kBytes);
 }
 
+bool SkipUnknownField(const wire::MessageType& type, const char** p,
+                      const char* end, int depth, uint32_t* number) {
+  uint32_t tag;
+  if (!ReadPlainTag(p, end, &tag) || IsKnown(type, tag)) return false;
+  *number = wire::TagNumber(tag);
+  return SkipRest(tag, p, end, depth);
+}
+
 bool SkipUnknown(const wire::MessageType& type, const char* p, const char* end,
                  int depth) {
-  return SkipFields(&type, 0, &p, end, depth);
+  uint32_t last = 0;
+  while (p != end) {
+    uint32_t number;
+    if (!SkipUnknownField(type, &p, end, depth, &number) || number < last) {
+      return false;
+    }
+    last = number;
+  }
+  return true;
 }
 
 bool IsPlainText(absl::string_view text, const char* end) {
@@ -155,16 +218,13 @@ bool ReadEntry(const char** from, const char* end, const char* text_end,
   uint32_t size;
   if (!ReadLength(&p, end, &size)) return false;
   const char* const entry_end = p + size;
-  if (size < 4 || *p++ != kMapKey) return false;
-  if (!ReadLength(&p, entry_end, &entry->key_size)) return false;
-  entry->key_at = static_cast<uint32_t>(p - entry->start);
-  p += entry->key_size;
-  if (p == entry_end || *p++ != kMapValue) return false;
-  if (!ReadLength(&p, entry_end, &entry->value_size)) return false;
-  if (p + entry->value_size != entry_end) return false;
   entry->size = static_cast<uint32_t>(entry_end - entry->start);
-  entry->order = OrderOf(entry->key());
   *from = entry_end;
+  if (ABSL_PREDICT_FALSE(!ReadUsualFields(p, entry_end, entry)) &&
+      !ReadAnyFields(p, entry_end, entry)) {
+    return false;
+  }
+  entry->order = OrderOf(entry->key());
   return IsPlainText(entry->key(), text_end);
 }
 

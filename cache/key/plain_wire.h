@@ -66,8 +66,13 @@ inline bool ReadLength(const char** p, const char* end, uint32_t* size) {
 // Whether protobuf takes fields with this tag for one that it knows.
 bool IsKnown(const wire::MessageType& type, uint32_t tag);
 
-// Fields unknown to `type`, up to `end`; `depth` is how many groups may be
-// nested.
+// Moves past one field that is unknown to `type`; `depth` is how many groups
+// may be nested.
+bool SkipUnknownField(const wire::MessageType& type, const char** p,
+                      const char* end, int depth, uint32_t* number);
+
+// Whether all fields up to `end` are unknown to `type`, and in order of their
+// numbers.
 bool SkipUnknown(const wire::MessageType& type, const char* p, const char* end,
                  int depth);
 
@@ -83,22 +88,45 @@ inline int32_t KeyOrder(uint64_t first, uint64_t last) {
   return static_cast<int32_t>((both * kSpread) >> 32);
 }
 
-// A map entry as it lies in the request.
+// A map entry as it lies in the request. The canonical form has its key and
+// then its value, both written even if they are empty. Some encoders leave out
+// what is empty, and an entry's fields may come in either order.
 struct MapEntry {
   const char* start;  // its tag in the map's message
   uint32_t size;      // from there to its end
   uint32_t key_at;    // from the start
   uint32_t key_size;
+  uint32_t value_at;  // from the start
   uint32_t value_size;
   int32_t order;
+  // Key and value are there, in this order: but for what the value holds, the
+  // canonical form of the entry is its own bytes.
+  bool usual;
+  // If not, it is an empty one, for which no nesting is counted.
+  bool has_value;
 
   const char* end() const { return start + size; }
-  const char* value() const { return end() - value_size; }
   absl::string_view key() const { return {start + key_at, key_size}; }
+  const char* value() const { return start + value_at; }
+  const char* value_end() const { return value() + value_size; }
+
+  // How many bytes the fields of its canonical form take (behind its tag and
+  // its length), with the value as it is.
+  uint32_t CanonicalContents() const {
+    return static_cast<uint32_t>(2 + wire::VarintSize(key_size) + key_size +
+                                 wire::VarintSize(value_size) + value_size);
+  }
+  // How many bytes the canonical form has more than the entry itself.
+  uint32_t Growth() const {
+    if (usual) return 0;
+    const uint32_t contents = CanonicalContents();
+    return 1 + static_cast<uint32_t>(wire::VarintSize(contents)) + contents -
+           size;
+  }
 };
 
-// The entry at *p, whose tag was looked at: a key, which is UTF-8, and a value.
-// `text_end` is that of what may be read.
+// The entry at *p, whose tag was looked at: a key, which is UTF-8, and a value,
+// each at most once. `text_end` is that of what may be read.
 bool ReadEntry(const char** p, const char* end, const char* text_end,
                MapEntry* entry);
 
@@ -119,6 +147,21 @@ inline void CopyLoosely(const char* from, size_t size, const char* end,
     return;
   }
   std::memcpy(to, from, size);
+}
+
+// Writes the canonical form of an entry up to its value, with the lengths that
+// it has if the value is written as it is. Returns its end. May write up to 63
+// bytes behind that. `readable_end` is that of what may be read.
+inline char* WriteEntryHead(const MapEntry& entry, const char* readable_end,
+                            char* out) {
+  *out++ = *entry.start;
+  out = wire::WriteVarint(out, entry.CanonicalContents());
+  *out++ = kMapKey;
+  out = wire::WriteVarint(out, entry.key_size);
+  CopyLoosely(entry.key().data(), entry.key_size, readable_end, out);
+  out += entry.key_size;
+  *out++ = kMapValue;
+  return wire::WriteVarint(out, entry.value_size);
 }
 
 }  // namespace fncache::cache::key

@@ -7,6 +7,7 @@
 #include "cache/key/canonical.h"
 #include "cache/key/plain_wire.h"
 #include "cache/key/walk_machine.h"
+#include "cache/level_lengths.h"
 
 namespace fncache::cache::key {
 namespace {
@@ -145,6 +146,7 @@ void StructWalk::ReserveHolders(size_t holders) {
   const size_t size = std::max(holders, 2 * holders_.size());
   holder_starts_.resize(size);
   holders_.resize(size);
+  holder_heads_.resize(size);
 }
 
 void StructWalk::Shrink() {
@@ -153,7 +155,7 @@ void StructWalk::Shrink() {
 }
 
 char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
-                      const char* readable_end, char* out) {
+                      const char* readable_end, size_t* growth, char* out) {
   static_assert(kMaxPlainDepth <= kMostDepth, "it has to fit in an item");
   if (bytes.empty()) return out;
   readable_end_ = readable_end;
@@ -165,6 +167,17 @@ char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
   holders_[0] = uint64_t{bytes.size()} << kHeldAt | Depth(depth) |
                 (kind == Kind::kList ? kIsList : 0);
   holder_count_ = 1;
+  growth_ = *growth;
+  grown_.clear();
+  char* const written = WalkOnThisMachine();
+  if (ABSL_PREDICT_TRUE(grown_.empty()) || written == nullptr) return written;
+  out_ = written;
+  char* const corrected = CorrectLengths();
+  *growth = growth_;
+  return corrected;
+}
+
+char* StructWalk::WalkOnThisMachine() {
   switch (machine_) {
 #if defined(__x86_64__)
     case Machine::kAvx512:
@@ -175,6 +188,19 @@ char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
     default:
       return WalkPlainly();
   }
+}
+
+char* StructWalk::CorrectLengths() {
+  std::vector<LevelPlace> places(holder_count_);
+  for (size_t i = 0; i < holder_count_; ++i) {
+    places[i] = {holder_heads_[i], holder_starts_[i],
+                 (holders_[i] & kIsList) != 0};
+  }
+  std::vector<uint64_t> by(holder_count_);
+  for (const Grown& grown : grown_) by[grown.holder] = grown.by;
+  char* const end = WidenLengths(places, growth_, &by, out_);
+  if (end != nullptr) growth_ -= end - out_;
+  return end;
 }
 
 // All that is called often is compiled anew into each of these.
@@ -205,6 +231,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
   // Copied here, so that what is written need not be looked for in them.
   const char** holder_starts = holder_starts_.data();
   uint64_t* holders = holders_.data();
+  char** holder_heads = holder_heads_.data();
   size_t room = holders_.size();
   size_t holder_count = holder_count_;
   char* out = out_;
@@ -216,6 +243,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
   const auto enter = [&] {
     holder_starts = holder_starts_.data();
     holders = holders_.data();
+    holder_heads = holder_heads_.data();
     room = holders_.size();
     holder_count = holder_count_;
     out = out_;
@@ -227,6 +255,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     const char* const end = start + (holder >> kHeldAt);
     const int depth = static_cast<int>(holder >> kDepthAt) & kMostDepth;
     const char* p = start;
+    holder_starts[at] = out;
     if ((holder & kIsList) != 0) {
       // Structs and lists.
       while (p < std::min(end, safe_end) && depth >= 2) {
@@ -254,6 +283,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
           break;
         }
         absl::little_endian::Store64(out, head);
+        holder_heads[holder_count] = out;
         out += copied;
         holder_starts[holder_count] = contents;
         holders[holder_count] = size << kHeldAt | Depth(depth - 2) |
@@ -319,6 +349,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
       if (ABSL_PREDICT_TRUE((what & kLong) == 0) &&
           ABSL_PREDICT_TRUE(Ways::Low(Ways::Copy(from, out), what) == 0)) {
         const uint64_t copied = (what >> kCopiedAt) & 0xff;
+        holder_heads[holder_count] = out;
         out += copied;
         holder_starts[holder_count] = from + copied;
         holders[holder_count] = what;
@@ -409,20 +440,32 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     } while (false);
     if (ABSL_PREDICT_FALSE(!added)) {
       leave();
-      if (!AddStruct(start, end, depth)) return nullptr;
+      if (!AddStruct(at, start, end, depth)) return nullptr;
       enter();
     }
   }
   return out;
 }
 
-// Adds a Struct of any form, size and place.
-bool StructWalk::AddStruct(const char* p, const char* end, int depth) {
+// Adds the Struct with this number, whose entries begin at `p`, of any form,
+// size and place.
+bool StructWalk::AddStruct(size_t holder, const char* p, const char* end,
+                           int depth) {
   items_.clear();
+  uint64_t grown = 0;
   while (p != end && *p == kStructFields) {
     MapEntry entry;
-    if (depth < 2 || !ReadEntry(&p, end, readable_end_, &entry)) return false;
+    if (!ReadEntry(&p, end, readable_end_, &entry) ||
+        depth < (entry.has_value ? 2 : 1)) {
+      return false;
+    }
+    grown += entry.Growth();
     items_.push_back(entry);
+  }
+  if (ABSL_PREDICT_FALSE(grown != 0)) {
+    if (grown > growth_) return false;
+    growth_ -= grown;
+    grown_.push_back({holder, grown});
   }
   // And for what the usual way asks for, to be usual again.
   if (items_.size() + kMostRanked > holders_.size() - holder_count_) {
@@ -430,7 +473,13 @@ bool StructWalk::AddStruct(const char* p, const char* end, int depth) {
   }
   if (!OrderEntries(items_.data(), items_.size())) return false;
   for (const MapEntry& entry : items_) {
-    if (!AddValue(entry.start, entry.value(), entry.end(), depth - 2)) {
+    char* const head = out_;
+    const char* start = entry.start;
+    if (ABSL_PREDICT_FALSE(!entry.usual)) {
+      out_ = WriteEntryHead(entry, readable_end_, out_);
+      start = entry.value();
+    }
+    if (!AddValue(head, start, entry.value(), entry.value_end(), depth - 2)) {
       return false;
     }
   }
@@ -444,7 +493,7 @@ bool StructWalk::AddRestOfList(const char* p, const char* end, int depth) {
     const char* const start = p++;
     uint32_t size;
     if (depth < 1 || !ReadLength(&p, end, &size) ||
-        !AddValue(start, p, p + size, depth - 1)) {
+        !AddValue(out_, start, p, p + size, depth - 1)) {
       return false;
     }
     p += size;
@@ -464,6 +513,7 @@ bool StructWalk::AddOdd(const Item& item, int depth) {
     if (ABSL_PREDICT_TRUE(
             low == 0 &&
             (text <= 64 || AnyMachine::Low(high, text - 64) == 0))) {
+      holder_heads_[holder_count_] = out_;
       out_ += copied;
       holder_starts_[holder_count_] = item.start + copied;
       holders_[holder_count_] = item.what;
@@ -474,12 +524,13 @@ bool StructWalk::AddOdd(const Item& item, int depth) {
   const char* p = item.start;
   MapEntry entry;
   return ReadEntry(&p, readable_end_, readable_end_, &entry) &&
-         AddValue(entry.start, entry.value(), entry.end(), depth);
+         AddValue(out_, entry.start, entry.value(), entry.value_end(), depth);
 }
 
-// The Value from `p` to `end`, introduced by what begins at `start`.
-bool StructWalk::AddValue(const char* start, const char* p, const char* end,
-                          int depth) {
+// Adds the Value from `p` to `end`, and before it what is between `start` and
+// it. The entry or element that it is in begins at `head` in the output.
+bool StructWalk::AddValue(char* head, const char* start, const char* p,
+                          const char* end, int depth) {
   const char* known_end = p + 1;
   uint32_t size;
   int32_t number;
@@ -507,6 +558,7 @@ bool StructWalk::AddValue(const char* start, const char* p, const char* end,
       if (!ReadLength(&known_end, end, &size) || depth < 1) return false;
       if (size != 0) {
         Copy(start, known_end);
+        holder_heads_[holder_count_] = head;
         holder_starts_[holder_count_] = known_end;
         holders_[holder_count_] = uint64_t{size} << kHeldAt | Depth(depth - 1) |
                                   (*p == kListValue ? kIsList : 0);

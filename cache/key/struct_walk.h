@@ -35,11 +35,12 @@ class StructWalk {
   explicit StructWalk(Machine machine = ThisMachine());
 
   // Writes the canonical form of the message `bytes` to `out`, which has room
-  // for that many and 64 more. Returns its end, or null if it is not plain.
-  // `depth` is how many messages may be nested below it. Up to `readable_end`
-  // there are bytes that may be read.
+  // for that many, 64 more, and *growth: so many bytes it may be longer than
+  // `bytes`, and what of them is used is taken off. Returns its end, or null if
+  // it is not plain or there is no room. `depth` is how many messages may be
+  // nested below it. Up to `readable_end` there are bytes that may be read.
   char* Run(Kind kind, absl::string_view bytes, int depth,
-            const char* readable_end, char* out);
+            const char* readable_end, size_t* growth, char* out);
 
   // Frees what an unusually large one needed.
   void Shrink();
@@ -67,21 +68,24 @@ class StructWalk {
   // In the ways of a machine (walk_machine.h).
   template <typename Ways>
   char* Walk();
+  char* WalkOnThisMachine();
   char* WalkPlainly();
   char* WalkWithAvx2();
   char* WalkWithAvx512();
 
   // What is rare. `depth` is how many messages may be nested in the Value.
-  ABSL_ATTRIBUTE_NOINLINE bool AddStruct(const char* p, const char* end,
-                                         int depth);
+  ABSL_ATTRIBUTE_NOINLINE bool AddStruct(size_t holder, const char* p,
+                                         const char* end, int depth);
   ABSL_ATTRIBUTE_NOINLINE bool AddRestOfList(const char* p, const char* end,
                                              int depth);
   ABSL_ATTRIBUTE_NOINLINE bool AddOdd(const Item& item, int depth);
-  bool AddValue(const char* start, const char* p, const char* end, int depth);
+  bool AddValue(char* head, const char* start, const char* p, const char* end,
+                int depth);
   ABSL_ATTRIBUTE_NOINLINE bool AddUnknown(const wire::MessageType& type,
                                           const char* p, const char* end,
                                           int depth);
   void Copy(const char* start, const char* end);
+  ABSL_ATTRIBUTE_NOINLINE char* CorrectLengths();
   ABSL_ATTRIBUTE_NOINLINE void ReserveHolders(size_t holders);
 
   Machine machine_;
@@ -90,10 +94,22 @@ class StructWalk {
   const char* safe_end_ = nullptr;
   char* out_ = nullptr;
   std::vector<MapEntry> items_;  // of a Struct that is not of the usual form
-  // The Structs and lists, in order of being met.
+  // The Structs and lists, in order of being met: where what they hold begins,
+  // in the request until it is their turn and in the output from then on; as
+  // what they are to come; and where in the output the entries or elements
+  // begin that they are in.
   std::vector<const char*> holder_starts_;
   std::vector<uint64_t> holders_;
+  std::vector<char*> holder_heads_;
   size_t holder_count_ = 0;
+  // Structs that take more bytes than in the request, in their order: their
+  // numbers, and how many bytes more.
+  struct Grown {
+    size_t holder;
+    uint64_t by;
+  };
+  std::vector<Grown> grown_;
+  size_t growth_ = 0;  // how many bytes more there may still be
 };
 
 }  // namespace fncache::cache::key

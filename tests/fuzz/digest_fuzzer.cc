@@ -40,7 +40,7 @@ void Check(absl::string_view bytes, key::KeyChecker* checker,
                       request.meta().tag() == kTag;
   if (!by_tag && !key::ProtobufParses(bytes, &request)) return;
   const key::Style style =
-      random->OneIn(4) ? key::Style::kPlain : key::Style::kWild;
+      random->OneIn(3) ? key::Style::kAnyEncoder : key::Style::kWild;
   const auto encode = [&] {
     std::string again = key::Encode(request, style, random);
     return by_tag

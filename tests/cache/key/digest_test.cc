@@ -37,7 +37,7 @@ std::string KeyOf(absl::string_view bytes) {
 bool TakesFastPath(const std::string& bytes) {
   PlainWalk walk;
   absl::string_view tag;
-  std::string out(bytes.size() + PlainWalk::kSlack, '\0');
+  std::string out(PlainWalk::Room(bytes.size()), '\0');
   return walk.Run(bytes, nullptr, wire::kMaxDepth, out.data(), &tag) != nullptr;
 }
 

@@ -323,7 +323,7 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
                                   const Key& key, bool* fast) {
   PlainWalk walk;
   absl::string_view tag;
-  std::string out(bytes.size() + PlainWalk::kSlack, '\0');
+  std::string out(PlainWalk::Room(bytes.size()), '\0');
   const char* end =
       walk.Run(bytes, masks_.root(), wire::kMaxDepth, &out[0], &tag);
   if (fast != nullptr) *fast = end != nullptr;
@@ -335,7 +335,7 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
   }
   std::string plain;
   if (!MakePlain(bytes, &plain)) return "the slow path refuses it";
-  std::string slow(plain.size() + PlainWalk::kSlack, '\0');
+  std::string slow(PlainWalk::Room(plain.size()), '\0');
   const char* slow_end =
       walk.Run(plain, masks_.root(), kMaxPlainDepth, &slow[0], &tag);
   if (slow_end == nullptr) return "the slow path's form is not plain";
@@ -355,7 +355,7 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
       return "the canonical form is another message";
     }
     if (!MakePlain(*unfolded, &plain)) return "what it says is not plain";
-    std::string again(plain.size() + PlainWalk::kSlack, '\0');
+    std::string again(PlainWalk::Room(plain.size()), '\0');
     const char* again_end =
         walk.Run(plain, masks_.root(), kMaxPlainDepth, &again[0], &tag);
     if (again_end == nullptr ||

@@ -22,7 +22,7 @@ using Field = pb::FieldDescriptor;
 class Encoder {
  public:
   Encoder(Style style, Random* random)
-      : wild_(style == Style::kWild), random_(random) {}
+      : style_(style), wild_(style == Style::kWild), random_(random) {}
 
   std::string Message(const pb::Message& message) {
     std::string out;
@@ -31,6 +31,7 @@ class Encoder {
   }
 
  private:
+  bool plain() const { return style_ == Style::kPlain; }
   bool Rarely() { return wild_ && random_->OneIn(6); }
 
   // In more bytes than it needs, sometimes.
@@ -82,7 +83,9 @@ class Encoder {
         out = Tag(number, wire::WireType::kStartGroup);
         std::vector<Part> parts;
         AddUnknown(field.group(), &parts);
-        for (const std::string& part : Arrange(std::move(parts))) out += part;
+        for (const std::string& part : Arrange(std::move(parts), wild_)) {
+          out += part;
+        }
         return out + Tag(number, wire::WireType::kEndGroup);
       }
     }
@@ -144,9 +147,9 @@ class Encoder {
 
   // The pieces in order of their groups, or in any order that keeps each
   // group's.
-  std::vector<std::string> Arrange(std::vector<Part> parts) {
+  std::vector<std::string> Arrange(std::vector<Part> parts, bool any_order) {
     std::vector<std::string> out;
-    if (!wild_ || !random_->OneIn(2)) {
+    if (!any_order || !random_->OneIn(2)) {
       std::stable_sort(
           parts.begin(), parts.end(),
           [](const Part& a, const Part& b) { return a.group < b.group; });
@@ -221,12 +224,15 @@ class Encoder {
       value = Scalar(entry, value_field, 0);
       empty = reflection->GetStringReference(entry, value_field, &text).empty();
     }
-    if (!wild_) return key + value;
+    if (plain()) return key + value;
     if (random_->OneIn(2) &&
         reflection->GetStringReference(entry, key_field, &text).empty()) {
       key.clear();
     }
     if (empty && random_->OneIn(2)) value.clear();
+    if (!wild_) {
+      return random_->OneIn(4) ? value + key : key + value;
+    }
     if (!key.empty() && Rarely()) key = Bytes(1, "other") + key;
     if (Rarely()) std::swap(key, value);
     if (Rarely()) key = Bytes(3, "junk") + key;
@@ -304,9 +310,11 @@ class Encoder {
         parts.push_back({group, Scalar(message, field, 0)});
       }
     }
-    if (wild_) AddDefaults(message, &parts);
+    if (!plain()) AddDefaults(message, &parts);
     AddUnknown(reflection->GetUnknownFields(message), &parts);
-    return Arrange(std::move(parts));
+    const std::string& package = message.GetDescriptor()->file()->package();
+    return Arrange(std::move(parts),
+                   wild_ || (!plain() && package != "google.protobuf"));
   }
 
   // Scalars that are absent because they have their default.
@@ -314,7 +322,8 @@ class Encoder {
     const pb::Descriptor* descriptor = message.GetDescriptor();
     for (int i = 0; i < descriptor->field_count(); ++i) {
       const Field* field = descriptor->field(i);
-      if (field->is_repeated() || field->has_presence() || !Rarely() ||
+      if (field->is_repeated() || field->has_presence() ||
+          !random_->OneIn(wild_ ? 6 : 2) ||
           message.GetReflection()->HasField(message, field)) {
         continue;
       }
@@ -322,6 +331,7 @@ class Encoder {
     }
   }
 
+  const Style style_;
   const bool wild_;
   Random* const random_;
 };

@@ -13,8 +13,13 @@
 namespace fncache::cache::key {
 
 enum class Style {
-  // What encoders write, map entries in random order.
+  // As most encoders write it, map entries in random order.
   kPlain,
+  // As one encoder or another might: empty keys and values of map entries left
+  // out, values before keys, defaults written, fields and the entries of maps
+  // in any order (but for unknown fields of Structs, Values and lists, which
+  // are behind known ones); everything once, varints as short as they can be.
+  kAnyEncoder,
   // Whatever parses as the same message: fields in any order, messages split,
   // keys and singular fields repeated, long varints, junk in map entries...
   kWild,
