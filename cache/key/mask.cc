@@ -20,8 +20,26 @@ namespace {
 // could otherwise multiply without end.
 constexpr size_t kMaxNodes = 1 << 16;
 
+// No request is nested deeper than that and has a key. It also bounds how deep
+// what follows a path recurses.
+constexpr size_t kMaxElements = wire::kMaxDepth;
+
+// Whoever reads an error knows a path by its beginning.
+constexpr size_t kMostCited = 100;
+
+// `text` between backquotes, as an error shows it: in one line, and at most
+// kMostCited characters of it.
+std::string Cited(absl::string_view text) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < kMostCited && bytes < text.size(); ++i) {
+    bytes += std::max<size_t>(Utf8CharacterBytes(text.substr(bytes)), 1);
+  }
+  return absl::StrCat("`", Printable(text.substr(0, bytes)),
+                      bytes < text.size() ? "..." : "", "`");
+}
+
 absl::Status Wrong(absl::string_view path, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("`", path, "`: ", why));
+  return absl::InvalidArgumentError(absl::StrCat(Cited(path), ": ", why));
 }
 
 bool IsSetName(absl::string_view text) {
@@ -55,17 +73,17 @@ absl::StatusOr<MaskElement> ReadBare(absl::string_view path, size_t* at) {
   if (text == "*") return MaskElement{true, ""};
   if (IsAllDigits(text) || text.find('[') != text.npos ||
       text.find(']') != text.npos) {
-    return Wrong(path, absl::StrCat("`", text,
-                                    "`: indices are not allowed; `*` stands "
+    return Wrong(path, absl::StrCat(Cited(text),
+                                    ": indices are not allowed; `*` stands "
                                     "for every list element, and a map key of "
                                     "this name is quoted"));
   }
   if (std::any_of(text.begin(), text.end(), NeedsQuotes)) {
-    return Wrong(path, absl::StrCat("`", text, "` must be quoted"));
+    return Wrong(path, absl::StrCat(Cited(text), " must be quoted"));
   }
   if (IsSetName(text)) {
-    return Wrong(path, absl::StrCat("`", text,
-                                    "` is the name of a set, which stands "
+    return Wrong(path, absl::StrCat(Cited(text),
+                                    " is the name of a set, which stands "
                                     "alone; a map key of this name is quoted"));
   }
   return MaskElement{false, std::string(text)};
@@ -73,7 +91,7 @@ absl::StatusOr<MaskElement> ReadBare(absl::string_view path, size_t* at) {
 
 absl::StatusOr<MaskPath> ReadPath(absl::string_view path) {
   if (path.empty()) return Wrong(path, "is empty");
-  if (!IsUtf8(path)) return Wrong("...", "is not UTF-8");
+  if (!IsUtf8(path)) return Wrong(path, "is not UTF-8");
   MaskPath elements;
   size_t at = 0;
   while (true) {
@@ -90,6 +108,11 @@ absl::StatusOr<MaskPath> ReadPath(absl::string_view path) {
       absl::StatusOr<MaskElement> element = ReadBare(path, &at);
       if (!element.ok()) return element.status();
       elements.push_back(*std::move(element));
+    }
+    if (elements.size() > kMaxElements) {
+      return Wrong(path, absl::StrCat("has more than ", kMaxElements,
+                                      " elements, and no request is nested as "
+                                      "deep as that"));
     }
     if (at == path.size()) return elements;
     ++at;  // the dot
@@ -110,8 +133,8 @@ absl::Status CheckShape(absl::string_view text, const MaskPath& path, size_t at,
   }
   const wire::FieldType* field = type.Find(element.name);
   if (field == nullptr) {
-    return Wrong(text,
-                 absl::StrCat(type.name, " has no field `", element.name, "`"));
+    return Wrong(
+        text, absl::StrCat(type.name, " has no field ", Cited(element.name)));
   }
   if (++at == path.size()) return absl::OkStatus();
   if (field->label == wire::FieldLabel::kMap ||
@@ -123,8 +146,8 @@ absl::Status CheckShape(absl::string_view text, const MaskPath& path, size_t at,
     if (++at == path.size()) return absl::OkStatus();
   }
   if (field->kind != wire::FieldKind::kMessage) {
-    return Wrong(text, absl::StrCat("there is nothing below `",
-                                    Spell(path[at - 1]), "`"));
+    return Wrong(text, absl::StrCat("there is nothing below ",
+                                    Cited(Spell(path[at - 1]))));
   }
   return CheckShape(text, path, at, *field->message);
 }
@@ -160,8 +183,8 @@ absl::Status CheckCacheRules(absl::string_view text, const MaskPath& path,
   if (below_a_resource()) return absl::OkStatus();
   if (StartsWith(path, {"context", "K"}) && !path[1].any) {
     warnings->push_back(absl::StrCat(
-        "`", Spell(path),
-        "`: requests that differ only in this context get the same answer, "
+        Cited(Spell(path)),
+        ": requests that differ only in this context get the same answer, "
         "whatever the function or a later step reads there"));
     return absl::OkStatus();
   }
@@ -209,13 +232,80 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& text) {
                                   absl::StrJoin(names, ", ")));
 }
 
-// Whether everything that `path` masks is masked by `other`.
-bool Covers(const MaskPath& other, const MaskPath& path) {
-  if (other.size() > path.size()) return false;
-  for (size_t i = 0; i < other.size(); ++i) {
-    if (!other[i].any && !(other[i] == path[i])) return false;
+// Paths of which none covers another, to find out whether one of them covers a
+// further one: whether it is not longer than that, and each of its elements is
+// `*` or the same.
+class CoveringPaths {
+ public:
+  // The path has to outlive this.
+  void Add(const MaskPath& path) {
+    Node* node = &root_;
+    for (const MaskElement& element : path) {
+      if (!element.any) {
+        node = &node->named[element.name];
+        continue;
+      }
+      if (node->any == nullptr) node->any = std::make_unique<Node>();
+      node = node->any.get();
+    }
+    node->is_end = true;
   }
-  return true;
+
+  bool Cover(const MaskPath& path) const { return Cover(root_, path, 0); }
+
+ private:
+  struct Node {
+    bool is_end = false;
+    std::map<absl::string_view, Node> named;
+    std::unique_ptr<Node> any;
+  };
+
+  // Whether an end below `node` covers the path, whose elements before `at` are
+  // covered.
+  static bool Cover(const Node& node, const MaskPath& path, size_t at) {
+    if (node.is_end) return true;
+    if (at == path.size()) return false;
+    if (node.any != nullptr && Cover(*node.any, path, at + 1)) return true;
+    if (path[at].any) return false;
+    const auto found = node.named.find(path[at].name);
+    return found != node.named.end() && Cover(found->second, path, at + 1);
+  }
+
+  Node root_;
+};
+
+// The paths, in the order of their spellings, that no other one covers.
+using SpelledPath = std::pair<const std::string, MaskPath>;
+std::vector<const SpelledPath*> Uncovered(
+    const std::map<std::string, MaskPath>& paths) {
+  std::vector<const SpelledPath*> order;
+  for (const SpelledPath& path : paths) order.push_back(&path);
+  // Whatever covers a path stands before it then: it is shorter, or has more
+  // stars.
+  const auto stars = [](const MaskPath& path) {
+    return std::count_if(
+        path.begin(), path.end(),
+        [](const MaskElement& element) { return element.any; });
+  };
+  std::sort(order.begin(), order.end(),
+            [&stars](const SpelledPath* a, const SpelledPath* b) {
+              if (a->second.size() != b->second.size()) {
+                return a->second.size() < b->second.size();
+              }
+              return stars(a->second) > stars(b->second);
+            });
+  CoveringPaths covering;
+  std::vector<const SpelledPath*> uncovered;
+  for (const SpelledPath* path : order) {
+    if (covering.Cover(path->second)) continue;
+    covering.Add(path->second);
+    uncovered.push_back(path);
+  }
+  std::sort(uncovered.begin(), uncovered.end(),
+            [](const SpelledPath* a, const SpelledPath* b) {
+              return a->first < b->first;
+            });
+  return uncovered;
 }
 
 // The trie below the paths' element `at`; null once there are too many nodes.
@@ -223,7 +313,7 @@ std::unique_ptr<MaskNode> BuildNode(const std::vector<const MaskPath*>& paths,
                                     size_t at, size_t* nodes) {
   if (++*nodes > kMaxNodes) return nullptr;
   auto node = std::make_unique<MaskNode>();
-  std::set<absl::string_view> names;
+  std::map<absl::string_view, std::vector<const MaskPath*>> named;
   std::vector<const MaskPath*> any;
   for (const MaskPath* path : paths) {
     if (path->size() == at) {
@@ -234,14 +324,11 @@ std::unique_ptr<MaskNode> BuildNode(const std::vector<const MaskPath*>& paths,
     if ((*path)[at].any) {
       any.push_back(path);
     } else {
-      names.insert((*path)[at].name);
+      named[(*path)[at].name].push_back(path);
     }
   }
-  for (const absl::string_view name : names) {
-    std::vector<const MaskPath*> below = any;
-    for (const MaskPath* path : paths) {
-      if (!(*path)[at].any && (*path)[at].name == name) below.push_back(path);
-    }
+  for (auto& [name, below] : named) {
+    below.insert(below.end(), any.begin(), any.end());
     std::unique_ptr<MaskNode> child = BuildNode(below, at + 1, nodes);
     if (child == nullptr) return nullptr;
     node->named.push_back({std::string(name), std::move(child)});
@@ -300,14 +387,9 @@ absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
     all.emplace(std::move(spelling), *std::move(path));
   }
   set.warnings_.assign(warnings.begin(), warnings.end());
-  for (const auto& [spelling, path] : all) {
-    const bool covered =
-        std::any_of(all.begin(), all.end(), [&path = path](const auto& other) {
-          return &other.second != &path && Covers(other.second, path);
-        });
-    if (covered) continue;
-    set.canonical_.push_back(spelling);
-    set.paths_.push_back(path);
+  for (const SpelledPath* path : Uncovered(all)) {
+    set.canonical_.push_back(path->first);
+    set.paths_.push_back(path->second);
   }
   if (set.paths_.empty()) return set;
   std::vector<const MaskPath*> below;

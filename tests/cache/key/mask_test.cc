@@ -1,10 +1,16 @@
 #include "cache/key/mask.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "cache/key/canonical.h"
 #include "cache/key/digest.h"
+#include "common/utf8.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
@@ -14,9 +20,12 @@
 namespace fncache::cache::key {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
 
 struct Refused {
   const char* path;
@@ -38,6 +47,83 @@ TEST(Mask, WhatACacheMayIgnore) {
         "context.\"example.org/now\"", "context.\"example.org/now\".*.x"}) {
     EXPECT_EQ(MaskSet::Parse({path}).status(), absl::OkStatus()) << path;
   }
+}
+
+// How long Parse takes for so many masks: the least of a few times.
+absl::Duration TimeToParse(const std::vector<std::string>& masks) {
+  absl::Duration least = absl::InfiniteDuration();
+  for (int i = 0; i < 5; ++i) {
+    const absl::Time start = absl::Now();
+    EXPECT_TRUE(MaskSet::Parse(masks).ok());
+    least = std::min(least, absl::Now() - start);
+  }
+  return least;
+}
+
+// Half of them differ early and half of them late, and of each three one has a
+// star.
+std::vector<std::string> ManyMasks(int count) {
+  std::vector<std::string> masks;
+  for (int i = 0; i < count; ++i) {
+    const std::string name = absl::StrCat("name-", i);
+    const char* const first = i % 3 == 0 ? "*" : "some";
+    masks.push_back(i % 2 == 0 ? absl::StrCat("observed.resources.", name,
+                                              ".resource.", first, ".field")
+                               : absl::StrCat("observed.composite.resource.",
+                                              first, ".status.", name));
+  }
+  return masks;
+}
+
+TEST(Mask, ThousandsOfMasksAreReadInTimeThatGrowsAsTheyDo) {
+  const absl::Duration some = TimeToParse(ManyMasks(2000));
+  const absl::Duration many = TimeToParse(ManyMasks(8000));
+  // 4 times as many; were each held against each, it would be 16 times as long.
+  EXPECT_LT(many / some, 10) << some << ", " << many;
+  EXPECT_EQ(MaskSet::Parse(ManyMasks(8000))->paths().size(), 8000);
+}
+
+TEST(Mask, OfManyMasksThoseThatOthersCoverAreLeftOut) {
+  std::vector<std::string> masks = ManyMasks(300);
+  masks.push_back("observed.resources.*.resource.some");
+  masks.push_back("observed.composite.resource.*.status");
+  EXPECT_THAT(MaskSet::Parse(masks)->canonical(),
+              Contains("observed.resources.*.resource.some"));
+  // Left are the other one and those with a star below a resource.
+  EXPECT_EQ(MaskSet::Parse(masks)->paths().size(), 52);
+}
+
+TEST(Mask, ALongOneIsCitedByItsBeginning) {
+  const std::string key(5000, 'k');
+  const std::string umlauts = absl::StrReplaceAll(key, {{"k", "\xc3\xa4"}});
+  for (const std::string& path :
+       {"context." + key + "[0]", "observed." + key, "meta." + umlauts,
+        "observed.composite.ready." + key, "context.\"" + umlauts, "@" + key,
+        "context." + key + "\xff", "context.a b" + key}) {
+    const std::string error(MaskSet::Parse({path}).status().message());
+    EXPECT_THAT(error, HasSubstr("...`")) << error;
+    EXPECT_LT(error.size(), 700) << error;
+    EXPECT_TRUE(IsUtf8(error)) << error;
+    // Its beginning, and no more of it than the limit.
+    EXPECT_THAT(error, StartsWith("`" + Printable(path.substr(0, 5))));
+    EXPECT_THAT(error, Not(HasSubstr(std::string(101, 'k'))));
+  }
+  const std::string warned = MaskSet::Parse({"context." + key})->warnings()[0];
+  EXPECT_THAT(warned, Not(HasSubstr(std::string(101, 'k'))));
+  // What a terminal would obey is shown.
+  EXPECT_THAT(MaskSet::Parse({"context.a\x1b[31m"}).status().message(),
+              HasSubstr("\\x1b"));
+}
+
+TEST(Mask, APathDeeperThanAnyRequestIsRefused) {
+  std::string path = "context.a";
+  for (int i = 0; i < 998; ++i) path += ".a";
+  EXPECT_TRUE(MaskSet::Parse({path}).ok());
+  EXPECT_THAT(MaskSet::Parse({path + ".a"}).status().message(),
+              HasSubstr("more than 1000 elements"));
+  for (int i = 0; i < 300000; ++i) path += ".a";
+  EXPECT_THAT(MaskSet::Parse({path}).status().message(),
+              HasSubstr("more than 1000 elements"));
 }
 
 TEST(Mask, WhatACacheMayNotIgnoreIsRefusedWithTheReason) {
