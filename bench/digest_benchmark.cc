@@ -1,6 +1,7 @@
-// What keying a request costs: the digest against the obvious way (parse,
-// serialize deterministically, XXH3) and plain XXH3, on requests as runners
-// send them (request_generator.h), with maps in random order and sorted.
+// Measures what keying a request costs: the digest against the obvious way
+// (parse, serialize deterministically, XXH3) and plain XXH3, on requests as
+// runners send them (request_generator.h), with maps in random order and
+// sorted; and the digest of the same requests as different encoders write them.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -74,6 +75,44 @@ std::vector<Shape> Shapes() {
   return shapes;
 }
 
+// The same requests as one encoder writes them.
+struct Encoded {
+  std::string name;
+  std::vector<std::string> requests;
+};
+
+struct EncoderShape {
+  std::string name;
+  size_t bytes = 0;  // of a request, on average, as Go writes it
+  std::vector<Encoded> encoders;
+};
+
+std::vector<EncoderShape> EncoderShapes() {
+  std::vector<EncoderShape> shapes;
+  for (const bench::Shape size : {bench::Shape::k4K, bench::Shape::k130K}) {
+    EncoderShape shape;
+    shape.name = bench::ShapeName(size);
+    for (const bench::Encoder encoder :
+         {bench::Encoder::kGo, bench::Encoder::kProst, bench::Encoder::kTsProto,
+          bench::Encoder::kProtobufjsDefaults, bench::Encoder::kReversed}) {
+      Encoded encoded;
+      encoded.name = bench::EncoderName(encoder);
+      for (size_t i = 0; i < kDistinct; ++i) {
+        const bench::Request request =
+            bench::WithEmptyParts(bench::MakeRequest(size, kSeed, i));
+        encoded.requests.push_back(
+            bench::EncodeAs(encoder, request, kSeed + i));
+        if (encoder == bench::Encoder::kGo) {
+          shape.bytes += encoded.requests.back().size() / kDistinct;
+        }
+      }
+      shape.encoders.push_back(std::move(encoded));
+    }
+    shapes.push_back(std::move(shape));
+  }
+  return shapes;
+}
+
 key::Digester MakeDigester(const std::vector<std::string>& masks) {
   return key::Digester(key::Seed{},
                        {"function", kRunFunctionV1, "function-1234567890ab"},
@@ -84,12 +123,15 @@ void Report(benchmark::State& state, size_t bytes) {
   state.SetBytesProcessed(static_cast<int64_t>(bytes));
 }
 
+// `same` are the kDistinct requests that `requests` are, in turn, in another
+// encoding.
 void DigestOf(benchmark::State& state, const std::vector<std::string>& requests,
-              const Shape& shape, const std::vector<std::string>& masks) {
+              const std::vector<std::string>& same,
+              const std::vector<std::string>& masks) {
   const key::Digester digester = MakeDigester(masks);
   key::DigestScratch scratch;
   std::vector<key::Key> keys;
-  for (const std::string& request : shape.sorted) {
+  for (const std::string& request : same) {
     keys.push_back(digester.Compute({request}, &scratch).key);
   }
   size_t bytes = 0;
@@ -169,7 +211,7 @@ int main(int argc, char** argv) {
       benchmark::RegisterBenchmark(
           (digest.name + shape.name + digest.order).c_str(),
           [&shape, digest](benchmark::State& state) {
-            DigestOf(state, digest.requests, shape, digest.masks);
+            DigestOf(state, digest.requests, shape.sorted, digest.masks);
           });
     }
     benchmark::RegisterBenchmark(("parse_serialize_hash/" + shape.name).c_str(),
@@ -179,6 +221,20 @@ int main(int argc, char** argv) {
     benchmark::RegisterBenchmark(
         ("xxh3/" + shape.name).c_str(),
         [&shape](benchmark::State& state) { Xxh3(state, shape.shuffled); });
+  }
+  // Counted in Go's bytes, so that the figures compare what a request costs.
+  static const auto* const kEncoderShapes =
+      new std::vector<EncoderShape>(EncoderShapes());
+  for (const EncoderShape& shape : *kEncoderShapes) {
+    const Encoded& go = shape.encoders.front();
+    for (const Encoded& encoded : shape.encoders) {
+      benchmark::RegisterBenchmark(
+          ("digest_encoder/" + shape.name + "/" + encoded.name).c_str(),
+          [&shape, &go, &encoded, no_masks](benchmark::State& state) {
+            DigestOf(state, encoded.requests, go.requests, no_masks);
+            Report(state, state.iterations() * shape.bytes);
+          });
+    }
   }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

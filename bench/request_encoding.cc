@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -28,25 +30,38 @@ using ::google::protobuf::Value;
 // part is there. Whoever calls writes fields from the last to the first.
 class Writer {
  public:
-  Writer(size_t size, uint64_t order_seed)
-      : bytes_(size, '\0'), at_(size), random_(order_seed) {}
+  Writer(size_t size, uint64_t order_seed, Encoder encoder = Encoder::kGo)
+      : bytes_(size, '\0'), at_(size), random_(order_seed), encoder_(encoder) {}
 
-  // The message; its size must have been foreseen exactly.
+  // The message; Go's size must have been foreseen exactly, that of others not
+  // too small.
   std::string Take() {
-    if (at_ != 0) std::abort();
-    return std::move(bytes_);
+    if (at_ != 0 && encoder_ == Encoder::kGo) std::abort();
+    return bytes_.substr(at_);
   }
 
   void Request(const v1::RunFunctionRequest& m) {
-    MapField(9, m.required_schemas(), &Writer::Schema);
-    MapField(8, m.required_resources(), &Writer::Resources);
-    MapField(7, m.credentials(), &Writer::Credentials);
-    MapField(6, m.extra_resources(), &Writer::Resources);
-    if (m.has_context()) Sub(5, m.context(), &Writer::StructBody);
-    if (m.has_input()) Sub(4, m.input(), &Writer::StructBody);
-    if (m.has_desired()) Sub(3, m.desired(), &Writer::State);
-    if (m.has_observed()) Sub(2, m.observed(), &Writer::State);
-    if (m.has_meta()) Sub(1, m.meta(), &Writer::RequestMeta);
+    Fields({
+        [&] { MapField(9, m.required_schemas(), &Writer::Schema); },
+        [&] { MapField(8, m.required_resources(), &Writer::Resources); },
+        [&] { MapField(7, m.credentials(), &Writer::Credentials); },
+        [&] { MapField(6, m.extra_resources(), &Writer::Resources); },
+        [&] {
+          if (m.has_context()) Sub(5, m.context(), &Writer::StructBody);
+        },
+        [&] {
+          if (m.has_input()) Sub(4, m.input(), &Writer::StructBody);
+        },
+        [&] {
+          if (m.has_desired()) Sub(3, m.desired(), &Writer::State);
+        },
+        [&] {
+          if (m.has_observed()) Sub(2, m.observed(), &Writer::State);
+        },
+        [&] {
+          if (m.has_meta()) Sub(1, m.meta(), &Writer::RequestMeta);
+        },
+    });
   }
 
   void Answer(const v1::RunFunctionResponse& m) {
@@ -87,6 +102,18 @@ class Writer {
     Varint(static_cast<uint64_t>(number) << 3 | 2);
   }
 
+  // A message's fields, from the last number to the first one. (Nobody writes a
+  // map's entry in another order.)
+  void Fields(std::initializer_list<std::function<void()>> fields) {
+    if (encoder_ != Encoder::kReversed) {
+      for (const auto& write : fields) write();
+    } else {
+      for (const auto* write = fields.end(); write != fields.begin();) {
+        (*--write)();
+      }
+    }
+  }
+
   // A field of proto3 that is left out when empty.
   void Text(int number, absl::string_view text) {
     if (!text.empty()) Bytes(number, text);
@@ -121,7 +148,7 @@ class Writer {
     for (const auto* entry : entries) {
       const size_t end = at_;
       write_value(entry->second);
-      Bytes(1, entry->first);
+      if (!entry->first.empty() || !omits_empty_keys()) Bytes(1, entry->first);
       Varint(end - at_);
       Varint(static_cast<uint64_t>(number) << 3 | 2);
     }
@@ -130,11 +157,16 @@ class Writer {
   template <typename M>
   void MapField(int number, const Map<std::string, M>& map,
                 void (Writer::*body)(const M&)) {
-    Entries(number, map, [&](const M& value) { Sub(2, value, body); });
+    Entries(number, map, [&](const M& value) {
+      if (encoder_ == Encoder::kProst && value.ByteSizeLong() == 0) return;
+      Sub(2, value, body);
+    });
   }
 
   void BytesMap(int number, const Map<std::string, std::string>& map) {
-    Entries(number, map, [&](const std::string& value) { Bytes(2, value); });
+    Entries(number, map, [&](const std::string& value) {
+      if (!value.empty() || !omits_empty_keys()) Bytes(2, value);
+    });
   }
 
   // A message without maps has one encoding.
@@ -143,27 +175,37 @@ class Writer {
     Raw(message.SerializeAsString());
   }
 
-  void RequestMeta(const v1::RequestMeta& m) {
-    if (m.capabilities_size() > 0) {
-      const size_t end = at_;
-      for (int i = m.capabilities_size(); i > 0; --i) {
-        Varint(static_cast<uint64_t>(m.capabilities(i - 1)));
-      }
-      Varint(end - at_);
-      Varint(2 << 3 | 2);
+  void Capabilities(const v1::RequestMeta& m) {
+    if (m.capabilities_size() == 0) return;
+    const size_t end = at_;
+    for (int i = m.capabilities_size(); i > 0; --i) {
+      Varint(static_cast<uint64_t>(m.capabilities(i - 1)));
     }
-    Text(1, m.tag());
+    Varint(end - at_);
+    Varint(2 << 3 | 2);
+  }
+
+  void RequestMeta(const v1::RequestMeta& m) {
+    Fields({[&] { Capabilities(m); }, [&] { Text(1, m.tag()); }});
   }
 
   void State(const v1::State& m) {
-    MapField(2, m.resources(), &Writer::Resource);
-    if (m.has_composite()) Sub(1, m.composite(), &Writer::Resource);
+    Fields({[&] { MapField(2, m.resources(), &Writer::Resource); },
+            [&] {
+              if (m.has_composite()) Sub(1, m.composite(), &Writer::Resource);
+            }});
   }
 
   void Resource(const v1::Resource& m) {
-    if (m.ready() != 0) VarintField(3, static_cast<uint64_t>(m.ready()));
-    BytesMap(2, m.connection_details());
-    if (m.has_resource()) Sub(1, m.resource(), &Writer::StructBody);
+    Fields({[&] {
+              if (m.ready() != 0 || encoder_ == Encoder::kProtobufjsDefaults) {
+                VarintField(3, static_cast<uint64_t>(m.ready()));
+              }
+            },
+            [&] { BytesMap(2, m.connection_details()); },
+            [&] {
+              if (m.has_resource()) Sub(1, m.resource(), &Writer::StructBody);
+            }});
   }
 
   void Resources(const v1::Resources& m) {
@@ -237,12 +279,63 @@ class Writer {
   void ListBody(const ListValue& m) { List(1, m.values(), &Writer::ValueBody); }
   // NOLINTEND(misc-no-recursion)
 
+  // And empty bytes as values.
+  bool omits_empty_keys() const {
+    return encoder_ == Encoder::kProst || encoder_ == Encoder::kTsProto;
+  }
+
   std::string bytes_;
   size_t at_;  // where the written part begins
   Random random_;
+  const Encoder encoder_;
 };
 
 }  // namespace
+
+const char* EncoderName(Encoder encoder) {
+  switch (encoder) {
+    case Encoder::kGo:
+      return "go";
+    case Encoder::kProst:
+      return "prost";
+    case Encoder::kTsProto:
+      return "ts-proto";
+    case Encoder::kProtobufjsDefaults:
+      return "protobufjs-defaults";
+    case Encoder::kReversed:
+      return "reversed";
+  }
+  std::abort();
+}
+
+Request WithEmptyParts(Request request) {
+  const auto add = [](v1::Resource* resource) {
+    (*resource->mutable_connection_details())["password"] = "";
+  };
+  add(request.mutable_observed()->mutable_composite());
+  for (auto& [name, resource] :
+       *request.mutable_observed()->mutable_resources()) {
+    add(&resource);
+  }
+  (*request.mutable_required_resources())["nothing"];
+  (*request.mutable_observed()
+        ->mutable_composite()
+        ->mutable_resource()
+        ->mutable_fields())["spec"]
+      .mutable_struct_value()
+      ->mutable_fields()
+      ->insert({"", Value()});
+  return request;
+}
+
+std::string EncodeAs(Encoder encoder, const Request& request,
+                     uint64_t order_seed) {
+  // Nobody writes twice what Go does.
+  const size_t size = request.ByteSizeLong();
+  Writer writer(encoder == Encoder::kGo ? size : 2 * size, order_seed, encoder);
+  writer.Request(request);
+  return writer.Take();
+}
 
 std::string EncodeShuffled(const Request& request, uint64_t order_seed) {
   Writer writer(request.ByteSizeLong(), order_seed);

@@ -27,6 +27,27 @@ struct EncodedRequest {
 // seed. All encodings of a message have the same length.
 EncodedRequest Encode(const Request& request, uint64_t order_seed);
 
+// As whom a request is written. None of these is the encoder itself; each
+// writes what that one does otherwise than Go (docs/key-format.md).
+enum class Encoder {
+  kGo,
+  kProst,               // no empty keys and values in map entries
+  kTsProto,             // no empty keys and bytes in map entries
+  kProtobufjsDefaults,  // fields that have their default are written
+  kReversed,            // nobody's: fields in order of falling numbers
+};
+// "go", "prost", "ts-proto", "protobufjs-defaults", "reversed".
+const char* EncoderName(Encoder encoder);
+
+// The request with things in it that encoders write in different ways: empty
+// connection details, an empty list of required resources, an empty key.
+Request WithEmptyParts(Request request);
+
+// One encoding by that encoder; its entries are in the same order as those that
+// others write of the same request for the same order seed.
+std::string EncodeAs(Encoder encoder, const Request& request,
+                     uint64_t order_seed);
+
 // Likewise of an answer, or of any request, without slots.
 std::string EncodeShuffled(const Request& request, uint64_t order_seed);
 std::string EncodeShuffled(const Answer& answer, uint64_t order_seed);

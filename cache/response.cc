@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "cache/wire/schema.h"
+#include "cache/wire/validate.h"
 #include "cache/wire/wire.h"
 
 namespace fncache::cache {

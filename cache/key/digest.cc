@@ -6,8 +6,8 @@
 #include <utility>
 
 #define XXH_STATIC_LINKING_ONLY  // XXH3_generateSecret
-#include "cache/key/canonical.h"
-#include "cache/key/plain_walk.h"
+#include "cache/key/canonical_walk.h"
+#include "cache/key/reencode.h"
 #include "cache/key/seeded_sha256.h"
 #include "cache/key/tag_part.h"
 #include "cache/wire/wire.h"
@@ -82,7 +82,7 @@ std::string Prefix(MadeOf made_of, const KeyScope& scope,
 }  // namespace
 
 struct DigestScratch::Impl {
-  PlainWalk walk;
+  CanonicalWalk walk;
   Buffer joined;      // a request of several slices
   std::string part;   // what `key: tag` reads of one
   Buffer canonical;   // what is hashed
@@ -111,7 +111,7 @@ struct DigestScratch::Impl {
                     absl::string_view* caller_tag) {
     const auto run = [&](absl::string_view bytes, int depth) {
       char* const begin =
-          canonical.Reserve(prefix.size() + PlainWalk::Room(bytes.size()));
+          canonical.Reserve(prefix.size() + CanonicalWalk::Room(bytes.size()));
       std::copy(prefix.begin(), prefix.end(), begin);
       char* const end =
           walk.Run(bytes, masks, depth, begin + prefix.size(), caller_tag);
@@ -120,7 +120,7 @@ struct DigestScratch::Impl {
       return true;
     };
     return run(request, wire::kMaxDepth) ||
-           (MakePlain(request, &plain) && run(plain, kMaxPlainDepth));
+           (Reencode(request, &plain) && run(plain, kMaxPlainDepth));
   }
 
   // After a request of this size: gives back what is too much to keep.

@@ -11,8 +11,6 @@
 #ifndef FNCACHE_CACHE_KEY_DIGEST_H_
 #define FNCACHE_CACHE_KEY_DIGEST_H_
 
-#include <array>
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -22,9 +20,6 @@
 #include "cache/key/mask.h"
 
 namespace fncache::cache::key {
-
-// The secret under which keys are made: random per cache, kept with it.
-using Seed = std::array<uint8_t, 32>;
 
 // What is part of a key besides the request.
 struct KeyScope {

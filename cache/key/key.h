@@ -1,8 +1,10 @@
-// Key: the 16 bytes under which a response is stored; see docs/key-format.md.
-// And the settings that say what it is made of, and how.
+// Key: the 16 bytes under which a response is stored (docs/key-format.md). With
+// it come the secret under which keys are made, and the settings that say what
+// a key is made of, and how.
 #ifndef FNCACHE_CACHE_KEY_KEY_H_
 #define FNCACHE_CACHE_KEY_KEY_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,6 +28,9 @@ enum class KeyHash : uint8_t {
   kXxh3,    // XXH3-128 under a secret: fast
   kSha256,  // HMAC-SHA-256 under a secret: where tenants are hostile
 };
+
+// The secret under which keys are made: random per cache, kept with it.
+using Seed = std::array<uint8_t, 32>;
 
 // A plain value. Keys are uniformly distributed (they are hashes), so their own
 // bits serve as hash table hashes and shard numbers.

@@ -99,32 +99,24 @@ bool ReadUsualFields(const char* p, const char* end, MapEntry* entry) {
   if (p == end || *p++ != kMapValue) return false;
   if (!ReadLength(&p, end, &entry->value_size)) return false;
   entry->value_at = static_cast<uint32_t>(p - entry->start);
-  entry->usual = true;
-  entry->has_value = true;
   return p + entry->value_size == end;
 }
 
 // The same in either order, or without one of them or both.
 bool ReadAnyFields(const char* p, const char* end, MapEntry* entry) {
-  entry->key_at = entry->value_at = entry->size;
+  entry->key_at = entry->value_at = 0;
   entry->key_size = entry->value_size = 0;
-  entry->usual = false;
-  entry->has_value = false;
-  bool has_key = false;
   while (p != end) {
     const char tag = *p++;
     uint32_t size;
-    if ((tag == kMapKey ? has_key : tag != kMapValue || entry->has_value) ||
-        !ReadLength(&p, end, &size)) {
-      return false;
-    }
+    if (!ReadLength(&p, end, &size)) return false;
     const auto at = static_cast<uint32_t>(p - entry->start);
-    if (tag == kMapKey) {
-      has_key = true;
+    if (tag == kMapKey && entry->key_at == 0) {
       entry->key_at = at;
       entry->key_size = size;
+    } else if (tag != kMapValue || entry->value_at != 0) {
+      return false;
     } else {
-      entry->has_value = true;
       entry->value_at = at;
       entry->value_size = size;
     }

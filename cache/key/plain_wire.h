@@ -1,7 +1,7 @@
 // Reading the plain wire form: the one that encoders emit, in which nothing is
 // to be merged, dropped or shortened. Every varint and length is in its
 // shortest form, fields are in order of their numbers; all else is refused,
-// though protobuf may take it. For PlainWalk and StructWalk.
+// though protobuf may take it. For CanonicalWalk and StructWalk.
 //
 // Nothing reads beyond the bounds that it is given. Pure functions;
 // thread-safe.
@@ -30,6 +30,11 @@ inline constexpr char kStringValue = wire::MakeTag(3, wire::WireType::kBytes);
 inline constexpr char kBoolValue = wire::MakeTag(4, wire::WireType::kVarint);
 inline constexpr char kStructValue = wire::MakeTag(5, wire::WireType::kBytes);
 inline constexpr char kListValue = wire::MakeTag(6, wire::WireType::kBytes);
+
+// How deep what the walks take may be nested. What the slow path has written
+// anew may be deeper by one than what protobuf takes (wire::kMaxDepth), since a
+// map entry without a value got an empty one.
+inline constexpr int kMaxPlainDepth = wire::kMaxDepth + 1;
 
 inline uint8_t Byte(const char* p) { return static_cast<uint8_t>(*p); }
 
@@ -94,18 +99,18 @@ inline int32_t KeyOrder(uint64_t first, uint64_t last) {
 struct MapEntry {
   const char* start;  // its tag in the map's message
   uint32_t size;      // from there to its end
-  uint32_t key_at;    // from the start
+  uint32_t key_at;    // from the start; 0: there is none, it is empty
   uint32_t key_size;
-  uint32_t value_at;  // from the start
+  uint32_t value_at;  // from the start; 0: there is none, it is empty
   uint32_t value_size;
   int32_t order;
+
   // Key and value are there, in this order: but for what the value holds, the
   // canonical form of the entry is its own bytes.
-  bool usual;
-  // If not, it is an empty one, for which no nesting is counted.
-  bool has_value;
+  bool usual() const { return key_at != 0 && key_at < value_at; }
+  // A value that is not there is not nested either.
+  bool has_value() const { return value_at != 0; }
 
-  const char* end() const { return start + size; }
   absl::string_view key() const { return {start + key_at, key_size}; }
   const char* value() const { return start + value_at; }
   const char* value_end() const { return value() + value_size; }
@@ -118,7 +123,7 @@ struct MapEntry {
   }
   // How many bytes the canonical form has more than the entry itself.
   uint32_t Growth() const {
-    if (usual) return 0;
+    if (usual()) return 0;
     const uint32_t contents = CanonicalContents();
     return 1 + static_cast<uint32_t>(wire::VarintSize(contents)) + contents -
            size;

@@ -20,7 +20,7 @@ void SeededSha256::Free::operator()(EVP_MD* algorithm) const {
 }
 
 // Fetched once: EVP_sha256() would be looked up again for every hash.
-SeededSha256::SeededSha256(const std::array<uint8_t, 32>& seed)
+SeededSha256::SeededSha256(const Seed& seed)
     : algorithm_(EVP_MD_fetch(nullptr, "SHA256", nullptr)) {
   for (size_t i = 0; i < kBlockSize; ++i) {
     const uint8_t byte = i < seed.size() ? seed[i] : 0;

@@ -29,7 +29,7 @@ class SeededSha256 {
     std::unique_ptr<EVP_MD_CTX, Free> context_;
   };
 
-  explicit SeededSha256(const std::array<uint8_t, 32>& seed);
+  explicit SeededSha256(const Seed& seed);
 
   // False if OpenSSL has no SHA-256 or no memory.
   bool Hash(absl::string_view bytes, Scratch* scratch, Key* key) const;

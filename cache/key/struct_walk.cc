@@ -1,13 +1,13 @@
 #include "cache/key/struct_walk.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/base/internal/endian.h"
 #include "absl/base/optimization.h"
-#include "cache/key/canonical.h"
+#include "cache/key/level_lengths.h"
 #include "cache/key/plain_wire.h"
 #include "cache/key/walk_machine.h"
-#include "cache/level_lengths.h"
 
 namespace fncache::cache::key {
 namespace {
@@ -146,7 +146,6 @@ void StructWalk::ReserveHolders(size_t holders) {
   const size_t size = std::max(holders, 2 * holders_.size());
   holder_starts_.resize(size);
   holders_.resize(size);
-  holder_heads_.resize(size);
 }
 
 void StructWalk::Shrink() {
@@ -171,8 +170,7 @@ char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
   grown_.clear();
   char* const written = WalkOnThisMachine();
   if (ABSL_PREDICT_TRUE(grown_.empty()) || written == nullptr) return written;
-  out_ = written;
-  char* const corrected = CorrectLengths();
+  char* const corrected = CorrectLengths(out);
   *growth = growth_;
   return corrected;
 }
@@ -190,15 +188,15 @@ char* StructWalk::WalkOnThisMachine() {
   }
 }
 
-char* StructWalk::CorrectLengths() {
-  std::vector<LevelPlace> places(holder_count_);
+char* StructWalk::CorrectLengths(char* begin) {
+  std::vector<Level> levels(holder_count_);
   for (size_t i = 0; i < holder_count_; ++i) {
-    places[i] = {holder_heads_[i], holder_starts_[i],
+    levels[i] = {begin + (holder_starts_[i] - begin), holders_[i] >> kMetAt,
                  (holders_[i] & kIsList) != 0};
   }
   std::vector<uint64_t> by(holder_count_);
   for (const Grown& grown : grown_) by[grown.holder] = grown.by;
-  char* const end = WidenLengths(places, growth_, &by, out_);
+  char* const end = WidenLengths(levels, growth_, std::move(by), out_);
   if (end != nullptr) growth_ -= end - out_;
   return end;
 }
@@ -231,7 +229,6 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
   // Copied here, so that what is written need not be looked for in them.
   const char** holder_starts = holder_starts_.data();
   uint64_t* holders = holders_.data();
-  char** holder_heads = holder_heads_.data();
   size_t room = holders_.size();
   size_t holder_count = holder_count_;
   char* out = out_;
@@ -243,7 +240,6 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
   const auto enter = [&] {
     holder_starts = holder_starts_.data();
     holders = holders_.data();
-    holder_heads = holder_heads_.data();
     room = holders_.size();
     holder_count = holder_count_;
     out = out_;
@@ -256,6 +252,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     const int depth = static_cast<int>(holder >> kDepthAt) & kMostDepth;
     const char* p = start;
     holder_starts[at] = out;
+    holders[at] = uint64_t{holder_count} << kMetAt | (holder & kIsList);
     if ((holder & kIsList) != 0) {
       // Structs and lists.
       while (p < std::min(end, safe_end) && depth >= 2) {
@@ -283,7 +280,6 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
           break;
         }
         absl::little_endian::Store64(out, head);
-        holder_heads[holder_count] = out;
         out += copied;
         holder_starts[holder_count] = contents;
         holders[holder_count] = size << kHeldAt | Depth(depth - 2) |
@@ -349,7 +345,6 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
       if (ABSL_PREDICT_TRUE((what & kLong) == 0) &&
           ABSL_PREDICT_TRUE(Ways::Low(Ways::Copy(from, out), what) == 0)) {
         const uint64_t copied = (what >> kCopiedAt) & 0xff;
-        holder_heads[holder_count] = out;
         out += copied;
         holder_starts[holder_count] = from + copied;
         holders[holder_count] = what;
@@ -444,6 +439,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
       enter();
     }
   }
+  leave();
   return out;
 }
 
@@ -456,7 +452,7 @@ bool StructWalk::AddStruct(size_t holder, const char* p, const char* end,
   while (p != end && *p == kStructFields) {
     MapEntry entry;
     if (!ReadEntry(&p, end, readable_end_, &entry) ||
-        depth < (entry.has_value ? 2 : 1)) {
+        depth < (entry.has_value() ? 2 : 1)) {
       return false;
     }
     grown += entry.Growth();
@@ -473,13 +469,12 @@ bool StructWalk::AddStruct(size_t holder, const char* p, const char* end,
   }
   if (!OrderEntries(items_.data(), items_.size())) return false;
   for (const MapEntry& entry : items_) {
-    char* const head = out_;
     const char* start = entry.start;
-    if (ABSL_PREDICT_FALSE(!entry.usual)) {
+    if (ABSL_PREDICT_FALSE(!entry.usual())) {
       out_ = WriteEntryHead(entry, readable_end_, out_);
       start = entry.value();
     }
-    if (!AddValue(head, start, entry.value(), entry.value_end(), depth - 2)) {
+    if (!AddValue(start, entry.value(), entry.value_end(), depth - 2)) {
       return false;
     }
   }
@@ -493,7 +488,7 @@ bool StructWalk::AddRestOfList(const char* p, const char* end, int depth) {
     const char* const start = p++;
     uint32_t size;
     if (depth < 1 || !ReadLength(&p, end, &size) ||
-        !AddValue(out_, start, p, p + size, depth - 1)) {
+        !AddValue(start, p, p + size, depth - 1)) {
       return false;
     }
     p += size;
@@ -513,7 +508,6 @@ bool StructWalk::AddOdd(const Item& item, int depth) {
     if (ABSL_PREDICT_TRUE(
             low == 0 &&
             (text <= 64 || AnyMachine::Low(high, text - 64) == 0))) {
-      holder_heads_[holder_count_] = out_;
       out_ += copied;
       holder_starts_[holder_count_] = item.start + copied;
       holders_[holder_count_] = item.what;
@@ -524,13 +518,13 @@ bool StructWalk::AddOdd(const Item& item, int depth) {
   const char* p = item.start;
   MapEntry entry;
   return ReadEntry(&p, readable_end_, readable_end_, &entry) &&
-         AddValue(out_, entry.start, entry.value(), entry.value_end(), depth);
+         AddValue(entry.start, entry.value(), entry.value_end(), depth);
 }
 
 // Adds the Value from `p` to `end`, and before it what is between `start` and
-// it. The entry or element that it is in begins at `head` in the output.
-bool StructWalk::AddValue(char* head, const char* start, const char* p,
-                          const char* end, int depth) {
+// it.
+bool StructWalk::AddValue(const char* start, const char* p, const char* end,
+                          int depth) {
   const char* known_end = p + 1;
   uint32_t size;
   int32_t number;
@@ -558,7 +552,6 @@ bool StructWalk::AddValue(char* head, const char* start, const char* p,
       if (!ReadLength(&known_end, end, &size) || depth < 1) return false;
       if (size != 0) {
         Copy(start, known_end);
-        holder_heads_[holder_count_] = head;
         holder_starts_[holder_count_] = known_end;
         holders_[holder_count_] = uint64_t{size} << kHeldAt | Depth(depth - 1) |
                                   (*p == kListValue ? kIsList : 0);

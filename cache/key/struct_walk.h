@@ -60,6 +60,7 @@ class StructWalk {
   static constexpr int kDepthAt = 20;  // how many may be nested in what it is
   static constexpr int kMostDepth = 0xfff;
   static constexpr int kHeldAt = 32;  // the size of what it is, or holds
+  static constexpr int kMetAt = 32;   // of one that was written
 
   static uint64_t Depth(int depth) {
     return static_cast<uint64_t>(depth) << kDepthAt;
@@ -79,13 +80,12 @@ class StructWalk {
   ABSL_ATTRIBUTE_NOINLINE bool AddRestOfList(const char* p, const char* end,
                                              int depth);
   ABSL_ATTRIBUTE_NOINLINE bool AddOdd(const Item& item, int depth);
-  bool AddValue(char* head, const char* start, const char* p, const char* end,
-                int depth);
+  bool AddValue(const char* start, const char* p, const char* end, int depth);
   ABSL_ATTRIBUTE_NOINLINE bool AddUnknown(const wire::MessageType& type,
                                           const char* p, const char* end,
                                           int depth);
   void Copy(const char* start, const char* end);
-  ABSL_ATTRIBUTE_NOINLINE char* CorrectLengths();
+  ABSL_ATTRIBUTE_NOINLINE char* CorrectLengths(char* begin);
   ABSL_ATTRIBUTE_NOINLINE void ReserveHolders(size_t holders);
 
   Machine machine_;
@@ -94,13 +94,12 @@ class StructWalk {
   const char* safe_end_ = nullptr;
   char* out_ = nullptr;
   std::vector<MapEntry> items_;  // of a Struct that is not of the usual form
-  // The Structs and lists, in order of being met: where what they hold begins,
-  // in the request until it is their turn and in the output from then on; as
-  // what they are to come; and where in the output the entries or elements
-  // begin that they are in.
+  // The Structs and lists, in order of being met. Those that are to come: where
+  // they lie, and what they are, as an Item. Those that were written: where
+  // that was, and how many Structs and lists had been met before what is in
+  // them, with kIsList.
   std::vector<const char*> holder_starts_;
   std::vector<uint64_t> holders_;
-  std::vector<char*> holder_heads_;
   size_t holder_count_ = 0;
   // Structs that take more bytes than in the request, in their order: their
   // numbers, and how many bytes more.

@@ -25,7 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "cache/key/digest.h"
+#include "cache/key/key.h"
 #include "cache/store/stored_entry.h"
 
 namespace fncache::cache::store {

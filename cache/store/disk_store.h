@@ -28,7 +28,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "cache/key/digest.h"
+#include "cache/key/key.h"
 #include "cache/observer.h"
 #include "cache/store/store.h"
 #include "cache/store/stored_entry.h"

@@ -31,7 +31,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "cache/key/digest.h"
+#include "cache/key/key.h"
 #include "cache/observer.h"
 #include "cache/store/store.h"
 #include "cache/store/stored_entry.h"

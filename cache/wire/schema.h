@@ -97,12 +97,6 @@ extern const MessageType kDurationType;
 // recursion limit counts: each message, map entry and unknown group is one.
 inline constexpr int kMaxDepth = 1000;
 
-// Whether protobuf C++ would parse `bytes` as a `type` with this recursion
-// limit. Not stricter and not laxer: malformed bytes, bad UTF-8 in strings and
-// map keys, too deep; a known field of the wrong wire type is an unknown field.
-bool Validate(const MessageType& type, absl::string_view bytes,
-              int depth = kMaxDepth);
-
 }  // namespace fncache::cache::wire
 
 #endif  // FNCACHE_CACHE_WIRE_SCHEMA_H_

@@ -6,7 +6,6 @@
 #include "absl/base/attributes.h"
 #include "absl/base/internal/endian.h"
 #include "absl/base/optimization.h"
-#include "cache/wire/schema.h"
 #include "cache/wire/wire.h"
 #include "common/utf8.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "cache/key/canonical.h"
+#include "cache/key/reencode.h"
 #include "common/file.h"
 #include "common/utf8.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"

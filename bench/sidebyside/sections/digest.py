@@ -12,8 +12,16 @@ from ..results import Series
 SHAPES = ("4k", "17k", "130k", "1m")
 # Those of which the targets speak: 17 KB and above.
 JUDGED = ("17k", "130k", "1m")
-BENCHMARKS = 4 * len(SHAPES)
-FILTER = "^(digest|parse_serialize_hash|xxh3)/"
+# As whom digest_benchmark writes requests of these sizes besides as Go.
+ENCODER_SHAPES = ("4k", "130k")
+ENCODERS = {
+    "prost": "Rust (prost)",
+    "ts-proto": "TypeScript (ts-proto)",
+    "protobufjs-defaults": "protobufjs with defaults",
+    "reversed": "fields in reverse order",
+}
+BENCHMARKS = 4 * len(SHAPES) + len(ENCODER_SHAPES) * (1 + len(ENCODERS))
+FILTER = "^(digest|digest_encoder|parse_serialize_hash|xxh3)/"
 
 
 def plan(profile: Profile) -> float:
@@ -68,6 +76,8 @@ def run(bench: Bench) -> None:
         raise Failure("digest_benchmark measured no digest")
     for shape in SHAPES:
         _rows(bench, shape, series)
+    for shape in ENCODER_SHAPES:
+        _encoder_rows(bench, shape, series)
 
 
 def _rows(bench: Bench, shape: str, series: Dict[str, Series]) -> None:
@@ -111,4 +121,23 @@ def _rows(bench: Bench, shape: str, series: Dict[str, Series]) -> None:
             "GB/s",
             spread.estimate(xxh3.values("gbps")),
             series={"xxh3": xxh3},
+        )
+
+
+def _encoder_rows(bench: Bench, shape: str, series: Dict[str, Series]) -> None:
+    go = series.get(f"digest_encoder/{shape}/go")
+    for encoder, title in ENCODERS.items():
+        other = series.get(f"digest_encoder/{shape}/{encoder}")
+        if go is None or other is None:
+            continue
+        # Both are counted in Go's bytes: how often the one is faster is how
+        # much the other one costs.
+        bench.results.ratio(
+            f"digest/{shape}/encoder/{encoder}",
+            f"{SHAPE_TITLES[shape]}, written by {title}",
+            "cost of the digest over that of Go's encoding",
+            go,
+            other,
+            "gbps",
+            targets.DIGEST_ENCODER_OVER_GO,
         )

@@ -16,9 +16,9 @@
 #include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
-#include "tests/cache/key/canonical_form.h"
 #include "tests/cache/key/key_oracle.h"
 #include "tests/cache/key/request_data.h"
+#include "tests/cache/key/unfold.h"
 
 #define XXH_INLINE_ALL
 #include "xxhash.h"

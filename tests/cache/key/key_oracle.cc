@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cache/key/canonical.h"
-#include "cache/key/plain_walk.h"
+#include "cache/key/canonical_walk.h"
+#include "cache/key/reencode.h"
 #include "cache/wire/schema.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
@@ -17,7 +17,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "tests/cache/key/canonical_form.h"
+#include "tests/cache/key/unfold.h"
 
 namespace fncache::cache::key {
 namespace {
@@ -321,9 +321,9 @@ std::string KeyChecker::CheckSlices(absl::string_view bytes,
 
 std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
                                   const Key& key, bool* fast) {
-  PlainWalk walk;
+  CanonicalWalk walk;
   absl::string_view tag;
-  std::string out(PlainWalk::Room(bytes.size()), '\0');
+  std::string out(CanonicalWalk::Room(bytes.size()), '\0');
   const char* end =
       walk.Run(bytes, masks_.root(), wire::kMaxDepth, &out[0], &tag);
   if (fast != nullptr) *fast = end != nullptr;
@@ -334,8 +334,8 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
                : "";
   }
   std::string plain;
-  if (!MakePlain(bytes, &plain)) return "the slow path refuses it";
-  std::string slow(PlainWalk::Room(plain.size()), '\0');
+  if (!Reencode(bytes, &plain)) return "the slow path refuses it";
+  std::string slow(CanonicalWalk::Room(plain.size()), '\0');
   const char* slow_end =
       walk.Run(plain, masks_.root(), kMaxPlainDepth, &slow[0], &tag);
   if (slow_end == nullptr) return "the slow path's form is not plain";
@@ -354,8 +354,8 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
     if (!SameRequest(masks_, judged.message, rest)) {
       return "the canonical form is another message";
     }
-    if (!MakePlain(*unfolded, &plain)) return "what it says is not plain";
-    std::string again(PlainWalk::Room(plain.size()), '\0');
+    if (!Reencode(*unfolded, &plain)) return "what it says is not plain";
+    std::string again(CanonicalWalk::Room(plain.size()), '\0');
     const char* again_end =
         walk.Run(plain, masks_.root(), kMaxPlainDepth, &again[0], &tag);
     if (again_end == nullptr ||
@@ -363,7 +363,7 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
       return "the canonical form is not its own";
     }
   }
-  if (MakePlain(bytes, &plain) && Compute(plain).keyed &&
+  if (Reencode(bytes, &plain) && Compute(plain).keyed &&
       Compute(plain).key != key) {
     return "another key by the slow path";
   }

@@ -1,10 +1,11 @@
-#include "cache/key/canonical.h"
+#include "cache/key/reencode.h"
 
 #include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "cache/wire/schema.h"
+#include "cache/wire/validate.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/message.h"
@@ -316,7 +317,7 @@ bool ParseRequest(absl::string_view bytes, v1::RunFunctionRequest* request) {
   return request->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
 }
 
-bool MakePlain(absl::string_view bytes, std::string* plain) {
+bool Reencode(absl::string_view bytes, std::string* plain) {
   plain->clear();
   v1::RunFunctionRequest request;
   if (!ParseRequest(bytes, &request)) return false;

@@ -1,8 +1,8 @@
 // Reads the canonical form as docs/key-format.md describes it, without any code
 // of the walks that write it: that it can be read back is what makes keys
 // sound.
-#ifndef FNCACHE_TESTS_CACHE_KEY_CANONICAL_FORM_H_
-#define FNCACHE_TESTS_CACHE_KEY_CANONICAL_FORM_H_
+#ifndef FNCACHE_TESTS_CACHE_KEY_UNFOLD_H_
+#define FNCACHE_TESTS_CACHE_KEY_UNFOLD_H_
 
 #include <string>
 
@@ -20,4 +20,4 @@ absl::optional<std::string> Unfold(const MaskSet& masks,
 
 }  // namespace fncache::cache::key
 
-#endif  // FNCACHE_TESTS_CACHE_KEY_CANONICAL_FORM_H_
+#endif  // FNCACHE_TESTS_CACHE_KEY_UNFOLD_H_

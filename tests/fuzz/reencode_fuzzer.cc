@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "cache/key/canonical.h"
+#include "cache/key/reencode.h"
 #include "tests/cache/key/key_oracle.h"
 #include "tests/cache/key/random_encoding.h"
 #include "tests/cache/key/random_request.h"
@@ -32,7 +32,7 @@ void CheckPlain(absl::string_view bytes, key::KeyChecker* checker) {
   apiextensions::fn::proto::v1::RunFunctionRequest request;
   std::string plain;
   const bool parses = key::ProtobufParses(bytes, &request);
-  if (key::MakePlain(bytes, &plain) != parses) Require("parsed by one alone");
+  if (key::Reencode(bytes, &plain) != parses) Require("parsed by one alone");
   if (!parses) return;
   apiextensions::fn::proto::v1::RunFunctionRequest again;
   if (!key::ProtobufParses(plain, &again))
@@ -44,7 +44,7 @@ void CheckPlain(absl::string_view bytes, key::KeyChecker* checker) {
   Require(checker->CheckOne(plain, &fast));
   if (!fast) Require("the plain form is not plain");
   std::string twice;
-  if (!key::MakePlain(plain, &twice) || twice != plain) {
+  if (!key::Reencode(plain, &twice) || twice != plain) {
     Require("the plain form is not its own");
   }
 }

@@ -1,5 +1,5 @@
-// PlainWalk: a request's canonical form (docs/key-format.md), by one walk over
-// its wire bytes.
+// CanonicalWalk: a request's canonical form (docs/key-format.md), by one walk
+// over its wire bytes.
 //
 // The walk copies the bytes that it reads, map entries in order, and leaves out
 // the tag and what is masked. It takes what real encoders write, each in its
@@ -8,15 +8,16 @@
 // What it does not take is what no encoder writes: a singular field or a map
 // key twice, a varint or length that is longer than it need be, an entry with
 // something else in it, unknown fields in a Struct before its known ones. That
-// is for the slow path (canonical.h) to write anew. Whatever the walk takes,
+// is for the slow path (reencode.h) to write anew. Whatever the walk takes,
 // protobuf takes too.
 //
 // What is inside of a Struct that no mask leads into is StructWalk's.
 //
-// Never reads or recurses beyond its bounds, whatever the bytes. A PlainWalk
-// belongs to one thread and keeps its buffers from one run to the next.
-#ifndef FNCACHE_CACHE_KEY_PLAIN_WALK_H_
-#define FNCACHE_CACHE_KEY_PLAIN_WALK_H_
+// Never reads or recurses beyond its bounds, whatever the bytes. A
+// CanonicalWalk belongs to one thread and keeps its buffers from one run to the
+// next.
+#ifndef FNCACHE_CACHE_KEY_CANONICAL_WALK_H_
+#define FNCACHE_CACHE_KEY_CANONICAL_WALK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,7 @@
 
 namespace fncache::cache::key {
 
-class PlainWalk {
+class CanonicalWalk {
  public:
   // How many bytes Run needs for what it writes of a request of this size. The
   // canonical form may be longer than the request, since nothing is left out of
@@ -125,4 +126,4 @@ class PlainWalk {
 
 }  // namespace fncache::cache::key
 
-#endif  // FNCACHE_CACHE_KEY_PLAIN_WALK_H_
+#endif  // FNCACHE_CACHE_KEY_CANONICAL_WALK_H_

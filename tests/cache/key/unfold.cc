@@ -1,4 +1,4 @@
-#include "tests/cache/key/canonical_form.h"
+#include "tests/cache/key/unfold.h"
 
 #include <deque>
 #include <functional>

@@ -7,8 +7,8 @@
 //
 // Pure functions; thread-safe. They recurse as deep as messages are nested, at
 // most kMaxDepth.
-#ifndef FNCACHE_CACHE_KEY_CANONICAL_H_
-#define FNCACHE_CACHE_KEY_CANONICAL_H_
+#ifndef FNCACHE_CACHE_KEY_REENCODE_H_
+#define FNCACHE_CACHE_KEY_REENCODE_H_
 
 #include <string>
 
@@ -21,15 +21,11 @@ class RunFunctionRequest;
 
 namespace fncache::cache::key {
 
-// How deep what MakePlain makes may be nested: one more than what it is given,
-// since a map entry without a value gets an empty one.
-inline constexpr int kMaxPlainDepth = 1001;
-
 // Writes the RunFunctionRequest `bytes` anew to `plain`: fields in order of
 // their numbers, map entries of their keys, unknown fields behind the known
 // ones in order of their numbers, nothing twice. False if protobuf would not
 // parse it with a recursion limit of kMaxDepth.
-bool MakePlain(absl::string_view bytes, std::string* plain);
+bool Reencode(absl::string_view bytes, std::string* plain);
 
 // ParseRequest parses with a recursion limit of kMaxDepth, where protobuf's
 // default is 100. Logs nothing.
@@ -48,4 +44,4 @@ void OrderUnknownFields(
 
 }  // namespace fncache::cache::key
 
-#endif  // FNCACHE_CACHE_KEY_CANONICAL_H_
+#endif  // FNCACHE_CACHE_KEY_REENCODE_H_

@@ -1,10 +1,9 @@
-#include "cache/key/plain_walk.h"
+#include "cache/key/canonical_walk.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "absl/base/optimization.h"
-#include "cache/key/canonical.h"
 #include "cache/wire/wire.h"
 
 namespace fncache::cache::key {
@@ -55,8 +54,8 @@ constexpr ptrdiff_t kAhead = 8 << 10;
 
 }  // namespace
 
-char* PlainWalk::Run(absl::string_view bytes, const MaskNode* masks, int depth,
-                     char* out, absl::string_view* tag) {
+char* CanonicalWalk::Run(absl::string_view bytes, const MaskNode* masks,
+                         int depth, char* out, absl::string_view* tag) {
   const char* const begin = bytes.data();
   in_end_ = begin + bytes.size();
   out_ = out;
@@ -70,30 +69,30 @@ char* PlainWalk::Run(absl::string_view bytes, const MaskNode* masks, int depth,
   return out_;
 }
 
-void PlainWalk::Shrink() {
+void CanonicalWalk::Shrink() {
   if (entries_.size() > kKeptEntries) std::vector<MapEntry>().swap(entries_);
   if (arranged_.capacity() > kKeptBytes) std::string().swap(arranged_);
   structs_.Shrink();
 }
 
-inline void PlainWalk::Copy(const char* from, size_t size) {
+inline void CanonicalWalk::Copy(const char* from, size_t size) {
   CopyLoosely(from, size, in_end_, out_);
   out_ += size;
 }
 
-bool PlainWalk::Grow(size_t bytes) {
+bool CanonicalWalk::Grow(size_t bytes) {
   if (bytes > growth_) return false;
   growth_ -= bytes;
   return true;
 }
 
-inline char* PlainWalk::Open(size_t expected) {
+inline char* CanonicalWalk::Open(size_t expected) {
   char* const at = out_;
   out_ = wire::WriteVarint(at, expected);
   return at;
 }
 
-bool PlainWalk::Close(char* at, size_t expected) {
+bool CanonicalWalk::Close(char* at, size_t expected) {
   const int reserved = wire::VarintSize(expected);
   const size_t size = out_ - at - reserved;
   if (ABSL_PREDICT_TRUE(size == expected)) return true;
@@ -107,20 +106,29 @@ bool PlainWalk::Close(char* at, size_t expected) {
   return true;
 }
 
-bool PlainWalk::OpenEntry(const MapEntry& entry, EntryLengths* lengths) {
-  if (!entry.usual && !Grow(entry.Growth())) return false;
+bool CanonicalWalk::OpenEntry(const MapEntry& entry, EntryLengths* lengths) {
+  if (!entry.usual() && !Grow(entry.Growth())) return false;
   lengths->contents = out_ + 1;
-  out_ = WriteEntryHead(entry, in_end_, out_);
+  if (entry.usual()) {
+    Copy(entry.start, entry.value_at);
+  } else {
+    out_ = WriteEntryHead(entry, in_end_, out_);
+  }
   lengths->value = out_ - wire::VarintSize(entry.value_size);
   return true;
 }
 
-bool PlainWalk::CloseEntry(const MapEntry& entry, const EntryLengths& lengths) {
+bool CanonicalWalk::CloseEntry(const MapEntry& entry,
+                               const EntryLengths& lengths) {
+  if (out_ ==
+      lengths.value + wire::VarintSize(entry.value_size) + entry.value_size) {
+    return true;
+  }
   return Close(lengths.value, entry.value_size) &&
          Close(lengths.contents, entry.CanonicalContents());
 }
 
-bool PlainWalk::Gather(char tag, const char** p, const char* end) {
+bool CanonicalWalk::Gather(char tag, const char** p, const char* end) {
   const size_t base = entry_count_;
   const char* asked = *p;
   while (*p != end && **p == tag) {
@@ -137,8 +145,8 @@ bool PlainWalk::Gather(char tag, const char** p, const char* end) {
   return OrderEntries(entries_.data() + base, entry_count_ - base);
 }
 
-bool PlainWalk::Whole(StructWalk::Kind kind, const char* p, const char* end,
-                      int depth) {
+bool CanonicalWalk::Whole(StructWalk::Kind kind, const char* p, const char* end,
+                          int depth) {
   char* const out = structs_.Run(kind, {p, static_cast<size_t>(end - p)}, depth,
                                  in_end_, &growth_, out_);
   if (out == nullptr) return false;
@@ -146,8 +154,8 @@ bool PlainWalk::Whole(StructWalk::Kind kind, const char* p, const char* end,
   return true;
 }
 
-bool PlainWalk::Value(const char* start, const char* p, const char* end,
-                      int depth) {
+bool CanonicalWalk::Value(const char* start, const char* p, const char* end,
+                          int depth) {
   const char* known_end = p + 1;
   uint32_t size;
   int32_t number;
@@ -193,14 +201,14 @@ bool PlainWalk::Value(const char* start, const char* p, const char* end,
          UnknownFields(wire::kValueType, known_end, end, depth);
 }
 
-bool PlainWalk::UnknownFields(const wire::MessageType& type, const char* p,
-                              const char* end, int depth) {
+bool CanonicalWalk::UnknownFields(const wire::MessageType& type, const char* p,
+                                  const char* end, int depth) {
   Copy(p, end - p);
   return SkipUnknown(type, p, end, depth);
 }
 
-bool PlainWalk::Message(const wire::MessageType& type, const char* p,
-                        const char* end, int depth, const MaskNode* node) {
+bool CanonicalWalk::Message(const wire::MessageType& type, const char* p,
+                            const char* end, int depth, const MaskNode* node) {
   if (&type == &wire::kStructType) {
     return node == nullptr ? Whole(StructWalk::Kind::kStruct, p, end, depth)
                            : MaskedStruct(p, end, depth, *node);
@@ -240,9 +248,10 @@ bool PlainWalk::Message(const wire::MessageType& type, const char* p,
 }
 
 // The field at *p, or all entries of a map that follow one another there.
-bool PlainWalk::KnownField(const wire::MessageType& type,
-                           const wire::FieldType& field, const char** from,
-                           const char* end, int depth, const MaskNode* node) {
+bool CanonicalWalk::KnownField(const wire::MessageType& type,
+                               const wire::FieldType& field, const char** from,
+                               const char* end, int depth,
+                               const MaskNode* node) {
   char* const before = out_;
   const char* p = *from;
   if (field.label == wire::FieldLabel::kMap) {
@@ -298,9 +307,10 @@ bool PlainWalk::KnownField(const wire::MessageType& type,
 }
 
 // One message, from its tag at `start` on.
-bool PlainWalk::MessageField(const wire::FieldType& field, const char* start,
-                             const char* p, const char* end, int depth,
-                             const MaskNode* node) {
+bool CanonicalWalk::MessageField(const wire::FieldType& field,
+                                 const char* start, const char* p,
+                                 const char* end, int depth,
+                                 const MaskNode* node) {
   const bool repeated = field.label == wire::FieldLabel::kRepeated;
   if (node != nullptr && repeated) node = node->element();
   *out_++ = *start;
@@ -312,7 +322,7 @@ bool PlainWalk::MessageField(const wire::FieldType& field, const char* start,
   return Close(length, end - p);
 }
 
-bool PlainWalk::Arrange(const wire::MessageType& type, char* begin) {
+bool CanonicalWalk::Arrange(const wire::MessageType& type, char* begin) {
   std::vector<Field> fields;
   wire::Cursor in(absl::string_view(begin, out_ - begin));
   while (!in.done()) {
@@ -350,8 +360,8 @@ bool PlainWalk::Arrange(const wire::MessageType& type, char* begin) {
   return true;
 }
 
-bool PlainWalk::Capabilities(const char* start, const char* p, const char* end,
-                             const MaskNode* node) {
+bool CanonicalWalk::Capabilities(const char* start, const char* p,
+                                 const char* end, const MaskNode* node) {
   const char* const first = p;
   size_t count = 0;
   int32_t value;
@@ -371,8 +381,8 @@ bool PlainWalk::Capabilities(const char* start, const char* p, const char* end,
   return Close(length, end - first);
 }
 
-bool PlainWalk::Map(const wire::FieldType& field, const char** p,
-                    const char* end, int depth, const MaskNode* node) {
+bool CanonicalWalk::Map(const wire::FieldType& field, const char** p,
+                        const char* end, int depth, const MaskNode* node) {
   const size_t base = entry_count_;
   if (depth < 1 || !Gather(**p, p, end)) return false;
   const size_t count = entry_count_;
@@ -391,10 +401,11 @@ bool PlainWalk::Map(const wire::FieldType& field, const char** p,
   return true;
 }
 
-bool PlainWalk::MapValue(const wire::FieldType& field, const MapEntry& entry,
-                         int depth, const MaskNode* node) {
+bool CanonicalWalk::MapValue(const wire::FieldType& field,
+                             const MapEntry& entry, int depth,
+                             const MaskNode* node) {
   const bool is_message = field.kind == wire::FieldKind::kMessage;
-  if (entry.usual && !is_message) {
+  if (entry.usual() && !is_message) {
     Copy(entry.start, entry.size);
     return true;
   }
@@ -404,24 +415,24 @@ bool PlainWalk::MapValue(const wire::FieldType& field, const MapEntry& entry,
     Copy(entry.value(), entry.value_size);
     return true;
   }
-  return (depth >= 1 || !entry.has_value) &&
+  return (depth >= 1 || !entry.has_value()) &&
          Message(*field.message, entry.value(), entry.value_end(), depth - 1,
                  node == nullptr || node->masked ? nullptr : node) &&
          CloseEntry(entry, lengths);
 }
 
-bool PlainWalk::MaskedStruct(const char* p, const char* end, int depth,
-                             const MaskNode& node) {
+bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
+                                 const MaskNode& node) {
   const size_t base = entry_count_;
   if (!Gather(kStructFields, &p, end)) return false;
   const size_t count = entry_count_;
   for (size_t i = base; i < count; ++i) {
     const MapEntry entry = entries_[i];
-    if (depth < (entry.has_value ? 2 : 1)) return false;
+    if (depth < (entry.has_value() ? 2 : 1)) return false;
     const char* const value = entry.value();
     const MaskNode* const below = node.Find(entry.key());
     char* const before = out_;
-    if (entry.usual && (entry.value_size == 0 || !IsHolder(*value))) {
+    if (entry.usual() && (entry.value_size == 0 || !IsHolder(*value))) {
       // Nothing is below it that a path could mean.
       if (!Value(entry.start, value, entry.value_end(), depth - 2)) {
         return false;
@@ -442,8 +453,8 @@ bool PlainWalk::MaskedStruct(const char* p, const char* end, int depth,
   return p == end || UnknownFields(wire::kStructType, p, end, depth);
 }
 
-bool PlainWalk::MaskedValue(const char* p, const char* end, int depth,
-                            const MaskNode& node) {
+bool CanonicalWalk::MaskedValue(const char* p, const char* end, int depth,
+                                const MaskNode& node) {
   if (p == end || !IsHolder(*p)) {
     // Nothing is below it that a path could mean.
     return Value(p, p, end, depth);
@@ -462,8 +473,8 @@ bool PlainWalk::MaskedValue(const char* p, const char* end, int depth,
   return p == end || UnknownFields(wire::kValueType, p, end, depth);
 }
 
-bool PlainWalk::MaskedList(const char* p, const char* end, int depth,
-                           const MaskNode& node) {
+bool CanonicalWalk::MaskedList(const char* p, const char* end, int depth,
+                               const MaskNode& node) {
   const MaskNode* const element = node.element();
   if (element == nullptr) {
     return Whole(StructWalk::Kind::kList, p, end, depth);
