@@ -166,7 +166,7 @@ void DefineRequests(CLI::App* app, Texts* texts) {
       ->group(group)
       ->capture_default_str();
   app->add_option("--path", texts->path,
-                  absl::StrCat("The method; default\n", kRunFunctionV1))
+                  "The method's path; default: RunFunction, v1")
       ->type_name("METHOD")
       ->group(group);
   app->add_option("--header", texts->headers,

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "runner/engine/composite_defaults.h"
+#include "runner/engine/composite_schema.h"
 #include "runner/engine/composition.h"
 #include "runner/render/loader.h"
 #include "runner/text/object.h"

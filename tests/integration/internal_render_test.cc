@@ -152,7 +152,8 @@ TEST(InternalRenderTest, FatalResultIsExitCodeThreeWithPartOfTheOutput) {
 
 TEST(InternalRenderTest, NothingThatATerminalObeysIsPrinted) {
   const FunctionProcess function(
-      {"--fatal=a\033[31m\rb\n\007\xc2\x9b\xe2\x80\xaec"});
+      {"--fatal=a\033[31m\rb\n\007\xc2\x9b\xe2\x80\xae"
+       "c"});
   const Ended ended = Render(Request(function.address()));
   EXPECT_EQ(ended.exit_code, 3);
   EXPECT_EQ(ended.err,

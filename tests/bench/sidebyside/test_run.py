@@ -20,7 +20,7 @@ FAKES = Path(__file__).resolve().parent / "fakes"
 
 class Run(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TempDir()
+        folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
@@ -65,7 +65,7 @@ class Run(unittest.TestCase):
         self.assertIn("0.91x", done.stdout)
         self.assertIn("fncache, side by side", (self.folder / "report.html").read_text())
         self.assertEqual(self.temporary_directories(), [])
-#Nothing of this machine's paths in what is published.
+        # Nothing of this machine's paths in what is published.
         text = (self.folder / "results.json").read_text()
         self.assertNotIn(str(self.folder), text)
         self.assertNotIn(str(FAKES), text)
@@ -153,7 +153,7 @@ class Run(unittest.TestCase):
             self.assertIsNone(found)
 
     def test_what_was_measured_is_shown_though_it_cannot_be_stored(self):
-#Nothing was ever written to this one.
+        # Nothing was ever written to this one.
         done, _ = self.run_it(
             *("--profile", "smoke", "--only", "hits", "--no-peers"),
             *("--json", "/dev/full"),

@@ -195,7 +195,8 @@ void Round(uint32_t seed, bool stop_early, Totals* totals) {
   EXPECT_TRUE(Eventually([&] { return function.running() == 0; }));
   proxy.Stop();
   EXPECT_TRUE(proxy.flights().empty());
-  const auto summary = proxy.instruments.function(0).Summarize();
+  const telemetry::FunctionGauges summary =
+      proxy.instruments.function(0).ReadGauges();
   EXPECT_EQ(summary.in_flight, 0);
   EXPECT_EQ(summary.flights, 0);
 }

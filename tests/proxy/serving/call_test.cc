@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/proxy/serving/scripted.h"
@@ -27,9 +30,10 @@ class CallTest : public ::testing::Test {
     EXPECT_TRUE(Eventually([&] { return proxy_->flights().empty(); }));
     proxy_->Stop();
     EXPECT_TRUE(proxy_->flights().empty());
-    const auto summary = proxy_->instruments.function(0).Summarize();
-    EXPECT_EQ(summary.in_flight, 0);
-    EXPECT_EQ(summary.flights, 0);
+    const telemetry::FunctionGauges now =
+        proxy_->instruments.function(0).ReadGauges();
+    EXPECT_EQ(now.in_flight, 0);
+    EXPECT_EQ(now.flights, 0);
   }
 
   CachingProxy& Proxy() {
@@ -67,10 +71,11 @@ class CallTest : public ::testing::Test {
     return caller;
   }
   // At once: a call is counted before its caller has the answer.
-  telemetry::FunctionInstruments::Summary Counted() {
-    const auto summary = Proxy().instruments.function(0).Summarize();
-    EXPECT_EQ(summary.in_flight, 0);
-    return summary;
+  telemetry::FunctionCounts Counted() {
+    const telemetry::FunctionInstruments& function =
+        Proxy().instruments.function(0);
+    EXPECT_EQ(function.ReadGauges().in_flight, 0);
+    return function.Read();
   }
   void WaitForCallers(size_t n) {
     EXPECT_TRUE(Eventually([&] { return proxy_->flights().callers == n; }));
@@ -104,7 +109,7 @@ TEST_F(CallTest, AMissGoesToTheFunctionAndTheNextCallIsAHit) {
   const auto summary = Counted();
   EXPECT_EQ(summary.hits, 1u);
   EXPECT_EQ(summary.misses, 1u);
-  EXPECT_EQ(summary.writes, 1u);
+  EXPECT_EQ(summary.fills, 1u);
   EXPECT_GT(summary.saved, absl::ZeroDuration());
 }
 
@@ -268,7 +273,7 @@ TEST_F(CallTest, AnOkWithoutAMessagePassesAsSuchAndIsNotStored) {
     EXPECT_THAT(caller->Trailers("x-trail"), ElementsAre("t"));
     EXPECT_THAT(caller->cache_status(), Not(HasSubstr("stored")));
   }
-  EXPECT_EQ(Counted().writes, 0u);
+  EXPECT_EQ(Counted().fills, 0u);
 }
 
 TEST_F(CallTest, AnErrorPassesWithItsDetailsHeadersAndTrailers) {
@@ -457,9 +462,20 @@ TEST_F(CallTest, OneThatWaitedForAPlaceLooksAgain) {
   ASSERT_TRUE(second->Wait().ok());
   EXPECT_EQ(function_.calls(), 2);
   // Its look-up is the one that found the entry, without the wait for it.
-  const auto summary = Counted();
-  EXPECT_EQ(summary.lookup.count, 1u);
-  EXPECT_LT(summary.lookup.sum, absl::Milliseconds(200));
+  const std::string exposed = proxy_->instruments.registry()->Expose();
+  const auto value_of = [&exposed](absl::string_view name) {
+    const std::string series =
+        absl::StrCat("function_run_function_response_cache_read_seconds_", name,
+                     "{function_name=\"function\"} ");
+    const size_t at = exposed.find(series);
+    double value = -1;
+    const absl::string_view rest =
+        at == std::string::npos ? "" : &exposed[at + series.size()];
+    EXPECT_TRUE(absl::SimpleAtod(rest.substr(0, rest.find('\n')), &value));
+    return value;
+  };
+  EXPECT_EQ(value_of("count"), 1);
+  EXPECT_LT(value_of("sum"), 0.2);
   const std::vector<std::string> both = {second->cache_status(),
                                          third->cache_status()};
   EXPECT_THAT(both, testing::UnorderedElementsAre("fncache; fwd=miss; stored",
@@ -639,7 +655,7 @@ TEST_F(CallTest, ACallerMayLeaveWhileItsEntryIsLookedUpBelow) {
   caller->context.TryCancel();
   EXPECT_EQ(caller->Wait().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_TRUE(Eventually([&] {
-    return proxy_->instruments.function(0).Summarize().in_flight == 0;
+    return proxy_->instruments.function(0).ReadGauges().in_flight == 0;
   }));
   lookup({});
   EXPECT_EQ(function_.calls(), 0);

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <utility>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -67,7 +67,7 @@ class SlowFunction : public fn::FunctionRunnerService::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-class DaemonMetricsTest : public testing::Test {
+class DaemonMetricsTest : public ::testing::Test {
  protected:
   void SetUp() override { Start({}, {}); }
 
@@ -200,7 +200,7 @@ TEST_F(DaemonMetricsTest, CallsAreCountedAsWhatTheyWere) {
 }
 
 TEST_F(DaemonMetricsTest, ATierIsDownForAsLongAsItsFileSystemIsReadOnly) {
-  const TempDir dir;
+  const ::fncache::testing::TempDir dir;
   const auto mounted = [&](unsigned long flags) {
     return mount("none", dir.path().c_str(), "tmpfs", flags, "size=64m") == 0;
   };

@@ -23,10 +23,10 @@ namespace fncache::runner::function {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class RecordedResponderTest : public testing::Test {
+class RecordedResponderTest : public ::testing::Test {
  protected:
   void Write(const std::string& file, const std::string& bytes) {
     fs::create_directories((folder_ / file).parent_path());
@@ -58,9 +58,9 @@ class RecordedResponderTest : public testing::Test {
   // The answer; its status is in status_, what was printed in printed_.
   RunFunctionResponse Respond(const RunFunctionRequest& request) {
     RunFunctionResponse response;
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     status_ = responder_->Respond(request, &response);
-    printed_ = testing::internal::GetCapturedStderr();
+    printed_ = ::testing::internal::GetCapturedStderr();
     return response;
   }
   RunFunctionResponse Respond(absl::string_view request) {
