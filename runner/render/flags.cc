@@ -12,7 +12,6 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -475,7 +474,7 @@ std::vector<CommandFlag> RenderCommandFlags() {
     named.names.push_back(flag.help.name);
     named.argument = flag.help.argument;
     named.help = flag.help.text;
-    named.repeats = absl::StrContains(flag.help.text, "repeats");
+    named.repeats = !flag.help.repeats.empty();
     all.push_back(std::move(named));
   }
   all.push_back({{"-h", "--help"}, "", "print this", false});
