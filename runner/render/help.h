@@ -23,7 +23,7 @@ struct FlagHelp {
   std::string name;        // `--observed-resources`
   std::string argument;    // `PATH`; empty = a switch
   Group group = Group::kHidden;
-  std::string text;     // on one line
+  std::string text;  // on one line
   // How several are given; empty = the last one counts.
   std::string repeats = {};
 };

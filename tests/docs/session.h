@@ -1,6 +1,6 @@
 // Session: somebody who follows a page from its first block to its last, in a
-// clone of which only examples/, proto/ and build/release/fncache are there, and
-// with `fncache` in the PATH.
+// clone of which only examples/, proto/ and build/release/fncache are there,
+// and with `fncache` in the PATH.
 //
 // Pages name fixed ports; each session has others in their place, so that tests
 // can run beside each other and beside a reader's own.

@@ -45,9 +45,8 @@ TEST(StatusPageTest, TellsTheLastMinuteBesideAllSinceTheStart) {
   source.Call(0, Outcome::kCollapsed, absl::Seconds(1));
   source.Call(0, Outcome::kStale, absl::Seconds(2), 14);
   source.Call(0, Outcome::kBypass, absl::Seconds(2));
-  source.instruments.observer()->OnDropped(cache::Tier::kMemory,
-                                           cache::Dropped::kTooLarge,
-                                           cache::FunctionId{0});
+  source.instruments.observer()->OnDropped(
+      cache::Tier::kMemory, cache::Dropped::kTooLarge, cache::FunctionId{0});
   source.instruments.function(0).Begin(Method::kV1);
   source.clock.Advance(absl::Seconds(4));
   const std::string page = RenderStatusPage(source.Now());

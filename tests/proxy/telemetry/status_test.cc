@@ -73,9 +73,8 @@ TEST_F(ProblemsTest, ErrorsComeBeforeWarnings) {
                                       HandshakeFault::kExpired);
   source_.instruments.HandshakeFailed(TlsSide::kServer,
                                       HandshakeFault::kExpired);
-  source_.instruments.observer()->OnDropped(cache::Tier::kDisk,
-                                            cache::Dropped::kQueueFull,
-                                            cache::FunctionId{0});
+  source_.instruments.observer()->OnDropped(
+      cache::Tier::kDisk, cache::Dropped::kQueueFull, cache::FunctionId{0});
   source_.instruments.observer()->OnError(
       cache::Tier::kDisk, cache::TierError::kRead, cache::FunctionId{0});
   source_.instruments.WatchTier(cache::Tier::kDisk, [] {

@@ -23,8 +23,8 @@ class StatusSource {
         clock(absl::FromUnixSeconds(1'800'000'000)),
         history(&instruments, &clock) {}
 
-  void Call(cache::FunctionId id, Outcome outcome,
-            absl::Duration latency, int code = 0) {
+  void Call(cache::FunctionId id, Outcome outcome, absl::Duration latency,
+            int code = 0) {
     const FunctionInstruments& f = instruments.function(id);
     f.Begin(Method::kV1);
     const bool upstream =
