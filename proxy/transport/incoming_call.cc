@@ -26,8 +26,7 @@ grpc_op MakeOp(grpc_op_type type) {
   return op;
 }
 
-// Sanitizers are to see every use of a call that is gone.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(FNCACHE_TSAN)
+#ifdef FNCACHE_KEEPS_CALLS
 
 // A thread keeps the memory of so many calls: as many as a worker lends its
 // server.
@@ -45,26 +44,24 @@ thread_local KeptMemory kept;
 
 }  // namespace
 
+#ifdef FNCACHE_KEEPS_CALLS
+
 void* IncomingCall::operator new(size_t size) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(FNCACHE_TSAN)
-  if (!kept.blocks.empty()) {
-    void* const memory = kept.blocks.back();
-    kept.blocks.pop_back();
-    return memory;
-  }
-#endif
-  return ::operator new(size);
+  if (kept.blocks.empty()) return ::operator new(size);
+  void* const memory = kept.blocks.back();
+  kept.blocks.pop_back();
+  return memory;
 }
 
 void IncomingCall::operator delete(void* memory) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(FNCACHE_TSAN)
   if (kept.blocks.size() < kMostKept) {
     kept.blocks.push_back(memory);
     return;
   }
-#endif
   ::operator delete(memory);
 }
+
+#endif
 
 IncomingCall::Fields::~Fields() {
   for (const grpc_metadata& field : fields_) {

@@ -35,6 +35,12 @@
 #include "grpcpp/support/string_ref.h"
 #include "proxy/transport/worker.h"
 
+// Sanitizers are to see every use of a call that is gone, so with them the
+// memory of calls is not used again.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(FNCACHE_TSAN)
+#define FNCACHE_KEEPS_CALLS
+#endif
+
 namespace fncache::proxy::transport {
 
 // Headers or trailers that a function sent. Keys are lower case; values of keys
@@ -123,9 +129,11 @@ class IncomingCall final : public Activity {
   void SetKind(Kind kind) { worker_->SetKind(this, kind); }
   void CancelActivity() override { Cancel(); }
 
+#ifdef FNCACHE_KEEPS_CALLS
   // The memory of calls is used again by the thread that gave it back.
   static void* operator new(size_t size);
   static void operator delete(void* memory);
+#endif
 
   IncomingCall(const IncomingCall&) = delete;
   IncomingCall& operator=(const IncomingCall&) = delete;
