@@ -63,4 +63,14 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
   }
 }
 
+bool WriteAll(int fd, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
 }  // namespace fncache

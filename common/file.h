@@ -1,4 +1,5 @@
-// Reading a small file whole, without being hurt by what is in its place.
+// Reading a small file whole, without being hurt by what is in its place, and
+// writing all of a text.
 #ifndef FNCACHE_COMMON_FILE_H_
 #define FNCACHE_COMMON_FILE_H_
 
@@ -6,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace fncache {
 
@@ -15,6 +17,10 @@ namespace fncache {
 // the message naming the path. Thread-safe.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
                                           size_t max_bytes);
+
+// Writes all of `text` to the descriptor, however often the system takes a part
+// of it only. False, with errno set, if it takes no more. Thread-safe.
+bool WriteAll(int fd, absl::string_view text);
 
 }  // namespace fncache
 

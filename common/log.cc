@@ -50,10 +50,6 @@ bool IsControl(absl::string_view character) {
   return lead == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
 }
 
-unsigned CodePoint(absl::string_view control) {
-  return static_cast<unsigned char>(control.back());
-}
-
 // Appends `text` with control characters as \u00XX, and U+FFFD for each byte
 // that is not UTF-8; `quoting` escapes what RFC 8259, section 7, says too.
 void AppendEscaped(absl::string_view text, bool quoting, std::string* out) {
@@ -65,7 +61,8 @@ void AppendEscaped(absl::string_view text, bool quoting, std::string* out) {
       *out += "\xef\xbf\xbd";
     } else if (IsControl(character)) {
       char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", CodePoint(character));
+      std::snprintf(escaped, sizeof escaped, "\\u%04x",
+                    Utf8CodePoint(character));
       *out += escaped;
     } else {
       if (quoting && (character == "\"" || character == "\\")) *out += '\\';

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include "common/file.h"
+
 namespace fncache {
 namespace {
 
@@ -43,15 +45,8 @@ absl::Status WriteStdout(absl::string_view text) {
   if (!HadStandardStream(STDOUT_FILENO)) {
     return absl::UnavailableError("it is closed");
   }
-  while (!text.empty()) {
-    const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      return absl::UnavailableError(std::strerror(errno));
-    }
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
+  if (WriteAll(STDOUT_FILENO, text)) return absl::OkStatus();
+  return absl::UnavailableError(std::strerror(errno));
 }
 
 int PrintResult(absl::string_view command, absl::string_view text) {

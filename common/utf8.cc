@@ -39,26 +39,17 @@ bool IsAscii(absl::string_view text) {
   return ((p[0] | p[size / 2] | p[size - 1]) & 0x80) == 0;
 }
 
-// The character that `text` is: well-formed UTF-8 of two or three bytes; 0 for
-// any other length, since nobody asks for those.
-unsigned Decode(absl::string_view text) {
-  const auto low_bits = [text](size_t i) { return At(text, i) & 0x3fU; };
-  if (text.size() == 2) return (At(text, 0) & 0x1fU) << 6 | low_bits(1);
-  if (text.size() != 3) return 0;
-  return (At(text, 0) & 0x0fU) << 12 | low_bits(1) << 6 | low_bits(2);
-}
-
-bool IsBidiControl(unsigned character) {
+bool IsBidiControl(uint32_t character) {
   return character == 0x061c || character == 0x200e || character == 0x200f ||
          (character >= 0x202a && character <= 0x202e) ||
          (character >= 0x2066 && character <= 0x2069);
 }
 
-bool IsSeparator(unsigned character) {
+bool IsSeparator(uint32_t character) {
   return character == 0x2028 || character == 0x2029;
 }
 
-void AppendEscaped(const char* format, unsigned number, std::string* out) {
+void AppendEscaped(const char* format, uint32_t number, std::string* out) {
   char escaped[8];
   std::snprintf(escaped, sizeof escaped, format, number);
   out->append(escaped);
@@ -106,17 +97,28 @@ size_t Utf8CharacterBytes(absl::string_view text) {
   return bytes;
 }
 
+uint32_t Utf8CodePoint(absl::string_view character) {
+  const unsigned char lead = At(character, 0);
+  // The first of several bytes has one marking bit for each, and a zero.
+  uint32_t point =
+      character.size() == 1 ? lead : lead & (0x7fU >> character.size());
+  for (size_t i = 1; i < character.size(); ++i) {
+    point = point << 6 | (At(character, i) & 0x3fU);
+  }
+  return point;
+}
+
 std::string WellFormedUtf8(absl::string_view text) {
   std::string out;
   out.reserve(text.size());
+  size_t bytes;
   while (!text.empty()) {
-    const size_t bytes = Utf8CharacterBytes(text);
+    const absl::string_view character = TakeCharacter(&text, &bytes);
     if (bytes > 0) {
-      out.append(text.data(), bytes);
+      out.append(character.data(), bytes);
     } else {
       out.append("\xEF\xBF\xBD");
     }
-    text.remove_prefix(std::max<size_t>(bytes, 1));
   }
   return out;
 }
@@ -125,7 +127,7 @@ bool HasBidiControl(absl::string_view text) {
   size_t bytes;
   while (!text.empty()) {
     const absl::string_view character = TakeCharacter(&text, &bytes);
-    if (bytes > 1 && IsBidiControl(Decode(character))) return true;
+    if (bytes > 1 && IsBidiControl(Utf8CodePoint(character))) return true;
   }
   return false;
 }
@@ -135,7 +137,7 @@ std::string WithoutBidiControls(absl::string_view text) {
   size_t bytes;
   while (!text.empty()) {
     const absl::string_view character = TakeCharacter(&text, &bytes);
-    if (const unsigned decoded = bytes > 1 ? Decode(character) : 0;
+    if (const uint32_t decoded = bytes > 1 ? Utf8CodePoint(character) : 0;
         IsBidiControl(decoded)) {
       AppendEscaped("\\u%04x", decoded, &out);
     } else {
@@ -151,7 +153,7 @@ std::string Printable(absl::string_view text) {
   while (!text.empty()) {
     const absl::string_view character = TakeCharacter(&text, &bytes);
     const unsigned char lead = At(character, 0);
-    const unsigned decoded = bytes > 1 ? Decode(character) : 0;
+    const uint32_t decoded = bytes > 1 ? Utf8CodePoint(character) : 0;
     const bool control =
         lead < 0x20 || lead == 0x7f || (decoded >= 0x80 && decoded < 0xa0);
     if (IsBidiControl(decoded) || IsSeparator(decoded)) {

@@ -6,6 +6,7 @@
 #define FNCACHE_COMMON_UTF8_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -15,6 +16,10 @@ namespace fncache {
 // The bytes (1 to 4) of the well-formed character that `text` starts with, or 0
 // if it starts with none.
 size_t Utf8CharacterBytes(absl::string_view text);
+
+// The code point of `character`, one well-formed character and nothing else. Of
+// a single byte it is that byte.
+uint32_t Utf8CodePoint(absl::string_view character);
 
 // Whether all of `text` is well-formed.
 bool IsUtf8(absl::string_view text);

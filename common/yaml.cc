@@ -55,16 +55,6 @@ bool MustBeEscaped(absl::string_view character) {
          character == "\xe2\x80\xa8" || character == "\xe2\x80\xa9";
 }
 
-// Of a character of at most three bytes of UTF-8.
-unsigned CodePoint(absl::string_view character) {
-  unsigned point = static_cast<unsigned char>(character[0]);
-  if (character.size() > 1) point &= character.size() == 2 ? 0x1f : 0x0f;
-  for (const char c : character.substr(1)) {
-    point = point << 6 | (static_cast<unsigned char>(c) & 0x3f);
-  }
-  return point;
-}
-
 // Returns the text from `mark`, which counts characters, to its end.
 absl::string_view TextAt(absl::string_view text, const yaml_mark_t& mark) {
   for (size_t i = 0; i < mark.index && !text.empty(); ++i) {
@@ -407,7 +397,8 @@ std::string YamlScalar(absl::string_view text) {
       absl::StrAppend(&out, "\\", character);
     } else if (MustBeEscaped(character)) {
       char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", CodePoint(character));
+      std::snprintf(escaped, sizeof escaped, "\\u%04x",
+                    Utf8CodePoint(character));
       out += escaped;
     } else {
       absl::StrAppend(&out, character);

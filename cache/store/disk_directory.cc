@@ -21,6 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "common/file.h"
 #include "common/log.h"
 
 namespace fncache::cache::store {
@@ -84,18 +85,6 @@ absl::Status MakeDirectories(const std::string& dir) {
   }
   if (!S_ISDIR(status.st_mode)) return Failure(dir, "cannot be used", ENOTDIR);
   return absl::OkStatus();
-}
-
-bool WriteAll(int fd, const void* data, size_t size) {
-  const char* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t wrote = write(fd, at, size);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    at += wrote;
-    size -= static_cast<size_t>(wrote);
-  }
-  return true;
 }
 
 }  // namespace
@@ -207,8 +196,8 @@ absl::Status DiskDirectory::WriteWhole(const std::string& name,
   const std::string temporary = file + ".new";
   unlink(temporary.c_str());
   Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (fd.get() < 0 || !WriteAll(fd.get(), content.data(), content.size()) ||
-      fsync(fd.get()) != 0 || rename(temporary.c_str(), file.c_str()) != 0) {
+  if (fd.get() < 0 || !WriteAll(fd.get(), content) || fsync(fd.get()) != 0 ||
+      rename(temporary.c_str(), file.c_str()) != 0) {
     const int error = errno;
     unlink(temporary.c_str());
     return Failure(dir_, absl::StrCat("cannot write ", what), error);

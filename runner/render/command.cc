@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "common/clock.h"
 #include "common/duration.h"
+#include "common/file.h"
 #include "common/standard_streams.h"
 #include "common/threads.h"
 #include "common/utf8.h"
@@ -42,17 +43,6 @@ constexpr int kInterrupted = 130;
 constexpr absl::Duration kQuiet = absl::Milliseconds(60);
 // How often --all tells how far it is where nobody watches a terminal.
 constexpr absl::Duration kProgressEvery = absl::Seconds(5);
-
-// False with errno set if not all could be written.
-bool WriteAll(int fd, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(written);
-  }
-  return true;
-}
 
 // Nobody is left to tell if stderr is gone.
 void Say(const std::string& text) {

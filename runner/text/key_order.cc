@@ -19,14 +19,8 @@ struct CodePoint {
 };
 
 CodePoint Head(absl::string_view text) {
-  const size_t bytes = Utf8CharacterBytes(text);
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (bytes <= 1) return {lead, 1};
-  char32_t value = lead & (0x7Fu >> bytes);
-  for (const char next : text.substr(1, bytes - 1)) {
-    value = value << 6 | (static_cast<unsigned char>(next) & 0x3Fu);
-  }
-  return {value, bytes};
+  const size_t bytes = std::max<size_t>(Utf8CharacterBytes(text), 1);
+  return {Utf8CodePoint(text.substr(0, bytes)), bytes};
 }
 
 // Whether the code point at the head of `text` is one of `category`.

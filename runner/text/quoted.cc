@@ -30,19 +30,8 @@ bool Prints(uint32_t character) {
       });
 }
 
-// The character that `text`, well-formed UTF-8 of two bytes or more, is.
-uint32_t Decode(absl::string_view text) {
-  // The first byte has one marking bit for each byte, and a zero.
-  uint32_t character =
-      static_cast<unsigned char>(text[0]) & (0xFFU >> (text.size() + 1));
-  for (const char c : text.substr(1)) {
-    character = character << 6 | (static_cast<unsigned char>(c) & 0x3FU);
-  }
-  return character;
-}
-
 void AppendCharacter(absl::string_view text, std::string* out) {
-  const uint32_t character = Decode(text);
+  const uint32_t character = Utf8CodePoint(text);
   if (Prints(character)) {
     out->append(text.data(), text.size());
   } else if (character <= 0xFFFF) {
