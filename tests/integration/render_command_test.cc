@@ -417,9 +417,11 @@ spec:
 )";
   const std::string composition =
       File("hostile.yaml", absl::StrReplaceAll(text, {{"@", kHostile}}));
-  const std::string unknown = File(
-      "unknown.yaml", absl::StrReplaceAll(text, {{"function-fncache", "\"@\""},
-                                                 {"@", kHostile}}));
+  const std::string unknown =
+      File("unknown.yaml",
+           absl::StrReplaceAll(
+               text, {{"function-fncache", absl::StrCat("\"", kHostile, "\"")},
+                      {"@", kHostile}}));
   const std::string xr = File(absl::StrCat(kRaw, ".yaml"), Xr("demo"));
   const std::string broken = File(absl::StrCat(kRaw, "2.yaml"), "kind: {");
   const std::string no_kind =
