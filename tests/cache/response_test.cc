@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
 #include "tests/cache/response_properties.h"
+#include "tests/common/test_data.h"
 
 namespace fncache::cache {
 namespace {
@@ -457,9 +458,7 @@ TEST(ResponsePropertiesTest, HoldForDamagedResponses) {
 }
 
 TEST(ResponsePropertiesTest, HoldForEveryRecordedResponse) {
-  const char* folder = std::getenv("FNCACHE_TEST_DATA");
-  const std::filesystem::path data =
-      folder != nullptr ? folder : FNCACHE_SOURCE_DIR "/../shared/data";
+  const std::filesystem::path data = ::fncache::testing::DataFolder();
   if (!std::filesystem::exists(data / "recorded")) {
     GTEST_SKIP() << "no recordings in " << data;
   }

@@ -3,10 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -71,6 +73,27 @@ TEST_F(FileTest, WhatIsNoFileNeitherHangsNorReads) {
                 "regular file");
   ExpectRefused("/dev/zero", absl::StatusCode::kFailedPrecondition,
                 "regular file");
+}
+
+TEST(WriteAllTest, WritesMoreThanAPipeTakesAtOnce) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::string text(1 << 20, 'x');
+  text.back() = 'y';
+  std::string read_back;
+  std::thread reader([&] {
+    char buffer[4096];
+    for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;) {
+      read_back.append(buffer, static_cast<size_t>(got));
+    }
+  });
+  EXPECT_TRUE(WriteAll(ends[1], text));
+  close(ends[1]);
+  reader.join();
+  close(ends[0]);
+  EXPECT_EQ(read_back, text);
+  EXPECT_FALSE(WriteAll(ends[1], text));
+  EXPECT_EQ(errno, EBADF);
 }
 
 TEST_F(FileTest, WhatMayNotBeReadIsPermissionDenied) {

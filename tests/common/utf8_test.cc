@@ -35,6 +35,9 @@ TEST(Utf8Test, EveryCharacterIsOneAndNoSurrogateIs) {
     const bool good = point <= 0x10ffff && (point < 0xd800 || point > 0xdfff);
     ASSERT_EQ(Utf8CharacterBytes(text), good ? text.size() : 0u) << point;
     ASSERT_EQ(IsUtf8(text), good) << point;
+    if (good) {
+      ASSERT_EQ(Utf8CodePoint(text), point);
+    }
   }
 }
 

@@ -23,6 +23,7 @@
 #include "runner/render/loader.h"
 #include "runner/text/json.h"
 #include "runner/text/kubernetes_yaml.h"
+#include "tests/common/test_data.h"
 #include "tests/integration/process.h"
 
 namespace fncache::testing {
@@ -300,14 +301,8 @@ TEST(InternalRenderTest, FullDiskIsAnError) {
 
 // Recorded cases that hold what was rendered, not only the calls.
 std::vector<fs::path> Cases() {
-  const char* named = std::getenv("FNCACHE_TEST_DATA");
-  const fs::path shared = named != nullptr
-                              ? fs::path(named)
-                              : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
   std::vector<fs::path> cases;
-  for (const fs::path& folder :
-       {fs::path(FNCACHE_SOURCE_DIR) / "tests/data/recorded",
-        shared / "recorded"}) {
+  for (const fs::path& folder : {OwnRecordings(), DataFolder() / "recorded"}) {
     std::error_code none;
     for (const auto& entry : fs::directory_iterator(folder, none)) {
       if (fs::exists(entry.path() / "want.rc")) cases.push_back(entry.path());

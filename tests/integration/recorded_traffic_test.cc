@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
 #include "proto/function_v1.pb.h"
+#include "tests/common/test_data.h"
 #include "tests/integration/process.h"
 
 namespace fncache::testing {
@@ -67,18 +68,8 @@ bool IsFatal(const RunFunctionResponse& response) {
 
 // The project's own copy, and the larger folder where it is present.
 std::vector<fs::path> Folders() {
-  std::vector<fs::path> folders = {fs::path(FNCACHE_SOURCE_DIR) /
-                                   "tests/data/recorded"};
-  const char* named = std::getenv("FNCACHE_TEST_DATA");
-  const fs::path shared = named != nullptr
-                              ? fs::path(named)
-                              : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
-  if (fs::is_directory(shared / "recorded")) {
-    folders.push_back(shared / "recorded");
-  } else {
-    GTEST_LOG_(INFO) << "no " << (shared / "recorded")
-                     << ": only the project's own recordings are used";
-  }
+  std::vector<fs::path> folders = DataFolders({"recorded"});
+  folders.insert(folders.begin(), OwnRecordings());
   return folders;
 }
 

@@ -23,6 +23,7 @@
 #include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/test_data.h"
 #include "tests/integration/process.h"
 
 namespace fncache::testing {
@@ -36,18 +37,11 @@ std::string ReadAll(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-fs::path Shared() {
-  const char* named = std::getenv("FNCACHE_TEST_DATA");
-  return named != nullptr ? fs::path(named)
-                          : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
-}
-
 // The project's own cases, and the larger folders where they are present.
 std::vector<fs::path> Cases() {
   std::vector<fs::path> cases;
-  for (const fs::path& folder :
-       {fs::path(FNCACHE_SOURCE_DIR) / "tests/data/recorded",
-        Shared() / "recorded", Shared() / "examples"}) {
+  for (const fs::path& folder : {OwnRecordings(), DataFolder() / "recorded",
+                                 DataFolder() / "examples"}) {
     if (!fs::is_directory(folder)) continue;
     for (const auto& entry : fs::directory_iterator(folder)) {
       if (fs::exists(entry.path() / "args")) cases.push_back(entry.path());

@@ -97,7 +97,7 @@ void CheckRandomRequests(uint64_t seed, int requests) {
     KeyChecker& checker =
         checkers[random.OneIn(2) ? 0 : random.Below(checkers.size())];
     CheckRequest(RandomRequest(&random), &checker, &random, &count);
-    if (testing::Test::HasFatalFailure()) {
+    if (::testing::Test::HasFatalFailure()) {
       FAIL() << "request " << i << " of seed " << seed;
     }
   }
@@ -180,7 +180,7 @@ void CheckRandomTags(uint64_t seed, int requests) {
           std::string(64, random.OneIn(2) ? 'a' : 'A'));
     }
     CheckTagged(request, random.OneIn(2) ? &xxh3 : &sha256, &random, &count);
-    if (testing::Test::HasFatalFailure()) {
+    if (::testing::Test::HasFatalFailure()) {
       FAIL() << "request " << i << " of seed " << seed;
     }
   }

@@ -293,13 +293,13 @@ TEST(TagKey, WhatIsReadMustBeWhatProtobufTakes) {
         Field(5, Entry("a", Text("\xed\xa0\x80"))), Field(5, "\x0a\x05"s),
         MapEntry(6, "\xff", ""), MapEntry(8, "a", "\x0a\x01"s),
         MapEntry(9, "a", Field(1, Entry("\xc0\xaf", "")))}) {
-    EXPECT_EQ(TagKey(meta + more), "none") << testing::PrintToString(more);
+    EXPECT_EQ(TagKey(meta + more), "none") << ::testing::PrintToString(more);
     EXPECT_EQ(TagKey(meta + Field(2, "") + more), "none")
-        << testing::PrintToString(more);
+        << ::testing::PrintToString(more);
     google::protobuf::LogSilencer silence;
     apiextensions::fn::proto::v1::RunFunctionRequest request;
     EXPECT_FALSE(request.ParseFromString(meta + more))
-        << testing::PrintToString(more);
+        << ::testing::PrintToString(more);
   }
 }
 

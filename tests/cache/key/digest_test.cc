@@ -301,7 +301,7 @@ TEST(Digest, WhatEncodersWriteInTheirOwnWayTakesTheFastPath) {
        {meta + Field(5, "") + meta, Field(2, Field(1, ready + ready)),
         state(b + Field(2, Field(1, "b"))), Field(2, a + Field(1, "") + a)}) {
     EXPECT_NE(KeyOf(bytes), "none");
-    EXPECT_FALSE(TakesFastPath(bytes)) << testing::PrintToString(bytes);
+    EXPECT_FALSE(TakesFastPath(bytes)) << ::testing::PrintToString(bytes);
   }
 }
 
@@ -376,7 +376,7 @@ TEST(Digest, WhatProtobufRefusesIsNotKeyed) {
         Context(Entry("a", "\x11\x01"s)),
         Field(1, Field(1, "\xff") + Field(1, "t")),
         Field(8, Field(1, "\xc0\xaf") + Field(2, ""))}) {
-    EXPECT_EQ(KeyOf(bytes), "none") << testing::PrintToString(bytes);
+    EXPECT_EQ(KeyOf(bytes), "none") << ::testing::PrintToString(bytes);
     apiextensions::fn::proto::v1::RunFunctionRequest request;
     EXPECT_FALSE(request.ParseFromString(bytes));
   }

@@ -20,12 +20,12 @@
 namespace fncache::cache::key {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 struct Refused {
   const char* path;
@@ -513,7 +513,7 @@ TEST(NamedMaskSets, AddUpWithPathsInAnyOrder) {
   EXPECT_EQ(mixed->canonical(), same->canonical());
   // The composite's times are covered by its conditions.
   EXPECT_EQ(mixed->canonical().size(), 1 + 1 + 3u);
-  EXPECT_THAT(mixed->warnings(), testing::SizeIs(1));
+  EXPECT_THAT(mixed->warnings(), ::testing::SizeIs(1));
 }
 
 TEST(NamedMaskSets, WarnOfNothing) {
@@ -529,10 +529,10 @@ TEST(NamedMaskSets, AnotherNameIsRefusedWithTheOnesThereAre) {
                            "@versions.x", "@composite_conditions"}) {
     const auto masks = MaskSet::Parse({name});
     ASSERT_FALSE(masks.ok()) << name;
-    EXPECT_THAT(
-        std::string(masks.status().message()),
-        testing::AllOf(HasSubstr(name),
-                       HasSubstr("@versions, @times, @composite-conditions")));
+    EXPECT_THAT(std::string(masks.status().message()),
+                ::testing::AllOf(
+                    HasSubstr(name),
+                    HasSubstr("@versions, @times, @composite-conditions")));
   }
 }
 

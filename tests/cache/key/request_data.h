@@ -3,7 +3,6 @@
 #define FNCACHE_TESTS_CACHE_KEY_REQUEST_DATA_H_
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,14 +10,11 @@
 #include <vector>
 
 #include "cache/key/digest.h"
+#include "tests/common/test_data.h"
 
 namespace fncache::cache::key {
 
-inline std::filesystem::path DataFolder() {
-  const char* folder = std::getenv("FNCACHE_TEST_DATA");
-  if (folder != nullptr) return folder;
-  return std::filesystem::path(FNCACHE_SOURCE_DIR) / ".." / "shared" / "data";
-}
+using ::fncache::testing::DataFolder;
 
 inline std::string ReadFile(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);

@@ -25,6 +25,7 @@
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
 #include "tests/common/temp_dir.h"
+#include "tests/common/test_data.h"
 #include "tests/proxy/simulated_daemon.h"
 
 namespace fncache::proxy::serving {
@@ -49,12 +50,7 @@ struct Call {
   fn::RunFunctionResponse response;
 };
 
-fs::path Folder() {
-  const char* const named = std::getenv("FNCACHE_TEST_DATA");
-  return fs::path(named != nullptr ? named
-                                   : FNCACHE_SOURCE_DIR "/../shared/data") /
-         "cluster";
-}
+fs::path Folder() { return ::fncache::testing::DataFolder() / "cluster"; }
 
 std::vector<Call> ReadCalls(const fs::path& folder) {
   std::vector<Call> calls;

@@ -14,36 +14,16 @@
 #include "common/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/http_get.h"
 
 namespace fncache::proxy::telemetry {
 namespace {
 
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
-// The whole answer to GET `path`.
-std::string Get(int port, const std::string& path) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in to = {};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(port);
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string out;
-  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0) {
-    const std::string request =
-        absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n\r\n");
-    (void)!send(fd, request.data(), request.size(), MSG_NOSIGNAL);
-    char buffer[16384];
-    for (ssize_t n; (n = recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
-      out.append(buffer, n);
-    }
-  }
-  close(fd);
-  return out;
-}
-
-class AdminTest : public testing::Test {
+class AdminTest : public ::testing::Test {
  protected:
   void SetUp() override {
     AdminView view;
@@ -65,7 +45,7 @@ class AdminTest : public testing::Test {
   }
 
   std::string Page(const std::string& path) {
-    return Get(admin_->port(), path);
+    return ::fncache::testing::HttpGet(admin_->port(), path);
   }
 
   std::atomic<bool> ready_{false};

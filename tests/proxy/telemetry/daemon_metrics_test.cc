@@ -23,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
 #include "proxy/daemon.h"
+#include "tests/common/http_get.h"
 #include "tests/common/temp_dir.h"
 
 namespace fncache::proxy::telemetry {
@@ -113,23 +114,7 @@ class DaemonMetricsTest : public ::testing::Test {
         absl::StrSplit(daemon_->admin_address(), ':');
     int port = 0;
     EXPECT_TRUE(absl::SimpleAtoi(parts.back(), &port));
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    std::string out;
-    const std::string request =
-        absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n\r\n");
-    if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0 &&
-        send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
-      char buffer[16384];
-      for (ssize_t n; (n = recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
-        out.append(buffer, n);
-      }
-    }
-    close(fd);
-    return out;
+    return ::fncache::testing::HttpGet(port, path);
   }
 
   // The series' value, -1 where it is not there.

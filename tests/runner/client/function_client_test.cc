@@ -25,6 +25,7 @@
 #include "runner/function/server.h"
 #include "runner/function/template_responder.h"
 #include "tests/common/http2_server.h"
+#include "tests/common/loopback_socket.h"
 #include "tests/runner/function_calls.h"
 #include "tests/runner/messages.h"
 
@@ -104,41 +105,27 @@ class Served {
 // A port of which nothing listens, and on which nothing else will meanwhile.
 class DeadPort {
  public:
-  DeadPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address),
-              0);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size),
-              0);
-    port_ = ntohs(address.sin_port);
-  }
-  ~DeadPort() { Release(); }
   // From now on something may listen there.
-  void Release() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
+  void Release() { socket_.reset(); }
   // Connections are taken by the system and never answered.
-  void Listen() { EXPECT_EQ(listen(fd_, 8), 0); }
+  void Listen() const { socket_->Listen(8); }
   // The port of the first that connected.
   int FirstCaller() const {
     sockaddr_in address = {};
     socklen_t size = sizeof address;
     const int caller =
-        accept(fd_, reinterpret_cast<sockaddr*>(&address), &size);
+        accept(socket_->fd(), reinterpret_cast<sockaddr*>(&address), &size);
     EXPECT_GE(caller, 0);
     close(caller);
     return ntohs(address.sin_port);
   }
   int port() const { return port_; }
-  std::string target() const { return absl::StrCat("127.0.0.1:", port_); }
+  const std::string& target() const { return target_; }
 
  private:
-  int fd_;
-  int port_ = 0;
+  absl::optional<::fncache::testing::LoopbackSocket> socket_{absl::in_place};
+  const int port_ = socket_->port();
+  const std::string target_ = socket_->target();
 };
 
 std::unique_ptr<FunctionClient> Client(const std::string& target) {

@@ -19,6 +19,7 @@
 #include "runner/render/loader.h"
 #include "runner/text/json.h"
 #include "runner/text/object.h"
+#include "tests/common/test_data.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
@@ -148,7 +149,7 @@ void Play(const fs::path& folder) {
   for (const RunFunctionRequest& request : functions.asked) {
     sent.push_back(ComposedFor(request));
   }
-  EXPECT_THAT(sent, testing::UnorderedElementsAreArray(wanted));
+  EXPECT_THAT(sent, ::testing::UnorderedElementsAreArray(wanted));
 
   int code = 0;
   ASSERT_TRUE(std::ifstream(folder / "want.rc") >> code);
@@ -165,19 +166,9 @@ void Play(const fs::path& folder) {
 }
 
 TEST(RecordedPipelinesTest, EveryRequestIsOneThatTheReferenceRunnerSent) {
-  std::vector<fs::path> roots = {fs::path(FNCACHE_SOURCE_DIR) /
-                                 "tests/data/recorded"};
-  const char* const named = std::getenv("FNCACHE_TEST_DATA");
-  const fs::path shared = named != nullptr
-                              ? fs::path(named)
-                              : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
-  for (const char* const part : {"recorded", "examples"}) {
-    if (fs::is_directory(shared / part)) {
-      roots.push_back(shared / part);
-    } else {
-      GTEST_LOG_(INFO) << "no " << (shared / part) << ": left out";
-    }
-  }
+  std::vector<fs::path> roots =
+      ::fncache::testing::DataFolders({"recorded", "examples"});
+  roots.push_back(::fncache::testing::OwnRecordings());
   int cases = 0;
   for (const fs::path& root : roots) {
     for (const auto& folder : fs::directory_iterator(root)) {

@@ -16,6 +16,7 @@
 #include "runner/engine/document_schemas.h"
 #include "runner/engine/group_version.h"
 #include "runner/text/object.h"
+#include "tests/common/test_data.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::engine {
@@ -342,10 +343,7 @@ bool HasReference(const text::Json& schema) {
 }
 
 TEST(DocumentSchemasTest, RealDocumentsAreFlattenedWhole) {
-  const char* named = std::getenv("FNCACHE_TEST_DATA");
-  const fs::path data = named != nullptr
-                            ? fs::path(named)
-                            : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
+  const fs::path data = ::fncache::testing::DataFolder();
   if (!fs::is_directory(data / "openapi")) {
     GTEST_SKIP() << "no " << data / "openapi";
   }

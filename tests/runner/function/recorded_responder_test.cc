@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/temp_dir.h"
+#include "tests/common/test_data.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::function {
@@ -319,19 +320,9 @@ TEST_F(RecordedResponderTest, WhatCannotBeReadEndsTheStartAndIsNamed) {
 
 // Every request of real pipelines gets back what the real function answered.
 TEST_F(RecordedResponderTest, RealRecordingsAnswerThemselves) {
-  std::vector<fs::path> roots = {fs::path(FNCACHE_SOURCE_DIR) /
-                                 "tests/data/recorded"};
-  const char* named = std::getenv("FNCACHE_TEST_DATA");
-  const fs::path shared = named != nullptr
-                              ? fs::path(named)
-                              : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
-  for (const char* part : {"recorded", "examples"}) {
-    if (fs::is_directory(shared / part)) {
-      roots.push_back(shared / part);
-    } else {
-      GTEST_LOG_(INFO) << "no " << (shared / part) << ": left out";
-    }
-  }
+  std::vector<fs::path> roots =
+      ::fncache::testing::DataFolders({"recorded", "examples"});
+  roots.push_back(::fncache::testing::OwnRecordings());
   for (const fs::path& root : roots) {
     auto loaded = RecordedResponder::Load({root.string()}, {}, absl::nullopt);
     ASSERT_TRUE(loaded.ok()) << loaded.status();

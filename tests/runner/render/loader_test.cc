@@ -20,6 +20,7 @@
 #include "runner/engine/composition.h"
 #include "runner/render/input_file.h"
 #include "tests/common/temp_dir.h"
+#include "tests/common/test_data.h"
 
 namespace fncache::runner::render {
 namespace {
@@ -588,17 +589,10 @@ TEST_F(LoaderTest, ADirectoryWithoutSchemasIsAnError) {
 
 // Every file of the cases that the real command line rendered.
 TEST_F(LoaderTest, TheInputsOfRealPipelinesLoad) {
-  const char* named = std::getenv("FNCACHE_TEST_DATA");
-  const fs::path shared = named != nullptr
-                              ? fs::path(named)
-                              : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
   int cases = 0;
-  for (const char* part : {"recorded", "examples"}) {
-    if (!fs::is_directory(shared / part)) {
-      GTEST_LOG_(INFO) << "no " << (shared / part) << ": left out";
-      continue;
-    }
-    for (const auto& folder : fs::directory_iterator(shared / part)) {
+  for (const fs::path& root :
+       ::fncache::testing::DataFolders({"recorded", "examples"})) {
+    for (const auto& folder : fs::directory_iterator(root)) {
       SCOPED_TRACE(folder.path().string());
       ++cases;
       const auto composite =
@@ -635,8 +629,8 @@ TEST_F(LoaderTest, TheInputsOfRealPipelinesLoad) {
     }
   }
   if (cases == 0) GTEST_SKIP() << "none is here";
-  if (fs::is_directory(shared / "openapi")) {
-    const auto schemas = LoadSchemas((shared / "openapi").string());
+  for (const fs::path& folder : ::fncache::testing::DataFolders({"openapi"})) {
+    const auto schemas = LoadSchemas(folder.string());
     ASSERT_TRUE(schemas.ok()) << schemas.status();
     EXPECT_THAT(*schemas, Not(IsEmpty()));
   }

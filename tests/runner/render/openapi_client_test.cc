@@ -26,6 +26,7 @@
 #include "runner/engine/fetched_schemas.h"
 #include "runner/text/json.h"
 #include "tests/common/certificates.h"
+#include "tests/common/test_data.h"
 #include "tests/runner/render/api_server.h"
 
 namespace fncache::runner::render {
@@ -516,10 +517,7 @@ TEST(OpenApiSchemasTest, CertificatesAreLibcurlsBusiness) {
 }
 
 TEST(OpenApiSchemasTest, ServesRealDocuments) {
-  const char* named = std::getenv("FNCACHE_TEST_DATA");
-  const fs::path data = named != nullptr
-                            ? fs::path(named)
-                            : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
+  const fs::path data = ::fncache::testing::DataFolder();
   if (!fs::is_directory(data / "openapi")) {
     GTEST_SKIP() << "no " << data / "openapi";
   }

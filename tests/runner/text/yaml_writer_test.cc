@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runner/text/kubernetes_yaml.h"
+#include "tests/common/test_data.h"
 
 namespace fncache::runner::text {
 namespace {
@@ -163,21 +164,10 @@ TEST(DocumentTest, NoCharacterThatATerminalObeysIsPrinted) {
 
 // What the reference printed, read and printed again, is the same bytes.
 TEST(DocumentTest, DocumentsOfTheReferenceComeOutAsTheyAre) {
-  std::vector<fs::path> roots = {fs::path(FNCACHE_SOURCE_DIR) /
-                                 "tests/data/recorded"};
-  const char* named = std::getenv("FNCACHE_TEST_DATA");
-  const fs::path shared = named != nullptr
-                              ? fs::path(named)
-                              : fs::path(FNCACHE_SOURCE_DIR) / "../shared/data";
-  size_t wanted = 0;
-  for (const char* part : {"recorded", "examples"}) {
-    if (fs::is_directory(shared / part)) {
-      roots.push_back(shared / part);
-      wanted += 50;
-    } else {
-      GTEST_LOG_(INFO) << "no " << (shared / part) << ": left out";
-    }
-  }
+  std::vector<fs::path> roots =
+      ::fncache::testing::DataFolders({"recorded", "examples"});
+  const size_t wanted = 50 * roots.size();
+  roots.push_back(::fncache::testing::OwnRecordings());
   size_t seen = 0;
   for (const fs::path& root : roots) {
     for (const auto& file : fs::recursive_directory_iterator(root)) {
