@@ -17,8 +17,7 @@ namespace {
 
 constexpr char kWhereToLook[] =
     "; look at the limits of processes (ulimit -u, the container's pids) and "
-    "of "
-    "memory";
+    "of memory";
 
 std::terminate_handler next_handler = nullptr;
 

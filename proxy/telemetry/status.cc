@@ -20,6 +20,20 @@ std::string Times(uint64_t n) {
   return n == 1 ? "once" : absl::StrCat(n, " times");
 }
 
+// Those of `counts` that are not 0, by the names of what they count:
+// "queue_full 12 times, error once". Empty if all are.
+template <typename What, size_t kCount>
+std::string Counted(const uint64_t (&counts)[kCount],
+                    const char* (*name)(What what)) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < kCount; ++i) {
+    if (counts[i] == 0) continue;
+    parts.push_back(
+        absl::StrCat(name(static_cast<What>(i)), " ", Times(counts[i])));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
 class Finder {
  public:
   explicit Finder(const Status& status) : status_(status) {}
@@ -106,20 +120,13 @@ class Finder {
       }
     }
     for (size_t t = 0; t < kTiers; ++t) {
-      std::vector<std::string> kinds;
-      for (size_t what = 0; what < kTierErrors; ++what) {
-        const uint64_t count = reading.recent.tier_errors[t][what];
-        if (count == 0) continue;
-        kinds.push_back(
-            absl::StrCat(TierErrorName(static_cast<cache::TierError>(what)),
-                         " ", Times(count)));
-      }
+      const std::string kinds =
+          Counted(reading.recent.tier_errors[t], TierErrorName);
       if (kinds.empty()) continue;
       const char* const name = TierName(static_cast<cache::Tier>(t));
-      Warn(
-          "tier_errors", name,
-          absl::StrCat("The ", name, " tier failed in the last minute: ",
-                       absl::StrJoin(kinds, ", "), ". No call failed for it."));
+      Warn("tier_errors", name,
+           absl::StrCat("The ", name, " tier failed in the last minute: ",
+                        kinds, ". No call failed for it."));
     }
   }
 
@@ -150,34 +157,22 @@ class Finder {
   void Handshakes() {
     for (size_t s = 0; s < kTlsSides; ++s) {
       const char* const side = TlsSideName(static_cast<TlsSide>(s));
-      std::vector<std::string> reasons;
-      for (size_t fault = 0; fault < kHandshakeFaults; ++fault) {
-        const uint64_t count =
-            status_.reading.recent.handshakes_failed[s][fault];
-        if (count == 0) continue;
-        reasons.push_back(
-            absl::StrCat(HandshakeFaultName(static_cast<HandshakeFault>(fault)),
-                         " ", Times(count)));
-      }
+      const std::string reasons = Counted(
+          status_.reading.recent.handshakes_failed[s], HandshakeFaultName);
       if (reasons.empty()) continue;
       Warn("handshakes_failed", side,
            absl::StrCat("TLS handshakes failed in the last minute (", side,
-                        "): ", absl::StrJoin(reasons, ", "), "."));
+                        "): ", reasons, "."));
     }
   }
 
   void Fills() {
-    std::vector<std::string> reasons;
-    for (size_t why = 0; why < kDroppedReasons; ++why) {
-      const uint64_t count = status_.reading.recent.fills_dropped[why];
-      if (count == 0) continue;
-      reasons.push_back(absl::StrCat(
-          DroppedName(static_cast<cache::Dropped>(why)), " ", Times(count)));
-    }
+    const std::string reasons =
+        Counted(status_.reading.recent.fills_dropped, DroppedName);
     if (reasons.empty()) return;
     Warn("fills_dropped", "cache",
-         absl::StrCat("Responses were not stored in the last minute: ",
-                      absl::StrJoin(reasons, ", "), "."));
+         absl::StrCat("Responses were not stored in the last minute: ", reasons,
+                      "."));
   }
 
   const Status& status_;
@@ -188,6 +183,10 @@ class Finder {
 
 std::vector<Problem> FindProblems(const Status& status) {
   return Finder(status).Find();
+}
+
+const char* SeverityName(Problem::Severity severity) {
+  return severity == Problem::Severity::kError ? "error" : "warning";
 }
 
 std::string SpanText(absl::Duration duration) {

@@ -49,6 +49,7 @@ struct Problem {
   std::string subject;  // whose problem it is: "function-a", "disk"
   std::string text;     // for people, one sentence or two
 };
+const char* SeverityName(Problem::Severity severity);  // "warning", "error"
 
 // Errors first.
 std::vector<Problem> FindProblems(const Status& status);

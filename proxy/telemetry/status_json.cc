@@ -158,8 +158,7 @@ Json Problems(const Status& status) {
   Json list = Json::array();
   for (const Problem& problem : FindProblems(status)) {
     list.push_back({
-        {"severity",
-         problem.severity == Problem::Severity::kError ? "error" : "warning"},
+        {"severity", SeverityName(problem.severity)},
         {"kind", problem.kind},
         {"subject", problem.subject},
         {"text", problem.text},

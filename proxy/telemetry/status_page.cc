@@ -229,8 +229,7 @@ void ProblemList(const Status& status, std::string* out) {
   }
   absl::StrAppend(out, "<ul class=problems>\n");
   for (const Problem& problem : problems) {
-    const char* const severity =
-        problem.severity == Problem::Severity::kError ? "error" : "warning";
+    const char* const severity = SeverityName(problem.severity);
     absl::StrAppend(out, "<li class=", severity, "><b>", severity,
                     "</b> <span>", Escape(problem.text), "</span>\n");
   }
@@ -244,14 +243,20 @@ void Tile(absl::string_view what, absl::string_view value,
 }
 
 void Tiles(const Status& status, std::string* out) {
+  constexpr auto kHits = static_cast<size_t>(Outcome::kHit);
+  // What the tiles tell, of all functions together.
   const auto sum = [](const DaemonCounts& counts) {
     FunctionCounts all;
     for (const FunctionCounts& function : counts.functions) {
-      all.calls[0][0] += function.Calls();
+      for (size_t method = 0; method < kMethods; ++method) {
+        for (size_t outcome = 0; outcome < kOutcomes; ++outcome) {
+          all.calls[method][outcome] += function.calls[method][outcome];
+        }
+      }
       all.hits += function.hits;
       all.misses += function.misses;
       all.saved += function.saved;
-      all.latency[0] += function.latency[static_cast<size_t>(Outcome::kHit)];
+      all.latency[kHits] += function.latency[kHits];
       all.upstream_latency += function.upstream_latency;
     }
     return all;
@@ -266,8 +271,9 @@ void Tiles(const Status& status, std::string* out) {
   Tile("answered from the cache", Percent(HitRate(recent)),
        absl::StrCat(Percent(HitRate(total)), " since the start"), out);
   Tile("a hit takes (p50)",
-       recent.latency[0].Count() == 0 ? std::string(kDash)
-                                      : Latency(recent.latency[0].Quantile(.5)),
+       recent.latency[kHits].Count() == 0
+           ? std::string(kDash)
+           : Latency(recent.latency[kHits].Quantile(.5)),
        recent.upstream_latency.Count() == 0
            ? std::string("no function was asked")
            : absl::StrCat("a call to a function ",
@@ -358,8 +364,8 @@ void Latencies(const Status& status, std::string* out) {
       out,
       "<h2>How long RunFunction took</h2>\n<p class=dim>From a call's arrival "
       "to its answer, by what became of it. “function” is what the function "
-      "itself "
-      "took where it was asked.</p>\n<table>\n<thead><tr class=groups><th>"
+      "itself took where it was asked.</p>\n<table>\n<thead><tr "
+      "class=groups><th>"
       "<th class=wide colspan=3>last minute<th class=narrow colspan=2>last "
       "minute<th class=wide colspan=4>since the start<th class=narrow "
       "colspan=2>since the start</tr>\n<tr><th><th "
@@ -535,8 +541,7 @@ std::string RenderIndexPage(const std::string& version) {
       absl::StrCat(
           "<h1>fncache ", Escape(version),
           "</h1>\n<p class=dim>A caching proxy for composition functions. "
-          "These "
-          "pages are read-only.</p>\n<dl>\n"
+          "These pages are read-only.</p>\n<dl>\n"
           "<dt><a href=\"/statusz\">/statusz</a><dd>How it does, for people: "
           "hit rates, latencies, tiers, what is wrong, settings. <a "
           "href=\"/statusz?format=json\">/statusz?format=json</a> is the same "
@@ -546,8 +551,7 @@ std::string RenderIndexPage(const std::string& version) {
           "<dt><a href=\"/healthz\">/healthz</a><dd>200 while the process can "
           "answer at all: for liveness probes.\n"
           "<dt><a href=\"/readyz\">/readyz</a><dd>200 while it takes calls, "
-          "503 "
-          "while it starts or drains: for readiness probes.\n</dl>\n"));
+          "503 while it starts or drains: for readiness probes.\n</dl>\n"));
 }
 
 }  // namespace fncache::proxy::telemetry

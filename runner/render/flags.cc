@@ -293,16 +293,15 @@ std::vector<Flag> MakeTable() {
 
       {{"", "--function", "NAME=TARGET", Group::kFunctions,
         "where NAME listens, HOST:PORT or any gRPC target; adds to FUNCTIONS, "
-        "or "
-        "replaces; repeats"},
+        "or replaces",
+        "repeats"},
        SetTargets},
       {{"-a", "--function-annotations", "KEY=VALUE", Group::kFunctions,
         "annotation for all Functions", "repeats, or A,B"},
        SetAnnotations},
       {{"", "--tls-dir", "DIR", Group::kFunctions,
         "tls.crt, tls.key and ca.crt that the runner has; without, functions "
-        "are "
-        "called in plaintext"},
+        "are called in plaintext"},
        Text(&Flags::tls_dir)},
       {{"", "--without-capability", "NAME", Group::kFunctions,
         absl::StrCat("do not advertise it, as an older runner would: one of ",
@@ -328,8 +327,7 @@ std::vector<Flag> MakeTable() {
        Switch(&Flags::include_context)},
       {{"", "--trace", "", Group::kOutput,
         "on stderr, for each call: how long it took, what a cache in front "
-        "said, "
-        "what it changed"},
+        "said, what it changed"},
        Switch(&Flags::trace)},
       {{"", "--color", "WHEN", Group::kOutput,
         "colors in the trace: auto (on a terminal, unless $NO_COLOR is set), "

@@ -103,9 +103,8 @@ absl::Status CheckUrl(const std::string& text, bool with_token) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", Printable(text),
         "\" is not accepted with a token: over http:// anybody on the way "
-        "could "
-        "read it; use https://, or a tunnel that ends on this machine (kubectl "
-        "proxy), or leave the token out"));
+        "could read it; use https://, or a tunnel that ends on this machine "
+        "(kubectl proxy), or leave the token out"));
   }
   return absl::OkStatus();
 }
