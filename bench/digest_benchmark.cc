@@ -12,13 +12,13 @@
 #include "bench/request_generator.h"
 #include "benchmark/benchmark.h"
 #include "cache/key/digest.h"
+#include "common/method.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/function_v1.pb.h"
 #include "xxhash.h"
 #if defined(__x86_64__)
-// As the digest hashes: with the widest vectors that the machine has.
-#include "common/method.h"
+// The digest hashes in this way: with the widest vectors that the machine has.
 #include "xxh_x86dispatch.h"
 #endif
 
@@ -36,7 +36,8 @@ constexpr size_t kOrders = 8;
 constexpr size_t kBytes = 64 << 20;
 constexpr uint64_t kSeed = 1;
 
-// As a deterministic encoder writes it: map entries in order of their keys.
+// The bytes that a deterministic encoder writes: map entries in order of their
+// keys.
 std::string Sorted(const RunFunctionRequest& message) {
   std::string out;
   pb::io::StringOutputStream stream(&out);

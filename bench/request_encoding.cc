@@ -279,7 +279,7 @@ class Writer {
   void ListBody(const ListValue& m) { List(1, m.values(), &Writer::ValueBody); }
   // NOLINTEND(misc-no-recursion)
 
-  // And empty bytes as values.
+  // Those that omit empty keys omit empty bytes as values too.
   bool omits_empty_keys() const {
     return encoder_ == Encoder::kProst || encoder_ == Encoder::kTsProto;
   }

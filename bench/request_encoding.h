@@ -27,8 +27,8 @@ struct EncodedRequest {
 // seed. All encodings of a message have the same length.
 EncodedRequest Encode(const Request& request, uint64_t order_seed);
 
-// As whom a request is written. None of these is the encoder itself; each
-// writes what that one does otherwise than Go (docs/key-format.md).
+// The encoder as which a request is written. It is not run itself: each of
+// these writes what that one does otherwise than Go (docs/key-format.md).
 enum class Encoder {
   kGo,
   kProst,               // no empty keys and values in map entries

@@ -101,7 +101,7 @@ std::string Time(Random* random) {
                          random->Below(60));
 }
 
-// What is the same in all of one request's resources.
+// All of one request's resources have these in common.
 struct World {
   std::string name;  // of the composite
   std::string uid;   // by which resources know their owner

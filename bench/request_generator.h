@@ -30,7 +30,7 @@
 
 namespace fncache::bench {
 
-// What a request weighs when encoded: about 300 bytes, 4 KB (a composite with
+// The size of a request when encoded: about 300 bytes, 4 KB (a composite with
 // 40 references), 17 KB, 130 KB and 1 MB (the same with 8, 77 and 625
 // resources, observed and desired).
 enum class Shape { kSmall, k4K, k17K, k130K, k1M };
@@ -39,7 +39,8 @@ enum class Shape { kSmall, k4K, k17K, k130K, k1M };
 const char* ShapeName(Shape shape);
 absl::optional<Shape> ShapeOf(absl::string_view name);
 
-// What an answer weighs: 300 bytes, or 13 KB (40 desired resources).
+// The size of an answer when encoded: 300 bytes, or 13 KB (40 desired
+// resources).
 enum class AnswerShape { kSmall, k13K };
 
 // "small", "13k".

@@ -4,12 +4,13 @@
 #include <cstring>
 
 #include "absl/base/optimization.h"
+#include "absl/container/inlined_vector.h"
 #include "cache/wire/wire.h"
 
 namespace fncache::cache::key {
 namespace {
 
-// What a large request may leave behind.
+// Buffers larger than that do not outlive a large request.
 constexpr size_t kKeptEntries = 1 << 15;
 constexpr size_t kKeptBytes = 1 << 20;
 
@@ -39,7 +40,8 @@ struct Field {
   friend bool operator<(const Field& a, const Field& b) {
     if (a.rank != b.rank) return a.rank < b.rank;
     if (a.order != b.order) return a.order < b.order;
-    return a.key < b.key;
+    if (a.key != b.key) return a.key < b.key;
+    return a.start < b.start;
   }
 };
 
@@ -47,6 +49,20 @@ struct Field {
 // ones, both in order of their numbers, which are below 2^29.
 uint32_t Rank(uint32_t number, bool known) {
   return known ? number : number | uint32_t{1} << 29;
+}
+
+// Above every rank.
+constexpr uint32_t kNotInOrder = ~uint32_t{0};
+
+// Whether what is at `p` begins a field that belongs before `field`. (It may
+// also be an unknown one of such a number: this is only a guess.)
+bool IsLowerTag(const char* p, const char* end, const wire::FieldType& field) {
+  return p != end && wire::TagNumber(Byte(p)) < field.number;
+}
+
+// The node for a field of the message that `node` is for.
+const MaskNode* Below(const MaskNode* node, const wire::FieldType& field) {
+  return node == nullptr ? nullptr : node->Find(field.name);
 }
 
 // How far ahead of a map's entries that is done.
@@ -214,9 +230,8 @@ bool CanonicalWalk::Message(const wire::MessageType& type, const char* p,
                            : MaskedStruct(p, end, depth, *node);
   }
   char* const begin = out_;
-  bool in_order = true;
-  uint32_t last = 0;  // the last field's rank
-  uint32_t met = 0;   // a bit for the number of each singular field
+  uint32_t last = 0;  // the last field's rank, or kNotInOrder from then on
+  uint32_t met = 0;
   while (p != end) {
     // Known fields have tags of one byte, and one of more is unknown.
     const uint8_t tag = Byte(p);
@@ -224,15 +239,14 @@ bool CanonicalWalk::Message(const wire::MessageType& type, const char* p,
     const bool known = tag < 0x80 && IsKnown(type, tag);
     if (known) {
       const wire::FieldType& field = *type.Find(number);
-      const bool singular = field.label != wire::FieldLabel::kMap &&
-                            (field.label != wire::FieldLabel::kRepeated ||
-                             field.kind != wire::FieldKind::kMessage);
-      // What is there twice is one, and this walk merges nothing.
-      if (singular && (met >> number & 1) != 0) return false;
-      met |= uint32_t{singular} << number;
-      if (!KnownField(type, field, &p, end, depth,
-                      node == nullptr ? nullptr : node->Find(field.name))) {
-        return false;
+      switch (KnownField(type, field, &p, end, depth, Below(node, field),
+                         /*in_order=*/true, &met)) {
+        case Step::kRefused:
+          return false;
+        case Step::kDone:
+          break;
+        case Step::kOutOfOrder:
+          return FieldsInAnyOrder(type, p, end, depth, node, begin, last, met);
       }
     } else {
       const char* const start = p;
@@ -240,44 +254,97 @@ bool CanonicalWalk::Message(const wire::MessageType& type, const char* p,
       Copy(start, p - start);
     }
     const uint32_t rank = Rank(number, known);
-    // A map has one run of entries, if nothing is between them.
-    in_order = in_order && rank >= last;
-    last = rank;
+    last = rank >= last ? rank : kNotInOrder;
   }
-  return ABSL_PREDICT_TRUE(in_order) || Arrange(type, begin);
+  return ABSL_PREDICT_TRUE(last != kNotInOrder) || Arrange(type, begin);
 }
 
-// The field at *p, or all entries of a map that follow one another there.
-bool CanonicalWalk::KnownField(const wire::MessageType& type,
-                               const wire::FieldType& field, const char** from,
-                               const char* end, int depth,
-                               const MaskNode* node) {
+bool CanonicalWalk::FieldsInAnyOrder(const wire::MessageType& type,
+                                     const char* p, const char* end, int depth,
+                                     const MaskNode* node, char* begin,
+                                     uint32_t last, uint32_t met) {
+  // Fields of one kind that follow one another, or one unknown field.
+  struct Run {
+    uint32_t rank;
+    const char* start;
+    const char* end;
+    const wire::FieldType* field;  // null: it is unknown
+  };
+  absl::InlinedVector<Run, 16> runs;
+  while (p != end) {
+    const char* const start = p;
+    uint32_t tag;
+    if (!SkipField(&p, end, depth, &tag)) return false;
+    const bool known = IsKnown(type, tag);
+    const uint32_t rank = Rank(wire::TagNumber(tag), known);
+    if (known && !runs.empty() && runs.back().rank == rank) {
+      runs.back().end = p;
+    } else {
+      runs.push_back(
+          {rank, start, p, known ? type.Find(wire::TagNumber(tag)) : nullptr});
+    }
+  }
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+    return a.rank != b.rank ? a.rank < b.rank : a.start < b.start;
+  });
+  for (const Run& run : runs) {
+    // The entries of a map may be in several runs.
+    const bool is_map =
+        run.field != nullptr && run.field->label == wire::FieldLabel::kMap;
+    const uint32_t least = is_map && last != kNotInOrder ? last + 1 : last;
+    last = run.rank >= least ? run.rank : kNotInOrder;
+    if (run.field == nullptr) {
+      Copy(run.start, run.end - run.start);
+      continue;
+    }
+    for (const char* at = run.start; at != run.end;) {
+      if (KnownField(type, *run.field, &at, run.end, depth,
+                     Below(node, *run.field), /*in_order=*/false,
+                     &met) != Step::kDone) {
+        return false;
+      }
+    }
+  }
+  return last != kNotInOrder || Arrange(type, begin);
+}
+
+CanonicalWalk::Step CanonicalWalk::KnownField(const wire::MessageType& type,
+                                              const wire::FieldType& field,
+                                              const char** from,
+                                              const char* end, int depth,
+                                              const MaskNode* node,
+                                              bool in_order, uint32_t* met) {
   char* const before = out_;
   const char* p = *from;
   if (field.label == wire::FieldLabel::kMap) {
-    if (!Map(field, &p, end, depth, node)) return false;
+    const Step step = Map(field, &p, end, depth, node, in_order);
+    if (step != Step::kDone) return step;
   } else {
     const char* const start = p++;
     uint32_t size;
     int32_t value;
+    const bool singular = field.label != wire::FieldLabel::kRepeated ||
+                          field.kind != wire::FieldKind::kMessage;
+    // Both would have to become one, and this walk merges nothing.
+    if (singular && (*met >> field.number & 1) != 0) return Step::kRefused;
     switch (field.kind) {
       case wire::FieldKind::kEnum:
         if (field.label == wire::FieldLabel::kRepeated) {
           if (wire::TagType(Byte(start)) != wire::WireType::kBytes ||
               !ReadLength(&p, end, &size) ||
               !Capabilities(start, p, p + size, node)) {
-            return false;
+            return Step::kRefused;
           }
           p += size;
         } else {
-          if (!ReadPlainEnum(&p, end, &value)) return false;
+          if (!ReadPlainEnum(&p, end, &value)) return Step::kRefused;
           // A default is the same as nothing.
           if (value != 0) Copy(start, p - start);
         }
         break;
       case wire::FieldKind::kString:
         if (!ReadLength(&p, end, &size) || !IsPlainText({p, size}, in_end_)) {
-          return false;
+          return Step::kRefused;
         }
         p += size;
         if (&type == &wire::kRequestMetaType) {
@@ -289,21 +356,27 @@ bool CanonicalWalk::KnownField(const wire::MessageType& type,
         }
         break;
       case wire::FieldKind::kMessage:
-        if (!ReadLength(&p, end, &size) || depth < 1 ||
+        if (!ReadLength(&p, end, &size)) return Step::kRefused;
+        // This is known before the message is read, which may be large.
+        if (in_order && IsLowerTag(p + size, end, field)) {
+          return Step::kOutOfOrder;
+        }
+        if (depth < 1 ||
             !MessageField(field, start, p, p + size, depth - 1, node)) {
-          return false;
+          return Step::kRefused;
         }
         p += size;
         break;
       default:
-        return false;  // no request has such a field
+        return Step::kRefused;  // no request has such a field
     }
+    *met |= uint32_t{singular} << field.number;
   }
   // What is masked was read like anything else, since it must be something that
   // protobuf reads.
   if (node != nullptr && node->masked) out_ = before;
   *from = p;
-  return true;
+  return Step::kDone;
 }
 
 // One message, from its tag at `start` on.
@@ -346,7 +419,7 @@ bool CanonicalWalk::Arrange(const wire::MessageType& type, char* begin) {
     fields.push_back(field);
   }
   // Elements of lists and unknown fields of one number stay in their order.
-  std::stable_sort(fields.begin(), fields.end());
+  std::sort(fields.begin(), fields.end());
   arranged_.clear();
   for (size_t i = 0; i < fields.size(); ++i) {
     if (i > 0 && fields[i].SamePlace(fields[i - 1])) {
@@ -381,11 +454,17 @@ bool CanonicalWalk::Capabilities(const char* start, const char* p,
   return Close(length, end - first);
 }
 
-bool CanonicalWalk::Map(const wire::FieldType& field, const char** p,
-                        const char* end, int depth, const MaskNode* node) {
+CanonicalWalk::Step CanonicalWalk::Map(const wire::FieldType& field,
+                                       const char** p, const char* end,
+                                       int depth, const MaskNode* node,
+                                       bool in_order) {
   const size_t base = entry_count_;
-  if (depth < 1 || !Gather(**p, p, end)) return false;
+  if (depth < 1 || !Gather(**p, p, end)) return Step::kRefused;
   const size_t count = entry_count_;
+  if (in_order && IsLowerTag(*p, end, field)) {
+    entry_count_ = base;
+    return Step::kOutOfOrder;
+  }
   for (size_t i = base; i < count; ++i) {
     const MapEntry entry = entries_[i];
     if (i + 1 < count) {
@@ -394,11 +473,11 @@ bool CanonicalWalk::Map(const wire::FieldType& field, const char** p,
     const MaskNode* const below =
         node == nullptr ? nullptr : node->Find(entry.key());
     char* const before = out_;
-    if (!MapValue(field, entry, depth - 1, below)) return false;
+    if (!MapValue(field, entry, depth - 1, below)) return Step::kRefused;
     if (below != nullptr && below->masked) out_ = before;
   }
   entry_count_ = base;
-  return true;
+  return Step::kDone;
 }
 
 bool CanonicalWalk::MapValue(const wire::FieldType& field,

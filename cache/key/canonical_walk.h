@@ -11,7 +11,9 @@
 // is for the slow path (reencode.h) to write anew. Whatever the walk takes,
 // protobuf takes too.
 //
-// What is inside of a Struct that no mask leads into is StructWalk's.
+// It reads the messages around Structs, and Structs that a mask leads into,
+// field by field; StructWalk reads all other Structs, which are most of the
+// bytes.
 //
 // Never reads or recurses beyond its bounds, whatever the bytes. A
 // CanonicalWalk belongs to one thread and keeps its buffers from one run to the
@@ -62,17 +64,32 @@ class CanonicalWalk {
 
   bool Message(const wire::MessageType& type, const char* p, const char* end,
                int depth, const MaskNode* node);
-  bool KnownField(const wire::MessageType& type, const wire::FieldType& field,
+  enum class Step {
+    kRefused,
+    kDone,
+    // Nothing was done yet: the field behind this one belongs before it.
+    kOutOfOrder,
+  };
+  // The field at *from, or all entries of a map that follow one another there;
+  // `met` has a bit for the number of each singular field that was there.
+  // `in_order`: it stops if a field out of order follows.
+  Step KnownField(const wire::MessageType& type, const wire::FieldType& field,
                   const char** from, const char* end, int depth,
-                  const MaskNode* node);
+                  const MaskNode* node, bool in_order, uint32_t* met);
+  // The fields from `p` on, which are not in order. Those before them, of which
+  // the last has the rank `last`, or which were not in order either, were
+  // written from `begin` on.
+  bool FieldsInAnyOrder(const wire::MessageType& type, const char* p,
+                        const char* end, int depth, const MaskNode* node,
+                        char* begin, uint32_t last, uint32_t met);
   bool MessageField(const wire::FieldType& field, const char* start,
                     const char* p, const char* end, int depth,
                     const MaskNode* node);
   bool Capabilities(const char* start, const char* p, const char* end,
                     const MaskNode* node);
   // The run of entries of `field` at *p.
-  bool Map(const wire::FieldType& field, const char** p, const char* end,
-           int depth, const MaskNode* node);
+  Step Map(const wire::FieldType& field, const char** p, const char* end,
+           int depth, const MaskNode* node, bool in_order);
   // One entry of `field`, whose value `node` leads into, if anything.
   bool MapValue(const wire::FieldType& field, const MapEntry& entry, int depth,
                 const MaskNode* node);

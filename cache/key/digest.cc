@@ -23,7 +23,7 @@ namespace {
 // docs/key-format.md. Another order or framing is another version.
 constexpr char kVersion = 2;
 
-// What a key is made of.
+// A byte of the scope that says what a key is made of.
 enum class MadeOf : char {
   kContent = 0,  // all of the request
   kTag = 1,      // its tag, and the part that the tag does not stand for
@@ -178,7 +178,7 @@ struct Digester::Impl {
   const bool by_tag;
   const bool with_sha256;
   const SeededSha256 sha256;
-  // Of every canonical form: version and scope.
+  // Every canonical form begins with one of these: version and scope.
   const std::string content_prefix;
   const std::string tag_prefix;
   const MaskSet masks;

@@ -6,6 +6,20 @@
 // with maps unordered. With `key: tag` a key is made of the tag and of what
 // Crossplane changes after computing it, and the bulk of the bytes is not read.
 //
+// How a key is made:
+//
+//   bytes -> CanonicalWalk -> canonical form -> hash under the seed -> key
+//              | refuses                          (XXH3-128 or HMAC-SHA-256)
+//              v
+//            Reencode -> bytes of the same message -> CanonicalWalk
+//
+// The canonical form is the scope and then the request's own bytes, copied in
+// an order that is the same for all encodings of a message (canonical_walk.h).
+// Nearly all bytes are in Structs, and are copied by StructWalk. The walk takes
+// what encoders write; other legal encodings are parsed and written anew first
+// (reencode.h). With `key: tag` the same is done of a part of the request alone
+// (tag_part.h).
+//
 // One Digester per function, method and configuration. Thread-safe; each thread
 // brings its own Scratch.
 #ifndef FNCACHE_CACHE_KEY_DIGEST_H_
@@ -21,7 +35,7 @@
 
 namespace fncache::cache::key {
 
-// What is part of a key besides the request.
+// A key is made of this besides the request.
 struct KeyScope {
   std::string function;
   std::string method;  // full method name, "/package.Service/Method"

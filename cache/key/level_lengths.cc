@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "absl/container/inlined_vector.h"
 #include "cache/key/plain_wire.h"
 #include "cache/wire/wire.h"
 
@@ -29,7 +30,7 @@ class Head {
       return;
     }
     ReadLength(&at);
-    // What is not empty is elsewhere.
+    // What it holds is elsewhere.
     next_ -= lengths_[count_ - 1].value;
     is_holder_ = lengths_[count_ - 1].value != 0;
   }
@@ -99,12 +100,12 @@ struct Correction {
 
 }  // namespace
 
-char* WidenLengths(const std::vector<Level>& levels, size_t room,
-                   std::vector<uint64_t> grown, char* end) {
+char* WidenLengths(absl::Span<const Level> levels, size_t room,
+                   absl::Span<uint64_t> grown, char* end) {
   // From the inside to the outside, which is from the end to the start of what
   // was written.
-  std::vector<Correction> corrections;
-  std::vector<Head> heads;  // of what is in one level
+  absl::InlinedVector<Correction, 16> corrections;
+  absl::InlinedVector<Head, 16> heads;  // of what is in one level
   uint64_t widening = 0;
   size_t inner_end = levels.size();
   for (size_t outer = levels.size(); outer-- > 0;) {

@@ -14,7 +14,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "absl/types/span.h"
 
 namespace fncache::cache::key {
 
@@ -32,13 +33,13 @@ struct Level {
 
 // `levels` are all Structs and lists that were written. Of what each of them
 // holds itself, `grown` says how many bytes more were written than the lengths
-// around it say.
+// around it say; on return it counts what is inside of it too.
 //
 // Corrects every length, which moves what is behind those that need another
 // byte. `end` is that of what was written; returns the new one. Null, and
 // nothing done, if that would be more than `room` bytes behind `end`.
-char* WidenLengths(const std::vector<Level>& levels, size_t room,
-                   std::vector<uint64_t> grown, char* end);
+char* WidenLengths(absl::Span<const Level> levels, size_t room,
+                   absl::Span<uint64_t> grown, char* end);
 
 }  // namespace fncache::cache::key
 

@@ -48,8 +48,8 @@ bool IsSetName(absl::string_view text) {
                      [text](const auto& set) { return set.name == text; });
 }
 
-// As MaskSet::canonical spells it. A key that is called like a set is quoted,
-// since bare it would be refused as that set.
+// Spells it as MaskSet::canonical does. A key that is called like a set is
+// quoted, since bare it would be refused as that set.
 std::string Spell(const MaskElement& element) {
   if (element.any) return "*";
   return IsSetName(element.name) ? QuoteKey(element.name)
@@ -317,7 +317,7 @@ std::unique_ptr<MaskNode> BuildNode(const std::vector<const MaskPath*>& paths,
   std::vector<const MaskPath*> any;
   for (const MaskPath* path : paths) {
     if (path->size() == at) {
-      // What ends here goes, whatever other paths say below it.
+      // The path ends here, so that other paths have nothing to say below.
       node->masked = true;
       return node;
     }

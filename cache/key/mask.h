@@ -83,7 +83,8 @@ struct NamedMaskSet {
 const std::vector<NamedMaskSet>& NamedMaskSets();
 
 enum class MaskRules {
-  // What a cache may ignore: at least one element below an observed or required
+  // Only paths that a cache may ignore: at least one element below an observed
+  // or required
   // resource's `resource`, or at or below one named context key.
   kCache,
   // Any path of the request: for comparing recordings.
@@ -104,7 +105,7 @@ class MaskSet {
   const std::vector<std::string>& canonical() const { return canonical_; }
   // The same paths, in the same order, in their parts.
   const std::vector<MaskPath>& paths() const { return paths_; }
-  // What an operator should know, a line each (masked context keys).
+  // Warnings for the operator, a line each: of masked context keys.
   const std::vector<std::string>& warnings() const { return warnings_; }
   // The request's node; null if nothing is masked.
   const MaskNode* root() const { return root_.get(); }

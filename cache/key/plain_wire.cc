@@ -14,7 +14,8 @@ namespace {
 
 bool SkipGroup(uint32_t group, const char** p, const char* end, int depth);
 
-// The rest of a field whose tag was read, if it is not the end of a group.
+// Moves behind the rest of a field whose tag was read; it may not be the end of
+// a group.
 bool SkipRest(uint32_t tag, const char** p, const char* end, int depth) {
   uint64_t value;
   uint32_t size;
@@ -47,7 +48,8 @@ bool ReadPlainTag(const char** p, const char* end, uint32_t* tag) {
   return wire::TagNumber(*tag) != 0;
 }
 
-// What the group holds, in order, to behind its end.
+// Moves behind the end of a group whose start was read; what it holds has to be
+// in order.
 bool SkipGroup(uint32_t group, const char** p, const char* end, int depth) {
   uint32_t last = 0;
   while (*p != end) {
@@ -90,7 +92,8 @@ int32_t OrderOf(absl::string_view key) {
   return KeyOrder(all, all);
 }
 
-// The fields of an entry, `p` to `end`: a key, then a value, and nothing else.
+// Reads the fields of an entry, `p` to `end`, if they are a key, then a value,
+// and nothing else.
 bool ReadUsualFields(const char* p, const char* end, MapEntry* entry) {
   if (p == end || *p++ != kMapKey) return false;
   if (!ReadLength(&p, end, &entry->key_size)) return false;
@@ -102,7 +105,7 @@ bool ReadUsualFields(const char* p, const char* end, MapEntry* entry) {
   return p + entry->value_size == end;
 }
 
-// The same in either order, or without one of them or both.
+// Reads them if they are in either order, or one of them or both are missing.
 bool ReadAnyFields(const char* p, const char* end, MapEntry* entry) {
   entry->key_at = entry->value_at = 0;
   entry->key_size = entry->value_size = 0;
@@ -167,12 +170,16 @@ bool IsKnown(const wire::MessageType& type, uint32_t tag) {
           wire::TagType(tag) == wire::WireType::kBytes);
 }
 
+bool SkipField(const char** p, const char* end, int depth, uint32_t* tag) {
+  return ReadPlainTag(p, end, tag) && SkipRest(*tag, p, end, depth);
+}
+
 bool SkipUnknownField(const wire::MessageType& type, const char** p,
                       const char* end, int depth, uint32_t* number) {
   uint32_t tag;
-  if (!ReadPlainTag(p, end, &tag) || IsKnown(type, tag)) return false;
+  if (!SkipField(p, end, depth, &tag) || IsKnown(type, tag)) return false;
   *number = wire::TagNumber(tag);
-  return SkipRest(tag, p, end, depth);
+  return true;
 }
 
 bool SkipUnknown(const wire::MessageType& type, const char* p, const char* end,

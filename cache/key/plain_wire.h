@@ -71,8 +71,10 @@ inline bool ReadLength(const char** p, const char* end, uint32_t* size) {
 // Whether protobuf takes fields with this tag for one that it knows.
 bool IsKnown(const wire::MessageType& type, uint32_t tag);
 
-// Moves past one field that is unknown to `type`; `depth` is how many groups
-// may be nested.
+// Moves past one field; `depth` is how many groups may be nested.
+bool SkipField(const char** p, const char* end, int depth, uint32_t* tag);
+
+// The same of a field that is unknown to `type`.
 bool SkipUnknownField(const wire::MessageType& type, const char** p,
                       const char* end, int depth, uint32_t* number);
 
@@ -84,9 +86,9 @@ bool SkipUnknown(const wire::MessageType& type, const char* p, const char* end,
 // Whether `text` is UTF-8. `end` is that of what may be read.
 bool IsPlainText(absl::string_view text, const char* end);
 
-// What map entries are ordered by first (docs/key-format.md): of the first and
-// the last 8 bytes of the key, or twice of all of it if it is shorter, as
-// little-endian numbers with zeros above.
+// Map entries are ordered by this number first (docs/key-format.md). `first`
+// and `last` are the first and the last 8 bytes of the key as little-endian
+// numbers; of a shorter key both are all of it, with zeros above.
 inline int32_t KeyOrder(uint64_t first, uint64_t last) {
   constexpr uint64_t kSpread = 0x9e3779b97f4a7c15;
   const uint64_t both = first + (last << 23 | last >> 41);

@@ -52,7 +52,7 @@ void Order(pb::UnknownFieldSet* fields) {
   fields->Swap(&ordered);
 }
 
-// Of this message alone.
+// Orders those of this message alone.
 void OrderOwn(pb::Message* message) {
   const pb::Reflection* reflection = message->GetReflection();
   if (reflection->GetUnknownFields(*message).empty()) return;
@@ -122,7 +122,7 @@ struct Rest {
 
 void Clear(pb::Struct* message, const Rest& rest);
 
-// What a scalar has below it.
+// A scalar has nothing below it.
 void Clear(std::string*, const Rest&) {}
 
 void Clear(pb::Value* message, const Rest& rest) {

@@ -41,7 +41,8 @@ class SeededSha256 {
     void operator()(EVP_MD* algorithm) const;
   };
   std::unique_ptr<EVP_MD, Free> algorithm_;
-  // What HMAC hashes first, within and without (RFC 2104).
+  // HMAC hashes one of them before the bytes, and the other one before the hash
+  // of these (RFC 2104).
   std::array<uint8_t, kBlockSize> inner_;
   std::array<uint8_t, kBlockSize> outer_;
 };

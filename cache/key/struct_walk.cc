@@ -1,10 +1,10 @@
 #include "cache/key/struct_walk.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/base/internal/endian.h"
 #include "absl/base/optimization.h"
+#include "absl/container/inlined_vector.h"
 #include "cache/key/level_lengths.h"
 #include "cache/key/plain_wire.h"
 #include "cache/key/walk_machine.h"
@@ -12,7 +12,7 @@
 namespace fncache::cache::key {
 namespace {
 
-// What a large message may leave behind.
+// Buffers larger than that do not outlive a large message.
 constexpr size_t kKeptItems = 1 << 15;
 constexpr size_t kFirstHolders = 1024;
 
@@ -50,7 +50,7 @@ struct Shapes {
     Fixed(kNumberValue, 9, 0, 8);  // which are not text
     Fixed(kBoolValue, 2, 0xfe, 0);
     Long(kStringValue, 0, 0);
-    // What they hold is not copied.
+    // Only their heads are copied; what they hold follows later.
     Long(kStructValue, (uint64_t{1} << held_at) - kPerSize, 0);
     Long(kListValue, (uint64_t{1} << held_at) - kPerSize, is_list);
   }
@@ -75,8 +75,8 @@ struct Shapes {
   }
 };
 
-// Of a key's size: a mask of what of 8 bytes is of it, and where its last 8
-// are.
+// By the size of a key: a mask for 8 bytes from its start on that leaves those
+// of the key, and where its last 8 bytes begin.
 struct KeyParts {
   uint64_t mask[128];
   uint8_t last[128];
@@ -119,7 +119,7 @@ inline bool IsLongHolder(uint64_t head, uint64_t size) {
 constexpr uint64_t kLeastLong = 131;
 constexpr uint64_t kMostLong = 0x3fff;
 
-// What is copied as one block has less than 64 bytes.
+// So many bytes at most are copied as one block.
 constexpr uint64_t kMostShort = 63;
 constexpr uint64_t kLong = 0xc000;  // in an item's `what`: copied are more
 
@@ -189,14 +189,14 @@ char* StructWalk::WalkOnThisMachine() {
 }
 
 char* StructWalk::CorrectLengths(char* begin) {
-  std::vector<Level> levels(holder_count_);
+  absl::InlinedVector<Level, 32> levels(holder_count_);
   for (size_t i = 0; i < holder_count_; ++i) {
     levels[i] = {begin + (holder_starts_[i] - begin), holders_[i] >> kMetAt,
                  (holders_[i] & kIsList) != 0};
   }
-  std::vector<uint64_t> by(holder_count_);
+  absl::InlinedVector<uint64_t, 32> by(holder_count_);
   for (const Grown& grown : grown_) by[grown.holder] = grown.by;
-  char* const end = WidenLengths(levels, growth_, std::move(by), out_);
+  char* const end = WidenLengths(levels, growth_, absl::MakeSpan(by), out_);
   if (end != nullptr) growth_ -= end - out_;
   return end;
 }
@@ -217,7 +217,7 @@ FNCACHE_AVX512 __attribute__((flatten)) char* StructWalk::WalkWithAvx512() {
 template <typename Ways>
 __attribute__((always_inline)) inline char* StructWalk::Walk() {
   static constexpr Shapes kShapes(kIsList, kHeldAt);
-  // Of one Struct: its entries; and their orders, each with where its item is.
+  // The entries of one Struct; and their orders, each with where its item is.
   Item items[kMostRanked];
   int64_t words[kMostRanked + kRankPadding];
   uint32_t ranked[kMostRanked + kRankPadding];
@@ -254,7 +254,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     holder_starts[at] = out;
     holders[at] = uint64_t{holder_count} << kMetAt | (holder & kIsList);
     if ((holder & kIsList) != 0) {
-      // Structs and lists.
+      // A list: elements that are Structs and lists are read here.
       while (p < std::min(end, safe_end) && depth >= 2) {
         const uint64_t head = absl::little_endian::Load64(p);
         uint64_t size = (head >> 8) & 0xff;
@@ -307,7 +307,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         const char* const key = p + 4;
         const char* const value = key + key_size;
         const Shape& shape = kShapes.of[Byte(value + 2)];
-        // What the value holds behind its first four bytes, if it is long.
+        // So many bytes the value holds behind its first four, if it is long.
         const uint64_t rest = size - 6 - key_size;
         words[i] = Word(key, key_size) | static_cast<int64_t>(i * sizeof(Item));
         items[i] = {
@@ -333,7 +333,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
                  below_depth |
                  (((value_head >> 24) & 0xff) == kListValue ? kIsList : 0)};
       p += 3 + size;
-      // What is copied here will be overwritten.
+      // The bytes are copied for the check alone, and will be overwritten.
       return (value_head & 0xff) == kMapValue &&
              IsLongHolder(value_head >> 8, value_size) &&
              Ways::Low(Ways::Copy(key, out), key_size) == 0;
@@ -463,7 +463,7 @@ bool StructWalk::AddStruct(size_t holder, const char* p, const char* end,
     growth_ -= grown;
     grown_.push_back({holder, grown});
   }
-  // And for what the usual way asks for, to be usual again.
+  // There is also room for the Struct after this one, which may be usual again.
   if (items_.size() + kMostRanked > holders_.size() - holder_count_) {
     ReserveHolders(holder_count_ + items_.size() + kMostRanked);
   }

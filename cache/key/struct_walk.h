@@ -31,7 +31,7 @@ class StructWalk {
  public:
   enum class Kind { kStruct, kList };
 
-  // As on this machine, or one that does not have all of its instructions.
+  // Walks with the instructions of `machine`, as far as this one has them.
   explicit StructWalk(Machine machine = ThisMachine());
 
   // Writes the canonical form of the message `bytes` to `out`, which has room
@@ -46,9 +46,9 @@ class StructWalk {
   void Shrink();
 
  private:
-  // An entry of a Struct, or a Struct or list that is to come. In `what`: how
-  // many of its first bytes are to be ASCII, how many are copied, and the
-  // flags and fields below.
+  // An entry of a Struct, or a Struct or list that is to come. `what` holds,
+  // from the lowest bits on, how many of its first bytes have to be ASCII, how
+  // many bytes are copied, and the flags and fields below.
   struct Item {
     const char* start;
     uint64_t what;
@@ -60,13 +60,13 @@ class StructWalk {
   static constexpr int kDepthAt = 20;  // how many may be nested in what it is
   static constexpr int kMostDepth = 0xfff;
   static constexpr int kHeldAt = 32;  // the size of what it is, or holds
-  static constexpr int kMetAt = 32;   // of one that was written
+  static constexpr int kMetAt = 32;   // of one that was written, see holders_
 
   static uint64_t Depth(int depth) {
     return static_cast<uint64_t>(depth) << kDepthAt;
   }
 
-  // In the ways of a machine (walk_machine.h).
+  // The walk, compiled for each of the ways of walk_machine.h.
   template <typename Ways>
   char* Walk();
   char* WalkOnThisMachine();
@@ -74,7 +74,8 @@ class StructWalk {
   char* WalkWithAvx2();
   char* WalkWithAvx512();
 
-  // What is rare. `depth` is how many messages may be nested in the Value.
+  // The following are called for what is rare. `depth` is how many messages may
+  // be nested in the Struct, list or Value.
   ABSL_ATTRIBUTE_NOINLINE bool AddStruct(size_t holder, const char* p,
                                          const char* end, int depth);
   ABSL_ATTRIBUTE_NOINLINE bool AddRestOfList(const char* p, const char* end,
@@ -90,7 +91,7 @@ class StructWalk {
 
   Machine machine_;
   const char* readable_end_ = nullptr;
-  // Before it, entries can be read without looking where they end.
+  // An entry that begins before it can be read without looking where it ends.
   const char* safe_end_ = nullptr;
   char* out_ = nullptr;
   std::vector<MapEntry> items_;  // of a Struct that is not of the usual form

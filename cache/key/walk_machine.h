@@ -1,7 +1,7 @@
-// What the walks over a request do in different ways on different machines:
-// copy and check 64 bytes, and put map entries in order. Each way is a struct
-// with the same functions; code that calls many of them is a template over it,
-// and compiled for each (struct_walk.cc).
+// The walks over a request do some things in different ways on different
+// machines: they copy and check 64 bytes, and put map entries in order. Each
+// way is a struct with the same functions; code that calls many of them is a
+// template over it, and compiled for each (struct_walk.cc).
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_CACHE_KEY_WALK_MACHINE_H_
@@ -22,16 +22,17 @@ namespace fncache::cache::key {
 
 // Above so many, comparing each with each does not pay.
 inline constexpr size_t kMostRanked = 128;
-// What Rank may write behind the last.
+// Rank may write so many words behind the last one.
 inline constexpr size_t kRankPadding = 8;
 
-// What machines do in different ways:
+// Every way has these functions:
 // - Copy copies 64 bytes; a bit of what it returns is set if the byte is not
 //   ASCII.
 // - Low keeps the bits of `bits` below `count`, which is in its low 8 bits.
 // - Rank puts at `ranked` where each of the `count` words (up to kMostRanked)
-//   belongs by their upper halves. Behind those eight more may be written, and
-//   the words behind the last are. False: two of those are the same.
+//   belongs by their upper halves. It may write eight more places behind
+//   those, and writes eight words behind the last one. It says false if two
+//   of the halves are the same.
 
 // Any machine.
 struct AnyMachine {
@@ -171,10 +172,10 @@ struct Avx512Machine : Avx2Machine {
 };
 #endif
 
-// In order: each has all of those before.
+// Each of these has all that those before it have.
 enum class Machine : uint8_t { kAny, kAvx2, kAvx512 };
 
-// Which one runs this.
+// Which of them this program runs on.
 inline Machine ThisMachine() {
 #if defined(__x86_64__)
   static const Machine machine = [] {

@@ -61,7 +61,7 @@ struct FieldType {
 
 struct MessageType {
   absl::string_view name;  // without its package
-  // In order of their numbers, which in this protocol are 1, 2, 3...
+  // They are in order of their numbers, which in this protocol are 1, 2, 3...
   const FieldType* fields;
   size_t field_count;
 

@@ -1,4 +1,4 @@
-// Whether bytes are a google.protobuf.Struct: the part of Validate (schema.h)
+// Whether bytes are a google.protobuf.Struct: the part of Validate (validate.h)
 // that most bytes of a request or response pass, by hand and without tables.
 //
 // Pure function; thread-safe.
@@ -9,8 +9,8 @@
 
 namespace fncache::cache::wire {
 
-// As Validate(kStructType, bytes, depth): whether protobuf C++ would parse
-// them with this recursion limit.
+// The same as Validate(kStructType, bytes, depth): whether protobuf C++ would
+// parse them with this recursion limit.
 bool IsStruct(absl::string_view bytes, int depth);
 
 }  // namespace fncache::cache::wire

@@ -30,14 +30,15 @@ enum class WireType : uint8_t {
   kFixed32 = 5,
 };
 
-// What protobuf C++ allows for a length: sizes are ints, less its slop bytes.
+// The largest length that protobuf C++ takes: sizes are ints, less the bytes
+// that it reads ahead.
 inline constexpr uint32_t kMaxWireLength = 0x7fffffff - 16;
 
 constexpr uint32_t MakeTag(uint32_t number, WireType type) {
   return number << 3 | static_cast<uint32_t>(type);
 }
 constexpr uint32_t TagNumber(uint32_t tag) { return tag >> 3; }
-// 6 and 7, which nothing has, are returned as they are.
+// May return 6 and 7 too, which are no wire types.
 constexpr WireType TagType(uint32_t tag) {
   return static_cast<WireType>(tag & 7);
 }

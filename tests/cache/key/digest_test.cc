@@ -287,6 +287,9 @@ TEST(Digest, WhatEncodersWriteInTheirOwnWayTakesTheFastPath) {
            Field(2, Field(1, ready + struct_of_a))},
       {"a map in pieces", Field(2, Field(1, struct_of_a) + a + b),
        Field(2, b + Field(1, struct_of_a) + a)},
+      {"unknown fields before some that are out of order",
+       Field(3, "") + Field(4, "") + Field(5, "") + Field(15, ""),
+       Field(15, "") + Field(3, "") + Field(5, "") + Field(4, "")},
       {"unknown fields anywhere", meta + Field(5, "") + "\x50\x01\x58\x02"s,
        "\x58\x02"s + Field(5, "") + "\x50\x01"s + meta},
   };

@@ -56,7 +56,7 @@ class KeyChecker {
   bool by_tag() const { return by_tag_; }
 
  private:
-  // What decides of a request's key.
+  // That on which a request's key depends.
   struct Judged {
     bool keyed = false;
     bool by_tag = false;
