@@ -511,21 +511,24 @@ bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
     const char* const value = entry.value();
     const MaskNode* const below = node.Find(entry.key());
     char* const before = out_;
-    if (entry.usual() && (entry.value_size == 0 || !IsHolder(*value))) {
-      // Nothing is below it that a path could mean.
+    const bool leads_in =
+        below != nullptr && !below->masked && entry.value_size != 0 &&
+        IsHolder(*value);  // nothing is below others that a path could mean
+    EntryLengths lengths;
+    if (entry.usual() && !leads_in) {
+      // All of it is copied at once.
+      lengths = {before + 1,
+                 before + entry.value_at - wire::VarintSize(entry.value_size)};
       if (!Value(entry.start, value, entry.value_end(), depth - 2)) {
         return false;
       }
-    } else {
-      EntryLengths lengths;
-      if (!OpenEntry(entry, &lengths) ||
-          !(below == nullptr || below->masked
-                ? Value(value, value, entry.value_end(), depth - 2)
-                : MaskedValue(value, entry.value_end(), depth - 2, *below)) ||
-          !CloseEntry(entry, lengths)) {
-        return false;
-      }
+    } else if (!OpenEntry(entry, &lengths) ||
+               !(leads_in
+                     ? MaskedValue(value, entry.value_end(), depth - 2, *below)
+                     : Value(value, value, entry.value_end(), depth - 2))) {
+      return false;
     }
+    if (!CloseEntry(entry, lengths)) return false;
     if (below != nullptr && below->masked) out_ = before;
   }
   entry_count_ = base;

@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/strings/string_view.h"
 #include "cache/key/mask.h"
 #include "cache/key/plain_wire.h"
@@ -79,9 +80,11 @@ class CanonicalWalk {
   // The fields from `p` on, which are not in order. Those before them, of which
   // the last has the rank `last`, or which were not in order either, were
   // written from `begin` on.
-  bool FieldsInAnyOrder(const wire::MessageType& type, const char* p,
-                        const char* end, int depth, const MaskNode* node,
-                        char* begin, uint32_t last, uint32_t met);
+  ABSL_ATTRIBUTE_NOINLINE bool FieldsInAnyOrder(const wire::MessageType& type,
+                                                const char* p, const char* end,
+                                                int depth, const MaskNode* node,
+                                                char* begin, uint32_t last,
+                                                uint32_t met);
   bool MessageField(const wire::FieldType& field, const char* start,
                     const char* p, const char* end, int depth,
                     const MaskNode* node);
@@ -110,7 +113,8 @@ class CanonicalWalk {
   // Puts the fields of a message of `type`, which were written from `begin` on,
   // in order, and the entries of maps that were not written in one run. False:
   // a map key comes twice.
-  bool Arrange(const wire::MessageType& type, char* begin);
+  ABSL_ATTRIBUTE_NOINLINE bool Arrange(const wire::MessageType& type,
+                                       char* begin);
 
   // Pushes the run of map entries with this tag at *p, in order of their keys.
   bool Gather(char tag, const char** p, const char* end);

@@ -6,6 +6,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "absl/base/attributes.h"
 #include "cache/key/walk_machine.h"
 #include "common/utf8.h"
 
@@ -106,7 +107,8 @@ bool ReadUsualFields(const char* p, const char* end, MapEntry* entry) {
 }
 
 // Reads them if they are in either order, or one of them or both are missing.
-bool ReadAnyFields(const char* p, const char* end, MapEntry* entry) {
+ABSL_ATTRIBUTE_NOINLINE bool ReadAnyFields(const char* p, const char* end,
+                                           MapEntry* entry) {
   entry->key_at = entry->value_at = 0;
   entry->key_size = entry->value_size = 0;
   while (p != end) {

@@ -190,12 +190,20 @@ char* StructWalk::WalkOnThisMachine() {
 
 char* StructWalk::CorrectLengths(char* begin) {
   absl::InlinedVector<Level, 32> levels(holder_count_);
-  for (size_t i = 0; i < holder_count_; ++i) {
-    levels[i] = {begin + (holder_starts_[i] - begin), holders_[i] >> kMetAt,
-                 (holders_[i] & kIsList) != 0};
-  }
   absl::InlinedVector<uint64_t, 32> by(holder_count_);
   for (const Grown& grown : grown_) by[grown.holder] = grown.by;
+  // They lie one behind the other, each without those that are in it.
+  char* contents = begin;
+  for (size_t i = 0; i < holder_count_; ++i) {
+    const size_t first_inner = FirstInner(holders_[i]);
+    const size_t inner_end =
+        i + 1 < holder_count_ ? FirstInner(holders_[i + 1]) : holder_count_;
+    levels[i] = {contents, first_inner, (holders_[i] & kWasList) != 0};
+    contents += (holders_[i] >> kHeldAt) + by[i];
+    for (size_t inner = first_inner; inner < inner_end; ++inner) {
+      contents -= holders_[inner] >> kHeldAt;
+    }
+  }
   char* const end = WidenLengths(levels, growth_, absl::MakeSpan(by), out_);
   if (end != nullptr) growth_ -= end - out_;
   return end;
@@ -251,8 +259,8 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     const char* const end = start + (holder >> kHeldAt);
     const int depth = static_cast<int>(holder >> kDepthAt) & kMostDepth;
     const char* p = start;
-    holder_starts[at] = out;
-    holders[at] = uint64_t{holder_count} << kMetAt | (holder & kIsList);
+    // The upper half stays.
+    absl::little_endian::Store32(&holders[at], Written(holder_count, holder));
     if ((holder & kIsList) != 0) {
       // A list: elements that are Structs and lists are read here.
       while (p < std::min(end, safe_end) && depth >= 2) {

@@ -60,10 +60,21 @@ class StructWalk {
   static constexpr int kDepthAt = 20;  // how many may be nested in what it is
   static constexpr int kMostDepth = 0xfff;
   static constexpr int kHeldAt = 32;  // the size of what it is, or holds
-  static constexpr int kMetAt = 32;   // of one that was written, see holders_
 
   static uint64_t Depth(int depth) {
     return static_cast<uint64_t>(depth) << kDepthAt;
+  }
+
+  // The lower half of `what` once a Struct or list was written: how many had
+  // been met before it, which is the number of the first one in it, and whether
+  // it is a list.
+  static constexpr uint64_t kWasList = 1;
+  static uint32_t Written(size_t met, uint64_t what) {
+    return static_cast<uint32_t>(met << 1 |
+                                 ((what & kIsList) != 0 ? kWasList : 0));
+  }
+  static size_t FirstInner(uint64_t what) {
+    return static_cast<uint32_t>(what) >> 1;
   }
 
   // The walk, compiled for each of the ways of walk_machine.h.
@@ -95,10 +106,8 @@ class StructWalk {
   const char* safe_end_ = nullptr;
   char* out_ = nullptr;
   std::vector<MapEntry> items_;  // of a Struct that is not of the usual form
-  // The Structs and lists, in order of being met. Those that are to come: where
-  // they lie, and what they are, as an Item. Those that were written: where
-  // that was, and how many Structs and lists had been met before what is in
-  // them, with kIsList.
+  // The Structs and lists, in order of being met: where they lie in the
+  // request, and the `what` of each.
   std::vector<const char*> holder_starts_;
   std::vector<uint64_t> holders_;
   size_t holder_count_ = 0;
