@@ -1,5 +1,5 @@
-# What people type. CMakePresets.json says what each build is; this only names
-# the usual combinations.
+# Names the usual combinations of what people type; CMakePresets.json says what
+# each build is.
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local

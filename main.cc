@@ -101,7 +101,7 @@ const std::vector<Command>& Commands() {
          fncache::proxy::settings::ServeCommandFlags,
          {}},
         {"demo",
-         "show the whole story on this machine, in under a minute",
+         "show calls, hits, a crash and an expiry here, in under a minute",
          fncache::runner::demo::DemoMain,
          fncache::runner::demo::DemoHelp,
          fncache::runner::demo::DemoCommandFlags,

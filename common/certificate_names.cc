@@ -12,7 +12,8 @@
 namespace fncache {
 namespace {
 
-// What is wrong with a text, as part of a sentence; empty if nothing is.
+// Says what is wrong with a text, as part of a sentence; returns an empty
+// string if nothing is.
 std::string WhatIsWrongWithText(const ASN1_STRING* text,
                                 absl::string_view what) {
   unsigned char* utf8 = nullptr;

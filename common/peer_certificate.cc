@@ -122,8 +122,8 @@ bool MayShareAName(int error, int depth) {
          (error == X509_V_ERR_CERT_SIGNATURE_FAILURE && depth == 0);
 }
 
-// What came of looking at a leaf: an error of OpenSSL's, and how far above the
-// leaf it lies.
+// Holds the result of looking at a leaf: an error of OpenSSL's, and how far
+// above the leaf it lies.
 struct Finding {
   int error = X509_V_OK;
   int depth = 0;
@@ -235,8 +235,8 @@ std::string Words(const Finding& finding, TlsSide side) {
 
 CertificateVerdict CheckPeerCertificate(X509_STORE_CTX* context, TlsSide side) {
   CertificateVerdict verdict;
-  // What is left in OpenSSL's queue would look like an error of the connection:
-  // where the verdict is good, and where it is bad, as its reason.
+  // An error left in OpenSSL's queue would look like one of the connection if
+  // the verdict is good, and like the verdict's reason if it is bad.
   ERR_set_mark();
   Finding finding;
   if (X509_verify_cert(context) != 1) {

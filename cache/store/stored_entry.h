@@ -76,8 +76,8 @@ struct Stored {
 Stored DecodeStored(const key::Key& key, absl::string_view bytes,
                     StoredScopes scopes);
 
-// What stored bytes say of themselves, without a look at the checksum. This is
-// for the store's own accounting, never for serving. Absent if the bytes are no
+// Holds what stored bytes say of themselves, without a look at the checksum.
+// This is for the store's own accounting, never for serving. Absent if the bytes are no
 // stored entry.
 struct StoredPeek {
   std::string function;

@@ -244,7 +244,7 @@ void Tile(absl::string_view what, absl::string_view value,
 
 void Tiles(const Status& status, std::string* out) {
   constexpr auto kHits = static_cast<size_t>(Outcome::kHit);
-  // What the tiles tell, of all functions together.
+  // The tiles show sums over all functions, which this takes.
   const auto sum = [](const DaemonCounts& counts) {
     FunctionCounts all;
     for (const FunctionCounts& function : counts.functions) {

@@ -17,7 +17,7 @@ namespace fncache::runner::demo {
 // from main, before other threads exist.
 int DemoMain(int argc, char** argv);
 
-// What --help prints, and the flags that it explains.
+// Return the text that --help prints, and the flags that it explains.
 std::string DemoHelp();
 std::vector<CommandFlag> DemoCommandFlags();
 

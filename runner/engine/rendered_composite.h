@@ -26,7 +26,7 @@ using google::protobuf::Value;
 
 using FunctionConditions = std::vector<apiextensions::fn::proto::v1::Condition>;
 
-// What the pipeline said of the composite, and what was composed for it.
+// Holds what the pipeline said of the composite, and what was composed for it.
 struct RenderedComposite {
   // desired.composite of the last step, without its connection details.
   Struct desired;

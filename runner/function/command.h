@@ -19,7 +19,7 @@ namespace fncache::runner::function {
 // main, before other threads exist: it blocks signals for the whole process.
 int FunctionMain(int argc, char** argv);
 
-// What --help prints, and the flags that it explains.
+// Return the text that --help prints, and the flags that it explains.
 std::string FunctionHelp();
 std::vector<CommandFlag> FunctionCommandFlags();
 

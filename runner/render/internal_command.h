@@ -22,7 +22,7 @@ namespace fncache::runner::render {
 // `crossplane: error: `. Call it from main, before other threads exist.
 int InternalMain(int argc, char** argv);
 
-// What --help prints, and the flags that it explains.
+// Return the text that --help prints, and the flags that it explains.
 std::string InternalHelp();
 std::vector<CommandFlag> InternalCommandFlags();
 

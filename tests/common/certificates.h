@@ -37,7 +37,7 @@ class CertificateDir {
 Pem MakeCertificate(const std::string& name, const Pem* issuer, absl::Time from,
                     absl::Time until);
 
-// What a certificate says, where that matters.
+// Says what a certificate holds, where that matters to a test.
 struct CertificateOptions {
   // "CN", "x"; "O", "y"...
   std::vector<std::pair<std::string, std::string>> subject = {{"CN", "x"}};

@@ -54,7 +54,8 @@ TEST(ThreadPoolTest, WhatIsTooMuchIsRefusedAndLeftAsItWas) {
   EXPECT_TRUE(ran);
 }
 
-// What still waits when the pool ends is called once all the same, and told.
+// Work that still waits when the pool ends is called once all the same, with
+// `run` false.
 TEST(ThreadPoolTest, WhatWaitsAtTheEndIsToldNotToRun) {
   absl::Notification running;
   absl::Notification go;

@@ -33,7 +33,8 @@ class Session {
   // An error has what was said, and comes at once where one of these ends.
   absl::Status Run(const std::string& commands);
 
-  // What all commands said so far, stdout and stderr, the background included.
+  // Returns what all commands said so far on stdout and stderr, the background
+  // included.
   std::string Output() const;
 
   // `text` with this session's ports.

@@ -112,7 +112,7 @@ class SidecarTest : public ::testing::Test {
 };
 
 TEST_F(SidecarTest, ItsArgumentsAreAccepted) {
-  // What Crossplane mounts and the labels say.
+  // The environment has what Crossplane mounts and what the labels say.
   std::vector<std::string> arguments = Arguments("fncache");
   arguments.push_back("--check");
   Process serve(arguments, {{"FUNCTION_NAME", "function-x"},

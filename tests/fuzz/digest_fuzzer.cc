@@ -50,8 +50,8 @@ void Check(absl::string_view bytes, key::KeyChecker* checker,
   const std::string again = encode();
   bool equal = true;
   Require(checker->CheckOne(again));
-  // What was parsed from an entry without a value may be too deep to be written
-  // with one.
+  // A message parsed from an entry without a value may be too deep to be
+  // written with one.
   RunFunctionRequest parsed_again;
   if (by_tag ? key::ProtobufParsesTagPart(again, &parsed_again)
              : key::ProtobufParses(again, &parsed_again)) {

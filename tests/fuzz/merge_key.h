@@ -1,4 +1,4 @@
-// What the fuzzers of YAML share.
+// The fuzzers of YAML share this.
 //
 // Pure functions.
 #ifndef FNCACHE_TESTS_FUZZ_MERGE_KEY_H_

@@ -73,7 +73,7 @@ void Fuzz(absl::string_view input) {
   Require(checker.CheckPair(both, reversed));
   Require(checker.CheckPair(both, a));
   Require(checker.CheckPair(both, b));
-  // What is masked may as well not be there.
+  // A masked field may as well not be there.
   apiextensions::fn::proto::v1::RunFunctionRequest request;
   if (!key::ProtobufParses(both, &request)) return;
   key::ClearMasked(key::MaskSets()[index], &request);

@@ -1,4 +1,4 @@
-// What child processes of tests find in their environment.
+// Makes the environment for child processes of tests.
 //
 // Pure functions of this process's environment; thread-safe while nobody
 // changes it.

@@ -97,7 +97,8 @@ RunFunctionRequest Request(const std::string& tag, const std::string& name) {
   return request;
 }
 
-// What Crossplane changes under one tag, and what it may come to send.
+// Returns changes of a request that Crossplane makes under one tag, or may come
+// to make.
 std::vector<std::pair<const char*, std::function<void(RunFunctionRequest*)>>>
 Changes() {
   return {

@@ -338,7 +338,7 @@ class Terminal {
 
   const std::string& name() const { return name_; }
 
-  // What came since the last time; a terminal's line ends are \r\n.
+  // Returns what came since the last time; a terminal's line ends are \r\n.
   std::string Read() {
     std::string text;
     char buffer[4096];

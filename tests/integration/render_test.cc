@@ -113,7 +113,7 @@ std::vector<std::string> Normalized(std::vector<std::string> documents) {
   return documents;
 }
 
-// What stands behind the last `crossplane: error: `.
+// Returns what stands behind the last `crossplane: error: `.
 std::string LastError(const std::string& text) {
   const std::string kLeader = "crossplane: error: ";
   const size_t at = text.rfind(kLeader);

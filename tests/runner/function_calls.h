@@ -19,7 +19,7 @@ namespace fncache::runner {
 // Far beyond what anything here takes, on any machine.
 inline absl::Time Soon() { return absl::Now() + absl::Minutes(2); }
 
-// What calls gave, in the order of their ends. Thread-safe.
+// Keeps the results of calls, in the order of their ends. Thread-safe.
 class Results {
  public:
   client::FunctionCaller::Done Done() {

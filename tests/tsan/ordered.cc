@@ -1,4 +1,4 @@
-// What planted_race.cc does wrong, done right in each way that common/mutex.h
+// Does right what planted_race.cc does wrong, in each way that common/mutex.h
 // offers: exclusive and shared locks, waits with and without time-out, and a
 // hand-over by address. Under tsan none of it may be reported.
 #include <atomic>

@@ -132,7 +132,7 @@ TEST_F(DiskStoreSecretsTest, WhatIsAllowedStays) {
       << "the order is no matter";
 }
 
-// What was written by a version that did not note it.
+// A version that did not note secrets has written such a directory.
 TEST_F(DiskStoreSecretsTest, ADirectoryWithoutAMarkMayHoldAnything) {
   const std::string mark = options_.dir + "/secrets";
   for (const char* content : {"", "fncache secrets 1\n", "\0\0\0\0\0\0\0\0",

@@ -1,6 +1,6 @@
-// What the disk tier owes beyond the contract of every store: its directory,
-// its lock, its restarts and its bound. Damage and a full disk have files of
-// their own.
+// Holds the disk tier to what it owes beyond the contract of every store: its
+// directory, its lock, its restarts and its bound. Damage and a full disk have
+// files of their own.
 #include "cache/store/disk_store.h"
 
 #include <gmock/gmock.h>

@@ -131,7 +131,7 @@ TEST(EntryTest, OneThatIsTooLargeIsNotMade) {
 }
 
 TEST(EntryRefTest, TheLastHolderFreesIt) {
-  // What frees too early or never is asan's to find.
+  // asan finds what frees too early or never.
   EntryRef first = Make(SomeInfo(), "", {"body"});
   EntryRef second = first;
   const EntryRef third = std::move(first);

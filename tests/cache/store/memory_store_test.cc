@@ -1,5 +1,5 @@
-// What the memory tier owes beyond the contract of every store: shards, bounds,
-// what it evicts and what it costs.
+// Holds the memory tier to what it owes beyond the contract of every store:
+// shards, bounds, what it evicts and what it costs.
 #include "cache/store/memory_store.h"
 
 #include <gtest/gtest.h>
@@ -280,7 +280,7 @@ TEST_F(MemoryStoreTest, OverheadPerEntryIsWhatItIsSaidToBe) {
   }
   const StoreStats stats = store->Stats();
   const size_t used = mallinfo2().uordblks + mallinfo2().hblkhd - before;
-  // What is still there of them.
+  // Sums the sizes of the values that are still there.
   for (uint64_t n = 0; n < kCount; ++n) {
     const Found found = store->Get(KeyOf(n), now());
     if (found.entry) {
@@ -293,7 +293,7 @@ TEST_F(MemoryStoreTest, OverheadPerEntryIsWhatItIsSaidToBe) {
   RecordProperty("bytes_per_entry", std::to_string(overhead));
   std::cout << "overhead: " << overhead << " bytes an entry\n";
   EXPECT_LE(overhead, 96);
-  // What the store says it uses is what it uses, within the allocator's slack.
+  // The store uses what it says, within the allocator's slack.
   EXPECT_NEAR(static_cast<double>(stats.bytes), static_cast<double>(used),
               0.02 * used);
 }

@@ -1,4 +1,4 @@
-// What every store owes its callers, on simulated time.
+// Holds every store to what it owes its callers, on simulated time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

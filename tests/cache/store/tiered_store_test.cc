@@ -1,4 +1,4 @@
-// What the tiers owe each other.
+// Holds the tiers to what they owe each other.
 #include "cache/store/tiered_store.h"
 
 #include <gmock/gmock.h>

@@ -225,7 +225,7 @@ TEST(FunctionClientTest, FunctionOfNeitherVersionIsUnimplemented) {
   const Served served(&function);
   const auto client = Client(served.target());
   const CallResult result = Call(client.get());
-  // What the second version's call said, which no service answered.
+  // This is what the second version's call said, which no service answered.
   EXPECT_EQ(result.status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(std::string(result.status.message()),
             "rpc error: code = Unimplemented desc = ");

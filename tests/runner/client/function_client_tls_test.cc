@@ -47,7 +47,7 @@ std::unique_ptr<function::FunctionServer> Serve(const CertificateDir& files) {
   return *std::move(server);
 }
 
-// What comes of a call of it as localhost.
+// Calls `server` as localhost and returns the outcome.
 absl::Status CallOf(const function::FunctionServer& server,
                     const CertificateDir& files, absl::Duration patience) {
   const std::string& address = server.address();

@@ -64,7 +64,7 @@ class EngineTest : public testing::Test {
     return outcome;
   }
 
-  // What the first call observed.
+  // Returns what the first call observed.
   const apiextensions::fn::proto::v1::State Observed() {
     const auto asked = functions_->asked();
     EXPECT_EQ(asked.size(), 1);

@@ -1,5 +1,5 @@
-// What a pipeline asks its steps for, makes of their answers and reports; the
-// requirements loop has a file of its own.
+// Tests what a pipeline asks its steps for, makes of their answers and reports;
+// the requirements loop has a file of its own.
 #include "runner/engine/pipeline.h"
 
 #include <string>

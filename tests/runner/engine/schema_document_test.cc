@@ -263,7 +263,7 @@ TEST(ParseGroupVersionTest, ReadsAsTheReferenceRunnerDoes) {
             "string: a/b/c");
 }
 
-// What a source finds, as JSON; "none" or the error.
+// Returns what a source finds, as JSON; "none" or the error.
 std::string Find(SchemaSource* source, const std::string& api_version,
                  const std::string& kind) {
   std::string result = "not called";

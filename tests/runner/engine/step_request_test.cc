@@ -64,7 +64,7 @@ TEST(StepRequestTest, InputIsTheStepsOrAbsent) {
   EXPECT_TRUE(request.has_input());
   EXPECT_EQ(request.input().fields_size(), 0);
 
-  // What an earlier step had goes.
+  // An earlier step's input goes away.
   step.input.reset();
   ASSERT_TRUE(FillStep(step, none, &request).ok());
   EXPECT_FALSE(request.has_input());

@@ -36,8 +36,8 @@ class FileWatchTest : public ::testing::Test {
     EXPECT_TRUE(watch.ok()) << watch.status();
     return watch.ok() ? *std::move(watch) : nullptr;
   }
-  // What a watch of `names` says once `change` was done. Changes are queued, so
-  // it is told of those that came before it waits.
+  // Returns what a watch of `names` says once `change` was done. Changes are
+  // queued, so it is told of those that came before it waits.
   std::string Changed(const std::vector<std::string>& names,
                       const std::function<void()>& change) {
     const auto watch = Watch(names);

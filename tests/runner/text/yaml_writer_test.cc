@@ -162,7 +162,8 @@ TEST(DocumentTest, NoCharacterThatATerminalObeysIsPrinted) {
   }
 }
 
-// What the reference printed, read and printed again, is the same bytes.
+// Documents that the reference printed are the same bytes when they are read
+// and printed again.
 TEST(DocumentTest, DocumentsOfTheReferenceComeOutAsTheyAre) {
   std::vector<fs::path> roots =
       ::fncache::testing::DataFolders({"recorded", "examples"});
