@@ -85,7 +85,8 @@ class Policy {
   struct Storing {
     bool store = false;        // at all, that is: in memory
     bool lower_tiers = false;  // on disk too; implies `store`
-    // L, if `store`: whole nanoseconds, positive, at most int64's.
+    // For how long the entry lives, if `store`: positive whole nanoseconds that
+    // fit into an int64.
     absl::Duration lifetime;
   };
   // Decides what to do with a response of `bytes` bytes that arrived with

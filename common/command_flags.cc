@@ -10,7 +10,7 @@
 namespace fncache {
 namespace {
 
-// Enough of what somebody typed to be recognised.
+// Returns enough of what somebody typed to be recognised, fit to be printed.
 std::string Shown(absl::string_view text) {
   return Printable(text.substr(0, 100));
 }

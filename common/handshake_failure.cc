@@ -31,7 +31,7 @@ State& TheState() {
   return *state;
 }
 
-// Text of a peer's, of which nobody wants more.
+// Cuts a peer's own text, since nobody reads more of it in a log.
 std::string Shortened(const std::string& text) {
   constexpr size_t kMost = 200;
   if (text.size() <= kMost) return text;

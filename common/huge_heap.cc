@@ -35,7 +35,7 @@ void UseHugeHeap() {
       std::strstr(tunables, "glibc.malloc.hugetlb") != nullptr) {
     return;
   }
-  // At the start of a page, as the kernel wants it.
+  // The address is rounded down to the start of a page, as madvise requires.
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   char* const begin = HeapEnd();
   heap_begin = begin - reinterpret_cast<uintptr_t>(begin) % page;

@@ -247,7 +247,8 @@ CertificateVerdict CheckPeerCertificate(X509_STORE_CTX* context, TlsSide side) {
     const uint32_t flags =
         X509_get_extension_flags(X509_STORE_CTX_get0_cert(context));
     if ((flags & EXFLAG_INVALID) != 0) {
-      // Whatever OpenSSL made of what it could not read.
+      // An extension that could not be read is the reason, whatever OpenSSL
+      // made of it.
       finding = {X509_V_ERR_INVALID_EXTENSION, 0};
     } else if (MayShareAName(finding.error, finding.depth)) {
       finding = LookAgain(context, finding, side);

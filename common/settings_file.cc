@@ -11,7 +11,7 @@
 namespace fncache {
 namespace {
 
-// Nothing that breaks a line, a label or a terminal.
+// Whether `text` has nothing that would break a line, a label or a terminal.
 bool IsPlainText(absl::string_view text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

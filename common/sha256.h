@@ -27,7 +27,7 @@ class Sha256 {
   evp_md_ctx_st* const context_;
 };
 
-// Of `bytes` alone.
+// Returns the digest of `bytes` as lower-case hex digits.
 std::string Sha256Hex(absl::string_view bytes);
 
 }  // namespace fncache

@@ -32,7 +32,7 @@ void OnTerminate() {
       _exit(1);
     }
   } catch (...) {
-    // Not ours to explain.
+    // Other errors are explained by the next handler.
   }
   next_handler();
 }

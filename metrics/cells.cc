@@ -114,7 +114,8 @@ class Space {
   std::vector<Slab*> idle_ ABSL_GUARDED_BY(mutex_);   // those nobody has
   Slab* ending_ ABSL_GUARDED_BY(mutex_) = nullptr;    // see AddForEndingThread
   uint32_t next_ ABSL_GUARDED_BY(mutex_) = 1;
-  // Given back, by how many there are in a row.
+  // Keeps the rows of cells that were given back, by the number of cells in a
+  // row.
   std::map<uint32_t, std::vector<uint32_t>> free_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -157,12 +157,13 @@ absl::Status DiskDirectory::LoadSeed() {
   }
   bool damaged = false;
   if (fd.get() >= 0) {
-    // One byte more than there may be.
+    // The buffer has one byte more than a seed, so that a longer file is
+    // noticed.
     uint8_t bytes[sizeof(key::Seed) + 1];
     const ssize_t got = read(fd.get(), bytes, sizeof(bytes));
     if (got < 0) return Failure(dir_, "cannot read the seed", errno);
     std::copy(bytes, bytes + seed_.size(), seed_.begin());
-    // All zeroes is what a file system leaves after a crash.
+    // A seed of zeroes is damaged: a file system may leave those after a crash.
     damaged = got != static_cast<ssize_t>(seed_.size()) || seed_ == key::Seed{};
     if (!damaged) {
       if (fchmod(fd.get(), 0600) != 0) {

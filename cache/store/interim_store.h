@@ -40,7 +40,7 @@ class InterimStore final : public MemoryOnly {
                Opener open, Observer* observer);
   ~InterimStore() override;
 
-  // A fill that belongs below, too, is counted as dropped there.
+  // A fill that belongs on disk, too, is counted as dropped there.
   PutResult Fill(const key::Key& key, EntryRef entry, bool lower,
                  absl::Time now) override;
 

@@ -49,7 +49,7 @@ class WriteBehind {
               std::function<void(const Operation&)> write,
               std::function<void()> tick,
               std::function<void(const Operation&)> dropped_at_shutdown);
-  // Stops.
+  // Calls Stop, if that was not done.
   ~WriteBehind();
 
   // Drains the queue, for at most `drain`, and ends its thread. After it only

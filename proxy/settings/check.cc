@@ -188,7 +188,7 @@ std::vector<std::string> MistypedVariables(
   return lines;
 }
 
-// Who is not known should not be trusted with the tag.
+// Warns where callers are not known, who should not be trusted with the tag.
 void WarnOfTags(absl::string_view why, ServeOptions* options) {
   for (const FunctionOptions& function : options->daemon.functions) {
     if (function.key != cache::key::KeySource::kTag) continue;

@@ -127,7 +127,7 @@ absl::Status IntoMasks(const Values& values, cache::key::MaskSet* out) {
   return absl::OkStatus();
 }
 
-// As YAML and the environment take them.
+// Lists the sets' names as YAML and the environment take them.
 std::string SetNames() {
   return absl::StrJoin(
       cache::key::NamedMaskSets(), ", ",
@@ -152,7 +152,7 @@ struct Row {
   ToFunction to_function;  // scope kBoth and kFunction
 };
 
-// The row's check is a trial of what it does.
+// The row's check applies the values to options that nobody uses.
 Row OfDaemon(Setting setting, ToDaemon apply) {
   setting.scope = SettingScope::kDaemon;
   if (setting.kind != Setting::Kind::kBool) {

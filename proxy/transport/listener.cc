@@ -78,7 +78,8 @@ absl::Status Listener::Bind() {
 Listener::~Listener() {
   StopAccepting(absl::Now());
   Join();
-  // Nothing but the queue's end comes out of it any more.
+  // The server is shut down, so that only the queue's end still comes out of
+  // it.
   shutdown_queue_.Shutdown();
   void* tag;
   bool ok;

@@ -152,7 +152,7 @@ class Upstream {
   Slot& SlotOf(Worker* worker);
   // Looks after a channel that is not connected until it is.
   void ScheduleCheck(Worker* worker, Slot* slot);
-  // The slot's channel cannot connect: asks it why, and tells.
+  // Asks the slot's channel why it cannot connect, and reports the reason.
   void AskWhy(Worker* worker, Slot* slot);
   void SetFailing(Slot* slot, bool failing, absl::string_view why = "");
 

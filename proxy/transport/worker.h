@@ -247,7 +247,7 @@ class Worker {
   Activity* activities_ = nullptr;
   int forwarding_ = 0;
   bool stopping_ = false;
-  // Something entered while stopping: it has to be cancelled too.
+  // An activity that entered while the worker stops must be cancelled too.
   bool entered_late_ = false;
 
   std::thread thread_;

@@ -24,7 +24,7 @@ constexpr size_t kHashLength = 12;
 constexpr size_t kMaxGeneratedLength = 63;
 constexpr size_t kMaxNameLength = 253;
 
-// The parts of the composite that all its resources get.
+// Holds the parts of the composite that all its resources get.
 struct Parent {
   std::string prefix;
   std::string own_namespace;  // "" = cluster-scoped

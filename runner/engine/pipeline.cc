@@ -45,7 +45,8 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
         done_(std::move(done)),
         request_(RequestWith(&input.observed)),
         tagger_(request_) {
-    // The first step sees both, with nothing in them.
+    // The first step is sent an empty desired state and an empty context,
+    // rather than none.
     request_.mutable_desired();
     request_.mutable_context();
   }

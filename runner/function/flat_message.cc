@@ -253,7 +253,7 @@ void ForEachDifference(const FlatMessage& recorded, const FlatMessage& sent,
 std::string Cut(const std::string& text) {
   if (text.size() <= kMaxValueLength) return text;
   size_t length = kMaxValueLength;
-  // Back to where a character begins.
+  // The cut goes back to where a character begins.
   while (length > 0 && (static_cast<unsigned char>(text[length]) >> 6) == 2) {
     --length;
   }

@@ -136,7 +136,7 @@ int InternalMain(int argc, char** argv) {
     return Fail(kEngineUsage, arguments.status().message());
   }
   if (arguments->help) return PrintResult("fncache internal", kHelp);
-  // One that nobody reads any more is told by write.
+  // Without the signal, write reports that the reader of a pipe has gone.
   signal(SIGPIPE, SIG_IGN);
   if (!HadStandardStream(STDIN_FILENO)) {
     return Fail(kEngineFailed,

@@ -56,7 +56,8 @@ absl::optional<int64_t> WholeNumber(const text::Json& json) {
   return static_cast<int64_t>(*real);
 }
 
-// Text, "" where there is none; false if it is something else.
+// Reads a field that is text, "" where there is none; returns false if it is
+// something else.
 bool ReadText(const text::Json& object, const char* name, std::string* into) {
   into->clear();
   const text::Json* const field = Field(object, name);

@@ -168,7 +168,7 @@ std::string Heading(const std::string& path, const Resource& resource) {
       Printable(text::FindText(resource.resource(), {"kind"})), ")");
 }
 
-// The heading tells both already.
+// Leaves out apiVersion and kind, which the heading has already.
 text::Json Body(const Resource& resource) {
   Struct body = resource.resource();
   text::Remove(&body, {"apiVersion"});

@@ -401,7 +401,7 @@ class Decoder {
 
   absl::Status Merge(const Node& value, int depth, Json* out) {
     if (value.kind != Node::Kind::kList) return MergeMap(value, depth, out);
-    // The first of a list wins, so it comes last.
+    // The first map of a list wins, so it is merged last.
     for (size_t i = value.children.size(); i > 0; --i) {
       absl::Status merged = MergeMap(*value.children[i - 1], depth, out);
       if (!merged.ok()) return merged;

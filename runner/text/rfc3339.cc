@@ -25,7 +25,8 @@ int TakeTwoDigits(absl::string_view* text, int low, int high) {
   return TakeNumber(text, 2, 2, low, high);
 }
 
-// False if a fraction begins there and has no digit.
+// Skips a fraction of a second; returns false if one begins there and has no
+// digit.
 bool SkipFraction(absl::string_view* text) {
   if (!absl::ConsumePrefix(text, ".") && !absl::ConsumePrefix(text, ",")) {
     return true;
