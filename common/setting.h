@@ -80,7 +80,8 @@ struct SettingValue {
   const std::string& text() const;
 };
 
-// InvalidArgument for a value that the setting may not have, in one line:
+// Returns InvalidArgument for a value that the setting may not have, in one line
+// that names the setting once: `--FLAG: why`, `VARIABLE: why`, and elsewhere
 // `WHERE: KEY: why`.
 absl::Status SettingError(const SettingValue& value, absl::string_view why);
 
