@@ -29,6 +29,7 @@ std::string Problem(absl::string_view text, int first_line = 1) {
 
 TEST(KubernetesYamlTest, NothingIsNull) {
   EXPECT_EQ(Parsed(""), "null");
+  EXPECT_EQ(Parsed(absl::string_view()), "null") << "a null pointer";
   EXPECT_EQ(Parsed("\n\n"), "null");
   EXPECT_EQ(Parsed("# only a comment\n"), "null");
   EXPECT_EQ(Parsed("---\n"), "null");
