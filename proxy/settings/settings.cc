@@ -331,7 +331,8 @@ std::vector<Row> OperationRows() {
   };
   add(Text("admin", "ADDR", "127.0.0.1:9901",
            absl::StrCat(kAddressForm, "; empty = none"),
-           "Where /metrics, /healthz, /readyz and /statusz are served."),
+           "Where /metrics, /healthz, /readyz and /statusz are served; / is "
+           "an index of them."),
       [](const Values& v, DaemonOptions* o) {
         if (!v[0].empty()) return IntoAddress(v[0], &o->admin);
         o->admin.clear();
@@ -441,7 +442,10 @@ std::vector<Row> PolicyRows() {
              }));
   rows.push_back(
       Policy(Text("store_secrets", "TIERS", "memory", "memory, all or none",
-                  "Where responses with connection details are stored."),
+                  "Where responses with connection details are stored. Where "
+                  "it was `all` and is not any more, or the function is gone "
+                  "from the settings, the next start drops the whole disk "
+                  "cache, whatever function an entry is of."),
              [](const Values& v, FunctionOptions* o) {
                return IntoChoice<cache::StoreSecrets>(
                    v[0],
