@@ -8,7 +8,7 @@
 //   YAML         `ttl.max`  ->  ttl: {max: 1h}
 //
 // Values stay text here; a row's `check` says whether a text is accepted, and
-// the table's owner turns accepted texts into options.
+// the table's owner makes options of accepted texts.
 //
 // Flow: the command line yields SettingsInput, Resolve() checks all of it and
 // yields ResolvedSettings, from which options are made.

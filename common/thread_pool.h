@@ -2,7 +2,7 @@
 //
 // Work that blocks (look-ups on disk) or takes a while (keys of large requests,
 // calls that cost CPU time) runs here in the order of its arrival, and threads
-// that serve go on serving. The pool's threads ask the scheduler for turns as
+// that serve go on serving. The pool's threads ask the scheduler for time as
 // batch work does (SCHED_BATCH), so that they do not take a serving thread off
 // its core when they are woken.
 //

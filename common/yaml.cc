@@ -151,7 +151,7 @@ class Reader {
   }
 
  private:
-  // An open list or map. In a map, keys and values take turns.
+  // An open list or map. In a map, keys and values alternate.
   struct Level {
     YamlNode node;
     bool has_key = false;

@@ -94,7 +94,7 @@ class Space {
     return first;
   }
 
-  void Release(uint32_t first, uint32_t count) {
+  void Free(uint32_t first, uint32_t count) {
     MutexLock lock(&mutex_);
     for (Slab* slab : slabs_) {
       Chunk* const chunk =
@@ -149,8 +149,8 @@ void CellSums(uint32_t first, uint32_t count, uint64_t* sums) {
   Space::Get().Sum(first, count, sums);
 }
 uint32_t ReserveCells(uint32_t count) { return Space::Get().Reserve(count); }
-void ReleaseCells(uint32_t first, uint32_t count) {
-  Space::Get().Release(first, count);
+void FreeCells(uint32_t first, uint32_t count) {
+  Space::Get().Free(first, count);
 }
 
 }  // namespace fncache::metrics::internal

@@ -92,7 +92,7 @@ uint32_t ReserveCells(uint32_t count);
 
 // Gives them back, for later reservations of the same count.
 // Precondition: nobody adds to them any more.
-void ReleaseCells(uint32_t first, uint32_t count);
+void FreeCells(uint32_t first, uint32_t count);
 
 }  // namespace fncache::metrics::internal
 

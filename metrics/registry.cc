@@ -107,7 +107,7 @@ class Registry::Impl {
     for (const FamilySeries& family : families_) {
       for (const Series& series : family.series) {
         if (series.cells != 0) {
-          internal::ReleaseCells(series.first, series.cells);
+          internal::FreeCells(series.first, series.cells);
         }
       }
     }

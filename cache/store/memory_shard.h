@@ -66,8 +66,8 @@ class MemoryShard {
     Index tail = kNone;  // the oldest
     uint64_t bytes = 0;
   };
-  // Entries that left the shard. They are freed after the lock has been
-  // released.
+  // Entries that left the shard. They are freed once the lock is not held
+  // any more.
   using Doomed = absl::InlinedVector<EntryRef, 4>;
 
   Node& At(Index i) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);

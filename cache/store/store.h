@@ -18,7 +18,7 @@ namespace fncache::cache::store {
 
 // By how much an entry may have arrived after `now` and still be found: threads
 // read the clock one after another. Beyond it an entry is from the future (of a
-// clock that was turned back), and a miss.
+// clock that was set back), and a miss.
 constexpr absl::Duration kClockTolerance = absl::Seconds(5);
 
 inline bool IsFromTheFuture(const Entry& entry, absl::Time now) {

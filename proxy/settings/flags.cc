@@ -80,7 +80,7 @@ absl::StatusOr<ServeFlags> ParseServeFlags(
   }
   std::vector<std::string> reversed;
   for (std::string& argument : SplitValues(arguments)) {
-    // CLI11 would turn --insecure=TEXT into a number, or throw.
+    // CLI11 would read --insecure=TEXT as a number, or throw.
     const Setting* const flag = BoolWithValue(argument);
     if (flag == nullptr) {
       reversed.push_back(std::move(argument));

@@ -26,7 +26,7 @@ std::string OutputOf(const std::string& program,
   return process.Stdout();
 }
 
-// The libraries that the binary names, not those that these name in turn.
+// The libraries that the binary names, not those that these name themselves.
 std::set<std::string> NeededLibraries() {
   std::set<std::string> needed;
   const std::string out = OutputOf("readelf", {"-d", "-W", FNCACHE_BINARY});

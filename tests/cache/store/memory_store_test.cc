@@ -192,7 +192,7 @@ TEST_F(MemoryStoreTest, WhatIsThereIsFoundHoweverTheIndexGrewAndShrank) {
   std::mt19937_64 random(20);
   uint64_t count = 0;
   for (int phase = 0; phase < 6; ++phase) {
-    // In turns most come, and most go.
+    // Phases in which most keys come alternate with those in which most go.
     const uint64_t coming = phase % 2 == 0 ? 8 : 1;
     for (int step = 0; step < 20'000; ++step) {
       const uint64_t n = random() % kKeys;

@@ -76,7 +76,7 @@ TEST_F(HeldSendsTest, WhatIsSentWithoutHoldingArrivesAtOnce) {
   EXPECT_FALSE(HasHeldSends());
 }
 
-TEST_F(HeldSendsTest, WhatIsHeldArrivesTogetherWhenReleased) {
+TEST_F(HeldSendsTest, WhatIsHeldArrivesTogetherWhenSent) {
   // The kernel itself lets go after 200 ms: a test that was interrupted for
   // as long says nothing.
   for (int attempt = 0;; ++attempt) {

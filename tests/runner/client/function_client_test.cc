@@ -106,7 +106,7 @@ class Served {
 class DeadPort {
  public:
   // From now on something may listen there.
-  void Release() { socket_.reset(); }
+  void Free() { socket_.reset(); }
   // Connections are taken by the system and never answered.
   void Listen() const { socket_->Listen(8); }
   // The port of the first that connected.
@@ -321,7 +321,7 @@ TEST(FunctionClientTest, FunctionThatIsDownIsWaitedFor) {
                       .status.message()),
       HasSubstr("connection refused"));
   EXPECT_EQ(results.size(), 0u);
-  port.Release();
+  port.Free();
   Scripted function([](grpc::ServerContext*, const auto&, auto*) {
     return grpc::Status::OK;
   });

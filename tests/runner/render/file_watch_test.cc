@@ -103,7 +103,7 @@ TEST_F(FileWatchTest, InAFolderEverythingCountsAtAnyDepth) {
             Path("d"));
 }
 
-TEST_F(FileWatchTest, LinksAreFollowedToWhatTheyNameAndMayBeTurned) {
+TEST_F(FileWatchTest, LinksAreFollowedToWhatTheyNameAndMayChange) {
   fs::create_directory(Path("v1"));
   fs::create_directory(Path("v2"));
   Write("v1/a.yaml");
