@@ -80,9 +80,9 @@ struct SettingValue {
   const std::string& text() const;
 };
 
-// Returns InvalidArgument for a value that the setting may not have, in one line
-// that names the setting once: `--FLAG: why`, `VARIABLE: why`, and elsewhere
-// `WHERE: KEY: why`.
+// Returns InvalidArgument for a value that the setting may not have, in one
+// line that names the setting once: `--FLAG: why`, `VARIABLE: why`, and
+// elsewhere `WHERE: KEY: why`.
 absl::Status SettingError(const SettingValue& value, absl::string_view why);
 
 // Values by the key of their setting.

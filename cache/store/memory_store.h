@@ -73,6 +73,7 @@ class MemoryStore final : public Store {
 
   StoreStats Stats() const override;
 
+  // Tests and benchmarks check by it how capacity is divided.
   size_t shards() const { return shards_.size(); }
 
  private:

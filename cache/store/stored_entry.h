@@ -77,8 +77,8 @@ Stored DecodeStored(const key::Key& key, absl::string_view bytes,
                     StoredScopes scopes);
 
 // Holds what stored bytes say of themselves, without a look at the checksum.
-// This is for the store's own accounting, never for serving. Absent if the bytes are no
-// stored entry.
+// This is for the store's own accounting, never for serving. Absent if the
+// bytes are no stored entry.
 struct StoredPeek {
   std::string function;
   absl::Time started;

@@ -36,8 +36,8 @@ absl::StatusOr<LoadedObject> LoadObject(const std::string& path);
 // is an empty object. What credentials are loaded with: they need no kind.
 absl::StatusOr<std::vector<LoadedObject>> LoadObjects(const std::string& path);
 
-// LoadObjects of each path, one after another; what is loaded must have a kind, or be
-// empty.
+// LoadObjects of each path, one after another; what is loaded must have a kind,
+// or be empty.
 absl::StatusOr<std::vector<LoadedObject>> LoadResources(
     const std::vector<std::string>& paths);
 

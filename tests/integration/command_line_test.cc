@@ -127,9 +127,8 @@ TEST_F(CommandLineTest, BadValuesNameKeyPlaceAndRangeWhereverTheyStand) {
     ExpectOneLine(Fncache({"serve", absl::StrCat(flag, "=", test.bad)}), 2,
                   {absl::StrCat("serve: ", flag, ": "), test.accepted});
     const std::string variable = EnvironmentName(test.key);
-    ExpectOneLine(
-        Fncache({"serve"}, {{variable, list ? quoted : test.bad}}), 2,
-        {absl::StrCat("serve: ", variable, ": "), test.accepted});
+    ExpectOneLine(Fncache({"serve"}, {{variable, list ? quoted : test.bad}}), 2,
+                  {absl::StrCat("serve: ", variable, ": "), test.accepted});
     const std::string file = File("\n# c\n" + InFile(test.key, quoted));
     const int line = setting.key.find('.') == std::string::npos ? 3 : 4;
     ExpectOneLine(

@@ -212,7 +212,8 @@ TEST(SettingsTest, BadValuesNameKeyPlaceAndRange) {
   ExpectRefused(with({"--listen", "x"}), {"listen", "HOST:PORT"});
   ExpectRefused(with({"--listen", "x:65536"}), {"listen", "65535"});
   ExpectRefused(with({"--key", "tags"}), {"--key", "content or tag"});
-  ExpectRefused(with({"--key-hash", "SHA256"}), {"--key-hash: ", "xxh3 or sha256"});
+  ExpectRefused(with({"--key-hash", "SHA256"}),
+                {"--key-hash: ", "xxh3 or sha256"});
   ExpectRefused(with({"--finish-abandoned", "1s"}), {"--finish-abandoned"});
   ExpectRefused(with({"stray"}), {"stray"});
   ExpectRefused(Given(base, {{"FNCACHE_MASK", "context.a"}}),
