@@ -129,7 +129,7 @@ struct Finding {
   int depth = 0;
 };
 
-// See the header. `first`: what OpenSSL found.
+// Decides by the three steps of the header, where OpenSSL found `first`.
 Finding LookAgain(X509_STORE_CTX* context, const Finding& first, TlsSide side) {
   X509* const leaf = X509_STORE_CTX_get0_cert(context);
   const EVP_PKEY* const key = X509_get0_pubkey(leaf);

@@ -1,4 +1,4 @@
-// Which side of a TLS connection this process is.
+// TlsSide says which side of a TLS connection this process is.
 #ifndef FNCACHE_COMMON_TLS_SIDE_H_
 #define FNCACHE_COMMON_TLS_SIDE_H_
 

@@ -52,7 +52,7 @@ inline std::atomic<uint64_t>* OwnCopy(uint32_t cell) {
   return &chunk->cells[cell % kCellsPerChunk];
 }
 
-// To a copy that no other thread writes.
+// Adds to a copy that no other thread writes.
 inline void AddToOwn(std::atomic<uint64_t>* copy, uint64_t n) {
   copy->store(copy->load(std::memory_order_relaxed) + n,
               std::memory_order_relaxed);

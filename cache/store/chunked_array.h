@@ -64,7 +64,7 @@ class ChunkedArray {
            chunks_.capacity() * sizeof(chunks_[0]);
   }
 
-  // By how many bytes Grow() makes that more.
+  // Returns by how many bytes Grow() makes that more.
   uint64_t Growth(uint64_t overhead) const {
     uint64_t bytes = ChunkSize(chunks_.size()) * sizeof(T) + overhead;
     if (chunks_.size() == chunks_.capacity()) {

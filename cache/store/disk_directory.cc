@@ -181,7 +181,8 @@ absl::Status DiskDirectory::LoadSeed() {
                 : "the seed of the cache is gone: starting with an empty one",
         {{"dir", dir_}});
     if (absl::Status dropped = DropDatabase(); !dropped.ok()) return dropped;
-    // So that it is said once, however often the next step has to be tried.
+    // The damaged seed is removed now, so that this is said once, however often
+    // the next step has to be tried.
     unlink(file.c_str());
   }
   seed_ = RandomSeed();

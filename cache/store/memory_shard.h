@@ -99,7 +99,7 @@ class MemoryShard {
   // False if `charge` bytes do not fit even into an empty shard.
   bool MakeRoom(uint64_t charge, absl::Time now, Doomed* doomed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // By how many bytes one more node may make the chunks grow.
+  // Returns by how many bytes one more node may make the chunks grow.
   uint64_t Growth() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool ReclaimExpired(absl::Time now, Doomed* doomed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

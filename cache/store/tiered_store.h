@@ -64,7 +64,7 @@ struct TieredOptions {
   // How many threads look up on disk, and how many look-ups may wait for them.
   int read_threads = 2;
   size_t read_queue_entries = 4096;
-  // For how long the destructor goes on writing what is queued.
+  // Bounds how long the destructor goes on writing what is queued.
   absl::Duration drain = absl::Seconds(10);
   // How long after a disk tier could not be opened it is tried again.
   absl::Duration disk_retry = absl::Seconds(30);

@@ -37,7 +37,7 @@ enum class Use {
   kStore,   // it is stored if policy says so
 };
 
-// Whoever waits for a run's answer.
+// A RunOwner waits for a run's answer.
 class RunOwner {
  public:
   // Is called once, on the worker, unless detached before; never from within

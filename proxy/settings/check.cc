@@ -165,7 +165,8 @@ bool IsOfAService(absl::string_view name) {
 
 std::vector<std::string> MistypedVariables(
     const std::vector<std::string>& names) {
-  // Without the prefix, which would make short names look alike.
+  // Names are compared without the prefix, which would make short ones look
+  // alike.
   std::vector<std::string> known = {"CONFIG"};
   for (const Setting& setting : ServeSettings().settings()) {
     known.push_back(

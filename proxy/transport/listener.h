@@ -68,9 +68,9 @@ class Listener final : private IncomingCall::Acceptor {
   void ShutDown();
   // Lends the server one more call, unless it is to stop.
   void Accept();
-  // On the first worker's thread.
+  // Called on the first worker's thread.
   void OnAccepted(IncomingCall* call) override;
-  // On the thread of the call's worker.
+  // Called on the thread of the call's worker.
   void Dispatch(IncomingCall* call);
   // How many calls, streams included, the workers have.
   int Calls() const;

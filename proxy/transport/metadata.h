@@ -1,4 +1,4 @@
-// Which of a call's metadata crosses the proxy, in both directions.
+// Decides which of a call's metadata crosses the proxy, in both directions.
 //
 // Crosses: every key with all its values in order, binary ones too, except what
 // belongs to one hop: pseudo-headers, te, content-type, the user-agent (which

@@ -93,7 +93,7 @@ class UnaryCall final : public Activity,
   const Metadata& trailers() const {
     return context_.GetServerTrailingMetadata();
   }
-  // From start to completion.
+  // Measures from the call's start to its completion.
   absl::Duration latency() const { return latency_; }
 
   void CancelActivity() override { context_.TryCancel(); }

@@ -23,7 +23,7 @@ namespace fncache::runner::function {
 // The values that an expression can name.
 struct Scope {
   const apiextensions::fn::proto::v1::RunFunctionRequest& request;
-  // Which of the repetitions of a resource this is, from 0.
+  // Says which of the repetitions of a resource this is, from 0.
   absl::optional<int> index;
 };
 

@@ -167,7 +167,7 @@ absl::StatusOr<std::vector<LoadedFile>> ReadFiles(const std::string& path,
   return files;
 }
 
-// As LoadObjects, but null where there is no content.
+// Loads as LoadObjects does, but gives null where there is no content.
 absl::StatusOr<std::vector<LoadedObject>> ReadObjects(const std::string& path) {
   absl::StatusOr<std::vector<LoadedFile>> files =
       ReadFiles(path, /*all_or_nothing=*/true);

@@ -259,7 +259,8 @@ TEST_F(LoadTest, ConnectionsAreSpreadOverTargets) {
 // that were meant to begin meanwhile must show it.
 TEST_F(LoadTest, AnOpenLoopCountsFromTheIntendedTime) {
   const std::string target = StartLimit(answer_);
-  // What a server does once, for its first connection, is none of the calls'.
+  // The first connection costs the server some work once, which is not
+  // measured.
   ASSERT_EQ(Load({"--target", target, "--shape", "small", "--calls", "1"}).code,
             0);
   const auto load = Start(

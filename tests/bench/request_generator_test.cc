@@ -37,7 +37,7 @@ std::string ReadFile(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What a message is made of.
+// Counts what a message is made of.
 struct Make {
   size_t bytes = 0;
   size_t resources = 0;  // map entries of states
