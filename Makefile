@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Names the usual combinations of what people type; CMakePresets.json says what
 # each build is.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fncache: dispatches to its commands. Each command owns its own flags; what is
 // made of all of them (the list, completions, the manual's pages) is made here.
 #include <algorithm>

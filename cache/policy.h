@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policy: which responses are stored, for how long and where, when a stored one
 // is served, and which TTL the runner is told. One per function; the settings
 // of DESIGN's "Policy, per function" are this file's options.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names in a certificate, as far as they can be trusted to be read the same
 // way by everybody.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clock: where the cache gets its time, so that tests can bring their own.
 //
 // SystemClock gives max(the last time given, wall clock, wall clock at start +

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TLS handshakes that failed: why, told to whoever counts them, and logged at
 // most once a second for each side.
 //

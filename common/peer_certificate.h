@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The check of a peer's certificate: OpenSSL's, and ours where OpenSSL cannot
 // follow what Crossplane issues.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One setting as data, and one value that somebody gave it: the words in which
 // the table (settings.h) and the reader of files (settings_file.h) speak.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings: one table defines every setting of a command; its YAML key, flag,
 // environment variable, default, accepted values and help all follow from one
 // row, and so do precedence and messages. DESIGN's "The command line is a

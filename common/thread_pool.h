@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ThreadPool: a few threads for work that would hold others up.
 //
 // Work that blocks (look-ups on disk) or takes a while (keys of large requests,

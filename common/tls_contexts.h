@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives every TLS context of this process, whoever makes it, what all have in
 // common: our check of peers' certificates (common/peer_certificate.h), no
 // session resumption, and reports of handshakes that failed

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cells: the numbers under counters and histograms, one copy per thread.
 //
 // A cell is a number that any thread may add to. Each thread adds to its own

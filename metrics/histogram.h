@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Histogram: durations counted into buckets at the cost of two plain additions
 // each (see cells.h), and Distribution, which is what a reader gets: sums,
 // means, and quantiles that are never outside of what was observed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache serve`: from argv to a running daemon, and its exit code.
 #ifndef FNCACHE_PROXY_SERVE_COMMAND_H_
 #define FNCACHE_PROXY_SERVE_COMMAND_H_

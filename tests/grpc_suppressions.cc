@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tells sanitizers what not to report of tests that run gRPC servers and
 // clients of their own.
 //

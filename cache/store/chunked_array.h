@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ChunkedArray: an array that grows and shrinks at its end without ever moving
 // what it holds, and whose memory follows its size.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DiskDirectory: the disk tier's directory, held by one process at a time.
 //
 // It makes the directory where it is missing, holds DIR/lock for as long as it

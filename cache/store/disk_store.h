@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DiskStore: the tier that outlives the process, in a directory of its own.
 //
 // docs/storage-format.md says what is in the directory: a lock, the seed of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // InterimStore: the store of a daemon whose disk tier could not be opened for
 // lack of space or on a read-only file system.
 //

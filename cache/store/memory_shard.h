@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemoryShard: one shard of the memory store; see memory_store.h.
 //
 // Nodes lie dense in an array of chunks and refer to each other by index: a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemoryStore: the tier that answers hits, in bounded memory.
 //
 // Sharded by key. Within a shard entries are kept by S3-FIFO (Yang, Zhang, Qiu,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Store: the contract of every place that keeps entries (memory, disk, both).
 //
 // A store never fails a call: an error inside is reported to its Observer, and

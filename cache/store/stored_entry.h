@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stored form: an entry as bytes, for tiers that outlive the process.
 //
 // docs/storage-format.md describes it byte by byte. Bytes that come back from a

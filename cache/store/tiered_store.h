@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TieredStore: memory before disk. The proxy's hit path calls it.
 //
 // A look-up calls GetMemory on the serving thread and, after a miss there,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // WriteBehind: the bounded queue between fills and the disk, and its thread.
 //
 // There is one operation a key: a later fill takes the place of one that still

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UpstreamRun: one upstream RunFunction call and what follows when it ends:
 // policy, the fill, the end of its flight, then the answer to its caller.
 //

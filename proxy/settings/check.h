@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From accepted settings to the daemon's options: the checks that no row of the
 // table can make alone, and the warnings that an operator should read.
 //

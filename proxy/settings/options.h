@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the daemon's options as plain data. They are made of settings (flags,
 // environment, YAML), and the daemon is built from them.
 //

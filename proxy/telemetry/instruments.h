@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Instruments: everything that the daemon counts of itself; docs/metrics.md is
 // its list.
 //

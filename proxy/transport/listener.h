@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Listener: one address on which one function is served. It is a gRPC server
 // that accepts calls of any method, spreads them over workers and gives each to
 // its CallHandler.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides which of a call's metadata crosses the proxy, in both directions.
 //
 // Crosses: every key with all its values in order, binary ones too, except what

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Upstream: the way to one function: channels, name resolution, reconnecting,
 // certificates, and the unary calls of the RunFunction path.
 //

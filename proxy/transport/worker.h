@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Worker: one thread and its completion queue, on which calls are served and
 // upstream calls are made. Everything that happens to a call happens on its
 // worker's thread, so calls need no locks.

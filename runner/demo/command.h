@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache demo` shows on one machine, in under a minute, what fncache does.
 //
 // It starts `function` and `serve` of this same binary as child processes,

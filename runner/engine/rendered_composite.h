@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The composite that a render puts out, and the events that go with it.
 //
 // Pure functions, thread-safe.

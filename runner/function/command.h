@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache function`: a real composition function, what demo, tests and benches
 // put behind the proxy.
 //

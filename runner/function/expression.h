@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expressions: `${...}` in the strings of a function's input, replaced by
 // values of the request.
 //

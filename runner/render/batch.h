@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders several composites at the same time, which share functions,
 // composition, schemas and objects.
 #ifndef FNCACHE_RUNNER_RENDER_BATCH_H_

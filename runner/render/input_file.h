@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bytes of the files that a render is about, and the names in its folders.
 // The loader says what the bytes mean, and RenderInputs says which files there
 // are.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RenderInputs: everything that `render` loads before anything is called, the
 // composites and all that they share. The flags say which files, the loader
 // (loader.h) reads them; this puts them in their places, in the order of the

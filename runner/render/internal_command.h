@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache internal render`: the render engine behind the engine protocol that
 // Crossplane's own command line speaks to the binary it renders with, so that
 // `crossplane render --crossplane-binary fncache` works.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The objects in the files that people write for a render, read from their
 // bytes (input_file.h) with the reference command line's rules and checks.
 // Every error names the file, the document where there are several, and the

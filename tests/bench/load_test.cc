@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `load` as people run it: a real process against real servers.
 #include <signal.h>
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The benchmark's requests are what they claim to be: of the make of real ones,
 // one message in every encoding, of as many keys as counters.
 #include "bench/request_generator.h"

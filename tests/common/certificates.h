@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Certificates made on the spot, for tests of whatever reads tls.crt, tls.key
 // and ca.crt, or checks a peer. Failures abort: a test without its certificate
 // has no meaning.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules of any table of settings, one by one, on a small table.
 #include "common/settings.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every code block of README and docs is run, or compared with what it speaks
 // of. Its info string says how:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // docs/operating.md's image installs the libraries that the binary needs, all
 // of them and no others.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Session: somebody who follows a page from its first block to its last, in a
 // clone of which only examples/, proto/ and build/release/fncache are there,
 // and with `fncache` in the PATH.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // examples/runtime-config.yaml, which the README shows: what fncache is given
 // there starts it, the function is where fncache looks for it, and outlives it.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a request: keyed if and only if protobuf parses them, alike by
 // the fast and the slow path, and by every other encoding of the message; a
 // changed message has another key. With `key: tag`, the same of the tag and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads any bytes as a render would: as a composite, a Composition, functions
 // and resources, and the first two documents as a definition and the composite
 // that it is for. Whatever they hold, loading ends with objects or with an

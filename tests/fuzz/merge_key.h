@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fuzzers of YAML share this.
 //
 // Pure functions.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The slow path: two requests, of which the first, the second, and both in one
 // (their merger) are made plain. What it makes is plain to the fast path, is
 // its own plain form, and parses as an equal message; keys tell the requests

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command line as a contract (DESIGN), of the real binary: exit codes, one
 // line of reason for a start that does not fit, help, precedence, --check.
 

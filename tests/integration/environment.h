@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the environment for child processes of tests.
 //
 // Pure functions of this process's environment; thread-safe while nobody

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache internal render`, run as Crossplane's command line runs its engine:
 // a RenderRequest on standard input, functions on loopback.
 

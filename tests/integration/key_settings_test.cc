@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `key: tag` and `key_hash: sha256` through the real daemon: what hits, what
 // never may, and what a change of settings does to entries on disk.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real pipelines, as the reference runner ran them: the functions answer from
 // recordings, and every request that the engine sends must be one of those that
 // were recorded.

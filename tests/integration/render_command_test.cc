@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache render` as people use it: through a cache, with wrong files and dead
 // functions, interrupted, watching, many at once. What it prints of real cases
 // is in render_test.cc.

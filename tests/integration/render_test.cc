@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache render` on real cases: a composite, its Composition and what exists,
 // with the requests that the reference runner (Crossplane v2.4) sent to real
 // functions, what those answered, and what its command line printed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls through a FunctionClient that a test waits for.
 #ifndef FNCACHE_TESTS_RUNNER_FUNCTION_CALLS_H_
 #define FNCACHE_TESTS_RUNNER_FUNCTION_CALLS_H_

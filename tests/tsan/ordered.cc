@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Does right what planted_race.cc does wrong, in each way that common/mutex.h
 // offers: exclusive and shared locks, waits with and without time-out, and a
 // hand-over by address. Under tsan none of it may be reported.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A disk without space costs the disk tier fills, nothing else, until there is
 // space again.
 #include <gmock/gmock.h>

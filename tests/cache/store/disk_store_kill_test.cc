@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kill -9 of a writing process, again and again: never a wrong or torn value,
 // and what was acknowledged is there.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `store_secrets` tightened: what an earlier process was allowed to leave on
 // disk is gone before the next one uses the directory, wherever in it it was.
 #include <gtest/gtest.h>

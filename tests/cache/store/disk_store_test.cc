@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the disk tier to what it owes beyond the contract of every store: its
 // directory, its lock, its restarts and its bound. Damage and a full disk have
 // files of their own.

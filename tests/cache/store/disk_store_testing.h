@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tests of the disk tier share this: a store in a directory of its own, on
 // a clock that is set, and closer looks at its files.
 #ifndef FNCACHE_TESTS_CACHE_STORE_DISK_STORE_TESTING_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the memory tier to what it owes beyond the contract of every store:
 // shards, bounds, what it evicts and what it costs.
 #include "cache/store/memory_store.h"

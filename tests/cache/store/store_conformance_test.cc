@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds every store to what it owes its callers, on simulated time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stores' tests share these: entries whose bytes prove whose they are, and
 // an observer that counts.
 #ifndef FNCACHE_TESTS_CACHE_STORE_STORE_TESTING_H_

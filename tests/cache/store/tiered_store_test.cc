@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds the tiers to what they owe each other.
 #include "cache/store/tiered_store.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RunFunction end to end in one process: calls that join a flight, are released
 // from it or leave it, up to the end of the daemon.
 #include <string>

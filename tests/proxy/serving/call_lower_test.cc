@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RunFunction end to end in one process: calls whose entry is looked up in the
 // lower tier, and calls that meet another store.
 #include "absl/time/time.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RunFunction end to end in one process: look-ups, misses, hits, and what
 // passes untouched. Joined callers and the lower tier have files of their own.
 #include "proxy/serving/call.h"

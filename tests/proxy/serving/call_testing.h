@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tests of calls share this: real gRPC callers call the listener and
 // handler under test, behind which is a scripted function.
 #ifndef FNCACHE_TESTS_PROXY_SERVING_CALL_TESTING_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FunctionClient and FunctionServer over TLS.
 #include <memory>
 #include <string>

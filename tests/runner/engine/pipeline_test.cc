@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests what a pipeline asks its steps for, makes of their answers and reports;
 // the requirements loop has a file of its own.
 #include "runner/engine/pipeline.h"

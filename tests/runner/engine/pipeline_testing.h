@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tests of pipelines share this: a pipeline of fake functions over a few
 // objects and schemas, run to its end, and what was called and reported.
 #ifndef FNCACHE_TESTS_RUNNER_ENGINE_PIPELINE_TESTING_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schemas of an API server, against a real HTTP(S) server.
 #include "runner/render/openapi_client.h"
 

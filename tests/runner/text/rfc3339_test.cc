@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/text/rfc3339.h"
 
 #include "gtest/gtest.h"
