@@ -1,5 +1,6 @@
-# What people type. CMakePresets.json says what each build is; this only names
-# the usual combinations.
+# SPDX-License-Identifier: Apache-2.0
+# Names the usual combinations of what people type; CMakePresets.json says what
+# each build is.
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commit that this binary was built from.
 #ifndef FNCACHE_COMMIT_H_
 #define FNCACHE_COMMIT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fncache: dispatches to its commands. Each command owns its own flags; what is
 // made of all of them (the list, completions, the manual's pages) is made here.
 #include <algorithm>
@@ -101,7 +102,7 @@ const std::vector<Command>& Commands() {
          fncache::proxy::settings::ServeCommandFlags,
          {}},
         {"demo",
-         "show the whole story on this machine, in under a minute",
+         "show calls, hits, a crash and an expiry here, in under a minute",
          fncache::runner::demo::DemoMain,
          fncache::runner::demo::DemoHelp,
          fncache::runner::demo::DemoCommandFlags,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the allocations of a process into which it is preloaded:
 //
 //   ALLOCATION_COUNTER=FILE LD_PRELOAD=.../liballocation_counter.so PROGRAM

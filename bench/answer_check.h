@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checking the load client's answers: that what came is what a call of the
 // function protocol must get.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CallSchedule: when the calls of an open loop are meant to begin.
 //
 // Call i begins at the start + i / rate, whatever became of the calls before:

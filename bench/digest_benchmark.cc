@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures what keying a request costs: the digest against the obvious way
 // (parse, serialize deterministically, XXH3) and plain XXH3, on requests as
 // runners send them (request_generator.h), with maps in random order and

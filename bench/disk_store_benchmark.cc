@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The disk tier's look-ups, of entries as large as a real response: on the
 // calling thread, and through the tiers as the daemon asks for them (on an I/O
 // thread, 64 asked for at once, a memory tier far too small, each hit

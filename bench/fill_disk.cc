@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills a cache directory as a daemon would have left it when it was killed:
 // with answers to the load client's requests, under the keys that a daemon on
 // that directory makes of them, until its database has so many GiB (logs

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Http2Connection: the client's end of one plaintext HTTP/2 connection, as far
 // as unary gRPC calls need it, for the load client.
 //

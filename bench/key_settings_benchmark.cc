@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a key costs under each setting of `key` and `key_hash`, of requests as
 // gRPC hands them over: in slices.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LatencyHistogram: how often which latency was seen, to within 0.8 %.
 //
 // Log-linear buckets: each power of two of nanoseconds is cut into 128 equal

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // limit_server: what gRPC itself costs, and the function that answers at once.
 //
 // A bare gRPC C++ server on completion queues, with the settings of the

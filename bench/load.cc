@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `load`: the benchmark's load client. See `load --help`.
 #include <cstdio>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LoadClient: makes calls to a server for a while and says what they took.
 //
 // Closed loop: so many calls at once on every connection, the next one begun

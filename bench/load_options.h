@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command line of `load`.
 #ifndef FNCACHE_BENCH_LOAD_OPTIONS_H_
 #define FNCACHE_BENCH_LOAD_OPTIONS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the load client prints: one JSON object about its run.
 #ifndef FNCACHE_BENCH_LOAD_REPORT_H_
 #define FNCACHE_BENCH_LOAD_REPORT_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Workload: what the load client sends, prepared before the clock starts.
 //
 // Holds each of `distinct` requests in `orders` encodings as framed gRPC

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a memory tier of N small entries takes, and what it counts: bytes an
 // entry, resident bytes of the process, and the cost of a look-up.
 //

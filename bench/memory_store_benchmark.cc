@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory tier under 1 to 4 threads: look-ups of which all, or half, hit,
 // and fills that evict. Keys are drawn at random over the whole store.
 #include <absl/synchronization/mutex.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CPU time of a process, as the kernel accounts it.
 //
 // From the process's CPU clock (clock_getcpuclockid): user and system time of

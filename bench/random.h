@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random: the benchmark's own small generator of random numbers (SplitMix64).
 //
 // The same on every machine and in every version of the standard library, so

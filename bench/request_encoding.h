@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes of requests and answers with their maps in random order, as Go's
 // encoder leaves them: fields by number, the entries of every map shuffled
 // anew, at every level.

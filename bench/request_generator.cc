@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/request_generator.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RequestGenerator: the benchmark's requests and answers, made from a seed.
 //
 // A request looks as a runner's does in the middle of a pipeline: a composite

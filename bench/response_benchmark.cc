@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a miss pays to read and keep a response, and a hit to send it: the walk
 // and surgery over the 13 KB response of DESIGN's measurements, beside building
 // the message; the stored form beside it. Takes FNCACHE_TEST_DATA, default

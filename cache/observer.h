@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Observer: hears from the cache what it does, for whoever keeps metrics.
 //
 // A report without a function (kNoFunction) is about the tier alone.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policy: which responses are stored, for how long and where, when a stored one
 // is served, and which TTL the runner is told. One per function; the settings
 // of DESIGN's "Policy, per function" are this file's options.
@@ -85,7 +86,8 @@ class Policy {
   struct Storing {
     bool store = false;        // at all, that is: in memory
     bool lower_tiers = false;  // on disk too; implies `store`
-    // L, if `store`: whole nanoseconds, positive, at most int64's.
+    // For how long the entry lives, if `store`: positive whole nanoseconds that
+    // fit into an int64.
     absl::Duration lifetime;
   };
   // Decides what to do with a response of `bytes` bytes that arrived with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading and rewriting RunFunctionResponse as bytes.
 //
 // A response is never built as a message: one walk over its bytes finds what

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Everything comes from Debian 12 (packages.txt); nothing is vendored. Without
 # GTest there are no tests, and the binary is built all the same.
 find_package(Threads REQUIRED)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Installs what the binary says of itself: a page of the manual for each command,
 # and the scripts that complete its commands and flags in a shell.
 set(manual ${CMAKE_BINARY_DIR}/manual)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compiler settings shared by every target, and the three ways in which this
 # project declares one: a room's library, a folder's tests, a fuzzer.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Run by every build (cmake -D SOURCE=… -D OUTPUT=… -P commit.cmake): writes the
 # definition of fncache::Commit(), and leaves the file alone where it says so
 # already, so that nothing is compiled again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/certificate_names.h"
 
 #include <openssl/asn1.h>
@@ -12,7 +13,8 @@
 namespace fncache {
 namespace {
 
-// What is wrong with a text, as part of a sentence; empty if nothing is.
+// Says what is wrong with a text, as part of a sentence; returns an empty
+// string if nothing is.
 std::string WhatIsWrongWithText(const ASN1_STRING* text,
                                 absl::string_view what) {
   unsigned char* utf8 = nullptr;

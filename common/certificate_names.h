@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names in a certificate, as far as they can be trusted to be read the same
 // way by everybody.
 //
@@ -16,9 +17,9 @@
 
 namespace fncache {
 
-// What is wrong with a name of the certificate's subject (its common names) or
-// of its subjectAltName, such as "holds an IP address of 5 bytes"; empty if
-// nothing is.
+// Says what is wrong with a name of the certificate's subject (its common
+// names) or of its subjectAltName, such as "holds an IP address of 5 bytes".
+// The result is empty if nothing is wrong.
 std::string WhatIsWrongWithNames(const X509* certificate);
 
 }  // namespace fncache

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clock: where the cache gets its time, so that tests can bring their own.
 //
 // SystemClock gives max(the last time given, wall clock, wall clock at start +
@@ -44,7 +45,9 @@ class SystemClock : public Clock {
   std::atomic<int64_t> last_;
 };
 
-// Time moves only when told to.
+// A clock whose time moves only by Advance and Set, so that hours of its time
+// pass at once. Only tests use it so far. It is here, not among them, because a
+// command that replays recorded calls against other settings will need it.
 class SimulatedClock : public Clock {
  public:
   explicit SimulatedClock(absl::Time start) : now_(absl::ToUnixNanos(start)) {}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands of the binary as data: what its list of commands, the completion of
 // a shell and the manual's pages are made from.
 #ifndef FNCACHE_COMMON_COMMAND_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/command_flags.h"
 
 #include "CLI/CLI.hpp"
@@ -10,7 +11,7 @@
 namespace fncache {
 namespace {
 
-// Enough of what somebody typed to be recognised.
+// Returns enough of what somebody typed to be recognised, fit to be printed.
 std::string Shown(absl::string_view text) {
   return Printable(text.substr(0, 100));
 }

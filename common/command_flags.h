@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The flags of a command as data: what its help, its shell completion and its
 // messages about a mistyped flag are made from.
 //

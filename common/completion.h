@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scripts that teach a shell to complete the commands of the binary, their
 // flags and the names of files where a flag takes one.
 //

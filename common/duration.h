@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Durations as Go writes them: settings, flags and the report of settings use
 // them, so that an operator can copy a value from any Go tool.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/file.h"
 
 #include <fcntl.h>
@@ -22,7 +23,7 @@ absl::Status FileError(int error, const std::string& path) {
   return absl::PermissionDeniedError(message);
 }
 
-// What is there instead of a regular file; "" for one.
+// Says what a file is that is not a regular one; returns "" for a regular file.
 absl::string_view OtherKind(mode_t mode) {
   if (S_ISREG(mode)) return "";
   if (S_ISDIR(mode)) return "is a folder, not a regular file";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading a small file whole, without being hurt by what is in its place, and
 // writing all of a text.
 #ifndef FNCACHE_COMMON_FILE_H_

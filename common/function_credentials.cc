@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/function_credentials.h"
 
 #include <functional>
@@ -24,7 +25,7 @@ class NameVerifier : public grpc::experimental::ExternalCertificateVerifier {
 
   bool Verify(Request* request, std::function<void(grpc::Status)> callback,
               grpc::Status* status) override {
-    // Which answers at once.
+    // The verifier of names answers at once, without the callback.
     const bool done = by_name_.Verify(request, std::move(callback), status);
     if (done && !status->ok()) {
       *status = grpc::Status(status->error_code(), Report(*request));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The credentials with which functions are called over TLS.
 //
 // The handshake checks the function's certificate (common/tls_contexts.h), and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gRPC's own log lines, as ours.
 #ifndef FNCACHE_COMMON_GRPC_LOG_H_
 #define FNCACHE_COMMON_GRPC_LOG_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts statuses between abseil's form, which the code uses, and gRPC's,
 // which is on the wire. Both number their codes as gRPC's protocol does.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/handshake_failure.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ State& TheState() {
   return *state;
 }
 
-// Text of a peer's, of which nobody wants more.
+// Cuts a peer's own text, since nobody reads more of it in a log.
 std::string Shortened(const std::string& text) {
   constexpr size_t kMost = 200;
   if (text.size() <= kMost) return text;

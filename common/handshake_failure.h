@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TLS handshakes that failed: why, told to whoever counts them, and logged at
 // most once a second for each side.
 //
@@ -35,7 +36,7 @@ const char* HandshakeFaultName(HandshakeFault fault);
 struct HandshakeFailure {
   TlsSide side = TlsSide::kServer;
   HandshakeFault fault = HandshakeFault::kProtocol;
-  // What is wrong, in words.
+  // Says in words what is wrong.
   std::string words;
   // The subject of the certificate that the peer showed; empty if none was
   // seen. A peer's own text.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/huge_heap.h"
 
 #include <malloc.h>
@@ -35,7 +36,7 @@ void UseHugeHeap() {
       std::strstr(tunables, "glibc.malloc.hugetlb") != nullptr) {
     return;
   }
-  // At the start of a page, as the kernel wants it.
+  // The address is rounded down to the start of a page, as madvise requires.
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   char* const begin = HeapEnd();
   heap_begin = begin - reinterpret_cast<uintptr_t>(begin) % page;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Huge pages for a heap that has become large.
 //
 // Who looks something up among millions of entries touches pages that he has

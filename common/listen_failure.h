@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why an address cannot be listened on: gRPC says only that it cannot.
 #ifndef FNCACHE_COMMON_LISTEN_FAILURE_H_
 #define FNCACHE_COMMON_LISTEN_FAILURE_H_

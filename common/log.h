@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Structured logging to stderr, as text or as one JSON object a line.
 //
 //   Log(LogLevel::kInfo, "listening", {{"address", address}});

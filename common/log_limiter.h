@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LogLimiter: keeps a log line that any peer can cause from flooding the log.
 // The first one passes at once, then one in each interval, which can say how
 // many others there were.

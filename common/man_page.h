@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A page of the manual (man 1) from a help text.
 //
 // Pure functions, thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Method: which of the function protocol's methods a call is for, and how those
 // methods are spelled on the wire.
 //

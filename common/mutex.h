@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mutex: absl::Mutex that ThreadSanitizer can see.
 //
 // Debian's abseil is not instrumented, so tsan misses the order that its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The word that somebody meant: for `did you mean --upstream?`.
 //
 // Pure functions, thread-safe.

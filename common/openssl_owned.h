@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Owned<T>: an object of OpenSSL's, freed at the end; null is none.
 #ifndef FNCACHE_COMMON_OPENSSL_OWNED_H_
 #define FNCACHE_COMMON_OPENSSL_OWNED_H_

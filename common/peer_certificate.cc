@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/peer_certificate.h"
 
 #include <openssl/err.h>
@@ -122,14 +123,14 @@ bool MayShareAName(int error, int depth) {
          (error == X509_V_ERR_CERT_SIGNATURE_FAILURE && depth == 0);
 }
 
-// What came of looking at a leaf: an error of OpenSSL's, and how far above the
-// leaf it lies.
+// Holds the result of looking at a leaf: an error of OpenSSL's, and how far
+// above the leaf it lies.
 struct Finding {
   int error = X509_V_OK;
   int depth = 0;
 };
 
-// See the header. `first`: what OpenSSL found.
+// Decides by the three steps of the header, where OpenSSL found `first`.
 Finding LookAgain(X509_STORE_CTX* context, const Finding& first, TlsSide side) {
   X509* const leaf = X509_STORE_CTX_get0_cert(context);
   const EVP_PKEY* const key = X509_get0_pubkey(leaf);
@@ -235,8 +236,8 @@ std::string Words(const Finding& finding, TlsSide side) {
 
 CertificateVerdict CheckPeerCertificate(X509_STORE_CTX* context, TlsSide side) {
   CertificateVerdict verdict;
-  // What is left in OpenSSL's queue would look like an error of the connection:
-  // where the verdict is good, and where it is bad, as its reason.
+  // An error left in OpenSSL's queue would look like one of the connection if
+  // the verdict is good, and like the verdict's reason if it is bad.
   ERR_set_mark();
   Finding finding;
   if (X509_verify_cert(context) != 1) {
@@ -247,7 +248,8 @@ CertificateVerdict CheckPeerCertificate(X509_STORE_CTX* context, TlsSide side) {
     const uint32_t flags =
         X509_get_extension_flags(X509_STORE_CTX_get0_cert(context));
     if ((flags & EXFLAG_INVALID) != 0) {
-      // Whatever OpenSSL made of what it could not read.
+      // An extension that could not be read is the reason, whatever OpenSSL
+      // made of it.
       finding = {X509_V_ERR_INVALID_EXTENSION, 0};
     } else if (MayShareAName(finding.error, finding.depth)) {
       finding = LookAgain(context, finding, side);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The check of a peer's certificate: OpenSSL's, and ours where OpenSSL cannot
 // follow what Crossplane issues.
 //
@@ -16,9 +17,10 @@
 //    (X509_V_FLAG_PARTIAL_CHAIN), for the purpose of the peer's side, which
 //    brings dates, key strength, critical extensions and usages.
 //
-// What OpenSSL accepts by itself (intermediates, bundles) stays accepted, but
-// for names that others would not survive (common/certificate_names.h). Which
-// name it should be is the business of whoever knows it.
+// Chains that OpenSSL accepts by itself (with intermediates, from bundles) stay
+// accepted, except those with names that other libraries would not survive
+// (common/certificate_names.h). Which name it should be is the business of
+// whoever knows it.
 //
 // Thread-safe, as OpenSSL's own verification is.
 #ifndef FNCACHE_COMMON_PEER_CERTIFICATE_H_
@@ -35,7 +37,7 @@ namespace fncache {
 
 struct CertificateVerdict {
   bool good = false;
-  // What is wrong; of no meaning if `good`.
+  // Says what is wrong; it means nothing if `good`.
   HandshakeFault fault = HandshakeFault::kBadCertificate;
   // The same as a part of a sentence, such as "the caller's certificate has
   // expired".

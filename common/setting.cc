@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/setting.h"
 
 #include "absl/strings/ascii.h"
@@ -12,8 +13,12 @@ const std::string& SettingValue::text() const {
 }
 
 absl::Status SettingError(const SettingValue& value, absl::string_view why) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(value.where, ": ", value.key, ": ", why));
+  // A flag and a variable have the setting's name, so that its key would name
+  // it a second time.
+  const bool named = value.where == FlagName(value.key) ||
+                     value.where == EnvironmentName(value.key);
+  return absl::InvalidArgumentError(absl::StrCat(
+      value.where, ": ", named ? "" : absl::StrCat(value.key, ": "), why));
 }
 
 std::string FlagName(absl::string_view key) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One setting as data, and one value that somebody gave it: the words in which
 // the table (settings.h) and the reader of files (settings_file.h) speak.
 //
@@ -80,8 +81,9 @@ struct SettingValue {
   const std::string& text() const;
 };
 
-// InvalidArgument for a value that the setting may not have, in one line:
-// `WHERE: KEY: why`.
+// Returns InvalidArgument for a value that the setting may not have, in one
+// line that names the setting once: `--FLAG: why`, `VARIABLE: why`, and
+// elsewhere `WHERE: KEY: why`.
 absl::Status SettingError(const SettingValue& value, absl::string_view why);
 
 // Values by the key of their setting.

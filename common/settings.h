@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings: one table defines every setting of a command; its YAML key, flag,
 // environment variable, default, accepted values and help all follow from one
 // row, and so do precedence and messages. DESIGN's "The command line is a
@@ -8,7 +9,7 @@
 //   YAML         `ttl.max`  ->  ttl: {max: 1h}
 //
 // Values stay text here; a row's `check` says whether a text is accepted, and
-// the table's owner turns accepted texts into options.
+// the table's owner makes options of accepted texts.
 //
 // Flow: the command line yields SettingsInput, Resolve() checks all of it and
 // yields ResolvedSettings, from which options are made.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/settings_file.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace fncache {
 namespace {
 
-// Nothing that breaks a line, a label or a terminal.
+// Whether `text` has nothing that would break a line, a label or a terminal.
 bool IsPlainText(absl::string_view text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

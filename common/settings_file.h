@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the settings that one map of a settings file gives, and checks them
 // against the rows of the table. SettingsTable (settings.h) uses it for the
 // file's top level, for each entry of `functions:`, and for lists in the

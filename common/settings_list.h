@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The settings that are in force as a list, for pages and programs to show:
 // where SettingsAsYaml gives a file that reads back, this gives rows.
 //

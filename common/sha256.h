@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sha256: SHA-256 (FIPS 180-4) of bytes that come in pieces.
 //
 // A copy goes on from where the original is. Used by one thread at a time.
@@ -27,7 +28,7 @@ class Sha256 {
   evp_md_ctx_st* const context_;
 };
 
-// Of `bytes` alone.
+// Returns the digest of `bytes` as lower-case hex digits.
 std::string Sha256Hex(absl::string_view bytes);
 
 }  // namespace fncache

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes in bytes with binary or decimal units: 256MiB, 4GiB, 64MB, 1024.
 //
 // Pure functions, thread-safe.

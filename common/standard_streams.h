@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The standard streams of a command: descriptors 0 to 2.
 #ifndef FNCACHE_COMMON_STANDARD_STREAMS_H_
 #define FNCACHE_COMMON_STANDARD_STREAMS_H_

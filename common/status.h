@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statuses that say what was being done when something failed.
 //
 // Pure functions, thread-safe.

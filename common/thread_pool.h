@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // ThreadPool: a few threads for work that would hold others up.
 //
 // Work that blocks (look-ups on disk) or takes a while (keys of large requests,
 // calls that cost CPU time) runs here in the order of its arrival, and threads
-// that serve go on serving. The pool's threads ask the scheduler for turns as
+// that serve go on serving. The pool's threads ask the scheduler for time as
 // batch work does (SCHED_BATCH), so that they do not take a serving thread off
 // its core when they are woken.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/threads.h"
 
 #include <unistd.h>
@@ -32,7 +33,7 @@ void OnTerminate() {
       _exit(1);
     }
   } catch (...) {
-    // Not ours to explain.
+    // Other errors are explained by the next handler.
   }
   next_handler();
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that cannot be made: a limit of the user's processes (ulimit -u), of
 // a container's (pids), or of memory. Libraries end the process then, gRPC and
 // RocksDB by an abort; a command says it in one line instead.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/tls_contexts.h"
 
 #include <openssl/err.h>
@@ -51,7 +52,7 @@ int Verify(X509_STORE_CTX* context, void* /*unused*/) {
   auto* const ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(
       context, SSL_get_ex_data_X509_STORE_CTX_idx()));
   CertificateVerdict verdict = CheckPeerCertificate(context, SideOf(ssl));
-  // Where nobody asked for a check, what it says has no effect.
+  // The verdict has no effect on a connection that does not verify its peer.
   if (!verdict.good && (SSL_get_verify_mode(ssl) & SSL_VERIFY_PEER) != 0) {
     HandshakeFailure failure;
     failure.fault = verdict.fault;
@@ -167,7 +168,7 @@ void OnAlertSent(SSL* ssl, int alert) {
   if (SSL_is_init_finished(ssl) == 1) return;
   // OpenSSL queues the reason before it sends the alert.
   const unsigned long error = ERR_peek_last_error();
-  // Who hangs up has said nothing about TLS; probes do.
+  // A peer that hangs up, as probes do, has not failed at TLS.
   if (ERR_GET_REASON(error) == SSL_R_UNEXPECTED_EOF_WHILE_READING) return;
   const char* reason = ERR_reason_error_string(error);
   if (reason == nullptr) reason = AlertName(alert);

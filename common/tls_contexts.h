@@ -1,6 +1,7 @@
-// What every TLS context of this process has in common, whoever makes it: our
-// check of peers' certificates (common/peer_certificate.h), no session
-// resumption, and reports of handshakes that failed
+// SPDX-License-Identifier: Apache-2.0
+// Gives every TLS context of this process, whoever makes it, what all have in
+// common: our check of peers' certificates (common/peer_certificate.h), no
+// session resumption, and reports of handshakes that failed
 // (common/handshake_failure.h).
 //
 // gRPC makes its SSL_CTX itself and lends them to nobody. So this asks OpenSSL,

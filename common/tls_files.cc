@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/tls_files.h"
 
 #include <openssl/err.h>
@@ -138,8 +139,8 @@ void NoteValidity(const std::string& path, const Chain& chain, absl::Time now,
   }
 }
 
-// What TLS itself has against a pair that belongs together: a handshake is too
-// late to find out.
+// Returns TLS's own objection to a pair that belongs together, because a
+// handshake is too late to find out.
 absl::Status CheckUsable(const std::string& path, const Chain& chain,
                          EVP_PKEY* key) {
   const std::string names = WhatIsWrongWithNames(chain.front().get());

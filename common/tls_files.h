@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The certificates of a directory, as Crossplane mounts them: tls.crt (a
 // certificate and its chain), tls.key (its key) and ca.crt (whom to trust).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UTF-8 as RFC 3629 defines it: no surrogates, no over-long forms, nothing
 // above U+10FFFF. Files, logs and labels are checked against it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/yaml.h"
 
 #include <yaml.h>
@@ -151,7 +152,7 @@ class Reader {
   }
 
  private:
-  // An open list or map. In a map, keys and values take turns.
+  // An open list or map. In a map, keys and values alternate.
   struct Level {
     YamlNode node;
     bool has_key = false;

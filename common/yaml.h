@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // YAML text as a tree that knows where everything stood, for files that people
 // write: whatever is wrong with them can be said with file and line.
 //

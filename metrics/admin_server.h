@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AdminServer: the HTTP endpoint that operators and Prometheus read.
 //
 // It serves a fixed set of pages, each a function that makes the text, to GET

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "metrics/cells.h"
 
 #include <algorithm>
@@ -94,7 +95,7 @@ class Space {
     return first;
   }
 
-  void Release(uint32_t first, uint32_t count) {
+  void Free(uint32_t first, uint32_t count) {
     MutexLock lock(&mutex_);
     for (Slab* slab : slabs_) {
       Chunk* const chunk =
@@ -114,7 +115,8 @@ class Space {
   std::vector<Slab*> idle_ ABSL_GUARDED_BY(mutex_);   // those nobody has
   Slab* ending_ ABSL_GUARDED_BY(mutex_) = nullptr;    // see AddForEndingThread
   uint32_t next_ ABSL_GUARDED_BY(mutex_) = 1;
-  // Given back, by how many there are in a row.
+  // Keeps the rows of cells that were given back, by the number of cells in a
+  // row.
   std::map<uint32_t, std::vector<uint32_t>> free_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -148,8 +150,8 @@ void CellSums(uint32_t first, uint32_t count, uint64_t* sums) {
   Space::Get().Sum(first, count, sums);
 }
 uint32_t ReserveCells(uint32_t count) { return Space::Get().Reserve(count); }
-void ReleaseCells(uint32_t first, uint32_t count) {
-  Space::Get().Release(first, count);
+void FreeCells(uint32_t first, uint32_t count) {
+  Space::Get().Free(first, count);
 }
 
 }  // namespace fncache::metrics::internal

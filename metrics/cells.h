@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cells: the numbers under counters and histograms, one copy per thread.
 //
 // A cell is a number that any thread may add to. Each thread adds to its own
@@ -52,7 +53,7 @@ inline std::atomic<uint64_t>* OwnCopy(uint32_t cell) {
   return &chunk->cells[cell % kCellsPerChunk];
 }
 
-// To a copy that no other thread writes.
+// Adds to a copy that no other thread writes.
 inline void AddToOwn(std::atomic<uint64_t>* copy, uint64_t n) {
   copy->store(copy->load(std::memory_order_relaxed) + n,
               std::memory_order_relaxed);
@@ -92,7 +93,7 @@ uint32_t ReserveCells(uint32_t count);
 
 // Gives them back, for later reservations of the same count.
 // Precondition: nobody adds to them any more.
-void ReleaseCells(uint32_t first, uint32_t count);
+void FreeCells(uint32_t first, uint32_t count);
 
 }  // namespace fncache::metrics::internal
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counter and UpDown: handles to numbers that any thread may change at the cost
 // of a plain addition (see cells.h), read when someone scrapes.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Histogram: durations counted into buckets at the cost of two plain additions
 // each (see cells.h), and Distribution, which is what a reader gets: sums,
 // means, and quantiles that are never outside of what was observed.
@@ -55,7 +56,7 @@ class Buckets {
   // Parts are numbered from 0; those of bucket i are i * kParts and the next.
   size_t parts() const { return bounds_.size() * kParts + 1; }
 
-  // The part of a duration.
+  // Returns the number of the part that a duration falls in.
   size_t FindPart(uint64_t nanoseconds) const {
     // At most a few steps: where to start is known by the highest bit.
     size_t bucket = start_[absl::bit_width(nanoseconds)];
@@ -87,7 +88,7 @@ struct Distribution {
     uint64_t nanoseconds = 0;  // the sum
   };
 
-  // Null where the handle was unbound: then there are no parts.
+  // Null if the handle was unbound, which has no parts.
   const Buckets* buckets = nullptr;
   std::vector<Part> parts;  // those that hold anything, by rising number
 

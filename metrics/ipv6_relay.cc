@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "metrics/ipv6_relay.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ipv6Relay: lets an IPv4 server be reached at an IPv6 address.
 //
 // Debian's civetweb is built without IPv6, and a cluster may have nothing else.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "metrics/registry.h"
 
 #include <cstdlib>
@@ -107,7 +108,7 @@ class Registry::Impl {
     for (const FamilySeries& family : families_) {
       for (const Series& series : family.series) {
         if (series.cells != 0) {
-          internal::ReleaseCells(series.first, series.cells);
+          internal::FreeCells(series.first, series.cells);
         }
       }
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Registry: the metrics of a process, by name and labels, and their text.
 //
 // Set up at start: each Add gives a handle that hot paths keep and count with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/daemon.h"
 
 #include <algorithm>
@@ -59,7 +60,8 @@ std::unique_ptr<ThreadPool> MakeAssistants() {
 
 class Daemon::Impl {
  public:
-  // One function's way through the daemon.
+  // A Function is all that one function's calls pass, in the order of the call:
+  // listener, handler, upstream.
   struct Function {
     std::unique_ptr<transport::Upstream> upstream;
     std::unique_ptr<serving::FunctionHandler> handler;
@@ -199,7 +201,8 @@ absl::Status Daemon::OpenStore(Clock* clock, const Extras& extras) {
   cache::store::TieredStore* const opened = impl_->store.get();
   impl_->instruments.WatchTier(cache::Tier::kMemory,
                                [opened] { return opened->Stats(); });
-  // Also where it cannot be opened for now.
+  // The disk tier is watched even while it cannot be opened, so that its
+  // metrics are there when it can.
   if (options_.cache_dir.has_value()) {
     impl_->instruments.WatchTier(cache::Tier::kDisk,
                                  [opened] { return opened->LowerStats(); });

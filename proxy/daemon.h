@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Daemon: the life of `fncache serve`. It makes the store, listeners, upstreams
 // and the admin endpoint, in the order in which they must come up, and ends
 // them in the order in which they must go down.

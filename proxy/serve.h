@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Serve: the daemon under a process's signals.
 #ifndef FNCACHE_PROXY_SERVE_H_
 #define FNCACHE_PROXY_SERVE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/serve_command.h"
 
 #include <malloc.h>
@@ -30,8 +31,11 @@
 namespace fncache::proxy {
 namespace {
 
-constexpr int kWorld = 1;  // the world's reasons
-constexpr int kUsage = 2;  // settings that do not fit
+// Exit codes. The settings are fine, but something that they need is not to be
+// had: a file, a port, a directory.
+constexpr int kUnavailable = 1;
+// The settings do not fit.
+constexpr int kUsage = 2;
 
 int Fail(const absl::Status& status, int code) {
   std::fprintf(stderr, "fncache serve: %s\n",
@@ -79,7 +83,7 @@ int Threads(const settings::DaemonOptions& options) {
 // And a large one lies in huge pages; the memory tier follows it.
 void TuneHeap() {
 #ifdef M_ARENA_MAX
-  // Who sets these has reasons.
+  // An operator who sets these variables has reasons, so they are left alone.
   if (std::getenv("MALLOC_ARENA_MAX") == nullptr) mallopt(M_ARENA_MAX, 1);
   if (std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) {
     mallopt(M_TRIM_THRESHOLD, 16 << 20);
@@ -137,7 +141,7 @@ int ServeMain(int argc, char** argv) {
                  ? Fail(file.status(), kUsage)
                  : Fail(Prefixed(by_flag ? "--config" : "FNCACHE_CONFIG",
                                  file.status()),
-                        kWorld);
+                        kUnavailable);
     }
     input.file = *std::move(file);
   }
@@ -149,7 +153,7 @@ int ServeMain(int argc, char** argv) {
       settings::MakeServeOptions(&*resolved);
   if (!options.ok()) return Fail(options.status(), kUsage);
   const absl::Status certificates = CheckCertificates(flags->check, &*options);
-  if (!certificates.ok()) return Fail(certificates, kWorld);
+  if (!certificates.ok()) return Fail(certificates, kUnavailable);
 
   InitLogging(options->daemon.log_level, options->daemon.log_format);
   for (const std::string& line :
@@ -165,11 +169,11 @@ int ServeMain(int argc, char** argv) {
   }
   TuneHeap();
   const absl::Status threads = CheckThreads(Threads(options->daemon));
-  if (!threads.ok()) return Fail(threads, kWorld);
+  if (!threads.ok()) return Fail(threads, kUnavailable);
   const absl::Status served =
       Serve(std::move(options->daemon),
             ListSettings(settings::ServeSettings(), *resolved, "function"));
-  return served.ok() ? 0 : Fail(served, kWorld);
+  return served.ok() ? 0 : Fail(served, kUnavailable);
 }
 
 }  // namespace fncache::proxy

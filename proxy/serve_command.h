@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache serve`: from argv to a running daemon, and its exit code.
 #ifndef FNCACHE_PROXY_SERVE_COMMAND_H_
 #define FNCACHE_PROXY_SERVE_COMMAND_H_
@@ -6,8 +7,9 @@ namespace fncache::proxy {
 
 // Runs the daemon until SIGTERM or SIGINT, or with --check only checks. argv[0]
 // is the command's name, the flags follow. Returns the process' exit code: 0, 1
-// for the world's reasons, 2 for settings that do not fit. Call it from main,
-// before other threads exist.
+// where something that is needed is not to be had (a port, a directory, a
+// file), 2 for settings that do not fit. Call it from main, before other
+// threads exist.
 int ServeMain(int argc, char** argv);
 
 }  // namespace fncache::proxy

@@ -1,5 +1,6 @@
-// What sanitizers must not report of tests that run gRPC servers and clients of
-// their own.
+// SPDX-License-Identifier: Apache-2.0
+// Tells sanitizers what not to report of tests that run gRPC servers and
+// clients of their own.
 //
 // tsan: hand-overs inside gRPC, which is not instrumented. Those servers and
 // clients use its callback API, whose threads are gRPC's own: every frame that

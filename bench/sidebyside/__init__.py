@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The side-by-side benchmark: fncache, the limit and its peers in one run.
 
 bench/run and bench/compare are the ways in. Read in this order: profiles

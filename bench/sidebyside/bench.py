@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every section works with: the profile, servers, clients, results."""
 
 from contextlib import contextmanager

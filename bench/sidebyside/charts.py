@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts as inline SVG, made here: the report fetches nothing.
 
 Colours are classes (s0, s1, ...) that the page's style sheet sets, for light

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bench/compare: what moved between two results files by more than the spread
 of both."""
 

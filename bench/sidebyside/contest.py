@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of several subjects, in turns.
 
 A B C A B C ...: what happens to the machine during a round happens to all of

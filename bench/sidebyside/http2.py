@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One gRPC call over a plaintext connection, with nothing but a socket: what a
 caller sees that waits for a daemon to start. Not for load: bench/load is."""
 

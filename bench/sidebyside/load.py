@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bench/load and h2load, run against a server, and what they found as one
 record: a run.
 

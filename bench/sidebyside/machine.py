@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On what, and of what, the figures were taken."""
 
 import os

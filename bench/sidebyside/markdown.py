@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results as Markdown: tables for docs/performance.md, which is written anew
 from a results file and never typed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Child processes that never outlive the benchmark.
 
 Every child leads a process group of its own, so that a Ctrl-C reaches this

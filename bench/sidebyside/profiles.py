@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is measured, and the time that it may take.
 
 A profile fixes runs and seconds; the sections derive their budget from it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is running, and how long it will go on."""
 
 import sys

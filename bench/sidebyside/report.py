@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results as one HTML page that needs nothing else: styles and charts are in
 it, nothing is fetched."""
 

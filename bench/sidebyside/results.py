@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Series, rows and verdicts: what a results file holds.
 
 A series is what one subject did under one load: its runs, in the order of the

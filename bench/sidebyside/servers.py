@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is measured, started: the limit, the daemon and its peers.
 
 All of them listen on loopback, on a port that was free. Each is a Server: an

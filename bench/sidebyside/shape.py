@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a value that was read from JSON has the shape that is expected of it.
 
 A shape is a type, or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Medians, and how far they can be trusted.
 
 Intervals are distribution-free: of n runs, sorted, the pair of order statistics

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results on the terminal: one line a row, aligned."""
 
 from typing import List

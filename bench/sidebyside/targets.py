@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What fncache must be worth: the figures that rows are judged by.
 
 The first figure is required, `then` is where it should end up, `floor` is what

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CanonicalWalk: a request's canonical form (docs/key-format.md), by one walk
 // over its wire bytes.
 //

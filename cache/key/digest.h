@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Digester: a request's bytes -> its key and the caller's tag.
 //
 // The key contract (DESIGN, docs/key-format.md): equal keys if and only if the

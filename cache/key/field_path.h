@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a path to a field is spelled, for everybody who writes or reads one:
 // masks, the expressions of `fncache function`, error messages that say where
 // in a file something is wrong, and lists of what differs.

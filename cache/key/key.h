@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Key: the 16 bytes under which a response is stored (docs/key-format.md). With
 // it come the secret under which keys are made, and the settings that say what
 // a key is made of, and how.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lengths of the levels that StructWalk writes, made larger.
 //
 // A Struct or list comes into the output behind a head: the start of the map

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MaskSet: the paths of a request that are left out of its key.
 //
 // A mask is a path of field names and map keys below the request, with dots

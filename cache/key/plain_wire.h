@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading the plain wire form: the one that encoders emit, in which nothing is
 // to be merged, dropped or shortened. Every varint and length is in its
 // shortest form, fields are in order of their numbers; all else is refused,

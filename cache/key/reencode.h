@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The slow path to a key, and the message's view of what a key leaves out.
 //
 // Wire forms that are legal but unusual (fields out of order or repeated, split

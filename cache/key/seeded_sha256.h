@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HMAC-SHA-256 under the seed of a cache, its first 16 bytes as a key: what
 // `key_hash: sha256` hashes with (docs/key-format.md).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // StructWalk: the canonical form (docs/key-format.md) of a google.protobuf
 // Struct or ListValue with all that it holds, from its wire bytes. This is
 // where nearly all bytes of a request are.

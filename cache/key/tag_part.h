@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of a request that `key: tag` reads: the fields that Crossplane
 // changes after it has computed meta.tag, and those that nobody here knows.
 // The other fields (observed, desired, input, credentials), which are nearly

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The walks over a request do some things in different ways on different
 // machines: they copy and check 64 bytes, and put map entries in order. Each
 // way is a struct with the same functions; code that calls many of them is a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ChunkedArray: an array that grows and shrinks at its end without ever moving
 // what it holds, and whose memory follows its size.
 //
@@ -64,7 +65,7 @@ class ChunkedArray {
            chunks_.capacity() * sizeof(chunks_[0]);
   }
 
-  // By how many bytes Grow() makes that more.
+  // Returns by how many bytes Grow() makes that more.
   uint64_t Growth(uint64_t overhead) const {
     uint64_t bytes = ChunkSize(chunks_.size()) * sizeof(T) + overhead;
     if (chunks_.size() == chunks_.capacity()) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/store/disk_database.h"
 
 #include <rocksdb/cache.h>
@@ -99,7 +100,7 @@ class PrivateFileSystem : public rocksdb::FileSystemWrapper {
 bool IsLackOfSpace(const rocksdb::Status& status) {
   if (status.IsNoSpace()) return true;
   if (!status.IsIOError()) return false;
-  // Of other errors RocksDB keeps no more than the system's words.
+  // RocksDB keeps no error number, only the system's words for it.
   const std::string text = status.ToString();
   for (const int error : kLackOfSpace) {
     if (absl::StrContains(text, std::generic_category().message(error))) {

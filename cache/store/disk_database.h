@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opening the disk tier's RocksDB: its options, and what to do when it is
 // damaged. Only disk_store.cc includes this: it brings RocksDB's headers.
 #ifndef FNCACHE_CACHE_STORE_DISK_DATABASE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/store/disk_directory.h"
 
 #include <errno.h>
@@ -157,12 +158,13 @@ absl::Status DiskDirectory::LoadSeed() {
   }
   bool damaged = false;
   if (fd.get() >= 0) {
-    // One byte more than there may be.
+    // The buffer has one byte more than a seed, so that a longer file is
+    // noticed.
     uint8_t bytes[sizeof(key::Seed) + 1];
     const ssize_t got = read(fd.get(), bytes, sizeof(bytes));
     if (got < 0) return Failure(dir_, "cannot read the seed", errno);
     std::copy(bytes, bytes + seed_.size(), seed_.begin());
-    // All zeroes is what a file system leaves after a crash.
+    // A seed of zeroes is damaged: a file system may leave those after a crash.
     damaged = got != static_cast<ssize_t>(seed_.size()) || seed_ == key::Seed{};
     if (!damaged) {
       if (fchmod(fd.get(), 0600) != 0) {
@@ -180,7 +182,8 @@ absl::Status DiskDirectory::LoadSeed() {
                 : "the seed of the cache is gone: starting with an empty one",
         {{"dir", dir_}});
     if (absl::Status dropped = DropDatabase(); !dropped.ok()) return dropped;
-    // So that it is said once, however often the next step has to be tried.
+    // The damaged seed is removed now, so that this is said once, however often
+    // the next step has to be tried.
     unlink(file.c_str());
   }
   seed_ = RandomSeed();

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // DiskDirectory: the disk tier's directory, held by one process at a time.
 //
 // It makes the directory where it is missing, holds DIR/lock for as long as it
 // lives, keeps the seed, and remembers whose connection details the database
 // may hold. docs/storage-format.md has the whole layout.
 //
-// What fails for lack of space or on a read-only file system is Unavailable:
-// it may work later. What else keeps the directory from being used is
-// FailedPrecondition. Messages name the directory.
+// A failure for lack of space or on a read-only file system is Unavailable,
+// since it may work later. Anything else that keeps the directory from being
+// used is FailedPrecondition. Messages name the directory.
 //
 // Not thread-safe.
 #ifndef FNCACHE_CACHE_STORE_DISK_DIRECTORY_H_
@@ -33,8 +34,8 @@ namespace fncache::cache::store {
 // Draws a seed that nobody can guess.
 key::Seed RandomSeed();
 
-// What fails with one of these may work later without any change of settings:
-// there is no space (or quota) left, or the file system is read-only.
+// A call that fails with one of these may work later without any change of
+// settings: there is no space (or quota) left, or the file system is read-only.
 inline constexpr int kLackOfSpace[] = {ENOSPC, EDQUOT, EROFS};
 
 class DiskDirectory {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DiskStore: the tier that outlives the process, in a directory of its own.
 //
 // docs/storage-format.md says what is in the directory: a lock, the seed of the
@@ -10,7 +11,7 @@
 // counted and logged.
 //
 // Beside the entries the database keeps the highest time it saw (entries of a
-// clock that has been turned back are dropped at open), a fingerprint of the
+// clock that has been set back are dropped at open), a fingerprint of the
 // seed and the count of entries by function.
 //
 // When writing fails (disk full), reads go on; once a probe shows that writing

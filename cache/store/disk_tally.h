@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DiskTally: how many entries of which function the disk tier holds.
 //
 // FIFO compaction drops whole files, so each file carries, as a table property,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entry: a stored response and its deadlines, immutable, shared by reference.
 //
 // An entry is filled once and then read by any number of threads. Stores hold

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GhostQueue: which keys left the small queue of S3-FIFO lately.
 //
 // It is approximate and takes four bytes a key: a table of buckets, each of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/store/interim_store.h"
 
 #include <chrono>
@@ -32,7 +33,7 @@ void InterimStore::Run() {
   while (true) {
     {
       MutexLock lock(&mutex_);
-      // By a clock that nobody sets.
+      // The time is taken from a clock that nobody sets.
       const auto begin = std::chrono::steady_clock::now();
       absl::Duration left = retry_;
       while (left > absl::ZeroDuration() && !stop_) {

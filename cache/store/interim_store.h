@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // InterimStore: the store of a daemon whose disk tier could not be opened for
 // lack of space or on a read-only file system.
 //
@@ -40,7 +41,7 @@ class InterimStore final : public MemoryOnly {
                Opener open, Observer* observer);
   ~InterimStore() override;
 
-  // A fill that belongs below, too, is counted as dropped there.
+  // A fill that belongs on disk, too, is counted as dropped there.
   PutResult Fill(const key::Key& key, EntryRef entry, bool lower,
                  absl::Time now) override;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/store/memory_and_disk.h"
 
 #include <algorithm>
@@ -41,7 +42,8 @@ class MemoryAndDisk final : public TieredStore {
 
   ~MemoryAndDisk() override {
     readers_.reset();
-    // While it drains, it is still asked for what waits.
+    // The queue is stopped while `queue_` still points to it, because it is
+    // asked for what waits while it drains.
     queue_->Stop();
   }
 
@@ -203,7 +205,7 @@ bool MemoryAndDisk::Erase(const key::Key& key) {
     stripe.fills.fetch_add(1, std::memory_order_release);
     found = memory_.Erase(key);
   }
-  // Not under the lock, which the queue's thread may want.
+  // The lock is not held, because the queue's thread may want it.
   found |= queue_->Remove(key);
   found |= disk_->Erase(key);
   // A look-up may have promoted the entry in between.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The TieredStore of a daemon with a disk tier: memory, and a DiskStore below.
 //
 // Look-ups on disk run on a few threads of its own, and writes to disk behind

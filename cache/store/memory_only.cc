@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/store/memory_only.h"
 
 #include "cache/store/disk_directory.h"

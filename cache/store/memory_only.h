@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemoryOnly: a TieredStore without a tier below memory, under a seed that dies
 // with the process.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/store/memory_shard.h"
 
 #include <algorithm>
@@ -70,7 +71,7 @@ struct alignas(64) MemoryShard::Bucket {
   uint8_t tags[kSlots] = {};
   // The first of the nodes that found no slot; each names the next.
   Index chain = kNone;
-  // Without gaps, the free ones (kNone) last.
+  // Nodes stand without gaps; the free places (kNone) come last.
   Index nodes[kSlots];
 };
 

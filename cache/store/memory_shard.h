@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemoryShard: one shard of the memory store; see memory_store.h.
 //
 // Nodes lie dense in an array of chunks and refer to each other by index: a
@@ -66,8 +67,8 @@ class MemoryShard {
     Index tail = kNone;  // the oldest
     uint64_t bytes = 0;
   };
-  // Entries that left the shard. They are freed after the lock has been
-  // released.
+  // Entries that left the shard. They are freed once the lock is not held
+  // any more.
   using Doomed = absl::InlinedVector<EntryRef, 4>;
 
   Node& At(Index i) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -99,7 +100,7 @@ class MemoryShard {
   // False if `charge` bytes do not fit even into an empty shard.
   bool MakeRoom(uint64_t charge, absl::Time now, Doomed* doomed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // By how many bytes one more node may make the chunks grow.
+  // Returns by how many bytes one more node may make the chunks grow.
   uint64_t Growth() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool ReclaimExpired(absl::Time now, Doomed* doomed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/store/memory_store.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ MemoryStore::MemoryStore(const MemoryStoreOptions& options, Observer* observer)
 MemoryStore::~MemoryStore() = default;
 
 MemoryShard& MemoryStore::ShardOf(const key::Key& key) const {
-  // From other bits than the shards' own index uses.
+  // The shard is chosen by other bits than those that its own index uses.
   const uint64_t mixed = (key.high ^ key.low) * 0x9e3779b97f4a7c15ull;
   return *shards_[(mixed >> 58) & (shards_.size() - 1)];
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemoryStore: the tier that answers hits, in bounded memory.
 //
 // Sharded by key. Within a shard entries are kept by S3-FIFO (Yang, Zhang, Qiu,
@@ -73,6 +74,7 @@ class MemoryStore final : public Store {
 
   StoreStats Stats() const override;
 
+  // Tests and benchmarks check by it how capacity is divided.
   size_t shards() const { return shards_.size(); }
 
  private:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpenTiers: makes the store that the settings ask for.
 //
 // Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Store: the contract of every place that keeps entries (memory, disk, both).
 //
 // A store never fails a call: an error inside is reported to its Observer, and
@@ -18,7 +19,7 @@ namespace fncache::cache::store {
 
 // By how much an entry may have arrived after `now` and still be found: threads
 // read the clock one after another. Beyond it an entry is from the future (of a
-// clock that was turned back), and a miss.
+// clock that was set back), and a miss.
 constexpr absl::Duration kClockTolerance = absl::Seconds(5);
 
 inline bool IsFromTheFuture(const Entry& entry, absl::Time now) {

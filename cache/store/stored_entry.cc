@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/store/stored_entry.h"
 
 #include <lz4.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stored form: an entry as bytes, for tiers that outlive the process.
 //
 // docs/storage-format.md describes it byte by byte. Bytes that come back from a
@@ -76,9 +77,9 @@ struct Stored {
 Stored DecodeStored(const key::Key& key, absl::string_view bytes,
                     StoredScopes scopes);
 
-// What stored bytes say of themselves, without a look at the checksum. This is
-// for the store's own accounting, never for serving. Absent if the bytes are no
-// stored entry.
+// Holds what stored bytes say of themselves, without a look at the checksum.
+// This is for the store's own accounting, never for serving. Absent if the
+// bytes are no stored entry.
 struct StoredPeek {
   std::string function;
   absl::Time started;

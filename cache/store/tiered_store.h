@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TieredStore: memory before disk. The proxy's hit path calls it.
 //
 // A look-up calls GetMemory on the serving thread and, after a miss there,
@@ -64,7 +65,7 @@ struct TieredOptions {
   // How many threads look up on disk, and how many look-ups may wait for them.
   int read_threads = 2;
   size_t read_queue_entries = 4096;
-  // For how long the destructor goes on writing what is queued.
+  // Bounds how long the destructor goes on writing what is queued.
   absl::Duration drain = absl::Seconds(10);
   // How long after a disk tier could not be opened it is tried again.
   absl::Duration disk_retry = absl::Seconds(30);

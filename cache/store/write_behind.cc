@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/store/write_behind.h"
 
 #include "absl/time/clock.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // WriteBehind: the bounded queue between fills and the disk, and its thread.
 //
 // There is one operation a key: a later fill takes the place of one that still
@@ -49,7 +50,7 @@ class WriteBehind {
               std::function<void(const Operation&)> write,
               std::function<void()> tick,
               std::function<void(const Operation&)> dropped_at_shutdown);
-  // Stops.
+  // Calls Stop, if that was not done.
   ~WriteBehind();
 
   // Drains the queue, for at most `drain`, and ends its thread. After it only

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shape of the function protocol as tables (PROTOCOL.md, proto/*.proto):
 // all that a walk over wire bytes needs to know of RunFunctionRequest,
 // RunFunctionResponse and everything below them, Struct and Duration included.

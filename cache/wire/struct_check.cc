@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/wire/struct_check.h"
 
 #include <cstddef>

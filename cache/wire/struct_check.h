@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether bytes are a google.protobuf.Struct: the part of Validate (validate.h)
 // that most bytes of a request or response pass, by hand and without tables.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether bytes are a message of the function protocol, as protobuf C++ would
 // decide by parsing them, without parsing them.
 //

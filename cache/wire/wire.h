@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Protobuf's wire form: a cursor over bytes that reads tags, varints, lengths
 // and whole fields, and helpers that write them. Knows no schema.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the messages that answer RunFunction calls: of a stored response, whose
 // bytes they share, or of one that has just arrived.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/serving/cache_headers.h"
 
 #include <algorithm>
@@ -48,7 +49,8 @@ HitStatus::HitStatus(absl::Duration served_for) {
 absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
                                 bool stored) {
   struct Texts {
-    // By whether it is collapsed, and whether it is stored.
+    // The first index says whether the answer is collapsed, the second whether
+    // it is stored.
     absl::string_view of[2][2];
   };
   static constexpr Texts kMiss = {

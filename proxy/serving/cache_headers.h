@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The words that callers and the cache have for each other in a call's
 // metadata: cache-control in the request (RFC 9111) and cache-status in the
 // answer (RFC 9211), as DESIGN words them.

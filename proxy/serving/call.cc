@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/serving/call.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ class PendingLookup final : public transport::Activity {
     worker_->Enter(this);
   }
   ~PendingLookup() { worker_->Leave(this); }
-  // It ends by itself, soon.
+  // Nothing is cancelled, since a look-up ends by itself soon.
   void CancelActivity() override {}
 
  private:
@@ -213,7 +214,7 @@ class RunFunctionCall final
   // Where it looks up and fills, and what makes its key. From OnRead on.
   const KeyedStore* keyed_ = nullptr;
 
-  // Of a call that was looked up and not found in memory.
+  // These are set once a call was looked up and not found in memory.
   cache::key::Key key_;
   absl::InlinedVector<char, kUsualTag> tag_;
   absl::Time looked_up_;
@@ -262,7 +263,8 @@ void RunFunctionCall::OnRead(bool ok) {
 
 void RunFunctionCall::KeyingJob::Work() {
   call_->digest_ = call_->ComputeDigest();
-  // It refers to memory that is another call's in a moment.
+  // The tag is copied, because it refers to memory that the thread's next call
+  // overwrites.
   call_->KeepTag(call_->digest_.tag);
   call_->digest_.tag = call_->tag();
 }
@@ -306,7 +308,8 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
   key_ = digest.key;
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
-  // An entry that is past its time in memory is no younger below.
+  // An entry that has expired in memory is not looked up below, where it is no
+  // younger.
   if (!found.entry && !found.expired && keyed_->store().has_lower()) {
     return LookBelow();
   }

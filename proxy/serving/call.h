@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One RunFunction call: digest -> look-up -> hit, or flight -> upstream ->
 // policy -> fill -> answer. The stages that it passes are in call.cc; who calls
 // the function when many miss at once is settled in flight.h.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ServingContext: what the calls of one function share. The function's handler
 // makes it and hands it to each call, upstream run and stream.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/serving/flight.h"
 
 #include <deque>
@@ -292,7 +293,8 @@ bool FlightTable::Leave(FlightCaller* caller) {
       actions.gone = std::move(flight->leader);
       flight->leader = nullptr;
       if (flight->call != nullptr || flight->joined.empty()) break;
-      // Elected, but gone before it called: another takes its place.
+      // A leader that left before it called is replaced by a caller that has
+      // joined.
       flight->leader = std::move(flight->joined.begin()->second);
       flight->joined.erase(flight->joined.begin());
       flight->leader->part_ = FlightCaller::Part::kLeader;

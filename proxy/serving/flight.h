@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flights: they settle which of the callers that missed one key calls the
 // function, and who waits for that answer; DESIGN's "Flights".
 //

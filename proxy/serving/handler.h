@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FunctionHandler: serves all calls of one function. RunFunction, of either
 // version, is answered through the cache (call.h), everything else is forwarded
 // as a stream (stream.h).

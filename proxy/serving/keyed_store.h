@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // KeyedStore: a store together with the digesters that make keys for it.
 //
 // A key is worth something only in the store whose seed it was made under, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/serving/stream.h"
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace {
 // unary, which a graceful stop waits for.
 constexpr absl::Duration kMaybeUnary = absl::Milliseconds(200);
 
-// One forwarded call: two pumps that know little of each other.
+// A forwarded call consists of two pumps that know little of each other.
 //
 //   up:    (read from the caller -> write to the function)* -> half-close
 //
@@ -37,13 +38,13 @@ class ForwardedCall {
   void Start();
 
  private:
-  // Up.
+  // These are the steps of the pump from the caller to the function.
   void OnStarted(bool ok);
   void OnCallerRead(bool ok);
   void OnFunctionWritten(bool ok);
   void OnHalfClosed(bool ok);
   void PassUp();
-  // Down.
+  // These are the steps of the pump from the function to the caller.
   void OnHeaders(bool ok);
   void OnHeadersSent(bool ok);
   void OnFunctionRead(bool ok);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The forward path: any call, unary or streaming, known or not, passed to the
 // function message by message and back.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/serving/upstream_run.h"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ void UpstreamRun::OnDone(transport::UnaryCall& call) {
   context_.instruments.RecordUpstream(call.status().error_code(),
                                       call.latency());
   if (call.status().ok()) result_.message.Swap(&call.response());
-  // An OK without a message is nothing to read either: it passes.
+  // An OK without a message has nothing to read, so it is passed on as it is.
   if (!result_.message.Valid() || use_ == Use::kPass) return End();
   if (result_.message.Length() < kHandedOver) {
     Work();
@@ -96,7 +97,8 @@ void UpstreamRun::Apply(absl::string_view bytes) {
                                      absl::Uniform(random, 0.0, 1.0));
   }
   if (storing.store) Fill(*view, storing);
-  // An answer that memory did not take has no lifetime to tell of.
+  // An answer that memory did not take is not stored, so that its TTL must not
+  // be that of an entry.
   if (!result_.stored) storing = {};
   const auto ttl = context_.policy.MissTtl(view->facts, storing);
   if (ttl.has_value()) result_.message = MessageWithTtl(*view, *ttl);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UpstreamRun: one upstream RunFunction call and what follows when it ends:
 // policy, the fill, the end of its flight, then the answer to its caller.
 //
@@ -37,7 +38,7 @@ enum class Use {
   kStore,   // it is stored if policy says so
 };
 
-// Whoever waits for a run's answer.
+// A RunOwner waits for a run's answer.
 class RunOwner {
  public:
   // Is called once, on the worker, unless detached before; never from within

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/settings/address.h"
 
 #include <arpa/inet.h>
@@ -133,7 +134,8 @@ absl::Status CheckTargetParts(absl::string_view text) {
   }
   if (absl::ConsumePrefix(&rest, "dns:")) {
     if (absl::ConsumePrefix(&rest, "//")) {
-      // Which name server to ask, mostly none.
+      // The part up to the next slash names the name server to ask; it is
+      // mostly empty.
       const size_t slash = rest.find('/');
       if (slash == absl::string_view::npos) {
         return absl::InvalidArgumentError(

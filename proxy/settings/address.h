@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Addresses as settings give them: those to listen on (HOST:PORT and
 // [IPV6]:PORT), and the targets that calls go to.
 //

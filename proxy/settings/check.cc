@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/settings/check.h"
 
 #include <algorithm>
@@ -165,7 +166,8 @@ bool IsOfAService(absl::string_view name) {
 
 std::vector<std::string> MistypedVariables(
     const std::vector<std::string>& names) {
-  // Without the prefix, which would make short names look alike.
+  // Names are compared without the prefix, which would make short ones look
+  // alike.
   std::vector<std::string> known = {"CONFIG"};
   for (const Setting& setting : ServeSettings().settings()) {
     known.push_back(
@@ -188,7 +190,7 @@ std::vector<std::string> MistypedVariables(
   return lines;
 }
 
-// Who is not known should not be trusted with the tag.
+// Warns where callers are not known, who should not be trusted with the tag.
 void WarnOfTags(absl::string_view why, ServeOptions* options) {
   for (const FunctionOptions& function : options->daemon.functions) {
     if (function.key != cache::key::KeySource::kTag) continue;

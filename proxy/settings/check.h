@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From accepted settings to the daemon's options: the checks that no row of the
 // table can make alone, and the warnings that an operator should read.
 //
@@ -21,7 +22,7 @@ struct ServeOptions {
   std::vector<std::string> warnings;
 };
 
-// Turns settings into options, and checks what is needed, what contradicts and
+// Makes options of settings, and checks what is needed, what contradicts and
 // what is used twice. Settles in `resolved` what follows from other settings
 // (--insecure beats $TLS_SERVER_CERTS_DIR), so that it can be printed.
 // InvalidArgument is one line that names the key.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/settings/flags.h"
 
 #include <algorithm>
@@ -80,7 +81,7 @@ absl::StatusOr<ServeFlags> ParseServeFlags(
   }
   std::vector<std::string> reversed;
   for (std::string& argument : SplitValues(arguments)) {
-    // CLI11 would turn --insecure=TEXT into a number, or throw.
+    // CLI11 would read --insecure=TEXT as a number, or throw.
     const Setting* const flag = BoolWithValue(argument);
     if (flag == nullptr) {
       reversed.push_back(std::move(argument));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command line of `fncache serve`, taken apart by CLI11 with the table's
 // flags.
 #ifndef FNCACHE_PROXY_SETTINGS_FLAGS_H_

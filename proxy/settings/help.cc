@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/settings/help.h"
 
 #include <string>
@@ -155,9 +156,9 @@ Command:
                       6, text);
       });
   absl::StrAppend(&out, R"(
-Exit codes: 0 after a drain (or a check that found nothing), 1 for the world's
-reasons (a file that cannot be read, a port taken, a directory locked), 2 for
-settings that do not fit.
+Exit codes: 0 after a drain (or a check that found nothing), 1 if
+something that is needed is not to be had (a file that cannot be read, a port
+taken, a directory locked), 2 for settings that do not fit.
 )");
   return out;
 }

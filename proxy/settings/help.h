@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of settings as text for people: the help of `fncache serve`, its
 // flags for completion, and the reference page.
 //

@@ -1,5 +1,6 @@
-// The daemon's options as plain data: what settings (flags, environment, YAML)
-// are turned into, and what the daemon is built from.
+// SPDX-License-Identifier: Apache-2.0
+// Holds the daemon's options as plain data. They are made of settings (flags,
+// environment, YAML), and the daemon is built from them.
 //
 // Names, defaults, ranges and help of the settings are in
 // proxy/settings/settings.cc; DESIGN's "The command line is a contract" is what

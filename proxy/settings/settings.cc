@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/settings/settings.h"
 
 #include <algorithm>
@@ -127,7 +128,7 @@ absl::Status IntoMasks(const Values& values, cache::key::MaskSet* out) {
   return absl::OkStatus();
 }
 
-// As YAML and the environment take them.
+// Lists the sets' names as YAML and the environment take them.
 std::string SetNames() {
   return absl::StrJoin(
       cache::key::NamedMaskSets(), ", ",
@@ -152,7 +153,7 @@ struct Row {
   ToFunction to_function;  // scope kBoth and kFunction
 };
 
-// The row's check is a trial of what it does.
+// The row's check applies the values to options that nobody uses.
 Row OfDaemon(Setting setting, ToDaemon apply) {
   setting.scope = SettingScope::kDaemon;
   if (setting.kind != Setting::Kind::kBool) {
@@ -331,7 +332,8 @@ std::vector<Row> OperationRows() {
   };
   add(Text("admin", "ADDR", "127.0.0.1:9901",
            absl::StrCat(kAddressForm, "; empty = none"),
-           "Where /metrics, /healthz, /readyz and /statusz are served."),
+           "Where /metrics, /healthz, /readyz and /statusz are served; / is "
+           "an index of them."),
       [](const Values& v, DaemonOptions* o) {
         if (!v[0].empty()) return IntoAddress(v[0], &o->admin);
         o->admin.clear();
@@ -441,7 +443,10 @@ std::vector<Row> PolicyRows() {
              }));
   rows.push_back(
       Policy(Text("store_secrets", "TIERS", "memory", "memory, all or none",
-                  "Where responses with connection details are stored."),
+                  "Where responses with connection details are stored. Where "
+                  "it was `all` and is not any more, or the function is gone "
+                  "from the settings, the next start drops the whole disk "
+                  "cache, whatever function an entry is of."),
              [](const Values& v, FunctionOptions* o) {
                return IntoChoice<cache::StoreSecrets>(
                    v[0],

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The settings of `fncache serve`: the table, and what its rows do with
 // accepted texts. DESIGN's "The command line is a contract" and "Policy, per
 // function" are what the table follows.

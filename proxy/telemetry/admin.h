@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The admin endpoint of the daemon, put together from what the daemon tells of
 // itself:
 //

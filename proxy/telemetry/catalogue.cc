@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/telemetry/catalogue.h"
 
 #include <cstdlib>
@@ -15,8 +16,8 @@ const std::vector<Family>& Catalogue() {
       {"function_run_function_response_cache_hits_total",
        Type::kCounter,
        {"function_name"},
-       "RunFunction calls answered from the cache: hits, stale hits and "
-       "collapsed answers."},
+       "RunFunction calls answered from the cache: hits and collapsed "
+       "answers."},
       {"function_run_function_response_cache_misses_total",
        Type::kCounter,
        {"function_name"},

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The catalogue: every metric of the daemon, its type, labels and help, in one
 // table. docs/metrics.md is held against it by a test, and no metric exists
 // that is not in it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // History: what the instruments read during the last minute, so that the status
 // page can tell the last minute beside all that was since the start.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/telemetry/instruments.h"
 
 #include <utility>
@@ -22,7 +23,7 @@ size_t Index(Enum value) {
   return static_cast<size_t>(value);
 }
 
-// Of cells in `later`, what `earlier` had not.
+// Leaves in `later` what was counted since `earlier`.
 template <size_t kCount>
 void Subtract(const uint64_t (&earlier)[kCount], uint64_t (&later)[kCount]) {
   for (size_t i = 0; i < kCount; ++i) later[i] -= earlier[i];
@@ -320,7 +321,7 @@ class Instruments::Impl : public cache::Observer {
     function->write_seconds_.Observe(took);
   }
 
-  // First, because handles must not outlive it.
+  // The registry is the first member, because handles must not outlive it.
   Registry registry;
   std::vector<std::unique_ptr<const FunctionInstruments>> functions_;
   metrics::Counter dropped_[kDroppedReasons];

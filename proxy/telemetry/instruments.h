@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Instruments: everything that the daemon counts of itself; docs/metrics.md is
 // its list.
 //
@@ -54,7 +55,8 @@ struct CallRecord {
   int code = 0;
   // An upstream call was started for this caller.
   bool upstream = false;
-  // From arrival to the answer given to the transport.
+  // Measures from the call's arrival until its answer is given to the
+  // transport.
   absl::Duration latency;
 };
 
@@ -191,7 +193,7 @@ class FunctionInstruments {
   metrics::Histogram lookup_seconds_;
   metrics::Histogram write_seconds_;
 
-  // By tier and reason.
+  // The first index is the tier, the second the reason.
   metrics::Counter removed_[kTiers][kRemovals];
   metrics::Counter tier_writes_[kTiers];
   metrics::Counter fills_dropped_;

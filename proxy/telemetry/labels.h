@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Labels: the values that labels of metrics take, and the enumerations behind
 // those that only the proxy has. Metrics, the status page and its JSON all take
 // their words from here, so that a number is found under one name everywhere.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Process metrics: the figures that the system keeps of this process, under the
 // names that Prometheus client libraries use (process_*). They are read from
 // /proc at each scrape.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Status: everything that the status page tells, as data, and what of it is
 // wrong. The page for people (status_page.h) and the one for programs
 // (status_json.h) are two forms of one Status, so they cannot differ.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The status page for programs: /statusz?format=json. Fields and units are
 // described by docs/statusz.schema.json, which a test holds against the output.
 //

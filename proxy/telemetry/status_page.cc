@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/telemetry/status_page.h"
 
 #include <cstdint>
@@ -140,7 +141,8 @@ void TwoCounts(const char* column, uint64_t recent, uint64_t total,
   TwoLines(column, Count(recent), Count(total), "", out);
 }
 
-// The same for what should be zero.
+// Writes such lines for a figure that should be zero, in the colour of a fault
+// if it is not.
 void TwoFaults(const char* column, uint64_t recent, uint64_t total,
                std::string* out) {
   TwoLines(column, Count(recent), Count(total), "bad", out);
@@ -244,7 +246,7 @@ void Tile(absl::string_view what, absl::string_view value,
 
 void Tiles(const Status& status, std::string* out) {
   constexpr auto kHits = static_cast<size_t>(Outcome::kHit);
-  // What the tiles tell, of all functions together.
+  // Sums what the tiles show over all functions.
   const auto sum = [](const DaemonCounts& counts) {
     FunctionCounts all;
     for (const FunctionCounts& function : counts.functions) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pages for people: /statusz says what the daemon is, how it does and what
 // it was told; / says which pages there are. No script; nothing that is in them
 // can break out of the text it stands in; they follow the reader's light or

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The style sheet of the pages for people; see status_page.h.
 //
 // Below 60rem of width the table of functions becomes a card for each function:

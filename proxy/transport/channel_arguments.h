@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gRPC settings of every server that answers functions' callers: those of
 // the daemon's listeners, and the bare server of the benchmark (bench/) that
 // shows what gRPC itself costs under the same settings.

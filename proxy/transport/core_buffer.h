@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives the gRPC core's message buffer inside a grpc::ByteBuffer to those who
 // use both of gRPC's interfaces: they need it, without a copy, for what the C++
 // interface has no function for.

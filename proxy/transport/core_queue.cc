@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/core_queue.h"
 
 namespace fncache::proxy::transport {
@@ -15,7 +16,7 @@ class Library {
 }  // namespace
 
 grpc::CompletionQueue MakeQueue(grpc_cq_polling_type polling) {
-  // Needed until the queue counts as a user itself.
+  // gRPC must be initialised until the queue counts as a user itself.
   const Library library;
   grpc_completion_queue_attributes attributes;
   attributes.version = GRPC_CQ_CURRENT_VERSION;

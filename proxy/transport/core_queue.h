@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes completion queues of any kind; gRPC's C++ interface makes only some.
 #ifndef FNCACHE_PROXY_TRANSPORT_CORE_QUEUE_H_
 #define FNCACHE_PROXY_TRANSPORT_CORE_QUEUE_H_

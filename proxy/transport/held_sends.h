@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Held sends: what one thread sends on TCP connections within a turn of work
 // leaves together at the turn's end.
 //

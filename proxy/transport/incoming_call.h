@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // IncomingCall: one call that a listener accepted, as its CallHandler gets it,
 // and CallHandler, through which whoever serves the calls is told of them.
 //

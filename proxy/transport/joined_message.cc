@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/joined_message.h"
 
 #include <cstring>
@@ -21,7 +22,7 @@ absl::optional<absl::string_view> JoinedMessage::Join(
   size_t size = 0;
   for (const grpc::Slice& slice : slices_) size += slice.size();
   if (size > capacity_) {
-    // Not make_unique, which would write to all of it first.
+    // make_unique would write zeroes to all of it first.
     buffer_.reset(new char[size]);
     capacity_ = size;
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JoinedMessage: gives a message's bytes in one piece, for reading. gRPC hands
 // a message over in the pieces in which it came off the wire; joining them
 // through gRPC allocates as much as the message is long, and touches cold

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/listener.h"
 
 #include <utility>
@@ -78,7 +79,8 @@ absl::Status Listener::Bind() {
 Listener::~Listener() {
   StopAccepting(absl::Now());
   Join();
-  // Nothing but the queue's end comes out of it any more.
+  // The server is shut down, so that only the queue's end still comes out of
+  // it.
   shutdown_queue_.Shutdown();
   void* tag;
   bool ok;

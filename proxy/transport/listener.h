@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Listener: one address on which one function is served. It is a gRPC server
 // that accepts calls of any method, spreads them over workers and gives each to
 // its CallHandler.
@@ -68,9 +69,9 @@ class Listener final : private IncomingCall::Acceptor {
   void ShutDown();
   // Lends the server one more call, unless it is to stop.
   void Accept();
-  // On the first worker's thread.
+  // Called on the first worker's thread.
   void OnAccepted(IncomingCall* call) override;
-  // On the thread of the call's worker.
+  // Called on the thread of the call's worker.
   void Dispatch(IncomingCall* call);
   // How many calls, streams included, the workers have.
   int Calls() const;

@@ -1,4 +1,5 @@
-// Which of a call's metadata crosses the proxy, in both directions.
+// SPDX-License-Identifier: Apache-2.0
+// Decides which of a call's metadata crosses the proxy, in both directions.
 //
 // Crosses: every key with all its values in order, binary ones too, except what
 // belongs to one hop: pseudo-headers, te, content-type, the user-agent (which

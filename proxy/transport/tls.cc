@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/tls.h"
 
 #include "absl/time/clock.h"
@@ -126,7 +127,7 @@ void TlsWatcher::Check() {
             ": that needs a restart";
   }
   if (!error.empty()) {
-    // Once for each kind of badness, not every two seconds.
+    // An error is logged when it changes, not at every look at the files.
     if (error == last_error_) return;
     last_error_ = error;
     Log(LogLevel::kError, "certificates not taken up, the old ones stay in use",

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TLS with certificates that may be replaced while the daemon runs.
 //
 // A watcher per directory reads the files every few seconds (a Kubernetes

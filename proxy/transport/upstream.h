@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Upstream: the way to one function: channels, name resolution, reconnecting,
 // certificates, and the unary calls of the RunFunction path.
 //
@@ -93,7 +94,7 @@ class UnaryCall final : public Activity,
   const Metadata& trailers() const {
     return context_.GetServerTrailingMetadata();
   }
-  // From start to completion.
+  // Measures from the call's start to its completion.
   absl::Duration latency() const { return latency_; }
 
   void CancelActivity() override { context_.TryCancel(); }
@@ -152,7 +153,7 @@ class Upstream {
   Slot& SlotOf(Worker* worker);
   // Looks after a channel that is not connected until it is.
   void ScheduleCheck(Worker* worker, Slot* slot);
-  // The slot's channel cannot connect: asks it why, and tells.
+  // Asks the slot's channel why it cannot connect, and reports the reason.
   void AskWhy(Worker* worker, Slot* slot);
   void SetFailing(Slot* slot, bool failing, absl::string_view why = "");
 

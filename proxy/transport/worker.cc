@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/worker.h"
 
 #include <algorithm>
@@ -133,7 +134,8 @@ void Worker::SubmitJobs() {
   job_count_ = 0;
   ThreadPool::Work work = [this, jobs](bool /*run*/) {
     for (Job* job = jobs; job != nullptr; job = job->next_) job->Work();
-    // The worker stays open until they are back.
+    // Each job counts as an activity, so that the worker stays open until this
+    // task ran.
     Post([this, jobs] {
       for (Job* job = jobs; job != nullptr;) {
         OnWorked(std::exchange(job, job->next_));

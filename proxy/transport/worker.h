@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Worker: one thread and its completion queue, on which calls are served and
 // upstream calls are made. Everything that happens to a call happens on its
 // worker's thread, so calls need no locks.
@@ -247,7 +248,7 @@ class Worker {
   Activity* activities_ = nullptr;
   int forwarding_ = 0;
   bool stopping_ = false;
-  // Something entered while stopping: it has to be cancelled too.
+  // An activity that entered while the worker stops must be cancelled too.
   bool entered_late_ = false;
 
   std::thread thread_;

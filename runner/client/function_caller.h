@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FunctionCaller: the engine's way to the functions. The real one is
 // FunctionClient; tests and the context steps of the command line bring others.
 #ifndef FNCACHE_RUNNER_CLIENT_FUNCTION_CALLER_H_

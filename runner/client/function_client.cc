@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/client/function_client.h"
 
 #include <algorithm>
@@ -32,7 +33,8 @@ using apiextensions::fn::proto::v1::RunFunctionRequest;
 constexpr int kMaxResponseBytes = 4 << 20;
 constexpr int kMaxMetadataBytes = 16 << 20;
 
-// Sent, and not waited for, to learn why no call got through.
+// A call of this method is sent, and not waited for, to learn why no other got
+// through.
 constexpr char kHealth[] = "/grpc.health.v1.Health/Check";
 constexpr absl::Duration kProbeTime = absl::Milliseconds(50);
 
@@ -284,7 +286,8 @@ struct FunctionClient::Impl {
 
   void End(OneCall* call, CallResult result) {
     {
-      // Gone, with all that it holds, before the call counts as over.
+      // `done` and all that it holds are destroyed before the call counts as
+      // over.
       const Done done = std::move(call->done);
       done(std::move(result));
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FunctionClient: calls functions over gRPC as the reference runner does. One
 // channel for each target, shared by all calls; a few threads, however many
 // calls there are.

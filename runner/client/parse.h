@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parsing with room for real nesting: protobuf's default of 100 is less than
 // real schemas need.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a failed call is put into words: those of the reference runner, which is
 // written in Go, since people find them in logs and tests compare them; and
 // plain ones.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/demo/child_process.h"
 
 #include <errno.h>
@@ -175,7 +176,7 @@ int ChildProcess::Wait() {
 
 void ChildProcess::KillAll() {
   Alive& alive = TheAlive();
-  // Kept: nothing is started any more.
+  // The mutex is never unlocked, so that no child is started any more.
   alive.mutex.Lock();
   for (const pid_t pid : alive.pids) kill(pid, SIGKILL);
   for (const pid_t pid : alive.pids) waitpid(pid, nullptr, 0);

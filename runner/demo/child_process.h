@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ChildProcess: this same binary, run as another of its commands.
 //
 // Its stderr is read as it comes, to learn where it listens and how many calls

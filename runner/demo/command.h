@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache demo` shows on one machine, in under a minute, what fncache does.
 //
 // It starts `function` and `serve` of this same binary as child processes,
@@ -17,7 +18,7 @@ namespace fncache::runner::demo {
 // from main, before other threads exist.
 int DemoMain(int argc, char** argv);
 
-// What --help prints, and the flags that it explains.
+// Return the text that --help prints, and the flags that it explains.
 std::string DemoHelp();
 std::vector<CommandFlag> DemoCommandFlags();
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/demo/demo.h"
 
 #include <signal.h>
@@ -163,7 +164,7 @@ struct Demo::Impl {
       for (int composite = 0; composite < kComposites; ++composite) {
         DemoReconcile reconcile;
         reconcile.composite = composite;
-        // Two replicas of the runner, of different builds, take turns.
+        // Two replicas of the runner, of different builds, alternate.
         reconcile.build = round % kDemoBuilds;
         traffic.reconciles.push_back(std::move(reconcile));
       }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Demo: the story that `fncache demo` tells, step by step.
 //
 // Every step starts what it needs as child processes of this binary, sends the

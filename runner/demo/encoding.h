@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encodes messages as Go does, whose maps come in another order every time.
 //
 // The demo's runners send such requests, so that what hits is the content and

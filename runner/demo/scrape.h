@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading a daemon's /metrics, as a Prometheus would.
 //
 // Pure functions but for Get; thread-safe, once curl_global_init has run, which

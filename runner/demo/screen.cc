@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/demo/screen.h"
 
 #include <unistd.h>
@@ -72,7 +73,8 @@ void DemoScreen::Table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 void DemoScreen::Interrupted() const {
-  // Called beside other threads that print: a plain write.
+  // Other threads may print at the same time, so this takes no lock and writes
+  // directly.
   const char end[] = "\r\033[K\033[0m";
   if (terminal_ && write(STDOUT_FILENO, end, sizeof end - 1) < 0) return;
 }

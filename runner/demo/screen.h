@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DemoScreen prints what the demo shows: paragraphs, a progress line while it
 // works, and a table.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traffic as a runner makes it.
 //
 // There are composites with many observed buckets, each rendered by a pipeline

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/engine/composed_resources.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ constexpr size_t kHashLength = 12;
 constexpr size_t kMaxGeneratedLength = 63;
 constexpr size_t kMaxNameLength = 253;
 
-// The parts of the composite that all its resources get.
+// Holds the parts of the composite that all its resources get.
 struct Parent {
   std::string prefix;
   std::string own_namespace;  // "" = cluster-scoped

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The composed resources: those that the last step desires, with the names,
 // labels and owners that the reference runner gives them, and those that exist
 // but are no longer desired.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The defaults that an API server would have filled into a composite, from its
 // CompositeResourceDefinition (XRD).
 //

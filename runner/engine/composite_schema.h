@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two schemas that composites can have, modern and legacy, and where each
 // keeps the runner's own fields.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Composition: the pipeline that a Composition object describes, in the form
 // that the engine runs. Parsed once, then shared by any number of renders.
 //

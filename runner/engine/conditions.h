@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The conditions of a composite's status, decoded, set and encoded as the
 // reference runner does: only the fields below survive, times are RFC 3339 in
 // UTC with whole seconds, a missing time is null.

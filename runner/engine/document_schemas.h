@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schemas from whole OpenAPI v3 documents, as `render --required-schemas` and
 // the engine protocol give them.
 #ifndef FNCACHE_RUNNER_ENGINE_DOCUMENT_SCHEMAS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The render engine: what the runner would do with one composite resource,
 // given what exists and functions to call. Prepares the composite, runs the
 // pipeline, and works out what would be applied.

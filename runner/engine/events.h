@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events of a render, as the engine's output carries them.
 #ifndef FNCACHE_RUNNER_ENGINE_EVENTS_H_
 #define FNCACHE_RUNNER_ENGINE_EVENTS_H_

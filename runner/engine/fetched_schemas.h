@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schemas from OpenAPI v3 documents that are fetched one by one, such as those
 // of an API server. Who fetches them is handed over, so that the engine knows
 // nothing of networks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GroupVersion: an apiVersion in its two parts, as OpenAPI documents are found
 // by.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The metadata of Kubernetes objects, read and written with the rules of the
 // reference runner: a map of labels or annotations with any value that is no
 // text counts as absent, and nothing is written below what is no map.

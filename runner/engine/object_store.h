@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ObjectStore: the objects that a render knows, as an API server would hold
 // them: the composite, what is observed, what functions may require, Secrets.
 // It finds what the reference runner's own store finds, quirks included.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The observed state: which of a composite's resources exist before the first
 // function is called.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/engine/pipeline.h"
 
 #include <algorithm>
@@ -45,7 +46,8 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
         done_(std::move(done)),
         request_(RequestWith(&input.observed)),
         tagger_(request_) {
-    // The first step sees both, with nothing in them.
+    // The first step is sent an empty desired state and an empty context,
+    // rather than none.
     request_.mutable_desired();
     request_.mutable_context();
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RunPipeline: a Composition's steps, one after the other, each called until
 // its requirements are met, as the reference runner calls them.
 //

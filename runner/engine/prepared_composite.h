@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prepares a composite for its pipeline: fills in, sets and removes what the
 // reference runner (Crossplane v2.4) does before it calls the first function,
 // in the same order.

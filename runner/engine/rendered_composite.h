@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The composite that a render puts out, and the events that go with it.
 //
 // Pure functions, thread-safe.
@@ -26,7 +27,7 @@ using google::protobuf::Value;
 
 using FunctionConditions = std::vector<apiextensions::fn::proto::v1::Condition>;
 
-// What the pipeline said of the composite, and what was composed for it.
+// Holds what the pipeline said of the composite, and what was composed for it.
 struct RenderedComposite {
   // desired.composite of the last step, without its connection details.
   Struct desired;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/engine/request_tag.h"
 
 #include "common/sha256.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tags of requests: the runner marks the calls of a step with one, by which
 // equal requests of one build of the runner can be told.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requirements: resources and schemas that a function asks for besides the
 // state it is given, and the loop that calls it again until it has them. The
 // parts of that loop are here that need no function to be called.

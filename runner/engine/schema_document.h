@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SchemaDocument: one OpenAPI v3 document, which finds schemas by group,
 // version and kind, and flattens each of them once.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SchemaSource: where the engine gets the schemas that functions require. Whole
 // documents that were read from files are one (document_schemas.h), an API
 // server's documents that are fetched when they are asked for are another

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills in what requests get from a Composition's step: input and credentials.
 //
 // Pure function, thread-safe.

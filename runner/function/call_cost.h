@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CallCost: the time and the CPU time that every call of `fncache function`
 // takes before it is answered, whatever the answer.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/function/command.h"
 
 #include <pthread.h>
@@ -164,13 +165,14 @@ void Complain(absl::string_view message) {
                absl::StrJoin(lines, "\n").c_str());
 }
 
-// For a flag that does not fit.
+// Refuses a flag that does not fit, and returns the exit code for it.
 int Refuse(absl::string_view message) {
   Complain(message);
   return 2;
 }
 
-// For a start that fails with flags that do fit.
+// Reports a start that failed though the flags fit, and returns the exit code
+// for it.
 int CannotStart(absl::string_view message) {
   Complain(message);
   return 1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache function`: a real composition function, what demo, tests and benches
 // put behind the proxy.
 //
@@ -19,7 +20,7 @@ namespace fncache::runner::function {
 // main, before other threads exist: it blocks signals for the whole process.
 int FunctionMain(int argc, char** argv);
 
-// What --help prints, and the flags that it explains.
+// Return the text that --help prints, and the flags that it explains.
 std::string FunctionHelp();
 std::vector<CommandFlag> FunctionCommandFlags();
 

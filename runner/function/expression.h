@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expressions: `${...}` in the strings of a function's input, replaced by
 // values of the request.
 //
@@ -23,7 +24,7 @@ namespace fncache::runner::function {
 // The values that an expression can name.
 struct Scope {
   const apiextensions::fn::proto::v1::RunFunctionRequest& request;
-  // Which of the repetitions of a resource this is, from 0.
+  // Says which of the repetitions of a resource this is, from 0.
   absl::optional<int> index;
 };
 

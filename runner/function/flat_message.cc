@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/function/flat_message.h"
 
 #include <charconv>
@@ -253,7 +254,7 @@ void ForEachDifference(const FlatMessage& recorded, const FlatMessage& sent,
 std::string Cut(const std::string& text) {
   if (text.size() <= kMaxValueLength) return text;
   size_t length = kMaxValueLength;
-  // Back to where a character begins.
+  // The cut goes back to where a character begins.
   while (length > 0 && (static_cast<unsigned char>(text[length]) >> 6) == 2) {
     --length;
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes a list of paths and values of a message, and tells how two such lists
 // differ, for people who want to know why two requests are not the same.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/function/recorded_responder.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr absl::string_view kRequestEnd = ".req.bin";
 constexpr absl::string_view kResponseEnd = ".rsp.bin";
 constexpr size_t kMaxPathsShown = 20;
-// No message of protobuf is larger.
+// protobuf cannot parse a larger message.
 constexpr size_t kMaxMessageBytes = std::numeric_limits<int32_t>::max();
 
 absl::Status ReadMessage(const std::string& file,

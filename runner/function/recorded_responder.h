@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RecordedResponder: answers from recorded calls instead of running anything.
 //
 // A recording is a pair of files, NAME.req.bin and NAME.rsp.bin, each one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks up a path of field names, map keys and list indices in a request, such
 // as `observed.composite.resource.spec.region`.
 //

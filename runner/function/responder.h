@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Responder: answers a function's requests. The server (server.h) brings bytes,
 // costs and failures, and a responder the answer.
 //

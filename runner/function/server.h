@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FunctionServer: a gRPC server that speaks the function protocol.
 //
 // Serves RunFunction of v1 and v1beta1 (whose messages are the same bytes) and

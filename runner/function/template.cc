@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/function/template.h"
 
 #include <algorithm>
@@ -350,7 +351,7 @@ class Renderer {
     return Bad(object.where("ready"), "must be true, false or observed");
   }
 
-  // The observed resource's condition Ready tells.
+  // Returns readiness as the condition Ready of the observed resource says it.
   fn::Ready ObservedReady(const std::string& name) {
     const auto observed = request_.observed().resources().find(name);
     if (observed == request_.observed().resources().end()) {
@@ -378,7 +379,7 @@ class Renderer {
                          ->mutable_composite()
                          ->mutable_resource()
                          ->mutable_fields();
-    // The runner wants to know of what this is the status.
+    // The runner wants to know whose status this is.
     const Struct& observed = request_.observed().composite().resource();
     for (const char* field : {"apiVersion", "kind"}) {
       const Value* const found = text::Find(observed, {field});

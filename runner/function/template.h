@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The function's template: an input of kind Template, rendered against a
 // request into desired resources, status, context, conditions, results and
 // requirements. docs/function.md is its reference.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TemplateResponder: renders resources from the request's input, by the schema
 // that docs/function.md describes.
 //

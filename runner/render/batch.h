@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders several composites at the same time, which share functions,
 // composition, schemas and objects.
 #ifndef FNCACHE_RUNNER_RENDER_BATCH_H_
@@ -21,7 +22,7 @@ namespace fncache::runner::render {
 struct BatchOptions {
   std::vector<apiextensions::fn::proto::v1::Capability> capabilities =
       engine::AllCapabilities();
-  // Of each composite.
+  // Bounds the rendering of each composite by itself.
   absl::Duration timeout = absl::Minutes(1);
   absl::Duration step_timeout = absl::InfiniteDuration();
   int jobs = 16;  // at the same time, at least 1
@@ -40,9 +41,9 @@ struct FailedCall {
 };
 
 struct Rendered {
-  // Also of one that could not be loaded.
+  // A composite that could not be loaded has an outcome as well.
   engine::EngineOutcome outcome;
-  // Nothing where no call failed, though the render did.
+  // The failed call is absent where the render failed for another reason.
   absl::optional<FailedCall> failed_call;
   absl::optional<google::protobuf::Struct> context;
   // Whether it failed because its time was over.

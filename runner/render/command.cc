@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/render/command.h"
 
 #include <signal.h>
@@ -44,7 +45,8 @@ constexpr absl::Duration kQuiet = absl::Milliseconds(60);
 // How often --all tells how far it is where nobody watches a terminal.
 constexpr absl::Duration kProgressEvery = absl::Seconds(5);
 
-// Nobody is left to tell if stderr is gone.
+// A failure to write is ignored, because nobody is left to tell if stderr is
+// gone.
 void Say(const std::string& text) {
   if (!WriteAll(STDERR_FILENO, text)) return;
 }
@@ -60,7 +62,7 @@ void HandleSignals() {
   struct sigaction action = {};
   action.sa_handler = [](int) { _exit(kInterrupted); };
   sigaction(SIGINT, &action, nullptr);
-  // A reader that went away is an error of write.
+  // Without the signal, write reports that the reader of a pipe has gone.
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, nullptr);
 }
@@ -237,7 +239,7 @@ class Session {
   std::vector<std::string> targets_;
 };
 
-// Until stdout is gone, or files cannot be watched.
+// Renders at every change, until stdout is gone or files cannot be watched.
 int Watch(const RenderFlags& flags) {
   Session session(flags);
   const std::vector<std::string> paths = InputPaths(flags);

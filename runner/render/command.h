@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache render`: what Crossplane would apply for a composite resource, by
 // running its Composition's pipeline against running functions. A stand-in for
 // the reference runner's own command, down to messages and exit codes, without

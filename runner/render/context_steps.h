@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps that the reference runner's command line puts around a pipeline for
 // its context: one before it that gives it values, one behind it that keeps
 // what is left.

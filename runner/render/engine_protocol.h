@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine protocol: a RenderRequest's bytes in, a RenderResponse's bytes and
 // an exit code out, as Crossplane's command line expects of the engine that it
 // runs (`BINARY internal render`).

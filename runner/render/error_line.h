@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ErrorLine: how both of the reference's programs, its command line and its
 // engine, say on stderr what went wrong.
 //

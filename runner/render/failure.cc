@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/render/failure.h"
 
 #include <algorithm>
@@ -12,7 +13,8 @@
 namespace fncache::runner::render {
 namespace {
 
-// Of the line in plain words: the whole message stands above it.
+// The line in plain words is cut to this size; the whole message stands above
+// it.
 constexpr size_t kMaxPlainBytes = 400;
 
 // The engine is a program of its own in the reference, whose last line its
@@ -25,7 +27,7 @@ std::string ReferenceMessage(const Rendered& rendered) {
       ErrorLine(rendered.outcome.status.message()));
 }
 
-// At most kMaxPlainBytes, whole characters.
+// Cuts `text` to kMaxPlainBytes, between two characters.
 std::string Shortened(std::string text) {
   if (text.size() <= kMaxPlainBytes) return text;
   size_t end = kMaxPlainBytes;

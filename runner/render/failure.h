@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The words of `render` on stderr where it fails: the reference command line's
 // message, and then one line in plain words of our own.
 //

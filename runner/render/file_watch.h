@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FileWatch: waits until input files change, for `render --watch`.
 //
 // It watches folders, not files, so that it sees editors that write another

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/render/flags.h"
 
 #include <sys/stat.h>
@@ -209,7 +210,8 @@ std::string ColorText(const RenderFlags& flags) {
   return "";
 }
 
-// As the flag takes it: without prefix, in any case, with - for _.
+// Returns the capability's name without its prefix, as the flag takes it (in
+// any case, and with - for _).
 std::string CapabilityName(Capability capability) {
   constexpr absl::string_view kPrefix = "CAPABILITY_";
   return Capability_Name(capability).substr(kPrefix.size());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command line of `fncache render`: names and meanings of the reference
 // runner's own command (Crossplane v2.4), and what is ours besides. One table
 // in render_flags.cc defines every flag: its names, its argument, its default,

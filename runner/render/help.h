@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text of `fncache render --help`, from the rows of the flags' table.
 //
 // Pure function, thread-safe.

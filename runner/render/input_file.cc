@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/render/input_file.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bytes of the files that a render is about, and the names in its folders.
-// What the bytes mean is the loader's to say, and which files there are the
-// business of RenderInputs.
+// The loader says what the bytes mean, and RenderInputs says which files there
+// are.
 //
 // A file that is named on a command line may be anything that can be read to
 // its end: a regular file, a pipe, a terminal. What is found in a folder must

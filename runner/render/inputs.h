@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RenderInputs: everything that `render` loads before anything is called, the
 // composites and all that they share. The flags say which files, the loader
 // (loader.h) reads them; this puts them in their places, in the order of the
@@ -26,13 +27,14 @@ struct CompositeToRender {
   text::Json object;  // with defaults filled in
   std::string where;  // its file, with the document's number of several
   engine::EngineInput::Objects observed;
-  // Not ok: why it cannot be rendered, though others of --all can.
+  // A status that is not ok says why this one cannot be rendered, though others
+  // of --all can.
   absl::Status status;
 };
 
 struct RenderInputs {
   std::vector<CompositeToRender> composites;  // in their order
-  // With the context steps that the flags ask for.
+  // The Composition has the context steps that the flags ask for.
   std::shared_ptr<const engine::Composition> composition;
   std::vector<client::FunctionTarget> functions;
   engine::EngineInput::Objects required;

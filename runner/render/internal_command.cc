@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/render/internal_command.h"
 
 #include <errno.h>
@@ -136,7 +137,7 @@ int InternalMain(int argc, char** argv) {
     return Fail(kEngineUsage, arguments.status().message());
   }
   if (arguments->help) return PrintResult("fncache internal", kHelp);
-  // One that nobody reads any more is told by write.
+  // Without the signal, write reports that the reader of a pipe has gone.
   signal(SIGPIPE, SIG_IGN);
   if (!HadStandardStream(STDIN_FILENO)) {
     return Fail(kEngineFailed,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache internal render`: the render engine behind the engine protocol that
 // Crossplane's own command line speaks to the binary it renders with, so that
 // `crossplane render --crossplane-binary fncache` works.
@@ -22,7 +23,7 @@ namespace fncache::runner::render {
 // `crossplane: error: `. Call it from main, before other threads exist.
 int InternalMain(int argc, char** argv);
 
-// What --help prints, and the flags that it explains.
+// Return the text that --help prints, and the flags that it explains.
 std::string InternalHelp();
 std::vector<CommandFlag> InternalCommandFlags();
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/render/loader.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ constexpr absl::string_view kRuntime = "render.crossplane.io/runtime";
 constexpr absl::string_view kTarget =
     "render.crossplane.io/runtime-development-target";
 constexpr absl::string_view kDefaultTarget = "localhost:9443";
-// Of an object in a message; nobody reads more.
+// An object is cut to this size in a message, since nobody reads more.
 constexpr size_t kMaxShownBytes = 1000;
 
 // YAML in UTF-16 says so in its first bytes; the parser reads it.
@@ -95,7 +96,7 @@ absl::StatusOr<text::Json> ParseObject(absl::string_view text, int first_line) {
   return json;
 }
 
-// Without the path in the message.
+// Reads a file as one object; errors do not name the path.
 absl::StatusOr<text::Json> ReadObject(const std::string& path) {
   const absl::StatusOr<std::string> text = ReadNamedFile(path);
   if (!text.ok()) return text.status();
@@ -167,7 +168,7 @@ absl::StatusOr<std::vector<LoadedFile>> ReadFiles(const std::string& path,
   return files;
 }
 
-// As LoadObjects, but null where there is no content.
+// Loads as LoadObjects does, but gives null where there is no content.
 absl::StatusOr<std::vector<LoadedObject>> ReadObjects(const std::string& path) {
   absl::StatusOr<std::vector<LoadedFile>> files =
       ReadFiles(path, /*all_or_nothing=*/true);
@@ -203,7 +204,7 @@ absl::Status CheckKind(const text::Json& object) {
       object.dump(-1, ' ', false, text::Json::error_handler_t::replace);
   if (shown.size() > kMaxShownBytes) {
     size_t end = kMaxShownBytes;
-    // Not within a character.
+    // The cut must not be within a character.
     while (end > 0 && (shown[end] & 0xc0) == 0x80) --end;
     shown = absl::StrCat(shown.substr(0, end), "...");
   }
@@ -221,7 +222,7 @@ absl::Status CheckKinds(const std::vector<LoadedObject>& objects) {
   return absl::OkStatus();
 }
 
-// Of a Composition or a Function, `KIND/NAME`.
+// Returns `KIND/NAME` of a Composition or a Function.
 std::string KindAndName(const text::Json& object) {
   return absl::StrCat(text::FindTypedText(object, {"kind"}), "/",
                       text::FindTypedText(object, {"metadata", "name"}));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The objects in the files that people write for a render, read from their
 // bytes (input_file.h) with the reference command line's rules and checks.
 // Every error names the file, the document where there are several, and the
@@ -36,8 +37,8 @@ absl::StatusOr<LoadedObject> LoadObject(const std::string& path);
 // is an empty object. What credentials are loaded with: they need no kind.
 absl::StatusOr<std::vector<LoadedObject>> LoadObjects(const std::string& path);
 
-// LoadObjects of each path in turn; what is loaded must have a kind, or be
-// empty.
+// LoadObjects of each path, one after another; what is loaded must have a kind,
+// or be empty.
 absl::StatusOr<std::vector<LoadedObject>> LoadResources(
     const std::vector<std::string>& paths);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpenApiClient: reads OpenAPI v3 documents from an API server.
 //
 // GET URL/openapi/v3 lists the documents, each by the path that a client would

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/render/output.h"
 
 #include <algorithm>
@@ -56,7 +57,8 @@ absl::optional<int64_t> WholeNumber(const text::Json& json) {
   return static_cast<int64_t>(*real);
 }
 
-// Text, "" where there is none; false if it is something else.
+// Reads a field that is text, "" where there is none; returns false if it is
+// something else.
 bool ReadText(const text::Json& object, const char* name, std::string* into) {
   into->clear();
   const text::Json* const field = Field(object, name);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the documents that `render` prints of a rendered composite, in their
 // order, and gives them fixed times, so that two runs print the same. The
 // reference runner's command line (Crossplane v2.4) does the same.

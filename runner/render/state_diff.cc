@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/render/state_diff.h"
 
 #include <algorithm>
@@ -168,7 +169,7 @@ std::string Heading(const std::string& path, const Resource& resource) {
       Printable(text::FindText(resource.resource(), {"kind"})), ")");
 }
 
-// The heading tells both already.
+// Leaves out apiVersion and kind, which the heading has already.
 text::Json Body(const Resource& resource) {
   Struct body = resource.resource();
   text::Remove(&body, {"apiVersion"});

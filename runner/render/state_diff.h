@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Describes what a step changed in lines that people read:
 //
 //   ~ desired.composite.status.hosts: 2 -> 3

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/render/trace.h"
 
 #include <map>
@@ -23,7 +24,7 @@ namespace {
 namespace fnv1 = apiextensions::fn::proto::v1;
 using Lines = std::vector<std::string>;
 
-// To 10 microseconds, or to the nanosecond below.
+// Writes a duration to 10 microseconds, a shorter one to the nanosecond.
 std::string Took(absl::Duration took) {
   const absl::Duration cut = absl::Trunc(took, absl::Microseconds(10));
   return FormatGoDuration(cut > absl::ZeroDuration() ? cut : took);

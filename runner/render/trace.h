@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RenderTrace: tells people what each call of a pipeline did, as `render
 // --trace` prints it on stderr:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The encoding of a protobuf message that does not depend on chance, for
 // hashing messages and telling whether two are equal.
 //

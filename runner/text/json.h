@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Json: a tree of values that keeps whole numbers of 64 bits exact, which a
 // Struct does not, and whose maps are ordered by their keys' bytes.
 //

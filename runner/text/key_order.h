@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order in which the reference runner's YAML library (go-yaml version 2)
 // writes the keys of a map: a2 comes before a10, and letters come last.
 //

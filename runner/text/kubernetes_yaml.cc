@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/text/kubernetes_yaml.h"
 
 #include <yaml.h>
@@ -39,7 +40,7 @@ struct Node {
   bool plain = false;  // a scalar that is neither quoted nor tagged
   std::string tag;
   std::string text;  // of a scalar; of an alias, its anchor's name
-  // The elements of a list, or a map's keys and values in turns.
+  // The elements of a list, or a map's keys and values, alternating.
   std::vector<const Node*> children;
   const Node* target = nullptr;  // of an alias
 };
@@ -56,9 +57,10 @@ class Reader {
       : text_(text), first_line_(first_line), nodes_(nodes) {
     ready_ = yaml_parser_initialize(&parser_) != 0;
     if (!ready_) return;
+    // libyaml does not take the null pointer of an empty view.
+    const char* const data = text.empty() ? "" : text.data();
     yaml_parser_set_input_string(
-        &parser_, reinterpret_cast<const unsigned char*>(text.data()),
-        text.size());
+        &parser_, reinterpret_cast<const unsigned char*>(data), text.size());
   }
   ~Reader() {
     if (ready_) yaml_parser_delete(&parser_);
@@ -184,7 +186,7 @@ bool IsMergeKey(const Node& node) {
          (node.plain || node.tag == "tag:yaml.org,2002:merge");
 }
 
-// Turns nodes into values; aliases are followed as often as they are used.
+// Makes values of nodes; aliases are followed as often as they are used.
 class Decoder {
  public:
   absl::Status Decode(const Node& node, int depth, Json* out) {
@@ -401,7 +403,7 @@ class Decoder {
 
   absl::Status Merge(const Node& value, int depth, Json* out) {
     if (value.kind != Node::Kind::kList) return MergeMap(value, depth, out);
-    // The first of a list wins, so it comes last.
+    // The first map of a list wins, so it is merged last.
     for (size_t i = value.children.size(); i > 0; --i) {
       absl::Status merged = MergeMap(*value.children[i - 1], depth, out);
       if (!merged.ok()) return merged;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // YAML as Kubernetes' tools read it: YAML 1.1, converted to JSON.
 //
 // `yes`, `on` and `n` are booleans, as keys too (then "true" or "false"); `010`

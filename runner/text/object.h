@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kubernetes objects as the engine holds them: google.protobuf.Struct, whatever
 // they were read from, since a function gets them so.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quoted: names as the reference runner's messages quote them.
 //
 // Pure function, thread-safe.

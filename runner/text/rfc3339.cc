@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/text/rfc3339.h"
 
 #include "absl/strings/ascii.h"
@@ -25,7 +26,8 @@ int TakeTwoDigits(absl::string_view* text, int low, int high) {
   return TakeNumber(text, 2, 2, low, high);
 }
 
-// False if a fraction begins there and has no digit.
+// Skips a fraction of a second; returns false if one begins there and has no
+// digit.
 bool SkipFraction(absl::string_view* text) {
   if (!absl::ConsumePrefix(text, ".") && !absl::ConsumePrefix(text, ",")) {
     return true;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times as Kubernetes objects write them: RFC 3339, read and written as Go's
 // standard library does it, since every reader and writer of such objects that
 // has to be matched is written in Go.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text fields of objects that have a fixed form: Compositions, Functions and
 // CompositeResourceDefinitions.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The meaning of a YAML 1.1 scalar to the reference runner's YAML library
 // (go-yaml version 2). It decides what is read, and which text must be quoted
 // when it is written.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Json as YAML text, byte for byte as the reference runner's command line
 // prints it: keys sorted (runs of digits by value), indent 2, the dashes of a
 // list at its parent's column, plain scalars folded at 80 columns, `|` for text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The load client's HTTP/2 against libnghttp2's server, on a socket pair: the
 // one's bytes are what the other says that they must be.
 #include "bench/http2_connection.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `load` as people run it: a real process against real servers.
 #include <signal.h>
 #include <sys/socket.h>
@@ -259,7 +260,8 @@ TEST_F(LoadTest, ConnectionsAreSpreadOverTargets) {
 // that were meant to begin meanwhile must show it.
 TEST_F(LoadTest, AnOpenLoopCountsFromTheIntendedTime) {
   const std::string target = StartLimit(answer_);
-  // What a server does once, for its first connection, is none of the calls'.
+  // The first connection costs the server some work once, which is not
+  // measured.
   ASSERT_EQ(Load({"--target", target, "--shape", "small", "--calls", "1"}).code,
             0);
   const auto load = Start(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The benchmark's requests are what they claim to be: of the make of real ones,
 // one message in every encoding, of as many keys as counters.
 #include "bench/request_generator.h"
@@ -37,7 +38,7 @@ std::string ReadFile(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What a message is made of.
+// Counts what a message is made of.
 struct Make {
   size_t bytes = 0;
   size_t resources = 0;  // map entries of states

@@ -1,4 +1,5 @@
-// What must hold of ReadResponse and MakeMeta for any bytes at all, with
+// SPDX-License-Identifier: Apache-2.0
+// Checks what must hold of ReadResponse and MakeMeta for any bytes at all, with
 // protobuf itself as the judge. For the property test and the fuzzer.
 #ifndef FNCACHE_TESTS_CACHE_RESPONSE_PROPERTIES_H_
 #define FNCACHE_TESTS_CACHE_RESPONSE_PROPERTIES_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Certificates made on the spot, for tests of whatever reads tls.crt, tls.key
 // and ca.crt, or checks a peer. Failures abort: a test without its certificate
 // has no meaning.
@@ -37,7 +38,7 @@ class CertificateDir {
 Pem MakeCertificate(const std::string& name, const Pem* issuer, absl::Time from,
                     absl::Time until);
 
-// What a certificate says, where that matters.
+// Says what a certificate holds, where that matters to a test.
 struct CertificateOptions {
   // "CN", "x"; "O", "y"...
   std::vector<std::pair<std::string, std::string>> subject = {{"CN", "x"}};

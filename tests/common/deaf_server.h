@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeafServer: a server that speaks HTTP/2 as far as it must to be sent
 // everything, and does not read it: what is sent to it waits at the sender.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps the handshakes that fail while it lives, in the order of their reports.
 //
 // Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Http2Server: a server that speaks HTTP/2 and need not know gRPC: it answers
 // every request with the same frames, whatever they are.
 #ifndef FNCACHE_TESTS_COMMON_HTTP2_SERVER_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HttpGet: asks an HTTP server on the loopback address for a page, as simply as
 // that can be done, and without a library that would mend what is wrong.
 #ifndef FNCACHE_TESTS_COMMON_HTTP_GET_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/huge_heap.h"
 
 #include <malloc.h>
@@ -71,7 +72,8 @@ class HugeHeapTest : public ::testing::Test {
     }
   }
 
-  // What `check` complains of.
+  // Runs `check` in a process of its own, since it changes the heap, and
+  // returns its complaint.
   static std::string Apart(const std::function<std::string()>& check) {
     int ends[2];
     if (pipe(ends) != 0) return "no pipe";
@@ -127,7 +129,7 @@ TEST_F(HugeHeapTest, ASmallHeapIsLeftAlone) {
 TEST_F(HugeHeapTest, WhatWasGivenBackAndTakenAgainIsAskedForAgain) {
   EXPECT_EQ(Apart([]() -> std::string {
               UseHugeHeap();
-              // What reading keeps for the next time does not lie last.
+              // Buffers that reading keeps for the next time do not lie last.
               AskedFor();
               std::vector<void*> kept =
                   Fill(kHugeHeapFrom + kMore, /*following=*/true);

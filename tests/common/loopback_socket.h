@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LoopbackSocket: a TCP socket that has a port of 127.0.0.1 to itself. Until
 // Listen connections to it are refused.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/peer_certificate.h"
 
 #include <openssl/err.h>
@@ -32,7 +33,7 @@ std::vector<X509*> Parse(const std::string& pem) {
   return all;
 }
 
-// What a side says of a peer's chain, trusting `ca`, as in a handshake.
+// Returns what a side says of a peer's chain, trusting `ca`, as in a handshake.
 CertificateVerdict Check(TlsSide side, const std::string& chain,
                          const std::string& ca, int* error = nullptr) {
   X509_STORE* store = X509_STORE_new();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TempDir: a directory of its own below the system's temporary one, removed at
 // the end with everything in it. And files in it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where recorded requests, pipelines and documents lie: the project's own few,
 // and the larger folder that is there on some machines only. What is not there
 // is said, and left out.

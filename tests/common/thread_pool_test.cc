@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/thread_pool.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +55,8 @@ TEST(ThreadPoolTest, WhatIsTooMuchIsRefusedAndLeftAsItWas) {
   EXPECT_TRUE(ran);
 }
 
-// What still waits when the pool ends is called once all the same, and told.
+// Work that still waits when the pool ends is called once all the same, with
+// `run` false.
 TEST(ThreadPoolTest, WhatWaitsAtTheEndIsToldNotToRun) {
   absl::Notification running;
   absl::Notification go;

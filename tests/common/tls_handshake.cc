@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/common/tls_handshake.h"
 
 #include <openssl/bio.h>

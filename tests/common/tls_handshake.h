@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TLS handshakes within a process, between two contexts of OpenSSL's and
 // nothing in between.
 #ifndef FNCACHE_TESTS_COMMON_TLS_HANDSHAKE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every code block of README and docs is run, or compared with what it speaks
 // of. Its info string says how:
 //
@@ -250,7 +251,7 @@ class Page {
     EXPECT_EQ(promtool.Wait(), 0) << promtool.Stdout() << promtool.Stderr();
   }
 
-  // What a query groups and selects by are labels of the metrics it names.
+  // A query may group and select by labels of the metrics that it names only.
   void ExpectLabels(const std::string& query) {
     static const std::regex* const kUse =
         new std::regex("by \\(([a-z_, ]+)\\)|([a-z_]+)\\{([a-z_]+)[!=~]+\"");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // docs/operating.md's image installs the libraries that the binary needs, all
 // of them and no others.
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ std::string OutputOf(const std::string& program,
   return process.Stdout();
 }
 
-// The libraries that the binary names, not those that these name in turn.
+// The libraries that the binary names, not those that these name themselves.
 std::set<std::string> NeededLibraries() {
   std::set<std::string> needed;
   const std::string out = OutputOf("readelf", {"-d", "-W", FNCACHE_BINARY});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pages that people read, and the code blocks in them.
 //
 // Every block says in its info string, behind the language, how it is tested:

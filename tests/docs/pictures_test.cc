@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pictures that the pages show are there, small enough to be loaded with a
 // page, and told in words to those who do not see them.
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/docs/session.h"
 
 #include <arpa/inet.h>
@@ -31,8 +32,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What pages name: fncache listens on 9443 and 9445, functions on 9444 and
-// 9446, the admin endpoint is 9901.
+// Pages name these ports: fncache listens on 9443 and 9445, functions on 9444
+// and 9446, the admin endpoint is 9901.
 constexpr int kPorts[] = {9443, 9444, 9445, 9446, 9901};
 
 // Longer than any block takes, under any sanitizer.
@@ -110,7 +111,8 @@ void Session::TakePorts() {
 Session::Session() : cwd_(clone_.path()) {
   TakePorts();
   if (pipe2(alive_, O_CLOEXEC) != 0) std::abort();
-  // What a block leaves running becomes this process's child, to be waited for.
+  // Processes that a block leaves running become this process's children, so
+  // that they can be waited for.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const fs::path source(FNCACHE_SOURCE_DIR);
   const fs::path clone(clone_.path());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Session: somebody who follows a page from its first block to its last, in a
 // clone of which only examples/, proto/ and build/release/fncache are there,
 // and with `fncache` in the PATH.
@@ -33,7 +34,8 @@ class Session {
   // An error has what was said, and comes at once where one of these ends.
   absl::Status Run(const std::string& commands);
 
-  // What all commands said so far, stdout and stderr, the background included.
+  // Returns what all commands said so far on stdout and stderr, the background
+  // included.
   std::string Output() const;
 
   // `text` with this session's ports.

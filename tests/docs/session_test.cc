@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/docs/session.h"
 
 #include <poll.h>
@@ -48,7 +49,7 @@ TEST(SessionTest, CommandThatEndsInsteadOfListeningIsAnError) {
 }
 
 TEST(SessionTest, WhatItLeftRunningEndsWithTheProcess) {
-  // What the other process leaves behind becomes ours to wait for.
+  // Processes that the other process leaves behind become ours to wait for.
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   const TempDir dir;
   int alive[2];  // held open by the other process and all that it starts

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // examples/runtime-config.yaml, which the README shows: what fncache is given
 // there starts it, the function is where fncache looks for it, and outlives it.
 #include <algorithm>
@@ -112,7 +113,7 @@ class SidecarTest : public ::testing::Test {
 };
 
 TEST_F(SidecarTest, ItsArgumentsAreAccepted) {
-  // What Crossplane mounts and the labels say.
+  // The environment has what Crossplane mounts and what the labels say.
   std::vector<std::string> arguments = Arguments("fncache");
   arguments.push_back("--check");
   Process serve(arguments, {{"FUNCTION_NAME", "function-x"},

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a request: keyed if and only if protobuf parses them, alike by
 // the fast and the slow path, and by every other encoding of the message; a
 // changed message has another key. With `key: tag`, the same of the tag and the
@@ -50,8 +51,8 @@ void Check(absl::string_view bytes, key::KeyChecker* checker,
   const std::string again = encode();
   bool equal = true;
   Require(checker->CheckOne(again));
-  // What was parsed from an entry without a value may be too deep to be written
-  // with one.
+  // A message parsed from an entry without a value may be too deep to be
+  // written with one.
   RunFunctionRequest parsed_again;
   if (by_tag ? key::ProtobufParsesTagPart(again, &parsed_again)
              : key::ProtobufParses(again, &parsed_again)) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON text through all that the command line makes of it: what is printed as
 // YAML reads as the same again, except that a whole number is then int64 or a
 // double; and a Struct keeps all but the digits beyond 2^53.

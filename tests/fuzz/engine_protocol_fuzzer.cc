@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine protocol over any input: bytes are a RenderRequest, whose
 // functions a fake answers, with requirements, results and resources taken from
 // what they are asked. Whatever the bytes say, the answer is one that the

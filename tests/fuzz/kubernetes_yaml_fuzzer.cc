@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // YAML from files: any bytes are read or refused without harm, and what was
 // read is printed to text that reads as the same again.
 #include <cstdint>

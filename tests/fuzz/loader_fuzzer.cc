@@ -1,4 +1,5 @@
-// What a render loads from any bytes: as a composite, a Composition, functions
+// SPDX-License-Identifier: Apache-2.0
+// Loads any bytes as a render would: as a composite, a Composition, functions
 // and resources, and the first two documents as a definition and the composite
 // that it is for. Whatever they hold, loading ends with objects or with an
 // error that says something, defaults take nothing away and are the same when

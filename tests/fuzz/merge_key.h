@@ -1,4 +1,5 @@
-// What the fuzzers of YAML share.
+// SPDX-License-Identifier: Apache-2.0
+// The fuzzers of YAML share this.
 //
 // Pure functions.
 #ifndef FNCACHE_TESTS_FUZZ_MERGE_KEY_H_

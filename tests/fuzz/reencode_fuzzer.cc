@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The slow path: two requests, of which the first, the second, and both in one
 // (their merger) are made plain. What it makes is plain to the fast path, is
 // its own plain form, and parses as an equal message; keys tell the requests
@@ -73,7 +74,7 @@ void Fuzz(absl::string_view input) {
   Require(checker.CheckPair(both, reversed));
   Require(checker.CheckPair(both, a));
   Require(checker.CheckPair(both, b));
-  // What is masked may as well not be there.
+  // A masked field may as well not be there.
   apiextensions::fn::proto::v1::RunFunctionRequest request;
   if (!key::ProtobufParses(both, &request)) return;
   key::ClearMasked(key::MaskSets()[index], &request);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stands in for libFuzzer outside the fuzz preset: runs every file below the
 // given folders through the fuzzer once, so that its corpus is a regression
 // test.

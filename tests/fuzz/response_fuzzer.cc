@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a response: read as protobuf reads them, or refused as it
 // refuses them; rewritten as protobuf would rewrite them.
 #include <cstdint>

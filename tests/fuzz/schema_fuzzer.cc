@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flattening over any document: bytes are an OpenAPI document as JSON. Whatever
 // it says, every kind that it names is found, not found, or an error; what is
 // found is within its bounds, and the same when it is asked for again.

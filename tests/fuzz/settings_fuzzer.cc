@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a file of settings: never a crash, one line of reason for what
 // is refused, and what is accepted prints (as --check prints it) in a form that
 // is accepted again, as the same settings and options, and prints the same.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes parse as a size or are refused; what parses is printed in a form
 // that parses to the same size.
 #include <cstddef>

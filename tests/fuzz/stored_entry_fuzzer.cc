@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a stored entry: never a crash, and what decodes says the same
 // when it is encoded and decoded again. The first byte says whether the rest is
 // the stored form as it is, or what follows a prefix of either

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The function's template over any input: bytes are a request as JSON. Whatever
 // it says, the answer renders the same twice and keeps what earlier steps want,
 // and on a fault it holds nothing but that and the fault.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Completions in real shells, and pages of the manual in the real formatter.
 #include <algorithm>
 #include <cstdlib>

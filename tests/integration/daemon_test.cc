@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The life of the daemon as people run it: starts that work, starts that must
 // not, restarts over the same directory, graceful stops.
 

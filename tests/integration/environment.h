@@ -1,4 +1,5 @@
-// What child processes of tests find in their environment.
+// SPDX-License-Identifier: Apache-2.0
+// Makes the environment for child processes of tests.
 //
 // Pure functions of this process's environment; thread-safe while nobody
 // changes it.

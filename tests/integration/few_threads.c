@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loaded before everything else into a process (LD_PRELOAD), it lets that have
 // at most FEW_THREADS threads besides its first one: every further one fails as
 // it does at a limit of the system's.

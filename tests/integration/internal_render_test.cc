@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache internal render`, run as Crossplane's command line runs its engine:
 // a RenderRequest on standard input, functions on loopback.
 
@@ -356,7 +357,7 @@ void FixTimes(Json* object) {
 // Each a type, a reason and a message.
 using Events = std::multiset<std::tuple<std::string, std::string, std::string>>;
 
-// What a case's want.yaml says that the engine must have given.
+// Holds what the engine must have given, as a case's want.yaml says.
 struct Wanted {
   Json composite;
   std::multiset<std::string> composed;

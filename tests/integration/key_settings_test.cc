@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `key: tag` and `key_hash: sha256` through the real daemon: what hits, what
 // never may, and what a change of settings does to entries on disk.
 
@@ -97,7 +98,8 @@ RunFunctionRequest Request(const std::string& tag, const std::string& name) {
   return request;
 }
 
-// What Crossplane changes under one tag, and what it may come to send.
+// Returns changes of a request that Crossplane makes under one tag, or may come
+// to make.
 std::vector<std::pair<const char*, std::function<void(RunFunctionRequest*)>>>
 Changes() {
   return {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A child process of the binary under test (or of another program), and waiting
 // for what it says.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The recorded traffic of real functions through the daemon: first as misses,
 // then as hits, answer for answer what was recorded.
 

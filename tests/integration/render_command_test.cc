@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache render` as people use it: through a cache, with wrong files and dead
 // functions, interrupted, watching, many at once. What it prints of real cases
 // is in render_test.cc.
@@ -338,7 +339,7 @@ class Terminal {
 
   const std::string& name() const { return name_; }
 
-  // What came since the last time; a terminal's line ends are \r\n.
+  // Returns what came since the last time; a terminal's line ends are \r\n.
   std::string Read() {
     std::string text;
     char buffer[4096];

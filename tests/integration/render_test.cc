@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `fncache render` on real cases: a composite, its Composition and what exists,
 // with the requests that the reference runner (Crossplane v2.4) sent to real
 // functions, what those answered, and what its command line printed.
@@ -113,7 +114,7 @@ std::vector<std::string> Normalized(std::vector<std::string> documents) {
   return documents;
 }
 
-// What stands behind the last `crossplane: error: `.
+// Returns what stands behind the last `crossplane: error: `.
 std::string LastError(const std::string& text) {
   const std::string kLeader = "crossplane: error: ";
   const size_t at = text.rfind(kLeader);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scripts/setup on systems that it is not for: it says so and touches nothing.
 
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process whose surroundings are not as they should be: a full disk behind
 // standard output, standard streams that are closed, too few threads.
 #include <signal.h>

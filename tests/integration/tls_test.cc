@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TLS of the binary as people run it, with the very certificates that
 // Crossplane issues.
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loopback: the surroundings of transport tests: a generic function server
 // whose methods behave as their names say, a proxy in front of it, and a client
 // that does one step at a time.

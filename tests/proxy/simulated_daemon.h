@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SimulatedDaemon: a whole daemon whose cache lives in simulated time, with
 // settings as people write them, and a caller for each of its functions.
 //

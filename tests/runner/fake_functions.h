@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions for tests of pipelines: answer from code, at once or from threads
 // of their own, and keep what they were asked.
 #ifndef FNCACHE_TESTS_RUNNER_FAKE_FUNCTIONS_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls through a FunctionClient that a test waits for.
 #ifndef FNCACHE_TESTS_RUNNER_FUNCTION_CALLS_H_
 #define FNCACHE_TESTS_RUNNER_FUNCTION_CALLS_H_
@@ -19,7 +20,7 @@ namespace fncache::runner {
 // Far beyond what anything here takes, on any machine.
 inline absl::Time Soon() { return absl::Now() + absl::Minutes(2); }
 
-// What calls gave, in the order of their ends. Thread-safe.
+// Keeps the results of calls, in the order of their ends. Thread-safe.
 class Results {
  public:
   client::FunctionCaller::Done Done() {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages for tests, written as JSON.
 #ifndef FNCACHE_TESTS_RUNNER_MESSAGES_H_
 #define FNCACHE_TESTS_RUNNER_MESSAGES_H_

@@ -1,4 +1,5 @@
-// What planted_race.cc does wrong, done right in each way that common/mutex.h
+// SPDX-License-Identifier: Apache-2.0
+// Does right what planted_race.cc does wrong, in each way that common/mutex.h
 // offers: exclusive and shared locks, waits with and without time-out, and a
 // hand-over by address. Under tsan none of it may be reported.
 #include <atomic>
@@ -41,26 +42,26 @@ bool Locks() {
   return !torn && a == kThreads / 2 * kRounds;
 }
 
-// Two threads take turns, each waiting for the other.
+// Two threads alternate, each waiting for the other.
 bool Waits(bool with_timeout) {
   fncache::Mutex mutex;
   fncache::CondVar changed;
-  int turn = 0;
+  int step = 0;
   OnThreads(2, [&](int thread) {
     for (int i = 0; i < kRounds; ++i) {
       fncache::MutexLock lock(&mutex);
-      while (turn % 2 != thread) {
+      while (step % 2 != thread) {
         if (with_timeout) {
           changed.WaitWithTimeout(&mutex, absl::Milliseconds(1));
         } else {
           changed.Wait(&mutex);
         }
       }
-      ++turn;
+      ++step;
       changed.SignalAll();
     }
   });
-  return turn == 2 * kRounds;
+  return step == 2 * kRounds;
 }
 
 // As through a completion queue: the order itself is one that tsan must not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A data race, planted: two threads write one variable, and no mutex that both
 // hold orders them. Under tsan this must be reported; a test fails if it is
 // not, because then no other test's silence means anything.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One module per question. Each has
 
   plan(profile) -> seconds that it will take, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a hit costs besides time: allocations and instructions.
 
 CPU time per hit is a figure of the hits' rows. Both of these are counted over

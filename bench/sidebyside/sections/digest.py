@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The digest alone, on one core, against the obvious way to key a request."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disk hits and fills, and what they do to memory hits beside them."""
 
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forwarded calls, every key unique, all in front of the instant function."""
 
 from typing import Dict

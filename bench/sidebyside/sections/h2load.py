@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A second opinion: hits as h2load sees them, one message over and over."""
 
 from typing import Dict

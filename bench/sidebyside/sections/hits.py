@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hits: fncache, keyed by content and by tag, against the limit and nginx."""
 
 from typing import Dict

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latency: at half of each one's peak, and of a single idle client.
 
 Open loop: calls start when they are due, whether or not earlier ones are back,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scale: entries, connections, functions.
 
 Entries are those of 300-byte values. Two daemons stand side by side: one keeps

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the start of a process to its first hit, with much on disk."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results as bench/run writes them, for the tests of what shows them; and the
 way to its modules."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bench/run from its command line to its files, with fakes for what it
 starts."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 import unittest
 
 import samples  # noqa: F401 (the way to the modules)

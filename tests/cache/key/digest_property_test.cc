@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The key contract over random requests: keys are equal if and only if the
 // messages are; with `key: tag`, if and only if the tags are, and the messages
 // without what these stand for.

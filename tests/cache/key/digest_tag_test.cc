@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `key: tag` and `key_hash: sha256`, sentence by sentence (DESIGN's key
 // contract). The contract as a whole is digest_property_test's.
 #include <sys/mman.h>

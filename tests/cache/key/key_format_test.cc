@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds docs/key-format.md against the code: the scope as the page describes
 // it, and every vector.
 #include <openssl/evp.h>

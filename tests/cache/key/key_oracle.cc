@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/cache/key/key_oracle.h"
 
 #include <algorithm>

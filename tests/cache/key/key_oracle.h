@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle that says, by protobuf's own means, which requests can be keyed
 // and which of them are one, and the checker that holds keys against it.
 #ifndef FNCACHE_TESTS_CACHE_KEY_KEY_ORACLE_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random legal encodings of a message, as encoders write it and as they never
 // would.
 //

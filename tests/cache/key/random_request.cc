@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/cache/key/random_request.h"
 
 #include <cstring>

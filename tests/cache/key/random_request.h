@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random requests and small changes to them: what the key's property tests and
 // fuzzers are made of.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The real requests that tests of the key use, and where they lie.
 #ifndef FNCACHE_TESTS_CACHE_KEY_REQUEST_DATA_H_
 #define FNCACHE_TESTS_CACHE_KEY_REQUEST_DATA_H_

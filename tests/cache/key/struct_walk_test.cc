@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The edges of reading Structs at speed: sizes at which lengths grow, keys that
 // share an order, text that is not ASCII, and the request's end. Each request
 // is held against protobuf, the slow path and the page (KeyChecker).

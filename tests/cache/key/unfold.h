@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the canonical form as docs/key-format.md describes it, without any code
 // of the walks that write it: that it can be read back is what makes keys
 // sound.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Damage of the disk tier's files: what cannot be read is a miss, never a wrong
 // value and never the end of the store.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A disk without space costs the disk tier fills, nothing else, until there is
 // space again.
 #include <gmock/gmock.h>
@@ -41,7 +42,7 @@ TEST_F(DiskStoreFullTest, AFullDiskCostsFillsAndIsTakenUpAgainWithSpace) {
       ASSERT_EQ(Get(base), static_cast<int64_t>(base)) << "reads go on";
       ++failed;
     }
-    // What could not be kept is later than what was.
+    // The entry that cannot be kept has a later time than those that were.
     clock_.Advance(absl::Seconds(1));
     ASSERT_EQ(Put(base, base + 1), PutResult::kFailed);
     ++failed;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kill -9 of a writing process, again and again: never a wrong or torn value,
 // and what was acknowledged is there.
 //
@@ -109,7 +110,7 @@ TEST(DiskStoreKillHeavy, AHundredKilledWritersLoseNothingAcknowledged) {
     int status;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself: " << status;
-    // What it said before it died counts as well.
+    // Writes that it acknowledged before it died count as well.
     while (read(ends[0], &n, sizeof(n)) == sizeof(n)) last = n;
     close(ends[0]);
     ASSERT_GE(got, 1);

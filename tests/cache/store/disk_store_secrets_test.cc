@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `store_secrets` tightened: what an earlier process was allowed to leave on
 // disk is gone before the next one uses the directory, wherever in it it was.
 #include <gtest/gtest.h>
@@ -132,7 +133,7 @@ TEST_F(DiskStoreSecretsTest, WhatIsAllowedStays) {
       << "the order is no matter";
 }
 
-// What was written by a version that did not note it.
+// A version that did not note secrets has written such a directory.
 TEST_F(DiskStoreSecretsTest, ADirectoryWithoutAMarkMayHoldAnything) {
   const std::string mark = options_.dir + "/secrets";
   for (const char* content : {"", "fncache secrets 1\n", "\0\0\0\0\0\0\0\0",

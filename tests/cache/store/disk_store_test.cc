@@ -1,6 +1,7 @@
-// What the disk tier owes beyond the contract of every store: its directory,
-// its lock, its restarts and its bound. Damage and a full disk have files of
-// their own.
+// SPDX-License-Identifier: Apache-2.0
+// Holds the disk tier to what it owes beyond the contract of every store: its
+// directory, its lock, its restarts and its bound. Damage and a full disk have
+// files of their own.
 #include "cache/store/disk_store.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// What the tests of the disk tier share: a store in a directory of its own, on
+// SPDX-License-Identifier: Apache-2.0
+// The tests of the disk tier share this: a store in a directory of its own, on
 // a clock that is set, and closer looks at its files.
 #ifndef FNCACHE_TESTS_CACHE_STORE_DISK_STORE_TESTING_H_
 #define FNCACHE_TESTS_CACHE_STORE_DISK_STORE_TESTING_H_

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/store/entry.h"
 
 #include <atomic>
@@ -131,7 +132,7 @@ TEST(EntryTest, OneThatIsTooLargeIsNotMade) {
 }
 
 TEST(EntryRefTest, TheLastHolderFreesIt) {
-  // What frees too early or never is asan's to find.
+  // asan finds what frees too early or never.
   EntryRef first = Make(SomeInfo(), "", {"body"});
   EntryRef second = first;
   const EntryRef third = std::move(first);

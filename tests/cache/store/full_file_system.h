@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FullFileSystem: the system's files, on which writing can be made to fail.
 #ifndef FNCACHE_TESTS_CACHE_STORE_FULL_FILE_SYSTEM_H_
 #define FNCACHE_TESTS_CACHE_STORE_FULL_FILE_SYSTEM_H_

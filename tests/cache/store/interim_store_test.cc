@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A disk tier that there is no space for costs the tier, not the start; once it
 // can be opened it is, and nothing of the time before is mistaken for its own.
 #include "cache/store/interim_store.h"

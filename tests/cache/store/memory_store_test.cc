@@ -1,5 +1,6 @@
-// What the memory tier owes beyond the contract of every store: shards, bounds,
-// what it evicts and what it costs.
+// SPDX-License-Identifier: Apache-2.0
+// Holds the memory tier to what it owes beyond the contract of every store:
+// shards, bounds, what it evicts and what it costs.
 #include "cache/store/memory_store.h"
 
 #include <gtest/gtest.h>
@@ -192,7 +193,7 @@ TEST_F(MemoryStoreTest, WhatIsThereIsFoundHoweverTheIndexGrewAndShrank) {
   std::mt19937_64 random(20);
   uint64_t count = 0;
   for (int phase = 0; phase < 6; ++phase) {
-    // In turns most come, and most go.
+    // Phases in which most keys come alternate with those in which most go.
     const uint64_t coming = phase % 2 == 0 ? 8 : 1;
     for (int step = 0; step < 20'000; ++step) {
       const uint64_t n = random() % kKeys;
@@ -280,7 +281,7 @@ TEST_F(MemoryStoreTest, OverheadPerEntryIsWhatItIsSaidToBe) {
   }
   const StoreStats stats = store->Stats();
   const size_t used = mallinfo2().uordblks + mallinfo2().hblkhd - before;
-  // What is still there of them.
+  // Sums the sizes of the values that are still there.
   for (uint64_t n = 0; n < kCount; ++n) {
     const Found found = store->Get(KeyOf(n), now());
     if (found.entry) {
@@ -293,7 +294,7 @@ TEST_F(MemoryStoreTest, OverheadPerEntryIsWhatItIsSaidToBe) {
   RecordProperty("bytes_per_entry", std::to_string(overhead));
   std::cout << "overhead: " << overhead << " bytes an entry\n";
   EXPECT_LE(overhead, 96);
-  // What the store says it uses is what it uses, within the allocator's slack.
+  // The store uses what it says, within the allocator's slack.
   EXPECT_NEAR(static_cast<double>(stats.bytes), static_cast<double>(used),
               0.02 * used);
 }

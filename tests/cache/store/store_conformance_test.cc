@@ -1,4 +1,5 @@
-// What every store owes its callers, on simulated time.
+// SPDX-License-Identifier: Apache-2.0
+// Holds every store to what it owes its callers, on simulated time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

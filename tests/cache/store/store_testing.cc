@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/cache/store/store_testing.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// What the stores' tests share: entries whose bytes prove whose they are, and
+// SPDX-License-Identifier: Apache-2.0
+// The stores' tests share these: entries whose bytes prove whose they are, and
 // an observer that counts.
 #ifndef FNCACHE_TESTS_CACHE_STORE_STORE_TESTING_H_
 #define FNCACHE_TESTS_CACHE_STORE_STORE_TESTING_H_

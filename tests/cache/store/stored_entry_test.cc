@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cache/store/stored_entry.h"
 
 #include <xxhash.h>
@@ -47,8 +48,8 @@ StoredMiss Decode(absl::string_view bytes, const key::Key& key = kKey) {
   return stored.miss;
 }
 
-// What a hostile or mistaken writer would make: any bytes after the prefix,
-// with lengths that add up and the right checksum.
+// Returns what a hostile or mistaken writer would make: any bytes after the
+// prefix, with lengths that add up and the right checksum.
 std::string Seal(absl::string_view header, absl::string_view rest,
                  absl::string_view body, char version = 1) {
   std::string bytes = SomeBytes().substr(0, 16);

@@ -1,4 +1,5 @@
-// What the tiers owe each other.
+// SPDX-License-Identifier: Apache-2.0
+// Holds the tiers to what they owe each other.
 #include "cache/store/tiered_store.h"
 
 #include <gmock/gmock.h>
@@ -421,7 +422,7 @@ TEST_F(TieredStoreTest, PromotionNeverBringsAnEarlierStartBack) {
   for (uint64_t n = 0; n < kKeys; ++n) {
     EXPECT_GT(Version(n, store_->Get(KeyOf(n), now())), 0);
   }
-  // Readers may get their first turn only now; what they look for is there.
+  // Readers may get to run only now; what they look for is there.
   while (hits == 0) std::this_thread::yield();
   done = true;
   evictor.join();

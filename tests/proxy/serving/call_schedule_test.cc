@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random schedules of real callers through listener, handler and upstream to a
 // scripted function: deadlines, cancellations, errors, joins, shut-down. No
 // call hangs, is answered twice, or under another's tag or key; nothing is

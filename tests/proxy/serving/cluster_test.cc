@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plays the requests of a real control plane, in order and at their times,
 // through the daemon, which must reach the hit rates that docs/hit-rates.md
 // promises, phase by phase, and give every answer as the function gave it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flights under random schedules: callers with deadlines that come, join, leave
 // and time out, against a function that answers, fails, and is ended by
 // deadlines. Simulated time; every schedule is its seed. And the same table

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DESIGN's "Flights", sentence by sentence, against FlightTable alone.
 #include "proxy/serving/flight.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Idle composites under the reconciler's timers, in simulated time, through a
 // whole daemon: what docs/hit-rates.md says of `ttl.min` beside `requeue_ttl:
 // original`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The surroundings of tests of the RunFunction path: a function that answers
 // when and as the test says, a store whose lower tier does too, callers that
 // need no thread of their own, and the listener and handler under test.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole daemon counts real calls, and is read as Prometheus reads it.
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Status made of real instruments, for the tests of the pages that show it.
 #ifndef FNCACHE_TESTS_PROXY_TELEMETRY_STATUS_TESTING_H_
 #define FNCACHE_TESTS_PROXY_TELEMETRY_STATUS_TESTING_H_

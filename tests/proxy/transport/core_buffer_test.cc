@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/core_buffer.h"
 
 #include <string>
@@ -37,17 +38,17 @@ TEST(CoreBuffer, PiecesAreAppended) {
 
 TEST(CoreBuffer, PiecesAreNotCopiedAndKeepNothing) {
   static char bytes[] = "bytes of somebody who wants to know of the end";
-  int released = 0;
+  int freed = 0;
   const auto count = [](void* counter) { ++*static_cast<int*>(counter); };
   Pieces pieces;
   {
-    const grpc::Slice slice(bytes, sizeof(bytes), count, &released);
+    const grpc::Slice slice(bytes, sizeof(bytes), count, &freed);
     grpc::ByteBuffer message(&slice, 1);
     ASSERT_TRUE(AppendPieces(&message, &pieces));
   }
   ASSERT_EQ(pieces.size(), 1U);
   EXPECT_EQ(pieces[0].data(), bytes);
-  EXPECT_EQ(released, 1);
+  EXPECT_EQ(freed, 1);
 }
 
 TEST(CoreBuffer, WithoutAValueThereAreNoPieces) {

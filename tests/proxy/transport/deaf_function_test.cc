@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A function that stops reading from its connection: what is sent to it waits
 // in the daemon, and gRPC with it, while calls come and go.
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Callers whose requests gRPC's own client would not send.
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Peers that take the function's place without speaking gRPC to the end:
 // another web server, or something in between that gives up.
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/held_sends.h"
 
 #include <arpa/inet.h>
@@ -76,7 +77,7 @@ TEST_F(HeldSendsTest, WhatIsSentWithoutHoldingArrivesAtOnce) {
   EXPECT_FALSE(HasHeldSends());
 }
 
-TEST_F(HeldSendsTest, WhatIsHeldArrivesTogetherWhenReleased) {
+TEST_F(HeldSendsTest, WhatIsHeldArrivesTogetherWhenSent) {
   // The kernel itself lets go after 200 ms: a test that was interrupted for
   // as long says nothing.
   for (int attempt = 0;; ++attempt) {

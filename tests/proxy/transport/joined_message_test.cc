@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/joined_message.h"
 
 #include <string>
@@ -43,17 +44,17 @@ TEST(JoinedMessage, OnePieceIsNotCopied) {
 }
 
 TEST(JoinedMessage, HoldsItsMessageUntilCleared) {
-  int released = 0;
+  int freed = 0;
   static char bytes[] = "bytes of somebody who wants to know of the end";
   const auto count = [](void* counter) { ++*static_cast<int*>(counter); };
   JoinedMessage joined;
   {
-    const grpc::Slice slice(bytes, sizeof(bytes), count, &released);
+    const grpc::Slice slice(bytes, sizeof(bytes), count, &freed);
     ASSERT_TRUE(joined.Join(grpc::ByteBuffer(&slice, 1)).has_value());
   }
-  EXPECT_EQ(released, 0);
+  EXPECT_EQ(freed, 0);
   joined.Clear();
-  EXPECT_EQ(released, 1);
+  EXPECT_EQ(freed, 1);
 }
 
 }  // namespace

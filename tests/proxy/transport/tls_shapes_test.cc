@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Certificates of every shape that real authorities issue, and of many that
 // nobody should accept, through a listener and towards a function.
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/client/function_client.h"
 
 #include <arpa/inet.h>
@@ -106,7 +107,7 @@ class Served {
 class DeadPort {
  public:
   // From now on something may listen there.
-  void Release() { socket_.reset(); }
+  void Free() { socket_.reset(); }
   // Connections are taken by the system and never answered.
   void Listen() const { socket_->Listen(8); }
   // The port of the first that connected.
@@ -225,7 +226,7 @@ TEST(FunctionClientTest, FunctionOfNeitherVersionIsUnimplemented) {
   const Served served(&function);
   const auto client = Client(served.target());
   const CallResult result = Call(client.get());
-  // What the second version's call said, which no service answered.
+  // This is what the second version's call said, which no service answered.
   EXPECT_EQ(result.status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(std::string(result.status.message()),
             "rpc error: code = Unimplemented desc = ");
@@ -321,7 +322,7 @@ TEST(FunctionClientTest, FunctionThatIsDownIsWaitedFor) {
                       .status.message()),
       HasSubstr("connection refused"));
   EXPECT_EQ(results.size(), 0u);
-  port.Release();
+  port.Free();
   Scripted function([](grpc::ServerContext*, const auto&, auto*) {
     return grpc::Status::OK;
   });

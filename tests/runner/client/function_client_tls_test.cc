@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FunctionClient and FunctionServer over TLS.
 #include <memory>
 #include <string>
@@ -47,7 +48,7 @@ std::unique_ptr<function::FunctionServer> Serve(const CertificateDir& files) {
   return *std::move(server);
 }
 
-// What comes of a call of it as localhost.
+// Calls `server` as localhost and returns the outcome.
 absl::Status CallOf(const function::FunctionServer& server,
                     const CertificateDir& files, absl::Duration patience) {
   const std::string& address = server.address();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/demo/traffic.h"
 
 #include <memory>
@@ -35,7 +36,7 @@ class DemoTrafficTest : public testing::Test {
     }
   }
 
-  // `rounds` over all composites, by two builds in turn.
+  // `rounds` over all composites, by two builds alternately.
   std::vector<DemoReconcile> Run(int rounds, size_t at_once) {
     std::vector<DemoReconcile> reconciles;
     for (int round = 0; round < rounds; ++round) {

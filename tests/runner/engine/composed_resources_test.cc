@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/engine/composed_resources.h"
 
 #include <string>
@@ -395,7 +396,7 @@ TEST(ComposeTest, AThousandResourcesTakeMilliseconds) {
   const absl::Duration took = absl::Now() - start;
   ASSERT_TRUE(composed.ok()) << composed.status();
   EXPECT_EQ(composed->resources.size(), kResources);
-  // 5 ms in a release; the bound only catches what is quadratic.
+  // 5 ms in a release build; the bound only catches what is quadratic.
   EXPECT_LT(took, absl::Seconds(2));
   RecordProperty("microseconds",
                  static_cast<int>(absl::ToInt64Microseconds(took)));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/engine/composite_defaults.h"
 
 #include <string>
@@ -164,7 +165,7 @@ TEST_F(ApplyDefaultsTest, StatusIsDefaultedOnlyWhereItIs) {
             Parse(R"({"status": {"a": 1}})"));
 }
 
-// What the runner itself puts into the schema replaces a definition's own.
+// Schemas that the runner itself adds replace a definition's own.
 TEST_F(ApplyDefaultsTest, FieldsOfTheRunnerHaveItsSchema) {
   const char* schema = R"({"properties": {
       "spec": {"properties": {"crossplane": {"default": {"x": 1}},

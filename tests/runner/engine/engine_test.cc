@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/engine/engine.h"
 
 #include <gmock/gmock.h>
@@ -64,7 +65,7 @@ class EngineTest : public testing::Test {
     return outcome;
   }
 
-  // What the first call observed.
+  // Returns what the first call observed.
   const apiextensions::fn::proto::v1::State Observed() {
     const auto asked = functions_->asked();
     EXPECT_EQ(asked.size(), 1);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/engine/object_store.h"
 
 #include <algorithm>
@@ -41,7 +42,7 @@ fn::ResourceSelector Selector(absl::string_view json) {
   return FromJson<fn::ResourceSelector>(json);
 }
 
-// What was found as namespace/name, in its order.
+// Returns what was found as namespace/name, in its order.
 std::string Names(const fn::Resources& found) {
   return absl::StrJoin(
       found.items(), " ", [](std::string* out, const fn::Resource& item) {
@@ -74,7 +75,7 @@ TEST(ObjectStoreTest, SharedAndOwnObjectsReplaceEachOther) {
   store.Add(Object(R"({"apiVersion": "v1", "kind": "K", "x": 3})"));
   EXPECT_EQ(text::Find(*store.Get("v1", "K", "", ""), {"x"})->number_value(),
             3);
-  // What was replaced lives on with the store.
+  // An object that was replaced lives on with the store.
   EXPECT_EQ(text::Find(*first, {"x"})->number_value(), 1);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pipelines over functions that answer at once, from other threads, and in
 // between: the stack does not grow, nothing dangles, thousands run at once.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The requirements loop of a pipeline: how often a step is called, and with
 // what of the resources and schemas that it requires.
 #include <string>

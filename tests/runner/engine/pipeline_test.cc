@@ -1,5 +1,6 @@
-// What a pipeline asks its steps for, makes of their answers and reports; the
-// requirements loop has a file of its own.
+// SPDX-License-Identifier: Apache-2.0
+// Tests what a pipeline asks its steps for, makes of their answers and reports;
+// the requirements loop has a file of its own.
 #include "runner/engine/pipeline.h"
 
 #include <string>

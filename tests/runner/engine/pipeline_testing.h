@@ -1,4 +1,5 @@
-// What the tests of pipelines share: a pipeline of fake functions over a few
+// SPDX-License-Identifier: Apache-2.0
+// The tests of pipelines share this: a pipeline of fake functions over a few
 // objects and schemas, run to its end, and what was called and reported.
 #ifndef FNCACHE_TESTS_RUNNER_ENGINE_PIPELINE_TESTING_H_
 #define FNCACHE_TESTS_RUNNER_ENGINE_PIPELINE_TESTING_H_
@@ -67,7 +68,7 @@ class FakeSchemas : public SchemaSource {
 
 class PipelineTest : public testing::Test, public PipelineObserver {
  protected:
-  // What an observer was told, that can be kept.
+  // Keeps a copy of what an observer was told.
   struct Report {
     std::string step;
     std::string function;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/engine/requirements.h"
 
 #include <algorithm>
@@ -347,7 +348,7 @@ constexpr absl::string_view kItB =
 
 TEST(RequirementsLoopTest, TheFirstRequestHasBootstrapOnly) {
   RequirementsLoop loop(Resolve(kBootstrap));
-  // What an earlier step was sent last.
+  // This is what an earlier step was sent last.
   auto request = FromJson<fn::RunFunctionRequest>(R"({
       "desired": {}, "extraResources": {"old": {}},
       "requiredResources": {"old": {}}, "requiredSchemas": {"old": {}}})");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/engine/schema_document.h"
 
 #include <cstdlib>
@@ -263,7 +264,7 @@ TEST(ParseGroupVersionTest, ReadsAsTheReferenceRunnerDoes) {
             "string: a/b/c");
 }
 
-// What a source finds, as JSON; "none" or the error.
+// Returns what a source finds, as JSON; "none" or the error.
 std::string Find(SchemaSource* source, const std::string& api_version,
                  const std::string& kind) {
   std::string result = "not called";

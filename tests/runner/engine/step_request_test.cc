@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/engine/step_request.h"
 
 #include <limits>
@@ -64,7 +65,7 @@ TEST(StepRequestTest, InputIsTheStepsOrAbsent) {
   EXPECT_TRUE(request.has_input());
   EXPECT_EQ(request.input().fields_size(), 0);
 
-  // What an earlier step had goes.
+  // An earlier step's input goes away.
   step.input.reset();
   ASSERT_TRUE(FillStep(step, none, &request).ok());
   EXPECT_FALSE(request.has_input());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tag of a request, hashed in one piece: what RequestTagger, which hashes
 // `observed` once for all steps, is held against.
 #ifndef FNCACHE_TESTS_RUNNER_ENGINE_WHOLE_TAG_H_

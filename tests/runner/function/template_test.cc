@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The schema of docs/function.md, rule by rule.
 #include "runner/function/template.h"
 

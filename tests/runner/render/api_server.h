@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An HTTP(S) server on loopback for tests: answers GETs with what it is given,
 // one a connection, and keeps what was asked.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/render/file_watch.h"
 
 #include <sys/stat.h>
@@ -36,8 +37,8 @@ class FileWatchTest : public ::testing::Test {
     EXPECT_TRUE(watch.ok()) << watch.status();
     return watch.ok() ? *std::move(watch) : nullptr;
   }
-  // What a watch of `names` says once `change` was done. Changes are queued, so
-  // it is told of those that came before it waits.
+  // Returns what a watch of `names` says once `change` was done. Changes are
+  // queued, so it is told of those that came before it waits.
   std::string Changed(const std::vector<std::string>& names,
                       const std::function<void()>& change) {
     const auto watch = Watch(names);
@@ -103,7 +104,7 @@ TEST_F(FileWatchTest, InAFolderEverythingCountsAtAnyDepth) {
             Path("d"));
 }
 
-TEST_F(FileWatchTest, LinksAreFollowedToWhatTheyNameAndMayBeTurned) {
+TEST_F(FileWatchTest, LinksAreFollowedToWhatTheyNameAndMayChange) {
   fs::create_directory(Path("v1"));
   fs::create_directory(Path("v2"));
   Write("v1/a.yaml");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/render/loader.h"
 
 #include <fcntl.h>
@@ -423,7 +424,7 @@ TEST_F(LoaderTest, TheCompositionMustHaveTheLabelsThatAreSelected) {
   EXPECT_EQ(check("compositionSelector: {matchLabels: {tier: iron}}"),
             "composition \"shop\" has incorrect value for label \"tier\": want "
             "\"iron\", got \"gold\"");
-  // What is no selector selects nothing.
+  // A value that is no selector selects nothing.
   EXPECT_EQ(check("compositionSelector: {matchLabels: {tier: 1}}"), "");
   EXPECT_EQ(check("compositionSelector: [x]"), "");
 }

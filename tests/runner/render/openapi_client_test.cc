@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schemas of an API server, against a real HTTP(S) server.
 #include "runner/render/openapi_client.h"
 
@@ -79,7 +80,7 @@ std::unique_ptr<engine::SchemaSource> Source(const std::string& url) {
   return Source(std::move(server));
 }
 
-// What Finds gave: a schema's type, "none", or an error.
+// Keeps the result of each Find: a schema's type, "none", or an error.
 class Answers {
  public:
   std::function<void(engine::FoundSchema)> Done() {
@@ -194,7 +195,7 @@ TEST(OpenApiSchemasTest, PrefixOfTheUrlIsKept) {
   });
   const auto source = Source(server.url() + "/clusters/a");
   EXPECT_EQ(Find(source.get(), "v1"), "core");
-  // What is not below /openapi/v3 is where the server says.
+  // A path that is not below /openapi/v3 is where the server says.
   EXPECT_EQ(Find(source.get(), "outside/v1"), "outside");
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/text/kubernetes_yaml.h"
 
 #include <string>
@@ -29,6 +30,7 @@ std::string Problem(absl::string_view text, int first_line = 1) {
 
 TEST(KubernetesYamlTest, NothingIsNull) {
   EXPECT_EQ(Parsed(""), "null");
+  EXPECT_EQ(Parsed(absl::string_view()), "null") << "a null pointer";
   EXPECT_EQ(Parsed("\n\n"), "null");
   EXPECT_EQ(Parsed("# only a comment\n"), "null");
   EXPECT_EQ(Parsed("---\n"), "null");

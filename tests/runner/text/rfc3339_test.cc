@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/text/rfc3339.h"
 
 #include "gtest/gtest.h"
@@ -5,7 +6,7 @@
 namespace fncache::runner::text {
 namespace {
 
-// What `text` is, written as this project writes times; "" if it is no time.
+// Returns `text` as this project writes times; "" if it is no time.
 std::string Rewritten(absl::string_view text) {
   const absl::optional<absl::Time> time = ParseRfc3339(text);
   return time.has_value() ? FormatRfc3339(*time) : "";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "runner/text/yaml_writer.h"
 
 #include <cstdlib>
@@ -162,7 +163,8 @@ TEST(DocumentTest, NoCharacterThatATerminalObeysIsPrinted) {
   }
 }
 
-// What the reference printed, read and printed again, is the same bytes.
+// Documents that the reference printed are the same bytes when they are read
+// and printed again.
 TEST(DocumentTest, DocumentsOfTheReferenceComeOutAsTheyAre) {
   std::vector<fs::path> roots =
       ::fncache::testing::DataFolders({"recorded", "examples"});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real pipelines, as the reference runner ran them: the functions answer from
 // recordings, and every request that the engine sends must be one of those that
 // were recorded.
@@ -13,23 +14,31 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "cache/key/mask.h"
+#include "common/clock.h"
 #include "gtest/gtest.h"
+#include "proto/function_v1.pb.h"
+#include "runner/client/function_caller.h"
+#include "runner/engine/composition.h"
 #include "runner/engine/engine.h"
 #include "runner/function/recorded_responder.h"
 #include "runner/render/loader.h"
 #include "runner/text/json.h"
 #include "runner/text/object.h"
 #include "tests/common/test_data.h"
-#include "tests/runner/messages.h"
 
-namespace fncache::runner::engine {
-
-using google::protobuf::Struct;
-using google::protobuf::Value;
+namespace fncache::testing {
 namespace {
 
+namespace client = runner::client;
+namespace engine = runner::engine;
 namespace fs = std::filesystem;
+namespace function = runner::function;
+namespace render = runner::render;
+namespace text = runner::text;
 using apiextensions::fn::proto::v1::RunFunctionRequest;
+using google::protobuf::Struct;
+using google::protobuf::Value;
 
 // The runner stamps conditions of the composite with the time of its run.
 constexpr char kTimes[] =
@@ -74,7 +83,7 @@ std::string ComposedFor(const RunFunctionRequest& request) {
   return text::FromStruct(composite).dump();
 }
 
-EngineInput::Objects Load(const std::vector<std::string>& paths) {
+engine::EngineInput::Objects Load(const std::vector<std::string>& paths) {
   auto loaded = render::LoadResources(paths);
   EXPECT_TRUE(loaded.ok()) << loaded.status();
   auto objects = std::make_shared<std::vector<Struct>>();
@@ -86,7 +95,7 @@ EngineInput::Objects Load(const std::vector<std::string>& paths) {
 }
 
 // The folder's case as its `args` name it; nullopt if it has none.
-absl::optional<EngineInput> LoadCase(const fs::path& folder) {
+absl::optional<engine::EngineInput> LoadCase(const fs::path& folder) {
   std::ifstream args(folder / "args");
   std::string word;
   std::vector<std::string> observed;
@@ -107,18 +116,18 @@ absl::optional<EngineInput> LoadCase(const fs::path& folder) {
     }
   }
   if (files.size() < 2) return absl::nullopt;
-  EngineInput input;
+  engine::EngineInput input;
   const auto composite = render::LoadComposite(files[0]);
   const auto loaded = render::LoadComposition(files[1]);
   EXPECT_TRUE(composite.ok()) << composite.status();
   EXPECT_TRUE(loaded.ok()) << loaded.status();
   if (!composite.ok() || !loaded.ok()) return absl::nullopt;
-  auto composition = ParseComposition(text::ToStruct(loaded->object));
+  auto composition = engine::ParseComposition(text::ToStruct(loaded->object));
   EXPECT_TRUE(composition.ok()) << composition.status();
   if (!composition.ok()) return absl::nullopt;
   input.composite = text::ToStruct(composite->object);
   input.composition =
-      std::make_shared<const Composition>(*std::move(composition));
+      std::make_shared<const engine::Composition>(*std::move(composition));
   input.observed = Load(observed);
   input.required = Load(required);
   input.credentials = Load(credentials);
@@ -127,7 +136,7 @@ absl::optional<EngineInput> LoadCase(const fs::path& folder) {
 
 void Play(const fs::path& folder) {
   SCOPED_TRACE(folder.string());
-  absl::optional<EngineInput> input = LoadCase(folder);
+  absl::optional<engine::EngineInput> input = LoadCase(folder);
   ASSERT_TRUE(input.has_value());
   auto masks = cache::key::MaskSet::Parse({kTimes});
   ASSERT_TRUE(masks.ok()) << masks.status();
@@ -137,9 +146,10 @@ void Play(const fs::path& folder) {
 
   RecordedFunctions functions(responder->get());
   SimulatedClock clock(absl::FromUnixSeconds(1700000000));
-  EngineOutcome outcome;
-  Render(*std::move(input), EngineOptions(), &functions, &clock, nullptr,
-         [&outcome](EngineOutcome done) { outcome = std::move(done); });
+  engine::EngineOutcome outcome;
+  engine::Render(
+      *std::move(input), engine::EngineOptions(), &functions, &clock, nullptr,
+      [&outcome](engine::EngineOutcome done) { outcome = std::move(done); });
 
   std::vector<std::string> wanted;
   for (const RunFunctionRequest& request : Recorded(folder / "calls")) {
@@ -166,9 +176,8 @@ void Play(const fs::path& folder) {
 }
 
 TEST(RecordedPipelinesTest, EveryRequestIsOneThatTheReferenceRunnerSent) {
-  std::vector<fs::path> roots =
-      ::fncache::testing::DataFolders({"recorded", "examples"});
-  roots.push_back(::fncache::testing::OwnRecordings());
+  std::vector<fs::path> roots = DataFolders({"recorded", "examples"});
+  roots.push_back(OwnRecordings());
   int cases = 0;
   for (const fs::path& root : roots) {
     for (const auto& folder : fs::directory_iterator(root)) {
@@ -181,4 +190,4 @@ TEST(RecordedPipelinesTest, EveryRequestIsOneThatTheReferenceRunnerSent) {
 }
 
 }  // namespace
-}  // namespace fncache::runner::engine
+}  // namespace fncache::testing

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunFunction end to end in one process: calls whose entry is looked up in the
+// lower tier, and calls that meet another store.
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "tests/proxy/serving/call_testing.h"
+
+namespace fncache::proxy::serving {
+namespace {
+
+class CallLowerTest : public CallTest {};
+
+TEST_F(CallLowerTest, ALeaderLooksInMemoryOnceMore) {
+  has_lower_ = true;
+  auto slow = Send(Request("a", "slow"));
+  auto lookup = (Proxy(), store_->NextLookup());
+  // While it looks below, others fill the key.
+  Fill(Request("a", "t"), Response("t", "x", 60),
+       {{"cache-control", "no-cache"}});
+  lookup({});
+  ASSERT_TRUE(slow->Wait().ok());
+  EXPECT_EQ(slow->cache_status(), "fncache; hit; ttl=54");
+  EXPECT_EQ(slow->response().meta().tag(), "slow");
+}
+
+TEST_F(CallLowerTest, AnEntryBelowIsAHit) {
+  has_lower_ = true;
+  auto caller = Send(Request("a", "tag"));
+  auto lookup = store_->NextLookup();
+  cache::store::EntryInfo info;
+  info.started = info.arrived = Proxy().clock.Now() - absl::Seconds(10);
+  info.lifetime = absl::Seconds(60);
+  info.ttl = absl::Seconds(60);
+  auto without_meta = Response("", "below", -1);
+  without_meta.clear_meta();
+  lookup({cache::store::Entry::Create(info, "",
+                                      {without_meta.SerializeAsString()}),
+          false});
+  ASSERT_TRUE(caller->Wait().ok());
+  EXPECT_EQ(caller->cache_status(), "fncache; hit; ttl=44");
+  EXPECT_EQ(caller->response().meta().tag(), "tag");
+  EXPECT_EQ(caller->response().meta().ttl().seconds(), 50);
+  EXPECT_EQ(caller->response().results(0).message(), "below");
+}
+
+TEST_F(CallLowerTest, AnExpiredEntryBelowIsStale) {
+  has_lower_ = true;
+  auto caller = Send(Request("a", "tag"));
+  store_->NextLookup()({nullptr, true});
+  function_.Next()->Answer(Response("tag", "x", 60).SerializeAsString());
+  ASSERT_TRUE(caller->Wait().ok());
+  EXPECT_EQ(caller->cache_status(), "fncache; fwd=stale; stored");
+  EXPECT_EQ(store_->fills_below, 1);
+}
+
+TEST_F(CallLowerTest, ACallerMayLeaveWhileItsEntryIsLookedUpBelow) {
+  has_lower_ = true;
+  auto caller = Send(Request("a", "tag"));
+  auto lookup = store_->NextLookup();
+  caller->context.TryCancel();
+  EXPECT_EQ(caller->Wait().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(Eventually([&] {
+    return proxy_->instruments.function(0).ReadGauges().in_flight == 0;
+  }));
+  lookup({});
+  EXPECT_EQ(function_.calls(), 0);
+}
+
+// The disk tier has come after all: another store, under another seed.
+TEST_F(CallLowerTest, ACallEndsInTheStoreThatItsKeyWasMadeFor) {
+  Proxy();
+  ScriptedStore next(/*has_lower=*/false, {}, {4, 5, 6});
+  auto early = Send(Request("a", "early"));
+  auto flight = function_.Next();
+  store_->HandOverTo(&next);
+
+  // Another key, so nothing to join.
+  auto late = Fill(Request("a", "late"), Response("late", "second", 60));
+  EXPECT_EQ(late->cache_status(), "fncache; fwd=miss; stored");
+  EXPECT_EQ(next.fills, 1);
+  EXPECT_EQ(store_->fills, 0);
+
+  flight->Answer(Response("early", "first", 60).SerializeAsString());
+  ASSERT_TRUE(early->Wait().ok());
+  EXPECT_EQ(early->response().results(0).message(), "first");
+  EXPECT_EQ(next.fills, 1);
+  EXPECT_EQ(store_->fills, 1);
+
+  auto hit = Send(Request("a", "hit"));
+  ASSERT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->cache_status(), "fncache; hit; ttl=54");
+  EXPECT_EQ(hit->response().results(0).message(), "second");
+  proxy_ = nullptr;  // before `next`
+}
+
+}  // namespace
+}  // namespace fncache::proxy::serving
