@@ -25,7 +25,7 @@
 
 namespace fncache::bench {
 
-// What an answer's `cache-status` header says (RFC 9211).
+// The outcome that an answer's `cache-status` header names (RFC 9211).
 enum class CacheStatus {
   kNone,  // there was none
   kHit,

@@ -390,7 +390,7 @@ absl::Status Http2Connection::StartData(absl::string_view* in, size_t length,
   return absl::OkStatus();
 }
 
-// What there is of a DATA frame.
+// Takes what has come of a DATA frame.
 void Http2Connection::Data(absl::string_view* in) {
   if (data_left_ > 0 && !in->empty()) {
     const absl::string_view now = in->substr(0, data_left_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a key costs under each setting of `key` and `key_hash`, of requests as
-// gRPC hands them over: in slices.
+// Measures what a key costs under each setting of `key` and `key_hash`, of
+// requests as gRPC hands them over: in slices.
 //
 // by_tag should take the same time whatever the request's size, since what it
 // skips it does not read.
@@ -23,7 +23,7 @@ namespace {
 // Enough distinct requests that no branch predictor learns one and the larger
 // ones lie beyond the caches, as they do when they come from a socket.
 constexpr uint64_t kDistinct = 64;
-// What an HTTP/2 frame holds by default.
+// An HTTP/2 frame holds so many bytes by default.
 constexpr size_t kSliceBytes = 16 << 10;
 
 struct Sliced {

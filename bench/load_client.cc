@@ -401,7 +401,7 @@ absl::Status Runner::Advance(int64_t now) {
   return absl::OkStatus();
 }
 
-// What failed before says why: a proxy whose server is gone fails the calls
+// The failures before it say why: a proxy whose server is gone fails the calls
 // that it had and lets the next ones wait.
 std::string Runner::GaveUp() const {
   std::string text = absl::StrCat("nothing arrived for ",

@@ -46,8 +46,8 @@ Examples:
 Exit codes: 0 when all answers were right; 1 when any was not, or the run could
 not be made; 2 for options that do not fit.)";
 
-// What CLI11 fills in; texts are read afterwards, so that each complaint can
-// name the option and what it accepts.
+// CLI11 fills these in; the texts are read afterwards, so that each complaint
+// can name the option and what it accepts.
 struct Texts {
   std::vector<std::string> targets;
   std::vector<std::string> headers;

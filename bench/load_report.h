@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the load client prints: one JSON object about its run.
+// The report that the load client prints: one JSON object about its run.
 #ifndef FNCACHE_BENCH_LOAD_REPORT_H_
 #define FNCACHE_BENCH_LOAD_REPORT_H_
 

@@ -8,8 +8,8 @@
 namespace fncache::bench {
 namespace {
 
-// What GrpcFrame puts before the message, and where the tag begins: behind the
-// tags and lengths of `meta` and `tag`.
+// GrpcFrame puts so many bytes before the message, and the tag begins behind
+// the tags and lengths of `meta` and `tag`.
 constexpr size_t kPrefix = 5;
 constexpr size_t kTagDigits = 64;
 

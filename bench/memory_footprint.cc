@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a memory tier of N small entries takes, and what it counts: bytes an
-// entry, resident bytes of the process, and the cost of a look-up.
+// Measures what a memory tier of N small entries takes, and what it counts:
+// bytes an entry, resident bytes of the process, and the cost of a look-up.
 //
 //   memory_footprint [--value 300] [--entries 1000,100000,1000000,5000000]
 //

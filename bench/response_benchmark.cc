@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a miss pays to read and keep a response, and a hit to send it: the walk
-// and surgery over the 13 KB response of DESIGN's measurements, beside building
-// the message; the stored form beside it. Takes FNCACHE_TEST_DATA, default
-// ../shared/data.
+// Measures what a miss pays to read and keep a response, and a hit to send it:
+// the walk and surgery over the 13 KB response of DESIGN's measurements, beside
+// building the message; the stored form beside it. Takes FNCACHE_TEST_DATA
+// (../shared/data).
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -63,7 +63,7 @@ void BM_ReadResponse(benchmark::State& state) {
 }
 BENCHMARK(BM_ReadResponse);
 
-// What the walk stands in for.
+// The walk stands in for this.
 void BM_ParseMessage(benchmark::State& state) {
   for (auto _ : state) {
     ::apiextensions::fn::proto::v1::RunFunctionResponse message;

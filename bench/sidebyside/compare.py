@@ -27,7 +27,7 @@ EPILOG = """\
 Exit codes: 0 when no row moved for the worse; 1 when one did, failed, or is
 gone; 2 for a wrong command line or a file that bench/run did not write."""
 
-# What is counted once has no spread; so little of it is no move.
+# A figure that is counted once has no spread; so small a change is no move.
 COUNTED = 0.01
 # Figures of series for --absolute, and whether more of them is better.
 _FIGURES: Tuple[Tuple[str, str, Optional[bool]], ...] = (

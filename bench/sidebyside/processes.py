@@ -172,7 +172,7 @@ class Child:
 
     def last_words(self) -> str:
         with self._changed:
-            # What it says as it ends may still be on its way.
+            # Its last words may still be on their way.
             self._changed.wait_for(lambda: self._closed, LAST_WORDS_SECONDS)
             return " | ".join(self._lines[-3:]) or "it said nothing"
 

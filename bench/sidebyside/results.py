@@ -21,7 +21,7 @@ FORMAT = "fncache-bench/1"
 
 PASS, MISS, FAILED, REPORTED = "pass", "miss", "failed", "reported"
 
-# What a results file holds, as far as somebody reads it.
+# The fields of a results file that somebody reads.
 SHAPE = {
     "started": str,
     "profile": str,
@@ -155,7 +155,7 @@ class Results:
         self.header = dict(header or {})
         self.series: Dict[str, Series] = {}
         self.rows: List[dict] = []
-        # What did not work at all, and what was left out, with the reason.
+        # These say what did not work at all, and what was left out, with the reason.
         self.errors: List[str] = []
         self.skipped: List[str] = []
 

@@ -373,7 +373,7 @@ CanonicalWalk::Step CanonicalWalk::KnownField(const wire::MessageType& type,
     }
     *met |= uint32_t{singular} << field.number;
   }
-  // What is masked was read like anything else, since it must be something that
+  // A masked field was read like any other, since it must be something that
   // protobuf reads.
   if (node != nullptr && node->masked) out_ = before;
   *from = p;

@@ -6,7 +6,7 @@
 // the tag and what is masked. It takes what real encoders write, each in its
 // own way: they may leave out keys and values of map entries that are empty,
 // write defaults, and write fields in another order than that of their numbers.
-// What it does not take is what no encoder writes: a singular field or a map
+// It refuses what no encoder writes: a singular field or a map
 // key twice, a varint or length that is longer than it need be, an entry with
 // something else in it, unknown fields in a Struct before its known ones. That
 // is for the slow path (reencode.h) to write anew. Whatever the walk takes,

@@ -31,7 +31,7 @@ class Head {
       return;
     }
     ReadLength(&at);
-    // What it holds is elsewhere.
+    // Its contents lie elsewhere.
     next_ -= lengths_[count_ - 1].value;
     is_holder_ = lengths_[count_ - 1].value != 0;
   }

@@ -124,7 +124,7 @@ void CheckTagged(const RunFunctionRequest& request, KeyChecker* checker,
   ++(by_tag ? count->fast : count->slow);
   const std::string plain = Encode(request, Style::kPlain, random);
   const std::string wild = Encode(request, Style::kWild, random);
-  // What may be skipped, in front and behind; nobody could read it.
+  // Bytes that nobody could read may be skipped, in front and behind.
   const std::string skipped =
       SkippedByTag(random) + wild + SkippedByTag(random);
   for (const std::string& bytes : {plain, wild, skipped}) {

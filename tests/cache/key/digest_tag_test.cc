@@ -181,7 +181,7 @@ TEST(TagKey, ATagThatIsNot64HexDigitsFallsBackToContent) {
   // Without meta, too.
   EXPECT_NE(TagKey(observed), TagKey(""));
   EXPECT_NE(TagKey(observed), TagKey(Field(1, "") + observed));
-  // What is read of a fallback is all of it.
+  // A fallback reads the whole request.
   EXPECT_EQ(TagKey(Meta("fee") + Field(2, "\x09")), "none");
   EXPECT_NE(TagKey(Meta(kTagA) + Field(2, "\x09")), "none");
 }

@@ -300,7 +300,7 @@ TEST(Digest, WhatEncodersWriteInTheirOwnWayTakesTheFastPath) {
     EXPECT_TRUE(TakesFastPath(pair.a)) << pair.what;
     EXPECT_TRUE(TakesFastPath(pair.b)) << pair.what;
   }
-  // What has to be merged, or of which the last one counts, does not.
+  // Fields that have to be merged, or of which the last one counts, do not.
   for (const std::string& bytes :
        {meta + Field(5, "") + meta, Field(2, Field(1, ready + ready)),
         state(b + Field(2, Field(1, "b"))), Field(2, a + Field(1, "") + a)}) {

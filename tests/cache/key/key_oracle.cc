@@ -172,7 +172,7 @@ class TagPartParser {
         part->GetReflection()->ClearField(part.get(), field);
       }
     }
-    // What an entry without a value gets may be deeper than it was.
+    // An entry without a value gets one, which may lie deeper than it did.
     return ParseTo(part->SerializeAsString(), wire::kMaxDepth + 10, rest);
   }
 
@@ -345,7 +345,7 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
     out.resize(end - out.data());
     if (out != slow) return "fast and slow path differ";
   }
-  // What the canonical form says is the message without what is masked.
+  // The canonical form says the message without its masked parts.
   if (slow.size() < 2000) {
     const absl::optional<std::string> unfolded = Unfold(masks_, slow);
     v1::RunFunctionRequest rest;

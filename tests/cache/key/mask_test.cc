@@ -111,7 +111,7 @@ TEST(Mask, ALongOneIsCitedByItsBeginning) {
   }
   const std::string warned = MaskSet::Parse({"context." + key})->warnings()[0];
   EXPECT_THAT(warned, Not(HasSubstr(std::string(101, 'k'))));
-  // What a terminal would obey is shown.
+  // Characters that a terminal would obey are shown as text.
   EXPECT_THAT(MaskSet::Parse({"context.a\x1b[31m"}).status().message(),
               HasSubstr("\\x1b"));
 }
@@ -246,7 +246,7 @@ TEST(Mask, EqualSetsHaveOneSpelling) {
                          "context.\"*\"", "context.\"q\\\"\\\\\""}),
               ElementsAre("context.\"\"", "context.\"*\"", "context.\"12\"",
                           "context.\"a.b\"", "context.\"q\\\"\\\\\""));
-  // What another one covers adds nothing.
+  // A mask that another one covers adds nothing.
   EXPECT_THAT(canonical({"context.a.b", "context.a", "context.a.*.c"}),
               ElementsAre("context.a"));
   EXPECT_THAT(canonical({"context.a.b", "context.*.b", "context.*.b.c"}),

@@ -192,7 +192,7 @@ class Encoder {
     std::vector<std::string> inner = Parts(message);
     size_t at = 0;
     if (may_split && wild_) {
-      // What comes first merges with what follows.
+      // An earlier part merges with what follows.
       while (random_->OneIn(6)) {
         std::string first;
         for (size_t n = random_->Below(inner.size() - at + 1); n > 0; --n) {

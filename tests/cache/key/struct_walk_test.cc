@@ -344,7 +344,7 @@ TEST_F(StructWalkTest, TakesEntriesInEveryWayThatEncodersWriteThem) {
     Check(Entry("a", Struct(inner)) +
           Entry("b", List(Field(1, Struct(inner)))));
   }
-  // What an entry holds is checked all the same, and comes once.
+  // An entry's contents are checked all the same, and come once.
   const std::string not_text = Field(3, "\xff");
   CheckRefused(Field(1, Field(2, not_text)));
   CheckRefused(Field(1, Field(2, not_text) + Field(1, "k")));
@@ -383,7 +383,7 @@ TEST_F(StructWalkTest, EveryMachineWritesTheSame) {
   constexpr size_t kRuns = 20000;
   for (size_t run = 0; run < kRuns; ++run) {
     const std::string fields = AnyFields(3, &random_);
-    // What is behind it makes that more of it can be read at once.
+    // More of it can be read at once if more bytes follow.
     for (const size_t rest : {size_t{0}, size_t{300}}) {
       const std::vector<char> bytes = [&] {
         std::vector<char> all(fields.begin(), fields.end());

@@ -89,7 +89,7 @@ Part ReadLevels(Reader* in, bool is_list, size_t whole_size) {
         size = value_size;
       }
       Part& part = own.part->more.emplace_back();
-      // What follows an empty value is not of it.
+      // The bytes behind an empty value do not belong to it.
       if (size > 0 && (in->Starts(kStructIn) || in->Starts(kListIn))) {
         const bool list = in->Starts(kListIn);
         const size_t at = in->rest.size();
@@ -115,7 +115,7 @@ Part ReadLevels(Reader* in, bool is_list, size_t whole_size) {
 
 class Unfolder {
  public:
-  // What is between tag and length, and is read within its own bounds.
+  // A message between its tag and its length is read within its own bounds.
   std::string Message(const wire::MessageType& type, absl::string_view bytes,
                       const MaskNode* node) {
     if (&type == &wire::kStructType) return Struct(bytes, node);
