@@ -57,10 +57,10 @@ bench-programs: setup-bench
 	@cmake --preset release >/dev/null
 	@scripts/build release bench_programs
 
-bench-quick: bench-programs ## side by side with the limit and nginx, in a minute (BENCH_FLAGS: bench/run --help)
+bench-quick: bench-programs ## side by side with a bare gRPC server and nginx, in a minute (BENCH_FLAGS: bench/run --help)
 	@bench/run --profile quick $(BENCH_FLAGS)
 
-bench: bench-programs ## all rows, against limit, nginx and haproxy, in half an hour: table, JSON, HTML
+bench: bench-programs ## all rows, beside a bare gRPC server, nginx and haproxy, in half an hour: table, JSON, HTML
 	@bench/run --profile standard $(BENCH_FLAGS)
 
 bench-full: bench-programs ## the same with 10 GiB on disk

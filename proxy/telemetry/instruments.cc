@@ -15,7 +15,8 @@ using metrics::Registry;
 
 namespace {
 
-constexpr size_t kOk = 0;
+constexpr int kOk = 0;
+constexpr int kCancelled = 1;
 constexpr int kUnimplemented = 12;
 
 template <typename Enum>
@@ -48,10 +49,14 @@ uint64_t FunctionCounts::Calls(Outcome outcome) const {
   return sum;
 }
 
+bool IsUpstreamError(size_t code) {
+  return code != kOk && code != kCancelled && code != kUnimplemented;
+}
+
 uint64_t FunctionCounts::UpstreamErrors() const {
   uint64_t sum = 0;
   for (size_t code = 0; code < kStatusCodes; ++code) {
-    if (code != kOk) sum += upstream[code];
+    if (IsUpstreamError(code)) sum += upstream[code];
   }
   return sum;
 }

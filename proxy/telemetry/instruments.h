@@ -60,6 +60,11 @@ struct CallRecord {
   absl::Duration latency;
 };
 
+// Whether a status that a call to a function ended with is a fault of its:
+// CANCELLED is a caller's that left, and with UNIMPLEMENTED a function says
+// that it does not know a version, after which runners try the other one.
+bool IsUpstreamError(size_t code);
+
 // A reading of one function's counters, or the difference of two readings.
 struct FunctionCounts {
   uint64_t calls[kMethods][kOutcomes] = {};
@@ -75,7 +80,8 @@ struct FunctionCounts {
 
   uint64_t Calls() const;
   uint64_t Calls(Outcome outcome) const;
-  uint64_t UpstreamErrors() const;  // all but OK
+  // Calls to the function that failed (IsUpstreamError).
+  uint64_t UpstreamErrors() const;
 
   // The difference to `earlier`, an earlier reading of the same function.
   FunctionCounts Since(const FunctionCounts& earlier) const;

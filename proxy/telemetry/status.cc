@@ -13,9 +13,6 @@ namespace {
 // A certificate that ends so soon should have been replaced by now.
 constexpr absl::Duration kExpirySoon = absl::Hours(7 * 24);
 
-constexpr int kCancelled = 1;
-constexpr int kUnimplemented = 12;
-
 // "12 times", "once".
 std::string Times(uint64_t n) {
   return n == 1 ? "once" : absl::StrCat(n, " times");
@@ -89,19 +86,18 @@ class Finder {
 
   void UpstreamErrors(const Status::Function& function,
                       const FunctionCounts& recent) {
+    const uint64_t errors = recent.UpstreamErrors();
+    if (errors == 0) return;
     std::vector<std::string> codes;
-    uint64_t errors = 0;
     uint64_t calls = 0;
-    for (int code = 0; code < static_cast<int>(kStatusCodes); ++code) {
+    for (size_t code = 0; code < kStatusCodes; ++code) {
       const uint64_t count = recent.upstream[code];
       calls += count;
-      // Callers that left, and runners that try the other version next.
-      if (code == 0 || code == kCancelled || code == kUnimplemented) continue;
-      if (count == 0) continue;
-      errors += count;
-      codes.push_back(absl::StrCat(StatusCodeName(code), " ", Times(count)));
+      if (count > 0 && IsUpstreamError(code)) {
+        codes.push_back(absl::StrCat(StatusCodeName(static_cast<int>(code)),
+                                     " ", Times(count)));
+      }
     }
-    if (errors == 0) return;
     Warn("upstream_errors", function.name,
          absl::StrCat(errors, " of ", calls, " calls to ", function.name,
                       " ended with an error in the last minute: ",

@@ -176,7 +176,9 @@ constexpr Word kHitRate = {
     "The share of look-ups that were answered from the cache: hits and "
     "collapsed calls against calls that went to the function."};
 constexpr Word kErrors = {
-    "errors", "Calls to the function that ended with a status other than OK."};
+    "errors",
+    "Calls to the function that failed: they ended neither with OK nor with "
+    "CANCELLED or UNIMPLEMENTED, which callers cause."};
 constexpr Word kFills = {"fills", "Responses that were stored."};
 constexpr Word kDropped = {
     "dropped", "Responses that should have been stored and were not."};
@@ -516,6 +518,7 @@ std::string Document(absl::string_view title, absl::string_view body) {
   return absl::StrCat(
       "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
       "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
+      "<link rel=icon href=\"data:,\">\n"
       "<title>",
       Escape(title), "</title>\n<style>", kPageStyle,
       "</style>\n</head>\n<body>\n", body, "</body>\n</html>\n");

@@ -12,7 +12,7 @@ namespace fncache::runner::demo {
 namespace {
 
 constexpr size_t kBarWidth = 30;
-constexpr int kLabelWidth = 34;
+constexpr int kLabelWidth = 36;
 constexpr int kValueWidth = 18;
 
 bool WantsColour(bool terminal) {

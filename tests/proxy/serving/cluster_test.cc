@@ -230,7 +230,8 @@ TEST_F(ClusterTest, ReadmesFiguresAreThose) {
   EXPECT_THAT(
       absl::StrJoin(words, " "),
       HasSubstr(absl::StrCat(
-          "Of the recorded calls of a real control plane ",
+          "Of the calls that a real Crossplane made for six composites, "
+          "recorded from creation to restart, ",
           with["create"].Percent(),
           " % are answered from the cache with these while six composites are "
           "created, ",

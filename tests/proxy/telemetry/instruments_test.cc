@@ -289,6 +289,8 @@ TEST_F(InstrumentsTest, TwoReadingsDifferByWhatHappenedBetween) {
   Call(Outcome::kStale, kOk, true);
   f().RecordUpstream(14, absl::Seconds(1));
   f().RecordUpstream(0, absl::Seconds(1));
+  f().RecordUpstream(1, absl::Seconds(1));   // the caller left
+  f().RecordUpstream(12, absl::Seconds(1));  // tells the version
   f().RecordFill(7);
   f().RecordHit(absl::Microseconds(3), absl::Seconds(4));
   instruments_.observer()->OnDropped(Tier::kDisk, Dropped::kError, 0);
@@ -303,7 +305,7 @@ TEST_F(InstrumentsTest, TwoReadingsDifferByWhatHappenedBetween) {
   EXPECT_EQ(counts.hits, 1u);
   EXPECT_EQ(counts.misses, 1u);
   EXPECT_EQ(counts.UpstreamErrors(), 1u);
-  EXPECT_EQ(counts.upstream_latency.Count(), 2u);
+  EXPECT_EQ(counts.upstream_latency.Count(), 4u);
   EXPECT_EQ(counts.fills, 1u);
   EXPECT_EQ(counts.fills_dropped, 1u);
   EXPECT_EQ(counts.cache_errors, 1u);
