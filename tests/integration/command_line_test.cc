@@ -264,7 +264,7 @@ TEST_F(CommandLineTest, WhateverStandsThereTheReasonIsOneLine) {
   ExpectOneLine(Fncache({"serve", "--config", File("a: \xff")}), 2, {"UTF-8"});
 }
 
-TEST_F(CommandLineTest, AFileThatCannotBeReadIsTheWorldsFault) {
+TEST_F(CommandLineTest, AFileThatCannotBeReadIsExitCodeOne) {
   const std::string gone = dir_.path() + "/gone.yaml";
   ExpectOneLine(Fncache(Serve({"--config", gone})), 1, {gone, "No such file"});
   ExpectOneLine(Fncache(Serve({}), {{"FNCACHE_CONFIG", gone}}), 1,

@@ -62,7 +62,7 @@ TEST_F(FunctionCommandTest, FlagsThatDoNotFitAreNamedWithWhatIsAccepted) {
   }
 }
 
-TEST_F(FunctionCommandTest, WhatTheWorldRefusesIsNamedWithExitCodeOne) {
+TEST_F(FunctionCommandTest, WhatIsNotToBeHadIsNamedWithExitCodeOne) {
   Outcome outcome = Command({"--insecure", "--recorded", "/nonexistent"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.error, HasSubstr("/nonexistent"));
