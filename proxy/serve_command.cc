@@ -146,20 +146,27 @@ int ServeMain(int argc, char** argv) {
     input.file = *std::move(file);
   }
 
+  const std::vector<std::string> mistyped =
+      settings::MistypedVariables(EnvironmentNames());
+  // A mistyped variable may well be why.
+  const auto refused = [&mistyped](const absl::Status& status) {
+    const int code = Fail(status, kUsage);
+    for (const std::string& line : mistyped) {
+      Fail(absl::InvalidArgumentError(line), kUsage);
+    }
+    return code;
+  };
   absl::StatusOr<ResolvedSettings> resolved =
       settings::ServeSettings().Resolve(input);
-  if (!resolved.ok()) return Fail(resolved.status(), kUsage);
+  if (!resolved.ok()) return refused(resolved.status());
   absl::StatusOr<settings::ServeOptions> options =
       settings::MakeServeOptions(&*resolved);
-  if (!options.ok()) return Fail(options.status(), kUsage);
+  if (!options.ok()) return refused(options.status());
   const absl::Status certificates = CheckCertificates(flags->check, &*options);
   if (!certificates.ok()) return Fail(certificates, kUnavailable);
 
   InitLogging(options->daemon.log_level, options->daemon.log_format);
-  for (const std::string& line :
-       settings::MistypedVariables(EnvironmentNames())) {
-    Log(LogLevel::kWarning, line);
-  }
+  for (const std::string& line : mistyped) Log(LogLevel::kWarning, line);
   for (const std::string& warning : options->warnings) {
     Log(LogLevel::kWarning, warning);
   }

@@ -144,11 +144,33 @@ absl::StatusOr<std::unique_ptr<DiskDirectory>> DiskDirectory::Open(
 
   auto directory =
       std::unique_ptr<DiskDirectory>(new DiskDirectory(path, lock.Release()));
+  if (absl::Status shape = directory->CheckShape(); !shape.ok()) return shape;
   if (absl::Status loaded = directory->LoadSeed(); !loaded.ok()) return loaded;
   return directory;
 }
 
 DiskDirectory::~DiskDirectory() { close(lock_); }
+
+absl::Status DiskDirectory::CheckShape() const {
+  struct stat status;
+  for (const char* const name : {"db", "damaged"}) {
+    if (lstat(absl::StrCat(dir_, "/", name).c_str(), &status) == 0 &&
+        S_ISLNK(status.st_mode)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("cache directory ", dir_, ": ", name,
+                       " is a symbolic link, so its files could not be removed "
+                       "with it; move them back, or remove it"));
+    }
+  }
+  for (const char* const name : {"seed", "secrets"}) {
+    if (stat(absl::StrCat(dir_, "/", name).c_str(), &status) == 0 &&
+        !S_ISREG(status.st_mode)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "cache directory ", dir_, ": ", name, " is not a regular file"));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status DiskDirectory::LoadSeed() {
   const std::string file = dir_ + "/seed";
@@ -246,19 +268,18 @@ DiskDirectory::ReadSecretsMark() const {
 absl::Status DiskDirectory::EnforceSecrets(
     const std::vector<StoredFunction>& functions) {
   std::set<std::string> allowed;
-  std::set<std::string> forbidden;
   for (const StoredFunction& function : functions) {
-    (function.stores_secrets ? allowed : forbidden).insert(function.name);
+    if (function.stores_secrets) allowed.insert(function.name);
   }
   const auto mark = ReadSecretsMark();
   if (!mark.ok()) return mark.status();
   if (mark->has_value() && **mark == allowed) return absl::OkStatus();
   const bool known = mark->has_value();
-  // Where nothing is known, every function may have stored secrets.
-  const bool tightened = known
-                             ? !std::includes(allowed.begin(), allowed.end(),
-                                              (*mark)->begin(), (*mark)->end())
-                             : !forbidden.empty();
+  // Where nothing is known, every function may have stored secrets, and also
+  // one that is not among these any more.
+  const bool tightened =
+      !known || !std::includes(allowed.begin(), allowed.end(), (*mark)->begin(),
+                               (*mark)->end());
   if (tightened) {
     std::error_code error;
     if (fs::exists(db(), error) || fs::exists(damaged(), error)) {

@@ -82,6 +82,9 @@ class DiskDirectory {
 
   std::string damaged() const { return dir_ + "/damaged"; }
 
+  // FailedPrecondition where something lies in a file's or folder's place that
+  // could not be read, or not be removed.
+  absl::Status CheckShape() const;
   absl::Status LoadSeed();
   // The functions whose secrets may be here; absent if that is not known.
   absl::StatusOr<absl::optional<std::set<std::string>>> ReadSecretsMark() const;

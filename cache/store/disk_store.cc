@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "cache/store/disk_database.h"
 #include "cache/store/disk_directory.h"
 #include "cache/store/disk_tally.h"
@@ -81,6 +82,13 @@ class RocksDiskStore final : public DiskStore {
   }
 
   absl::Status Start() {
+    // RocksDB leaves new files behind each time that it cannot write all of
+    // what opening a database takes.
+    if (!directory_->DatabaseIsEmpty() && !Probe(kProbeBytes)) {
+      return absl::UnavailableError(absl::StrCat(
+          "cache directory ", directory_->path(),
+          ": cannot be written to: no space, or a read-only file system"));
+    }
     MutexLock write(&write_mutex_);
     MutexLock lock(&db_mutex_);
     return OpenDb();

@@ -4,9 +4,17 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "common/log.h"
+#include "common/threads.h"
 
 namespace fncache::cache::store {
+namespace {
+
+// More than what RocksDB and the tiers' own queues make when they open.
+constexpr int kOpeningThreads = 32;
+
+}  // namespace
 
 InterimStore::InterimStore(const TieredOptions& options,
                            const absl::Status& reason, Opener open,
@@ -43,7 +51,9 @@ void InterimStore::Run() {
       }
       if (stop_) return;
     }
-    auto store = open_();
+    // RocksDB ends the process where it cannot make a thread.
+    const absl::Status threads = CheckThreads(kOpeningThreads);
+    auto store = threads.ok() ? open_() : threads;
     if (!store.ok()) {
       LogFailure(store.status());
       continue;
@@ -60,11 +70,16 @@ void InterimStore::Run() {
 }
 
 void InterimStore::LogFailure(const absl::Status& status) {
-  if (logged_ == status.message()) return;
-  logged_ = std::string(status.message());
+  // The numbers of a database's files are others at each attempt.
+  std::string reason;
+  for (const char c : status.message()) {
+    if (!absl::ascii_isdigit(c)) reason += c;
+  }
+  if (logged_ == reason) return;
+  logged_ = std::move(reason);
   Log(LogLevel::kError,
       "the cache on disk cannot be opened: memory only, trying again",
-      {{"every", absl::FormatDuration(retry_)}, {"error", logged_}});
+      {{"every", absl::FormatDuration(retry_)}, {"error", status.message()}});
 }
 
 PutResult InterimStore::Fill(const key::Key& key, EntryRef entry, bool lower,

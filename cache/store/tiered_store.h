@@ -8,7 +8,9 @@
 //
 // An older entry never comes back: look-ups below see what still waits to be
 // written, promotion never replaces a later start, and a fill that does not
-// reach the disk hides what the disk has under its key.
+// reach the disk hides what the disk has under its key. There is one exception:
+// when a disk that could not be opened at first can be, memory is emptied, and
+// entries of before that start are served again while their time lasts.
 //
 // A store belongs to one seed, and so do the keys that are made under it. Where
 // the disk tier could not be opened at first, OpenTiers returns a store that is

@@ -143,8 +143,9 @@ std::vector<std::string> ExplainMasks(const Values& values) {
       std::any_of(values.begin(), values.end(), [](const std::string& value) {
         return !value.empty() && value[0] == '@';
       });
+  if (!named) return Values();
   const auto masks = cache::key::MaskSet::Parse(values);
-  return named && masks.ok() ? masks->canonical() : Values();
+  return masks.ok() ? masks->canonical() : Values();
 }
 
 struct Row {

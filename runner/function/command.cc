@@ -155,14 +155,15 @@ bool IsListenAddress(absl::string_view address) {
          absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535;
 }
 
-// `message` may have several lines, and names of files that hold anything.
+// `message` may have several lines, of which the later ones are indented, and
+// names of files that hold anything.
 void Complain(absl::string_view message) {
   std::vector<std::string> lines;
   for (const absl::string_view line : absl::StrSplit(message, '\n')) {
     lines.push_back(Printable(line));
   }
   std::fprintf(stderr, "fncache function: %s\n",
-               absl::StrJoin(lines, "\n").c_str());
+               absl::StrJoin(lines, "\n  ").c_str());
 }
 
 // Refuses a flag that does not fit, and returns the exit code for it.

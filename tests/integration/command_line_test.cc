@@ -368,6 +368,15 @@ TEST_F(CommandLineTest, VariablesThatNearlyAreASettingAreWarnedOf) {
   }
 }
 
+// It may be the reason why the start is refused.
+TEST_F(CommandLineTest, ARefusedStartNamesThemToo) {
+  const Ended ended =
+      Fncache({"serve", "--insecure"}, {{"FNCACHE_UPSTREM", "127.0.0.1:9"}});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("upstream: is needed"));
+  EXPECT_THAT(ended.err, HasSubstr("did you mean FNCACHE_UPSTREAM?"));
+}
+
 // Kubernetes makes such of every Service whose name begins with `fncache`.
 TEST_F(CommandLineTest, OtherUnknownVariablesAreIgnored) {
   const Ended ended =

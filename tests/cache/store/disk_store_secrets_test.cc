@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `store_secrets` tightened: what an earlier process was allowed to leave on
 // disk is gone before the next one uses the directory, wherever in it it was.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,13 +150,51 @@ TEST_F(DiskStoreSecretsTest, ADirectoryWithoutAMarkMayHoldAnything) {
     Open(true, true);
     PutSecret(1);
     forget();
-    Open(true, true);
-    EXPECT_TRUE(store_->Get(store::testing::KeyOf(1), now()).entry)
-        << "every function may store secrets";
-    forget();
     Open(true, false);
     EXPECT_TRUE(Found().empty()) << Found()[0];
     EXPECT_EQ(store::testing::ModeOf(mark), 0600);
+    // Also those of a function that is not there any more.
+    PutSecret(1);
+    forget();
+    Open(true, true);
+    EXPECT_TRUE(Found().empty()) << Found()[0];
+  }
+}
+
+// What a link leads to would stay where the link is removed.
+TEST_F(DiskStoreSecretsTest, LinkedFoldersAreRefused) {
+  for (const char* const name : {"db", "damaged"}) {
+    SCOPED_TRACE(name);
+    Open(true, true);
+    PutSecret(1);
+    store_.reset();
+    const std::string elsewhere = options_.dir + "-elsewhere";
+    const std::string link = options_.dir + "/" + name;
+    fs::create_directory(elsewhere);
+    fs::rename(options_.dir + "/db", elsewhere + "/db");
+    fs::create_directory_symlink(elsewhere + "/db", link);
+    options_.functions = Functions(false, false);
+    const absl::Status status = store::testing::DiskStoreTest::Open();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(
+        std::string(status.message()),
+        ::testing::HasSubstr(absl::StrCat(name, " is a symbolic link")));
+    fs::remove(link);
+    fs::remove_all(elsewhere);
+  }
+}
+
+TEST_F(DiskStoreSecretsTest, WhatIsNoFileDoesNotHoldUpTheStart) {
+  Open(false, false);
+  store_.reset();
+  for (const char* const name : {"seed", "secrets"}) {
+    const std::string file = options_.dir + "/" + name;
+    fs::remove(file);
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    EXPECT_THAT(
+        std::string(store::testing::DiskStoreTest::Open().message()),
+        ::testing::HasSubstr(absl::StrCat(name, " is not a regular file")));
+    fs::remove(file);
   }
 }
 

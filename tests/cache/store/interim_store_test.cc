@@ -16,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -355,6 +356,24 @@ TEST_F(MountedInterimStoreTest, AReadOnlyFileSystemCostsTheTier) {
     Fill(next, 1, 7);
     store_.reset();
   }
+}
+
+TEST_F(MountedInterimStoreTest, AttemptsInVainLeaveNoFiles) {
+  ASSERT_TRUE(Open().ok());
+  Fill(store_.get(), 1, 7);
+  store_.reset();
+  FillUpTo(0);
+  const auto files = [this] {
+    const fs::directory_iterator all(*options_.disk_dir + "/db");
+    return std::distance(fs::begin(all), fs::end(all));
+  };
+  const auto before = files();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(Open().ok());
+    EXPECT_FALSE(store_->LowerStats().up);
+    store_.reset();
+  }
+  EXPECT_EQ(files(), before);
 }
 
 TEST_F(MountedInterimStoreTest, AFullFileSystemCostsNoEntries) {
