@@ -161,7 +161,7 @@ TEST_F(DiskStoreSecretsTest, ADirectoryWithoutAMarkMayHoldAnything) {
   }
 }
 
-// What a link leads to would stay where the link is removed.
+// Removing a link would leave the files that it leads to.
 TEST_F(DiskStoreSecretsTest, LinkedFoldersAreRefused) {
   for (const char* const name : {"db", "damaged"}) {
     SCOPED_TRACE(name);
