@@ -33,6 +33,9 @@ namespace fs = std::filesystem;
 // How often a lock that another process holds is tried again.
 constexpr absl::Duration kLockRetry = absl::Milliseconds(20);
 
+// More than the names of any number of functions take.
+constexpr size_t kMaxOwnFile = 64 << 20;
+
 // The first line of DIR/secrets, and the last, without which it is not whole.
 constexpr absl::string_view kSecretsHead = "fncache secrets 1";
 constexpr absl::string_view kSecretsEnd = "end";
@@ -144,14 +147,14 @@ absl::StatusOr<std::unique_ptr<DiskDirectory>> DiskDirectory::Open(
 
   auto directory =
       std::unique_ptr<DiskDirectory>(new DiskDirectory(path, lock.Release()));
-  if (absl::Status shape = directory->CheckShape(); !shape.ok()) return shape;
+  if (absl::Status links = directory->RefuseLinks(); !links.ok()) return links;
   if (absl::Status loaded = directory->LoadSeed(); !loaded.ok()) return loaded;
   return directory;
 }
 
 DiskDirectory::~DiskDirectory() { close(lock_); }
 
-absl::Status DiskDirectory::CheckShape() const {
+absl::Status DiskDirectory::RefuseLinks() const {
   struct stat status;
   for (const char* const name : {"db", "damaged"}) {
     if (lstat(absl::StrCat(dir_, "/", name).c_str(), &status) == 0 &&
@@ -162,34 +165,29 @@ absl::Status DiskDirectory::CheckShape() const {
                        "with it; move them back, or remove it"));
     }
   }
-  for (const char* const name : {"seed", "secrets"}) {
-    if (stat(absl::StrCat(dir_, "/", name).c_str(), &status) == 0 &&
-        !S_ISREG(status.st_mode)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "cache directory ", dir_, ": ", name, " is not a regular file"));
-    }
-  }
   return absl::OkStatus();
+}
+
+absl::StatusOr<absl::optional<std::string>> DiskDirectory::ReadOwn(
+    const std::string& name) const {
+  auto content = ReadSmallFile(dir_ + "/" + name, kMaxOwnFile);
+  if (content.ok()) return absl::make_optional(*std::move(content));
+  if (absl::IsNotFound(content.status())) return absl::optional<std::string>();
+  return absl::FailedPreconditionError(
+      absl::StrCat("cache directory ", dir_, ": cannot read ", name, ": ",
+                   content.status().message()));
 }
 
 absl::Status DiskDirectory::LoadSeed() {
   const std::string file = dir_ + "/seed";
-  Fd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0 && errno != ENOENT) {
-    return Failure(dir_, "cannot read the seed", errno);
-  }
-  bool damaged = false;
-  if (fd.get() >= 0) {
-    // The buffer has one byte more than a seed, so that a longer file is
-    // noticed.
-    uint8_t bytes[sizeof(key::Seed) + 1];
-    const ssize_t got = read(fd.get(), bytes, sizeof(bytes));
-    if (got < 0) return Failure(dir_, "cannot read the seed", errno);
-    std::copy(bytes, bytes + seed_.size(), seed_.begin());
+  const auto content = ReadOwn("seed");
+  if (!content.ok()) return content.status();
+  const bool there = content->has_value();
+  if (there && (*content)->size() == seed_.size()) {
+    std::copy((*content)->begin(), (*content)->end(), seed_.begin());
     // A seed of zeroes is damaged: a file system may leave those after a crash.
-    damaged = got != static_cast<ssize_t>(seed_.size()) || seed_ == key::Seed{};
-    if (!damaged) {
-      if (fchmod(fd.get(), 0600) != 0) {
+    if (seed_ != key::Seed{}) {
+      if (chmod(file.c_str(), 0600) != 0) {
         return Failure(dir_, "cannot make the seed private", errno);
       }
       return absl::OkStatus();
@@ -198,10 +196,10 @@ absl::Status DiskDirectory::LoadSeed() {
   // Without its seed, nothing in the database can be found any more. It goes
   // first: if this ends half-way, the next start does the same.
   std::error_code ignored;
-  if (damaged || fs::exists(db(), ignored)) {
+  if (there || fs::exists(db(), ignored)) {
     Log(LogLevel::kError,
-        damaged ? "the seed of the cache is damaged: starting with an empty one"
-                : "the seed of the cache is gone: starting with an empty one",
+        there ? "the seed of the cache is damaged: starting with an empty one"
+              : "the seed of the cache is gone: starting with an empty one",
         {{"dir", dir_}});
     if (absl::Status dropped = DropDatabase(); !dropped.ok()) return dropped;
     // The damaged seed is removed now, so that this is said once, however often
@@ -234,21 +232,10 @@ absl::Status DiskDirectory::WriteWhole(const std::string& name,
 
 absl::StatusOr<absl::optional<std::set<std::string>>>
 DiskDirectory::ReadSecretsMark() const {
-  Fd fd(open((dir_ + "/secrets").c_str(), O_RDONLY | O_CLOEXEC));
-  std::string content;
-  char buffer[4096];
-  ssize_t got = fd.get() < 0 ? -1 : 1;
-  while (got > 0) {
-    got = read(fd.get(), buffer, sizeof(buffer));
-    if (got > 0) content.append(buffer, static_cast<size_t>(got));
-  }
-  if (got < 0) {
-    if (fd.get() < 0 && errno == ENOENT) {
-      return absl::optional<std::set<std::string>>();
-    }
-    return Failure(dir_, "cannot read secrets", errno);
-  }
-  const std::vector<std::string> lines = absl::StrSplit(content, '\n');
+  const auto content = ReadOwn("secrets");
+  if (!content.ok()) return content.status();
+  if (!content->has_value()) return absl::optional<std::set<std::string>>();
+  const std::vector<std::string> lines = absl::StrSplit(**content, '\n');
   // The last line ends in a newline, too.
   if (lines.size() < 3 || lines.front() != kSecretsHead ||
       lines[lines.size() - 2] != kSecretsEnd || !lines.back().empty()) {
@@ -273,8 +260,8 @@ absl::Status DiskDirectory::EnforceSecrets(
   }
   const auto mark = ReadSecretsMark();
   if (!mark.ok()) return mark.status();
-  if (mark->has_value() && **mark == allowed) return absl::OkStatus();
   const bool known = mark->has_value();
+  if (known && **mark == allowed) return absl::OkStatus();
   // Where nothing is known, every function may have stored secrets, and also
   // one that is not among these any more.
   const bool tightened =

@@ -82,9 +82,12 @@ class DiskDirectory {
 
   std::string damaged() const { return dir_ + "/damaged"; }
 
-  // FailedPrecondition where something lies in a file's or folder's place that
-  // could not be read, or not be removed.
-  absl::Status CheckShape() const;
+  // FailedPrecondition where a link is in a folder's place: removing it would
+  // leave the files.
+  absl::Status RefuseLinks() const;
+  // The content of DIR/name; absent if there is no such file.
+  absl::StatusOr<absl::optional<std::string>> ReadOwn(
+      const std::string& name) const;
   absl::Status LoadSeed();
   // The functions whose secrets may be here; absent if that is not known.
   absl::StatusOr<absl::optional<std::set<std::string>>> ReadSecretsMark() const;

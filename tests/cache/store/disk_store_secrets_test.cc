@@ -191,9 +191,9 @@ TEST_F(DiskStoreSecretsTest, WhatIsNoFileDoesNotHoldUpTheStart) {
     const std::string file = options_.dir + "/" + name;
     fs::remove(file);
     ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
-    EXPECT_THAT(
-        std::string(store::testing::DiskStoreTest::Open().message()),
-        ::testing::HasSubstr(absl::StrCat(name, " is not a regular file")));
+    EXPECT_THAT(std::string(store::testing::DiskStoreTest::Open().message()),
+                ::testing::HasSubstr(absl::StrCat(
+                    name, ": is a named pipe, not a regular file")));
     fs::remove(file);
   }
 }
