@@ -23,12 +23,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "bench/call_schedule.h"
-#include "bench/http2_connection.h"
 #include "bench/process_cpu.h"
 #include "bench/random.h"
+#include "runner/load/wire/http2_connection.h"
 
 namespace fncache::bench {
 namespace {
+
+using runner::load::wire::Http2Connection;
+using runner::load::wire::Http2Handler;
+using runner::load::wire::Http2Stream;
+using runner::load::wire::StreamEnd;
 
 constexpr size_t kReadBuffer = 256 << 10;
 constexpr uint64_t kFirstChecked = 64;

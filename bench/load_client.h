@@ -30,8 +30,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "bench/answer_check.h"
-#include "bench/latency_histogram.h"
 #include "bench/load_workload.h"
+#include "common/latency_histogram.h"
 #include "common/method.h"
 
 namespace fncache::bench {

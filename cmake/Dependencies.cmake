@@ -25,6 +25,8 @@ pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 # Not named lz4: those variables are RocksDB's, whose own search they would break
 # when CMake runs again.
 pkg_check_modules(liblz4 REQUIRED IMPORTED_TARGET liblz4)
+# What `fncache load --request` and the benchmarks send with.
+pkg_check_modules(nghttp2 REQUIRED IMPORTED_TARGET libnghttp2)
 find_package(civetweb CONFIG REQUIRED)
 find_package(GTest CONFIG QUIET)
 include(GoogleTest)

@@ -46,8 +46,7 @@ class SystemClock : public Clock {
 };
 
 // A clock whose time moves only by Advance and Set, so that hours of its time
-// pass at once. Only tests use it so far. It is here, not among them, because a
-// command that replays recorded calls against other settings will need it.
+// pass at once: for tests, and for playing recorded calls under other settings.
 class SimulatedClock : public Clock {
  public:
   explicit SimulatedClock(absl::Time start) : now_(absl::ToUnixNanos(start)) {}

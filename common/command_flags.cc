@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "common/nearest.h"
 #include "common/utf8.h"
 
@@ -39,6 +40,23 @@ std::vector<CommandFlag> FlagsOf(const CLI::App& app) {
     flags.push_back(std::move(flag));
   }
   return flags;
+}
+
+void WrapHelp(CLI::App* app) {
+  // CLI11 writes descriptions from this column on.
+  constexpr size_t kWidth = 80 - 30;
+  for (CLI::Option* const option : app->get_options()) {
+    std::string wrapped;
+    size_t used = 0;
+    for (const absl::string_view word :
+         absl::StrSplit(option->get_description(), ' ')) {
+      const bool fits = used + 1 + word.size() <= kWidth;
+      if (used > 0) wrapped += fits ? ' ' : '\n';
+      used = (used > 0 && fits ? used + 1 : 0) + word.size();
+      wrapped.append(word.data(), word.size());
+    }
+    option->description(wrapped);
+  }
 }
 
 std::string NotTaken(absl::string_view argument,

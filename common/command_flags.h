@@ -33,6 +33,10 @@ struct CommandFlag {
 
 std::vector<CommandFlag> FlagsOf(const CLI::App& app);
 
+// Breaks the descriptions of the options into lines, so that the help fits in
+// 80 columns.
+void WrapHelp(CLI::App* app);
+
 // Why `argument` is not taken: an unknown flag, with the flag that was probably
 // meant, or an argument too many. One line, without control characters.
 std::string NotTaken(absl::string_view argument,

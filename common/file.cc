@@ -74,4 +74,20 @@ bool WriteAll(int fd, absl::string_view text) {
   return true;
 }
 
+absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
+  const int fd =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    return absl::UnknownError(
+        absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+  }
+  const bool written = WriteAll(fd, text);
+  const int error = errno;
+  if (close(fd) != 0 || !written) {
+    return absl::UnknownError(
+        absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace fncache

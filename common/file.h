@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -22,6 +23,10 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
 // Writes all of `text` to the descriptor, however often the system takes a part
 // of it only. False, with errno set, if it takes no more. Thread-safe.
 bool WriteAll(int fd, absl::string_view text);
+
+// Writes a file of its own name, in the place of what was there. Unknown,
+// `cannot write PATH: why`, if it cannot be written.
+absl::Status WriteTextFile(const std::string& path, absl::string_view text);
 
 }  // namespace fncache
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "bench/latency_histogram.h"
+#include "common/latency_histogram.h"
 #include "gtest/gtest.h"
 
 namespace fncache::bench {

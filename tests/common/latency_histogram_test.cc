@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/latency_histogram.h"
+#include "common/latency_histogram.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace fncache::bench {
+namespace fncache {
 namespace {
 
 using ::testing::ElementsAre;
@@ -37,7 +37,7 @@ TEST(LatencyHistogram, SmallValuesAreExact) {
 
 // Against the sorted list, over seven orders of magnitude.
 TEST(LatencyHistogram, QuantilesAreWithinOnePercent) {
-  Random random(1);
+  bench::Random random(1);
   LatencyHistogram histogram;
   std::vector<int64_t> all;
   for (int i = 0; i < 100000; ++i) {
@@ -86,5 +86,44 @@ TEST(LatencyHistogram, ExtremesAreCounted) {
               ElementsAre(Pair(0, 1), Pair((int64_t{1} << 40) - 1, 1)));
 }
 
+TEST(LatencyHistogram, ThreeDigitsAreWithinATenthOfAPercent) {
+  bench::Random random(2);
+  LatencyHistogram histogram(LatencyHistogram::kThreeDigits);
+  std::vector<int64_t> all;
+  for (int i = 0; i < 100000; ++i) {
+    const int64_t value =
+        static_cast<int64_t>(random.Below(uint64_t{1000} << random.Below(24)));
+    histogram.Add(value);
+    all.push_back(value);
+  }
+  std::sort(all.begin(), all.end());
+  for (const double fraction : {0.01, 0.5, 0.9, 0.99, 0.999, 1.0}) {
+    const auto rank = static_cast<size_t>(std::lround(fraction * 100000)) - 1;
+    const int64_t exact = all[rank];
+    EXPECT_GE(histogram.Quantile(fraction), exact) << fraction;
+    EXPECT_LE(static_cast<double>(histogram.Quantile(fraction)),
+              1 + static_cast<double>(exact) * 1.001)
+        << fraction;
+  }
+  EXPECT_EQ(histogram.min(), all.front());
+}
+
+TEST(LatencyHistogram, MergedIsAsIfOneHadCountedAll) {
+  LatencyHistogram a, b, both;
+  for (int i = 1; i <= 1000; ++i) {
+    (i % 3 == 0 ? a : b).Add(i * 977);
+    both.Add(i * 977);
+  }
+  a.Merge(b);
+  EXPECT_EQ(a.Buckets(), both.Buckets());
+  EXPECT_EQ(a.count(), both.count());
+  EXPECT_EQ(a.max(), both.max());
+  EXPECT_EQ(a.min(), both.min());
+  EXPECT_EQ(a.mean(), both.mean());
+  a.Clear();
+  EXPECT_THAT(a.Buckets(), IsEmpty());
+  EXPECT_EQ(a.min(), 0);
+}
+
 }  // namespace
-}  // namespace fncache::bench
+}  // namespace fncache
