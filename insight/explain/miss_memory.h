@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// MissMemory: what a daemon remembers of the requests that missed, to say of
+// the next one why it did.
+//
+//   a miss -> Explain (compares, remembers) -> OnStored or OnNotStored
+//
+// A miss is compared with the nearest of the last four misses of its identity
+// (insight/request/outline.h). Only hashes of values are kept, under a secret
+// of this object's own, beside the names of paths. Memory is bounded: what does
+// not fit is sampled by composite, never evicted by age, which would keep
+// nothing under timers; of composites that are left out the paths go first,
+// then all. So is CPU time: beyond its share of the process's, and for requests
+// of more than kMaxNodesRead, Explain only says the section that changed.
+//
+// Thread-safe.
+#ifndef FNCACHE_INSIGHT_EXPLAIN_MISS_MEMORY_H_
+#define FNCACHE_INSIGHT_EXPLAIN_MISS_MEMORY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "cache/key/key.h"
+#include "cache/key/mask.h"
+#include "common/clock.h"
+#include "insight/trace/traced_call.h"
+
+namespace fncache::insight::explain {
+
+// Why an answer was not kept.
+enum class NotStored {
+  kNoTtl,      // the function said nothing, or zero, and no setting helps out
+  kFatal,      // it holds a FATAL result
+  kSecrets,    // it holds connection details
+  kTooLarge,   // for max_entry_bytes, or for the memory tier
+  kError,      // an error, or what is no response
+  kAbandoned,  // its callers left before it came
+};
+// "no-ttl", "fatal", "secrets", "too-large", "error", "abandoned".
+const char* NotStoredName(NotStored why);
+
+struct Explanation {
+  trace::Reason reason = trace::Reason::kUnknown;
+  // Of not-stored: why. Of changed: the first path, as a mask is written; ""
+  // where only the section is known.
+  // Never a value, but names that users chose: escape it where it is shown.
+  std::string detail;
+  std::string section;  // of changed, insight/request's SectionOf
+  std::string writer;   // of changed, the manager that wrote the object last
+};
+
+struct MissMemoryOptions {
+  uint64_t bytes = 16ull << 20;  // positive
+  // Of the process's CPU time, and so much from the start; 1: no bound. After
+  // 10 s of CPU time it is 5 % altogether.
+  double cpu_share = 0.04;
+  absl::Duration cpu_start = absl::Milliseconds(100);
+};
+
+class MissMemory {
+ public:
+  // Of larger requests only the section is told: reading one takes a
+  // millisecond for each half MiB, on the thread that serves.
+  static constexpr uint64_t kMaxNodesRead = 256 << 10;
+  // Of yet larger ones only what became of their key.
+  static constexpr uint64_t kMaxRead = 16 << 20;
+
+  // `clock` must outlive this.
+  MissMemory(const MissMemoryOptions& options, Clock* clock);
+  ~MissMemory();
+
+  // Says why the request of `key` missed, and remembers it. What `masks` hide
+  // is not compared. `slices` are the RunFunctionRequest's bytes. `expired`:
+  // the store found an answer past its time, so that is why.
+  Explanation Explain(absl::string_view function, absl::string_view generation,
+                      const cache::key::Key& key,
+                      const cache::key::MaskSet& masks,
+                      absl::Span<const absl::string_view> slices,
+                      bool expired = false);
+
+  // What became of the answer to a request that was explained. Stored answers
+  // are served until `until`.
+  void OnStored(const cache::key::Key& key, absl::Time until);
+  void OnNotStored(const cache::key::Key& key, NotStored why);
+  // An operator purged it; or all of a function, "" of all functions.
+  void OnPurged(const cache::key::Key& key);
+  void OnPurgedFunction(absl::string_view function);
+
+  // The most frequent, first. 64 are counted for each function: a rare one that
+  // comes new takes the place and the count of the rarest, so that counts may
+  // be too high, and never too low (Metwally et al., Space-Saving, 2005).
+  using Top = std::vector<std::pair<std::string, uint64_t>>;
+  struct FunctionTop {
+    std::string function;
+    Top paths;  // sections where the path is not known
+    Top writers;
+  };
+  // Of the functions that had changed requests, by name.
+  std::vector<FunctionTop> Tops(size_t most) const;
+
+  // Memory in use, overhead included; at most the bound.
+  uint64_t bytes() const;
+  // The share of composites of which paths are remembered, and of which
+  // anything is.
+  double paths_share() const;
+  double share() const;
+  // CPU time that explaining took.
+  absl::Duration cpu() const;
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fncache::insight::explain
+
+#endif  // FNCACHE_INSIGHT_EXPLAIN_MISS_MEMORY_H_

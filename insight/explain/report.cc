@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an Analysis looks like, as text and as JSON.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/duration.h"
+#include "common/text_table.h"
+#include "common/utf8.h"
+#include "insight/explain/analysis.h"
+#include "nlohmann/json.hpp"
+
+namespace fncache::insight::explain {
+namespace {
+
+constexpr size_t kRows = 20;
+// Field managers of the runner end in a digest of the composite, which would
+// push the next column off the screen.
+constexpr size_t kWriterWidth = 44;
+
+std::string Percent(double part, double whole) {
+  return whole > 0 ? absl::StrFormat("%.1f %%", 100 * part / whole) : "-";
+}
+
+std::string Writer(absl::string_view name) {
+  if (name.empty()) return "-";
+  if (name.size() <= kWriterWidth) return Printable(name);
+  return absl::StrCat(Printable(name.substr(0, kWriterWidth - 3)), "...");
+}
+
+std::string ShareTable(const std::string& title,
+                       const std::vector<Share>& shares,
+                       const Analysis& analysis) {
+  std::vector<std::vector<std::string>> rows = {
+      {title, "misses", "share", "function s", "share"}};
+  for (const Share& share : shares) {
+    if (rows.size() > kRows) break;
+    rows.push_back({Printable(share.name), absl::StrCat(share.misses),
+                    Percent(static_cast<double>(share.misses),
+                            static_cast<double>(analysis.misses)),
+                    absl::StrFormat("%.3f", share.seconds),
+                    Percent(share.seconds, analysis.seconds)});
+  }
+  return TextTable(rows, {false, true, true, true, true});
+}
+
+}  // namespace
+
+std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
+  const uint64_t looked_up = analysis.calls - analysis.bypasses;
+  std::string text = absl::StrFormat(
+      "%d calls of %s, %d composite%s, in %s: %d hits (%s), %d misses told of, "
+      "%.3f function seconds\n",
+      analysis.calls, Printable(absl::StrJoin(analysis.functions, ", ")),
+      analysis.composites, analysis.composites == 1 ? "" : "s",
+      FormatGoDuration(absl::Trunc(analysis.span, absl::Milliseconds(1))),
+      analysis.hits,
+      Percent(static_cast<double>(analysis.hits),
+              static_cast<double>(looked_up)),
+      analysis.misses, analysis.seconds);
+  if (analysis.dropped > 0) {
+    absl::StrAppend(&text, "the writer dropped ", analysis.dropped,
+                    " calls, which are not in this\n");
+  }
+  if (analysis.damaged > 0) {
+    absl::StrAppend(&text, analysis.damaged,
+                    " blocks of the trace are damaged and were skipped\n");
+  }
+  if (analysis.misses == 0) return text;
+  absl::StrAppend(&text, "\n", ShareTable("why", analysis.reasons, analysis));
+  if (by == "section" && !analysis.sections.empty()) {
+    absl::StrAppend(
+        &text, "\n",
+        ShareTable("what changed, by section", analysis.sections, analysis));
+  } else if (by == "writer" && !analysis.writers.empty()) {
+    absl::StrAppend(
+        &text, "\n",
+        ShareTable("who wrote last what changed", analysis.writers, analysis));
+  } else if (!analysis.paths.empty()) {
+    std::vector<std::vector<std::string>> rows = {
+        {"what changed", "misses", "share", "written by", "mask"}};
+    for (const PathShare& path : analysis.paths) {
+      if (rows.size() > kRows) {
+        rows.push_back({absl::StrCat("and ", analysis.paths.size() - kRows,
+                                     " more (--json has all)"),
+                        "", "", "", ""});
+        break;
+      }
+      rows.push_back({Printable(path.path), absl::StrCat(path.misses),
+                      Percent(static_cast<double>(path.misses),
+                              static_cast<double>(analysis.misses)),
+                      Writer(path.writer),
+                      path.mask.empty() ? "not allowed" : "allowed"});
+    }
+    absl::StrAppend(&text, "\n",
+                    TextTable(rows, {false, true, true, false, false}));
+  }
+  if (!analysis.has_paths) {
+    absl::StrAppend(&text,
+                    "\nThe trace has no paths (trace.level: keys): what "
+                    "changed is not in it.\n");
+  } else if (!analysis.masks.empty()) {
+    std::vector<std::vector<std::string>> rows = {
+        {"masks that would have made hits", "alone", "with those above",
+         "function s"}};
+    const auto misses = static_cast<double>(analysis.misses);
+    for (const MaskShare& mask : analysis.masks) {
+      rows.push_back({Printable(mask.mask),
+                      Percent(static_cast<double>(mask.alone), misses),
+                      Percent(static_cast<double>(mask.together), misses),
+                      absl::StrFormat("%.3f", mask.seconds_together)});
+    }
+    absl::StrAppend(&text, "\n", TextTable(rows, {false, true, true, true}),
+                    "\nA mask says that the function does not read what it "
+                    "hides: make sure "
+                    "of that before you set one.\n");
+  } else {
+    absl::StrAppend(&text, "\nNo mask would have made a hit of any of them.\n");
+  }
+  return text;
+}
+
+std::string AnalysisJson(const Analysis& analysis) {
+  using nlohmann::json;
+  const auto shares = [](const std::vector<Share>& all) {
+    json list = json::array();
+    for (const Share& one : all) {
+      list.push_back({{"name", one.name},
+                      {"misses", one.misses},
+                      {"function_seconds", one.seconds}});
+    }
+    return list;
+  };
+  json paths = json::array();
+  for (const PathShare& one : analysis.paths) {
+    paths.push_back({{"path", one.path},
+                     {"section", one.section},
+                     {"writer", one.writer},
+                     {"misses", one.misses},
+                     {"function_seconds", one.seconds},
+                     {"mask", one.mask},
+                     {"allowed", !one.mask.empty()}});
+  }
+  json masks = json::array();
+  for (const MaskShare& one : analysis.masks) {
+    masks.push_back({{"mask", one.mask},
+                     {"hits_alone", one.alone},
+                     {"hits_together", one.together},
+                     {"function_seconds", one.seconds_together}});
+  }
+  const json all = {{"version", 1},
+                    {"calls", analysis.calls},
+                    {"hits", analysis.hits},
+                    {"misses", analysis.misses},
+                    {"bypasses", analysis.bypasses},
+                    {"function_seconds", analysis.seconds},
+                    {"seconds", absl::ToDoubleSeconds(analysis.span)},
+                    {"composites", analysis.composites},
+                    {"functions", analysis.functions},
+                    {"has_paths", analysis.has_paths},
+                    {"dropped", analysis.dropped},
+                    {"damaged", analysis.damaged},
+                    {"reasons", shares(analysis.reasons)},
+                    {"paths", paths},
+                    {"sections", shares(analysis.sections)},
+                    {"writers", shares(analysis.writers)},
+                    {"masks", masks}};
+  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace fncache::insight::explain

@@ -1,0 +1,593 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/request/nodes.h"
+
+#include <cstring>
+#include <vector>
+
+#include "absl/base/internal/endian.h"
+#include "absl/strings/str_cat.h"
+#include "cache/key/canonical_walk.h"
+#include "cache/key/field_path.h"
+#include "cache/key/plain_wire.h"
+#include "cache/key/reencode.h"
+#include "cache/wire/schema.h"
+#include "cache/wire/wire.h"
+#include "openssl/rand.h"
+#include "xxhash.h"
+
+namespace fncache::insight::request {
+namespace {
+
+namespace wire = cache::wire;
+
+// What one request may leave behind in the buffers for the next.
+constexpr size_t kKeptBytes = 4 << 20;
+constexpr size_t kKeptNodes = 1 << 16;
+
+// Elements of lists hash under another seed than keys of the same digits.
+constexpr uint64_t kElementSeed = 0x9e3779b97f4a7c15;
+
+uint64_t PathOfName(uint64_t parent, absl::string_view name) {
+  return XXH3_64bits_withSeed(name.data(), name.size(), parent);
+}
+
+uint64_t PathOfIndex(uint64_t parent, uint32_t index) {
+  char bytes[4];
+  absl::little_endian::Store32(bytes, index);
+  return XXH3_64bits_withSeed(bytes, sizeof bytes, parent ^ kElementSeed);
+}
+
+}  // namespace
+
+FingerprintSecret FingerprintSecret::Random() {
+  FingerprintSecret secret;
+  RAND_bytes(secret.bytes, sizeof secret.bytes);
+  return secret;
+}
+
+struct RequestNodes::Impl {
+  explicit Impl(const FingerprintSecret& fingerprints) : secret(fingerprints) {}
+
+  // What a node is below.
+  struct Place {
+    uint32_t node = kNoParent;
+    uint64_t path = 0;
+  };
+
+  bool Canonicalize(absl::Span<const absl::string_view> slices);
+  void Shrink();
+
+  Place Add(Place parent, NodeKind kind, absl::string_view name, uint64_t path,
+            absl::string_view bytes, int32_t index = -1) {
+    Node node;
+    node.parent = parent.node;
+    node.kind = kind;
+    node.index = index;
+    node.name = name;
+    node.path = path;
+    node.value = XXH3_64bits_withSecret(bytes.data(), bytes.size(),
+                                        secret.bytes, sizeof secret.bytes);
+    node.bytes = bytes;
+    nodes.push_back(node);
+    return {static_cast<uint32_t>(nodes.size() - 1), path};
+  }
+  Place AddNamed(Place parent, NodeKind kind, absl::string_view name,
+                 absl::string_view bytes = {}) {
+    return Add(parent, kind, name, PathOfName(parent.path, name), bytes);
+  }
+  // Of a list that is told its count once its elements were seen.
+  void SetCount(Place list, uint32_t count) {
+    Node& node = nodes[list.node];
+    char bytes[4];
+    absl::little_endian::Store32(bytes, count);
+    node.value = Fingerprint({bytes, sizeof bytes});
+  }
+  void AddUnknown(Place parent, absl::string_view bytes) {
+    // A map key `?` hashes otherwise.
+    Add(parent, NodeKind::kUnknown, "[?]", PathOfIndex(parent.path, 0xffffffff),
+        bytes);
+  }
+  Place AddSecret(Place parent, absl::string_view bytes) {
+    return Add(parent, NodeKind::kSecret, "*",
+               PathOfIndex(parent.path, 0xfffffffe), bytes);
+  }
+
+  // Each walks the canonical form of a message, so nothing in it can be
+  // malformed; false only if it is all the same.
+  bool Message(const wire::MessageType& type, absl::string_view bytes,
+               Place place, int depth);
+  bool MapField(const wire::FieldType& field, wire::Cursor* cursor,
+                uint32_t tag, const char* end, absl::string_view first,
+                Place place, int depth);
+
+  // A Struct or list whose content is still to come, and how many bytes it
+  // takes with all that is in it.
+  struct Item {
+    Place place;
+    size_t size;
+    bool is_list;
+    uint32_t secret;  // the node of the secret that it is in, or kNoParent
+    // The metadata of a Secret: its managed fields and annotations name and
+    // repeat what the Secret holds.
+    bool of_secret = false;
+  };
+  // A Struct's content lies there level by level (docs/key-format.md).
+  bool Levels(absl::string_view bytes, Place place, bool secret_object);
+  bool Entries(const Item& item, bool secret_object, wire::Cursor* cursor);
+  bool Elements(const Item& item, wire::Cursor* cursor);
+  bool Value(const Item& in, absl::string_view name, uint64_t path,
+             int32_t index, size_t left, bool secret, wire::Cursor* cursor);
+  bool Unknown(const Item& item, const char* start, uint32_t tag, size_t left,
+               wire::Cursor* cursor);
+  // Takes what was read since `start` off `left`.
+  static bool Take(size_t* left, const char* start, wire::Cursor* cursor) {
+    const size_t taken = cursor->position() - start;
+    if (taken > *left) return false;
+    *left -= taken;
+    return true;
+  }
+  uint64_t Fingerprint(absl::string_view bytes) const {
+    return XXH3_64bits_withSecret(bytes.data(), bytes.size(), secret.bytes,
+                                  sizeof secret.bytes);
+  }
+
+  const FingerprintSecret secret;
+  cache::key::CanonicalWalk walk;
+  std::string joined;
+  std::string plain;
+  std::vector<char> canonical;
+  size_t canonical_size = 0;
+  std::vector<Node> nodes;
+  std::vector<Item> to_come;
+};
+
+namespace {
+
+// Takes the next field of canonical bytes off: its bytes for a message or text,
+// else those of its number.
+bool TakeField(wire::Cursor* cursor, uint32_t* tag, absl::string_view* bytes) {
+  if (!cursor->ReadTag(tag)) return false;
+  if (wire::TagType(*tag) == wire::WireType::kBytes) {
+    return cursor->ReadBytes(bytes);
+  }
+  const char* const start = cursor->position();
+  if (!cursor->Skip(*tag, wire::kMaxDepth)) return false;
+  *bytes = absl::string_view(start, cursor->position() - start);
+  return true;
+}
+
+// Key and value of a map's entry.
+bool TakeEntry(absl::string_view entry, absl::string_view* key,
+               absl::string_view* value) {
+  *key = *value = absl::string_view();
+  wire::Cursor cursor(entry);
+  while (!cursor.done()) {
+    uint32_t tag;
+    absl::string_view bytes;
+    if (!TakeField(&cursor, &tag, &bytes)) return false;
+    (wire::TagNumber(tag) == 1 ? *key : *value) = bytes;
+  }
+  return true;
+}
+
+// Whether the fields of an object, which lie level by level, say that it is a
+// Secret.
+bool IsSecretObject(absl::string_view fields) {
+  bool version = false, kind = false;
+  wire::Cursor cursor(fields);
+  size_t left = fields.size();
+  while (left > 0) {
+    const char* const start = cursor.position();
+    uint32_t tag;
+    uint64_t size, value_size;
+    absl::string_view key, text;
+    if (!cursor.ReadTag(&tag) ||
+        tag != static_cast<uint8_t>(cache::key::kStructFields) ||
+        !cursor.ReadVarint(&size)) {
+      break;
+    }
+    const size_t head = cursor.position() - start;
+    if (head > left || size > left - head) break;
+    left -= head + size;
+    if (!cursor.ReadTag(&tag) || !cursor.ReadBytes(&key) ||
+        !cursor.ReadTag(&tag) || !cursor.ReadVarint(&value_size)) {
+      break;
+    }
+    // All of an entry but what is in Structs and lists lies here.
+    const char* const value = cursor.position();
+    while (value_size > static_cast<size_t>(cursor.position() - value)) {
+      if (!cursor.ReadTag(&tag)) return false;
+      if (tag == cache::key::kStructValue || tag == cache::key::kListValue) {
+        if (!cursor.ReadVarint(&size) || size > value_size) return false;
+        value_size -= size;
+      } else if (tag == cache::key::kStringValue) {
+        if (!cursor.ReadBytes(&text)) return false;
+        if (key == "kind") kind = text == "Secret";
+        if (key == "apiVersion") version = text == "v1";
+      } else if (!cursor.Skip(tag, wire::kMaxDepth)) {
+        return false;
+      }
+    }
+  }
+  return version && kind;
+}
+
+bool HoldsSecrets(const wire::FieldType& field) {
+  return field.kind == wire::FieldKind::kBytes;
+}
+
+}  // namespace
+
+bool RequestNodes::Impl::Message(const wire::MessageType& type,
+                                 absl::string_view bytes, Place place,
+                                 int depth) {
+  if (depth < 0) return false;
+  wire::Cursor cursor(bytes);
+  while (!cursor.done()) {
+    const char* const start = cursor.position();
+    uint32_t tag;
+    absl::string_view value;
+    if (!TakeField(&cursor, &tag, &value)) return false;
+    const wire::FieldType* const field = type.Find(wire::TagNumber(tag));
+    if (field == nullptr || !cache::key::IsKnown(type, tag)) {
+      // Unknown fields stand behind the known ones.
+      AddUnknown(place,
+                 absl::string_view(start, bytes.data() + bytes.size() - start));
+      return true;
+    }
+    const char* const end = bytes.data() + bytes.size();
+    if (field->label == wire::FieldLabel::kMap) {
+      if (!MapField(*field, &cursor, tag, end, value, place, depth - 1)) {
+        return false;
+      }
+    } else if (field->kind != wire::FieldKind::kMessage) {
+      // All occurrences of a repeated one, which lie together.
+      const char* to = cursor.position();
+      while (field->label == wire::FieldLabel::kRepeated && !cursor.done()) {
+        wire::Cursor ahead(absl::string_view(to, end - to));
+        uint32_t next;
+        absl::string_view more;
+        if (!TakeField(&ahead, &next, &more)) return false;
+        if (wire::TagNumber(next) != field->number) break;
+        to = ahead.position();
+        cursor = wire::Cursor(absl::string_view(to, end - to));
+      }
+      AddNamed(place, NodeKind::kScalar, field->name,
+               absl::string_view(start, to - start));
+    } else if (field->label == wire::FieldLabel::kRepeated) {
+      const Place list = AddNamed(place, NodeKind::kList, field->name);
+      uint32_t count = 0;
+      for (;;) {
+        const Place element =
+            Add(list, NodeKind::kMessage, {}, PathOfIndex(list.path, count), {},
+                static_cast<int32_t>(count));
+        ++count;
+        if (!Message(*field->message, value, element, depth - 1)) return false;
+        wire::Cursor ahead(
+            absl::string_view(cursor.position(), cursor.remaining()));
+        uint32_t next;
+        if (ahead.done() || !ahead.ReadTag(&next) || next != tag) break;
+        if (!TakeField(&cursor, &next, &value)) return false;
+      }
+      SetCount(list, count);
+    } else if (field->message == &wire::kStructType) {
+      const Place object = AddNamed(place, NodeKind::kStruct, field->name);
+      const bool is_secret =
+          &type == &wire::kResourceType && IsSecretObject(value);
+      if (!Levels(value, object, is_secret)) return false;
+    } else {
+      const Place message = AddNamed(place, NodeKind::kMessage, field->name);
+      if (!Message(*field->message, value, message, depth - 1)) return false;
+    }
+  }
+  return true;
+}
+
+bool RequestNodes::Impl::MapField(const wire::FieldType& field,
+                                  wire::Cursor* cursor, uint32_t tag,
+                                  const char* end, absl::string_view first,
+                                  Place place, int depth) {
+  const Place map = AddNamed(place, NodeKind::kMap, field.name);
+  const char* const start = first.data();
+  const char* last_end = first.data() + first.size();
+  for (absl::string_view entry = first;;) {
+    if (!HoldsSecrets(field)) {
+      absl::string_view key, value;
+      if (!TakeEntry(entry, &key, &value)) return false;
+      const Place at = AddNamed(map, NodeKind::kMessage, key);
+      if (!Message(*field.message, value, at, depth - 1)) return false;
+    }
+    last_end = entry.data() + entry.size();
+    wire::Cursor ahead(absl::string_view(last_end, end - last_end));
+    uint32_t next;
+    if (ahead.done() || !ahead.ReadTag(&next) || next != tag) break;
+    if (!TakeField(cursor, &next, &entry)) return false;
+  }
+  if (HoldsSecrets(field)) {
+    AddSecret(map, absl::string_view(start, last_end - start));
+  }
+  return true;
+}
+
+bool RequestNodes::Impl::Levels(absl::string_view bytes, Place place,
+                                bool secret_object) {
+  wire::Cursor cursor(bytes);
+  to_come.clear();
+  to_come.push_back({place, bytes.size(), /*is_list=*/false, kNoParent});
+  for (size_t i = 0; i < to_come.size(); ++i) {
+    const Item item = to_come[i];
+    const char* const start = cursor.position();
+    const bool read = item.is_list
+                          ? Elements(item, &cursor)
+                          : Entries(item, i == 0 && secret_object, &cursor);
+    if (!read) return false;
+    if (item.secret != kNoParent) {
+      // What is in a secret makes one value, level by level.
+      Node& node = nodes[item.secret];
+      node.value =
+          XXH3_64bits_withSeed(start, cursor.position() - start, node.value) ^
+          Fingerprint({start, static_cast<size_t>(cursor.position() - start)});
+    }
+  }
+  return cursor.done();
+}
+
+bool RequestNodes::Impl::Entries(const Item& item, bool secret_object,
+                                 wire::Cursor* cursor) {
+  size_t left = item.size;
+  while (left > 0) {
+    const char* const start = cursor->position();
+    uint32_t tag;
+    uint64_t size;
+    if (!cursor->ReadTag(&tag)) return false;
+    if (tag != static_cast<uint8_t>(cache::key::kStructFields)) {
+      return Unknown(item, start, tag, left, cursor);
+    }
+    absl::string_view key;
+    if (!cursor->ReadVarint(&size) || !Take(&left, start, cursor) ||
+        size > left) {
+      return false;
+    }
+    left -= size;
+    const char* const inner = cursor->position();
+    uint64_t value_size;
+    size_t entry_left = size;
+    if (!cursor->ReadTag(&tag) || !cursor->ReadBytes(&key) ||
+        !cursor->ReadTag(&tag) || !cursor->ReadVarint(&value_size) ||
+        !Take(&entry_left, inner, cursor) || value_size != entry_left) {
+      return false;
+    }
+    const uint64_t path = PathOfName(item.place.path, key);
+    const bool secret =
+        (secret_object &&
+         (key == "data" || key == "stringData" || key == "binaryData")) ||
+        (item.of_secret && (key == "managedFields" || key == "annotations"));
+    const size_t before = to_come.size();
+    if (!Value(item, key, path, -1, value_size, secret, cursor)) return false;
+    if (secret_object && key == "metadata" && to_come.size() > before) {
+      to_come.back().of_secret = !to_come.back().is_list;
+    }
+  }
+  return true;
+}
+
+bool RequestNodes::Impl::Elements(const Item& item, wire::Cursor* cursor) {
+  size_t left = item.size;
+  uint32_t count = 0;
+  while (left > 0) {
+    const char* const start = cursor->position();
+    uint32_t tag;
+    uint64_t size;
+    if (!cursor->ReadTag(&tag)) return false;
+    if (tag != static_cast<uint8_t>(cache::key::kListValues)) {
+      if (!Unknown(item, start, tag, left, cursor)) return false;
+      break;
+    }
+    if (!cursor->ReadVarint(&size) || !Take(&left, start, cursor) ||
+        size > left) {
+      return false;
+    }
+    left -= size;
+    if (!Value(item, {}, PathOfIndex(item.place.path, count),
+               static_cast<int32_t>(count), size, /*secret=*/false, cursor)) {
+      return false;
+    }
+    ++count;
+  }
+  if (item.secret == kNoParent) SetCount(item.place, count);
+  return true;
+}
+
+// What is left of a message, from a field at `start` on whose tag was read.
+bool RequestNodes::Impl::Unknown(const Item& item, const char* start,
+                                 uint32_t tag, size_t left,
+                                 wire::Cursor* cursor) {
+  for (;;) {
+    if (!cursor->Skip(tag, wire::kMaxDepth)) return false;
+    const size_t taken = cursor->position() - start;
+    if (taken > left) return false;
+    if (taken == left) break;
+    if (!cursor->ReadTag(&tag)) return false;
+  }
+  if (item.secret == kNoParent) {
+    AddUnknown(item.place, absl::string_view(start, left));
+  }
+  return true;
+}
+
+bool RequestNodes::Impl::Value(const Item& in, absl::string_view name,
+                               uint64_t path, int32_t index, size_t left,
+                               bool secret, wire::Cursor* cursor) {
+  const bool silent = in.secret != kNoParent;
+  Place place = in.place;
+  if (left == 0) {
+    if (!silent) Add(in.place, NodeKind::kNoKind, name, path, {}, index);
+    return true;
+  }
+  const char* start = cursor->position();
+  uint32_t tag;
+  if (!cursor->ReadTag(&tag)) return false;
+  NodeKind kind;
+  absl::string_view value;
+  const char* const content = cursor->position();
+  const absl::string_view content_tag(start, content - start);
+  switch (tag) {
+    case cache::key::kNullValue:
+      kind = NodeKind::kNull;
+      break;
+    case cache::key::kNumberValue:
+      kind = NodeKind::kNumber;
+      break;
+    case cache::key::kStringValue:
+      kind = NodeKind::kString;
+      break;
+    case cache::key::kBoolValue:
+      kind = NodeKind::kBool;
+      break;
+    case cache::key::kStructValue:
+      kind = NodeKind::kStruct;
+      break;
+    case cache::key::kListValue:
+      kind = NodeKind::kList;
+      break;
+    default:
+      if (!silent) {
+        place = Add(in.place, NodeKind::kNoKind, name, path, {}, index);
+      }
+      return Unknown({place, 0, false, in.secret}, start, tag, left, cursor);
+  }
+  if (kind == NodeKind::kStruct || kind == NodeKind::kList) {
+    uint64_t size;
+    if (!cursor->ReadVarint(&size) || !Take(&left, start, cursor) ||
+        size > left) {
+      return false;
+    }
+    left -= size;
+    uint32_t secret_node = in.secret;
+    if (!silent) {
+      place = Add(in.place, secret ? NodeKind::kStruct : kind, name, path, {},
+                  index);
+      // What it is counts too: an empty list is no empty object.
+      if (secret) secret_node = AddSecret(place, content_tag).node;
+    }
+    to_come.push_back({place, size, kind == NodeKind::kList, secret_node});
+  } else {
+    if (kind == NodeKind::kString) {
+      if (!cursor->ReadBytes(&value)) return false;
+    } else {
+      if (!cursor->Skip(tag, 0)) return false;
+      value = absl::string_view(content, cursor->position() - content);
+    }
+    if (!Take(&left, start, cursor)) return false;
+    if (!silent) {
+      place = Add(in.place, secret ? NodeKind::kStruct : kind, name, path,
+                  secret ? absl::string_view() : value, index);
+      if (secret) {
+        AddSecret(place, absl::string_view(start, cursor->position() - start));
+      }
+    }
+  }
+  if (left == 0) return true;
+  start = cursor->position();
+  return cursor->ReadTag(&tag) &&
+         Unknown({place, 0, false, in.secret}, start, tag, left, cursor);
+}
+
+bool RequestNodes::Impl::Canonicalize(
+    absl::Span<const absl::string_view> slices) {
+  absl::string_view request;
+  if (slices.size() == 1) {
+    request = slices[0];
+  } else {
+    joined.clear();
+    for (const absl::string_view slice : slices) {
+      joined.append(slice.data(), slice.size());
+    }
+    request = joined;
+  }
+  const auto run = [&](absl::string_view bytes, int depth) {
+    const size_t room = cache::key::CanonicalWalk::Room(bytes.size());
+    if (canonical.size() < room) canonical.resize(room);
+    absl::string_view tag;
+    char* const end = walk.Run(bytes, nullptr, depth, canonical.data(), &tag);
+    if (end == nullptr) return false;
+    canonical_size = end - canonical.data();
+    return true;
+  };
+  return run(request, wire::kMaxDepth) ||
+         (cache::key::Reencode(request, &plain) &&
+          run(plain, cache::key::kMaxPlainDepth));
+}
+
+void RequestNodes::Impl::Shrink() {
+  if (canonical.size() > kKeptBytes) {
+    walk.Shrink();
+    std::vector<char>().swap(canonical);
+    std::string().swap(joined);
+    std::string().swap(plain);
+  }
+  if (nodes.capacity() > kKeptNodes) std::vector<Node>().swap(nodes);
+  nodes.clear();
+  canonical_size = 0;
+}
+
+RequestNodes::RequestNodes(const FingerprintSecret& secret)
+    : impl_(std::make_unique<Impl>(secret)) {}
+
+RequestNodes::~RequestNodes() = default;
+
+bool RequestNodes::Read(absl::Span<const absl::string_view> slices) {
+  impl_->Shrink();
+  // A map entry counts as a message where depth is counted, and here twice at
+  // most.
+  constexpr int kDepth = 3 * wire::kMaxDepth;
+  if (!impl_->Canonicalize(slices) ||
+      !impl_->Message(
+          wire::kRunFunctionRequestType,
+          absl::string_view(impl_->canonical.data(), impl_->canonical_size),
+          Impl::Place{}, kDepth)) {
+    impl_->nodes.clear();
+    return false;
+  }
+  return true;
+}
+
+absl::Span<const Node> RequestNodes::nodes() const { return impl_->nodes; }
+
+namespace {
+
+std::string SpellWith(absl::Span<const Node> nodes, size_t node,
+                      bool any_element) {
+  std::vector<uint32_t> chain;
+  for (auto at = static_cast<uint32_t>(node); at != kNoParent;
+       at = nodes[at].parent) {
+    chain.push_back(at);
+  }
+  std::string path;
+  for (size_t i = chain.size(); i-- > 0;) {
+    const Node& one = nodes[chain[i]];
+    if (one.index >= 0) {
+      path = any_element ? absl::StrCat(path, ".*")
+                         : cache::key::PathOfElement(path, one.index);
+    } else if (one.kind == NodeKind::kUnknown) {
+      absl::StrAppend(&path, one.name);
+    } else if (one.kind == NodeKind::kSecret) {
+      absl::StrAppend(&path, path.empty() ? "" : ".", one.name);
+    } else {
+      path = cache::key::PathBelow(path, one.name);
+    }
+  }
+  return path;
+}
+
+}  // namespace
+
+std::string RequestNodes::Spell(size_t node) const {
+  return SpellWith(impl_->nodes, node, /*any_element=*/false);
+}
+
+std::string RequestNodes::SpellMask(size_t node) const {
+  return SpellWith(impl_->nodes, node, /*any_element=*/true);
+}
+
+}  // namespace fncache::insight::request

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/request/outline.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/hash/hash.h"
+#include "cache/wire/schema.h"
+#include "cache/wire/wire.h"
+#include "xxhash.h"
+
+namespace fncache::insight::request {
+namespace {
+
+namespace wire = cache::wire;
+
+// Bytes that may lie in several slices: what is asked of them is near their
+// beginning and short, but nobody promises it.
+class SlicedCursor {
+ public:
+  explicit SlicedCursor(absl::Span<const absl::string_view> slices)
+      : slices_(slices) {}
+
+  bool done() {
+    while (slice_ < slices_.size() && at_ == slices_[slice_].size()) {
+      ++slice_;
+      at_ = 0;
+    }
+    return slice_ == slices_.size();
+  }
+  bool ReadByte(uint8_t* byte) {
+    if (done()) return false;
+    *byte = static_cast<uint8_t>(slices_[slice_][at_++]);
+    return true;
+  }
+  bool ReadVarint(uint64_t* value) {
+    *value = 0;
+    for (int shift = 0; shift < 70; shift += 7) {
+      uint8_t byte = 0;
+      if (!ReadByte(&byte)) return false;
+      *value |= static_cast<uint64_t>(byte & 0x7f) << std::min(shift, 63);
+      if (byte < 0x80) return true;
+    }
+    return false;
+  }
+  bool Skip(uint64_t size) {
+    while (size > 0) {
+      if (done()) return false;
+      const uint64_t here = slices_[slice_].size() - at_;
+      const uint64_t step = std::min(here, size);
+      at_ += step;
+      size -= step;
+    }
+    return true;
+  }
+  // `size` bytes as one piece, which is `*copy` where they lie in several.
+  bool Read(uint64_t size, absl::string_view* bytes, std::string* copy) {
+    if (size == 0) {
+      *bytes = absl::string_view();
+      return true;
+    }
+    if (done()) return false;
+    if (slices_[slice_].size() - at_ >= size) {
+      *bytes = slices_[slice_].substr(at_, size);
+      at_ += size;
+      return true;
+    }
+    uint64_t there = 0;
+    for (size_t i = slice_; i < slices_.size(); ++i) {
+      there += slices_[i].size();
+    }
+    if (there - at_ < size) return false;
+    copy->clear();
+    while (copy->size() < size) {
+      if (done()) return false;
+      const absl::string_view piece =
+          slices_[slice_].substr(at_, size - copy->size());
+      copy->append(piece.data(), piece.size());
+      at_ += piece.size();
+    }
+    *bytes = *copy;
+    return true;
+  }
+
+ private:
+  const absl::Span<const absl::string_view> slices_;
+  size_t slice_ = 0;
+  size_t at_ = 0;
+};
+
+// Goes to the contents of the next field, `size` bytes. A field that is no
+// bytes has number 0: no request has such fields.
+bool NextField(SlicedCursor* cursor, uint32_t* number, uint64_t* size) {
+  uint64_t tag = 0;
+  if (!cursor->ReadVarint(&tag)) return false;
+  *number = 0;
+  switch (wire::TagType(static_cast<uint32_t>(tag))) {
+    case wire::WireType::kVarint:
+      *size = 0;
+      return cursor->ReadVarint(&tag);
+    case wire::WireType::kFixed64:
+      *size = 8;
+      return true;
+    case wire::WireType::kFixed32:
+      *size = 4;
+      return true;
+    case wire::WireType::kBytes:
+      *number = wire::TagNumber(static_cast<uint32_t>(tag));
+      return cursor->ReadVarint(size);
+    default:
+      return false;
+  }
+}
+
+// The last field `number` of a message: for what occurs once, all of it.
+bool LastField(absl::string_view bytes, uint32_t number,
+               absl::string_view* found) {
+  bool any = false;
+  wire::Cursor cursor(bytes);
+  while (!cursor.done()) {
+    uint32_t tag;
+    if (!cursor.ReadTag(&tag)) return false;
+    if (tag == wire::MakeTag(number, wire::WireType::kBytes)) {
+      if (!cursor.ReadBytes(found)) return false;
+      any = true;
+    } else if (!cursor.Skip(tag, wire::kMaxDepth)) {
+      return false;
+    }
+  }
+  return any;
+}
+
+// Calls `each` with the key and the Value of a Struct's fields; the last one of
+// a key counts.
+template <typename Each>
+bool ForEachField(absl::string_view fields, Each each) {
+  wire::Cursor cursor(fields);
+  while (!cursor.done()) {
+    uint32_t tag;
+    if (!cursor.ReadTag(&tag)) return false;
+    if (tag != wire::MakeTag(1, wire::WireType::kBytes)) {
+      if (!cursor.Skip(tag, wire::kMaxDepth)) return false;
+      continue;
+    }
+    absl::string_view entry, key, value;
+    if (!cursor.ReadBytes(&entry)) return false;
+    LastField(entry, 1, &key);
+    LastField(entry, 2, &value);
+    each(key, value);
+  }
+  return true;
+}
+
+void TakeText(absl::string_view value, std::string* text) {
+  absl::string_view found;
+  if (LastField(value, 3, &found)) text->assign(found.data(), found.size());
+}
+
+CompositeName OfObject(absl::string_view fields) {
+  CompositeName name;
+  const bool read = ForEachField(
+      fields, [&name](absl::string_view key, absl::string_view value) {
+        if (key == "apiVersion") TakeText(value, &name.api_version);
+        if (key == "kind") TakeText(value, &name.kind);
+        absl::string_view metadata;
+        if (key != "metadata" || !LastField(value, 5, &metadata)) return;
+        ForEachField(metadata,
+                     [&name](absl::string_view inner, absl::string_view text) {
+                       if (inner == "name") TakeText(text, &name.name);
+                       if (inner == "namespace")
+                         TakeText(text, &name.object_namespace);
+                       if (inner == "uid") TakeText(text, &name.uid);
+                     });
+      });
+  return read ? name : CompositeName();
+}
+
+// The numbers of RunFunctionRequest's fields (proto/function_v1.proto).
+enum RequestField : uint32_t {
+  kMetaField = 1,
+  kObservedField = 2,
+  kDesiredField = 3,
+  kInputField = 4,
+  kContextField = 5,
+  kExtraResourcesField = 6,
+  kCredentialsField = 7,
+  kRequiredResourcesField = 8,
+  kRequiredSchemasField = 9,
+};
+
+// The sums of the bytes and of their squares and cubes, each modulo 2^16, and
+// their count: they do not depend on the bytes' order, and compilers make
+// vectors of the loop (CMakeLists.txt asks for that).
+uint64_t SumOf(absl::string_view bytes) {
+  uint16_t sum = 0, squares = 0, cubes = 0;
+  for (const char c : bytes) {
+    const uint16_t byte = static_cast<uint8_t>(c);
+    const auto square = static_cast<uint16_t>(byte * byte);
+    sum = static_cast<uint16_t>(sum + byte);
+    squares = static_cast<uint16_t>(squares + square);
+    // As unsigned int: int would overflow.
+    cubes = static_cast<uint16_t>(cubes + uint32_t{square} * byte);
+  }
+  // What is empty is there, too.
+  return ((uint64_t{cubes} << 48) ^ (uint64_t{squares} << 32) ^
+          (uint64_t{sum} << 16)) +
+         bytes.size() + 1;
+}
+
+Section SectionOfField(uint32_t number) {
+  switch (number) {
+    case kDesiredField:
+      return Section::kDesired;
+    case kContextField:
+      return Section::kContext;
+    case kCredentialsField:
+      return Section::kCredentials;
+    case kExtraResourcesField:
+    case kRequiredResourcesField:
+      return Section::kRequiredResource;
+    case kRequiredSchemasField:
+      return Section::kSchema;
+    default:
+      return Section::kOther;
+  }
+}
+
+// `observed`: the composite, and all else that is observed.
+bool OutlineObserved(absl::string_view observed, Outline* outline) {
+  wire::Cursor cursor(observed);
+  while (!cursor.done()) {
+    const char* const start = cursor.position();
+    uint32_t tag;
+    absl::string_view field;
+    if (!cursor.ReadTag(&tag)) return false;
+    if (tag == wire::MakeTag(1, wire::WireType::kBytes)) {
+      if (!cursor.ReadBytes(&field)) return false;
+      absl::string_view object;
+      if (LastField(field, 1, &object)) outline->composite = OfObject(object);
+      outline->sums[static_cast<size_t>(Section::kComposite)] += SumOf(field);
+    } else {
+      if (!cursor.Skip(tag, wire::kMaxDepth)) return false;
+      outline->sums[static_cast<size_t>(Section::kObservedResource)] +=
+          SumOf(absl::string_view(start, cursor.position() - start));
+    }
+  }
+  return true;
+}
+
+uint64_t KeyOfEntry(absl::string_view entry) {
+  absl::string_view key;
+  LastField(entry, 1, &key);
+  return XXH3_64bits(key.data(), key.size());
+}
+
+}  // namespace
+
+const char* SectionName(Section section) {
+  switch (section) {
+    case Section::kComposite:
+      return "composite";
+    case Section::kObservedResource:
+      return "observed resource";
+    case Section::kDesired:
+      return "desired";
+    case Section::kContext:
+      return "context";
+    case Section::kCredentials:
+      return "credentials";
+    case Section::kRequiredResource:
+      return "required resource";
+    case Section::kSchema:
+      return "schema";
+    case Section::kOther:
+      break;
+  }
+  return "other";
+}
+
+CompositeName ReadComposite(absl::Span<const absl::string_view> slices) {
+  // The last `observed` that has a composite counts; protobuf would merge
+  // several, which no encoder writes.
+  CompositeName name;
+  SlicedCursor cursor(slices);
+  std::string copy;
+  while (!cursor.done()) {
+    uint32_t number = 0;
+    uint64_t size = 0;
+    if (!NextField(&cursor, &number, &size)) return {};
+    if (number != kObservedField) {
+      if (!cursor.Skip(size)) return {};
+      continue;
+    }
+    absl::string_view observed, composite, object;
+    if (!cursor.Read(size, &observed, &copy)) return {};
+    if (LastField(observed, 1, &composite) &&
+        LastField(composite, 1, &object)) {
+      name = OfObject(object);
+    }
+    // Encoders write `meta` and `observed` first and once: what follows is the
+    // bulk, and is not read.
+    if (name.known()) return name;
+  }
+  return name;
+}
+
+bool ReadOutline(absl::Span<const absl::string_view> slices, Outline* outline) {
+  *outline = Outline();
+  SlicedCursor cursor(slices);
+  std::string copy;
+  uint64_t input = 0, required = 0;
+  while (!cursor.done()) {
+    uint32_t number = 0;
+    uint64_t size = 0;
+    absl::string_view field;
+    if (!NextField(&cursor, &number, &size) ||
+        !cursor.Read(size, &field, &copy)) {
+      return false;
+    }
+    switch (number) {
+      case kMetaField:
+        break;  // the tag is different every time
+      case kObservedField:
+        if (!OutlineObserved(field, outline)) return false;
+        break;
+      case kInputField:
+        input += SumOf(field);
+        break;
+      case kExtraResourcesField:
+      case kRequiredResourcesField:
+      case kRequiredSchemasField:
+        required += KeyOfEntry(field) * number;
+        [[fallthrough]];
+      default:
+        outline->sums[static_cast<size_t>(SectionOfField(number))] +=
+            SumOf(field);
+    }
+  }
+  const CompositeName& name = outline->composite;
+  outline->identity = absl::HashOf(name.kind, name.object_namespace, name.name,
+                                   name.uid, input, required);
+  return true;
+}
+
+}  // namespace fncache::insight::request

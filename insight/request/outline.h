@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outline: whose request it is and roughly what it looks like, straight from
+// its bytes, for a small part of what its nodes cost (nodes.h).
+//
+// An outline tells which section of a request changed, not which path. Equal
+// sections have equal sums in whichever order an encoder writes maps, but not
+// of two encoders of which one leaves out what is empty: who calls stays with
+// one. Of unequal sections the sums are equal where one's bytes are the other's
+// in another order (resourceVersion 12 and 21), so equal sums prove nothing.
+//
+// Pure functions; thread-safe. Bytes are not trusted.
+#ifndef FNCACHE_INSIGHT_REQUEST_OUTLINE_H_
+#define FNCACHE_INSIGHT_REQUEST_OUTLINE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "insight/request/identity.h"
+
+namespace fncache::insight::request {
+
+// The composite's name, reading no more than it needs: for callers that sample
+// by composite. What is not well-formed gives an empty name.
+CompositeName ReadComposite(absl::Span<const absl::string_view> slices);
+
+enum class Section : uint8_t {
+  kComposite,
+  kObservedResource,
+  kDesired,
+  kContext,
+  kCredentials,
+  kRequiredResource,
+  kSchema,
+  kOther,
+};
+inline constexpr size_t kSections = 8;
+// In the words of SectionOf.
+const char* SectionName(Section section);
+
+struct Outline {
+  CompositeName composite;
+  // Two requests to one function share it if one could be the other's
+  // predecessor: composite (kind, namespace, name, uid), input, names of
+  // required resources and schemas.
+  uint64_t identity = 0;
+  std::array<uint64_t, kSections> sums{};
+};
+
+// False: what it read is no RunFunctionRequest. `slices` in order are the
+// request; a section that lies in several of them is copied.
+bool ReadOutline(absl::Span<const absl::string_view> slices, Outline* outline);
+
+}  // namespace fncache::insight::request
+
+#endif  // FNCACHE_INSIGHT_REQUEST_OUTLINE_H_

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// TracedCall: one RunFunction call as traces tell of it. proto/trace.proto is
+// its form in a file.
+#ifndef FNCACHE_INSIGHT_TRACE_TRACED_CALL_H_
+#define FNCACHE_INSIGHT_TRACE_TRACED_CALL_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "cache/key/key.h"
+#include "insight/request/identity.h"
+
+namespace fncache::insight::trace {
+
+enum class Outcome {
+  kUnknown,
+  kHit,
+  kMiss,
+  kStale,
+  kCollapsed,
+  kBypass,
+  kNone
+};
+// hit, miss, stale, collapsed, bypass, none; unknown.
+const char* OutcomeName(Outcome outcome);
+
+enum class Reason {
+  kNone,  // no miss, or nobody said
+  kNew,
+  kExpired,
+  kEvicted,
+  kPurged,
+  kGeneration,
+  kNotStored,
+  kUnknown,
+  kChanged,
+};
+// new, expired, evicted, purged, generation, not-stored, unknown, changed; "".
+const char* ReasonName(Reason reason);
+
+enum class Level { kKeys, kPaths, kFull };
+
+struct TracedCall {
+  absl::Time arrived;
+  std::string function;
+  std::string method = "v1";  // or v1beta1
+  std::string generation;
+  Outcome outcome = Outcome::kUnknown;
+  Reason reason = Reason::kNone;
+  // Of not-stored why: no-ttl, fatal, secrets, too-large, error, abandoned. Of
+  // changed the first path.
+  std::string detail;
+  absl::optional<cache::key::Key> key;
+  request::CompositeName composite;
+
+  uint64_t request_bytes = 0;
+  uint64_t response_bytes = 0;
+  absl::optional<absl::Duration> function_ttl;
+  absl::optional<absl::Duration> told_ttl;
+  absl::optional<absl::Duration> lifetime;
+  bool stored = false;
+  bool fatal = false;
+  bool secrets = false;
+  // What the upstream call took; of a hit, what the one that filled took.
+  absl::Duration cost = absl::ZeroDuration();
+  absl::Duration latency = absl::ZeroDuration();
+  absl::Duration age = absl::ZeroDuration();
+  int status = 0;  // gRPC code
+
+  std::string phase;  // settle, warmup, measure; "" unknown
+  std::string step;
+  int call_of_step = 0;  // from 1; 0 unknown
+  // timer, event, retry, resync, create, restart, schedule
+  std::string trigger;
+  uint64_t pipeline = 0;
+};
+
+}  // namespace fncache::insight::trace
+
+#endif  // FNCACHE_INSIGHT_TRACE_TRACED_CALL_H_

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// TraceWriter: writes calls to a ring of files, behind the answer.
+//
+// Write hands over and returns: a thread of the writer's own makes nodes,
+// digests and blocks. What does not fit its queue (bounded in bytes), and what
+// a full or broken disk does not take, is dropped, counted, and said in the
+// trace. The directory never holds more than `files` files of `file_size`
+// bytes.
+//
+// Format: docs/trace-format.md. Files are readable after a crash up to the last
+// whole block; a block is written at least once a second while there are calls.
+//
+// Thread-safe. The destructor writes what waits.
+#ifndef FNCACHE_INSIGHT_TRACE_WRITER_H_
+#define FNCACHE_INSIGHT_TRACE_WRITER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "insight/trace/traced_call.h"
+
+namespace fncache::insight::trace {
+
+struct TraceOptions {
+  std::string dir;  // made 0700 if absent; files 0600
+  Level level = Level::kPaths;
+  uint64_t file_size = 64ull << 20;  // at least 64 KiB
+  int files = 8;                     // at least 2
+  double sample = 1.0;               // (0, 1], by composite
+  uint64_t queue_bytes = 16ull << 20;
+  std::string writer;  // "serve" or "load"
+  std::map<std::string, std::string> settings;
+  // Called on the writer's thread when writing begins to fail, with the reason,
+  // and with "" when it is over. May be null.
+  std::function<void(absl::string_view why)> on_failure;
+};
+
+struct TraceStats {
+  uint64_t written = 0;  // records
+  uint64_t dropped_queue = 0;
+  uint64_t dropped_disk = 0;
+  uint64_t sampled_out = 0;
+  uint64_t bytes = 0;  // written to files, of this process
+  bool up = true;      // the last write succeeded
+  std::string error;   // why not
+};
+
+class TraceWriter {
+ public:
+  // InvalidArgument names the setting (`trace.file_size`...) and the accepted
+  // range; else why the directory cannot be used. It is locked against other
+  // writers.
+  static absl::StatusOr<std::unique_ptr<TraceWriter>> Create(
+      TraceOptions options);
+  ~TraceWriter();
+
+  // Whether a call of this composite is in the sample: ask before copying
+  // anything for Write.
+  bool Samples(const request::CompositeName& composite) const;
+
+  // What the writer needs of the messages beyond `call`. Called on the
+  // writer's thread, only if the level needs it (kPaths: request; kFull: both);
+  // an empty text if it cannot say. What it holds counts as `held` bytes of the
+  // queue.
+  struct Messages {
+    uint64_t held = 0;
+    absl::AnyInvocable<std::string()> request;  // the message's bytes, unpacked
+    absl::AnyInvocable<std::string()> response;
+  };
+  // If call.composite is not known, the writer looks for it in the request.
+  void Write(TracedCall call, Messages messages);
+
+  Level level() const;
+  TraceStats Stats() const;
+  // Waits until all that was handed over before is in files. For tests and for
+  // the end of a load.
+  absl::Status Flush();
+
+ private:
+  struct Impl;
+  explicit TraceWriter(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fncache::insight::trace
+
+#endif  // FNCACHE_INSIGHT_TRACE_WRITER_H_

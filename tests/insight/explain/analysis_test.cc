@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/explain/analysis.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "cache/key/digest.h"
+#include "cache/key/reencode.h"
+#include "common/file.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "insight/trace/writer.h"
+#include "nlohmann/json.hpp"
+#include "proto/function_v1.pb.h"
+#include "tests/common/temp_dir.h"
+#include "tests/common/test_data.h"
+
+namespace fncache::insight::explain {
+namespace {
+
+namespace fn = ::apiextensions::fn::proto::v1;
+using ::fncache::testing::TempDir;
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+using trace::Outcome;
+using trace::TracedCall;
+
+constexpr double kMargin = 0.1;
+constexpr absl::Duration kClusterTtl = absl::Seconds(20);
+
+// A trace of a cache that keeps answers for their time and masks nothing.
+class Recorder {
+ public:
+  explicit Recorder(const std::string& dir)
+      : digester_({}, {"f", "/m", "g"}, cache::key::MaskSet()) {
+    trace::TraceOptions options;
+    options.dir = dir;
+    options.writer = "test";
+    options.queue_bytes = 1 << 30;
+    auto writer = trace::TraceWriter::Create(options);
+    EXPECT_TRUE(writer.ok()) << writer.status();
+    writer_ = *std::move(writer);
+  }
+
+  void Call(const std::string& function, absl::Time at,
+            const std::string& request, absl::optional<absl::Duration> ttl,
+            absl::Duration cost = absl::Seconds(1),
+            const std::string& phase = "") {
+    TracedCall call;
+    call.arrived = at;
+    call.function = function;
+    call.phase = phase;
+    call.key = digester_.Compute({request}, &scratch_).key;
+    absl::Time& until = until_[function + call.key->Hex()];
+    if (until > at) {
+      call.outcome = Outcome::kHit;
+    } else {
+      call.outcome = Outcome::kMiss;
+      call.function_ttl = ttl;
+      call.stored = ttl.has_value();
+      call.latency = cost;
+      if (ttl.has_value()) until = at + cost + (1 - kMargin) * *ttl;
+    }
+    call.cost = cost;
+    trace::TraceWriter::Messages messages;
+    messages.held = request.size();
+    messages.request = [request] { return request; };
+    writer_->Write(std::move(call), std::move(messages));
+  }
+
+  void Done() { writer_.reset(); }
+
+ private:
+  const cache::key::Digester digester_;
+  cache::key::DigestScratch scratch_;
+  std::map<std::string, absl::Time> until_;
+  std::unique_ptr<trace::TraceWriter> writer_;
+};
+
+std::string Request(const std::string& name, const std::string& version,
+                    const std::string& region = "eu",
+                    const std::string& writer = "crossplane") {
+  fn::RunFunctionRequest request;
+  const auto status = google::protobuf::util::JsonStringToMessage(
+      absl::StrCat(
+          R"({"observed": {"composite": {"resource": {"apiVersion": "e.org/v1",
+          "kind": "XApp", "metadata": {"name": ")",
+          name, R"(", "resourceVersion": ")", version,
+          R"(", "managedFields": [{"manager": ")", writer,
+          R"(", "operation": "Update", "time": "2026-01-01T00:00:00Z"}]},
+          "spec": {"region": ")",
+          region, R"("}}}}})"),
+      &request);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return request.SerializeAsString();
+}
+
+absl::Time At(double seconds) {
+  return absl::FromUnixSeconds(1'800'000'000) + absl::Seconds(seconds);
+}
+
+Analysis Of(const std::string& dir, const AnalysisOptions& options = {}) {
+  const auto analysis =
+      Analyze([dir] { return trace::TraceReader::Open(dir); }, options);
+  EXPECT_TRUE(analysis.ok()) << analysis.status();
+  return *analysis;
+}
+
+std::map<std::string, uint64_t> Counts(const std::vector<Share>& shares) {
+  std::map<std::string, uint64_t> counts;
+  for (const Share& share : shares) counts[share.name] = share.misses;
+  return counts;
+}
+
+std::vector<std::string> PathsOf(const Analysis& analysis) {
+  std::vector<std::string> paths;
+  for (const PathShare& share : analysis.paths) paths.push_back(share.path);
+  return paths;
+}
+
+using Reasons = std::map<std::string, uint64_t>;
+
+TEST(Analysis, EachMissHasItsReason) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/t";
+  Recorder recorder(path);
+  const absl::Duration ttl = absl::Seconds(60);
+  recorder.Call("f", At(0), Request("a", "1"), ttl);              // new
+  recorder.Call("f", At(10), Request("a", "1"), ttl);             // hit
+  recorder.Call("f", At(20), Request("a", "2"), ttl);             // changed
+  recorder.Call("f", At(100), Request("a", "2"), ttl);            // expired
+  recorder.Call("f", At(101), Request("b", "1"), absl::nullopt);  // new
+  recorder.Call("f", At(102), Request("b", "1"), ttl);  // not stored before
+  recorder.Done();
+  const Analysis analysis = Of(path);
+  EXPECT_EQ(analysis.calls, 6u);
+  EXPECT_EQ(analysis.hits, 1u);
+  EXPECT_EQ(analysis.misses, 5u);
+  EXPECT_EQ(analysis.composites, 2u);
+  EXPECT_DOUBLE_EQ(analysis.seconds, 5);
+  EXPECT_EQ(Counts(analysis.reasons), (Reasons{{"new", 2},
+                                               {"changed", 1},
+                                               {"expired", 1},
+                                               {"not-stored: no-ttl", 1}}));
+}
+
+TEST(Analysis, WhatChangedIsToldWithItsWriterAndItsMask) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/t";
+  Recorder recorder(path);
+  const absl::Duration ttl = absl::Seconds(60);
+  recorder.Call("f", At(0), Request("a", "1"), ttl);
+  recorder.Call("f", At(1), Request("a", "2", "eu", "provider"), ttl);
+  recorder.Call("f", At(2), Request("a", "3", "us", "user"), ttl);
+  recorder.Done();
+  const Analysis analysis = Of(path);
+  constexpr char kVersion[] =
+      "observed.composite.resource.metadata.resourceVersion";
+  const auto version = std::find_if(
+      analysis.paths.begin(), analysis.paths.end(),
+      [&](const PathShare& share) { return share.path == kVersion; });
+  ASSERT_NE(version, analysis.paths.end());
+  EXPECT_EQ(version->misses, 2u);
+  EXPECT_EQ(version->mask, kVersion);
+  EXPECT_EQ(version->section, "composite");
+  EXPECT_EQ(Counts(analysis.writers), (Reasons{{"provider", 1}, {"user", 1}}));
+  // The version's write alone would have been a hit, the region's would not.
+  ASSERT_THAT(analysis.masks, SizeIs(::testing::Ge(1u)));
+  EXPECT_EQ(analysis.masks[0].mask, "@versions");
+  EXPECT_EQ(analysis.masks[0].alone, 1u);
+  EXPECT_EQ(analysis.masks[0].together, 1u);
+}
+
+TEST(Analysis, MasksThatHelpOnlyTogetherAreFound) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/t";
+  Recorder recorder(path);
+  for (int i = 0; i < 10; ++i) {
+    recorder.Call("f", At(i),
+                  Request("a", absl::StrCat(i), absl::StrCat("r", i)),
+                  absl::Seconds(60), absl::Milliseconds(1));
+  }
+  recorder.Done();
+  const Analysis analysis = Of(path);
+  ASSERT_FALSE(analysis.masks.empty());
+  EXPECT_EQ(analysis.masks.back().together, 9u);
+  for (const MaskShare& mask : analysis.masks) EXPECT_EQ(mask.alone, 0u);
+}
+
+TEST(Analysis, NothingIsProposedWhereNothingHelps) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/t";
+  Recorder recorder(path);
+  recorder.Call("f", At(0), Request("a", "1"), absl::Seconds(1));
+  recorder.Call("f", At(100), Request("a", "2"), absl::Seconds(1));
+  recorder.Done();
+  EXPECT_THAT(Of(path).masks, IsEmpty());
+  // With longer lives it would have.
+  AnalysisOptions longer;
+  longer.lifetime = absl::Hours(24);
+  EXPECT_THAT(Of(path, longer).masks, Contains(Field(&MaskShare::together, 1)));
+}
+
+TEST(Analysis, CallsAreChosenByFunctionCompositeAndPhase) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/t";
+  Recorder recorder(path);
+  const absl::Duration ttl = absl::Seconds(60);
+  recorder.Call("f", At(0), Request("a", "1"), ttl, absl::Seconds(1), "settle");
+  recorder.Call("f", At(1), Request("a", "2"), ttl, absl::Seconds(1),
+                "measure");
+  recorder.Call("g", At(2), Request("b", "1"), ttl, absl::Seconds(1),
+                "measure");
+  recorder.Done();
+  AnalysisOptions options;
+  options.function = "g";
+  EXPECT_EQ(Of(path, options).calls, 1u);
+  options = {};
+  options.composite = "a";
+  EXPECT_EQ(Of(path, options).calls, 2u);
+  options = {};
+  options.phase = "measure";
+  // What came before still counts as having been before.
+  EXPECT_EQ(Counts(Of(path, options).reasons),
+            (Reasons{{"changed", 1}, {"new", 1}}));
+  options = {};
+  options.last = 1;
+  EXPECT_EQ(Of(path, options).misses, 1u);
+}
+
+TEST(Analysis, JsonAndTextSayTheSame) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/t";
+  Recorder recorder(path);
+  recorder.Call("f", At(0), Request("a", "1"), absl::Seconds(60));
+  recorder.Call("f", At(1), Request("a", "2"), absl::Seconds(60));
+  recorder.Done();
+  const Analysis analysis = Of(path);
+  const auto json =
+      nlohmann::json::parse(AnalysisJson(analysis), nullptr, false);
+  ASSERT_FALSE(json.is_discarded());
+  EXPECT_EQ(json["misses"], 2);
+  EXPECT_EQ(json["masks"][0]["mask"], "@versions");
+  for (const char* by : {"path", "section", "writer"}) {
+    EXPECT_THAT(AnalysisText(analysis, by), ::testing::HasSubstr("changed"));
+    EXPECT_THAT(AnalysisText(analysis, by), ::testing::HasSubstr("@versions"));
+  }
+}
+
+TEST(Compare, NamesWhatDiffersAndNoValue) {
+  const auto differences =
+      Compare(Request("a", "1", "secretregion"), Request("a", "2", "us", "w"));
+  ASSERT_TRUE(differences.ok());
+  std::vector<std::string> paths;
+  for (const Difference& one : *differences) {
+    paths.push_back(one.path);
+    EXPECT_EQ(one.change, "changed");
+    EXPECT_EQ(one.writer, "w");
+    EXPECT_FALSE(one.mask.empty());
+  }
+  EXPECT_THAT(
+      paths,
+      UnorderedElementsAre(
+          "observed.composite.resource.metadata.resourceVersion",
+          "observed.composite.resource.spec.region",
+          "observed.composite.resource.metadata.managedFields[0].manager"));
+  EXPECT_TRUE(Compare("", "")->empty());
+  EXPECT_FALSE(Compare("\x12\x7f", "").ok());
+  EXPECT_FALSE(Compare("", "\x12\x7f").ok());
+}
+
+// What a real control plane sent (its README tells the causes).
+class ClusterTrace : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto folders = fncache::testing::DataFolders({"cluster"});
+    if (folders.empty()) {
+      GTEST_SKIP() << "the recordings of a cluster are not there";
+    }
+    const std::string folder = folders[0].string();
+    const auto table = ReadSmallFile(folder + "/calls.tsv", 1 << 20);
+    ASSERT_TRUE(table.ok()) << table.status();
+    for (const absl::string_view line :
+         absl::StrSplit(*table, '\n', absl::SkipEmpty())) {
+      const std::vector<std::string> cells = absl::StrSplit(line, '\t');
+      ASSERT_GE(cells.size(), 9u);
+      int64_t milliseconds = 0, microseconds = 0;
+      ASSERT_TRUE(absl::SimpleAtoi(cells[1], &milliseconds));
+      ASSERT_TRUE(absl::SimpleAtoi(cells[7], &microseconds));
+      const auto request =
+          ReadSmallFile(absl::StrCat(folder, "/", cells[5]), 1 << 20);
+      ASSERT_TRUE(request.ok()) << request.status();
+      recorded_.push_back({std::string(cells[2]), std::string(cells[3]),
+                           *request,
+                           At(static_cast<double>(milliseconds) / 1000),
+                           absl::Microseconds(microseconds)});
+    }
+    Recorder recorder(path_);
+    for (const Recorded& one : recorded_) {
+      recorder.Call(one.function, one.at, one.request, kClusterTtl, one.cost,
+                    one.phase);
+    }
+    recorder.Done();
+  }
+
+  Analysis OfPhase(const std::string& phase,
+                   absl::Duration lifetime = absl::ZeroDuration()) {
+    AnalysisOptions options;
+    options.phase = phase;
+    options.lifetime = lifetime;
+    return Of(path_, options);
+  }
+
+  struct Recorded {
+    std::string function, phase, request;
+    absl::Time at;
+    absl::Duration cost;
+  };
+  std::vector<Recorded> recorded_;
+  const TempDir dir_;
+  const std::string path_ = dir_.path() + "/t";
+};
+
+TEST_F(ClusterTrace, TheTrueCausesAreNamed) {
+  constexpr char kThingVersion[] =
+      "observed.resources.*.resource.metadata.resourceVersion";
+  constexpr char kThingManaged[] =
+      "observed.resources.*.resource.metadata.managedFields";
+  // Nothing is written while it idles: answers' time is over.
+  EXPECT_EQ(Counts(OfPhase("ttl").reasons), (Reasons{{"expired", 45}}));
+  // A provider writes the time of its last look.
+  const Analysis heartbeat = OfPhase("heartbeat");
+  EXPECT_EQ(Counts(heartbeat.reasons), (Reasons{{"changed", 108}}));
+  EXPECT_EQ(Counts(heartbeat.writers), (Reasons{{"provider", 108}}));
+  EXPECT_THAT(PathsOf(heartbeat),
+              UnorderedElementsAre(kThingVersion, kThingManaged,
+                                   "observed.resources.*.resource.status."
+                                   "atProvider.lastChecked"));
+  // One field manager after another applies a label that is there already, but
+  // for the first one.
+  const Analysis owner = OfPhase("owner");
+  EXPECT_EQ(Counts(owner.reasons),
+            (Reasons{{"changed", 162}, {"expired", 18}}));
+  EXPECT_EQ(Counts(owner.writers),
+            (Reasons{{"owner-20", 54}, {"owner-21", 54}, {"owner-22", 54}}));
+  EXPECT_THAT(PathsOf(owner),
+              UnorderedElementsAre(
+                  kThingVersion, kThingManaged,
+                  "observed.resources.*.resource.metadata.labels.e2e/x"));
+  ASSERT_FALSE(owner.masks.empty());
+  EXPECT_EQ(owner.masks[0].mask, "@versions");
+  // Six composites and three functions.
+  EXPECT_EQ(Counts(OfPhase("create").reasons)["new"], 18u);
+}
+
+// No set of masks could do better than the one that hides all of every observed
+// object: by the messages themselves, without nodes or traces.
+TEST_F(ClusterTrace, TheMasksThatAreProposedAreNearlyAsGoodAsAnyCouldBe) {
+  const auto all = cache::key::MaskSet::Parse(
+      {"observed.composite.resource.*", "observed.resources.*.resource.*"});
+  ASSERT_TRUE(all.ok());
+  std::map<std::string, absl::Time> until;
+  struct Best {
+    double calls = 0, hits = 0;
+  };
+  std::map<std::string, Best> best;
+  for (const Recorded& one : recorded_) {
+    fn::RunFunctionRequest request;
+    ASSERT_TRUE(request.ParseFromString(one.request));
+    // Which composite it is, and which resources it has, is not hidden.
+    const std::string name = request.observed()
+                                 .composite()
+                                 .resource()
+                                 .fields()
+                                 .at("metadata")
+                                 .struct_value()
+                                 .fields()
+                                 .at("name")
+                                 .string_value();
+    cache::key::ClearMasked(*all, &request);
+    std::string bytes;
+    {
+      google::protobuf::io::StringOutputStream out(&bytes);
+      google::protobuf::io::CodedOutputStream coded(&out);
+      coded.SetSerializationDeterministic(true);
+      request.SerializeToCodedStream(&coded);
+    }
+    Best& phase = best[one.phase];
+    ++phase.calls;
+    absl::Time& end = until[absl::StrCat(one.function, name, bytes)];
+    if (end > one.at) {
+      ++phase.hits;
+    } else {
+      end = one.at + one.cost + (1 - kMargin) * kClusterTtl;
+    }
+  }
+  for (const auto& [phase, possible] : best) {
+    const Analysis analysis = OfPhase(phase);
+    const double proposed = static_cast<double>(
+        analysis.hits +
+        (analysis.masks.empty() ? 0 : analysis.masks.back().together));
+    std::printf("%s: now %.1f %%, proposed %.1f %%, possible %.1f %%\n",
+                phase.c_str(), 100.0 * analysis.hits / analysis.calls,
+                100.0 * proposed / analysis.calls,
+                100 * possible.hits / possible.calls);
+    EXPECT_EQ(possible.calls, analysis.calls);
+    EXPECT_NEAR(proposed / possible.calls, possible.hits / possible.calls, 0.02)
+        << phase;
+  }
+}
+
+}  // namespace
+}  // namespace fncache::insight::explain

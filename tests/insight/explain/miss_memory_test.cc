@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/explain/miss_memory.h"
+
+#include <time.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cache/key/mask.h"
+#include "common/clock.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "insight/request/outline.h"
+#include "proto/function_v1.pb.h"
+#include "tests/cache/key/random_request.h"
+
+namespace fncache::insight::explain {
+namespace {
+
+using ::apiextensions::fn::proto::v1::RunFunctionRequest;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using trace::Reason;
+
+// A request for the composite `name`, with what is given below its metadata.
+std::string Request(const std::string& name, const std::string& version,
+                    const std::string& rest = "") {
+  RunFunctionRequest request;
+  const auto status = google::protobuf::util::JsonStringToMessage(
+      absl::StrCat(R"({"observed": {"composite": {"resource": {
+          "apiVersion": "example.org/v1", "kind": "XApp", "metadata": {
+          "name": ")",
+                   name, R"(", "uid": "u-)", name, R"(", "resourceVersion": ")",
+                   version, R"(", "managedFields": [{"manager": "who",
+          "operation": "Apply", "time": "2026-01-01T00:00:00Z"}]}}}})",
+                   rest, "}"),
+      &request);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return request.SerializeAsString();
+}
+
+class MissMemoryTest : public testing::Test {
+ protected:
+  MissMemoryTest() { options_.cpu_share = 1; }
+
+  MissMemory& memory() {
+    if (memory_ == nullptr) {
+      memory_ = std::make_unique<MissMemory>(options_, &clock_);
+    }
+    return *memory_;
+  }
+  Explanation Explain(const std::string& request, uint64_t key,
+                      const std::string& generation = "g",
+                      const std::vector<std::string>& masks = {}) {
+    return memory().Explain("f", generation, {key, key},
+                            *cache::key::MaskSet::Parse(masks), {request});
+  }
+  void Store(uint64_t key, absl::Duration lifetime = absl::Seconds(10)) {
+    memory().OnStored({key, key}, clock_.Now() + lifetime);
+  }
+
+  SimulatedClock clock_{absl::FromUnixSeconds(1'000'000)};
+  MissMemoryOptions options_;
+  std::unique_ptr<MissMemory> memory_;
+};
+
+TEST_F(MissMemoryTest, TheFirstRequestOfACompositeIsNew) {
+  EXPECT_EQ(Explain(Request("a", "1"), 1).reason, Reason::kNew);
+  EXPECT_EQ(Explain(Request("b", "1"), 2).reason, Reason::kNew);
+}
+
+TEST_F(MissMemoryTest, AKnownKeyMissesForWhatBecameOfItsAnswer) {
+  const std::string request = Request("a", "1");
+  Explain(request, 1);
+  EXPECT_EQ(Explain(request, 1).reason, Reason::kUnknown) << "still running";
+  Store(1);
+  EXPECT_EQ(Explain(request, 1).reason, Reason::kEvicted);
+  Store(1);
+  clock_.Advance(absl::Seconds(10));
+  EXPECT_EQ(Explain(request, 1).reason, Reason::kExpired);
+  for (const NotStored why :
+       {NotStored::kNoTtl, NotStored::kFatal, NotStored::kSecrets,
+        NotStored::kTooLarge, NotStored::kError, NotStored::kAbandoned}) {
+    memory().OnNotStored({1, 1}, why);
+    const Explanation said = Explain(request, 1);
+    EXPECT_EQ(said.reason, Reason::kNotStored);
+    EXPECT_EQ(said.detail, NotStoredName(why));
+  }
+  Store(1);
+  memory().OnPurged({1, 1});
+  EXPECT_EQ(Explain(request, 1).reason, Reason::kPurged);
+  Store(1);
+  memory().OnPurgedFunction("other");
+  EXPECT_EQ(Explain(request, 1).reason, Reason::kEvicted);
+  Store(1);
+  memory().OnPurgedFunction("f");
+  EXPECT_EQ(Explain(request, 1).reason, Reason::kPurged);
+}
+
+TEST_F(MissMemoryTest, AChangedRequestIsToldByItsFirstPathAndWhoWrote) {
+  Explain(Request("a", "1"), 1);
+  Explanation said = Explain(Request("a", "2"), 2);
+  EXPECT_EQ(said.reason, Reason::kChanged);
+  EXPECT_EQ(said.detail,
+            "observed.composite.resource.metadata.resourceVersion");
+  EXPECT_EQ(said.section, "composite");
+  EXPECT_EQ(said.writer, "who");
+  // What came, and what went.
+  const std::string more = Request("a", "2", R"(, "context": {"x": {"y": 1}})");
+  said = Explain(more, 3);
+  EXPECT_EQ(said.detail, "context");
+  said = Explain(Request("a", "5"), 4);
+  EXPECT_EQ(said.detail,
+            "observed.composite.resource.metadata.resourceVersion");
+  EXPECT_THAT(
+      memory().Tops(1),
+      ElementsAre(testing::AllOf(
+          testing::Field(&MissMemory::FunctionTop::function, "f"),
+          testing::Field(
+              &MissMemory::FunctionTop::paths,
+              ElementsAre(Pair(
+                  "observed.composite.resource.metadata.resourceVersion", 2))),
+          testing::Field(&MissMemory::FunctionTop::writers,
+                         ElementsAre(Pair("who", 2))))));
+}
+
+TEST_F(MissMemoryTest, WhatIsGoneIsToldByTheHighestOfItsPaths) {
+  Explain(Request("a", "1", R"(, "context": {"x": {"y": 1}})"), 1);
+  const Explanation said = Explain(Request("a", "1"), 2);
+  EXPECT_EQ(said.reason, Reason::kChanged);
+  EXPECT_EQ(said.detail, "context");
+  EXPECT_EQ(said.section, "context");
+}
+
+TEST_F(MissMemoryTest, TheNearestOfTheLastFourIsCompared) {
+  const auto of = [](const std::string& x, const std::string& y) {
+    return Request(
+        "a", "1",
+        absl::StrCat(R"(, "context": {"x": ")", x, R"(", "y": ")", y, R"("})"));
+  };
+  Explain(of("1", "1"), 1);
+  Explain(of("2", "2"), 2);
+  EXPECT_EQ(Explain(of("1", "3"), 3).detail, "context.y");
+  EXPECT_EQ(Explain(of("4", "2"), 4).detail, "context.x");
+  EXPECT_EQ(Explain(of("5", "5"), 5).detail, "context.x");
+  // The first one is forgotten by now, so that both differ from all.
+  EXPECT_EQ(Explain(of("1", "9"), 6).detail, "context.y");
+}
+
+TEST_F(MissMemoryTest, WhatMasksHideIsNotCompared) {
+  const std::vector<std::string> masks = {
+      "observed.composite.resource.metadata.resourceVersion"};
+  Explain(Request("a", "1", R"(, "context": {"x": 1})"), 1, "g", masks);
+  EXPECT_EQ(
+      Explain(Request("a", "2", R"(, "context": {"x": 2})"), 2, "g", masks)
+          .detail,
+      "context.x");
+}
+
+TEST_F(MissMemoryTest, AnotherGenerationIsOne) {
+  Explain(Request("a", "1"), 1);
+  EXPECT_EQ(Explain(Request("a", "1"), 2, "h").reason, Reason::kGeneration);
+}
+
+TEST_F(MissMemoryTest, OtherInputsAreOtherIdentities) {
+  Explain(Request("a", "1", R"(, "input": {"a": 1})"), 1);
+  EXPECT_EQ(Explain(Request("a", "2", R"(, "input": {"a": 2})"), 2).reason,
+            Reason::kNew);
+}
+
+TEST_F(MissMemoryTest, WhatIsNoRequestIsUnknown) {
+  EXPECT_EQ(Explain("\x12\x7f", 1).reason, Reason::kUnknown);
+}
+
+TEST_F(MissMemoryTest, BeyondItsCpuItTellsTheReasonAndTheSection) {
+  options_.cpu_share = 0;
+  options_.cpu_start = absl::ZeroDuration();
+  Explain(Request("a", "1", R"(, "desired": {"resources": {"r": {}}})"), 1);
+  Explanation said =
+      Explain(Request("a", "2", R"(, "desired": {"resources": {"r": {}}})"), 2);
+  EXPECT_EQ(said.reason, Reason::kChanged);
+  EXPECT_EQ(said.section, "composite");
+  EXPECT_EQ(said.detail, "");
+  said =
+      Explain(Request("a", "2", R"(, "desired": {"resources": {"s": {}}})"), 3);
+  EXPECT_EQ(said.section, "desired");
+  // A section that masks lead into is told only if it must be the one.
+  const std::vector<std::string> masks = {
+      "observed.composite.resource.metadata.resourceVersion",
+      "context.\"now\""};
+  Explain(Request("m", "1", R"(, "context": {"a": 1, "now": 1})"), 4, "g",
+          masks);
+  EXPECT_EQ(Explain(Request("m", "1", R"(, "context": {"a": 2, "now": 1})"), 5,
+                    "g", masks)
+                .section,
+            "context");
+  EXPECT_EQ(Explain(Request("m", "3", R"(, "context": {"a": 4, "now": 1})"), 6,
+                    "g", masks)
+                .section,
+            "");
+  EXPECT_EQ(
+      Explain(Request("m", "5", R"(, "context": {"a": 4}, "desired": {})"), 7,
+              "g", masks)
+          .section,
+      "desired");
+  EXPECT_EQ(
+      Explain(Request("a", "2", R"(, "desired": {"resources": {"s": {}}})"), 8,
+              "h")
+          .reason,
+      Reason::kGeneration);
+}
+
+TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
+  options_.cpu_share = MissMemoryOptions().cpu_share;
+  options_.cpu_start = absl::Milliseconds(5);
+  std::string rest = R"(, "desired": {"resources": {"r": {"resource": {)";
+  for (int i = 0; i < 2000; ++i) {
+    absl::StrAppend(&rest, i == 0 ? "" : ",", "\"k", i, "\": \"v\"");
+  }
+  rest += "}}}}";
+  std::string request = Request("a", "1000", rest);
+  const size_t version = request.find("1000");
+  const auto process = [] {
+    timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return absl::DurationFromTimespec(now);
+  };
+  memory();
+  int paths = 0;
+  int sections = 0;
+  for (int i = 0; i < 500; ++i) {
+    request.replace(version, 4, absl::StrCat(1000 + i));
+    clock_.Advance(absl::Milliseconds(20));
+    // The rest of what a process does.
+    RunFunctionRequest parsed;
+    ASSERT_TRUE(parsed.ParseFromString(request));
+    const Explanation said = Explain(request, i + 1);
+    if (i == 0) continue;
+    EXPECT_EQ(said.reason, Reason::kChanged);
+    if (said.detail.empty()) {
+      ++sections;
+    } else {
+      ++paths;
+    }
+  }
+  EXPECT_GT(paths, 0);
+  EXPECT_GT(sections, 200);
+  // What it is allowed, one request more, and outlines, which are made in any
+  // case.
+  EXPECT_LT(memory().cpu(),
+            options_.cpu_start + 0.1 * process() + absl::Milliseconds(5));
+}
+
+TEST_F(MissMemoryTest, MemoryIsBoundAndWhatFitsIsSampledByComposite) {
+  options_.bytes = 1 << 20;
+  for (int i = 0; i < 5000; ++i) {
+    Explain(Request(absl::StrCat(i), "1"), i + 1);
+    ASSERT_LE(memory().bytes(), options_.bytes);
+  }
+  EXPECT_GT(memory().bytes(), options_.bytes / 5);
+  EXPECT_LT(memory().share(), 0.9);
+  EXPECT_LE(memory().paths_share(), memory().share());
+  // A second round, as timers make it: the same composites are known.
+  int changed = 0, unknown = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const Explanation said = Explain(Request(absl::StrCat(i), "2"), 10'000 + i);
+    changed += said.reason == Reason::kChanged ? 1 : 0;
+    unknown += said.reason == Reason::kUnknown ? 1 : 0;
+    ASSERT_LE(memory().bytes(), options_.bytes);
+  }
+  EXPECT_GT(changed, 200);
+  EXPECT_GT(unknown, 200);
+}
+
+TEST_F(MissMemoryTest, CompositesThatAreGoneMakeRoom) {
+  options_.bytes = 1 << 20;
+  for (int i = 0; i < 2000; ++i) Explain(Request(absl::StrCat(i), "1"), i + 1);
+  const double before = memory().share();
+  clock_.Advance(absl::Hours(25));
+  for (int i = 0; i < 300; ++i) {
+    Explain(Request(absl::StrCat("n", i), "1"), 10'000 + i);
+  }
+  EXPECT_LE(before, memory().share());
+  EXPECT_EQ(Explain(Request("n7", "2"), 20'000).reason, Reason::kChanged);
+}
+
+TEST(Outline, IsTheSameForAllEncodingsOfMaps) {
+  cache::key::Random random(3);
+  int requests = 0;
+  for (int i = 0; i < 200; ++i) {
+    const RunFunctionRequest message = cache::key::RandomRequest(&random);
+    const std::string bytes = message.SerializeAsString();
+    RunFunctionRequest again;
+    ASSERT_TRUE(again.ParseFromString(bytes));
+    // Maps are written in an order that each object has of its own.
+    const std::string other = again.SerializeAsString();
+    request::Outline a, b;
+    // Groups, which no encoder of requests writes, are refused.
+    if (!request::ReadOutline({bytes}, &a)) continue;
+    ASSERT_TRUE(request::ReadOutline(
+        {absl::string_view(other).substr(0, other.size() / 2),
+         absl::string_view(other).substr(other.size() / 2)},
+        &b));
+    EXPECT_EQ(a.sums, b.sums);
+    EXPECT_EQ(a.identity, b.identity);
+    requests += bytes.empty() ? 0 : 1;
+  }
+  EXPECT_GT(requests, 100);
+}
+
+TEST(Outline, NoBytesBreakIt) {
+  const std::string bytes = Request("a", "1", R"(, "context": {"x": 1})");
+  request::Outline outline;
+  for (size_t cut = 0; cut < bytes.size(); ++cut) {
+    request::ReadOutline({absl::string_view(bytes).substr(0, cut)}, &outline);
+    std::string broken = bytes;
+    broken[cut] = static_cast<char>(broken[cut] ^ 0x55);
+    request::ReadOutline({broken}, &outline);
+  }
+}
+
+}  // namespace
+}  // namespace fncache::insight::explain
