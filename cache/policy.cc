@@ -90,14 +90,18 @@ absl::optional<absl::Duration> Policy::Lifetime(
 Policy::Storing Policy::Decide(const ResponseFacts& response, size_t bytes,
                                double random) const {
   Storing storing;
-  if (options_.mode == Mode::kOff) return storing;
-  if (bytes > options_.max_entry_bytes) return storing;
-  if (response.fatal && !options_.store_fatal) return storing;
-  if (response.secrets && options_.store_secrets == StoreSecrets::kNone) {
+  const auto refuse = [&storing](Refusal why) {
+    storing.refusal = why;
     return storing;
+  };
+  if (options_.mode == Mode::kOff) return refuse(Refusal::kOff);
+  if (bytes > options_.max_entry_bytes) return refuse(Refusal::kTooLarge);
+  if (response.fatal && !options_.store_fatal) return refuse(Refusal::kFatal);
+  if (response.secrets && options_.store_secrets == StoreSecrets::kNone) {
+    return refuse(Refusal::kSecrets);
   }
   const absl::optional<absl::Duration> lifetime = Lifetime(response.ttl);
-  if (!lifetime.has_value()) return storing;
+  if (!lifetime.has_value()) return refuse(Refusal::kNoTtl);
 
   storing.store = true;
   storing.lower_tiers =

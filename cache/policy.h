@@ -83,8 +83,12 @@ class Policy {
   // Precondition: the options are valid.
   explicit Policy(const PolicyOptions& options) : options_(options) {}
 
+  // Why a response is not stored.
+  enum class Refusal { kNone, kOff, kTooLarge, kFatal, kSecrets, kNoTtl };
+
   struct Storing {
-    bool store = false;        // at all, that is: in memory
+    bool store = false;  // at all, that is: in memory
+    Refusal refusal = Refusal::kNone;
     bool lower_tiers = false;  // on disk too; implies `store`
     // For how long the entry lives, if `store`: positive whole nanoseconds that
     // fit into an int64.

@@ -375,7 +375,7 @@ CanonicalWalk::Step CanonicalWalk::KnownField(const wire::MessageType& type,
   }
   // A masked field was read like any other, since it must be something that
   // protobuf reads.
-  if (node != nullptr && node->masked) out_ = before;
+  if (node != nullptr && node->LeavesOut()) out_ = before;
   *from = p;
   return Step::kDone;
 }
@@ -392,7 +392,7 @@ bool CanonicalWalk::MessageField(const wire::FieldType& field,
   char* const contents = out_;
   if (!Message(*field.message, p, end, depth, node)) return false;
   // A masked list element is emptied; others go as a whole, in KnownField.
-  if (repeated && node != nullptr && node->masked) out_ = contents;
+  if (repeated && node != nullptr && node->LeavesOut()) out_ = contents;
   return Close(length, end - p);
 }
 
@@ -475,7 +475,7 @@ CanonicalWalk::Step CanonicalWalk::Map(const wire::FieldType& field,
         node == nullptr ? nullptr : node->Find(entry.key());
     char* const before = out_;
     if (!MapValue(field, entry, depth - 1, below)) return Step::kRefused;
-    if (below != nullptr && below->masked) out_ = before;
+    if (below != nullptr && below->LeavesOut()) out_ = before;
   }
   entry_count_ = base;
   return Step::kDone;
@@ -530,7 +530,7 @@ bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
       return false;
     }
     if (!CloseEntry(entry, lengths)) return false;
-    if (below != nullptr && below->masked) out_ = before;
+    if (below != nullptr && below->LeavesOut()) out_ = before;
   }
   entry_count_ = base;
   return p == end || UnknownFields(wire::kStructType, p, end, depth);
@@ -569,7 +569,7 @@ bool CanonicalWalk::MaskedList(const char* p, const char* end, int depth,
     char* const length = Open(size);
     char* const contents = out_;
     if (!MaskedValue(p, p + size, depth - 1, *element)) return false;
-    if (element->masked) out_ = contents;
+    if (element->LeavesOut()) out_ = contents;
     if (!Close(length, size)) return false;
     p += size;
   }

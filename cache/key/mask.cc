@@ -341,6 +341,21 @@ std::unique_ptr<MaskNode> BuildNode(const std::vector<const MaskPath*>& paths,
   return node;
 }
 
+// Whether anything was left out where the path's elements from `at` on lead to.
+bool Matched(const MaskNode& node, const MaskPath& path, size_t at) {
+  if (at == path.size()) {
+    return node.matched.load(std::memory_order_relaxed);
+  }
+  if (path[at].any) {
+    for (const MaskNode::Child& child : node.named) {
+      if (Matched(*child.node, path, at + 1)) return true;
+    }
+    return node.any != nullptr && Matched(*node.any, path, at + 1);
+  }
+  const MaskNode* const below = node.Find(path[at].name);
+  return below != nullptr && Matched(*below, path, at + 1);
+}
+
 }  // namespace
 
 const std::vector<NamedMaskSet>& NamedMaskSets() {
@@ -359,6 +374,14 @@ const std::vector<NamedMaskSet>& NamedMaskSets() {
 }
 
 MaskSet::MaskSet() = default;
+
+std::vector<std::string> MaskSet::Unmatched() const {
+  std::vector<std::string> unmatched;
+  for (size_t i = 0; i < paths_.size(); ++i) {
+    if (!Matched(*root_, paths_[i], 0)) unmatched.push_back(canonical_[i]);
+  }
+  return unmatched;
+}
 
 absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
                                        MaskRules rules) {

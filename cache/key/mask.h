@@ -13,11 +13,13 @@
 // A text that begins with `@` names a set of paths, which stand in its place:
 // see NamedMaskSets.
 //
-// Immutable after Parse; thread-safe. Copies share what they hold.
+// Immutable after Parse but for what it notes of matches; thread-safe. Copies
+// share what they hold.
 #ifndef FNCACHE_CACHE_KEY_MASK_H_
 #define FNCACHE_CACHE_KEY_MASK_H_
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,6 +73,17 @@ struct MaskNode {
   }
   // The node for each element of a list.
   const MaskNode* element() const { return any.get(); }
+
+  // Whether something that is here is left out; notes that it was.
+  bool LeavesOut() const {
+    if (!masked) return false;
+    if (!matched.load(std::memory_order_relaxed)) {
+      matched.store(true, std::memory_order_relaxed);
+    }
+    return true;
+  }
+  // Whether a path that ends here has ever left something out.
+  mutable std::atomic<bool> matched{false};
 };
 
 // A set of masks that many need, under a name of ours.
@@ -108,6 +121,9 @@ class MaskSet {
   const std::vector<MaskPath>& paths() const { return paths_; }
   // Warnings for the operator, a line each: of masked context keys.
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // Those of canonical() that have left nothing out of any request yet, in any
+  // of the set's copies.
+  std::vector<std::string> Unmatched() const;
   // The request's node; null if nothing is masked.
   const MaskNode* root() const { return root_.get(); }
 

@@ -11,6 +11,7 @@
 #include "cache/key/reencode.h"
 #include "cache/wire/wire.h"
 #include "common/method.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
 #include "tests/cache/key/request_data.h"
@@ -181,6 +182,26 @@ TEST(Digest, TheScopeIsOfTheKey) {
   EXPECT_FALSE(
       keys.insert(KeyOf(Digester(TestSeed(), {"f", "m", "g"}, same), ""))
           .second);
+}
+
+TEST(Digest, MasksThatLeftNothingOutAreKnown) {
+  const MaskSet masks = *MaskSet::Parse(
+      {"context.a.x", "context.*.y.*.z", "context.b", "context.c.z.*"},
+      MaskRules::kAnyPath);
+  const Digester digester(TestSeed(), {"f", "m", "g"}, masks);
+  EXPECT_EQ(masks.Unmatched(), masks.canonical());
+  KeyOf(digester, Context(Entry("a", Field(5, Entry("w", Text("1"))))));
+  EXPECT_EQ(masks.Unmatched(), masks.canonical());
+  KeyOf(digester, Context(Entry("a", Field(5, Entry("x", Text("1"))))));
+  EXPECT_THAT(
+      masks.Unmatched(),
+      ::testing::ElementsAre("context.*.y.*.z", "context.b", "context.c.z.*"));
+  // Below a name that another path has, and in a list.
+  const std::string list = Field(6, Field(1, Field(5, Entry("z", Text("1")))));
+  KeyOf(digester, Context(Entry("a", Field(5, Entry("y", list)))));
+  const std::string texts = Field(6, Field(1, Text("1")));
+  KeyOf(digester, Context(Entry("c", Field(5, Entry("z", texts)))));
+  EXPECT_THAT(masks.Unmatched(), ::testing::ElementsAre("context.b"));
 }
 
 struct Pair {
