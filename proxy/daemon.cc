@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "cache/store/open_tiers.h"
@@ -13,6 +14,8 @@
 #include "common/handshake_failure.h"
 #include "common/log.h"
 #include "common/thread_pool.h"
+#include "insight/explain/miss_memory.h"
+#include "insight/trace/writer.h"
 #include "proxy/serving/handler.h"
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
@@ -109,6 +112,10 @@ class Daemon::Impl {
 
   telemetry::Instruments instruments;
   std::unique_ptr<HandshakeObserver> handshakes;
+  // Null with explain.memory 0. As long.
+  std::unique_ptr<insight::explain::MissMemory> misses;
+  // Null without trace.dir. Calls write to it as long as there are any.
+  std::unique_ptr<insight::trace::TraceWriter> trace;
   SystemClock system_clock;
   std::unique_ptr<transport::ServerTls> server_tls;
   std::unique_ptr<transport::ClientTls> client_tls;
@@ -214,6 +221,60 @@ absl::Status Daemon::OpenStore(Clock* clock, const Extras& extras) {
   return absl::OkStatus();
 }
 
+absl::Status Daemon::OpenTrace(const std::vector<ListedSetting>& settings) {
+  if (options_.trace_dir.empty()) return absl::OkStatus();
+  insight::trace::TraceOptions options;
+  options.dir = options_.trace_dir;
+  options.level = options_.trace_level;
+  options.file_size = options_.trace_file_size;
+  options.files = options_.trace_files;
+  options.sample = options_.trace_sample;
+  options.writer = "serve";
+  // One line for each failure and one for its end, however many records.
+  options.on_failure = [](absl::string_view why) {
+    if (why.empty()) {
+      Log(LogLevel::kInfo, "the trace is written again");
+    } else {
+      Log(LogLevel::kWarning, "the trace cannot be written: calls go untraced",
+          {{"why", why}});
+    }
+  };
+  for (const ListedSetting& setting : settings) {
+    if (!setting.set) continue;
+    const std::string where =
+        setting.function.empty()
+            ? ""
+            : absl::StrCat("functions.", setting.function, ".");
+    options.settings[where + setting.key] = absl::StrJoin(setting.values, ",");
+  }
+  auto writer = insight::trace::TraceWriter::Create(std::move(options));
+  if (!writer.ok()) {
+    return absl::Status(writer.status().code(),
+                        absl::StrCat("trace.dir: ", writer.status().message()));
+  }
+  impl_->trace = *std::move(writer);
+  impl_->instruments.WatchTrace(
+      [trace = impl_->trace.get()] { return trace->Stats(); });
+  if (options_.trace_level == insight::trace::Level::kFull) {
+    Log(LogLevel::kWarning,
+        "trace.level: full writes requests and answers down, without secrets",
+        {{"dir", options_.trace_dir}});
+  }
+  return absl::OkStatus();
+}
+
+void Daemon::OpenExplain(Clock* clock) {
+  if (options_.explain_memory == 0) return;
+  insight::explain::MissMemoryOptions options;
+  options.bytes = options_.explain_memory;
+  impl_->misses =
+      std::make_unique<insight::explain::MissMemory>(options, clock);
+  impl_->instruments.WatchExplain([misses = impl_->misses.get()] {
+    return telemetry::Instruments::ExplainFigures{
+        misses->bytes(), misses->paths_share(), misses->share(), misses->cpu()};
+  });
+}
+
 absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
   std::vector<transport::Worker*> workers;
   for (const auto& worker : impl_->workers) workers.push_back(worker.get());
@@ -246,7 +307,7 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     const auto id = static_cast<cache::FunctionId>(i);
     function.handler = std::make_unique<serving::FunctionHandler>(
         id, options, impl_->store.get(), clock, function.upstream.get(),
-        *instruments);
+        *instruments, impl_->trace.get(), impl_->misses.get());
     transport::ListenerOptions listen;
     listen.address = options.listen;
     listen.workers = workers;
@@ -273,6 +334,13 @@ absl::Status Daemon::OpenAdmin(Clock* clock,
     view.upstreams.push_back(function.upstream);
   }
   view.settings = settings;
+  view.misses = [this] {
+    const insight::explain::MissMemory* const misses =
+        ready() ? impl_->misses.get() : nullptr;
+    return misses == nullptr
+               ? std::vector<insight::explain::MissMemory::FunctionTop>()
+               : misses->Tops(telemetry::kMissesListed);
+  };
   auto admin = telemetry::Admin::Start(options_.admin, &impl_->instruments,
                                        clock, std::move(view));
   if (!admin.ok()) return admin.status();
@@ -290,6 +358,8 @@ absl::Status Daemon::Open(Extras extras) {
   // tried again after that.
   if (status.ok()) OpenAdmin(clock, extras.settings).IgnoreError();
   if (status.ok()) status = OpenStore(clock, extras);
+  if (status.ok()) status = OpenTrace(extras.settings);
+  if (status.ok()) OpenExplain(clock);
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
   if (status.ok()) status = OpenAdmin(clock, extras.settings);
   if (!status.ok()) return status;

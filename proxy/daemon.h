@@ -83,6 +83,8 @@ class Daemon {
   absl::Status Open(Extras extras);
   absl::Status OpenTls(absl::Duration interval);
   absl::Status OpenStore(Clock* clock, const Extras& extras);
+  absl::Status OpenTrace(const std::vector<ListedSetting>& settings);
+  void OpenExplain(Clock* clock);
   absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);
   absl::Status OpenAdmin(Clock* clock,
                          const std::vector<ListedSetting>& settings);

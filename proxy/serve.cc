@@ -79,8 +79,10 @@ class StopSignals {
 
 absl::Status Serve(settings::DaemonOptions options,
                    std::vector<ListedSetting> settings) {
-  // A peer that went away is an error of that write, not of the process.
+  // A peer that went away is an error of that write, not of the process; so is
+  // a limit of file sizes (ulimit -f) that the trace or the disk tier meets.
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   StopSignals signals;
   Daemon::Extras extras;
   extras.settings = std::move(settings);

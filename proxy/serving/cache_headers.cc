@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "grpc/slice.h"
 #include "proxy/transport/incoming_call.h"
@@ -44,6 +45,24 @@ HitStatus::HitStatus(absl::Duration served_for) {
   const auto written =
       std::to_chars(text_ + kHit.size(), text_ + sizeof(text_), seconds);
   size_ = static_cast<size_t>(written.ptr - text_);
+}
+
+std::string MissDetail(const insight::explain::Explanation& why) {
+  constexpr size_t kMostDetail = 256;
+  if (why.reason == insight::trace::Reason::kNone) return "";
+  const char* const name = insight::trace::ReasonName(why.reason);
+  const bool section = why.detail.empty() && !why.section.empty();
+  if (why.detail.empty() && !section) return absl::StrCat("; detail=", name);
+  // RFC 8941, 3.3.3: a string is of printable ASCII characters.
+  std::string text = absl::StrCat("; detail=\"", name, ": ");
+  if (section) absl::StrAppend(&text, "in ", why.section);
+  const bool cut = why.detail.size() > kMostDetail;
+  for (const char c : absl::string_view(why.detail).substr(0, kMostDetail)) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += absl::ascii_isprint(static_cast<unsigned char>(c)) ? c : '?';
+  }
+  absl::StrAppend(&text, cut ? "..." : "", "\"");
+  return text;
 }
 
 absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,

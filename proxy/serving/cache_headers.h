@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "grpc/grpc.h"
+#include "insight/explain/miss_memory.h"
 
 namespace fncache::proxy::serving {
 
@@ -54,6 +55,11 @@ enum class ForwardReason {
 // fncache; fwd=miss[; collapsed][; stored]
 absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
                                 bool stored);
+
+// The parameter that says why a call missed, to be appended to that: `;
+// detail=expired` or `; detail="changed: PATH"`. Text that no header may hold
+// is replaced, and long text cut. Empty if there is nothing to say.
+std::string MissDetail(const insight::explain::Explanation& why);
 
 }  // namespace fncache::proxy::serving
 

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "proxy/serving/answer.h"
 #include "proxy/serving/cache_headers.h"
+#include "proxy/serving/call_trace.h"
 #include "proxy/serving/upstream_run.h"
 #include "proxy/transport/core_buffer.h"
 #include "proxy/transport/metadata.h"
@@ -173,6 +175,8 @@ class RunFunctionCall final
   bool Served(const cache::store::Found& found, absl::Time now);
   // Begins kCalling.
   void Launch();
+  // Says why it missed, and what was asked is remembered.
+  void Explain();
   // From now on OnGone is called when the caller leaves. This comes last where
   // a stage begins: a caller that has left already ends the call here.
   void WatchCaller();
@@ -221,11 +225,17 @@ class RunFunctionCall final
   std::shared_ptr<FlightCaller> seat_;
   absl::optional<transport::TimerId> deadline_timer_;  // in kWaiting
   std::shared_ptr<UpstreamRun> run_;                   // in kCalling
+  std::unique_ptr<CallTrace> trace_;  // while the daemon traces
+  // Why it missed, once that is known.
+  insight::explain::Explanation why_{insight::trace::Reason::kNone, "", "", ""};
 };
 
 void RunFunctionCall::Start() {
   self_ = shared_from_this();
   context_.instruments.Begin(method_);
+  if (context_.trace != nullptr) {
+    trace_ = std::make_unique<CallTrace>(context_, method_, arrived_);
+  }
   incoming_->Read(&request_, &read_event_);
 }
 
@@ -240,6 +250,10 @@ void RunFunctionCall::OnRead(bool ok) {
     reason_ = ForwardReason::kNoStore;
   } else if (directives.no_cache) {
     reason_ = ForwardReason::kNoCache;
+  }
+  if (trace_ != nullptr && ok) {
+    trace_->SetMetadata(incoming_->metadata());
+    trace_->SetRequest(request_);
   }
   if (!ok) {
     if (incoming_->ReadWasCutOff()) return OnGone();
@@ -289,7 +303,10 @@ void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
 cache::key::Digest RunFunctionCall::ComputeDigest() {
   keying.pieces.clear();
   if (!transport::AppendPieces(&request_, &keying.pieces)) return {};
-  return keyed_->digester(method_).Compute(keying.pieces, &keying.scratch);
+  const cache::key::Digest digest =
+      keyed_->digester(method_).Compute(keying.pieces, &keying.scratch);
+  if (!context_.options.masks.empty()) context_.TryMasks();
+  return digest;
 }
 
 bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
@@ -303,6 +320,7 @@ bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
 
 void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   looked_up_ = absl::Now();
+  if (trace_ != nullptr) trace_->SetKey(digest.key);
   const absl::Time now = context_.clock.Now();
   const cache::store::Found found = keyed_->store().GetMemory(digest.key, now);
   if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
@@ -389,7 +407,22 @@ void RunFunctionCall::Launch() {
   run_ = std::make_shared<UpstreamRun>(&context_, UseOf(reason_),
                                        &keyed_->store(), key_);
   run_->Start(*incoming_, request_, shared_from_this());
+  // The function works meanwhile.
+  Explain();
   request_.Clear();
+}
+
+void RunFunctionCall::Explain() {
+  const bool stale = reason_ == ForwardReason::kStale;
+  if (!stale && reason_ != ForwardReason::kMiss) return;
+  why_.reason = stale ? insight::trace::Reason::kExpired
+                      : insight::trace::Reason::kUnknown;
+  if (context_.misses == nullptr) return;
+  keying.pieces.clear();
+  if (!transport::AppendPieces(&request_, &keying.pieces)) return;
+  why_ = context_.misses->Explain(context_.options.name,
+                                  context_.options.generation, key_,
+                                  context_.options.masks, keying.pieces, stale);
 }
 
 void RunFunctionCall::OnSignal(const FlightSignal& signal) {
@@ -450,11 +483,15 @@ void RunFunctionCall::AnswerHit(const cache::store::EntryRef& entry,
   const cache::store::EntryInfo info = entry->info();
   context_.instruments.RecordHit(absl::Now() - looked_up_, info.cost);
   AddStatus(HitStatus(context_.policy.ServedFor(info, now)).text());
+  grpc::ByteBuffer message =
+      EntryMessage(entry, tag, context_.policy.HitTtl(info, now));
+  if (trace_ != nullptr) {
+    trace_->SetHit(info, entry->body().size(), now);
+    trace_->SetAnswer(message);
+  }
   Count(telemetry::Outcome::kHit, grpc::StatusCode::OK);
   transport::IncomingCall::WriteFinishAndForget(
-      std::move(incoming_),
-      EntryMessage(entry, tag, context_.policy.HitTtl(info, now)),
-      grpc::Status::OK);
+      std::move(incoming_), std::move(message), grpc::Status::OK);
   End();
 }
 
@@ -462,6 +499,9 @@ void RunFunctionCall::AnswerCollapsed(const cache::store::EntryRef& entry) {
   const cache::store::EntryInfo info = entry->info();
   context_.instruments.RecordSaved(info.cost);
   AddStatus(ForwardStatus(reason_, /*collapsed=*/true, /*stored=*/true));
+  if (trace_ != nullptr) {
+    trace_->SetHit(info, entry->body().size(), context_.clock.Now());
+  }
   Count(telemetry::Outcome::kCollapsed, grpc::StatusCode::OK);
   transport::IncomingCall::WriteFinishAndForget(
       std::move(incoming_),
@@ -483,8 +523,20 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
   const grpc::Status& status = call.status();
   // RFC 9211: a cache further on has its say first, then this one.
   transport::CopyHeaders(call.headers(), incoming_.get());
-  AddStatus(ForwardStatus(reason_, /*collapsed=*/false, stored));
+  if (why_.reason == insight::trace::Reason::kNone ||
+      context_.misses == nullptr) {
+    AddStatus(ForwardStatus(reason_, /*collapsed=*/false, stored));
+  } else {
+    incoming_->AddHeader(
+        kCacheStatus,
+        absl::StrCat(ForwardStatus(reason_, /*collapsed=*/false, stored),
+                     MissDetail(why_)));
+  }
   transport::CopyTrailers(call.trailers(), incoming_.get());
+  if (trace_ != nullptr) {
+    trace_->SetRun(*run_);
+    if (message.Valid()) trace_->SetAnswer(message);
+  }
   Count(OutcomeOf(reason_), status.error_code());
   if (message.Valid()) {
     transport::IncomingCall::WriteFinishAndForget(
@@ -501,8 +553,12 @@ void RunFunctionCall::Count(telemetry::Outcome outcome, int code) {
   record.outcome = outcome;
   record.code = code;
   record.upstream = stage_ == Stage::kCalling;
+  record.reason = why_.reason;
   record.latency = absl::Now() - arrived_;
   context_.instruments.End(record);
+  if (trace_ == nullptr) return;
+  trace_->SetReason(why_);
+  trace_->Write(outcome, code, record.latency);
 }
 
 void RunFunctionCall::End() {

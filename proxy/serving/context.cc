@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/serving/context.h"
 
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/log.h"
+
 namespace fncache::proxy::serving {
 namespace {
 
@@ -10,13 +17,39 @@ FlightTable::Options FlightOptions(const cache::PolicyOptions& policy) {
   return options;
 }
 
+// Sets of masks stand under their names, and only where no path of theirs
+// matched: few functions are sent all that a set is of.
+std::vector<std::string> UnmatchedMasks(const cache::key::MaskSet& masks) {
+  std::set<std::string> unmatched;
+  for (std::string& path : masks.Unmatched()) unmatched.insert(std::move(path));
+  const std::set<std::string> all(masks.canonical().begin(),
+                                  masks.canonical().end());
+  std::vector<std::string> named;
+  for (const cache::key::NamedMaskSet& set : cache::key::NamedMaskSets()) {
+    // In the spelling of the others.
+    const auto parsed = cache::key::MaskSet::Parse({set.name});
+    if (!parsed.ok()) continue;
+    size_t there = 0, missed = 0;
+    for (const std::string& path : parsed->canonical()) {
+      there += all.count(path);
+      missed += unmatched.count(path);
+    }
+    if (there < parsed->canonical().size()) continue;
+    for (const std::string& path : parsed->canonical()) unmatched.erase(path);
+    if (missed == there) named.push_back(set.name);
+  }
+  named.insert(named.end(), unmatched.begin(), unmatched.end());
+  return named;
+}
+
 }  // namespace
 
 ServingContext::ServingContext(
     cache::FunctionId id, const settings::FunctionOptions& options,
     cache::store::TieredStore* store, Clock* clock,
     transport::Upstream* upstream,
-    const telemetry::FunctionInstruments& instruments)
+    const telemetry::FunctionInstruments& instruments,
+    insight::trace::TraceWriter* trace, insight::explain::MissMemory* misses)
     : id(id),
       options(options),
       policy(options.policy),
@@ -24,6 +57,21 @@ ServingContext::ServingContext(
       clock(*clock),
       upstream(*upstream),
       instruments(instruments),
-      flights(FlightOptions(options.policy), instruments) {}
+      flights(FlightOptions(options.policy), instruments),
+      trace(trace),
+      misses(misses) {}
+
+void ServingContext::TryMasks() {
+  constexpr int kTrial = 1000;
+  if (tried_masks_.load(std::memory_order_relaxed) >= kTrial) return;
+  if (tried_masks_.fetch_add(1, std::memory_order_relaxed) + 1 != kTrial) {
+    return;
+  }
+  for (const std::string& mask : UnmatchedMasks(options.masks)) {
+    Log(LogLevel::kWarning,
+        "a mask matched nothing in the function's first 1,000 requests",
+        {{"function", options.name}, {"mask", mask}});
+  }
+}
 
 }  // namespace fncache::proxy::serving

@@ -7,10 +7,14 @@
 #ifndef FNCACHE_PROXY_SERVING_CONTEXT_H_
 #define FNCACHE_PROXY_SERVING_CONTEXT_H_
 
+#include <atomic>
+
 #include "cache/observer.h"
 #include "cache/policy.h"
 #include "cache/store/tiered_store.h"
 #include "common/clock.h"
+#include "insight/explain/miss_memory.h"
+#include "insight/trace/writer.h"
 #include "proxy/serving/flight.h"
 #include "proxy/serving/keyed_store.h"
 #include "proxy/settings/options.h"
@@ -23,7 +27,13 @@ struct ServingContext {
   ServingContext(cache::FunctionId id, const settings::FunctionOptions& options,
                  cache::store::TieredStore* store, Clock* clock,
                  transport::Upstream* upstream,
-                 const telemetry::FunctionInstruments& instruments);
+                 const telemetry::FunctionInstruments& instruments,
+                 insight::trace::TraceWriter* trace,
+                 insight::explain::MissMemory* misses);
+
+  // Another request of the function was keyed. Masks that matched nothing in
+  // the first thousand are warned of.
+  void TryMasks();
 
   const cache::FunctionId id;
   const settings::FunctionOptions options;
@@ -33,6 +43,13 @@ struct ServingContext {
   transport::Upstream& upstream;
   const telemetry::FunctionInstruments& instruments;
   FlightTable flights;
+  // Null: nothing is traced.
+  insight::trace::TraceWriter* const trace;
+  // Null: misses are not explained.
+  insight::explain::MissMemory* const misses;
+
+ private:
+  std::atomic<int> tried_masks_{0};
 };
 
 }  // namespace fncache::proxy::serving

@@ -21,8 +21,11 @@ class FunctionHandler final : public transport::CallHandler {
                   const settings::FunctionOptions& options,
                   cache::store::TieredStore* store, Clock* clock,
                   transport::Upstream* upstream,
-                  const telemetry::FunctionInstruments& instruments)
-      : context_(id, options, store, clock, upstream, instruments) {}
+                  const telemetry::FunctionInstruments& instruments,
+                  insight::trace::TraceWriter* trace = nullptr,
+                  insight::explain::MissMemory* misses = nullptr)
+      : context_(id, options, store, clock, upstream, instruments, trace,
+                 misses) {}
 
   void StartCall(transport::IncomingCallPtr call) override;
 

@@ -48,6 +48,7 @@ void UpstreamRun::Start(const transport::IncomingCall& caller,
 
 void UpstreamRun::OnDone(transport::UnaryCall& call) {
   ended_ = context_.clock.Now();
+  told_.cost = call.latency();
   context_.instruments.RecordUpstream(call.status().error_code(),
                                       call.latency());
   if (call.status().ok()) result_.message.Swap(&call.response());
@@ -73,7 +74,31 @@ void UpstreamRun::OnWorked() {
   End();
 }
 
+void UpstreamRun::TellMisses() const {
+  if (context_.misses == nullptr || use_ != Use::kStore) return;
+  using cache::Policy;
+  using insight::explain::NotStored;
+  if (result_.entry) {
+    context_.misses->OnStored(key_, served_until_);
+    return;
+  }
+  NotStored why = NotStored::kError;
+  if (!refusal_.has_value()) {
+    if (cancelled_.load(std::memory_order_relaxed)) why = NotStored::kAbandoned;
+  } else if (*refusal_ == Policy::Refusal::kFatal) {
+    why = NotStored::kFatal;
+  } else if (*refusal_ == Policy::Refusal::kSecrets) {
+    why = NotStored::kSecrets;
+  } else if (*refusal_ == Policy::Refusal::kNoTtl) {
+    why = NotStored::kNoTtl;
+  } else {
+    why = NotStored::kTooLarge;
+  }
+  context_.misses->OnNotStored(key_, why);
+}
+
 void UpstreamRun::End() {
+  TellMisses();
   if (flight_ != nullptr) {
     const FlightEnd end = result_.entry             ? FlightEnd::kShared
                           : EndedByDeadline(*call_) ? FlightEnd::kDeadline
@@ -96,11 +121,17 @@ void UpstreamRun::Apply(absl::string_view bytes) {
     storing = context_.policy.Decide(view->facts, bytes.size(),
                                      absl::Uniform(random, 0.0, 1.0));
   }
+  refusal_ = storing.refusal;
   if (storing.store) Fill(*view, storing);
+  told_.facts = view->facts;
+  for (const absl::string_view piece : view->body) told_.bytes += piece.size();
+  told_.lifetime = storing.lifetime;
+  told_.stored = result_.stored;
   // An answer that memory did not take is not stored, so that its TTL must not
   // be that of an entry.
   if (!result_.stored) storing = {};
   const auto ttl = context_.policy.MissTtl(view->facts, storing);
+  told_.told_ttl = ttl;
   if (ttl.has_value()) result_.message = MessageWithTtl(*view, *ttl);
 }
 
@@ -122,16 +153,18 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
       context_.instruments.RecordFill(entry->body().size() +
                                       entry->meta_rest().size());
       result_.stored = true;
+      served_until_ = ended_ + context_.policy.ServedFor(entry->info(), ended_);
       result_.entry = std::move(entry);
       return;
     case cache::store::PutResult::kOlder: {
       // A call that started later has filled the key: whoever waits gets that.
       cache::store::Found newer = store_.GetMemory(key_, ended_);
-      if (newer.entry &&
-          context_.policy.ServedFor(newer.entry->info(), ended_) >
-              absl::ZeroDuration()) {
-        result_.entry = std::move(newer.entry);
-      }
+      if (!newer.entry) return;
+      const absl::Duration served =
+          context_.policy.ServedFor(newer.entry->info(), ended_);
+      if (served <= absl::ZeroDuration()) return;
+      served_until_ = ended_ + served;
+      result_.entry = std::move(newer.entry);
       return;
     }
     default:

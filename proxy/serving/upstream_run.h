@@ -13,6 +13,7 @@
 #ifndef FNCACHE_PROXY_SERVING_UPSTREAM_RUN_H_
 #define FNCACHE_PROXY_SERVING_UPSTREAM_RUN_H_
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 
@@ -76,8 +77,21 @@ class UpstreamRun final : public FlightCall,
 
   // The owner has left: it is told nothing any more.
   void Detach() { owner_ = nullptr; }
+  // What was read of the answer and done with it, for traces.
+  struct Told {
+    cache::ResponseFacts facts;
+    size_t bytes = 0;  // of the response without its meta
+    absl::Duration lifetime;
+    absl::optional<absl::Duration> told_ttl;  // where it is not the function's
+    absl::Duration cost;
+    bool stored = false;
+  };
+  const Told& told() const { return told_; }
   // Any thread.
-  void Cancel() override { call_->Cancel(); }
+  void Cancel() override {
+    cancelled_.store(true, std::memory_order_relaxed);
+    call_->Cancel();
+  }
 
  private:
   struct Result {
@@ -97,6 +111,8 @@ class UpstreamRun final : public FlightCall,
   void Apply(absl::string_view bytes);
   void Fill(const cache::ResponseView& view,
             const cache::Policy::Storing& storing);
+  // Tells those who explain misses what became of the answer.
+  void TellMisses() const;
   // Whether the deadline that the call was given ended it, rather than the
   // function.
   bool EndedByDeadline(const transport::UnaryCall& call) const;
@@ -105,6 +121,7 @@ class UpstreamRun final : public FlightCall,
   const Use use_;
   cache::store::TieredStore& store_;
   const cache::key::Key key_;
+  std::atomic<bool> cancelled_{false};
   transport::Worker* worker_ = nullptr;
   absl::Time started_;
   // The deadline by the clock that gRPC measures it with; absent if the caller
@@ -118,6 +135,11 @@ class UpstreamRun final : public FlightCall,
   std::shared_ptr<UpstreamRun> self_;  // until its answer has been read
   absl::Time ended_;
   Result result_;
+  Told told_;
+  // Until when the answer is served; in the past if it is not kept.
+  absl::Time served_until_ = absl::InfinitePast();
+  // Why it is not kept, where the answer could be read.
+  absl::optional<cache::Policy::Refusal> refusal_;
 };
 
 }  // namespace fncache::proxy::serving

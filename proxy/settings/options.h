@@ -18,6 +18,7 @@
 #include "cache/key/mask.h"
 #include "cache/policy.h"
 #include "common/log.h"
+#include "insight/trace/traced_call.h"
 
 namespace fncache::proxy::settings {
 
@@ -58,6 +59,14 @@ struct DaemonOptions {
   uint64_t cache_disk = 4ull << 30;
   absl::Duration drain = absl::Seconds(25);
   absl::Duration drain_delay = absl::ZeroDuration();
+  // Empty = no trace.
+  std::string trace_dir;
+  insight::trace::Level trace_level = insight::trace::Level::kPaths;
+  uint64_t trace_file_size = 64ull << 20;
+  int trace_files = 8;
+  double trace_sample = 1;
+  // 0 = misses are not explained.
+  uint64_t explain_memory = 16ull << 20;
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
 };

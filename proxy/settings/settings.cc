@@ -350,6 +350,58 @@ std::vector<Row> OperationRows() {
       [](const Values& v, DaemonOptions* o) {
         return IntoDuration(v[0], absl::ZeroDuration(), &o->drain_delay);
       });
+  Setting trace_dir = Text("trace.dir", "DIR", absl::nullopt, "a directory",
+                           "Where calls are traced, for fncache explain.");
+  trace_dir.default_note = "unset (no trace)";
+  add(std::move(trace_dir), [](const Values& v, DaemonOptions* o) {
+    o->trace_dir = v[0];
+    return absl::OkStatus();
+  });
+  add(Text("trace.level", "LEVEL", "paths", "keys, paths or full",
+           "What a trace tells of a call: keys and times; paths, what changed "
+           "in the request, without values; full, the messages, secrets "
+           "redacted."),
+      [](const Values& v, DaemonOptions* o) {
+        using insight::trace::Level;
+        return IntoChoice<Level>(v[0],
+                                 {{"keys", Level::kKeys},
+                                  {"paths", Level::kPaths},
+                                  {"full", Level::kFull}},
+                                 &o->trace_level);
+      });
+  add(Text("trace.file_size", "SIZE", "64MiB",
+           "a size from 64KiB to 1GiB, such as 8MiB or 64MiB",
+           "Bound of one file of the trace."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoSize(v[0], 64 << 10, 1 << 30, &o->trace_file_size);
+      });
+  add(Text("trace.files", "NUMBER", "8", "a whole number from 2 up",
+           "Files of the trace that are kept; the oldest go first."),
+      [](const Values& v, DaemonOptions* o) {
+        const absl::Status status = IntoCount(v[0], &o->trace_files);
+        return status.ok() && o->trace_files < 2 ? NotAccepted() : status;
+      });
+  add(Text("trace.sample", "FRACTION", "1", "a fraction over 0, to 1",
+           "The share of composites that are traced, each with all calls."),
+      [](const Values& v, DaemonOptions* o) {
+        double share = 0;
+        if (!absl::SimpleAtod(v[0], &share) || !(share > 0 && share <= 1)) {
+          return NotAccepted();
+        }
+        o->trace_sample = share;
+        return absl::OkStatus();
+      });
+  add(Text("explain.memory", "SIZE", "16MiB",
+           "0, or a size from 1MiB to 64GiB, such as 64MiB",
+           "Memory in which requests that missed are remembered, without their "
+           "values, to say why the next ones miss; 0 = none, and no reasons."),
+      [](const Values& v, DaemonOptions* o) {
+        if (v[0] == "0") {
+          o->explain_memory = 0;
+          return absl::OkStatus();
+        }
+        return IntoSize(v[0], 1 << 20, 64ull << 30, &o->explain_memory);
+      });
   add(Text("log.level", "LEVEL", "info", "debug, info, warn or error",
            "What is logged to stderr, from this level up."),
       [](const Values& v, DaemonOptions* o) {

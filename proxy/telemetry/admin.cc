@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/telemetry/admin.h"
 
+#include <map>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -63,12 +64,21 @@ AdminServer::Response Admin::StatusPage(absl::string_view query) const {
   status.process = ReadProcess();
   status.reading = history_.Read();
   status.uptime = status.reading.now - started_;
+  std::map<std::string, insight::explain::MissMemory::FunctionTop> tops;
+  if (view_.misses) {
+    for (auto& top : view_.misses()) {
+      std::string name = top.function;
+      tops.emplace(std::move(name), std::move(top));
+    }
+  }
   for (size_t id = 0; id < instruments_->functions(); ++id) {
     const FunctionInstruments& function = instruments_->function(id);
+    auto& top = tops[function.name()];
     status.functions.push_back(
         {function.name(),
          id < view_.upstreams.size() ? view_.upstreams[id] : "",
-         function.reachability(), function.ReadGauges()});
+         function.reachability(), function.ReadGauges(), std::move(top.paths),
+         std::move(top.writers)});
   }
   status.certificates = instruments_->ReadCertificates();
   status.settings = view_.settings;

@@ -24,11 +24,15 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/settings_list.h"
+#include "insight/explain/miss_memory.h"
 #include "metrics/admin_server.h"
 #include "proxy/telemetry/history.h"
 #include "proxy/telemetry/instruments.h"
 
 namespace fncache::proxy::telemetry {
+
+// So many paths and writers of each function are told on /statusz.
+inline constexpr size_t kMissesListed = 5;
 
 // AdminView is how the endpoint sees the daemon. The functions are called on
 // the endpoint's threads until it is gone, so they are thread-safe and quick.
@@ -38,6 +42,9 @@ struct AdminView {
   std::function<bool()> draining;
   // Each function's target, by FunctionId.
   std::vector<std::string> upstreams;
+  // What changed most often in requests that missed; may be empty.
+  std::function<std::vector<insight::explain::MissMemory::FunctionTop>()>
+      misses;
   // The settings in force. No seeds, no passwords.
   std::vector<ListedSetting> settings;
 };

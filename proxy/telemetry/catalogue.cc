@@ -57,6 +57,11 @@ const std::vector<Family>& Catalogue() {
        {"function_name", "method", "outcome"},
        "Calls answered, by method (v1, v1beta1, other) and outcome (hit, miss, "
        "stale, collapsed, bypass, request)."},
+      {"fncache_misses_total",
+       Type::kCounter,
+       {"function_name", "reason"},
+       "Calls with the outcomes miss and stale, by why: new, expired, evicted, "
+       "purged, generation, not-stored, unknown, changed."},
       {"fncache_request_seconds",
        Type::kHistogram,
        {"function_name", "outcome"},
@@ -171,6 +176,32 @@ const std::vector<Family>& Catalogue() {
        Type::kGauge,
        {"queue"},
        "Length of a queue: disk_fills, disk_lookups."},
+
+      // The trace.
+      {"fncache_trace_records_total",
+       Type::kCounter,
+       {"result"},
+       "Calls by what became of their trace: written, dropped_queue, "
+       "dropped_disk, sampled_out."},
+      {"fncache_trace_up",
+       Type::kGauge,
+       {},
+       "1 while the trace can be written, 0 since a write failed."},
+
+      // Explaining misses.
+      {"fncache_explain_memory_bytes",
+       Type::kGauge,
+       {},
+       "Memory in which requests are remembered, to say why others missed."},
+      {"fncache_explain_composites_share",
+       Type::kGauge,
+       {"of"},
+       "Share of composites whose misses can be explained: of paths, down to "
+       "the path; of reasons, at all."},
+      {"fncache_explain_cpu_seconds_total",
+       Type::kCounter,
+       {},
+       "CPU time that explaining misses took."},
 
       // Certificates, by side: listener, upstream.
       {"fncache_certificate_expiry_timestamp_seconds",

@@ -67,6 +67,7 @@ FunctionCounts FunctionCounts::Since(const FunctionCounts& earlier) const {
   for (size_t o = 0; o < kOutcomes; ++o) {
     since.latency[o] = latency[o].Since(earlier.latency[o]);
   }
+  Subtract(earlier.missed, since.missed);
   Subtract(earlier.upstream, since.upstream);
   since.upstream_latency = upstream_latency.Since(earlier.upstream_latency);
   since.hits -= earlier.hits;
@@ -131,6 +132,10 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
         Metric("fncache_request_seconds"),
         {name, OutcomeName(static_cast<Outcome>(o))}, Buckets::Calls());
   }
+  for (size_t why = 0; why < kMissReasons; ++why) {
+    missed_[why] = registry->AddCounter(Metric("fncache_misses_total"),
+                                        {name, MissReasonName(why)});
+  }
   for (size_t code = 0; code < kStatusCodes; ++code) {
     answers_[code] = registry->AddCounter(Metric("fncache_responses_total"),
                                           {name, StatusCodeName(code)});
@@ -187,6 +192,7 @@ void FunctionInstruments::End(const CallRecord& call) const {
       break;
     case Outcome::kMiss:
     case Outcome::kStale:
+      missed_[MissReasonIndex(call.reason)].Add();
       // A runner that gets UNIMPLEMENTED calls again, with v1beta1: that call
       // is the one to count.
       if (call.upstream && call.code != kUnimplemented) misses_.Add();
@@ -240,6 +246,9 @@ FunctionCounts FunctionInstruments::Read() const {
   counts.upstream_latency = upstream_latency_.Read();
   counts.hits = hits_.Value();
   counts.misses = misses_.Value();
+  for (size_t why = 0; why < kMissReasons; ++why) {
+    counts.missed[why] = missed_[why].Value();
+  }
   counts.fills = writes_.Value();
   counts.fills_dropped = fills_dropped_.Value();
   counts.cache_errors = errors_.Value();
@@ -384,6 +393,44 @@ void Instruments::WatchQueue(absl::string_view queue,
   impl_->registry.AddCallback(
       Metric("fncache_queue_depth"), {std::string(queue)},
       [depth = std::move(depth)] { return static_cast<double>(depth()); });
+}
+
+void Instruments::WatchTrace(
+    std::function<insight::trace::TraceStats()> stats) {
+  Registry& registry = impl_->registry;
+  using insight::trace::TraceStats;
+  const auto count = [&](const char* result, uint64_t TraceStats::*field) {
+    registry.AddCallback(
+        Metric("fncache_trace_records_total"), {result},
+        [stats, field] { return static_cast<double>(stats().*field); });
+  };
+  count("written", &TraceStats::written);
+  count("dropped_queue", &TraceStats::dropped_queue);
+  count("dropped_disk", &TraceStats::dropped_disk);
+  count("sampled_out", &TraceStats::sampled_out);
+  registry.AddCallback(Metric("fncache_trace_up"), {},
+                       [stats] { return stats().up ? 1.0 : 0.0; });
+}
+
+void Instruments::WatchExplain(std::function<ExplainFigures()> figures) {
+  Registry& registry = impl_->registry;
+  const auto watch = [&](absl::string_view metric,
+                         const std::vector<std::string>& of,
+                         std::function<double(const ExplainFigures&)> read) {
+    registry.AddCallback(Metric(metric), of, [figures, read = std::move(read)] {
+      return read(figures());
+    });
+  };
+  watch("fncache_explain_memory_bytes", {}, [](const ExplainFigures& now) {
+    return static_cast<double>(now.bytes);
+  });
+  watch("fncache_explain_composites_share", {"paths"},
+        [](const ExplainFigures& now) { return now.paths_share; });
+  watch("fncache_explain_composites_share", {"reasons"},
+        [](const ExplainFigures& now) { return now.share; });
+  watch("fncache_explain_cpu_seconds_total", {}, [](const ExplainFigures& now) {
+    return absl::ToDoubleSeconds(now.cpu);
+  });
 }
 
 void Instruments::WatchReadiness(std::function<bool()> ready) {

@@ -38,6 +38,7 @@
 #include "common/method.h"
 #include "common/mutex.h"
 #include "common/tls_side.h"
+#include "insight/trace/writer.h"
 #include "metrics/counter.h"
 #include "metrics/histogram.h"
 #include "metrics/registry.h"
@@ -58,6 +59,8 @@ struct CallRecord {
   // Measures from the call's arrival until its answer is given to the
   // transport.
   absl::Duration latency;
+  // Why it missed, of kMiss and kStale.
+  insight::trace::Reason reason = insight::trace::Reason::kNone;
 };
 
 // Whether a status that a call to a function ended with is a fault of its:
@@ -66,6 +69,8 @@ struct CallRecord {
 bool IsUpstreamError(size_t code);
 
 // A reading of one function's counters, or the difference of two readings.
+// The compiler names what copies the arrays.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
 struct FunctionCounts {
   uint64_t calls[kMethods][kOutcomes] = {};
   metrics::Distribution latency[kOutcomes];  // of RunFunction
@@ -73,6 +78,8 @@ struct FunctionCounts {
   metrics::Distribution upstream_latency;
   uint64_t hits = 0;    // as the built-in cache's name counts them
   uint64_t misses = 0;  // the same
+  // Calls with the outcomes miss and stale, by MissReasonIndex.
+  uint64_t missed[kMissReasons] = {};
   uint64_t fills = 0;
   uint64_t fills_dropped = 0;
   uint64_t cache_errors = 0;
@@ -173,6 +180,7 @@ class FunctionInstruments {
   std::string name_;
   metrics::UpDown in_flight_[kMethods];
   metrics::Counter calls_[kMethods][kOutcomes];
+  metrics::Counter missed_[kMissReasons];
   metrics::Histogram latency_[kOutcomes];
   metrics::Counter answers_[kStatusCodes];
   metrics::Counter streams_;
@@ -243,6 +251,16 @@ class Instruments {
                  std::function<cache::store::StoreStats()> stats);
   // `depth` tells a queue's length. Queues are "disk_fills" and "disk_lookups".
   void WatchQueue(absl::string_view queue, std::function<size_t()> depth);
+  // `stats` tells what became of the calls that are traced.
+  void WatchTrace(std::function<insight::trace::TraceStats()> stats);
+  // `memory` tells what explaining misses takes.
+  struct ExplainFigures {
+    uint64_t bytes = 0;
+    double paths_share = 1;  // of composites
+    double share = 1;
+    absl::Duration cpu;
+  };
+  void WatchExplain(std::function<ExplainFigures()> figures);
   void WatchReadiness(std::function<bool()> ready);
 
   // `expiry` tells when the certificate that is in use ends: the listeners'

@@ -19,6 +19,18 @@ const char* OutcomeName(Outcome outcome) {
   return NameOf(outcome, kNames);
 }
 
+size_t MissReasonIndex(insight::trace::Reason reason) {
+  using insight::trace::Reason;
+  return static_cast<size_t>(reason == Reason::kNone ? Reason::kUnknown
+                                                     : reason) -
+         1;
+}
+
+const char* MissReasonName(size_t index) {
+  return insight::trace::ReasonName(
+      static_cast<insight::trace::Reason>(index + 1));
+}
+
 size_t StatusCodeIndex(int code) {
   return code >= 0 && code < static_cast<int>(kStatusCodes) ? code : kUnknown;
 }

@@ -11,6 +11,7 @@
 
 #include "cache/observer.h"
 #include "common/tls_side.h"
+#include "insight/trace/traced_call.h"
 
 namespace fncache::proxy::telemetry {
 
@@ -25,6 +26,13 @@ enum class Outcome {
 };
 inline constexpr size_t kOutcomes = 6;
 const char* OutcomeName(Outcome outcome);  // "hit", "miss", ...
+
+// Why a call that was looked up went to the function. In the words of its
+// cache-status header: "new", "expired", ...
+inline constexpr size_t kMissReasons = 8;
+// The index of a reason among them; of one that nobody gave, unknown's.
+size_t MissReasonIndex(insight::trace::Reason reason);
+const char* MissReasonName(size_t index);
 
 // gRPC's status codes are 0 to 16. Any other number counts as UNKNOWN.
 inline constexpr size_t kStatusCodes = 17;

@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "common/settings_list.h"
+#include "insight/explain/miss_memory.h"
 #include "proxy/telemetry/history.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/process_metrics.h"
@@ -31,6 +32,9 @@ struct Status {
     std::string upstream;  // its target
     Reachability reachability;
     FunctionGauges gauges;
+    // What changed most often in requests that missed, and who had written it.
+    insight::explain::MissMemory::Top miss_paths{};
+    insight::explain::MissMemory::Top miss_writers{};
   };
   std::vector<Function> functions;  // in the order of reading's
 

@@ -23,6 +23,15 @@ Json Latency(const metrics::Distribution& latency) {
           {"p99_seconds", Seconds(latency.Quantile(0.99))}};
 }
 
+// Why calls missed.
+Json Missed(const FunctionCounts& counts) {
+  Json object = Json::object();
+  for (size_t why = 0; why < kMissReasons; ++why) {
+    object[MissReasonName(why)] = counts.missed[why];
+  }
+  return object;
+}
+
 Json Counts(const FunctionCounts& counts, absl::Duration length) {
   Json by_outcome = Json::object();
   Json latency = Json::object();
@@ -46,6 +55,7 @@ Json Counts(const FunctionCounts& counts, absl::Duration length) {
       {"calls_by_outcome", by_outcome},
       {"hits", counts.hits},
       {"misses", counts.misses},
+      {"misses_by_reason", Missed(counts)},
       {"hit_rate", hit_rate.has_value() ? Json(*hit_rate) : Json()},
       {"fills", counts.fills},
       {"fills_dropped", counts.fills_dropped},
@@ -57,6 +67,14 @@ Json Counts(const FunctionCounts& counts, absl::Duration length) {
       {"latency_by_outcome", latency},
       {"upstream_latency", Latency(counts.upstream_latency)},
   };
+}
+
+Json MostOf(const insight::explain::MissMemory::Top& top, const char* what) {
+  Json list = Json::array();
+  for (const auto& [name, count] : top) {
+    list.push_back({{what, name}, {"count", count}});
+  }
+  return list;
 }
 
 Json Functions(const Status& status) {
@@ -73,6 +91,8 @@ Json Functions(const Status& status) {
         {"unreachable_why", reach.reachable ? Json() : Json(reach.why)},
         {"calls_in_flight", function.gauges.in_flight},
         {"flights", function.gauges.flights},
+        {"changed_paths", MostOf(function.miss_paths, "path")},
+        {"changed_by", MostOf(function.miss_writers, "writer")},
         {"last_minute", Counts(status.reading.recent.functions[id],
                                status.reading.recent_length)},
         {"since_start",

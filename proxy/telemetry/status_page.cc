@@ -1,44 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/telemetry/status_page.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/html.h"
 #include "proxy/telemetry/status_page_style.h"
 
 namespace fncache::proxy::telemetry {
 namespace {
 
 constexpr char kDash[] = "–";
-
-std::string Escape(absl::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 // Numbers for people.
 
@@ -95,7 +71,7 @@ std::string PerSecond(double count, absl::Duration length) {
   if (rate == 0) return "0/s";
   if (rate < 1) return absl::StrFormat("%.2f/s", rate);
   if (rate < 100) return absl::StrFormat("%.1f/s", rate);
-  return Count(static_cast<int64_t>(rate + 0.5)) + "/s";
+  return Count(std::lround(rate)) + "/s";
 }
 
 // Pieces of tables.
@@ -115,9 +91,9 @@ void Head(const std::vector<Column>& columns, std::string* out) {
       absl::StrAppend(out, " class=\"", column.classes, "\"");
     }
     if (*column.meaning != 0) {
-      absl::StrAppend(out, " title=\"", Escape(column.meaning), "\"");
+      absl::StrAppend(out, " title=\"", EscapeHtml(column.meaning), "\"");
     }
-    absl::StrAppend(out, ">", Escape(column.name));
+    absl::StrAppend(out, ">", EscapeHtml(column.name));
   }
   absl::StrAppend(out, "</tr></thead>\n");
 }
@@ -204,7 +180,8 @@ void Words(std::string* out) {
   for (const Word& word :
        {kHit, kMiss, kStale, kCollapsed, kBypass, kRequest, kHitRate, kErrors,
         kFills, kDropped, kFailures, kSaved, kInFlight, kFlight, kTier}) {
-    absl::StrAppend(out, "<dt>", word.word, "<dd>", Escape(word.meaning), "\n");
+    absl::StrAppend(out, "<dt>", word.word, "<dd>", EscapeHtml(word.meaning),
+                    "\n");
   }
   absl::StrAppend(
       out, "</dl>\n<p>p50 and p99: half of the calls, and 99 of 100, took no ",
@@ -215,8 +192,8 @@ void Words(std::string* out) {
 // Sections, from the top.
 
 void Top(const Status& status, std::string* out) {
-  const std::string state = Escape(status.state);
-  absl::StrAppend(out, "<h1>fncache ", Escape(status.version),
+  const std::string state = EscapeHtml(status.state);
+  absl::StrAppend(out, "<h1>fncache ", EscapeHtml(status.version),
                   " <span class=\"pill ", state, "\">", state,
                   "</span></h1>\n<p class=dim>Up for ", SpanText(status.uptime),
                   ", seen at ");
@@ -235,7 +212,7 @@ void ProblemList(const Status& status, std::string* out) {
   for (const Problem& problem : problems) {
     const char* const severity = SeverityName(problem.severity);
     absl::StrAppend(out, "<li class=", severity, "><b>", severity,
-                    "</b> <span>", Escape(problem.text), "</span>\n");
+                    "</b> <span>", EscapeHtml(problem.text), "</span>\n");
   }
   absl::StrAppend(out, "</ul>\n");
 }
@@ -314,8 +291,8 @@ void Functions(const Status& status, std::string* out) {
     const Status::Function& function = status.functions[id];
     const FunctionCounts& recent = reading.recent.functions[id];
     const FunctionCounts& total = reading.total.functions[id];
-    absl::StrAppend(out, "<tr><td class=name>", Escape(function.name),
-                    "<small>", Escape(function.upstream));
+    absl::StrAppend(out, "<tr><td class=name>", EscapeHtml(function.name),
+                    "<small>", EscapeHtml(function.upstream));
     if (!function.reachability.reachable) {
       absl::StrAppend(out, " <span class=bad>unreachable</span>");
     }
@@ -339,6 +316,79 @@ void Functions(const Status& status, std::string* out) {
     TwoLines(kSaved.word, Saved(recent.saved), Saved(total.saved), "", out);
     absl::StrAppend(out, "<td data-of=\"", kInFlight.word, "\">",
                     Count(function.gauges.in_flight), "</tr>\n");
+  }
+  absl::StrAppend(out, "</table>\n");
+}
+
+constexpr Word kReasonWords[kMissReasons] = {
+    {"new", "The first request of its composite since the start."},
+    {"expired", "It was answered before, and that answer's time is over."},
+    {"evicted",
+     "It was answered before, and that answer made room for others."},
+    {"purged", "It was answered before, and that answer was purged."},
+    {"generation", "It was answered by another generation of the function."},
+    {"not-stored", "The answer to the request before was not one to keep."},
+    {"unknown",
+     "Nobody remembers: explain.memory is full or 0, or the answer before is "
+     "still awaited."},
+    {"changed", "The request is not what it was."}};
+
+void Frequent(const insight::explain::MissMemory::Top& top, const char* nothing,
+              std::string* out) {
+  std::vector<std::string> items;
+  for (const auto& [name, count] : top) {
+    items.push_back(absl::StrCat("<code>", EscapeHtml(name), "</code> ",
+                                 Count(static_cast<int64_t>(count))));
+  }
+  absl::StrAppend(out, items.empty() ? nothing : absl::StrJoin(items, "<br>"));
+}
+
+void Misses(const Status& status, std::string* out) {
+  bool any = false;
+  for (const FunctionCounts& function : status.reading.total.functions) {
+    for (const uint64_t count : function.missed) any = any || count > 0;
+  }
+  if (!any) return;
+  absl::StrAppend(out,
+                  "<h2>Why calls missed</h2>\n<p class=dim>Above the last "
+                  "minute, below since the start. fncache explain says more, "
+                  "of a trace.</p>\n<table class=cards>\n");
+  std::vector<Column> columns = {{"function", ""}};
+  for (const Word& reason : kReasonWords) {
+    columns.push_back({reason.word, reason.meaning});
+  }
+  Head(columns, out);
+  for (size_t id = 0; id < status.functions.size(); ++id) {
+    absl::StrAppend(out, "<tr><td class=name>",
+                    EscapeHtml(status.functions[id].name));
+    for (size_t why = 0; why < kMissReasons; ++why) {
+      TwoCounts(MissReasonName(why),
+                status.reading.recent.functions[id].missed[why],
+                status.reading.total.functions[id].missed[why], out);
+    }
+    absl::StrAppend(out, "</tr>\n");
+  }
+  absl::StrAppend(out, "</table>\n");
+  if (std::all_of(status.functions.begin(), status.functions.end(),
+                  [](const Status::Function& function) {
+                    return function.miss_paths.empty();
+                  })) {
+    return;
+  }
+  absl::StrAppend(out, "<table class=settings>\n");
+  Head({{"function", ""},
+        {"what changed most often",
+         "The first path that differed from the "
+         "request before, and how often."},
+        {"written by", "The manager of the newest managedFields entry."}},
+       out);
+  for (const Status::Function& function : status.functions) {
+    if (function.miss_paths.empty()) continue;
+    absl::StrAppend(out, "<tr><td>", EscapeHtml(function.name), "<td>");
+    Frequent(function.miss_paths, "", out);
+    absl::StrAppend(out, "<td>");
+    Frequent(function.miss_writers, "<span class=dim>unknown</span>", out);
+    absl::StrAppend(out, "</tr>\n");
   }
   absl::StrAppend(out, "</table>\n");
 }
@@ -387,7 +437,7 @@ void Latencies(const Status& status, std::string* out) {
                &rows);
     if (rows.empty()) continue;  // nobody has called it yet
     absl::StrAppend(out, "<tr class=of><th colspan=8>",
-                    Escape(status.functions[id].name), "</tr>\n", rows);
+                    EscapeHtml(status.functions[id].name), "</tr>\n", rows);
   }
   absl::StrAppend(out, "</table>\n");
 }
@@ -484,22 +534,24 @@ void SettingRows(const Status& status, bool given, std::string* out) {
     if (setting.given != given) continue;
     absl::StrAppend(out, "<tr><td>");
     if (!setting.function.empty()) {
-      absl::StrAppend(out, "<span class=dim>", Escape(setting.function),
+      absl::StrAppend(out, "<span class=dim>", EscapeHtml(setting.function),
                       "</span> ");
     }
-    absl::StrAppend(out, Escape(setting.key), "<td>");
+    absl::StrAppend(out, EscapeHtml(setting.key), "<td>");
     if (!setting.set || setting.values.empty()) {
       absl::StrAppend(out, "<span class=dim>unset</span>");
     } else {
       absl::StrAppend(out, "<code>",
-                      Escape(absl::StrJoin(setting.values, "\n")), "</code>");
+                      EscapeHtml(absl::StrJoin(setting.values, "\n")),
+                      "</code>");
     }
     if (!setting.notes.empty()) {
       absl::StrAppend(
           out, "<details><summary>what it stands for</summary><code>",
-          Escape(absl::StrJoin(setting.notes, "\n")), "</code></details>");
+          EscapeHtml(absl::StrJoin(setting.notes, "\n")), "</code></details>");
     }
-    absl::StrAppend(out, "<td class=dim>", Escape(setting.where), "</tr>\n");
+    absl::StrAppend(out, "<td class=dim>", EscapeHtml(setting.where),
+                    "</tr>\n");
   }
   absl::StrAppend(out, "</table>\n");
 }
@@ -520,7 +572,7 @@ std::string Document(absl::string_view title, absl::string_view body) {
       "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
       "<link rel=icon href=\"data:,\">\n"
       "<title>",
-      Escape(title), "</title>\n<style>", kPageStyle,
+      EscapeHtml(title), "</title>\n<style>", kPageStyle,
       "</style>\n</head>\n<body>\n", body, "</body>\n</html>\n");
 }
 
@@ -533,6 +585,7 @@ std::string RenderStatusPage(const Status& status) {
   Tiles(status, &body);
   Functions(status, &body);
   Words(&body);
+  Misses(status, &body);
   Latencies(status, &body);
   Tiers(status, &body);
   Certificates(status, &body);
@@ -544,7 +597,7 @@ std::string RenderIndexPage(const std::string& version) {
   return Document(
       "fncache",
       absl::StrCat(
-          "<h1>fncache ", Escape(version),
+          "<h1>fncache ", EscapeHtml(version),
           "</h1>\n<p class=dim>A caching proxy for composition functions. "
           "These pages are read-only.</p>\n<dl>\n"
           "<dt><a href=\"/statusz\">/statusz</a><dd>How it does, for people: "

@@ -33,8 +33,8 @@ class CallTest : public ::testing::Test {
   CachingProxy& Proxy() {
     if (proxy_ == nullptr) {
       store_ = std::make_unique<ScriptedStore>(has_lower_, memory_);
-      proxy_ = std::make_unique<CachingProxy>(function_.target(), options_,
-                                              store_.get());
+      proxy_ = std::make_unique<CachingProxy>(
+          function_.target(), options_, store_.get(), /*workers=*/2, explains_);
       channel_ = Connect(proxy_->target());
     }
     return *proxy_;
@@ -76,6 +76,7 @@ class CallTest : public ::testing::Test {
   }
 
   bool has_lower_ = false;
+  bool explains_ = false;
   cache::store::MemoryStoreOptions memory_;
   settings::FunctionOptions options_;
   ScriptedFunction function_;

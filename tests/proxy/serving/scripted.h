@@ -335,11 +335,11 @@ class CachingProxy {
  public:
   CachingProxy(const std::string& target,
                const settings::FunctionOptions& options, ScriptedStore* store,
-               int workers = 2)
+               int workers = 2, bool explains = false)
       : options_(options),
         upstream_(TestProxy::To(target), nullptr, workers),
-        handler_(0, options, store, &clock, &upstream_,
-                 instruments.function(0)),
+        handler_(0, options, store, &clock, &upstream_, instruments.function(0),
+                 nullptr, explains ? &misses_ : nullptr),
         listener_(std::make_unique<TestListener>(&handler_, workers)) {}
   std::string target() const { return listener_->address(); }
   FlightTable::Stats flights() const { return handler_.GetFlights(); }
@@ -352,6 +352,7 @@ class CachingProxy {
 
  private:
   const settings::FunctionOptions options_;
+  insight::explain::MissMemory misses_{{}, &clock};
   transport::Upstream upstream_;
   FunctionHandler handler_;
   std::unique_ptr<TestListener> listener_;

@@ -371,6 +371,8 @@ void WatchAll(Instruments* instruments) {
   }
   instruments->WatchQueue("disk_fills", [] { return size_t{0}; });
   instruments->WatchReadiness([] { return true; });
+  instruments->WatchTrace([] { return insight::trace::TraceStats(); });
+  instruments->WatchExplain([] { return Instruments::ExplainFigures(); });
   for (const auto side : {TlsSide::kServer, TlsSide::kClient}) {
     instruments->WatchCertificate(side, [] { return absl::UnixEpoch(); });
   }

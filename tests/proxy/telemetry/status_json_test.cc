@@ -115,6 +115,8 @@ TEST_F(StatusJsonTest, IsWhatTheSchemaSays) {
   source_.instruments.observer()->OnError(cache::Tier::kDisk,
                                           cache::TierError::kWrite, 0);
   Status status = source_.Now();
+  status.functions[0].miss_paths = {{"context.now", 7}};
+  status.functions[0].miss_writers = {{"kubectl", 3}};
   status.settings = {
       {"", "cache.dir", false, false, {}, false, "default", {}},
       {"", "mask", true, true, {"a.b", "@times"}, true, "--mask", {"= x"}},
@@ -150,6 +152,7 @@ TEST_F(StatusJsonTest, TellsTheNumbersOfThePage) {
   const json& total = page["functions"][0]["since_start"];
   EXPECT_EQ(total["calls"], 4);
   EXPECT_EQ(total["hit_rate"], 0.25);
+  EXPECT_EQ(total["misses_by_reason"]["unknown"], 3);
   EXPECT_EQ(total["latency_by_outcome"]["miss"]["p50_seconds"], 2);
   EXPECT_EQ(total["upstream_latency"]["p99_seconds"], 2);
   EXPECT_EQ(total["upstream_calls_by_code"]["OK"], 3);

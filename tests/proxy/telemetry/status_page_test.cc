@@ -163,6 +163,23 @@ TEST(StatusPageTest, SettingsThatWereGivenComeFirstAndTheRestIsFolded) {
   EXPECT_NE(dir, std::string::npos);
 }
 
+TEST(StatusPageTest, TellsWhyCallsMissed) {
+  StatusSource source({"function-a", "idle"});
+  EXPECT_THAT(RenderStatusPage(source.Now()), Not(HasSubstr("Why calls")));
+  source.Call(0, Outcome::kMiss, absl::Seconds(2));
+  Status status = source.Now();
+  std::string page = RenderStatusPage(status);
+  EXPECT_THAT(page, HasSubstr("<h2>Why calls missed"));
+  EXPECT_THAT(page, HasSubstr(Cell("unknown", "1", "1")));
+  EXPECT_THAT(page, Not(HasSubstr("what changed most")));
+  status.functions[0].miss_paths = {{"context.now", 1234}, {"context.b", 2}};
+  status.functions[0].miss_writers = {{"provider", 9}};
+  page = RenderStatusPage(status);
+  EXPECT_THAT(page, HasSubstr("<code>context.now</code> 1,234<br>"
+                              "<code>context.b</code> 2<td>"
+                              "<code>provider</code> 9</tr>"));
+}
+
 TEST(StatusPageTest, NothingBreaksOutOfItsPlace) {
   const std::string evil = "</pre><script>alert(\"1\")</script>&amp;'";
   const std::string tame =
@@ -174,6 +191,8 @@ TEST(StatusPageTest, NothingBreaksOutOfItsPlace) {
   Status status = source.Now();
   status.version = evil;
   status.state = evil;
+  status.functions[0].miss_paths = {{evil, 1}};
+  status.functions[0].miss_writers = {{evil, 1}};
   status.settings = {{evil, evil, false, true, {evil}, true, evil, {evil}}};
   const std::string page = RenderStatusPage(status);
   EXPECT_THAT(page, Not(HasSubstr("<script")));

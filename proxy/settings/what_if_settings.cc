@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/settings/what_if_settings.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/nearest.h"
+#include "proxy/settings/options.h"
+#include "proxy/settings/settings.h"
+
+namespace fncache::proxy::settings {
+namespace {
+
+using insight::whatif::CacheSettings;
+using insight::whatif::FunctionSettings;
+
+constexpr absl::string_view kFunctions = "functions.";
+constexpr absl::string_view kMemory = "cache.memory";
+// Of the policy, what says nothing of when an answer is served: how keys are
+// made (a trace has them made), and what needs more of a call than is traced.
+constexpr absl::string_view kNotTaken[] = {"key", "key_hash", "bypass_metadata",
+                                           "max_released"};
+
+// A name in its parts: whose it is ("" = of all functions), and the setting.
+struct Name {
+  std::string function;
+  const Setting* setting = nullptr;  // null: no such setting is taken
+};
+
+bool IsTaken(const Setting& setting) {
+  if (setting.key == kMemory) return true;
+  return setting.group == "Policy" &&
+         std::find(std::begin(kNotTaken), std::end(kNotTaken), setting.key) ==
+             std::end(kNotTaken);
+}
+
+Name Find(absl::string_view text) {
+  Name name;
+  const bool scoped = absl::StartsWith(text, kFunctions);
+  for (const Setting& setting : ServeSettings().settings()) {
+    if (!IsTaken(setting)) continue;
+    if (text == setting.key) return {"", &setting};
+    if (!scoped || setting.scope == SettingScope::kDaemon) continue;
+    const std::string ending = absl::StrCat(".", setting.key);
+    // A function's name may have dots: the longest setting counts.
+    if (absl::EndsWith(text, ending) &&
+        text.size() > kFunctions.size() + ending.size() &&
+        (name.setting == nullptr ||
+         name.setting->key.size() < setting.key.size())) {
+      name.function = std::string(text.substr(
+          kFunctions.size(), text.size() - kFunctions.size() - ending.size()));
+      name.setting = &setting;
+    }
+  }
+  return name;
+}
+
+absl::Status Check(absl::string_view name, const Setting& setting,
+                   const std::vector<std::string>& texts) {
+  const auto refused = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": ", why.empty() ? "" : absl::StrCat(why, "; "),
+                     "accepted: ", setting.accepted));
+  };
+  if (setting.kind == Setting::Kind::kBool) {
+    return texts.size() == 1 && (texts[0] == "true" || texts[0] == "false")
+               ? absl::OkStatus()
+               : refused("");
+  }
+  if (setting.kind != Setting::Kind::kList && texts.size() != 1) {
+    return refused("is given more than once");
+  }
+  if (setting.check == nullptr) return absl::OkStatus();
+  const absl::Status status = setting.check(texts);
+  return status.ok() ? status : refused(status.message());
+}
+
+}  // namespace
+
+std::vector<std::string> WhatIfSettings::Names() const {
+  std::vector<std::string> names;
+  for (const Setting& setting : ServeSettings().settings()) {
+    if (IsTaken(setting)) names.push_back(setting.key);
+  }
+  return names;
+}
+
+bool WhatIfSettings::Takes(absl::string_view name) const {
+  return Find(name).setting != nullptr;
+}
+
+std::vector<std::string> WhatIfSettings::Split(absl::string_view name,
+                                               absl::string_view text) const {
+  const Name found = Find(name);
+  if (found.setting == nullptr || found.setting->kind != Setting::Kind::kList) {
+    return {std::string(text)};
+  }
+  std::vector<std::string> parts;
+  std::string part;
+  bool quoted = false;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i == text.size() || (text[i] == ',' && !quoted)) {
+      const absl::string_view trimmed = absl::StripAsciiWhitespace(part);
+      if (!trimmed.empty()) parts.emplace_back(trimmed);
+      part.clear();
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    part += text[i];
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) part += text[++i];
+  }
+  return parts;
+}
+
+absl::StatusOr<CacheSettings> WhatIfSettings::Read(
+    const insight::whatif::SettingTexts& texts) const {
+  SettingValues top;
+  std::map<std::string, SettingValues> functions;
+  for (const auto& [text, values] : texts) {
+    const Name name = Find(text);
+    if (name.setting == nullptr) {
+      const std::vector<std::string> names = Names();
+      return absl::InvalidArgumentError(absl::StrCat(
+          text, ": is no setting of a what-if", DidYouMean(text, names),
+          "; accepted: ", absl::StrJoin(names, ", "),
+          ", each also as functions.NAME.KEY but for ", kMemory));
+    }
+    const absl::Status status = Check(text, *name.setting, values);
+    if (!status.ok()) return status;
+    SettingValue value;
+    value.set = true;
+    value.values = values;
+    value.where = value.key = text;
+    (name.function.empty() ? top
+                           : functions[name.function])[name.setting->key] =
+        std::move(value);
+  }
+  DaemonOptions daemon;
+  absl::Status status = ApplyToDaemon(top, &daemon);
+  CacheSettings settings;
+  settings.memory = daemon.cache_memory;
+  const auto apply = [&](const SettingValues& values) {
+    FunctionOptions options;
+    status.Update(ApplyToFunction(values, &options));
+    status.Update(options.policy.Validate());
+    return FunctionSettings{options.policy, options.masks};
+  };
+  settings.defaults = apply(top);
+  for (auto& [function, values] : functions) {
+    values.insert(top.begin(), top.end());  // what the entry does not say
+    settings.functions[function] = apply(values);
+  }
+  if (!status.ok()) return status;
+  return settings;
+}
+
+}  // namespace fncache::proxy::settings

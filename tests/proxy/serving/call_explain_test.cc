@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calls say of why they missed: in cache-status, in metrics, and of masks
+// that match nothing.
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proxy/serving/cache_headers.h"
+#include "tests/proxy/serving/call_testing.h"
+
+namespace fncache::proxy::serving {
+namespace {
+
+using insight::explain::Explanation;
+using insight::trace::Reason;
+using ::testing::HasSubstr;
+
+class CallExplainTest : public CallTest {
+ protected:
+  CallExplainTest() { explains_ = true; }
+
+  std::string Missed(const std::string& request,
+                     const fnv1::RunFunctionResponse& response) {
+    return Fill(request, response)->cache_status();
+  }
+  uint64_t Count(Reason reason) {
+    return Counted().missed[telemetry::MissReasonIndex(reason)];
+  }
+};
+
+TEST_F(CallExplainTest, EachMissSaysWhy) {
+  const auto kept = Response("", "x", 60);
+  EXPECT_EQ(Missed(Request("a", "t"), kept),
+            "fncache; fwd=miss; stored; detail=new");
+  EXPECT_EQ(Missed(Request("b", "t"), Response("", "x", -1)),
+            "fncache; fwd=miss; detail=\"changed: context.name\"");
+  EXPECT_EQ(Missed(Request("b", "t"), kept),
+            "fncache; fwd=miss; stored; detail=\"not-stored: no-ttl\"");
+  Proxy().clock.Advance(absl::Seconds(60));
+  EXPECT_EQ(Missed(Request("b", "t"), kept),
+            "fncache; fwd=stale; stored; detail=expired");
+  auto fatal = Response("", "x", 60);
+  fatal.mutable_results(0)->set_severity(fnv1::SEVERITY_FATAL);
+  EXPECT_EQ(Missed(Request("c", "t"), fatal),
+            "fncache; fwd=miss; detail=\"changed: context.name\"");
+  EXPECT_EQ(Missed(Request("c", "t"), kept),
+            "fncache; fwd=miss; stored; detail=\"not-stored: fatal\"");
+  EXPECT_EQ(Count(Reason::kNew), 1u);
+  EXPECT_EQ(Count(Reason::kChanged), 2u);
+  EXPECT_EQ(Count(Reason::kNotStored), 2u);
+  EXPECT_EQ(Count(Reason::kExpired), 1u);
+}
+
+TEST_F(CallExplainTest, WhatFailedIsNotStored) {
+  options_.policy.max_entry_bytes = 100;
+  auto failed = Send(Request("a", "t"));
+  function_.Next()->Fail(grpc::Status(grpc::StatusCode::INTERNAL, "no"));
+  EXPECT_FALSE(failed->Wait().ok());
+  EXPECT_EQ(failed->cache_status(), "fncache; fwd=miss; detail=new");
+  EXPECT_EQ(Missed(Request("a", "t"), Response("", std::string(200, 'x'), 60)),
+            "fncache; fwd=miss; detail=\"not-stored: error\"");
+  EXPECT_EQ(Missed(Request("a", "t"), Response("", "x", 60)),
+            "fncache; fwd=miss; stored; detail=\"not-stored: too-large\"");
+}
+
+TEST_F(CallExplainTest, ACallerThatLeftLeavesItsAnswerUnstored) {
+  auto left = Send(Request("a", "t"));
+  auto call = function_.Next();
+  left->context.TryCancel();
+  EXPECT_FALSE(left->Wait().ok());
+  EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
+  EXPECT_EQ(Missed(Request("a", "t"), Response("", "x", 60)),
+            "fncache; fwd=miss; stored; detail=\"not-stored: abandoned\"");
+}
+
+TEST_F(CallExplainTest, WhatWentToMakeRoomWasEvicted) {
+  memory_.capacity = 16 << 10;
+  const auto of = [](int composite) {
+    fnv1::RunFunctionRequest request;
+    auto* const object = request.mutable_observed()
+                             ->mutable_composite()
+                             ->mutable_resource()
+                             ->mutable_fields();
+    (*(*object)["metadata"].mutable_struct_value()->mutable_fields())["name"]
+        .set_string_value(absl::StrCat(composite));
+    return request.SerializeAsString();
+  };
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(Missed(of(i), Response("", std::string(3000, 'x'), 60)),
+              "fncache; fwd=miss; stored; detail=new");
+  }
+  EXPECT_EQ(Missed(of(0), Response("", "x", 60)),
+            "fncache; fwd=miss; stored; detail=evicted");
+}
+
+TEST_F(CallExplainTest, HitsAndThoseWhoAskForNewAnswersSayNothing) {
+  Missed(Request("a", "t"), Response("", "x", 60));
+  auto hit = Send(Request("a", "t"));
+  ASSERT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->cache_status(), "fncache; hit; ttl=54");
+  EXPECT_EQ(Fill(Request("a", "t"), Response("", "x", 60),
+                 {{"cache-control", "no-cache"}})
+                ->cache_status(),
+            "fncache; fwd=request; stored");
+}
+
+TEST_F(CallExplainTest, WithoutItsMemoryItCountsWhatItKnows) {
+  explains_ = false;
+  EXPECT_EQ(Missed(Request("a", "t"), Response("", "x", 60)),
+            "fncache; fwd=miss; stored");
+  Proxy().clock.Advance(absl::Seconds(60));
+  EXPECT_EQ(Missed(Request("a", "t"), Response("", "x", 60)),
+            "fncache; fwd=stale; stored");
+  EXPECT_EQ(Count(Reason::kUnknown), 1u);
+  EXPECT_EQ(Count(Reason::kExpired), 1u);
+}
+
+TEST_F(CallExplainTest, AMaskThatMatchesNothingIsWarnedOfOnce) {
+  options_.masks = *cache::key::MaskSet::Parse(
+      {"context.name", "context.other", "@times", "@versions"});
+  Missed(Request("a", "t"), Response("", "x", 60));
+  const auto send = [this](int count) {
+    for (int i = 0; i < count; ++i) {
+      auto hit = Send(Request(absl::StrCat(i), "t"));
+      ASSERT_TRUE(hit->Wait().ok());
+    }
+  };
+  testing::internal::CaptureStderr();
+  send(998);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  send(1);
+  const std::string log = testing::internal::GetCapturedStderr();
+  constexpr char kWarning[] =
+      "warning a mask matched nothing in the function's first 1,000 requests "
+      "function=function mask=";
+  for (const char* mask : {"context.other\n", "@times\n", "@versions\n"}) {
+    EXPECT_THAT(log, HasSubstr(absl::StrCat(kWarning, mask)));
+  }
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 3) << log;
+  testing::internal::CaptureStderr();
+  send(1100);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(MissDetail, IsAStringThatHeadersMayHold) {
+  const auto changed = [](const std::string& path,
+                          const std::string& section = "") {
+    Explanation why;
+    why.reason = Reason::kChanged;
+    why.detail = path;
+    why.section = section;
+    return MissDetail(why);
+  };
+  EXPECT_EQ(MissDetail({}), "; detail=unknown");
+  EXPECT_EQ(changed(""), "; detail=changed");
+  EXPECT_EQ(changed("", "observed resource"),
+            "; detail=\"changed: in observed resource\"");
+  EXPECT_EQ(changed("a.\"b\\c\""), "; detail=\"changed: a.\\\"b\\\\c\\\"\"");
+  EXPECT_EQ(changed("a\r\nx: y\x80"), "; detail=\"changed: a??x: y?\"");
+  const std::string cut = changed(std::string(5000, 'x'));
+  EXPECT_LT(cut.size(), 300u);
+  EXPECT_THAT(cut, HasSubstr("x...\""));
+}
+
+}  // namespace
+}  // namespace fncache::proxy::serving
