@@ -20,14 +20,20 @@
 #include "common/threads.h"
 #include "common/utf8.h"
 #include "common/version.h"
+#include "insight/explain/command.h"
 #include "openssl/crypto.h"
 #include "proxy/serve_command.h"
 #include "proxy/settings/help.h"
+#include "proxy/settings/what_if_settings.h"
 #include "runner/demo/command.h"
 #include "runner/function/command.h"
+#include "runner/load/command.h"
+#include "runner/load/options.h"
+#include "runner/probe/command.h"
 #include "runner/render/command.h"
 #include "runner/render/flags.h"
 #include "runner/render/internal_command.h"
+#include "runner/replay/command.h"
 
 namespace {
 
@@ -118,6 +124,37 @@ const std::vector<Command>& Commands() {
          fncache::runner::render::RenderMain,
          fncache::runner::render::RenderHelp,
          fncache::runner::render::RenderCommandFlags,
+         {},
+         /*takes_files=*/true},
+        {"explain",
+         "why requests missed, and which mask would have saved them",
+         fncache::insight::explain::ExplainMain,
+         fncache::insight::explain::ExplainHelp,
+         fncache::insight::explain::ExplainCommandFlags,
+         {},
+         /*takes_files=*/true},
+        {"probe",
+         "which fields of a request a function's answer depends on",
+         fncache::runner::probe::ProbeMain,
+         fncache::runner::probe::ProbeHelp,
+         fncache::runner::probe::ProbeCommandFlags,
+         {},
+         /*takes_files=*/true},
+        {"load",
+         "load-test pipelines, and measure what a cache is worth",
+         fncache::runner::load::LoadMain,
+         fncache::runner::load::LoadHelp,
+         fncache::runner::load::LoadCommandFlags,
+         {"report"},
+         /*takes_files=*/true},
+        {"replay",
+         "what other settings would give, from a trace; or play it again",
+         [](int argc, char** argv) {
+           return fncache::runner::replay::ReplayMain(
+               argc, argv, fncache::proxy::settings::WhatIfSettings());
+         },
+         fncache::runner::replay::ReplayHelp,
+         fncache::runner::replay::ReplayCommandFlags,
          {},
          /*takes_files=*/true},
         {"internal",

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,6 +39,10 @@ struct FunctionClientOptions {
   std::function<std::string(
       const apiextensions::fn::proto::v1::RunFunctionRequest&)>
       encode;
+  // Request metadata, asked for with every call, names in lower case; none =
+  // no metadata. For a load that says in which phase it is. Called from any
+  // thread.
+  std::function<std::vector<std::pair<std::string, std::string>>()> metadata;
 };
 
 class FunctionClient : public FunctionCaller {
@@ -47,6 +52,10 @@ class FunctionClient : public FunctionCaller {
   static absl::StatusOr<std::unique_ptr<FunctionClient>> Create(
       FunctionClientOptions options);
   ~FunctionClient() override;
+
+  // Ends every call that is under way, and every later one at once, as
+  // CANCELLED. Waits for none.
+  void Cancel();
 
   // A function that is not among the options' fails at once:
   // `unknown function "F" - is it listed in the render input?`.

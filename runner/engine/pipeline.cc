@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "runner/engine/group_version.h"
-#include "runner/engine/request_tag.h"
 #include "runner/engine/requirements.h"
 #include "runner/engine/step_request.h"
 #include "runner/text/quoted.h"
@@ -44,13 +43,20 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
         clock_(clock),
         observer_(observer),
         done_(std::move(done)),
-        request_(RequestWith(&input.observed)),
-        tagger_(request_) {
+        shared_observed_(input.shared_observed != nullptr
+                             ? std::move(input.shared_observed)
+                             : std::make_shared<const SharedObserved>(
+                                   std::move(input.observed))) {
+    // Lent, not owned: nobody writes to a request's `observed`.
+    request_.unsafe_arena_set_allocated_observed(
+        const_cast<fn::State*>(&shared_observed_->state()));
     // The first step is sent an empty desired state and an empty context,
     // rather than none.
     request_.mutable_desired();
     request_.mutable_context();
   }
+
+  ~Pipeline() { request_.unsafe_arena_release_observed(); }
 
   // Goes on until something has to be waited for, or to the end. A loop: what
   // is answered at once does not nest.
@@ -97,12 +103,6 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
   // Which of two is done first: the thread that starts a call, or the call's
   // answer. The second of them goes on.
   enum class First { kNobody, kStarter, kAnswer };
-
-  static fn::RunFunctionRequest RequestWith(fn::State* observed) {
-    fn::RunFunctionRequest request;
-    request.mutable_observed()->Swap(observed);
-    return request;
-  }
 
   // Runs `start`, which causes one Arrived(), now or later, on any thread. True
   // if it is for the caller to go on; if false, Arrived() does. (Callbacks move
@@ -212,7 +212,7 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
       loop_.emplace(std::move(required_));
       loop_->FillFirst(&request_);
       request_.clear_meta();
-      std::string tag = tagger_.Tag(&request_);
+      std::string tag = shared_observed_->tagger().Tag(&request_);
       request_.mutable_meta()->set_tag(std::move(tag));
       for (const fn::Capability capability : capabilities_) {
         request_.mutable_meta()->add_capabilities(capability);
@@ -322,8 +322,8 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
 
   // One request serves all steps, and only what changes is swapped in and out,
   // because most of a request is `observed`, which never changes.
+  const std::shared_ptr<const SharedObserved> shared_observed_;
   fn::RunFunctionRequest request_;
-  const RequestTagger tagger_;
 
   size_t index_ = 0;  // of the step
   absl::Time step_deadline_;

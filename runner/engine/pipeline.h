@@ -21,6 +21,7 @@
 #include "runner/client/function_caller.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/object_store.h"
+#include "runner/engine/request_tag.h"
 #include "runner/engine/schema_source.h"
 
 namespace fncache::runner::engine {
@@ -49,10 +50,36 @@ class PipelineObserver {
   virtual void OnCall(const CallReport& report) = 0;
 };
 
+// What many pipelines observe alike: they read it at once, and it is encoded
+// for their tags only once. Immutable.
+class SharedObserved {
+ public:
+  explicit SharedObserved(apiextensions::fn::proto::v1::State state)
+      : request_(With(&state)), tagger_(request_) {}
+
+  const apiextensions::fn::proto::v1::State& state() const {
+    return request_.observed();
+  }
+  const RequestTagger& tagger() const { return tagger_; }
+
+ private:
+  static apiextensions::fn::proto::v1::RunFunctionRequest With(
+      apiextensions::fn::proto::v1::State* state) {
+    apiextensions::fn::proto::v1::RunFunctionRequest request;
+    request.mutable_observed()->Swap(state);
+    return request;
+  }
+
+  const apiextensions::fn::proto::v1::RunFunctionRequest request_;
+  const RequestTagger tagger_;
+};
+
 struct PipelineInput {
   std::shared_ptr<const Composition> composition;
   // Every step gets this as `observed`.
   apiextensions::fn::proto::v1::State observed;
+  // In place of `observed`, if it is not null.
+  std::shared_ptr<const SharedObserved> shared_observed;
   // Where required resources and credentials are looked for; null counts as an
   // empty store.
   std::shared_ptr<const ObjectStore> objects;

@@ -19,8 +19,7 @@ class Sha256;
 namespace fncache::runner::engine {
 
 // Makes the tags of many requests that have one `observed`, which is encoded
-// and hashed only once; it is most of a request's bytes. Used by one thread at
-// a time.
+// and hashed only once; it is most of a request's bytes. Thread-safe.
 class RequestTagger {
  public:
   // `observed` has no other field than that.

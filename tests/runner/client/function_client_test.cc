@@ -489,6 +489,28 @@ TEST(FunctionClientTest, CallsMayBeMadeFromWithinDone) {
   EXPECT_EQ(left, 0);
 }
 
+TEST(FunctionClientTest, CancelEndsWhatIsUnderWayAndWhatComesLater) {
+  const function::TemplateResponder responder{{}};
+  function::FunctionServerOptions server_options;
+  server_options.listen = "127.0.0.1:0";
+  server_options.cost.sleep = absl::Hours(1);
+  const auto server =
+      function::FunctionServer::Start(server_options, &responder);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const DeadPort dead;
+  FunctionClientOptions options;
+  options.functions = {{"slow", (*server)->address()}, {"down", dead.target()}};
+  const auto client = *FunctionClient::Create(std::move(options));
+  Results results;
+  client->Call("slow", {}, absl::InfiniteFuture(), results.Done());
+  client->Call("down", {}, absl::InfiniteFuture(), results.Done());
+  client->Cancel();
+  client->Call("slow", {}, absl::InfiniteFuture(), results.Done());
+  for (const CallResult& result : results.Wait(3)) {
+    EXPECT_TRUE(absl::IsCancelled(result.status)) << result.status;
+  }
+}
+
 TEST(FunctionClientTest, DestructorCancelsWhatIsLeftAndWaitsForIt) {
   const function::TemplateResponder responder{{}};
   function::FunctionServerOptions server_options;

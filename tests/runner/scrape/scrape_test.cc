@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runner/demo/scrape.h"
+#include "runner/scrape/scrape.h"
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
 
-namespace fncache::runner::demo {
+namespace fncache::runner::scrape {
 namespace {
 
 constexpr char kText[] =
@@ -73,4 +73,4 @@ TEST(ScrapeTest, NobodyThereIsAnErrorThatNamesTheAddress) {
 }
 
 }  // namespace
-}  // namespace fncache::runner::demo
+}  // namespace fncache::runner::scrape

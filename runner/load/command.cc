@@ -1,0 +1,651 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/load/command.h"
+
+#include <signal.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "common/duration.h"
+#include "common/file.h"
+#include "common/standard_streams.h"
+#include "common/threads.h"
+#include "common/utf8.h"
+#include "common/version.h"
+#include "runner/load/compare.h"
+#include "runner/load/format.h"
+#include "runner/load/measure.h"
+#include "runner/load/options.h"
+#include "runner/load/pipeline_load.h"
+#include "runner/load/raw_load.h"
+#include "runner/load/real_scheduler.h"
+#include "runner/load/report_html.h"
+#include "runner/load/results.h"
+#include "runner/load/summary.h"
+#include "runner/load/threshold.h"
+#include "runner/render/inputs.h"
+#include "runner/scrape/scrape.h"
+
+namespace fncache::runner::load {
+namespace {
+
+constexpr int kCannotRun = 1;
+constexpr int kBadUsage = 2;
+constexpr int kFailed = 99;
+constexpr int kInterrupted = 130;
+constexpr size_t kMaxFile = 256u << 20;
+constexpr absl::Duration kScrapePatience = absl::Seconds(5);
+constexpr int64_t kPlainEvery = 5'000'000'000;
+constexpr int64_t kLineEvery = 500'000'000;
+
+std::atomic<int> interrupts{0};
+
+void OnInterrupt(int /*signal*/) {
+  // The second one ends the process, whatever it waits for.
+  if (++interrupts > 1) _exit(kInterrupted);
+}
+
+void HandleSignals() {
+  struct sigaction action = {};
+  action.sa_handler = OnInterrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+  // The trace drops what a limit of file sizes (ulimit -f) does not take.
+  sigaction(SIGXFSZ, &action, nullptr);
+}
+
+// A failure to write is ignored, because nobody is left to tell.
+void Say(const std::string& text) {
+  if (!WriteAll(STDERR_FILENO, text)) return;
+}
+
+int Fail(int code, absl::string_view why) {
+  Say(absl::StrCat("fncache load: ", Printable(why), "\n"));
+  return code;
+}
+
+absl::StatusOr<LoadResults> ReadResults(const std::string& path) {
+  const auto text = ReadSmallFile(path, kMaxFile);
+  if (!text.ok()) return text.status();
+  auto results = ResultsFromJson(*text);
+  if (!results.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", results.status().message()));
+  }
+  return results;
+}
+
+// The value behind `name` in a file of /proc.
+std::string ProcValue(const char* path, absl::string_view name) {
+  std::FILE* const file = std::fopen(path, "re");
+  if (file == nullptr) return "";
+  char line[512];
+  std::string value;
+  while (value.empty() && std::fgets(line, sizeof(line), file) != nullptr) {
+    absl::string_view text = line;
+    if (!absl::StartsWith(text, name)) continue;
+    const size_t colon = text.find(':');
+    if (colon == absl::string_view::npos) continue;
+    value = std::string(absl::StripAsciiWhitespace(text.substr(colon + 1)));
+  }
+  std::fclose(file);
+  return value;
+}
+
+std::map<std::string, std::string> Machine() {
+  std::map<std::string, std::string> machine;
+  machine["cores"] = absl::StrCat(std::thread::hardware_concurrency());
+  machine["cpu"] = ProcValue("/proc/cpuinfo", "model name");
+  machine["memory"] = ProcValue("/proc/meminfo", "MemTotal");
+  utsname name;
+  if (uname(&name) == 0) {
+    machine["kernel"] =
+        absl::StrCat(name.sysname, " ", name.release, " ", name.machine);
+  }
+  return machine;
+}
+
+// How the run goes, on stderr.
+class ProgressLine {
+ public:
+  explicit ProgressLine(LoadOptions::Progress how)
+      : none_(how == LoadOptions::Progress::kNone),
+        terminal_(how == LoadOptions::Progress::kAuto &&
+                  isatty(STDERR_FILENO) != 0),
+        began_(MonotonicNanos()),
+        told_(began_) {}
+
+  void Tell(const Measure& measure, const char* phase, uint64_t ready,
+            uint64_t composites) {
+    const int64_t now = MonotonicNanos();
+    if (none_ || now - told_ < (terminal_ ? kLineEvery : kPlainEvery)) return;
+    told_ = now;
+    const std::string line = LineOf(measure, phase, ready, composites, now);
+    Say(terminal_ ? absl::StrCat("\r\033[K", line)
+                  : absl::StrCat("fncache load: ", line, "\n"));
+    shown_ = terminal_;
+  }
+  void End() {
+    if (shown_) Say("\r\033[K");
+    shown_ = false;
+  }
+
+ private:
+  std::string LineOf(const Measure& measure, absl::string_view phase,
+                     uint64_t ready, uint64_t composites, int64_t now) const {
+    const std::string since =
+        FormatSeconds(std::floor(static_cast<double>(now - began_) / 1e9));
+    if (phase == "settle") {  // which is in no count
+      return absl::StrCat(since, " settle: ", ready, " of ", composites,
+                          " ready");
+    }
+    if (phase == "drain") {
+      return absl::StrCat(since,
+                          " over: waits for the pipelines that are under way");
+    }
+    const Measure::Glimpse glimpse = measure.Look();
+    const TimelinePoint& last = glimpse.last;
+    const double seconds = std::max(last.seconds, 1e-9);
+    const auto hits =
+        static_cast<double>(last.hits + last.stale + last.collapsed);
+    const double asked = hits + static_cast<double>(last.misses);
+    std::string line = absl::StrFormat(
+        "%s %s: %s pipelines, %s calls, hit rate %s, p99 %s, %d errors", since,
+        phase, FormatRate(static_cast<double>(last.pipelines) / seconds),
+        FormatRate(static_cast<double>(last.calls) / seconds),
+        FormatShare(asked > 0 ? absl::optional<double>(hits / asked)
+                              : absl::nullopt),
+        FormatSeconds(last.p99), glimpse.errors);
+    if (composites > 0) {
+      absl::StrAppend(&line, ", ", ready, " of ", composites, " ready");
+    }
+    return line;
+  }
+
+  const bool none_;
+  const bool terminal_;
+  const int64_t began_;
+  int64_t told_;
+  bool shown_ = false;
+};
+
+// What the daemons' /metrics say of the calls that they answered.
+class Daemons {
+ public:
+  explicit Daemons(const std::vector<std::string>& addresses)
+      : addresses_(addresses) {}
+
+  absl::Status Before() {
+    auto counts = Read();
+    if (!counts.ok()) return counts.status();
+    before_ = *std::move(counts);
+    return absl::OkStatus();
+  }
+
+  // After the run. Where the warm-up's last calls overlap the beginning, up to
+  // `tolerated` calls may be on either side.
+  absl::Status After(uint64_t tolerated, LoadResults* results) const {
+    if (addresses_.empty()) return absl::OkStatus();
+    const auto after = Read();
+    if (!after.ok()) return after.status();
+    DaemonCounts counts;
+    for (const auto& [outcome, count] : *after) {
+      const auto was = before_.find(outcome);
+      counts.outcomes[outcome] =
+          count - (was == before_.end() ? 0 : was->second);
+    }
+    std::map<std::string, uint64_t> here;
+    for (const CallResults& calls : results->calls) {
+      here[calls.outcome] += calls.count;
+    }
+    // The daemon's stale is one that was forwarded past its time, its request
+    // one that the caller's directives sent on.
+    std::map<std::string, uint64_t> there = {
+        {"hit", counts.outcomes["hit"]},
+        {"miss", counts.outcomes["miss"] + counts.outcomes["stale"]},
+        {"collapsed", counts.outcomes["collapsed"]},
+        {"bypass", counts.outcomes["bypass"] + counts.outcomes["request"]}};
+    counts.agrees = true;
+    for (const auto& [outcome, count] : there) {
+      uint64_t ours = here[outcome];
+      if (outcome == "hit") ours += here["stale"];
+      const uint64_t apart = ours > count ? ours - count : count - ours;
+      if (apart <= tolerated) continue;
+      counts.agrees = false;
+      absl::StrAppend(&counts.disagreement,
+                      counts.disagreement.empty() ? "" : "; ", outcome, ": ",
+                      ours, " measured here, ", count, " counted there");
+    }
+    results->daemon = std::move(counts);
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<std::map<std::string, uint64_t>> Read() const {
+    std::map<std::string, uint64_t> counts;
+    for (const std::string& address : addresses_) {
+      const auto text = scrape::Get(address, "/metrics", kScrapePatience);
+      if (!text.ok()) return text.status();
+      for (const char* outcome :
+           {"hit", "miss", "stale", "collapsed", "bypass", "request"}) {
+        counts[outcome] += static_cast<uint64_t>(std::llround(
+            scrape::Sum(*text, "fncache_requests_total",
+                        absl::StrCat("outcome=\"", outcome, "\""))));
+      }
+    }
+    return counts;
+  }
+
+  const std::vector<std::string>& addresses_;
+  std::map<std::string, uint64_t> before_;
+};
+
+void JudgeGenerator(const LoadOptions& options, LoadResults* results) {
+  auto& generator = results->generator;
+  // One thread sends messages as they are.
+  const double cores =
+      options.requests.empty()
+          ? std::max(1.0,
+                     static_cast<double>(std::thread::hardware_concurrency()))
+          : 1;
+  if (generator.cpu > 0.9 * cores) {
+    generator.saturated = true;
+    generator.why =
+        absl::StrFormat("it used %.2f of %.0f cores", generator.cpu, cores);
+  } else if (generator.lag_p99 > 0.01) {
+    generator.saturated = true;
+    generator.why = absl::StrCat("p99 of its starts was ",
+                                 FormatSeconds(generator.lag_p99), " late");
+  }
+}
+
+std::vector<ThresholdResults> EvaluateAll(
+    const std::vector<Threshold>& thresholds, const LoadResults& results) {
+  std::vector<ThresholdResults> all;
+  for (const Threshold& threshold : thresholds) {
+    all.push_back(Evaluate(threshold, results));
+  }
+  return all;
+}
+
+bool AllHold(const std::vector<ThresholdResults>& thresholds) {
+  return std::all_of(thresholds.begin(), thresholds.end(),
+                     [](const ThresholdResults& one) { return one.ok; });
+}
+
+class Session {
+ public:
+  explicit Session(LoadOptions options) : options_(std::move(options)) {}
+
+  int Run();
+
+ private:
+  absl::Status Load();
+  absl::Status CheckUpgrades() const;
+  absl::Status ReadThresholds();
+  absl::StatusOr<LoadResults> Once(const LoadOptions& options,
+                                   const std::vector<Threshold>& limits);
+  absl::Status FindMax(LoadResults* last);
+  int Report(LoadResults results);
+
+  LoadOptions options_;
+  render::RenderInputs inputs_;
+  std::vector<std::string> messages_;
+  std::vector<Threshold> thresholds_;
+  std::vector<Threshold> wanted_;  // --find-max
+  absl::optional<LoadResults> baseline_;
+  std::string found_;
+};
+
+absl::Status Session::Load() {
+  for (const std::string& path : options_.requests) {
+    auto message = ReadSmallFile(path, 64u << 20);
+    if (!message.ok()) return message.status();
+    messages_.push_back(*std::move(message));
+  }
+  if (options_.requests.empty()) {
+    auto inputs = render::LoadRenderInputs(options_.render);
+    if (!inputs.ok()) return inputs.status();
+    inputs_ = *std::move(inputs);
+    for (const auto& composite : inputs_.composites) {
+      if (!composite.status.ok()) {
+        return absl::Status(
+            composite.status.code(),
+            absl::StrCat(composite.where, ": ", composite.status.message()));
+      }
+    }
+    if (inputs_.composites.empty()) {
+      return absl::InvalidArgumentError("there is no XR");
+    }
+  }
+  if (!options_.baseline.empty()) {
+    auto baseline = ReadResults(options_.baseline);
+    if (!baseline.ok()) return baseline.status();
+    baseline_ = *std::move(baseline);
+  }
+  return absl::OkStatus();
+}
+
+// A function that no step calls cannot be upgraded.
+absl::Status Session::CheckUpgrades() const {
+  std::set<std::string> called;
+  for (const engine::PipelineStep& step : inputs_.composition->steps) {
+    called.insert(step.function);
+  }
+  for (const FunctionUpgrade& upgrade : options_.upgrades) {
+    if (called.count(upgrade.function) > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        upgrade.place, ": function: \"", upgrade.function,
+        "\" is not accepted; accepted: ", absl::StrJoin(called, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::ReadThresholds() {
+  ThresholdNames names;
+  if (options_.requests.empty()) {
+    std::set<std::string> functions;
+    for (const engine::PipelineStep& step : inputs_.composition->steps) {
+      names.steps.push_back(step.name);
+      functions.insert(step.function);
+    }
+    names.functions.assign(functions.begin(), functions.end());
+  } else {
+    names.steps = {"request"};
+    names.functions = {options_.target};
+  }
+  const auto read = [&](const char* flag,
+                        const std::vector<std::string>& expressions,
+                        std::vector<Threshold>* thresholds) {
+    for (const std::string& expression : expressions) {
+      auto threshold = ParseThreshold(expression, names);
+      if (!threshold.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(flag, ": ", threshold.status().message()));
+      }
+      thresholds->push_back(*std::move(threshold));
+    }
+    return absl::OkStatus();
+  };
+  absl::Status status = read("--threshold", options_.thresholds, &thresholds_);
+  status.Update(read("--find-max", options_.find_max, &wanted_));
+  return status;
+}
+
+absl::StatusOr<LoadResults> Session::Once(
+    const LoadOptions& options, const std::vector<Threshold>& limits) {
+  Measure measure;
+  LoadResults results;
+  results.tool_version = Version();
+  results.started =
+      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
+  results.settings = options.given;
+  results.machine = Machine();
+  ProgressLine progress(options.progress);
+  Daemons daemons(options.admin_urls);
+  absl::Status scraped;
+  bool aborted = false;
+  int64_t judged = MonotonicNanos();
+  const auto stop = [&](const char* phase, uint64_t ready,
+                        uint64_t composites) {
+    progress.Tell(measure, phase, ready, composites);
+    if (interrupts > 0 || !scraped.ok() || aborted) return true;
+    const int64_t now = MonotonicNanos();
+    if (options.abort_on_fail && measure.measuring() &&
+        now - judged >= 1'000'000'000) {
+      judged = now;
+      LoadResults so_far;
+      measure.Fill(&so_far);
+      for (const Threshold& threshold : limits) {
+        const ThresholdResults evaluated = Evaluate(threshold, so_far);
+        if (MayAbort(threshold) && evaluated.value.has_value() &&
+            !evaluated.ok) {
+          aborted = true;
+        }
+      }
+    }
+    return aborted;
+  };
+  const auto on_start = [&] {
+    judged = MonotonicNanos();
+    if (!options.admin_urls.empty()) scraped = daemons.Before();
+  };
+  absl::Status status;
+  if (options.requests.empty()) {
+    PipelineLoadHooks hooks;
+    hooks.stop = stop;
+    hooks.on_start = on_start;
+    status = RunPipelineLoad(options, inputs_, hooks, &measure, &results);
+  } else {
+    RawOptions raw;
+    raw.target = options.target;
+    raw.messages = messages_;
+    raw.metadata = options.metadata;
+    raw.tls_dir = options.render.tls_dir;
+    raw.connections = options.connections;
+    absl::optional<Schedule> schedule;
+    if (options.loop == LoadOptions::Loop::kOpen) {
+      if (options.stages.empty()) {
+        schedule.emplace(options.rate);
+      } else {
+        schedule.emplace(options.stages);
+      }
+      raw.schedule = &*schedule;
+    } else {
+      raw.concurrency = options.concurrency;
+    }
+    raw.total = options.total;
+    raw.warmup = options.warmup;
+    raw.duration = options.duration;
+    raw.max_in_flight = options.max_in_flight;
+    raw.stop = [&] { return stop("measure", 0, 0); };
+    raw.on_start = on_start;
+    status = RunRawLoad(raw, &measure);
+  }
+  progress.End();
+  status.Update(scraped);
+  if (!status.ok() && interrupts == 0) return status;
+  measure.Fill(&results);
+  results.interrupted = interrupts > 0;
+  // Calls that were under way at either end of a closed loop or a warm-up.
+  const bool exact = options.warmup == absl::ZeroDuration() &&
+                     interrupts == 0 &&
+                     (options.requests.empty() || options.total > 0 ||
+                      options.loop == LoadOptions::Loop::kOpen);
+  double most = 0;
+  for (const TimelinePoint& point : results.timeline) {
+    most = std::max(most, point.in_flight);
+  }
+  const auto under_way = static_cast<uint64_t>(most) +
+                         static_cast<uint64_t>(options.concurrency) + 64;
+  status = daemons.After(exact ? 0 : 2 * under_way, &results);
+  if (!status.ok()) return status;
+  JudgeGenerator(options, &results);
+  results.thresholds = EvaluateAll(limits, results);
+  return results;
+}
+
+// Doubles until it fails, then halves the gap; ends within a tenth.
+absl::Status Session::FindMax(LoadResults* last) {
+  const bool by_rate = options_.loop == LoadOptions::Loop::kOpen;
+  LoadOptions options = options_;
+  const auto trial = [&](double size) -> absl::StatusOr<bool> {
+    if (by_rate) {
+      options.rate = size;
+      options.given["--rate"] = absl::StrCat(size);
+    } else {
+      options.model.composites = static_cast<int>(size);
+      options.given["--composites"] = absl::StrCat(size);
+    }
+    auto results = Once(options, wanted_);
+    if (!results.ok()) return results.status();
+    const bool holds = AllHold(results->thresholds);
+    std::string values;
+    for (const ThresholdResults& one : results->thresholds) {
+      absl::StrAppend(&values, "  ", one.expression, " ",
+                      FormatValue(one.expression, one.value));
+    }
+    Say(absl::StrCat("fncache load: ", by_rate ? "rate " : "composites ", size,
+                     holds ? " holds" : " fails", Printable(values), "\n"));
+    const bool interrupted = results->interrupted;
+    if (holds || last->started.empty()) *last = *std::move(results);
+    if (interrupted) last->interrupted = true;
+    return holds;
+  };
+  double low = 0;
+  double high = by_rate ? options_.rate : options_.model.composites;
+  const double most = 1e6;
+  for (;;) {
+    const auto holds = trial(high);
+    if (!holds.ok()) return holds.status();
+    if (interrupts > 0) return absl::OkStatus();
+    if (!*holds) break;
+    low = high;
+    if (high >= most) break;
+    high = std::min(most, high * 2);
+  }
+  const double first = by_rate ? options_.rate : options_.model.composites;
+  while (high - low > (by_rate ? std::max(high / 10, first / 16)
+                               : std::max(1.0, std::floor(high / 10)))) {
+    double middle = (low + high) / 2;
+    if (!by_rate) middle = std::floor(middle);
+    if (middle <= low || middle >= high) break;
+    const auto holds = trial(middle);
+    if (!holds.ok()) return holds.status();
+    if (interrupts > 0) return absl::OkStatus();
+    (*holds ? low : high) = middle;
+  }
+  found_ = low > 0
+               ? absl::StrCat("the most that holds: ",
+                              by_rate ? "--rate " : "--composites ", low, "\n")
+               : "nothing that was tried holds\n";
+  return absl::OkStatus();
+}
+
+int Session::Report(LoadResults results) {
+  std::string text = SummaryText(results);
+  bool worse = false;
+  if (baseline_.has_value()) {
+    const std::vector<Change> changes = Compare(*baseline_, results);
+    absl::StrAppend(&text, "\nagainst ", Printable(options_.baseline), ":\n",
+                    CompareText(changes));
+    for (const Change& change : Regressions(changes, options_.max_change)) {
+      worse = true;
+      absl::StrAppend(&text, "  WORSE  ", Printable(change.name), " ",
+                      FormatChange(change), "\n");
+    }
+  }
+  if (options_.percentiles) {
+    absl::StrAppend(&text, "\n", PercentileText(results));
+  }
+  absl::StrAppend(&text, found_);
+  absl::Status status;
+  const bool json_to_stdout = options_.json == "-";
+  if (json_to_stdout) {
+    status.Update(WriteStdout(ResultsToJson(results)));
+    Say(text);
+  } else {
+    status.Update(WriteStdout(text));
+    if (!options_.json.empty()) {
+      status.Update(WriteTextFile(options_.json, ResultsToJson(results)));
+    }
+  }
+  if (!options_.html.empty()) {
+    const LoadResults* const before =
+        baseline_.has_value() ? &*baseline_ : nullptr;
+    status.Update(WriteTextFile(
+        options_.html, before == nullptr ? ReportHtml(results, nullptr)
+                                         : ReportHtml(*before, &results)));
+  }
+  if (!status.ok()) return Fail(kCannotRun, status.message());
+  if (results.interrupted) return kInterrupted;
+  const bool disagrees = results.daemon.has_value() && !results.daemon->agrees;
+  if (disagrees) {
+    Fail(kCannotRun, absl::StrCat("--admin-url: the daemon counted otherwise: ",
+                                  results.daemon->disagreement));
+  }
+  if (worse || !AllHold(results.thresholds)) return kFailed;
+  return disagrees ? kCannotRun : 0;
+}
+
+int Session::Run() {
+  absl::Status status = Load();
+  if (!status.ok()) return Fail(kCannotRun, status.message());
+  status = ReadThresholds();
+  if (options_.requests.empty()) status.Update(CheckUpgrades());
+  if (!status.ok()) return Fail(kBadUsage, status.message());
+  if (wanted_.empty()) {
+    auto results = Once(options_, thresholds_);
+    if (!results.ok()) return Fail(kCannotRun, results.status().message());
+    return Report(*std::move(results));
+  }
+  LoadResults last;
+  status = FindMax(&last);
+  if (!status.ok()) return Fail(kCannotRun, status.message());
+  const std::vector<ThresholdResults> more = EvaluateAll(thresholds_, last);
+  last.thresholds.insert(last.thresholds.end(), more.begin(), more.end());
+  return Report(std::move(last));
+}
+
+int ReportMain(int argc, char** argv) {
+  const auto options = ParseReportOptions(argc, argv);
+  if (!options.ok()) return Fail(kBadUsage, options.status().message());
+  if (options->help) return PrintResult("fncache load", LoadHelp());
+  std::vector<LoadResults> runs;
+  for (const std::string& path : options->files) {
+    auto results = ReadResults(path);
+    if (!results.ok()) return Fail(kCannotRun, results.status().message());
+    runs.push_back(*std::move(results));
+  }
+  std::string text;
+  for (const LoadResults& results : runs) {
+    absl::StrAppend(&text, results.started, "\n", SummaryText(results), "\n");
+    if (options->percentiles) absl::StrAppend(&text, PercentileText(results));
+  }
+  const LoadResults* const other = runs.size() > 1 ? &runs[1] : nullptr;
+  if (other != nullptr) {
+    absl::StrAppend(&text, CompareText(Compare(runs[0], *other)));
+  }
+  if (!options->html.empty()) {
+    const absl::Status written =
+        WriteTextFile(options->html, ReportHtml(runs[0], other));
+    if (!written.ok()) return Fail(kCannotRun, written.message());
+  }
+  return PrintResult("fncache load", text);
+}
+
+}  // namespace
+
+int LoadMain(int argc, char** argv) {
+  if (argc > 1 && absl::string_view(argv[1]) == "report") {
+    return ReportMain(argc - 1, argv + 1);
+  }
+  auto options = ParseLoadOptions(argc, argv);
+  if (!options.ok()) return Fail(kBadUsage, options.status().message());
+  if (options->help) return PrintResult("fncache load", LoadHelp());
+  constexpr int kOwnThreads = 6;
+  const absl::Status threads = CheckThreads(
+      GrpcThreads() + kOwnThreads + StartThreads() + options->connections);
+  if (!threads.ok()) return Fail(kCannotRun, threads.message());
+  HandleSignals();
+  return Session(*std::move(options)).Run();
+}
+
+}  // namespace fncache::runner::load

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measure: counts what a load does, for its results.
+//
+//   loops (schedule, reconciler, raw) -> Measure -> LoadResults
+//
+// Nothing counts before Start or after Stop: what began in the warm-up is the
+// loops' to leave out. Times are nanoseconds of CLOCK_MONOTONIC.
+//
+// Thread-safe. A Series lives as long as the Measure.
+#ifndef FNCACHE_RUNNER_LOAD_MEASURE_H_
+#define FNCACHE_RUNNER_LOAD_MEASURE_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/latency_histogram.h"
+#include "common/mutex.h"
+#include "runner/load/results.h"
+
+namespace fncache::runner::load {
+
+// What a cache in front said of a call, in the words of the results.
+enum class CacheOutcome { kHit, kMiss, kStale, kCollapsed, kBypass, kNone };
+inline constexpr size_t kCacheOutcomes = 6;
+const char* CacheOutcomeName(CacheOutcome outcome);
+
+// Of a header cache-status (RFC 9211), the last cache's word: what was
+// forwarded because an entry was past its time is a miss, what was served past
+// it (a ttl below zero) is stale; what the caller's own directives sent past
+// the cache is a bypass.
+CacheOutcome CacheOutcomeOf(absl::string_view cache_status);
+
+int64_t MonotonicNanos();
+int64_t ProcessCpuNanos();
+
+LatencySummary Summarize(const LatencyHistogram& histogram);
+
+class Measure {
+ public:
+  class Series;
+
+  Measure();
+  ~Measure();
+
+  Series* SeriesOf(absl::string_view step, absl::string_view function);
+
+  void Start(int64_t now);
+  // The duration ends here; what began in it counts until Stop.
+  void EndDuration(int64_t now);
+  void Stop(int64_t now);
+  bool measuring() const;
+
+  void AddCall(Series* series, CacheOutcome outcome, int64_t nanoseconds,
+               bool ok);
+  // `latency` from when it was due, `service` from when it began.
+  void AddPipeline(int64_t latency, int64_t service, bool ok);
+  // `example` is asked for the first of its kind only.
+  void AddError(absl::string_view message,
+                const std::function<std::string()>& example);
+  // A start was so late after it was due.
+  void AddLag(int64_t nanoseconds);
+  void AddDropped();
+  // Gauges for the timeline, as they are now.
+  void SetState(uint64_t ready, double in_flight);
+  // Ends an interval of the timeline if a second has gone by.
+  void Tick(int64_t now);
+
+  // Of the last whole interval and of all so far.
+  struct Glimpse {
+    TimelinePoint last;
+    uint64_t errors = 0;
+  };
+  Glimpse Look() const;
+
+  // Everything that is counted here, so far or until Stop.
+  void Fill(LoadResults* results) const;
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fncache::runner::load
+
+#endif  // FNCACHE_RUNNER_LOAD_MEASURE_H_

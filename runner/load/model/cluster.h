@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// SimulatedCluster: what an API server holds of one composite resource and of
+// what is composed for it, and what it does when these are written: versions,
+// generations, owners of fields. Its own for each composite, so that what one
+// does never shows in another.
+//
+// Objects are held serialized, since they are that much smaller so, and there
+// are hundreds of thousands. Used by one thread at a time.
+#ifndef FNCACHE_RUNNER_LOAD_MODEL_CLUSTER_H_
+#define FNCACHE_RUNNER_LOAD_MODEL_CLUSTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "google/protobuf/struct.pb.h"
+#include "runner/load/model/field_owners.h"
+#include "runner/load/model/random.h"
+
+namespace fncache::runner::load::model {
+
+// Managers' names as the real ones have them.
+inline constexpr char kRunner[] = "crossplane";
+inline constexpr char kRunnerApply[] = "apiextensions.crossplane.io/composite";
+inline constexpr char kProvider[] = "provider";
+inline constexpr char kFinalizer[] = "composite.apiextensions.crossplane.io";
+
+class SimulatedCluster {
+ public:
+  using Struct = google::protobuf::Struct;
+  enum class Effect { kNone, kCreated, kUpdated };
+
+  // An empty cluster whose uids and versions follow from `random`.
+  explicit SimulatedCluster(SplitMix64 random);
+
+  // Creates the composite as its author's client would: `composite` has a name,
+  // and what an API server sets is set.
+  void Create(Struct composite, absl::Time now);
+
+  Struct Composite() const;
+  // The composed resources, in the order of their creation.
+  size_t size() const { return composed_.size(); }
+  const std::string& ResourceNameOf(size_t i) const {
+    return composed_[i].resource_name;
+  }
+  Struct ComposedAt(size_t i) const;
+  // The i-th, or size() if there is none of this composition resource name.
+  size_t Find(absl::string_view resource_name) const;
+
+  // Writes to the composite: an apply has a part of it, an update all of it, of
+  // which the subresource `status` takes that only. Whether it had an effect.
+  bool ApplyComposite(const Struct& wanted, const Writer& writer,
+                      absl::Time now);
+  bool UpdateComposite(Struct updated, const Writer& writer, absl::Time now);
+
+  Effect ApplyComposed(const std::string& resource_name, const Struct& wanted,
+                       absl::Time now);
+  void DeleteComposed(size_t i);
+  // Has `change` change the status of the i-th for `manager`.
+  bool UpdateComposedStatus(size_t i, const std::string& manager,
+                            const std::function<void(Struct*)>& change,
+                            absl::Time now);
+  // A write that changes nothing but the version and the time of the newest
+  // owner.
+  void TouchComposite(absl::Time now);
+  void TouchComposed(size_t i, absl::Time now);
+
+  // Counts every write that had an effect.
+  uint64_t resource_version() const { return version_; }
+  const std::string& uid() const { return uid_; }
+  size_t HeldBytes() const;
+
+ private:
+  struct Composed {
+    std::string resource_name;
+    std::string object;
+    // Of what the runner applied last. Nobody else writes to these fields, so
+    // that the same again has no effect.
+    uint64_t applied = 0;
+  };
+
+  std::string NewUid();
+  // Sets what a write bumps: the version, and the generation if anything but
+  // metadata and status differs from `before`.
+  void Bump(const Struct& before, Struct* object);
+  void Touch(absl::Time now, Struct* object);
+  void PutComposite(const Struct& composite);
+
+  SplitMix64 random_;
+  uint64_t version_;
+  std::string uid_;
+  std::string manager_;  // of composed resources
+  std::string composite_;
+  std::vector<Composed> composed_;
+};
+
+// Sets the condition `type` of status.conditions, or adds it; its time is set
+// only where its status or reason becomes another.
+void SetProviderCondition(absl::string_view type, bool status,
+                          absl::string_view reason, absl::Time now,
+                          google::protobuf::Struct* object);
+
+}  // namespace fncache::runner::load::model
+
+#endif  // FNCACHE_RUNNER_LOAD_MODEL_CLUSTER_H_

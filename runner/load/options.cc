@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/load/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/duration.h"
+#include "common/file.h"
+#include "common/utf8.h"
+#include "common/yaml.h"
+
+namespace fncache::runner::load {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+constexpr char kFooter[] = R"(
+How pipelines start:
+  By default the runner's reconciler is modelled: XRs are reconciled when their
+  TTL, an event or a resync says so. With --rate or --stages (open loop) a
+  pipeline starts when it is due, whatever came before, and its latency counts
+  from then; with --concurrency (closed loop) when one before it has ended. Both
+  send the requests of settled composites, in turn.
+
+Thresholds:
+  METRIC[{step=S,function=F,outcome=O}]:AGG OP VALUE, such as
+    pipeline:p(95)<2s   call{outcome=hit}:p(99)<5ms   errors:rate<0.01
+    hits:rate>0.8       late:count==0                 runs:rate<50
+  METRIC  pipeline service call (p(N) avg mean min max med count rate),
+          errors hits late dropped runs ready (count rate)
+  O       hit miss stale collapsed bypass none
+
+Inputs, functions, TLS and --timeout: as `fncache render` takes them
+(fncache render --help), among them --all, --function NAME=TARGET, --tls-dir,
+--observed-resources, --required-resources, --function-credentials, --xrd.
+
+Exit codes: 0; 1 the run could not be made; 2 command line; 99 a threshold or
+the baseline failed; 130 interrupted, after the report of what was measured.)";
+
+struct Given {
+  Texts requests, metadata, thresholds, find_max, churn, admin_urls;
+  std::string composites = "1", start = "create", workers = "100";
+  std::string reconcile_timeout = "2m", realtime = "on", poll_interval = "1m";
+  std::string resync = "1h", breaker = "on", seed_requirements = "on";
+  std::string ready_after = "5s", ready_writes = "3";
+  std::string rate, stages, concurrency, connections = "1", duration = "1m";
+  std::string total, warmup = "0s", seed = "1", max_in_flight = "10000";
+  std::string json, html, trace, trace_level = "paths", progress = "auto";
+  std::string baseline, max_change = "10%", scenario, tls_dir;
+  bool abort_on_fail = false, percentiles = false, help = false;
+  Texts files;
+};
+
+std::unique_ptr<CLI::App> MakeApp(Given* g) {
+  auto app = std::make_unique<CLI::App>(
+      "Load-tests pipelines, or one function, and measures what a cache in "
+      "front\nof it is worth:\n\n"
+      "  fncache load XR COMPOSITION [FUNCTIONS]\n"
+      "  fncache load --request FILE.binpb... TARGET\n"
+      "  fncache load report FILE... [--html FILE]",
+      "fncache load");
+  app->set_help_flag();
+  app->allow_extras();
+  app->footer(kFooter);
+  const auto text = [&](const char* name, std::string& value, const char* help,
+                        const char* type) {
+    auto* const option = app->add_option(name, value, help)->type_name(type);
+    if (!value.empty()) option->capture_default_str();
+    return option;
+  };
+  const auto list = [&](const char* name, Texts& value, const char* help,
+                        const char* type) {
+    app->add_option(name, value, help)
+        ->type_name(type)
+        ->type_size(1)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  text("--composites", g->composites,
+       "Copies of the XR, each with its own name, uid\nand cluster", "N");
+  text("--start", g->start,
+       "create: from nothing; steady: settled, phases\nspread over the TTL; "
+       "cold: settled, all at once",
+       "HOW");
+  text("--workers", g->workers, "Reconciles at once", "N");
+  text("--reconcile-timeout", g->reconcile_timeout, "Of one reconcile",
+       "DURATION");
+  text("--realtime", g->realtime,
+       "Composed resources' events reconcile their XR", "on|off");
+  text("--poll-interval", g->poll_interval,
+       "After which an XR is looked at again", "DURATION");
+  text("--resync", g->resync, "After which all are; 0 = never", "DURATION");
+  text("--breaker", g->breaker, "The circuit breaker of events", "on|off");
+  text("--seed-requirements", g->seed_requirements,
+       "The last requirements go with a first call", "on|off");
+  text("--ready-after", g->ready_after,
+       "After which a provider makes a resource ready", "DURATION");
+  text("--ready-writes", g->ready_writes, "In so many status writes", "N");
+  list("--churn", g->churn,
+       "Writes for each composite: spec, composed, status,\nnoop; so many an "
+       "hour; repeats",
+       "K=PER_HOUR");
+  text("--scenario", g->scenario,
+       "These as YAML, and events over time\n(docs/load-testing.md); flags "
+       "win",
+       "FILE");
+  text("-r,--rate", g->rate, "Open loop: pipelines a second", "N");
+  text("--stages", g->stages,
+       "Open loop: the rate goes to each in its time,\nsuch as 30s:10,2m:100",
+       "STAGES");
+  text("-c,--concurrency", g->concurrency, "Closed loop: pipelines at once",
+       "N");
+  text("--connections", g->connections, "For each function", "N");
+  text("-z,--duration", g->duration, "To be measured", "DURATION");
+  text("-n,--total", g->total, "Pipelines to be measured, in place of a time",
+       "N");
+  text("--warmup", g->warmup, "Before, and in no count", "DURATION");
+  text("--seed", g->seed, "Decides what is random", "N");
+  text("--max-in-flight", g->max_in_flight,
+       "Open loop: beyond, starts are dropped", "N");
+  list("--threshold", g->thresholds, "What must hold (below); repeats", "EXPR");
+  app->add_flag("--abort-on-fail", g->abort_on_fail,
+                "End when a threshold that is a limit fails");
+  list("--find-max", g->find_max,
+       "Find the most --composites, or --rate, for which\nit holds; repeats",
+       "EXPR");
+  text("--json", g->json, "The results (docs/load-testing.md); - = stdout",
+       "FILE");
+  text("--html", g->html, "The results as a page", "FILE");
+  app->add_flag("--percentiles", g->percentiles,
+                "The distribution as wrk2 writes it");
+  text("--trace", g->trace, "Write a trace (docs/trace-format.md)", "DIR");
+  text("--trace-level", g->trace_level, "keys, paths or full", "LEVEL");
+  text("--progress", g->progress, "auto, plain or none", "HOW");
+  text("--baseline", g->baseline, "Earlier results: worse is exit code 99",
+       "FILE");
+  text("--max-change", g->max_change, "By so much, and more than by chance",
+       "SHARE");
+  list("--admin-url", g->admin_urls,
+       "A daemon's admin address: what it counted must\nagree; repeats",
+       "HOST:PORT");
+  list("--request", g->requests,
+       "A RunFunctionRequest, as bytes, to be sent to\nTARGET again and "
+       "again; repeats",
+       "FILE");
+  text("--tls-dir", g->tls_dir,
+       "Folder of ca.crt, and of tls.crt and tls.key as\nthe runner has them; "
+       "without, plaintext",
+       "DIR");
+  list("--metadata", g->metadata, "With --request: of every call; repeats",
+       "K=V");
+  app->add_flag("-h,--help", g->help, "print this");
+  return app;
+}
+
+absl::Status Refused(absl::string_view flag, absl::string_view given,
+                     absl::string_view accepted) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": \"", Printable(given),
+                   "\" is not accepted; accepted: ", accepted));
+}
+
+// Reads flags one after the other; the first that does not fit is the status.
+class Checks {
+ public:
+  // A flag's value stands there, FILE:LINE, and not on the command line.
+  void StandsAt(const std::string& flag, const std::string& place) {
+    places_[flag] = place;
+  }
+  template <typename T>
+  void Count(const char* flag, const std::string& text, uint64_t least,
+             uint64_t most, T* value) {
+    uint64_t number = 0;
+    if (absl::SimpleAtoi(text, &number) && number >= least && number <= most) {
+      *value = static_cast<T>(number);
+    } else {
+      Fail(flag, text,
+           absl::StrCat("a whole number from ", least, " to ", most));
+    }
+  }
+  void Time(const char* flag, const std::string& text, absl::Duration least,
+            absl::Duration* value,
+            absl::Duration most = absl::Hours(24 * 365)) {
+    const auto duration = ParseGoDuration(text);
+    if (duration.ok() && *duration >= least && *duration <= most) {
+      *value = *duration;
+    } else {
+      Fail(flag, text,
+           absl::StrCat("a duration from ", FormatGoDuration(least), " to ",
+                        FormatGoDuration(most), ", such as 90s or 1h30m"));
+    }
+  }
+  void Switch(const char* flag, const std::string& text, bool* value) {
+    if (text != "on" && text != "off") return Fail(flag, text, "on, off");
+    *value = text == "on";
+  }
+  void Fail(absl::string_view flag, absl::string_view text,
+            absl::string_view accepted) {
+    const auto place = places_.find(flag);
+    status.Update(Refused(
+        place == places_.end()
+            ? std::string(flag)
+            : absl::StrCat(place->second, ": ", absl::StripPrefix(flag, "--")),
+        text, accepted));
+  }
+  void Say(absl::string_view why) {
+    status.Update(absl::InvalidArgumentError(why));
+  }
+  absl::Status status;
+
+ private:
+  std::map<std::string, std::string, std::less<>> places_;
+};
+
+void ReadChurn(const Texts& given, model::Churn* churn, Checks* checks) {
+  for (const std::string& text : given) {
+    const std::pair<std::string, std::string> halves =
+        absl::StrSplit(text, absl::MaxSplits('=', 1));
+    double* const field = halves.first == "spec"       ? &churn->spec
+                          : halves.first == "composed" ? &churn->composed
+                          : halves.first == "status"   ? &churn->status
+                          : halves.first == "noop"     ? &churn->noop
+                                                       : nullptr;
+    double value = 0;
+    if (field == nullptr || !absl::SimpleAtod(halves.second, &value) ||
+        !(value >= 0 && value <= 1e6)) {
+      checks->Fail("--churn", text,
+                   "K=PER_HOUR with K one of spec, composed, status, noop and "
+                   "from 0 to 1000000 an hour");
+      continue;
+    }
+    *field = value;
+  }
+}
+
+std::string* FieldOf(absl::string_view key, Given* g) {
+  static const auto* const kFields =
+      new std::map<std::string, std::string Given::*, std::less<>>{
+          {"composites", &Given::composites},
+          {"start", &Given::start},
+          {"workers", &Given::workers},
+          {"reconcile-timeout", &Given::reconcile_timeout},
+          {"realtime", &Given::realtime},
+          {"poll-interval", &Given::poll_interval},
+          {"resync", &Given::resync},
+          {"breaker", &Given::breaker},
+          {"seed-requirements", &Given::seed_requirements},
+          {"ready-after", &Given::ready_after},
+          {"ready-writes", &Given::ready_writes},
+          {"connections", &Given::connections},
+          {"duration", &Given::duration},
+          {"warmup", &Given::warmup},
+          {"seed", &Given::seed}};
+  return &(g->*kFields->at(std::string(key)));
+}
+
+// Puts the file's options where the flags' are; flags win.
+absl::Status ReadScenario(const CLI::App& app, Given* g, LoadOptions* options,
+                          Checks* checks) {
+  const auto text = ReadSmallFile(g->scenario, kMaxYamlBytes);
+  if (!text.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--scenario: ", text.status().message()));
+  }
+  auto scenario = ParseScenario(*text, g->scenario);
+  if (!scenario.ok()) return scenario.status();
+  const bool churn_given = app.count("--churn") > 0;
+  for (const Scenario::Option& option : scenario->options) {
+    const std::string flag = absl::StrCat("--", option.key);
+    if (app.count(flag) > 0) continue;
+    checks->StandsAt(flag, option.place);
+    std::string& given = options->given[flag];
+    if (option.key == "churn") {
+      if (churn_given) continue;
+      g->churn.push_back(option.text);
+      absl::StrAppend(&given, given.empty() ? "" : ", ", option.text);
+    } else {
+      *FieldOf(option.key, g) = option.text;
+      given = option.text;
+    }
+  }
+  options->model.events = std::move(scenario->events);
+  options->upgrades = std::move(scenario->upgrades);
+  options->event_places = std::move(scenario->event_places);
+  return absl::OkStatus();
+}
+
+// What would be without effect is an error: the loops send what has settled,
+// and --request knows no composites.
+void CheckLoop(const CLI::App& app, const LoadOptions& options,
+               Checks* checks) {
+  if (options.loop != LoadOptions::Loop::kModel && app.count("--churn") > 0) {
+    checks->Say(
+        "--churn: not with --rate, --stages, --concurrency or --request, where "
+        "state does not evolve");
+  }
+  if (options.requests.empty()) return;
+  for (const char* const flag :
+       {"--composites", "--start", "--workers", "--reconcile-timeout",
+        "--realtime", "--poll-interval", "--resync", "--breaker",
+        "--seed-requirements", "--ready-after", "--ready-writes",
+        "--scenario"}) {
+    if (app.count(flag) > 0) {
+      checks->Say(absl::StrCat(flag, ": not with --request"));
+    }
+  }
+}
+
+// What happens needs the model, and has to happen before the end.
+void CheckEvents(const LoadOptions& options, Checks* checks) {
+  if (options.model.events.empty()) return;
+  if (options.loop != LoadOptions::Loop::kModel) {
+    return checks->Say(absl::StrCat(
+        options.event_places.front(),
+        ": events: not with --rate, --stages, --concurrency or --request, "
+        "where state does not evolve"));
+  }
+  const absl::Duration end = options.warmup + options.duration;
+  for (size_t i = 0; i < options.model.events.size(); ++i) {
+    if (options.model.events[i].at < end) continue;
+    checks->Say(absl::StrCat(options.event_places[i], ": at: ",
+                             FormatGoDuration(options.model.events[i].at),
+                             " is not accepted; accepted: less than the run's ",
+                             FormatGoDuration(end)));
+  }
+}
+
+void ReadModel(const Given& g, model::ModelOptions* model, Checks* checks) {
+  checks->Count("--composites", g.composites, 1, 1000000, &model->composites);
+  if (g.start == "create") {
+    model->start = model::StartFrom::kCreate;
+  } else if (g.start == "steady") {
+    model->start = model::StartFrom::kSteady;
+  } else if (g.start == "cold") {
+    model->start = model::StartFrom::kCold;
+  } else {
+    checks->Fail("--start", g.start, "create, steady, cold");
+  }
+  checks->Count("--workers", g.workers, 1, 100000, &model->workers);
+  checks->Time("--reconcile-timeout", g.reconcile_timeout,
+               absl::Milliseconds(1), &model->reconcile_timeout);
+  checks->Switch("--realtime", g.realtime, &model->realtime);
+  checks->Time("--poll-interval", g.poll_interval, absl::Seconds(1),
+               &model->poll_interval);
+  if (g.resync == "0" || g.resync == "0s") {
+    model->resync = absl::InfiniteDuration();
+  } else {
+    checks->Time("--resync", g.resync, absl::Seconds(1), &model->resync);
+  }
+  checks->Switch("--breaker", g.breaker, &model->breaker);
+  checks->Switch("--seed-requirements", g.seed_requirements,
+                 &model->seed_requirements);
+  checks->Time("--ready-after", g.ready_after, absl::ZeroDuration(),
+               &model->ready_after, absl::Hours(24));
+  checks->Count("--ready-writes", g.ready_writes, 0, 1000,
+                &model->ready_writes);
+  ReadChurn(g.churn, &model->churn, checks);
+  checks->Count("--seed", g.seed, 0, UINT64_MAX, &model->seed);
+}
+
+void ReadLoop(const Given& g, bool duration_given, LoadOptions* options,
+              Checks* checks) {
+  const int loops = (g.rate.empty() ? 0 : 1) + (g.stages.empty() ? 0 : 1) +
+                    (g.concurrency.empty() ? 0 : 1);
+  if (loops > 1) {
+    checks->Say("--rate, --stages and --concurrency: accepted is one of them");
+  }
+  checks->Count("--connections", g.connections, 1, 1000, &options->connections);
+  checks->Time("--duration", g.duration, absl::Milliseconds(1),
+               &options->duration);
+  checks->Time("--warmup", g.warmup, absl::ZeroDuration(), &options->warmup);
+  checks->Count("--max-in-flight", g.max_in_flight, 1, 1000000,
+                &options->max_in_flight);
+  if (!g.total.empty()) {
+    checks->Count("--total", g.total, 1, UINT64_MAX / 2, &options->total);
+    if (!duration_given) options->duration = absl::InfiniteDuration();
+  }
+  if (!g.rate.empty()) {
+    options->loop = LoadOptions::Loop::kOpen;
+    if (!absl::SimpleAtod(g.rate, &options->rate) ||
+        !(options->rate > 0 && options->rate <= 1e6)) {
+      checks->Fail("--rate", g.rate,
+                   "a number above 0, at most 1000000, pipelines a second");
+    }
+  } else if (!g.stages.empty()) {
+    options->loop = LoadOptions::Loop::kOpen;
+    const auto stages = ParseStages(g.stages);
+    if (stages.ok()) {
+      options->stages = *stages;
+      if (duration_given) {
+        checks->Say("--duration: not with --stages, which have times");
+      }
+      if (options->warmup > absl::ZeroDuration()) {
+        checks->Say("--warmup: not with --stages; begin with a stage");
+      }
+      options->duration = TotalTime(*stages);
+    }
+    checks->status.Update(stages.status());
+  } else if (!g.concurrency.empty() || !g.requests.empty()) {
+    options->loop = LoadOptions::Loop::kClosed;
+    checks->Count("--concurrency", g.concurrency.empty() ? "1" : g.concurrency,
+                  1, 1000000, &options->concurrency);
+  }
+}
+
+void ReadOutput(const Given& g, LoadOptions* options, Checks* checks) {
+  if (g.progress == "plain") {
+    options->progress = LoadOptions::Progress::kPlain;
+  } else if (g.progress == "none") {
+    options->progress = LoadOptions::Progress::kNone;
+  } else if (g.progress != "auto") {
+    checks->Fail("--progress", g.progress, "auto, plain, none");
+  }
+  using insight::trace::Level;
+  if (g.trace_level == "keys") {
+    options->trace_level = Level::kKeys;
+  } else if (g.trace_level == "full") {
+    options->trace_level = Level::kFull;
+  } else if (g.trace_level != "paths") {
+    checks->Fail("--trace-level", g.trace_level, "keys, paths, full");
+  }
+  absl::string_view change = g.max_change;
+  const bool percent = absl::ConsumeSuffix(&change, "%");
+  if (!absl::SimpleAtod(change, &options->max_change) ||
+      !(options->max_change >= 0 && options->max_change <= 1e6)) {
+    checks->Fail("--max-change", g.max_change, "a share such as 10% or 0.1");
+  }
+  if (percent) options->max_change /= 100;
+  for (absl::string_view url : g.admin_urls) {
+    const absl::string_view whole = url;
+    absl::ConsumePrefix(&url, "http://");
+    while (absl::ConsumeSuffix(&url, "/")) {
+    }
+    if (url.empty() || !absl::StrContains(url, ':') ||
+        absl::StrContains(url, '/')) {
+      checks->Fail("--admin-url", whole, "HOST:PORT or http://HOST:PORT");
+    }
+    options->admin_urls.emplace_back(url);
+  }
+  options->json = g.json;
+  options->html = g.html;
+  options->trace_dir = g.trace;
+  options->baseline = g.baseline;
+  options->thresholds = g.thresholds;
+  options->find_max = g.find_max;
+  options->abort_on_fail = g.abort_on_fail;
+  options->percentiles = g.percentiles;
+}
+
+void ReadRequests(const Given& g, const Texts& files, LoadOptions* options,
+                  Checks* checks) {
+  options->requests = g.requests;
+  if (files.empty()) {
+    return checks->Say("TARGET is missing: --request FILE... HOST:PORT");
+  }
+  // The shell may have made several files of one argument.
+  options->requests.insert(options->requests.end(), files.begin(),
+                           files.end() - 1);
+  options->target = files.back();
+  uint64_t port = 0;
+  const size_t colon = options->target.rfind(':');
+  if (colon == std::string::npos || colon == 0 ||
+      !absl::SimpleAtoi(options->target.substr(colon + 1), &port) || port < 1 ||
+      port > 65535) {
+    checks->Fail("TARGET", options->target, "HOST:PORT");
+  }
+  for (const std::string& text : g.metadata) {
+    const size_t equals = text.find('=');
+    const std::string name =
+        equals == std::string::npos ? "" : text.substr(0, equals);
+    const bool fits =
+        !name.empty() &&
+        name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.") ==
+            std::string::npos &&
+        std::all_of(text.begin(), text.end(),
+                    [](char c) { return c >= ' ' && c <= '~'; });
+    if (!fits || absl::StartsWith(name, "grpc-")) {
+      checks->Fail("--metadata", text,
+                   "KEY=VALUE, the key of a-z, 0-9, -, _ and ., the value of "
+                   "printable ASCII");
+      continue;
+    }
+    options->metadata.emplace_back(name, text.substr(equals + 1));
+  }
+}
+
+absl::Status WithHelp(absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(why, "; see fncache load --help"));
+}
+
+}  // namespace
+
+std::string LoadHelp() {
+  Given given;
+  return MakeApp(&given)->help();
+}
+
+std::vector<CommandFlag> LoadCommandFlags() {
+  Given given;
+  std::vector<CommandFlag> flags = FlagsOf(*MakeApp(&given));
+  Texts names;
+  for (const CommandFlag& flag : flags) {
+    names.insert(names.end(), flag.names.begin(), flag.names.end());
+  }
+  for (const CommandFlag& flag : render::RenderCommandFlags()) {
+    // Those that are about rendering itself, and those that mean another thing
+    // here.
+    static const auto* const kLeft = new Texts{"--watch",
+                                               "--jobs",
+                                               "--color",
+                                               "--include-context",
+                                               "--include-function-results",
+                                               "--include-full-xr",
+                                               "--help"};
+    const std::string& name = flag.names.back();
+    if (std::find(kLeft->begin(), kLeft->end(), name) != kLeft->end() ||
+        std::find(names.begin(), names.end(), name) != names.end()) {
+      continue;
+    }
+    CommandFlag taken = flag;
+    taken.names = {name};
+    flags.push_back(std::move(taken));
+  }
+  return flags;
+}
+
+absl::StatusOr<LoadOptions> ParseLoadOptions(int argc, char** argv) {
+  Given given;
+  const std::unique_ptr<CLI::App> app = MakeApp(&given);
+  try {
+    app->parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return WithHelp(WhyNotParsed(*app, error));
+  }
+  LoadOptions options;
+  options.help = given.help;
+  if (options.help) return options;
+  Checks checks;
+  if (!given.scenario.empty()) {
+    const absl::Status read = ReadScenario(*app, &given, &options, &checks);
+    if (!read.ok()) return read;
+  }
+  ReadModel(given, &options.model, &checks);
+  ReadLoop(given, app->count("--duration") > 0, &options, &checks);
+  ReadOutput(given, &options, &checks);
+  for (const CLI::Option* option : app->get_options()) {
+    if (option->count() == 0) continue;
+    options.given[option->get_name()] = absl::StrJoin(option->results(), ", ");
+  }
+  const Texts rest = app->remaining();
+  if (!given.requests.empty()) {
+    for (const std::string& text : rest) {
+      if (absl::StartsWith(text, "-")) {
+        return WithHelp(NotTaken(text, LoadCommandFlags()));
+      }
+    }
+    ReadRequests(given, rest, &options, &checks);
+    if (!given.trace.empty()) checks.Say("--trace: not with --request");
+  } else if (!given.metadata.empty()) {
+    checks.Say("--metadata: needs --request FILE");
+  }
+  if (!given.find_max.empty() && options.loop == LoadOptions::Loop::kClosed) {
+    checks.Say(
+        "--find-max: not with --concurrency or --total; it looks for "
+        "--composites, or for --rate");
+  }
+  if (!given.find_max.empty() && !options.stages.empty()) {
+    checks.Say("--find-max: not with --stages");
+  }
+  CheckLoop(*app, options, &checks);
+  CheckEvents(options, &checks);
+  if (!checks.status.ok()) return checks.status;
+  options.render.tls_dir = given.tls_dir;
+  if (!given.requests.empty()) return options;
+  const absl::Status valid = model::Validate(options.model);
+  if (!valid.ok()) return valid;
+
+  Texts texts = {"render"};
+  if (app->count("--tls-dir") > 0) {
+    texts.push_back(absl::StrCat("--tls-dir=", given.tls_dir));
+  }
+  texts.insert(texts.end(), rest.begin(), rest.end());
+  std::vector<char*> arguments;
+  for (std::string& text : texts) arguments.push_back(text.data());
+  auto render = render::ParseRenderFlags(static_cast<int>(arguments.size()),
+                                         arguments.data());
+  if (!render.ok()) {
+    return absl::InvalidArgumentError(absl::StrReplaceAll(
+        render.status().message(),
+        {{"fncache render --help", "fncache load --help"}}));
+  }
+  if (render->watch) return WithHelp("--watch: not with load");
+  options.render = *std::move(render);
+  return options;
+}
+
+absl::StatusOr<ReportOptions> ParseReportOptions(int argc, char** argv) {
+  ReportOptions options;
+  CLI::App app("", "fncache load report");
+  app.set_help_flag();
+  app.add_flag("-h,--help", options.help, "print this");
+  app.add_option("--html", options.html, "The page")->type_name("FILE");
+  app.add_flag("--percentiles", options.percentiles, "As wrk2 writes them");
+  app.add_option("FILE", options.files)->expected(0, 1000);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return WithHelp(WhyNotParsed(app, error));
+  }
+  if (!options.help && (options.files.empty() || options.files.size() > 2)) {
+    return WithHelp("report: one file of results is needed, or two to compare");
+  }
+  return options;
+}
+
+}  // namespace fncache::runner::load

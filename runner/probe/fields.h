@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// RequestFields: the parts of a few requests that a mask may hide, and the
+// requests with some of them left out or altered.
+//
+// A field is what one mask without names of ours can stand for: a value, an
+// object or a list. The elements of a list are one field, since a mask has no
+// indices. So a list of three conditions makes the fields `conditions` (the
+// list, its count), `conditions.*` and `conditions.*.type`.
+//
+// Immutable; thread-safe.
+#ifndef FNCACHE_RUNNER_PROBE_FIELDS_H_
+#define FNCACHE_RUNNER_PROBE_FIELDS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proto/function_v1.pb.h"
+
+namespace fncache::runner::probe {
+
+struct Field {
+  std::string mask;  // as masks spell it: `*` for the elements of lists
+  // One place where it is, as insight/request spells paths: `[0]`.
+  std::string path;
+  int parent = -1;  // index of the object or list that it is in; -1 none
+  // The fields below it are those behind it up to this one.
+  int end = 0;
+  // An object or list somewhere, so that something may be added to it.
+  bool container = false;
+  // Of its values in a request that has it, on the average; those of the fields
+  // below are not counted.
+  uint64_t bytes = 0;
+};
+
+// What is done with a field.
+enum class Change : uint8_t {
+  kKeep,
+  // Another value of its type: text another text, of the same form where it is
+  // a number or a time; a number another one; a boolean the opposite. An object
+  // gets one more key, a list one more element.
+  kAlter,
+  // As a mask removes it, with all that is in it; an element of a list becomes
+  // null.
+  kRemove,
+};
+
+class RequestFields {
+ public:
+  using Request = apiextensions::fn::proto::v1::RunFunctionRequest;
+
+  // What any of the requests has is a field, once.
+  explicit RequestFields(std::vector<Request> requests);
+  ~RequestFields();
+
+  // Parents before what is in them, names in the order of their bytes.
+  const std::vector<Field>& fields() const { return fields_; }
+
+  size_t requests() const { return requests_.size(); }
+  const Request& request(size_t index) const { return requests_[index]; }
+
+  // That request with each field changed as `changes` says, which has one for
+  // each of fields(). What values become follows from `seed` and the place
+  // alone. What is in a removed field is gone, whatever `changes` says of it.
+  Request Changed(size_t request, const std::vector<Change>& changes,
+                  uint64_t seed) const;
+  // Whether it has any of the fields that are to be changed.
+  bool HasAny(size_t request, const std::vector<Change>& changes) const;
+
+ private:
+  struct Node;
+  struct Walk;
+  void Number(Node* node, int parent);
+
+  std::vector<Request> requests_;
+  const std::unique_ptr<Node> root_;
+  std::vector<Field> fields_;
+  std::vector<std::vector<bool>> has_;  // of each request, each field
+};
+
+}  // namespace fncache::runner::probe
+
+#endif  // FNCACHE_RUNNER_PROBE_FIELDS_H_

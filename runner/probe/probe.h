@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunProbe: asks a function which fields of requests its answers depend on.
+//
+//   each request twice -> what of the answers varies by itself
+//   groups of fields left out or altered (search.h) -> read, unread, untried
+//   what is unread, as masks (masks.h)
+//
+// A field matters if it does for one of the requests: a mask serves all of a
+// function, whatever its inputs. All of it is evidence for these requests, not
+// proof: a function may read a field of another one.
+#ifndef FNCACHE_RUNNER_PROBE_PROBE_H_
+#define FNCACHE_RUNNER_PROBE_PROBE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/function_v1.pb.h"
+#include "runner/client/function_caller.h"
+#include "runner/probe/fields.h"
+#include "runner/probe/masks.h"
+#include "runner/probe/search.h"
+#include "runner/probe/variation.h"
+
+namespace fncache::runner::probe {
+
+struct ProbeOptions {
+  std::string function;  // as `caller` knows it
+  // At most so many calls; three for each request at least.
+  int calls = 300;
+  absl::Duration timeout = absl::Seconds(30);  // of each call
+  // What altered values are made from: the same gives the same calls.
+  uint64_t seed = 1;
+};
+
+struct ProbeResult {
+  // What may be masked, parents before what is in them.
+  std::vector<Field> fields;
+  std::vector<Search::Result> results;  // of each field
+  std::vector<std::string> unstable;    // paths of responses, each once
+  int requests = 0;
+  int calls = 0;
+  // How often something turned out to vary by itself only later, so that the
+  // search began anew.
+  int restarts = 0;
+  // All rounds were asked; else the calls ended first.
+  bool complete = false;
+  std::vector<ProposedMask> masks;
+};
+
+// Blocks; at least one request. The error is that of the call where the
+// function does not answer a request as it is, or no longer does;
+// FailedPrecondition where its answer is FATAL, for there is nothing to compare
+// then.
+absl::StatusOr<ProbeResult> RunProbe(
+    std::vector<apiextensions::fn::proto::v1::RunFunctionRequest> requests,
+    const Variation& variation, const ProbeOptions& options,
+    client::FunctionCaller* caller);
+
+}  // namespace fncache::runner::probe
+
+#endif  // FNCACHE_RUNNER_PROBE_PROBE_H_

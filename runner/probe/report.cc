@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/probe/report.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/utf8.h"
+#include "nlohmann/json.hpp"
+
+namespace fncache::runner::probe {
+namespace {
+
+using Result = Search::Result;
+
+constexpr size_t kRows = 20;
+
+std::string Count(uint64_t count, absl::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+std::vector<std::string> PathsOf(const ProbeResult& result, Result wanted) {
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < result.fields.size(); ++i) {
+    if (result.results[i] == wanted) paths.push_back(result.fields[i].mask);
+  }
+  return paths;
+}
+
+// The topmost fields of which all that is in them is `wanted` too, with how
+// many those are.
+std::vector<std::string> TopmostOf(const ProbeResult& result, Result wanted) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < static_cast<int>(result.fields.size());) {
+    const int end = result.fields[i].end;
+    const bool whole =
+        std::all_of(result.results.begin() + i, result.results.begin() + end,
+                    [wanted](Result one) { return one == wanted; });
+    if (!whole) {
+      // What it holds is told one by one, and so is it.
+      if (result.results[i] == wanted && !result.fields[i].container) {
+        lines.push_back(result.fields[i].mask);
+      }
+      ++i;
+      continue;
+    }
+    lines.push_back(end - i == 1
+                        ? result.fields[i].mask
+                        : absl::StrCat(result.fields[i].mask, " and the ",
+                                       Count(end - i - 1, "path"), " in it"));
+    i = end;
+  }
+  return lines;
+}
+
+std::string List(absl::string_view title, uint64_t count,
+                 const std::vector<std::string>& lines) {
+  std::string text = absl::StrCat(
+      "\n", title, ": ", count == 0 ? "none" : Count(count, "path"), "\n");
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i == kRows && lines.size() > kRows + 1) {
+      absl::StrAppend(&text, "  and ", lines.size() - kRows,
+                      " more (--json has all)\n");
+      break;
+    }
+    absl::StrAppend(&text, "  ", Printable(lines[i]), "\n");
+  }
+  return text;
+}
+
+std::string MaskTable(const ProbeReport& report) {
+  const std::vector<ProposedMask>& masks = report.result.masks;
+  if (masks.empty()) {
+    return "\nNo mask is proposed: nothing that a mask may hide was found "
+           "unread" +
+           std::string(report.trace_calls > 0 ? " and varied.\n" : ".\n");
+  }
+  size_t width = 0;
+  const size_t rows = std::min(masks.size(), kRows);
+  for (size_t i = 0; i < rows; ++i) {
+    width = std::max(width, Printable(masks[i].mask).size());
+  }
+  const absl::string_view title = "masks to propose";
+  width = std::max(width, title.size());
+  const bool traced = report.trace_calls > 0;
+  std::string text =
+      absl::StrFormat("\n%-*s  %s%8s  %8s\n", width + 2, title,
+                      traced ? "     varied  " : "", "paths", "bytes");
+  for (size_t i = 0; i < rows; ++i) {
+    const std::string varied =
+        traced ? absl::StrFormat("%9.1f %%  ",
+                                 100.0 * masks[i].varied / report.trace_calls)
+               : "";
+    absl::StrAppendFormat(&text, "  %-*s  %s%8d  %8d\n", width,
+                          Printable(masks[i].mask), varied, masks[i].fields,
+                          masks[i].bytes);
+  }
+  if (masks.size() > kRows) {
+    absl::StrAppend(&text, "  and ", masks.size() - kRows,
+                    " more (--json has all)\n");
+  }
+  return text;
+}
+
+// How sure the result is, and why, in whole sentences.
+std::vector<std::string> Evidence(const ProbeReport& report) {
+  const ProbeResult& result = report.result;
+  std::vector<std::string> said;
+  said.push_back(absl::StrCat(
+      "This is evidence for ",
+      result.requests == 1 ? "one request" : "these requests",
+      ", not proof: a path that is unread here may be read where other values "
+      "are."));
+  if (result.complete) {
+    said.push_back(
+        "Every path that is called unread was altered, was left out, and was "
+        "both at random with all the others three times; the answer stayed "
+        "what it was.");
+  } else {
+    said.push_back(absl::StrCat("The search is not complete: it ended after ",
+                                Count(result.calls, "call"),
+                                " (--calls), before all of it was asked."));
+  }
+  if (!result.unstable.empty()) {
+    said.push_back(
+        "The answer varies by itself; a path that is read for what varies only "
+        "is not found.");
+  }
+  if (result.restarts > 0) {
+    said.push_back(absl::StrCat(
+        "The answer varied in the middle of the search, which began anew ",
+        Count(result.restarts, "time"), "."));
+  }
+  said.push_back(
+      "Let `mode: shadow` judge masks in service before they are relied on.");
+  return said;
+}
+
+}  // namespace
+
+std::string ReportText(const ProbeReport& report) {
+  const ProbeResult& result = report.result;
+  std::string text = absl::StrCat(
+      Printable(report.function), ", asked ", Count(result.calls, "time"),
+      " with ", Printable(report.source), ": ",
+      Count(result.fields.size(), "path"), " that a mask may hide\n");
+  if (report.trace_calls > 0) {
+    absl::StrAppend(&text, "what varies is from ",
+                    Count(report.trace_calls, "call"), " of the trace\n");
+  }
+  if (result.unstable.empty()) {
+    absl::StrAppend(&text, "the same request got the same answer every time\n");
+  } else {
+    text += List("varies in the answer by itself, and is not compared",
+                 result.unstable.size(), result.unstable);
+  }
+  const std::vector<std::string> read = PathsOf(result, Result::kRead);
+  text += List("read", read.size(), read);
+  text += List("unread", PathsOf(result, Result::kUnread).size(),
+               TopmostOf(result, Result::kUnread));
+  const size_t untried = PathsOf(result, Result::kUntried).size();
+  if (untried > 0) {
+    text += List("untried", untried, TopmostOf(result, Result::kUntried));
+  }
+  text += MaskTable(report);
+  text += "\n";
+  for (const std::string& sentence : Evidence(report)) {
+    absl::StrAppend(&text, sentence, "\n");
+  }
+  return text;
+}
+
+std::string ReportJson(const ProbeReport& report) {
+  using nlohmann::json;
+  const ProbeResult& result = report.result;
+  json masks = json::array();
+  for (const ProposedMask& one : result.masks) {
+    json mask = {
+        {"mask", one.mask}, {"paths", one.fields}, {"bytes", one.bytes}};
+    if (report.trace_calls > 0) mask["varied"] = one.varied;
+    masks.push_back(std::move(mask));
+  }
+  json all = {{"version", 1},
+              {"function", report.function},
+              {"request", report.source},
+              {"calls", result.calls},
+              {"complete", result.complete},
+              {"restarts", result.restarts},
+              {"read", PathsOf(result, Result::kRead)},
+              {"unread", PathsOf(result, Result::kUnread)},
+              {"untried", PathsOf(result, Result::kUntried)},
+              {"unstable", result.unstable},
+              {"masks", masks},
+              {"evidence", Evidence(report)}};
+  if (report.trace_calls > 0) all["trace_calls"] = report.trace_calls;
+  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace fncache::runner::probe

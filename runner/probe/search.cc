@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/probe/search.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "runner/probe/alter.h"
+
+namespace fncache::runner::probe {
+namespace {
+
+constexpr int kRandomRounds = 3;
+
+std::vector<int> Part(const std::vector<int>& items, size_t from, size_t to) {
+  return {items.begin() + static_cast<std::ptrdiff_t>(from),
+          items.begin() + static_cast<std::ptrdiff_t>(to)};
+}
+
+std::vector<int> Join(const std::vector<int>& a, const std::vector<int>& b) {
+  std::vector<int> both = a;
+  both.insert(both.end(), b.begin(), b.end());
+  return both;
+}
+
+}  // namespace
+
+Search::Search(const std::vector<Field>& fields, std::vector<int> groups,
+               uint64_t seed, Ask ask)
+    : fields_(fields),
+      groups_(std::move(groups)),
+      seed_(seed),
+      ask_(std::move(ask)),
+      read_(fields.size()),
+      holds_read_(fields.size()) {
+  for (auto& one : settled_) one.resize(fields.size());
+  settled_[static_cast<int>(Way::Kind::kMixed)].assign(fields.size(), true);
+}
+
+void Search::Run() {
+  // Something that is found in one round may have hidden what another round
+  // would have shown: until all of them find nothing.
+  for (bool found = true; found && !ended_;) {
+    found = Sift({Way::Kind::kAlter, seed_}, Left());
+    while (!ended_ && Sift({Way::Kind::kRemove, seed_}, WholeLeft())) {
+      found = true;
+    }
+    for (int i = 1; i <= kRandomRounds && !ended_; ++i) {
+      uint64_t state = seed_ + static_cast<uint64_t>(i);
+      const Way way = {Way::Kind::kMixed, NextRandom(&state)};
+      if (Sift(way, Left())) found = true;
+    }
+  }
+  complete_ = !ended_;
+}
+
+Search::Result Search::ResultOf(int field) const {
+  if (read_[field]) return Result::kRead;
+  const auto settled = [&](Way::Kind kind) {
+    return settled_[static_cast<int>(kind)][field];
+  };
+  // What holds something read is left out with it only, which says nothing.
+  const bool removed = settled(Way::Kind::kRemove) || holds_read_[field];
+  return settled(Way::Kind::kAlter) && settled(Way::Kind::kMixed) && removed
+             ? Result::kUnread
+             : Result::kUntried;
+}
+
+Search::Items Search::Left() const {
+  Items left;
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    if (!read_[i]) left.push_back(static_cast<int>(i));
+  }
+  std::stable_sort(left.begin(), left.end(),
+                   [this](int a, int b) { return groups_[a] < groups_[b]; });
+  return left;
+}
+
+Search::Items Search::WholeLeft() const {
+  Items whole;
+  for (int i = 0; i < static_cast<int>(fields_.size());) {
+    if (holds_read_[i]) {
+      ++i;
+    } else {
+      whole.push_back(i);
+      i = fields_[i].end;
+    }
+  }
+  std::stable_sort(whole.begin(), whole.end(),
+                   [this](int a, int b) { return groups_[a] < groups_[b]; });
+  return whole;
+}
+
+std::vector<Change> Search::ChangesOf(const Way& way,
+                                      const Items& items) const {
+  std::vector<Change> changes(fields_.size(), Change::kKeep);
+  for (const int item : items) {
+    switch (way.kind) {
+      case Way::Kind::kAlter:
+        changes[item] = Change::kAlter;
+        break;
+      case Way::Kind::kRemove:
+        changes[item] = Change::kRemove;
+        break;
+      case Way::Kind::kMixed: {
+        uint64_t state = way.seed ^ (static_cast<uint64_t>(item) << 20);
+        const bool coin = NextRandom(&state) % 2 == 0;
+        // What has something in it is left out by leaving that out.
+        if (fields_[item].container) {
+          changes[item] = coin ? Change::kAlter : Change::kKeep;
+        } else {
+          changes[item] = coin ? Change::kAlter : Change::kRemove;
+        }
+        break;
+      }
+    }
+  }
+  return changes;
+}
+
+bool Search::Differs(const Way& way, const Items& items) {
+  if (ended_ || items.empty()) return false;
+  switch (ask_(ChangesOf(way, items), way.seed)) {
+    case Verdict::kSame:
+      Settle(way, items, true);
+      return false;
+    case Verdict::kDiffers:
+      return true;
+    case Verdict::kEnd:
+      ended_ = true;
+      return false;
+  }
+  return false;
+}
+
+void Search::Settle(const Way& way, const Items& items, bool settled) {
+  std::vector<bool>& all = settled_[static_cast<int>(way.kind)];
+  for (const int item : items) {
+    // What is left out goes with all that is in it.
+    const int end =
+        way.kind == Way::Kind::kRemove ? fields_[item].end : item + 1;
+    std::fill(all.begin() + item, all.begin() + end, settled);
+  }
+}
+
+bool Search::Sift(const Way& way, const Items& items) {
+  if (!Differs(way, items)) return false;
+  return Narrow(way, items, /*known=*/true);
+}
+
+size_t Search::Middle(const Items& items) const {
+  const size_t middle = items.size() / 2;
+  if (groups_[items.front()] == groups_[items.back()]) return middle;
+  // The border of groups that is nearest.
+  size_t best = 0;
+  for (size_t i = 1; i < items.size(); ++i) {
+    if (groups_[items[i]] == groups_[items[i - 1]]) continue;
+    const auto away = [middle](size_t at) {
+      return at > middle ? at - middle : middle - at;
+    };
+    if (best == 0 || away(i) < away(best)) best = i;
+  }
+  return best;
+}
+
+bool Search::Narrow(const Way& way, const Items& items, bool known) {
+  if (ended_ || items.empty()) return false;
+  if (known) Settle(way, items, false);
+  if (items.size() == 1) return NarrowOne(way, items[0], known);
+  const size_t middle = Middle(items);
+  const Items first = Part(items, 0, middle);
+  const Items second = Part(items, middle, items.size());
+  if (Differs(way, first)) {
+    Narrow(way, first, /*known=*/true);
+    if (Differs(way, second)) Narrow(way, second, /*known=*/true);
+    return true;
+  }
+  // Then it is in the second half, unless fields matter together only.
+  if (Narrow(way, second, /*known=*/false)) return true;
+  if (ended_ || (!known && !Differs(way, items))) return false;
+  // Each of these goes on to matter with those of the other half.
+  const Items together = Fewest(way, {}, /*grown=*/false, items);
+  if (ended_) return true;
+  for (const int item : together) NarrowOne(way, item, /*known=*/true);
+  Items rest;
+  for (const int item : items) {
+    if (std::find(together.begin(), together.end(), item) == together.end()) {
+      rest.push_back(item);
+    }
+  }
+  if (Differs(way, rest)) Narrow(way, rest, /*known=*/true);
+  return true;
+}
+
+bool Search::NarrowOne(const Way& way, int item, bool known) {
+  if (!known && !Differs(way, {item})) return false;
+  if (way.kind == Way::Kind::kRemove) {
+    // Is it what is in it, or that it is there at all?
+    Items inside;
+    for (int i = item + 1; i < fields_[item].end; i = fields_[i].end) {
+      inside.push_back(i);
+    }
+    if (Differs(way, inside)) return Narrow(way, inside, /*known=*/true);
+  }
+  if (!ended_) MarkRead(item);
+  return true;
+}
+
+Search::Items Search::Fewest(const Way& way, const Items& kept, bool grown,
+                             const Items& items) {
+  if (ended_ || (grown && Differs(way, kept))) return {};
+  if (items.size() == 1) return items;
+  const size_t middle = items.size() / 2;
+  const Items first = Part(items, 0, middle);
+  const Items second = Part(items, middle, items.size());
+  const Items of_second =
+      Fewest(way, Join(kept, first), /*grown=*/true, second);
+  const Items of_first =
+      Fewest(way, Join(kept, of_second), !of_second.empty(), first);
+  return Join(of_second, of_first);
+}
+
+void Search::MarkRead(int field) {
+  read_[field] = true;
+  for (int at = field; at >= 0; at = fields_[at].parent) {
+    holds_read_[at] = true;
+  }
+}
+
+}  // namespace fncache::runner::probe

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Search: which fields of a request matter, found by asking about groups of
+// them.
+//
+//   altered, all together       a group that matters is halved until single
+//   left out, all together      fields stand
+//   all that seems unread, left out and altered at random, three times
+//
+// It knows fields by their numbers only, and nothing of functions: whoever runs
+// it says whether the answer differs when some fields are changed.
+//
+// Where a group matters and neither of its halves does, the fields that matter
+// only together are looked for (QuickXplain, Junker 2004), and all of them
+// count as read.
+//
+// Belongs to one thread.
+#ifndef FNCACHE_RUNNER_PROBE_SEARCH_H_
+#define FNCACHE_RUNNER_PROBE_SEARCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "runner/probe/fields.h"
+
+namespace fncache::runner::probe {
+
+// What came of asking.
+enum class Verdict {
+  kSame,
+  kDiffers,
+  kEnd,  // nothing more can be asked: the search ends as it stands
+};
+
+class Search {
+ public:
+  // Whether the answer differs when the fields are changed so; one Change for
+  // each field, and what the new values are made from.
+  using Ask =
+      std::function<Verdict(const std::vector<Change>& changes, uint64_t seed)>;
+
+  // Fields lie in `groups` where it is known which of them go together: a
+  // number for each field, equal for those that do. Groups are asked about in
+  // the order of their numbers, whole for as long as possible.
+  Search(const std::vector<Field>& fields, std::vector<int> groups,
+         uint64_t seed, Ask ask);
+
+  // Once.
+  void Run();
+
+  // Then, of a field:
+  enum class Result { kUntried, kUnread, kRead };
+  Result ResultOf(int field) const;
+  // Whether all was asked about, the rounds at random included.
+  bool complete() const { return complete_; }
+
+ private:
+  // A way of changing fields, under which the answer differs or not.
+  struct Way {
+    enum class Kind { kAlter, kRemove, kMixed } kind;
+    uint64_t seed;
+  };
+  using Items = std::vector<int>;
+
+  // All fields not found read yet, in the order of asking.
+  Items Left() const;
+  // Of those the topmost below which there is none that was found read.
+  Items WholeLeft() const;
+
+  // Asks about all the items together. A kEnd counts as the same, and sets
+  // ended_.
+  bool Differs(const Way& way, const Items& items);
+  // What Differs of these items would say; without asking where none is given.
+  std::vector<Change> ChangesOf(const Way& way, const Items& items) const;
+  // Asks about the items until none that was found read is among them. Whether
+  // there was any.
+  bool Sift(const Way& way, const Items& items);
+  // `items` matter together where `known`. Whether any was found.
+  bool Narrow(const Way& way, const Items& items, bool known);
+  bool NarrowOne(const Way& way, int item, bool known);
+  // Of items that matter together the fewest that still do.
+  Items Fewest(const Way& way, const Items& kept, bool grown,
+               const Items& items);
+  // Where to cut the list in two.
+  size_t Middle(const Items& items) const;
+  void Settle(const Way& way, const Items& items, bool settled);
+  void MarkRead(int field);
+
+  const std::vector<Field>& fields_;
+  const std::vector<int> groups_;
+  const uint64_t seed_;
+  const Ask ask_;
+
+  std::vector<bool> read_;
+  // Whether a field was in a group that did not matter, the last time: altered,
+  // left out, and at random, which begins as yes.
+  std::vector<bool> settled_[3];
+  // Has a field below it that was found read, or is one.
+  std::vector<bool> holds_read_;
+  bool ended_ = false;
+  bool complete_ = false;
+};
+
+}  // namespace fncache::runner::probe
+
+#endif  // FNCACHE_RUNNER_PROBE_SEARCH_H_

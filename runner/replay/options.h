@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line of `fncache replay` asks for.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_RUNNER_REPLAY_OPTIONS_H_
+#define FNCACHE_RUNNER_REPLAY_OPTIONS_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "insight/whatif/engine.h"
+#include "insight/whatif/settings.h"
+
+namespace fncache::runner::replay {
+
+enum class GroupBy { kNothing, kFunction, kStep, kComposite };
+
+struct ReplayFlags {
+  std::string trace;
+  bool info = false;
+  std::vector<std::string> what_if, sweep, thresholds;
+  std::string arrivals = "model", by;
+  std::string mrc, json, html, export_as;
+  bool suggest_masks = false;
+  bool play = false;
+  std::string target, speed = "1", tls_dir;
+};
+
+// The parser, which fills `flags`.
+std::unique_ptr<CLI::App> MakeReplayApp(ReplayFlags* flags);
+
+// One set of settings that is asked about: what it is called, and what of the
+// trace's own settings it replaces.
+struct Question {
+  std::vector<std::pair<std::string, std::string>> what_if;
+  insight::whatif::SettingTexts texts;
+
+  // KEY=VALUE KEY=VALUE; "as recorded" of none.
+  std::string Label() const;
+};
+
+// Of --what-if and --sweep: each value of a sweep with all of the what-ifs, and
+// sweeps with each other. InvalidArgument names the flag and what is accepted.
+absl::StatusOr<std::vector<Question>> QuestionsOf(
+    const ReplayFlags& flags, const insight::whatif::SettingsReader& reader);
+
+}  // namespace fncache::runner::replay
+
+#endif  // FNCACHE_RUNNER_REPLAY_OPTIONS_H_
