@@ -55,7 +55,7 @@ std::vector<char*> Environment() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
-    const std::vector<std::string>& args) {
+    const std::vector<std::string>& args, int stdout_fd) {
   std::vector<std::string> words = {"fncache"};
   words.insert(words.end(), args.begin(), args.end());
   std::vector<char*> argv;
@@ -80,6 +80,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     dup2(fds[1], STDERR_FILENO);
+    if (stdout_fd >= 0) dup2(stdout_fd, STDOUT_FILENO);
     execve("/proc/self/exe", argv.data(), environment.data());
     _exit(127);
   }
@@ -142,6 +143,20 @@ absl::StatusOr<std::vector<std::string>> ChildProcess::Listening(
   return absl::UnavailableError(
       absl::StrCat(ended_ ? "it ended" : "it does not listen",
                    "; its last words:\n", absl::StrJoin(last_lines_, "\n")));
+}
+
+bool ChildProcess::Ended(absl::Duration patience) {
+  const absl::Time until = absl::Now() + patience;
+  MutexLock lock(&mutex_);
+  while (!ended_ && absl::Now() < until) {
+    changed_.WaitWithTimeout(&mutex_, until - absl::Now());
+  }
+  return ended_;
+}
+
+std::string ChildProcess::LastWords() const {
+  MutexLock lock(&mutex_);
+  return absl::StrJoin(last_lines_, "\n");
 }
 
 int ChildProcess::calls() const {

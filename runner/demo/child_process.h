@@ -27,9 +27,10 @@ namespace fncache::runner::demo {
 class ChildProcess {
  public:
   // Runs /proc/self/exe with `args`, without the environment variables that set
-  // this program's settings.
+  // this program's settings. What it prints goes to `stdout_fd`, which stays
+  // the caller's; by default to where this process prints.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(
-      const std::vector<std::string>& args);
+      const std::vector<std::string>& args, int stdout_fd = -1);
   // Kills the child if it runs.
   ~ChildProcess();
 
@@ -43,6 +44,11 @@ class ChildProcess {
 
   // How many calls it has logged (function --log-calls).
   int calls() const;
+
+  // Waits for its end, but for no longer than `patience`; true if it came.
+  bool Ended(absl::Duration patience);
+  // The last lines of its stderr.
+  std::string LastWords() const;
 
   void Signal(int signal);
   // Waits for the child's end and returns what waitpid says.

@@ -14,9 +14,11 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/command_flags.h"
 #include "common/standard_streams.h"
 #include "common/threads.h"
+#include "common/utf8.h"
 #include "runner/demo/child_process.h"
 #include "runner/demo/demo.h"
 #include "runner/demo/screen.h"
@@ -26,9 +28,13 @@ namespace {
 
 constexpr char kFooter[] = R"(
 It starts a slow function and the daemon as child processes on free ports of
-127.0.0.1, keeps the cache in a temporary directory, and leaves nothing behind.
+127.0.0.1, drives them with fncache load, and keeps the cache in a temporary
+directory. It leaves nothing behind but, with --out, the page and the trace of
+its last step.
 The function, alone:  fncache function --help
 The daemon, alone:    fncache serve --help
+The traffic, alone:   fncache load --help
+The explanations:     fncache explain --help
 
 Exit codes: 0 if everything that the demo claims held, else 1; 2 for flags that
 do not fit.)";
@@ -55,23 +61,34 @@ void WatchSignals(const std::string& folder, const DemoScreen& screen) {
   }).detach();
 }
 
-std::unique_ptr<CLI::App> MakeApp() {
+std::unique_ptr<CLI::App> MakeApp(std::string* out) {
   auto app = std::make_unique<CLI::App>(
       "Shows on one machine what fncache does: a slow function, the daemon in "
-      "front of\nit, a crash, an expiry, and what was saved.",
+      "front of\nit, a crash, an expiry, what was saved, why calls missed, and "
+      "the mask that ends\nthat.",
       "fncache demo");
+  app->add_option("--out", *out,
+                  "Leave report.html and the last step's data here")
+      ->type_name("DIR");
   app->footer(kFooter);
   return app;
 }
 
 }  // namespace
 
-std::string DemoHelp() { return MakeApp()->help(); }
+std::string DemoHelp() {
+  std::string out;
+  return MakeApp(&out)->help();
+}
 
-std::vector<CommandFlag> DemoCommandFlags() { return FlagsOf(*MakeApp()); }
+std::vector<CommandFlag> DemoCommandFlags() {
+  std::string out;
+  return FlagsOf(*MakeApp(&out));
+}
 
 int DemoMain(int argc, char** argv) {
-  const std::unique_ptr<CLI::App> made = MakeApp();
+  std::string out;
+  const std::unique_ptr<CLI::App> made = MakeApp(&out);
   CLI::App& app = *made;
   try {
     app.parse(argc, argv);
@@ -98,6 +115,15 @@ int DemoMain(int argc, char** argv) {
     std::fprintf(stderr, "fncache demo: cannot make %s\n", folder.c_str());
     return 1;
   }
+  if (!out.empty()) {
+    std::filesystem::create_directories(out, error);
+    if (error) {
+      std::fprintf(stderr, "fncache demo: --out: cannot make %s: %s\n",
+                   Printable(out).c_str(), error.message().c_str());
+      std::filesystem::remove_all(folder, error);
+      return 1;
+    }
+  }
   // The watching thread outlives this function.
   static DemoScreen screen;
   WatchSignals(folder, screen);
@@ -105,7 +131,7 @@ int DemoMain(int argc, char** argv) {
   absl::Status status;
   bool held = false;
   {
-    Demo demo(folder, &screen);
+    Demo demo({folder, out.empty() ? folder : out}, &screen);
     status = demo.Run();
     held = demo.held();
   }
@@ -117,6 +143,11 @@ int DemoMain(int argc, char** argv) {
   }
   if (!held) return 1;
   screen.Title("Everything that was claimed held.");
+  if (!out.empty()) {
+    screen.Line(
+        absl::StrCat("The last step's two runs, side by side: ",
+                     (std::filesystem::path(out) / "report.html").string()));
+  }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     std::fprintf(stderr, "fncache demo: cannot write what was seen\n");
     return 1;

@@ -1,46 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/demo/demo.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
+#include <fstream>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "google/protobuf/util/message_differencer.h"
-#include "proto/function_v1.pb.h"
+#include "common/file.h"
+#include "insight/trace/reader.h"
+#include "nlohmann/json.hpp"
 #include "runner/demo/child_process.h"
-#include "runner/demo/scrape.h"
-#include "runner/demo/traffic.h"
+#include "runner/demo/inputs.h"
+#include "runner/load/results.h"
+#include "runner/scrape/scrape.h"
+#include "runner/text/json.h"
 
 namespace fncache::runner::demo {
 namespace {
 
-namespace fn = ::apiextensions::fn::proto::v1;
+namespace fs = std::filesystem;
+using insight::trace::Outcome;
+using insight::trace::TracedCall;
+using load::LoadResults;
+using scrape::Get;
+using scrape::Sum;
 
-constexpr int kComposites = 50;
-constexpr int kReconciles = 5;
-constexpr int kBuckets = 20;
+using Arguments = std::vector<std::string>;
+
+constexpr int kComposites = 40;
+constexpr int kPipelines = 120;
 constexpr int kAtOnce = 10;
-// Different requests: one for each step of each composite.
-constexpr int kKeys = kComposites * kDemoSteps;
 constexpr absl::Duration kCost = absl::Milliseconds(150);
-constexpr absl::Duration kTtl = absl::Seconds(60);
-constexpr absl::Duration kShortTtl = absl::Seconds(3);
+constexpr absl::Duration kTtl = absl::Minutes(2);
+constexpr absl::Duration kShortTtl = absl::Seconds(2);
+// For a miss, an entry's whole life, and another miss.
+constexpr absl::Duration kExpiry = absl::Seconds(5);
+constexpr int kExpiryRate = 20;
+// Of each composite, an hour: together twenty a second.
+constexpr int kWrites = 1800;
+constexpr absl::Duration kModel = absl::Seconds(8);
 constexpr absl::Duration kPatience = absl::Seconds(30);
 constexpr absl::Duration kPoll = absl::Milliseconds(20);
+constexpr size_t kMaxResults = 64u << 20;
 // DESIGN: an entry is served for L x (1 - margin).
 constexpr double kMargin = 0.1;
+// By how much what-if may be wrong about a run of a few hundred calls.
+constexpr double kPredicted = 0.05;
 
-std::string Millis(absl::Duration duration) {
-  const double millis = absl::ToDoubleMilliseconds(duration);
+std::string Millis(double seconds) {
+  const double millis = seconds * 1e3;
   return absl::StrFormat("%.*f ms", millis < 1 ? 2 : 1, millis);
 }
 
@@ -52,52 +71,46 @@ std::string Mebibytes(double bytes) {
   return absl::StrFormat("%.1f MiB", bytes / (1 << 20));
 }
 
-// The latency that `fraction` of the calls do not exceed.
-absl::Duration Percentile(std::vector<absl::Duration> sorted, double fraction) {
-  if (sorted.empty()) return absl::ZeroDuration();
-  std::sort(sorted.begin(), sorted.end());
-  const auto rank =
-      static_cast<size_t>(fraction * static_cast<double>(sorted.size()));
-  return sorted[std::min(rank, sorted.size() - 1)];
-}
-
-// The outcome of one step's traffic.
-struct Traffic {
-  std::vector<DemoReconcile> reconciles;
-  std::vector<DemoCall> calls;  // of all of them
-  int runs = 0;                 // of the function
-  absl::Duration elapsed;
-
-  std::vector<absl::Duration> Latencies(bool hits_only) const {
-    std::vector<absl::Duration> latencies;
-    for (const DemoCall& call : calls) {
-      if (!hits_only || Hit(call)) latencies.push_back(call.latency);
-    }
-    return latencies;
-  }
-  int Hits() const {
-    return static_cast<int>(std::count_if(calls.begin(), calls.end(), Hit));
-  }
-  static bool Hit(const DemoCall& call) {
-    return absl::StartsWith(call.cache_status, "fncache; hit");
-  }
-};
-
-absl::Duration Ttl(const DemoCall& call) {
-  return absl::Seconds(call.response.meta().ttl().seconds()) +
-         absl::Nanoseconds(call.response.meta().ttl().nanos());
+std::string Percent(double share) {
+  return absl::StrFormat("%.1f %%", 100 * share);
 }
 
 double DiskBytes(const std::string& folder) {
   double bytes = 0;
   std::error_code error;
-  for (std::filesystem::recursive_directory_iterator at(folder, error), end;
+  for (fs::recursive_directory_iterator at(folder, error), end;
        !error && at != end; at.increment(error)) {
     std::error_code gone;
     const auto size = at->file_size(gone);
     if (!gone) bytes += static_cast<double>(size);
   }
   return bytes;
+}
+
+absl::Status WriteText(const std::string& path, const char* text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file.fail()) {
+    return absl::UnavailableError(absl::StrCat("cannot write ", path));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t Calls(const LoadResults& results) {
+  uint64_t calls = 0;
+  for (const load::CallResults& of : results.calls) calls += of.count;
+  return calls;
+}
+
+// The latency of the calls of the first step: its largest outcome.
+const load::LatencySummary* FirstStep(const LoadResults& results) {
+  const load::CallResults* most = nullptr;
+  for (const load::CallResults& of : results.calls) {
+    if (of.step != "buckets") continue;
+    if (most == nullptr || of.count > most->count) most = &of;
+  }
+  return most == nullptr ? nullptr : &most->latency;
 }
 
 }  // namespace
@@ -109,9 +122,24 @@ struct Demo::Impl {
     std::string address;
     std::string admin;
   };
+  // A command that has ended.
+  struct Ran {
+    int code = 0;
+    std::string out;
+  };
+  // A run of `fncache load` and how often the function ran meanwhile, by its
+  // own log.
+  struct Loaded {
+    LoadResults results;
+    int runs = 0;
+  };
 
-  Impl(std::string folder, DemoScreen* screen)
-      : cache_dir(std::move(folder)), screen(screen) {}
+  Impl(DemoFolders folders, DemoScreen* screen)
+      : folders(std::move(folders)),
+        cache_dir(this->folders.work + "/cache"),
+        xr(this->folders.out + "/lake.yaml"),
+        composition(this->folders.out + "/lakes.yaml"),
+        screen(screen) {}
 
   void Claim(bool holds, absl::string_view what) {
     if (holds) return;
@@ -127,19 +155,17 @@ struct Demo::Impl {
          absl::FormatDuration(ttl)});
   }
 
-  absl::StatusOr<Running> StartDaemon(const Running& behind, bool with_disk) {
-    std::vector<std::string> args = {
-        "serve",       "--insecure", "--listen",     "127.0.0.1:0", "--admin",
-        "127.0.0.1:0", "--upstream", behind.address, "--function",  "demo"};
-    if (with_disk) {
-      args.insert(args.end(), {"--cache-dir", cache_dir, "--generation",
-                               "demo-function-1"});
-    }
+  absl::StatusOr<Running> StartDaemon(const Running& behind,
+                                      const Arguments& more) {
+    Arguments args = {"serve",      "--insecure",  "--listen",   "127.0.0.1:0",
+                      "--admin",    "127.0.0.1:0", "--upstream", behind.address,
+                      "--function", "demo"};
+    args.insert(args.end(), more.begin(), more.end());
     return Start("fncache serve", 2, args);
   }
 
   absl::StatusOr<Running> Start(absl::string_view what, size_t listeners,
-                                const std::vector<std::string>& args) {
+                                const Arguments& args) {
     auto process = ChildProcess::Start(args);
     if (!process.ok()) return process.status();
     Running running;
@@ -154,101 +180,107 @@ struct Demo::Impl {
     return running;
   }
 
-  // `rounds` of reconciles of all composites, their functions at `address`;
-  // `behind` is the function that answers in the end.
-  absl::StatusOr<Traffic> Send(absl::string_view what,
-                               const std::string& address,
-                               const Running& behind, int rounds) {
-    Traffic traffic;
-    for (int round = 0; round < rounds; ++round) {
-      for (int composite = 0; composite < kComposites; ++composite) {
-        DemoReconcile reconcile;
-        reconcile.composite = composite;
-        // Two replicas of the runner, of different builds, alternate.
-        reconcile.build = round % kDemoBuilds;
-        traffic.reconciles.push_back(std::move(reconcile));
-      }
-    }
-    const auto runners = DemoRunners::Create(address, &inputs);
-    if (!runners.ok()) return runners.status();
-    const int before = behind.process->calls();
+  // Runs a command to its end. `what` is told meanwhile.
+  absl::StatusOr<Ran> RunCommand(absl::string_view what,
+                                 const Arguments& args) {
+    const std::string path = folders.work + "/printed";
+    const int fd =
+        open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0) return absl::UnavailableError("cannot write " + path);
+    auto process = ChildProcess::Start(args, fd);
+    close(fd);
+    if (!process.ok()) return process.status();
     const absl::Time start = absl::Now();
-    (*runners)->Drive(
-        kAtOnce,
-        [&](size_t done) {
-          screen->Progress(what, done, traffic.reconciles.size());
-        },
-        &traffic.reconciles);
-    traffic.elapsed = absl::Now() - start;
-    traffic.runs = behind.process->calls() - before;
-    for (const DemoReconcile& reconcile : traffic.reconciles) {
-      traffic.calls.insert(traffic.calls.end(), reconcile.calls.begin(),
-                           reconcile.calls.end());
+    do {
+      screen->Progress(what, absl::Now() - start);
+    } while (!(*process)->Ended(absl::Milliseconds(200)));
+    const int status = (*process)->Wait();
+    Ran ran;
+    ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    auto out = ReadSmallFile(path, kMaxResults);
+    if (!out.ok()) return out.status();
+    ran.out = *std::move(out);
+    // 99: what was to hold does not, which is for the caller to tell.
+    if (ran.code != 0 && ran.code != 99) {
+      return absl::UnavailableError(absl::StrCat(
+          "fncache ", args[0], " failed: ", (*process)->LastWords()));
     }
-    return traffic;
+    return ran;
   }
 
-  // Every pipeline renders the whole composite. Every answer is under its own
-  // tag, with a TTL that makes sense, and otherwise what the function alone
-  // answers.
-  void Check(absl::string_view step, const Traffic& traffic,
-             absl::Duration ttl) {
-    int failed = 0, wrong_tag = 0, wrong_ttl = 0, different = 0;
-    std::string first_error;
-    for (const DemoReconcile& reconcile : traffic.reconciles) {
-      if (!reconcile.status.ok()) {
-        if (failed++ == 0) first_error = reconcile.status.ToString();
-      } else if (reconcile.calls.size() != kDemoSteps ||
-                 reconcile.composed != kBuckets + 1) {
-        ++different;
-      }
+  // `fncache load` of the demo's pipeline, its functions at `address`, that
+  // answers from `behind` in the end.
+  absl::StatusOr<Loaded> Load(absl::string_view what,
+                              const std::string& address, const Running& behind,
+                              const Arguments& how, std::string json = "") {
+    if (json.empty()) json = folders.work + "/results.json";
+    Arguments args = {"load", xr, composition};
+    args.insert(args.end(), how.begin(), how.end());
+    screen->Command(absl::StrCat("fncache load lake.yaml lakes.yaml ",
+                                 absl::StrJoin(how, " ")));
+    args.insert(args.end(),
+                {"--function", absl::StrCat(kDemoFunction, "=", address),
+                 "--json", json, "--progress", "none"});
+    const int before = behind.process->calls();
+    const auto ran = RunCommand(what, args);
+    if (!ran.ok()) return ran.status();
+    const auto text = ReadSmallFile(json, kMaxResults);
+    if (!text.ok()) return text.status();
+    auto results = load::ResultsFromJson(*text);
+    if (!results.ok()) return results.status();
+    Loaded loaded;
+    loaded.results = *std::move(results);
+    loaded.runs = behind.process->calls() - before;
+    std::string first = "nothing";
+    if (!loaded.results.errors.empty()) {
+      first = loaded.results.errors[0].message;
     }
-    for (const DemoCall& call : traffic.calls) {
-      if (!call.status.ok()) continue;  // and so did its pipeline
-      if (call.response.meta().tag() != call.tag) ++wrong_tag;
-      const bool whole = !Traffic::Hit(call);
-      if (Ttl(call) <= absl::ZeroDuration() || Ttl(call) > ttl ||
-          (whole && Ttl(call) != ttl)) {
-        ++wrong_ttl;
-      }
-      fn::RunFunctionResponse answer = call.response;
-      answer.clear_meta();
-      auto& wanted = answers[call.composite * kDemoSteps + call.step];
-      if (wanted == nullptr) {
-        wanted = std::make_unique<fn::RunFunctionResponse>(answer);
-      } else if (!google::protobuf::util::MessageDifferencer::Equals(*wanted,
-                                                                     answer)) {
-        ++different;
-      }
-    }
-    Claim(failed == 0, absl::StrCat(step, ": ", failed,
-                                    " pipelines failed, first: ", first_error));
-    Claim(wrong_tag == 0,
-          absl::StrCat(step, ": ", wrong_tag, " answers under another tag"));
-    Claim(wrong_ttl == 0, absl::StrCat(step, ": ", wrong_ttl,
-                                       " answers with a TTL that is wrong"));
-    Claim(different == 0,
-          absl::StrCat(step, ": ", different,
-                       " answers differ from the function's own"));
+    Claim(loaded.results.pipelines.errors == 0,
+          absl::StrCat(what, ": ", loaded.results.pipelines.errors,
+                       " pipelines failed, first: ", first));
+    return loaded;
   }
 
-  void Show(const Traffic& traffic) {
-    const auto latencies = traffic.Latencies(false);
+  static Arguments ClosedLoop() {
+    return {"--composites", absl::StrCat(kComposites),
+            "-c",           absl::StrCat(kAtOnce),
+            "-n",           absl::StrCat(kPipelines)};
+  }
+
+  // Sends every call of a trace once more; whether all answers were as
+  // recorded.
+  absl::StatusOr<bool> Play(absl::string_view what, const std::string& trace,
+                            const Running& daemon) {
+    const auto ran = RunCommand(what, {"replay", trace, "--play", "--speed",
+                                       "max", "--target", daemon.address});
+    if (!ran.ok()) return ran.status();
+    return ran->code == 0;
+  }
+
+  void Show(const Loaded& loaded) {
+    const LoadResults& results = loaded.results;
     screen->Line(absl::StrFormat(
-        "%d pipelines, %d calls, %d function runs, %s; a call's p50 %s, p99 %s",
-        traffic.reconciles.size(), traffic.calls.size(), traffic.runs,
-        Seconds(traffic.elapsed), Millis(Percentile(latencies, 0.5)),
-        Millis(Percentile(latencies, 0.99))));
+        "%d pipelines to settle, then %d in %s: p50 %s, p99 %s;",
+        results.settle.pipelines, results.pipelines.count,
+        Seconds(absl::Seconds(results.duration)),
+        Millis(results.pipelines.latency.p50),
+        Millis(results.pipelines.latency.p99)));
+    screen->Line(absl::StrFormat("%d calls, %d function runs", AllCalls(loaded),
+                                 loaded.runs));
+  }
+
+  static uint64_t AllCalls(const Loaded& loaded) {
+    return loaded.results.settle.calls + Calls(loaded.results);
   }
 
   // Waits until every fill is in the disk tier.
-  absl::Status WaitForDisk(const Running& daemon) {
+  absl::Status WaitForDisk(const Running& daemon, double entries) {
     const absl::Time until = absl::Now() + kPatience;
     while (absl::Now() < until) {
       const auto metrics = Get(daemon.admin, "/metrics", kPatience);
       if (!metrics.ok()) return metrics.status();
       if (Sum(*metrics, "fncache_tier_writes_total", "tier=\"disk\"") >=
-          kKeys) {
+          entries) {
         return absl::OkStatus();
       }
       absl::SleepFor(kPoll);
@@ -265,122 +297,161 @@ struct Demo::Impl {
     return absl::OkStatus();
   }
 
+  static double MissesOf(const std::string& metrics) {
+    return Sum(metrics, "fncache_requests_total", "outcome=\"miss\"");
+  }
+
   absl::Status Alone(const Running& function) {
     screen->Title(absl::StrCat("1  The function alone, ",
                                absl::FormatDuration(kCost), " a call"));
-    auto sent = Send("rendering", function.address, function, kReconciles);
+    Arguments how = ClosedLoop();
+    how.insert(how.end(),
+               {"--trace", folders.work + "/alone", "--trace-level", "full"});
+    auto sent = Load("rendering", function.address, function, how);
     if (!sent.ok()) return sent.status();
     alone = *std::move(sent);
-    Check("the function alone", alone, kTtl);
     Show(alone);
-    Claim(alone.runs == kKeys * kReconciles,
+    Claim(alone.runs == static_cast<int>(AllCalls(alone)),
           "the function runs once for every call");
     return absl::OkStatus();
   }
 
   absl::Status Cached(const Running& function, Running* daemon) {
-    screen->Title("2  The same traffic through fncache serve");
-    auto started = StartDaemon(function, true);
+    screen->Title("2  The same through fncache serve");
+    auto started = StartDaemon(function, OnDisk());
     if (!started.ok()) return started.status();
     *daemon = *std::move(started);
-    auto sent = Send("rendering through fncache", daemon->address, function,
-                     kReconciles);
+    Arguments how = ClosedLoop();
+    how.insert(how.end(), {"--admin-url", daemon->admin, "--trace",
+                           folders.work + "/cached", "--trace-level", "full"});
+    auto sent =
+        Load("rendering through fncache", daemon->address, function, how);
     if (!sent.ok()) return sent.status();
     cached = *std::move(sent);
-    Check("through fncache", cached, kTtl);
     Show(cached);
-    screen->Line(absl::StrFormat("%d hits of %d calls", cached.Hits(),
-                                 cached.calls.size()));
-    Claim(cached.runs == kKeys,
-          absl::StrCat("through fncache the function runs once for each of ",
-                       kKeys, " requests, not ", cached.runs, " times"));
-    Claim(cached.Hits() == kKeys * (kReconciles - 1),
-          "every call but those of a composite's first pipeline is a hit");
+    const LoadResults& results = cached.results;
+    screen->Line(absl::StrCat("hit rate once settled: ",
+                              Percent(results.hit_rate.value_or(0))));
+    Claim(results.hit_rate.value_or(0) == 1,
+          "every call of a settled composite is a hit");
+    Claim(results.daemon.has_value() && results.daemon->agrees,
+          "the daemon counts what its callers see");
+    std::string metrics;
+    absl::Status status = Scrape(*daemon, &metrics);
+    if (!status.ok()) return status;
+    Claim(MissesOf(metrics) == cached.runs,
+          "the function runs once for every miss");
+
+    const auto same = Play("sending the calls of step 1 through fncache",
+                           folders.work + "/alone", *daemon);
+    if (!same.ok()) return same.status();
+    Claim(*same, "through fncache every answer is the function's own");
+    if (*same) {
+      screen->Line(absl::StrFormat(
+          "the %d calls of step 1 once more, byte for byte, through fncache:",
+          AllCalls(alone)));
+      screen->Line("every answer is the function's own");
+    }
     return absl::OkStatus();
   }
 
   absl::Status Restart(const Running& function, Running* daemon) {
     screen->Title("3  kill -9, and a new daemon over the same directory");
-    absl::Status status = WaitForDisk(*daemon);
-    if (status.ok()) status = Scrape(*daemon, &last_metrics);
+    auto body = Get(daemon->admin, "/metrics", kPatience);
+    if (!body.ok()) return body.status();
+    absl::Status status = WaitForDisk(*daemon, MissesOf(*body));
     if (!status.ok()) return status;
     daemon->process->Signal(SIGKILL);
     daemon->process->Wait();
     const absl::Time start = absl::Now();
-    auto started = StartDaemon(function, true);
+    auto started = StartDaemon(function, OnDisk());
     if (!started.ok()) return started.status();
     *daemon = *std::move(started);
     const absl::Duration ready = absl::Now() - start;
-    auto sent = Send("rendering through fncache", daemon->address, function, 1);
-    if (!sent.ok()) return sent.status();
-    restarted = *std::move(sent);
-    Check("after the restart", restarted, kTtl);
+    const int before = function.process->calls();
+    const auto same = Play("sending the calls of step 2 once more",
+                           folders.work + "/cached", *daemon);
+    if (!same.ok()) return same.status();
+    const int runs = function.process->calls() - before;
     screen->Line(absl::StrFormat(
-        "listening again after %s; %d of %d calls are hits, %d function runs",
-        Millis(ready), restarted.Hits(), restarted.calls.size(),
-        restarted.runs));
-    Claim(restarted.Hits() == kKeys && restarted.runs == 0,
-          "after kill -9 and restart every call is a hit");
+        "listening again after %s; of the %d calls of step 2, "
+        "sent once more,",
+        Millis(absl::ToDoubleSeconds(ready)), AllCalls(cached)));
+    screen->Line(absl::StrFormat(
+        "%s; %d function runs",
+        *same ? "all are answered as before" : "some are answered otherwise",
+        runs));
+    Claim(*same, "after kill -9 and restart every answer is the same");
+    Claim(runs == 0, "after kill -9 and restart every call is a hit");
     return Scrape(*daemon, &last_metrics);
   }
 
-  // One composite, called until its entry ends.
+  // One composite, rendered twenty times a second until its entries have ended
+  // and were filled again.
   absl::Status Expiry() {
     screen->Title(absl::StrCat("4  Expiry: a function that says TTL ",
                                absl::FormatDuration(kShortTtl)));
     auto function = StartFunction(kShortTtl);
     if (!function.ok()) return function.status();
-    auto daemon = StartDaemon(*function, false);
+    auto daemon = StartDaemon(*function, {});
     if (!daemon.ok()) return daemon.status();
-    const auto runners = DemoRunners::Create(daemon->address, &inputs);
-    if (!runners.ok()) return runners.status();
-    // True if the first step's answer came from the cache.
-    Traffic traffic;
-    const auto render = [&]() -> absl::StatusOr<bool> {
-      std::vector<DemoReconcile> one(1);
-      (*runners)->Drive(
-          1, [](size_t) {}, &one);
-      if (one[0].calls.empty()) return one[0].status;
-      traffic.calls.insert(traffic.calls.end(), one[0].calls.begin(),
-                           one[0].calls.end());
-      traffic.reconciles.push_back(std::move(one[0]));
-      return Traffic::Hit(traffic.reconciles.back().calls[0]);
-    };
-    auto hit = render();
-    if (!hit.ok()) return hit.status();
-    Claim(!*hit, "the first call is a miss");
-    const DemoCall first = traffic.calls.front();
-    const absl::Time filled = first.started + first.latency;
-    absl::Duration shortest = kShortTtl;
-    do {
-      screen->Progress("waiting for the entry's end",
-                       absl::ToInt64Milliseconds(absl::Now() - filled),
-                       absl::ToInt64Milliseconds(kShortTtl));
-      absl::SleepFor(kPoll);
-      hit = render();
-      if (!hit.ok()) return hit.status();
-      if (*hit) {
-        shortest =
-            std::min(shortest, Ttl(traffic.reconciles.back().calls.front()));
+    const std::string trace = folders.work + "/expiry";
+    auto sent = Load("waiting for entries to end", daemon->address, *function,
+                     {"--rate", absl::StrCat(kExpiryRate), "--duration",
+                      absl::FormatDuration(kExpiry), "--trace", trace,
+                      "--trace-level", "keys"});
+    if (!sent.ok()) return sent.status();
+    auto reader = insight::trace::TraceReader::Open(trace);
+    if (!reader.ok()) return reader.status();
+    std::vector<TracedCall> calls;
+    insight::trace::ReadCall read;
+    while ((*reader)->Next(&read)) {
+      if (read.call.phase == "measure" && read.call.step == "buckets") {
+        calls.push_back(read.call);
       }
-    } while (*hit && absl::Now() < filled + kPatience);
+    }
+    std::sort(calls.begin(), calls.end(),
+              [](const TracedCall& a, const TracedCall& b) {
+                return a.arrived < b.arrived;
+              });
+    return ShowExpiry(calls);
+  }
+
+  // Of the first entry that was filled and ended among `calls`.
+  absl::Status ShowExpiry(const std::vector<TracedCall>& calls) {
+    const auto miss = [](const TracedCall& call) {
+      return call.outcome == Outcome::kMiss;
+    };
+    const auto first = std::find_if(calls.begin(), calls.end(), miss);
+    const auto next = first == calls.end()
+                          ? first
+                          : std::find_if(first + 1, calls.end(), miss);
+    if (next == calls.end()) {
+      return absl::UnavailableError(
+          absl::StrCat("no entry was filled and ended within ",
+                       absl::FormatDuration(kExpiry)));
+    }
+    int hits = 0;
+    int joined = 0;
+    absl::Duration shortest = kShortTtl;
+    for (auto call = first + 1; call != next; ++call) {
+      if (call->outcome == Outcome::kCollapsed) ++joined;
+      if (call->outcome != Outcome::kHit) continue;
+      ++hits;
+      shortest = std::min(shortest, call->told_ttl.value_or(kShortTtl));
+      Claim(call->told_ttl.value_or(absl::ZeroDuration()) >
+                    absl::ZeroDuration() &&
+                *call->told_ttl <= kShortTtl,
+            "a hit tells what is left of its answer's TTL");
+    }
     const absl::Duration served =
-        traffic.reconciles.back().calls.front().started - filled;
-    Check("expiry", traffic, kShortTtl);
-    screen->Line(
-        absl::StrFormat("a miss, then hits for %s, their TTLs down to %s,",
-                        Seconds(served), Seconds(shortest)));
+        next->arrived - (first->arrived + first->latency);
+    screen->Line(absl::StrFormat(
+        "a miss, which %d callers join; then %d hits in %s, their TTLs down to "
+        "%s;",
+        joined, hits, Seconds(served), Seconds(shortest)));
     screen->Line("then a miss: the last tenth of a lifetime is not served");
-    Claim(traffic.Hits() > 0, "the entry is served while it lives");
-    single = traffic;
-    const auto metrics = Get(daemon->admin, "/metrics", kPatience);
-    if (!metrics.ok()) return metrics.status();
-    within_daemon =
-        Quantile(*metrics, "fncache_request_seconds", "outcome=\"hit\"", 0.5);
-    // The second step's entry, a little younger, may have ended by then, too.
-    const int runs = function->process->calls();
-    Claim(runs == kDemoSteps + 1 || runs == 2 * kDemoSteps,
-          "the function runs once more after an entry's end");
+    Claim(hits > 0, "the entry is served while it lives");
     Claim(served <= kShortTtl, "no entry is served beyond its TTL");
     Claim(served >= kShortTtl * (1 - kMargin) - absl::Milliseconds(100),
           "an entry is served for nine tenths of its TTL");
@@ -388,34 +459,31 @@ struct Demo::Impl {
   }
 
   void Report() {
-    const auto count = [](size_t n) { return absl::StrCat(n); };
-    const auto rate = [](int hits, size_t calls) {
-      return absl::StrFormat("%.1f %%", 100.0 * hits / calls);
+    const auto count = [](uint64_t n) { return absl::StrCat(n); };
+    const auto first_step = [](const Loaded& loaded, bool tail) {
+      const load::LatencySummary* const latency = FirstStep(loaded.results);
+      if (latency == nullptr) return std::string("-");
+      return Millis(tail ? latency->p99 : latency->p50);
     };
-    const auto latency = [](const Traffic& traffic, double fraction) {
-      return Millis(Percentile(traffic.Latencies(false), fraction));
-    };
-    const size_t all = cached.calls.size() + restarted.calls.size();
     screen->Title("What it was worth");
     screen->Table({
         {"", "without", "with fncache"},
-        {"pipelines of two steps", count(alone.reconciles.size()),
-         count(cached.reconciles.size())},
-        {"calls", count(alone.calls.size()), count(cached.calls.size())},
+        {"pipelines, two steps each",
+         count(alone.results.settle.pipelines + alone.results.pipelines.count),
+         count(cached.results.settle.pipelines +
+               cached.results.pipelines.count)},
+        {"calls", count(AllCalls(alone)), count(AllCalls(cached))},
         {"function runs", count(alone.runs), count(cached.runs)},
-        {"hit rate", "-", rate(cached.Hits(), cached.calls.size())},
-        {"hit rate, restart included", "-",
-         rate(cached.Hits() + restarted.Hits(), all)},
-        {"ten pipelines at once: p50 of a call", latency(alone, 0.5),
-         latency(cached, 0.5)},
-        {"  p99", latency(alone, 0.99), latency(cached, 0.99)},
-        {"one call at a time: p50 of a hit", "-",
-         Millis(Percentile(single.Latencies(true), 0.5))},
-        {"  of it in the daemon (/metrics)", "-", Millis(within_daemon)},
-        {"time for all pipelines", Seconds(alone.elapsed),
-         Seconds(cached.elapsed)},
-        {"function seconds saved, with restart", "-",
-         absl::StrFormat("%.1f s", saved)},
+        {"once settled: function runs", count(alone.results.function_runs),
+         count(cached.results.function_runs)},
+        {"  pipelines a second",
+         absl::StrFormat("%.0f", alone.results.pipelines.rate),
+         absl::StrFormat("%.0f", cached.results.pipelines.rate)},
+        {"  a pipeline's p50", Millis(alone.results.pipelines.latency.p50),
+         Millis(cached.results.pipelines.latency.p50)},
+        {"  a call's p50", first_step(alone, false), first_step(cached, false)},
+        {"  a call's p99", first_step(alone, true), first_step(cached, true)},
+        {"function seconds saved", "-", absl::StrFormat("%.1f s", saved)},
         {"disk used", "-", Mebibytes(DiskBytes(cache_dir))},
         {"memory tier used", "-",
          Mebibytes(Sum(last_metrics, "fncache_tier_bytes", "tier=\"memory\""))},
@@ -425,46 +493,143 @@ struct Demo::Impl {
     Claim(saved > 0, "/metrics tells function seconds saved");
   }
 
-  absl::Status Run() {
-    const auto composition = DemoComposition();
-    for (int i = 0; i < kComposites; ++i) {
-      inputs.push_back(DemoInput(composition, i, kBuckets));
-    }
-    answers.resize(kKeys);
-    screen->Line(absl::StrFormat(
-        "%d composites of %d buckets, %d reconciles each, %d at once;",
-        kComposites, kBuckets, kReconciles, kAtOnce));
-    screen->Line(
-        "pipelines of two steps, maps in random order, tags of two runner "
-        "builds.");
+  // Settled composites that controllers write to without changing anything,
+  // through a daemon with `more` settings.
+  absl::StatusOr<Loaded> Written(absl::string_view what,
+                                 const Running& function, Arguments more,
+                                 const std::string& trace,
+                                 const std::string& json) {
+    more.insert(more.end(), {"--ttl-min", "1h", "--requeue-ttl", "original"});
+    auto daemon = StartDaemon(function, more);
+    if (!daemon.ok()) return daemon.status();
+    Arguments how = {"--composites", absl::StrCat(kComposites),
+                     "--start",      "steady",
+                     "--churn",      absl::StrCat("noop=", kWrites),
+                     "--duration",   absl::FormatDuration(kModel)};
+    if (!trace.empty()) how.insert(how.end(), {"--trace", trace});
+    return Load(what, daemon->address, function, how, json);
+  }
 
+  absl::Status Misses(const Running& function) {
+    screen->Title("5  Why does it miss, and what would end that?");
+    screen->Line(
+        "Controllers write to composed resources without changing anything;");
+    screen->Line("the daemon hides nothing of that from the key.");
+    const std::string trace = folders.out + "/trace";
+    const std::string without = folders.out + "/without-mask.json";
+    const std::string with = folders.out + "/with-mask.json";
+    const auto missed = Written("reconciling", function, {}, trace, without);
+    if (!missed.ok()) return missed.status();
+    const auto why = RunCommand(
+        "explaining", {"explain", trace, "--phase", "measure", "--json"});
+    if (!why.ok()) return why.status();
+    const auto explained = text::ParseJson(why->out);
+    if (!explained.ok()) return explained.status();
+    const text::Json* const masks = text::Find(*explained, {"masks"});
+    if (masks == nullptr || masks->empty()) {
+      Claim(false, "fncache explain proposes a mask");
+      return absl::OkStatus();
+    }
+    // Masks, each with those above it: the first that brings what all bring.
+    Arguments hidden;
+    Arguments what_if = {"replay", trace, "--json", "-"};
+    const double all = masks->back().value("hits_together", 0.0);
+    for (const text::Json& mask : *masks) {
+      const std::string name = text::FindText(mask, {"mask"});
+      hidden.insert(hidden.end(), {"--mask", name});
+      what_if.insert(what_if.end(), {"--what-if", "mask=" + name});
+      if (mask.value("hits_together", 0.0) >= all) break;
+    }
+    const auto foretold = RunCommand("asking what a mask would give", what_if);
+    if (!foretold.ok()) return foretold.status();
+    const auto predicted = text::ParseJson(foretold->out);
+    if (!predicted.ok()) return predicted.status();
+    const text::Json* const settings = text::Find(*predicted, {"settings"});
+    if (settings == nullptr || settings->empty()) {
+      return absl::InternalError("fncache replay --what-if says nothing");
+    }
+    const double expected = settings->front().value("hit_rate", -1.0);
+    const auto masked =
+        Written("reconciling with the mask", function, hidden, "", with);
+    if (!masked.ok()) return masked.status();
+    const std::string page = folders.out + "/report.html";
+    const auto report =
+        RunCommand("writing the report",
+                   {"load", "report", without, with, "--html", page});
+    if (!report.ok()) return report.status();
+
+    const double before = missed->results.hit_rate.value_or(0);
+    const double after = masked->results.hit_rate.value_or(0);
+    screen->Command("fncache explain trace --phase measure");
+    const auto shown =
+        RunCommand("explaining", {"explain", trace, "--phase", "measure"});
+    if (!shown.ok()) return shown.status();
+    screen->Verbatim(absl::StrCat("\n", shown->out, "\n"));
+    screen->Line(
+        absl::StrFormat("hit rate, measured:            %s", Percent(before)));
+    screen->Line(absl::StrFormat("fncache replay --what-if says: %s  with %s",
+                                 Percent(expected),
+                                 absl::StrJoin(hidden, " ")));
+    screen->Line(
+        absl::StrFormat("measured with it:              %s", Percent(after)));
+    Claim(after > before, "the proposed mask makes hits of misses");
+    Claim(std::abs(after - expected) <= kPredicted,
+          "what-if foretells the hit rate");
+    return absl::OkStatus();
+  }
+
+  Arguments OnDisk() const {
+    return {"--cache-dir", cache_dir,   "--generation", "demo-function-1",
+            "--mask",      "@versions", "--mask",       "@times"};
+  }
+
+  absl::Status PrepareOut() const {
+    std::error_code error;
+    for (const char* name :
+         {"/trace", "/report.html", "/without-mask.json", "/with-mask.json"}) {
+      fs::remove_all(folders.out + name, error);
+      if (error) {
+        return absl::UnavailableError(absl::StrCat(
+            "cannot replace ", folders.out, name, ": ", error.message()));
+      }
+    }
+    const absl::Status status = WriteText(xr, kDemoXr);
+    return status.ok() ? WriteText(composition, kDemoComposition) : status;
+  }
+
+  absl::Status Run() {
+    screen->Line(absl::StrFormat(
+        "%d composites of ten buckets, pipelines of two steps, %d at once.",
+        kComposites, kAtOnce));
+    absl::Status status = PrepareOut();
+    if (!status.ok()) return status;
     auto function = StartFunction(kTtl);
     if (!function.ok()) return function.status();
-    Running daemon;
-    absl::Status status = Alone(*function);
-    if (status.ok()) status = Cached(*function, &daemon);
-    if (status.ok()) status = Restart(*function, &daemon);
+    {
+      Running daemon;
+      status = Alone(*function);
+      if (status.ok()) status = Cached(*function, &daemon);
+      if (status.ok()) status = Restart(*function, &daemon);
+    }
     if (status.ok()) status = Expiry();
     if (status.ok()) Report();
+    if (status.ok()) status = Misses(*function);
     return status;
   }
 
+  const DemoFolders folders;
   const std::string cache_dir;
+  const std::string xr;
+  const std::string composition;
   DemoScreen* const screen;
   bool held = true;
-  std::vector<engine::EngineInput> inputs;  // by composite
-  // The function's own answers, without meta, by composite and step.
-  std::vector<std::unique_ptr<fn::RunFunctionResponse>> answers;
-  Traffic alone, cached, restarted;
-  Traffic single;  // one call at a time
-  // How long that traffic's daemon took for a hit, by its own count.
-  absl::Duration within_daemon;
+  Loaded alone, cached;
   double saved = 0;  // function seconds, over all daemons
   std::string last_metrics;
 };
 
-Demo::Demo(std::string folder, DemoScreen* screen)
-    : impl_(std::make_unique<Impl>(std::move(folder), screen)) {}
+Demo::Demo(DemoFolders folders, DemoScreen* screen)
+    : impl_(std::make_unique<Impl>(std::move(folders), screen)) {}
 
 Demo::~Demo() = default;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Demo: the story that `fncache demo` tells, step by step.
 //
-// Every step starts what it needs as child processes of this binary, sends the
-// traffic of a few composites, compares every answer with what the function
-// alone gave, and shows what it saw.
+// Every step starts what it needs as child processes of this binary, drives it
+// with `fncache load` and `fncache replay`, and shows what they measured. What
+// a step claims is checked against their results, the function's own log and
+// the daemon's metrics.
 //
 // Single use: Run once, from the main thread.
 #ifndef FNCACHE_RUNNER_DEMO_DEMO_H_
@@ -18,10 +19,17 @@
 
 namespace fncache::runner::demo {
 
+struct DemoFolders {
+  std::string work;  // an empty one, for the cache and results
+  // Where the last step leaves its page, results, trace and inputs, which
+  // replace those of an earlier demo; may be `work`.
+  std::string out;
+};
+
 class Demo {
  public:
-  // `folder` is an empty folder for the cache; both outlive the demo.
-  Demo(std::string folder, DemoScreen* screen);
+  // The folders exist; they and `screen` outlive the demo.
+  Demo(DemoFolders folders, DemoScreen* screen);
   ~Demo();
 
   // An error if a step could not be run at all. Whether everything that was

@@ -6,12 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "absl/strings/str_cat.h"
-
 namespace fncache::runner::demo {
 namespace {
 
-constexpr size_t kBarWidth = 30;
 constexpr int kLabelWidth = 36;
 constexpr int kValueWidth = 18;
 
@@ -38,6 +35,13 @@ void DemoScreen::Line(absl::string_view text) {
   std::fflush(stdout);
 }
 
+void DemoScreen::Command(absl::string_view text) {
+  ClearProgress();
+  std::printf("   %s$ %s%s\n", colour_ ? "\033[2m" : "",
+              std::string(text).c_str(), colour_ ? "\033[0m" : "");
+  std::fflush(stdout);
+}
+
 void DemoScreen::Failure(absl::string_view text) {
   ClearProgress();
   std::fflush(stdout);
@@ -45,12 +49,16 @@ void DemoScreen::Failure(absl::string_view text) {
                std::string(text).c_str());
 }
 
-void DemoScreen::Progress(absl::string_view what, size_t done, size_t all) {
+void DemoScreen::Verbatim(absl::string_view text) {
+  ClearProgress();
+  std::printf("%s", std::string(text).c_str());
+  std::fflush(stdout);
+}
+
+void DemoScreen::Progress(absl::string_view what, absl::Duration since) {
   if (!terminal_) return;
-  const size_t full = all == 0 ? 0 : done * kBarWidth / all;
-  std::printf("\r   %s [%s%s] %zu/%zu ", std::string(what).c_str(),
-              std::string(full, '=').c_str(),
-              std::string(kBarWidth - full, ' ').c_str(), done, all);
+  std::printf("\r\033[K   %s... %.0f s", std::string(what).c_str(),
+              absl::ToDoubleSeconds(since));
   std::fflush(stdout);
   progress_shown_ = true;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace fncache::runner::demo {
 
@@ -23,10 +24,15 @@ class DemoScreen {
   void Title(absl::string_view text);
   // A line of what was seen, indented.
   void Line(absl::string_view text);
+  // A command that is being run.
+  void Command(absl::string_view text);
   // Something that should have held and did not; on stderr.
   void Failure(absl::string_view text);
-  // The line that is overwritten by whatever comes next.
-  void Progress(absl::string_view what, size_t done, size_t all);
+  // Text as another command printed it.
+  void Verbatim(absl::string_view text);
+  // The line that is overwritten by whatever comes next: what is being done,
+  // and for how long.
+  void Progress(absl::string_view what, absl::Duration since);
   // Rows of a label and two values, the first row being the heads.
   void Table(const std::vector<std::vector<std::string>>& rows);
 
