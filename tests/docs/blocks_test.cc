@@ -284,6 +284,10 @@ const std::string& KnownFlags() {
           {"render"},
           {"function"},
           {"demo"},
+          {"load"},
+          {"explain"},
+          {"probe"},
+          {"replay"},
           {"internal", "render"}}) {
       std::vector<std::string> words = command;
       words.push_back("--help");
@@ -409,12 +413,47 @@ TEST_P(DocsTest, PortsAreThoseOfAllPages) {
 }
 
 TEST(HelpTest, PortsAreThoseOfAllPages) {
-  for (const char* command : {"serve", "render", "function", "demo"}) {
+  for (const char* command : {"serve", "render", "function", "demo", "load",
+                              "explain", "probe", "replay"}) {
     SCOPED_TRACE(command);
     Process help({command, "--help"});
     EXPECT_EQ(help.Wait(), 0);
     EXPECT_FALSE(help.Stdout().empty());
     ExpectCommonPorts(help.Stdout());
+  }
+}
+
+// The page of a command tells all of its options, but for those that the page
+// about rendering tells for all.
+TEST(HelpTest, EveryOptionIsOnItsPage) {
+  const std::string inputs = ReadSource("docs/rendering.md");
+  const std::map<std::string, std::string> pages = {
+      {"load", "docs/load-testing.md"},
+      {"explain", "docs/explaining-misses.md"},
+      {"probe", "docs/probing.md"},
+      {"replay", "docs/what-if.md"}};
+  for (const auto& [command, path] : pages) {
+    const std::string page = ReadSource(path);
+    const bool renders = absl::StrContains(page, "(rendering.md)");
+    Process help({command, "--help"});
+    EXPECT_EQ(help.Wait(), 0);
+    const std::string text = help.Stdout();
+    const std::regex flags("--[a-z][a-z-]+");
+    // What others tell of themselves in the notes below the options.
+    const std::set<std::string> others = {"--help", "--trace", "--trace-dir"};
+    size_t seen = 0;
+    for (std::sregex_iterator it(text.begin(), text.end(), flags), end;
+         it != end; ++it) {
+      const std::string flag = it->str();
+      if (command != "load" && others.count(flag) > 0) continue;
+      if (flag == "--help") continue;
+      ++seen;
+      const std::regex whole(absl::StrCat(flag, "(?![a-z-])"));
+      EXPECT_TRUE(std::regex_search(page, whole) ||
+                  (renders && std::regex_search(inputs, whole)))
+          << path << " does not tell " << flag;
+    }
+    EXPECT_GT(seen, 3u) << command;
   }
 }
 

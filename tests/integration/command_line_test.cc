@@ -495,7 +495,9 @@ TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
        {Arguments{"--help"}, Arguments{"-h"}, Arguments{"help"},
         Arguments{"serve", "--help"}, Arguments{"serve", "-h"},
         Arguments{"serve", "--insecure", "--help"},
-        Arguments{"function", "--help"}, Arguments{"demo", "--help"}}) {
+        Arguments{"function", "--help"}, Arguments{"demo", "--help"},
+        Arguments{"load", "--help"}, Arguments{"explain", "--help"},
+        Arguments{"probe", "--help"}, Arguments{"replay", "--help"}}) {
     const Ended ended = Fncache(arguments);
     EXPECT_EQ(ended.code, 0);
     EXPECT_EQ(ended.err, "");
@@ -508,7 +510,8 @@ TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
 
 TEST_F(CommandLineTest, EveryCommandHasHelpAndIsListed) {
   const std::string all = Fncache({"--help"}).out;
-  for (const char* command : {"serve", "function", "demo"}) {
+  for (const char* command :
+       {"serve", "function", "demo", "load", "explain", "probe", "replay"}) {
     EXPECT_THAT(all, HasSubstr(absl::StrCat("\n  ", command, " ")));
     const Ended ended = Fncache({command, "--help"});
     EXPECT_EQ(ended.code, 0) << command;

@@ -23,8 +23,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const char* const kCommands[] = {"serve",    "demo", "function", "render",
-                                 "internal", "help", "version",  "completion"};
+const char* const kCommands[] = {"serve",  "demo",    "function",
+                                 "render", "probe",   "internal",
+                                 "help",   "version", "completion"};
 
 std::string Fncache(std::vector<std::string> arguments) {
   Process process(std::move(arguments));
@@ -91,7 +92,7 @@ TEST_F(CompletionTest, BashOffersCommandsFlagsAndFiles) {
               ElementsAre("--upstream", "--upstream-server-name",
                           "--upstream-tls-dir"));
   EXPECT_THAT(Bash("fncache function --ins"), ElementsAre("--insecure"));
-  EXPECT_THAT(Bash("fncache demo --"), ElementsAre("--help"));
+  EXPECT_THAT(Bash("fncache demo --"), ElementsAre("--help", "--out"));
   EXPECT_THAT(Bash("fncache render --include-f"),
               ElementsAre("--include-full-xr", "--include-function-results"));
   EXPECT_THAT(Bash("fncache help rend"), ElementsAre("render"));

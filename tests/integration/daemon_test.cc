@@ -126,7 +126,7 @@ TEST_F(DaemonTest, RestartAfterKillServesHitsAtOnce) {
   for (int i = 0; i < 20; ++i) {
     const Answer answer = Call(stub_.get(), absl::StrCat("xr-", i));
     ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
-    EXPECT_EQ(answer.cache_status, "fncache; fwd=miss; stored");
+    EXPECT_EQ(answer.cache_status, "fncache; fwd=miss; stored; detail=new");
   }
   ASSERT_TRUE(Reaches(admin_, "fncache_tier_entries{tier=\"disk\"}", 20));
   daemon->Signal(SIGKILL);
@@ -148,7 +148,7 @@ TEST_F(DaemonTest, RestartAfterKillServesHitsAtOnce) {
   daemon =
       StartDaemon({"--cache-dir", dir.path() + "/cache", "--generation", "g2"});
   EXPECT_EQ(Call(stub_.get(), "xr-0").cache_status,
-            "fncache; fwd=miss; stored");
+            "fncache; fwd=miss; stored; detail=new");
   daemon->Signal(SIGTERM);
   EXPECT_EQ(daemon->Wait(), 0);
   daemon = StartDaemon(disk);
@@ -319,7 +319,7 @@ TEST_F(DaemonTest, ManyFunctionsInOneDaemonKeepApart) {
   for (const std::string& address : daemon.Listening()) {
     auto stub = StubFor(address);
     EXPECT_EQ(Call(stub.get(), "same").cache_status,
-              "fncache; fwd=miss; stored");
+              "fncache; fwd=miss; stored; detail=new");
     EXPECT_TRUE(absl::StartsWith(Call(stub.get(), "same").cache_status,
                                  "fncache; hit; ttl="));
   }
