@@ -10,7 +10,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .PHONY: help setup setup-tests setup-checks setup-bench build demo test asan tsan fuzz interop \
-  bench-programs bench-quick bench bench-full bench-micro lint format install clean
+  bench-programs bench-quick bench bench-full bench-generator bench-predict bench-micro lint format install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,8 +30,8 @@ setup-bench:
 build: setup ## build/release/fncache, without the tests
 	@scripts/build release fncache
 
-demo: build ## a slow function, the daemon in front of it, what that saves
-	@build/release/fncache demo
+demo: build ## a slow function, the daemon in front of it, what that saves, why calls miss
+	@build/release/fncache demo --out build/demo
 
 test: setup-tests ## every test, on the release build
 	@scripts/build release
@@ -60,11 +60,18 @@ bench-programs: setup-bench
 bench-quick: bench-programs ## side by side with a bare gRPC server and nginx, in a minute (BENCH_FLAGS: bench/run --help)
 	@bench/run --profile quick $(BENCH_FLAGS)
 
-bench: bench-programs ## all rows, beside a bare gRPC server, nginx and haproxy, in half an hour: table, JSON, HTML
+bench: bench-programs ## all rows, beside a bare gRPC server, nginx and haproxy: table, JSON, HTML; then bench-predict: an hour
 	@bench/run --profile standard $(BENCH_FLAGS)
+	@bench/predict $(PREDICT_FLAGS)
 
 bench-full: bench-programs ## the same with 10 GiB on disk
 	@bench/run --profile full $(BENCH_FLAGS)
+
+bench-generator: bench-programs ## the load generator beside ghz (needs Go), its lateness and its memory
+	@bench/generator
+
+bench-predict: build ## what-if's predictions beside what a load then measures, in half an hour (PREDICT_FLAGS: bench/predict --help)
+	@bench/predict $(PREDICT_FLAGS)
 
 bench-micro: setup-bench ## microbenchmarks of digest, response and stores
 	@cmake --preset release >/dev/null
