@@ -34,11 +34,16 @@ constexpr size_t kBlockSize = 256 << 10;
 // How long a record waits for others of its block, and how often a directory
 // that failed is tried again.
 constexpr absl::Duration kMostWait = absl::Seconds(1);
+// How long calls gather before the thread takes them: woken for each one, it
+// would cost a hit more than the record does.
+constexpr absl::Duration kGather = absl::Milliseconds(50);
+// Records that were encoded by who wrote them gather in pieces of that size.
+constexpr size_t kPiece = 16 << 10;
 constexpr size_t kKeptRequests = 32 << 20;
 // A file that has so many paths is over: readers keep them all.
 constexpr size_t kMostPaths = 1 << 20;
-// The queue's own memory for each call, about.
-constexpr uint64_t kCallBytes = sizeof(TracedCall) + 256;
+// The queue's own memory for each job, about.
+constexpr uint64_t kJobBytes = sizeof(TracedCall) + 256;
 
 proto::FileHeader::Level ProtoLevel(Level level) {
   switch (level) {
@@ -52,15 +57,28 @@ proto::FileHeader::Level ProtoLevel(Level level) {
   return proto::FileHeader::LEVEL_UNSPECIFIED;
 }
 
+void AppendVarint(size_t value, std::string* raw) {
+  for (; value > 0x7f; value >>= 7) {
+    raw->push_back(static_cast<char>((value & 0x7f) | 0x80));
+  }
+  raw->push_back(static_cast<char>(value));
+}
+
 void AppendRecord(const proto::Record& record, std::string* raw) {
-  const size_t size = record.ByteSizeLong();
   // Length-delimited, as protobuf's own helpers write it.
-  size_t left = size;
-  do {
-    raw->push_back(static_cast<char>((left & 0x7f) | (left > 0x7f ? 0x80 : 0)));
-    left >>= 7;
-  } while (left > 0);
+  AppendVarint(record.ByteSizeLong(), raw);
   record.AppendToString(raw);
+}
+
+// The same of a record that is a call, which needs no copy of it.
+void AppendCall(const proto::Call& call, std::string* raw) {
+  constexpr char kTag = (proto::Record::kCallFieldNumber << 3) | 2;
+  const size_t size = call.ByteSizeLong();
+  std::string head(1, kTag);
+  AppendVarint(size, &head);
+  AppendVarint(head.size() + size, raw);
+  raw->append(head);
+  call.AppendToString(raw);
 }
 
 std::string WhoseOf(const TracedCall& call) {
@@ -84,11 +102,14 @@ std::string Redacted(const std::string& bytes) {
 }  // namespace
 
 struct TraceWriter::Impl {
+  // At level keys a piece of records, ready for a block; else one call, of
+  // which the thread still has to read the messages.
   struct Job {
+    std::string encoded;
+    uint64_t records = 1;
     TracedCall call;
     Messages messages;
     uint64_t bytes = 0;
-    bool flush = false;  // a request to write what is there, no call
   };
 
   explicit Impl(TraceOptions given)
@@ -106,7 +127,13 @@ struct TraceWriter::Impl {
   }
 
   void Loop();
+  // Waits for jobs, a flush, the end, or until the block has waited enough.
+  void WaitForJobs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // False: the queue has no room for it, and it counts as lost.
+  bool TakeBytes(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void WriteEncoded(const TracedCall& call);
   void Handle(Job* job);
+  void SayDropped();
   // The call with what was read of its messages, behind the paths that it needs
   // first. With `fresh` nothing of the file is known to it yet.
   std::string Encode(const Job& job, const std::string& request,
@@ -131,9 +158,10 @@ struct TraceWriter::Impl {
   mutable Mutex mutex;
   CondVar changed;
   std::deque<Job> jobs ABSL_GUARDED_BY(mutex);
-  uint64_t queued ABSL_GUARDED_BY(mutex) = 0;
+  uint64_t queued ABSL_GUARDED_BY(mutex) = 0;  // bytes
   uint64_t lost_in_queue ABSL_GUARDED_BY(mutex) =
-      0;  // since told to the thread
+      0;                                     // since told to the thread
+  bool idle ABSL_GUARDED_BY(mutex) = false;  // the thread waits for a first job
   uint64_t flushes_asked ABSL_GUARDED_BY(mutex) = 0;
   uint64_t flushes_done ABSL_GUARDED_BY(mutex) = 0;
   bool stop ABSL_GUARDED_BY(mutex) = false;
@@ -141,41 +169,74 @@ struct TraceWriter::Impl {
   std::thread thread;
 };
 
+void TraceWriter::Impl::WaitForJobs() {
+  const auto pressing = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return stop || flushes_asked > flushes_done ||
+           queued > options.queue_bytes / 4;
+  };
+  while (jobs.empty() && !pressing()) {
+    if (raw.empty()) {
+      idle = true;
+      changed.Wait(&mutex);
+      idle = false;
+      continue;
+    }
+    const absl::Duration wait = raw_since + kMostWait - absl::Now();
+    if (wait <= absl::ZeroDuration() || changed.WaitWithTimeout(&mutex, wait)) {
+      return;
+    }
+  }
+  const absl::Time until = absl::Now() + kGather;
+  while (!pressing()) {
+    const absl::Duration wait = until - absl::Now();
+    if (wait <= absl::ZeroDuration() || changed.WaitWithTimeout(&mutex, wait)) {
+      return;
+    }
+  }
+}
+
 void TraceWriter::Impl::Loop() {
   for (;;) {
-    Job job;
-    bool have = false, stopping = false;
+    std::deque<Job> taken;
+    bool stopping = false;
+    uint64_t flushes = 0, lost = 0;
     {
       MutexLock lock(&mutex);
-      while (jobs.empty() && !stop) {
-        const absl::Duration wait = raw_since + kMostWait - absl::Now();
-        if (raw.empty()) {
-          changed.Wait(&mutex);
-        } else if (wait <= absl::ZeroDuration() ||
-                   changed.WaitWithTimeout(&mutex, wait)) {
-          break;
-        }
-      }
-      unsaid += std::exchange(lost_in_queue, 0);
-      if (!jobs.empty()) {
-        job = std::move(jobs.front());
-        jobs.pop_front();
-        queued -= job.bytes;
-        have = true;
-      }
-      stopping = stop && !have;
+      WaitForJobs();
+      taken.swap(jobs);
+      lost = std::exchange(lost_in_queue, 0);
+      stopping = stop;
+      flushes = flushes_asked;
     }
-    if (have && !job.flush) Handle(&job);
-    if (stopping || (have && job.flush) || raw.size() >= kBlockSize ||
-        raw_since + kMostWait <= absl::Now()) {
+    for (Job& job : taken) {
+      Handle(&job);
+      const uint64_t bytes = job.bytes;
+      job = Job();
+      if (raw.size() >= kBlockSize || raw_since + kMostWait <= absl::Now()) {
+        WriteBlock();
+      }
+      MutexLock lock(&mutex);
+      queued -= bytes;
+    }
+    // They were lost because of those before them.
+    unsaid += lost;
+    bool flush = stopping || raw_since + kMostWait <= absl::Now();
+    {
+      MutexLock lock(&mutex);
+      flush = flush || flushes > flushes_done;
+    }
+    if (flush) {
+      SayDropped();
       WriteBlock();
     }
-    if (have && job.flush) {
+    {
       MutexLock lock(&mutex);
-      ++flushes_done;
-      changed.SignalAll();
+      if (flushes > flushes_done) {
+        flushes_done = flushes;
+        changed.SignalAll();
+      }
+      if (stopping && jobs.empty()) return;
     }
-    if (stopping) return;
   }
 }
 
@@ -252,6 +313,15 @@ std::string TraceWriter::Impl::Encode(const Job& job,
   return bytes;
 }
 
+void TraceWriter::Impl::SayDropped() {
+  if (unsaid == 0 || !ring->has_file()) return;
+  if (raw.empty()) raw_since = absl::Now();
+  proto::Record dropped;
+  dropped.mutable_dropped()->set_records(std::exchange(unsaid, 0));
+  AppendRecord(dropped, &raw);
+  log.Clear();
+}
+
 void TraceWriter::Impl::Handle(Job* job) {
   std::string request, response;
   bool readable = false;
@@ -265,19 +335,15 @@ void TraceWriter::Impl::Handle(Job* job) {
   if (options.level == Level::kFull && job->messages.response != nullptr) {
     response = job->messages.response();
   }
-  if (!ring->has_file() && !StartFile()) return Lose(1, "");
-  if (unsaid > 0) {
-    if (raw.empty()) raw_since = absl::Now();
-    proto::Record dropped;
-    dropped.mutable_dropped()->set_records(std::exchange(unsaid, 0));
-    AppendRecord(dropped, &raw);
-    log.Clear();
-  }
-  std::string bytes = Encode(*job, request, response, readable);
+  if (!ring->has_file() && !StartFile()) return Lose(job->records, "");
+  SayDropped();
+  const bool encoded = !job->encoded.empty();
+  std::string bytes = encoded ? std::move(job->encoded)
+                              : Encode(*job, request, response, readable);
   if (kFileMagic.size() + MostBlockSize(bytes.size()) > options.file_size) {
     // Larger than a file: nothing is wrong with the disk, and a new file would
     // only push another one out.
-    return Lose(1, "");
+    return Lose(job->records, "");
   }
   const auto fits = [&] {
     return raw.size() + bytes.size() <= kMaxBlock &&
@@ -285,16 +351,16 @@ void TraceWriter::Impl::Handle(Job* job) {
                options.file_size;
   };
   if (!fits() || log.paths() > kMostPaths) {
-    // What the record says against the file before is of no use in the next.
     WriteBlock();
-    if (!StartFile()) return Lose(1, "");
-    bytes = Encode(*job, request, response, readable);
+    if (!StartFile()) return Lose(job->records, "");
+    // What the record says against the file before is of no use in the next.
+    if (!encoded) bytes = Encode(*job, request, response, readable);
     // With a header it may be larger than a file.
-    if (!fits()) return Lose(1, "");
+    if (!fits()) return Lose(job->records, "");
   }
   if (raw.empty()) raw_since = absl::Now();
   raw += bytes;
-  ++raw_records;
+  raw_records += job->records;
 }
 
 void TraceWriter::Impl::WriteBlock() {
@@ -386,20 +452,53 @@ void TraceWriter::Write(TracedCall call, Messages messages) {
     ++impl_->stats.sampled_out;
     return;
   }
+  if (impl_->options.level == Level::kKeys) {
+    impl_->WriteEncoded(call);
+    return;
+  }
   Impl::Job job;
-  job.bytes = kCallBytes + messages.held + call.detail.size();
+  job.bytes = kJobBytes + messages.held + call.detail.size();
   job.call = std::move(call);
   job.messages = std::move(messages);
   MutexLock lock(&impl_->mutex);
-  if (impl_->queued + job.bytes > impl_->options.queue_bytes) {
-    ++impl_->stats.dropped_queue;
-    ++impl_->lost_in_queue;
-    return;
-  }
-  impl_->queued += job.bytes;
-  const bool wake = impl_->jobs.empty();
+  if (!impl_->TakeBytes(job.bytes)) return;
   impl_->jobs.push_back(std::move(job));
-  if (wake) impl_->changed.SignalAll();
+}
+
+bool TraceWriter::Impl::TakeBytes(uint64_t bytes) {
+  if (queued + bytes > options.queue_bytes) {
+    ++stats.dropped_queue;
+    ++lost_in_queue;
+    return false;
+  }
+  queued += bytes;
+  if (idle || queued > options.queue_bytes / 4) changed.SignalAll();
+  return true;
+}
+
+// There is nothing to read, so that handing the call over would cost more than
+// encoding it here.
+void TraceWriter::Impl::WriteEncoded(const TracedCall& call) {
+  // They keep their memory from one call to the next.
+  thread_local proto::Call record;
+  thread_local std::string bytes;
+  record.Clear();
+  ToRecord(call, &record);
+  bytes.clear();
+  AppendCall(record, &bytes);
+  MutexLock lock(&mutex);
+  const bool joins =
+      !jobs.empty() && jobs.back().encoded.size() + bytes.size() <= kPiece;
+  const uint64_t taken = bytes.size() + (joins ? 0 : kJobBytes + kPiece);
+  if (!TakeBytes(taken)) return;
+  if (joins) {
+    ++jobs.back().records;
+  } else {
+    jobs.emplace_back();
+    jobs.back().encoded.reserve(kPiece);
+  }
+  jobs.back().encoded += bytes;
+  jobs.back().bytes += taken;
 }
 
 Level TraceWriter::level() const { return impl_->options.level; }
@@ -412,9 +511,6 @@ TraceStats TraceWriter::Stats() const {
 absl::Status TraceWriter::Flush() {
   MutexLock lock(&impl_->mutex);
   const uint64_t mine = ++impl_->flushes_asked;
-  Impl::Job job;
-  job.flush = true;
-  impl_->jobs.push_back(std::move(job));
   impl_->changed.SignalAll();
   while (impl_->flushes_done < mine) impl_->changed.Wait(&impl_->mutex);
   if (impl_->stats.up) return absl::OkStatus();

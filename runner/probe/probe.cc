@@ -8,6 +8,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
+#include "common/mutex.h"
 #include "runner/probe/answer.h"
 
 namespace fncache::runner::probe {
@@ -86,9 +87,11 @@ class Prober {
     caller_->Call(options_.function, request, absl::Now() + options_.timeout,
                   [&](client::CallResult answer) {
                     result = std::move(answer);
+                    ReleaseTo(&done);
                     done.Notify();
                   });
     done.WaitForNotification();
+    AcquireFrom(&done);
     return result;
   }
 

@@ -13,6 +13,7 @@
 #include "cache/key/reencode.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/mutex.h"
 #include "common/nearest.h"
 #include "insight/trace/reader.h"
 #include "runner/engine/engine.h"
@@ -234,9 +235,11 @@ absl::StatusOr<Source> MakeRequest(const render::RenderFlags& flags,
   engine::Render(std::move(input), options, &with_context, &clock, &last,
                  [&](const engine::EngineOutcome& outcome) {
                    status = outcome.status;
+                   ReleaseTo(&done);
                    done.Notify();
                  });
   done.WaitForNotification();
+  AcquireFrom(&done);
   // What the probed step itself answers, the probe will see.
   if (!last.seen()) {
     return status.ok() ? absl::InternalError(

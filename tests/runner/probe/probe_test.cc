@@ -335,7 +335,7 @@ std::string StatusOf(int resource, int field) {
                       field);
 }
 
-TEST(Probe, FiveThousandPathsTakeFewCalls) {
+TEST(ProbeHeavy, FiveThousandPathsTakeFewCalls) {
   const RunFunctionRequest request = FiveThousand();
   std::mt19937_64 random(7);
   for (int round = 0; round < 5; ++round) {
