@@ -130,6 +130,18 @@ bool LastField(absl::string_view bytes, uint32_t number,
   return any;
 }
 
+// A map's entry as encoders write it, the key before the value.
+bool TakeEntry(absl::string_view entry, absl::string_view* key,
+               absl::string_view* value) {
+  wire::Cursor cursor(entry);
+  uint32_t tag;
+  return cursor.ReadTag(&tag) &&
+         tag == wire::MakeTag(1, wire::WireType::kBytes) &&
+         cursor.ReadBytes(key) && cursor.ReadTag(&tag) &&
+         tag == wire::MakeTag(2, wire::WireType::kBytes) &&
+         cursor.ReadBytes(value) && cursor.done();
+}
+
 // Calls `each` with the key and the Value of a Struct's fields; the last one of
 // a key counts.
 template <typename Each>
@@ -144,8 +156,10 @@ bool ForEachField(absl::string_view fields, Each each) {
     }
     absl::string_view entry, key, value;
     if (!cursor.ReadBytes(&entry)) return false;
-    LastField(entry, 1, &key);
-    LastField(entry, 2, &value);
+    if (!TakeEntry(entry, &key, &value)) {
+      LastField(entry, 1, &key);
+      LastField(entry, 2, &value);
+    }
     each(key, value);
   }
   return true;
@@ -156,23 +170,30 @@ void TakeText(absl::string_view value, std::string* text) {
   if (LastField(value, 3, &found)) text->assign(found.data(), found.size());
 }
 
-CompositeName OfObject(absl::string_view fields) {
-  CompositeName name;
+void Clear(CompositeName* name) {
+  for (std::string* part : {&name->api_version, &name->kind,
+                            &name->object_namespace, &name->name, &name->uid}) {
+    part->clear();
+  }
+}
+
+void OfObject(absl::string_view fields, CompositeName* name) {
+  Clear(name);
   const bool read = ForEachField(
-      fields, [&name](absl::string_view key, absl::string_view value) {
-        if (key == "apiVersion") TakeText(value, &name.api_version);
-        if (key == "kind") TakeText(value, &name.kind);
+      fields, [name](absl::string_view key, absl::string_view value) {
+        if (key == "apiVersion") TakeText(value, &name->api_version);
+        if (key == "kind") TakeText(value, &name->kind);
         absl::string_view metadata;
         if (key != "metadata" || !LastField(value, 5, &metadata)) return;
         ForEachField(metadata,
-                     [&name](absl::string_view inner, absl::string_view text) {
-                       if (inner == "name") TakeText(text, &name.name);
+                     [name](absl::string_view inner, absl::string_view text) {
+                       if (inner == "name") TakeText(text, &name->name);
                        if (inner == "namespace")
-                         TakeText(text, &name.object_namespace);
-                       if (inner == "uid") TakeText(text, &name.uid);
+                         TakeText(text, &name->object_namespace);
+                       if (inner == "uid") TakeText(text, &name->uid);
                      });
       });
-  return read ? name : CompositeName();
+  if (!read) Clear(name);
 }
 
 // The numbers of RunFunctionRequest's fields (proto/function_v1.proto).
@@ -236,7 +257,7 @@ bool OutlineObserved(absl::string_view observed, Outline* outline) {
     if (tag == wire::MakeTag(1, wire::WireType::kBytes)) {
       if (!cursor.ReadBytes(&field)) return false;
       absl::string_view object;
-      if (LastField(field, 1, &object)) outline->composite = OfObject(object);
+      if (LastField(field, 1, &object)) OfObject(object, &outline->composite);
       outline->sums[static_cast<size_t>(Section::kComposite)] += SumOf(field);
     } else {
       if (!cursor.Skip(tag, wire::kMaxDepth)) return false;
@@ -278,30 +299,36 @@ const char* SectionName(Section section) {
 }
 
 CompositeName ReadComposite(absl::Span<const absl::string_view> slices) {
+  CompositeName name;
+  ReadComposite(slices, &name);
+  return name;
+}
+
+void ReadComposite(absl::Span<const absl::string_view> slices,
+                   CompositeName* name) {
   // The last `observed` that has a composite counts; protobuf would merge
   // several, which no encoder writes.
-  CompositeName name;
+  Clear(name);
   SlicedCursor cursor(slices);
   std::string copy;
   while (!cursor.done()) {
     uint32_t number = 0;
     uint64_t size = 0;
-    if (!NextField(&cursor, &number, &size)) return {};
+    if (!NextField(&cursor, &number, &size)) return Clear(name);
     if (number != kObservedField) {
-      if (!cursor.Skip(size)) return {};
+      if (!cursor.Skip(size)) return Clear(name);
       continue;
     }
     absl::string_view observed, composite, object;
-    if (!cursor.Read(size, &observed, &copy)) return {};
+    if (!cursor.Read(size, &observed, &copy)) return Clear(name);
     if (LastField(observed, 1, &composite) &&
         LastField(composite, 1, &object)) {
-      name = OfObject(object);
+      OfObject(object, name);
     }
     // Encoders write `meta` and `observed` first and once: what follows is the
     // bulk, and is not read.
-    if (name.known()) return name;
+    if (name->known()) return;
   }
-  return name;
 }
 
 bool ReadOutline(absl::Span<const absl::string_view> slices, Outline* outline) {

@@ -23,8 +23,11 @@
 namespace fncache::insight::request {
 
 // The composite's name, reading no more than it needs: for callers that sample
-// by composite. What is not well-formed gives an empty name.
+// by composite. What is not well-formed gives an empty name. The second one
+// makes use of the memory that *name has.
 CompositeName ReadComposite(absl::Span<const absl::string_view> slices);
+void ReadComposite(absl::Span<const absl::string_view> slices,
+                   CompositeName* name);
 
 enum class Section : uint8_t {
   kComposite,

@@ -5,12 +5,15 @@
 
 #include "absl/base/internal/endian.h"
 #include "absl/strings/string_view.h"
+#include "cache/wire/wire.h"
+#include "common/utf8.h"
 #include "xxhash.h"
 
 namespace fncache::insight::trace {
 namespace {
 
 namespace proto = ::fncache::trace;
+namespace wire = ::fncache::cache::wire;
 
 proto::Outcome ProtoOutcome(Outcome outcome) {
   switch (outcome) {
@@ -92,48 +95,78 @@ absl::Duration Bounded(int64_t nanoseconds) {
       std::max<int64_t>(0, std::min(nanoseconds, kLongest)));
 }
 
+void AppendText(int field, absl::string_view text, std::string* bytes) {
+  if (text.empty()) return;
+  if (IsUtf8(text)) return wire::AppendBytesField(bytes, field, text);
+  wire::AppendBytesField(bytes, field, WellFormedUtf8(text));
+}
+
+void AppendComposite(const request::CompositeName& name, std::string* bytes) {
+  using Field = proto::Composite;
+  // Its length comes first; few are longer than a byte can say.
+  wire::AppendVarint(bytes, wire::MakeTag(proto::Call::kCompositeFieldNumber,
+                                          wire::WireType::kBytes));
+  const size_t at = bytes->size();
+  bytes->push_back('\0');
+  AppendText(Field::kApiVersionFieldNumber, name.api_version, bytes);
+  AppendText(Field::kKindFieldNumber, name.kind, bytes);
+  AppendText(Field::kNamespaceFieldNumber, name.object_namespace, bytes);
+  AppendText(Field::kNameFieldNumber, name.name, bytes);
+  AppendText(Field::kUidFieldNumber, name.uid, bytes);
+  char size[10];
+  const size_t digits = wire::WriteVarint(size, bytes->size() - at - 1) - size;
+  bytes->replace(at, 1, size, digits);
+}
+
 }  // namespace
 
-void ToRecord(const TracedCall& call, proto::Call* record) {
-  record->set_arrived(absl::ToUnixNanos(call.arrived));
-  record->set_function(call.function);
-  record->set_method(call.method);
-  record->set_generation(call.generation);
-  record->set_outcome(ProtoOutcome(call.outcome));
-  record->set_reason(ProtoReason(call.reason));
-  record->set_detail(call.detail);
-  if (call.key) record->set_key(call.key->Bytes());
-  if (call.composite.known()) {
-    proto::Composite* const composite = record->mutable_composite();
-    composite->set_api_version(call.composite.api_version);
-    composite->set_kind(call.composite.kind);
-    composite->set_namespace_(call.composite.object_namespace);
-    composite->set_name(call.composite.name);
-    composite->set_uid(call.composite.uid);
+void AppendCall(const TracedCall& call, std::string* bytes) {
+  // As protobuf writes them: by number, and nothing of what is zero or empty,
+  // but for the optional ones.
+  using Field = proto::Call;
+  const auto number = [bytes](int field, int64_t value) {
+    if (value == 0) return;
+    wire::AppendVarintField(bytes, field, static_cast<uint64_t>(value));
+  };
+  const auto duration = [bytes](int field,
+                                const absl::optional<absl::Duration>& value) {
+    if (!value) return;
+    wire::AppendVarintField(
+        bytes, field, static_cast<uint64_t>(absl::ToInt64Nanoseconds(*value)));
+  };
+  number(Field::kArrivedFieldNumber, absl::ToUnixNanos(call.arrived));
+  AppendText(Field::kFunctionFieldNumber, call.function, bytes);
+  AppendText(Field::kMethodFieldNumber, call.method, bytes);
+  AppendText(Field::kGenerationFieldNumber, call.generation, bytes);
+  number(Field::kOutcomeFieldNumber, ProtoOutcome(call.outcome));
+  number(Field::kReasonFieldNumber, ProtoReason(call.reason));
+  AppendText(Field::kDetailFieldNumber, call.detail, bytes);
+  if (call.key) {
+    char key[16];
+    absl::big_endian::Store64(key, call.key->high);
+    absl::big_endian::Store64(key + 8, call.key->low);
+    wire::AppendBytesField(bytes, Field::kKeyFieldNumber, {key, sizeof key});
   }
-  record->set_request_bytes(call.request_bytes);
-  record->set_response_bytes(call.response_bytes);
-  if (call.function_ttl) {
-    record->set_function_ttl(absl::ToInt64Nanoseconds(*call.function_ttl));
-  }
-  if (call.told_ttl) {
-    record->set_told_ttl(absl::ToInt64Nanoseconds(*call.told_ttl));
-  }
-  if (call.lifetime) {
-    record->set_lifetime(absl::ToInt64Nanoseconds(*call.lifetime));
-  }
-  record->set_stored(call.stored);
-  record->set_fatal(call.fatal);
-  record->set_secrets(call.secrets);
-  record->set_cost(absl::ToInt64Nanoseconds(call.cost));
-  record->set_latency(absl::ToInt64Nanoseconds(call.latency));
-  record->set_age(absl::ToInt64Nanoseconds(call.age));
-  record->set_status(static_cast<uint32_t>(call.status));
-  record->set_phase(call.phase);
-  record->set_step(call.step);
-  record->set_call_of_step(static_cast<uint32_t>(call.call_of_step));
-  record->set_trigger(call.trigger);
-  record->set_pipeline(call.pipeline);
+  if (call.composite.known()) AppendComposite(call.composite, bytes);
+  number(Field::kRequestBytesFieldNumber,
+         static_cast<int64_t>(call.request_bytes));
+  number(Field::kResponseBytesFieldNumber,
+         static_cast<int64_t>(call.response_bytes));
+  duration(Field::kFunctionTtlFieldNumber, call.function_ttl);
+  duration(Field::kToldTtlFieldNumber, call.told_ttl);
+  duration(Field::kLifetimeFieldNumber, call.lifetime);
+  number(Field::kStoredFieldNumber, call.stored ? 1 : 0);
+  number(Field::kFatalFieldNumber, call.fatal ? 1 : 0);
+  number(Field::kSecretsFieldNumber, call.secrets ? 1 : 0);
+  number(Field::kCostFieldNumber, absl::ToInt64Nanoseconds(call.cost));
+  number(Field::kLatencyFieldNumber, absl::ToInt64Nanoseconds(call.latency));
+  number(Field::kStatusFieldNumber, call.status);
+  number(Field::kAgeFieldNumber, absl::ToInt64Nanoseconds(call.age));
+  AppendText(Field::kPhaseFieldNumber, call.phase, bytes);
+  AppendText(Field::kStepFieldNumber, call.step, bytes);
+  number(Field::kCallOfStepFieldNumber, call.call_of_step);
+  AppendText(Field::kTriggerFieldNumber, call.trigger, bytes);
+  number(Field::kPipelineFieldNumber, static_cast<int64_t>(call.pipeline));
 }
 
 TracedCall FromRecord(const proto::Call& record) {

@@ -6,14 +6,18 @@
 #define FNCACHE_INSIGHT_TRACE_RECORD_H_
 
 #include <cstdint>
+#include <string>
 
 #include "insight/trace/traced_call.h"
 #include "proto/trace.pb.h"
 
 namespace fncache::insight::trace {
 
-// All but the request and the messages.
-void ToRecord(const TracedCall& call, fncache::trace::Call* record);
+// Appends the bytes of the trace's Call, all but the request and the messages:
+// fields that are written behind them are the same record's. By hand, because a
+// hit waits for it. In texts U+FFFD stands for bytes that are no UTF-8, which
+// protobuf would not read.
+void AppendCall(const TracedCall& call, std::string* bytes);
 // What a reader does not know becomes unknown.
 TracedCall FromRecord(const fncache::trace::Call& record);
 

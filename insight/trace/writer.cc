@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cache/wire/wire.h"
 #include "common/mutex.h"
 #include "common/version.h"
 #include "insight/request/nodes.h"
@@ -28,6 +29,7 @@ namespace {
 
 namespace fn = ::apiextensions::fn::proto::v1;
 namespace proto = ::fncache::trace;
+namespace wire = ::fncache::cache::wire;
 
 constexpr uint64_t kMinFileSize = 64 << 10;
 constexpr size_t kBlockSize = 256 << 10;
@@ -38,7 +40,7 @@ constexpr absl::Duration kMostWait = absl::Seconds(1);
 // would cost a hit more than the record does.
 constexpr absl::Duration kGather = absl::Milliseconds(50);
 // Records that were encoded by who wrote them gather in pieces of that size.
-constexpr size_t kPiece = 16 << 10;
+constexpr size_t kPiece = 64 << 10;
 constexpr size_t kKeptRequests = 32 << 20;
 // A file that has so many paths is over: readers keep them all.
 constexpr size_t kMostPaths = 1 << 20;
@@ -57,28 +59,18 @@ proto::FileHeader::Level ProtoLevel(Level level) {
   return proto::FileHeader::LEVEL_UNSPECIFIED;
 }
 
-void AppendVarint(size_t value, std::string* raw) {
-  for (; value > 0x7f; value >>= 7) {
-    raw->push_back(static_cast<char>((value & 0x7f) | 0x80));
-  }
-  raw->push_back(static_cast<char>(value));
-}
-
 void AppendRecord(const proto::Record& record, std::string* raw) {
   // Length-delimited, as protobuf's own helpers write it.
-  AppendVarint(record.ByteSizeLong(), raw);
+  wire::AppendVarint(raw, record.ByteSizeLong());
   record.AppendToString(raw);
 }
 
-// The same of a record that is a call, which needs no copy of it.
-void AppendCall(const proto::Call& call, std::string* raw) {
-  constexpr char kTag = (proto::Record::kCallFieldNumber << 3) | 2;
-  const size_t size = call.ByteSizeLong();
-  std::string head(1, kTag);
-  AppendVarint(size, &head);
-  AppendVarint(head.size() + size, raw);
-  raw->append(head);
-  call.AppendToString(raw);
+// The same of a record that is a call, given by its bytes.
+void AppendCallRecord(absl::string_view call, std::string* raw) {
+  constexpr size_t kTagSize = 1;
+  wire::AppendVarint(raw,
+                     kTagSize + wire::VarintSize(call.size()) + call.size());
+  wire::AppendBytesField(raw, proto::Record::kCallFieldNumber, call);
 }
 
 std::string WhoseOf(const TracedCall& call) {
@@ -107,6 +99,7 @@ struct TraceWriter::Impl {
   struct Job {
     std::string encoded;
     uint64_t records = 1;
+    uint64_t lost_before = 0;
     TracedCall call;
     Messages messages;
     uint64_t bytes = 0;
@@ -114,6 +107,8 @@ struct TraceWriter::Impl {
 
   explicit Impl(TraceOptions given)
       : options(std::move(given)),
+        piece(std::min<uint64_t>(kPiece, options.file_size / 4)),
+        block_size(options.level == Level::kKeys ? piece / 2 : kBlockSize),
         nodes(request::FingerprintSecret::Random()),
         log(RandomSeed(), kKeptRequests) {
     run.resize(16);
@@ -143,6 +138,8 @@ struct TraceWriter::Impl {
   void Lose(uint64_t records, absl::string_view why);
 
   const TraceOptions options;
+  const size_t piece;
+  const size_t block_size;
   std::string run;
   std::unique_ptr<TraceRing> ring;
 
@@ -199,31 +196,30 @@ void TraceWriter::Impl::Loop() {
   for (;;) {
     std::deque<Job> taken;
     bool stopping = false;
-    uint64_t flushes = 0, lost = 0;
+    uint64_t flushes = 0;
     {
       MutexLock lock(&mutex);
       WaitForJobs();
       taken.swap(jobs);
-      lost = std::exchange(lost_in_queue, 0);
       stopping = stop;
       flushes = flushes_asked;
     }
     for (Job& job : taken) {
+      unsaid += job.lost_before;
       Handle(&job);
       const uint64_t bytes = job.bytes;
       job = Job();
-      if (raw.size() >= kBlockSize || raw_since + kMostWait <= absl::Now()) {
+      if (raw.size() >= block_size || raw_since + kMostWait <= absl::Now()) {
         WriteBlock();
       }
       MutexLock lock(&mutex);
       queued -= bytes;
     }
-    // They were lost because of those before them.
-    unsaid += lost;
     bool flush = stopping || raw_since + kMostWait <= absl::Now();
     {
       MutexLock lock(&mutex);
       flush = flush || flushes > flushes_done;
+      if (flush && jobs.empty()) unsaid += std::exchange(lost_in_queue, 0);
     }
     if (flush) {
       SayDropped();
@@ -292,13 +288,14 @@ std::string TraceWriter::Impl::Encode(const Job& job,
                                       const std::string& request,
                                       const std::string& response,
                                       bool readable) {
-  std::string bytes;
-  proto::Record record;
-  proto::Call* const call = record.mutable_call();
-  ToRecord(job.call, call);
+  std::string bytes, call;
+  AppendCall(job.call, &call);
   if (readable) {
+    proto::Request record;
     std::vector<proto::Path> paths;
-    log.Encode(WhoseOf(job.call), nodes, call->mutable_request(), &paths);
+    log.Encode(WhoseOf(job.call), nodes, &record, &paths);
+    wire::AppendBytesField(&call, proto::Call::kRequestFieldNumber,
+                           record.SerializeAsString());
     for (proto::Path& path : paths) {
       proto::Record definition;
       *definition.mutable_path() = std::move(path);
@@ -306,10 +303,12 @@ std::string TraceWriter::Impl::Encode(const Job& job,
     }
   }
   if (options.level == Level::kFull) {
-    call->set_request_message(Redacted<fn::RunFunctionRequest>(request));
-    call->set_response_message(Redacted<fn::RunFunctionResponse>(response));
+    wire::AppendBytesField(&call, proto::Call::kRequestMessageFieldNumber,
+                           Redacted<fn::RunFunctionRequest>(request));
+    wire::AppendBytesField(&call, proto::Call::kResponseMessageFieldNumber,
+                           Redacted<fn::RunFunctionResponse>(response));
   }
-  AppendRecord(record, &bytes);
+  AppendCallRecord(call, &bytes);
   return bytes;
 }
 
@@ -358,8 +357,12 @@ void TraceWriter::Impl::Handle(Job* job) {
     // With a header it may be larger than a file.
     if (!fits()) return Lose(job->records, "");
   }
-  if (raw.empty()) raw_since = absl::Now();
-  raw += bytes;
+  if (raw.empty()) {
+    raw_since = absl::Now();
+    raw.swap(bytes);
+  } else {
+    raw += bytes;
+  }
   raw_records += job->records;
 }
 
@@ -446,7 +449,7 @@ bool TraceWriter::Samples(const request::CompositeName& composite) const {
          impl_->options.sample * static_cast<double>(uint64_t{1} << 53);
 }
 
-void TraceWriter::Write(TracedCall call, Messages messages) {
+void TraceWriter::Write(TracedCall&& call, Messages messages) {
   if (!Samples(call.composite)) {
     MutexLock lock(&impl_->mutex);
     ++impl_->stats.sampled_out;
@@ -462,6 +465,7 @@ void TraceWriter::Write(TracedCall call, Messages messages) {
   job.messages = std::move(messages);
   MutexLock lock(&impl_->mutex);
   if (!impl_->TakeBytes(job.bytes)) return;
+  job.lost_before = std::exchange(impl_->lost_in_queue, 0);
   impl_->jobs.push_back(std::move(job));
 }
 
@@ -480,22 +484,22 @@ bool TraceWriter::Impl::TakeBytes(uint64_t bytes) {
 // encoding it here.
 void TraceWriter::Impl::WriteEncoded(const TracedCall& call) {
   // They keep their memory from one call to the next.
-  thread_local proto::Call record;
-  thread_local std::string bytes;
-  record.Clear();
-  ToRecord(call, &record);
+  thread_local std::string record, bytes;
+  record.clear();
+  AppendCall(call, &record);
   bytes.clear();
-  AppendCall(record, &bytes);
+  AppendCallRecord(record, &bytes);
   MutexLock lock(&mutex);
-  const bool joins =
-      !jobs.empty() && jobs.back().encoded.size() + bytes.size() <= kPiece;
-  const uint64_t taken = bytes.size() + (joins ? 0 : kJobBytes + kPiece);
+  const bool joins = !jobs.empty() && lost_in_queue == 0 &&
+                     jobs.back().encoded.size() + bytes.size() <= piece;
+  const uint64_t taken = bytes.size() + (joins ? 0 : kJobBytes + piece);
   if (!TakeBytes(taken)) return;
   if (joins) {
     ++jobs.back().records;
   } else {
     jobs.emplace_back();
-    jobs.back().encoded.reserve(kPiece);
+    jobs.back().lost_before = std::exchange(lost_in_queue, 0);
+    jobs.back().encoded.reserve(piece);
   }
   jobs.back().encoded += bytes;
   jobs.back().bytes += taken;

@@ -74,8 +74,9 @@ class TraceWriter {
     absl::AnyInvocable<std::string()> request;  // the message's bytes, unpacked
     absl::AnyInvocable<std::string()> response;
   };
-  // If call.composite is not known, the writer looks for it in the request.
-  void Write(TracedCall call, Messages messages);
+  // If call.composite is not known, the writer looks for it in the request. At
+  // level keys `call` stays as it is, so that it can serve for the next one.
+  void Write(TracedCall&& call, Messages messages);
 
   Level level() const;
   TraceStats Stats() const;

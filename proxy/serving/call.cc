@@ -225,7 +225,7 @@ class RunFunctionCall final
   std::shared_ptr<FlightCaller> seat_;
   absl::optional<transport::TimerId> deadline_timer_;  // in kWaiting
   std::shared_ptr<UpstreamRun> run_;                   // in kCalling
-  std::unique_ptr<CallTrace> trace_;  // while the daemon traces
+  absl::optional<CallTrace> trace_;  // while the daemon traces
   // Why it missed, once that is known.
   insight::explain::Explanation why_{insight::trace::Reason::kNone, "", "", ""};
 };
@@ -234,7 +234,7 @@ void RunFunctionCall::Start() {
   self_ = shared_from_this();
   context_.instruments.Begin(method_);
   if (context_.trace != nullptr) {
-    trace_ = std::make_unique<CallTrace>(context_, method_, arrived_);
+    trace_.emplace(context_, method_, arrived_);
   }
   incoming_->Read(&request_, &read_event_);
 }
@@ -251,10 +251,7 @@ void RunFunctionCall::OnRead(bool ok) {
   } else if (directives.no_cache) {
     reason_ = ForwardReason::kNoCache;
   }
-  if (trace_ != nullptr && ok) {
-    trace_->SetMetadata(incoming_->metadata());
-    trace_->SetRequest(request_);
-  }
+  if (trace_ && ok) trace_->SetMetadata(incoming_->metadata());
   if (!ok) {
     if (incoming_->ReadWasCutOff()) return OnGone();
     // gRPC's own words for a number of requests other than one.
@@ -320,7 +317,7 @@ bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
 
 void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   looked_up_ = absl::Now();
-  if (trace_ != nullptr) trace_->SetKey(digest.key);
+  if (trace_) trace_->SetKey(digest.key);
   const absl::Time now = context_.clock.Now();
   const cache::store::Found found = keyed_->store().GetMemory(digest.key, now);
   if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
@@ -409,6 +406,7 @@ void RunFunctionCall::Launch() {
   run_->Start(*incoming_, request_, shared_from_this());
   // The function works meanwhile.
   Explain();
+  if (trace_) trace_->KeepRequest(&request_);
   request_.Clear();
 }
 
@@ -485,7 +483,7 @@ void RunFunctionCall::AnswerHit(const cache::store::EntryRef& entry,
   AddStatus(HitStatus(context_.policy.ServedFor(info, now)).text());
   grpc::ByteBuffer message =
       EntryMessage(entry, tag, context_.policy.HitTtl(info, now));
-  if (trace_ != nullptr) {
+  if (trace_) {
     trace_->SetHit(info, entry->body().size(), now);
     trace_->SetAnswer(message);
   }
@@ -499,7 +497,7 @@ void RunFunctionCall::AnswerCollapsed(const cache::store::EntryRef& entry) {
   const cache::store::EntryInfo info = entry->info();
   context_.instruments.RecordSaved(info.cost);
   AddStatus(ForwardStatus(reason_, /*collapsed=*/true, /*stored=*/true));
-  if (trace_ != nullptr) {
+  if (trace_) {
     trace_->SetHit(info, entry->body().size(), context_.clock.Now());
   }
   Count(telemetry::Outcome::kCollapsed, grpc::StatusCode::OK);
@@ -533,7 +531,7 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
                      MissDetail(why_)));
   }
   transport::CopyTrailers(call.trailers(), incoming_.get());
-  if (trace_ != nullptr) {
+  if (trace_) {
     trace_->SetRun(*run_);
     if (message.Valid()) trace_->SetAnswer(message);
   }
@@ -556,9 +554,7 @@ void RunFunctionCall::Count(telemetry::Outcome outcome, int code) {
   record.reason = why_.reason;
   record.latency = absl::Now() - arrived_;
   context_.instruments.End(record);
-  if (trace_ == nullptr) return;
-  trace_->SetReason(why_);
-  trace_->Write(outcome, code, record.latency);
+  if (trace_) trace_->Write(outcome, code, record.latency, why_, &request_);
 }
 
 void RunFunctionCall::End() {

@@ -51,61 +51,82 @@ void CallTrace::SetMetadata(absl::Span<const grpc_metadata> metadata) {
     const absl::string_view phase = transport::View(item.value);
     if (phase.size() <= kMaxPhase &&
         std::all_of(phase.begin(), phase.end(), absl::ascii_islower)) {
-      call_.phase = std::string(phase);
+      phase_ = std::string(phase);
     }
   }
 }
 
 void CallTrace::SetHit(const cache::store::EntryInfo& entry, size_t bytes,
                        absl::Time now) {
-  call_.cost = entry.cost;
-  call_.function_ttl = entry.ttl;
-  call_.told_ttl = context_.policy.HitTtl(entry, now);
-  call_.lifetime = entry.lifetime;
-  call_.secrets = entry.secrets;
-  call_.age = std::max(now - entry.arrived, absl::ZeroDuration());
-  call_.response_bytes = bytes;
+  cost_ = entry.cost;
+  function_ttl_ = entry.ttl;
+  told_ttl_ = context_.policy.HitTtl(entry, now);
+  lifetime_ = entry.lifetime;
+  secrets_ = entry.secrets;
+  age_ = std::max(now - entry.arrived, absl::ZeroDuration());
+  response_bytes_ = bytes;
+}
+
+void CallTrace::SetAnswer(const grpc::ByteBuffer& answer) {
+  if (context_.trace->level() == Level::kFull) answer_ = answer;
 }
 
 void CallTrace::SetRun(const UpstreamRun& run) {
   const UpstreamRun::Told& told = run.told();
-  call_.cost = told.cost;
-  call_.function_ttl = told.facts.ttl;
-  call_.told_ttl = told.told_ttl.has_value() ? told.told_ttl : told.facts.ttl;
-  call_.stored = told.stored;
-  if (told.stored) call_.lifetime = told.lifetime;
-  call_.fatal = told.facts.fatal;
-  call_.secrets = told.facts.secrets;
-  call_.response_bytes = told.bytes;
+  cost_ = told.cost;
+  function_ttl_ = told.facts.ttl;
+  told_ttl_ = told.told_ttl.has_value() ? told.told_ttl : told.facts.ttl;
+  stored_ = told.stored;
+  if (told.stored) lifetime_ = told.lifetime;
+  fatal_ = told.facts.fatal;
+  secrets_ = told.facts.secrets;
+  response_bytes_ = told.bytes;
 }
 
 void CallTrace::Write(telemetry::Outcome outcome, int code,
-                      absl::Duration latency) {
+                      absl::Duration latency,
+                      const insight::explain::Explanation& why,
+                      grpc::ByteBuffer* request) {
   insight::trace::TraceWriter& writer = *context_.trace;
-  call_.arrived = arrived_;
-  call_.function = context_.options.name;
-  call_.method = method_ == Method::kV1beta1 ? "v1beta1" : "v1";
-  call_.generation = context_.options.generation;
-  call_.outcome = OutcomeOf(outcome);
-  call_.key = key_;
-  call_.status = code;
-  call_.latency = latency;
-  call_.request_bytes = request_.Valid() ? request_.Length() : 0;
+  if (request_.Valid()) request = &request_;
+  // It and its texts keep their memory from one call to the next; what is not
+  // set here never is.
+  thread_local insight::trace::TracedCall call;
+  call.arrived = arrived_;
+  call.function = context_.options.name;
+  call.method = method_ == Method::kV1beta1 ? "v1beta1" : "v1";
+  call.generation = context_.options.generation;
+  call.outcome = OutcomeOf(outcome);
+  call.reason = why.reason;
+  call.detail = why.detail;
+  call.key = key_;
+  call.request_bytes = request->Valid() ? request->Length() : 0;
+  call.response_bytes = response_bytes_;
+  call.function_ttl = function_ttl_;
+  call.told_ttl = told_ttl_;
+  call.lifetime = lifetime_;
+  call.stored = stored_;
+  call.fatal = fatal_;
+  call.secrets = secrets_;
+  call.cost = cost_;
+  call.latency = latency;
+  call.age = age_;
+  call.status = code;
+  call.phase = phase_;
   thread_local std::vector<absl::string_view> pieces;
   pieces.clear();
-  if (request_.Valid() && transport::AppendPieces(&request_, &pieces)) {
-    call_.composite = insight::request::ReadComposite(pieces);
-  }
+  if (request->Valid()) transport::AppendPieces(request, &pieces);
+  insight::request::ReadComposite(pieces, &call.composite);
   insight::trace::TraceWriter::Messages messages;
-  if (writer.level() != Level::kKeys && request_.Valid()) {
-    messages.held = request_.Length();
-    messages.request = [request = request_] { return Joined(request); };
+  if (writer.level() != Level::kKeys && request->Valid()) {
+    messages.held = request->Length();
+    messages.request = [request = *request] { return Joined(request); };
   }
-  if (writer.level() == Level::kFull && answer_.Valid()) {
+  if (answer_.Valid()) {
     messages.held += answer_.Length();
     messages.response = [answer = answer_] { return Joined(answer); };
   }
-  writer.Write(std::move(call_), std::move(messages));
+  writer.Write(std::move(call), std::move(messages));
 }
 
 }  // namespace fncache::proxy::serving

@@ -6,6 +6,8 @@
 #ifndef FNCACHE_PROXY_SERVING_CALL_TRACE_H_
 #define FNCACHE_PROXY_SERVING_CALL_TRACE_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/time/time.h"
@@ -30,27 +32,24 @@ class CallTrace {
   CallTrace(const ServingContext& context, Method method, absl::Time arrived)
       : context_(context), method_(method), arrived_(arrived) {}
 
-  // The request is shared, not copied.
-  void SetRequest(const grpc::ByteBuffer& request) { request_ = request; }
+  // Takes the request, which is no longer needed elsewhere.
+  void KeepRequest(grpc::ByteBuffer* request) { request_.Swap(request); }
   // Takes the phase of a load from the request's metadata.
   void SetMetadata(absl::Span<const grpc_metadata> metadata);
   void SetKey(const cache::key::Key& key) { key_ = key; }
   // It was answered by this entry, at `now`.
   void SetHit(const cache::store::EntryInfo& entry, size_t bytes,
               absl::Time now);
-  // What it was answered with.
-  void SetAnswer(const grpc::ByteBuffer& answer) { answer_ = answer; }
+  // What it was answered with. Shared, and only if the trace wants it.
+  void SetAnswer(const grpc::ByteBuffer& answer);
   // It was answered by the function.
   void SetRun(const UpstreamRun& run);
 
-  // Why it missed, if it did.
-  void SetReason(const insight::explain::Explanation& why) {
-    call_.reason = why.reason;
-    call_.detail = why.detail;
-  }
-
-  // Hands it to the writer. Last.
-  void Write(telemetry::Outcome outcome, int code, absl::Duration latency);
+  // Hands it to the writer; `why` it missed, if it did. Last. `request` is the
+  // call's where it was not kept; it is shared if the trace wants it.
+  void Write(telemetry::Outcome outcome, int code, absl::Duration latency,
+             const insight::explain::Explanation& why,
+             grpc::ByteBuffer* request);
 
  private:
   const ServingContext& context_;
@@ -59,7 +58,17 @@ class CallTrace {
   grpc::ByteBuffer request_;
   grpc::ByteBuffer answer_;
   absl::optional<cache::key::Key> key_;
-  insight::trace::TracedCall call_;
+  std::string phase_;
+  // As TracedCall has them.
+  uint64_t response_bytes_ = 0;
+  absl::optional<absl::Duration> function_ttl_;
+  absl::optional<absl::Duration> told_ttl_;
+  absl::optional<absl::Duration> lifetime_;
+  bool stored_ = false;
+  bool fatal_ = false;
+  bool secrets_ = false;
+  absl::Duration cost_;
+  absl::Duration age_;
 };
 
 }  // namespace fncache::proxy::serving

@@ -70,7 +70,7 @@ void WriteTrace(const std::string& dir) {
     messages.request = [bytes = Request(i).SerializeAsString()] {
       return bytes;
     };
-    (*writer)->Write(call, std::move(messages));
+    (*writer)->Write(trace::TracedCall(call), std::move(messages));
     ASSERT_TRUE((*writer)->Flush().ok());
   }
 }

@@ -135,7 +135,11 @@ TEST(TraceFormat, EveryVectorHolds) {
     if (!read.has_call()) continue;
     // As the code takes a call from a record, and makes one of it again.
     proto::Call again;
-    ToRecord(FromRecord(read.call()), &again);
+    std::string bytes;
+    AppendCall(FromRecord(read.call()), &bytes);
+    ASSERT_TRUE(again.ParseFromString(bytes));
+    EXPECT_EQ(absl::BytesToHexString(again.SerializeAsString()),
+              absl::BytesToHexString(bytes));
     *again.mutable_request() = read.call().request();
     if (!read.call().has_request()) again.clear_request();
     EXPECT_TRUE(MessageDifferencer::Equals(again, read.call()))

@@ -215,7 +215,8 @@ TEST(Trace, OtherCompositesDoNotDisturb) {
     for (int i = 0; i < 4; ++i) {
       TracedCall call = Call(i);
       call.composite = {};  // found in the request
-      (*writer)->Write(call, Of(Request(i % 2 == 0 ? "a" : "b", "1")));
+      (*writer)->Write(TracedCall(call),
+                       Of(Request(i % 2 == 0 ? "a" : "b", "1")));
     }
   }
   auto reader = TraceReader::Open(path);
@@ -343,7 +344,8 @@ TEST(Trace, TheDirectoryNeverHoldsMoreThanItMay) {
     for (int i = 0; i < 3000; ++i) {
       TracedCall call = Call(i);
       call.composite.uid = absl::StrCat("uid", i);
-      (*writer)->Write(call, Of(Request(absl::StrCat("n", i), "1")));
+      (*writer)->Write(TracedCall(call),
+                       Of(Request(absl::StrCat("n", i), "1")));
       if (i % 100 != 0) continue;
       ASSERT_TRUE((*writer)->Flush().ok());
       uint64_t bytes = 0;
@@ -417,7 +419,7 @@ TEST(Trace, AFullQueueDropsAndSaysHowMany) {
 // What tells of the drop is the first record of its block.
 TEST(Trace, ARecordAfterADropIsWrittenWithinASecond) {
   const TempDir dir;
-  TraceOptions options = Options(dir.path() + "/t", Level::kKeys);
+  TraceOptions options = Options(dir.path() + "/t", Level::kPaths);
   options.queue_bytes = 1 << 20;
   auto writer = TraceWriter::Create(options);
   ASSERT_TRUE(writer.ok());
@@ -484,7 +486,7 @@ TEST(Trace, SamplesByCompositeNeverByCall) {
     for (int i = 0; i < 3000; ++i) {
       TracedCall call = Call(i);
       call.composite.uid = absl::StrCat("uid", i % 300);
-      (*writer)->Write(call, {});
+      (*writer)->Write(TracedCall(call), {});
     }
     EXPECT_TRUE((*writer)->Samples({}));
   }
