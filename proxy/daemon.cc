@@ -230,6 +230,14 @@ absl::Status Daemon::OpenTrace(const std::vector<ListedSetting>& settings) {
   options.files = options_.trace_files;
   options.sample = options_.trace_sample;
   options.writer = "serve";
+  // With what it costs besides, a miss pays a quarter for it at most.
+  options.read_limits = {/*of_process=*/0.1, /*of_core=*/0.05};
+  options.on_unread = [] {
+    Log(LogLevel::kWarning,
+        "the trace leaves the paths of some composites out: reading all "
+        "requests takes more CPU than it may",
+        {{"metric", "fncache_trace_read_share"}});
+  };
   // One line for each failure and one for its end, however many records.
   options.on_failure = [](absl::string_view why) {
     if (why.empty()) {

@@ -206,10 +206,14 @@ TracedCall FromRecord(const proto::Call& record) {
 }
 
 uint64_t CheckOf(const proto::Node& node) {
+  return CheckOf(node.path(), node.kind(), node.digest());
+}
+
+uint64_t CheckOf(uint32_t path, uint32_t kind, uint64_t digest) {
   char bytes[16];
-  absl::little_endian::Store32(bytes, node.path());
-  absl::little_endian::Store32(bytes + 4, node.kind());
-  absl::little_endian::Store64(bytes + 8, node.digest());
+  absl::little_endian::Store32(bytes, path);
+  absl::little_endian::Store32(bytes + 4, kind);
+  absl::little_endian::Store64(bytes + 8, digest);
   return XXH3_64bits(bytes, sizeof bytes);
 }
 

@@ -22,6 +22,7 @@ void AppendCall(const TracedCall& call, std::string* bytes);
 TracedCall FromRecord(const fncache::trace::Call& record);
 
 // What one node adds to Request.check.
+uint64_t CheckOf(uint32_t path, uint32_t kind, uint64_t digest);
 uint64_t CheckOf(const fncache::trace::Node& node);
 
 }  // namespace fncache::insight::trace

@@ -119,6 +119,10 @@ uint64_t RequestLog::VersionOf(const std::string& whose, const Node& secret) {
   return at->second.version;
 }
 
+uint64_t RequestLog::CheckOf(const Kept& kept) {
+  return trace::CheckOf(kept.id, kept.kind, kept.digest);
+}
+
 void RequestLog::Encode(const std::string& whose,
                         const request::RequestNodes& read,
                         proto::Request* record,
@@ -151,12 +155,14 @@ void RequestLog::Encode(const std::string& whose,
 
   Request now;
   now.identity = identity;
+  now.check = before.check;
   now.nodes.reserve(read.nodes().size());
   record->set_delta(known);
   std::vector<bool> stays(before.nodes.size());
   size_t hint = 0;
-  for (size_t i = 0; i < read.nodes().size(); ++i) {
-    const Node& node = read.nodes()[i];
+  const absl::Span<const Node> nodes = read.nodes();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
     if (node.kind == NodeKind::kMap) continue;
     const size_t old = index_before(hint, node.path);
     const bool there = old < before.nodes.size();
@@ -179,20 +185,17 @@ void RequestLog::Encode(const std::string& whose,
         DigestOf(whose, node,
                  node.kind == NodeKind::kSecret ? VersionOf(whose, node) : 0);
     now.nodes.push_back(kept);
+    now.check += CheckOf(kept);
+    if (there) now.check -= CheckOf(before.nodes[old]);
     proto::Node* const added = record->add_nodes();
     added->set_path(kept.id);
     added->set_kind(kind);
     added->set_digest(kept.digest);
   }
   for (size_t i = 0; i < before.nodes.size(); ++i) {
-    if (!stays[i]) record->add_removed(before.nodes[i].id);
-  }
-  for (const Kept& kept : now.nodes) {
-    proto::Node node;
-    node.set_path(kept.id);
-    node.set_kind(kept.kind);
-    node.set_digest(kept.digest);
-    now.check += CheckOf(node);
+    if (stays[i]) continue;
+    record->add_removed(before.nodes[i].id);
+    now.check -= CheckOf(before.nodes[i]);
   }
   record->set_check(now.check);
   now.writers = request::WritersOf(read.nodes());

@@ -62,6 +62,7 @@ class RequestLog {
 
   uint32_t IdOf(const request::RequestNodes& read, size_t node,
                 std::vector<fncache::trace::Path>* paths);
+  static uint64_t CheckOf(const Kept& kept);
   uint64_t DigestOf(const std::string& whose, const request::Node& node,
                     uint64_t version);
   // A number that is the same as long as the secret is, and says nothing else.

@@ -109,6 +109,7 @@ struct TraceWriter::Impl {
       : options(std::move(given)),
         piece(std::min<uint64_t>(kPiece, options.file_size / 4)),
         block_size(options.level == Level::kKeys ? piece / 2 : kBlockSize),
+        budget(options.read_limits),
         nodes(request::FingerprintSecret::Random()),
         log(RandomSeed(), kKeptRequests) {
     run.resize(16);
@@ -127,6 +128,7 @@ struct TraceWriter::Impl {
   // False: the queue has no room for it, and it counts as lost.
   bool TakeBytes(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void WriteEncoded(const TracedCall& call);
+  uint64_t HashOf(const request::CompositeName& composite) const;
   void Handle(Job* job);
   void SayDropped();
   // The call with what was read of its messages, behind the paths that it needs
@@ -143,7 +145,10 @@ struct TraceWriter::Impl {
   std::string run;
   std::unique_ptr<TraceRing> ring;
 
+  ReadBudget budget;  // adjusted by the writer's thread
+
   // Of the writer's thread.
+  bool unread_said = false;
   request::RequestNodes nodes;
   RequestLog log;
   std::string raw;  // of the block that is being filled
@@ -214,6 +219,11 @@ void TraceWriter::Impl::Loop() {
       }
       MutexLock lock(&mutex);
       queued -= bytes;
+    }
+    budget.Adjust(ReadBudget::Now());
+    if (!unread_said && budget.share() < 1) {
+      unread_said = true;
+      if (options.on_unread != nullptr) options.on_unread();
     }
     bool flush = stopping || raw_since + kMostWait <= absl::Now();
     {
@@ -437,16 +447,28 @@ TraceWriter::~TraceWriter() {
   impl_->thread.join();
 }
 
-bool TraceWriter::Samples(const request::CompositeName& composite) const {
-  if (impl_->options.sample >= 1 || !composite.known()) return true;
+uint64_t TraceWriter::Impl::HashOf(
+    const request::CompositeName& composite) const {
   uint64_t hash = 0;
   for (const std::string* part :
-       {&std::as_const(impl_->run), &composite.kind,
-        &composite.object_namespace, &composite.name, &composite.uid}) {
+       {&std::as_const(run), &composite.kind, &composite.object_namespace,
+        &composite.name, &composite.uid}) {
     hash = XXH3_64bits_withSeed(part->data(), part->size(), hash);
   }
-  return static_cast<double>(hash >> 11) <
+  return hash;
+}
+
+bool TraceWriter::Samples(const request::CompositeName& composite) const {
+  if (impl_->options.sample >= 1 || !composite.known()) return true;
+  return static_cast<double>(impl_->HashOf(composite) >> 11) <
          impl_->options.sample * static_cast<double>(uint64_t{1} << 53);
+}
+
+bool TraceWriter::Reads(const request::CompositeName& composite) const {
+  if (impl_->options.level == Level::kKeys) return false;
+  // Other bits than the sample's, of which they would all be small.
+  return impl_->budget.Reads(impl_->HashOf(composite) *
+                             uint64_t{0x9e3779b97f4a7c15});
 }
 
 void TraceWriter::Write(TracedCall&& call, Messages messages) {
@@ -455,7 +477,7 @@ void TraceWriter::Write(TracedCall&& call, Messages messages) {
     ++impl_->stats.sampled_out;
     return;
   }
-  if (impl_->options.level == Level::kKeys) {
+  if (!Reads(call.composite)) {
     impl_->WriteEncoded(call);
     return;
   }
@@ -490,16 +512,17 @@ void TraceWriter::Impl::WriteEncoded(const TracedCall& call) {
   bytes.clear();
   AppendCallRecord(record, &bytes);
   MutexLock lock(&mutex);
-  const bool joins = !jobs.empty() && lost_in_queue == 0 &&
+  const bool joins = !jobs.empty() && !jobs.back().encoded.empty() &&
+                     lost_in_queue == 0 &&
                      jobs.back().encoded.size() + bytes.size() <= piece;
-  const uint64_t taken = bytes.size() + (joins ? 0 : kJobBytes + piece);
+  const uint64_t taken = bytes.size() + (joins ? 0 : kJobBytes);
   if (!TakeBytes(taken)) return;
   if (joins) {
     ++jobs.back().records;
   } else {
     jobs.emplace_back();
     jobs.back().lost_before = std::exchange(lost_in_queue, 0);
-    jobs.back().encoded.reserve(piece);
+    if (options.level == Level::kKeys) jobs.back().encoded.reserve(piece);
   }
   jobs.back().encoded += bytes;
   jobs.back().bytes += taken;
@@ -509,7 +532,9 @@ Level TraceWriter::level() const { return impl_->options.level; }
 
 TraceStats TraceWriter::Stats() const {
   MutexLock lock(&impl_->mutex);
-  return impl_->stats;
+  TraceStats stats = impl_->stats;
+  stats.read_share = impl_->budget.share();
+  return stats;
 }
 
 absl::Status TraceWriter::Flush() {

@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "insight/trace/read_budget.h"
 #include "insight/trace/traced_call.h"
 
 namespace fncache::insight::trace {
@@ -35,11 +36,17 @@ struct TraceOptions {
   int files = 8;                     // at least 2
   double sample = 1.0;               // (0, 1], by composite
   uint64_t queue_bytes = 16ull << 20;
+  // Above level keys: what reading requests may take. Beyond it calls of some
+  // composites are written as at level keys (insight/trace/read_budget.h).
+  ReadLimits read_limits;
   std::string writer;  // "serve" or "load"
   std::map<std::string, std::string> settings;
   // Called on the writer's thread when writing begins to fail, with the reason,
   // and with "" when it is over. May be null.
   std::function<void(absl::string_view why)> on_failure;
+  // Called on the writer's thread when the first composites are left out
+  // because of read_limits; once. May be null.
+  std::function<void()> on_unread;
 };
 
 struct TraceStats {
@@ -47,9 +54,10 @@ struct TraceStats {
   uint64_t dropped_queue = 0;
   uint64_t dropped_disk = 0;
   uint64_t sampled_out = 0;
-  uint64_t bytes = 0;  // written to files, of this process
-  bool up = true;      // the last write succeeded
-  std::string error;   // why not
+  uint64_t bytes = 0;     // written to files, of this process
+  double read_share = 1;  // of composites, as read_limits allow
+  bool up = true;         // the last write succeeded
+  std::string error;      // why not
 };
 
 class TraceWriter {
@@ -65,6 +73,10 @@ class TraceWriter {
   // anything for Write.
   bool Samples(const request::CompositeName& composite) const;
 
+  // Whether Write will read the messages of this composite's calls: else they
+  // need not be kept for it.
+  bool Reads(const request::CompositeName& composite) const;
+
   // What the writer needs of the messages beyond `call`. Called on the
   // writer's thread, only if the level needs it (kPaths: request; kFull: both);
   // an empty text if it cannot say. What it holds counts as `held` bytes of the
@@ -74,8 +86,9 @@ class TraceWriter {
     absl::AnyInvocable<std::string()> request;  // the message's bytes, unpacked
     absl::AnyInvocable<std::string()> response;
   };
-  // If call.composite is not known, the writer looks for it in the request. At
-  // level keys `call` stays as it is, so that it can serve for the next one.
+  // If call.composite is not known, the writer looks for it in the request. A
+  // call whose messages are not read stays as it is, so that it can serve for
+  // the next one.
   void Write(TracedCall&& call, Messages messages);
 
   Level level() const;

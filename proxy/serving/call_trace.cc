@@ -118,7 +118,7 @@ void CallTrace::Write(telemetry::Outcome outcome, int code,
   if (request->Valid()) transport::AppendPieces(request, &pieces);
   insight::request::ReadComposite(pieces, &call.composite);
   insight::trace::TraceWriter::Messages messages;
-  if (writer.level() != Level::kKeys && request->Valid()) {
+  if (request->Valid() && writer.Reads(call.composite)) {
     messages.held = request->Length();
     messages.request = [request = *request] { return Joined(request); };
   }

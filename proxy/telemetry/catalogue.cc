@@ -183,6 +183,11 @@ const std::vector<Family>& Catalogue() {
        {"result"},
        "Calls by what became of their trace: written, dropped_queue, "
        "dropped_disk, sampled_out."},
+      {"fncache_trace_read_share",
+       Type::kGauge,
+       {},
+       "Share of composites whose requests are read for a trace above level "
+       "keys; under 1 reading all would take more CPU than it may."},
       {"fncache_trace_up",
        Type::kGauge,
        {},

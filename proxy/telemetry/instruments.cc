@@ -408,6 +408,8 @@ void Instruments::WatchTrace(
   count("dropped_queue", &TraceStats::dropped_queue);
   count("dropped_disk", &TraceStats::dropped_disk);
   count("sampled_out", &TraceStats::sampled_out);
+  registry.AddCallback(Metric("fncache_trace_read_share"), {},
+                       [stats] { return stats().read_share; });
   registry.AddCallback(Metric("fncache_trace_up"), {},
                        [stats] { return stats().up ? 1.0 : 0.0; });
 }

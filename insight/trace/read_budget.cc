@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/trace/read_budget.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+namespace fncache::insight::trace {
+namespace {
+
+constexpr absl::Duration kPeriod = absl::Milliseconds(200);
+// So few are read at least: nobody would learn otherwise that there is time
+// again.
+constexpr double kLeast = 1.0 / 1024;
+
+absl::Duration TimeOf(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return absl::DurationFromTimespec(now);
+}
+
+}  // namespace
+
+CpuReading ReadBudget::Now() {
+  return {TimeOf(CLOCK_MONOTONIC), TimeOf(CLOCK_PROCESS_CPUTIME_ID),
+          TimeOf(CLOCK_THREAD_CPUTIME_ID)};
+}
+
+double ReadBudget::share() const {
+  return static_cast<double>(most_.load(std::memory_order_relaxed)) /
+         static_cast<double>(UINT64_MAX);
+}
+
+void ReadBudget::Adjust(const CpuReading& now) {
+  if (limits_.of_process >= 1) return;
+  if (!begun_) {
+    begun_ = true;
+    before_ = now;
+  }
+  if (now.wall - before_.wall < kPeriod) return;
+  const absl::Duration spent = now.reading - before_.reading;
+  const absl::Duration allowed =
+      std::max(limits_.of_core * (now.wall - before_.wall),
+               limits_.of_process * (now.process - before_.process));
+  before_ = now;
+  if (spent > allowed) {
+    const double fits = absl::FDivDuration(allowed, spent);
+    share_ = std::max(kLeast, share_ * std::max(0.25, 0.9 * fits));
+  } else if (spent < 0.8 * allowed) {
+    share_ = std::min(1.0, share_ * 1.1 + kLeast);
+  }
+  most_.store(share_ >= 1 ? UINT64_MAX
+                          : static_cast<uint64_t>(
+                                share_ * static_cast<double>(UINT64_MAX)),
+              std::memory_order_relaxed);
+}
+
+}  // namespace fncache::insight::trace

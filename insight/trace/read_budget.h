@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// ReadBudget: of how many composites the requests are read for a trace, so that
+// reading takes no more than its share of the CPU.
+//
+// What does not fit is left out by composite, never by call: of those that stay
+// all requests are read, and what changed in them can be told. Which ones stay
+// follows from their hashes alone; with a smaller share some of the same ones
+// stay.
+//
+// Reads may be called by any thread, Adjust by one.
+#ifndef FNCACHE_INSIGHT_TRACE_READ_BUDGET_H_
+#define FNCACHE_INSIGHT_TRACE_READ_BUDGET_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace fncache::insight::trace {
+
+struct ReadLimits {
+  // Of the process's CPU time, (0, 1]; 1: no bound.
+  double of_process = 1;
+  // What is always allowed, in cores: [0, 1].
+  double of_core = 0;
+};
+
+// Clocks at one moment.
+struct CpuReading {
+  absl::Duration wall;
+  absl::Duration process;  // CPU time of the process
+  absl::Duration reading;  // of it, what took part in reading
+};
+
+class ReadBudget {
+ public:
+  explicit ReadBudget(const ReadLimits& limits) : limits_(limits) {}
+
+  // Whether requests of the composite that hashes so are read.
+  bool Reads(uint64_t hash) const {
+    return hash <= most_.load(std::memory_order_relaxed);
+  }
+  // The share of composites that are, (0, 1].
+  double share() const;
+
+  // Looks at what was spent since the time before, at most every 200 ms.
+  void Adjust(const CpuReading& now);
+  // The clocks; `reading` is this thread's CPU time.
+  static CpuReading Now();
+
+ private:
+  const ReadLimits limits_;
+  std::atomic<uint64_t> most_{UINT64_MAX};
+  double share_ = 1;
+  bool begun_ = false;
+  CpuReading before_;
+};
+
+}  // namespace fncache::insight::trace
+
+#endif  // FNCACHE_INSIGHT_TRACE_READ_BUDGET_H_
