@@ -14,6 +14,9 @@ namespace {
 
 namespace wire = cache::wire;
 
+// What a thread keeps for the next composite.
+constexpr size_t kKeptCopy = 64 << 10;
+
 // Bytes that may lie in several slices: what is asked of them is near their
 // beginning and short, but nobody promises it.
 class SlicedCursor {
@@ -31,6 +34,7 @@ class SlicedCursor {
   bool ReadByte(uint8_t* byte) {
     if (done()) return false;
     *byte = static_cast<uint8_t>(slices_[slice_][at_++]);
+    ++passed_;
     return true;
   }
   bool ReadVarint(uint64_t* value) {
@@ -49,10 +53,13 @@ class SlicedCursor {
       const uint64_t here = slices_[slice_].size() - at_;
       const uint64_t step = std::min(here, size);
       at_ += step;
+      passed_ += step;
       size -= step;
     }
     return true;
   }
+  // How many bytes lie before it.
+  uint64_t passed() const { return passed_; }
   // `size` bytes as one piece, which is `*copy` where they lie in several.
   bool Read(uint64_t size, absl::string_view* bytes, std::string* copy) {
     if (size == 0) {
@@ -63,6 +70,7 @@ class SlicedCursor {
     if (slices_[slice_].size() - at_ >= size) {
       *bytes = slices_[slice_].substr(at_, size);
       at_ += size;
+      passed_ += size;
       return true;
     }
     uint64_t there = 0;
@@ -77,6 +85,7 @@ class SlicedCursor {
           slices_[slice_].substr(at_, size - copy->size());
       copy->append(piece.data(), piece.size());
       at_ += piece.size();
+      passed_ += piece.size();
     }
     *bytes = *copy;
     return true;
@@ -86,6 +95,7 @@ class SlicedCursor {
   const absl::Span<const absl::string_view> slices_;
   size_t slice_ = 0;
   size_t at_ = 0;
+  uint64_t passed_ = 0;
 };
 
 // Goes to the contents of the next field, `size` bytes. A field that is no
@@ -274,6 +284,27 @@ uint64_t KeyOfEntry(absl::string_view entry) {
   return XXH3_64bits(key.data(), key.size());
 }
 
+// The composite of `observed`, which takes the next `size` bytes. The rest of
+// it is passed over, so that only the composite is copied where it lies in
+// several slices. False: it is malformed.
+bool FromObserved(uint64_t size, SlicedCursor* cursor, CompositeName* name) {
+  thread_local std::string copy;
+  const uint64_t end = cursor->passed() + size;
+  while (cursor->passed() < end) {
+    uint32_t number = 0;
+    if (!NextField(cursor, &number, &size)) return false;
+    if (number != 1) {
+      if (!cursor->Skip(size)) return false;
+      continue;
+    }
+    absl::string_view composite, object;
+    if (!cursor->Read(size, &composite, &copy)) return false;
+    if (LastField(composite, 1, &object)) OfObject(object, name);
+    if (copy.capacity() > kKeptCopy) std::string().swap(copy);
+  }
+  return cursor->passed() == end;
+}
+
 }  // namespace
 
 const char* SectionName(Section section) {
@@ -310,7 +341,6 @@ void ReadComposite(absl::Span<const absl::string_view> slices,
   // several, which no encoder writes.
   Clear(name);
   SlicedCursor cursor(slices);
-  std::string copy;
   while (!cursor.done()) {
     uint32_t number = 0;
     uint64_t size = 0;
@@ -319,12 +349,7 @@ void ReadComposite(absl::Span<const absl::string_view> slices,
       if (!cursor.Skip(size)) return Clear(name);
       continue;
     }
-    absl::string_view observed, composite, object;
-    if (!cursor.Read(size, &observed, &copy)) return Clear(name);
-    if (LastField(observed, 1, &composite) &&
-        LastField(composite, 1, &object)) {
-      OfObject(object, name);
-    }
+    if (!FromObserved(size, &cursor, name)) return Clear(name);
     // Encoders write `meta` and `observed` first and once: what follows is the
     // bulk, and is not read.
     if (name->known()) return;

@@ -2,6 +2,8 @@
 #include "insight/trace/record.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "absl/base/internal/endian.h"
 #include "absl/strings/string_view.h"
@@ -95,78 +97,135 @@ absl::Duration Bounded(int64_t nanoseconds) {
       std::max<int64_t>(0, std::min(nanoseconds, kLongest)));
 }
 
-void AppendText(int field, absl::string_view text, std::string* bytes) {
-  if (text.empty()) return;
-  if (IsUtf8(text)) return wire::AppendBytesField(bytes, field, text);
-  wire::AppendBytesField(bytes, field, WellFormedUtf8(text));
+// Writes fields as protobuf does: by number, and nothing of what is zero or
+// empty, but for optional ones. Where it writes has room for them.
+class FieldWriter {
+ public:
+  explicit FieldWriter(char* out) : out_(out) {}
+
+  void Number(int field, int64_t value) {
+    if (value != 0) Optional(field, value);
+  }
+  void Optional(int field, int64_t value) {
+    Varint(wire::MakeTag(field, wire::WireType::kVarint));
+    Varint(static_cast<uint64_t>(value));
+  }
+  void Optional(int field, const absl::optional<absl::Duration>& value) {
+    if (value) Optional(field, absl::ToInt64Nanoseconds(*value));
+  }
+  void Text(int field, absl::string_view text) {
+    if (!text.empty()) Bytes(field, text);
+  }
+  void Bytes(int field, absl::string_view bytes) {
+    Head(field, bytes.size());
+    std::memcpy(out_, bytes.data(), bytes.size());
+    out_ += bytes.size();
+  }
+  void Head(int field, size_t size) {
+    Varint(wire::MakeTag(field, wire::WireType::kBytes));
+    Varint(size);
+  }
+  char* end() const { return out_; }
+
+ private:
+  void Varint(uint64_t value) { out_ = wire::WriteVarint(out_, value); }
+
+  char* out_;
+};
+
+// What a field takes beside its bytes, at most: a tag of two bytes here, and a
+// varint.
+constexpr size_t kMostHead = 12;
+constexpr size_t kMostFields = 40;
+
+using Texts = std::array<absl::string_view, 5>;
+
+Texts TextsOf(const request::CompositeName& name) {
+  return {name.api_version, name.kind, name.object_namespace, name.name,
+          name.uid};
 }
 
-void AppendComposite(const request::CompositeName& name, std::string* bytes) {
-  using Field = proto::Composite;
-  // Its length comes first; few are longer than a byte can say.
-  wire::AppendVarint(bytes, wire::MakeTag(proto::Call::kCompositeFieldNumber,
-                                          wire::WireType::kBytes));
-  const size_t at = bytes->size();
-  bytes->push_back('\0');
-  AppendText(Field::kApiVersionFieldNumber, name.api_version, bytes);
-  AppendText(Field::kKindFieldNumber, name.kind, bytes);
-  AppendText(Field::kNamespaceFieldNumber, name.object_namespace, bytes);
-  AppendText(Field::kNameFieldNumber, name.name, bytes);
-  AppendText(Field::kUidFieldNumber, name.uid, bytes);
-  char size[10];
-  const size_t digits = wire::WriteVarint(size, bytes->size() - at - 1) - size;
-  bytes->replace(at, 1, size, digits);
+// The fields of `texts`, which have the numbers from 1 on.
+size_t SizeOf(const Texts& texts) {
+  size_t size = 0;
+  for (const absl::string_view text : texts) {
+    if (text.empty()) continue;
+    size += 1 + wire::VarintSize(text.size()) + text.size();
+  }
+  return size;
+}
+
+bool AreUtf8(const TracedCall& call) {
+  for (const absl::string_view text : TextsOf(call.composite)) {
+    if (!IsUtf8(text)) return false;
+  }
+  // What settings say was checked when they were read.
+  return IsUtf8(call.detail) && IsUtf8(call.step);
+}
+
+TracedCall WellFormed(TracedCall call) {
+  request::CompositeName& name = call.composite;
+  for (std::string* text :
+       {&name.api_version, &name.kind, &name.object_namespace, &name.name,
+        &name.uid, &call.detail, &call.step}) {
+    *text = WellFormedUtf8(*text);
+  }
+  return call;
 }
 
 }  // namespace
 
 void AppendCall(const TracedCall& call, std::string* bytes) {
-  // As protobuf writes them: by number, and nothing of what is zero or empty,
-  // but for the optional ones.
+  if (!AreUtf8(call)) return AppendCall(WellFormed(call), bytes);
   using Field = proto::Call;
-  const auto number = [bytes](int field, int64_t value) {
-    if (value == 0) return;
-    wire::AppendVarintField(bytes, field, static_cast<uint64_t>(value));
-  };
-  const auto duration = [bytes](int field,
-                                const absl::optional<absl::Duration>& value) {
-    if (!value) return;
-    wire::AppendVarintField(
-        bytes, field, static_cast<uint64_t>(absl::ToInt64Nanoseconds(*value)));
-  };
-  number(Field::kArrivedFieldNumber, absl::ToUnixNanos(call.arrived));
-  AppendText(Field::kFunctionFieldNumber, call.function, bytes);
-  AppendText(Field::kMethodFieldNumber, call.method, bytes);
-  AppendText(Field::kGenerationFieldNumber, call.generation, bytes);
-  number(Field::kOutcomeFieldNumber, ProtoOutcome(call.outcome));
-  number(Field::kReasonFieldNumber, ProtoReason(call.reason));
-  AppendText(Field::kDetailFieldNumber, call.detail, bytes);
+  const Texts composite = TextsOf(call.composite);
+  const size_t composite_size = SizeOf(composite);
+  const size_t start = bytes->size();
+  bytes->resize(start + kMostFields * kMostHead + sizeof(cache::key::Key) +
+                composite_size + call.function.size() + call.method.size() +
+                call.generation.size() + call.detail.size() +
+                call.phase.size() + call.step.size() + call.trigger.size());
+  FieldWriter out(&(*bytes)[start]);
+  out.Number(Field::kArrivedFieldNumber, absl::ToUnixNanos(call.arrived));
+  out.Text(Field::kFunctionFieldNumber, call.function);
+  out.Text(Field::kMethodFieldNumber, call.method);
+  out.Text(Field::kGenerationFieldNumber, call.generation);
+  out.Number(Field::kOutcomeFieldNumber, ProtoOutcome(call.outcome));
+  out.Number(Field::kReasonFieldNumber, ProtoReason(call.reason));
+  out.Text(Field::kDetailFieldNumber, call.detail);
   if (call.key) {
     char key[16];
     absl::big_endian::Store64(key, call.key->high);
     absl::big_endian::Store64(key + 8, call.key->low);
-    wire::AppendBytesField(bytes, Field::kKeyFieldNumber, {key, sizeof key});
+    out.Bytes(Field::kKeyFieldNumber, {key, sizeof key});
   }
-  if (call.composite.known()) AppendComposite(call.composite, bytes);
-  number(Field::kRequestBytesFieldNumber,
-         static_cast<int64_t>(call.request_bytes));
-  number(Field::kResponseBytesFieldNumber,
-         static_cast<int64_t>(call.response_bytes));
-  duration(Field::kFunctionTtlFieldNumber, call.function_ttl);
-  duration(Field::kToldTtlFieldNumber, call.told_ttl);
-  duration(Field::kLifetimeFieldNumber, call.lifetime);
-  number(Field::kStoredFieldNumber, call.stored ? 1 : 0);
-  number(Field::kFatalFieldNumber, call.fatal ? 1 : 0);
-  number(Field::kSecretsFieldNumber, call.secrets ? 1 : 0);
-  number(Field::kCostFieldNumber, absl::ToInt64Nanoseconds(call.cost));
-  number(Field::kLatencyFieldNumber, absl::ToInt64Nanoseconds(call.latency));
-  number(Field::kStatusFieldNumber, call.status);
-  number(Field::kAgeFieldNumber, absl::ToInt64Nanoseconds(call.age));
-  AppendText(Field::kPhaseFieldNumber, call.phase, bytes);
-  AppendText(Field::kStepFieldNumber, call.step, bytes);
-  number(Field::kCallOfStepFieldNumber, call.call_of_step);
-  AppendText(Field::kTriggerFieldNumber, call.trigger, bytes);
-  number(Field::kPipelineFieldNumber, static_cast<int64_t>(call.pipeline));
+  if (call.composite.known()) {
+    out.Head(Field::kCompositeFieldNumber, composite_size);
+    for (size_t i = 0; i < composite.size(); ++i) {
+      out.Text(static_cast<int>(i + 1), composite[i]);
+    }
+  }
+  out.Number(Field::kRequestBytesFieldNumber,
+             static_cast<int64_t>(call.request_bytes));
+  out.Number(Field::kResponseBytesFieldNumber,
+             static_cast<int64_t>(call.response_bytes));
+  out.Optional(Field::kFunctionTtlFieldNumber, call.function_ttl);
+  out.Optional(Field::kToldTtlFieldNumber, call.told_ttl);
+  out.Optional(Field::kLifetimeFieldNumber, call.lifetime);
+  out.Number(Field::kStoredFieldNumber, call.stored ? 1 : 0);
+  out.Number(Field::kFatalFieldNumber, call.fatal ? 1 : 0);
+  out.Number(Field::kSecretsFieldNumber, call.secrets ? 1 : 0);
+  out.Number(Field::kCostFieldNumber, absl::ToInt64Nanoseconds(call.cost));
+  out.Number(Field::kLatencyFieldNumber,
+             absl::ToInt64Nanoseconds(call.latency));
+  out.Number(Field::kStatusFieldNumber, call.status);
+  out.Number(Field::kAgeFieldNumber, absl::ToInt64Nanoseconds(call.age));
+  out.Text(Field::kPhaseFieldNumber, call.phase);
+  out.Text(Field::kStepFieldNumber, call.step);
+  out.Number(Field::kCallOfStepFieldNumber, call.call_of_step);
+  out.Text(Field::kTriggerFieldNumber, call.trigger);
+  out.Number(Field::kPipelineFieldNumber, static_cast<int64_t>(call.pipeline));
+  bytes->resize(out.end() - bytes->data());
 }
 
 TracedCall FromRecord(const proto::Call& record) {

@@ -505,26 +505,24 @@ bool TraceWriter::Impl::TakeBytes(uint64_t bytes) {
 // There is nothing to read, so that handing the call over would cost more than
 // encoding it here.
 void TraceWriter::Impl::WriteEncoded(const TracedCall& call) {
-  // They keep their memory from one call to the next.
-  thread_local std::string record, bytes;
+  // It keeps its memory from one call to the next.
+  thread_local std::string record;
   record.clear();
   AppendCall(call, &record);
-  bytes.clear();
-  AppendCallRecord(record, &bytes);
   MutexLock lock(&mutex);
   const bool joins = !jobs.empty() && !jobs.back().encoded.empty() &&
                      lost_in_queue == 0 &&
-                     jobs.back().encoded.size() + bytes.size() <= piece;
-  const uint64_t taken = bytes.size() + (joins ? 0 : kJobBytes);
+                     jobs.back().encoded.size() + record.size() <= piece;
+  const uint64_t taken = record.size() + (joins ? 0 : kJobBytes);
   if (!TakeBytes(taken)) return;
   if (joins) {
     ++jobs.back().records;
   } else {
     jobs.emplace_back();
     jobs.back().lost_before = std::exchange(lost_in_queue, 0);
-    if (options.level == Level::kKeys) jobs.back().encoded.reserve(piece);
+    if (options.level == Level::kKeys) jobs.back().encoded.reserve(piece + 16);
   }
-  jobs.back().encoded += bytes;
+  AppendCallRecord(record, &jobs.back().encoded);
   jobs.back().bytes += taken;
 }
 
