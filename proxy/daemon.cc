@@ -230,8 +230,11 @@ absl::Status Daemon::OpenTrace(const std::vector<ListedSetting>& settings) {
   options.files = options_.trace_files;
   options.sample = options_.trace_sample;
   options.writer = "serve";
-  // With what it costs besides, a miss pays a quarter for it at most.
-  options.read_limits = {/*of_process=*/0.1, /*of_core=*/0.05};
+  // With what it costs besides, a miss pays a quarter for it at most. Who wants
+  // the messages wants all of them.
+  if (options.level == insight::trace::Level::kPaths) {
+    options.read_limits = {/*of_process=*/0.1, /*of_core=*/0.05};
+  }
   options.on_unread = [] {
     Log(LogLevel::kWarning,
         "the trace leaves the paths of some composites out: reading all "

@@ -156,6 +156,7 @@ struct TraceWriter::Impl {
   absl::Time raw_since = absl::InfiniteFuture();
   absl::Time tried = absl::InfinitePast();
   uint64_t unsaid = 0;  // dropped records that the trace does not tell of yet
+  uint64_t said = 0;    // those that the block tells of
 
   mutable Mutex mutex;
   CondVar changed;
@@ -326,7 +327,8 @@ void TraceWriter::Impl::SayDropped() {
   if (unsaid == 0 || !ring->has_file()) return;
   if (raw.empty()) raw_since = absl::Now();
   proto::Record dropped;
-  dropped.mutable_dropped()->set_records(std::exchange(unsaid, 0));
+  dropped.mutable_dropped()->set_records(unsaid);
+  said += std::exchange(unsaid, 0);
   AppendRecord(dropped, &raw);
   log.Clear();
 }
@@ -383,9 +385,13 @@ void TraceWriter::Impl::WriteBlock() {
   raw.clear();
   raw_records = 0;
   raw_since = absl::InfiniteFuture();
-  if (!ring->has_file()) return Lose(records, "");
-  const absl::Status status = ring->Append(block);
-  if (!status.ok()) return Lose(records, status.message());
+  const uint64_t said_here = std::exchange(said, 0);
+  const absl::Status status =
+      ring->has_file() ? ring->Append(block) : absl::CancelledError("");
+  if (!status.ok()) {
+    unsaid += said_here;
+    return Lose(records, status.message());
+  }
   bool over = false;
   {
     MutexLock lock(&mutex);

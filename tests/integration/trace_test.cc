@@ -653,7 +653,7 @@ TEST_F(TraceTest, AFullDiskDropsRecordsAndKeepsWhatIsThere) {
   const std::string trace = dir_.File("disk/trace");
   StartFunction();
   StartDaemon(trace, {"--trace-level", "full", "--trace-file-size", "64KiB",
-                      "--trace-files", "3"});
+                      "--trace-files", "12"});
   int calls = 0;
   for (; calls < 20; ++calls) {
     Call(Request(absl::StrCat("early-", calls), Noise(4 << 10)));
