@@ -17,6 +17,60 @@ namespace wire = cache::wire;
 // What a thread keeps for the next composite.
 constexpr size_t kKeptCopy = 64 << 10;
 
+// The sums of bytes and of their squares and cubes, each modulo 2^16, and their
+// count: they do not depend on the bytes' order, and compilers make vectors of
+// the loop (CMakeLists.txt asks for that).
+struct Powers {
+  uint16_t sum = 0, squares = 0, cubes = 0;
+};
+
+inline __attribute__((always_inline)) Powers PowersOf(absl::string_view bytes) {
+  uint16_t sum = 0, squares = 0, cubes = 0;
+  for (const char c : bytes) {
+    const uint16_t byte = static_cast<uint8_t>(c);
+    const auto square = static_cast<uint16_t>(byte * byte);
+    sum = static_cast<uint16_t>(sum + byte);
+    squares = static_cast<uint16_t>(squares + square);
+    // As unsigned int: int would overflow.
+    cubes = static_cast<uint16_t>(cubes + uint32_t{square} * byte);
+  }
+  return {sum, squares, cubes};
+}
+
+Powers PowersOfAny(absl::string_view bytes) { return PowersOf(bytes); }
+
+#if defined(__x86_64__)
+// Vectors of twice the size.
+__attribute__((target("avx2"))) Powers PowersWithAvx2(absl::string_view bytes) {
+  return PowersOf(bytes);
+}
+const bool have_avx2 = __builtin_cpu_supports("avx2");
+#else
+constexpr bool have_avx2 = false;
+Powers PowersWithAvx2(absl::string_view bytes) { return PowersOf(bytes); }
+#endif
+
+class ByteSums {
+ public:
+  void Add(absl::string_view bytes) {
+    const Powers more = have_avx2 ? PowersWithAvx2(bytes) : PowersOfAny(bytes);
+    sum_ = static_cast<uint16_t>(sum_ + more.sum);
+    squares_ = static_cast<uint16_t>(squares_ + more.squares);
+    cubes_ = static_cast<uint16_t>(cubes_ + more.cubes);
+    count_ += bytes.size();
+  }
+  // What is empty is there, too.
+  uint64_t all() const {
+    return ((uint64_t{cubes_} << 48) ^ (uint64_t{squares_} << 32) ^
+            (uint64_t{sum_} << 16)) +
+           count_ + 1;
+  }
+
+ private:
+  uint16_t sum_ = 0, squares_ = 0, cubes_ = 0;
+  uint64_t count_ = 0;
+};
+
 // Bytes that may lie in several slices: what is asked of them is near their
 // beginning and short, but nobody promises it.
 class SlicedCursor {
@@ -56,6 +110,20 @@ class SlicedCursor {
       passed_ += step;
       size -= step;
     }
+    return true;
+  }
+  // Goes over `size` bytes, and adds them up.
+  bool Sum(uint64_t size, uint64_t* sum) {
+    ByteSums sums;
+    while (size > 0) {
+      if (done()) return false;
+      const absl::string_view piece = slices_[slice_].substr(at_, size);
+      sums.Add(piece);
+      at_ += piece.size();
+      passed_ += piece.size();
+      size -= piece.size();
+    }
+    *sum += sums.all();
     return true;
   }
   // How many bytes lie before it.
@@ -219,23 +287,10 @@ enum RequestField : uint32_t {
   kRequiredSchemasField = 9,
 };
 
-// The sums of the bytes and of their squares and cubes, each modulo 2^16, and
-// their count: they do not depend on the bytes' order, and compilers make
-// vectors of the loop (CMakeLists.txt asks for that).
 uint64_t SumOf(absl::string_view bytes) {
-  uint16_t sum = 0, squares = 0, cubes = 0;
-  for (const char c : bytes) {
-    const uint16_t byte = static_cast<uint8_t>(c);
-    const auto square = static_cast<uint16_t>(byte * byte);
-    sum = static_cast<uint16_t>(sum + byte);
-    squares = static_cast<uint16_t>(squares + square);
-    // As unsigned int: int would overflow.
-    cubes = static_cast<uint16_t>(cubes + uint32_t{square} * byte);
-  }
-  // What is empty is there, too.
-  return ((uint64_t{cubes} << 48) ^ (uint64_t{squares} << 32) ^
-          (uint64_t{sum} << 16)) +
-         bytes.size() + 1;
+  ByteSums sums;
+  sums.Add(bytes);
+  return sums.all();
 }
 
 Section SectionOfField(uint32_t number) {
@@ -256,53 +311,53 @@ Section SectionOfField(uint32_t number) {
   }
 }
 
-// `observed`: the composite, and all else that is observed.
-bool OutlineObserved(absl::string_view observed, Outline* outline) {
-  wire::Cursor cursor(observed);
-  while (!cursor.done()) {
-    const char* const start = cursor.position();
-    uint32_t tag;
-    absl::string_view field;
-    if (!cursor.ReadTag(&tag)) return false;
-    if (tag == wire::MakeTag(1, wire::WireType::kBytes)) {
-      if (!cursor.ReadBytes(&field)) return false;
-      absl::string_view object;
-      if (LastField(field, 1, &object)) OfObject(object, &outline->composite);
-      outline->sums[static_cast<size_t>(Section::kComposite)] += SumOf(field);
-    } else {
-      if (!cursor.Skip(tag, wire::kMaxDepth)) return false;
-      outline->sums[static_cast<size_t>(Section::kObservedResource)] +=
-          SumOf(absl::string_view(start, cursor.position() - start));
-    }
-  }
-  return true;
-}
-
 uint64_t KeyOfEntry(absl::string_view entry) {
   absl::string_view key;
   LastField(entry, 1, &key);
   return XXH3_64bits(key.data(), key.size());
 }
 
-// The composite of `observed`, which takes the next `size` bytes. The rest of
-// it is passed over, so that only the composite is copied where it lies in
-// several slices. False: it is malformed.
-bool FromObserved(uint64_t size, SlicedCursor* cursor, CompositeName* name) {
+// Goes over `observed`, which takes the next `size` bytes; only the composite
+// is copied, where it lies in several slices. False: it is malformed.
+template <typename OnComposite, typename OnOther>
+bool ReadObserved(uint64_t size, SlicedCursor* cursor, OnComposite on_composite,
+                  OnOther on_other) {
   thread_local std::string copy;
   const uint64_t end = cursor->passed() + size;
   while (cursor->passed() < end) {
     uint32_t number = 0;
     if (!NextField(cursor, &number, &size)) return false;
     if (number != 1) {
-      if (!cursor->Skip(size)) return false;
+      if (!on_other(size)) return false;
       continue;
     }
-    absl::string_view composite, object;
+    absl::string_view composite;
     if (!cursor->Read(size, &composite, &copy)) return false;
-    if (LastField(composite, 1, &object)) OfObject(object, name);
+    on_composite(composite);
     if (copy.capacity() > kKeptCopy) std::string().swap(copy);
   }
   return cursor->passed() == end;
+}
+
+void OfComposite(absl::string_view composite, CompositeName* name) {
+  absl::string_view object;
+  if (LastField(composite, 1, &object)) OfObject(object, name);
+}
+
+// The composite, and all else that is observed.
+bool OutlineObserved(uint64_t size, SlicedCursor* cursor, Outline* outline) {
+  return ReadObserved(
+      size, cursor,
+      [outline](absl::string_view composite) {
+        OfComposite(composite, &outline->composite);
+        outline->sums[static_cast<size_t>(Section::kComposite)] +=
+            SumOf(composite);
+      },
+      [cursor, outline](uint64_t other) {
+        return cursor->Sum(
+            other,
+            &outline->sums[static_cast<size_t>(Section::kObservedResource)]);
+      });
 }
 
 }  // namespace
@@ -349,7 +404,14 @@ void ReadComposite(absl::Span<const absl::string_view> slices,
       if (!cursor.Skip(size)) return Clear(name);
       continue;
     }
-    if (!FromObserved(size, &cursor, name)) return Clear(name);
+    if (!ReadObserved(
+            size, &cursor,
+            [name](absl::string_view composite) {
+              OfComposite(composite, name);
+            },
+            [&cursor](uint64_t other) { return cursor.Skip(other); })) {
+      return Clear(name);
+    }
     // Encoders write `meta` and `observed` first and once: what follows is the
     // bulk, and is not read.
     if (name->known()) return;
@@ -364,28 +426,29 @@ bool ReadOutline(absl::Span<const absl::string_view> slices, Outline* outline) {
   while (!cursor.done()) {
     uint32_t number = 0;
     uint64_t size = 0;
+    if (!NextField(&cursor, &number, &size)) return false;
+    uint64_t* const sum =
+        &outline->sums[static_cast<size_t>(SectionOfField(number))];
     absl::string_view field;
-    if (!NextField(&cursor, &number, &size) ||
-        !cursor.Read(size, &field, &copy)) {
-      return false;
-    }
     switch (number) {
-      case kMetaField:
-        break;  // the tag is different every time
+      case kMetaField:  // the tag is different every time
+        if (!cursor.Skip(size)) return false;
+        break;
       case kObservedField:
-        if (!OutlineObserved(field, outline)) return false;
+        if (!OutlineObserved(size, &cursor, outline)) return false;
         break;
       case kInputField:
-        input += SumOf(field);
+        if (!cursor.Sum(size, &input)) return false;
         break;
       case kExtraResourcesField:
       case kRequiredResourcesField:
       case kRequiredSchemasField:
+        if (!cursor.Read(size, &field, &copy)) return false;
         required += KeyOfEntry(field) * number;
-        [[fallthrough]];
+        *sum += SumOf(field);
+        break;
       default:
-        outline->sums[static_cast<size_t>(SectionOfField(number))] +=
-            SumOf(field);
+        if (!cursor.Sum(size, sum)) return false;
     }
   }
   const CompositeName& name = outline->composite;
