@@ -12,7 +12,7 @@ export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 
 .PHONY: help setup setup-tests setup-checks setup-bench build demo test asan tsan fuzz interop \
-  bench-programs bench-quick bench bench-full bench-generator bench-predict bench-micro lint format install clean
+  bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-micro lint format install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ bench-full: bench-programs ## the same with 10 GiB on disk
 
 bench-generator: bench-programs ## the load generator beside ghz (needs Go), its lateness and its memory
 	@bench/generator
+
+bench-insight: bench-programs ## what tracing and explaining cost a hit and a miss, in two minutes
+	@bench/insight
 
 bench-predict: build ## what-if's predictions beside what a load then measures, in half an hour (PREDICT_FLAGS: bench/predict --help)
 	@bench/predict $(PREDICT_FLAGS)
