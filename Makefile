@@ -8,8 +8,6 @@ FUZZ_SECONDS ?= 20
 # Clones at different places share what ccache knows.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
-# Without them it does not keep what is compiled with precompiled headers.
-export CCACHE_SLOPPINESS := pch_defines,time_macros
 
 .PHONY: help setup setup-tests setup-checks setup-bench build demo test asan tsan fuzz interop \
   bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-micro lint format install clean

@@ -130,9 +130,9 @@ class FirstReading {
       first = std::min(first, call.call.arrived);
       last = std::max(last, call.call.arrived);
       functions.insert(call.call.function);
-      composites.insert(absl::StrCat(call.call.composite.kind, "/",
-                                     call.call.composite.object_namespace, "/",
-                                     call.call.composite.name));
+      composites.insert(absl::StrCat(
+          call.call.composite.kind, "/", call.call.composite.object_namespace,
+          "/", call.call.composite.name, "/", call.call.composite.uid));
       if (call.nodes != nullptr) analysis.has_paths = true;
       if (IsHit(call.call.outcome)) {
         ++analysis.hits;
@@ -171,6 +171,7 @@ class FirstReading {
     double seconds = 0;
     std::vector<std::string> paths;
     std::vector<std::string> writers;
+    bool pathless = false;
   };
 
   // Why this one missed, by what the trace said before it, where the record
@@ -255,6 +256,8 @@ class FirstReading {
         told.writers.emplace_back();
       }
     }
+    told.pathless =
+        reason_.second && call.nodes == nullptr && told.paths.empty();
     told_.push_back(std::move(told));
   }
 
@@ -280,6 +283,7 @@ class FirstReading {
       const Told& told = told_[i];
       ++analysis.misses;
       analysis.seconds += told.seconds;
+      if (told.pathless) ++analysis.pathless;
       add(&reasons, told.reason, told.seconds);
       // Each counts once a miss.
       std::set<std::string> seen_paths, seen_sections, seen_writers;

@@ -76,6 +76,7 @@ struct Analysis {
   uint64_t composites = 0;
   std::vector<std::string> functions;
   bool has_paths = false;
+  uint64_t pathless = 0;  // misses of changed requests of which it has none
   uint64_t dropped = 0, damaged = 0;
 
   // Each in order of their misses.

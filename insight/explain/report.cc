@@ -98,6 +98,12 @@ std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
     absl::StrAppend(&text, "\n",
                     TextTable(rows, {false, true, true, false, false}));
   }
+  if (analysis.has_paths && analysis.pathless > 0) {
+    absl::StrAppend(&text, "\nOf ", analysis.pathless,
+                    " changed ones the trace has no paths, for not all "
+                    "requests were read for it: see\n"
+                    "fncache_trace_read_share. No mask counts for them.\n");
+  }
   if (!analysis.has_paths) {
     absl::StrAppend(&text,
                     "\nThe trace has no paths (trace.level: keys): what "
@@ -161,6 +167,7 @@ std::string AnalysisJson(const Analysis& analysis) {
                     {"composites", analysis.composites},
                     {"functions", analysis.functions},
                     {"has_paths", analysis.has_paths},
+                    {"pathless", analysis.pathless},
                     {"dropped", analysis.dropped},
                     {"damaged", analysis.damaged},
                     {"reasons", shares(analysis.reasons)},

@@ -76,8 +76,15 @@ class Recorder {
     call.cost = cost;
     trace::TraceWriter::Messages messages;
     messages.held = request.size();
-    messages.request = [request] { return request; };
+    messages.request = [request, read = read_] { return read ? request : ""; };
+    call.composite.name = name_;
     writer_->Write(std::move(call), std::move(messages));
+  }
+
+  // As what the writer does not read: only whose it is.
+  void Unread(const std::string& name) {
+    read_ = false;
+    name_ = name;
   }
 
   void Done() { writer_.reset(); }
@@ -86,6 +93,8 @@ class Recorder {
   const cache::key::Digester digester_;
   cache::key::DigestScratch scratch_;
   std::map<std::string, absl::Time> until_;
+  bool read_ = true;
+  std::string name_;
   std::unique_ptr<trace::TraceWriter> writer_;
 };
 
@@ -154,6 +163,24 @@ TEST(Analysis, EachMissHasItsReason) {
                                                {"changed", 1},
                                                {"expired", 1},
                                                {"not-stored: no-ttl", 1}}));
+}
+
+TEST(Analysis, WhatWasNotReadIsCountedAndSaid) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/t";
+  Recorder recorder(path);
+  const absl::Duration ttl = absl::Seconds(60);
+  recorder.Call("f", At(0), Request("a", "1"), ttl);
+  recorder.Call("f", At(1), Request("a", "2"), ttl);
+  recorder.Unread("b");
+  recorder.Call("f", At(2), Request("b", "1"), ttl);
+  recorder.Call("f", At(3), Request("b", "2"), ttl);
+  recorder.Done();
+  const Analysis analysis = Of(path);
+  EXPECT_EQ(Counts(analysis.reasons), (Reasons{{"new", 2}, {"changed", 2}}));
+  EXPECT_EQ(analysis.pathless, 1u);
+  EXPECT_THAT(AnalysisText(analysis, "path"),
+              ::testing::HasSubstr("Of 1 changed ones the trace has no paths"));
 }
 
 TEST(Analysis, WhatChangedIsToldWithItsWriterAndItsMask) {
