@@ -90,4 +90,24 @@ absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
   return absl::OkStatus();
 }
 
+absl::Status CheckWritable(const std::string& path) {
+  const auto failed = [&path] {
+    return absl::UnknownError(
+        absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+  };
+  struct stat info = {};
+  if (stat(path.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode)) errno = EISDIR;
+    return !S_ISDIR(info.st_mode) && access(path.c_str(), W_OK) == 0
+               ? absl::OkStatus()
+               : failed();
+  }
+  if (errno != ENOENT) return failed();
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "."
+                             : slash == 0               ? "/"
+                                                        : path.substr(0, slash);
+  return access(folder.c_str(), W_OK) == 0 ? absl::OkStatus() : failed();
+}
+
 }  // namespace fncache

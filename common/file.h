@@ -27,6 +27,9 @@ bool WriteAll(int fd, absl::string_view text);
 // Writes a file of its own name, in the place of what was there. Unknown,
 // `cannot write PATH: why`, if it cannot be written.
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);
+// Whether that could be done now, without doing it: for who asks before long
+// work whose result is to be written.
+absl::Status CheckWritable(const std::string& path);
 
 }  // namespace fncache
 

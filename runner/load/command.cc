@@ -38,6 +38,7 @@
 #include "runner/load/results.h"
 #include "runner/load/summary.h"
 #include "runner/load/threshold.h"
+#include "runner/render/context_steps.h"
 #include "runner/render/inputs.h"
 #include "runner/scrape/scrape.h"
 
@@ -298,6 +299,7 @@ class Session {
 
  private:
   absl::Status Load();
+  absl::Status CheckFunctions() const;
   absl::Status CheckUpgrades() const;
   absl::Status ReadThresholds();
   absl::StatusOr<LoadResults> Once(const LoadOptions& options,
@@ -315,6 +317,11 @@ class Session {
 };
 
 absl::Status Session::Load() {
+  for (const std::string& path : {options_.json, options_.html}) {
+    if (path.empty() || path == "-") continue;
+    absl::Status status = CheckWritable(path);
+    if (!status.ok()) return status;
+  }
   for (const std::string& path : options_.requests) {
     auto message = ReadSmallFile(path, 64u << 20);
     if (!message.ok()) return message.status();
@@ -339,6 +346,22 @@ absl::Status Session::Load() {
     auto baseline = ReadResults(options_.baseline);
     if (!baseline.ok()) return baseline.status();
     baseline_ = *std::move(baseline);
+  }
+  return absl::OkStatus();
+}
+
+// A pipeline with a function that is nowhere would fail each time.
+absl::Status Session::CheckFunctions() const {
+  std::set<std::string> known = {render::kContextFunction};
+  for (const client::FunctionTarget& function : inputs_.functions) {
+    known.insert(function.name);
+  }
+  for (const engine::PipelineStep& step : inputs_.composition->steps) {
+    if (known.count(step.function) > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "step ", step.name, " calls ", step.function,
+        ", of which nothing says where it is: give --function ", step.function,
+        "=HOST:PORT, or a FUNCTIONS file that lists it"));
   }
   return absl::OkStatus();
 }
@@ -589,7 +612,10 @@ int Session::Run() {
   absl::Status status = Load();
   if (!status.ok()) return Fail(kCannotRun, status.message());
   status = ReadThresholds();
-  if (options_.requests.empty()) status.Update(CheckUpgrades());
+  if (options_.requests.empty()) {
+    status.Update(CheckFunctions());
+    status.Update(CheckUpgrades());
+  }
   if (!status.ok()) return Fail(kBadUsage, status.message());
   if (wanted_.empty()) {
     auto results = Once(options_, thresholds_);

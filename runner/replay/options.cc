@@ -185,8 +185,14 @@ std::unique_ptr<CLI::App> MakeReplayApp(ReplayFlags* flags) {
       ->type_name("EXPR")
       ->expected(1)
       ->take_all();
-  app->add_option("--json", flags->json, "Write the results as JSON; -: stdout")
-      ->type_name("FILE");
+  app->add_option_function<std::vector<std::string>>(
+         "--json",
+         [flags](const std::vector<std::string>& files) {
+           flags->json = files.empty() || files[0].empty() ? "-" : files[0];
+         },
+         "Write the results as JSON; -, or nothing: stdout")
+      ->type_name("FILE")
+      ->expected(0, 1);
   app->add_option("--html", flags->html, "Write the results as a page")
       ->type_name("FILE");
   app->add_option("--export", flags->export_as, "Print the results as CSV")

@@ -97,6 +97,22 @@ TEST(WriteAllTest, WritesMoreThanAPipeTakesAtOnce) {
   EXPECT_EQ(errno, EBADF);
 }
 
+TEST_F(FileTest, WhatCannotBeWrittenIsKnownBefore) {
+  const std::string path = Write("f", "x");
+  const std::string folder = path.substr(0, path.rfind('/'));
+  EXPECT_TRUE(CheckWritable(path).ok());
+  EXPECT_TRUE(CheckWritable(folder + "/new").ok());
+  EXPECT_FALSE(std::filesystem::exists(folder + "/new"));
+  EXPECT_TRUE(CheckWritable("/dev/null").ok());
+  for (const std::string& wrong :
+       {folder, folder + "/none/new", path + "/new"}) {
+    const absl::Status status = CheckWritable(wrong);
+    EXPECT_THAT(std::string(status.message()),
+                ::testing::StartsWith("cannot write " + wrong + ": "))
+        << wrong;
+  }
+}
+
 TEST_F(FileTest, WhatMayNotBeReadIsPermissionDenied) {
   if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
   const std::string path = Write("f", "x");

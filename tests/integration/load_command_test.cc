@@ -371,6 +371,27 @@ TEST_F(LoadCommandHeavyTest, AnInterruptDoesNotWaitForCallsUnderWay) {
   }
 }
 
+TEST_F(LoadCommandHeavyTest, AReportThatCannotBeWrittenIsAnErrorBefore) {
+  StartFunction();
+  for (const char* flag : {"--json", "--html"}) {
+    EXPECT_EQ(
+        Run({"load", "--request", Source("tests/data/requests/17k.req.bin"),
+             target_, flag, dir_.File("none/report"), "-z", "1h"}),
+        1);
+    EXPECT_THAT(stderr_, HasSubstr("cannot write " + dir_.File("none/report")));
+  }
+}
+
+TEST_F(LoadCommandHeavyTest, AFunctionThatIsNowhereIsAnErrorBefore) {
+  StartFunction();
+  EXPECT_EQ(Run({"load", Source("examples/xr.yaml"),
+                 Source("examples/composition.yaml"),
+                 absl::StrCat("--function=function-buckets=", target_)}),
+            2);
+  EXPECT_THAT(stderr_, HasSubstr("step policy calls function-policy"));
+  EXPECT_THAT(stderr_, HasSubstr("--function function-policy=HOST:PORT"));
+}
+
 TEST_F(LoadCommandHeavyTest, ThresholdsThatNameNothingAreErrorsBefore) {
   StartFunction();
   EXPECT_EQ(Run(Pipelines({"--threshold=call{step=bukets}:p(99)<1s"})), 2);

@@ -87,8 +87,9 @@ class Served {
 };
 
 json Replay(const std::string& trace, const Texts& more) {
-  Texts replay = {"replay", trace, "--json", "-"};
+  Texts replay = {"replay", trace};
   replay.insert(replay.end(), more.begin(), more.end());
+  replay.emplace_back("--json");  // to standard output
   Process process(replay);
   EXPECT_EQ(process.Wait(), 0) << process.Stderr();
   return json::parse(process.Stdout());
