@@ -171,7 +171,7 @@ const std::vector<std::pair<std::string, std::string>>& Phases() {
   return *phases;
 }
 
-class ClusterTest : public ::testing::Test {
+class ClusterHeavyTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!fs::is_directory(Folder())) {
@@ -184,7 +184,7 @@ class ClusterTest : public ::testing::Test {
 
 // Its columns: what is masked; in each cell the function's own TTL (18 s of 20
 // are served), then a lifetime of a day.
-TEST_F(ClusterTest, HitRatesAreThoseOfTheDocument) {
+TEST_F(ClusterHeavyTest, HitRatesAreThoseOfTheDocument) {
   const std::string sets =
       "\"@versions\", \"@times\", \"@composite-conditions\"";
   const std::vector<std::string> columns = {
@@ -209,7 +209,7 @@ TEST_F(ClusterTest, HitRatesAreThoseOfTheDocument) {
 
 // Whoever follows the README, or an example, and nothing else gets within 5
 // points of the best that these masks can do with any lifetime.
-TEST_F(ClusterTest, ReadmesSettingsReachWhatIsPossible) {
+TEST_F(ClusterHeavyTest, ReadmesSettingsReachWhatIsPossible) {
   const Rates best =
       Play(absl::StrCat("mask: [\"@versions\", \"@times\", "
                         "\"@composite-conditions\", ",
@@ -221,7 +221,7 @@ TEST_F(ClusterTest, ReadmesSettingsReachWhatIsPossible) {
   }
 }
 
-TEST_F(ClusterTest, ReadmesFiguresAreThose) {
+TEST_F(ClusterHeavyTest, ReadmesFiguresAreThose) {
   Rates with = Play(RecommendedSettings());
   Rates without = Play("");
   std::vector<std::string> words =

@@ -356,7 +356,7 @@ TEST(ProbeHeavy, FiveThousandPathsTakeFewCalls) {
   }
 }
 
-TEST(Probe, FewerWhereATraceSaysWhatVariesTogether) {
+TEST(ProbeHeavy, FewerWhereATraceSaysWhatVariesTogether) {
   const RunFunctionRequest request = FiveThousand();
   // Versions at every call; of each resource 5 fields at every seventh.
   Variation variation;

@@ -499,7 +499,7 @@ TEST_F(SimulationTest, EveryKindOfWriteReconciles) {
   }
 }
 
-TEST_F(SimulationTest, ResyncsEveryHourSpreadByATenth) {
+TEST_F(SimulationTest, HeavyResyncsEveryHourSpreadByATenth) {
   function_.ttl = absl::ZeroDuration();
   options_.resync = absl::Hours(1);
   StartSteady(100);
@@ -624,7 +624,7 @@ TEST_F(SimulationTest, AResyncOfMoreThanFiftyResourcesTripsTheBreaker) {
   }
 }
 
-TEST_F(SimulationTest, ARunBelowTheBreakersRateGoesOnForEver) {
+TEST_F(SimulationTest, HeavyARunBelowTheBreakersRateGoesOnForEver) {
   options_.churn.noop = 600;  // every six seconds
   StartSteady();
   Run(absl::Hours(2));
@@ -919,7 +919,7 @@ TEST_F(SimulationTest, SettlingFailsWithTheFirstFailureIfAllFail) {
   EXPECT_NE(settled.status().message().find("nobody there"), std::string::npos);
 }
 
-TEST_F(SimulationTest, CompositesOfTwentyResourcesFitInTheirMemory) {
+TEST_F(SimulationTest, HeavyCompositesOfTwentyResourcesFitInTheirMemory) {
   recorder_.keep_requests = false;
   function_.resources = 20;
   function_.settings = 20;
