@@ -44,16 +44,16 @@ Powers PowersOfAny(absl::string_view bytes) { return PowersOf(bytes); }
 __attribute__((target("avx2"))) Powers PowersWithAvx2(absl::string_view bytes) {
   return PowersOf(bytes);
 }
-const bool have_avx2 = __builtin_cpu_supports("avx2");
+const bool kHaveAvx2 = __builtin_cpu_supports("avx2");
 #else
-constexpr bool have_avx2 = false;
+constexpr bool kHaveAvx2 = false;
 Powers PowersWithAvx2(absl::string_view bytes) { return PowersOf(bytes); }
 #endif
 
 class ByteSums {
  public:
   void Add(absl::string_view bytes) {
-    const Powers more = have_avx2 ? PowersWithAvx2(bytes) : PowersOfAny(bytes);
+    const Powers more = kHaveAvx2 ? PowersWithAvx2(bytes) : PowersOfAny(bytes);
     sum_ = static_cast<uint16_t>(sum_ + more.sum);
     squares_ = static_cast<uint16_t>(squares_ + more.squares);
     cubes_ = static_cast<uint16_t>(cubes_ + more.cubes);

@@ -327,7 +327,7 @@ void TrySchedules(uint32_t first, uint32_t last) {
     SCOPED_TRACE(seed);
     Simulation simulation(seed);
     simulation.Run();
-    if (HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
     totals.answered += simulation.totals.answered;
     totals.shared += simulation.totals.shared;
     totals.upstream += simulation.totals.upstream;
