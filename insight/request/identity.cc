@@ -16,8 +16,6 @@
 namespace fncache::insight::request {
 namespace {
 
-constexpr absl::string_view kComposite = "observed.composite.resource";
-
 // The child of `parent` that is named so, among the nodes behind it.
 const Node* Child(absl::Span<const Node> nodes, uint32_t parent,
                   absl::string_view name) {
