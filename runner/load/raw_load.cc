@@ -175,7 +175,6 @@ class Runner : public Http2Handler {
   bool over_ = false;        // no more starts
   uint64_t started_ = 0;     // of the schedule
   uint64_t to_measure_ = 0;  // that were started to be measured
-  bool refilling_ = false;
 };
 
 absl::Status Runner::Open(Link* link) {
