@@ -105,6 +105,7 @@ void ByMisses(std::vector<T>* shares) {
 struct Candidate {
   std::string name;
   absl::flat_hash_set<PathId> hides;
+  bool whole = false;
 };
 
 // What the first reading learns.
@@ -331,6 +332,16 @@ class FirstReading {
   Learned learned_;
 };
 
+// All of an object's status, conditions, spec or metadata, which came or went
+// as one.
+bool IsWholeSection(absl::string_view mask) {
+  return absl::EndsWith(mask, ".resource.status") ||
+         absl::EndsWith(mask, ".resource.status.conditions") ||
+         absl::EndsWith(mask, ".resource.spec") ||
+         absl::EndsWith(mask, ".resource.metadata") ||
+         absl::EndsWith(mask, ".resource");
+}
+
 // The masks that could help, with the paths that each hides: those of paths
 // that changed, and the named sets.
 std::vector<Candidate> CandidatesOf(
@@ -358,6 +369,7 @@ std::vector<Candidate> CandidatesOf(
     const auto masks = cache::key::MaskSet::Parse({name});
     if (masks.ok()) add(name, *masks);
   }
+  for (Candidate& one : candidates) one.whole = IsWholeSection(one.name);
   return candidates;
 }
 
@@ -500,12 +512,16 @@ class SecondReading {
     std::vector<MaskShare> chosen;
     std::set<size_t> set;
     Saved so_far = none;
+    bool whole = false;  // those are tried, too
+    const auto out = [&](size_t i) {
+      return set.count(i) > 0 || (candidates_[i].whole && !whole);
+    };
     while (static_cast<int>(chosen.size()) < options_.most_masks) {
       size_t best = candidates_.size();
       Saved best_saved = so_far;
       size_t best_pair = candidates_.size();
       for (size_t i = 0; i < candidates_.size(); ++i) {
-        if (set.count(i) > 0) continue;
+        if (out(i)) continue;
         std::set<size_t> with = set;
         with.insert(i);
         const Saved saved = Try(with);
@@ -519,7 +535,7 @@ class SecondReading {
            ++i) {
         for (size_t j = i + 1; j < candidates_.size() && pairs_ < kMostPairs;
              ++j) {
-          if (set.count(i) + set.count(j) > 0) continue;
+          if (out(i) || out(j)) continue;
           ++pairs_;
           std::set<size_t> with = set;
           with.insert({i, j});
@@ -531,6 +547,11 @@ class SecondReading {
           }
         }
       }
+      if (best == candidates_.size() && !whole) {
+        whole = true;
+        pairs_ = 0;
+        continue;
+      }
       if (best == candidates_.size()) break;
       for (const size_t one : {best, best_pair}) {
         if (one == candidates_.size()) continue;
@@ -538,6 +559,7 @@ class SecondReading {
         const Saved now = Try(set);
         MaskShare share;
         share.mask = candidates_[one].name;
+        share.whole = candidates_[one].whole;
         share.alone =
             alone[one].misses - std::min(alone[one].misses, none.misses);
         share.together = now.misses - std::min(now.misses, none.misses);

@@ -59,6 +59,9 @@ struct PathShare {
 
 struct MaskShare {
   std::string mask;  // a path, or a named set
+  // It hides a whole status, its conditions, spec or metadata, also what did
+  // not change: a function mostly reads something of it. Such ones come last.
+  bool whole = false;
   // Misses that would have been hits by this one alone, and by it together with
   // those above it.
   uint64_t alone = 0;

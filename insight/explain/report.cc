@@ -113,16 +113,26 @@ std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
         {"masks that would have made hits", "alone", "with those above",
          "function s"}};
     const auto misses = static_cast<double>(analysis.misses);
+    bool whole = false;
     for (const MaskShare& mask : analysis.masks) {
-      rows.push_back({Printable(mask.mask),
-                      Percent(static_cast<double>(mask.alone), misses),
-                      Percent(static_cast<double>(mask.together), misses),
-                      absl::StrFormat("%.3f", mask.seconds_together)});
+      whole = whole || mask.whole;
+      rows.push_back(
+          {absl::StrCat(Printable(mask.mask), mask.whole ? " *" : ""),
+           Percent(static_cast<double>(mask.alone), misses),
+           Percent(static_cast<double>(mask.together), misses),
+           absl::StrFormat("%.3f", mask.seconds_together)});
     }
     absl::StrAppend(&text, "\n", TextTable(rows, {false, true, true, true}),
                     "\nA mask says that the function does not read what it "
                     "hides: make sure "
                     "of that before you set one.\n");
+    if (whole) {
+      absl::StrAppend(&text,
+                      "* hides all of it, also what never changed here. A "
+                      "function mostly reads some of that,\n  and Crossplane "
+                      "deletes what a wrong answer leaves out: ask fncache "
+                      "probe first.\n");
+    }
   } else {
     absl::StrAppend(&text, "\nNo mask would have made a hit of any of them.\n");
   }
@@ -153,6 +163,7 @@ std::string AnalysisJson(const Analysis& analysis) {
   json masks = json::array();
   for (const MaskShare& one : analysis.masks) {
     masks.push_back({{"mask", one.mask},
+                     {"whole", one.whole},
                      {"hits_alone", one.alone},
                      {"hits_together", one.together},
                      {"function_seconds", one.seconds_together}});

@@ -219,12 +219,20 @@ absl::Status SuggestMasks(const ReplayFlags& flags, const Question& base,
     return absl::FailedPreconditionError(
         "--suggest-masks: the trace has no paths (trace.level: keys)");
   }
-  report->masks = analysis->masks;
-  if (analysis->masks.empty()) {
+  // A suggestion is more than an explanation.
+  for (const auto& mask : analysis->masks) {
+    if (!mask.whole) report->masks.push_back(mask);
+  }
+  if (report->masks.size() < analysis->masks.size()) {
+    report->notes.emplace_back(
+        "masks of a whole status, spec or metadata are not suggested: "
+        "a function mostly reads some of it (fncache probe asks it)");
+  }
+  if (report->masks.empty()) {
     report->notes.emplace_back("no mask would have made hits");
   }
   Question with = base;
-  for (const auto& mask : analysis->masks) {
+  for (const auto& mask : report->masks) {
     with.what_if.emplace_back("mask", mask.mask);
     with.texts["mask"].push_back(mask.mask);
     if (reader.Read(with.texts).ok()) questions->push_back(with);

@@ -165,6 +165,34 @@ TEST(Analysis, EachMissHasItsReason) {
                                                {"not-stored: no-ttl", 1}}));
 }
 
+TEST(Analysis, MasksOfAWholeStatusComeLastAndAreMarked) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/t";
+  Recorder recorder(path);
+  const absl::Duration ttl = absl::Seconds(60);
+  fn::RunFunctionRequest request;
+  ASSERT_TRUE(request.ParseFromString(Request("a", "1")));
+  auto& fields = *request.mutable_observed()
+                      ->mutable_composite()
+                      ->mutable_resource()
+                      ->mutable_fields();
+  for (const char* version : {"1", "2", "3"}) {
+    recorder.Call("f", At(0), Request("a", version), ttl);
+  }
+  (*fields["status"].mutable_struct_value()->mutable_fields())["ready"]
+      .set_bool_value(true);
+  recorder.Call("f", At(1), request.SerializeAsString(), ttl);
+  recorder.Done();
+  const Analysis analysis = Of(path);
+  ASSERT_THAT(analysis.masks, SizeIs(2));
+  EXPECT_EQ(analysis.masks[0].mask, "@versions");
+  EXPECT_FALSE(analysis.masks[0].whole);
+  EXPECT_EQ(analysis.masks[1].mask, "observed.composite.resource.status");
+  EXPECT_TRUE(analysis.masks[1].whole);
+  EXPECT_THAT(AnalysisText(analysis, "path"),
+              ::testing::HasSubstr("ask fncache probe first"));
+}
+
 TEST(Analysis, WhatWasNotReadIsCountedAndSaid) {
   const TempDir dir;
   const std::string path = dir.path() + "/t";
