@@ -171,7 +171,7 @@ class Watcher : public model::SimulationObserver {
         absl::ToInt64Nanoseconds(end.ended - end.start.started),
         end.status.ok());
     // Why a call failed has been counted already, under the call.
-    if (!end.status.ok() && end.fatal) {
+    if (!end.status.ok() && (end.fatal || end.write_failed)) {
       measure_->AddError(end.status.message(), [&] {
         return absl::StrCat((*simulation_)->NameOf(end.start.composite), " at ",
                             absl::FormatTime("%H:%M:%S", end.start.started,

@@ -64,6 +64,11 @@ std::string SummaryText(const LoadResults& results) {
                     composites.ready, "; requeues ", composites.requeues,
                     "; breaker openings ", composites.breaker_openings,
                     ", events dropped ", composites.events_dropped, "\n");
+    if (results.settle.pipelines > 0 && composites.ready < composites.count) {
+      absl::StrAppend(&text, "  ", composites.count - composites.ready,
+                      " that had settled are not ready any more: failures, "
+                      "writes to them, or wrong answers\n");
+    }
   }
   if (results.daemon.has_value()) {
     absl::StrAppend(&text, "the daemon counted");

@@ -51,7 +51,7 @@ group that makes no difference is unread; one that does is halved. The function
 must have no effects outside of its answer, as Crossplane expects of it.
 
 Masks are proposed where all that they hide was found unread. That is evidence
-for this request, not proof: let `mode: shadow` judge them in service.
+for this request, not proof: probe requests of several composites.
 
 Values of the request are sent to the function only; none is printed.
 

@@ -133,7 +133,8 @@ std::vector<std::string> Evidence(const ProbeReport& report) {
         Count(result.restarts, "time"), "."));
   }
   said.push_back(
-      "Let `mode: shadow` judge masks in service before they are relied on.");
+      "Probe requests of several composites before a mask is relied on "
+      "(`mode: shadow`, which\nwill judge masks in service, is yet to come).");
   return said;
 }
 

@@ -994,7 +994,9 @@ void Simulation::Impl::End(Job* job, engine::PipelineOutcome outcome) {
     end.status = outcome.status;
   } else {
     const absl::Time now = Now();
+    const bool composed = outcome.status.ok();
     end.status = Write(job, std::move(outcome));
+    end.write_failed = composed && !end.status.ok();
     if (options_.ready_writes > 0) {
       for (const std::string& resource : job->created) {
         ScheduleProvider(job->start.composite, resource, now, 1);

@@ -146,6 +146,24 @@ TEST_F(CallExplainTest, AMaskThatMatchesNothingIsWarnedOfOnce) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
+// A set whose paths lie below another mask in part is told by its name.
+TEST_F(CallExplainTest, ASetBesideMasksThatHoldSomeOfItIsWarnedOfByItsName) {
+  options_.masks =
+      *cache::key::MaskSet::Parse({"@versions", "@times", "context.name",
+                                   "observed.composite.resource.status"});
+  Missed(Request("a", "t"), Response("", "x", 60));
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 1000; ++i) {
+    auto hit = Send(Request(absl::StrCat(i), "t"));
+    ASSERT_TRUE(hit->Wait().ok());
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  for (const char* mask : {"mask=@versions\n", "mask=@times\n"}) {
+    EXPECT_THAT(log, HasSubstr(mask));
+  }
+  EXPECT_THAT(log, ::testing::Not(HasSubstr("mask=observed.resources")));
+}
+
 TEST(MissDetail, IsAStringThatHeadersMayHold) {
   const auto changed = [](const std::string& path,
                           const std::string& section = "") {

@@ -365,6 +365,19 @@ TEST(SummaryTest, NothingReachesATerminalAsItIs) {
   EXPECT_THAT(PercentileText(Sample()), HasSubstr("0.900000"));
 }
 
+TEST(SummaryTest, SaysHowManyAreNotReadyAnyMore) {
+  LoadResults results = Sample();
+  results.composites.count = 60;
+  results.composites.ready = 58;
+  results.settle.pipelines = 0;
+  EXPECT_THAT(SummaryText(results), Not(HasSubstr("not ready any more")));
+  results.settle.pipelines = 360;
+  EXPECT_THAT(SummaryText(results),
+              HasSubstr("2 that had settled are not ready any more"));
+  results.composites.ready = 60;
+  EXPECT_THAT(SummaryText(results), Not(HasSubstr("not ready any more")));
+}
+
 absl::StatusOr<LoadOptions> Parse(std::vector<std::string> texts) {
   texts.insert(texts.begin(), "load");
   std::vector<char*> arguments;

@@ -418,8 +418,9 @@ TEST_F(SimulationTest, AWriteToTheXrDuringItsReconcileIsAConflict) {
     Run(absl::Seconds(10));
     caller_.LetGo();
     for (const Reconcile& reconcile : recorder_.all) {
-      conflict =
-          conflict || reconcile.end.status.code() == absl::StatusCode::kAborted;
+      if (reconcile.end.status.code() != absl::StatusCode::kAborted) continue;
+      conflict = true;
+      EXPECT_TRUE(reconcile.end.write_failed);
     }
   }
   EXPECT_TRUE(conflict);
