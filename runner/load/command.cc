@@ -525,20 +525,31 @@ absl::Status Session::FindMax(LoadResults* last) {
       absl::StrAppend(&values, "  ", one.expression, " ",
                       FormatValue(one.expression, one.value));
     }
-    Say(absl::StrCat("fncache load: ", by_rate ? "rate " : "composites ", size,
-                     holds ? " holds" : " fails", Printable(values), "\n"));
     const bool interrupted = results->interrupted;
+    Say(absl::StrCat("fncache load: ", by_rate ? "rate " : "composites ", size,
+                     interrupted ? " was interrupted"
+                     : holds     ? " holds"
+                                 : " fails",
+                     Printable(values), "\n"));
     if (holds || last->started.empty()) *last = *std::move(results);
     if (interrupted) last->interrupted = true;
     return holds;
   };
   double low = 0;
+  const auto found = [&](absl::string_view what) {
+    return absl::StrCat(what, by_rate ? "--rate " : "--composites ", low, "\n");
+  };
+  const auto cut_short = [&] {
+    found_ = low > 0 ? found("interrupted; the most that held until then: ")
+                     : "interrupted before anything held\n";
+    return absl::OkStatus();
+  };
   double high = by_rate ? options_.rate : options_.model.composites;
   const double most = 1e6;
   for (;;) {
     const auto holds = trial(high);
     if (!holds.ok()) return holds.status();
-    if (interrupts > 0) return absl::OkStatus();
+    if (interrupts > 0) return cut_short();
     if (!*holds) break;
     low = high;
     if (high >= most) break;
@@ -552,13 +563,11 @@ absl::Status Session::FindMax(LoadResults* last) {
     if (middle <= low || middle >= high) break;
     const auto holds = trial(middle);
     if (!holds.ok()) return holds.status();
-    if (interrupts > 0) return absl::OkStatus();
+    if (interrupts > 0) return cut_short();
     (*holds ? low : high) = middle;
   }
-  found_ = low > 0
-               ? absl::StrCat("the most that holds: ",
-                              by_rate ? "--rate " : "--composites ", low, "\n")
-               : "nothing that was tried holds\n";
+  found_ = low > 0 ? found("the most that holds: ")
+                   : "nothing that was tried holds\n";
   return absl::OkStatus();
 }
 
