@@ -193,10 +193,11 @@ class FirstReading {
     const auto found = past.kept.find(hash);
     if (found != past.kept.end()) {
       // Whoever traced saw the answer a little later than who stored it.
-      return {found->second.until <= traced.arrived + found->second.slack
-                  ? "expired"
-                  : "evicted",
-              false};
+      const bool over =
+          found->second.until <= traced.arrived + found->second.slack;
+      // A load's trace of a function that nothing caches.
+      const bool cached = traced.outcome != Outcome::kNone;
+      return {over ? "expired" : cached ? "evicted" : "no-cache", false};
     }
     if (hash == past.hash && !past.not_stored.empty()) {
       return {absl::StrCat("not-stored: ", past.not_stored), false};

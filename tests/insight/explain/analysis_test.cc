@@ -74,6 +74,7 @@ class Recorder {
       if (ttl.has_value()) until = at + cost + (1 - kMargin) * *ttl;
     }
     call.cost = cost;
+    if (bare_) call.outcome = Outcome::kNone;
     trace::TraceWriter::Messages messages;
     messages.held = request.size();
     messages.request = [request, read = read_] { return read ? request : ""; };
@@ -87,6 +88,9 @@ class Recorder {
     name_ = name;
   }
 
+  // As what a load traces of a function without a cache.
+  void NoCache() { bare_ = true; }
+
   void Done() { writer_.reset(); }
 
  private:
@@ -94,6 +98,7 @@ class Recorder {
   cache::key::DigestScratch scratch_;
   std::map<std::string, absl::Time> until_;
   bool read_ = true;
+  bool bare_ = false;
   std::string name_;
   std::unique_ptr<trace::TraceWriter> writer_;
 };
@@ -191,6 +196,19 @@ TEST(Analysis, MasksOfAWholeStatusComeLastAndAreMarked) {
   EXPECT_TRUE(analysis.masks[1].whole);
   EXPECT_THAT(AnalysisText(analysis, "path"),
               ::testing::HasSubstr("ask fncache probe first"));
+}
+
+TEST(Analysis, WithoutACacheNothingWasEvicted) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/t";
+  Recorder recorder(path);
+  recorder.NoCache();
+  for (const int at : {0, 5, 100}) {
+    recorder.Call("f", At(at), Request("a", "1"), absl::Seconds(60));
+  }
+  recorder.Done();
+  EXPECT_EQ(Counts(Of(path).reasons),
+            (Reasons{{"new", 1}, {"no-cache", 1}, {"expired", 1}}));
 }
 
 TEST(Analysis, WhatWasNotReadIsCountedAndSaid) {
