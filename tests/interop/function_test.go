@@ -130,7 +130,7 @@ func TestRandomMapOrdersHit(t *testing.T) {
 		}
 		if i == 0 {
 			first = rsp
-			if got := cacheStatus(header); got != "fncache; fwd=miss; stored" {
+			if got := cacheStatus(header); got != "fncache; fwd=miss; stored; detail=new" {
 				t.Fatalf("first call: cache-status %q", got)
 			}
 			continue
@@ -253,6 +253,7 @@ func TestAnswersThatMustNotBeStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	why := map[string]string{"fatal": "fatal", "no time": "no-ttl", "with status": "error"}
 	for name, fn := range map[string]*greeter{
 		"fatal":       {ttl: time.Hour, fatal: true},
 		"no time":     {ttl: 0},
@@ -261,7 +262,7 @@ func TestAnswersThatMustNotBeStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := serve(t, sdkFunction(t, fn, function.Insecure(true)), "--insecure")
 			client := fnv1.NewFunctionRunnerServiceClient(d.dial(t, nil))
-			for range 3 {
+			for call := range 3 {
 				var header, trailer metadata.MD
 				_, err := client.RunFunction(within(t), wide("no", "t"), grpc.Header(&header), grpc.Trailer(&trailer))
 				if fn.fail != nil {
@@ -270,8 +271,12 @@ func TestAnswersThatMustNotBeStored(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := cacheStatus(header) + cacheStatus(trailer)
-				if got != "fncache; fwd=miss" {
-					t.Fatalf("cache-status %q", got)
+				want := "fncache; fwd=miss; detail=new"
+				if call > 0 {
+					want = fmt.Sprintf("fncache; fwd=miss; detail=\"not-stored: %s\"", why[name])
+				}
+				if got != want {
+					t.Fatalf("cache-status %q, want %q", got, want)
 				}
 			}
 			if runs := fn.runs.Load(); runs != 3 {
