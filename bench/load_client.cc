@@ -25,6 +25,7 @@
 #include "bench/call_schedule.h"
 #include "bench/process_cpu.h"
 #include "bench/random.h"
+#include "common/clock.h"
 #include "runner/load/wire/http2_connection.h"
 
 namespace fncache::bench {
@@ -38,13 +39,7 @@ using runner::load::wire::StreamEnd;
 constexpr size_t kReadBuffer = 256 << 10;
 constexpr uint64_t kFirstChecked = 64;
 
-int64_t Clock(clockid_t clock) {
-  timespec time;
-  clock_gettime(clock, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-int64_t Now() { return Clock(CLOCK_MONOTONIC); }
+int64_t Now() { return ReadClock(CLOCK_MONOTONIC); }
 
 struct Call : Http2Stream {
   int64_t intended = 0;
@@ -426,7 +421,7 @@ absl::StatusOr<Runner::Mark> Runner::TakeMark() const {
     mark.server_cpu.push_back(*cpu);
   }
   mark.time = Now();
-  mark.client_cpu = Clock(CLOCK_PROCESS_CPUTIME_ID);
+  mark.client_cpu = ReadClock(CLOCK_PROCESS_CPUTIME_ID);
   mark.bytes_read = past_read_;
   mark.bytes_written = past_written_;
   for (const Link& link : links_) {

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/clock.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 namespace fncache {
 namespace {
-
-int64_t Read(clockid_t id) {
-  timespec now;
-  clock_gettime(id, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 // A wall clock set to the end of time must not wrap to its beginning.
 int64_t SaturatingAdd(int64_t a, int64_t b) {
@@ -26,9 +18,15 @@ int64_t SaturatingAdd(int64_t a, int64_t b) {
 
 }  // namespace
 
+int64_t ReadClock(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 SystemClock::SystemClock()
-    : SystemClock([] { return Read(CLOCK_REALTIME); },
-                  [] { return Read(CLOCK_BOOTTIME); }) {}
+    : SystemClock([] { return ReadClock(CLOCK_REALTIME); },
+                  [] { return ReadClock(CLOCK_BOOTTIME); }) {}
 
 SystemClock::SystemClock(Source wall, Source boottime)
     : wall_(std::move(wall)),

@@ -9,6 +9,8 @@
 #ifndef FNCACHE_COMMON_CLOCK_H_
 #define FNCACHE_COMMON_CLOCK_H_
 
+#include <time.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -16,6 +18,10 @@
 #include "absl/time/time.h"
 
 namespace fncache {
+
+// Nanoseconds of one of the system's clocks, such as CLOCK_MONOTONIC or the CPU
+// time of this thread (clock_gettime).
+int64_t ReadClock(clockid_t clock);
 
 class Clock {
  public:

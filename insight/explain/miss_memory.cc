@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/explain/miss_memory.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -43,9 +41,7 @@ constexpr size_t kSlots = 2;
 constexpr uint64_t kNotCompared = 0;
 
 absl::Duration TimeOf(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return absl::DurationFromTimespec(now);
+  return absl::Nanoseconds(ReadClock(clock));
 }
 
 uint64_t HashOfPaths(const std::vector<uint64_t>& paths) {

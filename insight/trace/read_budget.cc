@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/trace/read_budget.h"
 
-#include <time.h>
-
 #include <algorithm>
+
+#include "common/clock.h"
 
 namespace fncache::insight::trace {
 namespace {
@@ -13,17 +13,12 @@ constexpr absl::Duration kPeriod = absl::Milliseconds(200);
 // again.
 constexpr double kLeast = 1.0 / 1024;
 
-absl::Duration TimeOf(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return absl::DurationFromTimespec(now);
-}
-
 }  // namespace
 
 CpuReading ReadBudget::Now() {
-  return {TimeOf(CLOCK_MONOTONIC), TimeOf(CLOCK_PROCESS_CPUTIME_ID),
-          TimeOf(CLOCK_THREAD_CPUTIME_ID)};
+  return {absl::Nanoseconds(ReadClock(CLOCK_MONOTONIC)),
+          absl::Nanoseconds(ReadClock(CLOCK_PROCESS_CPUTIME_ID)),
+          absl::Nanoseconds(ReadClock(CLOCK_THREAD_CPUTIME_ID))};
 }
 
 double ReadBudget::share() const {

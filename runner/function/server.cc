@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/function/server.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/clock.h"
 #include "common/grpc_status.h"
 #include "common/listen_failure.h"
 #include "common/log.h"
@@ -59,9 +58,7 @@ bool Parse(grpc::ByteBuffer* bytes, RunFunctionRequest* request) {
 // Uses `cost` of this thread's CPU time, or less if the call ends before.
 void Burn(absl::Duration cost, const grpc::CallbackServerContext& context) {
   const auto spent = [] {
-    timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return absl::DurationFromTimespec(now);
+    return absl::Nanoseconds(ReadClock(CLOCK_THREAD_CPUTIME_ID));
   };
   const absl::Duration end = spent() + cost;
   while (spent() < end && !context.IsCancelled()) {

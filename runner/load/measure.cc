@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/load/measure.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/clock.h"
 #include "common/utf8.h"
 
 namespace fncache::runner::load {
@@ -20,20 +20,14 @@ constexpr int64_t kInterval = 1'000'000'000;
 // A start that is later than this counts as late.
 constexpr int64_t kLate = 10'000'000;
 
-int64_t Nanos(clockid_t clock) {
-  timespec time;
-  clock_gettime(clock, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
 double Seconds(int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1e9;
 }
 
 }  // namespace
 
-int64_t MonotonicNanos() { return Nanos(CLOCK_MONOTONIC); }
-int64_t ProcessCpuNanos() { return Nanos(CLOCK_PROCESS_CPUTIME_ID); }
+int64_t MonotonicNanos() { return ReadClock(CLOCK_MONOTONIC); }
+int64_t ProcessCpuNanos() { return ReadClock(CLOCK_PROCESS_CPUTIME_ID); }
 
 const char* CacheOutcomeName(CacheOutcome outcome) {
   switch (outcome) {

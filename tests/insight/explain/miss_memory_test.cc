@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/explain/miss_memory.h"
 
-#include <time.h>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -224,9 +222,7 @@ TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
   std::string request = Request("a", "1000", rest);
   const size_t version = request.find("1000");
   const auto process = [] {
-    timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return absl::DurationFromTimespec(now);
+    return absl::Nanoseconds(ReadClock(CLOCK_PROCESS_CPUTIME_ID));
   };
   memory();
   int paths = 0;
