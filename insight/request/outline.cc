@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/hash/hash.h"
+#include "cache/key/walk_machine.h"
 #include "cache/wire/schema.h"
 #include "cache/wire/wire.h"
 #include "xxhash.h"
@@ -37,37 +38,40 @@ inline __attribute__((always_inline)) Powers PowersOf(absl::string_view bytes) {
   return {sum, squares, cubes};
 }
 
-Powers PowersOfAny(absl::string_view bytes) { return PowersOf(bytes); }
-
 #if defined(__x86_64__)
-// Vectors of twice the size.
-__attribute__((target("avx2"))) Powers PowersWithAvx2(absl::string_view bytes) {
+FNCACHE_AVX2 Powers PowersWithAvx2(absl::string_view bytes) {
   return PowersOf(bytes);
 }
-const bool kHaveAvx2 = __builtin_cpu_supports("avx2");
-#else
-constexpr bool kHaveAvx2 = false;
-Powers PowersWithAvx2(absl::string_view bytes) { return PowersOf(bytes); }
 #endif
+
+// In vectors of twice the size where this machine has them.
+Powers FastPowersOf(absl::string_view bytes) {
+#if defined(__x86_64__)
+  if (cache::key::ThisMachine() != cache::key::Machine::kAny) {
+    return PowersWithAvx2(bytes);
+  }
+#endif
+  return PowersOf(bytes);
+}
 
 class ByteSums {
  public:
   void Add(absl::string_view bytes) {
-    const Powers more = kHaveAvx2 ? PowersWithAvx2(bytes) : PowersOfAny(bytes);
-    sum_ = static_cast<uint16_t>(sum_ + more.sum);
-    squares_ = static_cast<uint16_t>(squares_ + more.squares);
-    cubes_ = static_cast<uint16_t>(cubes_ + more.cubes);
+    const Powers more = FastPowersOf(bytes);
+    powers_.sum = static_cast<uint16_t>(powers_.sum + more.sum);
+    powers_.squares = static_cast<uint16_t>(powers_.squares + more.squares);
+    powers_.cubes = static_cast<uint16_t>(powers_.cubes + more.cubes);
     count_ += bytes.size();
   }
   // What is empty is there, too.
   uint64_t all() const {
-    return ((uint64_t{cubes_} << 48) ^ (uint64_t{squares_} << 32) ^
-            (uint64_t{sum_} << 16)) +
+    return ((uint64_t{powers_.cubes} << 48) ^
+            (uint64_t{powers_.squares} << 32) ^ (uint64_t{powers_.sum} << 16)) +
            count_ + 1;
   }
 
  private:
-  uint16_t sum_ = 0, squares_ = 0, cubes_ = 0;
+  Powers powers_;
   uint64_t count_ = 0;
 };
 
@@ -87,8 +91,8 @@ class SlicedCursor {
   }
   bool ReadByte(uint8_t* byte) {
     if (done()) return false;
-    *byte = static_cast<uint8_t>(slices_[slice_][at_++]);
-    ++passed_;
+    *byte = static_cast<uint8_t>(slices_[slice_][at_]);
+    Advance(1);
     return true;
   }
   bool ReadVarint(uint64_t* value) {
@@ -102,26 +106,14 @@ class SlicedCursor {
     return false;
   }
   bool Skip(uint64_t size) {
-    while (size > 0) {
-      if (done()) return false;
-      const uint64_t here = slices_[slice_].size() - at_;
-      const uint64_t step = std::min(here, size);
-      at_ += step;
-      passed_ += step;
-      size -= step;
-    }
-    return true;
+    return ForEachPiece(size, [](absl::string_view /*piece*/) {});
   }
   // Goes over `size` bytes, and adds them up.
   bool Sum(uint64_t size, uint64_t* sum) {
     ByteSums sums;
-    while (size > 0) {
-      if (done()) return false;
-      const absl::string_view piece = slices_[slice_].substr(at_, size);
-      sums.Add(piece);
-      at_ += piece.size();
-      passed_ += piece.size();
-      size -= piece.size();
+    if (!ForEachPiece(size,
+                      [&sums](absl::string_view piece) { sums.Add(piece); })) {
+      return false;
     }
     *sum += sums.all();
     return true;
@@ -137,8 +129,7 @@ class SlicedCursor {
     if (done()) return false;
     if (slices_[slice_].size() - at_ >= size) {
       *bytes = slices_[slice_].substr(at_, size);
-      at_ += size;
-      passed_ += size;
+      Advance(size);
       return true;
     }
     uint64_t there = 0;
@@ -147,19 +138,34 @@ class SlicedCursor {
     }
     if (there - at_ < size) return false;
     copy->clear();
-    while (copy->size() < size) {
-      if (done()) return false;
-      const absl::string_view piece =
-          slices_[slice_].substr(at_, size - copy->size());
-      copy->append(piece.data(), piece.size());
-      at_ += piece.size();
-      passed_ += piece.size();
+    if (!ForEachPiece(size, [copy](absl::string_view piece) {
+          copy->append(piece.data(), piece.size());
+        })) {
+      return false;
     }
     *bytes = *copy;
     return true;
   }
 
  private:
+  // Goes over `size` bytes, a piece of each slice at a time. False: there are
+  // fewer.
+  template <typename Each>
+  bool ForEachPiece(uint64_t size, Each each) {
+    while (size > 0) {
+      if (done()) return false;
+      const absl::string_view piece = slices_[slice_].substr(at_, size);
+      each(piece);
+      Advance(piece.size());
+      size -= piece.size();
+    }
+    return true;
+  }
+  void Advance(size_t bytes) {
+    at_ += bytes;
+    passed_ += bytes;
+  }
+
   const absl::Span<const absl::string_view> slices_;
   size_t slice_ = 0;
   size_t at_ = 0;
