@@ -417,6 +417,51 @@ TEST(Trace, AFullQueueDropsAndSaysHowMany) {
 }
 
 // What tells of the drop is the first record of its block.
+TEST(Trace, BeyondItsLimitsItReadsSomeCompositesOnly) {
+  const TempDir dir;
+  TraceOptions options = Options(dir.path() + "/t", Level::kPaths);
+  options.read_limits = {/*of_process=*/1e-9, /*of_core=*/0};
+  int told = 0;
+  options.on_unread = [&told] { ++told; };
+  auto writer = TraceWriter::Create(options);
+  ASSERT_TRUE(writer.ok());
+  constexpr int kComposites = 64;
+  const auto call = [](int number) {
+    TracedCall one = Call(number);
+    one.composite.name = absl::StrCat("n", number % kComposites);
+    one.composite.uid = one.composite.name;
+    return one;
+  };
+  const absl::Time until = absl::Now() + absl::Seconds(20);
+  int calls = 0;
+  while ((*writer)->Stats().read_share > 0.01 && absl::Now() < until) {
+    const TracedCall one = call(calls++);
+    (*writer)->Write(TracedCall(one), Of(Request(one.composite.name, "1")));
+    ASSERT_TRUE((*writer)->Flush().ok());
+  }
+  const int before = calls;
+  int read = 0;
+  for (; calls < before + kComposites; ++calls) {
+    const TracedCall one = call(calls);
+    if ((*writer)->Reads(one.composite)) ++read;
+    (*writer)->Write(TracedCall(one), Of(Request(one.composite.name, "2")));
+  }
+  EXPECT_LT(read, kComposites / 4);
+  const TraceStats stats = (*writer)->Stats();
+  (*writer).reset();
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(stats.dropped_queue, 0u);
+  auto reader = TraceReader::Open(options.dir);
+  ASSERT_TRUE(reader.ok());
+  const auto all = ReadAll(reader->get());
+  ASSERT_THAT(all, SizeIs(calls));
+  // The first one is read, and then ever fewer; none is missing.
+  EXPECT_NE(all[0].nodes, nullptr);
+  int with_nodes = 0;
+  for (int i = before; i < calls; ++i) with_nodes += all[i].nodes != nullptr;
+  EXPECT_EQ(with_nodes, read);
+}
+
 TEST(Trace, ARecordAfterADropIsWrittenWithinASecond) {
   const TempDir dir;
   TraceOptions options = Options(dir.path() + "/t", Level::kPaths);
