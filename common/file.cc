@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -34,6 +35,11 @@ absl::string_view OtherKind(mode_t mode) {
 absl::Status TooLarge(const std::string& path, size_t max_bytes) {
   return absl::FailedPreconditionError(
       absl::StrCat(path, ": is over ", max_bytes, " bytes"));
+}
+
+absl::Status CannotWrite(const std::string& path, int error) {
+  return absl::UnknownError(
+      absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
 }
 
 }  // namespace
@@ -77,37 +83,26 @@ bool WriteAll(int fd, absl::string_view text) {
 absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
   const int fd =
       open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) {
-    return absl::UnknownError(
-        absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-  }
+  if (fd < 0) return CannotWrite(path, errno);
   const bool written = WriteAll(fd, text);
   const int error = errno;
-  if (close(fd) != 0 || !written) {
-    return absl::UnknownError(
-        absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
-  }
+  if (close(fd) != 0 || !written) return CannotWrite(path, error);
   return absl::OkStatus();
 }
 
 absl::Status CheckWritable(const std::string& path) {
-  const auto failed = [&path] {
-    return absl::UnknownError(
-        absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-  };
   struct stat info = {};
-  if (stat(path.c_str(), &info) == 0) {
-    if (S_ISDIR(info.st_mode)) errno = EISDIR;
-    return !S_ISDIR(info.st_mode) && access(path.c_str(), W_OK) == 0
-               ? absl::OkStatus()
-               : failed();
+  std::string asked = path;
+  if (stat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT) return CannotWrite(path, errno);
+    // A file that is yet to be made is its folder's matter.
+    asked = std::filesystem::path(path).parent_path().string();
+    if (asked.empty()) asked = ".";
+  } else if (S_ISDIR(info.st_mode)) {
+    return CannotWrite(path, EISDIR);
   }
-  if (errno != ENOENT) return failed();
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "."
-                             : slash == 0               ? "/"
-                                                        : path.substr(0, slash);
-  return access(folder.c_str(), W_OK) == 0 ? absl::OkStatus() : failed();
+  if (access(asked.c_str(), W_OK) != 0) return CannotWrite(path, errno);
+  return absl::OkStatus();
 }
 
 }  // namespace fncache

@@ -33,13 +33,17 @@ bool IsHit(Outcome outcome) {
          outcome == Outcome::kCollapsed;
 }
 
+// Equal for calls of one composite only.
+std::string WhoseOf(const request::CompositeName& name) {
+  return absl::StrCat(name.kind, "\n", name.object_namespace, "\n", name.name,
+                      "\n", name.uid);
+}
+
 // Requests that follow one another.
 std::string StreamOf(const ReadCall& call) {
   if (call.stream != 0) return absl::StrCat(call.stream);
   return absl::StrCat(call.call.function, "\n", call.call.step, "\n",
-                      call.call.composite.kind, "\n",
-                      call.call.composite.object_namespace, "\n",
-                      call.call.composite.name, "\n", call.call.composite.uid);
+                      WhoseOf(call.call.composite));
 }
 
 bool Wanted(const TracedCall& call, const AnalysisOptions& options) {
@@ -131,9 +135,7 @@ class FirstReading {
       first = std::min(first, call.call.arrived);
       last = std::max(last, call.call.arrived);
       functions.insert(call.call.function);
-      composites.insert(absl::StrCat(
-          call.call.composite.kind, "/", call.call.composite.object_namespace,
-          "/", call.call.composite.name, "/", call.call.composite.uid));
+      composites.insert(WhoseOf(call.call.composite));
       if (call.nodes != nullptr) analysis.has_paths = true;
       if (IsHit(call.call.outcome)) {
         ++analysis.hits;
@@ -548,12 +550,12 @@ class SecondReading {
           }
         }
       }
-      if (best == candidates_.size() && !whole) {
+      if (best == candidates_.size()) {
+        if (whole) break;
         whole = true;
         pairs_ = 0;
         continue;
       }
-      if (best == candidates_.size()) break;
       for (const size_t one : {best, best_pair}) {
         if (one == candidates_.size()) continue;
         set.insert(one);

@@ -42,7 +42,21 @@ const char* ReasonName(Reason reason);
 
 enum class Level { kKeys, kPaths, kFull };
 
-struct TracedCall {
+// Of the answer.
+struct TracedAnswer {
+  uint64_t response_bytes = 0;
+  absl::optional<absl::Duration> function_ttl;
+  absl::optional<absl::Duration> told_ttl;
+  absl::optional<absl::Duration> lifetime;
+  bool stored = false;
+  bool fatal = false;
+  bool secrets = false;
+  // What the upstream call took; of a hit, what the one that filled took.
+  absl::Duration cost = absl::ZeroDuration();
+  absl::Duration age = absl::ZeroDuration();
+};
+
+struct TracedCall : TracedAnswer {
   absl::Time arrived;
   std::string function;
   std::string method = "v1";  // or v1beta1
@@ -56,17 +70,7 @@ struct TracedCall {
   request::CompositeName composite;
 
   uint64_t request_bytes = 0;
-  uint64_t response_bytes = 0;
-  absl::optional<absl::Duration> function_ttl;
-  absl::optional<absl::Duration> told_ttl;
-  absl::optional<absl::Duration> lifetime;
-  bool stored = false;
-  bool fatal = false;
-  bool secrets = false;
-  // What the upstream call took; of a hit, what the one that filled took.
-  absl::Duration cost = absl::ZeroDuration();
   absl::Duration latency = absl::ZeroDuration();
-  absl::Duration age = absl::ZeroDuration();
   int status = 0;  // gRPC code
 
   std::string phase;  // settle, warmup, measure; "" unknown

@@ -58,13 +58,13 @@ void CallTrace::SetMetadata(absl::Span<const grpc_metadata> metadata) {
 
 void CallTrace::SetHit(const cache::store::EntryInfo& entry, size_t bytes,
                        absl::Time now) {
-  cost_ = entry.cost;
-  function_ttl_ = entry.ttl;
-  told_ttl_ = context_.policy.HitTtl(entry, now);
-  lifetime_ = entry.lifetime;
-  secrets_ = entry.secrets;
-  age_ = std::max(now - entry.arrived, absl::ZeroDuration());
-  response_bytes_ = bytes;
+  answered_.cost = entry.cost;
+  answered_.function_ttl = entry.ttl;
+  answered_.told_ttl = context_.policy.HitTtl(entry, now);
+  answered_.lifetime = entry.lifetime;
+  answered_.secrets = entry.secrets;
+  answered_.age = std::max(now - entry.arrived, absl::ZeroDuration());
+  answered_.response_bytes = bytes;
 }
 
 void CallTrace::SetAnswer(const grpc::ByteBuffer& answer) {
@@ -73,14 +73,15 @@ void CallTrace::SetAnswer(const grpc::ByteBuffer& answer) {
 
 void CallTrace::SetRun(const UpstreamRun& run) {
   const UpstreamRun::Told& told = run.told();
-  cost_ = told.cost;
-  function_ttl_ = told.facts.ttl;
-  told_ttl_ = told.told_ttl.has_value() ? told.told_ttl : told.facts.ttl;
-  stored_ = told.stored;
-  if (told.stored) lifetime_ = told.lifetime;
-  fatal_ = told.facts.fatal;
-  secrets_ = told.facts.secrets;
-  response_bytes_ = told.bytes;
+  answered_.cost = told.cost;
+  answered_.function_ttl = told.facts.ttl;
+  answered_.told_ttl =
+      told.told_ttl.has_value() ? told.told_ttl : told.facts.ttl;
+  answered_.stored = told.stored;
+  if (told.stored) answered_.lifetime = told.lifetime;
+  answered_.fatal = told.facts.fatal;
+  answered_.secrets = told.facts.secrets;
+  answered_.response_bytes = told.bytes;
 }
 
 void CallTrace::Write(telemetry::Outcome outcome, int code,
@@ -101,16 +102,8 @@ void CallTrace::Write(telemetry::Outcome outcome, int code,
   call.detail = why.detail;
   call.key = key_;
   call.request_bytes = request->Valid() ? request->Length() : 0;
-  call.response_bytes = response_bytes_;
-  call.function_ttl = function_ttl_;
-  call.told_ttl = told_ttl_;
-  call.lifetime = lifetime_;
-  call.stored = stored_;
-  call.fatal = fatal_;
-  call.secrets = secrets_;
-  call.cost = cost_;
+  static_cast<insight::trace::TracedAnswer&>(call) = answered_;
   call.latency = latency;
-  call.age = age_;
   call.status = code;
   call.phase = phase_;
   thread_local std::vector<absl::string_view> pieces;

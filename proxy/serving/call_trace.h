@@ -59,16 +59,7 @@ class CallTrace {
   grpc::ByteBuffer answer_;
   absl::optional<cache::key::Key> key_;
   std::string phase_;
-  // As TracedCall has them.
-  uint64_t response_bytes_ = 0;
-  absl::optional<absl::Duration> function_ttl_;
-  absl::optional<absl::Duration> told_ttl_;
-  absl::optional<absl::Duration> lifetime_;
-  bool stored_ = false;
-  bool fatal_ = false;
-  bool secrets_ = false;
-  absl::Duration cost_;
-  absl::Duration age_;
+  insight::trace::TracedAnswer answered_;
 };
 
 }  // namespace fncache::proxy::serving

@@ -34,6 +34,7 @@ std::vector<std::string> UnmatchedMasks(const cache::key::MaskSet& masks) {
       there += all.count(path);
       missed += unmatched.count(path);
     }
+    if (there == 0) continue;
     // The set is among the masks if it adds nothing to them; some of its paths
     // may lie below another mask, and are not there by themselves.
     std::vector<std::string> more = masks.canonical();
@@ -41,7 +42,7 @@ std::vector<std::string> UnmatchedMasks(const cache::key::MaskSet& masks) {
     const auto with = cache::key::MaskSet::Parse(more);
     if (!with.ok() || with->canonical() != masks.canonical()) continue;
     for (const std::string& path : parsed->canonical()) unmatched.erase(path);
-    if (missed == there && there > 0) named.push_back(set.name);
+    if (missed == there) named.push_back(set.name);
   }
   named.insert(named.end(), unmatched.begin(), unmatched.end());
   return named;

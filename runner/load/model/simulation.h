@@ -111,7 +111,8 @@ struct PipelineEnd {
   absl::Time ended;
   absl::Status status;  // of functions, FATAL, and of writing what came of it
   bool fatal = false;
-  bool write_failed = false;                  // the functions had answered
+  // Writing what came of it failed: the functions had answered.
+  bool write_failed = false;
   absl::Duration ttl = absl::ZeroDuration();  // the pipeline's; 0 = none
   int writes = 0;  // of the runner, that had an effect
 };
