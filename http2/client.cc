@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http2/client.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace fncache::http2 {
+namespace {
+
+// A connection that lived so long was good: connecting again may be at once.
+constexpr int64_t kGood = 1'000'000'000;
+// Names are asked for no more often.
+constexpr absl::Duration kBetweenResolutions = absl::Seconds(1);
+
+}  // namespace
+
+// One address, and the connections to it.
+struct Client::Peer {
+  Endpoint endpoint;
+  std::vector<Connection*> connections;
+  size_t connecting = 0;
+  size_t next = 0;
+  int failures = 0;      // in a row
+  bool leaving = false;  // no longer among the target's addresses
+  std::vector<std::pair<Connection*, int64_t>> since;
+  absl::optional<TimerId> again;
+};
+
+// A name that is being asked for, shared with the thread that asks.
+struct Client::Resolution {
+  std::mutex mutex;
+  Client* client = nullptr;  // null: it has gone
+};
+
+Client::Client(Loop* loop, Target target, const ClientOptions* options)
+    : loop_(loop), target_(std::move(target)), options_(*options) {}
+
+Client::~Client() {
+  draining_ = true;
+  if (resolving_ != nullptr) {
+    const std::lock_guard<std::mutex> lock(resolving_->mutex);
+    resolving_->client = nullptr;
+  }
+  if (timer_.has_value()) loop_->Cancel(*timer_);
+  for (const auto& peer : peers_) {
+    if (peer->again.has_value()) loop_->Cancel(*peer->again);
+    while (!peer->connections.empty()) {
+      peer->connections.back()->Close("the client stops");
+    }
+  }
+}
+
+void Client::Start() {
+  if (started_) return;
+  started_ = true;
+  if (target_.host.empty()) {
+    SetEndpoints(target_.endpoints);
+  } else {
+    StartResolving();
+  }
+}
+
+void Client::ResolveSoon() {
+  if (target_.host.empty() || resolving_ != nullptr || draining_) return;
+  if (timer_.has_value()) loop_->Cancel(*timer_);
+  const absl::Duration since = absl::Now() - resolved_;
+  timer_ = loop_->After(
+      std::max(absl::ZeroDuration(), kBetweenResolutions - since), [this] {
+        timer_.reset();
+        StartResolving();
+      });
+}
+
+void Client::StartResolving() {
+  if (resolving_ != nullptr || draining_) return;
+  resolving_ = std::make_shared<Resolution>();
+  resolving_->client = this;
+  // The system's resolver may block for half a minute, and cannot be told to
+  // give up.
+  std::thread([resolution = resolving_, loop = loop_, host = target_.host,
+               port = target_.port] {
+    auto found = Resolve(host, port);
+    const std::lock_guard<std::mutex> lock(resolution->mutex);
+    if (resolution->client == nullptr) return;
+    loop->Post([resolution, found = std::move(found)]() mutable {
+      Client* client = nullptr;
+      {
+        const std::lock_guard<std::mutex> lock(resolution->mutex);
+        client = resolution->client;
+      }
+      if (client != nullptr) client->OnResolved(std::move(found));
+    });
+  }).detach();
+}
+
+void Client::OnResolved(absl::StatusOr<std::vector<Endpoint>> found) {
+  resolving_ = nullptr;
+  resolved_ = absl::Now();
+  absl::Duration next = options_.resolve_every;
+  if (found.ok()) {
+    failed_resolutions_ = 0;
+    SetEndpoints(*std::move(found));
+  } else {
+    // The addresses that were there before may still be good.
+    ++failed_resolutions_;
+    next = std::min(options_.longest_pause,
+                    options_.first_pause *
+                        std::pow(1.6, std::min(failed_resolutions_, 10)));
+    if (ready() == 0) Failed(std::string(found.status().message()));
+  }
+  if (draining_) return;
+  timer_ = loop_->After(next, [this] {
+    timer_.reset();
+    Trim();
+    StartResolving();
+  });
+}
+
+void Client::SetEndpoints(std::vector<Endpoint> endpoints) {
+  for (const auto& peer : peers_) {
+    const bool stays = std::find(endpoints.begin(), endpoints.end(),
+                                 peer->endpoint) != endpoints.end();
+    if (peer->leaving == !stays) continue;
+    peer->leaving = !stays;
+    if (stays) continue;
+    if (peer->again.has_value()) loop_->Cancel(*peer->again);
+    peer->again.reset();
+    const std::vector<Connection*> connections = peer->connections;
+    for (Connection* connection : connections) connection->GoAway();
+  }
+  for (Endpoint& endpoint : endpoints) {
+    Peer* known = nullptr;
+    for (const auto& peer : peers_) {
+      if (peer->endpoint == endpoint) known = peer.get();
+    }
+    if (known == nullptr) {
+      peers_.push_back(std::make_unique<Peer>());
+      known = peers_.back().get();
+      known->endpoint = std::move(endpoint);
+    }
+    if (known->connections.empty() && !known->again.has_value()) {
+      Connect(known);
+    }
+  }
+  peers_.erase(std::remove_if(peers_.begin(), peers_.end(),
+                              [](const std::unique_ptr<Peer>& peer) {
+                                return peer->leaving &&
+                                       peer->connections.empty();
+                              }),
+               peers_.end());
+}
+
+void Client::Connect(Peer* peer) {
+  if (draining_ || peer->leaving) return;
+  const int family = peer->endpoint.address.ss_family;
+  const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  SSL* ssl = nullptr;
+  std::string why;
+  if (fd >= 0) {
+    if (family != AF_UNIX) {
+      const int on = 1;
+      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      KeepAlive(fd);
+    }
+    const int result =
+        connect(fd, reinterpret_cast<const sockaddr*>(&peer->endpoint.address),
+                peer->endpoint.size);
+    if (result == 0 || errno == EINPROGRESS) {
+      if (options_.new_ssl != nullptr) ssl = options_.new_ssl();
+      if (options_.new_ssl != nullptr && ssl == nullptr) why = "no TLS";
+    } else {
+      why = std::strerror(errno);
+    }
+  } else {
+    why = std::strerror(errno);
+  }
+  if (!why.empty()) {
+    if (fd >= 0) close(fd);
+    ++peer->failures;
+    ConnectLater(peer);
+    return Failed(absl::StrCat(peer->endpoint.text, ": ", why));
+  }
+  if (ssl != nullptr) SSL_set_connect_state(ssl);
+  ++peer->connecting;
+  Connection* const connection =
+      Connection::Create(loop_, fd, ssl, &options_.connection, this);
+  peer->connections.push_back(connection);
+  peer->since.emplace_back(connection, 0);
+}
+
+void Client::ConnectLater(Peer* peer) {
+  if (draining_ || peer->leaving || peer->again.has_value()) return;
+  absl::Duration pause = absl::ZeroDuration();
+  if (peer->failures > 0) {
+    pause = std::min(
+        options_.longest_pause,
+        options_.first_pause * std::pow(1.6, std::min(peer->failures - 1, 20)));
+  }
+  peer->again = loop_->After(pause, [this, peer] {
+    peer->again.reset();
+    Connect(peer);
+  });
+}
+
+void Client::Failed(const std::string& why) {
+  why_ = why;
+  ResolveSoon();
+  if (ready() > 0 || !reachable_) return;
+  reachable_ = false;
+  if (options_.changed != nullptr) options_.changed(false, why);
+}
+
+size_t Client::connections() const {
+  size_t sum = 0;
+  for (const auto& peer : peers_) sum += peer->connections.size();
+  return sum;
+}
+
+size_t Client::ready() const {
+  size_t sum = 0;
+  for (const auto& peer : peers_) {
+    for (const Connection* connection : peer->connections) {
+      if (connection->ready() && !connection->going_away()) ++sum;
+    }
+  }
+  return sum;
+}
+
+Connection* Client::Take() {
+  Start();
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    next_ = next_ + 1 < peers_.size() ? next_ + 1 : 0;
+    Peer* const peer = peers_[next_].get();
+    if (peer->leaving) continue;
+    for (size_t j = 0; j < peer->connections.size(); ++j) {
+      // The first that has room: the others can then become idle and go.
+      Connection* const connection = peer->connections[j];
+      if (connection->CanOpen()) return connection;
+    }
+  }
+  return nullptr;
+}
+
+void Client::Wait(Waiter* waiter) {
+  Start();
+  waiter->waiting_ = true;
+  waiting_.push_back(waiter);
+  WantMore();
+}
+
+void Client::Forget(Waiter* waiter) {
+  if (!waiter->waiting_) return;
+  waiter->waiting_ = false;
+  waiting_.erase(std::find(waiting_.begin(), waiting_.end(), waiter));
+}
+
+// Where callers wait though there are connections, these are full.
+void Client::WantMore() {
+  if (waiting_.empty()) return;
+  Peer* least = nullptr;
+  for (const auto& peer : peers_) {
+    if (peer->leaving || peer->connecting > 0 || peer->again.has_value() ||
+        peer->connections.size() >= options_.most_connections) {
+      continue;
+    }
+    if (least == nullptr ||
+        peer->connections.size() < least->connections.size()) {
+      least = peer.get();
+    }
+  }
+  if (least != nullptr) Connect(least);
+}
+
+void Client::ServeWaiting() {
+  if (serving_) return;
+  serving_ = true;
+  while (!waiting_.empty()) {
+    Connection* const connection = Take();
+    if (connection == nullptr) break;
+    Waiter* const waiter = waiting_.front();
+    waiting_.pop_front();
+    waiter->waiting_ = false;
+    waiter->OnConnection(*connection);
+  }
+  serving_ = false;
+}
+
+// Connections that were made for a burst go when it is over.
+void Client::Trim() {
+  for (const auto& peer : peers_) {
+    size_t left = peer->connections.size();
+    const std::vector<Connection*> connections = peer->connections;
+    for (Connection* connection : connections) {
+      if (left < 2) break;
+      if (!connection->ready() || connection->streams() > 0) continue;
+      --left;
+      connection->GoAway();
+    }
+  }
+}
+
+Client::Peer* Client::PeerOf(const Connection& connection) {
+  for (const auto& peer : peers_) {
+    for (const Connection* one : peer->connections) {
+      if (one == &connection) return peer.get();
+    }
+  }
+  return nullptr;
+}
+
+void Client::OnReady(Connection& connection) {
+  Peer* const peer = PeerOf(connection);
+  if (peer == nullptr) return;
+  --peer->connecting;
+  for (auto& [one, since] : peer->since) {
+    if (one == &connection) since = loop_->now();
+  }
+  why_.clear();
+  if (!reachable_) {
+    reachable_ = true;
+    if (options_.changed != nullptr) options_.changed(true, "");
+  }
+  ServeWaiting();
+  WantMore();
+}
+
+void Client::OnRoom(Connection& /*connection*/) {
+  if (!waiting_.empty()) ServeWaiting();
+}
+
+void Client::OnGoingAway(Connection& connection) {
+  Peer* const peer = PeerOf(connection);
+  if (peer == nullptr || draining_) return;
+  // Its streams may last; calls that come now need another one.
+  for (Connection* one : peer->connections) {
+    if (one != &connection && !one->going_away()) return;
+  }
+  for (auto& [one, since] : peer->since) {
+    if (one != &connection) continue;
+    peer->failures =
+        since > 0 && loop_->now() - since > kGood ? 0 : peer->failures + 1;
+    since = 1;  // judged
+  }
+  ConnectLater(peer);
+  ResolveSoon();
+}
+
+void Client::OnClosed(Connection& connection, ConnectionEnd /*end*/,
+                      const std::string& words) {
+  Peer* const peer = PeerOf(connection);
+  if (peer == nullptr) return;
+  int64_t since = 0;
+  for (size_t i = 0; i < peer->since.size(); ++i) {
+    if (peer->since[i].first != &connection) continue;
+    since = peer->since[i].second;
+    peer->since.erase(peer->since.begin() + static_cast<ptrdiff_t>(i));
+    break;
+  }
+  peer->connections.erase(std::find(peer->connections.begin(),
+                                    peer->connections.end(), &connection));
+  if (draining_) return;
+  if (!connection.ready()) --peer->connecting;
+  if (since != 1) {
+    peer->failures =
+        since > 0 && loop_->now() - since > kGood ? 0 : peer->failures + 1;
+  }
+  if (peer->connections.empty()) {
+    if (!peer->leaving) ConnectLater(peer);
+    Failed(absl::StrCat(peer->endpoint.text, ": ", words));
+  }
+}
+
+void Client::Drain() {
+  draining_ = true;
+  for (const auto& peer : peers_) {
+    if (peer->again.has_value()) loop_->Cancel(*peer->again);
+    peer->again.reset();
+    const std::vector<Connection*> connections = peer->connections;
+    for (Connection* connection : connections) connection->GoAway();
+  }
+}
+
+}  // namespace fncache::http2

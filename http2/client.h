@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Client: the connections of one loop to one target.
+//
+// From the first call on it holds a connection to every address of the target,
+// and gives streams to them in turn (round robin). Names are asked for on a
+// thread of their own, again every `resolve_every` and when connecting failed.
+// Connecting is tried again with a growing pause, also where peers accept and
+// then tell to go. Where all connections have as many streams as the peer
+// allows, more are made.
+//
+// Not thread-safe: it is used and destroyed on the loop's thread, or while that
+// does not run.
+#ifndef FNCACHE_HTTP2_CLIENT_H_
+#define FNCACHE_HTTP2_CLIENT_H_
+
+#include <openssl/types.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "http2/connection.h"
+#include "http2/loop.h"
+#include "http2/target.h"
+
+namespace fncache::http2 {
+
+struct ClientOptions {
+  ConnectionOptions connection;
+  // TLS for one more connection; null = plaintext.
+  std::function<SSL*()> new_ssl;
+  absl::Duration first_pause = absl::Milliseconds(100);
+  absl::Duration longest_pause = absl::Seconds(2);
+  absl::Duration resolve_every = absl::Seconds(30);
+  // To one address, where the peer limits streams.
+  size_t most_connections = 64;
+  // The target can be reached, or can no longer, and why; when that changes.
+  std::function<void(bool reachable, const std::string& why)> changed;
+};
+
+class Client final : private ConnectionOwner {
+ public:
+  // Somebody who waits for a connection.
+  class Waiter {
+   public:
+    // A stream may be opened on it, now.
+    virtual void OnConnection(Connection& connection) = 0;
+
+   protected:
+    ~Waiter() = default;
+
+   private:
+    friend class Client;
+    bool waiting_ = false;
+  };
+
+  // The options outlive the client.
+  Client(Loop* loop, Target target, const ClientOptions* options);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // A connection on which a stream may be opened now; null if there is none.
+  Connection* Take();
+  // Is told when there is one. Those who came before come first.
+  void Wait(Waiter* waiter);
+  void Forget(Waiter* waiter);
+
+  // Why there is no connection; empty while nothing has failed.
+  const std::string& why() const { return why_; }
+  size_t connections() const;
+  // Connections whose peer can be sent calls.
+  size_t ready() const;
+
+  // Tells all connections to go when their streams have ended. Nothing may be
+  // asked of the client any more.
+  void Drain();
+
+ private:
+  struct Peer;  // an address
+  struct Resolution;
+
+  void Start();
+  void ResolveSoon();
+  void StartResolving();
+  void OnResolved(absl::StatusOr<std::vector<Endpoint>> found);
+  void SetEndpoints(std::vector<Endpoint> endpoints);
+  void Connect(Peer* peer);
+  void ConnectLater(Peer* peer);
+  void Failed(const std::string& why);
+  void ServeWaiting();
+  void WantMore();
+  void Trim();
+  Peer* PeerOf(const Connection& connection);
+
+  void OnReady(Connection& connection) override;
+  void OnGoingAway(Connection& connection) override;
+  void OnRoom(Connection& connection) override;
+  void OnClosed(Connection& connection, ConnectionEnd end,
+                const std::string& words) override;
+
+  Loop* const loop_;
+  const Target target_;
+  const ClientOptions& options_;
+  bool started_ = false;
+  bool draining_ = false;
+  bool serving_ = false;
+  bool reachable_ = true;
+  std::string why_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  size_t next_ = 0;
+  std::deque<Waiter*> waiting_;
+  std::shared_ptr<Resolution> resolving_;
+  absl::optional<TimerId> timer_;  // of the next resolution
+  absl::Time resolved_ = absl::InfinitePast();
+  int failed_resolutions_ = 0;
+};
+
+}  // namespace fncache::http2
+
+#endif  // FNCACHE_HTTP2_CLIENT_H_

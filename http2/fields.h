@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields: the names and values of a header block (or of trailers), in order, in
+// one piece of memory.
+//
+// Names are as on the wire: lower case, pseudo-headers with their colon.
+// Not thread-safe.
+#ifndef FNCACHE_HTTP2_FIELDS_H_
+#define FNCACHE_HTTP2_FIELDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
+
+namespace fncache::http2 {
+
+struct Field {
+  absl::string_view name;
+  absl::string_view value;
+};
+
+class Fields {
+ public:
+  class Iterator {
+   public:
+    Iterator(const Fields* fields, size_t index)
+        : fields_(fields), index_(index) {}
+    Field operator*() const { return (*fields_)[index_]; }
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const {
+      return index_ != other.index_;
+    }
+
+   private:
+    const Fields* fields_;
+    size_t index_;
+  };
+
+  void Add(absl::string_view name, absl::string_view value) {
+    places_.push_back({static_cast<uint32_t>(bytes_.size()),
+                       static_cast<uint32_t>(name.size()),
+                       static_cast<uint32_t>(value.size())});
+    bytes_.append(name.data(), name.size());
+    bytes_.append(value.data(), value.size());
+  }
+  size_t size() const { return places_.size(); }
+  bool empty() const { return places_.empty(); }
+  // Views are valid until the next change.
+  Field operator[](size_t i) const {
+    const Place& place = places_[i];
+    const absl::string_view all = bytes_;
+    return {all.substr(place.begin, place.name),
+            all.substr(place.begin + place.name, place.value)};
+  }
+  // The first value of that name; empty if there is none.
+  absl::string_view Find(absl::string_view name) const {
+    for (const Field field : *this) {
+      if (field.name == name) return field.value;
+    }
+    return {};
+  }
+  bool Has(absl::string_view name) const {
+    for (const Field field : *this) {
+      if (field.name == name) return true;
+    }
+    return false;
+  }
+  Iterator begin() const { return Iterator(this, 0); }
+  Iterator end() const { return Iterator(this, places_.size()); }
+  // As SETTINGS_MAX_HEADER_LIST_SIZE counts (RFC 9113, 6.5.2).
+  size_t ListSize() const { return bytes_.size() + 32 * places_.size(); }
+  void Clear() {
+    bytes_.clear();
+    places_.clear();
+  }
+
+ private:
+  struct Place {
+    uint32_t begin;
+    uint32_t name;
+    uint32_t value;
+  };
+  std::string bytes_;
+  absl::InlinedVector<Place, 12> places_;
+};
+
+}  // namespace fncache::http2
+
+#endif  // FNCACHE_HTTP2_FIELDS_H_

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http2/loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+
+namespace fncache::http2 {
+namespace {
+
+constexpr int kEventsATurn = 64;
+
+int64_t MonotonicNanos() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Loop::Loop()
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      now_(MonotonicNanos()),
+      buffer_(new char[kBuffer]),
+      last_turn_(now_) {
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.ptr = nullptr;
+  // Without these nothing can be served, and no caller can do without a loop.
+  if (epoll_ < 0 || wake_ < 0 ||
+      epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) != 0) {
+    std::abort();
+  }
+}
+
+Loop::~Loop() {
+  // Connections that have ended go then.
+  EndTurn();
+  close(wake_);
+  close(epoll_);
+}
+
+void Loop::Post(absl::AnyInvocable<void()> task) {
+  bool wake = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    posted_.push_back(std::move(task));
+    wake = !woken_;
+    woken_ = true;
+  }
+  if (wake) Wake();
+}
+
+void Loop::Wake() {
+  const uint64_t one = 1;
+  // Only a full counter can refuse it, which wakes as well.
+  (void)!write(wake_, &one, sizeof one);
+}
+
+TimerId Loop::After(absl::Duration delay, absl::AnyInvocable<void()> task) {
+  const int64_t now = MonotonicNanos();
+  // Callers may give times that no clock will see.
+  const int64_t longest = std::numeric_limits<int64_t>::max() - now;
+  const TimerId id(
+      now + std::clamp<int64_t>(absl::ToInt64Nanoseconds(delay), 0, longest),
+      next_timer_++);
+  timers_.emplace(id, std::move(task));
+  return id;
+}
+
+bool Loop::Watch(int fd, uint32_t events, Watcher* watcher) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.ptr = watcher;
+  return epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void Loop::Rewatch(int fd, uint32_t events, Watcher* watcher) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.ptr = watcher;
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event);
+}
+
+void Loop::Unwatch(int fd, Watcher* watcher) {
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
+  if (serving_) removed_.push_back(watcher);
+}
+
+void Loop::AtTurnEnd(Ender* ender) {
+  if (ender->asked_) return;
+  ender->asked_ = true;
+  enders_.push_back(ender);
+}
+
+void Loop::Forget(Ender* ender) {
+  if (!ender->asked_) return;
+  ender->asked_ = false;
+  std::replace(enders_.begin(), enders_.end(), ender,
+               static_cast<Ender*>(nullptr));
+}
+
+void Loop::EndTurn() {
+  // Those who ask meanwhile are served, too.
+  for (size_t i = 0; i < enders_.size(); ++i) {
+    Ender* const ender = enders_[i];
+    if (ender == nullptr) continue;
+    enders_[i] = nullptr;
+    ender->asked_ = false;
+    ender->OnTurnEnd();
+  }
+  enders_.clear();
+}
+
+bool Loop::RunPosted() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (posted_.empty()) return false;
+    running_.swap(posted_);
+    woken_ = false;
+  }
+  for (absl::AnyInvocable<void()>& task : running_) task();
+  running_.clear();
+  return true;
+}
+
+void Loop::RunTimers() {
+  while (!timers_.empty() && timers_.begin()->first.first <= now_) {
+    absl::AnyInvocable<void()> task = std::move(timers_.begin()->second);
+    timers_.erase(timers_.begin());
+    task();
+  }
+}
+
+int Loop::WaitFor() const {
+  if (timers_.empty()) return -1;
+  const int64_t wait = timers_.begin()->first.first - MonotonicNanos();
+  if (wait <= 0) return 0;
+  // Rounded up: a timer must not find that it is not due.
+  return static_cast<int>(std::min<int64_t>(wait / 1'000'000 + 1, 60'000));
+}
+
+void Loop::Run() {
+  quit_ = false;
+  std::array<epoll_event, kEventsATurn> events;
+  bool look = true;  // for events, without waiting for them
+  while (!quit_) {
+    const int count =
+        epoll_wait(epoll_, events.data(), events.size(), look ? 0 : WaitFor());
+    now_ = MonotonicNanos();
+    last_turn_.store(now_, std::memory_order_relaxed);
+    serving_ = true;
+    for (int i = 0; i < count; ++i) {
+      auto* const watcher = static_cast<Watcher*>(events[i].data.ptr);
+      if (watcher == nullptr) {
+        uint64_t ignored;
+        (void)!read(wake_, &ignored, sizeof ignored);
+        continue;
+      }
+      if (std::find(removed_.begin(), removed_.end(), watcher) !=
+          removed_.end()) {
+        continue;
+      }
+      watcher->OnReady(events[i].events);
+    }
+    serving_ = false;
+    removed_.clear();
+    RunPosted();
+    RunTimers();
+    EndTurn();
+    // Tasks that came meanwhile have set the eventfd.
+    look = idle_ != nullptr && idle_();
+    if (look) EndTurn();
+  }
+}
+
+}  // namespace fncache::http2

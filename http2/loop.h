@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loop: what one thread waits for: sockets (epoll), timers, and tasks that
+// other threads post.
+//
+// It works in turns. A turn serves the sockets that are ready, the tasks posted
+// and the timers due, and then whoever asked for the turn's end, such as
+// connections that write what the turn has gathered.
+//
+// Thread-safety: Post and last_turn may be called from any thread, all
+// else on the thread in Run, or while nobody is in Run.
+#ifndef FNCACHE_HTTP2_LOOP_H_
+#define FNCACHE_HTTP2_LOOP_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+
+namespace fncache::http2 {
+
+// When a timer goes off, in nanoseconds of the monotonic clock, and a number.
+using TimerId = std::pair<int64_t, uint64_t>;
+
+class Loop {
+ public:
+  // Somebody who waits for a socket.
+  class Watcher {
+   public:
+    // `events` are epoll's. Removing any socket from the loop is allowed.
+    virtual void OnReady(uint32_t events) = 0;
+
+   protected:
+    ~Watcher() = default;
+  };
+
+  // Somebody who has something to do when the turn ends.
+  class Ender {
+   public:
+    virtual void OnTurnEnd() = 0;
+
+   protected:
+    ~Ender() = default;
+
+   private:
+    friend class Loop;
+    bool asked_ = false;
+  };
+
+  using Idle = absl::AnyInvocable<bool()>;
+
+  Loop();
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // Serves turns until Quit.
+  void Run();
+  // Run returns at the end of this turn.
+  void Quit() { quit_ = true; }
+
+  // Runs `task` in a later turn, after what was posted before.
+  void Post(absl::AnyInvocable<void()> task);
+
+  // Runs `task` after `delay`, unless cancelled before.
+  TimerId After(absl::Duration delay, absl::AnyInvocable<void()> task);
+  // Harmless if it went off.
+  void Cancel(const TimerId& timer) { timers_.erase(timer); }
+
+  // `watcher` hears of these events of `fd` until Unwatch. False, with errno,
+  // where the kernel has no room.
+  bool Watch(int fd, uint32_t events, Watcher* watcher);
+  void Rewatch(int fd, uint32_t events, Watcher* watcher);
+  void Unwatch(int fd, Watcher* watcher);
+
+  // OnTurnEnd is called once, when this turn ends. Between turns: when the next
+  // one does. Forget takes that back, and must be called before `ender` goes.
+  void AtTurnEnd(Ender* ender);
+  void Forget(Ender* ender);
+
+  // Is asked at the end of turns, before the loop waits: true if it did
+  // something, so that the loop looks for events first. May be null.
+  void SetIdle(Idle idle) { idle_ = std::move(idle); }
+
+  // When a turn ended last; nanoseconds of the monotonic clock.
+  int64_t last_turn() const {
+    return last_turn_.load(std::memory_order_relaxed);
+  }
+  // The monotonic clock as this turn began.
+  int64_t now() const { return now_; }
+
+  // As large as one read of a socket; whoever reads uses it until it returns.
+  char* buffer() { return buffer_.get(); }
+  static constexpr size_t kBuffer = 64 << 10;
+
+ private:
+  void Wake();
+  bool RunPosted();
+  void RunTimers();
+  void EndTurn();
+  // Milliseconds that epoll may wait; -1 = for ever.
+  int WaitFor() const;
+
+  int epoll_ = -1;
+  int wake_ = -1;  // an eventfd
+  bool quit_ = false;
+  int64_t now_ = 0;
+  std::unique_ptr<char[]> buffer_;
+  absl::btree_map<TimerId, absl::AnyInvocable<void()>> timers_;
+  uint64_t next_timer_ = 0;
+  std::vector<Ender*> enders_;
+  Idle idle_;
+  // Watchers that were removed in this turn, whose events must not be served.
+  std::vector<Watcher*> removed_;
+  bool serving_ = false;
+  std::atomic<int64_t> last_turn_;
+
+  std::mutex mutex_;
+  std::vector<absl::AnyInvocable<void()>> posted_;  // under mutex_
+  bool woken_ = false;                              // under mutex_
+  std::vector<absl::AnyInvocable<void()>> running_;
+};
+
+}  // namespace fncache::http2
+
+#endif  // FNCACHE_HTTP2_LOOP_H_

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http2/server.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <unordered_set>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "http2/target.h"
+
+namespace fncache::http2 {
+namespace {
+
+constexpr int kBacklog = 1024;
+// Connections accepted at a time, so that others are served between them.
+constexpr int kAcceptsATurn = 64;
+constexpr absl::Duration kAcceptAgain = absl::Milliseconds(100);
+
+absl::Status Errno(absl::string_view what) {
+  return absl::ErrnoToStatus(errno, what);
+}
+
+// A bound socket, or -1 with errno.
+int Bind(const sockaddr* address, socklen_t size, bool both_families) {
+  const int fd =
+      socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  const int on = 1;
+  const int off = 0;
+  if (address->sa_family != AF_UNIX) {
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  }
+  if (address->sa_family == AF_INET6) {
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, both_families ? &off : &on,
+               sizeof on);
+  }
+  if (bind(fd, address, size) == 0 && listen(fd, kBacklog) == 0) return fd;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+// A socket file that a process left which is gone is taken over.
+int BindPath(const sockaddr_un& address, socklen_t size) {
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+  const int fd = Bind(generic, size, false);
+  if (fd >= 0 || errno != EADDRINUSE || address.sun_path[0] == '\0') return fd;
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool dead =
+      probe >= 0 && connect(probe, generic, size) != 0 && errno == ECONNREFUSED;
+  if (probe >= 0) close(probe);
+  errno = EADDRINUSE;
+  if (!dead || unlink(address.sun_path) != 0) return -1;
+  return Bind(generic, size, false);
+}
+
+int PortOf(int fd) {
+  sockaddr_storage bound = {};
+  socklen_t size = sizeof bound;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size);
+  if (bound.ss_family == AF_INET) {
+    return ntohs(reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+  }
+  return ntohs(reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port);
+}
+
+}  // namespace
+
+// What one loop has of the server.
+class Server::Part final : public ConnectionOwner {
+ public:
+  Part(Server* server, Place place) : server_(server), place_(place) {}
+
+  const Place& place() const { return place_; }
+  // How many it was given, from any thread.
+  int load() const {
+    return place_.handler->busy() + count_.load(std::memory_order_relaxed);
+  }
+  void CountOne() { count_.fetch_add(1, std::memory_order_relaxed); }
+
+  void Take(int fd) {
+    SSL* ssl = nullptr;
+    if (server_->options_.new_ssl != nullptr) {
+      ssl = server_->options_.new_ssl();
+      if (ssl == nullptr) {
+        close(fd);
+        return Gone();
+      }
+      SSL_set_accept_state(ssl);
+    }
+    Connection* const connection = Connection::Create(
+        place_.loop, fd, ssl, &server_->options_.connection, this);
+    if (over_) {
+      early_.erase(connection);
+      over_ = false;
+      return;
+    }
+    all_.insert(connection);
+    if (stopping_) connection->GoAway();
+  }
+  void GoAway() {
+    stopping_ = true;
+    for (Connection* connection : all_) connection->GoAway();
+  }
+  void CloseAll() {
+    stopping_ = true;
+    while (!all_.empty()) (*all_.begin())->Close("the server stops");
+  }
+
+  StreamUser* OnRequest(Stream& stream) override {
+    return place_.handler->OnRequest(stream);
+  }
+  void OnAbandoned(Connection&) override {
+    if (server_->options_.events.abandoned)
+      server_->options_.events.abandoned();
+  }
+  void OnRefused(Connection&) override {
+    if (server_->options_.events.stream_refused) {
+      server_->options_.events.stream_refused();
+    }
+  }
+  void OnClosed(Connection& connection, ConnectionEnd end,
+                const std::string& words) override {
+    // One that ends as it is made is not in the set yet.
+    if (all_.erase(&connection) == 0) over_ = true;
+    if (server_->options_.events.ended) {
+      server_->options_.events.ended(end, words);
+    }
+    Gone();
+  }
+
+ private:
+  void Gone() {
+    count_.fetch_sub(1, std::memory_order_relaxed);
+    server_->connections_.fetch_sub(1, std::memory_order_release);
+  }
+
+  Server* const server_;
+  const Place place_;
+  std::atomic<int> count_{0};
+  std::unordered_set<Connection*> all_;
+  std::unordered_set<Connection*> early_;
+  bool over_ = false;
+  bool stopping_ = false;
+};
+
+class Server::Acceptor final : public Loop::Watcher {
+ public:
+  Acceptor(Server* server, Loop* loop) : server_(server), loop_(loop) {}
+
+  void Start() {
+    watching_ = loop_->Watch(server_->fd_, EPOLLIN, this);
+    if (!watching_) Later();
+  }
+  void Stop() {
+    if (watching_) loop_->Unwatch(server_->fd_, this);
+    watching_ = false;
+    if (again_.has_value()) loop_->Cancel(*again_);
+    again_.reset();
+  }
+  void OnReady(uint32_t /*events*/) override {
+    for (int i = 0; i < kAcceptsATurn; ++i) {
+      const int fd =
+          accept4(server_->fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (fd >= 0) {
+        server_->accepting_.store(true, std::memory_order_relaxed);
+        server_->HandOver(fd);
+        continue;
+      }
+      if (errno == EAGAIN) {
+        server_->accepting_.store(true, std::memory_order_relaxed);
+        return;
+      }
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+          errno == ENOMEM) {
+        server_->accepting_.store(false, std::memory_order_relaxed);
+        if (server_->options_.events.accept_failed) {
+          server_->options_.events.accept_failed(std::strerror(errno));
+        }
+        loop_->Unwatch(server_->fd_, this);
+        watching_ = false;
+        return Later();
+      }
+      // Of one connection that is gone already (accept(2)).
+    }
+  }
+
+ private:
+  void Later() {
+    again_ = loop_->After(kAcceptAgain, [this] {
+      again_.reset();
+      Start();
+    });
+  }
+
+  Server* const server_;
+  Loop* const loop_;
+  bool watching_ = false;
+  absl::optional<TimerId> again_;
+};
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
+    const std::string& address, ServerOptions options) {
+  absl::string_view path = address;
+  if (absl::ConsumePrefix(&path, "unix:")) {
+    Endpoint endpoint;
+    if (!UnixEndpoint(path, &endpoint)) {
+      return absl::InvalidArgumentError("the path of the socket is too long");
+    }
+    const int fd =
+        BindPath(*reinterpret_cast<const sockaddr_un*>(&endpoint.address),
+                 endpoint.size);
+    if (fd < 0) return Errno(address);
+    return std::unique_ptr<Server>(
+        new Server(fd, address, std::string(path), std::move(options)));
+  }
+  std::string host;
+  std::string port;
+  if (!SplitHostPort(address, &host, &port)) {
+    return absl::InvalidArgumentError(absl::StrCat(address, " has no port"));
+  }
+  int fd = -1;
+  const bool every = host == "0.0.0.0";
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  for (const char* name : {every ? "::" : host.c_str(), host.c_str()}) {
+    const int error = getaddrinfo(name, port.c_str(), &hints, &found);
+    if (error != 0) {
+      if (every && fd < 0 && name != host.c_str()) continue;
+      return absl::UnavailableError(
+          absl::StrCat(address, ": ", gai_strerror(error)));
+    }
+    for (const addrinfo* one = found; one != nullptr && fd < 0;
+         one = one->ai_next) {
+      fd = Bind(one->ai_addr, one->ai_addrlen, /*both_families=*/true);
+    }
+    const int failed = errno;
+    freeaddrinfo(found);
+    errno = failed;
+    // Without IPv6 there is the other family; a port that is taken is taken.
+    if (fd >= 0 || !every || errno == EADDRINUSE || errno == EACCES) break;
+  }
+  if (fd < 0) return Errno(address);
+  const size_t colon = address.rfind(':');
+  return std::unique_ptr<Server>(
+      new Server(fd, absl::StrCat(address.substr(0, colon + 1), PortOf(fd)), "",
+                 std::move(options)));
+}
+
+Server::Server(int fd, std::string address, std::string path,
+               ServerOptions options)
+    : fd_(fd),
+      address_(std::move(address)),
+      path_(std::move(path)),
+      options_(std::move(options)) {}
+
+Server::~Server() {
+  if (!stopped_) {
+    close(fd_);
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+}
+
+void Server::Start(std::vector<Place> places) {
+  for (const Place& place : places) {
+    parts_.push_back(std::make_unique<Part>(this, place));
+  }
+  Loop* const first = places.front().loop;
+  acceptor_ = std::make_unique<Acceptor>(this, first);
+  first->Post([this] { acceptor_->Start(); });
+}
+
+void Server::HandOver(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  KeepAlive(fd);
+  if (connections_.load(std::memory_order_relaxed) >=
+      options_.max_connections) {
+    if (options_.events.connection_refused) {
+      options_.events.connection_refused();
+    }
+    close(fd);
+    return;
+  }
+  connections_.fetch_add(1, std::memory_order_relaxed);
+  Part* least = parts_.front().get();
+  for (const auto& part : parts_) {
+    if (part->load() < least->load()) least = part.get();
+  }
+  least->CountOne();
+  if (least == parts_.front().get()) return least->Take(fd);
+  least->place().loop->Post([least, fd] { least->Take(fd); });
+}
+
+namespace {
+
+// Runs `task` on the loop, and waits for it.
+void RunOn(Loop* loop, absl::AnyInvocable<void()> task) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  loop->Post([&] {
+    task();
+    const std::lock_guard<std::mutex> lock(mutex);
+    done = true;
+    changed.notify_one();
+  });
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait(lock, [&] { return done; });
+}
+
+}  // namespace
+
+void Server::Stop() {
+  if (stopped_ || acceptor_ == nullptr) return;
+  stopped_ = true;
+  RunOn(parts_.front()->place().loop, [this] {
+    acceptor_->Stop();
+    close(fd_);
+    if (!path_.empty()) unlink(path_.c_str());
+  });
+  for (const auto& part : parts_) {
+    part->place().loop->Post([part = part.get()] { part->GoAway(); });
+  }
+}
+
+void Server::Join() {
+  if (acceptor_ == nullptr) return;
+  Stop();
+  for (const auto& part : parts_) {
+    RunOn(part->place().loop, [part = part.get()] { part->CloseAll(); });
+  }
+  // Connections that were handed over meanwhile are closed as they come; and
+  // those that ended go as their loops' turns end.
+  for (const auto& part : parts_) {
+    RunOn(part->place().loop, [part = part.get()] { part->CloseAll(); });
+  }
+}
+
+}  // namespace fncache::http2

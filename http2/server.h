@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Server: one address, from which connections are accepted and handed over to
+// loops, each to the least busy one, where it stays.
+//
+// Running out of files or memory delays accepting; it never ends it.
+//
+// Thread-safety: Listen, Start, Stop, Join and destruction from one thread,
+// which is no loop's; counts from any. The loops run before Start, and until
+// Join has returned.
+#ifndef FNCACHE_HTTP2_SERVER_H_
+#define FNCACHE_HTTP2_SERVER_H_
+
+#include <openssl/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "http2/connection.h"
+#include "http2/loop.h"
+
+namespace fncache::http2 {
+
+// What happens to a server's connections; the functions are called on loops'
+// threads, and may be null.
+struct ServerEvents {
+  std::function<void(ConnectionEnd end, const std::string& words)> ended;
+  // Beyond `max_connections`; a stream beyond `max_streams`.
+  std::function<void()> connection_refused;
+  std::function<void()> stream_refused;
+  // A stream was reset before its request was complete.
+  std::function<void()> abandoned;
+  // No more could be accepted, for a while.
+  std::function<void(const std::string& why)> accept_failed;
+};
+
+struct ServerOptions {
+  ConnectionOptions connection;
+  size_t max_connections = 4096;
+  // TLS for one more connection; null = plaintext. On loops' threads.
+  std::function<SSL*()> new_ssl;
+  ServerEvents events;
+};
+
+class Server {
+ public:
+  // Who serves requests on one loop.
+  class Handler {
+   public:
+    // As ConnectionOwner's. On the loop's thread.
+    virtual StreamUser* OnRequest(Stream& stream) = 0;
+    // How much is being served there; from any thread.
+    virtual int busy() const = 0;
+
+   protected:
+    ~Handler() = default;
+  };
+  struct Place {
+    Loop* loop;
+    Handler* handler;
+  };
+
+  // Binds HOST:PORT, [IPV6]:PORT (port 0 takes a free one) or unix:PATH, and
+  // listens. A host that is every IPv4 address is every IPv6 address, too,
+  // where the machine has those. The status is an errno's.
+  static absl::StatusOr<std::unique_ptr<Server>> Listen(
+      const std::string& address, ServerOptions options);
+  // Precondition: never started, or joined.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // As asked for, with the real port.
+  const std::string& address() const { return address_; }
+
+  // Accepts from now on, on the first place's loop.
+  void Start(std::vector<Place> places);
+  // Accepts no more, and tells the connections there are to go.
+  void Stop();
+  // Closes what is left, and waits until it has gone.
+  void Join();
+
+  size_t connections() const {
+    return connections_.load(std::memory_order_acquire);
+  }
+  // It has accepted what there was when that was last tried.
+  bool accepting() const { return accepting_.load(std::memory_order_relaxed); }
+
+ private:
+  class Acceptor;
+  class Part;
+
+  Server(int fd, std::string address, std::string path, ServerOptions options);
+  // On the first place's loop.
+  void HandOver(int fd);
+
+  const int fd_;
+  const std::string address_;
+  const std::string path_;  // of a unix socket, removed at the end
+  const ServerOptions options_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::atomic<size_t> connections_{0};
+  std::atomic<bool> accepting_{true};
+  bool stopped_ = false;
+};
+
+}  // namespace fncache::http2
+
+#endif  // FNCACHE_HTTP2_SERVER_H_

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http2/slice.h"
+
+#include <algorithm>
+
+namespace fncache::http2 {
+
+const Slice::Keeper Buffer::kKeeper = {&Buffer::Keep, &Buffer::Drop};
+
+Slice Slice::Copy(absl::string_view bytes) {
+  Buffer buffer;
+  buffer.Reserve(bytes.size());
+  buffer.Append(bytes);
+  return buffer.Share();
+}
+
+void Buffer::Drop(void* block) {
+  auto* const dropped = static_cast<Block*>(block);
+  if (dropped->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  dropped->~Block();
+  ::operator delete(dropped);
+}
+
+void Buffer::Reserve(size_t capacity) {
+  if (capacity <= this->capacity()) return;
+  auto* const block = new (::operator new(sizeof(Block) + capacity)) Block;
+  block->capacity = capacity;
+  if (block_ != nullptr) {
+    block->size = block_->size;
+    std::memcpy(block->data(), block_->data(), block_->size);
+    Drop(block_);
+  }
+  block_ = block;
+}
+
+void Buffer::Grow(size_t more) {
+  Reserve(std::max(size() + more, 2 * capacity()));
+}
+
+}  // namespace fncache::http2

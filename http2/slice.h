@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slice: a run of bytes that is sent by reference, with a share in whatever
+// keeps the bytes alive. A part of a slice is a slice.
+//
+// Thread-safety: as the keeper's own counting; those made here count without
+// races, so that slices of one buffer may live on different threads.
+#ifndef FNCACHE_HTTP2_SLICE_H_
+#define FNCACHE_HTTP2_SLICE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+
+namespace fncache::http2 {
+
+class Slice {
+ public:
+  // How bytes are kept: `keep` takes one more share of `owner`, `drop` gives
+  // one back. Both may be called on any thread.
+  struct Keeper {
+    void (*keep)(void* owner);
+    void (*drop)(void* owner);
+  };
+
+  Slice() = default;
+  // Takes over one share of `owner`. A null keeper: the bytes are for ever.
+  Slice(absl::string_view bytes, void* owner, const Keeper* keeper)
+      : bytes_(bytes), owner_(owner), keeper_(keeper) {}
+  // A copy of the bytes.
+  static Slice Copy(absl::string_view bytes);
+  // Of bytes that are there as long as the process.
+  static Slice Static(absl::string_view bytes) {
+    return Slice(bytes, nullptr, nullptr);
+  }
+
+  Slice(const Slice& other)
+      : bytes_(other.bytes_), owner_(other.owner_), keeper_(other.keeper_) {
+    if (keeper_ != nullptr) keeper_->keep(owner_);
+  }
+  Slice(Slice&& other) noexcept
+      : bytes_(std::exchange(other.bytes_, absl::string_view())),
+        owner_(other.owner_),
+        keeper_(std::exchange(other.keeper_, nullptr)) {}
+  Slice& operator=(Slice other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(owner_, other.owner_);
+    std::swap(keeper_, other.keeper_);
+    return *this;
+  }
+  ~Slice() {
+    if (keeper_ != nullptr) keeper_->drop(owner_);
+  }
+
+  absl::string_view bytes() const { return bytes_; }
+  const char* data() const { return bytes_.data(); }
+  size_t size() const { return bytes_.size(); }
+  bool empty() const { return bytes_.empty(); }
+
+  // Takes the first `size` bytes off, which share what keeps them.
+  Slice TakeFront(size_t size) {
+    Slice front = *this;
+    front.bytes_ = bytes_.substr(0, size);
+    bytes_.remove_prefix(front.bytes_.size());
+    return front;
+  }
+  void RemovePrefix(size_t size) { bytes_.remove_prefix(size); }
+  // The bytes behind it belong to it, too: its owner has just put them there.
+  void Extend(size_t size) {
+    bytes_ = absl::string_view(bytes_.data(), bytes_.size() + size);
+  }
+
+ private:
+  absl::string_view bytes_;
+  void* owner_ = nullptr;
+  const Keeper* keeper_ = nullptr;
+};
+
+// Bytes that grow at their end, in one piece, and are then shared as a Slice.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept
+      : block_(std::exchange(other.block_, nullptr)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() {
+    if (block_ != nullptr) Drop(block_);
+  }
+
+  size_t size() const { return block_ == nullptr ? 0 : block_->size; }
+  size_t capacity() const { return block_ == nullptr ? 0 : block_->capacity; }
+  absl::string_view bytes() const {
+    return block_ == nullptr ? absl::string_view()
+                             : absl::string_view(block_->data(), block_->size);
+  }
+  // Makes room for so many bytes in all; never less than there are.
+  void Reserve(size_t capacity);
+  // Grows by doubling where there is no room.
+  void Append(absl::string_view bytes) {
+    if (bytes.empty()) return;
+    if (bytes.size() > capacity() - size()) Grow(bytes.size());
+    std::memcpy(block_->data() + block_->size, bytes.data(), bytes.size());
+    block_->size += bytes.size();
+  }
+  // A share of all bytes from `begin` on. Later Appends within the capacity
+  // leave it as it is.
+  Slice Share(size_t begin = 0) const {
+    if (block_ == nullptr) return Slice();
+    Keep(block_);
+    return Slice(bytes().substr(begin), block_, &kKeeper);
+  }
+  void Clear() { *this = Buffer(); }
+
+ private:
+  struct Block {
+    std::atomic<int> shares{1};
+    size_t size = 0;
+    size_t capacity = 0;
+    char* data() { return reinterpret_cast<char*>(this + 1); }
+  };
+  static void Keep(void* block) {
+    static_cast<Block*>(block)->shares.fetch_add(1, std::memory_order_relaxed);
+  }
+  static void Drop(void* block);
+  void Grow(size_t more);
+
+  static const Slice::Keeper kKeeper;
+  Block* block_ = nullptr;
+};
+
+}  // namespace fncache::http2
+
+#endif  // FNCACHE_HTTP2_SLICE_H_

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Targets: what a client connects to, in the forms of gRPC's naming
+// (doc/naming.md in gRPC's repository): dns:///HOST:PORT, HOST:PORT,
+// ipv4:ADDRESS:PORT, ipv6:[ADDRESS]:PORT, unix:PATH, unix-abstract:NAME; lists
+// of addresses with commas.
+//
+// Pure functions, thread-safe; Resolve asks the system's resolver.
+#ifndef FNCACHE_HTTP2_TARGET_H_
+#define FNCACHE_HTTP2_TARGET_H_
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace fncache::http2 {
+
+// A socket's address.
+struct Endpoint {
+  sockaddr_storage address = {};
+  socklen_t size = 0;
+  std::string text;  // for people
+
+  bool operator==(const Endpoint& other) const { return text == other.text; }
+};
+
+struct Target {
+  // Set where a name must be asked for.
+  std::string host;
+  std::string port;
+  // Set where not.
+  std::vector<Endpoint> endpoints;
+  // The name by which the peer is called: for certificates.
+  std::string name;
+};
+
+// InvalidArgument says what is wrong.
+absl::StatusOr<Target> ParseTarget(absl::string_view text);
+
+// Asks for the addresses of a name. May take long. Unavailable says why there
+// are none.
+absl::StatusOr<std::vector<Endpoint>> Resolve(const std::string& host,
+                                              const std::string& port);
+
+// False where the text has no port. Brackets are taken off the host.
+bool SplitHostPort(absl::string_view text, std::string* host,
+                   std::string* port);
+// False where the path is too long. A leading NUL is an abstract name's.
+bool UnixEndpoint(absl::string_view path, Endpoint* out);
+
+// Has the kernel notice a TCP peer that vanished, within 20 s or so.
+void KeepAlive(int fd);
+
+}  // namespace fncache::http2
+
+#endif  // FNCACHE_HTTP2_TARGET_H_

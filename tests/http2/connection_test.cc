@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers and clients of this room with each other, over real sockets.
+#include "http2/connection.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "http2/client.h"
+#include "http2/server.h"
+#include "http2/target.h"
+
+namespace fncache::http2 {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A loop on a thread of its own.
+class RunningLoop {
+ public:
+  RunningLoop() : thread_([this] { loop_.Run(); }) {}
+  ~RunningLoop() { Stop(); }
+  Loop* loop() { return &loop_; }
+  // Runs `task` there, and waits for it.
+  void Do(const std::function<void()>& task) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+    loop_.Post([&] {
+      task();
+      const std::lock_guard<std::mutex> lock(mutex);
+      done = true;
+      changed.notify_one();
+    });
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return done; });
+  }
+  void Stop() {
+    if (!thread_.joinable()) return;
+    loop_.Post([this] { loop_.Quit(); });
+    thread_.join();
+  }
+
+ private:
+  Loop loop_;
+  std::thread thread_;
+};
+
+// Answers with what it was sent, and trailers; /hang never answers, /refuse
+// refuses the first time.
+class EchoHandler final : public Server::Handler {
+ public:
+  StreamUser* OnRequest(Stream& stream) override {
+    ++requests;
+    if (stream.oversized()) {
+      Fields fields;
+      fields.Add(":status", "431");
+      stream.Answer(fields, /*end=*/true);
+      return nullptr;
+    }
+    if (stream.fields().Find(":path") == "/refuse" && refusals-- > 0) {
+      return nullptr;
+    }
+    return new Call(this, stream.fields().Find(":path") == "/hang");
+  }
+  int busy() const override { return running.load(); }
+
+  std::atomic<int> requests{0};
+  std::atomic<int> refusals{0};
+  std::atomic<int> running{0};
+  std::atomic<int> resets{0};
+
+ private:
+  class Call final : public StreamUser {
+   public:
+    Call(EchoHandler* owner, bool hangs) : owner_(owner), hangs_(hangs) {
+      ++owner_->running;
+    }
+    void OnData(Stream& stream, absl::string_view bytes) override {
+      if (hangs_) return;
+      stream.Consume(bytes.size());
+      body_.append(bytes.data(), bytes.size());
+    }
+    void OnPeerEnd(Stream& stream) override {
+      if (hangs_) return;
+      Fields fields;
+      fields.Add(":status", "200");
+      fields.Add("x-size", absl::StrCat(body_.size()));
+      stream.Answer(fields, /*end=*/false);
+      stream.Send(Slice::Copy(body_));
+      Fields trailers;
+      trailers.Add("x-end", "good ");
+      stream.EndWith(std::move(trailers));
+    }
+    void OnClosed(Stream& /*stream*/, const StreamEnd& end) override {
+      if (end.kind != StreamEnd::Kind::kComplete) ++owner_->resets;
+      --owner_->running;
+      delete this;
+    }
+
+   private:
+    EchoHandler* const owner_;
+    const bool hangs_;
+    std::string body_;
+  };
+};
+
+// A request, and what came of it.
+class Request final : public StreamUser, public Client::Waiter {
+ public:
+  Request(std::string path, std::string body)
+      : path_(std::move(path)), body_(std::move(body)) {}
+
+  void OnConnection(Connection& connection) override {
+    Fields fields;
+    fields.Add(":method", "POST");
+    fields.Add(":scheme", "http");
+    fields.Add(":path", path_);
+    fields.Add(":authority", "test");
+    for (const auto& [name, value] : more) fields.Add(name, value);
+    stream = connection.Open(fields, /*end=*/false, this);
+    stream->Send(Slice::Copy(body_));
+    stream->End();
+  }
+  void OnAnswer(Stream& stream) override {
+    status = std::string(stream.fields().Find(":status"));
+  }
+  void OnData(Stream& stream, absl::string_view bytes) override {
+    stream.Consume(bytes.size());
+    answer.append(bytes.data(), bytes.size());
+  }
+  void OnTrailers(Stream& stream) override {
+    trailer = std::string(stream.trailers().Find("x-end"));
+  }
+  void OnPeerEnd(Stream& /*stream*/) override {}
+  void OnClosed(Stream& /*stream*/, const StreamEnd& how) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    end = how;
+    over_ = true;
+    changed_.notify_all();
+  }
+  void Wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return over_; });
+  }
+
+  std::vector<std::pair<std::string, std::string>> more;
+  Stream* stream = nullptr;
+  std::string status;
+  std::string answer;
+  std::string trailer;
+  StreamEnd end;
+
+ private:
+  const std::string path_;
+  const std::string body_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+};
+
+class ConnectionTest : public ::testing::Test {
+ protected:
+  ConnectionTest() {
+    client_options_.connection.server = false;
+    client_options_.changed = [this](bool reachable, const std::string& why) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      reachable_ = reachable;
+      why_ = why;
+    };
+  }
+  ~ConnectionTest() override {
+    loop_.Do([this] { client_ = nullptr; });
+    if (server_ != nullptr) {
+      server_->Stop();
+      server_->Join();
+      EXPECT_EQ(server_->connections(), 0);
+    }
+    loop_.Stop();
+    server_loop_.Stop();
+  }
+
+  void Start(const std::string& address = "127.0.0.1:0") {
+    auto server = Server::Listen(address, server_options_);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    server_->Start({{server_loop_.loop(), &handler_}});
+    Connect(server_->address());
+  }
+  void Connect(const std::string& target) {
+    auto parsed = ParseTarget(target);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    loop_.Do([&] {
+      client_ = std::make_unique<Client>(loop_.loop(), *std::move(parsed),
+                                         &client_options_);
+    });
+  }
+  void Begin(Request* request) {
+    loop_.Do([&] {
+      Connection* const connection = client_->Take();
+      if (connection != nullptr) return request->OnConnection(*connection);
+      client_->Wait(request);
+    });
+  }
+  // For something that another thread does.
+  static bool Eventually(const std::function<bool()>& condition) {
+    for (int i = 0; i < 20'000; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  std::string why() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return why_;
+  }
+
+  ServerOptions server_options_;
+  ClientOptions client_options_;
+  EchoHandler handler_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Client> client_;
+  std::mutex mutex_;
+  bool reachable_ = true;
+  std::string why_;
+  RunningLoop server_loop_;
+  RunningLoop loop_;
+};
+
+TEST_F(ConnectionTest, BodiesOfAnySizeComeBackWithTrailers) {
+  Start();
+  for (const size_t size : {0, 1, 100, 16384, 65536, 100'000, 3'000'000}) {
+    std::string body(size, '\0');
+    for (size_t i = 0; i < size; ++i) body[i] = static_cast<char>(i * 31 >> 3);
+    Request request("/echo", body);
+    Begin(&request);
+    request.Wait();
+    EXPECT_EQ(request.end.kind, StreamEnd::Kind::kComplete) << size;
+    EXPECT_EQ(request.status, "200");
+    EXPECT_TRUE(request.answer == body) << size;
+    // What ends in a space arrives so.
+    EXPECT_EQ(request.trailer, "good ");
+  }
+}
+
+TEST_F(ConnectionTest, UnixSocketsServe) {
+  const std::string path =
+      absl::StrCat(::testing::TempDir(), "/h2-", getpid(), ".sock");
+  Start(absl::StrCat("unix:", path));
+  Request request("/echo", "hello");
+  Begin(&request);
+  request.Wait();
+  EXPECT_EQ(request.answer, "hello");
+}
+
+TEST_F(ConnectionTest, CallsBeyondAPeersLimitGetMoreConnections) {
+  server_options_.connection.max_streams = 4;
+  Start();
+  std::vector<std::unique_ptr<Request>> hanging;
+  for (int i = 0; i < 20; ++i) {
+    hanging.push_back(std::make_unique<Request>("/hang", "x"));
+    Begin(hanging.back().get());
+  }
+  EXPECT_TRUE(Eventually([&] { return handler_.running == 20; }));
+  EXPECT_GE(server_->connections(), 5u);
+  loop_.Do([&] {
+    for (const auto& one : hanging) one->stream->Reset(kCancel);
+  });
+  for (const auto& one : hanging) {
+    one->Wait();
+    EXPECT_EQ(one->end.kind, StreamEnd::Kind::kReset);
+  }
+  EXPECT_TRUE(Eventually([&] { return handler_.running == 0; }));
+  EXPECT_EQ(handler_.resets, 20);
+}
+
+TEST_F(ConnectionTest, ARefusedStreamWasNotProcessed) {
+  Start();
+  handler_.refusals = 1;
+  Request request("/refuse", "x");
+  Begin(&request);
+  request.Wait();
+  EXPECT_EQ(request.end.kind, StreamEnd::Kind::kPeerReset);
+  EXPECT_EQ(request.end.code, kRefusedStream);
+  EXPECT_TRUE(request.end.unprocessed);
+}
+
+TEST_F(ConnectionTest, AHeaderBlockBeyondTheLimitFailsAlone) {
+  Start();
+  Request large("/echo", "x");
+  // Packed, it is small enough for nghttp2's client to send it.
+  for (int i = 0; i < 24; ++i) {
+    large.more.emplace_back(absl::StrCat("x-", i), std::string(4000, '0'));
+  }
+  Begin(&large);
+  large.Wait();
+  EXPECT_EQ(large.status, "431");
+  Request next("/echo", "y");
+  Begin(&next);
+  next.Wait();
+  EXPECT_EQ(next.answer, "y");
+}
+
+TEST_F(ConnectionTest, AHeaderBlockThatCannotBeSentEndsItsStream) {
+  Start();
+  Request large("/echo", "x");
+  large.more.emplace_back("x-large", std::string(300'000, 'v'));
+  Begin(&large);
+  large.Wait();
+  EXPECT_EQ(large.status, "");
+  EXPECT_FALSE(large.end.unprocessed);
+  Request next("/echo", "y");
+  Begin(&next);
+  next.Wait();
+  EXPECT_EQ(next.answer, "y");
+}
+
+TEST_F(ConnectionTest, AStoppingServerLetsCallsFinish) {
+  Start();
+  Request first("/echo", "x");
+  Begin(&first);
+  first.Wait();
+  Request hanging("/hang", "x");
+  Begin(&hanging);
+  ASSERT_TRUE(Eventually([&] { return handler_.running == 1; }));
+  server_->Stop();
+  EXPECT_TRUE(Eventually([&] {
+    size_t ready = 1;
+    loop_.Do([&] { ready = client_->ready(); });
+    return ready == 0;
+  }));
+  EXPECT_EQ(handler_.running, 1);
+  loop_.Do([&] { hanging.stream->Reset(kCancel); });
+  hanging.Wait();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+}
+
+TEST_F(ConnectionTest, WhyNothingListensIsTold) {
+  // A port that nobody has: bound, and not listened on.
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_storage address = {};
+  address.ss_family = AF_INET;
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), 16), 0);
+  socklen_t size = sizeof address;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&address);
+  Connect(absl::StrCat("127.0.0.1:", bytes[2] * 256 + bytes[3]));
+  Request request("/echo", "x");
+  Begin(&request);
+  EXPECT_TRUE(Eventually([&] { return !why().empty(); }));
+  EXPECT_THAT(why(), HasSubstr("Connection refused"));
+  loop_.Do([&] { client_->Forget(&request); });
+  close(fd);
+}
+
+// A connected socket to the server, for bytes made by hand.
+class RawPeer {
+ public:
+  explicit RawPeer(const std::string& target)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const auto parsed = ParseTarget(target);
+    EXPECT_TRUE(parsed.ok());
+    const Endpoint& to = parsed->endpoints[0];
+    EXPECT_EQ(
+        connect(fd_, reinterpret_cast<const sockaddr*>(&to.address), to.size),
+        0);
+  }
+  ~RawPeer() { close(fd_); }
+  bool Send(const std::string& bytes) const {
+    return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  }
+  // All until the end.
+  std::string ReadAll() const {
+    std::string all;
+    char piece[4096];
+    for (;;) {
+      const ssize_t n = recv(fd_, piece, sizeof piece, 0);
+      if (n <= 0) return all;
+      all.append(piece, static_cast<size_t>(n));
+    }
+  }
+
+ private:
+  const int fd_;
+};
+
+std::string Frame(char type, char flags, uint32_t id,
+                  const std::string& payload) {
+  const size_t n = payload.size();
+  std::string out = {static_cast<char>(n >> 16),
+                     static_cast<char>(n >> 8),
+                     static_cast<char>(n),
+                     type,
+                     flags,
+                     static_cast<char>(id >> 24),
+                     static_cast<char>(id >> 16),
+                     static_cast<char>(id >> 8),
+                     static_cast<char>(id)};
+  return out + payload;
+}
+const char kClientPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+TEST_F(ConnectionTest, FramesThatDoNoWorkEndTheConnection) {
+  Start();
+  const std::string ping = Frame(6, 0, 0, std::string(8, 'p'));
+  const std::string settings = Frame(4, 0, 0, "");
+  const std::string window = Frame(8, 0, 0, std::string("\0\0\0\1", 4));
+  const std::string priority = Frame(2, 0, 1, std::string("\0\0\0\0\20", 5));
+  for (const std::string& frame : {ping, settings, window, priority}) {
+    RawPeer peer(server_->address());
+    ASSERT_TRUE(peer.Send(kClientPreface + settings));
+    std::string many;
+    for (int i = 0; i < 3000; ++i) many += frame;
+    peer.Send(many);
+    const std::string answer = peer.ReadAll();
+    // GOAWAY with ENHANCE_YOUR_CALM.
+    const size_t code = answer.rfind(std::string("\0\0\0\x0b", 4));
+    EXPECT_NE(code, std::string::npos)
+        << static_cast<int>(frame[3]) << ": " << answer.size() << " bytes";
+  }
+}
+
+TEST_F(ConnectionTest, Http1IsToldWhatThisIs) {
+  server_options_.connection.http1_answer =
+      "HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\nnot here\n";
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_THAT(peer.ReadAll(), HasSubstr("426 Upgrade Required"));
+}
+
+TEST_F(ConnectionTest, APeerThatSaysNothingIsClosedInTime) {
+  server_options_.connection.handshake_timeout = absl::Milliseconds(50);
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send("PRI * HT"));
+  peer.ReadAll();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+}
+
+TEST_F(ConnectionTest, AnIdleConnectionIsToldToGo) {
+  server_options_.connection.idle_timeout = absl::Milliseconds(50);
+  Start();
+  Request request("/echo", "x");
+  Begin(&request);
+  request.Wait();
+  // The client makes a new one, which is told to go in turn.
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+}
+
+}  // namespace
+}  // namespace fncache::http2
