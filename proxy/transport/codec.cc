@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/transport/codec.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace fncache::proxy::transport {
+namespace {
+
+constexpr size_t kMostDigits = 8;
+constexpr int64_t kMostNumber = 99'999'999;
+constexpr int kMostCode = 16;  // UNAUTHENTICATED
+
+struct Unit {
+  char letter;
+  absl::Duration duration;
+};
+
+const std::array<Unit, 6>& Units() {
+  static const std::array<Unit, 6> units = {{{'n', absl::Nanoseconds(1)},
+                                             {'u', absl::Microseconds(1)},
+                                             {'m', absl::Milliseconds(1)},
+                                             {'S', absl::Seconds(1)},
+                                             {'M', absl::Minutes(1)},
+                                             {'H', absl::Hours(1)}}};
+  return units;
+}
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char lower = absl::ascii_tolower(static_cast<unsigned char>(c));
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+}  // namespace
+
+absl::optional<absl::Duration> ParseTimeout(absl::string_view text) {
+  if (text.size() < 2 || text.size() > kMostDigits + 1) return absl::nullopt;
+  const absl::string_view digits = text.substr(0, text.size() - 1);
+  uint64_t number = 0;
+  for (const char c : digits) {
+    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) {
+      return absl::nullopt;
+    }
+    number = number * 10 + static_cast<uint64_t>(c - '0');
+  }
+  for (const Unit& unit : Units()) {
+    if (text.back() == unit.letter) {
+      return static_cast<int64_t>(number) * unit.duration;
+    }
+  }
+  return absl::nullopt;
+}
+
+std::string FormatTimeout(absl::Duration timeout) {
+  timeout = std::max(timeout, absl::Nanoseconds(1));
+  for (const Unit& unit : Units()) {
+    absl::Duration rest;
+    const int64_t whole = absl::IDivDuration(timeout, unit.duration, &rest);
+    // What does not fit is the longest that an integer holds.
+    if (whole >= kMostNumber) continue;
+    const int64_t number = rest > absl::ZeroDuration() ? whole + 1 : whole;
+    return absl::StrCat(number, std::string(1, unit.letter));
+  }
+  return "99999999H";
+}
+
+std::string EncodeStatusText(absl::string_view text) {
+  static constexpr char kHex[] = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (c >= 0x20 && c <= 0x7e && c != '%') {
+      out.push_back(c);
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    out.push_back('%');
+    out.push_back(kHex[byte >> 4]);
+    out.push_back(kHex[byte & 15]);
+  }
+  return out;
+}
+
+std::string DecodeStatusText(absl::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
+        HexDigit(text[i + 2]) >= 0) {
+      out.push_back(static_cast<char>(HexDigit(text[i + 1]) * 16 +
+                                      HexDigit(text[i + 2])));
+      i += 2;
+      continue;
+    }
+    out.push_back(text[i]);
+  }
+  return out;
+}
+
+void AddStatus(const grpc::Status& status, http2::Fields* fields) {
+  fields->Add("grpc-status",
+              absl::StrCat(static_cast<int>(status.error_code())));
+  if (!status.error_message().empty()) {
+    fields->Add("grpc-message", EncodeStatusText(status.error_message()));
+  }
+  if (!status.error_details().empty()) {
+    std::string details = absl::Base64Escape(status.error_details());
+    // gRPC leaves the padding out.
+    while (!details.empty() && details.back() == '=') details.pop_back();
+    fields->Add("grpc-status-details-bin", details);
+  }
+}
+
+grpc::StatusCode StatusOfHttp(absl::string_view http_status) {
+  if (http_status == "400") return grpc::StatusCode::INTERNAL;
+  if (http_status == "401") return grpc::StatusCode::UNAUTHENTICATED;
+  if (http_status == "403") return grpc::StatusCode::PERMISSION_DENIED;
+  if (http_status == "404") return grpc::StatusCode::UNIMPLEMENTED;
+  if (http_status == "429" || http_status == "502" || http_status == "503" ||
+      http_status == "504") {
+    return grpc::StatusCode::UNAVAILABLE;
+  }
+  return grpc::StatusCode::UNKNOWN;
+}
+
+grpc::Status ReadStatus(const http2::Fields& fields,
+                        absl::string_view http_status) {
+  const absl::string_view text = fields.Find("grpc-status");
+  if (text.empty()) {
+    return grpc::Status(
+        StatusOfHttp(http_status),
+        http_status == "200" || http_status.empty()
+            ? "the function's answer ended without a status"
+            : absl::StrCat("the function answered with HTTP status ",
+                           http_status));
+  }
+  int code = 0;
+  if (!absl::SimpleAtoi(text, &code) || code < 0 || code > kMostCode) {
+    code = static_cast<int>(grpc::StatusCode::UNKNOWN);
+  }
+  std::string details;
+  const absl::string_view packed = fields.Find("grpc-status-details-bin");
+  if (!packed.empty() && !absl::Base64Unescape(packed, &details)) {
+    details.clear();
+  }
+  return grpc::Status(static_cast<grpc::StatusCode>(code),
+                      DecodeStatusText(fields.Find("grpc-message")), details);
+}
+
+absl::StatusOr<http2::Slice> Unpack(absl::string_view encoding,
+                                    absl::string_view bytes, size_t limit) {
+  // What zlib's manual says of windowBits: 15, and 16 more for gzip.
+  int window = 0;
+  if (encoding == "gzip") {
+    window = 15 + 16;
+  } else if (encoding == "deflate") {
+    window = 15;
+  } else {
+    return absl::UnimplementedError(
+        absl::StrCat("messages cannot be unpacked from ", encoding));
+  }
+  z_stream stream = {};
+  if (inflateInit2(&stream, window) != Z_OK) {
+    return absl::ResourceExhaustedError("no memory to unpack a message");
+  }
+  const absl::Cleanup end = [&stream] { inflateEnd(&stream); };
+  // zlib only reads it: its interface is older than const.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  http2::Buffer out;
+  std::array<char, 16 << 10> piece;
+  int result = Z_OK;
+  while (result != Z_STREAM_END) {
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = piece.size();
+    result = inflate(&stream, Z_NO_FLUSH);
+    if (result != Z_OK && result != Z_STREAM_END) {
+      return absl::DataLossError("a message cannot be unpacked");
+    }
+    const size_t made = piece.size() - stream.avail_out;
+    if (made > limit - out.size()) {
+      return absl::ResourceExhaustedError("a message unpacks to too much");
+    }
+    out.Append({piece.data(), made});
+  }
+  if (stream.avail_in > 0) {
+    return absl::DataLossError("something follows a packed message");
+  }
+  return out.Share();
+}
+
+}  // namespace fncache::proxy::transport

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What gRPC writes into HTTP/2's fields, and compression: time-outs, statuses,
+// the text of statuses, and messages that come packed.
+//
+// After "gRPC over HTTP2" (doc/PROTOCOL-HTTP2.md in gRPC's repository) and
+// "HTTP to gRPC Status Code Mapping" (doc/http-grpc-status-mapping.md).
+//
+// Pure functions; thread-safe.
+#ifndef FNCACHE_PROXY_TRANSPORT_CODEC_H_
+#define FNCACHE_PROXY_TRANSPORT_CODEC_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "grpcpp/support/status.h"
+#include "http2/fields.h"
+#include "http2/slice.h"
+
+namespace fncache::proxy::transport {
+
+// grpc-timeout: up to eight digits and a unit. Nothing where it is malformed.
+absl::optional<absl::Duration> ParseTimeout(absl::string_view text);
+// At least the duration, by less than a thousandth more.
+std::string FormatTimeout(absl::Duration timeout);
+
+// grpc-message: percent-encoded UTF-8.
+std::string EncodeStatusText(absl::string_view text);
+std::string DecodeStatusText(absl::string_view text);
+
+// The fields of a status: grpc-status, grpc-message and
+// grpc-status-details-bin, the last two where they are not empty.
+void AddStatus(const grpc::Status& status, http2::Fields* fields);
+
+// The status that a function's last fields say; where they say none, UNKNOWN or
+// what `http_status`, the answer's :status, maps to.
+grpc::Status ReadStatus(const http2::Fields& fields,
+                        absl::string_view http_status);
+// Of an HTTP status alone.
+grpc::StatusCode StatusOfHttp(absl::string_view http_status);
+
+// Unpacks a message of this grpc-encoding: gzip, deflate (which is zlib's
+// format) or identity. Unimplemented for others, DataLoss for bytes that are
+// none, ResourceExhausted where it would have more than `limit` bytes.
+absl::StatusOr<http2::Slice> Unpack(absl::string_view encoding,
+                                    absl::string_view bytes, size_t limit);
+
+}  // namespace fncache::proxy::transport
+
+#endif  // FNCACHE_PROXY_TRANSPORT_CODEC_H_

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/transport/codec.h"
+
+#include <zlib.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace fncache::proxy::transport {
+namespace {
+
+std::string Pack(const std::string& text, int window) {
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY),
+            Z_OK);
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+TEST(CodecTest, TimeoutsOfEachUnit) {
+  EXPECT_EQ(ParseTimeout("1n"), absl::Nanoseconds(1));
+  EXPECT_EQ(ParseTimeout("20u"), absl::Microseconds(20));
+  EXPECT_EQ(ParseTimeout("300m"), absl::Milliseconds(300));
+  EXPECT_EQ(ParseTimeout("5S"), absl::Seconds(5));
+  EXPECT_EQ(ParseTimeout("6M"), absl::Minutes(6));
+  EXPECT_EQ(ParseTimeout("99999999H"), absl::Hours(99999999));
+  EXPECT_EQ(ParseTimeout("0S"), absl::ZeroDuration());
+  for (const char* bad :
+       {"", "S", "1", "123456789S", "-1S", "1s", "1.5S", " 1S", "+1S"}) {
+    EXPECT_FALSE(ParseTimeout(bad).has_value()) << bad;
+  }
+}
+
+TEST(CodecTest, ATimeoutThatIsWrittenIsReadAsNoLess) {
+  for (const absl::Duration d :
+       {absl::Nanoseconds(1), absl::Nanoseconds(99'999'999),
+        absl::Milliseconds(100), absl::Seconds(10) + absl::Nanoseconds(7),
+        absl::Minutes(2), absl::Hours(5), absl::Hours(9'999'999)}) {
+    const auto back = ParseTimeout(FormatTimeout(d));
+    ASSERT_TRUE(back.has_value()) << d;
+    EXPECT_GE(*back, d);
+    EXPECT_LE(*back, d + d / 1000);
+  }
+  EXPECT_EQ(FormatTimeout(absl::ZeroDuration()), "1n");
+  EXPECT_EQ(FormatTimeout(absl::InfiniteDuration()), "99999999H");
+}
+
+TEST(CodecTest, StatusTextsComeBack) {
+  for (const std::string& text :
+       {std::string(), std::string("plain"), std::string("100% \n n\xc3\xa4h "),
+        std::string("a\0b", 3)}) {
+    EXPECT_EQ(DecodeStatusText(EncodeStatusText(text)), text);
+  }
+  EXPECT_EQ(EncodeStatusText("50% \xc3\xa4"), "50%25 %C3%A4");
+  // What is no escape stands for itself.
+  EXPECT_EQ(DecodeStatusText("100%, %zz, %4"), "100%, %zz, %4");
+  EXPECT_EQ(DecodeStatusText("%41%42"), "AB");
+}
+
+TEST(CodecTest, StatusesComeBackWithDetails) {
+  const grpc::Status status(grpc::StatusCode::OUT_OF_RANGE, "n\xc3\xa4h: 100%",
+                            std::string("det\0ails", 8));
+  http2::Fields fields;
+  AddStatus(status, &fields);
+  const grpc::Status back = ReadStatus(fields, "200");
+  EXPECT_EQ(back.error_code(), status.error_code());
+  EXPECT_EQ(back.error_message(), status.error_message());
+  EXPECT_EQ(back.error_details(), status.error_details());
+}
+
+TEST(CodecTest, WithoutAStatusTheHttpStatusCounts) {
+  const http2::Fields none;
+  EXPECT_EQ(ReadStatus(none, "200").error_code(), grpc::StatusCode::UNKNOWN);
+  EXPECT_EQ(ReadStatus(none, "404").error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(ReadStatus(none, "503").error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  http2::Fields odd;
+  odd.Add("grpc-status", "17");
+  EXPECT_EQ(ReadStatus(odd, "200").error_code(), grpc::StatusCode::UNKNOWN);
+}
+
+TEST(CodecTest, MessagesAreUnpackedWithinTheLimit) {
+  const std::string text(100'000, 'x');
+  for (const auto& [encoding, window] :
+       {std::pair("gzip", 31), std::pair("deflate", 15)}) {
+    const std::string packed = Pack(text, window);
+    const auto unpacked = Unpack(encoding, packed, text.size());
+    ASSERT_TRUE(unpacked.ok()) << unpacked.status();
+    EXPECT_TRUE(unpacked->bytes() == text);
+    EXPECT_EQ(Unpack(encoding, packed, text.size() - 1).status().code(),
+              absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(Unpack(encoding, packed.substr(0, packed.size() / 2), 1 << 20)
+                  .status()
+                  .code(),
+              absl::StatusCode::kDataLoss);
+    EXPECT_EQ(Unpack(encoding, packed + "x", 1 << 20).status().code(),
+              absl::StatusCode::kDataLoss);
+  }
+  EXPECT_EQ(Unpack("gzip", "no gzip at all", 1 << 20).status().code(),
+            absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Unpack("zstd", "", 1).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace fncache::proxy::transport
