@@ -34,6 +34,8 @@ constexpr size_t kCopied = 256;
 constexpr int kVectors = 256;
 // What a record of TLS holds.
 constexpr size_t kRecord = 16384;
+// So many bytes of bodies pay for a frame that does no work.
+constexpr uint64_t kMovedAFrame = 4096;
 // Between the two steps of a GOAWAY: what the peer sent before it knew arrives.
 constexpr absl::Duration kNotice = absl::Milliseconds(100);
 // A peer that is told of an error may take so long to read it.
@@ -245,11 +247,11 @@ struct Callbacks {
     Connection* const self = Of(data);
     nghttp2_session_consume_connection(session, size);
     self->moved_ += size;
-    if (self->moved_ >= 4096) {
-      self->budget_ =
-          std::min(self->options_.budget_most,
-                   self->budget_ + static_cast<double>(self->moved_ / 4096));
-      self->moved_ %= 4096;
+    if (self->moved_ >= kMovedAFrame) {
+      const uint64_t frames = self->moved_ / kMovedAFrame;
+      self->moved_ %= kMovedAFrame;
+      self->budget_ = std::min(self->options_.budget_most,
+                               self->budget_ + static_cast<double>(frames));
     }
     Stream* const stream = Find(session, id);
     if (stream == nullptr) return 0;

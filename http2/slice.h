@@ -106,7 +106,9 @@ class Buffer {
   // Grows by doubling where there is no room.
   void Append(absl::string_view bytes) {
     if (bytes.empty()) return;
-    if (bytes.size() > capacity() - size()) Grow(bytes.size());
+    if (block_ == nullptr || bytes.size() > capacity() - size()) {
+      Grow(bytes.size());
+    }
     std::memcpy(block_->data() + block_->size, bytes.data(), bytes.size());
     block_->size += bytes.size();
   }
