@@ -326,6 +326,7 @@ void Client::OnReady(Connection& connection) {
   Peer* const peer = PeerOf(connection);
   if (peer == nullptr) return;
   --peer->connecting;
+  if (options_.connected != nullptr) options_.connected(1);
   for (auto& [one, since] : peer->since) {
     if (one == &connection) since = loop_->now();
   }
@@ -372,6 +373,9 @@ void Client::OnClosed(Connection& connection, ConnectionEnd /*end*/,
   }
   peer->connections.erase(std::find(peer->connections.begin(),
                                     peer->connections.end(), &connection));
+  if (connection.ready() && options_.connected != nullptr) {
+    options_.connected(-1);
+  }
   if (draining_) return;
   if (!connection.ready()) --peer->connecting;
   if (since != 1) {
@@ -381,6 +385,17 @@ void Client::OnClosed(Connection& connection, ConnectionEnd /*end*/,
   if (peer->connections.empty()) {
     if (!peer->leaving) ConnectLater(peer);
     Failed(absl::StrCat(peer->endpoint.text, ": ", words));
+  }
+}
+
+void Client::Renew() {
+  for (const auto& peer : peers_) {
+    const std::vector<Connection*> connections = peer->connections;
+    for (Connection* connection : connections) connection->GoAway();
+    if (peer->leaving) continue;
+    if (peer->again.has_value()) loop_->Cancel(*peer->again);
+    peer->again.reset();
+    Connect(peer.get());
   }
 }
 

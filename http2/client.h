@@ -41,6 +41,8 @@ struct ClientOptions {
   size_t most_connections = 64;
   // The target can be reached, or can no longer, and why; when that changes.
   std::function<void(bool reachable, const std::string& why)> changed;
+  // So many connections more, or fewer, can be sent calls.
+  std::function<void(int change)> connected;
 };
 
 class Client final : private ConnectionOwner {
@@ -76,6 +78,10 @@ class Client final : private ConnectionOwner {
   size_t connections() const;
   // Connections whose peer can be sent calls.
   size_t ready() const;
+
+  // Makes new connections, which calls get from now on; those there are go when
+  // their streams have ended. For certificates that were replaced.
+  void Renew();
 
   // Tells all connections to go when their streams have ended. Nothing may be
   // asked of the client any more.

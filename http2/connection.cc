@@ -32,6 +32,10 @@ constexpr size_t kChunk = 4 << 10;
 // being an entry of their own in writev.
 constexpr size_t kCopied = 256;
 constexpr int kVectors = 256;
+// Slices that were sent are taken off a queue so many at a time.
+constexpr size_t kDropTogether = 64;
+// Reads of a socket that has much, so that others are served between them.
+constexpr int kReadsATurn = 4;
 // What a record of TLS holds.
 constexpr size_t kRecord = 16384;
 // So many bytes of bodies pay for a frame that does no work.
@@ -103,10 +107,24 @@ struct Callbacks {
                           const nghttp2_frame_hd* head, void* data) {
     Connection* const self = Of(data);
     switch (head->type) {
+      case NGHTTP2_PRIORITY:
+        // nghttp2 does not look at those that have no effect.
+        if (head->stream_id == 0) {
+          nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
+        }
+        self->Spend(1);
+        break;
       case NGHTTP2_HEADERS:
+        if (self->HasEnded(head->stream_id)) {
+          nghttp2_session_terminate_session(session, NGHTTP2_STREAM_CLOSED);
+        }
+        break;
       case NGHTTP2_CONTINUATION:
         break;
       case NGHTTP2_DATA:
+        if (self->HasEnded(head->stream_id)) {
+          nghttp2_session_terminate_session(session, NGHTTP2_STREAM_CLOSED);
+        }
         if (head->length == 0 && (head->flags & NGHTTP2_FLAG_END_STREAM) == 0) {
           self->Spend(1);
         }
@@ -165,13 +183,11 @@ struct Callbacks {
     return 0;
   }
 
-  static void OnHeadersDone(Connection* self, Stream* stream, bool ended) {
+  static void OnHeadersDone(Connection* self, Stream* stream) {
     if (self->options_.server) {
       if (stream->user_ == nullptr && !stream->answered_ && !stream->reset_ &&
           stream->trailers_.empty()) {
-        stream->peer_ended_ = ended;
         stream->user_ = self->owner_->OnRequest(*stream);
-        stream->peer_ended_ = false;
         if (stream->user_ == nullptr && !stream->answered_) {
           stream->Reset(kRefusedStream);
         }
@@ -234,9 +250,9 @@ struct Callbacks {
     Stream* stream = Find(session, frame->hd.stream_id);
     if (stream == nullptr) return 0;
     const bool ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
-    if (frame->hd.type == NGHTTP2_HEADERS) OnHeadersDone(self, stream, ended);
+    stream->peer_ended_ = ended;
+    if (frame->hd.type == NGHTTP2_HEADERS) OnHeadersDone(self, stream);
     if (!ended) return 0;
-    stream->peer_ended_ = true;
     if (stream->user_ != nullptr) stream->user_->OnPeerEnd(*stream);
     return 0;
   }
@@ -282,6 +298,9 @@ struct Callbacks {
       end.unprocessed = !self->options_.server && code == kRefusedStream;
     }
     const bool complete = stream->peer_ended_;
+    if (complete || end.kind == StreamEnd::Kind::kPeerReset) {
+      self->ended_[self->next_ended_++ % self->ended_.size()] = id;
+    }
     if (stream->answered_ && stream->end_sent_) {
       self->budget_ = std::min(self->options_.budget_most,
                                self->budget_ + self->options_.budget_a_call);
@@ -382,6 +401,12 @@ struct Callbacks {
       stream->deferred_ = true;
       return NGHTTP2_ERR_DEFERRED;
     }
+    Connection* const self = &stream->connection();
+    if (self->out_bytes_ >= kMostUnwritten) {
+      // Bodies wait for the socket; the frames of other streams need not.
+      self->held_back_.push_back(id);
+      return NGHTTP2_ERR_DEFERRED;
+    }
     const size_t now = std::min(size, stream->unsent_);
     if (now > 0) *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
     if (stream->ended_ && now == stream->unsent_) {
@@ -402,12 +427,11 @@ struct Callbacks {
                       const uint8_t* head, size_t size,
                       nghttp2_data_source* source, void* data) {
     Connection* const self = Of(data);
-    if (self->out_bytes_ >= kMostUnwritten) return NGHTTP2_ERR_WOULDBLOCK;
     auto* const stream = static_cast<Stream*>(source->ptr);
     self->CopyOut({reinterpret_cast<const char*>(head), 9});
     stream->unsent_ -= size;
     while (size > 0) {
-      Slice& front = stream->body_.front();
+      Slice& front = stream->body_[stream->body_first_];
       const size_t now = std::min(size, front.size());
       if (now <= kCopied) {
         self->CopyOut(front.bytes().substr(0, now));
@@ -420,7 +444,15 @@ struct Callbacks {
         self->chunk_open_ = false;
       }
       size -= now;
-      if (stream->body_.front().empty()) stream->body_.pop_front();
+      if (stream->body_[stream->body_first_].empty()) ++stream->body_first_;
+    }
+    if (stream->body_first_ == stream->body_.size()) {
+      stream->body_.clear();
+      stream->body_first_ = 0;
+    } else if (stream->body_first_ == kDropTogether) {
+      stream->body_.erase(stream->body_.begin(),
+                          stream->body_.begin() + kDropTogether);
+      stream->body_first_ = 0;
     }
     if (stream->was_full_ && stream->unsent_ < self->options_.low_water) {
       stream->was_full_ = false;
@@ -716,6 +748,12 @@ void Connection::CloseStream(Stream* stream, const StreamEnd& end) {
   if (!told_) owner_->OnRoom(*this);
 }
 
+bool Connection::HasEnded(int32_t id) const {
+  // A function is not held to it: its other calls would be lost.
+  return options_.server &&
+         std::find(ended_.begin(), ended_.end(), id) != ended_.end() && id != 0;
+}
+
 bool Connection::IsYoung(const Stream& stream) const {
   return loop_->now() - stream.opened_ < Nanos(options_.young);
 }
@@ -805,24 +843,30 @@ ssize_t Connection::ReadSocket(char* to, size_t size) {
 }
 
 void Connection::ReadSome() {
-  const ssize_t size = ReadSocket(loop_->buffer(), Loop::kBuffer);
-  if (size < 0) {
-    if (errno == EAGAIN || errno == EINTR) return;
-    return EndSoon(ConnectionEnd::kError,
-                   errno == EPROTO && ssl_ != nullptr
-                       ? TlsFailure()
-                       : ErrnoText("the connection failed"));
-  }
-  if (size == 0) {
-    if (end_ == ConnectionEnd::kDone && stream_count_ > 0) {
-      end_ = ConnectionEnd::kPeerLeft;
+  for (int i = 0; i < kReadsATurn; ++i) {
+    const ssize_t size = ReadSocket(loop_->buffer(), Loop::kBuffer);
+    if (size < 0) {
+      if (errno == EAGAIN || errno == EINTR) return;
+      return EndSoon(ConnectionEnd::kError,
+                     errno == EPROTO && ssl_ != nullptr
+                         ? TlsFailure()
+                         : ErrnoText("the connection failed"));
     }
-    return EndNow(end_,
-                  words_.empty() ? "the peer closed the connection" : words_);
+    if (size == 0) {
+      if (end_ == ConnectionEnd::kDone && stream_count_ > 0) {
+        end_ = ConnectionEnd::kPeerLeft;
+      }
+      return EndNow(end_,
+                    words_.empty() ? "the peer closed the connection" : words_);
+    }
+    bytes_read_ += static_cast<uint64_t>(size);
+    last_read_ = loop_->now();
+    TakeInput(absl::string_view(loop_->buffer(), static_cast<size_t>(size)));
+    if (state_ != State::kOpen || closing_ ||
+        static_cast<size_t>(size) < Loop::kBuffer / 2) {
+      return;
+    }
   }
-  bytes_read_ += static_cast<uint64_t>(size);
-  last_read_ = loop_->now();
-  TakeInput(absl::string_view(loop_->buffer(), static_cast<size_t>(size)));
 }
 
 // Compares the start of what a client says. False where it is something else.
@@ -841,23 +885,83 @@ bool Connection::TakePreface(absl::string_view* bytes) {
 }
 
 void Connection::TakeInput(absl::string_view bytes) {
+  // The preface is no frame, though nghttp2 wants it.
+  const size_t magic = magic_;
   if (options_.server && magic_ < kPreface.size() && !TakePreface(&bytes)) {
     return EndSoon(end_, words_);
   }
+  const size_t preface = magic_ - magic;
   if (!options_.server && !ready_ && bytes_read_ == bytes.size() &&
       (bytes.size() < 4 || bytes[0] != 0 || bytes[3] != NGHTTP2_SETTINGS)) {
     // A server's first frame is its SETTINGS.
     return EndSoon(ConnectionEnd::kNotHttp2, OtherProtocol(bytes));
   }
+  if (preface > 0) {
+    if (!Feed(bytes.substr(0, preface))) return;
+    bytes.remove_prefix(preface);
+  }
+  while (!bytes.empty()) {
+    int32_t stream = 0;
+    size_t length = 0;
+    const size_t before = NextData(bytes, &stream, &length);
+    if (!Feed(bytes.substr(0, before))) return;
+    if (stream != 0) OnStrayData(stream, length);
+    bytes.remove_prefix(before);
+  }
+}
+
+size_t Connection::NextData(absl::string_view bytes, int32_t* stream,
+                            size_t* length) {
+  size_t at = 0;
+  while (at < bytes.size()) {
+    if (payload_left_ > 0) {
+      const size_t now = std::min(payload_left_, bytes.size() - at);
+      payload_left_ -= now;
+      at += now;
+      continue;
+    }
+    const size_t now = std::min(head_.size() - head_size_, bytes.size() - at);
+    std::memcpy(&head_[head_size_], bytes.data() + at, now);
+    head_size_ += now;
+    at += now;
+    if (head_size_ < head_.size()) break;
+    head_size_ = 0;
+    payload_left_ =
+        static_cast<size_t>(head_[0]) << 16 | head_[1] << 8 | head_[2];
+    if (head_[3] != NGHTTP2_DATA) continue;
+    const uint32_t id = static_cast<uint32_t>(head_[5]) << 24 | head_[6] << 16 |
+                        head_[7] << 8 | head_[8];
+    *stream = static_cast<int32_t>(id & 0x7fffffff);
+    *length = payload_left_;
+    return at;
+  }
+  return at;
+}
+
+void Connection::OnStrayData(int32_t stream, size_t length) {
+  if (nghttp2_session_find_stream(session_, stream) != nullptr) return;
+  if (HasEnded(stream)) {
+    // Nothing may come there (RFC 9113, 5.1).
+    nghttp2_session_terminate_session(session_, NGHTTP2_STREAM_CLOSED);
+    return;
+  }
+  // What was under way when this side ended the stream; but empty frames were
+  // of no use even then.
+  if (length == 0) Spend(1);
+}
+
+bool Connection::Feed(absl::string_view bytes) {
+  if (bytes.empty()) return true;
   in_session_ = true;
   const ssize_t taken = nghttp2_session_mem_recv(
       session_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   in_session_ = false;
   Touch();
-  if (taken >= 0) return;
+  if (taken >= 0) return !closing_;
   EndSoon(taken == NGHTTP2_ERR_FLOODED ? ConnectionEnd::kTooMuch
                                        : ConnectionEnd::kProtocol,
           nghttp2_strerror(static_cast<int>(taken)));
+  return false;
 }
 
 void Connection::CopyOut(absl::string_view bytes) {
@@ -887,7 +991,14 @@ void Connection::CopyOut(absl::string_view bytes) {
 void Connection::Gather() {
   if (session_ == nullptr || state_ != State::kOpen) return;
   in_session_ = true;
-  while (out_bytes_ < kMostUnwritten) {
+  if (out_bytes_ < kMostUnwritten) {
+    for (const int32_t id : held_back_) {
+      // One that has ended meanwhile is none to go on with.
+      nghttp2_session_resume_data(session_, id);
+    }
+    held_back_.clear();
+  }
+  while (true) {
     const uint8_t* bytes = nullptr;
     const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
     if (size <= 0) {
@@ -907,8 +1018,8 @@ ssize_t Connection::WriteSocket() {
   if (ssl_ == nullptr) {
     std::array<iovec, kVectors> vectors;
     int count = 0;
-    for (const Slice& slice : out_) {
-      if (count == kVectors) break;
+    for (size_t i = out_first_; i < out_.size() && count < kVectors; ++i) {
+      const Slice& slice = out_[i];
       vectors[count].iov_base = const_cast<char*>(slice.data());
       vectors[count++].iov_len = slice.size();
     }
@@ -918,7 +1029,8 @@ ssize_t Connection::WriteSocket() {
     return sendmsg(fd_, &message, MSG_NOSIGNAL);
   }
   if (record_.empty()) {
-    for (const Slice& slice : out_) {
+    for (size_t i = out_first_; i < out_.size(); ++i) {
+      const Slice& slice = out_[i];
       const size_t room = kRecord - record_.size();
       record_.append(slice.data(), std::min(room, slice.size()));
       if (record_.size() == kRecord) break;
@@ -961,20 +1073,28 @@ void Connection::Written(size_t bytes) {
   bytes_written_ += bytes;
   out_bytes_ -= bytes;
   while (bytes > 0) {
-    Slice& front = out_.front();
+    Slice& front = out_[out_first_];
     if (bytes < front.size()) {
       front.RemovePrefix(bytes);
-      return;
+      break;
     }
     bytes -= front.size();
-    out_.pop_front();
+    front = Slice();
+    ++out_first_;
   }
-  if (!out_.empty()) return;
+  if (out_first_ < out_.size()) {
+    if (out_first_ < kDropTogether) return;
+    out_.erase(out_.begin(), out_.begin() + static_cast<ptrdiff_t>(out_first_));
+    out_first_ = 0;
+    return;
+  }
+  out_.clear();
+  out_first_ = 0;
   chunk_open_ = false;
   if (stream_count_ > 0) return;
   // Connections without calls are many.
   chunk_.Clear();
-  std::deque<Slice>().swap(out_);
+  std::vector<Slice>().swap(out_);
   std::string().swap(record_);
 }
 

@@ -25,19 +25,21 @@
 #include <openssl/types.h>
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "http2/fields.h"
 #include "http2/loop.h"
+#include "http2/recycler.h"
 #include "http2/slice.h"
 
 struct nghttp2_session;
@@ -98,7 +100,7 @@ class StreamUser {
   ~StreamUser() = default;
 };
 
-class Stream {
+class Stream final : public Recycled {
  public:
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -156,14 +158,14 @@ class Stream {
   bool has_body_ = false;  // nghttp2 asks us for one
   bool was_full_ = false;  // OnSent is due
   bool reset_ = false;     // by us
-  bool peer_reset_ = false;
   int64_t opened_ = 0;             // monotonic nanoseconds
   uint64_t sent_at_ = UINT64_MAX;  // the output's offset of its header block
   size_t list_size_ = 0;           // of the block that is being received
   Fields fields_;
   Fields trailers_;
   Fields own_trailers_;
-  std::deque<Slice> body_;
+  absl::InlinedVector<Slice, 3> body_;
+  size_t body_first_ = 0;  // of those that were not sent
   size_t unsent_ = 0;
   Stream* next_ = nullptr;
   Stream** link_ = nullptr;
@@ -307,6 +309,13 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void ReadSome();
   void TakeInput(absl::string_view bytes);
   bool TakePreface(absl::string_view* bytes);
+  // Gives nghttp2 what has come. False: it has ended the session for that.
+  bool Feed(absl::string_view bytes);
+  // How many of these bytes come before the next DATA frame's payload; all, if
+  // there is none. Sets `data` to the frame's stream and length.
+  size_t NextData(absl::string_view bytes, int32_t* stream, size_t* length);
+  // DATA of a stream that nghttp2 does not know any more, and drops.
+  void OnStrayData(int32_t stream, size_t length);
   void Gather();
   // False where the socket is full.
   bool WriteSome();
@@ -322,6 +331,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void Touch() { loop_->AtTurnEnd(this); }
   void Spend(double cost);
   bool IsYoung(const Stream& stream) const;
+  bool HasEnded(int32_t id) const;
   void ArmCheck();
   void Check();
   void CopyOut(absl::string_view bytes);
@@ -346,17 +356,29 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool closing_ = false;      // Close was called from there
   uint32_t watched_ = 0;
   size_t magic_ = 0;  // bytes of the preface that have come
+  // Where the frames begin: bytes of the next one's head, and what is left of
+  // the payload before it.
+  std::array<uint8_t, 9> head_ = {};
+  size_t head_size_ = 0;
+  size_t payload_left_ = 0;
 
   Stream* streams_ = nullptr;
   size_t stream_count_ = 0;
 
   // Output: slices, and small bytes copied into the last of `chunks_`.
-  std::deque<Slice> out_;
+  std::vector<Slice> out_;
+  size_t out_first_ = 0;  // of those that were not written
   Buffer chunk_;
   bool chunk_open_ = false;  // the last of `out_` ends where `chunk_` does
   size_t out_bytes_ = 0;
-  uint64_t out_total_ = 0;  // ever queued
-  std::string record_;      // of TLS, while it is not written
+  std::vector<int32_t> held_back_;  // streams whose bodies wait for room there
+  uint64_t out_total_ = 0;          // ever queued
+  std::string record_;              // of TLS, while it is not written
+
+  // The last streams that their peers had ended, as they closed: nothing may
+  // follow there. Those that this side ended may still be sent to.
+  std::array<int32_t, 16> ended_ = {};
+  size_t next_ended_ = 0;
 
   double budget_;
   int64_t budget_at_;

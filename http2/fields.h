@@ -9,10 +9,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
+#include "http2/slice.h"
 
 namespace fncache::http2 {
 
@@ -23,6 +23,22 @@ struct Field {
 
 class Fields {
  public:
+  Fields() = default;
+  Fields(Fields&&) = default;
+  Fields& operator=(Fields&&) = default;
+  Fields(const Fields& other) { *this = other; }
+  Fields& operator=(const Fields& other) {
+    if (this == &other) return *this;
+    bytes_.Clear();
+    if (!other.places_.empty()) {
+      bytes_.Reserve(other.bytes_.size() < kUsual ? kUsual
+                                                  : other.bytes_.size());
+      bytes_.Append(other.bytes_.bytes());
+    }
+    places_ = other.places_;
+    return *this;
+  }
+
   class Iterator {
    public:
     Iterator(const Fields* fields, size_t index)
@@ -42,18 +58,19 @@ class Fields {
   };
 
   void Add(absl::string_view name, absl::string_view value) {
+    if (bytes_.capacity() == 0) bytes_.Reserve(kUsual);
     places_.push_back({static_cast<uint32_t>(bytes_.size()),
                        static_cast<uint32_t>(name.size()),
                        static_cast<uint32_t>(value.size())});
-    bytes_.append(name.data(), name.size());
-    bytes_.append(value.data(), value.size());
+    bytes_.Append(name);
+    bytes_.Append(value);
   }
   size_t size() const { return places_.size(); }
   bool empty() const { return places_.empty(); }
   // Views are valid until the next change.
   Field operator[](size_t i) const {
     const Place& place = places_[i];
-    const absl::string_view all = bytes_;
+    const absl::string_view all = bytes_.bytes();
     return {all.substr(place.begin, place.name),
             all.substr(place.begin + place.name, place.value)};
   }
@@ -75,7 +92,7 @@ class Fields {
   // As SETTINGS_MAX_HEADER_LIST_SIZE counts (RFC 9113, 6.5.2).
   size_t ListSize() const { return bytes_.size() + 32 * places_.size(); }
   void Clear() {
-    bytes_.clear();
+    bytes_.Clear();
     places_.clear();
   }
 
@@ -85,7 +102,10 @@ class Fields {
     uint32_t name;
     uint32_t value;
   };
-  std::string bytes_;
+  // What a call's fields take.
+  static constexpr size_t kUsual = 480;
+
+  Buffer bytes_;
   absl::InlinedVector<Place, 12> places_;
 };
 

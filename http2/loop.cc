@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http2/loop.h"
 
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -150,6 +151,11 @@ int Loop::WaitFor() const {
 
 void Loop::Run() {
   quit_ = false;
+  // OpenSSL writes to sockets without MSG_NOSIGNAL.
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
   std::array<epoll_event, kEventsATurn> events;
   bool look = true;  // for events, without waiting for them
   while (!quit_) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "http2/recycler.h"
+
 namespace fncache::http2 {
 
 const Slice::Keeper Buffer::kKeeper = {&Buffer::Keep, &Buffer::Drop};
@@ -17,13 +19,16 @@ Slice Slice::Copy(absl::string_view bytes) {
 void Buffer::Drop(void* block) {
   auto* const dropped = static_cast<Block*>(block);
   if (dropped->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const size_t size = sizeof(Block) + dropped->capacity;
   dropped->~Block();
-  ::operator delete(dropped);
+  Recycler::Free(dropped, size);
 }
 
 void Buffer::Reserve(size_t capacity) {
   if (capacity <= this->capacity()) return;
-  auto* const block = new (::operator new(sizeof(Block) + capacity)) Block;
+  // All of the block that there is.
+  capacity = Recycler::Rounded(sizeof(Block) + capacity) - sizeof(Block);
+  auto* const block = new (Recycler::Allocate(sizeof(Block) + capacity)) Block;
   block->capacity = capacity;
   if (block_ != nullptr) {
     block->size = block_->size;

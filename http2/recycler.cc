@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http2/recycler.h"
+
+#include <array>
+#include <new>
+#include <vector>
+
+// Sanitizers are to see every use of what is gone, so with them nothing is used
+// again.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    defined(FNCACHE_TSAN)
+#define FNCACHE_RECYCLES 0
+#else
+#define FNCACHE_RECYCLES 1
+#endif
+
+namespace fncache::http2 {
+namespace {
+
+// Blocks have sizes that are powers of two from 128 bytes on.
+constexpr size_t kSmallest = 128;
+constexpr size_t kClasses = 11;
+constexpr size_t kLargest = kSmallest << (kClasses - 1);  // 128 KiB
+// What a thread keeps of each size.
+constexpr size_t kKept = 2 << 20;
+
+size_t ClassOf(size_t bytes) {
+  size_t index = 0;
+  for (size_t size = kSmallest; size < bytes; size <<= 1) ++index;
+  return index;
+}
+
+struct Kept {
+  ~Kept() {
+    over = true;
+    for (auto& blocks : classes) {
+      for (void* block : blocks) ::operator delete(block);
+    }
+  }
+  bool over = false;  // the thread ends
+  std::array<std::vector<void*>, kClasses> classes;
+};
+thread_local Kept kept;
+
+}  // namespace
+
+size_t Recycler::Rounded(size_t bytes) {
+  return bytes > kLargest ? bytes : kSmallest << ClassOf(bytes);
+}
+
+void* Recycler::Allocate(size_t bytes) {
+  if (!FNCACHE_RECYCLES || bytes > kLargest) return ::operator new(bytes);
+  const size_t index = ClassOf(bytes);
+  std::vector<void*>& blocks = kept.classes[index];
+  if (blocks.empty()) return ::operator new(kSmallest << index);
+  void* const block = blocks.back();
+  blocks.pop_back();
+  return block;
+}
+
+void Recycler::Free(void* block, size_t bytes) {
+  if (block == nullptr) return;
+  if (FNCACHE_RECYCLES && bytes <= kLargest && !kept.over) {
+    const size_t index = ClassOf(bytes);
+    std::vector<void*>& blocks = kept.classes[index];
+    if ((blocks.size() + 1) * (kSmallest << index) <= kKept) {
+      blocks.push_back(block);
+      return;
+    }
+  }
+  ::operator delete(block);
+}
+
+}  // namespace fncache::http2

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recycler: memory that each thread uses again for what comes and goes with
+// every call. It spares the allocator's work, and it keeps such blocks out of
+// the heap's free lists, where what is kept for long would settle between them
+// and leave gaps that fit nothing.
+//
+// Thread-safe: a block may be given back on another thread, which then has it.
+#ifndef FNCACHE_HTTP2_RECYCLER_H_
+#define FNCACHE_HTTP2_RECYCLER_H_
+
+#include <cstddef>
+
+namespace fncache::http2 {
+
+class Recycler {
+ public:
+  // How large the block is that Allocate gives for so many bytes.
+  static size_t Rounded(size_t bytes);
+  static void* Allocate(size_t bytes);
+  // `bytes` as Allocate was given them.
+  static void Free(void* block, size_t bytes);
+};
+
+// Objects of a final class derived from this are recycled.
+class Recycled {
+ public:
+  static void* operator new(size_t bytes) { return Recycler::Allocate(bytes); }
+  static void operator delete(void* block, size_t bytes) {
+    Recycler::Free(block, bytes);
+  }
+
+ protected:
+  ~Recycled() = default;
+};
+
+}  // namespace fncache::http2
+
+#endif  // FNCACHE_HTTP2_RECYCLER_H_
