@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 20
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help setup setup-tests setup-checks setup-bench build demo test asan tsan fuzz interop \
+.PHONY: help setup setup-tests setup-checks setup-bench build demo test asan tsan fuzz flood interop \
   bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-micro lint format install clean
 
 help: ## this list
@@ -48,6 +48,10 @@ tsan: setup-tests ## the same under the thread sanitizer
 fuzz: setup-checks ## every fuzzer for FUZZ_SECONDS (20) over its corpus
 	@scripts/build fuzz fuzzers
 	@scripts/fuzz $(FUZZ_SECONDS)
+
+flood: bench-programs ## hostile callers and functions beside one that behaves (FLOOD_FLAGS: tests/flood/run --help)
+	@scripts/build release fncache
+	@tests/flood/run $(FLOOD_FLAGS)
 
 interop: build ## real clients and functions in Go, gRPC's own interoperability cases
 	@tests/interop/run

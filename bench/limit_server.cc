@@ -32,9 +32,27 @@
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "proxy/transport/channel_arguments.h"
 
 namespace {
+
+// The server is ready to accept so many calls at any time: enough for a burst
+// to be matched before the first of them has come through the queue.
+constexpr int kAcceptsPerQueue = 128;
+
+struct Argument {
+  const char* name;
+  int value;
+};
+
+// Messages and metadata of any size; and a second server on its port would
+// share its traffic.
+constexpr Argument kServerArguments[] = {
+    {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1},
+    {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
+    {GRPC_ARG_MAX_METADATA_SIZE, 16 << 20},
+    {GRPC_ARG_ALLOW_REUSEPORT, 0},
+    {GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0},
+};
 
 class Call;
 
@@ -109,7 +127,7 @@ class Call {
 
 // Serves for ever.
 void Serve(Worker worker) {
-  for (int i = 0; i < fncache::proxy::transport::kAcceptsPerWorker; ++i) {
+  for (int i = 0; i < kAcceptsPerQueue; ++i) {
     Call::Accept(&worker);
   }
   void* tag;
@@ -153,8 +171,7 @@ int main(int argc, char** argv) {
   int port = 0;
   builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterAsyncGenericService(&service);
-  for (const fncache::proxy::transport::ChannelArgument& argument :
-       fncache::proxy::transport::kServerArguments) {
+  for (const Argument& argument : kServerArguments) {
     builder.AddChannelArgument(argument.name, argument.value);
   }
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues;

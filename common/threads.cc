@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/threads.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -46,6 +49,25 @@ int GrpcThreads() {
   const int cores =
       static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return 8 + 5 * cores;
+}
+
+int UsableCores() {
+  int cores =
+      static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+    cores = std::max(1, CPU_COUNT(&allowed));
+  }
+  // "QUOTA PERIOD", or "max PERIOD" (Documentation/admin-guide/cgroup-v2.rst in
+  // the kernel's sources); in a container it is its own group's.
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0;
+  double period = 0;
+  if (file >> quota >> period && quota > 0 && period > 0) {
+    cores = std::min(cores,
+                     std::max(1, static_cast<int>(std::ceil(quota / period))));
+  }
+  return cores;
 }
 
 absl::Status CheckThreads(int count) {

@@ -13,6 +13,10 @@ namespace fncache {
 // to do.
 int GrpcThreads();
 
+// Cores that this process may use: those it may run on, and no more than its
+// control group's quota (cpu.max); at least 1.
+int UsableCores();
+
 // Makes `count` threads, all there at the same time, and ends them.
 // ResourceExhausted, in one line, if that many cannot be made. Takes some ten
 // microseconds a thread.

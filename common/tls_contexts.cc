@@ -21,8 +21,8 @@
 namespace fncache {
 namespace {
 
-// The index of each SSL's mark that its failure has been reported: a handshake
-// that fails may show itself in several ways.
+// The index of the words with which each SSL's failure has been reported: a
+// handshake that fails may show itself in several ways.
 int g_reported = -1;
 
 TlsSide SideOf(const SSL* ssl) {
@@ -30,9 +30,8 @@ TlsSide SideOf(const SSL* ssl) {
 }
 
 void Report(SSL* ssl, HandshakeFailure failure) {
-  static char reported;
   if (SSL_get_ex_data(ssl, g_reported) != nullptr) return;
-  SSL_set_ex_data(ssl, g_reported, &reported);
+  SSL_set_ex_data(ssl, g_reported, new std::string(failure.words));
   failure.side = SideOf(ssl);
   ReportHandshakeFailure(failure);
 }
@@ -251,9 +250,14 @@ void OnNewConnection(void* parent, void* /*data*/, CRYPTO_EX_DATA* /*all*/,
   SSL_set1_groups_list(ssl, "P-256:X25519:P-384:P-521:X448");
 }
 
+void FreeWords(void* /*parent*/, void* words, CRYPTO_EX_DATA* /*all*/,
+               int /*index*/, long /*argl*/, void* /*argp*/) {
+  delete static_cast<std::string*>(words);
+}
+
 bool Register() {
   g_reported =
-      SSL_get_ex_new_index(0, nullptr, &OnNewConnection, nullptr, nullptr);
+      SSL_get_ex_new_index(0, nullptr, &OnNewConnection, nullptr, &FreeWords);
   const int context =
       SSL_CTX_get_ex_new_index(0, nullptr, &OnNewContext, nullptr, nullptr);
   if (g_reported >= 0 && context >= 0) return true;
@@ -266,6 +270,13 @@ bool Register() {
 void LeaveToItsLibrary(SSL_CTX* context) {
   SSL_CTX_set_cert_verify_callback(context, nullptr, nullptr);
   SSL_CTX_set_msg_callback(context, nullptr);
+}
+
+std::string HandshakeWords(const SSL* ssl) {
+  if (g_reported < 0) return "";
+  const auto* const words =
+      static_cast<const std::string*>(SSL_get_ex_data(ssl, g_reported));
+  return words == nullptr ? "" : *words;
 }
 
 void SetUpTlsContexts() {

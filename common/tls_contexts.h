@@ -22,6 +22,8 @@
 
 #include <openssl/types.h>
 
+#include <string>
+
 namespace fncache {
 
 // From now on, for the rest of the process. Call it before credentials or
@@ -33,6 +35,10 @@ void SetUpTlsContexts();
 // certificates are checked as OpenSSL does, and failures are not reported.
 // Call it before the context is used. Harmless without SetUpTlsContexts.
 void LeaveToItsLibrary(SSL_CTX* context);
+
+// Why the handshake of this connection failed, in words; empty if that was not
+// reported.
+std::string HandshakeWords(const SSL* ssl);
 
 }  // namespace fncache
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/daemon.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -13,12 +15,15 @@
 #include "cache/store/tiered_store.h"
 #include "common/handshake_failure.h"
 #include "common/log.h"
+#include "common/log_limiter.h"
 #include "common/thread_pool.h"
+#include "common/threads.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
 #include "proxy/serving/handler.h"
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
+#include "proxy/transport/inflight.h"
 #include "proxy/transport/listener.h"
 #include "proxy/transport/tls.h"
 #include "proxy/transport/upstream.h"
@@ -26,6 +31,9 @@
 
 namespace fncache::proxy {
 namespace {
+
+// A worker that has not run a task for so long hangs.
+constexpr absl::Duration kDeaf = absl::Seconds(10);
 
 // Calls that are cancelled when the drain ends may take so long to go. Less
 // than kLockGrace.
@@ -39,6 +47,42 @@ constexpr absl::Duration kLockGrace = absl::Seconds(5);
 // have been accepted and not been seen yet.
 constexpr absl::Duration kSettled = absl::Milliseconds(20);
 
+// Gives memory back that a burst of calls has left free: the C library keeps
+// what lies below something that is in use. Free memory that stays for two
+// looks is not needed for the calls that come.
+class HeapKeeper {
+ public:
+  HeapKeeper() : thread_([this] { Run(); }) {}
+  ~HeapKeeper() {
+    {
+      MutexLock lock(&mutex_);
+      stop_ = true;
+      stopped_.SignalAll();
+    }
+    thread_.join();
+  }
+
+ private:
+  static constexpr absl::Duration kLook = absl::Seconds(5);
+  static constexpr size_t kKept = 32 << 20;
+
+  void Run() {
+    bool much = false;
+    MutexLock lock(&mutex_);
+    while (!stop_) {
+      if (!stopped_.WaitWithTimeout(&mutex_, kLook)) continue;
+      const bool before = much;
+      much = mallinfo2().fordblks > kKept;
+      if (before && much) malloc_trim(kKept / 2);
+    }
+  }
+
+  Mutex mutex_;
+  CondVar stopped_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
 std::vector<std::string> Names(const settings::DaemonOptions& options) {
   std::vector<std::string> names;
   for (const settings::FunctionOptions& function : options.functions) {
@@ -47,16 +91,22 @@ std::vector<std::string> Names(const settings::DaemonOptions& options) {
   return names;
 }
 
-int Cores() {
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+// Workers beyond this have not been seen to pay.
+constexpr int kMostWorkers = 8;
+
+int Workers(const settings::DaemonOptions& options) {
+  return options.workers > 0 ? options.workers
+                             : std::min(UsableCores(), kMostWorkers);
 }
 
 // Threads that do the workers' jobs, for the cores that are left beside the
 // worker which reads and writes; null where there are none.
 std::unique_ptr<ThreadPool> MakeAssistants() {
   constexpr size_t kMostWaiting = 1024;  // more than workers hand over
-  if (Cores() == 1) return nullptr;
-  return std::make_unique<ThreadPool>(Cores() - 1, kMostWaiting);
+  const int cores = UsableCores();
+  if (cores == 1) return nullptr;
+  return std::make_unique<ThreadPool>(std::min(cores, kMostWorkers) - 1,
+                                      kMostWaiting);
 }
 
 }  // namespace
@@ -74,7 +124,8 @@ class Daemon::Impl {
   explicit Impl(const settings::DaemonOptions& options)
       : instruments(Names(options)),
         assistants(MakeAssistants()),
-        workers(transport::MakeWorkers(Cores(), assistants.get())) {}
+        inflight(options.inflight_bytes, Workers(options)),
+        workers(transport::MakeWorkers(Workers(options), assistants.get())) {}
   ~Impl() {
     // Workers stop first, but are kept: the store's threads may post to them.
     for (Function& function : functions) {
@@ -121,11 +172,13 @@ class Daemon::Impl {
   std::unique_ptr<transport::ClientTls> client_tls;
   std::unique_ptr<cache::store::TieredStore> store;
   std::unique_ptr<ThreadPool> assistants;
+  transport::Inflight inflight;
   // One worker for each core, for all listeners together, so that a hundred
   // functions cost what one does.
   std::vector<std::unique_ptr<transport::Worker>> workers;
   std::vector<Function> functions;
   std::unique_ptr<telemetry::Admin> admin;
+  HeapKeeper heap;
 };
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
@@ -286,10 +339,80 @@ void Daemon::OpenExplain(Clock* clock) {
   });
 }
 
+namespace {
+
+absl::Duration OrNever(absl::Duration duration) {
+  return duration == absl::ZeroDuration() ? absl::InfiniteDuration() : duration;
+}
+
+// One line a minute for each kind of thing that a listener's peers cause.
+class PeerLog {
+ public:
+  explicit PeerLog(const telemetry::FunctionInstruments* function)
+      : function_(function) {}
+  void Tell(LogLimiter* lines, absl::string_view what, absl::string_view why) {
+    uint64_t unlogged = 0;
+    if (!lines->Allows(absl::Now(), &unlogged)) return;
+    std::vector<LogField> fields = {{"function", function_->name()}};
+    if (!why.empty()) fields.emplace_back("why", std::string(why));
+    if (unlogged > 0) fields.emplace_back("unlogged", absl::StrCat(unlogged));
+    Log(LogLevel::kWarning, what, fields);
+  }
+
+  LogLimiter connections{absl::Minutes(1)};
+  LogLimiter streams{absl::Minutes(1)};
+  LogLimiter accepting{absl::Minutes(1)};
+  LogLimiter ended{absl::Minutes(1)};
+
+ private:
+  const telemetry::FunctionInstruments* const function_;
+};
+
+http2::ServerEvents Events(const telemetry::FunctionInstruments* function) {
+  auto log = std::make_shared<PeerLog>(function);
+  http2::ServerEvents events;
+  events.ended = [function, log](http2::ConnectionEnd end,
+                                 const std::string& words) {
+    function->ConnectionEnded(static_cast<size_t>(end));
+    switch (end) {
+      case http2::ConnectionEnd::kNotHttp2:
+      case http2::ConnectionEnd::kTimeout:
+      case http2::ConnectionEnd::kProtocol:
+      case http2::ConnectionEnd::kTooMuch:
+        return log->Tell(&log->ended, "ended a caller's connection", words);
+      default:
+        return;
+    }
+  };
+  events.connection_refused = [function, log] {
+    function->ConnectionRefused();
+    log->Tell(&log->connections, "closed a new connection: max_connections",
+              "");
+  };
+  events.stream_refused = [function, log] {
+    function->StreamRefused();
+    log->Tell(&log->streams, "refused a call: max_streams", "");
+  };
+  events.abandoned = [function] { function->RequestAbandoned(); };
+  events.accept_failed = [function, log](const std::string& why) {
+    function->AcceptFailed();
+    log->Tell(&log->accepting, "cannot accept connections, trying again", why);
+  };
+  return events;
+}
+
+}  // namespace
+
 absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
   std::vector<transport::Worker*> workers;
   for (const auto& worker : impl_->workers) workers.push_back(worker.get());
   const int count = static_cast<int>(workers.size());
+  impl_->instruments.WatchWorkers(count);
+  impl_->instruments.WatchInflight([inflight = &impl_->inflight] {
+    return telemetry::Instruments::InflightFigures{
+        inflight->reading(), inflight->waiting(), inflight->running(),
+        inflight->bound(), inflight->refused()};
+  });
   impl_->functions.resize(options_.functions.size());
   for (size_t i = 0; i < options_.functions.size(); ++i) {
     const settings::FunctionOptions& options = options_.functions[i];
@@ -298,6 +421,10 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     upstream.target = options.upstream;
     upstream.server_name = options_.upstream_server_name;
     upstream.connect_limit = connect_limit;
+    upstream.max_response_bytes = options_.max_response_bytes;
+    upstream.max_metadata_bytes =
+        static_cast<uint32_t>(options_.max_metadata_bytes);
+    upstream.inflight = &impl_->inflight;
     const telemetry::FunctionInstruments* const instruments =
         &impl_->instruments.function(static_cast<cache::FunctionId>(i));
     upstream.unreachable = [instruments, clock,
@@ -322,12 +449,27 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     transport::ListenerOptions listen;
     listen.address = options.listen;
     listen.workers = workers;
-    if (impl_->server_tls != nullptr) {
-      listen.credentials = impl_->server_tls->Credentials();
-    }
+    listen.tls = impl_->server_tls.get();
+    listen.max_request_bytes = options_.max_request_bytes;
+    listen.inflight = &impl_->inflight;
+    listen.max_streams = static_cast<uint32_t>(options_.max_streams);
+    listen.max_metadata_bytes =
+        static_cast<uint32_t>(options_.max_metadata_bytes);
+    listen.max_connections = static_cast<size_t>(options_.max_connections);
+    listen.idle_timeout = OrNever(options_.idle_timeout);
+    listen.max_connection_age = OrNever(options_.max_connection_age);
+    listen.events = Events(instruments);
     auto listener = transport::Listener::Create(std::move(listen));
     if (!listener.ok()) return listener.status();
     function.listener = *std::move(listener);
+    impl_->instruments.WatchConnections(
+        id,
+        [listening = function.listener.get()] {
+          return listening->connections();
+        },
+        [to = function.upstream.get()] {
+          return static_cast<size_t>(to->connected());
+        });
     addresses_.push_back(function.listener->address());
   }
   return absl::OkStatus();
@@ -339,7 +481,8 @@ absl::Status Daemon::OpenAdmin(Clock* clock,
     return absl::OkStatus();
   }
   telemetry::AdminView view;
-  view.ready = [this] { return ready(); };
+  view.ready = [this] { return ready() && Accepting(); };
+  view.alive = [this] { return Alive(); };
   view.draining = [this] { return draining_.load(); };
   for (const settings::FunctionOptions& function : options_.functions) {
     view.upstreams.push_back(function.upstream);
@@ -374,10 +517,11 @@ absl::Status Daemon::Open(Extras extras) {
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
   if (status.ok()) status = OpenAdmin(clock, extras.settings);
   if (!status.ok()) return status;
+  for (const auto& worker : impl_->workers) worker->Start();
   for (Impl::Function& function : impl_->functions) {
     function.listener->Start(function.handler.get());
   }
-  for (const auto& worker : impl_->workers) worker->Start();
+  started_ = true;
   ready_ = true;
   for (size_t i = 0; i < addresses_.size(); ++i) {
     Log(LogLevel::kInfo, absl::StrCat("listening on ", addresses_[i]),
@@ -390,6 +534,22 @@ absl::Status Daemon::Open(Extras extras) {
                      " (admin: /metrics /healthz /readyz /statusz)"));
   }
   return absl::OkStatus();
+}
+
+bool Daemon::Alive() const {
+  // Workers start last; before that there is nothing to hang.
+  if (!started_.load(std::memory_order_acquire)) return true;
+  for (const auto& worker : impl_->workers) {
+    if (!worker->Alive(kDeaf)) return false;
+  }
+  return true;
+}
+
+bool Daemon::Accepting() const {
+  for (const Impl::Function& function : impl_->functions) {
+    if (!function.listener->accepting()) return false;
+  }
+  return Alive();
 }
 
 void Daemon::Drain(std::function<void()> overdue) {

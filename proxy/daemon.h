@@ -80,6 +80,10 @@ class Daemon {
  private:
   class Impl;
   explicit Daemon(settings::DaemonOptions options);
+  // Every worker has run a task within 10 s.
+  bool Alive() const;
+  // And connections can be accepted.
+  bool Accepting() const;
   absl::Status Open(Extras extras);
   absl::Status OpenTls(absl::Duration interval);
   absl::Status OpenStore(Clock* clock, const Extras& extras);
@@ -92,6 +96,7 @@ class Daemon {
   const settings::DaemonOptions options_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> draining_{false};
+  std::atomic<bool> started_{false};
   std::vector<std::string> addresses_;
   std::string admin_address_;
   std::unique_ptr<Impl> impl_;

@@ -3,17 +3,35 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <thread>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
 #include "proxy/daemon.h"
 
 namespace fncache::proxy {
 namespace {
+
+// They mean nothing here yet, and must not end the process.
+constexpr int kIgnored[] = {SIGHUP, SIGUSR1, SIGUSR2};
+
+// A second signal that comes so soon is the first one, sent twice: by a shell
+// to its group, say, and by whoever waits for it.
+constexpr absl::Duration kSameSignal = absl::Milliseconds(200);
+
+// As many files as the process may have: every connection is one.
+void RaiseFileLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 // Receives SIGTERM and SIGINT on a thread of its own, where anything may be
 // done, with the signals blocked everywhere else.
@@ -23,6 +41,7 @@ class StopSignals {
     sigemptyset(&set_);
     sigaddset(&set_, SIGTERM);
     sigaddset(&set_, SIGINT);
+    for (const int ignored : kIgnored) sigaddset(&set_, ignored);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     thread_ = std::thread([this] { Run(); });
   }
@@ -56,8 +75,16 @@ class StopSignals {
       {
         MutexLock lock(&mutex_);
         if (over_) return;
+        if (signal != SIGTERM && signal != SIGINT) {
+          Log(LogLevel::kInfo, "ignored a signal",
+              {{"signal", strsignal(signal)}});
+          continue;
+        }
+        const absl::Time now = absl::Now();
+        if (received_ && now - received_at_ < kSameSignal) continue;
         if (!received_) {
           received_ = true;
+          received_at_ = now;
           changed_.SignalAll();
           continue;
         }
@@ -71,6 +98,7 @@ class StopSignals {
   mutable Mutex mutex_;
   CondVar changed_;
   bool received_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time received_at_ ABSL_GUARDED_BY(mutex_);
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
@@ -83,6 +111,7 @@ absl::Status Serve(settings::DaemonOptions options,
   // a limit of file sizes (ulimit -f) that the trace or the disk tier meets.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
+  RaiseFileLimit();
   StopSignals signals;
   Daemon::Extras extras;
   extras.settings = std::move(settings);

@@ -78,7 +78,9 @@ int Threads(const settings::DaemonOptions& options) {
 // And it keeps some memory that is free. The C library would give the end of
 // the heap back as soon as 128 KiB of it are free, which a few messages are:
 // their pages were fetched anew for every call, 12 of them (a tenth of the CPU
-// time) for a message of 130 KB.
+// time) for a message of 130 KB. For the same reason messages of that size have
+// no mappings of their own; what a burst of them leaves free is given back by
+// and by (daemon.cc).
 //
 // And a large one lies in huge pages; the memory tier follows it.
 void TuneHeap() {
@@ -87,6 +89,9 @@ void TuneHeap() {
   if (std::getenv("MALLOC_ARENA_MAX") == nullptr) mallopt(M_ARENA_MAX, 1);
   if (std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) {
     mallopt(M_TRIM_THRESHOLD, 16 << 20);
+  }
+  if (std::getenv("MALLOC_MMAP_THRESHOLD_") == nullptr) {
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
   }
 #endif
   UseHugeHeap();

@@ -2,9 +2,8 @@
 #include "proxy/serving/answer.h"
 
 #include <string>
-#include <vector>
 
-#include "grpcpp/support/slice.h"
+#include "http2/slice.h"
 
 namespace fncache::proxy::serving {
 namespace {
@@ -12,38 +11,47 @@ namespace {
 // The memory in which a thread writes metas is kept unless it grew beyond this.
 constexpr size_t kKeptMeta = 4096;
 
-}  // namespace
-
-grpc::ByteBuffer EntryMessage(const cache::store::EntryRef& entry,
-                              absl::string_view tag,
-                              const absl::optional<absl::Duration>& ttl) {
-  thread_local std::string meta;
-  cache::MakeMeta(tag, ttl, entry->meta_rest(), &meta);
-  const absl::string_view body = entry->body();
-  grpc::Slice slices[2] = {grpc::Slice(meta.data(), meta.size())};
-  if (meta.capacity() > kKeptMeta) std::string().swap(meta);
-  if (body.empty()) return grpc::ByteBuffer(slices, 1);
-  cache::store::EntryRef held = entry;
-  // gRPC only reads it: the interface is older than const.
-  slices[1] = grpc::Slice(
-      const_cast<char*>(body.data()), body.size(),
-      [](void* held) {
-        cache::store::EntryRef(static_cast<const cache::store::Entry*>(held));
-      },
-      const_cast<cache::store::Entry*>(held.Release()));
-  return grpc::ByteBuffer(slices, 2);
+const cache::store::Entry* EntryOf(void* owner) {
+  return static_cast<const cache::store::Entry*>(owner);
 }
 
-grpc::ByteBuffer MessageWithTtl(const cache::ResponseView& view,
-                                absl::Duration ttl) {
-  const std::string meta = cache::MetaWithTtl(view, ttl);
-  std::vector<grpc::Slice> slices;
-  slices.reserve(view.body.size() + 1);
-  slices.emplace_back(meta.data(), meta.size());
+// Shares of entries, for slices of their bodies.
+constexpr http2::Slice::Keeper kEntryKeeper = {
+    [](void* owner) {
+      cache::store::EntryRef share(EntryOf(owner));
+      cache::store::EntryRef(share).Release();
+      share.Release();
+    },
+    [](void* owner) { cache::store::EntryRef(EntryOf(owner)); }};
+
+}  // namespace
+
+transport::Message EntryMessage(const cache::store::EntryRef& entry,
+                                absl::string_view tag,
+                                const absl::optional<absl::Duration>& ttl) {
+  thread_local std::string meta;
+  cache::MakeMeta(tag, ttl, entry->meta_rest(), &meta);
+  transport::Message message(http2::Slice::Copy(meta));
+  if (meta.capacity() > kKeptMeta) std::string().swap(meta);
+  const absl::string_view body = entry->body();
+  if (body.empty()) return message;
+  cache::store::EntryRef held = entry;
+  message.Append(http2::Slice(
+      body, const_cast<cache::store::Entry*>(held.Release()), &kEntryKeeper));
+  return message;
+}
+
+transport::Message MessageWithTtl(const cache::ResponseView& view,
+                                  const transport::Message& response,
+                                  absl::Duration ttl) {
+  transport::Message message(http2::Slice::Copy(cache::MetaWithTtl(view, ttl)));
+  const http2::Slice& all = response.pieces()[0];
   for (const absl::string_view part : view.body) {
-    slices.emplace_back(part.data(), part.size());
+    http2::Slice piece = all;
+    piece.RemovePrefix(static_cast<size_t>(part.data() - all.data()));
+    message.Append(piece.TakeFront(part.size()));
   }
-  return grpc::ByteBuffer(slices.data(), slices.size());
+  return message;
 }
 
 }  // namespace fncache::proxy::serving

@@ -11,20 +11,22 @@
 #include "absl/types/optional.h"
 #include "cache/response.h"
 #include "cache/store/entry.h"
-#include "grpcpp/support/byte_buffer.h"
+#include "proxy/transport/message.h"
 
 namespace fncache::proxy::serving {
 
 // The entry's response under the caller's tag, with this TTL (absent: none).
 // The message refers to the entry's body and keeps the entry alive as long as
-// gRPC needs it.
-grpc::ByteBuffer EntryMessage(const cache::store::EntryRef& entry,
-                              absl::string_view tag,
-                              const absl::optional<absl::Duration>& ttl);
+// it is being sent.
+transport::Message EntryMessage(const cache::store::EntryRef& entry,
+                                absl::string_view tag,
+                                const absl::optional<absl::Duration>& ttl);
 
-// The response that arrived, with another TTL. Its bytes are copied.
-grpc::ByteBuffer MessageWithTtl(const cache::ResponseView& view,
-                                absl::Duration ttl);
+// The response that arrived, with another TTL. `view` is of `response`, whose
+// bytes are shared.
+transport::Message MessageWithTtl(const cache::ResponseView& view,
+                                  const transport::Message& response,
+                                  absl::Duration ttl);
 
 }  // namespace fncache::proxy::serving
 

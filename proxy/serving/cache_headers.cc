@@ -11,22 +11,19 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "grpc/slice.h"
-#include "proxy/transport/incoming_call.h"
 
 namespace fncache::proxy::serving {
 
-Directives ReadDirectives(absl::Span<const grpc_metadata> metadata,
+Directives ReadDirectives(const http2::Fields& fields,
                           const std::vector<std::string>& bypass_metadata) {
   Directives out;
-  for (const grpc_metadata& item : metadata) {
-    const absl::string_view key = transport::View(item.key);
+  for (const http2::Field field : fields) {
+    const absl::string_view key = field.name;
     if (key == "authorization" || absl::c_linear_search(bypass_metadata, key)) {
       out.bypass = true;
     }
     if (key != "cache-control") continue;
-    for (absl::string_view directive :
-         absl::StrSplit(transport::View(item.value), ',')) {
+    for (absl::string_view directive : absl::StrSplit(field.value, ',')) {
       // An argument (no-cache="field") does not make it weaker here.
       directive =
           absl::StripAsciiWhitespace(directive.substr(0, directive.find('=')));

@@ -13,8 +13,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
-#include "grpc/grpc.h"
+#include "http2/fields.h"
 #include "insight/explain/miss_memory.h"
 
 namespace fncache::proxy::serving {
@@ -25,7 +24,7 @@ struct Directives {
   bool no_store = false;  // cache-control: no-store
   bool bypass = false;    // authorization, or a key of `bypass_metadata`
 };
-Directives ReadDirectives(absl::Span<const grpc_metadata> metadata,
+Directives ReadDirectives(const http2::Fields& fields,
                           const std::vector<std::string>& bypass_metadata);
 
 // The key of the header that the texts below are values of.

@@ -15,8 +15,7 @@
 #include "proxy/serving/cache_headers.h"
 #include "proxy/serving/call_trace.h"
 #include "proxy/serving/upstream_run.h"
-#include "proxy/transport/core_buffer.h"
-#include "proxy/transport/metadata.h"
+#include "proxy/transport/message.h"
 #include "proxy/transport/worker.h"
 
 namespace fncache::proxy::serving {
@@ -118,7 +117,7 @@ class RunFunctionCall final
         arrived_(incoming_->arrived()) {}
 
   void Start();
-  void OnAnswer(transport::UnaryCall& call, const grpc::ByteBuffer& message,
+  void OnAnswer(transport::UnaryCall& call, const transport::Message& message,
                 bool stored) override;
 
  private:
@@ -154,7 +153,7 @@ class RunFunctionCall final
     RunFunctionCall* const call_;
   };
 
-  void OnRead(bool ok);
+  void OnRead(const grpc::Status& status);
   // The digest refers to this thread's `keying` and to the request.
   cache::key::Digest ComputeDigest();
   void OnKeyed(const cache::key::Digest& digest);
@@ -191,8 +190,10 @@ class RunFunctionCall final
   // `collapsed`: the call waited for another caller's flight.
   void AnswerError(const grpc::Status& status, bool collapsed = false);
   void AddStatus(absl::string_view text) {
-    incoming_->AddStaticHeader(kCacheStatus, text);
+    incoming_->AddHeader(kCacheStatus, text);
   }
+  // The request, unpacked.
+  const transport::Message& plain() const { return incoming_->plain(); }
   // Counts the call as it ends. Before its caller can know: who has an answer
   // finds it counted.
   void Count(telemetry::Outcome outcome, int code);
@@ -208,10 +209,6 @@ class RunFunctionCall final
   // outcome and the use of its answer follow from this.
   ForwardReason reason_ = ForwardReason::kMiss;
   std::shared_ptr<RunFunctionCall> self_;  // until kOver
-  grpc::ByteBuffer request_;               // until it is launched
-  transport::MemberEvent<RunFunctionCall, &RunFunctionCall::OnRead> read_event_{
-      this};
-
   KeyingJob keying_job_{this};
   cache::key::Digest digest_;  // made by the job
 
@@ -236,14 +233,14 @@ void RunFunctionCall::Start() {
   if (context_.trace != nullptr) {
     trace_.emplace(context_, method_, arrived_);
   }
-  incoming_->Read(&request_, &read_event_);
+  incoming_->Read([this](const grpc::Status& status) { OnRead(status); });
 }
 
-void RunFunctionCall::OnRead(bool ok) {
+void RunFunctionCall::OnRead(const grpc::Status& status) {
   const auto keep = shared_from_this();
   keyed_ = &context_.stores.Newest();
   const Directives directives =
-      ReadDirectives(incoming_->metadata(), context_.options.bypass_metadata);
+      ReadDirectives(incoming_->fields(), context_.options.bypass_metadata);
   if (directives.bypass || context_.options.policy.mode == cache::Mode::kOff) {
     reason_ = ForwardReason::kBypass;
   } else if (directives.no_store) {
@@ -251,20 +248,20 @@ void RunFunctionCall::OnRead(bool ok) {
   } else if (directives.no_cache) {
     reason_ = ForwardReason::kNoCache;
   }
-  if (trace_ && ok) trace_->SetMetadata(incoming_->metadata());
-  if (!ok) {
-    if (incoming_->ReadWasCutOff()) return OnGone();
-    // gRPC's own words for a number of requests other than one.
+  if (trace_ && status.ok()) trace_->SetMetadata(incoming_->fields());
+  if (!status.ok()) {
+    if (status.error_code() == grpc::StatusCode::CANCELLED) return OnGone();
     reason_ = ForwardReason::kBypass;
-    return AnswerError(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
-                                    "RunFunction needs one request message"));
+    return AnswerError(status);
   }
+  // What cannot be unpacked cannot be keyed.
+  if (!plain().valid()) reason_ = ForwardReason::kBypass;
   if (reason_ == ForwardReason::kBypass || reason_ == ForwardReason::kNoStore) {
     Launch();
     return WatchCaller();
   }
   if (context_.options.key == cache::key::KeySource::kContent &&
-      request_.Length() >= kHandedOver) {
+      plain().size() >= kHandedOver) {
     stage_ = Stage::kKeying;
     if (incoming_->worker()->Offload(&keying_job_)) OnKeyed(digest_);
     return;
@@ -298,8 +295,7 @@ void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
 }
 
 cache::key::Digest RunFunctionCall::ComputeDigest() {
-  keying.pieces.clear();
-  if (!transport::AppendPieces(&request_, &keying.pieces)) return {};
+  keying.pieces.assign({plain().bytes()});
   const cache::key::Digest digest =
       keyed_->digester(method_).Compute(keying.pieces, &keying.scratch);
   if (!context_.options.masks.empty()) context_.TryMasks();
@@ -403,11 +399,11 @@ void RunFunctionCall::Launch() {
   stage_ = Stage::kCalling;
   run_ = std::make_shared<UpstreamRun>(&context_, UseOf(reason_),
                                        &keyed_->store(), key_);
-  run_->Start(*incoming_, request_, shared_from_this());
+  run_->Start(*incoming_, incoming_->request(), shared_from_this());
   // The function works meanwhile.
   Explain();
-  if (trace_) trace_->KeepRequest(&request_);
-  request_.Clear();
+  if (trace_) trace_->KeepRequest(plain());
+  incoming_->ForgetRequest();
 }
 
 void RunFunctionCall::Explain() {
@@ -416,8 +412,7 @@ void RunFunctionCall::Explain() {
   why_.reason = stale ? insight::trace::Reason::kExpired
                       : insight::trace::Reason::kUnknown;
   if (context_.misses == nullptr) return;
-  keying.pieces.clear();
-  if (!transport::AppendPieces(&request_, &keying.pieces)) return;
+  keying.pieces.assign({plain().bytes()});
   why_ = context_.misses->Explain(context_.options.name,
                                   context_.options.generation, key_,
                                   context_.options.masks, keying.pieces, stale);
@@ -460,9 +455,9 @@ void RunFunctionCall::OnGone() {
       run_->Cancel();
     }
   }
-  incoming_ = nullptr;
   Count(OutcomeOf(reason_, joined), late ? grpc::StatusCode::DEADLINE_EXCEEDED
                                          : grpc::StatusCode::CANCELLED);
+  incoming_ = nullptr;
   End();
 }
 
@@ -481,15 +476,15 @@ void RunFunctionCall::AnswerHit(const cache::store::EntryRef& entry,
   const cache::store::EntryInfo info = entry->info();
   context_.instruments.RecordHit(absl::Now() - looked_up_, info.cost);
   AddStatus(HitStatus(context_.policy.ServedFor(info, now)).text());
-  grpc::ByteBuffer message =
+  transport::Message message =
       EntryMessage(entry, tag, context_.policy.HitTtl(info, now));
   if (trace_) {
     trace_->SetHit(info, entry->body().size(), now);
     trace_->SetAnswer(message);
   }
   Count(telemetry::Outcome::kHit, grpc::StatusCode::OK);
-  transport::IncomingCall::WriteFinishAndForget(
-      std::move(incoming_), std::move(message), grpc::Status::OK);
+  transport::IncomingCall::Answer(std::move(incoming_), std::move(message),
+                                  grpc::Status::OK);
   End();
 }
 
@@ -501,7 +496,7 @@ void RunFunctionCall::AnswerCollapsed(const cache::store::EntryRef& entry) {
     trace_->SetHit(info, entry->body().size(), context_.clock.Now());
   }
   Count(telemetry::Outcome::kCollapsed, grpc::StatusCode::OK);
-  transport::IncomingCall::WriteFinishAndForget(
+  transport::IncomingCall::Answer(
       std::move(incoming_),
       EntryMessage(entry, tag(),
                    context_.policy.HitTtl(info, context_.clock.Now())),
@@ -512,15 +507,15 @@ void RunFunctionCall::AnswerCollapsed(const cache::store::EntryRef& entry) {
 void RunFunctionCall::AnswerError(const grpc::Status& status, bool collapsed) {
   AddStatus(ForwardStatus(reason_, collapsed, /*stored=*/false));
   Count(OutcomeOf(reason_, collapsed), status.error_code());
-  transport::IncomingCall::FinishAndForget(std::move(incoming_), status);
+  transport::IncomingCall::Finish(std::move(incoming_), status);
   End();
 }
 
 void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
-                               const grpc::ByteBuffer& message, bool stored) {
+                               const transport::Message& message, bool stored) {
   const grpc::Status& status = call.status();
   // RFC 9211: a cache further on has its say first, then this one.
-  transport::CopyHeaders(call.headers(), incoming_.get());
+  if (call.answered()) incoming_->Relay(call.headers(), call.trailers());
   if (why_.reason == insight::trace::Reason::kNone ||
       context_.misses == nullptr) {
     AddStatus(ForwardStatus(reason_, /*collapsed=*/false, stored));
@@ -530,17 +525,16 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
         absl::StrCat(ForwardStatus(reason_, /*collapsed=*/false, stored),
                      MissDetail(why_)));
   }
-  transport::CopyTrailers(call.trailers(), incoming_.get());
   if (trace_) {
     trace_->SetRun(*run_);
-    if (message.Valid()) trace_->SetAnswer(message);
+    if (message.valid()) trace_->SetAnswer(message);
   }
   Count(OutcomeOf(reason_), status.error_code());
-  if (message.Valid()) {
-    transport::IncomingCall::WriteFinishAndForget(
-        std::move(incoming_), grpc::ByteBuffer(message), status);
+  if (message.valid()) {
+    transport::IncomingCall::Answer(std::move(incoming_),
+                                    transport::Message(message), status);
   } else {
-    transport::IncomingCall::FinishAndForget(std::move(incoming_), status);
+    transport::IncomingCall::Finish(std::move(incoming_), status);
   }
   End();
 }
@@ -554,7 +548,11 @@ void RunFunctionCall::Count(telemetry::Outcome outcome, int code) {
   record.reason = why_.reason;
   record.latency = absl::Now() - arrived_;
   context_.instruments.End(record);
-  if (trace_) trace_->Write(outcome, code, record.latency, why_, &request_);
+  if (trace_) {
+    const transport::Message none;
+    trace_->Write(outcome, code, record.latency, why_,
+                  incoming_ != nullptr ? &plain() : &none);
+  }
 }
 
 void RunFunctionCall::End() {

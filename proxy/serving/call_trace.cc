@@ -9,9 +9,6 @@
 #include "absl/strings/string_view.h"
 #include "insight/request/outline.h"
 #include "proxy/serving/context.h"
-#include "proxy/transport/core_buffer.h"
-#include "proxy/transport/incoming_call.h"
-#include "proxy/transport/joined_message.h"
 
 namespace fncache::proxy::serving {
 namespace {
@@ -36,19 +33,22 @@ Outcome OutcomeOf(telemetry::Outcome outcome) {
   }
 }
 
-std::string Joined(const grpc::ByteBuffer& buffer) {
-  transport::JoinedMessage joined;
-  const auto bytes = joined.Join(buffer);
-  return bytes.has_value() ? std::string(*bytes) : std::string();
+std::string Joined(const transport::Message& message) {
+  std::string out;
+  out.reserve(message.size());
+  for (const http2::Slice& piece : message.pieces()) {
+    out.append(piece.data(), piece.size());
+  }
+  return out;
 }
 
 }  // namespace
 
-void CallTrace::SetMetadata(absl::Span<const grpc_metadata> metadata) {
-  for (const grpc_metadata& item : metadata) {
-    if (transport::View(item.key) != kPhase) continue;
+void CallTrace::SetMetadata(const http2::Fields& fields) {
+  for (const http2::Field field : fields) {
+    if (field.name != kPhase) continue;
     // It goes into a file that others read: a word, nothing else.
-    const absl::string_view phase = transport::View(item.value);
+    const absl::string_view phase = field.value;
     if (phase.size() <= kMaxPhase &&
         std::all_of(phase.begin(), phase.end(), absl::ascii_islower)) {
       phase_ = std::string(phase);
@@ -67,7 +67,7 @@ void CallTrace::SetHit(const cache::store::EntryInfo& entry, size_t bytes,
   answered_.response_bytes = bytes;
 }
 
-void CallTrace::SetAnswer(const grpc::ByteBuffer& answer) {
+void CallTrace::SetAnswer(const transport::Message& answer) {
   if (context_.trace->level() == Level::kFull) answer_ = answer;
 }
 
@@ -87,9 +87,9 @@ void CallTrace::SetRun(const UpstreamRun& run) {
 void CallTrace::Write(telemetry::Outcome outcome, int code,
                       absl::Duration latency,
                       const insight::explain::Explanation& why,
-                      grpc::ByteBuffer* request) {
+                      const transport::Message* request) {
   insight::trace::TraceWriter& writer = *context_.trace;
-  if (request_.Valid()) request = &request_;
+  if (request_.valid()) request = &request_;
   // It and its texts keep their memory from one call to the next; what is not
   // set here never is.
   thread_local insight::trace::TracedCall call;
@@ -101,22 +101,24 @@ void CallTrace::Write(telemetry::Outcome outcome, int code,
   call.reason = why.reason;
   call.detail = why.detail;
   call.key = key_;
-  call.request_bytes = request->Valid() ? request->Length() : 0;
+  call.request_bytes = request->valid() ? request->size() : 0;
   static_cast<insight::trace::TracedAnswer&>(call) = answered_;
   call.latency = latency;
   call.status = code;
   call.phase = phase_;
   thread_local std::vector<absl::string_view> pieces;
   pieces.clear();
-  if (request->Valid()) transport::AppendPieces(request, &pieces);
+  for (const http2::Slice& piece : request->pieces()) {
+    pieces.push_back(piece.bytes());
+  }
   insight::request::ReadComposite(pieces, &call.composite);
   insight::trace::TraceWriter::Messages messages;
-  if (request->Valid() && writer.Reads(call.composite)) {
-    messages.held = request->Length();
+  if (request->valid() && writer.Reads(call.composite)) {
+    messages.held = request->size();
     messages.request = [request = *request] { return Joined(request); };
   }
-  if (answer_.Valid()) {
-    messages.held += answer_.Length();
+  if (answer_.valid()) {
+    messages.held += answer_.size();
     messages.response = [answer = answer_] { return Joined(answer); };
   }
   writer.Write(std::move(call), std::move(messages));

@@ -12,16 +12,15 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "absl/types/span.h"
 #include "cache/key/key.h"
 #include "cache/store/entry.h"
 #include "common/method.h"
-#include "grpc/impl/codegen/grpc_types.h"
-#include "grpcpp/support/byte_buffer.h"
+#include "http2/fields.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
 #include "proxy/serving/upstream_run.h"
 #include "proxy/telemetry/instruments.h"
+#include "proxy/transport/message.h"
 
 namespace fncache::proxy::serving {
 
@@ -32,16 +31,16 @@ class CallTrace {
   CallTrace(const ServingContext& context, Method method, absl::Time arrived)
       : context_(context), method_(method), arrived_(arrived) {}
 
-  // Takes the request, which is no longer needed elsewhere.
-  void KeepRequest(grpc::ByteBuffer* request) { request_.Swap(request); }
+  // Keeps the request, unpacked, when the call lets go of it.
+  void KeepRequest(const transport::Message& request) { request_ = request; }
   // Takes the phase of a load from the request's metadata.
-  void SetMetadata(absl::Span<const grpc_metadata> metadata);
+  void SetMetadata(const http2::Fields& fields);
   void SetKey(const cache::key::Key& key) { key_ = key; }
   // It was answered by this entry, at `now`.
   void SetHit(const cache::store::EntryInfo& entry, size_t bytes,
               absl::Time now);
   // What it was answered with. Shared, and only if the trace wants it.
-  void SetAnswer(const grpc::ByteBuffer& answer);
+  void SetAnswer(const transport::Message& answer);
   // It was answered by the function.
   void SetRun(const UpstreamRun& run);
 
@@ -49,14 +48,14 @@ class CallTrace {
   // call's where it was not kept; it is shared if the trace wants it.
   void Write(telemetry::Outcome outcome, int code, absl::Duration latency,
              const insight::explain::Explanation& why,
-             grpc::ByteBuffer* request);
+             const transport::Message* request);
 
  private:
   const ServingContext& context_;
   const Method method_;
   const absl::Time arrived_;
-  grpc::ByteBuffer request_;
-  grpc::ByteBuffer answer_;
+  transport::Message request_;
+  transport::Message answer_;
   absl::optional<cache::key::Key> key_;
   std::string phase_;
   insight::trace::TracedAnswer answered_;

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/serving/stream.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
+#include "http2/connection.h"
+#include "http2/slice.h"
+#include "proxy/transport/codec.h"
+#include "proxy/transport/message.h"
 #include "proxy/transport/metadata.h"
 
 namespace fncache::proxy::serving {
@@ -16,228 +23,314 @@ namespace {
 // unary, which a graceful stop waits for.
 constexpr absl::Duration kMaybeUnary = absl::Milliseconds(200);
 
-// A forwarded call consists of two pumps that know little of each other.
-//
-//   up:    (read from the caller -> write to the function)* -> half-close
-//
-//   down:  the function's headers -> headers to the caller
-//          -> (read from the function -> write to the caller)*
-//          -> the function's status -> finish
-//
-// The downward pump decides when the call is over; what is left of the upward
-// one then fails by itself. The object deletes itself (EndIfOver) when both
-// have come to rest; every function that ends so calls it last.
-class ForwardedCall {
+// Windows of relayed streams begin with what all have, and are doubled up to
+// this where four of them have passed and the reader keeps up.
+constexpr uint32_t kFirstWindow = 64 << 10;
+constexpr uint32_t kLargestWindow = 1 << 20;
+
+// One way of a relayed call: what comes from one stream goes to the other, and
+// is let come as it goes.
+class Way {
+ public:
+  // Passes the bytes on; `from` may send more where `to` keeps up.
+  void Pass(http2::Stream& from, http2::Stream& to, absl::string_view bytes) {
+    messages_.Take(bytes);
+    passed_ += bytes.size();
+    to.Send(http2::Slice::Copy(bytes));
+    held_ += bytes.size();
+    if (to.unsent() < kFirstWindow) Release(from);
+  }
+  // `to` has sent most of what it had.
+  void Release(http2::Stream& from) {
+    from.Consume(std::exchange(held_, 0));
+    if (passed_ < 4 * uint64_t{window_} || window_ == kLargestWindow) return;
+    window_ *= 2;
+    passed_ = 0;
+    from.GrowWindow(window_);
+  }
+  uint64_t messages() const { return messages_.begun(); }
+
+ private:
+  transport::MessageCounter messages_;
+  uint32_t window_ = kFirstWindow;
+  uint64_t passed_ = 0;  // since the window is what it is
+  size_t held_ = 0;      // came, and may not be replaced yet
+};
+
+// A call of which the fields and bytes pass in both directions. It deletes
+// itself when both streams have gone.
+class ForwardedCall final : public transport::CallTap,
+                            public transport::Activity,
+                            private http2::StreamUser,
+                            private http2::Loop::Ender {
  public:
   ForwardedCall(transport::IncomingCallPtr call, transport::Upstream* upstream,
                 const telemetry::FunctionInstruments& instruments)
-      : call_(std::move(call)),
+      : Activity(Kind::kInner),
+        call_(std::move(call)),
+        worker_(call_->worker()),
         upstream_(upstream),
         instruments_(instruments) {}
 
   void Start();
 
  private:
-  // These are the steps of the pump from the caller to the function.
-  void OnStarted(bool ok);
-  void OnCallerRead(bool ok);
-  void OnFunctionWritten(bool ok);
-  void OnHalfClosed(bool ok);
-  void PassUp();
-  // These are the steps of the pump from the function to the caller.
-  void OnHeaders(bool ok);
-  void OnHeadersSent(bool ok);
-  void OnFunctionRead(bool ok);
-  void OnCallerWritten(bool ok);
-  void OnStatus(bool ok);
-  void OnFinished(bool ok);
+  ~ForwardedCall();
 
-  void AskStatus();
-  void ReadFunction();
+  // The caller's side.
+  void OnCallerData(absl::string_view bytes) override;
+  void OnCallerEnd() override;
+  void OnCallerSent() override;
+  void OnCallerGone(uint32_t code) override;
+  // The function's.
+  void OnAnswer(http2::Stream& stream) override;
+  void OnData(http2::Stream& stream, absl::string_view bytes) override;
+  void OnTrailers(http2::Stream& stream) override;
+  void OnPeerEnd(http2::Stream& stream) override;
+  void OnSent(http2::Stream& stream) override;
+  void OnClosed(http2::Stream& stream, const http2::StreamEnd& end) override;
+
+  void OnTurnEnd() override;
+  void CancelActivity() override { GiveUpFunction(http2::kCancel); }
+
+  void Connect();
+  void OnConnection(http2::Connection& connection);
+  void OnDeadline();
+  // Ends it at the caller with a status of ours.
+  void Fail(const grpc::Status& status);
+  void GiveUpFunction(uint32_t code);
+  // Counts it. Before its caller can know: who has the status finds the call
+  // counted.
+  void Count(int code);
   void UpdateKind();
-  void EndIfOver();
+  void EndSoon();
 
-  template <void (ForwardedCall::*kMethod)(bool)>
-  using On = transport::MemberEvent<ForwardedCall, kMethod>;
-
-  transport::IncomingCallPtr call_;
+  transport::IncomingCallPtr call_;  // null: the caller has its answer, or left
+  transport::Worker* const worker_;
   transport::Upstream* const upstream_;
   const telemetry::FunctionInstruments& instruments_;
-
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> function_;
-  std::unique_ptr<transport::ConnectLimit> limit_;
-  grpc::ByteBuffer up_;
-  grpc::ByteBuffer down_;
-  grpc::Status status_;
-
-  bool started_ = false;      // the upstream call takes messages, or is dead
-  bool up_waiting_ = false;   // something was read before that
-  bool half_closed_ = false;  // the caller said that no more will come
-  bool up_over_ = false;      // the upward pump is at rest for good
-  bool over_ = false;         // the caller is being told its status
-  bool finished_ = false;     // gRPC is done with telling it
-  uint64_t up_messages_ = 0;
-  uint64_t down_messages_ = 0;
+  std::unique_ptr<transport::Connecting> connecting_;
+  http2::Stream* function_ = nullptr;
+  std::deque<http2::Slice> waiting_;  // came before there was a connection
+  Way up_;
+  Way down_;
+  bool half_closed_ = false;
+  bool sent_body_ = false;
+  bool resent_ = false;
+  bool counted_ = false;
+  bool over_ = false;
+  absl::optional<transport::TimerId> deadline_timer_;
   absl::optional<transport::TimerId> maybe_unary_timer_;
-
-  On<&ForwardedCall::OnStarted> on_started_{this};
-  On<&ForwardedCall::OnCallerRead> on_caller_read_{this};
-  On<&ForwardedCall::OnFunctionWritten> on_function_written_{this};
-  On<&ForwardedCall::OnHalfClosed> on_half_closed_{this};
-  On<&ForwardedCall::OnHeaders> on_headers_{this};
-  On<&ForwardedCall::OnHeadersSent> on_headers_sent_{this};
-  On<&ForwardedCall::OnFunctionRead> on_function_read_{this};
-  On<&ForwardedCall::OnCallerWritten> on_caller_written_{this};
-  On<&ForwardedCall::OnStatus> on_status_{this};
-  On<&ForwardedCall::OnFinished> on_finished_{this};
 };
+
+ForwardedCall::~ForwardedCall() {
+  worker_->loop()->Forget(this);
+  if (deadline_timer_.has_value()) worker_->Cancel(*deadline_timer_);
+  if (maybe_unary_timer_.has_value()) worker_->Cancel(*maybe_unary_timer_);
+  worker_->Leave(this);
+}
 
 void ForwardedCall::Start() {
   instruments_.Begin(call_->method());
-  transport::Worker* const worker = call_->worker();
-  const absl::Time deadline = call_->deadline();
-  upstream_->Prepare(*call_, deadline, &context_);
-  function_ = upstream_->Stub(worker)->PrepareCall(&context_, call_->path(),
-                                                   worker->queue());
+  worker_->Enter(this);
   call_->SetKind(transport::Activity::Kind::kStream);
-  function_->StartCall(transport::Tag(&on_started_));
-  function_->ReadInitialMetadata(transport::Tag(&on_headers_));
-  limit_ = upstream_->LimitConnecting(worker, deadline, &context_);
-  call_->Read(&up_, &on_caller_read_);
-  if (!call_->OnCancelled([this] { context_.TryCancel(); })) {
-    context_.TryCancel();
+  call_->Attach(this);
+  if (call_->deadline() != absl::InfiniteFuture()) {
+    deadline_timer_ = worker_->After(call_->deadline() - absl::Now(),
+                                     [this] { OnDeadline(); });
   }
+  Connect();
 }
 
-void ForwardedCall::OnStarted(bool ok) {
-  // If not ok the call is dead, and the downward pump hears of it too.
-  started_ = true;
-  if (!up_waiting_) return EndIfOver();
-  up_waiting_ = false;
-  PassUp();
+void ForwardedCall::Connect() {
+  connecting_ = std::make_unique<transport::Connecting>(
+      upstream_, worker_, call_->deadline(),
+      [this](http2::Connection& connection) { OnConnection(connection); },
+      [this](const grpc::Status& status) { Fail(status); });
+  connecting_->Start();
 }
 
-void ForwardedCall::OnCallerRead(bool ok) {
-  if (ok) {
-    ++up_messages_;
-  } else if (!over_ && !call_->ReadWasCutOff()) {
-    half_closed_ = true;
-    UpdateKind();
-  } else {
-    // Cut off, which must not look like a half-close to the function.
-    if (!over_) context_.TryCancel();
-    up_over_ = true;
-    return EndIfOver();
+void ForwardedCall::OnConnection(http2::Connection& connection) {
+  if (call_ == nullptr) return;  // it goes when this turn ends
+  function_ = connection.Open(
+      transport::RequestFields(call_->fields(), call_->arrived(),
+                               call_->deadline(), upstream_->tls()),
+      /*end=*/false, this);
+  while (!waiting_.empty()) {
+    sent_body_ = true;
+    up_.Pass(call_->stream(), *function_, waiting_.front().bytes());
+    waiting_.pop_front();
   }
-  if (started_) {
-    PassUp();
-  } else {
-    up_waiting_ = true;
-  }
-}
-
-// Passes on the message that was read, or the half-close.
-void ForwardedCall::PassUp() {
-  if (over_) {
-    up_over_ = true;
-    EndIfOver();
-  } else if (half_closed_) {
-    function_->WritesDone(transport::Tag(&on_half_closed_));
-  } else {
-    function_->Write(up_, transport::Tag(&on_function_written_));
-    up_.Clear();
-  }
-}
-
-void ForwardedCall::OnFunctionWritten(bool ok) {
-  if (!ok || over_) {
-    up_over_ = true;
-    return EndIfOver();
-  }
-  call_->Read(&up_, &on_caller_read_);
-}
-
-void ForwardedCall::OnHalfClosed(bool ok) {
-  up_over_ = true;
-  EndIfOver();
-}
-
-void ForwardedCall::OnHeaders(bool ok) {
-  if (!ok) return AskStatus();
-  transport::CopyHeaders(context_.GetServerInitialMetadata(), call_.get());
-  call_->SendHeaders(&on_headers_sent_);
-}
-
-void ForwardedCall::OnHeadersSent(bool ok) {
-  if (!ok) context_.TryCancel();  // the caller has gone
-  ReadFunction();
-}
-
-void ForwardedCall::ReadFunction() {
-  function_->Read(&down_, transport::Tag(&on_function_read_));
-}
-
-void ForwardedCall::OnFunctionRead(bool ok) {
-  if (!ok) return AskStatus();
-  ++down_messages_;
+  if (half_closed_) function_->End();
   UpdateKind();
-  call_->Write(down_, &on_caller_written_);
-  down_.Clear();
 }
 
-void ForwardedCall::OnCallerWritten(bool ok) {
-  if (!ok) context_.TryCancel();
-  ReadFunction();
+void ForwardedCall::OnCallerData(absl::string_view bytes) {
+  if (function_ == nullptr) {
+    // No more than the window at the start comes before it is passed on.
+    waiting_.push_back(http2::Slice::Copy(bytes));
+    return;
+  }
+  sent_body_ = true;
+  up_.Pass(call_->stream(), *function_, bytes);
 }
 
-void ForwardedCall::AskStatus() {
-  function_->Finish(&status_, transport::Tag(&on_status_));
+void ForwardedCall::OnCallerEnd() {
+  half_closed_ = true;
+  if (function_ != nullptr) function_->End();
+  UpdateKind();
 }
 
-void ForwardedCall::OnStatus(bool ok) {
-  if (limit_ != nullptr && limit_->exceeded()) status_ = limit_->ToStatus();
-  limit_ = nullptr;
-  transport::CopyTrailers(context_.GetServerTrailingMetadata(), call_.get());
+void ForwardedCall::OnCallerSent() {
+  if (function_ != nullptr) down_.Release(*function_);
+}
+
+void ForwardedCall::OnCallerGone(uint32_t code) {
+  const bool late = call_->deadline() <= absl::Now();
+  Count(late ? grpc::StatusCode::DEADLINE_EXCEEDED
+             : grpc::StatusCode::CANCELLED);
+  call_ = nullptr;
+  GiveUpFunction(code);
+}
+
+void ForwardedCall::OnAnswer(http2::Stream& stream) {
+  if (stream.oversized()) {
+    return Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                             "the function's headers are larger than "
+                             "max_metadata_bytes"));
+  }
+  // An answer that ends here passes as it is, too.
+  if (call_ != nullptr && !stream.peer_ended()) {
+    call_->stream().Answer(stream.fields(), /*end=*/false);
+  }
+}
+
+void ForwardedCall::OnData(http2::Stream& stream, absl::string_view bytes) {
+  if (call_ == nullptr) return;
+  http2::Stream& caller = call_->stream();
+  down_.Pass(stream, caller, bytes);
+  UpdateKind();
+}
+
+void ForwardedCall::OnTrailers(http2::Stream& stream) {
+  if (!stream.oversized()) return;
+  Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                    "the function's trailers are larger than "
+                    "max_metadata_bytes"));
+}
+
+void ForwardedCall::OnPeerEnd(http2::Stream& stream) {
+  if (call_ == nullptr) return;
+  http2::Stream& caller = call_->stream();
+  const bool trailers = !stream.trailers().empty();
+  const grpc::Status status =
+      transport::ReadStatus(trailers ? stream.trailers() : stream.fields(),
+                            stream.fields().Find(":status"));
+  Count(status.error_code());
+  if (caller.answered()) {
+    caller.EndWith(stream.trailers());
+  } else {
+    caller.Answer(stream.fields(), /*end=*/true);
+  }
+  call_ = nullptr;
+  if (!half_closed_) GiveUpFunction(http2::kNoError);
+}
+
+void ForwardedCall::OnSent(http2::Stream& /*stream*/) {
+  if (call_ != nullptr) up_.Release(call_->stream());
+}
+
+void ForwardedCall::OnClosed(http2::Stream& /*stream*/,
+                             const http2::StreamEnd& end) {
+  function_ = nullptr;
+  if (call_ == nullptr) return EndSoon();
+  if (end.unprocessed && !resent_ && !sent_body_) {
+    resent_ = true;
+    // Not from here: the connection is in the middle of something.
+    return worker_->loop()->AtTurnEnd(this);
+  }
+  http2::Stream& caller = call_->stream();
+  const grpc::Status status = transport::StatusOfEnd(end);
+  if (end.kind == http2::StreamEnd::Kind::kLost || caller.answered()) {
+    return Fail(status);
+  }
+  Count(status.error_code());
+  caller.Reset(end.code);
+  call_ = nullptr;
+  EndSoon();
+}
+
+void ForwardedCall::Fail(const grpc::Status& status) {
+  if (call_ == nullptr) return;
+  Count(status.error_code());
+  http2::Stream& caller = call_->stream();
+  if (caller.answered()) {
+    http2::Fields trailers;
+    transport::AddStatus(status, &trailers);
+    caller.EndWith(std::move(trailers));
+    call_ = nullptr;
+  } else {
+    transport::IncomingCall::Finish(std::move(call_), status);
+  }
+  GiveUpFunction(http2::kCancel);
+}
+
+void ForwardedCall::OnDeadline() {
+  deadline_timer_.reset();
+  // While it waits for a connection, what it waited for in vain is said.
+  if (connecting_ != nullptr && function_ == nullptr) return;
+  Fail(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"));
+}
+
+void ForwardedCall::GiveUpFunction(uint32_t code) {
+  if (function_ != nullptr) return function_->Reset(code);
+  if (call_ == nullptr) return EndSoon();
+  Fail(grpc::Status(grpc::StatusCode::CANCELLED, "Cancelled"));
+}
+
+void ForwardedCall::EndSoon() {
   over_ = true;
-  // Before its caller can know: who has the status finds the call counted.
+  worker_->loop()->AtTurnEnd(this);
+}
+
+void ForwardedCall::OnTurnEnd() {
+  if (over_) {
+    connecting_ = nullptr;
+    delete this;
+    return;
+  }
+  if (call_ != nullptr) return Connect();
+  EndSoon();
+}
+
+void ForwardedCall::Count(int code) {
+  if (std::exchange(counted_, true)) return;
   telemetry::CallRecord record;
   record.method = call_->method();
   record.outcome = telemetry::Outcome::kBypass;
-  record.code = status_.error_code();
+  record.code = code;
   record.upstream = true;
   record.latency = absl::Now() - call_->arrived();
   instruments_.End(record);
-  call_->Finish(status_, &on_finished_);
-}
-
-void ForwardedCall::OnFinished(bool ok) {
-  finished_ = true;
-  EndIfOver();
 }
 
 // A graceful stop waits for unary calls only. That a call is one shows by and
 // by: one request and the half-close, then one answer and the status.
 void ForwardedCall::UpdateKind() {
-  if (half_closed_ && up_messages_ == 1 && down_messages_ == 0) {
+  if (call_ == nullptr) return;
+  if (half_closed_ && up_.messages() == 1 && down_.messages() == 0) {
     call_->SetKind(transport::Activity::Kind::kUnary);
-  } else if (down_messages_ > 1) {
+  } else if (down_.messages() > 1) {
     call_->SetKind(transport::Activity::Kind::kStream);
   } else if (call_->kind() == transport::Activity::Kind::kUnary &&
              !maybe_unary_timer_.has_value()) {
-    maybe_unary_timer_ = call_->worker()->After(kMaybeUnary, [this] {
+    maybe_unary_timer_ = worker_->After(kMaybeUnary, [this] {
       maybe_unary_timer_.reset();
-      call_->SetKind(transport::Activity::Kind::kStream);
+      if (call_ != nullptr) {
+        call_->SetKind(transport::Activity::Kind::kStream);
+      }
     });
   }
-}
-
-void ForwardedCall::EndIfOver() {
-  if (!finished_ || !up_over_ || !started_) return;
-  if (maybe_unary_timer_.has_value()) {
-    call_->worker()->Cancel(*maybe_unary_timer_);
-  }
-  delete this;
 }
 
 }  // namespace

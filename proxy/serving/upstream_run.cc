@@ -9,15 +9,15 @@
 #include "absl/time/clock.h"
 #include "proxy/serving/answer.h"
 #include "proxy/serving/context.h"
-#include "proxy/transport/joined_message.h"
+#include "proxy/transport/codec.h"
 
 namespace fncache::proxy::serving {
 namespace {
 
-// gRPC measures deadlines in milliseconds of a monotonic clock, and ours went
-// through the wall clock: a call that its deadline ended may look this much
-// early. A function that says DEADLINE_EXCEEDED itself, so shortly before the
-// deadline, is taken for the deadline: it had the same one.
+// Ours went through the wall clock, and timers have milliseconds: a call that
+// its deadline ended may look this much early. A function that says
+// DEADLINE_EXCEEDED itself, so shortly before the deadline, is taken for the
+// deadline: it had the same one.
 constexpr std::chrono::milliseconds kDeadlineSlack{20};
 
 // Smaller answers are read in less time than it takes to hand them over.
@@ -26,7 +26,7 @@ constexpr size_t kHandedOver = 4096;
 }  // namespace
 
 void UpstreamRun::Start(const transport::IncomingCall& caller,
-                        const grpc::ByteBuffer& request,
+                        const transport::Message& request,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
   worker_ = caller.worker();
@@ -51,10 +51,10 @@ void UpstreamRun::OnDone(transport::UnaryCall& call) {
   told_.cost = call.latency();
   context_.instruments.RecordUpstream(call.status().error_code(),
                                       call.latency());
-  if (call.status().ok()) result_.message.Swap(&call.response());
+  if (call.status().ok()) result_.message = std::move(call.response());
   // An OK without a message has nothing to read, so it is passed on as it is.
-  if (!result_.message.Valid() || use_ == Use::kPass) return End();
-  if (result_.message.Length() < kHandedOver) {
+  if (!result_.message.valid() || use_ == Use::kPass) return End();
+  if (result_.message.size() < kHandedOver) {
     Work();
     return End();
   }
@@ -64,9 +64,13 @@ void UpstreamRun::OnDone(transport::UnaryCall& call) {
 }
 
 void UpstreamRun::Work() {
-  thread_local transport::JoinedMessage joined;
-  if (const auto bytes = joined.Join(result_.message)) Apply(*bytes);
-  joined.Clear();
+  if (!result_.message.compressed()) return Apply(result_.message);
+  auto unpacked = transport::Unpack(call_->headers().Find("grpc-encoding"),
+                                    result_.message.bytes(),
+                                    context_.options.policy.max_entry_bytes);
+  // What cannot be unpacked here, or is too large to be stored, passes as it
+  // is.
+  if (unpacked.ok()) Apply(transport::Message(*std::move(unpacked)));
 }
 
 void UpstreamRun::OnWorked() {
@@ -112,7 +116,8 @@ void UpstreamRun::End() {
   owner->OnAnswer(*call_, result_.message, result_.stored);
 }
 
-void UpstreamRun::Apply(absl::string_view bytes) {
+void UpstreamRun::Apply(const transport::Message& response) {
+  const absl::string_view bytes = response.bytes();
   const auto view = cache::ReadResponse(bytes);
   if (!view.ok()) return;  // it passes untouched
   cache::Policy::Storing storing;
@@ -132,7 +137,9 @@ void UpstreamRun::Apply(absl::string_view bytes) {
   if (!result_.stored) storing = {};
   const auto ttl = context_.policy.MissTtl(view->facts, storing);
   told_.told_ttl = ttl;
-  if (ttl.has_value()) result_.message = MessageWithTtl(*view, *ttl);
+  if (ttl.has_value()) {
+    result_.message = MessageWithTtl(*view, response, *ttl);
+  }
 }
 
 void UpstreamRun::Fill(const cache::ResponseView& view,

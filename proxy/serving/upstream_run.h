@@ -22,9 +22,9 @@
 #include "cache/policy.h"
 #include "cache/response.h"
 #include "cache/store/tiered_store.h"
-#include "grpcpp/support/byte_buffer.h"
 #include "proxy/serving/flight.h"
 #include "proxy/transport/incoming_call.h"
+#include "proxy/transport/message.h"
 #include "proxy/transport/upstream.h"
 #include "proxy/transport/worker.h"
 
@@ -46,7 +46,7 @@ class RunOwner {
   // Start. `message` is to be sent; it is not valid with an error, or if the
   // function sent none. `stored`: the memory tier took it.
   virtual void OnAnswer(transport::UnaryCall& call,
-                        const grpc::ByteBuffer& message, bool stored) = 0;
+                        const transport::Message& message, bool stored) = 0;
 
  protected:
   ~RunOwner() = default;
@@ -64,7 +64,8 @@ class UpstreamRun final : public FlightCall,
 
   // Calls the function for `caller`, with its deadline.
   void Start(const transport::IncomingCall& caller,
-             const grpc::ByteBuffer& request, std::shared_ptr<RunOwner> owner);
+             const transport::Message& request,
+             std::shared_ptr<RunOwner> owner);
   // Sets the flight that ends with this run.
   void SetFlight(std::shared_ptr<Flight> flight) {
     flight_ = std::move(flight);
@@ -98,7 +99,7 @@ class UpstreamRun final : public FlightCall,
     // The entry that this call filled, or a newer one that was there already.
     cache::store::EntryRef entry;
     bool stored = false;
-    grpc::ByteBuffer message;
+    transport::Message message;
   };
 
   void OnDone(transport::UnaryCall& call);
@@ -108,7 +109,7 @@ class UpstreamRun final : public FlightCall,
   void OnWorked() override;
   void End();
   // Does with the response's bytes what policy says.
-  void Apply(absl::string_view bytes);
+  void Apply(const transport::Message& response);
   void Fill(const cache::ResponseView& view,
             const cache::Policy::Storing& storing);
   // Tells those who explain misses what became of the answer.
@@ -124,7 +125,7 @@ class UpstreamRun final : public FlightCall,
   std::atomic<bool> cancelled_{false};
   transport::Worker* worker_ = nullptr;
   absl::Time started_;
-  // The deadline by the clock that gRPC measures it with; absent if the caller
+  // The deadline by a clock that runs evenly; absent if the caller
   // gave none.
   absl::optional<std::chrono::steady_clock::time_point> deadline_;
   std::shared_ptr<RunOwner> owner_;

@@ -192,4 +192,26 @@ bool AddressesCollide(absl::string_view a, absl::string_view b) {
          TakesEveryHost(second);
 }
 
+bool LeadsTo(absl::string_view target, absl::string_view listen) {
+  if (absl::StartsWith(target, "unix")) return false;
+  if (!absl::ConsumePrefix(&target, "ipv4:") &&
+      !absl::ConsumePrefix(&target, "ipv6:") &&
+      absl::ConsumePrefix(&target, "dns:")) {
+    target.remove_prefix(target.rfind('/') + 1);
+  }
+  const Address at = Split(listen);
+  for (const absl::string_view one : absl::StrSplit(target, ',')) {
+    const Address to = Split(one);
+    if (to.port != at.port || at.port == 0) continue;
+    const bool local = to.host == "localhost" || to.host == "::1" ||
+                       TakesEveryHost(to) ||
+                       (IsIpv4(to.host) && absl::StartsWith(to.host, "127."));
+    if (to.host == at.host ||
+        (local && (TakesEveryHost(at) || at.host == "localhost"))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace fncache::proxy::settings

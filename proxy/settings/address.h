@@ -27,6 +27,10 @@ absl::Status CheckTarget(absl::string_view text);
 // same host or where one takes every host. Both passed CheckAddress.
 bool AddressesCollide(absl::string_view a, absl::string_view b);
 
+// Whether calls to this target come in at this address of the same machine.
+// Both passed their checks. Names other than localhost are not asked for.
+bool LeadsTo(absl::string_view target, absl::string_view listen);
+
 }  // namespace fncache::proxy::settings
 
 #endif  // FNCACHE_PROXY_SETTINGS_ADDRESS_H_

@@ -87,6 +87,16 @@ absl::Status CheckDistinct(const ResolvedSettings& resolved,
       }
     }
   }
+  for (const FunctionOptions& listening : options.functions) {
+    for (size_t i = 0; i < options.functions.size(); ++i) {
+      const std::string& target = options.functions[i].upstream;
+      if (!LeadsTo(target, listening.listen)) continue;
+      return SettingError(
+          resolved.entries[i].at("upstream"),
+          absl::StrCat("\"", target, "\" leads back to listen \"",
+                       listening.listen, "\"; accepted: the function's own"));
+    }
+  }
   if (options.admin.empty()) return absl::OkStatus();
   for (const FunctionOptions& function : options.functions) {
     if (!AddressesCollide(options.admin, function.listen)) continue;

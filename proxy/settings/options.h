@@ -67,6 +67,18 @@ struct DaemonOptions {
   double trace_sample = 1;
   // 0 = misses are not explained.
   uint64_t explain_memory = 16ull << 20;
+  // Threads that serve calls; 0 = as many as cores may be used, at most 8.
+  int workers = 0;
+  // What calls that have not ended hold, all together.
+  uint64_t inflight_bytes = 256ull << 20;
+  uint64_t max_request_bytes = 256ull << 20;
+  uint64_t max_response_bytes = 256ull << 20;
+  uint64_t max_metadata_bytes = 64ull << 10;
+  int max_streams = 1024;
+  int max_connections = 4096;
+  // Zero = none, of both.
+  absl::Duration idle_timeout = absl::Hours(1);
+  absl::Duration max_connection_age = absl::ZeroDuration();
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
 };

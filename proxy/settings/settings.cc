@@ -33,6 +33,18 @@ absl::Status IntoDuration(const std::string& text, absl::Duration least,
   return absl::OkStatus();
 }
 
+// Zero stands for none.
+absl::Status IntoDurationOrZero(const std::string& text, absl::Duration* out) {
+  absl::Duration parsed;
+  const absl::Status status = IntoDuration(text, absl::ZeroDuration(), &parsed);
+  if (!status.ok()) return status;
+  if (parsed != absl::ZeroDuration() && parsed < absl::Seconds(1)) {
+    return NotAccepted();
+  }
+  *out = parsed;
+  return absl::OkStatus();
+}
+
 absl::Status IntoSize(const std::string& text, uint64_t least, uint64_t most,
                       uint64_t* out) {
   const absl::StatusOr<uint64_t> parsed = ParseSize(text);
@@ -422,6 +434,86 @@ std::vector<Row> OperationRows() {
   return rows;
 }
 
+// A whole number, within a range.
+absl::Status IntoNumber(const std::string& text, int least, int most,
+                        int* out) {
+  int parsed = 0;
+  const absl::Status status = IntoCount(text, &parsed);
+  if (!status.ok() || parsed < least || parsed > most) return NotAccepted();
+  *out = parsed;
+  return absl::OkStatus();
+}
+
+// Bounds of what peers can take.
+std::vector<Row> LimitRows() {
+  std::vector<Row> rows;
+  const auto add = [&rows](Setting setting, ToDaemon apply) {
+    setting.group = "Limits";
+    rows.push_back(OfDaemon(std::move(setting), std::move(apply)));
+  };
+  Setting workers =
+      Text("workers", "NUMBER", absl::nullopt, "a whole number from 1 to 64",
+           "Threads that serve calls, each with connections of "
+           "its own.");
+  workers.default_note = "as many as cores may be used, at most 8";
+  add(std::move(workers), [](const Values& v, DaemonOptions* o) {
+    return IntoNumber(v[0], 1, 64, &o->workers);
+  });
+  add(Text("inflight.bytes", "SIZE", "256MiB",
+           "a size from 1MiB to 1TiB, such as 512MiB",
+           "What calls that have not ended may hold, all functions together; "
+           "beyond it requests wait."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoSize(v[0], 1 << 20, 1ull << 40, &o->inflight_bytes);
+      });
+  add(Text("max_request_bytes", "SIZE", "256MiB",
+           "a size from 1KiB to 4095MiB, such as 64MiB",
+           "Larger requests of RunFunction, compressed or not, are refused "
+           "with RESOURCE_EXHAUSTED."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoSize(v[0], 1 << 10, 4095ull << 20, &o->max_request_bytes);
+      });
+  add(Text("max_response_bytes", "SIZE", "256MiB",
+           "a size from 1KiB to 4095MiB, such as 64MiB",
+           "Larger answers of RunFunction, compressed or not, become "
+           "RESOURCE_EXHAUSTED."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoSize(v[0], 1 << 10, 4095ull << 20, &o->max_response_bytes);
+      });
+  add(Text("max_metadata_bytes", "SIZE", "64KiB",
+           "a size from 4KiB to 128KiB, such as 16KiB",
+           "Metadata of one call, in either direction, names, values and 32 "
+           "for each counted; beyond it the call fails."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoSize(v[0], 4 << 10, 128 << 10, &o->max_metadata_bytes);
+      });
+  add(Text("max_streams", "NUMBER", "1024", "a whole number from 1 to 1000000",
+           "Calls at once on one connection; callers are told."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoNumber(v[0], 1, 1'000'000, &o->max_streams);
+      });
+  add(Text("max_connections", "NUMBER", "4096",
+           "a whole number from 1 to 1000000",
+           "Connections to one listener; the newest beyond it are closed."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoNumber(v[0], 1, 1'000'000, &o->max_connections);
+      });
+  add(Text("idle_timeout", "DURATION", "1h",
+           "a duration from 1s up, or 0 for none, such as 10m",
+           "A connection without a call for so long is told to go."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoDurationOrZero(v[0], &o->idle_timeout);
+      });
+  add(Text("max_connection_age", "DURATION", "0s",
+           "a duration from 1s up, or 0 for none, such as 1h",
+           "A connection of this age is told to go when its calls have ended, "
+           "so that callers spread over replicas."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoDurationOrZero(v[0], &o->max_connection_age);
+      });
+  return rows;
+}
+
 // An unset duration of the policy.
 Row OptionalTtl(std::string key, std::string accepted, absl::Duration least,
                 std::string help,
@@ -575,8 +667,8 @@ std::vector<Row> PolicyRows() {
 const std::vector<Row>& Rows() {
   static const std::vector<Row>* const rows = [] {
     auto* all = new std::vector<Row>;
-    for (auto part : {FunctionRows(), TlsRows(), CacheRows(), OperationRows(),
-                      PolicyRows()}) {
+    for (auto part : {FunctionRows(), TlsRows(), CacheRows(), LimitRows(),
+                      OperationRows(), PolicyRows()}) {
       for (Row& row : part) all->push_back(std::move(row));
     }
     return all;

@@ -95,9 +95,11 @@ AdminServer::Pages Admin::Pages() {
     response.body = RenderIndexPage(Version());
     return response;
   };
-  pages["/healthz"] = [](absl::string_view) {
+  pages["/healthz"] = [this](absl::string_view) {
     AdminServer::Response response;
-    response.body = "ok\n";
+    const bool alive = view_.alive == nullptr || view_.alive();
+    response.code = alive ? 200 : 503;
+    response.body = alive ? "ok\n" : "a worker hangs\n";
     return response;
   };
   pages["/readyz"] = [this](absl::string_view) { return Readiness(); };

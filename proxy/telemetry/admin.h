@@ -3,9 +3,10 @@
 // itself:
 //
 //   GET /         which pages there are
-//   GET /healthz  200 while the process can answer at all
+//   GET /healthz  200 while every worker has run a task within 10 s
 //   GET /readyz   200 once every listener is bound and the store is open, 503
-//                 before and as soon as draining starts
+//                 before, while connections cannot be accepted, and as soon
+//                 as draining starts
 //   GET /metrics  the instruments, as Prometheus text
 //   GET /statusz  how the daemon does, for people; ?format=json for programs
 //
@@ -40,6 +41,8 @@ struct AdminView {
   // Every listener is bound, the store is open, and draining has not started.
   std::function<bool()> ready;
   std::function<bool()> draining;
+  // Every worker serves; may be empty.
+  std::function<bool()> alive;
   // Each function's target, by FunctionId.
   std::vector<std::string> upstreams;
   // What changed most often in requests that missed; may be empty.

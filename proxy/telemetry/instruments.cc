@@ -145,6 +145,15 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
   }
   streams_ = counter("fncache_streams_forwarded_total");
   saved_seconds_ = counter("fncache_function_seconds_saved_total", 1e-9);
+  for (size_t end = 0; end < kConnectionEnds; ++end) {
+    connections_ended_[end] =
+        registry->AddCounter(Metric("fncache_connections_ended_total"),
+                             {name, ConnectionEndName(end)});
+  }
+  connections_refused_ = counter("fncache_connections_refused_total");
+  accept_failures_ = counter("fncache_accept_failures_total");
+  streams_refused_ = counter("fncache_streams_refused_total");
+  requests_abandoned_ = counter("fncache_requests_abandoned_total");
   upstream_latency_ = registry->AddHistogram(
       Metric("fncache_upstream_request_seconds"), {name}, Buckets::Calls());
 
@@ -393,6 +402,41 @@ void Instruments::WatchQueue(absl::string_view queue,
   impl_->registry.AddCallback(
       Metric("fncache_queue_depth"), {std::string(queue)},
       [depth = std::move(depth)] { return static_cast<double>(depth()); });
+}
+
+void Instruments::WatchConnections(cache::FunctionId id,
+                                   std::function<size_t()> callers,
+                                   std::function<size_t()> upstream) {
+  const std::string& name = function(id).name();
+  impl_->registry.AddCallback(Metric("fncache_connections"), {name},
+                              [callers = std::move(callers)] {
+                                return static_cast<double>(callers());
+                              });
+  impl_->registry.AddCallback(Metric("fncache_upstream_connected"), {name},
+                              [upstream = std::move(upstream)] {
+                                return static_cast<double>(upstream());
+                              });
+}
+
+void Instruments::WatchInflight(std::function<InflightFigures()> figures) {
+  Registry& registry = impl_->registry;
+  const auto watch = [&](absl::string_view metric,
+                         const std::vector<std::string>& labels,
+                         uint64_t InflightFigures::*field) {
+    registry.AddCallback(Metric(metric), labels, [figures, field] {
+      return static_cast<double>(figures().*field);
+    });
+  };
+  watch("fncache_inflight_bytes", {"reading"}, &InflightFigures::reading);
+  watch("fncache_inflight_bytes", {"waiting"}, &InflightFigures::waiting);
+  watch("fncache_inflight_bytes", {"running"}, &InflightFigures::running);
+  watch("fncache_inflight_limit_bytes", {}, &InflightFigures::limit);
+  watch("fncache_inflight_refused_total", {}, &InflightFigures::refused);
+}
+
+void Instruments::WatchWorkers(int workers) {
+  impl_->registry.AddCallback(Metric("fncache_workers"), {},
+                              [workers] { return workers; });
 }
 
 void Instruments::WatchTrace(

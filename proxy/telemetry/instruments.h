@@ -162,6 +162,15 @@ class FunctionInstruments {
   void ReleasedRunning(int change) const { released_running_.Add(change); }
   void CallerReleased() const { released_.Add(); }
 
+  // A caller's connection ended; `reason` counts from 0.
+  void ConnectionEnded(size_t reason) const {
+    connections_ended_[reason].Add();
+  }
+  void ConnectionRefused() const { connections_refused_.Add(); }
+  void AcceptFailed() const { accept_failures_.Add(); }
+  void StreamRefused() const { streams_refused_.Add(); }
+  void RequestAbandoned() const { requests_abandoned_.Add(); }
+
   // The function cannot be reached, since `when` unless that is known already;
   // and it can be reached again.
   void Unreachable(absl::Time when, absl::string_view why) const;
@@ -211,6 +220,12 @@ class FunctionInstruments {
   metrics::Counter removed_[kTiers][kRemovals];
   metrics::Counter tier_writes_[kTiers];
   metrics::Counter fills_dropped_;
+
+  metrics::Counter connections_ended_[kConnectionEnds];
+  metrics::Counter connections_refused_;
+  metrics::Counter accept_failures_;
+  metrics::Counter streams_refused_;
+  metrics::Counter requests_abandoned_;
 
   mutable Mutex mutex_;
   mutable Reachability reachability_ ABSL_GUARDED_BY(mutex_);
@@ -262,6 +277,19 @@ class Instruments {
   };
   void WatchExplain(std::function<ExplainFigures()> figures);
   void WatchReadiness(std::function<bool()> ready);
+  // How many connections the function's callers have, and the daemon to it.
+  void WatchConnections(cache::FunctionId id, std::function<size_t()> callers,
+                        std::function<size_t()> upstream);
+  // What calls hold that have not ended.
+  struct InflightFigures {
+    uint64_t reading = 0;
+    uint64_t waiting = 0;
+    uint64_t running = 0;
+    uint64_t limit = 0;
+    uint64_t refused = 0;
+  };
+  void WatchInflight(std::function<InflightFigures()> figures);
+  void WatchWorkers(int workers);
 
   // `expiry` tells when the certificate that is in use ends: the listeners'
   // (TlsSide::kServer) or the one shown to functions.

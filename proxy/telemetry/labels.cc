@@ -79,6 +79,13 @@ const char* TierErrorName(cache::TierError what) {
   return NameOf(what, kNames);
 }
 
+const char* ConnectionEndName(size_t index) {
+  static constexpr const char* kNames[kConnectionEnds] = {
+      "done",    "peer_left", "error",    "handshake", "not_http2",
+      "timeout", "protocol",  "too_much", "idle",      "closed"};
+  return kNames[index];
+}
+
 const char* TlsSideName(TlsSide side) {
   static constexpr const char* kNames[kTlsSides] = {"listener", "upstream"};
   return NameOf(side, kNames);

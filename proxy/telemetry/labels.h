@@ -53,6 +53,10 @@ inline constexpr size_t kTierErrors = 4;
 const char* TierErrorName(cache::TierError what);  // "read", "write", ...
 
 // Our side of a TLS connection.
+// How callers' connections end, by http2::ConnectionEnd.
+inline constexpr size_t kConnectionEnds = 10;
+const char* ConnectionEndName(size_t index);  // "done", "peer_left", ...
+
 inline constexpr size_t kTlsSides = 2;
 const char* TlsSideName(TlsSide side);  // "listener", "upstream"
 

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
@@ -158,8 +157,13 @@ grpc::Status ReadStatus(const http2::Fields& fields,
                       DecodeStatusText(fields.Find("grpc-message")), details);
 }
 
-absl::StatusOr<http2::Slice> Unpack(absl::string_view encoding,
-                                    absl::string_view bytes, size_t limit) {
+struct Unpacker::Stream {
+  ~Stream() { inflateEnd(&z); }
+  z_stream z = {};
+};
+
+absl::StatusOr<std::unique_ptr<Unpacker>> Unpacker::Create(
+    absl::string_view encoding, absl::string_view bytes) {
   // What zlib's manual says of windowBits: 15, and 16 more for gzip.
   int window = 0;
   if (encoding == "gzip") {
@@ -170,34 +174,59 @@ absl::StatusOr<http2::Slice> Unpack(absl::string_view encoding,
     return absl::UnimplementedError(
         absl::StrCat("messages cannot be unpacked from ", encoding));
   }
-  z_stream stream = {};
-  if (inflateInit2(&stream, window) != Z_OK) {
+  auto stream = std::make_unique<Stream>();
+  if (inflateInit2(&stream->z, window) != Z_OK) {
     return absl::ResourceExhaustedError("no memory to unpack a message");
   }
-  const absl::Cleanup end = [&stream] { inflateEnd(&stream); };
   // zlib only reads it: its interface is older than const.
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  http2::Buffer out;
+  stream->z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream->z.avail_in = static_cast<uInt>(bytes.size());
+  return std::unique_ptr<Unpacker>(new Unpacker(std::move(stream)));
+}
+
+Unpacker::Unpacker(std::unique_ptr<Stream> stream)
+    : stream_(std::move(stream)) {}
+
+Unpacker::~Unpacker() = default;
+
+void Unpacker::StopKeeping() {
+  keeps_ = false;
+  out_.Clear();
+}
+
+absl::Status Unpacker::Step(size_t step, size_t limit) {
   std::array<char, 16 << 10> piece;
-  int result = Z_OK;
-  while (result != Z_STREAM_END) {
-    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
-    stream.avail_out = piece.size();
-    result = inflate(&stream, Z_NO_FLUSH);
+  for (size_t made = 0; made < step && !done_;) {
+    z_stream& z = stream_->z;
+    z.next_out = reinterpret_cast<Bytef*>(piece.data());
+    z.avail_out = piece.size();
+    const int result = inflate(&z, Z_NO_FLUSH);
     if (result != Z_OK && result != Z_STREAM_END) {
       return absl::DataLossError("a message cannot be unpacked");
     }
-    const size_t made = piece.size() - stream.avail_out;
-    if (made > limit - out.size()) {
+    const size_t now = piece.size() - z.avail_out;
+    if (now > limit - size_) {
       return absl::ResourceExhaustedError("a message unpacks to too much");
     }
-    out.Append({piece.data(), made});
+    size_ += now;
+    made += now;
+    if (keeps_) out_.Append({piece.data(), now});
+    if (result != Z_STREAM_END) continue;
+    done_ = true;
+    if (z.avail_in > 0) {
+      return absl::DataLossError("something follows a packed message");
+    }
   }
-  if (stream.avail_in > 0) {
-    return absl::DataLossError("something follows a packed message");
-  }
-  return out.Share();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<http2::Slice> Unpack(absl::string_view encoding,
+                                    absl::string_view bytes, size_t limit) {
+  auto unpacker = Unpacker::Create(encoding, bytes);
+  if (!unpacker.ok()) return unpacker.status();
+  absl::Status status = (*unpacker)->Step(SIZE_MAX, limit);
+  if (!status.ok()) return status;
+  return (*unpacker)->Release();
 }
 
 }  // namespace fncache::proxy::transport

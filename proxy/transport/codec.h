@@ -5,11 +5,12 @@
 // After "gRPC over HTTP2" (doc/PROTOCOL-HTTP2.md in gRPC's repository) and
 // "HTTP to gRPC Status Code Mapping" (doc/http-grpc-status-mapping.md).
 //
-// Pure functions; thread-safe.
+// Pure functions, thread-safe; an Unpacker is one thread's at a time.
 #ifndef FNCACHE_PROXY_TRANSPORT_CODEC_H_
 #define FNCACHE_PROXY_TRANSPORT_CODEC_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -42,9 +43,41 @@ grpc::Status ReadStatus(const http2::Fields& fields,
 // Of an HTTP status alone.
 grpc::StatusCode StatusOfHttp(absl::string_view http_status);
 
-// Unpacks a message of this grpc-encoding: gzip, deflate (which is zlib's
-// format) or identity. Unimplemented for others, DataLoss for bytes that are
-// none, ResourceExhausted where it would have more than `limit` bytes.
+// Unpacks a message of one grpc-encoding, in steps: gzip or deflate (which is
+// zlib's format).
+class Unpacker {
+ public:
+  // Unimplemented for other encodings. `bytes` outlive this.
+  static absl::StatusOr<std::unique_ptr<Unpacker>> Create(
+      absl::string_view encoding, absl::string_view bytes);
+  ~Unpacker();
+  Unpacker(const Unpacker&) = delete;
+  Unpacker& operator=(const Unpacker&) = delete;
+
+  // Makes some `step` bytes more. DataLoss for bytes that are none,
+  // ResourceExhausted where there would be more than `limit` in all.
+  absl::Status Step(size_t step, size_t limit);
+  bool done() const { return done_; }
+  // How many bytes there are so far.
+  size_t size() const { return size_; }
+  // They are counted from now on, and not kept.
+  void StopKeeping();
+  bool keeps() const { return keeps_; }
+  // What was made. Once, when it is done.
+  http2::Slice Release() const { return out_.Share(); }
+
+ private:
+  struct Stream;
+  explicit Unpacker(std::unique_ptr<Stream> stream);
+
+  const std::unique_ptr<Stream> stream_;
+  bool done_ = false;
+  bool keeps_ = true;
+  size_t size_ = 0;
+  http2::Buffer out_;
+};
+
+// All of it at once.
 absl::StatusOr<http2::Slice> Unpack(absl::string_view encoding,
                                     absl::string_view bytes, size_t limit);
 

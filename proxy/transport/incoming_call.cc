@@ -1,301 +1,400 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/incoming_call.h"
 
-#include <new>
+#include <algorithm>
 #include <utility>
-#include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "grpc/support/log.h"
-#include "grpc/support/time.h"
-#include "proxy/transport/channel_arguments.h"
-#include "proxy/transport/core_buffer.h"
+#include "proxy/transport/codec.h"
+#include "proxy/transport/metadata.h"
 
 namespace fncache::proxy::transport {
 namespace {
 
-// The trailer in which the C++ interface carries a status's details.
-constexpr char kDetails[] = "grpc-status-details-bin";
+// So much of a request comes without being asked for: the window of each stream
+// at its start (http2::ConnectionOptions), less some for prefixes.
+constexpr size_t kStreamWindow = 63 << 10;
 
-grpc_slice Copy(absl::string_view text) {
-  return grpc_slice_from_copied_buffer(text.data(), text.size());
+// Answers of this size hold up others where nobody reads them, for so long.
+constexpr size_t kLargeAnswer = 64 << 10;
+constexpr absl::Duration kSendingStalled = absl::Seconds(10);
+
+// Of a packed request, so much is unpacked at a time.
+constexpr size_t kUnpackedATurn = 512 << 10;
+
+constexpr absl::string_view kGrpc = "application/grpc";
+
+bool IsGrpc(absl::string_view content_type) {
+  if (!absl::ConsumePrefix(&content_type, kGrpc)) return false;
+  return content_type.empty() || content_type[0] == '+' ||
+         content_type[0] == ';';
 }
 
-grpc_op MakeOp(grpc_op_type type) {
-  grpc_op op{};
-  op.op = type;
-  return op;
-}
-
-#ifdef FNCACHE_KEEPS_CALLS
-
-// A thread keeps the memory of so many calls: as many as a worker lends its
-// server.
-constexpr size_t kMostKept = kAcceptsPerWorker;
-
-struct KeptMemory {
-  ~KeptMemory() {
-    for (void* memory : blocks) ::operator delete(memory);
+// A request that is no call of gRPC, which is told so when it is complete: what
+// is wrong with it besides then shows itself first. Deletes itself.
+class ForeignRequest final : public http2::StreamUser {
+ public:
+  explicit ForeignRequest(absl::string_view code) : code_(code) {}
+  void OnData(http2::Stream& stream, absl::string_view bytes) override {
+    stream.Consume(bytes.size());
   }
-  std::vector<void*> blocks;
-};
-thread_local KeptMemory kept;
+  void OnPeerEnd(http2::Stream& stream) override {
+    http2::Fields fields;
+    fields.Add(":status", code_);
+    fields.Add("content-type", "text/plain; charset=utf-8");
+    stream.Answer(fields, /*end=*/false);
+    stream.Send(http2::Slice::Static(kNoGrpc));
+    stream.End();
+  }
+  void OnClosed(http2::Stream& /*stream*/,
+                const http2::StreamEnd& /*end*/) override {
+    delete this;
+  }
 
-#endif
+ private:
+  const absl::string_view code_;
+};
+
+void AnswerStatus(http2::Stream& stream, absl::string_view content_type,
+                  const grpc::Status& status) {
+  http2::Fields fields;
+  fields.Add(":status", "200");
+  fields.Add("content-type", content_type.empty() ? kGrpc : content_type);
+  AddStatus(status, &fields);
+  stream.Answer(fields, /*end=*/true);
+}
 
 }  // namespace
 
-#ifdef FNCACHE_KEEPS_CALLS
-
-void* IncomingCall::operator new(size_t size) {
-  if (kept.blocks.empty()) return ::operator new(size);
-  void* const memory = kept.blocks.back();
-  kept.blocks.pop_back();
-  return memory;
-}
-
-void IncomingCall::operator delete(void* memory) {
-  if (kept.blocks.size() < kMostKept) {
-    kept.blocks.push_back(memory);
-    return;
+http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
+                                        const CallLimits* limits,
+                                        CallHandler* handler) {
+  const http2::Fields& fields = stream.fields();
+  const absl::string_view content_type = fields.Find("content-type");
+  if (stream.oversized()) {
+    AnswerStatus(stream, content_type,
+                 grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                              "the request's metadata is larger than "
+                              "max_metadata_bytes"));
+    return nullptr;
   }
-  ::operator delete(memory);
-}
-
-#endif
-
-IncomingCall::Fields::~Fields() {
-  for (const grpc_metadata& field : fields_) {
-    grpc_slice_unref(field.key);
-    grpc_slice_unref(field.value);
+  if (fields.Find(":method") != "POST") return new ForeignRequest("405");
+  if (!IsGrpc(content_type)) return new ForeignRequest("415");
+  if (HasLoop(fields)) {
+    AnswerStatus(stream, content_type,
+                 grpc::Status(grpc::StatusCode::FAILED_PRECONDITION,
+                              "the call has passed this proxy before: its "
+                              "upstream leads back to it"));
+    return nullptr;
   }
+  // Deletes itself when its stream has gone and nobody owns it.
+  auto* const call = new IncomingCall(stream, worker, limits);
+  handler->StartCall(Ptr(call));
+  // A handler may have let go of it already.
+  return call;
 }
 
-void IncomingCall::Fields::Add(grpc_slice key, grpc_slice value) {
-  grpc_metadata field{};
-  field.key = key;
-  field.value = value;
-  fields_.push_back(field);
-}
-
-IncomingCall::IncomingCall(Worker* worker, Acceptor* acceptor)
-    : Activity(Kind::kUnary), worker_(worker), acceptor_(acceptor) {
-  grpc_call_details_init(&details_);
-  grpc_metadata_array_init(&metadata_);
+IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
+                           const CallLimits* limits)
+    : Activity(Kind::kUnary),
+      worker_(worker),
+      limits_(*limits),
+      stream_(&stream),
+      method_(MethodOf(stream.fields().Find(":path"))),
+      fields_(stream.fields()),
+      arrived_(absl::Now()),
+      collector_(limits->max_request_bytes),
+      reading_(limits->room->inflight(), Inflight::Share::kReading, worker),
+      sending_(limits->room->inflight(), Inflight::Share::kRunning, worker) {
+  const absl::string_view timeout = fields_.Find("grpc-timeout");
+  if (!timeout.empty()) {
+    // One that cannot be read is none, as for gRPC's C library.
+    const auto parsed = ParseTimeout(timeout);
+    if (parsed.has_value()) deadline_ = arrived_ + *parsed;
+  }
+  worker_->Enter(this);
 }
 
 IncomingCall::~IncomingCall() {
-  grpc_call_details_destroy(&details_);
-  grpc_metadata_array_destroy(&metadata_);
-  if (call_ != nullptr) grpc_call_unref(call_);
-}
-
-void IncomingCall::Lend(grpc_server* server, Worker* worker, Worker* accepting,
-                        Acceptor* acceptor) {
-  auto* const call = new IncomingCall(worker, acceptor);
-  const grpc_call_error error = grpc_server_request_call(
-      server, &call->call_, &call->details_, &call->metadata_,
-      worker->queue()->cq(), accepting->queue()->cq(),
-      CoreTag(&call->accepted_event_));
-  GPR_ASSERT(error == GRPC_CALL_OK);
-}
-
-absl::Time IncomingCall::deadline() const {
-  const gpr_timespec& deadline = details_.deadline;
-  if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) >= 0) {
-    return absl::InfiniteFuture();
-  }
-  const gpr_timespec wall =
-      gpr_convert_clock_type(deadline, GPR_CLOCK_REALTIME);
-  timespec out;
-  out.tv_sec = wall.tv_sec;
-  out.tv_nsec = wall.tv_nsec;
-  return absl::TimeFromTimespec(out);
+  if (asked_) limits_.room->Forget(this);
+  if (sending_timer_.has_value()) worker_->Cancel(*sending_timer_);
+  if (unpacking_timer_.has_value()) worker_->Cancel(*unpacking_timer_);
+  worker_->loop()->Forget(this);
+  if (deadline_timer_.has_value()) worker_->Cancel(*deadline_timer_);
+  worker_->Leave(this);
 }
 
 bool IncomingCall::OnCancelled(absl::AnyInvocable<void()> notice) {
-  if (cancelled_) return false;
+  if (stream_ == nullptr || late_) return false;
   notice_ = std::move(notice);
-  if (watching_) return true;
-  watching_ = true;
-  grpc_op op = MakeOp(GRPC_OP_RECV_CLOSE_ON_SERVER);
-  op.data.recv_close_on_server.cancelled = &was_cancelled_;
-  StartBatch(&op, 1, &closed_event_);
+  ArmDeadline();
   return true;
 }
 
-void IncomingCall::AddStaticHeader(const char* key, absl::string_view value) {
-  headers_.Add(grpc_slice_from_static_string(key), Copy(value));
-}
-
-void IncomingCall::AddHeader(absl::string_view key, absl::string_view value) {
-  headers_.Add(Copy(key), Copy(value));
-}
-
-void IncomingCall::AddTrailer(absl::string_view key, absl::string_view value) {
-  trailers_.Add(Copy(key), Copy(value));
-}
-
-void IncomingCall::StartBatch(const grpc_op* ops, size_t count, Event* event) {
-  const grpc_call_error error =
-      grpc_call_start_batch(call_, ops, count, CoreTag(event), nullptr);
-  GPR_ASSERT(error == GRPC_CALL_OK);
-}
-
-void IncomingCall::Read(grpc::ByteBuffer* message, Event* event) {
-  message->Clear();
-  reading_ = message;
-  reader_ = event;
-  grpc_op op = MakeOp(GRPC_OP_RECV_MESSAGE);
-  op.data.recv_message.recv_message = CoreBuffer(message);
-  StartBatch(&op, 1, &read_event_);
-}
-
-void IncomingCall::OnRead(bool ok) {
-  if (!ok) reading_->Clear();
-  reader_->OnEvent(reading_->Valid());
-}
-
-bool IncomingCall::ReadWasCutOff() {
-  return grpc_call_failed_before_recv_message(call_) != 0;
-}
-
-grpc_op* IncomingCall::AddHeaders(grpc_op* op) {
-  if (headers_sent_) return op;
-  headers_sent_ = true;
-  *op = MakeOp(GRPC_OP_SEND_INITIAL_METADATA);
-  op->data.send_initial_metadata.count = headers_.size();
-  op->data.send_initial_metadata.metadata = headers_.data();
-  return op + 1;
-}
-
-grpc_op* IncomingCall::AddMessage(grpc_op* op, grpc::ByteBuffer* message) {
-  // gRPC takes the slices, and wants the rest of the buffer until the event.
-  writing_.Clear();
-  writing_.Swap(message);
-  *op = MakeOp(GRPC_OP_SEND_MESSAGE);
-  op->data.send_message.send_message = *CoreBuffer(&writing_);
-  return op + 1;
-}
-
-void IncomingCall::FinishBatch(grpc_op* ops, grpc_op* next,
-                               const grpc::Status& status, Event* event) {
-  finished_ = true;
-  if (!status.error_details().empty()) {
-    trailers_.Add(grpc_slice_from_static_string(kDetails),
-                  Copy(status.error_details()));
+void IncomingCall::ArmDeadline() {
+  if (deadline_ == absl::InfiniteFuture() || deadline_timer_.has_value()) {
+    return;
   }
-  *next = MakeOp(GRPC_OP_SEND_STATUS_FROM_SERVER);
-  auto& end = next->data.send_status_from_server;
-  end.trailing_metadata_count = trailers_.size();
-  end.trailing_metadata = trailers_.data();
-  end.status = static_cast<grpc_status_code>(status.error_code());
-  const std::string message = status.error_message();
-  const grpc_slice text =
-      grpc_slice_from_static_buffer(message.data(), message.size());
-  grpc_slice details = text;
-  end.status_details = message.empty() ? nullptr : &details;
-  ++next;
-  if (!watching_) {
-    watching_ = true;
-    closed_ = true;
-    *next = MakeOp(GRPC_OP_RECV_CLOSE_ON_SERVER);
-    next->data.recv_close_on_server.cancelled = &was_cancelled_;
-    ++next;
+  deadline_timer_ =
+      worker_->After(deadline_ - absl::Now(), [this] { OnDeadline(); });
+}
+
+void IncomingCall::OnDeadline() {
+  deadline_timer_.reset();
+  late_ = true;
+  if (reader_ != nullptr) {
+    return TellReader(
+        grpc::Status(grpc::StatusCode::CANCELLED, "Deadline Exceeded"));
   }
-  StartBatch(ops, next - ops, event);
+  if (notice_ != nullptr) std::exchange(notice_, nullptr)();
 }
 
-void IncomingCall::SendHeaders(Event* event) {
-  grpc_op op;
-  AddHeaders(&op);
-  StartBatch(&op, 1, event);
+void IncomingCall::Read(absl::AnyInvocable<void(const grpc::Status&)> done) {
+  reader_ = std::move(done);
 }
 
-void IncomingCall::Write(const grpc::ByteBuffer& message, Event* event) {
-  grpc::ByteBuffer copy(message);  // of references to its bytes
-  grpc_op ops[2];
-  grpc_op* const next = AddMessage(AddHeaders(ops), &copy);
-  StartBatch(ops, next - ops, event);
+void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
+  if (tap_ != nullptr) return tap_->OnCallerData(bytes);
+  if (reader_ == nullptr) {
+    stream.Consume(bytes.size());
+    return;
+  }
+  const MessageCollector::State state = collector_.Take(bytes);
+  reading_.Set(collector_.held());
+  switch (state) {
+    case MessageCollector::State::kNone:
+      ArmDeadline();
+      if (asked_) {
+        limits_.room->Moved(this);
+      } else if (collector_.announced() > kStreamWindow) {
+        asked_ = true;
+        limits_.room->Ask(
+            this, collector_.announced() + kMessagePrefix - kStreamWindow);
+      }
+      return;
+    case MessageCollector::State::kWhole:
+      // Mostly its end is in the same bytes.
+      worker_->loop()->AtTurnEnd(this);
+      return;
+    case MessageCollector::State::kTooLarge:
+      return TellReader(grpc::Status(
+          grpc::StatusCode::RESOURCE_EXHAUSTED,
+          absl::StrCat("the request is larger than max_request_bytes, ",
+                       limits_.max_request_bytes)));
+    case MessageCollector::State::kSecond:
+      return TellReader(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
+                                     "RunFunction needs one request message"));
+    case MessageCollector::State::kBroken:
+      return TellReader(
+          grpc::Status(grpc::StatusCode::INTERNAL,
+                       "the request is not framed as gRPC's are"));
+  }
 }
 
-void IncomingCall::WriteAndFinish(grpc::ByteBuffer&& message,
-                                  const grpc::Status& status, Event* event) {
-  grpc_op ops[4];
-  grpc_op* const next = AddMessage(AddHeaders(ops), &message);
-  FinishBatch(ops, next, status, event);
+void IncomingCall::OnRoom() {
+  if (stream_ == nullptr) return;
+  stream_->Grant(collector_.announced() + kMessagePrefix - kStreamWindow);
 }
 
-void IncomingCall::Finish(const grpc::Status& status, Event* event) {
-  grpc_op ops[3];
-  FinishBatch(ops, AddHeaders(ops), status, event);
+void IncomingCall::OnStalled() {
+  if (reader_ == nullptr) return;
+  TellReader(grpc::Status(
+      grpc::StatusCode::RESOURCE_EXHAUSTED,
+      "the request stopped coming while others wait for inflight.bytes"));
 }
 
-void IncomingCall::Cancel() {
-  grpc_call_cancel_with_status(call_, GRPC_STATUS_CANCELLED,
-                               "Cancelled on the server side", nullptr);
+void IncomingCall::OnPeerEnd(http2::Stream& /*stream*/) {
+  if (tap_ != nullptr) return tap_->OnCallerEnd();
+  if (reader_ == nullptr || request_.valid()) return;
+  if (collector_.state() == MessageCollector::State::kWhole) {
+    worker_->loop()->Forget(this);
+    return RequestIsThere();
+  }
+  TellReader(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
+                          "RunFunction needs one request message"));
 }
 
-void IncomingCall::FinishAndForget(IncomingCallPtr call,
-                                   const grpc::Status& status) {
-  IncomingCall* self = call.release();
-  self->forgetting_ = true;
-  self->dropped_ = true;
-  self->notice_ = nullptr;
-  self->Finish(status, &self->forgotten_event_);
+void IncomingCall::OnTurnEnd() {
+  if (reader_ != nullptr && !request_.valid() &&
+      collector_.state() == MessageCollector::State::kWhole) {
+    RequestIsThere();
+  }
 }
 
-void IncomingCall::WriteFinishAndForget(IncomingCallPtr call,
-                                        grpc::ByteBuffer&& message,
-                                        const grpc::Status& status) {
-  IncomingCall* self = call.release();
-  self->forgetting_ = true;
-  self->dropped_ = true;
-  self->notice_ = nullptr;
-  self->WriteAndFinish(std::move(message), status, &self->forgotten_event_);
+void IncomingCall::RequestIsThere() {
+  request_ = collector_.Release();
+  if (asked_) limits_.room->Forget(this);
+  if (!request_.compressed()) {
+    plain_ = request_;
+    return TellReader(grpc::Status::OK);
+  }
+  auto unpacker =
+      Unpacker::Create(fields_.Find("grpc-encoding"), request_.bytes());
+  if (!unpacker.ok()) return TellReader(grpc::Status::OK);
+  unpacker_ = *std::move(unpacker);
+  UnpackMore();
 }
 
-void IncomingCall::OnAccepted(bool ok) {
-  if (!ok) {
-    // The server is shutting down.
+// A few kilobytes may become a gigabyte: others have their turn meanwhile.
+void IncomingCall::UnpackMore() {
+  const absl::Status status =
+      unpacker_->Step(kUnpackedATurn, limits_.max_request_bytes);
+  Inflight* const inflight = limits_.room->inflight();
+  if (status.ok() && unpacker_->keeps()) {
+    reading_.Set(request_.size() + unpacker_->size());
+    // What there is no room for is not keyed, and passes as it came.
+    if (inflight != nullptr && unpacker_->size() > kUnpackedATurn &&
+        !inflight->HasRoom(Inflight::Share::kReading, unpacker_->size())) {
+      unpacker_->StopKeeping();
+      reading_.Set(request_.size());
+    }
+  }
+  if (status.ok() && !unpacker_->done()) {
+    unpacking_timer_ = worker_->After(absl::ZeroDuration(), [this] {
+      unpacking_timer_.reset();
+      UnpackMore();
+    });
+    return;
+  }
+  if (status.ok() && unpacker_->keeps()) plain_ = Message(unpacker_->Release());
+  unpacker_ = nullptr;
+  if (absl::IsResourceExhausted(status)) {
+    return TellReader(grpc::Status(
+        grpc::StatusCode::RESOURCE_EXHAUSTED,
+        absl::StrCat("the request unpacks to more than max_request_bytes, ",
+                     limits_.max_request_bytes)));
+  }
+  TellReader(grpc::Status::OK);
+}
+
+void IncomingCall::TellReader(const grpc::Status& status) {
+  if (unpacking_timer_.has_value()) worker_->Cancel(*unpacking_timer_);
+  unpacking_timer_.reset();
+  std::exchange(reader_, nullptr)(status);
+}
+
+void IncomingCall::ForgetRequest() {
+  request_.Clear();
+  plain_.Clear();
+  reading_.Set(0);
+}
+
+// An answer that its caller does not take is given up while others wait.
+void IncomingCall::WatchSending(size_t unsent) {
+  sending_timer_ = worker_->After(kSendingStalled, [this, unsent] {
+    sending_timer_.reset();
+    if (stream_ == nullptr) return;
+    const size_t now = stream_->unsent();
+    Inflight* const inflight = limits_.room->inflight();
+    if (now == unsent && inflight != nullptr && inflight->waiting() > 0) {
+      return stream_->Reset(http2::kCancel);
+    }
+    WatchSending(now);
+  });
+}
+
+void IncomingCall::OnSent(http2::Stream& /*stream*/) {
+  if (tap_ != nullptr) tap_->OnCallerSent();
+}
+
+void IncomingCall::OnClosed(http2::Stream& /*stream*/,
+                            const http2::StreamEnd& end) {
+  stream_ = nullptr;
+  if (!owned_) {
     delete this;
     return;
   }
-  arrived_ = absl::Now();
-  method_ = MethodOf(View(details_.method));
-  acceptor_->OnAccepted(this);
-}
-
-void IncomingCall::OnClosed(bool ok) {
-  closed_ = true;
-  cancelled_ = !ok || was_cancelled_ != 0;
-  if (dropped_) {
-    DeleteIfOver();
-    return;
+  if (tap_ != nullptr) {
+    const bool reset = end.kind == http2::StreamEnd::Kind::kPeerReset;
+    return std::exchange(tap_, nullptr)
+        ->OnCallerGone(reset ? end.code : http2::kCancel);
   }
-  if (!cancelled_ || notice_ == nullptr) return;
-  // The notice may let go of this call.
-  absl::AnyInvocable<void()> notice = std::move(notice_);
-  notice_ = nullptr;
-  notice();
+  if (reader_ != nullptr) {
+    return TellReader(
+        grpc::Status(grpc::StatusCode::CANCELLED, "the caller has gone"));
+  }
+  if (notice_ != nullptr) std::exchange(notice_, nullptr)();
 }
 
-void IncomingCall::OnForgotten(bool ok) {
-  forgetting_ = false;
-  DeleteIfOver();
+void IncomingCall::Cancel() {
+  if (stream_ != nullptr) stream_->Reset(http2::kCancel);
 }
 
 void IncomingCall::Drop() {
-  dropped_ = true;
+  owned_ = false;
+  tap_ = nullptr;
   notice_ = nullptr;
-  if (!finished_ && !closed_) Cancel();
-  DeleteIfOver();
+  reader_ = nullptr;
+  if (asked_) limits_.room->Forget(this);
+  if (unpacking_timer_.has_value()) worker_->Cancel(*unpacking_timer_);
+  unpacking_timer_.reset();
+  unpacker_ = nullptr;
+  ForgetRequest();
+  if (stream_ == nullptr) {
+    delete this;
+    return;
+  }
+  // OnClosed follows.
+  if (stream_->ended()) return;
+  if (late_ && !stream_->answered()) {
+    return SendStatus(
+        grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"));
+  }
+  stream_->Reset(http2::kCancel);
 }
 
-void IncomingCall::DeleteIfOver() {
-  if ((watching_ && !closed_) || forgetting_) return;
-  worker_->Leave(this);
-  delete this;
+http2::Fields IncomingCall::Head() const {
+  http2::Fields head;
+  head.Add(":status", "200");
+  head.Add("content-type", fields_.Find("content-type"));
+  for (const http2::Field field : headers_) head.Add(field.name, field.value);
+  return head;
+}
+
+void IncomingCall::SendStatus(const grpc::Status& status) {
+  http2::Fields head = relayed_ ? headers_ : Head();
+  if (!relayed_) AddStatus(status, &head);
+  for (const http2::Field field : trailers_) head.Add(field.name, field.value);
+  stream_->Answer(head, /*end=*/true);
+}
+
+void IncomingCall::Relay(const http2::Fields& headers,
+                         const http2::Fields& trailers) {
+  relayed_ = true;
+  headers_ = headers;
+  trailers_ = trailers;
+}
+
+void IncomingCall::Answer(Ptr call, Message message,
+                          const grpc::Status& status) {
+  http2::Stream* const stream = call->stream_;
+  if (stream == nullptr) return;
+  stream->Answer(call->relayed_ ? call->headers_ : call->Head(),
+                 /*end=*/false);
+  stream->Send(MessagePrefix(message.compressed(), message.size()));
+  for (const http2::Slice& piece : message.pieces()) stream->Send(piece);
+  // Entries are the memory tier's.
+  if (call->relayed_) {
+    call->sending_.Set(message.size());
+    if (message.size() > kLargeAnswer) call->WatchSending(message.size());
+  } else {
+    AddStatus(status, &call->trailers_);
+  }
+  stream->EndWith(std::move(call->trailers_));
+}
+
+void IncomingCall::Finish(Ptr call, const grpc::Status& status) {
+  http2::Stream* const stream = call->stream_;
+  if (stream == nullptr) return;
+  // As the function did: all in one block, or trailers after headers.
+  if (call->relayed_ && !call->trailers_.empty()) {
+    stream->Answer(call->headers_, /*end=*/false);
+    return stream->EndWith(std::move(call->trailers_));
+  }
+  call->SendStatus(status);
 }
 
 }  // namespace fncache::proxy::transport

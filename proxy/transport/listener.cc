@@ -3,15 +3,10 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/synchronization/blocking_counter.h"
 #include "absl/time/clock.h"
 #include "common/listen_failure.h"
-#include "grpc/grpc_security.h"
-#include "grpc/support/log.h"
-#include "proxy/transport/channel_arguments.h"
-#include "proxy/transport/core_queue.h"
+#include "proxy/transport/metadata.h"
+#include "proxy/transport/tls.h"
 
 namespace fncache::proxy::transport {
 namespace {
@@ -19,107 +14,66 @@ namespace {
 // A stop waits so long for connections without calls to go by themselves.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(250);
 
-std::string WithPort(const std::string& address, int port) {
-  const size_t colon = address.rfind(':');
-  if (absl::StartsWith(address, "unix") || colon == std::string::npos) {
-    return address;
-  }
-  return absl::StrCat(address.substr(0, colon + 1), port);
-}
-
-std::shared_ptr<grpc_server_credentials> Plaintext() {
-  return {grpc_insecure_server_credentials_create(),
-          grpc_server_credentials_release};
-}
-
 }  // namespace
+
+// One worker's part.
+class Listener::Place final : public http2::Server::Handler {
+ public:
+  Place(Worker* worker, const ListenerOptions& options, CallHandler* handler)
+      : worker_(worker),
+        room_(options.inflight, worker),
+        limits_{options.max_request_bytes, &room_},
+        handler_(handler) {}
+  http2::StreamUser* OnRequest(http2::Stream& stream) override {
+    return IncomingCall::Accept(stream, worker_, &limits_, handler_);
+  }
+  int busy() const override { return worker_->calls(); }
+
+ private:
+  Worker* const worker_;
+  ReadRoom room_;
+  const CallLimits limits_;
+  CallHandler* const handler_;
+};
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
     ListenerOptions options) {
   std::unique_ptr<Listener> listener(new Listener(std::move(options)));
-  absl::Status status = listener->Bind();
-  if (!status.ok()) return status;
+  http2::ServerOptions server;
+  server.connection.max_streams = listener->options_.max_streams;
+  server.connection.max_field_bytes = listener->options_.max_metadata_bytes;
+  server.connection.idle_timeout = listener->options_.idle_timeout;
+  server.connection.max_age = listener->options_.max_connection_age;
+  server.connection.http1_answer = kHttp1Answer;
+  server.max_connections = listener->options_.max_connections;
+  server.events = listener->options_.events;
+  if (ServerTls* const tls = listener->options_.tls) {
+    server.new_ssl = [tls] { return tls->NewSsl(); };
+    server.connection.explain_handshake = &ExplainHandshake;
+  }
+  auto listening =
+      http2::Server::Listen(listener->options_.address, std::move(server));
+  if (!listening.ok()) return ListenFailure(listener->options_.address);
+  listener->server_ = *std::move(listening);
   return listener;
 }
 
-Listener::Listener(ListenerOptions options)
-    : options_(std::move(options)),
-      // The thread that waits there reads from sockets, as the workers may not
-      // have started.
-      shutdown_queue_(MakeQueue(GRPC_CQ_NON_LISTENING)) {}
-
-absl::Status Listener::Bind() {
-  std::vector<grpc_arg> arguments;
-  for (const ChannelArgument& argument : kServerArguments) {
-    grpc_arg arg{};
-    arg.type = GRPC_ARG_INTEGER;
-    arg.key = const_cast<char*>(argument.name);  // gRPC only reads it
-    arg.value.integer = argument.value;
-    arguments.push_back(arg);
-  }
-  const grpc_channel_args all = {arguments.size(), arguments.data()};
-  server_ = grpc_server_create(&all, nullptr);
-  grpc_server_register_completion_queue(
-      server_, options_.workers.front()->queue()->cq(), nullptr);
-  grpc_server_register_completion_queue(server_, shutdown_queue_.cq(), nullptr);
-  const std::shared_ptr<grpc_server_credentials> credentials =
-      options_.credentials != nullptr ? options_.credentials : Plaintext();
-  const int port = grpc_server_add_http2_port(server_, options_.address.c_str(),
-                                              credentials.get());
-  if (port == 0) {
-    grpc_server_destroy(server_);
-    server_ = nullptr;
-    return ListenFailure(options_.address);
-  }
-  grpc_server_start(server_);
-  address_ = WithPort(options_.address, port);
-  return absl::OkStatus();
-}
+Listener::Listener(ListenerOptions options) : options_(std::move(options)) {}
 
 Listener::~Listener() {
+  if (!started_) return;
   StopAccepting(absl::Now());
   Join();
-  // The server is shut down, so that only the queue's end still comes out of
-  // it.
-  shutdown_queue_.Shutdown();
-  void* tag;
-  bool ok;
-  while (shutdown_queue_.Next(&tag, &ok)) {
-  }
-  if (server_ != nullptr) grpc_server_destroy(server_);
 }
 
 void Listener::Start(CallHandler* handler) {
-  handler_ = handler;
-  accepting_ = true;
-  for (int i = 0; i < kAcceptsPerWorker; ++i) Accept();
   started_ = true;
-}
-
-void Listener::Accept() {
-  if (!accepting_) return;
-  const std::vector<Worker*>& workers = options_.workers;
-  Worker* const first = workers.front();
-  Worker* worker = first;
-  if (first->forwarding() >= options_.spread_after) {
-    next_worker_ = (next_worker_ + 1) % workers.size();
-    worker = workers[next_worker_];
+  std::vector<http2::Server::Place> places;
+  for (Worker* const worker : options_.workers) {
+    places_.push_back(std::make_unique<Place>(worker, options_, handler));
+    places.push_back({worker->loop(), places_.back().get()});
   }
-  IncomingCall::Lend(server_, worker, first, this);
-}
-
-void Listener::OnAccepted(IncomingCall* call) {
-  Accept();
-  Worker* const worker = call->worker();
-  if (worker == options_.workers.front()) return Dispatch(call);
-  const bool posted = worker->Post([this, call] { Dispatch(call); });
-  // Workers stop only when the server has ended.
-  GPR_ASSERT(posted);
-}
-
-void Listener::Dispatch(IncomingCall* accepted) {
-  accepted->worker()->Enter(accepted);
-  handler_->StartCall(IncomingCallPtr(accepted));
+  server_->Start(std::move(places));
 }
 
 int Listener::Calls() const {
@@ -129,36 +83,9 @@ int Listener::Calls() const {
 }
 
 void Listener::StopAccepting(absl::Time deadline) {
-  if (server_ == nullptr || shutdown_.joinable() || joined_) return;
+  if (!started_ || joined_) return;
   deadline_ = deadline;
-  if (started_) {
-    // gRPC aborts when asked for another call after its shutdown.
-    absl::BlockingCounter stopped(1);
-    options_.workers.front()->Post([this, &stopped] {
-      accepting_ = false;
-      stopped.DecrementCount();
-    });
-    stopped.Wait();
-  }
-  shutdown_ = std::thread([this] { ShutDown(); });
-}
-
-void Listener::ShutDown() {
-  // There is nobody to tell but the thread that waits in the queue.
-  struct Notice final : Event {
-    void OnEvent(bool /*ok*/) override {}
-  } notice;
-  grpc_server_shutdown_and_notify(server_, shutdown_queue_.cq(),
-                                  CoreTag(&notice));
-  void* tag;
-  bool ok;
-  if (shutdown_queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(deadline_)) ==
-      grpc::CompletionQueue::TIMEOUT) {
-    grpc_server_cancel_all_calls(server_);
-    shutdown_queue_.Next(&tag, &ok);
-  }
-  AcquireFrom(tag);
-  shut_down_ = true;
+  server_->Stop();
 }
 
 void Listener::CancelStreams() {
@@ -170,19 +97,18 @@ void Listener::CancelStreams() {
 }
 
 void Listener::Join() {
-  if (server_ == nullptr || joined_) return;
+  if (!started_ || joined_) return;
   joined_ = true;
-  // Once no call is left, only idle connections may still hold up the server,
-  // and need not take the rest of the time.
+  // Once no call is left, only idle connections may still hold up the stop, and
+  // need not take the rest of the time.
   absl::Time busy = absl::Now();
   for (absl::Time now = busy;
-       !shut_down_ && now < deadline_ && now - busy < kGoodbye;
+       server_->connections() > 0 && now < deadline_ && now - busy < kGoodbye;
        now = absl::Now()) {
     if (Calls() > 0) busy = now;
     absl::SleepFor(absl::Milliseconds(2));
   }
-  if (!shut_down_) grpc_server_cancel_all_calls(server_);
-  shutdown_.join();
+  server_->Join();
 }
 
 }  // namespace fncache::proxy::transport

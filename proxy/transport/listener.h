@@ -1,44 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listener: one address on which one function is served. It is a gRPC server
-// that accepts calls of any method, spreads them over workers and gives each to
-// its CallHandler.
+// Listener: one address on which one function is served. It accepts
+// connections, each of which stays on one worker, and gives their calls to its
+// CallHandler.
 //
 // Thread-safety: used from one thread, the daemon's. Lifecycle: Create, Start,
 // then StopAccepting, Join, destruction.
 #ifndef FNCACHE_PROXY_TRANSPORT_LISTENER_H_
 #define FNCACHE_PROXY_TRANSPORT_LISTENER_H_
 
-#include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "grpc/grpc.h"
-#include "grpc/grpc_security.h"
-#include "grpcpp/completion_queue.h"
+#include "http2/server.h"
 #include "proxy/transport/incoming_call.h"
+#include "proxy/transport/inflight.h"
 #include "proxy/transport/worker.h"
 
 namespace fncache::proxy::transport {
 
+class ServerTls;
+
 struct ListenerOptions {
   std::string address;  // HOST:PORT, port 0 takes a free one; or unix:PATH
   // The workers that serve its calls, which other listeners may share. At least
-  // one; the first must not rest. They outlive the listener, and are started
-  // after it (Start) and stopped after Join.
+  // one. They outlive the listener; they run from before Start until after
+  // Join.
   std::vector<Worker*> workers;
-  // Null = plaintext.
-  std::shared_ptr<grpc_server_credentials> credentials;
-  // The first worker accepts all calls and serves them itself, a call being
-  // cheapest on the thread that read it, unless it has so many calls to the
-  // function (or streams) under way; then each call goes to the next worker.
-  int spread_after = 256;
+  // Null = plaintext; else outlives the listener.
+  ServerTls* tls = nullptr;
+  size_t max_request_bytes = 256 << 20;
+  // Of all calls together; null = not counted. Outlives the listener.
+  Inflight* inflight = nullptr;
+  uint32_t max_streams = 1024;
+  uint32_t max_metadata_bytes = 64 << 10;
+  size_t max_connections = 4096;
+  absl::Duration idle_timeout = absl::Hours(1);
+  absl::Duration max_connection_age = absl::InfiniteDuration();
+  http2::ServerEvents events;
 };
 
-class Listener final : private IncomingCall::Acceptor {
+class Listener final {
  public:
   // Binds the address and listens. Unavailable, naming the address, if it is
   // taken.
@@ -46,12 +50,16 @@ class Listener final : private IncomingCall::Acceptor {
       ListenerOptions options);
   // Cancels what is left, and waits for it.
   ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
 
   // Accepts calls from now on. `handler` outlives this.
   void Start(CallHandler* handler);
 
   // HOST:PORT with the real port.
-  const std::string& address() const { return address_; }
+  const std::string& address() const { return server_->address(); }
+  size_t connections() const { return server_->connections(); }
+  bool accepting() const { return server_->accepting(); }
 
   // A graceful stop is these, in this order: StopAccepting; waiting as long as
   // any worker has unary calls; CancelStreams; Join. Calls accepted before go
@@ -63,33 +71,18 @@ class Listener final : private IncomingCall::Acceptor {
   void Join();
 
  private:
-  explicit Listener(ListenerOptions options);
+  class Place;
 
-  absl::Status Bind();
-  void ShutDown();
-  // Lends the server one more call, unless it is to stop.
-  void Accept();
-  // Called on the first worker's thread.
-  void OnAccepted(IncomingCall* call) override;
-  // Called on the thread of the call's worker.
-  void Dispatch(IncomingCall* call);
+  explicit Listener(ListenerOptions options);
   // How many calls, streams included, the workers have.
   int Calls() const;
 
   const ListenerOptions options_;
-  std::string address_;
-  grpc_server* server_ = nullptr;
-  CallHandler* handler_ = nullptr;
-  // On the first worker's thread only.
-  bool accepting_ = false;
-  size_t next_worker_ = 0;
+  std::unique_ptr<http2::Server> server_;
+  std::vector<std::unique_ptr<Place>> places_;
   bool started_ = false;
   bool joined_ = false;
   absl::Time deadline_;
-  // Brings the news that the server has shut down.
-  grpc::CompletionQueue shutdown_queue_;
-  std::atomic<bool> shut_down_{false};
-  std::thread shutdown_;  // waits for it
 };
 
 }  // namespace fncache::proxy::transport

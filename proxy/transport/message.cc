@@ -7,7 +7,7 @@ namespace fncache::proxy::transport {
 namespace {
 
 // What is announced is believed so far; beyond, room is made as bytes come.
-constexpr size_t kBelieved = 64 << 10;
+constexpr size_t kBelieved = 256 << 10;
 
 }  // namespace
 

@@ -68,6 +68,8 @@ class MessageCollector {
   // Takes the bytes that came next. States other than kNone and kWhole stay.
   State Take(absl::string_view bytes);
   State state() const { return state_; }
+  // The length that the message will have; 0 while that is not known.
+  size_t announced() const { return prefix_ < kMessagePrefix ? 0 : length_; }
   // Nothing has come.
   bool empty() const { return prefix_ == 0; }
   // How many bytes are missing, as far as that is known.
@@ -75,8 +77,8 @@ class MessageCollector {
     return prefix_ < kMessagePrefix ? kMessagePrefix - prefix_
                                     : length_ - buffer_.size();
   }
-  // Bytes that are held.
-  size_t held() const { return buffer_.capacity(); }
+  // Bytes that are held; room that was only made takes no memory yet.
+  size_t held() const { return buffer_.size(); }
   // Precondition: kWhole, or kSecond. Once.
   Message Release();
 

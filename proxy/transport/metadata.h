@@ -1,31 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which of a call's metadata crosses the proxy, in both directions.
-//
-// Crosses: every key with all its values in order, binary ones too, except what
-// belongs to one hop: pseudo-headers, te, content-type, the user-agent (which
-// travels as x-forwarded-user-agent) and gRPC's own grpc-* keys. See DESIGN,
-// "Transparent means".
+// Which fields of a call cross the proxy, and what it adds: all cross, as they
+// came and in order, except grpc-timeout, which counts from when the call goes
+// on; cdn-loop gets a token of this process (RFC 8586), by which a call that
+// comes back is known.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_PROXY_TRANSPORT_METADATA_H_
 #define FNCACHE_PROXY_TRANSPORT_METADATA_H_
 
 #include "absl/strings/string_view.h"
-#include "grpcpp/client_context.h"
-#include "proxy/transport/incoming_call.h"
+#include "absl/time/time.h"
+#include "http2/fields.h"
 
 namespace fncache::proxy::transport {
 
-inline absl::string_view View(const grpc::string_ref& text) {
-  return absl::string_view(text.data(), text.size());
-}
+// What peers are told that speak something else.
+inline constexpr absl::string_view kNoGrpc =
+    "This is fncache, a proxy for composition functions: it serves gRPC over "
+    "HTTP/2 only.\n";
+inline constexpr char kHttp1Answer[] =
+    "HTTP/1.1 426 Upgrade Required\r\n"
+    "Upgrade: h2c\r\n"
+    "Connection: Upgrade, close\r\n"
+    "Content-Type: text/plain; charset=utf-8\r\n"
+    "Content-Length: 85\r\n"
+    "\r\n"
+    "This is fncache, a proxy for composition functions: it serves gRPC over "
+    "HTTP/2 only.\n";
 
-// Gives `to` the caller's metadata and :authority.
-void CopyRequest(const IncomingCall& from, grpc::ClientContext* to);
+// Whether the call has passed this process before.
+bool HasLoop(const http2::Fields& fields);
 
-// Adds the function's headers, or trailers, to the answer.
-void CopyHeaders(const Metadata& from, IncomingCall* to);
-void CopyTrailers(const Metadata& from, IncomingCall* to);
+// The header block for the function, of a call that came with these fields.
+http2::Fields RequestFields(const http2::Fields& fields, absl::Time arrived,
+                            absl::Time deadline, bool tls);
 
 }  // namespace fncache::proxy::transport
 

@@ -2,66 +2,11 @@
 #include "proxy/transport/tls.h"
 
 #include "absl/time/clock.h"
-#include "common/function_credentials.h"
 #include "common/log.h"
+#include "common/tls_context.h"
 #include "common/tls_contexts.h"
-#include "grpc/grpc.h"
-#include "grpc/grpc_security.h"
 
 namespace fncache::proxy::transport {
-namespace {
-
-grpc_ssl_server_certificate_config* MakeConfig(const TlsFiles& files) {
-  const grpc_ssl_pem_key_cert_pair pair = {files.key.c_str(),
-                                           files.certificate.c_str()};
-  // gRPC insists on roots. Where callers are asked for no certificate, nothing
-  // is ever checked against them.
-  const std::string& roots = files.ca.empty() ? files.certificate : files.ca;
-  return grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
-}
-
-// Server credentials that follow a watcher. gRPC's own reloading
-// (TlsServerCredentials with a file watcher) takes up whatever lies there. The
-// older interface asks before each handshake whether there is a newer
-// certificate, and is answered here with checked ones only.
-class Reloading {
- public:
-  explicit Reloading(const TlsWatcher* watcher)
-      : watcher_(watcher),
-        credentials_(grpc_ssl_server_credentials_create_with_options(
-            grpc_ssl_server_credentials_create_options_using_config_fetcher(
-                watcher->files()->ca.empty()
-                    ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                    : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY,
-                &Fetch, this))) {}
-  ~Reloading() { grpc_server_credentials_release(credentials_); }
-  Reloading(const Reloading&) = delete;
-  Reloading& operator=(const Reloading&) = delete;
-
-  grpc_server_credentials* credentials() const { return credentials_; }
-
- private:
-  static grpc_ssl_certificate_config_reload_status Fetch(
-      void* self, grpc_ssl_server_certificate_config** config) {
-    return static_cast<Reloading*>(self)->DoFetch(config);
-  }
-
-  grpc_ssl_certificate_config_reload_status DoFetch(
-      grpc_ssl_server_certificate_config** config) {
-    const uint64_t generation = watcher_->generation();
-    if (given_.exchange(generation) == generation) {
-      return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
-    }
-    *config = MakeConfig(*watcher_->files());
-    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
-  }
-
-  const TlsWatcher* const watcher_;
-  std::atomic<uint64_t> given_{0};
-  grpc_server_credentials* const credentials_;
-};
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<TlsWatcher>> TlsWatcher::Create(
     std::string dir, TlsSide side, Notice notice, absl::Duration interval) {
@@ -148,15 +93,40 @@ void TlsWatcher::Check() {
   if (notice_ != nullptr) notice_(true);
 }
 
-std::shared_ptr<grpc_server_credentials> ServerTls::Credentials() {
-  SetUpTlsContexts();
-  auto reloading = std::make_shared<Reloading>(watcher_.get());
-  grpc_server_credentials* const credentials = reloading->credentials();
-  return {reloading, credentials};
+TlsSource::TlsSource(std::unique_ptr<TlsWatcher> watcher, TlsSide side)
+    : watcher_(std::move(watcher)), side_(side) {}
+
+TlsSource::~TlsSource() = default;
+
+SSL* TlsSource::New() {
+  MutexLock lock(&mutex_);
+  const uint64_t generation = watcher_->generation();
+  if (context_ == nullptr || generation_ != generation) {
+    auto made = MakeTlsContext(*watcher_->files(), side_);
+    if (made.ok()) {
+      context_ = *std::move(made);
+      generation_ = generation;
+    } else {
+      // The files were checked before; what fails now is OpenSSL.
+      Log(LogLevel::kError, "no TLS",
+          {{"error", std::string(made.status().message())}});
+    }
+  }
+  return context_ == nullptr ? nullptr : SSL_new(context_.get());
 }
 
-std::shared_ptr<grpc::ChannelCredentials> ClientTls::Credentials() {
-  return FunctionCredentials(*watcher_->files(), "upstream_server_name");
+SSL* ClientTls::NewSsl(const std::string& name) {
+  SSL* const ssl = source_.New();
+  if (ssl != nullptr && !IsIpAddress(name)) {
+    SSL_set_tlsext_host_name(ssl, name.c_str());
+  }
+  return ssl;
 }
+
+std::string CheckFunctionName(SSL* ssl, const std::string& name) {
+  return CheckPeerName(ssl, name, "upstream_server_name");
+}
+
+std::string ExplainHandshake(SSL* ssl) { return HandshakeWords(ssl); }
 
 }  // namespace fncache::proxy::transport

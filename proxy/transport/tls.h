@@ -7,10 +7,12 @@
 // the old one. Connections that exist live on; new handshakes use the new
 // files.
 //
-// ServerTls and ClientTls are thread-safe. They outlive the servers and
-// channels that use their credentials.
+// ServerTls and ClientTls are thread-safe. They outlive the listeners and
+// upstreams that use them.
 #ifndef FNCACHE_PROXY_TRANSPORT_TLS_H_
 #define FNCACHE_PROXY_TRANSPORT_TLS_H_
+
+#include <openssl/ssl.h>
 
 #include <atomic>
 #include <cstdint>
@@ -23,9 +25,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/mutex.h"
+#include "common/openssl_owned.h"
 #include "common/tls_files.h"
-#include "grpc/grpc_security.h"
-#include "grpcpp/security/credentials.h"
 
 namespace fncache::proxy::transport {
 
@@ -70,33 +71,60 @@ class TlsWatcher {
   std::thread thread_;
 };
 
+// TLS of the newest files of a watcher, for one side.
+class TlsSource {
+ public:
+  TlsSource(std::unique_ptr<TlsWatcher> watcher, TlsSide side);
+  ~TlsSource();
+  TlsSource(const TlsSource&) = delete;
+  TlsSource& operator=(const TlsSource&) = delete;
+
+  // For one more connection; null where OpenSSL has no memory.
+  SSL* New();
+  // Grows with each change of the files.
+  uint64_t generation() const { return watcher_->generation(); }
+
+ private:
+  const std::unique_ptr<TlsWatcher> watcher_;
+  const TlsSide side_;
+  Mutex mutex_;
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  Owned<SSL_CTX> context_ ABSL_GUARDED_BY(mutex_);
+};
+
 // The listeners' side. Where the directory has a ca.crt, callers need a
 // certificate of that authority.
 class ServerTls {
  public:
   explicit ServerTls(std::unique_ptr<TlsWatcher> watcher)
-      : watcher_(std::move(watcher)) {}
-
-  // Credentials for one listener, following the files.
-  std::shared_ptr<grpc_server_credentials> Credentials();
+      : source_(std::move(watcher), TlsSide::kServer) {}
+  SSL* NewSsl() { return source_.New(); }
 
  private:
-  const std::unique_ptr<TlsWatcher> watcher_;
+  TlsSource source_;
 };
 
-// The upstream side. A channel keeps the certificates of the time at which it
-// was made: make a new one when generation() has changed.
+// The upstream side.
 class ClientTls {
  public:
   explicit ClientTls(std::unique_ptr<TlsWatcher> watcher)
-      : watcher_(std::move(watcher)) {}
-
-  std::shared_ptr<grpc::ChannelCredentials> Credentials();
-  uint64_t generation() const { return watcher_->generation(); }
+      : source_(std::move(watcher), TlsSide::kClient) {}
+  // For a connection to a function of this name.
+  SSL* NewSsl(const std::string& name);
+  // Connections keep the certificates of the time at which they were made: new
+  // ones are needed when this has changed.
+  uint64_t generation() const { return source_.generation(); }
 
  private:
-  const std::unique_ptr<TlsWatcher> watcher_;
+  TlsSource source_;
 };
+
+// What is wrong with the function's certificate, where it is not for this name;
+// empty if nothing is. What is wrong is reported, too
+// (common/handshake_failure.h).
+std::string CheckFunctionName(SSL* ssl, const std::string& name);
+// Why a handshake failed, where that was reported.
+std::string ExplainHandshake(SSL* ssl);
 
 }  // namespace fncache::proxy::transport
 

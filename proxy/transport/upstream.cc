@@ -1,187 +1,376 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/upstream.h"
 
-#include <climits>
+#include <algorithm>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
-#include "grpcpp/support/channel_arguments.h"
-#include "proxy/transport/channel_arguments.h"
+#include "proxy/transport/codec.h"
 #include "proxy/transport/metadata.h"
 #include "proxy/transport/tls.h"
 
 namespace fncache::proxy::transport {
 namespace {
 
-// How often a channel that cannot connect is told to try everything again:
-// the resolver would otherwise wait up to two minutes between attempts.
-constexpr absl::Duration kResolveAgain = absl::Seconds(5);
+// How often room for more of an answer is looked for.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
+// One attempt to connect, TLS and settings included.
+constexpr absl::Duration kAttempt = absl::Seconds(5);
+// A function that says nothing while calls wait is asked whether it is there;
+// Go's servers take no more than this (grpc-go, keepalive.EnforcementPolicy).
+constexpr absl::Duration kPingAfter = absl::Seconds(10);
 
-// A call that is on no connection yet calls its channel's target its peer. To
-// tell that from an address, a target that is one itself is spelled another
-// way: with its last character percent-encoded.
-std::string ChannelTarget(const std::string& target) {
-  for (const char* scheme : {"ipv4:", "ipv6:", "unix:", "unix-abstract:"}) {
-    if (!absl::StartsWith(target, scheme) ||
-        target.size() == std::string(scheme).size()) {
-      continue;
-    }
-    // "a%62": its last three characters are one already.
-    if (target.size() > 3 && target[target.size() - 3] == '%') return target;
-    return absl::StrFormat("%s%%%02X", target.substr(0, target.size() - 1),
-                           static_cast<unsigned char>(target.back()));
-  }
-  return target;
-}
-
-grpc::ChannelArguments Arguments(const UpstreamOptions& options) {
-  grpc::ChannelArguments args;
-  args.SetUserAgentPrefix("fncache");
-  args.SetLoadBalancingPolicyName("round_robin");
-  args.SetMaxReceiveMessageSize(-1);
-  args.SetMaxSendMessageSize(-1);
-  args.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMetadataLimit);
-  args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Calls that no function saw are not repeated: what gRPC does that with ends
-  // the process where a call's end carries no status, as with a web server that
-  // is no function.
-  args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-  // Despite its name this bounds one attempt to connect.
-  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
-  args.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
-  // Connections of its own for each worker.
-  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  if (!options.server_name.empty()) {
-    args.SetSslTargetNameOverride(options.server_name);
-  }
-  return args;
-}
+// Keeps a worker's client until the worker stops.
+class KeptClient final : public Worker::Attachment {
+ public:
+  KeptClient(http2::Loop* loop, http2::Target target,
+             const http2::ClientOptions* options)
+      : client(loop, std::move(target), options) {}
+  http2::Client client;
+};
 
 }  // namespace
 
-ConnectLimit::ConnectLimit(Worker* worker, grpc::ClientContext* context,
-                           const std::string& channel_target,
-                           absl::Duration limit)
-    : worker_(worker), limit_(limit), armed_(true) {
-  timer_ = worker_->After(limit, [this, context, &channel_target] {
-    armed_ = false;
-    const std::string peer = context->peer();
-    if (peer != channel_target && !absl::EndsWith(peer, channel_target) &&
-        peer != "unknown" && !peer.empty()) {
-      return;  // it is on a connection
-    }
-    exceeded_ = true;
-    context->TryCancel();
+grpc::StatusCode StatusOfReset(uint32_t code) {
+  // "HTTP2 Transport Mapping" in gRPC's PROTOCOL-HTTP2.md.
+  switch (code) {
+    case http2::kRefusedStream:
+      return grpc::StatusCode::UNAVAILABLE;
+    case http2::kCancel:
+      return grpc::StatusCode::CANCELLED;
+    case http2::kEnhanceYourCalm:
+      return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    default:
+      return grpc::StatusCode::INTERNAL;
+  }
+}
+
+grpc::Status StatusOfEnd(const http2::StreamEnd& end) {
+  if (end.kind == http2::StreamEnd::Kind::kLost) {
+    return grpc::Status(
+        grpc::StatusCode::UNAVAILABLE,
+        absl::StrCat("the connection to the function was lost: ", end.why));
+  }
+  return grpc::Status(StatusOfReset(end.code),
+                      absl::StrCat("the function reset the call: ",
+                                   http2::ErrorCodeName(end.code)));
+}
+
+Connecting::Connecting(Upstream* upstream, Worker* worker, absl::Time deadline,
+                       Found found, GivenUp given_up)
+    : upstream_(upstream),
+      worker_(worker),
+      deadline_(deadline),
+      found_(std::move(found)),
+      given_up_(std::move(given_up)) {}
+
+Connecting::~Connecting() {
+  if (timer_.has_value()) worker_->Cancel(*timer_);
+  if (waiting_) upstream_->ClientOf(worker_).Forget(this);
+}
+
+void Connecting::Start() {
+  http2::Client& client = upstream_->ClientOf(worker_);
+  if (http2::Connection* const connection = client.Take()) {
+    return found_(*connection);
+  }
+  const absl::Duration limit = deadline_ == absl::InfiniteFuture()
+                                   ? upstream_->options_.connect_limit
+                                   : deadline_ - absl::Now();
+  timer_ = worker_->After(limit, [this] { OnTimer(); });
+  waiting_ = true;
+  client.Wait(this);
+}
+
+void Connecting::OnConnection(http2::Connection& connection) {
+  waiting_ = false;
+  if (timer_.has_value()) worker_->Cancel(*timer_);
+  timer_.reset();
+  found_(connection);
+}
+
+void Connecting::OnTimer() {
+  timer_.reset();
+  http2::Client& client = upstream_->ClientOf(worker_);
+  client.Forget(this);
+  waiting_ = false;
+  const std::string why =
+      client.why().empty() ? "" : absl::StrCat(": ", client.why());
+  if (deadline_ != absl::InfiniteFuture()) {
+    return given_up_(grpc::Status(
+        grpc::StatusCode::DEADLINE_EXCEEDED,
+        absl::StrCat("Deadline Exceeded while waiting for a connection to the "
+                     "function at ",
+                     upstream_->options_.target, why)));
+  }
+  given_up_(grpc::Status(
+      grpc::StatusCode::UNAVAILABLE,
+      absl::StrCat("no connection to the function within ",
+                   absl::FormatDuration(upstream_->options_.connect_limit),
+                   ", at ", upstream_->options_.target, why)));
+}
+
+UnaryCall::UnaryCall(Upstream* upstream, Worker* worker, absl::Time deadline)
+    : Activity(Kind::kInner),
+      upstream_(upstream),
+      worker_(worker),
+      deadline_(deadline),
+      held_(upstream->options().inflight, Inflight::Share::kRunning, worker),
+      collector_(upstream->options().max_response_bytes),
+      started_(absl::Now()) {}
+
+UnaryCall::~UnaryCall() { worker_->loop()->Forget(this); }
+
+void UnaryCall::Cancel() {
+  worker_->Post([self = shared_from_this()] { self->CancelNow(); });
+}
+
+void UnaryCall::CancelNow() {
+  Fail(grpc::Status(grpc::StatusCode::CANCELLED, "Cancelled"));
+}
+
+void UnaryCall::Start(const IncomingCall& caller, const Message& request) {
+  worker_->Enter(this);
+  request_fields_ = RequestFields(caller.fields(), caller.arrived(), deadline_,
+                                  upstream_->tls());
+  request_ = request;
+  Inflight* const inflight = upstream_->options().inflight;
+  if (inflight == nullptr) return Connect();
+  switch (inflight->Admit(this, worker_, request_.size())) {
+    case Inflight::Admission::kAdmitted:
+      return OnAdmitted();
+    case Inflight::Admission::kWaits:
+      return ArmDeadline();
+    case Inflight::Admission::kRefused:
+      return Fail(grpc::Status(
+          grpc::StatusCode::RESOURCE_EXHAUSTED,
+          "calls to functions hold inflight.bytes, and none has ended for "
+          "5s"));
+  }
+}
+
+void UnaryCall::OnAdmitted() {
+  held_.Adopt(request_.size());
+  Connect();
+}
+
+void UnaryCall::ArmDeadline() {
+  if (timer_.has_value() || deadline_ == absl::InfiniteFuture()) return;
+  timer_ = worker_->After(deadline_ - absl::Now(), [this] { OnDeadline(); });
+}
+
+void UnaryCall::Connect() {
+  // While it waits for a connection, what it waits for is said.
+  if (timer_.has_value()) worker_->Cancel(*timer_);
+  timer_.reset();
+  connecting_ = std::make_unique<Connecting>(
+      upstream_, worker_, deadline_,
+      [this](http2::Connection& connection) { Send(connection); },
+      [this](const grpc::Status& status) { Fail(status); });
+  connecting_->Start();
+}
+
+void UnaryCall::Send(http2::Connection& connection) {
+  if (completing_) return;  // it is done when this turn ends
+  ArmDeadline();
+  stream_ = connection.Open(request_fields_, /*end=*/false, this);
+  stream_->Send(MessagePrefix(request_.compressed(), request_.size()));
+  for (const http2::Slice& piece : request_.pieces()) stream_->Send(piece);
+  stream_->End();
+}
+
+void UnaryCall::OnDeadline() {
+  timer_.reset();
+  Fail(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"));
+}
+
+void UnaryCall::OnAnswer(http2::Stream& stream) {
+  headers_ = stream.fields();
+  request_.Clear();
+  held_.Set(0);
+  if (stream.oversized()) {
+    return Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                             "the function's headers are larger than "
+                             "max_metadata_bytes"));
+  }
+}
+
+void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
+  unread_ += bytes.size();
+  if (headers_.Find(":status") != "200" ||
+      !absl::StartsWith(headers_.Find("content-type"), "application/grpc")) {
+    return ReadOn();  // another server's page
+  }
+  const MessageCollector::State state = collector_.Take(bytes);
+  held_.Set(collector_.held());
+  switch (state) {
+    case MessageCollector::State::kNone:
+    case MessageCollector::State::kWhole:
+      return ReadOn();
+    case MessageCollector::State::kTooLarge:
+      return Fail(
+          grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                       absl::StrCat("the function's answer is larger than "
+                                    "max_response_bytes, ",
+                                    upstream_->options().max_response_bytes)));
+    case MessageCollector::State::kSecond:
+      return Fail(grpc::Status(grpc::StatusCode::INTERNAL,
+                               "the function answered with two messages"));
+    case MessageCollector::State::kBroken:
+      return Fail(
+          grpc::Status(grpc::StatusCode::INTERNAL,
+                       "the function's answer is not framed as gRPC's are"));
+  }
+}
+
+void UnaryCall::ReadOn() {
+  if (stream_ == nullptr || unread_ == 0) return;
+  Inflight* const inflight = upstream_->options().inflight;
+  if (inflight == nullptr || inflight->HasRoom(Inflight::Share::kRunning, 0) ||
+      inflight->GoBeyond(Inflight::Share::kRunning, this)) {
+    return stream_->Consume(std::exchange(unread_, 0));
+  }
+  if (reading_timer_.has_value()) return;
+  reading_timer_ = worker_->After(kLookAgain, [this] {
+    reading_timer_.reset();
+    ReadOn();
   });
 }
 
-ConnectLimit::~ConnectLimit() {
-  if (armed_) worker_->Cancel(timer_);
+void UnaryCall::OnTrailers(http2::Stream& stream) {
+  trailers_ = stream.trailers();
+  if (!stream.oversized()) return;
+  Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                    "the function's trailers are larger than "
+                    "max_metadata_bytes"));
 }
 
-grpc::Status ConnectLimit::ToStatus() const {
-  return grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                      absl::StrCat("no connection to the function within ",
-                                   absl::FormatDuration(limit_)));
+void UnaryCall::OnPeerEnd(http2::Stream& stream) {
+  if (completing_) return;
+  const bool alone = trailers_.empty();
+  status_ = ReadStatus(alone ? headers_ : trailers_, headers_.Find(":status"));
+  // Without a status it is no answer of gRPC, and must not pass as one.
+  answered_ = (alone ? headers_ : trailers_).Has("grpc-status");
+  if (status_.ok()) {
+    if (collector_.state() == MessageCollector::State::kWhole) {
+      response_ = collector_.Release();
+    } else if (!collector_.empty()) {
+      answered_ = false;
+      status_ = grpc::Status(grpc::StatusCode::INTERNAL,
+                             "the function's answer was cut off");
+    }
+  }
+  Complete();
 }
 
-UnaryCall::~UnaryCall() = default;
+void UnaryCall::OnClosed(http2::Stream& /*stream*/,
+                         const http2::StreamEnd& end) {
+  stream_ = nullptr;
+  if (completing_) return;
+  if (end.unprocessed && !resent_ && request_.valid()) {
+    resent_ = true;
+    headers_.Clear();
+    // Not from here: the connection is in the middle of something.
+    return worker_->loop()->AtTurnEnd(this);
+  }
+  Fail(StatusOfEnd(end));
+}
 
-void UnaryCall::OnFinished(bool ok) {
+void UnaryCall::Fail(const grpc::Status& status) {
+  if (completing_) return;
+  status_ = status;
+  answered_ = false;
+  Complete();
+}
+
+void UnaryCall::Complete() {
+  completing_ = true;
   latency_ = absl::Now() - started_;
-  if (limit_ != nullptr && limit_->exceeded()) status_ = limit_->ToStatus();
-  limit_ = nullptr;
-  worker_->Leave(this);
-  // `done` may let go of the last other reference.
+  if (timer_.has_value()) worker_->Cancel(*timer_);
+  timer_.reset();
+  if (reading_timer_.has_value()) worker_->Cancel(*reading_timer_);
+  reading_timer_.reset();
+  if (Inflight* const inflight = upstream_->options().inflight) {
+    if (inflight->Forget(this)) held_.Adopt(request_.size());
+    inflight->Yield(Inflight::Share::kRunning, this);
+  }
+  if (stream_ != nullptr) {
+    stream_->set_user(nullptr);
+    if (!stream_->peer_ended() || !stream_->ended()) {
+      stream_->Reset(status_.ok() ? http2::kNoError : http2::kCancel);
+    }
+    stream_ = nullptr;
+  }
+  request_.Clear();
+  held_.Set(response_.size());
+  // `done` may start calls, for which this may not be the moment.
+  worker_->loop()->AtTurnEnd(this);
+}
+
+void UnaryCall::OnTurnEnd() {
+  if (!completing_) return Connect();
   const std::shared_ptr<UnaryCall> self = std::move(self_);
+  connecting_ = nullptr;
+  worker_->Leave(this);
   Done done = std::move(done_);
   done(*this);
 }
 
-struct Upstream::Slot {
-  std::shared_ptr<grpc::Channel> channel;
-  std::unique_ptr<grpc::GenericStub> stub;
-  uint64_t tls_generation = 0;
-  absl::Time checked = absl::InfinitePast();
-  bool checking = false;
-  bool failing = false;  // it could not connect when that was last looked at
-};
-
 Upstream::Upstream(UpstreamOptions options, ClientTls* tls, int workers)
-    : options_(std::move(options)),
-      channel_target_(ChannelTarget(options_.target)),
-      tls_(tls) {
-  for (int i = 0; i < workers; ++i) slots_.push_back(std::make_unique<Slot>());
+    : options_(std::move(options)), tls_(tls), slots_(workers) {
+  auto target = http2::ParseTarget(options_.target);
+  // Settings have accepted it; what they did not is a name without addresses.
+  if (target.ok()) {
+    target_ = *std::move(target);
+  } else {
+    target_.host = options_.target;
+    target_.port = "0";
+  }
+  client_options_.connection.server = false;
+  client_options_.connection.max_field_bytes = options_.max_metadata_bytes;
+  client_options_.connection.handshake_timeout = kAttempt;
+  client_options_.connection.ping_after = kPingAfter;
+  if (tls_ != nullptr) {
+    const std::string name =
+        options_.server_name.empty() ? target_.name : options_.server_name;
+    client_options_.new_ssl = [this, name] { return tls_->NewSsl(name); };
+    client_options_.connection.check_peer = [name](SSL* ssl) {
+      return CheckFunctionName(ssl, name);
+    };
+    client_options_.connection.explain_handshake = &ExplainHandshake;
+  }
+  for (Slot& slot : slots_) {
+    auto own = std::make_unique<http2::ClientOptions>(client_options_);
+    own->changed = [this, slot = &slot](bool reachable,
+                                        const std::string& why) {
+      SetFailing(slot, !reachable, why);
+    };
+    own->connected = [this](int change) {
+      connected_.fetch_add(change, std::memory_order_relaxed);
+    };
+    slot_options_.push_back(std::move(own));
+  }
 }
 
 Upstream::~Upstream() = default;
 
-Upstream::Slot& Upstream::SlotOf(Worker* worker) {
-  Slot& slot = *slots_[worker->index()];
-  const uint64_t generation = tls_ == nullptr ? 0 : tls_->generation();
-  if (slot.channel == nullptr || slot.tls_generation != generation) {
-    // Calls on an older channel keep it until they end.
-    slot.tls_generation = generation;
-    slot.channel = grpc::CreateCustomChannel(
-        channel_target_,
-        tls_ == nullptr ? grpc::InsecureChannelCredentials()
-                        : tls_->Credentials(),
-        Arguments(options_));
-    slot.stub = std::make_unique<grpc::GenericStub>(slot.channel);
+http2::Client& Upstream::ClientOf(Worker* worker) {
+  const auto index = static_cast<size_t>(worker->index());
+  Slot& slot = slots_[index];
+  if (slot.client == nullptr) {
+    auto kept = std::make_unique<KeptClient>(worker->loop(), target_,
+                                             slot_options_[index].get());
+    slot.client = &kept->client;
+    slot.tls_generation = tls_ == nullptr ? 0 : tls_->generation();
+    worker->Attach(std::move(kept));
   }
-  if (!slot.checking && slot.channel->GetState(false) != GRPC_CHANNEL_READY) {
-    slot.checking = true;
-    ScheduleCheck(worker, &slot);
+  if (tls_ != nullptr && slot.tls_generation != tls_->generation()) {
+    slot.tls_generation = tls_->generation();
+    slot.client->Renew();
   }
-  return slot;
-}
-
-void Upstream::ScheduleCheck(Worker* worker, Slot* slot) {
-  worker->After(kResolveAgain, [this, worker, slot] {
-    switch (slot->channel->GetState(false)) {
-      case GRPC_CHANNEL_TRANSIENT_FAILURE:
-        AskWhy(worker, slot);
-        grpc::experimental::ChannelResetConnectionBackoff(slot->channel.get());
-        break;
-      case GRPC_CHANNEL_CONNECTING:
-        break;
-      default:
-        SetFailing(slot, false);
-        slot->checking = false;
-        return;
-    }
-    ScheduleCheck(worker, slot);
-  });
-}
-
-// gRPC tells the reason only to a call, and only to one that does not wait.
-void Upstream::AskWhy(Worker* worker, Slot* slot) {
-  if (slot->failing || options_.unreachable == nullptr) return;
-  std::shared_ptr<UnaryCall> call(new UnaryCall(worker));
-  call->self_ = call;
-  call->done_ = [this, slot](UnaryCall& asked) {
-    // Any other status means that the channel could connect after all.
-    if (asked.status().error_code() != grpc::StatusCode::UNAVAILABLE) return;
-    SetFailing(slot, true, asked.status().error_message());
-  };
-  call->context_.set_deadline(absl::ToChronoTime(absl::Now() + kResolveAgain));
-  // Does nothing to a function that is asked it by an unlikely accident.
-  call->reader_ = slot->stub->PrepareUnaryCall(
-      &call->context_, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(),
-      worker->queue());
-  worker->Enter(call.get());
-  call->reader_->StartCall();
-  call->reader_->Finish(&call->response_, &call->status_,
-                        Tag(&call->finished_event_));
+  return *slot.client;
 }
 
 void Upstream::SetFailing(Slot* slot, bool failing, absl::string_view why) {
@@ -197,43 +386,15 @@ void Upstream::SetFailing(Slot* slot, bool failing, absl::string_view why) {
   }
 }
 
-grpc::GenericStub* Upstream::Stub(Worker* worker) {
-  return SlotOf(worker).stub.get();
-}
-
-void Upstream::Prepare(const IncomingCall& caller, absl::Time deadline,
-                       grpc::ClientContext* context) const {
-  CopyRequest(caller, context);
-  context->set_wait_for_ready(true);
-  if (deadline != absl::InfiniteFuture()) {
-    context->set_deadline(absl::ToChronoTime(deadline));
-  }
-}
-
-std::unique_ptr<ConnectLimit> Upstream::LimitConnecting(
-    Worker* worker, absl::Time deadline, grpc::ClientContext* context) const {
-  if (deadline != absl::InfiniteFuture()) return nullptr;
-  return std::make_unique<ConnectLimit>(worker, context, channel_target_,
-                                        options_.connect_limit);
-}
-
 std::shared_ptr<UnaryCall> Upstream::StartUnary(const IncomingCall& caller,
-                                                const grpc::ByteBuffer& request,
+                                                const Message& request,
                                                 absl::Time deadline,
                                                 UnaryCall::Done done) {
-  Worker* const worker = caller.worker();
-  std::shared_ptr<UnaryCall> call(new UnaryCall(worker));
+  std::shared_ptr<UnaryCall> call(
+      new UnaryCall(this, caller.worker(), deadline));
   call->self_ = call;
-  call->started_ = absl::Now();
   call->done_ = std::move(done);
-  Prepare(caller, deadline, &call->context_);
-  call->reader_ = Stub(worker)->PrepareUnaryCall(&call->context_, caller.path(),
-                                                 request, worker->queue());
-  worker->Enter(call.get());
-  call->reader_->StartCall();
-  call->reader_->Finish(&call->response_, &call->status_,
-                        Tag(&call->finished_event_));
-  call->limit_ = LimitConnecting(worker, deadline, &call->context_);
+  call->Start(caller, request);
   return call;
 }
 

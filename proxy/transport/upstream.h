@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Upstream: the way to one function: channels, name resolution, reconnecting,
-// certificates, and the unary calls of the RunFunction path.
+// Upstream: one function as the target of calls, with connections of its own on
+// every worker; UnaryCall, a call of it with one request and one answer; and
+// Connecting, a call's wait for a connection.
 //
-// Each worker has its own channel (its own connections, round robin over all
-// addresses), used on that worker only; Stub and StartUnary are called on it.
-// Calls wait for the function to be reachable up to their deadline; a call
-// without one waits `connect_limit` for a connection, then ends UNAVAILABLE.
+// A call waits for the function to be reachable up to its deadline; one without
+// a deadline for `connect_limit`, after which it has no deadline.
 //
-// Outlives the workers' calls.
+// Thread-safety: an Upstream is shared by workers, and its functions are called
+// on a worker's thread, for that worker.
 #ifndef FNCACHE_PROXY_TRANSPORT_UPSTREAM_H_
 #define FNCACHE_PROXY_TRANSPORT_UPSTREAM_H_
 
-#include <cstdint>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,60 +20,74 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "common/mutex.h"
-#include "grpcpp/channel.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/support/async_unary_call.h"
-#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/status.h"
+#include "http2/client.h"
 #include "proxy/transport/incoming_call.h"
+#include "proxy/transport/inflight.h"
+#include "proxy/transport/message.h"
 #include "proxy/transport/worker.h"
 
 namespace fncache::proxy::transport {
 
 class ClientTls;
+class Upstream;
 
 struct UpstreamOptions {
-  // Any gRPC target.
+  // Any target of http2/target.h; one that is none fails every call.
   std::string target;
   // Name expected in the function's certificate; empty = the target's host.
   std::string server_name;
   // How long a call without a deadline waits for a connection.
   absl::Duration connect_limit = absl::Seconds(60);
+  // Of an answer, compressed or not.
+  size_t max_response_bytes = 256 << 20;
+  // What calls hold is counted there; null = nowhere. Outlives the upstream.
+  Inflight* inflight = nullptr;
+  uint32_t max_metadata_bytes = 64 << 10;
   // Told when the function becomes unreachable, and why, and when it can be
-  // reached again; on the worker that found out, which may take some seconds.
-  // Null = nobody is told.
+  // reached again; on the worker that found out. Null = nobody is told.
   std::function<void(absl::string_view why)> unreachable;
   std::function<void()> reachable;
 };
 
-// Gives up on a call that has no deadline and has found no connection within
-// the limit. It is created beside the call, on the same worker, and cancels
-// nothing once it is destroyed.
-class ConnectLimit {
+// A call that waits for a connection, until its deadline or the limit.
+class Connecting final : private http2::Client::Waiter {
  public:
-  // The arguments that are pointers or references outlive this.
-  ConnectLimit(Worker* worker, grpc::ClientContext* context,
-               const std::string& channel_target, absl::Duration limit);
-  ~ConnectLimit();
-  ConnectLimit(const ConnectLimit&) = delete;
-  ConnectLimit& operator=(const ConnectLimit&) = delete;
+  // `found` is called once a stream may be opened, at once where that is so
+  // now; `given_up` when that takes too long, with the status. Neither after
+  // destruction.
+  using Found = absl::AnyInvocable<void(http2::Connection&)>;
+  using GivenUp = absl::AnyInvocable<void(const grpc::Status&)>;
+  Connecting(Upstream* upstream, Worker* worker, absl::Time deadline,
+             Found found, GivenUp given_up);
+  ~Connecting();
+  Connecting(const Connecting&) = delete;
+  Connecting& operator=(const Connecting&) = delete;
 
-  // The call was given up: its status is ToStatus(), whatever gRPC says.
-  bool exceeded() const { return exceeded_; }
-  grpc::Status ToStatus() const;
+  void Start();
 
  private:
+  void OnConnection(http2::Connection& connection) override;
+  void OnTimer();
+
+  Upstream* const upstream_;
   Worker* const worker_;
-  const absl::Duration limit_;
-  bool armed_ = false;
-  bool exceeded_ = false;
-  TimerId timer_;
+  const absl::Time deadline_;
+  Found found_;
+  GivenUp given_up_;
+  bool waiting_ = false;
+  absl::optional<TimerId> timer_;
 };
 
 // One unary call to the function. Cancel may be called from any thread, all
 // else on the worker's thread after completion.
 class UnaryCall final : public Activity,
+                        public http2::Recycled,
+                        private http2::StreamUser,
+                        private http2::Loop::Ender,
+                        private Inflight::Waiter,
                         public std::enable_shared_from_this<UnaryCall> {
  public:
   using Done = absl::AnyInvocable<void(UnaryCall&)>;
@@ -82,92 +96,125 @@ class UnaryCall final : public Activity,
   // Ends the call soon; from any thread, at any time. It completes (with
   // CANCELLED unless it was complete already) and `done` is called all the
   // same.
-  void Cancel() { context_.TryCancel(); }
+  void Cancel();
 
   // These are valid once the call is done.
   const grpc::Status& status() const { return status_; }
-  // The response as it came; empty unless the status is OK.
-  grpc::ByteBuffer& response() { return response_; }
-  const Metadata& headers() const {
-    return context_.GetServerInitialMetadata();
-  }
-  const Metadata& trailers() const {
-    return context_.GetServerTrailingMetadata();
-  }
+  // The answer is the function's own, up to its end.
+  bool answered() const { return answered_; }
+  // The response as it came; not valid unless the status is OK, or where the
+  // function sent none.
+  Message& response() { return response_; }
+  const http2::Fields& headers() const { return headers_; }
+  const http2::Fields& trailers() const { return trailers_; }
   // Measures from the call's start to its completion.
   absl::Duration latency() const { return latency_; }
 
-  void CancelActivity() override { context_.TryCancel(); }
+  void CancelActivity() override { CancelNow(); }
 
  private:
   friend class Upstream;
-  explicit UnaryCall(Worker* worker)
-      : Activity(Kind::kInner), worker_(worker) {}
-  void OnFinished(bool ok);
+  UnaryCall(Upstream* upstream, Worker* worker, absl::Time deadline);
 
+  void Start(const IncomingCall& caller, const Message& request);
+  void Connect();
+  void Send(http2::Connection& connection);
+  void CancelNow();
+  void OnDeadline();
+  // Ends it with a status that is not the function's.
+  void Fail(const grpc::Status& status);
+  void Complete();
+
+  void OnAnswer(http2::Stream& stream) override;
+  void OnData(http2::Stream& stream, absl::string_view bytes) override;
+  void OnTrailers(http2::Stream& stream) override;
+  void OnPeerEnd(http2::Stream& stream) override;
+  void OnClosed(http2::Stream& stream, const http2::StreamEnd& end) override;
+  void OnTurnEnd() override;
+  void OnAdmitted() override;
+
+  // Lets more of the answer come, as far as there is room.
+  void ReadOn();
+  void ArmDeadline();
+
+  Upstream* const upstream_;
   Worker* const worker_;
+  const absl::Time deadline_;
   std::shared_ptr<UnaryCall> self_;  // until completion
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader_;
-  std::unique_ptr<ConnectLimit> limit_;
-  grpc::ByteBuffer response_;
+  http2::Fields request_fields_;
+  Message request_;  // until the answer begins
+  std::unique_ptr<Connecting> connecting_;
+  http2::Stream* stream_ = nullptr;
+  bool resent_ = false;
+  bool completing_ = false;
+  bool answered_ = false;
+  absl::optional<TimerId> timer_;
+  absl::optional<TimerId> reading_timer_;
+  size_t unread_ = 0;  // came, and nothing may come instead
+  Held held_;
+  MessageCollector collector_;
+  http2::Fields headers_;
+  http2::Fields trailers_;
+  Message response_;
   grpc::Status status_;
   absl::Time started_;
   absl::Duration latency_;
   Done done_;
-  MemberEvent<UnaryCall, &UnaryCall::OnFinished> finished_event_{this};
 };
 
 class Upstream {
  public:
   // `tls` may be null (plaintext), else outlives this. `workers`: how many
-  // workers use it, with indices from 0.
+  // workers use it, with indices from 0; they are stopped before it goes.
   Upstream(UpstreamOptions options, ClientTls* tls, int workers);
   ~Upstream();
   Upstream(const Upstream&) = delete;
   Upstream& operator=(const Upstream&) = delete;
 
-  // A stub on the worker's channel, which is renewed when certificates have
-  // changed.
-  grpc::GenericStub* Stub(Worker* worker);
+  const UpstreamOptions& options() const { return options_; }
+  bool tls() const { return tls_ != nullptr; }
+  // The worker's connections.
+  http2::Client& ClientOf(Worker* worker);
 
-  // Gives the context of an upstream call what it takes from its caller.
-  void Prepare(const IncomingCall& caller, absl::Time deadline,
-               grpc::ClientContext* context) const;
-  // For a call that was just started; null if it has a deadline.
-  std::unique_ptr<ConnectLimit> LimitConnecting(
-      Worker* worker, absl::Time deadline, grpc::ClientContext* context) const;
-
-  // Calls the caller's method with the caller's metadata and authority, on the
-  // caller's worker. `caller` is only read before this returns. `deadline` is
-  // the upstream call's, infinite for none. `done` is called once, on the
-  // worker's thread, after this has returned.
+  // Calls the caller's method with the caller's metadata, on the caller's
+  // worker. `caller` is only read before this returns. `deadline` is the
+  // upstream call's, infinite for none. `done` is called once, on the worker's
+  // thread, after this has returned.
   std::shared_ptr<UnaryCall> StartUnary(const IncomingCall& caller,
-                                        const grpc::ByteBuffer& request,
+                                        const Message& request,
                                         absl::Time deadline,
                                         UnaryCall::Done done);
 
- private:
-  struct Slot;  // of one worker
+  // How many connections there are, of all workers. Any thread.
+  int connected() const { return connected_.load(std::memory_order_relaxed); }
 
-  Slot& SlotOf(Worker* worker);
-  // Looks after a channel that is not connected until it is.
-  void ScheduleCheck(Worker* worker, Slot* slot);
-  // Asks the slot's channel why it cannot connect, and reports the reason.
-  void AskWhy(Worker* worker, Slot* slot);
-  void SetFailing(Slot* slot, bool failing, absl::string_view why = "");
+ private:
+  friend class Connecting;
+  struct Slot {                       // of one worker
+    http2::Client* client = nullptr;  // the worker's
+    uint64_t tls_generation = 0;      // of the certificates that it uses
+    bool failing = false;
+  };
+
+  void SetFailing(Slot* slot, bool failing, absl::string_view why);
 
   const UpstreamOptions options_;
-  // The target that channels are made for: that of the options, spelled so that
-  // it differs from any peer's address.
-  const std::string channel_target_;
   ClientTls* const tls_;
-  std::vector<std::unique_ptr<Slot>> slots_;
+  http2::Target target_;
+  http2::ClientOptions client_options_;
+  std::vector<std::unique_ptr<http2::ClientOptions>> slot_options_;
+  std::vector<Slot> slots_;
+  std::atomic<int> connected_{0};
   // Held while those who want to know are told, so that they hear of changes in
   // their order.
   Mutex mutex_;
   int failing_ ABSL_GUARDED_BY(mutex_) = 0;  // how many slots cannot connect
 };
+
+// What a reset of this HTTP/2 code means to gRPC.
+grpc::StatusCode StatusOfReset(uint32_t code);
+// The status of a call whose stream ended before its answer was complete.
+grpc::Status StatusOfEnd(const http2::StreamEnd& end);
 
 }  // namespace fncache::proxy::transport
 

@@ -1,118 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/worker.h"
 
-#include <algorithm>
 #include <chrono>
-#include <limits>
 #include <utility>
 
 #include "common/thread_pool.h"
-#include "grpc/support/time.h"
-#include "proxy/transport/core_queue.h"
-#include "proxy/transport/held_sends.h"
 
 namespace fncache::proxy::transport {
 namespace {
-
-// A worker with nothing to do waits so long in its queue before it rests.
-constexpr std::chrono::milliseconds kLinger{10};
-
-// While there is more to do, sends are held no longer than this, and over no
-// more events: the other side is to have work, too.
-constexpr std::chrono::microseconds kLongestTurn{500};
-constexpr int kMostEvents = 64;
 
 // Jobs are handed over some at a time, as waking a thread costs about as much
 // as one of them, and no more at once than the answers can wait for.
 constexpr int kJobsTogether = 4;
 constexpr int kMostOffloaded = 16;
 
-int64_t MonotonicNanos() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 }  // namespace
 
-Worker::Worker(int index, bool rests, ThreadPool* assistants)
-    : index_(index),
-      rests_(rests),
-      assistants_(assistants),
-      queue_(MakeQueue(GRPC_CQ_DEFAULT_POLLING)) {}
-
-Worker::~Worker() {
-  bool closed;
-  {
-    MutexLock lock(&mutex_);
-    closed = closed_;
-    closed_ = true;
-  }
-  if (closed) return;
-  // Never started. A queue must be shut down and emptied before it goes.
-  queue_.Shutdown();
-  void* tag;
-  bool ok;
-  while (queue_.Next(&tag, &ok)) {
-    AcquireFrom(tag);
-    static_cast<Event*>(tag)->OnEvent(false);
-  }
+Worker::Worker(int index, ThreadPool* assistants)
+    : index_(index), assistants_(assistants) {
+  loop_.SetIdle([this] {
+    const bool worked = DoOneJob();
+    if (stopping_) QuitIfIdle();
+    return worked || stopping_;
+  });
 }
+
+Worker::~Worker() = default;
 
 void Worker::Start() {
-  thread_ = std::thread([this] { Run(); });
-}
-
-void Worker::Run() {
-  for (;;) {
-    // Sends are held as long as events come without waiting for them.
-    const bool look = (HasHeldSends() || jobs_ != nullptr) && !TurnIsLong();
-    if (!look) EndTurn();
-    const bool idle =
-        !look && rests_ && activities_ == nullptr && timers_.empty();
-    gpr_timespec until = gpr_inf_future(GPR_CLOCK_MONOTONIC);
-    if (look) {
-      until = gpr_inf_past(GPR_CLOCK_MONOTONIC);
-    } else if (idle) {
-      until = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                           gpr_time_from_millis(kLinger.count(), GPR_TIMESPAN));
-    }
-    void* tag;
-    bool ok;
-    switch (queue_.AsyncNext(&tag, &ok, until)) {
-      case grpc::CompletionQueue::SHUTDOWN:
-        EndTurn();
-        return;
-      case grpc::CompletionQueue::TIMEOUT:
-        if (look && jobs_ != nullptr) {
-          DoOneJob();
-          break;
-        }
-        EndTurn();
-        if (idle) Rest();
-        break;
-      case grpc::CompletionQueue::GOT_EVENT:
-        AcquireFrom(tag);
-        // A single call gains nothing by holding what is sent for it.
-        if (calls_.load(std::memory_order_relaxed) > 1) HoldSends(true);
-        static_cast<Event*>(tag)->OnEvent(ok);
-        break;
-    }
-    if (stopping_) CloseIfIdle();
-  }
-}
-
-bool Worker::TurnIsLong() {
-  const auto now = std::chrono::steady_clock::now();
-  if (turn_events_++ == 0) turn_began_ = now;
-  return turn_events_ > kMostEvents || now - turn_began_ > kLongestTurn;
-}
-
-void Worker::EndTurn() {
-  HoldSends(false);
-  SendHeld();
-  turn_events_ = 0;
-  SubmitJobs();
+  thread_ = std::thread([this] { loop_.Run(); });
 }
 
 bool Worker::Offload(Job* job) {
@@ -145,11 +61,24 @@ void Worker::SubmitJobs() {
   if (!assistants_->Submit(&work)) work(/*run=*/true);
 }
 
-void Worker::DoOneJob() {
+bool Worker::Alive(absl::Duration within) {
+  const int64_t now = absl::ToInt64Nanoseconds(
+      absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()));
+  int64_t none = 0;
+  if (asked_.compare_exchange_strong(none, now)) {
+    Post([this] { asked_.store(0); });
+    return true;
+  }
+  return now - none < absl::ToInt64Nanoseconds(within);
+}
+
+bool Worker::DoOneJob() {
+  if (jobs_ == nullptr) return false;
   Job* const job = std::exchange(jobs_, jobs_->next_);
   --job_count_;
   job->Work();
   OnWorked(job);
+  return true;
 }
 
 void Worker::OnWorked(Job* job) {
@@ -157,95 +86,11 @@ void Worker::OnWorked(Job* job) {
   job->OnWorked();
 }
 
-void Worker::Rest() {
-  {
-    MutexLock lock(&mutex_);
-    // The alarm's event will come through the queue.
-    if (waking_) return;
-    resting_ = true;
-    while (posted_.empty() && !closed_) rested_.Wait(&mutex_);
-    resting_ = false;
-  }
-  RunPosted();
-}
-
 bool Worker::Post(absl::AnyInvocable<void()> task) {
   MutexLock lock(&mutex_);
   if (closed_) return false;
-  posted_.push_back(std::move(task));
-  if (resting_) {
-    rested_.Signal();
-  } else if (!waking_) {
-    waking_ = true;
-    alarm_.Set(&queue_, gpr_inf_past(GPR_CLOCK_MONOTONIC), Tag(&wakeup_));
-  }
+  loop_.Post(std::move(task));
   return true;
-}
-
-void Worker::Wakeup::OnEvent(bool ok) {
-  {
-    MutexLock lock(&worker->mutex_);
-    worker->waking_ = false;
-  }
-  worker->RunPosted();
-}
-
-void Worker::RunPosted() {
-  {
-    MutexLock lock(&mutex_);
-    running_.swap(posted_);
-  }
-  for (absl::AnyInvocable<void()>& task : running_) task();
-  running_.clear();
-}
-
-TimerId Worker::After(absl::Duration delay, absl::AnyInvocable<void()> task) {
-  const int64_t now = MonotonicNanos();
-  // Callers may give deadlines that no clock will see.
-  const int64_t longest = std::numeric_limits<int64_t>::max() - now;
-  const TimerId id(now + std::min(absl::ToInt64Nanoseconds(delay), longest),
-                   next_timer_++);
-  timers_.emplace(id, std::move(task));
-  ArmTimer();
-  return id;
-}
-
-void Worker::Cancel(const TimerId& timer) { timers_.erase(timer); }
-
-void Worker::ArmTimer() {
-  if (timers_.empty() || stopping_) return;
-  const int64_t first = timers_.begin()->first.first;
-  if (timer_armed_) {
-    // An alarm cannot be moved: cancelled, its event comes at once and arms it
-    // anew.
-    if (first < armed_for_) {
-      armed_for_ = first;
-      timer_alarm_.Cancel();
-    }
-    return;
-  }
-  timer_armed_ = true;
-  armed_for_ = first;
-  const int64_t delay = std::max<int64_t>(first - MonotonicNanos(), 0);
-  timer_alarm_.Set(&queue_,
-                   gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                                gpr_time_from_nanos(delay, GPR_TIMESPAN)),
-                   Tag(&timer_fired_));
-}
-
-void Worker::TimerFired::OnEvent(bool ok) {
-  worker->timer_armed_ = false;
-  worker->RunTimers();
-}
-
-void Worker::RunTimers() {
-  const int64_t now = MonotonicNanos();
-  while (!timers_.empty() && timers_.begin()->first.first <= now) {
-    absl::AnyInvocable<void()> task = std::move(timers_.begin()->second);
-    timers_.erase(timers_.begin());
-    task();
-  }
-  ArmTimer();
 }
 
 void Worker::Count(const Activity& activity, int change) {
@@ -294,7 +139,7 @@ void Worker::CancelActivities() {
   }
 }
 
-void Worker::CloseIfIdle() {
+void Worker::QuitIfIdle() {
   if (entered_late_) {
     entered_late_ = false;
     CancelActivities();
@@ -302,12 +147,10 @@ void Worker::CloseIfIdle() {
   if (activities_ != nullptr || offloaded_ > 0) return;
   {
     MutexLock lock(&mutex_);
-    // A task that was posted before may still start something.
-    if (closed_ || waking_) return;
     closed_ = true;
   }
-  if (timer_armed_) timer_alarm_.Cancel();
-  queue_.Shutdown();
+  attachments_.clear();
+  loop_.Quit();
 }
 
 void Worker::Stop() {
@@ -317,14 +160,13 @@ void Worker::Stop() {
     CancelActivities();
   });
   thread_.join();
-  timers_.clear();
 }
 
 std::vector<std::unique_ptr<Worker>> MakeWorkers(int count,
                                                  ThreadPool* assistants) {
   std::vector<std::unique_ptr<Worker>> workers;
   for (int i = 0; i < count; ++i) {
-    workers.push_back(std::make_unique<Worker>(i, /*rests=*/i > 0, assistants));
+    workers.push_back(std::make_unique<Worker>(i, assistants));
   }
   return workers;
 }

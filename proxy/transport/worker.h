@@ -1,86 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker: one thread and its completion queue, on which calls are served and
-// upstream calls are made. Everything that happens to a call happens on its
-// worker's thread, so calls need no locks.
-//
-// Operations are started with Tag(event) as their tag; when one completes, the
-// worker calls event->OnEvent(ok) on its thread. Other threads hand work over
+// Worker: one thread and its event loop (http2/loop.h), on which calls are
+// served and upstream calls are made. Everything that happens to a call happens
+// on its worker's thread, so calls need no locks. Other threads hand work over
 // with Post.
 //
-// A worker with nothing to do waits outside of its queue. gRPC has one set of
-// sockets for the whole process, and of the threads that wait in a queue any
-// one reads whatever has come; what it read then wakes the thread it was for.
-// While one thread waits there alone, what it answers is read, served and
-// written without a change of threads, for two thirds of the CPU time.
-//
-// Thread-safety: Post, Stop, unary and calls may be called from any thread,
-// everything else only on the worker's own (or before Start). Lifetime:
+// Thread-safety: Post, Stop, unary, calls and busy may be called from any
+// thread, everything else only on the worker's own (or before Start). Lifetime:
 // Stop ends it once nothing is active on it any more; a worker must outlive
 // every call that names it.
 #ifndef FNCACHE_PROXY_TRANSPORT_WORKER_H_
 #define FNCACHE_PROXY_TRANSPORT_WORKER_H_
 
 #include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
 #include "common/mutex.h"
-#include "grpcpp/alarm.h"
-#include "grpcpp/completion_queue.h"
-#include "grpcpp/impl/codegen/completion_queue_tag.h"
+#include "http2/loop.h"
 
 namespace fncache {
 class ThreadPool;
 }  // namespace fncache
 
 namespace fncache::proxy::transport {
-
-// Whoever waits for an operation on a completion queue. It has the form in
-// which gRPC's C++ queue expects the operations of gRPC's C interface, too.
-class Event : public grpc::internal::CompletionQueueTag {
- public:
-  virtual void OnEvent(bool ok) = 0;
-  bool FinalizeResult(void** tag, bool* /*ok*/) final {
-    *tag = this;
-    return true;
-  }
-
- protected:
-  ~Event() override = default;
-};
-
-// The tag that gRPC's C++ interface is given for `event`; taking it also tells
-// tsan about the hand-over.
-inline void* Tag(Event* event) {
-  ReleaseTo(event);
-  return event;
-}
-
-// The same for gRPC's C interface.
-inline void* CoreTag(Event* event) {
-  ReleaseTo(event);
-  return static_cast<grpc::internal::CompletionQueueTag*>(event);
-}
-
-// An event that calls a member function of `owner`. It serves one operation at
-// a time.
-template <typename T, void (T::*kMethod)(bool)>
-class MemberEvent final : public Event {
- public:
-  explicit MemberEvent(T* owner) : owner_(owner) {}
-  void OnEvent(bool ok) override { (owner_->*kMethod)(ok); }
-
- private:
-  T* const owner_;
-};
 
 class Worker;
 
@@ -127,23 +73,27 @@ class Activity {
   Activity** link_ = nullptr;  // what points at us; null = not entered
 };
 
-// When a timer goes off, in nanoseconds of the monotonic clock, and a number.
-using TimerId = std::pair<int64_t, uint64_t>;
+using http2::TimerId;
 
 class Worker {
  public:
-  // `rests`: it waits outside of its queue while it has nothing to do. One
-  // worker must not: somebody has to read from the sockets. `assistants` do its
-  // jobs (null: it does them itself): they stay until it has been stopped, and
-  // end before it goes, as one that brought a job back may still be in Post.
-  Worker(int index, bool rests, ThreadPool* assistants = nullptr);
+  // Something that is kept until the worker stops, and goes on its thread.
+  class Attachment {
+   public:
+    virtual ~Attachment() = default;
+  };
+
+  // `assistants` do its jobs (null: it does them itself): they stay until it
+  // has been stopped, and end before it goes, as one that brought a job back
+  // may still be in Post.
+  explicit Worker(int index, ThreadPool* assistants = nullptr);
   // Precondition: never started, or stopped and its assistants gone.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   int index() const { return index_; }
-  grpc::CompletionQueue* queue() { return &queue_; }
+  http2::Loop* loop() { return &loop_; }
 
   void Start();
 
@@ -153,8 +103,14 @@ class Worker {
 
   // Runs `task` on this thread after `delay`, unless cancelled before. Timers
   // left when the worker stops are dropped.
-  TimerId After(absl::Duration delay, absl::AnyInvocable<void()> task);
-  void Cancel(const TimerId& timer);
+  TimerId After(absl::Duration delay, absl::AnyInvocable<void()> task) {
+    return loop_.After(delay, std::move(task));
+  }
+  void Cancel(const TimerId& timer) { loop_.Cancel(timer); }
+
+  void Attach(std::unique_ptr<Attachment> attachment) {
+    attachments_.push_back(std::move(attachment));
+  }
 
   void Enter(Activity* activity);
   void Leave(Activity* activity);
@@ -169,82 +125,51 @@ class Worker {
   void CancelActivities(Activity::Kind kind);
   void CancelActivities();
 
+  // A task ran within this time. Asks for one, so that the next call knows. Any
+  // thread, one at a time.
+  bool Alive(absl::Duration within);
+
   // Has the job done. True if it is done by now, which it is where this thread
   // has nothing else to do: then OnWorked is not called. Otherwise an assistant
   // does it, so that this thread goes on reading and writing, and OnWorked
   // comes after this has returned.
   [[nodiscard]] bool Offload(Job* job);
 
-  // Cancels what is active, waits until all of it has left, closes the queue
-  // and joins the thread. From any other thread. The server that uses the queue
-  // must have been shut down.
+  // Cancels what is active, waits until all of it has left, and joins the
+  // thread. From any other thread. Servers whose connections it has must have
+  // been joined.
   void Stop();
 
  private:
-  struct Wakeup final : Event {
-    explicit Wakeup(Worker* worker) : worker(worker) {}
-    void OnEvent(bool ok) override;
-    Worker* const worker;
-  };
-  struct TimerFired final : Event {
-    explicit TimerFired(Worker* worker) : worker(worker) {}
-    void OnEvent(bool ok) override;
-    Worker* const worker;
-  };
-
-  void Run();
   // Hands the jobs that are waiting to the assistants.
   void SubmitJobs();
   void OnWorked(Job* job);
-  // Does one job that has not been handed over.
-  void DoOneJob();
-
-  // A turn of work is what is done without waiting for an event; what is sent
-  // in it leaves together at its end (held_sends.h).
-  bool TurnIsLong();
-  void EndTurn();
-  // Waits until something is posted.
-  void Rest();
-  void RunPosted();
-  void RunTimers();
-  void ArmTimer();
+  // Does one job that has not been handed over. False if there is none.
+  bool DoOneJob();
   void Count(const Activity& activity, int change);
-  // While stopping: cancels activities that came late, and closes the queue
-  // when none is left.
-  void CloseIfIdle();
+  // While stopping: cancels activities that came late, and ends the loop when
+  // none is left.
+  void QuitIfIdle();
 
   const int index_;
-  const bool rests_;
   ThreadPool* const assistants_;
-  grpc::CompletionQueue queue_;
+  http2::Loop loop_;
   // Only the worker's thread writes to these.
   std::atomic<int> unary_{0};
   std::atomic<int> calls_{0};
 
+  // When the task was asked for that has not run yet, in nanoseconds of the
+  // monotonic clock; 0 = none.
+  std::atomic<int64_t> asked_{0};
+
   Mutex mutex_;
-  std::vector<absl::AnyInvocable<void()>> posted_ ABSL_GUARDED_BY(mutex_);
-  // The alarm is set and its event not seen yet.
-  bool waking_ ABSL_GUARDED_BY(mutex_) = false;
-  bool resting_ ABSL_GUARDED_BY(mutex_) = false;
-  CondVar rested_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
-  Wakeup wakeup_{this};
 
   // From here on only the worker's thread uses what is there.
-  int turn_events_ = 0;  // since something was held
-  std::chrono::steady_clock::time_point turn_began_;
   Job* jobs_ = nullptr;  // not handed over yet
   int job_count_ = 0;    // of them
   int offloaded_ = 0;    // jobs that have not come back, those included
-  std::vector<absl::AnyInvocable<void()>> running_;
-  absl::btree_map<TimerId, absl::AnyInvocable<void()>> timers_;
-  uint64_t next_timer_ = 0;
-  grpc::Alarm timer_alarm_;
-  // When the alarm that is set goes off; meaningless if none is.
-  int64_t armed_for_ = 0;
-  bool timer_armed_ = false;  // its event has not come yet
-  TimerFired timer_fired_{this};
+  std::vector<std::unique_ptr<Attachment>> attachments_;
   Activity* activities_ = nullptr;
   int forwarding_ = 0;
   bool stopping_ = false;
@@ -254,7 +179,7 @@ class Worker {
   std::thread thread_;
 };
 
-// Workers with indices from 0, all but the first of which rest.
+// Workers with indices from 0.
 std::vector<std::unique_ptr<Worker>> MakeWorkers(
     int count, ThreadPool* assistants = nullptr);
 

@@ -413,7 +413,7 @@ absl::Status Runner::Run() {
     const auto files =
         ReadTlsFiles(options_.tls_dir, TlsSide::kClient, absl::Now());
     if (!files.ok()) return files.status();
-    auto context = wire::MakeTlsContext(*files);
+    auto context = MakeTlsContext(*files, TlsSide::kClient);
     if (!context.ok()) return context.status();
     tls_ = *std::move(context);
   }

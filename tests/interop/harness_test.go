@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -126,18 +127,44 @@ func (d *daemon) metric(t *testing.T, name string) float64 {
 	return 0
 }
 
-// dial opens one connection to the daemon.
-func (d *daemon) dial(t *testing.T, creds credentials.TransportCredentials) *grpc.ClientConn {
+// connect opens one connection to a target, in plaintext unless options say
+// otherwise.
+func connect(t *testing.T, target string, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	if creds == nil {
-		creds = insecure.NewCredentials()
-	}
-	conn, err := grpc.NewClient(d.listen, grpc.WithTransportCredentials(creds))
+	options = append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, options...)
+	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
 	return conn
+}
+
+// dial opens one connection to the daemon.
+func (d *daemon) dial(t *testing.T, creds credentials.TransportCredentials) *grpc.ClientConn {
+	t.Helper()
+	if creds == nil {
+		return connect(t, d.listen)
+	}
+	return connect(t, d.listen, grpc.WithTransportCredentials(creds))
+}
+
+// dials counts the connections that a caller opens.
+type dials struct{ atomic.Int64 }
+
+func (n *dials) count() grpc.DialOption {
+	return grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		n.Add(1)
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	})
+}
+
+// wasOne fails the test if the caller lost its connection.
+func (n *dials) wasOne(t *testing.T) {
+	t.Helper()
+	if opened := n.Load(); opened != 1 {
+		t.Errorf("the caller opened %d connections", opened)
+	}
 }
 
 // sdkFunction serves fn as the SDK's own main does, and returns its gRPC target.
@@ -177,6 +204,28 @@ func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// eventually waits for something that must happen.
+func eventually(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for start := time.Now(); !happened(); time.Sleep(time.Millisecond) {
+		if time.Since(start) > patience {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}
+
+// receive waits for what must come out of a channel.
+func receive[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("%s: not within %v", what, patience)
+		panic("unreachable")
+	}
 }
 
 func equal(t *testing.T, got, want proto.Message) {

@@ -346,25 +346,23 @@ inline std::shared_ptr<grpc::Channel> Connect(
   return grpc::CreateCustomChannel(target, credentials, args);
 }
 
-// A listener on a free port with workers of its own, to which the calls go one
-// after the other.
+// A listener on a free port with workers of its own, over which connections are
+// spread.
 class TestListener {
  public:
   // `handler` outlives this.
-  explicit TestListener(
-      transport::CallHandler* handler, int workers = 2,
-      std::shared_ptr<grpc_server_credentials> credentials = nullptr)
+  explicit TestListener(transport::CallHandler* handler, int workers = 2,
+                        transport::ServerTls* tls = nullptr)
       : workers_(transport::MakeWorkers(workers)) {
     transport::ListenerOptions options;
     options.address = "127.0.0.1:0";
     for (const auto& worker : workers_) options.workers.push_back(worker.get());
-    options.credentials = std::move(credentials);
-    options.spread_after = 0;
+    options.tls = tls;
     auto listener = transport::Listener::Create(std::move(options));
     EXPECT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
-    listener_->Start(handler);
     for (const auto& worker : workers_) worker->Start();
+    listener_->Start(handler);
   }
   ~TestListener() {
     listener_->StopAccepting(absl::Now());
@@ -423,14 +421,13 @@ class ForwardingHandler : public transport::CallHandler {
 // A listener that forwards everything to one target.
 class TestProxy {
  public:
-  // `tls`, towards the target, and `credentials`, towards callers, may be null.
-  explicit TestProxy(
-      transport::UpstreamOptions options, int workers = 2,
-      transport::ClientTls* tls = nullptr,
-      std::shared_ptr<grpc_server_credentials> credentials = nullptr)
+  // `tls`, towards the target, and `server_tls`, towards callers, may be null.
+  explicit TestProxy(transport::UpstreamOptions options, int workers = 2,
+                     transport::ClientTls* tls = nullptr,
+                     transport::ServerTls* server_tls = nullptr)
       : upstream_(std::move(options), tls, workers),
         handler_(&upstream_),
-        listener_(&handler_, workers, std::move(credentials)) {}
+        listener_(&handler_, workers, server_tls) {}
   static transport::UpstreamOptions To(const std::string& target) {
     transport::UpstreamOptions options;
     options.target = target;

@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/load/wire/tls_stream.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
 
 #include <algorithm>
-#include <array>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "common/handshake_failure.h"
-#include "common/tls_contexts.h"
 
 namespace fncache::runner::load::wire {
 namespace {
 
-constexpr std::array<unsigned char, 3> kHttp2 = {2, 'h', '2'};
 // What a record holds: more at once is nothing won.
 constexpr size_t kRecord = 16384;
 
@@ -30,21 +24,10 @@ std::string OpensslError() {
   return reason == nullptr ? "the connection was closed" : reason;
 }
 
-Owned<BIO> Memory(const std::string& text) {
-  return Owned<BIO>(
-      BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
-bool IsAddress(const std::string& host) {
-  std::array<char, sizeof(in6_addr)> address;
-  return inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
-}
-
 bool IsFor(SSL* ssl, const std::string& host) {
   const Owned<X509> certificate(SSL_get1_peer_certificate(ssl));
   if (certificate == nullptr) return false;
-  if (IsAddress(host)) {
+  if (IsIpAddress(host)) {
     return X509_check_ip_asc(certificate.get(), host.c_str(), 0) == 1;
   }
   return X509_check_host(certificate.get(), host.data(), host.size(), 0,
@@ -61,50 +44,6 @@ bool WaitFor(SSL* ssl, int error, absl::Time until) {
 
 }  // namespace
 
-absl::StatusOr<Owned<SSL_CTX>> MakeTlsContext(const TlsFiles& files) {
-  SetUpTlsContexts();
-  ERR_clear_error();
-  Owned<SSL_CTX> context(SSL_CTX_new(TLS_client_method()));
-  const auto failed = [](absl::string_view what) {
-    return absl::InvalidArgumentError(absl::StrCat(what, ": ", OpensslError()));
-  };
-  if (context == nullptr) return failed("TLS");
-  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
-                                      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  SSL_CTX_set_alpn_protos(context.get(), kHttp2.data(), kHttp2.size());
-  const Owned<BIO> authorities = Memory(files.ca);
-  X509_STORE* const store = SSL_CTX_get_cert_store(context.get());
-  while (const Owned<X509> one{
-      PEM_read_bio_X509(authorities.get(), nullptr, nullptr, nullptr)}) {
-    if (X509_STORE_add_cert(store, one.get()) != 1) return failed("ca.crt");
-  }
-  ERR_clear_error();
-  if (files.certificate.empty()) return context;
-  const Owned<BIO> chain = Memory(files.certificate);
-  const Owned<X509> leaf(
-      PEM_read_bio_X509(chain.get(), nullptr, nullptr, nullptr));
-  if (leaf == nullptr ||
-      SSL_CTX_use_certificate(context.get(), leaf.get()) != 1) {
-    return failed("tls.crt");
-  }
-  while (const Owned<X509> one{
-      PEM_read_bio_X509(chain.get(), nullptr, nullptr, nullptr)}) {
-    if (SSL_CTX_add1_chain_cert(context.get(), one.get()) != 1) {
-      return failed("tls.crt");
-    }
-  }
-  ERR_clear_error();
-  const Owned<BIO> key_text = Memory(files.key);
-  const Owned<EVP_PKEY> key(
-      PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr));
-  if (key == nullptr || SSL_CTX_use_PrivateKey(context.get(), key.get()) != 1) {
-    return failed("tls.key");
-  }
-  return context;
-}
-
 absl::StatusOr<std::unique_ptr<TlsStream>> TlsStream::Connect(
     SSL_CTX* context, int fd, const std::string& host,
     absl::Duration patience) {
@@ -112,7 +51,7 @@ absl::StatusOr<std::unique_ptr<TlsStream>> TlsStream::Connect(
   if (ssl == nullptr) return absl::ResourceExhaustedError("no room for TLS");
   std::unique_ptr<TlsStream> stream(new TlsStream(ssl));
   if (SSL_set_fd(ssl, fd) != 1) return absl::UnavailableError(OpensslError());
-  if (!IsAddress(host)) {
+  if (!IsIpAddress(host)) {
     SSL_set_tlsext_host_name(ssl, host.c_str());
   }
   // What our check of certificates refuses it says in better words.

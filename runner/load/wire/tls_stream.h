@@ -15,14 +15,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/openssl_owned.h"
-#include "common/tls_files.h"
+#include "common/tls_context.h"
 #include "runner/load/wire/http2_connection.h"
 
 namespace fncache::runner::load::wire {
-
-// What all connections of a run share. InvalidArgument says what of the files
-// does not fit; `files` are a client's.
-absl::StatusOr<Owned<SSL_CTX>> MakeTlsContext(const TlsFiles& files);
 
 class TlsStream : public SecureStream {
  public:

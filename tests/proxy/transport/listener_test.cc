@@ -19,7 +19,7 @@ ListenerOptions At(const std::string& address, Worker* worker) {
 }
 
 TEST(ListenerTest, PortInUseIsRefusedByName) {
-  Worker worker(0, /*rests=*/false);
+  Worker worker(0);
   auto first = Listener::Create(At("127.0.0.1:0", &worker));
   ASSERT_TRUE(first.ok());
   const auto second = Listener::Create(At((*first)->address(), &worker));
@@ -30,7 +30,7 @@ TEST(ListenerTest, PortInUseIsRefusedByName) {
 }
 
 TEST(ListenerTest, ListenerThatNeverStartedGoesQuietly) {
-  Worker worker(0, /*rests=*/false);
+  Worker worker(0);
   const auto listener = Listener::Create(At("127.0.0.1:0", &worker));
   ASSERT_TRUE(listener.ok());
   EXPECT_NE((*listener)->address(), "127.0.0.1:0");

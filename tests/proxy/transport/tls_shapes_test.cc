@@ -233,8 +233,7 @@ class TlsShapesTest : public ::testing::Test {
     Server(const Pem& pair, const std::string& ca)
         : files(pair, ca, TlsSide::kServer), tls(std::move(files.watcher)) {
       proxy = std::make_unique<TestProxy>(TestProxy::To(function.target()),
-                                          /*workers=*/1, /*tls=*/nullptr,
-                                          tls.Credentials());
+                                          /*workers=*/1, /*tls=*/nullptr, &tls);
     }
     std::shared_ptr<grpc::Channel> Caller(const Pem& identity,
                                           const std::string& ca) const {

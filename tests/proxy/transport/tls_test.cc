@@ -88,9 +88,9 @@ class ServerTlsTest : public ::testing::Test {
     ASSERT_TRUE(watcher.ok()) << watcher.status();
     watcher_ = watcher->get();
     tls_ = std::make_unique<ServerTls>(*std::move(watcher));
-    proxy_ = std::make_unique<TestProxy>(TestProxy::To(function_.target()),
-                                         /*workers=*/1, /*tls=*/nullptr,
-                                         tls_->Credentials());
+    proxy_ =
+        std::make_unique<TestProxy>(TestProxy::To(function_.target()),
+                                    /*workers=*/1, /*tls=*/nullptr, tls_.get());
   }
   std::shared_ptr<grpc::Channel> Caller(const std::string& ca,
                                         const Pem* identity) {

@@ -89,27 +89,27 @@ class WorkerJobsTest : public ::testing::Test {
 };
 
 TEST_F(WorkerJobsTest, AssistantsDoThemBesideOtherCallsAndStopWaits) {
-  Worker worker(0, /*rests=*/false, MakeAssistants(100));
+  Worker worker(0, MakeAssistants(100));
   EXPECT_GT(Offload(&worker, 2), 0);
 }
 
 TEST_F(WorkerJobsTest, ASingleCallsJobIsDoneAtOnce) {
-  Worker worker(0, /*rests=*/false, MakeAssistants(100));
+  Worker worker(0, MakeAssistants(100));
   EXPECT_EQ(Offload(&worker, 1), 0);
 }
 
 TEST_F(WorkerJobsTest, WithoutAssistantsTheyAreDoneAtOnce) {
-  Worker worker(0, /*rests=*/false);
+  Worker worker(0);
   EXPECT_EQ(Offload(&worker, 2), 0);
 }
 
 TEST_F(WorkerJobsTest, JobsThatAssistantsDoNotTakeAreDoneAllTheSame) {
-  Worker worker(0, /*rests=*/false, MakeAssistants(0));
+  Worker worker(0, MakeAssistants(0));
   EXPECT_EQ(Offload(&worker, 2), 0);
 }
 
 TEST(WorkerTest, ATimerThatNeverComesHoldsUpNoOther) {
-  Worker worker(0, /*rests=*/false);
+  Worker worker(0);
   absl::Notification came;
   worker.Start();
   worker.Post([&] {

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/transport/inflight.h"
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+
+namespace fncache::proxy::transport {
+namespace {
+
+// Where waiting is full and the function hangs, misses are refused after this,
+// so that hits go on.
+constexpr absl::Duration kStuck = absl::Seconds(5);
+
+}  // namespace
+
+// A place in the queue, which outlives whoever waits.
+struct Inflight::Waiter::Ticket {
+  Waiter* waiter;  // null: it waits no more. Under mutex_, as all of this
+  Worker* worker;
+  size_t bytes;
+  bool admitted = false;
+};
+
+Inflight::Inflight(size_t bound, int workers)
+    : bound_(bound), lines_(static_cast<size_t>(workers)) {}
+
+void Inflight::Add(Share share, Worker* worker, size_t bytes) {
+  std::atomic<size_t>& count = lines_[static_cast<size_t>(worker->index())]
+                                   .bytes[static_cast<size_t>(share)];
+  // Those who wait are admitted on other threads.
+  count.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void Inflight::Remove(Share share, Worker* worker, size_t bytes) {
+  std::atomic<size_t>& count = lines_[static_cast<size_t>(worker->index())]
+                                   .bytes[static_cast<size_t>(share)];
+  count.fetch_sub(bytes, std::memory_order_relaxed);
+  if (share == Share::kRunning && waiting() > 0) AdmitWaiting();
+}
+
+size_t Inflight::Sum(Share share) const {
+  size_t sum = 0;
+  for (const Line& line : lines_) {
+    sum +=
+        line.bytes[static_cast<size_t>(share)].load(std::memory_order_relaxed);
+  }
+  // Lines are read one after the other: what was added to one and taken off
+  // another may make it look as if there were less than none.
+  return sum > SIZE_MAX / 2 ? 0 : sum;
+}
+
+bool Inflight::HasRoom(Share share, size_t more) const {
+  // While misses wait for room, no more is read than has begun.
+  if (share == Share::kReading && waiting() >= bound_ / 8) return false;
+  return Sum(share) + more <= Limit(share);
+}
+
+bool Inflight::GoBeyond(Share share, const void* who) {
+  const void* nobody = nullptr;
+  return beyond_[static_cast<size_t>(share)].compare_exchange_strong(
+             nobody, who, std::memory_order_relaxed) ||
+         nobody == who;
+}
+
+void Inflight::Yield(Share share, const void* who) {
+  const void* expected = who;
+  beyond_[static_cast<size_t>(share)].compare_exchange_strong(
+      expected, nullptr, std::memory_order_relaxed);
+}
+
+Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
+                                    size_t bytes) {
+  // Nobody is overtaken.
+  if (waiting() == 0) {
+    const size_t running = Sum(Share::kRunning);
+    if (running == 0 || running + bytes <= Limit(Share::kRunning)) {
+      Add(Share::kRunning, worker, bytes);
+      return Admission::kAdmitted;
+    }
+  }
+  MutexLock lock(&mutex_);
+  const absl::Time now = absl::Now();
+  if (queue_.empty()) moved_ = now;
+  if (waiting() + bytes > bound_ / 8 && now - moved_ >= kStuck) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return Admission::kRefused;
+  }
+  waiter->ticket_ =
+      std::make_shared<Waiter::Ticket>(Waiter::Ticket{waiter, worker, bytes});
+  queue_.push_back(waiter->ticket_);
+  // An empty message waits, too.
+  waiting_.fetch_add(std::max<size_t>(bytes, 1), std::memory_order_relaxed);
+  return Admission::kWaits;
+}
+
+void Inflight::Dequeue(const Waiter::Ticket& ticket) {
+  waiting_.fetch_sub(std::max<size_t>(ticket.bytes, 1),
+                     std::memory_order_relaxed);
+}
+
+void Inflight::AdmitWaiting() {
+  MutexLock lock(&mutex_);
+  while (!queue_.empty()) {
+    const std::shared_ptr<Waiter::Ticket> ticket = queue_.front();
+    const size_t running = Sum(Share::kRunning);
+    if (running > 0 && running + ticket->bytes > Limit(Share::kRunning)) {
+      return;
+    }
+    queue_.pop_front();
+    moved_ = absl::Now();
+    Dequeue(*ticket);
+    Add(Share::kRunning, ticket->worker, ticket->bytes);
+    ticket->admitted = true;
+    ticket->worker->Post([this, ticket] {
+      Waiter* waiter = nullptr;
+      {
+        MutexLock told(&mutex_);
+        waiter = ticket->waiter;
+        ticket->waiter = nullptr;
+      }
+      if (waiter != nullptr) waiter->OnAdmitted();
+    });
+  }
+}
+
+bool Inflight::Forget(Waiter* waiter) {
+  MutexLock lock(&mutex_);
+  const std::shared_ptr<Waiter::Ticket> ticket = std::move(waiter->ticket_);
+  if (ticket == nullptr || ticket->waiter == nullptr) return false;
+  ticket->waiter = nullptr;
+  if (ticket->admitted) return true;
+  queue_.erase(std::find(queue_.begin(), queue_.end(), ticket));
+  Dequeue(*ticket);
+  return false;
+}
+
+}  // namespace fncache::proxy::transport

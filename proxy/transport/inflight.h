@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inflight: how many bytes the calls hold that have not ended, all functions
+// together, and who may hold more.
+//
+// The bound is shared out: calls that are being *reading* or looked up have an
+// eighth; misses that are *waiting* for room an eighth; *running* calls, which
+// are at the function, the rest. One holder at a time may go beyond its share,
+// so that nothing can stand still for lack of room.
+//
+// Every worker counts on its own cache line, so that calls of ordinary size
+// share nothing; whoever wants more adds the lines up.
+//
+// Thread-safety: any thread, but each Held, and each Waiter, on its worker's.
+#ifndef FNCACHE_PROXY_TRANSPORT_INFLIGHT_H_
+#define FNCACHE_PROXY_TRANSPORT_INFLIGHT_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/mutex.h"
+#include "proxy/transport/worker.h"
+
+namespace fncache::proxy::transport {
+
+class Inflight {
+ public:
+  enum class Share { kReading, kRunning };
+
+  // A miss that waits for room to run.
+  class Waiter {
+   public:
+    // It may run now: its bytes are counted as running. On its worker's thread.
+    virtual void OnAdmitted() = 0;
+
+   protected:
+    ~Waiter() = default;
+
+   private:
+    friend class Inflight;
+    struct Ticket;
+    std::shared_ptr<Ticket> ticket_;
+  };
+  enum class Admission { kAdmitted, kWaits, kRefused };
+
+  // `workers`: how many there are, with indices from 0.
+  Inflight(size_t bound, int workers);
+  Inflight(const Inflight&) = delete;
+  Inflight& operator=(const Inflight&) = delete;
+
+  // Whoever holds bytes says so, on `worker`'s thread.
+  void Add(Share share, Worker* worker, size_t bytes);
+  void Remove(Share share, Worker* worker, size_t bytes);
+
+  // Whether so many bytes more may be read, or come as an answer.
+  bool HasRoom(Share share, size_t more) const;
+  // The one that may go beyond: true if that is `who` from now on, until Yield.
+  bool GoBeyond(Share share, const void* who);
+  void Yield(Share share, const void* who);
+
+  // A miss of so many bytes wants to run. kAdmitted: they are counted as
+  // running. kWaits: `waiter` is told. kRefused: too much waits already, and
+  // nothing has left waiting for 5 s.
+  Admission Admit(Waiter* waiter, Worker* worker, size_t bytes);
+  // `waiter` waits no more. True if it was admitted, and not told yet: its
+  // bytes are counted as running.
+  bool Forget(Waiter* waiter);
+
+  size_t bound() const { return bound_; }
+  size_t reading() const { return Sum(Share::kReading); }
+  size_t running() const { return Sum(Share::kRunning); }
+  size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
+  uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  struct alignas(64) Line {
+    std::atomic<size_t> bytes[2] = {};
+  };
+  size_t Sum(Share share) const;
+  size_t Limit(Share share) const {
+    return share == Share::kReading ? bound_ / 8 : bound_ - bound_ / 4;
+  }
+  void Dequeue(const Waiter::Ticket& ticket)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets those run for whom there is room.
+  void AdmitWaiting();
+
+  const size_t bound_;
+  std::vector<Line> lines_;
+  std::atomic<const void*> beyond_[2] = {};
+  std::atomic<size_t> waiting_{0};
+  std::atomic<uint64_t> refused_{0};
+
+  Mutex mutex_;
+  std::deque<std::shared_ptr<Waiter::Ticket>> queue_ ABSL_GUARDED_BY(mutex_);
+  // When something was admitted, or the queue was empty.
+  absl::Time moved_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+};
+
+// Bytes that one call holds, given back at its end.
+class Held {
+ public:
+  // `inflight` may be null: nothing is counted.
+  Held(Inflight* inflight, Inflight::Share share, Worker* worker)
+      : inflight_(inflight), share_(share), worker_(worker) {}
+  ~Held() { Set(0); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  void Set(size_t bytes) {
+    if (inflight_ == nullptr || bytes == bytes_) return;
+    if (bytes > bytes_) {
+      inflight_->Add(share_, worker_, bytes - bytes_);
+    } else {
+      inflight_->Remove(share_, worker_, bytes_ - bytes);
+    }
+    bytes_ = bytes;
+  }
+  // They are counted already.
+  void Adopt(size_t bytes) { bytes_ += bytes; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  Inflight* const inflight_;
+  const Inflight::Share share_;
+  Worker* const worker_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace fncache::proxy::transport
+
+#endif  // FNCACHE_PROXY_TRANSPORT_INFLIGHT_H_

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/transport/read_room.h"
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+
+namespace fncache::proxy::transport {
+namespace {
+
+// How often room is looked for, where other workers may have made it.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
+// A request that has stopped for so long, while others wait, is ended.
+constexpr absl::Duration kStalled = absl::Seconds(10);
+
+}  // namespace
+
+void ReadRoom::Ask(Reader* reader, size_t remainder) {
+  reader->remainder_ = remainder;
+  reader->moved_ = absl::Now();
+  reader->granted_ = false;
+  reader->listed_ = true;
+  readers_.push_back(reader);
+  ++waiting_;
+  if (inflight_ == nullptr ||
+      (waiting_ == 1 &&
+       inflight_->HasRoom(Inflight::Share::kReading, remainder))) {
+    return Grant(reader);
+  }
+  Look();
+}
+
+void ReadRoom::Moved(Reader* reader) { reader->moved_ = absl::Now(); }
+
+void ReadRoom::Grant(Reader* reader) {
+  reader->granted_ = true;
+  --waiting_;
+  reader->OnRoom();
+}
+
+void ReadRoom::Forget(Reader* reader) {
+  if (!reader->listed_) return;
+  reader->listed_ = false;
+  if (!reader->granted_) --waiting_;
+  readers_.erase(std::find(readers_.begin(), readers_.end(), reader));
+  if (inflight_ != nullptr) {
+    inflight_->Yield(Inflight::Share::kReading, reader);
+  }
+  if (waiting_ > 0) ArmTimer();
+}
+
+void ReadRoom::Look() {
+  while (waiting_ > 0) {
+    Reader* smallest = nullptr;
+    Reader* oldest = nullptr;
+    for (Reader* reader : readers_) {
+      if (reader->granted_) continue;
+      if (oldest == nullptr) oldest = reader;
+      if (smallest == nullptr || reader->remainder_ < smallest->remainder_) {
+        smallest = reader;
+      }
+    }
+    if (inflight_->HasRoom(Inflight::Share::kReading, smallest->remainder_)) {
+      Grant(smallest);
+    } else if (inflight_->GoBeyond(Inflight::Share::kReading, oldest)) {
+      Grant(oldest);
+      // One is enough: it counts as its bytes come.
+      break;
+    } else {
+      break;
+    }
+  }
+  if (waiting_ == 0) return;
+  const absl::Time now = absl::Now();
+  const std::vector<Reader*> all = readers_;
+  for (Reader* reader : all) {
+    if (reader->listed_ && reader->granted_ &&
+        now - reader->moved_ > kStalled) {
+      reader->OnStalled();
+    }
+  }
+  if (waiting_ > 0) ArmTimer();
+}
+
+void ReadRoom::ArmTimer() {
+  if (timer_.has_value()) return;
+  timer_ = worker_->After(kLookAgain, [this] {
+    timer_.reset();
+    if (waiting_ > 0) Look();
+  });
+}
+
+}  // namespace fncache::proxy::transport
