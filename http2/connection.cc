@@ -241,6 +241,11 @@ struct Callbacks {
           self->ping_waits_ = false;
         }
         return 0;
+      case NGHTTP2_RST_STREAM:
+        if (Stream* const stream = Find(session, frame->hd.stream_id)) {
+          stream->peer_reset_ = true;
+        }
+        return 0;
       case NGHTTP2_HEADERS:
       case NGHTTP2_DATA:
         break;
@@ -298,7 +303,7 @@ struct Callbacks {
       end.unprocessed = !self->options_.server && code == kRefusedStream;
     }
     const bool complete = stream->peer_ended_;
-    if (complete || end.kind == StreamEnd::Kind::kPeerReset) {
+    if (complete || stream->peer_reset_) {
       self->ended_[self->next_ended_++ % self->ended_.size()] = id;
     }
     if (stream->answered_ && stream->end_sent_) {
@@ -342,7 +347,8 @@ struct Callbacks {
     stream->end_sent_ = true;
     if (self->options_.server && !stream->peer_ended_ && !stream->reset_) {
       // The answer is complete, and the rest of the request is of no use
-      // (RFC 9113, 8.1).
+      // (RFC 9113, 8.1). It may be under way.
+      stream->reset_ = true;
       nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id_,
                                 NGHTTP2_NO_ERROR);
     }
@@ -884,18 +890,29 @@ bool Connection::TakePreface(absl::string_view* bytes) {
   return false;
 }
 
+// Looks at the start of what a server says, which is its SETTINGS. False where
+// it is something else, or not known yet to be that.
+bool Connection::TakeStart(absl::string_view bytes) {
+  const size_t now = std::min(start_.size() - magic_, bytes.size());
+  std::memcpy(&start_[magic_], bytes.data(), now);
+  magic_ += now;
+  const bool whole = magic_ == start_.size();
+  if (start_[0] == 0 && (!whole || start_[3] == NGHTTP2_SETTINGS)) return true;
+  if (whole) {
+    EndSoon(ConnectionEnd::kNotHttp2,
+            OtherProtocol({start_.data(), start_.size()}));
+  }
+  return false;
+}
+
 void Connection::TakeInput(absl::string_view bytes) {
   // The preface is no frame, though nghttp2 wants it.
   const size_t magic = magic_;
   if (options_.server && magic_ < kPreface.size() && !TakePreface(&bytes)) {
     return EndSoon(end_, words_);
   }
-  const size_t preface = magic_ - magic;
-  if (!options_.server && !ready_ && bytes_read_ == bytes.size() &&
-      (bytes.size() < 4 || bytes[0] != 0 || bytes[3] != NGHTTP2_SETTINGS)) {
-    // A server's first frame is its SETTINGS.
-    return EndSoon(ConnectionEnd::kNotHttp2, OtherProtocol(bytes));
-  }
+  const size_t preface = options_.server ? magic_ - magic : 0;
+  if (!options_.server && magic_ < start_.size() && !TakeStart(bytes)) return;
   if (preface > 0) {
     if (!Feed(bytes.substr(0, preface))) return;
     bytes.remove_prefix(preface);

@@ -154,10 +154,11 @@ class Stream final : public Recycled {
   bool answered_ = false;
   bool ended_ = false;  // this side: nothing more is queued
   bool end_sent_ = false;
-  bool deferred_ = false;  // nghttp2 waits for more of the body
-  bool has_body_ = false;  // nghttp2 asks us for one
-  bool was_full_ = false;  // OnSent is due
-  bool reset_ = false;     // by us
+  bool deferred_ = false;          // nghttp2 waits for more of the body
+  bool has_body_ = false;          // nghttp2 asks us for one
+  bool was_full_ = false;          // OnSent is due
+  bool reset_ = false;             // by us
+  bool peer_reset_ = false;        // its frame has come
   int64_t opened_ = 0;             // monotonic nanoseconds
   uint64_t sent_at_ = UINT64_MAX;  // the output's offset of its header block
   size_t list_size_ = 0;           // of the block that is being received
@@ -309,6 +310,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void ReadSome();
   void TakeInput(absl::string_view bytes);
   bool TakePreface(absl::string_view* bytes);
+  bool TakeStart(absl::string_view bytes);
   // Gives nghttp2 what has come. False: it has ended the session for that.
   bool Feed(absl::string_view bytes);
   // How many of these bytes come before the next DATA frame's payload; all, if
@@ -355,7 +357,9 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool in_session_ = false;   // inside of nghttp2
   bool closing_ = false;      // Close was called from there
   uint32_t watched_ = 0;
-  size_t magic_ = 0;  // bytes of the preface that have come
+  // Bytes of the preface, or of `start_`, that have come.
+  size_t magic_ = 0;
+  std::array<char, 4> start_ = {};
   // Where the frames begin: bytes of the next one's head, and what is left of
   // the payload before it.
   std::array<uint8_t, 9> head_ = {};

@@ -163,7 +163,7 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
     return;
   }
   const MessageCollector::State state = collector_.Take(bytes);
-  reading_.Set(collector_.held());
+  reading_.Set(std::max(collector_.held(), granted_));
   switch (state) {
     case MessageCollector::State::kNone:
       ArmDeadline();
@@ -172,7 +172,8 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       } else if (collector_.announced() > kStreamWindow) {
         asked_ = true;
         limits_.room->Ask(
-            this, collector_.announced() + kMessagePrefix - kStreamWindow);
+            this, &stream.connection(),
+            collector_.announced() + kMessagePrefix - kStreamWindow);
       }
       return;
     case MessageCollector::State::kWhole:
@@ -196,6 +197,8 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
 
 void IncomingCall::OnRoom() {
   if (stream_ == nullptr) return;
+  granted_ = collector_.announced();
+  reading_.Set(granted_);
   stream_->Grant(collector_.announced() + kMessagePrefix - kStreamWindow);
 }
 

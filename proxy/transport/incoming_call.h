@@ -167,6 +167,7 @@ class IncomingCall final : public Activity,
   absl::AnyInvocable<void(const grpc::Status&)> reader_;
   absl::optional<TimerId> deadline_timer_;
   MessageCollector collector_;
+  size_t granted_ = 0;  // bytes of the request that may come
   Message request_;
   Message plain_;
   std::unique_ptr<Unpacker> unpacker_;  // of `request_`

@@ -53,7 +53,7 @@ size_t Inflight::Sum(Share share) const {
 bool Inflight::HasRoom(Share share, size_t more) const {
   // While misses wait for room, no more is read than has begun.
   if (share == Share::kReading && waiting() >= bound_ / 8) return false;
-  return Sum(share) + more <= Limit(share);
+  return Sum(share) + more <= limit(share);
 }
 
 bool Inflight::GoBeyond(Share share, const void* who) {
@@ -74,7 +74,7 @@ Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
   // Nobody is overtaken.
   if (waiting() == 0) {
     const size_t running = Sum(Share::kRunning);
-    if (running == 0 || running + bytes <= Limit(Share::kRunning)) {
+    if (running == 0 || running + bytes <= limit(Share::kRunning)) {
       Add(Share::kRunning, worker, bytes);
       return Admission::kAdmitted;
     }
@@ -104,7 +104,7 @@ void Inflight::AdmitWaiting() {
   while (!queue_.empty()) {
     const std::shared_ptr<Waiter::Ticket> ticket = queue_.front();
     const size_t running = Sum(Share::kRunning);
-    if (running > 0 && running + ticket->bytes > Limit(Share::kRunning)) {
+    if (running > 0 && running + ticket->bytes > limit(Share::kRunning)) {
       return;
     }
     queue_.pop_front();

@@ -71,6 +71,9 @@ class Inflight {
   bool Forget(Waiter* waiter);
 
   size_t bound() const { return bound_; }
+  size_t limit(Share share) const {
+    return share == Share::kReading ? bound_ / 8 : bound_ - bound_ / 4;
+  }
   size_t reading() const { return Sum(Share::kReading); }
   size_t running() const { return Sum(Share::kRunning); }
   size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
@@ -81,9 +84,6 @@ class Inflight {
     std::atomic<size_t> bytes[2] = {};
   };
   size_t Sum(Share share) const;
-  size_t Limit(Share share) const {
-    return share == Share::kReading ? bound_ / 8 : bound_ - bound_ / 4;
-  }
   void Dequeue(const Waiter::Ticket& ticket)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Lets those run for whom there is room.

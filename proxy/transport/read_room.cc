@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 
 namespace fncache::proxy::transport {
@@ -15,7 +16,8 @@ constexpr absl::Duration kStalled = absl::Seconds(10);
 
 }  // namespace
 
-void ReadRoom::Ask(Reader* reader, size_t remainder) {
+void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder) {
+  reader->connection_ = connection;
   reader->remainder_ = remainder;
   reader->moved_ = absl::Now();
   reader->granted_ = false;
@@ -49,26 +51,41 @@ void ReadRoom::Forget(Reader* reader) {
   if (waiting_ > 0) ArmTimer();
 }
 
+ReadRoom::Reader* ReadRoom::Next() const {
+  absl::flat_hash_map<const void*, size_t> granted;
+  for (const Reader* reader : readers_) {
+    if (reader->granted_) granted[reader->connection_] += reader->remainder_;
+  }
+  const size_t part = inflight_->limit(Inflight::Share::kReading) / 4;
+  Reader* smallest = nullptr;
+  bool smallest_over = false;
+  for (Reader* reader : readers_) {
+    if (reader->granted_) continue;
+    const auto found = granted.find(reader->connection_);
+    const bool over =
+        found != granted.end() && found->second + reader->remainder_ > part;
+    if (smallest == nullptr || over < smallest_over ||
+        (over == smallest_over && reader->remainder_ < smallest->remainder_)) {
+      smallest = reader;
+      smallest_over = over;
+    }
+  }
+  return smallest;
+}
+
 void ReadRoom::Look() {
   while (waiting_ > 0) {
-    Reader* smallest = nullptr;
-    Reader* oldest = nullptr;
-    for (Reader* reader : readers_) {
-      if (reader->granted_) continue;
-      if (oldest == nullptr) oldest = reader;
-      if (smallest == nullptr || reader->remainder_ < smallest->remainder_) {
-        smallest = reader;
-      }
+    Reader* const next = Next();
+    if (inflight_->HasRoom(Inflight::Share::kReading, next->remainder_)) {
+      Grant(next);
+      continue;
     }
-    if (inflight_->HasRoom(Inflight::Share::kReading, smallest->remainder_)) {
-      Grant(smallest);
-    } else if (inflight_->GoBeyond(Inflight::Share::kReading, oldest)) {
-      Grant(oldest);
-      // One is enough: it counts as its bytes come.
-      break;
-    } else {
-      break;
-    }
+    Reader* const oldest =
+        *std::find_if(readers_.begin(), readers_.end(),
+                      [](const Reader* one) { return !one->granted_; });
+    // One is enough: it counts as its bytes come.
+    if (inflight_->GoBeyond(Inflight::Share::kReading, oldest)) Grant(oldest);
+    break;
   }
   if (waiting_ == 0) return;
   const absl::Time now = absl::Now();

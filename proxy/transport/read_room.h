@@ -32,6 +32,7 @@ class ReadRoom {
 
    private:
     friend class ReadRoom;
+    const void* connection_ = nullptr;
     size_t remainder_ = 0;
     bool listed_ = false;
     bool granted_ = false;
@@ -46,8 +47,9 @@ class ReadRoom {
 
   Inflight* inflight() const { return inflight_; }
 
-  // `reader` has so much to come. OnRoom may be called at once.
-  void Ask(Reader* reader, size_t remainder);
+  // `reader` has so much to come on its connection. OnRoom may be called at
+  // once.
+  void Ask(Reader* reader, const void* connection, size_t remainder);
   // Something of it has come.
   void Moved(Reader* reader);
   // It is complete, or has ended. Harmless for one that did not ask.
@@ -55,6 +57,9 @@ class ReadRoom {
 
  private:
   void Grant(Reader* reader);
+  // Who is next where there is room: the smallest, of a connection that has not
+  // had its part while others ask. Precondition: somebody waits.
+  Reader* Next() const;
   void Look();
   void ArmTimer();
 

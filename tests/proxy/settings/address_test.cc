@@ -136,5 +136,34 @@ TEST(AddressTest, CollideOnTheSamePortOfTheSameOrEveryHost) {
   }
 }
 
+TEST(AddressTest, TargetsThatLeadBackAreSeen) {
+  const struct {
+    const char* target;
+    const char* listen;
+    bool leads;
+  } kCases[] = {
+      {"127.0.0.1:9443", "127.0.0.1:9443", true},
+      {"127.0.0.1:9443", "0.0.0.0:9443", true},
+      {"127.0.0.2:9443", "0.0.0.0:9443", true},
+      {"localhost:9443", "[::]:9443", true},
+      {"dns:///localhost:9443", "0.0.0.0:9443", true},
+      {"dns:localhost:9443", "localhost:9443", true},
+      {"ipv4:10.0.0.1:1,127.0.0.1:9443", "0.0.0.0:9443", true},
+      {"ipv6:[::1]:9443", "[::]:9443", true},
+      {"[::1]:9443", "[::1]:9443", true},
+      // Another machine's, another port's, or nobody knows.
+      {"127.0.0.1:9444", "127.0.0.1:9443", false},
+      {"10.0.0.1:9443", "0.0.0.0:9443", false},
+      {"dns:///function.default.svc:9443", "0.0.0.0:9443", false},
+      {"127.0.0.1:9443", "127.0.0.2:9443", false},
+      {"unix:/run/f.sock", "0.0.0.0:9443", false},
+      {"127.0.0.1:0", "127.0.0.1:0", false},
+  };
+  for (const auto& test : kCases) {
+    EXPECT_EQ(LeadsTo(test.target, test.listen), test.leads)
+        << test.target << " " << test.listen;
+  }
+}
+
 }  // namespace
 }  // namespace fncache::proxy::settings

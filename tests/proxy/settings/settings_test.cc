@@ -468,5 +468,62 @@ TEST(SettingsTest, ReferencePageIsTheTable) {
          "proxy_test --gtest_filter='*ReferencePageIsTheTable'";
 }
 
+TEST(SettingsTest, LimitsAreNumbersWithinTheirRanges) {
+  const std::vector<std::string> base = {"--listen", "127.0.0.1:0",
+                                         "--upstream", "127.0.0.1:9"};
+  const auto with = [&](const std::string& flag, const std::string& value) {
+    std::vector<std::string> all = base;
+    all.push_back(flag);
+    all.push_back(value);
+    return Given(all);
+  };
+  const Outcome plain = Given(base);
+  ASSERT_TRUE(plain.status.ok()) << plain.status;
+  EXPECT_EQ(plain.options.daemon.inflight_bytes, 256ull << 20);
+  EXPECT_EQ(plain.options.daemon.max_metadata_bytes, 64ull << 10);
+  EXPECT_EQ(plain.options.daemon.max_streams, 1024);
+  EXPECT_EQ(plain.options.daemon.max_connections, 4096);
+  EXPECT_EQ(plain.options.daemon.idle_timeout, absl::Hours(1));
+  EXPECT_EQ(plain.options.daemon.max_connection_age, absl::ZeroDuration());
+  EXPECT_EQ(with("--workers", "3").options.daemon.workers, 3);
+  EXPECT_EQ(with("--inflight-bytes", "1GiB").options.daemon.inflight_bytes,
+            1ull << 30);
+  EXPECT_EQ(with("--idle-timeout", "0").options.daemon.idle_timeout,
+            absl::ZeroDuration());
+  EXPECT_EQ(
+      with("--max-connection-age", "90s").options.daemon.max_connection_age,
+      absl::Seconds(90));
+  const struct {
+    const char* flag;
+    std::vector<const char*> refused;
+    const char* accepted;
+  } kCases[] = {
+      {"--workers", {"0", "65", "-1", "two", "1.5", ""}, "from 1 to 64"},
+      {"--inflight-bytes", {"0", "1MB", "2TiB", "x"}, "from 1MiB to 1TiB"},
+      {"--max-request-bytes", {"0", "1000", "4GiB"}, "from 1KiB to 4095MiB"},
+      {"--max-response-bytes", {"0", "1000", "4GiB"}, "from 1KiB to 4095MiB"},
+      {"--max-metadata-bytes", {"1KiB", "129KiB"}, "from 4KiB to 128KiB"},
+      {"--max-streams", {"0", "1000001"}, "from 1 to 1000000"},
+      {"--max-connections", {"0", "1000001"}, "from 1 to 1000000"},
+      {"--idle-timeout", {"500ms", "-1s", "1"}, "from 1s up, or 0"},
+      {"--max-connection-age", {"500ms", "-1s", "1"}, "from 1s up, or 0"},
+  };
+  for (const auto& test : kCases) {
+    for (const char* value : test.refused) {
+      SCOPED_TRACE(absl::StrCat(test.flag, " ", value));
+      ExpectRefused(with(test.flag, value), {test.flag, test.accepted});
+    }
+  }
+}
+
+TEST(SettingsTest, AFunctionThatIsTheProxyItselfIsRefused) {
+  ExpectRefused(Given({"--listen", "127.0.0.1:9443", "--upstream",
+                       "dns:///localhost:9443"}),
+                {"leads back", "127.0.0.1:9443"});
+  ExpectRefused(
+      Given({"--listen", "0.0.0.0:9443", "--upstream", "127.0.0.1:9443"}),
+      {"--upstream", "leads back"});
+}
+
 }  // namespace
 }  // namespace fncache::proxy::settings

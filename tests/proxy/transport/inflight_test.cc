@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/transport/inflight.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "proxy/transport/read_room.h"
+#include "tests/proxy/loopback.h"
+
+namespace fncache::proxy::transport {
+namespace {
+
+using Share = Inflight::Share;
+using Admission = Inflight::Admission;
+
+struct Waiting : Inflight::Waiter {
+  void OnAdmitted() override { ++admitted; }
+  std::atomic<int> admitted{0};
+};
+
+class InflightTest : public ::testing::Test {
+ protected:
+  InflightTest() {
+    for (const auto& worker : workers_) worker->Start();
+  }
+  ~InflightTest() override {
+    for (const auto& worker : workers_) worker->Stop();
+  }
+  Worker* worker(int i) { return workers_[static_cast<size_t>(i)].get(); }
+
+  const std::vector<std::unique_ptr<Worker>> workers_ = MakeWorkers(2);
+  Inflight inflight_{800, 2};  // reading 100, waiting 100, running 600
+};
+
+TEST_F(InflightTest, SharesAreHeldByAllWorkersTogether) {
+  EXPECT_TRUE(inflight_.HasRoom(Share::kReading, 100));
+  EXPECT_FALSE(inflight_.HasRoom(Share::kReading, 101));
+  Held first(&inflight_, Share::kReading, worker(0));
+  Held second(&inflight_, Share::kReading, worker(1));
+  first.Set(60);
+  second.Set(30);
+  EXPECT_EQ(inflight_.reading(), 90u);
+  EXPECT_TRUE(inflight_.HasRoom(Share::kReading, 10));
+  EXPECT_FALSE(inflight_.HasRoom(Share::kReading, 11));
+  EXPECT_TRUE(inflight_.HasRoom(Share::kRunning, 600));
+  second.Set(5);
+  EXPECT_EQ(inflight_.reading(), 65u);
+}
+
+TEST_F(InflightTest, OneAtATimeGoesBeyond) {
+  int a = 0;
+  int b = 0;
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, &a));
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, &a));
+  EXPECT_FALSE(inflight_.GoBeyond(Share::kReading, &b));
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kRunning, &b));
+  inflight_.Yield(Share::kReading, &b);  // which it is not
+  EXPECT_FALSE(inflight_.GoBeyond(Share::kReading, &b));
+  inflight_.Yield(Share::kReading, &a);
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, &b));
+}
+
+TEST_F(InflightTest, MissesRunInOrderAsRoomComes) {
+  Waiting large;
+  Waiting small;
+  ASSERT_EQ(inflight_.Admit(&large, worker(0), 500), Admission::kAdmitted);
+  Waiting next;
+  EXPECT_EQ(inflight_.Admit(&next, worker(0), 200), Admission::kWaits);
+  // There would be room for this one, but nobody is overtaken.
+  EXPECT_EQ(inflight_.Admit(&small, worker(1), 10), Admission::kWaits);
+  EXPECT_EQ(inflight_.waiting(), 210u);
+  EXPECT_EQ(inflight_.running(), 500u);
+  // While waiting is full, no more is read.
+  EXPECT_FALSE(inflight_.HasRoom(Share::kReading, 1));
+  inflight_.Remove(Share::kRunning, worker(0), 500);
+  EXPECT_TRUE(
+      Eventually([&] { return next.admitted == 1 && small.admitted == 1; }));
+  EXPECT_EQ(inflight_.waiting(), 0u);
+  EXPECT_EQ(inflight_.running(), 210u);
+  inflight_.Remove(Share::kRunning, worker(0), 200);
+  inflight_.Remove(Share::kRunning, worker(1), 10);
+  EXPECT_EQ(inflight_.running(), 0u);
+}
+
+TEST_F(InflightTest, WhatIsLargerThanAllRunsAlone) {
+  Waiting first;
+  ASSERT_EQ(inflight_.Admit(&first, worker(0), 5000), Admission::kAdmitted);
+  Waiting second;
+  EXPECT_EQ(inflight_.Admit(&second, worker(0), 1), Admission::kWaits);
+  EXPECT_FALSE(inflight_.Forget(&second));
+  EXPECT_EQ(inflight_.waiting(), 0u);
+  inflight_.Remove(Share::kRunning, worker(0), 5000);
+}
+
+TEST_F(InflightTest, WhoStopsWaitingHoldsUpNobody) {
+  Waiting running;
+  ASSERT_EQ(inflight_.Admit(&running, worker(0), 600), Admission::kAdmitted);
+  Waiting gone;
+  Waiting stays;
+  ASSERT_EQ(inflight_.Admit(&gone, worker(0), 600), Admission::kWaits);
+  ASSERT_EQ(inflight_.Admit(&stays, worker(1), 50), Admission::kWaits);
+  EXPECT_FALSE(inflight_.Forget(&gone));
+  inflight_.Remove(Share::kRunning, worker(0), 600);
+  EXPECT_TRUE(Eventually([&] { return stays.admitted == 1; }));
+  EXPECT_EQ(gone.admitted, 0);
+  EXPECT_EQ(inflight_.running(), 50u);
+}
+
+// A waiter that goes in the moment between is admitted all the same: its bytes
+// are counted, and it is not told.
+TEST_F(InflightTest, AdmittedAndNotTold) {
+  Waiting running;
+  ASSERT_EQ(inflight_.Admit(&running, worker(0), 600), Admission::kAdmitted);
+  Waiting waits;
+  ASSERT_EQ(inflight_.Admit(&waits, worker(0), 70), Admission::kWaits);
+  std::atomic<bool> admitted{false};
+  std::atomic<bool> done{false};
+  worker(0)->Post([&] {
+    inflight_.Remove(Share::kRunning, worker(0), 600);
+    admitted = inflight_.Forget(&waits);
+    done = true;
+  });
+  ASSERT_TRUE(Eventually([&] { return done.load(); }));
+  EXPECT_TRUE(admitted);
+  EXPECT_EQ(inflight_.running(), 70u);
+  std::atomic<bool> later{false};
+  worker(0)->Post([&] { later = true; });
+  ASSERT_TRUE(Eventually([&] { return later.load(); }));
+  EXPECT_EQ(waits.admitted, 0);
+}
+
+TEST_F(InflightTest, WhereTheFunctionHangsMissesAreRefused) {
+  Waiting running;
+  ASSERT_EQ(inflight_.Admit(&running, worker(0), 600), Admission::kAdmitted);
+  Waiting first;
+  ASSERT_EQ(inflight_.Admit(&first, worker(0), 90), Admission::kWaits);
+  const absl::Time start = absl::Now();
+  int waited = 0;
+  // What comes as soon as waiting is full may wait: it will move.
+  EXPECT_TRUE(Eventually([&] {
+    Waiting more;
+    const Admission admission = inflight_.Admit(&more, worker(0), 20);
+    if (admission == Admission::kRefused) return true;
+    ++waited;
+    inflight_.Forget(&more);
+    return false;
+  }));
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(4990));
+  EXPECT_GT(waited, 0);
+  EXPECT_EQ(inflight_.refused(), 1u);
+  // Within the share it may wait still.
+  Waiting within;
+  EXPECT_EQ(inflight_.Admit(&within, worker(0), 5), Admission::kWaits);
+  inflight_.Remove(Share::kRunning, worker(0), 600);
+  EXPECT_TRUE(
+      Eventually([&] { return first.admitted == 1 && within.admitted == 1; }));
+}
+
+struct Reading : ReadRoom::Reader {
+  void OnRoom() override {
+    if (on_room) on_room();
+    ++told;
+  }
+  void OnStalled() override { ++stalled; }
+  std::atomic<int> told{0};
+  std::atomic<int> stalled{0};
+  std::function<void()> on_room;
+};
+
+// Everything on the worker's thread, whose timer looks for room.
+class ReadRoomTest : public InflightTest {
+ protected:
+  void Do(absl::AnyInvocable<void()> task) {
+    std::atomic<bool> done{false};
+    worker(0)->Post([&] {
+      task();
+      done = true;
+    });
+    ASSERT_TRUE(Eventually([&] { return done.load(); }));
+  }
+  ReadRoom room_{&inflight_, worker(0)};
+};
+
+TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
+  Reading first;
+  Reading large;
+  Reading small;
+  Do([&] {
+    room_.Ask(&first, this, 90);
+    EXPECT_EQ(first.told, 1);
+    inflight_.Add(Share::kReading, worker(0), 90);
+    // No room for this one, but one may always go on.
+    room_.Ask(&large, this, 5000);
+    EXPECT_EQ(large.told, 1);
+    inflight_.Add(Share::kReading, worker(0), 5000);
+  });
+  Reading middle;
+  Do([&] {
+    room_.Ask(&middle, this, 95);
+    room_.Ask(&small, this, 20);
+    EXPECT_EQ(middle.told, 0);
+    EXPECT_EQ(small.told, 0);
+    // Room for one of them: it is the smaller, though it came later.
+    inflight_.Remove(Share::kReading, worker(0), 5020);
+  });
+  EXPECT_TRUE(Eventually([&] { return small.told == 1; }));
+  EXPECT_EQ(middle.told, 0);
+  Do([&] { room_.Forget(&large); });
+  // Now nobody is beyond, and it is the oldest that waits.
+  EXPECT_TRUE(Eventually([&] { return middle.told == 1; }));
+  Do([&] {
+    for (Reading* one : {&first, &middle, &small, &large}) room_.Forget(one);
+    inflight_.Remove(Share::kReading, worker(0), 70);
+  });
+  EXPECT_EQ(inflight_.reading(), 0u);
+}
+
+TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
+  int greedy = 0;
+  int other = 0;
+  Reading held[2];
+  Reading small;
+  Reading larger;
+  Do([&] {
+    // A quarter of the room is 25 bytes: it has that, as nobody else asks.
+    room_.Ask(&held[0], &greedy, 20);
+    room_.Ask(&held[1], &greedy, 40);
+    inflight_.Add(Share::kReading, worker(0), 60);
+    // Somebody goes beyond, so that from now on there must be room.
+    EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, this));
+    inflight_.Add(Share::kReading, worker(0), 40);
+    room_.Ask(&small, &greedy, 10);
+    room_.Ask(&larger, &other, 30);
+    EXPECT_EQ(small.told + larger.told, 0);
+    // Room for one of them. The other connection's is let in, though larger,
+    // and fills it.
+    inflight_.Remove(Share::kReading, worker(0), 30);
+    larger.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 30); };
+  });
+  EXPECT_TRUE(Eventually([&] { return larger.told == 1; }));
+  EXPECT_EQ(small.told, 0);
+  Do([&] {
+    EXPECT_EQ(held[0].told + held[1].told, 2);
+    inflight_.Remove(Share::kReading, worker(0), 100);
+    inflight_.Yield(Share::kReading, this);
+  });
+  // Nobody else asks any more.
+  EXPECT_TRUE(Eventually([&] { return small.told == 1; }));
+  Do([&] {
+    for (Reading* one : {&held[0], &held[1], &small, &larger}) {
+      room_.Forget(one);
+    }
+  });
+}
+
+TEST_F(ReadRoomTest, WithoutABoundThereIsRoom) {
+  ReadRoom open(nullptr, worker(0));
+  Reading reader;
+  Do([&] {
+    open.Ask(&reader, this, size_t{1} << 40);
+    open.Forget(&reader);
+    open.Forget(&reader);
+  });
+  EXPECT_EQ(reader.told, 1);
+}
+
+}  // namespace
+}  // namespace fncache::proxy::transport
