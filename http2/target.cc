@@ -108,10 +108,11 @@ void KeepAlive(int fd) {
 absl::StatusOr<Target> ParseTarget(absl::string_view text) {
   Target target;
   absl::string_view rest = text;
+  if (absl::StrContains(text, '\0')) return Unfit(text, "has a NUL");
   const bool abstract = absl::ConsumePrefix(&rest, "unix-abstract:");
   if (abstract || absl::ConsumePrefix(&rest, "unix:")) {
     // unix:///path is an absolute path, too.
-    if (absl::StartsWith(rest, "///")) rest.remove_prefix(2);
+    while (!abstract && absl::StartsWith(rest, "//")) rest.remove_prefix(1);
     Endpoint endpoint;
     if (!UnixEndpoint(abstract ? absl::StrCat(std::string(1, '\0'), rest)
                                : std::string(rest),
