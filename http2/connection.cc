@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -59,9 +60,10 @@ std::string ErrnoText(absl::string_view what) {
   return absl::StrCat(what, ": ", strerror_r(error, text.data(), text.size()));
 }
 
-std::vector<nghttp2_nv> Values(const Fields& fields) {
-  std::vector<nghttp2_nv> out;
-  out.reserve(fields.size());
+// As nghttp2 takes them; valid until the next call on this thread.
+const std::vector<nghttp2_nv>& Values(const Fields& fields) {
+  static thread_local std::vector<nghttp2_nv> out;
+  out.clear();
   for (const Field field : fields) {
     nghttp2_nv nv;
     // nghttp2 only reads them: its interface is older than const.
@@ -419,7 +421,7 @@ struct Callbacks {
       *flags |= NGHTTP2_DATA_FLAG_EOF;
       if (!stream->own_trailers_.empty()) {
         *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-        const std::vector<nghttp2_nv> values = Values(stream->own_trailers_);
+        const std::vector<nghttp2_nv>& values = Values(stream->own_trailers_);
         if (nghttp2_submit_trailer(session, id, values.data(), values.size()) !=
             0) {
           return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
@@ -493,6 +495,38 @@ struct Callbacks {
     return callbacks;
   }
 
+  // nghttp2's memory is the recycler's, with the size before each block.
+  static constexpr size_t kSizeBefore = alignof(std::max_align_t);
+  static void* Allocate(size_t size, void* /*data*/) {
+    auto* const block =
+        static_cast<char*>(Recycler::Allocate(size + kSizeBefore));
+    std::memcpy(block, &size, sizeof size);
+    return block + kSizeBefore;
+  }
+  static size_t SizeOf(void* memory) {
+    size_t size = 0;
+    std::memcpy(&size, static_cast<char*>(memory) - kSizeBefore, sizeof size);
+    return size;
+  }
+  static void Free(void* memory, void* /*data*/) {
+    if (memory == nullptr) return;
+    Recycler::Free(static_cast<char*>(memory) - kSizeBefore,
+                   SizeOf(memory) + kSizeBefore);
+  }
+  static void* AllocateZeroed(size_t count, size_t size, void* data) {
+    void* const memory = Allocate(count * size, data);
+    std::memset(memory, 0, count * size);
+    return memory;
+  }
+  static void* Reallocate(void* memory, size_t size, void* data) {
+    void* const larger = Allocate(size, data);
+    if (memory != nullptr) {
+      std::memcpy(larger, memory, std::min(size, SizeOf(memory)));
+      Free(memory, data);
+    }
+    return larger;
+  }
+
   static nghttp2_option* MakeOptions() {
     nghttp2_option* option = nullptr;
     nghttp2_option_new(&option);
@@ -516,7 +550,7 @@ void Stream::Answer(const Fields& fields, bool end) {
   answered_ = true;
   ended_ = end;
   has_body_ = !end;
-  const std::vector<nghttp2_nv> values = Values(fields);
+  const std::vector<nghttp2_nv>& values = Values(fields);
   nghttp2_data_provider body;
   body.source.ptr = this;
   body.read_callback = &Callbacks::ReadBody;
@@ -642,18 +676,21 @@ void Connection::Begin() {
   state_ = State::kOpen;
   static nghttp2_session_callbacks* const callbacks = Callbacks::Make();
   static nghttp2_option* const option = Callbacks::MakeOptions();
+  static nghttp2_mem memory = {nullptr, &Callbacks::Allocate, &Callbacks::Free,
+                               &Callbacks::AllocateZeroed,
+                               &Callbacks::Reallocate};
   std::vector<nghttp2_settings_entry> settings = {
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options_.stream_window},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, options_.max_field_bytes},
   };
   if (options_.server) {
-    nghttp2_session_server_new2(&session_, callbacks, this, option);
+    nghttp2_session_server_new3(&session_, callbacks, this, option, &memory);
     settings.push_back(
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options_.max_streams});
     // Or nghttp2 keeps a tree of what every stream depends on.
     settings.push_back({NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1});
   } else {
-    nghttp2_session_client_new2(&session_, callbacks, this, option);
+    nghttp2_session_client_new3(&session_, callbacks, this, option, &memory);
     settings.push_back({NGHTTP2_SETTINGS_ENABLE_PUSH, 0});
   }
   nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(),
@@ -732,7 +769,7 @@ Stream* Connection::Open(const Fields& fields, bool end, StreamUser* user) {
   stream->user_ = user;
   stream->ended_ = end;
   stream->has_body_ = !end;
-  const std::vector<nghttp2_nv> values = Values(fields);
+  const std::vector<nghttp2_nv>& values = Values(fields);
   nghttp2_data_provider body;
   body.source.ptr = stream;
   body.read_callback = &Callbacks::ReadBody;

@@ -17,9 +17,9 @@
 namespace fncache::http2 {
 namespace {
 
-// Blocks have sizes that are powers of two from 128 bytes on.
-constexpr size_t kSmallest = 128;
-constexpr size_t kClasses = 11;
+// Blocks have sizes that are powers of two from 32 bytes on.
+constexpr size_t kSmallest = 32;
+constexpr size_t kClasses = 13;
 constexpr size_t kLargest = kSmallest << (kClasses - 1);  // 128 KiB
 // What a thread keeps of each size.
 constexpr size_t kKept = 2 << 20;

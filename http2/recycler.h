@@ -9,6 +9,8 @@
 #define FNCACHE_HTTP2_RECYCLER_H_
 
 #include <cstddef>
+#include <memory>
+#include <utility>
 
 namespace fncache::http2 {
 
@@ -32,6 +34,38 @@ class Recycled {
  protected:
   ~Recycled() = default;
 };
+
+// The standard library's view of it.
+template <typename T>
+struct RecyclingAllocator {
+  using value_type = T;
+  RecyclingAllocator() = default;
+  template <typename Other>
+  RecyclingAllocator(const RecyclingAllocator<Other>& /*other*/) {}
+  T* allocate(size_t count) {
+    return static_cast<T*>(Recycler::Allocate(count * sizeof(T)));
+  }
+  void deallocate(T* block, size_t count) {
+    Recycler::Free(block, count * sizeof(T));
+  }
+};
+template <typename T, typename Other>
+bool operator==(const RecyclingAllocator<T>& /*a*/,
+                const RecyclingAllocator<Other>& /*b*/) {
+  return true;
+}
+template <typename T, typename Other>
+bool operator!=(const RecyclingAllocator<T>& /*a*/,
+                const RecyclingAllocator<Other>& /*b*/) {
+  return false;
+}
+
+// Makes a shared object whose memory is recycled.
+template <typename T, typename... Args>
+std::shared_ptr<T> MakeRecycled(Args&&... args) {
+  return std::allocate_shared<T>(RecyclingAllocator<T>(),
+                                 std::forward<Args>(args)...);
+}
 
 }  // namespace fncache::http2
 

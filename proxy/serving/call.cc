@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
+#include "http2/recycler.h"
 #include "proxy/serving/answer.h"
 #include "proxy/serving/cache_headers.h"
 #include "proxy/serving/call_trace.h"
@@ -397,8 +398,8 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
 
 void RunFunctionCall::Launch() {
   stage_ = Stage::kCalling;
-  run_ = std::make_shared<UpstreamRun>(&context_, UseOf(reason_),
-                                       &keyed_->store(), key_);
+  run_ = http2::MakeRecycled<UpstreamRun>(&context_, UseOf(reason_),
+                                          &keyed_->store(), key_);
   run_->Start(*incoming_, incoming_->request(), shared_from_this());
   // The function works meanwhile.
   Explain();
@@ -565,7 +566,7 @@ void RunFunctionCall::End() {
 
 void StartRunFunction(transport::IncomingCallPtr call,
                       ServingContext* context) {
-  std::make_shared<RunFunctionCall>(std::move(call), context)->Start();
+  http2::MakeRecycled<RunFunctionCall>(std::move(call), context)->Start();
 }
 
 }  // namespace fncache::proxy::serving

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "http2/connection.h"
+#include "http2/recycler.h"
 #include "http2/slice.h"
 #include "proxy/transport/codec.h"
 #include "proxy/transport/message.h"
@@ -61,6 +62,7 @@ class Way {
 // itself when both streams have gone.
 class ForwardedCall final : public transport::CallTap,
                             public transport::Activity,
+                            public http2::Recycled,
                             private http2::StreamUser,
                             private http2::Loop::Ender {
  public:

@@ -207,6 +207,8 @@ bool LeadsTo(absl::string_view target, absl::string_view listen) {
                        TakesEveryHost(to) ||
                        (IsIpv4(to.host) && absl::StartsWith(to.host, "127."));
     if (to.host == at.host ||
+        (to.host == "localhost" &&
+         (at.host == "127.0.0.1" || at.host == "::1")) ||
         (local && (TakesEveryHost(at) || at.host == "localhost"))) {
       return true;
     }

@@ -148,6 +148,7 @@ TEST(AddressTest, TargetsThatLeadBackAreSeen) {
       {"localhost:9443", "[::]:9443", true},
       {"dns:///localhost:9443", "0.0.0.0:9443", true},
       {"dns:localhost:9443", "localhost:9443", true},
+      {"localhost:9443", "127.0.0.1:9443", true},
       {"ipv4:10.0.0.1:1,127.0.0.1:9443", "0.0.0.0:9443", true},
       {"ipv6:[::1]:9443", "[::]:9443", true},
       {"[::1]:9443", "[::1]:9443", true},

@@ -469,8 +469,8 @@ TEST(SettingsTest, ReferencePageIsTheTable) {
 }
 
 TEST(SettingsTest, LimitsAreNumbersWithinTheirRanges) {
-  const std::vector<std::string> base = {"--listen", "127.0.0.1:0",
-                                         "--upstream", "127.0.0.1:9"};
+  const std::vector<std::string> base = {
+      "--insecure", "--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:9"};
   const auto with = [&](const std::string& flag, const std::string& value) {
     std::vector<std::string> all = base;
     all.push_back(flag);
@@ -517,12 +517,12 @@ TEST(SettingsTest, LimitsAreNumbersWithinTheirRanges) {
 }
 
 TEST(SettingsTest, AFunctionThatIsTheProxyItselfIsRefused) {
-  ExpectRefused(Given({"--listen", "127.0.0.1:9443", "--upstream",
+  ExpectRefused(Given({"--insecure", "--listen", "127.0.0.1:9443", "--upstream",
                        "dns:///localhost:9443"}),
                 {"leads back", "127.0.0.1:9443"});
-  ExpectRefused(
-      Given({"--listen", "0.0.0.0:9443", "--upstream", "127.0.0.1:9443"}),
-      {"--upstream", "leads back"});
+  ExpectRefused(Given({"--insecure", "--listen", "0.0.0.0:9443", "--upstream",
+                       "127.0.0.1:9443"}),
+                {"--upstream", "leads back"});
 }
 
 }  // namespace
