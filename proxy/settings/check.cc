@@ -91,8 +91,11 @@ absl::Status CheckDistinct(const ResolvedSettings& resolved,
     for (size_t i = 0; i < options.functions.size(); ++i) {
       const std::string& target = options.functions[i].upstream;
       if (!LeadsTo(target, listening.listen)) continue;
+      // Without a list of functions there is one, which the top describes.
+      const SettingValues& values =
+          resolved.entries.empty() ? resolved.top : resolved.entries[i];
       return SettingError(
-          resolved.entries[i].at("upstream"),
+          values.at("upstream"),
           absl::StrCat("\"", target, "\" leads back to listen \"",
                        listening.listen, "\"; accepted: the function's own"));
     }
