@@ -86,6 +86,12 @@ def _rows(bench: Bench, shape: str, load, series: Dict[str, Series]) -> None:
         ("on", "off", targets.MISSES_OFF, "misses/s over those of mode: off"),
         ("on", "haproxy", {}, "misses/s over haproxy's calls/s"),
         ("off", "nginx", {}, "mode: off, calls/s over nginx's"),
+        (
+            "off",
+            "haproxy",
+            targets.OFF_HAPROXY,
+            "mode: off, calls/s over haproxy's",
+        ),
     ):
         if peer in series:
             bench.results.ratio(
@@ -97,4 +103,18 @@ def _rows(bench: Bench, shape: str, load, series: Dict[str, Series]) -> None:
                 "rate",
                 wanted.get(shape),
                 beside={ours: series[ours], peer: series[peer]},
+            )
+    for ours, wanted in (("on", targets.MISSES_NGINX_CPU), ("off", {})):
+        if "nginx" in series:
+            bench.results.ratio(
+                f"forward/{shape}/{load.id}/{ours}/nginx/cpu",
+                title,
+                "CPU of the proxy per miss, nginx's over ours"
+                if ours == "on"
+                else "CPU of the proxy per call of mode: off, nginx's over ours",
+                series["nginx"],
+                series[ours],
+                "cpu_us",
+                wanted.get(shape),
+                beside={ours: series[ours], "nginx": series["nginx"]},
             )

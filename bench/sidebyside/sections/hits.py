@@ -94,8 +94,13 @@ def _shape(bench: Bench, shape: str) -> None:
 
 def _rows(bench: Bench, shape: str, load, series: Dict[str, Series]) -> None:
     judged = load != ONE_EASY
+    content = (
+        targets.HITS_CONTENT_ONE
+        if load.connections == 1
+        else targets.HITS_CONTENT_MANY
+    )
     for name, cpu, rates in (
-        ("content", targets.HITS_CONTENT, targets.HITS_NGINX_CONTENT),
+        ("content", content, targets.HITS_NGINX_CONTENT),
         ("tag", targets.HITS_TAG, targets.HITS_NGINX_TAG),
     ):
         title = f"{SHAPE_TITLES[shape]}, {load.title}, key: {name}"

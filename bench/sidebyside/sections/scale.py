@@ -243,7 +243,7 @@ def _connections(bench: Bench) -> None:
                 one,
                 series[kind][FEW],
                 "cpu_us",
-                targets.CPU_MANY_CONNECTIONS if count == MANY else None,
+                targets.CPU_MANY_CONNECTIONS[kind] if count == MANY else None,
             )
 
 
