@@ -315,9 +315,10 @@ class Schedule final : private ConnectionOwner {
           Say(side, party);
         }
       }
-      const bool moved = Pass(kClient, 50'000) | Pass(kServer, 50'000);
+      const bool up = Pass(kClient, 50'000);
+      const bool down = Pass(kServer, 50'000);
       Turn();
-      quiet = moved || open ? 0 : quiet + 1;
+      quiet = up || down || open ? 0 : quiet + 1;
       if (broken_ && sides_[kClient] == nullptr && sides_[kServer] == nullptr) {
         return;
       }
