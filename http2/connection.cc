@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -495,11 +496,14 @@ struct Callbacks {
     return callbacks;
   }
 
-  // nghttp2's memory is the recycler's, with the size before each block.
+  // nghttp2's memory is the recycler's, with the size before each block; but
+  // for what each connection has one of, and mostly does not use.
+  static constexpr size_t kMostRecycled = 8 << 10;
   static constexpr size_t kSizeBefore = alignof(std::max_align_t);
   static void* Allocate(size_t size, void* /*data*/) {
-    auto* const block =
-        static_cast<char*>(Recycler::Allocate(size + kSizeBefore));
+    auto* const block = static_cast<char*>(
+        size > kMostRecycled ? ::operator new(size + kSizeBefore)
+                             : Recycler::Allocate(size + kSizeBefore));
     std::memcpy(block, &size, sizeof size);
     return block + kSizeBefore;
   }
@@ -510,8 +514,10 @@ struct Callbacks {
   }
   static void Free(void* memory, void* /*data*/) {
     if (memory == nullptr) return;
-    Recycler::Free(static_cast<char*>(memory) - kSizeBefore,
-                   SizeOf(memory) + kSizeBefore);
+    const size_t size = SizeOf(memory);
+    void* const block = static_cast<char*>(memory) - kSizeBefore;
+    if (size > kMostRecycled) return ::operator delete(block);
+    Recycler::Free(block, size + kSizeBefore);
   }
   static void* AllocateZeroed(size_t count, size_t size, void* data) {
     void* const memory = Allocate(count * size, data);
