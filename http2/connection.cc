@@ -372,11 +372,11 @@ struct Callbacks {
       nghttp2_session_set_stream_user_data(session, stream->id_, nullptr);
       StreamEnd end;
       end.kind = StreamEnd::Kind::kReset;
-      end.code = kInternalError;
       // Nothing of it was sent; but one that cannot be sent never can.
       end.unprocessed = error == NGHTTP2_ERR_START_STREAM_NOT_ALLOWED ||
                         error == NGHTTP2_ERR_SESSION_CLOSING ||
                         error == NGHTTP2_ERR_STREAM_CLOSING;
+      end.code = end.unprocessed ? kRefusedStream : kInternalError;
       self->CloseStream(stream, end);
       break;
     }

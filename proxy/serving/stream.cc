@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
@@ -34,11 +34,11 @@ constexpr uint32_t kLargestWindow = 1 << 20;
 class Way {
  public:
   // Passes the bytes on; `from` may send more where `to` keeps up.
-  void Pass(http2::Stream& from, http2::Stream& to, absl::string_view bytes) {
-    messages_.Take(bytes);
+  void Pass(http2::Stream& from, http2::Stream& to, http2::Slice bytes) {
+    messages_.Take(bytes.bytes());
     passed_ += bytes.size();
-    to.Send(http2::Slice::Copy(bytes));
     held_ += bytes.size();
+    to.Send(std::move(bytes));
     if (to.unsent() < kFirstWindow) Release(from);
   }
   // `to` has sent most of what it had.
@@ -97,6 +97,8 @@ class ForwardedCall final : public transport::CallTap,
 
   void Connect();
   void OnConnection(http2::Connection& connection);
+  // It is not sent again from now on.
+  void ForgetStart();
   void OnDeadline();
   // Ends it at the caller with a status of ours.
   void Fail(const grpc::Status& status);
@@ -113,11 +115,16 @@ class ForwardedCall final : public transport::CallTap,
   const telemetry::FunctionInstruments& instruments_;
   std::unique_ptr<transport::Connecting> connecting_;
   http2::Stream* function_ = nullptr;
-  std::deque<http2::Slice> waiting_;  // came before there was a connection
+  // What has come of the request, while that is all of it and the function has
+  // not answered: it may have to be sent again. While there is no connection
+  // all that comes is kept; windows bound it.
+  std::vector<http2::Slice> start_;
+  size_t start_size_ = 0;
+  size_t start_passed_ = 0;  // of the slices, through up_
+  bool whole_ = true;        // start_ is all that came
   Way up_;
   Way down_;
   bool half_closed_ = false;
-  bool sent_body_ = false;
   bool resent_ = false;
   bool counted_ = false;
   bool over_ = false;
@@ -158,23 +165,36 @@ void ForwardedCall::OnConnection(http2::Connection& connection) {
       transport::RequestFields(call_->fields(), call_->arrived(),
                                call_->deadline(), upstream_->tls()),
       /*end=*/false, this);
-  while (!waiting_.empty()) {
-    sent_body_ = true;
-    up_.Pass(call_->stream(), *function_, waiting_.front().bytes());
-    waiting_.pop_front();
+  for (size_t i = 0; i < start_.size(); ++i) {
+    if (i < start_passed_) {
+      function_->Send(start_[i]);
+      continue;
+    }
+    ++start_passed_;
+    up_.Pass(call_->stream(), *function_, start_[i]);
   }
+  if (function_->unsent() < kFirstWindow) up_.Release(call_->stream());
   if (half_closed_) function_->End();
   UpdateKind();
 }
 
 void ForwardedCall::OnCallerData(absl::string_view bytes) {
-  if (function_ == nullptr) {
-    // No more than the window at the start comes before it is passed on.
-    waiting_.push_back(http2::Slice::Copy(bytes));
-    return;
+  http2::Slice slice = http2::Slice::Copy(bytes);
+  if (function_ != nullptr && start_size_ + bytes.size() > kFirstWindow) {
+    ForgetStart();
   }
-  sent_body_ = true;
-  up_.Pass(call_->stream(), *function_, bytes);
+  if (whole_) {
+    start_.push_back(slice);
+    start_size_ += bytes.size();
+  }
+  if (function_ == nullptr) return;
+  if (whole_) ++start_passed_;
+  up_.Pass(call_->stream(), *function_, std::move(slice));
+}
+
+void ForwardedCall::ForgetStart() {
+  whole_ = false;
+  std::vector<http2::Slice>().swap(start_);
 }
 
 void ForwardedCall::OnCallerEnd() {
@@ -196,6 +216,7 @@ void ForwardedCall::OnCallerGone(uint32_t code) {
 }
 
 void ForwardedCall::OnAnswer(http2::Stream& stream) {
+  ForgetStart();
   if (stream.oversized()) {
     return Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                              "the function's headers are larger than "
@@ -210,7 +231,7 @@ void ForwardedCall::OnAnswer(http2::Stream& stream) {
 void ForwardedCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   if (call_ == nullptr) return;
   http2::Stream& caller = call_->stream();
-  down_.Pass(stream, caller, bytes);
+  down_.Pass(stream, caller, http2::Slice::Copy(bytes));
   UpdateKind();
 }
 
@@ -246,7 +267,7 @@ void ForwardedCall::OnClosed(http2::Stream& /*stream*/,
                              const http2::StreamEnd& end) {
   function_ = nullptr;
   if (call_ == nullptr) return EndSoon();
-  if (end.unprocessed && !resent_ && !sent_body_) {
+  if (end.unprocessed && !resent_ && whole_) {
     resent_ = true;
     // Not from here: the connection is in the middle of something.
     return worker_->loop()->AtTurnEnd(this);
