@@ -251,7 +251,8 @@ const std::vector<Family>& Catalogue() {
       {"fncache_inflight_refused_total",
        Type::kCounter,
        {},
-       "Misses that were refused for lack of room, while none ended."},
+       "Calls refused for lack of room: misses while none ended, "
+       "requests while others held it."},
       {"fncache_workers", Type::kGauge, {}, "Threads that serve calls."},
 
       // Certificates, by side: listener, upstream.

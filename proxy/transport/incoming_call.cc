@@ -169,6 +169,11 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       ArmDeadline();
       if (asked_) {
         limits_.room->Moved(this);
+      } else if (limits_.room->inflight() != nullptr &&
+                 limits_.room->inflight()->RefuseReading()) {
+        return TellReader(grpc::Status(
+            grpc::StatusCode::RESOURCE_EXHAUSTED,
+            "the requests that are coming hold all of inflight.bytes"));
       } else if (collector_.announced() > kStreamWindow) {
         asked_ = true;
         limits_.room->Ask(

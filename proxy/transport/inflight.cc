@@ -56,6 +56,12 @@ bool Inflight::HasRoom(Share share, size_t more) const {
   return Sum(share) + more <= limit(share);
 }
 
+bool Inflight::RefuseReading() {
+  if (Sum(Share::kReading) <= bound_) return false;
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
 bool Inflight::GoBeyond(Share share, const void* who) {
   const void* nobody = nullptr;
   return beyond_[static_cast<size_t>(share)].compare_exchange_strong(

@@ -58,6 +58,9 @@ class Inflight {
 
   // Whether so many bytes more may be read, or come as an answer.
   bool HasRoom(Share share, size_t more) const;
+  // More is being read than all may hold, which windows at the start of many
+  // streams can bring about: true, and counted as refused, if so.
+  bool RefuseReading();
   // The one that may go beyond: true if that is `who` from now on, until Yield.
   bool GoBeyond(Share share, const void* who);
   void Yield(Share share, const void* who);

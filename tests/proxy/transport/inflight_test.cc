@@ -50,6 +50,15 @@ TEST_F(InflightTest, SharesAreHeldByAllWorkersTogether) {
   EXPECT_EQ(inflight_.reading(), 65u);
 }
 
+TEST_F(InflightTest, ReadingIsRefusedBeyondAllOfIt) {
+  Held held(&inflight_, Share::kReading, worker(0));
+  held.Set(800);
+  EXPECT_FALSE(inflight_.RefuseReading());
+  held.Set(801);
+  EXPECT_TRUE(inflight_.RefuseReading());
+  EXPECT_EQ(inflight_.refused(), 1u);
+}
+
 TEST_F(InflightTest, OneAtATimeGoesBeyond) {
   int a = 0;
   int b = 0;
