@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/handshake_failure.h"
 #include "common/tls_contexts.h"
 #include "grpcpp/security/tls_certificate_provider.h"
@@ -45,19 +43,9 @@ class NameVerifier : public grpc::experimental::ExternalCertificateVerifier {
     }
     const grpc::string_ref called = request.target_name();
     const grpc::string_ref common_name = request.common_name();
-    HandshakeFailure failure;
-    failure.side = TlsSide::kClient;
-    failure.fault = HandshakeFault::kWrongName;
-    const std::string said =
-        absl::StrCat("the function's certificate is not for ",
-                     absl::string_view(called.data(), called.size()));
-    failure.words =
-        setting_.empty() ? said : absl::StrCat(said, " (", setting_, ")");
-    failure.certificate = absl::StrCat(
-        "CN=", absl::string_view(common_name.data(), common_name.size()),
-        " for ", names.empty() ? "no name" : absl::StrJoin(names, ", "));
-    ReportHandshakeFailure(failure);
-    return said;
+    return ReportWrongName(
+        {called.data(), called.size()}, setting_,
+        CertificateText({common_name.data(), common_name.size()}, names));
   }
 
   const std::string setting_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/log.h"
@@ -69,6 +70,26 @@ const char* HandshakeFaultName(HandshakeFault fault) {
       "no_certificate",    "refused_by_peer", "plaintext",
       "protocol"};
   return kNames[static_cast<size_t>(fault)];
+}
+
+std::string CertificateText(absl::string_view common_name,
+                            const std::vector<std::string>& names) {
+  return absl::StrCat("CN=", common_name, " for ",
+                      names.empty() ? "no name" : absl::StrJoin(names, ", "));
+}
+
+std::string ReportWrongName(absl::string_view called, absl::string_view setting,
+                            std::string certificate) {
+  const std::string said =
+      absl::StrCat("the function's certificate is not for ", called);
+  HandshakeFailure failure;
+  failure.side = TlsSide::kClient;
+  failure.fault = HandshakeFault::kWrongName;
+  failure.words =
+      setting.empty() ? said : absl::StrCat(said, " (", setting, ")");
+  failure.certificate = std::move(certificate);
+  ReportHandshakeFailure(failure);
+  return said;
 }
 
 void ReportHandshakeFailure(const HandshakeFailure& failure) {

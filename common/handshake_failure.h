@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "absl/strings/string_view.h"
 #include "common/tls_side.h"
 
 namespace fncache {
@@ -46,6 +48,15 @@ struct HandshakeFailure {
 // Counts, and logs, a failure. May be called from any thread, within calls of
 // OpenSSL.
 void ReportHandshakeFailure(const HandshakeFailure& failure);
+
+// Reports that the function's certificate is not for `called`, the name that
+// `setting` says (empty if none does), but `certificate`. Returns what is
+// wrong.
+std::string ReportWrongName(absl::string_view called, absl::string_view setting,
+                            std::string certificate);
+// What a certificate is for, as `certificate` above.
+std::string CertificateText(absl::string_view common_name,
+                            const std::vector<std::string>& names);
 
 // Is told of every failure for as long as it lives, on the thread that met it;
 // for metrics. There may be several.

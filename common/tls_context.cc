@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/handshake_failure.h"
 #include "common/tls_contexts.h"
@@ -58,10 +57,10 @@ bool Trust(const std::string& pem, SSL_CTX* context, bool ask) {
 // The names that a certificate is for.
 std::string NamesOf(X509* certificate) {
   std::vector<std::string> names;
-  auto* const all = static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
-  for (int i = 0; i < sk_GENERAL_NAME_num(all); ++i) {
-    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(all, i);
+  const Owned<GENERAL_NAMES> all(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; i < sk_GENERAL_NAME_num(all.get()); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(all.get(), i);
     if (name->type == GEN_DNS) {
       names.emplace_back(
           reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName)),
@@ -74,12 +73,10 @@ std::string NamesOf(X509* certificate) {
       names.emplace_back(text.data());
     }
   }
-  GENERAL_NAMES_free(all);
   std::array<char, 256> common = {};
   X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
                             common.data(), common.size());
-  return absl::StrCat("CN=", common.data(), " for ",
-                      names.empty() ? "no name" : absl::StrJoin(names, ", "));
+  return CertificateText(common.data(), names);
 }
 
 }  // namespace
@@ -153,16 +150,8 @@ std::string CheckPeerName(SSL* ssl, const std::string& name,
                                            name.size(), 0, nullptr);
     if (fits == 1) return "";
   }
-  const std::string said =
-      absl::StrCat("the function's certificate is not for ", name);
-  HandshakeFailure failure;
-  failure.side = TlsSide::kClient;
-  failure.fault = HandshakeFault::kWrongName;
-  failure.words =
-      setting.empty() ? said : absl::StrCat(said, " (", setting, ")");
-  if (certificate != nullptr) failure.certificate = NamesOf(certificate.get());
-  ReportHandshakeFailure(failure);
-  return said;
+  return ReportWrongName(
+      name, setting, certificate == nullptr ? "" : NamesOf(certificate.get()));
 }
 
 }  // namespace fncache

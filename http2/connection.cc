@@ -555,7 +555,6 @@ void Stream::Answer(const Fields& fields, bool end) {
   if (answered_ || reset_) return;
   answered_ = true;
   ended_ = end;
-  has_body_ = !end;
   const std::vector<nghttp2_nv>& values = Values(fields);
   nghttp2_data_provider body;
   body.source.ptr = this;
@@ -774,7 +773,6 @@ Stream* Connection::Open(const Fields& fields, bool end, StreamUser* user) {
   Stream* const stream = NewStream(-1);
   stream->user_ = user;
   stream->ended_ = end;
-  stream->has_body_ = !end;
   const std::vector<nghttp2_nv>& values = Values(fields);
   nghttp2_data_provider body;
   body.source.ptr = stream;
@@ -908,7 +906,6 @@ void Connection::ReadSome() {
       return EndNow(end_,
                     words_.empty() ? "the peer closed the connection" : words_);
     }
-    bytes_read_ += static_cast<uint64_t>(size);
     last_read_ = loop_->now();
     TakeInput(absl::string_view(loop_->buffer(), static_cast<size_t>(size)));
     if (state_ != State::kOpen || closing_ ||

@@ -155,7 +155,6 @@ class Stream final : public Recycled {
   bool ended_ = false;  // this side: nothing more is queued
   bool end_sent_ = false;
   bool deferred_ = false;          // nghttp2 waits for more of the body
-  bool has_body_ = false;          // nghttp2 asks us for one
   bool was_full_ = false;          // OnSent is due
   bool reset_ = false;             // by us
   bool peer_reset_ = false;        // its frame has come
@@ -279,11 +278,6 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   // Ends it now. OnClosed comes before this returns.
   void Close(const std::string& words);
 
-  uint64_t bytes_read() const { return bytes_read_; }
-  uint64_t bytes_written() const { return bytes_written_; }
-  // What waits for the socket.
-  size_t unwritten() const { return out_bytes_; }
-
  private:
   friend class Stream;
   friend struct Callbacks;  // nghttp2's
@@ -393,7 +387,6 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool ping_waits_ = false;
   absl::optional<TimerId> check_;
   absl::optional<TimerId> notice_;
-  uint64_t bytes_read_ = 0;
   uint64_t moved_ = 0;  // body bytes not yet turned into budget
   uint64_t bytes_written_ = 0;
 };

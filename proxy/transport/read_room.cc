@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 
 namespace fncache::proxy::transport {
@@ -51,11 +50,7 @@ void ReadRoom::Forget(Reader* reader) {
   if (waiting_ > 0) ArmTimer();
 }
 
-ReadRoom::Reader* ReadRoom::Next() const {
-  absl::flat_hash_map<const void*, size_t> granted;
-  for (const Reader* reader : readers_) {
-    if (reader->granted_) granted[reader->connection_] += reader->remainder_;
-  }
+ReadRoom::Reader* ReadRoom::Next(const Granted& granted) const {
   const size_t part = inflight_->limit(Inflight::Share::kReading) / 4;
   Reader* smallest = nullptr;
   bool smallest_over = false;
@@ -74,9 +69,14 @@ ReadRoom::Reader* ReadRoom::Next() const {
 }
 
 void ReadRoom::Look() {
+  Granted granted;
+  for (const Reader* reader : readers_) {
+    if (reader->granted_) granted[reader->connection_] += reader->remainder_;
+  }
   while (waiting_ > 0) {
-    Reader* const next = Next();
+    Reader* const next = Next(granted);
     if (inflight_->HasRoom(Inflight::Share::kReading, next->remainder_)) {
+      granted[next->connection_] += next->remainder_;
       Grant(next);
       continue;
     }

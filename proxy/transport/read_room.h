@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "proxy/transport/inflight.h"
@@ -57,9 +58,11 @@ class ReadRoom {
 
  private:
   void Grant(Reader* reader);
+  // Bytes granted, by connection.
+  using Granted = absl::flat_hash_map<const void*, size_t>;
   // Who is next where there is room: the smallest, of a connection that has not
   // had its part while others ask. Precondition: somebody waits.
-  Reader* Next() const;
+  Reader* Next(const Granted& granted) const;
   void Look();
   void ArmTimer();
 

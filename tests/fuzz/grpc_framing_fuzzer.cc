@@ -7,22 +7,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "proxy/transport/codec.h"
 #include "proxy/transport/message.h"
+#include "tests/fuzz/check.h"
 
 namespace {
 
+using fncache::fuzz::Check;
 using fncache::proxy::transport::MessageCollector;
 using fncache::proxy::transport::MessageCounter;
 using State = MessageCollector::State;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
 
 uint64_t LengthAt(absl::string_view bytes) {
   uint64_t length = 0;

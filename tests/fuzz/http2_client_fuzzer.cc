@@ -7,15 +7,16 @@
 // server's SETTINGS; the rest, how large the pieces are that arrive.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "http2/connection.h"
 #include "http2/loop.h"
-#include "http2_peer.h"
+#include "tests/fuzz/check.h"
+#include "tests/fuzz/http2_peer.h"
 
 namespace {
 
+using fncache::fuzz::Check;
 using fncache::http2::Connection;
 using fncache::http2::ConnectionEnd;
 using fncache::http2::ConnectionOptions;
@@ -29,10 +30,6 @@ using fncache::http2::StreamUser;
 constexpr uint32_t kWindow = 1000;
 constexpr uint32_t kMostFields = 300;
 constexpr int kCalls = 6;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
 
 class Call final : public StreamUser {
  public:

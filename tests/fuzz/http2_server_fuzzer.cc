@@ -7,16 +7,17 @@
 // client's preface; the rest, how large the pieces are that arrive.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "http2/connection.h"
 #include "http2/loop.h"
-#include "http2_peer.h"
+#include "tests/fuzz/check.h"
+#include "tests/fuzz/http2_peer.h"
 
 namespace {
 
+using fncache::fuzz::Check;
 using fncache::http2::Connection;
 using fncache::http2::ConnectionEnd;
 using fncache::http2::ConnectionOptions;
@@ -29,10 +30,6 @@ using fncache::http2::StreamUser;
 
 constexpr uint32_t kWindow = 1000;
 constexpr uint32_t kMostFields = 300;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
 
 // Serves streams in as many ways as there are.
 class Owner final : public ConnectionOwner {

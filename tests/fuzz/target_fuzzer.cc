@@ -3,22 +3,19 @@
 // a target is itself a target with that address.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "http2/target.h"
+#include "tests/fuzz/check.h"
 
 namespace {
 
+using fncache::fuzz::Check;
 using fncache::http2::Endpoint;
 using fncache::http2::ParseTarget;
-
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
 
 }  // namespace
 
