@@ -26,7 +26,6 @@ namespace {
 using ::fncache::testing::LoopbackSocket;
 using ::fncache::testing::Pairs;
 using ::fncache::testing::ServerPeer;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -150,7 +149,7 @@ TEST_F(UnaryConnectionTest, ResetsAndRefusalsAreTold) {
 
 TEST_F(UnaryConnectionTest, AnEarlyAnswerEndsTheCallAndItsBody) {
   peer_->on_request = [](int32_t) {};
-  const TestCall* const call = Begin(std::string(10'000'000, 'b'));
+  const TestCall* const call = Begin(std::string(5'000'000, 'b'));
   Until([this] { return !peer_->requests[1].body.empty(); });
   peer_->Answer(1, "no");
   Until([this] { return !peer_->resets.empty(); });
