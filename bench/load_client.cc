@@ -1,92 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/load_client.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <memory>
+#include <tuple>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "bench/call_schedule.h"
 #include "bench/process_cpu.h"
 #include "bench/random.h"
 #include "common/clock.h"
-#include "runner/load/wire/http2_connection.h"
+#include "http2/connection.h"
+#include "http2/loop.h"
+#include "http2/slice.h"
+#include "runner/load/unary/connection.h"
 
 namespace fncache::bench {
 namespace {
 
-using runner::load::wire::Http2Connection;
-using runner::load::wire::Http2Handler;
-using runner::load::wire::Http2Stream;
-using runner::load::wire::StreamEnd;
+namespace unary = runner::load::unary;
 
 constexpr size_t kReadBuffer = 256 << 10;
 constexpr uint64_t kFirstChecked = 64;
 
 int64_t Now() { return ReadClock(CLOCK_MONOTONIC); }
-
-struct Call : Http2Stream {
-  int64_t intended = 0;
-  uint64_t key = 0;
-  std::array<char, kSlotDigits> digits;
-  AnswerReader answer;
-};
-
-// A connected socket that does not block.
-absl::StatusOr<int> Connect(const std::string& target) {
-  const size_t colon = target.rfind(':');
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  std::string host = target.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[') {
-    host = host.substr(1, host.size() - 2);
-  }
-  const int error = getaddrinfo(host.c_str(), target.substr(colon + 1).c_str(),
-                                &hints, &found);
-  if (error != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot connect to ", target, ": ", gai_strerror(error)));
-  }
-  const absl::Cleanup free_found = [&] { freeaddrinfo(found); };
-  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) {
-    return absl::ErrnoToStatus(errno,
-                               absl::StrCat("cannot connect to ", target));
-  }
-  if (connect(fd, found->ai_addr, found->ai_addrlen) != 0) {
-    absl::Status status =
-        absl::ErrnoToStatus(errno, absl::StrCat("cannot connect to ", target));
-    close(fd);
-    return status;
-  }
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  // Only now: connecting is waited for. A server that does not read must not
-  // keep us from reading, nor from giving up.
-  if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
-    absl::Status status = absl::ErrnoToStatus(errno, "fcntl");
-    close(fd);
-    return status;
-  }
-  return fd;
-}
 
 // As many files as connections need, if the hard limit allows it.
 void RaiseFileLimit(size_t files) {
@@ -96,37 +41,31 @@ void RaiseFileLimit(size_t files) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-class Runner : public Http2Handler {
+class Runner final : public unary::Connection::User {
  public:
   Runner(const LoadOptions& options, const Workload& workload)
       : options_(options),
         workload_(workload),
         random_(options.seed),
-        keys_(options.first_key, options.keys, options.random_keys),
-        buffer_(kReadBuffer) {}
-  ~Runner() override {
-    links_.clear();
-    if (epoll_ >= 0) close(epoll_);
-  }
+        keys_(options.first_key, options.keys, options.random_keys) {}
 
   absl::StatusOr<LoadResult> Run();
-
-  void OnHeader(Http2Stream* stream, absl::string_view name,
-                absl::string_view value) override {
-    static_cast<Call*>(stream)->answer.OnHeader(name, value);
-  }
-  void OnData(Http2Stream* stream, absl::string_view data) override {
-    static_cast<Call*>(stream)->answer.OnData(data);
-  }
-  void OnEnd(Http2Stream* stream, StreamEnd end, uint32_t code) override;
 
  private:
   enum class Phase { kConnecting, kWarmup, kWindow, kDrain, kOver };
 
-  struct Link {
-    std::unique_ptr<Http2Connection> connection;
-    std::string target;
-    bool waits_for_write = false;
+  struct Call final : unary::Call {
+    explicit Call(Runner* runner) : runner(runner) {}
+    void OnField(absl::string_view name, absl::string_view value) override {
+      answer.OnHeader(name, value);
+    }
+    void OnBody(absl::string_view bytes) override { answer.OnData(bytes); }
+    void OnEnd(const unary::End& end) override { runner->OnEnd(this, end); }
+
+    Runner* const runner;
+    int64_t intended = 0;
+    uint64_t key = 0;
+    AnswerReader answer;
   };
 
   // Read at either end of the window.
@@ -140,34 +79,31 @@ class Runner : public Http2Handler {
 
   bool open_loop() const { return options_.rate > 0; }
 
+  void OnRoom(unary::Connection& connection) override;
+  void OnLost(unary::Connection& connection, http2::ConnectionEnd end,
+              const std::string& words) override;
+  void OnEnd(Call* call, const unary::End& end);
+
   absl::Status Start();
-  absl::Status Open(Link* link);
   absl::Status Loop();
-  absl::Status Event(const epoll_event& event);
+  absl::Status Reopen();
   absl::Status Advance(int64_t now);
-  absl::Status Serve(Link* link);
-  absl::Status FlushOpenLoop();
-  void Refill(Link* link);
-  Link* FreeLink();
+  void BeginDue();
+  void Refill(unary::Connection* connection);
+  unary::Connection* FreeConnection();
   bool MayBegin() const;
-  void Begin(Link* link, int64_t intended);
-  void Send(Link* link, Call* call);
+  void Begin(unary::Connection* connection, int64_t intended);
+  void Send(unary::Connection* connection, Call* call);
   void Settle(Call* call);
   void Fail(absl::string_view message);
   std::string GaveUp() const;
   absl::StatusOr<Mark> TakeMark() const;
   int64_t WakeAt(int64_t now) const;
-  void Wait(int64_t now, std::array<epoll_event, 64>* events, int* count);
 
   const LoadOptions& options_;
   const Workload& workload_;
   Random random_;
   KeyPicker keys_;
-  std::vector<char> buffer_;
-
-  int epoll_ = -1;
-  std::vector<Link> links_;
-  size_t next_link_ = 0;  // open loop: whose turn it is
 
   std::deque<Call> calls_;  // all there are
   std::vector<Call*> free_;
@@ -184,11 +120,15 @@ class Runner : public Http2Handler {
   uint64_t ended_ = 0;        // of all calls
   uint64_t begin_limit_ = 0;  // closed loop by number: begin no more than this
   uint64_t end_limit_ = 0;    // and the window ends with this one
-  // Of connections that are gone.
-  uint64_t past_read_ = 0;
-  uint64_t past_written_ = 0;
   Mark first_;
   LoadResult result_;
+
+  std::deque<unary::Server> servers_;
+  http2::Loop loop_{kReadBuffer};
+  std::deque<unary::Connection> connections_;
+  size_t next_connection_ = 0;            // open loop: whose turn it is
+  std::vector<unary::Connection*> gone_;  // to be made anew
+  absl::Status lost_;  // a connection that should not have gone
 };
 
 absl::StatusOr<LoadResult> Runner::Run() {
@@ -206,76 +146,28 @@ absl::Status Runner::Start() {
     const auto cpu = ProcessCpu(pid);
     if (!cpu.ok()) return cpu.status();
   }
-  epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  if (epoll_ < 0) return absl::ErrnoToStatus(errno, "epoll_create1");
-  links_.resize(options_.connections);
-  for (size_t i = 0; i < links_.size(); ++i) {
-    links_[i].target = options_.targets[i % options_.targets.size()];
-    absl::Status status = Open(&links_[i]);
+  for (const std::string& target : options_.targets) {
+    servers_.emplace_back(target, options_.path, options_.headers);
+  }
+  for (size_t i = 0; i < options_.connections; ++i) {
+    connections_.emplace_back(&loop_, &servers_[i % servers_.size()], this);
+    absl::Status status = connections_.back().Open();
     if (!status.ok()) return status;
   }
   last_progress_ = Now();
   return absl::OkStatus();
 }
 
-absl::Status Runner::Open(Link* link) {
-  const auto fd = Connect(link->target);
-  if (!fd.ok()) return fd.status();
-  Http2Connection::Headers headers = {
-      {":method", "POST"},
-      {":scheme", "http"},
-      {":path", options_.path},
-      {":authority", link->target},
-      {"content-type", "application/grpc"},
-      {"user-agent", "fncache-load"},
-      {"te", "trailers"},
-  };
-  headers.insert(headers.end(), options_.headers.begin(),
-                 options_.headers.end());
-  if (link->connection != nullptr) {
-    past_read_ += link->connection->bytes_read();
-    past_written_ += link->connection->bytes_written();
-  }
-  link->connection =
-      std::make_unique<Http2Connection>(*fd, std::move(headers), this);
-  link->waits_for_write = false;
-  epoll_event event = {};
-  event.events = EPOLLIN;
-  event.data.ptr = link;
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, *fd, &event) != 0) {
-    return absl::ErrnoToStatus(errno, "epoll_ctl");
-  }
-  return Serve(link);
-}
-
 absl::Status Runner::Loop() {
-  std::array<epoll_event, 64> events;
   while (phase_ != Phase::kOver) {
-    int64_t now = Now();
-    int count = 0;
-    Wait(now, &events, &count);
-    for (int i = 0; i < count; ++i) {
-      absl::Status status = Event(events[i]);
-      if (!status.ok()) return status;
-    }
-    absl::Status status = Advance(Now());
+    loop_.RunOnce(WakeAt(Now()));
+    absl::Status status = Reopen();
     if (!status.ok()) return status;
-    if (open_loop() && phase_ != Phase::kConnecting) {
-      status = FlushOpenLoop();
-      if (!status.ok()) return status;
-    }
+    status = Advance(Now());
+    if (!status.ok()) return status;
+    if (open_loop() && phase_ != Phase::kConnecting) BeginDue();
   }
   return absl::OkStatus();
-}
-
-void Runner::Wait(int64_t now, std::array<epoll_event, 64>* events,
-                  int* count) {
-  const int64_t sleep = std::max<int64_t>(WakeAt(now) - now, 0);
-  timespec timeout;
-  timeout.tv_sec = sleep / 1'000'000'000;
-  timeout.tv_nsec = sleep % 1'000'000'000;
-  *count =
-      epoll_pwait2(epoll_, events->data(), events->size(), &timeout, nullptr);
 }
 
 // When there is something to do though nothing arrives.
@@ -291,43 +183,29 @@ int64_t Runner::WakeAt(int64_t now) const {
   return wake;
 }
 
-absl::Status Runner::Event(const epoll_event& event) {
-  Link* const link = static_cast<Link*>(event.data.ptr);
-  if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
-    absl::Status status = link->connection->Read(&buffer_);
-    if (!status.ok()) {
-      if (!link->connection->going_away() ||
-          link->connection->open_streams() > 0) {
-        return absl::Status(status.code(),
-                            absl::StrCat(link->target, ": ", status.message()));
-      }
-      ++result_.reconnects;
-      return Open(link);
-    }
-  }
-  return Serve(link);
+void Runner::OnRoom(unary::Connection& connection) {
+  if (!open_loop()) Refill(&connection);
 }
 
-// Begins what may begin on this connection and writes.
-absl::Status Runner::Serve(Link* link) {
-  if (link->connection->going_away() && link->connection->open_streams() == 0) {
+void Runner::OnLost(unary::Connection& connection, http2::ConnectionEnd end,
+                    const std::string& words) {
+  if (end == http2::ConnectionEnd::kDone) {
+    gone_.push_back(&connection);
+  } else {
+    lost_.Update(absl::UnavailableError(
+        absl::StrCat(connection.server().target(), ": ", words)));
+  }
+}
+
+// Makes connections anew that the server told to go.
+absl::Status Runner::Reopen() {
+  if (!lost_.ok()) return lost_;
+  for (unary::Connection* const connection : gone_) {
     ++result_.reconnects;
-    return Open(link);
+    absl::Status status = connection->Open();
+    if (!status.ok()) return status;
   }
-  if (!open_loop()) Refill(link);
-  absl::Status status = link->connection->Flush();
-  if (!status.ok()) {
-    return absl::Status(status.code(),
-                        absl::StrCat(link->target, ": ", status.message()));
-  }
-  if (link->connection->wants_write() != link->waits_for_write) {
-    link->waits_for_write = !link->waits_for_write;
-    epoll_event event = {};
-    event.events = EPOLLIN;
-    if (link->waits_for_write) event.events |= EPOLLOUT;
-    event.data.ptr = link;
-    epoll_ctl(epoll_, EPOLL_CTL_MOD, link->connection->fd(), &event);
-  }
+  gone_.clear();
   return absl::OkStatus();
 }
 
@@ -341,8 +219,8 @@ absl::Status Runner::Advance(int64_t now) {
   if (result_.errors >= kTooManyErrors) phase_ = Phase::kOver;
   const Phase before = phase_;
   if (phase_ == Phase::kConnecting) {
-    for (const Link& link : links_) {
-      if (!link.connection->ready()) return absl::OkStatus();
+    for (const unary::Connection& connection : connections_) {
+      if (!connection.ready()) return absl::OkStatus();
     }
     phase_ = Phase::kWarmup;
     warm_until_ = now + absl::ToInt64Nanoseconds(options_.warmup);
@@ -374,10 +252,7 @@ absl::Status Runner::Advance(int64_t now) {
   }
   if (phase_ != before && !open_loop()) {
     // Now calls may begin.
-    for (Link& link : links_) {
-      absl::Status status = Serve(&link);
-      if (!status.ok()) return status;
-    }
+    for (unary::Connection& connection : connections_) Refill(&connection);
   }
   const bool window_over =
       end_limit_ > 0 ? ended_ >= end_limit_ : now >= window_until_;
@@ -422,11 +297,9 @@ absl::StatusOr<Runner::Mark> Runner::TakeMark() const {
   }
   mark.time = Now();
   mark.client_cpu = ReadClock(CLOCK_PROCESS_CPUTIME_ID);
-  mark.bytes_read = past_read_;
-  mark.bytes_written = past_written_;
-  for (const Link& link : links_) {
-    mark.bytes_read += link.connection->bytes_read();
-    mark.bytes_written += link.connection->bytes_written();
+  for (const unary::Connection& connection : connections_) {
+    mark.bytes_read += connection.bytes_read();
+    mark.bytes_written += connection.bytes_written();
   }
   return mark;
 }
@@ -439,16 +312,14 @@ bool Runner::MayBegin() const {
 }
 
 // Closed loop: as many calls at once as there should be.
-void Runner::Refill(Link* link) {
-  Http2Connection* const connection = link->connection.get();
-  while (connection->CanOpen() &&
-         connection->open_streams() < options_.streams) {
+void Runner::Refill(unary::Connection* connection) {
+  while (connection->calls() < options_.streams && connection->CanBegin()) {
     if (!refused_.empty()) {
       Call* const call = refused_.back();
       refused_.pop_back();
-      Send(link, call);
+      Send(connection, call);
     } else if (MayBegin()) {
-      Begin(link, Now());
+      Begin(connection, Now());
     } else {
       return;
     }
@@ -456,44 +327,42 @@ void Runner::Refill(Link* link) {
 }
 
 // Open loop: all calls that are due, on connections in turn.
-absl::Status Runner::FlushOpenLoop() {
+void Runner::BeginDue() {
   const int64_t now = Now();
   held_back_ = false;
   while (!refused_.empty() || schedule_->due(now)) {
-    Link* const link =
-        outstanding_ < options_.max_outstanding ? FreeLink() : nullptr;
-    if (link == nullptr) {
+    unary::Connection* const connection =
+        outstanding_ < options_.max_outstanding ? FreeConnection() : nullptr;
+    if (connection == nullptr) {
       held_back_ = true;
-      break;
+      return;
     }
     if (!refused_.empty()) {
       Call* const call = refused_.back();
       refused_.pop_back();
-      Send(link, call);
+      Send(connection, call);
     } else {
       const int64_t intended = schedule_->Begin();
       result_.latest_begin =
           std::max(result_.latest_begin, absl::Nanoseconds(now - intended));
-      Begin(link, intended);
+      Begin(connection, intended);
     }
-    absl::Status status = Serve(link);
-    if (!status.ok()) return status;
   }
-  return absl::OkStatus();
 }
 
-Runner::Link* Runner::FreeLink() {
-  for (size_t i = 0; i < links_.size(); ++i) {
-    Link* const link = &links_[next_link_];
-    next_link_ = next_link_ + 1 < links_.size() ? next_link_ + 1 : 0;
-    if (link->connection->CanOpen()) return link;
+unary::Connection* Runner::FreeConnection() {
+  for (size_t i = 0; i < connections_.size(); ++i) {
+    unary::Connection* const connection = &connections_[next_connection_];
+    next_connection_ =
+        next_connection_ + 1 < connections_.size() ? next_connection_ + 1 : 0;
+    if (connection->CanBegin()) return connection;
   }
   return nullptr;
 }
 
-void Runner::Begin(Link* link, int64_t intended) {
+void Runner::Begin(unary::Connection* connection, int64_t intended) {
   if (free_.empty()) {
-    calls_.emplace_back();
+    calls_.emplace_back(this);
     free_.push_back(&calls_.back());
   }
   Call* const call = free_.back();
@@ -501,30 +370,42 @@ void Runner::Begin(Link* link, int64_t intended) {
   call->intended = intended;
   call->key = keys_.Next(&random_);
   ++result_.begun;
-  Send(link, call);
+  Send(connection, call);
 }
 
-void Runner::Send(Link* link, Call* call) {
-  call->body = workload_.Parts(call->key, &random_, &call->digits);
+void Runner::Send(unary::Connection* connection, Call* call) {
+  std::array<char, kSlotDigits> digits;
+  const auto parts = workload_.Parts(call->key, &random_, &digits);
+  std::array<http2::Slice, std::tuple_size<decltype(parts)>::value> body;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    // All but the digits lives as long as the workload.
+    body[i] = parts[i].data() == digits.data() ? http2::Slice::Copy(parts[i])
+                                               : http2::Slice::Static(parts[i]);
+  }
   call->answer.Reset(result_.begun <= kFirstChecked ||
                      result_.begun % options_.check_every == 0);
   ++outstanding_;
   result_.most_outstanding = std::max(result_.most_outstanding, outstanding_);
-  link->connection->Open(call);
+  connection->Begin(call, absl::MakeSpan(body));
 }
 
-void Runner::OnEnd(Http2Stream* stream, StreamEnd end, uint32_t code) {
-  Call* const call = static_cast<Call*>(stream);
+void Runner::OnEnd(Call* call, const unary::End& end) {
+  if (phase_ == Phase::kOver) return;  // broken off
   --outstanding_;
-  if (end == StreamEnd::kRefused) {
-    refused_.push_back(call);
-    return;
-  }
-  if (end == StreamEnd::kReset) {
-    Fail(absl::StrCat("the server reset the call with HTTP/2 error ", code));
-    ++ended_;
-  } else {
-    Settle(call);
+  switch (end.kind) {
+    case unary::End::Kind::kComplete:
+      Settle(call);
+      break;
+    case unary::End::Kind::kReset:
+      Fail(absl::StrCat("the server reset the call with HTTP/2 error ",
+                        end.code));
+      ++ended_;
+      break;
+    case unary::End::Kind::kRefused:
+      refused_.push_back(call);
+      return;
+    case unary::End::Kind::kLost:
+      return;  // so is the run
   }
   free_.push_back(call);
 }

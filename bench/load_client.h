@@ -12,7 +12,7 @@
 // however late they end. CPU time of this process and of the servers is read at
 // the window's two ends.
 //
-// One thread, epoll, sockets that do not block. The first failures are kept in
+// One thread, and http2's client on it. The first failures are kept in
 // words; after kTooManyErrors of them the run ends early. Used once.
 #ifndef FNCACHE_BENCH_LOAD_CLIENT_H_
 #define FNCACHE_BENCH_LOAD_CLIENT_H_

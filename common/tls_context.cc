@@ -140,16 +140,20 @@ absl::StatusOr<Owned<SSL_CTX>> MakeTlsContext(const TlsFiles& files,
   return context;
 }
 
+bool IsPeerNamed(SSL* ssl, const std::string& name) {
+  const Owned<X509> certificate(SSL_get1_peer_certificate(ssl));
+  if (certificate == nullptr) return false;
+  const int fits = IsIpAddress(name)
+                       ? X509_check_ip_asc(certificate.get(), name.c_str(), 0)
+                       : X509_check_host(certificate.get(), name.data(),
+                                         name.size(), 0, nullptr);
+  return fits == 1;
+}
+
 std::string CheckPeerName(SSL* ssl, const std::string& name,
                           const std::string& setting) {
+  if (IsPeerNamed(ssl, name)) return "";
   const Owned<X509> certificate(SSL_get1_peer_certificate(ssl));
-  if (certificate != nullptr) {
-    const int fits = IsIpAddress(name)
-                         ? X509_check_ip_asc(certificate.get(), name.c_str(), 0)
-                         : X509_check_host(certificate.get(), name.data(),
-                                           name.size(), 0, nullptr);
-    if (fits == 1) return "";
-  }
   return ReportWrongName(
       name, setting, certificate == nullptr ? "" : NamesOf(certificate.get()));
 }

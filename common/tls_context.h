@@ -25,8 +25,10 @@ absl::StatusOr<Owned<SSL_CTX>> MakeTlsContext(const TlsFiles& files,
 
 bool IsIpAddress(const std::string& host);
 
-// After a client's handshake: empty where the peer's certificate is for this
-// name, else what is wrong, which is reported, too
+// After a client's handshake: the peer's certificate is for this name.
+bool IsPeerNamed(SSL* ssl, const std::string& name);
+
+// Empty where it is, else what is wrong, which is reported, too
 // (common/handshake_failure.h). `setting`: the one that says the name, for that
 // report; empty if there is none.
 std::string CheckPeerName(SSL* ssl, const std::string& name,

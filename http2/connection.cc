@@ -233,6 +233,9 @@ struct Callbacks {
               absl::StrCat("the peer ended the connection with ",
                            ErrorCodeName(frame->goaway.error_code),
                            debug.empty() ? "" : ": ", debug.substr(0, 100));
+          if (self->end_ == ConnectionEnd::kDone) {
+            self->end_ = ConnectionEnd::kPeerLeft;
+          }
         }
         if (!self->going_away_) {
           self->going_away_ = true;
@@ -659,14 +662,21 @@ Connection::~Connection() {
 }
 
 void Connection::Start() {
+  // Whoever creates it does not know it yet, and is told when the turn ends.
+  const auto fail = [this](std::string words) {
+    end_ = ConnectionEnd::kError;
+    words_ = std::move(words);
+    closing_ = true;
+    Touch();
+  };
   if (ssl_ != nullptr && SSL_set_fd(ssl_, fd_) != 1) {
-    return EndSoon(ConnectionEnd::kError, "no memory for TLS");
+    return fail("no memory for TLS");
   }
   watched_ = EPOLLIN;
   if (!options_.server) watched_ |= EPOLLOUT;
   if (!loop_->Watch(fd_, watched_, this)) {
     watched_ = 0;
-    return EndSoon(ConnectionEnd::kError, ErrnoText("cannot watch a socket"));
+    return fail(ErrnoText("cannot watch a socket"));
   }
   ArmCheck();
   if (!options_.server) return;
@@ -781,6 +791,8 @@ Stream* Connection::Open(const Fields& fields, bool end, StreamUser* user) {
   stream->id_ =
       nghttp2_submit_request(session_, nullptr, values.data(), values.size(),
                              end ? nullptr : &body, stream);
+  // That was the last id there is.
+  if (nghttp2_session_get_next_stream_id(session_) > INT32_MAX) GoAway();
   Touch();
   return stream;
 }
@@ -848,7 +860,7 @@ void Connection::OnReady(uint32_t events) {
       if ((events & (EPOLLHUP | EPOLLERR)) != 0) return EndNow(end_, words_);
       return Touch();
     case State::kLinger: {
-      const ssize_t size = read(fd_, loop_->buffer(), Loop::kBuffer);
+      const ssize_t size = read(fd_, loop_->buffer(), loop_->buffer_size());
       if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) {
         EndNow(end_, words_);
       }
@@ -891,13 +903,13 @@ ssize_t Connection::ReadSocket(char* to, size_t size) {
 
 void Connection::ReadSome() {
   for (int i = 0; i < kReadsATurn; ++i) {
-    const ssize_t size = ReadSocket(loop_->buffer(), Loop::kBuffer);
+    const ssize_t size = ReadSocket(loop_->buffer(), loop_->buffer_size());
     if (size < 0) {
       if (errno == EAGAIN || errno == EINTR) return;
       return EndSoon(ConnectionEnd::kError,
                      errno == EPROTO && ssl_ != nullptr
-                         ? TlsFailure()
-                         : ErrnoText("the connection failed"));
+                         ? absl::StrCat("cannot receive: ", TlsFailure())
+                         : ErrnoText("cannot receive"));
     }
     if (size == 0) {
       if (end_ == ConnectionEnd::kDone && stream_count_ > 0) {
@@ -907,9 +919,10 @@ void Connection::ReadSome() {
                     words_.empty() ? "the peer closed the connection" : words_);
     }
     last_read_ = loop_->now();
+    bytes_read_ += static_cast<uint64_t>(size);
     TakeInput(absl::string_view(loop_->buffer(), static_cast<size_t>(size)));
     if (state_ != State::kOpen || closing_ ||
-        static_cast<size_t>(size) < Loop::kBuffer / 2) {
+        static_cast<size_t>(size) < loop_->buffer_size() / 2) {
       return;
     }
   }
@@ -1117,7 +1130,7 @@ bool Connection::WriteSome() {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return false;
       EndNow(ConnectionEnd::kError,
-             words_.empty() ? ErrnoText("the connection failed") : words_);
+             words_.empty() ? ErrnoText("cannot send") : words_);
       return false;
     }
     Written(static_cast<size_t>(written));

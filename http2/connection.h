@@ -174,7 +174,7 @@ class Stream final : public Recycled {
 // Why a connection ended.
 enum class ConnectionEnd {
   kDone,       // told to go, or the peer left, with no stream left
-  kPeerLeft,   // the peer closed it with streams open
+  kPeerLeft,   // the peer closed it with streams open, or told of an error
   kError,      // the socket failed
   kHandshake,  // TLS was not agreed upon
   kNotHttp2,   // the peer speaks something else
@@ -251,7 +251,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
  public:
   // Takes over `fd`, a non-blocking socket that is connected, or about to be,
   // and `ssl`, if not null, which is set up for its side. Owner and options
-  // outlive it.
+  // outlive it; the owner hears nothing before this returns.
   static Connection* Create(Loop* loop, int fd, SSL* ssl,
                             const ConnectionOptions* options,
                             ConnectionOwner* owner);
@@ -268,6 +268,9 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool CanOpen() const;
   // The number of streams that the peer allows.
   size_t peer_max_streams() const;
+  // Bytes of HTTP/2 that came from the socket, and went to it.
+  uint64_t bytes_read() const { return bytes_read_; }
+  uint64_t bytes_written() const { return bytes_written_; }
 
   // Opens a stream with this header block. Precondition: CanOpen().
   Stream* Open(const Fields& fields, bool end, StreamUser* user);
@@ -388,6 +391,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   absl::optional<TimerId> check_;
   absl::optional<TimerId> notice_;
   uint64_t moved_ = 0;  // body bytes not yet turned into budget
+  uint64_t bytes_read_ = 0;
   uint64_t bytes_written_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,11 +27,12 @@ int64_t MonotonicNanos() {
 
 }  // namespace
 
-Loop::Loop()
+Loop::Loop(size_t buffer_size)
     : epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       now_(MonotonicNanos()),
-      buffer_(new char[kBuffer]),
+      buffer_size_(buffer_size),
+      buffer_(new char[buffer_size]),
       last_turn_(now_) {
   epoll_event event = {};
   event.events = EPOLLIN;
@@ -149,43 +151,71 @@ int Loop::WaitFor() const {
   return static_cast<int>(std::min<int64_t>(wait / 1'000'000 + 1, 60'000));
 }
 
-void Loop::Run() {
-  quit_ = false;
-  // OpenSSL writes to sockets without MSG_NOSIGNAL.
+// OpenSSL writes to sockets without MSG_NOSIGNAL.
+void Loop::BlockSigpipe() {
   sigset_t pipe;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+  sigpipe_blocked_ = true;
+}
+
+void Loop::Run() {
+  quit_ = false;
+  BlockSigpipe();
   std::array<epoll_event, kEventsATurn> events;
   bool look = true;  // for events, without waiting for them
   while (!quit_) {
     const int count =
         epoll_wait(epoll_, events.data(), events.size(), look ? 0 : WaitFor());
-    now_ = MonotonicNanos();
-    last_turn_.store(now_, std::memory_order_relaxed);
-    serving_ = true;
-    for (int i = 0; i < count; ++i) {
-      auto* const watcher = static_cast<Watcher*>(events[i].data.ptr);
-      if (watcher == nullptr) {
-        uint64_t ignored;
-        (void)!read(wake_, &ignored, sizeof ignored);
-        continue;
-      }
-      if (std::find(removed_.begin(), removed_.end(), watcher) !=
-          removed_.end()) {
-        continue;
-      }
-      watcher->OnReady(events[i].events);
-    }
-    serving_ = false;
-    removed_.clear();
-    RunPosted();
-    RunTimers();
-    EndTurn();
+    Serve(count, events.data());
     // Tasks that came meanwhile have set the eventfd.
     look = idle_ != nullptr && idle_();
     if (look) EndTurn();
   }
+}
+
+void Loop::RunOnce(int64_t until) {
+  if (!sigpipe_blocked_) BlockSigpipe();
+  if (!enders_.empty()) EndTurn();
+  std::array<epoll_event, kEventsATurn> events;
+  if (!timers_.empty()) until = std::min(until, timers_.begin()->first.first);
+  const int64_t wait = std::max<int64_t>(until - MonotonicNanos(), 0);
+  timespec timeout;
+  timeout.tv_sec = wait / 1'000'000'000;
+  timeout.tv_nsec = wait % 1'000'000'000;
+  int count =
+      epoll_pwait2(epoll_, events.data(), events.size(), &timeout, nullptr);
+  if (count < 0 && errno == ENOSYS) {  // before Linux 5.11
+    count = epoll_wait(epoll_, events.data(), events.size(),
+                       static_cast<int>(std::min<int64_t>(
+                           (wait + 999'999) / 1'000'000, 60'000)));
+  }
+  Serve(count, events.data());
+}
+
+void Loop::Serve(int count, const epoll_event* events) {
+  now_ = MonotonicNanos();
+  last_turn_.store(now_, std::memory_order_relaxed);
+  serving_ = true;
+  for (int i = 0; i < count; ++i) {
+    auto* const watcher = static_cast<Watcher*>(events[i].data.ptr);
+    if (watcher == nullptr) {
+      uint64_t ignored;
+      (void)!read(wake_, &ignored, sizeof ignored);
+      continue;
+    }
+    if (std::find(removed_.begin(), removed_.end(), watcher) !=
+        removed_.end()) {
+      continue;
+    }
+    watcher->OnReady(events[i].events);
+  }
+  serving_ = false;
+  removed_.clear();
+  RunPosted();
+  RunTimers();
+  EndTurn();
 }
 
 }  // namespace fncache::http2

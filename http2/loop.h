@@ -7,7 +7,7 @@
 // connections that write what the turn has gathered.
 //
 // Thread-safety: Post and last_turn may be called from any thread, all
-// else on the thread in Run, or while nobody is in Run.
+// else on the thread in Run or RunOnce, or while nobody is in them.
 #ifndef FNCACHE_HTTP2_LOOP_H_
 #define FNCACHE_HTTP2_LOOP_H_
 
@@ -22,6 +22,8 @@
 #include "absl/container/btree_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
+
+struct epoll_event;
 
 namespace fncache::http2 {
 
@@ -55,7 +57,9 @@ class Loop {
 
   using Idle = absl::AnyInvocable<bool()>;
 
-  Loop();
+  // What one read of a socket takes at most, which TLS needs to be 16 KiB. More
+  // means fewer reads, but may be more than caches hold.
+  explicit Loop(size_t buffer_size = 64 << 10);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -64,6 +68,11 @@ class Loop {
   void Run();
   // Run returns at the end of this turn.
   void Quit() { quit_ = true; }
+  // Serves one turn, for callers with a schedule of their own: first ends what
+  // was begun between turns, then waits for something to do, until this moment
+  // of the monotonic clock at most. That is met as the kernel meets it (Run's
+  // timers are met to the millisecond). SetIdle has no part in it.
+  void RunOnce(int64_t until);
 
   // Runs `task` in a later turn, after what was posted before.
   void Post(absl::AnyInvocable<void()> task);
@@ -95,12 +104,14 @@ class Loop {
   // The monotonic clock as this turn began.
   int64_t now() const { return now_; }
 
-  // As large as one read of a socket; whoever reads uses it until it returns.
+  // For one read of a socket; whoever reads uses it until it returns.
   char* buffer() { return buffer_.get(); }
-  static constexpr size_t kBuffer = 64 << 10;
+  size_t buffer_size() const { return buffer_size_; }
 
  private:
   void Wake();
+  void BlockSigpipe();
+  void Serve(int count, const epoll_event* events);
   bool RunPosted();
   void RunTimers();
   void EndTurn();
@@ -110,8 +121,10 @@ class Loop {
   int epoll_ = -1;
   int wake_ = -1;  // an eventfd
   bool quit_ = false;
+  bool sigpipe_blocked_ = false;
   int64_t now_ = 0;
-  std::unique_ptr<char[]> buffer_;
+  const size_t buffer_size_;
+  const std::unique_ptr<char[]> buffer_;
   absl::btree_map<TimerId, absl::AnyInvocable<void()>> timers_;
   uint64_t next_timer_ = 0;
   std::vector<Ender*> enders_;

@@ -106,11 +106,6 @@ class Server::Part final : public ConnectionOwner {
     }
     Connection* const connection = Connection::Create(
         place_.loop, fd, ssl, &server_->options_.connection, this);
-    if (over_) {
-      early_.erase(connection);
-      over_ = false;
-      return;
-    }
     all_.insert(connection);
     if (stopping_) connection->GoAway();
   }
@@ -137,8 +132,7 @@ class Server::Part final : public ConnectionOwner {
   }
   void OnClosed(Connection& connection, ConnectionEnd end,
                 const std::string& words) override {
-    // One that ends as it is made is not in the set yet.
-    if (all_.erase(&connection) == 0) over_ = true;
+    all_.erase(&connection);
     if (server_->options_.events.ended) {
       server_->options_.events.ended(end, words);
     }
@@ -155,8 +149,6 @@ class Server::Part final : public ConnectionOwner {
   const Place place_;
   std::atomic<int> count_{0};
   std::unordered_set<Connection*> all_;
-  std::unordered_set<Connection*> early_;
-  bool over_ = false;
   bool stopping_ = false;
 };
 

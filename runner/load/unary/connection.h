@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unary gRPC calls as a load makes them, over http2's client: for
+// `fncache load --request` and for the benchmark's load client.
+//
+// Made to cost little beside the server that it measures: what all calls to a
+// server say is put together once, bodies are sent from where they are, and
+// windows for receiving are as large as they can be, so that hardly an update
+// is needed. A connection is made once, when it is asked for, and not again by
+// itself; calls are given to it by whoever paces them.
+//
+// Not thread-safe: everything happens on the loop's thread.
+#ifndef FNCACHE_RUNNER_LOAD_UNARY_CONNECTION_H_
+#define FNCACHE_RUNNER_LOAD_UNARY_CONNECTION_H_
+
+#include <openssl/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "http2/connection.h"
+#include "http2/fields.h"
+#include "http2/loop.h"
+#include "http2/slice.h"
+
+namespace fncache::runner::load::unary {
+
+// How a call ended.
+struct End {
+  enum class Kind {
+    kComplete,  // the server ended it, with whatever answer
+    kReset,     // the server reset it, with `code`
+    kRefused,   // the server did not process it: it may be sent again
+    kLost,      // the connection has gone
+  };
+  Kind kind = Kind::kComplete;
+  uint32_t code = 0;
+  std::string why;  // of kLost
+};
+
+// One call at a time. What is derived from this carries what its user needs.
+// It is the connection's from Begin until OnEnd.
+class Call : private http2::StreamUser {
+ public:
+  // A field of the answer, or of its trailers.
+  virtual void OnField(absl::string_view name, absl::string_view value) = 0;
+  virtual void OnBody(absl::string_view bytes) = 0;
+  // It may be begun again from here, but for kLost.
+  virtual void OnEnd(const End& end) = 0;
+
+ protected:
+  ~Call() = default;
+
+ private:
+  friend class Connection;
+  void OnAnswer(http2::Stream& stream) override;
+  void OnData(http2::Stream& stream, absl::string_view bytes) override;
+  void OnTrailers(http2::Stream& stream) override;
+  void OnPeerEnd(http2::Stream& stream) override;
+  void OnClosed(http2::Stream& stream, const http2::StreamEnd& end) override;
+
+  bool complete_ = false;
+};
+
+// A server, and what every call to it says. Outlives the loop of the
+// connections to it.
+class Server {
+ public:
+  // `target` is HOST:PORT, `path` /package.Service/Method. `metadata`: names in
+  // lower case. `tls`, not owned: null = plaintext. Peers are checked as
+  // FunctionCredentials does: their certificates (common/peer_certificate.h)
+  // and whether these are for the target's host.
+  Server(std::string target, absl::string_view path,
+         const std::vector<std::pair<std::string, std::string>>& metadata,
+         SSL_CTX* tls = nullptr);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  const std::string& target() const { return target_; }
+
+ private:
+  friend class Connection;
+
+  const std::string target_;
+  const std::string host_;
+  SSL_CTX* const tls_;
+  http2::Fields fields_;
+  http2::ConnectionOptions options_;
+};
+
+// A place for a connection to a server: none, one, or the next one.
+class Connection final : private http2::ConnectionOwner {
+ public:
+  class User {
+   public:
+    // A call may be begun: the server's settings are there, or a call ended.
+    virtual void OnRoom(Connection& connection) {}
+    // It has gone, and its calls have been told. kDone: the server told it to
+    // go, and there was no call any more. kHandshake: so that it never served.
+    virtual void OnLost(Connection& connection, http2::ConnectionEnd end,
+                        const std::string& words) = 0;
+
+   protected:
+    ~User() = default;
+  };
+
+  // All three outlive it, the server also the loop.
+  Connection(http2::Loop* loop, const Server* server, User* user)
+      : loop_(loop), server_(*server), user_(user) {}
+  // Ends it; the user is not told, its calls are.
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  const Server& server() const { return server_; }
+
+  // Waits until TCP is connected; TLS and HTTP/2 follow as the loop runs. Says
+  // why there is no connection. Precondition: !open().
+  absl::Status Open();
+  bool open() const { return connection_ != nullptr; }
+  // The server's settings are known.
+  bool ready() const { return open() && connection_->ready(); }
+  bool CanBegin() const { return open() && connection_->CanOpen(); }
+  size_t calls() const { return open() ? connection_->streams() : 0; }
+
+  // Sends a call with this body, one framed message in parts, which it takes
+  // over, at the end of the loop's turn. Precondition: CanBegin().
+  void Begin(Call* call, absl::Span<http2::Slice> body);
+  // Ends it now, with OnLost before this returns. Precondition: open(), and
+  // not from within a Call.
+  void Close(const std::string& words) { connection_->Close(words); }
+
+  // Of all connections that it was.
+  uint64_t bytes_read() const;
+  uint64_t bytes_written() const;
+
+ private:
+  void OnReady(http2::Connection& connection) override;
+  void OnRoom(http2::Connection& connection) override;
+  void OnGoingAway(http2::Connection& connection) override;
+  void OnClosed(http2::Connection& connection, http2::ConnectionEnd end,
+                const std::string& words) override;
+
+  http2::Loop* const loop_;
+  const Server& server_;
+  User* user_;
+  http2::Connection* connection_ = nullptr;  // its own
+  bool told_to_go_ = false;
+  uint64_t past_read_ = 0;
+  uint64_t past_written_ = 0;
+};
+
+}  // namespace fncache::runner::load::unary
+
+#endif  // FNCACHE_RUNNER_LOAD_UNARY_CONNECTION_H_
