@@ -102,6 +102,43 @@ class Way {
   size_t held_ = 0;    // came, and may not be replaced yet
 };
 
+// The start of a request, which may have to be sent again. Large pieces are
+// shared with whoever sends them; small ones join, so that they take no more
+// than their bytes.
+class KeptStart {
+ public:
+  static bool Joins(absl::string_view bytes) { return bytes.size() <= kJoined; }
+  void Add(http2::Slice piece) {
+    size_ += piece.size();
+    pieces_.push_back(std::move(piece));
+    open_ = false;
+  }
+  void AddCopy(absl::string_view bytes) {
+    if (!Joins(bytes)) return Add(http2::Slice::Copy(bytes));
+    size_ += bytes.size();
+    if (open_ && tail_.capacity() - tail_.size() >= bytes.size()) {
+      tail_.Append(bytes);
+      pieces_.back().Extend(bytes.size());
+      return;
+    }
+    tail_ = http2::Buffer();
+    tail_.Reserve(std::clamp(size_, bytes.size(), 4 * kJoined));
+    tail_.Append(bytes);
+    pieces_.push_back(tail_.Share());
+    open_ = true;
+  }
+  void Clear() { *this = KeptStart(); }
+  size_t size() const { return size_; }
+  const std::vector<http2::Slice>& pieces() const { return pieces_; }
+
+ private:
+  static constexpr size_t kJoined = 1 << 10;
+  std::vector<http2::Slice> pieces_;
+  http2::Buffer tail_;
+  bool open_ = false;  // the last piece ends where `tail_` does
+  size_t size_ = 0;
+};
+
 // A call of which the fields and bytes pass in both directions. It deletes
 // itself when both streams have gone.
 //
@@ -151,6 +188,12 @@ class ForwardedCall final : public transport::CallTap,
   void ForgetStart();
   // What waits to be sent to the function.
   size_t UpWaits() const;
+  // That, or what waits to be sent to the caller, is worth a look later: who
+  // takes it may not say so.
+  bool Waits() const {
+    return UpWaits() + call_->stream().unsent() >
+           transport::IncomingCall::kFree;
+  }
   // What is kept of the call, fields and both ways.
   size_t Weight() const;
   // Counts it; and ends the call, where calls hold too much.
@@ -180,7 +223,7 @@ class ForwardedCall final : public transport::CallTap,
   // What has come of the request, while that is all of it and the function has
   // not answered: it may have to be sent again. While there is no connection
   // all that comes is kept; windows bound it.
-  http2::Buffer start_;
+  KeptStart start_;
   bool whole_ = true;  // start_ is all that came
   Way up_;
   Way down_;
@@ -232,7 +275,7 @@ void ForwardedCall::OnConnection(http2::Connection& connection) {
       transport::RequestFields(call_->fields(), call_->arrived(),
                                call_->deadline(), upstream_->tls()),
       /*end=*/false, this);
-  function_->Send(start_.Share());
+  for (const http2::Slice& piece : start_.pieces()) function_->Send(piece);
   up_.Passed(call_->stream(), *function_);
   if (half_closed_) function_->End();
   UpdateKind();
@@ -243,11 +286,18 @@ void ForwardedCall::OnCallerData(absl::string_view bytes) {
   if (function_ != nullptr && start_.size() + bytes.size() > kFirstWindow) {
     ForgetStart();
   }
-  if (whole_) start_.Append(bytes);
-  if (function_ != nullptr) {
-    function_->SendCopy(bytes);
-    up_.Passed(call_->stream(), *function_);
+  if (function_ == nullptr) {
+    start_.AddCopy(bytes);
+    return WeighSoon();
   }
+  if (whole_ && !KeptStart::Joins(bytes)) {
+    start_.Add(http2::Slice::Copy(bytes));
+    function_->Send(start_.pieces().back());
+  } else {
+    if (whole_) start_.AddCopy(bytes);
+    function_->SendCopy(bytes);
+  }
+  up_.Passed(call_->stream(), *function_);
   WeighSoon();
 }
 
@@ -277,9 +327,7 @@ void ForwardedCall::Weigh() {
   if (call_->HoldRelayed(weight) && inflight_->EndRelayed(this)) {
     return Evict("the calls that are relayed hold too much of inflight.bytes");
   }
-  if (look_timer_.has_value() || weight <= transport::IncomingCall::kFree) {
-    return;
-  }
+  if (look_timer_.has_value() || !Waits()) return;
   moved_ = absl::Now();
   look_timer_ = worker_->After(kLook, [this] { Look(); });
 }
@@ -297,9 +345,8 @@ void ForwardedCall::Look() {
     return Evict("the call stood still while others wait for inflight.bytes");
   }
   // What has gone since, without a word.
-  const size_t weight = Weight();
-  call_->HoldRelayed(weight);
-  if (weight <= transport::IncomingCall::kFree) return;
+  call_->HoldRelayed(Weight());
+  if (!Waits()) return;
   look_timer_ = worker_->After(kLook, [this] { Look(); });
 }
 

@@ -494,6 +494,7 @@ TEST_F(StreamSmallRoomTest, WhereTooMuchIsHeldOnlyTheOldestGoesOn) {
   ASSERT_TRUE(first.Start());
   TestCall second(channel_, "/t.T/Stall");
   ASSERT_TRUE(second.Start());
+  ASSERT_TRUE(Eventually([&] { return function_->running == 2; }));
   // Held by others.
   transport::Held others(&inflight_, transport::Inflight::Share::kRelayed,
                          worker_.get());
@@ -502,7 +503,7 @@ TEST_F(StreamSmallRoomTest, WhereTooMuchIsHeldOnlyTheOldestGoesOn) {
   EXPECT_TRUE(HoldsAtLeast(160 << 10));
   Fill(&second).join();
   EXPECT_EQ(second.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(function_->running, 1);
+  EXPECT_TRUE(Eventually([&] { return function_->running == 1; }));
   EXPECT_EQ(inflight_.refused(), 1u);
   first.context().TryCancel();
   sender.join();
