@@ -29,15 +29,25 @@ namespace {
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 // Output runs so far ahead of the socket.
 constexpr size_t kMostUnwritten = 256 << 10;
+// And where what is no body makes it more than this, no more is read: of a peer
+// that asks, and does not read.
+constexpr size_t kMostAsked = 1 << 20;
 constexpr size_t kChunk = 4 << 10;
 // Slices up to this size are copied behind what was written before, instead of
 // being an entry of their own in writev.
 constexpr size_t kCopied = 256;
 constexpr int kVectors = 256;
+// Pieces of bodies that are at most so large are joined.
+constexpr size_t kJoined = 1 << 10;
 // Slices that were sent are taken off a queue so many at a time.
 constexpr size_t kDropTogether = 64;
 // Reads of a socket that has much, so that others are served between them.
 constexpr int kReadsATurn = 4;
+// A read whose frames are smaller than this is its turn's last, the next are
+// smaller, and streams that were answered go at once: or many connections'
+// requests would be in memory together, and keep others waiting.
+constexpr size_t kSmallFrame = 256;
+constexpr size_t kSmallRead = 16 << 10;
 // What a record of TLS holds.
 constexpr size_t kRecord = 16384;
 // So many bytes of bodies pay for a frame that does no work.
@@ -109,6 +119,7 @@ struct Callbacks {
   static int OnBeginFrame(nghttp2_session* session,
                           const nghttp2_frame_hd* head, void* data) {
     Connection* const self = Of(data);
+    ++self->frames_;
     switch (head->type) {
       case NGHTTP2_PRIORITY:
         // nghttp2 does not look at those that have no effect.
@@ -461,6 +472,8 @@ struct Callbacks {
     if (stream->body_first_ == stream->body_.size()) {
       stream->body_.clear();
       stream->body_first_ = 0;
+      stream->tail_open_ = false;
+      stream->tail_.Clear();
     } else if (stream->body_first_ == kDropTogether) {
       stream->body_.erase(stream->body_.begin(),
                           stream->body_.begin() + kDropTogether);
@@ -572,10 +585,29 @@ void Stream::Send(Slice bytes) {
   unsent_ += bytes.size();
   if (unsent_ >= connection_->options_.low_water) was_full_ = true;
   body_.push_back(std::move(bytes));
+  tail_open_ = false;
   if (deferred_) {
     deferred_ = false;
     nghttp2_session_resume_data(connection_->session_, id_);
   }
+  connection_->Touch();
+}
+
+void Stream::SendCopy(absl::string_view bytes) {
+  if (ended_ || reset_ || bytes.empty()) return;
+  if (unsent_ == 0 || bytes.size() > kJoined) return Send(Slice::Copy(bytes));
+  if (!tail_open_ || tail_.capacity() - tail_.size() < bytes.size()) {
+    tail_ = Buffer();
+    tail_.Reserve(std::clamp(unsent_, bytes.size(), kChunk));
+    tail_.Append(bytes);
+    Send(tail_.Share());
+    tail_open_ = true;
+    return;
+  }
+  tail_.Append(bytes);
+  body_.back().Extend(bytes.size());
+  unsent_ += bytes.size();
+  if (unsent_ >= connection_->options_.low_water) was_full_ = true;
   connection_->Touch();
 }
 
@@ -903,7 +935,10 @@ ssize_t Connection::ReadSocket(char* to, size_t size) {
 
 void Connection::ReadSome() {
   for (int i = 0; i < kReadsATurn; ++i) {
-    const ssize_t size = ReadSocket(loop_->buffer(), loop_->buffer_size());
+    const ssize_t size =
+        ReadSocket(loop_->buffer(),
+                   small_reads_ ? std::min(kSmallRead, loop_->buffer_size())
+                                : loop_->buffer_size());
     if (size < 0) {
       if (errno == EAGAIN || errno == EINTR) return;
       return EndSoon(ConnectionEnd::kError,
@@ -920,7 +955,14 @@ void Connection::ReadSome() {
     }
     last_read_ = loop_->now();
     bytes_read_ += static_cast<uint64_t>(size);
+    const uint64_t before = frames_;
     TakeInput(absl::string_view(loop_->buffer(), static_cast<size_t>(size)));
+    small_reads_ = static_cast<size_t>(size) > kSmallRead / 2 &&
+                   (frames_ - before) * kSmallFrame > static_cast<size_t>(size);
+    if (small_reads_) {
+      if (!closing_) Gather();
+      return;
+    }
     if (state_ != State::kOpen || closing_ ||
         static_cast<size_t>(size) < loop_->buffer_size() / 2) {
       return;
@@ -1188,7 +1230,9 @@ void Connection::Flush() {
   if (closing_) return EndNow(end_, words_);
   const bool all = WriteSome();
   if (state_ == State::kOver) return;
-  if (!all) return WatchFor(EPOLLIN | EPOLLOUT);
+  if (!all) {
+    return WatchFor(out_bytes_ > kMostAsked ? EPOLLOUT : EPOLLIN | EPOLLOUT);
+  }
   if (state_ == State::kEnding) return Linger();
   if (nghttp2_session_want_read(session_) == 0 &&
       nghttp2_session_want_write(session_) == 0) {

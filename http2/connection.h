@@ -123,6 +123,9 @@ class Stream final : public Recycled {
   void Answer(const Fields& fields, bool end);
   // More of the body; sent by reference.
   void Send(Slice bytes);
+  // More of the body; copied. Small pieces join where more waits before them,
+  // so that they take no more than their bytes.
+  void SendCopy(absl::string_view bytes);
   // Ends this side, after what was sent; with trailers if they are not empty.
   void End();
   void EndWith(Fields trailers);
@@ -167,6 +170,8 @@ class Stream final : public Recycled {
   absl::InlinedVector<Slice, 3> body_;
   size_t body_first_ = 0;  // of those that were not sent
   size_t unsent_ = 0;
+  Buffer tail_;
+  bool tail_open_ = false;  // the last of `body_` ends where `tail_` does
   Stream* next_ = nullptr;
   Stream** link_ = nullptr;
 };
@@ -362,6 +367,8 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   std::array<uint8_t, 9> head_ = {};
   size_t head_size_ = 0;
   size_t payload_left_ = 0;
+  uint64_t frames_ = 0;  // that have begun
+  bool small_reads_ = false;
 
   Stream* streams_ = nullptr;
   size_t stream_count_ = 0;

@@ -411,7 +411,7 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
   impl_->instruments.WatchInflight([inflight = &impl_->inflight] {
     return telemetry::Instruments::InflightFigures{
         inflight->reading(), inflight->waiting(), inflight->running(),
-        inflight->bound(), inflight->refused()};
+        inflight->relayed(), inflight->bound(),   inflight->refused()};
   });
   impl_->functions.resize(options_.functions.size());
   for (size_t i = 0; i < options_.functions.size(); ++i) {

@@ -25,41 +25,125 @@ namespace {
 constexpr absl::Duration kMaybeUnary = absl::Milliseconds(200);
 
 // Windows of relayed streams begin with what all have, and are doubled up to
-// this where four of them have passed and the reader keeps up.
+// this where four of them have passed, the reader keeps up, and calls that are
+// relayed hold less than half of what they may.
 constexpr uint32_t kFirstWindow = 64 << 10;
 constexpr uint32_t kLargestWindow = 1 << 20;
+
+// A start of a request that takes this is let go of where others need the room.
+constexpr size_t kSmallStart = 4 << 10;
+// How often it is looked whether what waits has moved.
+constexpr absl::Duration kLook = absl::Seconds(1);
+
+void End(const transport::IncomingCall& call, int code, bool upstream,
+         const telemetry::FunctionInstruments& instruments) {
+  telemetry::CallRecord record;
+  record.method = call.method();
+  record.outcome = telemetry::Outcome::kBypass;
+  record.code = code;
+  record.upstream = upstream;
+  record.latency = absl::Now() - call.arrived();
+  instruments.End(record);
+}
 
 // One way of a relayed call: what comes from one stream goes to the other, and
 // is let come as it goes.
 class Way {
  public:
-  // Passes the bytes on; `from` may send more where `to` keeps up.
-  void Pass(http2::Stream& from, http2::Stream& to, http2::Slice bytes) {
-    messages_.Take(bytes.bytes());
+  // `inflight` may be null: there is room for all.
+  explicit Way(const transport::Inflight* inflight) : inflight_(inflight) {}
+
+  // These bytes have come, and are to be passed on.
+  void Take(absl::string_view bytes) {
+    messages_.Take(bytes);
+    total_ += bytes.size();
     passed_ += bytes.size();
     held_ += bytes.size();
-    to.Send(std::move(bytes));
+  }
+  // Where `to` keeps up with what it was given, `from` may send more.
+  void Passed(http2::Stream& from, const http2::Stream& to) {
     if (to.unsent() < kFirstWindow) Release(from);
   }
   // `to` has sent most of what it had.
   void Release(http2::Stream& from) {
     from.Consume(std::exchange(held_, 0));
     if (passed_ < 4 * uint64_t{window_} || window_ == kLargestWindow) return;
-    window_ *= 2;
     passed_ = 0;
+    if (!MayGrow()) return;
+    window_ *= 2;
     from.GrowWindow(window_);
   }
   uint64_t messages() const { return messages_.begun(); }
+  // Of what came, so much waits to be sent: what the call holds for that, or
+  // has granted.
+  size_t Held(size_t waits) const {
+    return std::max<size_t>(waits, window_ - kFirstWindow);
+  }
+  // Whether that is nothing, or has changed since it was asked last.
+  bool Moved(size_t waits) {
+    const uint64_t sent = total_ - waits;
+    return std::exchange(sent_, sent) != sent || waits == 0;
+  }
 
  private:
+  bool MayGrow() const {
+    using Share = transport::Inflight::Share;
+    return inflight_ == nullptr ||
+           inflight_->HasRoom(Share::kRelayed,
+                              inflight_->limit(Share::kRelayed) / 2 + window_);
+  }
+
+  const transport::Inflight* const inflight_;
   transport::MessageCounter messages_;
   uint32_t window_ = kFirstWindow;
   uint64_t passed_ = 0;  // since the window is what it is
-  size_t held_ = 0;      // came, and may not be replaced yet
+  uint64_t total_ = 0;
+  uint64_t sent_ = 0;  // of `total_`, when that was asked last
+  size_t held_ = 0;    // came, and may not be replaced yet
+};
+
+// The start of a request, which may have to be sent again. Large pieces are
+// shared with whoever sends them; small ones join, so that they take no more
+// than their bytes.
+class KeptStart {
+ public:
+  static bool Joins(absl::string_view bytes) { return bytes.size() <= kJoined; }
+  void Add(http2::Slice piece) {
+    size_ += piece.size();
+    pieces_.push_back(std::move(piece));
+    open_ = false;
+  }
+  void AddCopy(absl::string_view bytes) {
+    if (!Joins(bytes)) return Add(http2::Slice::Copy(bytes));
+    size_ += bytes.size();
+    if (open_ && tail_.capacity() - tail_.size() >= bytes.size()) {
+      tail_.Append(bytes);
+      pieces_.back().Extend(bytes.size());
+      return;
+    }
+    tail_ = http2::Buffer();
+    tail_.Reserve(std::clamp(size_, bytes.size(), 4 * kJoined));
+    tail_.Append(bytes);
+    pieces_.push_back(tail_.Share());
+    open_ = true;
+  }
+  void Clear() { *this = KeptStart(); }
+  size_t size() const { return size_; }
+  const std::vector<http2::Slice>& pieces() const { return pieces_; }
+
+ private:
+  static constexpr size_t kJoined = 1 << 10;
+  std::vector<http2::Slice> pieces_;
+  http2::Buffer tail_;
+  bool open_ = false;  // the last piece ends where `tail_` does
+  size_t size_ = 0;
 };
 
 // A call of which the fields and bytes pass in both directions. It deletes
 // itself when both streams have gone.
+//
+// What it holds is counted at the end of a turn: by then most of what came in
+// it has gone.
 class ForwardedCall final : public transport::CallTap,
                             public transport::Activity,
                             public http2::Recycled,
@@ -72,7 +156,10 @@ class ForwardedCall final : public transport::CallTap,
         call_(std::move(call)),
         worker_(call_->worker()),
         upstream_(upstream),
-        instruments_(instruments) {}
+        instruments_(instruments),
+        inflight_(call_->inflight()),
+        up_(inflight_),
+        down_(inflight_) {}
 
   void Start();
 
@@ -99,9 +186,26 @@ class ForwardedCall final : public transport::CallTap,
   void OnConnection(http2::Connection& connection);
   // It is not sent again from now on.
   void ForgetStart();
+  // What waits to be sent to the function.
+  size_t UpWaits() const;
+  // That, or what waits to be sent to the caller, is worth a look later: who
+  // takes it may not say so.
+  bool Waits() const {
+    return UpWaits() + call_->stream().unsent() >
+           transport::IncomingCall::kFree;
+  }
+  // What is kept of the call, fields and both ways.
+  size_t Weight() const;
+  // Counts it; and ends the call, where calls hold too much.
+  void Weigh();
+  // To be called when what came was sent on: that goes first.
+  void WeighSoon() { worker_->loop()->AtTurnEnd(this); }
+  void Look();
   void OnDeadline();
   // Ends it at the caller with a status of ours.
   void Fail(const grpc::Status& status);
+  // The same, and drops what waits to be sent to the caller.
+  void Evict(absl::string_view why);
   void GiveUpFunction(uint32_t code);
   // Counts it. Before its caller can know: who has the status finds the call
   // counted.
@@ -115,32 +219,38 @@ class ForwardedCall final : public transport::CallTap,
   const telemetry::FunctionInstruments& instruments_;
   std::unique_ptr<transport::Connecting> connecting_;
   http2::Stream* function_ = nullptr;
+  transport::Inflight* const inflight_;  // may be null
   // What has come of the request, while that is all of it and the function has
   // not answered: it may have to be sent again. While there is no connection
   // all that comes is kept; windows bound it.
-  std::vector<http2::Slice> start_;
-  size_t start_size_ = 0;
-  size_t start_passed_ = 0;  // of the slices, through up_
-  bool whole_ = true;        // start_ is all that came
+  KeptStart start_;
+  bool whole_ = true;  // start_ is all that came
   Way up_;
   Way down_;
+  size_t answer_fields_ = 0;
+  bool again_ = false;  // it is to be sent again
   bool half_closed_ = false;
   bool resent_ = false;
   bool counted_ = false;
   bool over_ = false;
   absl::optional<transport::TimerId> deadline_timer_;
   absl::optional<transport::TimerId> maybe_unary_timer_;
+  absl::optional<transport::TimerId> look_timer_;
+  absl::Time moved_;  // when something that waited had moved
 };
 
 ForwardedCall::~ForwardedCall() {
   worker_->loop()->Forget(this);
   if (deadline_timer_.has_value()) worker_->Cancel(*deadline_timer_);
   if (maybe_unary_timer_.has_value()) worker_->Cancel(*maybe_unary_timer_);
+  if (look_timer_.has_value()) worker_->Cancel(*look_timer_);
+  if (inflight_ != nullptr) {
+    inflight_->Yield(transport::Inflight::Share::kRelayed, this);
+  }
   worker_->Leave(this);
 }
 
 void ForwardedCall::Start() {
-  instruments_.Begin(call_->method());
   worker_->Enter(this);
   call_->SetKind(transport::Activity::Kind::kStream);
   call_->Attach(this);
@@ -165,36 +275,79 @@ void ForwardedCall::OnConnection(http2::Connection& connection) {
       transport::RequestFields(call_->fields(), call_->arrived(),
                                call_->deadline(), upstream_->tls()),
       /*end=*/false, this);
-  for (size_t i = 0; i < start_.size(); ++i) {
-    if (i < start_passed_) {
-      function_->Send(start_[i]);
-      continue;
-    }
-    ++start_passed_;
-    up_.Pass(call_->stream(), *function_, start_[i]);
-  }
-  if (function_->unsent() < kFirstWindow) up_.Release(call_->stream());
+  for (const http2::Slice& piece : start_.pieces()) function_->Send(piece);
+  up_.Passed(call_->stream(), *function_);
   if (half_closed_) function_->End();
   UpdateKind();
 }
 
 void ForwardedCall::OnCallerData(absl::string_view bytes) {
-  http2::Slice slice = http2::Slice::Copy(bytes);
-  if (function_ != nullptr && start_size_ + bytes.size() > kFirstWindow) {
+  up_.Take(bytes);
+  if (function_ != nullptr && start_.size() + bytes.size() > kFirstWindow) {
     ForgetStart();
   }
-  if (whole_) {
-    start_.push_back(slice);
-    start_size_ += bytes.size();
+  if (function_ == nullptr) {
+    start_.AddCopy(bytes);
+    return WeighSoon();
   }
-  if (function_ == nullptr) return;
-  if (whole_) ++start_passed_;
-  up_.Pass(call_->stream(), *function_, std::move(slice));
+  if (whole_ && !KeptStart::Joins(bytes)) {
+    start_.Add(http2::Slice::Copy(bytes));
+    function_->Send(start_.pieces().back());
+  } else {
+    if (whole_) start_.AddCopy(bytes);
+    function_->SendCopy(bytes);
+  }
+  up_.Passed(call_->stream(), *function_);
+  WeighSoon();
 }
 
 void ForwardedCall::ForgetStart() {
   whole_ = false;
-  std::vector<http2::Slice>().swap(start_);
+  start_.Clear();
+}
+
+size_t ForwardedCall::UpWaits() const {
+  return function_ == nullptr ? start_.size() : function_->unsent();
+}
+
+size_t ForwardedCall::Weight() const {
+  return (function_ == nullptr ? 0 : start_.size()) + up_.Held(UpWaits()) +
+         down_.Held(call_->stream().unsent()) + answer_fields_;
+}
+
+void ForwardedCall::Weigh() {
+  if (call_ == nullptr || inflight_ == nullptr) return;
+  size_t weight = Weight();
+  if (function_ != nullptr && start_.size() > kSmallStart &&
+      call_->RelayedWait()) {
+    // Others need the room more.
+    ForgetStart();
+    weight = Weight();
+  }
+  if (call_->HoldRelayed(weight) && inflight_->EndRelayed(this)) {
+    return Evict("the calls that are relayed hold too much of inflight.bytes");
+  }
+  if (look_timer_.has_value() || !Waits()) return;
+  moved_ = absl::Now();
+  look_timer_ = worker_->After(kLook, [this] { Look(); });
+}
+
+// One that stands still is ended while there is no room for others.
+void ForwardedCall::Look() {
+  look_timer_.reset();
+  if (call_ == nullptr) return;
+  const bool up = up_.Moved(UpWaits());
+  const bool down = down_.Moved(call_->stream().unsent());
+  const absl::Time now = absl::Now();
+  if (up && down) moved_ = now;
+  if (now - moved_ >= transport::IncomingCall::kStandsStill &&
+      call_->RelayedWait()) {
+    return Evict("the call stood still while others wait for inflight.bytes");
+  }
+  // What has gone since, without a word.
+  call_->HoldRelayed(Weight());
+  if (!Waits()) return;
+  look_timer_ = worker_->After(kLook, [this] { Look(); });
 }
 
 void ForwardedCall::OnCallerEnd() {
@@ -205,6 +358,7 @@ void ForwardedCall::OnCallerEnd() {
 
 void ForwardedCall::OnCallerSent() {
   if (function_ != nullptr) down_.Release(*function_);
+  WeighSoon();
 }
 
 void ForwardedCall::OnCallerGone(uint32_t code) {
@@ -217,6 +371,7 @@ void ForwardedCall::OnCallerGone(uint32_t code) {
 
 void ForwardedCall::OnAnswer(http2::Stream& stream) {
   ForgetStart();
+  answer_fields_ = transport::IncomingCall::Weight(stream.fields());
   if (stream.oversized()) {
     return Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                              "the function's headers are larger than "
@@ -226,12 +381,16 @@ void ForwardedCall::OnAnswer(http2::Stream& stream) {
   if (call_ != nullptr && !stream.peer_ended()) {
     call_->stream().Answer(stream.fields(), /*end=*/false);
   }
+  WeighSoon();
 }
 
 void ForwardedCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   if (call_ == nullptr) return;
   http2::Stream& caller = call_->stream();
-  down_.Pass(stream, caller, http2::Slice::Copy(bytes));
+  down_.Take(bytes);
+  caller.SendCopy(bytes);
+  down_.Passed(stream, caller);
+  WeighSoon();
   UpdateKind();
 }
 
@@ -260,7 +419,9 @@ void ForwardedCall::OnPeerEnd(http2::Stream& stream) {
 }
 
 void ForwardedCall::OnSent(http2::Stream& /*stream*/) {
-  if (call_ != nullptr) up_.Release(call_->stream());
+  if (call_ == nullptr) return;
+  up_.Release(call_->stream());
+  WeighSoon();
 }
 
 void ForwardedCall::OnClosed(http2::Stream& /*stream*/,
@@ -269,6 +430,7 @@ void ForwardedCall::OnClosed(http2::Stream& /*stream*/,
   if (call_ == nullptr) return EndSoon();
   if (end.unprocessed && !resent_ && whole_) {
     resent_ = true;
+    again_ = true;
     // Not from here: the connection is in the middle of something.
     return worker_->loop()->AtTurnEnd(this);
   }
@@ -298,6 +460,16 @@ void ForwardedCall::Fail(const grpc::Status& status) {
   GiveUpFunction(http2::kCancel);
 }
 
+void ForwardedCall::Evict(absl::string_view why) {
+  const grpc::Status status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                            std::string(why));
+  if (!call_->stream().answered()) return Fail(status);
+  Count(status.error_code());
+  call_->stream().Reset(http2::kEnhanceYourCalm);
+  call_ = nullptr;
+  GiveUpFunction(http2::kCancel);
+}
+
 void ForwardedCall::OnDeadline() {
   deadline_timer_.reset();
   // While it waits for a connection, what it waited for in vain is said.
@@ -322,19 +494,15 @@ void ForwardedCall::OnTurnEnd() {
     delete this;
     return;
   }
+  if (!again_) return Weigh();
+  again_ = false;
   if (call_ != nullptr) return Connect();
   EndSoon();
 }
 
 void ForwardedCall::Count(int code) {
   if (std::exchange(counted_, true)) return;
-  telemetry::CallRecord record;
-  record.method = call_->method();
-  record.outcome = telemetry::Outcome::kBypass;
-  record.code = code;
-  record.upstream = true;
-  record.latency = absl::Now() - call_->arrived();
-  instruments_.End(record);
+  End(*call_, code, /*upstream=*/true, instruments_);
 }
 
 // A graceful stop waits for unary calls only. That a call is one shows by and
@@ -361,6 +529,14 @@ void ForwardedCall::UpdateKind() {
 void ForwardStream(transport::IncomingCallPtr call,
                    transport::Upstream* upstream,
                    const telemetry::FunctionInstruments& instruments) {
+  instruments.Begin(call->method());
+  if (!call->HoldRelayed()) {
+    const grpc::Status status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                              "the calls that are relayed hold their part of "
+                              "inflight.bytes");
+    End(*call, status.error_code(), /*upstream=*/false, instruments);
+    return transport::IncomingCall::Finish(std::move(call), status);
+  }
   // Deletes itself.
   (new ForwardedCall(std::move(call), upstream, instruments))->Start();
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The forward path: any call, unary or streaming, known or not, passed to the
-// function message by message and back.
+// function as its bytes come, and back.
 //
-// One message is in flight each way: the next is read when the last was
-// written, so that a slow side slows the other down and nothing piles up here.
+// A window each way is in flight: it is opened as the other side takes the
+// bytes, so that a slow side slows the other down. What is held meanwhile is
+// counted (transport/inflight.h); where all may hold no more, new calls are
+// refused, and those that stand still are ended.
 // Half-close, headers as soon as they come, trailers, status, deadline and
 // cancellation pass both ways.
 #ifndef FNCACHE_PROXY_SERVING_STREAM_H_
@@ -15,7 +17,8 @@
 
 namespace fncache::proxy::serving {
 
-// Forwards `call`, from which nothing has been read, to the end, and counts it;
+// Forwards `call`, from which nothing has been read, to the end, or refuses it
+// with RESOURCE_EXHAUSTED for lack of room, and counts it;
 // on its worker's thread. `upstream` and `instruments` outlive the call.
 void ForwardStream(transport::IncomingCallPtr call,
                    transport::Upstream* upstream,

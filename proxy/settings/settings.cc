@@ -462,7 +462,7 @@ std::vector<Row> LimitRows() {
   add(Text("inflight.bytes", "SIZE", "256MiB",
            "a size from 1MiB to 1TiB, such as 512MiB",
            "What calls that have not ended may hold, all functions together; "
-           "beyond it requests wait."),
+           "beyond it requests wait, and relayed calls are refused."),
       [](const Values& v, DaemonOptions* o) {
         return IntoSize(v[0], 1 << 20, 1ull << 40, &o->inflight_bytes);
       });

@@ -243,7 +243,7 @@ const std::vector<Family>& Catalogue() {
        Type::kGauge,
        {"state"},
        "Bytes that calls hold which have not ended, by state (reading, "
-       "waiting, running)."},
+       "waiting, running, relayed)."},
       {"fncache_inflight_limit_bytes",
        Type::kGauge,
        {},
@@ -252,7 +252,7 @@ const std::vector<Family>& Catalogue() {
        Type::kCounter,
        {},
        "Calls refused for lack of room: misses while none ended, "
-       "requests while others held it."},
+       "requests and relayed calls while others held it."},
       {"fncache_workers", Type::kGauge, {}, "Threads that serve calls."},
 
       // Certificates, by side: listener, upstream.

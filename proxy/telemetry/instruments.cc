@@ -430,6 +430,7 @@ void Instruments::WatchInflight(std::function<InflightFigures()> figures) {
   watch("fncache_inflight_bytes", {"reading"}, &InflightFigures::reading);
   watch("fncache_inflight_bytes", {"waiting"}, &InflightFigures::waiting);
   watch("fncache_inflight_bytes", {"running"}, &InflightFigures::running);
+  watch("fncache_inflight_bytes", {"relayed"}, &InflightFigures::relayed);
   watch("fncache_inflight_limit_bytes", {}, &InflightFigures::limit);
   watch("fncache_inflight_refused_total", {}, &InflightFigures::refused);
 }

@@ -285,6 +285,7 @@ class Instruments {
     uint64_t reading = 0;
     uint64_t waiting = 0;
     uint64_t running = 0;
+    uint64_t relayed = 0;
     uint64_t limit = 0;
     uint64_t refused = 0;
   };

@@ -18,12 +18,25 @@ namespace {
 // at its start (http2::ConnectionOptions), less some for prefixes.
 constexpr size_t kStreamWindow = 63 << 10;
 
+// How often it is looked whether others wait for one that stands still.
+constexpr absl::Duration kLookAgain = absl::Seconds(1);
+
 // Answers of this size hold up others where nobody reads them, for so long.
 constexpr size_t kLargeAnswer = 64 << 10;
-constexpr absl::Duration kSendingStalled = absl::Seconds(10);
+
+// What a relayed call takes, its two streams and their usual fields; and in
+// which steps it is counted what it holds besides.
+constexpr size_t kRelayedCall = 8 << 10;
+constexpr size_t kRelayedStep = 4 << 10;
+// Fields beyond this are counted, three times: with the stream, with the call,
+// and as they are sent on.
+constexpr size_t kUsualFields = 1 << 10;
 
 // Of a packed request, so much is unpacked at a time.
 constexpr size_t kUnpackedATurn = 512 << 10;
+
+constexpr char kAllHeld[] =
+    "the requests that are coming hold all of inflight.bytes";
 
 constexpr absl::string_view kGrpc = "application/grpc";
 
@@ -90,6 +103,12 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                               "upstream leads back to it"));
     return nullptr;
   }
+  Inflight* const inflight = limits->room->inflight();
+  if (inflight != nullptr && Weight(fields) > 0 && inflight->RefuseReading()) {
+    AnswerStatus(stream, content_type,
+                 grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kAllHeld));
+    return nullptr;
+  }
   // Deletes itself when its stream has gone and nobody owns it.
   auto* const call = new IncomingCall(stream, worker, limits);
   handler->StartCall(Ptr(call));
@@ -107,22 +126,29 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       fields_(stream.fields()),
       arrived_(absl::Now()),
       collector_(limits->max_request_bytes),
+      metadata_(limits->room->inflight(), Inflight::Share::kReading, worker),
       reading_(limits->room->inflight(), Inflight::Share::kReading, worker),
-      sending_(limits->room->inflight(), Inflight::Share::kRunning, worker) {
+      sending_(limits->room->inflight(), Inflight::Share::kRunning, worker),
+      passing_(limits->room->inflight(), Inflight::Share::kRelayed, worker) {
   const absl::string_view timeout = fields_.Find("grpc-timeout");
   if (!timeout.empty()) {
     // One that cannot be read is none, as for gRPC's C library.
     const auto parsed = ParseTimeout(timeout);
     if (parsed.has_value()) deadline_ = arrived_ + *parsed;
   }
+  metadata_.Set(Weight(fields_));
   worker_->Enter(this);
 }
 
 IncomingCall::~IncomingCall() {
   if (asked_) limits_.room->Forget(this);
+  if (idle_timer_.has_value()) worker_->Cancel(*idle_timer_);
   if (sending_timer_.has_value()) worker_->Cancel(*sending_timer_);
   if (unpacking_timer_.has_value()) worker_->Cancel(*unpacking_timer_);
   worker_->loop()->Forget(this);
+  if (inflight() != nullptr && passing_.bytes() > 0) {
+    inflight()->Yield(Inflight::Share::kRelayed, this);
+  }
   if (deadline_timer_.has_value()) worker_->Cancel(*deadline_timer_);
   worker_->Leave(this);
 }
@@ -167,14 +193,15 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   switch (state) {
     case MessageCollector::State::kNone:
       ArmDeadline();
-      if (asked_) {
-        limits_.room->Moved(this);
-      } else if (limits_.room->inflight() != nullptr &&
-                 limits_.room->inflight()->RefuseReading()) {
-        return TellReader(grpc::Status(
-            grpc::StatusCode::RESOURCE_EXHAUSTED,
-            "the requests that are coming hold all of inflight.bytes"));
-      } else if (collector_.announced() > kStreamWindow) {
+      moved_ = worker_->loop()->now();
+      // Mostly the rest of it comes in this turn.
+      if (!idle_timer_.has_value()) worker_->loop()->AtTurnEnd(this);
+      if (asked_) return;
+      if (inflight() != nullptr && inflight()->RefuseReading()) {
+        return TellReader(
+            grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kAllHeld));
+      }
+      if (collector_.announced() > kStreamWindow) {
         asked_ = true;
         limits_.room->Ask(
             this, &stream.connection(),
@@ -202,16 +229,30 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
 
 void IncomingCall::OnRoom() {
   if (stream_ == nullptr) return;
+  moved_ = worker_->loop()->now();
   granted_ = collector_.announced();
   reading_.Set(granted_);
   stream_->Grant(collector_.announced() + kMessagePrefix - kStreamWindow);
 }
 
-void IncomingCall::OnStalled() {
-  if (reader_ == nullptr) return;
-  TellReader(grpc::Status(
-      grpc::StatusCode::RESOURCE_EXHAUSTED,
-      "the request stopped coming while others wait for inflight.bytes"));
+// A request that has stopped coming is ended while others wait for its room.
+void IncomingCall::WatchReading(absl::Duration after) {
+  idle_timer_ = worker_->After(after, [this] {
+    idle_timer_.reset();
+    if (reader_ == nullptr || request_.valid()) return;
+    // One that has not been granted waits itself.
+    const bool waits = asked_ && granted_ == 0 &&
+                       collector_.held() + kMessagePrefix >= kStreamWindow;
+    const absl::Duration idle =
+        absl::Nanoseconds(worker_->loop()->now() - moved_);
+    if (idle < kStandsStill) return WatchReading(kStandsStill - idle);
+    if (waits || inflight() == nullptr || !inflight()->readers_wait()) {
+      return WatchReading(kLookAgain);
+    }
+    TellReader(grpc::Status(
+        grpc::StatusCode::RESOURCE_EXHAUSTED,
+        "the request stopped coming while others wait for inflight.bytes"));
+  });
 }
 
 void IncomingCall::OnPeerEnd(http2::Stream& /*stream*/) {
@@ -226,13 +267,22 @@ void IncomingCall::OnPeerEnd(http2::Stream& /*stream*/) {
 }
 
 void IncomingCall::OnTurnEnd() {
-  if (reader_ != nullptr && !request_.valid() &&
-      collector_.state() == MessageCollector::State::kWhole) {
-    RequestIsThere();
+  if (!owned_) {
+    if (stream_ != nullptr && passing_.bytes() > 0) WeighRest();
+    return;
+  }
+  if (reader_ == nullptr || request_.valid()) return;
+  if (collector_.state() == MessageCollector::State::kWhole) {
+    return RequestIsThere();
+  }
+  if (!idle_timer_.has_value() && inflight() != nullptr) {
+    WatchReading(kStandsStill);
   }
 }
 
 void IncomingCall::RequestIsThere() {
+  if (idle_timer_.has_value()) worker_->Cancel(*idle_timer_);
+  idle_timer_.reset();
   request_ = collector_.Release();
   if (asked_) limits_.room->Forget(this);
   if (!request_.compressed()) {
@@ -292,20 +342,56 @@ void IncomingCall::ForgetRequest() {
 
 // An answer that its caller does not take is given up while others wait.
 void IncomingCall::WatchSending(size_t unsent) {
-  sending_timer_ = worker_->After(kSendingStalled, [this, unsent] {
+  sending_timer_ = worker_->After(kStandsStill, [this, unsent] {
     sending_timer_.reset();
     if (stream_ == nullptr) return;
     const size_t now = stream_->unsent();
-    Inflight* const inflight = limits_.room->inflight();
-    if (now == unsent && inflight != nullptr && inflight->waiting() > 0) {
-      return stream_->Reset(http2::kCancel);
-    }
+    const bool wait = passing_.bytes() > 0
+                          ? RelayedWait()
+                          : inflight() != nullptr && inflight()->waiting() > 0;
+    if (now == unsent && wait) return stream_->Reset(http2::kEnhanceYourCalm);
     WatchSending(now);
   });
 }
 
+size_t IncomingCall::Weight(const http2::Fields& fields) {
+  const size_t size = fields.ListSize();
+  return size > kUsualFields ? 3 * size : 0;
+}
+
+bool IncomingCall::HoldRelayed() {
+  const size_t bytes = kRelayedCall + Weight(fields_);
+  if (inflight() != nullptr && inflight()->RefuseRelayed(bytes)) return false;
+  metadata_.Set(0);
+  passing_.Set(bytes);
+  return true;
+}
+
+bool IncomingCall::HoldRelayed(size_t bytes) {
+  const size_t before = passing_.bytes();
+  const size_t steps =
+      bytes > kFree ? (bytes + kRelayedStep - 1) / kRelayedStep : 0;
+  passing_.Set(kRelayedCall + Weight(fields_) + steps * kRelayedStep);
+  return passing_.bytes() > before;
+}
+
+bool IncomingCall::RelayedWait() const {
+  return inflight() != nullptr &&
+         !inflight()->HasRoom(Inflight::Share::kRelayed, kRelayedCall);
+}
+
+// Of a relayed call that is over but for what its caller has not taken yet.
+void IncomingCall::WeighRest() {
+  const size_t unsent = stream_->unsent();
+  if (HoldRelayed(unsent) && inflight()->EndRelayed(this)) {
+    return stream_->Reset(http2::kEnhanceYourCalm);
+  }
+  if (unsent > 0 && !sending_timer_.has_value()) WatchSending(unsent);
+}
+
 void IncomingCall::OnSent(http2::Stream& /*stream*/) {
-  if (tap_ != nullptr) tap_->OnCallerSent();
+  if (tap_ != nullptr) return tap_->OnCallerSent();
+  if (!owned_ && passing_.bytes() > 0) worker_->loop()->AtTurnEnd(this);
 }
 
 void IncomingCall::OnClosed(http2::Stream& /*stream*/,
@@ -346,6 +432,9 @@ void IncomingCall::Drop() {
     return;
   }
   // OnClosed follows.
+  if (passing_.bytes() > 0 && stream_->unsent() > kFree) {
+    worker_->loop()->AtTurnEnd(this);
+  }
   if (stream_->ended()) return;
   if (late_ && !stream_->answered()) {
     return SendStatus(

@@ -5,6 +5,8 @@
 // A call lives on its worker's thread and is used there only. It is served in
 // one of two ways: its one request is read (Read) and answered (Answer,
 // Finish), or its bytes are relayed (Attach), by whoever takes over its stream.
+// What a relayed call holds is counted here until its stream has gone, as its
+// caller may take long to take the last of it.
 //
 // Ownership: by IncomingCallPtr. Letting go of an unfinished call resets it at
 // its caller.
@@ -116,6 +118,20 @@ class IncomingCall final : public Activity,
   void Attach(CallTap* tap) { tap_ = tap; }
   http2::Stream& stream() { return *stream_; }
 
+  // Counts what every relayed call takes; false, and counted as refused, where
+  // there is no room for one more.
+  [[nodiscard]] bool HoldRelayed();
+  // It holds, or has granted, so many bytes besides, of which up to kFree are
+  // not counted. True if that is more than it did.
+  bool HoldRelayed(size_t bytes);
+  static constexpr size_t kFree = 1 << 10;
+  // What fields of this size take, where they are more than the usual.
+  static size_t Weight(const http2::Fields& fields);
+  Inflight* inflight() const { return limits_.room->inflight(); }
+  // No call more can be relayed; then one that stands still is ended.
+  bool RelayedWait() const;
+  static constexpr absl::Duration kStandsStill = absl::Seconds(10);
+
   // These end the call, and let go of it.
   static void Answer(Ptr call, Message message, const grpc::Status& status);
   static void Finish(Ptr call, const grpc::Status& status);
@@ -137,9 +153,10 @@ class IncomingCall final : public Activity,
   void OnClosed(http2::Stream& stream, const http2::StreamEnd& end) override;
   void OnTurnEnd() override;
   void OnRoom() override;
-  void OnStalled() override;
 
+  void WatchReading(absl::Duration after);
   void WatchSending(size_t unsent);
+  void WeighRest();
   void RequestIsThere();
   void UnpackMore();
   void TellReader(const grpc::Status& status);
@@ -168,14 +185,18 @@ class IncomingCall final : public Activity,
   absl::optional<TimerId> deadline_timer_;
   MessageCollector collector_;
   size_t granted_ = 0;  // bytes of the request that may come
+  int64_t moved_ = 0;   // when some came; the loop's time
+  absl::optional<TimerId> idle_timer_;
   Message request_;
   Message plain_;
   std::unique_ptr<Unpacker> unpacker_;  // of `request_`
   absl::optional<TimerId> unpacking_timer_;
   http2::Fields headers_;
   http2::Fields trailers_;
+  Held metadata_;  // fields beyond the usual, of a call that is not relayed
   Held reading_;
   Held sending_;  // an answer that is nobody else's
+  Held passing_;  // of a relayed call
   absl::optional<TimerId> sending_timer_;
 };
 

@@ -36,7 +36,7 @@ void Inflight::Remove(Share share, Worker* worker, size_t bytes) {
   std::atomic<size_t>& count = lines_[static_cast<size_t>(worker->index())]
                                    .bytes[static_cast<size_t>(share)];
   count.fetch_sub(bytes, std::memory_order_relaxed);
-  if (share == Share::kRunning && waiting() > 0) AdmitWaiting();
+  if (share != Share::kReading && waiting() > 0) AdmitWaiting();
 }
 
 size_t Inflight::Sum(Share share) const {
@@ -50,6 +50,11 @@ size_t Inflight::Sum(Share share) const {
   return sum > SIZE_MAX / 2 ? 0 : sum;
 }
 
+size_t Inflight::limit(Share share) const {
+  if (share != Share::kRunning) return bound_ / 8;
+  return bound_ - bound_ / 4 - std::min(Sum(Share::kRelayed), bound_ / 4);
+}
+
 bool Inflight::HasRoom(Share share, size_t more) const {
   // While misses wait for room, no more is read than has begun.
   if (share == Share::kReading && waiting() >= bound_ / 8) return false;
@@ -58,6 +63,23 @@ bool Inflight::HasRoom(Share share, size_t more) const {
 
 bool Inflight::RefuseReading() {
   if (Sum(Share::kReading) <= bound_) return false;
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool Inflight::RefuseRelayed(size_t bytes) {
+  if (HasRoom(Share::kRelayed, bytes) || Sum(Share::kRelayed) == 0) {
+    return false;
+  }
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool Inflight::EndRelayed(const void* who) {
+  if (Sum(Share::kRelayed) <= 2 * limit(Share::kRelayed) ||
+      GoBeyond(Share::kRelayed, who)) {
+    return false;
+  }
   refused_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }

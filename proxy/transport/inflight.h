@@ -3,9 +3,11 @@
 // together, and who may hold more.
 //
 // The bound is shared out: calls that are being *reading* or looked up have an
-// eighth; misses that are *waiting* for room an eighth; *running* calls, which
-// are at the function, the rest. One holder at a time may go beyond its share,
-// so that nothing can stand still for lack of room.
+// eighth; misses that are *waiting* for room an eighth; calls that are
+// *relayed*, as bytes come, an eighth, and twice that before they are ended;
+// *running* calls, which are at the function, what these leave. One holder at a
+// time may go beyond its share, so that nothing can stand still for lack of
+// room.
 //
 // Every worker counts on its own cache line, so that calls of ordinary size
 // share nothing; whoever wants more adds the lines up.
@@ -29,7 +31,7 @@ namespace fncache::proxy::transport {
 
 class Inflight {
  public:
-  enum class Share { kReading, kRunning };
+  enum class Share { kReading, kRunning, kRelayed };
 
   // A miss that waits for room to run.
   class Waiter {
@@ -61,6 +63,22 @@ class Inflight {
   // More is being read than all may hold, which windows at the start of many
   // streams can bring about: true, and counted as refused, if so.
   bool RefuseReading();
+  // There is no room for one more relayed call, which takes so much: true, and
+  // counted as refused, if so. Where none is, there is room for one.
+  bool RefuseRelayed(size_t bytes);
+  // More is relayed than may be, as windows at the start of many streams can
+  // bring about: true, and counted as refused, if so. `who`, which holds more
+  // now, may be the one that goes beyond.
+  bool EndRelayed(const void* who);
+  // So many more, or fewer, requests wait for room to be read.
+  void ReadersWait(int change) {
+    readers_waiting_.fetch_add(change, std::memory_order_relaxed);
+  }
+  // Some do, or would.
+  bool readers_wait() const {
+    return readers_waiting_.load(std::memory_order_relaxed) > 0 ||
+           !HasRoom(Share::kReading, 0);
+  }
   // The one that may go beyond: true if that is `who` from now on, until Yield.
   bool GoBeyond(Share share, const void* who);
   void Yield(Share share, const void* who);
@@ -74,17 +92,16 @@ class Inflight {
   bool Forget(Waiter* waiter);
 
   size_t bound() const { return bound_; }
-  size_t limit(Share share) const {
-    return share == Share::kReading ? bound_ / 8 : bound_ - bound_ / 4;
-  }
+  size_t limit(Share share) const;
   size_t reading() const { return Sum(Share::kReading); }
   size_t running() const { return Sum(Share::kRunning); }
+  size_t relayed() const { return Sum(Share::kRelayed); }
   size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
   struct alignas(64) Line {
-    std::atomic<size_t> bytes[2] = {};
+    std::atomic<size_t> bytes[3] = {};
   };
   size_t Sum(Share share) const;
   void Dequeue(const Waiter::Ticket& ticket)
@@ -94,8 +111,9 @@ class Inflight {
 
   const size_t bound_;
   std::vector<Line> lines_;
-  std::atomic<const void*> beyond_[2] = {};
+  std::atomic<const void*> beyond_[3] = {};
   std::atomic<size_t> waiting_{0};
+  std::atomic<int> readers_waiting_{0};
   std::atomic<uint64_t> refused_{0};
 
   Mutex mutex_;

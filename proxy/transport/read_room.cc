@@ -3,26 +3,26 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
-
 namespace fncache::proxy::transport {
 namespace {
 
 // How often room is looked for, where other workers may have made it.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
-// A request that has stopped for so long, while others wait, is ended.
-constexpr absl::Duration kStalled = absl::Seconds(10);
 
 }  // namespace
+
+void ReadRoom::Wait(int change) {
+  waiting_ += change;
+  if (inflight_ != nullptr) inflight_->ReadersWait(change);
+}
 
 void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder) {
   reader->connection_ = connection;
   reader->remainder_ = remainder;
-  reader->moved_ = absl::Now();
   reader->granted_ = false;
   reader->listed_ = true;
   readers_.push_back(reader);
-  ++waiting_;
+  Wait(1);
   if (inflight_ == nullptr ||
       (waiting_ == 1 &&
        inflight_->HasRoom(Inflight::Share::kReading, remainder))) {
@@ -31,18 +31,16 @@ void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder) {
   Look();
 }
 
-void ReadRoom::Moved(Reader* reader) { reader->moved_ = absl::Now(); }
-
 void ReadRoom::Grant(Reader* reader) {
   reader->granted_ = true;
-  --waiting_;
+  Wait(-1);
   reader->OnRoom();
 }
 
 void ReadRoom::Forget(Reader* reader) {
   if (!reader->listed_) return;
   reader->listed_ = false;
-  if (!reader->granted_) --waiting_;
+  if (!reader->granted_) Wait(-1);
   readers_.erase(std::find(readers_.begin(), readers_.end(), reader));
   if (inflight_ != nullptr) {
     inflight_->Yield(Inflight::Share::kReading, reader);
@@ -86,15 +84,6 @@ void ReadRoom::Look() {
     // One is enough: it counts as its bytes come.
     if (inflight_->GoBeyond(Inflight::Share::kReading, oldest)) Grant(oldest);
     break;
-  }
-  if (waiting_ == 0) return;
-  const absl::Time now = absl::Now();
-  const std::vector<Reader*> all = readers_;
-  for (Reader* reader : all) {
-    if (reader->listed_ && reader->granted_ &&
-        now - reader->moved_ > kStalled) {
-      reader->OnStalled();
-    }
   }
   if (waiting_ > 0) ArmTimer();
 }

@@ -25,8 +25,6 @@ class ReadRoom {
    public:
     // Its remainder may come.
     virtual void OnRoom() = 0;
-    // It has stopped coming while others wait for room.
-    virtual void OnStalled() = 0;
 
    protected:
     ~Reader() = default;
@@ -37,7 +35,6 @@ class ReadRoom {
     size_t remainder_ = 0;
     bool listed_ = false;
     bool granted_ = false;
-    absl::Time moved_;
   };
 
   // `inflight` may be null: there is room for all.
@@ -51,12 +48,11 @@ class ReadRoom {
   // `reader` has so much to come on its connection. OnRoom may be called at
   // once.
   void Ask(Reader* reader, const void* connection, size_t remainder);
-  // Something of it has come.
-  void Moved(Reader* reader);
   // It is complete, or has ended. Harmless for one that did not ask.
   void Forget(Reader* reader);
 
  private:
+  void Wait(int change);
   void Grant(Reader* reader);
   // Bytes granted, by connection.
   using Granted = absl::flat_hash_map<const void*, size_t>;
@@ -69,7 +65,7 @@ class ReadRoom {
   Inflight* const inflight_;
   Worker* const worker_;
   std::vector<Reader*> readers_;  // in order of arrival
-  size_t waiting_ = 0;            // of them, not granted
+  int waiting_ = 0;               // of them, not granted
   absl::optional<TimerId> timer_;
 };
 

@@ -189,7 +189,7 @@ void UnaryCall::OnDeadline() {
 void UnaryCall::OnAnswer(http2::Stream& stream) {
   headers_ = stream.fields();
   request_.Clear();
-  held_.Set(0);
+  held_.Set(IncomingCall::Weight(headers_));
   if (stream.oversized()) {
     return Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                              "the function's headers are larger than "
@@ -204,7 +204,7 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
     return ReadOn();  // another server's page
   }
   const MessageCollector::State state = collector_.Take(bytes);
-  held_.Set(collector_.held());
+  held_.Set(collector_.held() + IncomingCall::Weight(headers_));
   switch (state) {
     case MessageCollector::State::kNone:
     case MessageCollector::State::kWhole:
@@ -304,7 +304,7 @@ void UnaryCall::Complete() {
     stream_ = nullptr;
   }
   request_.Clear();
-  held_.Set(response_.size());
+  held_.Set(response_.size() + IncomingCall::Weight(headers_));
   // `done` may start calls, for which this may not be the moment.
   worker_->loop()->AtTurnEnd(this);
 }

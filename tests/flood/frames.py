@@ -97,10 +97,10 @@ class Peer:
         self.socket.close()
 
 
-def read_frames(connection: socket.socket):
-    """Yields (kind, flags, stream, body) of a client that has connected."""
+def read_frames(connection: socket.socket, preface: bool = True):
+    """Yields (kind, flags, stream, body) of a peer, a client's `preface` first."""
     stream = connection.makefile("rb")
-    if stream.read(len(PREFACE)) != PREFACE:
+    if preface and stream.read(len(PREFACE)) != PREFACE:
         return
     while True:
         head = stream.read(9)

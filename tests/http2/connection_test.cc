@@ -2,6 +2,7 @@
 // Servers and clients of this room with each other, over real sockets.
 #include "http2/connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -132,7 +133,7 @@ class Request final : public StreamUser, public Client::Waiter {
     for (const auto& [name, value] : more) fields.Add(name, value);
     stream = connection.Open(fields, /*end=*/false, this);
     stream->Send(Slice::Copy(body_));
-    stream->End();
+    if (!stays_open) stream->End();
   }
   void OnAnswer(Stream& stream) override {
     status = std::string(stream.fields().Find(":status"));
@@ -157,6 +158,7 @@ class Request final : public StreamUser, public Client::Waiter {
   }
 
   std::vector<std::pair<std::string, std::string>> more;
+  bool stays_open = false;
   Stream* stream = nullptr;
   std::string status;
   std::string answer;
@@ -253,6 +255,37 @@ TEST_F(ConnectionTest, BodiesOfAnySizeComeBackWithTrailers) {
     // What ends in a space arrives so.
     EXPECT_EQ(request.trailer, "good ");
   }
+}
+
+// Where some wait, and across turns.
+TEST_F(ConnectionTest, PiecesThatJoinArriveAsTheyWere) {
+  Start();
+  Request request("/echo", "first");
+  request.stays_open = true;
+  Begin(&request);
+  std::string all = "first";
+  for (int turn = 0; turn < 50; ++turn) {
+    loop_.Do([&] {
+      for (int i = 0; i < 200; ++i) {
+        // Some too large to join, and some by reference between them.
+        const size_t size = i % 50 == 7 ? 3000 : i % 40;
+        const std::string piece(size, static_cast<char>(turn * 7 + i));
+        all += piece;
+        if (i % 30 == 11) {
+          request.stream->Send(Slice::Copy(piece));
+        } else {
+          request.stream->SendCopy(piece);
+        }
+      }
+    });
+  }
+  loop_.Do([&] {
+    EXPECT_LE(request.stream->unsent(), all.size());
+    request.stream->End();
+  });
+  request.Wait();
+  EXPECT_EQ(request.end.kind, StreamEnd::Kind::kComplete);
+  EXPECT_TRUE(request.answer == all);
 }
 
 TEST_F(ConnectionTest, UnixSocketsServe) {
@@ -382,6 +415,19 @@ class RawPeer {
     return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size());
   }
+  // Within this time.
+  bool CanSend(absl::Duration time) const {
+    pollfd one = {fd_, POLLOUT, 0};
+    return poll(&one, 1, static_cast<int>(absl::ToInt64Milliseconds(time))) > 0;
+  }
+  // What does not fit comes first the next time.
+  void SendSome(const std::string& bytes) {
+    left_ += bytes;
+    const ssize_t n =
+        send(fd_, left_.data(), left_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) left_.erase(0, static_cast<size_t>(n));
+  }
+  void Shutdown() const { shutdown(fd_, SHUT_RDWR); }
   // All until the end.
   std::string ReadAll() const {
     std::string all;
@@ -395,6 +441,7 @@ class RawPeer {
 
  private:
   const int fd_;
+  std::string left_;
 };
 
 std::string Frame(char type, char flags, uint32_t id,
@@ -431,6 +478,48 @@ TEST_F(ConnectionTest, FramesThatDoNoWorkEndTheConnection) {
     EXPECT_NE(code, std::string::npos)
         << static_cast<int>(frame[3]) << ": " << answer.size() << " bytes";
   }
+}
+
+// POST http /x
+std::string Ask(uint32_t id) {
+  return Frame(1, 5, id, std::string("\x83\x86\x04\x02/x\x01\x01t", 9));
+}
+
+TEST_F(ConnectionTest, ThousandsOfSmallRequestsAtOnceAreAllAnswered) {
+  server_options_.connection.max_streams = 20'000;
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
+  std::string many;
+  for (uint32_t i = 0; i < 10'000; ++i) many += Ask(2 * i + 1);
+  ASSERT_TRUE(peer.Send(many));
+  EXPECT_TRUE(Eventually([&] { return handler_.requests == 10'000; }));
+  EXPECT_TRUE(Eventually([&] { return handler_.running == 0; }));
+}
+
+// Or what it is answered would pile up.
+TEST_F(ConnectionTest, APeerThatAsksAndDoesNotReadIsNotReadEither) {
+  // Each is told that its fields are too large, without a body.
+  server_options_.connection.max_field_bytes = 16;
+  server_options_.connection.budget = 1e9;
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
+  uint32_t id = 1;
+  // Sends as long as something is taken within a second.
+  while (peer.CanSend(absl::Seconds(1)) && id < 20'000'000) {
+    std::string many;
+    for (int i = 0; i < 500; ++i, id += 2) many += Ask(id);
+    peer.SendSome(many);
+  }
+  EXPECT_LT(id, 20'000'000u);
+  const int before = handler_.requests;
+  // Once it reads, it goes on.
+  std::thread reader([&] { peer.ReadAll(); });
+  EXPECT_TRUE(Eventually([&] { return handler_.requests > before; }));
+  loop_.Do([this] { client_ = nullptr; });
+  peer.Shutdown();
+  reader.join();
 }
 
 TEST_F(ConnectionTest, Http1IsToldWhatThisIs) {

@@ -31,6 +31,7 @@
 #include "gtest/gtest.h"
 #include "proxy/serving/stream.h"
 #include "proxy/telemetry/instruments.h"
+#include "proxy/transport/inflight.h"
 #include "proxy/transport/listener.h"
 #include "proxy/transport/tls.h"
 #include "proxy/transport/upstream.h"
@@ -352,12 +353,14 @@ class TestListener {
  public:
   // `handler` outlives this.
   explicit TestListener(transport::CallHandler* handler, int workers = 2,
-                        transport::ServerTls* tls = nullptr)
+                        transport::ServerTls* tls = nullptr,
+                        transport::Inflight* inflight = nullptr)
       : workers_(transport::MakeWorkers(workers)) {
     transport::ListenerOptions options;
     options.address = "127.0.0.1:0";
     for (const auto& worker : workers_) options.workers.push_back(worker.get());
     options.tls = tls;
+    options.inflight = inflight;
     auto listener = transport::Listener::Create(std::move(options));
     EXPECT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
@@ -427,7 +430,8 @@ class TestProxy {
                      transport::ServerTls* server_tls = nullptr)
       : upstream_(std::move(options), tls, workers),
         handler_(&upstream_),
-        listener_(&handler_, workers, server_tls) {}
+        listener_(&handler_, workers, server_tls,
+                  upstream_.options().inflight) {}
   static transport::UpstreamOptions To(const std::string& target) {
     transport::UpstreamOptions options;
     options.target = target;

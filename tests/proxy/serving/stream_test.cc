@@ -285,5 +285,243 @@ TEST_F(StreamTest, CallerThatDoesNotReadStopsAFastFunction) {
   EXPECT_TRUE(Eventually([&] { return function_.running == 0; }));
 }
 
+// What relayed calls hold is counted, and given back by whatever ends them.
+class StreamRoomTest : public testing::Test {
+ protected:
+  explicit StreamRoomTest(size_t bound = 256 << 20) : inflight_(bound, 2) {
+    transport::UpstreamOptions options = TestProxy::To(function_->target());
+    options.inflight = &inflight_;
+    proxy_ = std::make_unique<TestProxy>(options);
+    channel_ = Connect(proxy_->target());
+  }
+  // Sends until windows are full; over when the call ends.
+  std::thread Fill(TestCall* call) {
+    return std::thread([call] {
+      while (call->Write(std::string(100'000, 'x'))) {
+      }
+    });
+  }
+  bool HoldsAtLeast(size_t bytes) {
+    return Eventually([&] { return inflight_.relayed() >= bytes; });
+  }
+  bool GivesBack() {
+    return Eventually([&] { return inflight_.relayed() == 0; });
+  }
+
+  transport::Inflight inflight_;
+  std::unique_ptr<TestFunction> function_ = std::make_unique<TestFunction>();
+  std::unique_ptr<TestProxy> proxy_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(StreamRoomTest, CompleteCallGivesBack) {
+  TestCall call(channel_, "/t.T/Echo");
+  ASSERT_TRUE(call.Start());
+  EXPECT_TRUE(HoldsAtLeast(1));
+  ASSERT_TRUE(call.Write(std::string(1 << 20, 'x')));
+  std::string back;
+  ASSERT_TRUE(call.Read(&back));
+  ASSERT_TRUE(call.HalfClose());
+  EXPECT_TRUE(call.Finish().ok());
+  EXPECT_TRUE(GivesBack());
+}
+
+TEST_F(StreamRoomTest, StartIsCountedUntilTheFunctionAnswers) {
+  TestCall call(channel_, "/t.T/Hang");
+  ASSERT_TRUE(call.Start());
+  ASSERT_TRUE(call.Write(std::string(40'000, 'x')));
+  EXPECT_TRUE(HoldsAtLeast(40'000));
+  EXPECT_LT(inflight_.relayed(), 80'000u);
+  call.context().TryCancel();
+  EXPECT_TRUE(GivesBack());
+
+  TestCall answered(channel_, "/t.T/Echo");
+  ASSERT_TRUE(answered.Start());
+  ASSERT_TRUE(answered.Write(std::string(40'000, 'x')));
+  std::string back;
+  ASSERT_TRUE(answered.Read(&back));
+  EXPECT_TRUE(Eventually([&] { return inflight_.relayed() < 20'000; }));
+}
+
+TEST_F(StreamRoomTest, CallerThatLeavesGivesBack) {
+  TestCall call(channel_, "/t.T/Stall");
+  ASSERT_TRUE(call.Start());
+  std::thread sender = Fill(&call);
+  EXPECT_TRUE(HoldsAtLeast(64 << 10));
+  call.context().TryCancel();
+  sender.join();
+  EXPECT_TRUE(GivesBack());
+}
+
+TEST_F(StreamRoomTest, FunctionThatIsLostGivesBack) {
+  TestCall call(channel_, "/t.T/Stall");
+  ASSERT_TRUE(call.Start());
+  std::thread sender = Fill(&call);
+  EXPECT_TRUE(HoldsAtLeast(64 << 10));
+  function_ = nullptr;
+  sender.join();
+  EXPECT_FALSE(call.Finish().ok());
+  EXPECT_TRUE(GivesBack());
+}
+
+TEST_F(StreamRoomTest, FunctionThatFailsGivesBack) {
+  TestCall call(channel_, "/t.T/Early");
+  ASSERT_TRUE(call.Start());
+  Fill(&call).join();
+  EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_TRUE(GivesBack());
+}
+
+TEST_F(StreamRoomTest, DeadlineGivesBack) {
+  TestCall call(channel_, "/t.T/Stall");
+  call.context().set_deadline(std::chrono::system_clock::now() +
+                              std::chrono::milliseconds(300));
+  ASSERT_TRUE(call.Start());
+  std::thread sender = Fill(&call);
+  EXPECT_TRUE(HoldsAtLeast(64 << 10));
+  sender.join();
+  EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(GivesBack());
+}
+
+TEST_F(StreamRoomTest, StopGivesBack) {
+  TestCall call(channel_, "/t.T/Stall");
+  ASSERT_TRUE(call.Start());
+  std::thread sender = Fill(&call);
+  EXPECT_TRUE(HoldsAtLeast(64 << 10));
+  proxy_->listener().StopAccepting(absl::Now() + absl::Seconds(20));
+  proxy_->listener().CancelStreams();
+  proxy_->listener().Join();
+  sender.join();
+  EXPECT_FALSE(call.Finish().ok());
+  EXPECT_EQ(inflight_.relayed(), 0u);
+}
+
+// The function has said all, and only the caller's stream holds it.
+TEST_F(StreamRoomTest, WholeAnswerIsCountedUntilItsCallerTakesIt) {
+  // A window that stays as it is.
+  grpc::ChannelArguments args;
+  args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  TestCall call(grpc::CreateCustomChannel(
+                    proxy_->target(), grpc::InsecureChannelCredentials(), args),
+                "/t.T/Burst");
+  ASSERT_TRUE(call.Start());
+  ASSERT_TRUE(call.Write("3 40000"));
+  EXPECT_TRUE(Eventually(
+      [&] { return function_->calls == 1 && function_->running == 0; }));
+  EXPECT_TRUE(HoldsAtLeast(20'000));
+  std::string message;
+  while (call.Read(&message)) {
+  }
+  EXPECT_TRUE(call.Finish().ok());
+  EXPECT_TRUE(GivesBack());
+}
+
+TEST_F(StreamRoomTest, MetadataIsCounted) {
+  TestCall call(channel_, "/t.T/Hang");
+  call.context().AddMetadata("x-big", std::string(20'000, 'm'));
+  ASSERT_TRUE(call.Start());
+  EXPECT_TRUE(HoldsAtLeast(60'000));
+  call.context().TryCancel();
+  EXPECT_TRUE(GivesBack());
+}
+
+TEST_F(StreamRoomTest, WindowsGrowWhileThereIsRoom) {
+  TestCall call(channel_, "/t.T/Echo");
+  ASSERT_TRUE(call.Start());
+  ASSERT_TRUE(call.Write(std::string(20 << 20, 'x')));
+  std::string back;
+  ASSERT_TRUE(call.Read(&back));
+  // Both ways have a megabyte, which is not taken back.
+  EXPECT_TRUE(HoldsAtLeast(1'900'000));
+  ASSERT_TRUE(call.HalfClose());
+  EXPECT_TRUE(call.Finish().ok());
+  EXPECT_TRUE(GivesBack());
+}
+
+// Eight calls of eight kilobytes; one of two windows.
+class StreamSmallRoomTest : public StreamRoomTest {
+ protected:
+  StreamSmallRoomTest() : StreamRoomTest(8 * (64 << 10)) {}
+  // One that counts for others.
+  const std::unique_ptr<transport::Worker> worker_ =
+      std::make_unique<transport::Worker>(0);
+};
+
+TEST_F(StreamSmallRoomTest, WindowsDoNotGrowWithoutRoom) {
+  TestCall call(channel_, "/t.T/Echo");
+  ASSERT_TRUE(call.Start());
+  // It passes all the same.
+  const std::string big(20 << 20, 'x');
+  ASSERT_TRUE(call.Write(big));
+  std::string back;
+  ASSERT_TRUE(call.Read(&back));
+  EXPECT_TRUE(back == big);
+  EXPECT_TRUE(Eventually([&] { return inflight_.relayed() <= 16u << 10; }));
+  ASSERT_TRUE(call.HalfClose());
+  EXPECT_TRUE(call.Finish().ok());
+  EXPECT_TRUE(GivesBack());
+}
+
+TEST_F(StreamSmallRoomTest, CallsForWhichThereIsNoRoomAreRefused) {
+  std::vector<std::unique_ptr<TestCall>> calls;
+  for (int i = 0; i < 8; ++i) {
+    calls.push_back(std::make_unique<TestCall>(channel_, "/t.T/Hang"));
+    ASSERT_TRUE(calls.back()->Start());
+  }
+  ASSERT_TRUE(Eventually([&] { return function_->running == 8; }));
+  std::string answer;
+  {
+    TestCall refused(channel_, "/t.T/Count");
+    const grpc::Status status = refused.Unary("x", &answer);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_THAT(status.error_message(), testing::HasSubstr("inflight.bytes"));
+  }
+  EXPECT_EQ(inflight_.refused(), 1u);
+  EXPECT_EQ(function_->calls, 8);
+  calls.front()->context().TryCancel();
+  EXPECT_TRUE(Eventually([&] { return inflight_.relayed() < 64u << 10; }));
+  TestCall served(channel_, "/t.T/Count");
+  EXPECT_TRUE(served.Unary("x", &answer).ok());
+  for (auto& call : calls) call->context().TryCancel();
+  EXPECT_TRUE(GivesBack());
+}
+
+TEST_F(StreamSmallRoomTest, WhereTooMuchIsHeldOnlyTheOldestGoesOn) {
+  TestCall first(channel_, "/t.T/Stall");
+  ASSERT_TRUE(first.Start());
+  TestCall second(channel_, "/t.T/Stall");
+  ASSERT_TRUE(second.Start());
+  ASSERT_TRUE(Eventually([&] { return function_->running == 2; }));
+  // Held by others.
+  transport::Held others(&inflight_, transport::Inflight::Share::kRelayed,
+                         worker_.get());
+  others.Set(100 << 10);
+  std::thread sender = Fill(&first);
+  EXPECT_TRUE(HoldsAtLeast(160 << 10));
+  Fill(&second).join();
+  EXPECT_EQ(second.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Eventually([&] { return function_->running == 1; }));
+  EXPECT_EQ(inflight_.refused(), 1u);
+  first.context().TryCancel();
+  sender.join();
+  others.Set(0);
+  EXPECT_TRUE(GivesBack());
+}
+
+TEST_F(StreamSmallRoomTest, OneThatStandsStillIsEndedWhileOthersWait) {
+  const absl::Time start = absl::Now();
+  TestCall still(channel_, "/t.T/Stall");
+  ASSERT_TRUE(still.Start());
+  std::thread sender = Fill(&still);
+  EXPECT_TRUE(HoldsAtLeast(64 << 10));
+  sender.join();
+  EXPECT_EQ(still.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_GE(absl::Now() - start, absl::Seconds(10));
+  EXPECT_TRUE(GivesBack());
+}
+
 }  // namespace
 }  // namespace fncache::proxy::serving

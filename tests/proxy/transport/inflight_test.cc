@@ -59,6 +59,56 @@ TEST_F(InflightTest, ReadingIsRefusedBeyondAllOfIt) {
   EXPECT_EQ(inflight_.refused(), 1u);
 }
 
+TEST_F(InflightTest, RelayedCallsAreRefusedBeyondTheirShare) {
+  Held first(&inflight_, Share::kRelayed, worker(0));
+  Held second(&inflight_, Share::kRelayed, worker(1));
+  // One may always come.
+  EXPECT_FALSE(inflight_.RefuseRelayed(5000));
+  first.Set(60);
+  EXPECT_FALSE(inflight_.RefuseRelayed(40));
+  EXPECT_TRUE(inflight_.RefuseRelayed(41));
+  EXPECT_EQ(inflight_.refused(), 1u);
+  second.Set(30);
+  EXPECT_EQ(inflight_.relayed(), 90u);
+  EXPECT_TRUE(inflight_.RefuseRelayed(11));
+  // Requests that are read have their own.
+  EXPECT_TRUE(inflight_.HasRoom(Share::kReading, 100));
+  EXPECT_EQ(inflight_.reading(), 0u);
+}
+
+TEST_F(InflightTest, RelayedCallsThatHoldTooMuchAreEndedButForOne) {
+  int a = 0;
+  int b = 0;
+  Held held(&inflight_, Share::kRelayed, worker(0));
+  held.Set(200);
+  EXPECT_FALSE(inflight_.EndRelayed(&b));
+  held.Set(201);
+  EXPECT_FALSE(inflight_.EndRelayed(&a));
+  EXPECT_FALSE(inflight_.EndRelayed(&a));
+  EXPECT_TRUE(inflight_.EndRelayed(&b));
+  EXPECT_EQ(inflight_.refused(), 1u);
+  inflight_.Yield(Share::kRelayed, &a);
+  EXPECT_FALSE(inflight_.EndRelayed(&b));
+}
+
+TEST_F(InflightTest, RunningCallsHaveWhatRelayedOnesLeave) {
+  EXPECT_EQ(inflight_.limit(Share::kRunning), 600u);
+  Held relayed(&inflight_, Share::kRelayed, worker(0));
+  relayed.Set(50);
+  EXPECT_EQ(inflight_.limit(Share::kRunning), 550u);
+  relayed.Set(5000);
+  EXPECT_EQ(inflight_.limit(Share::kRunning), 400u);
+  Waiting first;
+  Waiting second;
+  ASSERT_EQ(inflight_.Admit(&first, worker(0), 400), Admission::kAdmitted);
+  ASSERT_EQ(inflight_.Admit(&second, worker(1), 100), Admission::kWaits);
+  // Relayed calls that end let misses run, too.
+  relayed.Set(0);
+  EXPECT_TRUE(Eventually([&] { return second.admitted == 1; }));
+  inflight_.Remove(Share::kRunning, worker(0), 400);
+  inflight_.Remove(Share::kRunning, worker(1), 100);
+}
+
 TEST_F(InflightTest, OneAtATimeGoesBeyond) {
   int a = 0;
   int b = 0;
@@ -173,9 +223,7 @@ struct Reading : ReadRoom::Reader {
     if (on_room) on_room();
     ++told;
   }
-  void OnStalled() override { ++stalled; }
   std::atomic<int> told{0};
-  std::atomic<int> stalled{0};
   std::function<void()> on_room;
 };
 
@@ -263,6 +311,25 @@ TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
       room_.Forget(one);
     }
   });
+}
+
+// Which those on other workers hear of.
+TEST_F(ReadRoomTest, SomebodyWaits) {
+  Reading large;
+  Reading waits;
+  EXPECT_FALSE(inflight_.readers_wait());
+  Do([&] {
+    room_.Ask(&large, this, 5000);  // beyond
+    EXPECT_FALSE(inflight_.readers_wait());
+    room_.Ask(&waits, this, 5000);
+    EXPECT_TRUE(inflight_.readers_wait());
+    room_.Forget(&waits);
+    EXPECT_FALSE(inflight_.readers_wait());
+    room_.Forget(&large);
+  });
+  Held held(&inflight_, Share::kReading, worker(0));
+  held.Set(101);
+  EXPECT_TRUE(inflight_.readers_wait());
 }
 
 TEST_F(ReadRoomTest, WithoutABoundThereIsRoom) {
