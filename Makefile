@@ -10,7 +10,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .PHONY: help setup setup-tests setup-checks setup-bench build demo test asan tsan fuzz flood interop \
-  bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-micro lint format install clean
+  image package deploy-tests bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-micro lint format install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,12 @@ setup-checks: ## the same, with what lint, fuzz and CI need besides
 
 setup-bench:
 	@scripts/setup tests bench
+
+setup-package:
+	@scripts/setup package
+
+setup-deploy:
+	@scripts/setup package deploy
 
 build: setup ## build/release/fncache, without the tests
 	@scripts/build release fncache
@@ -94,6 +100,18 @@ format: setup-checks ## rewrite the sources as clang-format wants them
 install: build ## install the binary, its manual and completions below DESTDIR/PREFIX
 	@scripts/build release fncache_manual
 	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
+
+image: ## a container image (IMAGE=NAME:TAG), with docker, podman or buildah
+	@scripts/image $(IMAGE)
+
+package: setup-package ## a Debian package: build/fncache_VERSION_ARCH.deb
+	@scripts/build release fncache_manual
+	@cd build/release && cpack -G DEB -B .. >package.log || { cat package.log; exit 1; }
+	@ls build/fncache_*.deb
+
+deploy-tests: setup-deploy package ## the image and the Debian package, each in a Debian of its own
+	@tests/deploy/image
+	@tests/deploy/package
 
 clean: ## remove build/
 	@rm -rf build

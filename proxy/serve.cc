@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/service_notify.h"
 #include "proxy/daemon.h"
 
 namespace fncache::proxy {
@@ -124,7 +125,9 @@ absl::Status Serve(settings::DaemonOptions options,
     }
     return daemon.status();
   }
+  NotifyService("READY=1");
   signals.Wait();
+  NotifyService("STOPPING=1");
   (*daemon)->Drain(/*overdue=*/[] { _exit(0); });
   return absl::OkStatus();
 }

@@ -213,7 +213,9 @@ class RunFunctionCall final
   KeyingJob keying_job_{this};
   cache::key::Digest digest_;  // made by the job
 
-  // Where it looks up and fills, and what makes its key. From OnRead on.
+  // What it lives under; where it looks up and fills, and what makes its key.
+  // From OnRead on.
+  FunctionStatePtr state_;
   const KeyedStore* keyed_ = nullptr;
 
   // These are set once a call was looked up and not found in memory.
@@ -239,10 +241,11 @@ void RunFunctionCall::Start() {
 
 void RunFunctionCall::OnRead(const grpc::Status& status) {
   const auto keep = shared_from_this();
-  keyed_ = &context_.stores.Newest();
+  state_ = context_.states.Of(incoming_->worker()->index());
+  keyed_ = &state_->stores.Newest();
   const Directives directives =
-      ReadDirectives(incoming_->fields(), context_.options.bypass_metadata);
-  if (directives.bypass || context_.options.policy.mode == cache::Mode::kOff) {
+      ReadDirectives(incoming_->fields(), state_->options.bypass_metadata);
+  if (directives.bypass || state_->options.policy.mode == cache::Mode::kOff) {
     reason_ = ForwardReason::kBypass;
   } else if (directives.no_store) {
     reason_ = ForwardReason::kNoStore;
@@ -261,7 +264,7 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
     Launch();
     return WatchCaller();
   }
-  if (context_.options.key == cache::key::KeySource::kContent &&
+  if (state_->options.key == cache::key::KeySource::kContent &&
       plain().size() >= kHandedOver) {
     stage_ = Stage::kKeying;
     if (incoming_->worker()->Offload(&keying_job_)) OnKeyed(digest_);
@@ -299,12 +302,12 @@ cache::key::Digest RunFunctionCall::ComputeDigest() {
   keying.pieces.assign({plain().bytes()});
   const cache::key::Digest digest =
       keyed_->digester(method_).Compute(keying.pieces, &keying.scratch);
-  if (!context_.options.masks.empty()) context_.TryMasks();
+  if (!state_->options.masks.empty()) state_->TryMasks();
   return digest;
 }
 
 bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
-  if (found.entry && context_.policy.ServedFor(found.entry->info(), now) >
+  if (found.entry && state_->policy.ServedFor(found.entry->info(), now) >
                          absl::ZeroDuration()) {
     return true;
   }
@@ -398,7 +401,7 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
 
 void RunFunctionCall::Launch() {
   stage_ = Stage::kCalling;
-  run_ = http2::MakeRecycled<UpstreamRun>(&context_, UseOf(reason_),
+  run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_, UseOf(reason_),
                                           &keyed_->store(), key_);
   run_->Start(*incoming_, incoming_->request(), shared_from_this());
   // The function works meanwhile.
@@ -414,9 +417,9 @@ void RunFunctionCall::Explain() {
                       : insight::trace::Reason::kUnknown;
   if (context_.misses == nullptr) return;
   keying.pieces.assign({plain().bytes()});
-  why_ = context_.misses->Explain(context_.options.name,
-                                  context_.options.generation, key_,
-                                  context_.options.masks, keying.pieces, stale);
+  why_ =
+      context_.misses->Explain(context_.name, state_->options.generation, key_,
+                               state_->options.masks, keying.pieces, stale);
 }
 
 void RunFunctionCall::OnSignal(const FlightSignal& signal) {
@@ -476,11 +479,12 @@ void RunFunctionCall::AnswerHit(const cache::store::EntryRef& entry,
                                 absl::string_view tag, absl::Time now) {
   const cache::store::EntryInfo info = entry->info();
   context_.instruments.RecordHit(absl::Now() - looked_up_, info.cost);
-  AddStatus(HitStatus(context_.policy.ServedFor(info, now)).text());
+  AddStatus(HitStatus(state_->policy.ServedFor(info, now)).text());
   transport::Message message =
-      EntryMessage(entry, tag, context_.policy.HitTtl(info, now));
+      EntryMessage(entry, tag, state_->policy.HitTtl(info, now));
   if (trace_) {
-    trace_->SetHit(info, entry->body().size(), now);
+    trace_->SetHit(info, entry->body().size(), state_->policy.HitTtl(info, now),
+                   now);
     trace_->SetAnswer(message);
   }
   Count(telemetry::Outcome::kHit, grpc::StatusCode::OK);
@@ -494,13 +498,15 @@ void RunFunctionCall::AnswerCollapsed(const cache::store::EntryRef& entry) {
   context_.instruments.RecordSaved(info.cost);
   AddStatus(ForwardStatus(reason_, /*collapsed=*/true, /*stored=*/true));
   if (trace_) {
-    trace_->SetHit(info, entry->body().size(), context_.clock.Now());
+    const absl::Time now = context_.clock.Now();
+    trace_->SetHit(info, entry->body().size(), state_->policy.HitTtl(info, now),
+                   now);
   }
   Count(telemetry::Outcome::kCollapsed, grpc::StatusCode::OK);
   transport::IncomingCall::Answer(
       std::move(incoming_),
       EntryMessage(entry, tag(),
-                   context_.policy.HitTtl(info, context_.clock.Now())),
+                   state_->policy.HitTtl(info, context_.clock.Now())),
       grpc::Status::OK);
   End();
 }
@@ -552,6 +558,7 @@ void RunFunctionCall::Count(telemetry::Outcome outcome, int code) {
   if (trace_) {
     const transport::Message none;
     trace_->Write(outcome, code, record.latency, why_,
+                  state_ == nullptr ? "" : state_->options.generation,
                   incoming_ != nullptr ? &plain() : &none);
   }
 }

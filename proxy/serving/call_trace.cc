@@ -57,10 +57,11 @@ void CallTrace::SetMetadata(const http2::Fields& fields) {
 }
 
 void CallTrace::SetHit(const cache::store::EntryInfo& entry, size_t bytes,
+                       absl::optional<absl::Duration> told_ttl,
                        absl::Time now) {
   answered_.cost = entry.cost;
   answered_.function_ttl = entry.ttl;
-  answered_.told_ttl = context_.policy.HitTtl(entry, now);
+  answered_.told_ttl = told_ttl;
   answered_.lifetime = entry.lifetime;
   answered_.secrets = entry.secrets;
   answered_.age = std::max(now - entry.arrived, absl::ZeroDuration());
@@ -87,6 +88,7 @@ void CallTrace::SetRun(const UpstreamRun& run) {
 void CallTrace::Write(telemetry::Outcome outcome, int code,
                       absl::Duration latency,
                       const insight::explain::Explanation& why,
+                      absl::string_view generation,
                       const transport::Message* request) {
   insight::trace::TraceWriter& writer = *context_.trace;
   if (request_.valid()) request = &request_;
@@ -94,9 +96,9 @@ void CallTrace::Write(telemetry::Outcome outcome, int code,
   // set here never is.
   thread_local insight::trace::TracedCall call;
   call.arrived = arrived_;
-  call.function = context_.options.name;
+  call.function = context_.name;
   call.method = method_ == Method::kV1beta1 ? "v1beta1" : "v1";
-  call.generation = context_.options.generation;
+  call.generation = std::string(generation);
   call.outcome = OutcomeOf(outcome);
   call.reason = why.reason;
   call.detail = why.detail;

@@ -36,9 +36,9 @@ class CallTrace {
   // Takes the phase of a load from the request's metadata.
   void SetMetadata(const http2::Fields& fields);
   void SetKey(const cache::key::Key& key) { key_ = key; }
-  // It was answered by this entry, at `now`.
+  // It was answered by this entry, at `now`, and told this TTL.
   void SetHit(const cache::store::EntryInfo& entry, size_t bytes,
-              absl::Time now);
+              absl::optional<absl::Duration> told_ttl, absl::Time now);
   // What it was answered with. Shared, and only if the trace wants it.
   void SetAnswer(const transport::Message& answer);
   // It was answered by the function.
@@ -48,7 +48,7 @@ class CallTrace {
   // call's where it was not kept; it is shared if the trace wants it.
   void Write(telemetry::Outcome outcome, int code, absl::Duration latency,
              const insight::explain::Explanation& why,
-             const transport::Message* request);
+             absl::string_view generation, const transport::Message* request);
 
  private:
   const ServingContext& context_;

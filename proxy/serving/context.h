@@ -7,16 +7,15 @@
 #ifndef FNCACHE_PROXY_SERVING_CONTEXT_H_
 #define FNCACHE_PROXY_SERVING_CONTEXT_H_
 
-#include <atomic>
+#include <string>
 
 #include "cache/observer.h"
-#include "cache/policy.h"
 #include "cache/store/tiered_store.h"
 #include "common/clock.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
 #include "proxy/serving/flight.h"
-#include "proxy/serving/keyed_store.h"
+#include "proxy/serving/function_state.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/upstream.h"
@@ -31,14 +30,9 @@ struct ServingContext {
                  insight::trace::TraceWriter* trace,
                  insight::explain::MissMemory* misses);
 
-  // Another request of the function was keyed. Masks that matched nothing in
-  // the first thousand are warned of.
-  void TryMasks();
-
   const cache::FunctionId id;
-  const settings::FunctionOptions options;
-  const cache::Policy policy;
-  KeyedStores stores;
+  const std::string name;
+  FunctionStates states;
   Clock& clock;
   transport::Upstream& upstream;
   const telemetry::FunctionInstruments& instruments;
@@ -47,9 +41,6 @@ struct ServingContext {
   insight::trace::TraceWriter* const trace;
   // Null: misses are not explained.
   insight::explain::MissMemory* const misses;
-
- private:
-  std::atomic<int> tried_masks_{0};
 };
 
 }  // namespace fncache::proxy::serving

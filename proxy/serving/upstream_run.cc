@@ -69,7 +69,7 @@ void UpstreamRun::Work() {
   if (!result_.message.compressed()) return Apply(result_.message);
   auto unpacked = transport::Unpack(call_->headers().Find("grpc-encoding"),
                                     result_.message.bytes(),
-                                    context_.options.policy.max_entry_bytes);
+                                    state_->options.policy.max_entry_bytes);
   // What cannot be unpacked here, or is too large to be stored, passes as it
   // is.
   if (unpacked.ok()) Apply(transport::Message(*std::move(unpacked)));
@@ -125,8 +125,8 @@ void UpstreamRun::Apply(const transport::Message& response) {
   cache::Policy::Storing storing;
   if (use_ == Use::kStore) {
     thread_local absl::InsecureBitGen random;
-    storing = context_.policy.Decide(view->facts, bytes.size(),
-                                     absl::Uniform(random, 0.0, 1.0));
+    storing = state_->policy.Decide(view->facts, bytes.size(),
+                                    absl::Uniform(random, 0.0, 1.0));
   }
   refusal_ = storing.refusal;
   if (storing.store) Fill(*view, storing);
@@ -137,7 +137,7 @@ void UpstreamRun::Apply(const transport::Message& response) {
   // An answer that memory did not take is not stored, so that its TTL must not
   // be that of an entry.
   if (!result_.stored) storing = {};
-  const auto ttl = context_.policy.MissTtl(view->facts, storing);
+  const auto ttl = state_->policy.MissTtl(view->facts, storing);
   told_.told_ttl = ttl;
   if (ttl.has_value()) {
     result_.message = MessageWithTtl(*view, response, *ttl);
@@ -162,7 +162,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
       context_.instruments.RecordFill(entry->body().size() +
                                       entry->meta_rest().size());
       result_.stored = true;
-      served_until_ = ended_ + context_.policy.ServedFor(entry->info(), ended_);
+      served_until_ = ended_ + state_->policy.ServedFor(entry->info(), ended_);
       result_.entry = std::move(entry);
       return;
     case cache::store::PutResult::kOlder: {
@@ -170,7 +170,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
       cache::store::Found newer = store_.GetMemory(key_, ended_);
       if (!newer.entry) return;
       const absl::Duration served =
-          context_.policy.ServedFor(newer.entry->info(), ended_);
+          state_->policy.ServedFor(newer.entry->info(), ended_);
       if (served <= absl::ZeroDuration()) return;
       served_until_ = ended_ + served;
       result_.entry = std::move(newer.entry);

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <utility>
 
 #include "absl/types/optional.h"
 #include "cache/key/key.h"
@@ -23,6 +24,7 @@
 #include "cache/response.h"
 #include "cache/store/tiered_store.h"
 #include "proxy/serving/flight.h"
+#include "proxy/serving/function_state.h"
 #include "proxy/transport/incoming_call.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/upstream.h"
@@ -58,9 +60,13 @@ class UpstreamRun final : public FlightCall,
  public:
   // `context` and `store` outlive the run. Only Use::kStore needs the store,
   // and `key`, which was made for it.
-  UpstreamRun(ServingContext* context, Use use,
+  UpstreamRun(ServingContext* context, FunctionStatePtr state, Use use,
               cache::store::TieredStore* store, const cache::key::Key& key)
-      : context_(*context), use_(use), store_(*store), key_(key) {}
+      : context_(*context),
+        state_(std::move(state)),
+        use_(use),
+        store_(*store),
+        key_(key) {}
 
   // Calls the function for `caller`, with its deadline.
   void Start(const transport::IncomingCall& caller,
@@ -119,6 +125,7 @@ class UpstreamRun final : public FlightCall,
   bool EndedByDeadline(const transport::UnaryCall& call) const;
 
   ServingContext& context_;
+  const FunctionStatePtr state_;  // its caller's
   const Use use_;
   cache::store::TieredStore& store_;
   const cache::key::Key key_;

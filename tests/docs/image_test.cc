@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/operating.md's image installs the libraries that the binary needs, all
+// The image (deploy/image/Dockerfile) installs the libraries that the binary needs, all
 // of them and no others.
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
-#include "tests/docs/markdown.h"
+#include "tests/common/temp_dir.h"
 #include "tests/integration/process.h"
 
 namespace fncache::docs {
@@ -60,23 +60,20 @@ std::string PackageOf(const std::string& library) {
 
 // The packages that the image's last stage installs.
 std::set<std::string> Installed() {
-  std::vector<std::string> wrong;
-  for (const Block& block : BlocksOf("docs/operating.md", &wrong)) {
-    if (block.directive != "image") continue;
-    const size_t stage = block.text.rfind("apt-get install");
-    const size_t end = block.text.find("&&", stage);
-    std::set<std::string> packages;
-    for (absl::string_view word : absl::StrSplit(
-             absl::string_view(block.text).substr(stage, end - stage),
-             absl::ByAnyChar(" \n\\"), absl::SkipEmpty())) {
-      if (!absl::StartsWith(word, "-") && word != "apt-get" &&
-          word != "install") {
-        packages.emplace(word);
-      }
+  const std::string file =
+      testing::ReadFile(FNCACHE_SOURCE_DIR "/deploy/image/Dockerfile");
+  const size_t stage = file.rfind("apt-get install");
+  const size_t end = file.find("&&", stage);
+  std::set<std::string> packages;
+  for (absl::string_view word :
+       absl::StrSplit(absl::string_view(file).substr(stage, end - stage),
+                      absl::ByAnyChar(" \n\\"), absl::SkipEmpty())) {
+    if (!absl::StartsWith(word, "-") && word != "apt-get" &&
+        word != "install") {
+      packages.emplace(word);
     }
-    return packages;
   }
-  return {};
+  return packages;
 }
 
 TEST(ImageTest, InstallsTheLibrariesThatTheBinaryNeeds) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// examples/runtime-config.yaml, which the README shows: what fncache is given
+// deploy/crossplane/sidecar.yaml, which the README shows: what fncache is given
 // there starts it, the function is where fncache looks for it, and outlives it.
 #include <algorithm>
 #include <string>
@@ -25,7 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::Process;
 
-constexpr char kFile[] = FNCACHE_SOURCE_DIR "/examples/runtime-config.yaml";
+constexpr char kFile[] = FNCACHE_SOURCE_DIR "/deploy/crossplane/sidecar.yaml";
 
 class SidecarTest : public ::testing::Test {
  protected:

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// FunctionState: what one set of settings makes of a function: its policy, its
+// masks, the digesters that make its keys. A reload makes another one; a call
+// takes the newest when its request is there and keeps it to its end, so that
+// no call ever lives under two sets of settings.
+//
+// FunctionStates holds the newest one. A worker takes its own share of it,
+// whose count of references no other worker touches, so that hits on several
+// cores do not contend for it.
+//
+// Thread-safe, but for what is said at Of.
+#ifndef FNCACHE_PROXY_SERVING_FUNCTION_STATE_H_
+#define FNCACHE_PROXY_SERVING_FUNCTION_STATE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cache/policy.h"
+#include "cache/store/tiered_store.h"
+#include "common/mutex.h"
+#include "proxy/serving/keyed_store.h"
+#include "proxy/settings/options.h"
+
+namespace fncache::proxy::serving {
+
+class FunctionState {
+ public:
+  // `store` outlives it.
+  FunctionState(const settings::FunctionOptions& options,
+                cache::store::TieredStore* store)
+      : options(options),
+        policy(options.policy),
+        stores(this->options, store) {}
+
+  // Another request of the function was keyed. Masks that matched nothing in
+  // the first thousand are warned of.
+  void TryMasks();
+
+  const settings::FunctionOptions options;
+  const cache::Policy policy;
+  KeyedStores stores;
+
+ private:
+  std::atomic<int> tried_masks_{0};
+};
+
+using FunctionStatePtr = std::shared_ptr<FunctionState>;
+
+class FunctionStates {
+ public:
+  // Workers have indices below this (the setting `workers`).
+  static constexpr size_t kMostWorkers = 64;
+
+  // `store` outlives it.
+  FunctionStates(const settings::FunctionOptions& options,
+                 cache::store::TieredStore* store);
+
+  // The newest, as the worker with this index shares it. On that worker's
+  // thread only; valid until the next call there.
+  const FunctionStatePtr& Of(int worker) {
+    Slot& slot = slots_[static_cast<size_t>(worker)];
+    if (slot.version != version_.load(std::memory_order_acquire)) {
+      Renew(&slot);
+    }
+    return slot.state;
+  }
+  // The newest. On any thread.
+  FunctionStatePtr Newest() const;
+
+  // Calls whose requests are there from now on live under these settings. Name,
+  // listen and upstream are those there were.
+  void Replace(const settings::FunctionOptions& options);
+
+ private:
+  struct alignas(64) Slot {
+    uint64_t version = 0;
+    FunctionStatePtr state;
+  };
+  void Renew(Slot* slot) const;
+
+  cache::store::TieredStore* const store_;
+  std::atomic<uint64_t> version_{1};
+  mutable Mutex mutex_;
+  FunctionStatePtr newest_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Slot> slots_;
+};
+
+}  // namespace fncache::proxy::serving
+
+#endif  // FNCACHE_PROXY_SERVING_FUNCTION_STATE_H_
