@@ -131,11 +131,11 @@ void UnaryCall::CancelNow() {
   Fail(grpc::Status(grpc::StatusCode::CANCELLED, "Cancelled"));
 }
 
-void UnaryCall::Start(const IncomingCall& caller, const Message& request) {
+void UnaryCall::Start(const UnaryRequest& request) {
   worker_->Enter(this);
-  request_fields_ = RequestFields(caller.fields(), caller.arrived(), deadline_,
-                                  upstream_->tls());
-  request_ = request;
+  request_fields_ = RequestFields(request.fields, request.arrived, deadline_,
+                                  upstream_->tls(), request.own_deadline);
+  request_ = request.message;
   Inflight* const inflight = upstream_->options().inflight;
   if (inflight == nullptr) return Connect();
   switch (inflight->Admit(this, worker_, request_.size())) {
@@ -386,15 +386,13 @@ void Upstream::SetFailing(Slot* slot, bool failing, absl::string_view why) {
   }
 }
 
-std::shared_ptr<UnaryCall> Upstream::StartUnary(const IncomingCall& caller,
-                                                const Message& request,
-                                                absl::Time deadline,
+std::shared_ptr<UnaryCall> Upstream::StartUnary(const UnaryRequest& request,
                                                 UnaryCall::Done done) {
   std::shared_ptr<UnaryCall> call(
-      new UnaryCall(this, caller.worker(), deadline));
+      new UnaryCall(this, request.worker, request.deadline));
   call->self_ = call;
   call->done_ = std::move(done);
-  call->Start(caller, request);
+  call->Start(request);
   return call;
 }
 

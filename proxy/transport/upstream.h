@@ -24,7 +24,6 @@
 #include "common/mutex.h"
 #include "grpcpp/support/status.h"
 #include "http2/client.h"
-#include "proxy/transport/incoming_call.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/worker.h"
@@ -81,6 +80,19 @@ class Connecting final : private http2::Client::Waiter {
   absl::optional<TimerId> timer_;
 };
 
+// What a call to the function takes of the call that it is made for. Only read
+// while it is started.
+struct UnaryRequest {
+  Worker* worker = nullptr;
+  const http2::Fields& fields;  // its header block, as it came
+  absl::Time arrived;           // when it came: its grpc-timeout began then
+  const Message& message;
+  // Of the call to the function; infinite: none.
+  absl::Time deadline = absl::InfiniteFuture();
+  // The deadline is not the caller's: the function is told it all the same.
+  bool own_deadline = false;
+};
+
 // One unary call to the function. Cancel may be called from any thread, all
 // else on the worker's thread after completion.
 class UnaryCall final : public Activity,
@@ -116,7 +128,7 @@ class UnaryCall final : public Activity,
   friend class Upstream;
   UnaryCall(Upstream* upstream, Worker* worker, absl::Time deadline);
 
-  void Start(const IncomingCall& caller, const Message& request);
+  void Start(const UnaryRequest& request);
   void Connect();
   void Send(http2::Connection& connection);
   void CancelNow();
@@ -176,13 +188,9 @@ class Upstream {
   // The worker's connections.
   http2::Client& ClientOf(Worker* worker);
 
-  // Calls the caller's method with the caller's metadata, on the caller's
-  // worker. `caller` is only read before this returns. `deadline` is the
-  // upstream call's, infinite for none. `done` is called once, on the worker's
-  // thread, after this has returned.
-  std::shared_ptr<UnaryCall> StartUnary(const IncomingCall& caller,
-                                        const Message& request,
-                                        absl::Time deadline,
+  // Calls the method of `request` with its metadata, on its worker. `done` is
+  // called once, on the worker's thread, after this has returned.
+  std::shared_ptr<UnaryCall> StartUnary(const UnaryRequest& request,
                                         UnaryCall::Done done);
 
   // How many connections there are, of all workers. Any thread.
