@@ -21,25 +21,28 @@ void RefreshBackoff::Failed(const cache::key::Key& key, absl::Time now) {
                       : std::min(2 * failure.delay, kLongest);
   failure.until = now + failure.delay;
   failure.forgotten = failure.until + kLongest;
-  order_.emplace_back(failure.forgotten, key);
+  order_.erase(failure.number);
+  failure.number = ++last_;
+  order_.emplace(failure.number, key);
   Forget(now);
 }
 
 void RefreshBackoff::Succeeded(const cache::key::Key& key) {
   if (keys() == 0) return;
   MutexLock lock(&mutex_);
-  failures_.erase(key);
+  const auto it = failures_.find(key);
+  if (it == failures_.end()) return;
+  order_.erase(it->second.number);
+  failures_.erase(it);
   size_.store(failures_.size(), std::memory_order_relaxed);
 }
 
 void RefreshBackoff::Forget(absl::Time now) {
-  while (!order_.empty() &&
-         (order_.front().first <= now || order_.size() > kMostKeys)) {
-    const auto it = failures_.find(order_.front().second);
-    if (it != failures_.end() && it->second.forgotten == order_.front().first) {
-      failures_.erase(it);
-    }
-    order_.pop_front();
+  while (!order_.empty()) {
+    const auto oldest = failures_.find(order_.begin()->second);
+    if (oldest->second.forgotten > now && failures_.size() <= kMostKeys) break;
+    failures_.erase(oldest);
+    order_.erase(order_.begin());
   }
   size_.store(failures_.size(), std::memory_order_relaxed);
 }

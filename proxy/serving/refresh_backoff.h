@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // RefreshBackoff: which keys of one function are not refreshed for a while,
 // because doing so failed: 1 s after the first failure, twice as long after
-// each further one, 30 s at most. A key that fails no more for half a minute
-// begins anew, and so does the one that has waited longest where too many wait.
+// each further one, 30 s at most. A key that is left alone for half a minute
+// longer than it has to be begins anew, and so does the one that failed longest
+// ago where there are too many.
 //
 // Thread-safe.
 #ifndef FNCACHE_PROXY_SERVING_REFRESH_BACKOFF_H_
@@ -10,8 +11,8 @@
 
 #include <atomic>
 #include <cstddef>
-#include <deque>
-#include <utility>
+#include <cstdint>
+#include <map>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -40,6 +41,7 @@ class RefreshBackoff {
     absl::Time until;
     absl::Duration delay;
     absl::Time forgotten;
+    uint64_t number = 0;  // its place in `order_`
   };
   void Forget(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -48,10 +50,9 @@ class RefreshBackoff {
   Mutex mutex_;
   absl::flat_hash_map<cache::key::Key, Failure> failures_
       ABSL_GUARDED_BY(mutex_);
-  // In the order of failing; what a later failure of the key has replaced is
-  // passed over.
-  std::deque<std::pair<absl::Time, cache::key::Key>> order_
-      ABSL_GUARDED_BY(mutex_);
+  // In the order in which they failed last.
+  std::map<uint64_t, cache::key::Key> order_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace fncache::proxy::serving

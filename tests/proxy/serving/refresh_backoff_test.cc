@@ -51,11 +51,13 @@ TEST(RefreshBackoffTest, HoldsABoundedNumberOfKeys) {
   EXPECT_TRUE(backoff.Allows(Key{0, 7}, kStart));
   EXPECT_FALSE(
       backoff.Allows(Key{3 * RefreshBackoff::kMostKeys - 1, 7}, kStart));
-  // And one key that fails again and again pushes out nobody for good.
+  // And one key that fails again and again pushes out one other.
   for (uint64_t i = 0; i < 3 * RefreshBackoff::kMostKeys; ++i) {
     backoff.Failed(Key{1, 1}, kStart);
   }
   EXPECT_FALSE(backoff.Allows(Key{1, 1}, kStart + absl::Seconds(29)));
+  EXPECT_FALSE(
+      backoff.Allows(Key{2 * RefreshBackoff::kMostKeys + 1, 7}, kStart));
 }
 
 }  // namespace
