@@ -479,7 +479,8 @@ void RunFunctionCall::Launch(bool leads) {
       leads ? state_->policy.options().finish_abandoned : absl::ZeroDuration();
   run_->Start({worker_, incoming_->fields(), arrived_, incoming_->request(),
                incoming_->deadline() + longer,
-               /*own_deadline=*/longer > absl::ZeroDuration()},
+               /*own_deadline=*/longer > absl::ZeroDuration(),
+               /*impatient=*/static_cast<bool>(old_)},
               shared_from_this());
   // The function works meanwhile.
   Explain();

@@ -59,8 +59,9 @@ class Connecting final : private http2::Client::Waiter {
   // destruction.
   using Found = absl::AnyInvocable<void(http2::Connection&)>;
   using GivenUp = absl::AnyInvocable<void(const grpc::Status&)>;
+  // `impatient`: gives up soon where connecting fails.
   Connecting(Upstream* upstream, Worker* worker, absl::Time deadline,
-             Found found, GivenUp given_up);
+             Found found, GivenUp given_up, bool impatient = false);
   ~Connecting();
   Connecting(const Connecting&) = delete;
   Connecting& operator=(const Connecting&) = delete;
@@ -69,6 +70,8 @@ class Connecting final : private http2::Client::Waiter {
 
  private:
   void OnConnection(http2::Connection& connection) override;
+  // Has `given_up_` called when it has waited for as long as it may.
+  void ArmTimer();
   void OnTimer();
 
   Upstream* const upstream_;
@@ -76,6 +79,8 @@ class Connecting final : private http2::Client::Waiter {
   const absl::Time deadline_;
   Found found_;
   GivenUp given_up_;
+  const bool impatient_;
+  absl::Time limit_;
   bool waiting_ = false;
   absl::optional<TimerId> timer_;
 };
@@ -91,6 +96,8 @@ struct UnaryRequest {
   absl::Time deadline = absl::InfiniteFuture();
   // The deadline is not the caller's: the function is told it all the same.
   bool own_deadline = false;
+  // A function that cannot be reached is not waited for.
+  bool impatient = false;
 };
 
 // One unary call to the function. Cancel may be called from any thread, all
@@ -126,7 +133,7 @@ class UnaryCall final : public Activity,
 
  private:
   friend class Upstream;
-  UnaryCall(Upstream* upstream, Worker* worker, absl::Time deadline);
+  UnaryCall(Upstream* upstream, const UnaryRequest& request);
 
   void Start(const UnaryRequest& request);
   void Connect();
@@ -152,6 +159,7 @@ class UnaryCall final : public Activity,
   Upstream* const upstream_;
   Worker* const worker_;
   const absl::Time deadline_;
+  const bool impatient_;
   std::shared_ptr<UnaryCall> self_;  // until completion
   http2::Fields request_fields_;
   Message request_;  // until the answer begins
