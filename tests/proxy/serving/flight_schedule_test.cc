@@ -550,7 +550,9 @@ class ThreadedCaller : public FlightCaller {
 class ThreadedCall : public FlightCall {
  public:
   void Cancel() override { cancelled = true; }
+  void OnAbandoned(uint64_t number) override { abandonment = number; }
   std::atomic<bool> cancelled{false};
+  std::atomic<uint64_t> abandonment{0};
 };
 
 TEST(FlightScheduleTest, ThreadsShareOneTable) {
@@ -568,7 +570,15 @@ TEST(FlightScheduleTest, ThreadsShareOneTable) {
     for (int i = 0; i < kCalls; ++i) {
       const cache::key::Key key{random() % 2, 1};
       auto caller = std::make_shared<ThreadedCaller>(key);
-      Verdict verdict = table.Enter(caller, absl::Now());
+      Verdict verdict = Verdict::kLead;
+      const bool refresh = random() % 5 == 0;
+      if (!refresh) {
+        verdict = table.Enter(caller, absl::Now());
+      } else if (table.EnterToRefresh(caller, absl::Now()) !=
+                 FlightTable::Refresh::kLead) {
+        ++left;
+        continue;
+      }
       if (verdict == Verdict::kWait) {
         FlightSignal signal;
         if (!caller->Wait(absl::Microseconds(random() % 300), &signal)) {
@@ -592,16 +602,20 @@ TEST(FlightScheduleTest, ThreadsShareOneTable) {
         continue;
       }
       auto call = std::make_shared<ThreadedCall>();
-      const auto flight = table.Launched(caller.get(), call);
+      const auto flight =
+          table.Launched(caller.get(), call, /*outlives=*/random() % 2 == 0);
       ASSERT_NE(flight, nullptr);
       std::this_thread::yield();
-      const int fate = random() % 4;
+      const int fate = refresh ? 1 : random() % 4;
       if (fate == 0) {
         // The leader goes; its call ends later all the same.
         table.Leave(caller.get());
         ++left;
       }
       std::this_thread::yield();
+      if (call->abandonment != 0 && random() % 2 == 0) {
+        table.EndAbandoned(flight, call->abandonment);
+      }
       if (random() % 3 == 0) {
         table.Finish(flight, FlightEnd::kAlone, nullptr, absl::Now());
       } else if (random() % 3 == 0) {
@@ -623,6 +637,7 @@ TEST(FlightScheduleTest, ThreadsShareOneTable) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(answered + left, kThreads * kCalls);
   EXPECT_TRUE(table.GetStats().empty());
+  EXPECT_EQ(table.GetStats().unattended, 0);
 }
 
 }  // namespace
