@@ -21,6 +21,12 @@ absl::Duration LongestLifetime() {
 // "never".
 constexpr absl::Duration kLeastTtl = absl::Milliseconds(1);
 
+// The shortest that is told with a stale response, and the part of the
+// function's TTL that it is of longer ones.
+constexpr absl::Duration kLeastStaleTtl = absl::Seconds(10);
+constexpr int kStaleTtlPart = 10;
+constexpr double kStaleTtlJitter = 0.1;
+
 absl::Status OutOfRange(absl::string_view key, absl::string_view range) {
   return absl::InvalidArgumentError(absl::StrCat(key, ": must be ", range));
 }
@@ -63,6 +69,12 @@ absl::Status PolicyOptions::Validate() const {
   if (max_entry_bytes < 1 || max_entry_bytes > kMaxEntryBytes) {
     status.Update(OutOfRange("max_entry_bytes", "a size from 1B to 2GiB"));
   }
+  status.Update(CheckDuration("stale_while_revalidate", stale_while_revalidate,
+                              /*zero_allowed=*/true));
+  status.Update(
+      CheckDuration("stale_if_error", stale_if_error, /*zero_allowed=*/true));
+  status.Update(CheckDuration("finish_abandoned", finish_abandoned,
+                              /*zero_allowed=*/true));
   if (max_released < 1) {
     status.Update(OutOfRange("max_released", "a number from 1 up"));
   }
@@ -113,16 +125,49 @@ Policy::Storing Policy::Decide(const ResponseFacts& response, size_t bytes,
   storing.lifetime =
       std::max(absl::Floor(storing.lifetime, absl::Nanoseconds(1)),
                absl::Nanoseconds(1));
+  storing.retention = storing.lifetime;
+  if (serves_stale()) {
+    const absl::Duration kept =
+        FreshFor(storing.lifetime) +
+        std::max(options_.stale_while_revalidate, options_.stale_if_error);
+    storing.retention = std::max(
+        storing.lifetime,
+        std::min(absl::Ceil(kept, absl::Nanoseconds(1)), LongestLifetime()));
+  }
   return storing;
+}
+
+absl::Duration Policy::FreshFor(absl::Duration lifetime) const {
+  if (options_.ttl_margin <= 0) return lifetime;
+  return lifetime - lifetime * options_.ttl_margin;
 }
 
 absl::Duration Policy::ServedFor(const store::EntryInfo& entry,
                                  absl::Time now) const {
   const absl::Duration age =
       std::max(now - entry.arrived, absl::ZeroDuration());
-  absl::Duration served = entry.lifetime;
-  if (options_.ttl_margin > 0) served -= entry.lifetime * options_.ttl_margin;
-  return served - age;
+  return FreshFor(entry.lifetime) - age;
+}
+
+Freshness Policy::FreshnessOf(const store::EntryInfo& entry,
+                              absl::Time now) const {
+  const absl::Duration served = ServedFor(entry, now);
+  if (served > absl::ZeroDuration()) return Freshness::kFresh;
+  if (-served < options_.stale_while_revalidate) {
+    return Freshness::kWhileRevalidate;
+  }
+  if (-served < options_.stale_if_error) return Freshness::kIfError;
+  return Freshness::kSpent;
+}
+
+absl::optional<absl::Duration> Policy::StaleTtl(const store::EntryInfo& entry,
+                                                double random) const {
+  if (!entry.ttl.has_value() || *entry.ttl == absl::ZeroDuration()) {
+    return entry.ttl;
+  }
+  const absl::Duration least =
+      std::max(kLeastStaleTtl, *entry.ttl / kStaleTtlPart);
+  return least + least * (kStaleTtlJitter * random);
 }
 
 absl::optional<absl::Duration> Policy::HitTtl(const store::EntryInfo& entry,

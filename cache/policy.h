@@ -3,10 +3,10 @@
 // is served, and which TTL the runner is told. One per function; the settings
 // of DESIGN's "Policy, per function" are this file's options.
 //
-// The life of a response: Decide when it arrives (lifetimes are fixed then),
-// MissTtl for those who waited for it, ServedFor and HitTtl for each look-up
-// that finds it (margin and requeue_ttl apply then, so a restart may change
-// them).
+// The life of a response: Decide when it arrives (lifetimes are fixed then, and
+// for how long it is kept beyond them), MissTtl for those who waited for it,
+// FreshnessOf and HitTtl or StaleTtl for each look-up that finds it (margin,
+// windows and requeue_ttl apply then, so a restart may change them).
 //
 // Thread-safe: immutable after construction.
 #ifndef FNCACHE_CACHE_POLICY_H_
@@ -42,6 +42,15 @@ struct RequeueTtl {
   absl::Duration fixed;  // kFixed only; positive
 };
 
+// What may be made of a stored response. Stale begins where serving fresh ends,
+// at L * (1 - ttl.margin), and both windows count from there.
+enum class Freshness {
+  kFresh,            // it answers at once
+  kWhileRevalidate,  // so it does, while the function is asked behind
+  kIfError,          // it answers if the function fails
+  kSpent,            // it answers nothing any more
+};
+
 struct PolicyOptions {
   // The longest duration that a setting takes: the whole hours (292 years) that
   // int64 nanoseconds hold.
@@ -72,6 +81,14 @@ struct PolicyOptions {
   uint64_t max_entry_bytes = 16ull << 20;
   // How many callers released from a flight call upstream at once. At least 1.
   int max_released = 16;
+  // For how long after its time a response answers at once, while the function
+  // is asked behind; and for how long it answers where the function fails.
+  // 0 to MaxDuration.
+  absl::Duration stale_while_revalidate;
+  absl::Duration stale_if_error;
+  // How much longer than its first caller's deadline a flight's call may take;
+  // it goes on when its last caller has left. 0 = it is cancelled then.
+  absl::Duration finish_abandoned;
 
   // InvalidArgument naming the setting, by its YAML key, and its accepted
   // range.
@@ -93,6 +110,8 @@ class Policy {
     // For how long the entry lives, if `store`: positive whole nanoseconds that
     // fit into an int64.
     absl::Duration lifetime;
+    // For how long it is kept, the same or more: EntryInfo::retention.
+    absl::Duration retention;
   };
   // Decides what to do with a response of `bytes` bytes that arrived with
   // status OK. `random` in [0, 1) draws the jitter.
@@ -106,11 +125,27 @@ class Policy {
   // another process's future are the stores' to refuse.
   absl::Duration ServedFor(const store::EntryInfo& entry, absl::Time now) const;
 
+  // What may be made of an entry at `now`.
+  Freshness FreshnessOf(const store::EntryInfo& entry, absl::Time now) const;
+
+  // Whether anything is ever served past its time.
+  bool serves_stale() const {
+    return options_.stale_while_revalidate > absl::ZeroDuration() ||
+           options_.stale_if_error > absl::ZeroDuration();
+  }
+
   // The TTL that the runner is told with a hit; absent where the function gave
   // none that is valid. Zero only if the function's was: positive otherwise,
   // whatever `now`.
   absl::optional<absl::Duration> HitTtl(const store::EntryInfo& entry,
                                         absl::Time now) const;
+
+  // The TTL that the runner is told with a response past its time: soon, since
+  // there will be a newer one, but not so soon that it spins. max(10 s, a tenth
+  // of the function's), and up to a tenth of that more, which `random` in
+  // [0, 1) draws. Absent where the function gave none, zero where it gave zero.
+  absl::optional<absl::Duration> StaleTtl(const store::EntryInfo& entry,
+                                          double random) const;
 
   // The TTL that the runner is told with a response that just arrived, for
   // MetaWithTtl. Absent: leave the response's bytes as they are. Positive.
@@ -123,6 +158,8 @@ class Policy {
   // The lifetime L before jitter; absent if the response is not stored.
   absl::optional<absl::Duration> Lifetime(
       const absl::optional<absl::Duration>& ttl) const;
+  // For how long of a lifetime an entry is fresh.
+  absl::Duration FreshFor(absl::Duration lifetime) const;
 
   const PolicyOptions options_;
 };

@@ -276,7 +276,7 @@ Found RocksDiskStore::Find(const key::Key& key, FunctionId function,
       if (stored.entry) {
         const Entry& entry = *stored.entry;
         if (IsHidden(key, entry.started())) return {};
-        if (IsFromTheFuture(entry, now) || latest >= entry.deadline()) {
+        if (IsFromTheFuture(entry, now) || latest >= entry.kept_until()) {
           return {nullptr, /*expired=*/true};
         }
         return {std::move(stored.entry), /*expired=*/false};
@@ -339,7 +339,7 @@ RocksDiskStore::There RocksDiskStore::Look(const key::Key& key, absl::Time now,
   there.function = peek->function;
   there.started = peek->started;
   there.future = peek->arrived > now + kClockTolerance;
-  there.expired = peek->deadline <= now;
+  there.expired = peek->kept_until <= now;
   there.bytes = value->size();
   return there;
 }
@@ -347,7 +347,7 @@ RocksDiskStore::There RocksDiskStore::Look(const key::Key& key, absl::Time now,
 EntryRef RocksDiskStore::Alive(const key::Key& key, const rocksdb::Slice& value,
                                absl::Time now) {
   Stored stored = Decode(key, value);
-  if (!stored.entry || stored.entry->deadline() <= Latest(now) ||
+  if (!stored.entry || stored.entry->kept_until() <= Latest(now) ||
       IsHidden(key, stored.entry->started())) {
     return nullptr;
   }
@@ -361,7 +361,7 @@ PutResult RocksDiskStore::PutOrGet(const key::Key& key, EntryRef entry,
   const auto begin = std::chrono::steady_clock::now();
   if (!entry) return PutResult::kTooLarge;
   const FunctionId function = entry->function();
-  if (entry->deadline() <= Latest(now)) return PutResult::kExpired;
+  if (entry->kept_until() <= Latest(now)) return PutResult::kExpired;
   const auto drop = [&](Dropped why, PutResult result) {
     observer_->OnDropped(Tier::kDisk, why, function);
     Hide(key, entry->started());

@@ -80,7 +80,7 @@ class DiskStore : public Store {
   }
 
   // Stores like Put. Where it answers kOlder, it sets `*later` (unless `later`
-  // is null) to the entry that stays, if its deadline has not passed.
+  // is null) to the entry that stays, if its time has not passed.
   virtual PutResult PutOrGet(const key::Key& key, EntryRef entry,
                              absl::Time now, EntryRef* later) = 0;
   PutResult Put(const key::Key& key, EntryRef entry, absl::Time now) override {

@@ -58,8 +58,8 @@ class Collector : public rocksdb::TablePropertiesCollector {
     Counted& counted = functions_[peek->function];
     ++counted.entries;
     counted.bytes += key.size() + value.size();
-    counted.deadline =
-        std::max(counted.deadline, absl::ToUnixNanos(peek->deadline));
+    counted.kept_until =
+        std::max(counted.kept_until, absl::ToUnixNanos(peek->kept_until));
     return rocksdb::Status::OK();
   }
 
@@ -75,7 +75,7 @@ class Collector : public rocksdb::TablePropertiesCollector {
       std::string value;
       PutFixed(counted.entries, &value);
       PutFixed(counted.bytes, &value);
-      PutFixed(static_cast<uint64_t>(counted.deadline), &value);
+      PutFixed(static_cast<uint64_t>(counted.kept_until), &value);
       properties[absl::StrCat(kPropertyPrefix, function)] = value;
     }
     return properties;
@@ -87,7 +87,7 @@ class Collector : public rocksdb::TablePropertiesCollector {
   struct Counted {
     uint64_t entries = 0;
     uint64_t bytes = 0;
-    int64_t deadline = 0;
+    int64_t kept_until = 0;
   };
   std::map<std::string, Counted> functions_;
 };
@@ -192,11 +192,12 @@ std::map<std::string, DiskTally::InFile> DiskTally::Parse(
     absl::string_view function = name;
     absl::string_view bytes = value;
     InFile in_file;
-    uint64_t deadline;
+    uint64_t kept_until;
     if (absl::ConsumePrefix(&function, kPropertyPrefix) &&
         TakeFixed(&bytes, &in_file.entries) &&
-        TakeFixed(&bytes, &in_file.bytes) && TakeFixed(&bytes, &deadline)) {
-      in_file.deadline = absl::FromUnixNanos(static_cast<int64_t>(deadline));
+        TakeFixed(&bytes, &in_file.bytes) && TakeFixed(&bytes, &kept_until)) {
+      in_file.kept_until =
+          absl::FromUnixNanos(static_cast<int64_t>(kept_until));
       file[std::string(function)] = in_file;
     }
   }
@@ -317,7 +318,7 @@ void DiskTally::FileDeleted(const std::string& path) {
       const auto id = ids_.find(function);
       if (live == 0 || id == ids_.end()) continue;
       gone.push_back({id->second, live, in_file.bytes / in_file.entries * live,
-                      in_file.deadline <= now});
+                      in_file.kept_until <= now});
     }
     file_bytes_ -= it->second.size;
     files_.erase(it);

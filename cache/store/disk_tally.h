@@ -94,7 +94,7 @@ class DiskTally : public std::enable_shared_from_this<DiskTally> {
   struct InFile {
     uint64_t entries = 0;
     uint64_t bytes = 0;
-    absl::Time deadline = absl::InfinitePast();  // the latest
+    absl::Time kept_until = absl::InfinitePast();  // the latest
   };
   struct File {
     uint64_t size = 0;

@@ -57,8 +57,11 @@ EntryRef Entry::CreateInPlace(const EntryInfo& info,
   const TtlKind ttl_kind = !info.ttl.has_value()   ? kNoTtl
                            : *info.ttl == lifetime ? kTtlIsLifetime
                                                    : kTtlApart;
+  const int64_t retention = absl::ToInt64Nanoseconds(info.retention);
+  const bool has_retention = retention > absl::ToInt64Nanoseconds(lifetime);
   size_t size = sizeof(Entry) + body_size;
   if (ttl_kind == kTtlApart) size += kApartTtlBytes;
+  if (has_retention) size += sizeof(retention);
   if (!meta_rest.empty()) size += sizeof(uint32_t) + meta_rest.size();
   void* memory = std::malloc(size);
   if (memory == nullptr) return nullptr;
@@ -89,6 +92,11 @@ EntryRef Entry::CreateInPlace(const EntryInfo& info,
     std::memcpy(to + sizeof(seconds), &nanos, sizeof(nanos));
     to += kApartTtlBytes;
   }
+  entry->has_retention_ = has_retention;
+  if (has_retention) {
+    std::memcpy(to, &retention, sizeof(retention));
+    to += sizeof(retention);
+  }
   entry->has_meta_rest_ = !meta_rest.empty();
   if (!meta_rest.empty()) {
     const uint32_t rest_size = static_cast<uint32_t>(meta_rest.size());
@@ -105,6 +113,8 @@ EntryInfo Entry::info() const {
   info.started = started();
   info.arrived = arrived();
   info.lifetime = absl::Nanoseconds(lifetime_);
+  info.retention =
+      has_retention_ ? absl::Nanoseconds(retention()) : info.lifetime;
   if (ttl_kind_ == kTtlIsLifetime) {
     info.ttl = info.lifetime;
   } else if (ttl_kind_ == kTtlApart) {
@@ -125,10 +135,16 @@ Entry::ApartTtl Entry::apart_ttl() const {
   return ttl;
 }
 
+int64_t Entry::retention() const {
+  int64_t retention;
+  const size_t before = apart_bytes() - sizeof(retention);
+  std::memcpy(&retention, bytes() + body_size_ + before, sizeof(retention));
+  return retention;
+}
+
 absl::string_view Entry::meta_rest() const {
   if (!has_meta_rest_) return {};
-  const char* from = bytes() + body_size_;
-  if (ttl_kind_ == kTtlApart) from += kApartTtlBytes;
+  const char* from = bytes() + body_size_ + apart_bytes();
   uint32_t size;
   std::memcpy(&size, from, sizeof(size));
   return {from + sizeof(size), size};

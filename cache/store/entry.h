@@ -10,10 +10,11 @@
 // TTL.
 // A hit is one new `meta` (see response.h) followed by the body.
 //
-// Thread-safe: immutable but for the count of references.
+// Thread-safe: immutable but for the count of references and Supersede's mark.
 #ifndef FNCACHE_CACHE_STORE_ENTRY_H_
 #define FNCACHE_CACHE_STORE_ENTRY_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +42,10 @@ struct EntryInfo {
   // The TTL T that the function gave; absent if none, or none that is valid.
   // Within google.protobuf.Duration's range (10,000 years), not negative.
   absl::optional<absl::Duration> ttl;
+  // For how long after its arrival it is kept, since it may be served past its
+  // lifetime (stale_while_revalidate, stale_if_error); fixed at fill. Less than
+  // the lifetime counts as the lifetime. At most about 292 years.
+  absl::Duration retention;
   // How long the filling call took, which is the time that a hit saves. Kept to
   // the microsecond, and to 71 minutes at most.
   absl::Duration cost;
@@ -48,6 +53,9 @@ struct EntryInfo {
   bool secrets = false;
 
   absl::Time deadline() const { return arrived + lifetime; }
+  absl::Time kept_until() const {
+    return arrived + std::max(lifetime, retention);
+  }
 };
 
 class Entry;
@@ -110,6 +118,22 @@ class Entry {
   absl::Time deadline() const {
     return arrived() + absl::Nanoseconds(lifetime_);
   }
+  // Until when stores keep it: its deadline, or later where it has a retention.
+  absl::Time kept_until() const {
+    return has_retention_ ? arrived() + absl::Nanoseconds(retention())
+                          : deadline();
+  }
+
+  // The function has answered its request anew, with what is not kept (a FATAL
+  // result, no TTL): past its time this entry is served no more. The mark is
+  // this object's, and not stored.
+  void Supersede() const {
+    refs_.fetch_or(kSuperseded, std::memory_order_relaxed);
+  }
+  bool superseded() const {
+    return (refs_.load(std::memory_order_relaxed) & kSuperseded) != 0;
+  }
+
   absl::string_view meta_rest() const;
   absl::string_view body() const { return {bytes(), body_size_}; }
   // How many bytes of memory this entry occupies: header, bytes, and the
@@ -124,7 +148,8 @@ class Entry {
   void Unref() const {
     // Release orders this holder's reads before the memory is freed; acquire
     // orders the freeing after every other holder's reads.
-    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Free(this);
+    const uint32_t was = refs_.fetch_sub(1, std::memory_order_acq_rel);
+    if ((was & ~kSuperseded) == 1) Free(this);
   }
   static void Free(const Entry* entry);
 
@@ -145,6 +170,16 @@ class Entry {
   static constexpr size_t kApartTtlBytes = sizeof(int64_t) + sizeof(uint32_t);
 
   ApartTtl apart_ttl() const;
+  // Nanoseconds. Precondition: has_retention_.
+  int64_t retention() const;
+  // How many bytes lie between the body and the meta rest.
+  size_t apart_bytes() const {
+    return (ttl_kind_ == kTtlApart ? kApartTtlBytes : 0) +
+           (has_retention_ ? sizeof(int64_t) : 0);
+  }
+
+  // The highest bit of `refs_`.
+  static constexpr uint32_t kSuperseded = uint32_t{1} << 31;
 
   // The header has 40 bytes, since every entry of a cache pays for each of
   // them.
@@ -155,6 +190,9 @@ class Entry {
   // If there is a meta rest, which is rare, its size (4 bytes) and the rest
   // itself come last.
   uint32_t has_meta_rest_ : 1;
+  // If it is kept beyond its lifetime, for how long follows the body and a TTL
+  // that is kept apart.
+  uint32_t has_retention_ : 1;
   int64_t started_;   // Unix nanoseconds
   int64_t arrived_;   // Unix nanoseconds
   int64_t lifetime_;  // nanoseconds

@@ -141,7 +141,7 @@ Found MemoryAndDisk::LookBelow(const key::Key& key, FunctionId function,
     if (auto pending = queue_->Pending(key); pending.has_value()) {
       const Entry& entry = *pending->entry;
       const bool alive =
-          latest < entry.deadline() && !IsFromTheFuture(entry, now);
+          latest < entry.kept_until() && !IsFromTheFuture(entry, now);
       // An entry that is not kept below is gone when it leaves memory.
       if (!pending->write || !alive) return {nullptr, expired || !alive};
       found = {std::move(pending->entry), false};

@@ -284,7 +284,7 @@ void MemoryShard::FillHole(Index hole) {
 bool MemoryShard::ReclaimExpired(absl::Time now, Doomed* doomed) {
   for (int probe = 0; probe < kReclaimProbes; ++probe) {
     if (++hand_ >= size_) hand_ = 0;
-    if (At(static_cast<Index>(hand_)).entry->deadline() <= now) {
+    if (At(static_cast<Index>(hand_)).entry->kept_until() <= now) {
       Remove(static_cast<Index>(hand_), Removal::kExpired, doomed);
       return true;
     }
@@ -301,7 +301,7 @@ void MemoryShard::EvictOne(absl::Time now, Doomed* doomed) {
     const Index i = small ? small_.tail : main_.tail;
     Node& node = At(i);
     const uint8_t frequency = node.frequency.load(std::memory_order_relaxed);
-    if (node.entry->deadline() <= now) {
+    if (node.entry->kept_until() <= now) {
       Remove(i, Removal::kExpired, doomed);
       return;
     }
@@ -338,7 +338,7 @@ Found MemoryShard::Get(const key::Key& key, absl::Time now) {
     Node& node = At(i);
     const Entry& entry = *node.entry;
     if (IsFromTheFuture(entry, now)) return {nullptr, /*expired=*/true};
-    if (now < entry.deadline()) {
+    if (now < entry.kept_until()) {
       node.Touch();
       return {node.entry, /*expired=*/false};
     }
@@ -369,7 +369,7 @@ PutResult MemoryShard::Put(const key::Key& key, EntryRef entry, absl::Time now,
     return PutResult::kTooLarge;
   };
   if (charge > capacity_ / 4) return too_large();
-  if (entry->deadline() <= now) return PutResult::kExpired;
+  if (entry->kept_until() <= now) return PutResult::kExpired;
   // Entries are most of what the heap holds: it grows with them.
   FollowHeap();
   {
@@ -391,9 +391,9 @@ PutResult MemoryShard::Put(const key::Key& key, EntryRef entry, absl::Time now,
       main = node.main;
       frequency = node.frequency.load(std::memory_order_relaxed);
       Remove(i,
-             future                    ? Removal::kDropped
-             : there.deadline() <= now ? Removal::kExpired
-                                       : Removal::kReplaced,
+             future                      ? Removal::kDropped
+             : there.kept_until() <= now ? Removal::kExpired
+                                         : Removal::kReplaced,
              &doomed);
     } else {
       main = ghost_.Take(HashOf(key));

@@ -28,11 +28,11 @@ inline bool IsFromTheFuture(const Entry& entry, absl::Time now) {
 
 // The result of a look-up.
 struct Found {
-  // The entry, if there is one and `now` is before its deadline. (Whether it is
-  // still served in the last part of its lifetime is for Policy to say.)
+  // The entry, if there is one and `now` is before Entry::kept_until. (Whether
+  // it is still served in the last part of its lifetime, or past it, is for
+  // Policy to say.)
   EntryRef entry;
-  // There was an entry, but its deadline has passed, or it comes from the
-  // future.
+  // There was an entry, but its time has passed, or it comes from the future.
   bool expired = false;
 };
 
@@ -40,7 +40,7 @@ enum class PutResult {
   kStored,    // it was accepted; from then on it may be evicted at any time
   kOlder,     // an entry of a later start is there, and stays
   kTooLarge,  // larger than the store accepts
-  kExpired,   // its deadline has passed already
+  kExpired,   // it would not be kept any more
   kFailed,    // an error, counted
 };
 

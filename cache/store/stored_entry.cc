@@ -4,6 +4,7 @@
 #include <lz4.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -61,6 +62,9 @@ uint64_t Checksum(const key::Key& key, absl::string_view bytes) {
 bool IsPossible(const storage::StoredEntryHeader& header, char version,
                 uint64_t stored_body) {
   if (header.lifetime() <= 0 || header.cost() < 0) return false;
+  if (header.retention() != 0 && header.retention() <= header.lifetime()) {
+    return false;
+  }
   if (version == kCompressed &&
       (header.body_size() >= Entry::kMaxBytes ||
        header.body_size() > kMaxRatio * stored_body)) {
@@ -80,6 +84,7 @@ EntryInfo ToInfo(const storage::StoredEntryHeader& header,
   info.started = absl::FromUnixNanos(header.started());
   info.arrived = absl::FromUnixNanos(header.arrived());
   info.lifetime = absl::Nanoseconds(header.lifetime());
+  info.retention = absl::Nanoseconds(header.retention());
   if (header.has_ttl()) {
     info.ttl = absl::Seconds(header.ttl().seconds()) +
                absl::Nanoseconds(header.ttl().nanos());
@@ -127,6 +132,9 @@ std::string EncodeStored(const key::Key& key, absl::string_view function,
   header.set_started(absl::ToUnixNanos(info.started));
   header.set_arrived(absl::ToUnixNanos(info.arrived));
   header.set_lifetime(absl::ToInt64Nanoseconds(info.lifetime));
+  if (info.retention > info.lifetime) {
+    header.set_retention(absl::ToInt64Nanoseconds(info.retention));
+  }
   if (info.ttl.has_value()) {
     absl::Duration nanos = *info.ttl;
     header.mutable_ttl()->set_seconds(
@@ -238,8 +246,10 @@ absl::optional<StoredPeek> PeekStored(absl::string_view bytes) {
     return absl::nullopt;
   }
   const absl::Time arrived = absl::FromUnixNanos(header.arrived());
-  return StoredPeek{header.function(), absl::FromUnixNanos(header.started()),
-                    arrived, arrived + absl::Nanoseconds(header.lifetime())};
+  return StoredPeek{
+      header.function(), absl::FromUnixNanos(header.started()), arrived,
+      arrived +
+          absl::Nanoseconds(std::max(header.lifetime(), header.retention()))};
 }
 
 bool IsDamage(StoredMiss miss) {

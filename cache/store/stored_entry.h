@@ -84,7 +84,7 @@ struct StoredPeek {
   std::string function;
   absl::Time started;
   absl::Time arrived;
-  absl::Time deadline;
+  absl::Time kept_until;
 };
 absl::optional<StoredPeek> PeekStored(absl::string_view bytes);
 

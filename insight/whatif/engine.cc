@@ -69,9 +69,10 @@ class Counting {
       tally->hit_bytes += call.response_bytes;
     });
   }
+  // `kind`: what the call that it ran for counts as; null: another already.
   void Run(const Call& call, uint64_t Tally::*kind, uint32_t micros) {
     Add(call, [&](Tally* tally) {
-      ++(tally->*kind);
+      if (kind != nullptr) ++(tally->*kind);
       if (kind == &Tally::misses) tally->miss_bytes += call.response_bytes;
       ++tally->function_runs;
       tally->function_seconds += micros / 1e6;
@@ -248,15 +249,28 @@ class Engine {
     const cache::store::Found found = store_->Get(key, now);
     if (found.entry) {
       const EntryInfo info = found.entry->info();
-      if (function.policy.ServedFor(info, now) > absl::ZeroDuration()) {
+      const auto answer = [&](uint64_t Tally::*kind,
+                              const absl::optional<absl::Duration>& told) {
         if (asker.counts) {
-          counting_.Hit(call, &Tally::hits);
+          counting_.Hit(call, kind);
           counting_.Age(absl::ToInt64Nanoseconds(
               std::max(now - info.arrived, absl::ZeroDuration())));
         }
-        return Answered(asker,
-                        std::max(kLeastLatency, function.hit_latency * kMicro),
-                        function.policy.HitTtl(info, now), /*failed=*/false);
+        Answered(asker, std::max(kLeastLatency, function.hit_latency * kMicro),
+                 told, /*failed=*/false);
+      };
+      switch (function.policy.FreshnessOf(info, now)) {
+        case cache::Freshness::kFresh:
+          return answer(&Tally::hits, function.policy.HitTtl(info, now));
+        case cache::Freshness::kWhileRevalidate:
+          answer(&Tally::stale, function.policy.StaleTtl(info, Random()));
+          if (flying_.contains(key) || IsUncollapsed(key)) return;
+          // The refresh, which nobody waits for.
+          return Launch({asker.call, kAlone, asker.counts}, key, /*keyed=*/true,
+                        /*shared=*/true, /*refresh=*/true);
+        case cache::Freshness::kIfError:
+        case cache::Freshness::kSpent:
+          break;
       }
     }
     const auto flying = flying_.find(key);
@@ -280,7 +294,8 @@ class Engine {
     return uncollapsed_.contains(key);
   }
 
-  void Launch(const Waiter& leader, const Key& key, bool keyed, bool shared) {
+  void Launch(const Waiter& leader, const Key& key, bool keyed, bool shared,
+              bool refresh = false) {
     const Call& call = recording_.calls[leader.call];
     uint32_t number;
     if (free_.empty()) {
@@ -300,7 +315,11 @@ class Engine {
     flight.joined.clear();
     if (shared) flying_[key] = number;
     if (leader.counts) {
-      counting_.Run(call, keyed ? &Tally::misses : &Tally::bypasses, call.cost);
+      counting_.Run(call,
+                    refresh ? nullptr
+                    : keyed ? &Tally::misses
+                            : &Tally::bypasses,
+                    call.cost);
     }
     Push(flight.ends, What::kFlightEnds, number);
   }
@@ -331,6 +350,7 @@ class Engine {
       info.started = At(flight.started);
       info.arrived = now;
       info.lifetime = storing.lifetime;
+      info.retention = storing.retention;
       info.ttl = facts.ttl;
       info.cost = absl::Microseconds(int64_t{call.cost});
       info.secrets = facts.secrets;

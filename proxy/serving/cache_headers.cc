@@ -36,8 +36,13 @@ Directives ReadDirectives(const http2::Fields& fields,
 
 HitStatus::HitStatus(absl::Duration served_for) {
   constexpr absl::string_view kHit = "fncache; hit; ttl=";
-  const auto seconds = static_cast<uint64_t>(
-      std::max<int64_t>(absl::ToInt64Seconds(served_for), 0));
+  // No time at all is left where stale begins.
+  const int64_t seconds =
+      served_for > absl::ZeroDuration()
+          ? absl::ToInt64Seconds(served_for)
+          : std::min<int64_t>(
+                absl::ToInt64Seconds(absl::Floor(served_for, absl::Seconds(1))),
+                -1);
   std::memcpy(text_, kHit.data(), kHit.size());
   const auto written =
       std::to_chars(text_ + kHit.size(), text_ + sizeof(text_), seconds);

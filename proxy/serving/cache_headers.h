@@ -30,8 +30,10 @@ Directives ReadDirectives(const http2::Fields& fields,
 // The key of the header that the texts below are values of.
 inline constexpr char kCacheStatus[] = "cache-status";
 
-// fncache; hit; ttl=N. The text is in the object itself: a hit allocates
-// nothing that it can do without.
+// fncache; hit; ttl=N, N the whole seconds for which the entry will be served;
+// of one past its time, for which it has not been fresh: negative, and rounded
+// away from zero (RFC 9211, 2.5). The text is in the object itself: a hit
+// allocates nothing that it can do without.
 class HitStatus {
  public:
   explicit HitStatus(absl::Duration served_for);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
@@ -15,6 +16,8 @@
 #include "proxy/serving/answer.h"
 #include "proxy/serving/cache_headers.h"
 #include "proxy/serving/call_trace.h"
+#include "proxy/serving/failure.h"
+#include "proxy/serving/refresh.h"
 #include "proxy/serving/upstream_run.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/worker.h"
@@ -46,6 +49,10 @@ thread_local Keying keying;
 
 // Bytes of the tags that Crossplane makes.
 constexpr size_t kUsualTag = 64;
+
+// The part of a caller's time after which it gets an old answer, if it has one,
+// rather than none.
+constexpr double kPatience = 0.9;
 
 // Requests from this size on are worth another thread's time.
 constexpr size_t kHandedOver = 32 << 10;
@@ -93,14 +100,14 @@ enum class Stage {
 
 // One RunFunction call:
 //
-//   kReading -> [kKeying] -> LookUp ----------------> hit: AnswerHit
-//                              |--> kLookingBelow --> hit: AnswerHit
+//   kReading -> [kKeying] -> LookUp ----------------> hit: AnswerFrom
+//                              |--> kLookingBelow --> hit: AnswerFrom
 //                              |         |
 //                             Miss <-----'
 //                              |--> kWaiting -------> answer: AnswerCollapsed
-//                              |       |
+//                              |       |              failed: AnswerOld
 //                            kCalling <'
-//                              '--------------------> OnAnswer
+//                              '--------------------> OnAnswer, or AnswerOld
 //
 // and its caller may leave in any stage (OnGone). kOver is reached exactly
 // once, and nothing that arrives later does anything.
@@ -114,6 +121,7 @@ class RunFunctionCall final
   RunFunctionCall(transport::IncomingCallPtr incoming, ServingContext* context)
       : context_(*context),
         incoming_(std::move(incoming)),
+        worker_(incoming_->worker()),
         method_(incoming_->method()),
         arrived_(incoming_->arrived()) {}
 
@@ -129,7 +137,8 @@ class RunFunctionCall final
     Seat(const cache::key::Key& key,
          const std::shared_ptr<RunFunctionCall>& call)
         : FlightCaller(key, call->incoming_->deadline(),
-                       call->reason_ == ForwardReason::kStale),
+                       call->reason_ == ForwardReason::kStale,
+                       /*has_old=*/static_cast<bool>(call->old_)),
           worker_(call->incoming_->worker()),
           call_(call) {}
     void OnSignal(FlightSignal signal) override {
@@ -169,24 +178,49 @@ class RunFunctionCall final
   void Follow(Verdict verdict, bool look_again);
   void OnSignal(const FlightSignal& signal);
   void OnDeadline();
+  // It has waited for so long that an old answer is better.
+  void OnPatienceEnd();
   void OnGone();
 
-  // There is an entry that policy still serves; else notes that it is stale.
-  bool Served(const cache::store::Found& found, absl::Time now);
-  // Begins kCalling.
-  void Launch();
+  // Begins kCalling. `leads`: a flight, whose call may outlive this one.
+  void Launch(bool leads = false);
   // Says why it missed, and what was asked is remembered.
   void Explain();
   // From now on OnGone is called when the caller leaves. This comes last where
   // a stage begins: a caller that has left already ends the call here.
   void WatchCaller();
   void StopTimer();
+  // Gives up what it waits for. True if that was another caller's flight.
+  bool StopWaiting();
 
   void KeepTag(absl::string_view tag) { tag_.assign(tag.begin(), tag.end()); }
   absl::string_view tag() const { return {tag_.data(), tag_.size()}; }
 
+  bool IsFresh(const cache::store::EntryRef& entry, absl::Time now) const {
+    return entry && context_.FreshnessOf(*state_, *entry, now) ==
+                        cache::Freshness::kFresh;
+  }
+  // Answers from what a look-up found, if policy lets it; else notes what that
+  // is good for.
+  bool AnswerFrom(const cache::store::Found& found, absl::string_view tag,
+                  absl::Time now);
+  // The look-up's entry is past its time.
+  void NoteStale(const cache::store::Found& found, absl::Time now);
   void AnswerHit(const cache::store::EntryRef& entry, absl::string_view tag,
                  absl::Time now);
+  // Answers from an entry past its time, and has it refreshed behind.
+  void AnswerAndRefresh(const cache::store::EntryRef& entry,
+                        absl::string_view tag, absl::Time now);
+  // What may answer in place of the function, which failed: null if there is
+  // none, or it is not to be used any more.
+  cache::store::EntryRef FindOld(absl::Time now);
+  // Answers from that in place of this status; false if there is none.
+  bool AnswerOld(const grpc::Status& status);
+  void AnswerOld(const cache::store::EntryRef& entry, absl::Time now,
+                 const grpc::Status& status);
+  // `saved`: of the function's time.
+  void AnswerStale(const cache::store::EntryRef& entry, absl::string_view tag,
+                   absl::Time now, absl::Duration saved);
   void AnswerCollapsed(const cache::store::EntryRef& entry);
   // `collapsed`: the call waited for another caller's flight.
   void AnswerError(const grpc::Status& status, bool collapsed = false);
@@ -203,6 +237,7 @@ class RunFunctionCall final
 
   ServingContext& context_;
   transport::IncomingCallPtr incoming_;
+  transport::Worker* const worker_;
   const Method method_;
   const absl::Time arrived_;
   Stage stage_ = Stage::kReading;
@@ -224,8 +259,12 @@ class RunFunctionCall final
   absl::Time looked_up_;
   std::shared_ptr<FlightCaller> seat_;
   absl::optional<transport::TimerId> deadline_timer_;  // in kWaiting
-  std::shared_ptr<UpstreamRun> run_;                   // in kCalling
-  absl::optional<CallTrace> trace_;  // while the daemon traces
+  // What answers if the function fails (stale_if_error), and until when it may
+  // take.
+  cache::store::EntryRef old_;
+  absl::optional<transport::TimerId> patience_timer_;
+  std::shared_ptr<UpstreamRun> run_;  // in kCalling
+  absl::optional<CallTrace> trace_;   // while the daemon traces
   // Why it missed, once that is known.
   insight::explain::Explanation why_{insight::trace::Reason::kNone, "", "", ""};
 };
@@ -241,7 +280,7 @@ void RunFunctionCall::Start() {
 
 void RunFunctionCall::OnRead(const grpc::Status& status) {
   const auto keep = shared_from_this();
-  state_ = context_.states.Of(incoming_->worker()->index());
+  state_ = context_.states.Of(worker_->index());
   keyed_ = &state_->stores.Newest();
   const Directives directives =
       ReadDirectives(incoming_->fields(), state_->options.bypass_metadata);
@@ -267,7 +306,7 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
   if (state_->options.key == cache::key::KeySource::kContent &&
       plain().size() >= kHandedOver) {
     stage_ = Stage::kKeying;
-    if (incoming_->worker()->Offload(&keying_job_)) OnKeyed(digest_);
+    if (worker_->Offload(&keying_job_)) OnKeyed(digest_);
     return;
   }
   OnKeyed(ComputeDigest());
@@ -306,13 +345,42 @@ cache::key::Digest RunFunctionCall::ComputeDigest() {
   return digest;
 }
 
-bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
-  if (found.entry && state_->policy.ServedFor(found.entry->info(), now) >
-                         absl::ZeroDuration()) {
-    return true;
+bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
+                                 absl::string_view tag, absl::Time now) {
+  if (found.entry) {
+    switch (context_.FreshnessOf(*state_, *found.entry, now)) {
+      case cache::Freshness::kFresh:
+        AnswerHit(found.entry, tag, now);
+        return true;
+      case cache::Freshness::kWhileRevalidate:
+        AnswerAndRefresh(found.entry, tag, now);
+        return true;
+      case cache::Freshness::kIfError:
+      case cache::Freshness::kSpent:
+        break;
+    }
   }
-  if (found.entry || found.expired) reason_ = ForwardReason::kStale;
+  NoteStale(found, now);
   return false;
+}
+
+void RunFunctionCall::NoteStale(const cache::store::Found& found,
+                                absl::Time now) {
+  if (!found.entry && !found.expired) return;
+  reason_ = ForwardReason::kStale;
+  if (!found.entry ||
+      state_->policy.options().stale_if_error <= absl::ZeroDuration() ||
+      context_.FreshnessOf(*state_, *found.entry, now) ==
+          cache::Freshness::kSpent) {
+    return;
+  }
+  old_ = found.entry;
+  const absl::Time deadline = incoming_->deadline();
+  if (patience_timer_.has_value() || deadline == absl::InfiniteFuture()) return;
+  const absl::Time end = arrived_ + (deadline - arrived_) * kPatience;
+  patience_timer_ =
+      worker_->After(std::max(end - absl::Now(), absl::ZeroDuration()),
+                     [this] { OnPatienceEnd(); });
 }
 
 void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
@@ -320,8 +388,8 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   if (trace_) trace_->SetKey(digest.key);
   const absl::Time now = context_.clock.Now();
   const cache::store::Found found = keyed_->store().GetMemory(digest.key, now);
-  if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
   key_ = digest.key;
+  if (AnswerFrom(found, digest.tag, now)) return;
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
   // An entry that has expired in memory is not looked up below, where it is no
   // younger.
@@ -333,11 +401,10 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
 
 void RunFunctionCall::LookBelow() {
   stage_ = Stage::kLookingBelow;
-  transport::Worker* const worker = incoming_->worker();
-  auto* const pending = new PendingLookup(worker);
+  auto* const pending = new PendingLookup(worker_);
   // OnLower is posted, so it comes later, even if the store answers at once.
   keyed_->store().GetLower(key_, context_.id, context_.clock.Now(),
-                           [call = shared_from_this(), worker,
+                           [call = shared_from_this(), worker = worker_,
                             pending](cache::store::Found found) mutable {
                              worker->Post([call = std::move(call), pending,
                                            found = std::move(found)] {
@@ -351,7 +418,7 @@ void RunFunctionCall::LookBelow() {
 void RunFunctionCall::OnLower(const cache::store::Found& found) {
   if (stage_ != Stage::kLookingBelow) return;  // the caller has gone
   const absl::Time now = context_.clock.Now();
-  if (Served(found, now)) return AnswerHit(found.entry, tag(), now);
+  if (AnswerFrom(found, tag(), now)) return;
   Miss();
 }
 
@@ -367,9 +434,9 @@ void RunFunctionCall::Wait() {
   stage_ = Stage::kWaiting;
   const absl::Time deadline = incoming_->deadline();
   if (deadline != absl::InfiniteFuture()) {
-    deadline_timer_ = incoming_->worker()->After(
-        std::max(deadline - absl::Now(), absl::ZeroDuration()),
-        [this] { OnDeadline(); });
+    deadline_timer_ =
+        worker_->After(std::max(deadline - absl::Now(), absl::ZeroDuration()),
+                       [this] { OnDeadline(); });
   }
   WatchCaller();
 }
@@ -379,7 +446,7 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
     looked_up_ = absl::Now();
     const absl::Time now = context_.clock.Now();
     const cache::store::Found found = keyed_->store().GetMemory(key_, now);
-    if (Served(found, now)) {
+    if (IsFresh(found.entry, now)) {
       // Whoever has joined by now is answered with it; a released caller gives
       // up its place.
       if (verdict == Verdict::kLead) {
@@ -389,21 +456,32 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
       }
       return AnswerHit(found.entry, tag(), now);
     }
+    NoteStale(found, now);
   }
-  Launch();
-  if (verdict == Verdict::kLead) {
-    run_->SetFlight(context_.flights.Launched(seat_.get(), run_));
+  const bool leads = verdict == Verdict::kLead;
+  Launch(leads);
+  if (leads) {
+    run_->SetFlight(context_.flights.Launched(
+        seat_.get(), run_,
+        /*outlives=*/state_->policy.options().finish_abandoned >
+            absl::ZeroDuration()));
   } else {
     run_->SetPlace(seat_);
   }
   WatchCaller();
 }
 
-void RunFunctionCall::Launch() {
+void RunFunctionCall::Launch(bool leads) {
   stage_ = Stage::kCalling;
   run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_, UseOf(reason_),
                                           &keyed_->store(), key_);
-  run_->Start(*incoming_, incoming_->request(), shared_from_this());
+  const absl::Duration longer =
+      leads ? state_->policy.options().finish_abandoned : absl::ZeroDuration();
+  run_->Start({worker_, incoming_->fields(), arrived_, incoming_->request(),
+               incoming_->deadline() + longer,
+               /*own_deadline=*/longer > absl::ZeroDuration(),
+               /*impatient=*/static_cast<bool>(old_)},
+              shared_from_this());
   // The function works meanwhile.
   Explain();
   if (trace_) trace_->KeepRequest(plain());
@@ -431,6 +509,15 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
     looked_up_ = absl::Now();
     return AnswerHit(signal.entry, tag(), context_.clock.Now());
   }
+  if (signal.verdict == Verdict::kOld) {
+    if (AnswerOld(grpc::Status(static_cast<grpc::StatusCode>(signal.code),
+                               "so ended the call that this one joined"))) {
+      return;
+    }
+    // It is not to be used any more, so this call goes on as one without.
+    old_ = nullptr;
+    return Miss();
+  }
   Follow(signal.verdict,
          /*look_again=*/signal.verdict == Verdict::kLead || signal.queued);
 }
@@ -443,22 +530,38 @@ void RunFunctionCall::OnDeadline() {
       /*collapsed=*/joined);
 }
 
-void RunFunctionCall::OnGone() {
-  const bool late = incoming_->deadline() <= absl::Now();
-  bool joined = false;
+bool RunFunctionCall::StopWaiting() {
   if (stage_ == Stage::kWaiting) {
     StopTimer();
-    joined = context_.flights.Leave(seat_.get());
-  } else if (stage_ == Stage::kCalling) {
-    run_->Detach();
-    // A flight's call goes on while anyone waits; the place of a released
-    // caller is kept until its call has ended.
-    if (run_->has_flight()) {
-      context_.flights.Leave(seat_.get());
-    } else {
-      run_->Cancel();
-    }
+    return context_.flights.Leave(seat_.get());
   }
+  if (stage_ != Stage::kCalling) return false;
+  run_->Detach();
+  // A flight's call goes on while anyone waits; the place of a released caller
+  // is kept until its call has ended.
+  if (run_->has_flight()) {
+    context_.flights.Leave(seat_.get());
+  } else {
+    run_->Cancel();
+  }
+  return false;
+}
+
+void RunFunctionCall::OnPatienceEnd() {
+  patience_timer_.reset();
+  const absl::Time now = context_.clock.Now();
+  const cache::store::EntryRef entry = FindOld(now);
+  // It may be answered to the very end of its time.
+  if (!entry) return;
+  StopWaiting();
+  AnswerOld(entry, now,
+            grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED,
+                         "nine tenths of the caller's time are over"));
+}
+
+void RunFunctionCall::OnGone() {
+  const bool late = incoming_->deadline() <= absl::Now();
+  const bool joined = StopWaiting();
   Count(OutcomeOf(reason_, joined), late ? grpc::StatusCode::DEADLINE_EXCEEDED
                                          : grpc::StatusCode::CANCELLED);
   incoming_ = nullptr;
@@ -471,7 +574,7 @@ void RunFunctionCall::WatchCaller() {
 
 void RunFunctionCall::StopTimer() {
   if (!deadline_timer_.has_value()) return;
-  incoming_->worker()->Cancel(*deadline_timer_);
+  worker_->Cancel(*deadline_timer_);
   deadline_timer_.reset();
 }
 
@@ -488,6 +591,65 @@ void RunFunctionCall::AnswerHit(const cache::store::EntryRef& entry,
     trace_->SetAnswer(message);
   }
   Count(telemetry::Outcome::kHit, grpc::StatusCode::OK);
+  transport::IncomingCall::Answer(std::move(incoming_), std::move(message),
+                                  grpc::Status::OK);
+  End();
+}
+
+void RunFunctionCall::AnswerAndRefresh(const cache::store::EntryRef& entry,
+                                       absl::string_view tag, absl::Time now) {
+  const std::shared_ptr<Refresh> refresh =
+      Refresh::Open(&context_, state_, &keyed_->store(), key_, *incoming_);
+  // Where the function runs for it all the same, nothing of its time is saved.
+  AnswerStale(entry, tag, now,
+              refresh == nullptr ? entry->info().cost : absl::ZeroDuration());
+  if (refresh != nullptr) refresh->Launch();
+}
+
+cache::store::EntryRef RunFunctionCall::FindOld(absl::Time now) {
+  if (!old_) return nullptr;
+  looked_up_ = absl::Now();
+  // One that is newer may have been filled by a call that joined no flight.
+  cache::store::EntryRef entry = keyed_->store().GetMemory(key_, now).entry;
+  if (!entry) entry = old_;
+  const bool spent =
+      context_.FreshnessOf(*state_, *entry, now) == cache::Freshness::kSpent;
+  return spent ? nullptr : entry;
+}
+
+bool RunFunctionCall::AnswerOld(const grpc::Status& status) {
+  const absl::Time now = context_.clock.Now();
+  const cache::store::EntryRef entry = FindOld(now);
+  if (!entry) return false;
+  AnswerOld(entry, now, status);
+  return true;
+}
+
+void RunFunctionCall::AnswerOld(const cache::store::EntryRef& entry,
+                                absl::Time now, const grpc::Status& status) {
+  // It is no miss, whatever was to be said of it.
+  why_.reason = insight::trace::Reason::kNone;
+  if (IsFresh(entry, now)) return AnswerHit(entry, tag(), now);
+  context_.instruments.RecordServedOver(status.error_code());
+  context_.log.ServedOver(status);
+  AnswerStale(entry, tag(), now, /*saved=*/absl::ZeroDuration());
+}
+
+void RunFunctionCall::AnswerStale(const cache::store::EntryRef& entry,
+                                  absl::string_view tag, absl::Time now,
+                                  absl::Duration saved) {
+  thread_local absl::InsecureBitGen random;
+  const cache::store::EntryInfo info = entry->info();
+  context_.instruments.RecordHit(absl::Now() - looked_up_, saved);
+  AddStatus(HitStatus(state_->policy.ServedFor(info, now)).text());
+  const auto ttl =
+      state_->policy.StaleTtl(info, absl::Uniform(random, 0.0, 1.0));
+  transport::Message message = EntryMessage(entry, tag, ttl);
+  if (trace_) {
+    trace_->SetHit(info, entry->body().size(), ttl, now);
+    trace_->SetAnswer(message);
+  }
+  Count(telemetry::Outcome::kStaleHit, grpc::StatusCode::OK);
   transport::IncomingCall::Answer(std::move(incoming_), std::move(message),
                                   grpc::Status::OK);
   End();
@@ -521,6 +683,7 @@ void RunFunctionCall::AnswerError(const grpc::Status& status, bool collapsed) {
 void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
                                const transport::Message& message, bool stored) {
   const grpc::Status& status = call.status();
+  if (IsFailure(status.error_code()) && AnswerOld(status)) return;
   // RFC 9211: a cache further on has its say first, then this one.
   if (call.answered()) incoming_->Relay(call.headers(), call.trailers());
   if (why_.reason == insight::trace::Reason::kNone ||
@@ -565,6 +728,9 @@ void RunFunctionCall::Count(telemetry::Outcome outcome, int code) {
 
 void RunFunctionCall::End() {
   stage_ = Stage::kOver;
+  if (patience_timer_.has_value()) worker_->Cancel(*patience_timer_);
+  patience_timer_.reset();
+  old_ = nullptr;
   run_ = nullptr;
   self_ = nullptr;
 }

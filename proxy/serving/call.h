@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One RunFunction call: digest -> look-up -> hit, or flight -> upstream ->
 // policy -> fill -> answer. The stages that it passes are in call.cc; who calls
-// the function when many miss at once is settled in flight.h.
+// the function when many miss at once is settled in flight.h, and who asks it
+// behind an answer that is past its time in refresh.h.
 //
 // Every call of the methods v1 and v1beta1 comes here, also those that are not
 // looked up (bypass). Each is answered once, with `cache-status` in its

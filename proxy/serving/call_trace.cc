@@ -23,6 +23,8 @@ Outcome OutcomeOf(telemetry::Outcome outcome) {
   switch (outcome) {
     case telemetry::Outcome::kHit:
       return Outcome::kHit;
+    case telemetry::Outcome::kStaleHit:
+      return Outcome::kStale;
     case telemetry::Outcome::kMiss:
     case telemetry::Outcome::kStale:
       return Outcome::kMiss;

@@ -25,6 +25,7 @@ ServingContext::ServingContext(
       upstream(*upstream),
       instruments(instruments),
       flights(FlightOptions(options.policy), instruments),
+      log(options.name),
       trace(trace),
       misses(misses) {}
 

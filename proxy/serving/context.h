@@ -10,12 +10,16 @@
 #include <string>
 
 #include "cache/observer.h"
+#include "cache/policy.h"
+#include "cache/store/entry.h"
 #include "cache/store/tiered_store.h"
 #include "common/clock.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
+#include "proxy/serving/failure.h"
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
+#include "proxy/serving/refresh_backoff.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/upstream.h"
@@ -30,6 +34,19 @@ struct ServingContext {
                  insight::trace::TraceWriter* trace,
                  insight::explain::MissMemory* misses);
 
+  // What may be made of an entry at `now`. Whatever finds an entry asks here,
+  // and nowhere else.
+  cache::Freshness FreshnessOf(const FunctionState& state,
+                               const cache::store::Entry& entry,
+                               absl::Time now) const {
+    const cache::Freshness freshness =
+        state.policy.FreshnessOf(entry.info(), now);
+    if (freshness != cache::Freshness::kFresh && entry.superseded()) {
+      return cache::Freshness::kSpent;
+    }
+    return freshness;
+  }
+
   const cache::FunctionId id;
   const std::string name;
   FunctionStates states;
@@ -37,6 +54,8 @@ struct ServingContext {
   transport::Upstream& upstream;
   const telemetry::FunctionInstruments& instruments;
   FlightTable flights;
+  RefreshBackoff refreshes;
+  FailureLog log;
   // Null: nothing is traced.
   insight::trace::TraceWriter* const trace;
   // Null: misses are not explained.

@@ -21,6 +21,9 @@ class Flight {
   FlightCallerPtr leader;  // null once it has left
   std::map<uint64_t, FlightCallerPtr> joined;
   std::shared_ptr<FlightCall> call;  // null until launched
+  bool outlives = false;             // its callers
+  bool unattended = false;           // it has a place among those
+  uint64_t abandonment = 0;          // 0: it is not abandoned
 };
 
 bool ReleaseGate::Enter(const FlightCallerPtr& caller) {
@@ -85,6 +88,22 @@ struct FlightTable::Shard {
     }
   }
 
+  // Takes the flight out of the table; false if it is not there.
+  bool Remove(const Flight& flight) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const auto it = flights.find(flight.key);
+    if (it == flights.end() || it->second.get() != &flight) return false;
+    flights.erase(it);
+    return true;
+  }
+  // Misses of the key are not collapsed for a while.
+  void Uncollapse(const cache::key::Key& key, absl::Time now,
+                  absl::Duration how_long)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Purge(now);
+    uncollapsed[key] = now + how_long;
+    until.emplace_back(now + how_long, key);
+  }
+
   mutable Mutex mutex;
   absl::flat_hash_map<cache::key::Key, std::shared_ptr<Flight>> flights
       ABSL_GUARDED_BY(mutex);
@@ -105,6 +124,7 @@ struct FlightTable::Actions {
   ~Actions() {
     for (auto& [caller, signal] : signals) caller->OnSignal(std::move(signal));
     if (cancel != nullptr) cancel->Cancel();
+    if (abandoned != nullptr) abandoned->OnAbandoned(abandonment);
   }
   void Tell(FlightCallerPtr caller, FlightSignal signal) {
     signals.emplace_back(std::move(caller), std::move(signal));
@@ -112,6 +132,8 @@ struct FlightTable::Actions {
 
   std::vector<std::pair<FlightCallerPtr, FlightSignal>> signals;
   std::shared_ptr<FlightCall> cancel;
+  std::shared_ptr<FlightCall> abandoned;
+  uint64_t abandonment = 0;
   FlightCallerPtr gone;
   std::shared_ptr<Flight> ended;
 };
@@ -130,6 +152,13 @@ FlightSignal RunSignal(bool queued) {
   FlightSignal signal;
   signal.verdict = Verdict::kRun;
   signal.queued = queued;
+  return signal;
+}
+
+FlightSignal OldSignal(int code) {
+  FlightSignal signal;
+  signal.verdict = Verdict::kOld;
+  signal.code = code;
   return signal;
 }
 
@@ -162,6 +191,10 @@ Verdict FlightTable::Enter(const FlightCallerPtr& caller, absl::Time now) {
     caller->flight_ = found->second;
     caller->stale_ |= found->second->stale;
     found->second->joined.emplace(caller->number_, caller);
+    if (std::exchange(found->second->abandonment, 0) != 0) {
+      GivePlaceBack(found->second.get());
+      instruments_.AbandonedRunning(-1);
+    }
     instruments_.CallerJoined();
     return Verdict::kWait;
   }
@@ -169,21 +202,68 @@ Verdict FlightTable::Enter(const FlightCallerPtr& caller, absl::Time now) {
     caller->part_ = FlightCaller::Part::kReleased;
     return gate_.Enter(caller) ? Verdict::kRun : Verdict::kWait;
   }
-  auto flight = std::make_shared<Flight>(caller->key_, caller->stale_);
-  flight->leader = caller;
-  caller->part_ = FlightCaller::Part::kLeader;
-  caller->flight_ = flight;
-  shard.flights.emplace(caller->key_, std::move(flight));
-  instruments_.FlightOpened();
+  shard.flights.emplace(caller->key_, Open(caller));
   return Verdict::kLead;
 }
 
-std::shared_ptr<Flight> FlightTable::Launched(
-    FlightCaller* leader, std::shared_ptr<FlightCall> call) {
+FlightTable::Refresh FlightTable::EnterToRefresh(const FlightCallerPtr& leader,
+                                                 absl::Time now) {
+  Shard& shard = ShardOf(leader->key_);
+  MutexLock lock(&shard.mutex);
+  shard.Purge(now);
+  if (shard.flights.contains(leader->key_) ||
+      shard.uncollapsed.contains(leader->key_)) {
+    return Refresh::kNotNeeded;
+  }
+  if (!TakePlace()) return Refresh::kFull;
+  auto flight = Open(leader);
+  flight->unattended = true;
+  shard.flights.emplace(leader->key_, std::move(flight));
+  return Refresh::kLead;
+}
+
+std::shared_ptr<Flight> FlightTable::Open(const FlightCallerPtr& leader) {
+  auto flight = std::make_shared<Flight>(leader->key_, leader->stale_);
+  flight->leader = leader;
+  leader->part_ = FlightCaller::Part::kLeader;
+  leader->flight_ = flight;
+  instruments_.FlightOpened();
+  return flight;
+}
+
+bool FlightTable::TakePlace() {
+  int taken = unattended_.load(std::memory_order_relaxed);
+  while (taken < options_.max_unattended) {
+    if (unattended_.compare_exchange_weak(taken, taken + 1,
+                                          std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void FlightTable::GivePlaceBack(Flight* flight) {
+  if (!std::exchange(flight->unattended, false)) return;
+  unattended_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void FlightTable::Close(Flight* flight) {
+  flight->closed = true;
+  GivePlaceBack(flight);
+  if (std::exchange(flight->abandonment, 0) != 0) {
+    instruments_.AbandonedRunning(-1);
+  }
+  instruments_.FlightClosed();
+}
+
+std::shared_ptr<Flight> FlightTable::Launched(FlightCaller* leader,
+                                              std::shared_ptr<FlightCall> call,
+                                              bool outlives) {
   Shard& shard = ShardOf(leader->key_);
   MutexLock lock(&shard.mutex);
   if (leader->part_ != FlightCaller::Part::kLeader) return nullptr;
   leader->flight_->call = std::move(call);
+  leader->flight_->outlives = outlives;
   return leader->flight_;
 }
 
@@ -201,13 +281,17 @@ void FlightTable::FinishFound(FlightCaller* leader,
 
 void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
                          cache::store::EntryRef entry, absl::Time now,
-                         bool found) {
+                         bool found, int code) {
   Actions actions;
   std::map<uint64_t, FlightCallerPtr> joined;
   Shard& shard = ShardOf(flight->key);
   MutexLock lock(&shard.mutex);
   if (flight->closed) return;
-  flight->closed = true;
+  if (flight->abandonment != 0 && end == FlightEnd::kShared) {
+    instruments_.AbandonedFinished();
+  }
+  Close(flight.get());
+  const bool listed = shard.Remove(*flight);
   if (flight->leader != nullptr) {
     flight->leader->part_ = FlightCaller::Part::kNone;
     flight->leader->flight_ = nullptr;
@@ -215,7 +299,6 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
   }
   flight->call = nullptr;
   joined.swap(flight->joined);
-  instruments_.FlightClosed();
 
   if (end == FlightEnd::kDeadline && !joined.empty()) {
     // Of those who wait, the one who can wait longest leads: its deadline ends
@@ -234,22 +317,22 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
     instruments_.CallerLeft();
     instruments_.FlightOpened();
     actions.Tell(next->leader, LeadSignal());
-    shard.flights[flight->key] = std::move(next);
+    if (listed) shard.flights.emplace(flight->key, std::move(next));
     return;
   }
 
-  shard.flights.erase(flight->key);
-  if (end == FlightEnd::kAlone) {
-    shard.Purge(now);
-    const absl::Time until = now + options_.uncollapsed;
-    shard.uncollapsed[flight->key] = until;
-    shard.until.emplace_back(until, flight->key);
-  }
+  const bool alone = end == FlightEnd::kAlone || end == FlightEnd::kFailed;
+  if (alone) shard.Uncollapse(flight->key, now, options_.uncollapsed);
   actions.signals.reserve(joined.size());
   for (auto& [number, caller] : joined) {
     caller->flight_ = nullptr;
     instruments_.CallerLeft();
-    if (end == FlightEnd::kAlone) {
+    if (end == FlightEnd::kFailed && caller->has_old_) {
+      caller->part_ = FlightCaller::Part::kNone;
+      actions.Tell(std::move(caller), OldSignal(code));
+      continue;
+    }
+    if (alone) {
       caller->part_ = FlightCaller::Part::kReleased;
       instruments_.CallerReleased();
       if (gate_.Enter(caller))
@@ -306,12 +389,35 @@ bool FlightTable::Leave(FlightCaller* caller) {
   // The leader has left. While others wait, its call goes on.
   const bool joined = part == FlightCaller::Part::kJoined;
   if (!flight->joined.empty()) return joined;
-  flight->closed = true;
+  if (flight->outlives) {
+    if (TakePlace()) {
+      flight->unattended = true;
+      flight->abandonment =
+          next_abandonment_.fetch_add(1, std::memory_order_relaxed);
+      actions.abandoned = flight->call;
+      actions.abandonment = flight->abandonment;
+      instruments_.CallAbandoned();
+      instruments_.AbandonedRunning(1);
+      return joined;
+    }
+    instruments_.AbandonedRefused();
+  }
+  Close(flight.get());
+  shard.Remove(*flight);
   actions.cancel = std::move(flight->call);
   actions.ended = flight;
-  shard.flights.erase(flight->key);
-  instruments_.FlightClosed();
   return joined;
+}
+
+void FlightTable::EndAbandoned(const std::shared_ptr<Flight>& flight,
+                               uint64_t abandonment) {
+  Actions actions;
+  Shard& shard = ShardOf(flight->key);
+  MutexLock lock(&shard.mutex);
+  if (flight->closed || flight->abandonment != abandonment) return;
+  Close(flight.get());
+  shard.Remove(*flight);
+  actions.cancel = std::move(flight->call);
 }
 
 FlightTable::Stats FlightTable::GetStats() const {
@@ -327,6 +433,7 @@ FlightTable::Stats FlightTable::GetStats() const {
   }
   stats.running = gate_.running();
   stats.queued = gate_.queued();
+  stats.unattended = unattended_.load(std::memory_order_relaxed);
   return stats;
 }
 

@@ -12,11 +12,15 @@
 //   Enter ---> kLead: look in memory once more, then FinishFound, or call
 //     |               upstream, say Launched, and Finish when that call ended
 //     |------> kRun:  call upstream alone, and Leave when that call ended
-//     '------> kWait: OnSignal comes with kLead, kRun or kAnswer, unless the
-//                     caller leaves before
+//     '------> kWait: OnSignal comes with kLead, kRun, kAnswer or kOld, unless
+//                     the caller leaves before
 //
 // A caller may Leave at any time. A signal on its way then comes all the same,
 // and must be ignored: the table has already given its place to another.
+//
+// Some flights are nobody's: one that refreshes an entry (EnterToRefresh), and
+// one whose last caller has left while its call may go on (Launched). At most
+// `max_unattended` of them run, and whoever misses their key joins them.
 //
 // Thread-safe. Signals and cancellations are made on the thread whose call
 // caused them, under no lock of the table; a caller that is told by another
@@ -52,6 +56,7 @@ enum class Verdict {
   kRun,     // not collapsed: it calls upstream for itself alone
   kWait,    // it joined a flight, or waits for one of the `max_released` places
   kAnswer,  // signals only: the flight ended with an answer that is shared
+  kOld,  // signals only: the function failed, and the caller has an old entry
 };
 
 struct FlightSignal {
@@ -62,6 +67,8 @@ struct FlightSignal {
   // in memory rather than made by the flight's own upstream call.
   cache::store::EntryRef entry;
   bool found = false;
+  // With Verdict::kOld: the status that the flight's call ended with.
+  int code = 0;
 };
 
 // One caller, as the table knows it. Derive from it to be told.
@@ -69,10 +76,10 @@ class FlightCaller {
  public:
   // `deadline` (infinite: none) only serves to choose who leads next; keeping
   // to it is the caller's business. `stale`: the caller missed for finding an
-  // entry past its time.
+  // entry past its time; `has_old`: it answers from that if the function fails.
   FlightCaller(const cache::key::Key& key, absl::Time deadline,
-               bool stale = false)
-      : key_(key), deadline_(deadline), stale_(stale) {}
+               bool stale = false, bool has_old = false)
+      : key_(key), deadline_(deadline), has_old_(has_old), stale_(stale) {}
   virtual ~FlightCaller() = default;
   FlightCaller(const FlightCaller&) = delete;
   FlightCaller& operator=(const FlightCaller&) = delete;
@@ -97,6 +104,7 @@ class FlightCaller {
 
   const cache::key::Key key_;
   const absl::Time deadline_;
+  const bool has_old_;
   bool stale_;           // set by Enter
   uint64_t number_ = 0;  // order of arrival; set by Enter
   Part part_ = Part::kNone;
@@ -113,12 +121,17 @@ class FlightCall {
   // Ends it soon, as nobody waits for it any more. Any thread; may come after
   // it has ended.
   virtual void Cancel() = 0;
+  // Its last caller has left, and it goes on without. When it has done so for
+  // long enough, FlightTable::EndAbandoned is told this number. Any thread; may
+  // come after it has ended.
+  virtual void OnAbandoned(uint64_t /*abandonment*/) {}
 };
 
 // How a flight's upstream call ended.
 enum class FlightEnd {
   kShared,    // policy and the memory tier accepted the answer
   kAlone,     // any other outcome: it is the first caller's alone
+  kFailed,    // the same, by an error in whose place an old entry is served
   kDeadline,  // the first caller's deadline ended it
 };
 
@@ -155,6 +168,9 @@ class FlightTable {
     // For how long misses of a key are not collapsed after a flight whose
     // answer was not shared.
     absl::Duration uncollapsed = absl::Seconds(1);
+    // How many flights without a caller run at once: refreshes, and calls whose
+    // callers have left.
+    int max_unattended = 16;
   };
 
   // `instruments` outlives this.
@@ -167,17 +183,35 @@ class FlightTable {
   // A caller missed its key. Never kAnswer. Once for each caller.
   Verdict Enter(const FlightCallerPtr& caller, absl::Time now);
 
+  // Opens a flight that refreshes an entry, led by `leader`, who has no client:
+  // it goes on as a leader does, and never leaves.
+  enum class Refresh {
+    kLead,
+    kNotNeeded,  // a flight of the key runs, or one has just failed
+    kFull,       // max_unattended run already
+  };
+  Refresh EnterToRefresh(const FlightCallerPtr& leader, absl::Time now);
+
   // The leader's upstream call has started: `call` is cancelled when the last
-  // caller leaves. Returns the flight, which Finish must be told the end of,
-  // whoever has left by then. Null if `leader` does not lead (it left).
+  // caller leaves, unless it `outlives` them: then it goes on, and those who
+  // miss its key join it as ever. Returns the flight, which Finish must be told
+  // the end of, whoever has left by then. Null if `leader` does not lead (it
+  // left).
   std::shared_ptr<Flight> Launched(FlightCaller* leader,
-                                   std::shared_ptr<FlightCall> call);
+                                   std::shared_ptr<FlightCall> call,
+                                   bool outlives = false);
 
   // The flight's upstream call ended. kShared: `entry` is what was filled, or,
-  // with `found`, a newer one that memory had by then. Does nothing if
-  // everybody had left.
+  // with `found`, a newer one that memory had by then. kFailed: with `code`.
+  // Does nothing if everybody had left, and it did not outlive them.
   void Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
-              cache::store::EntryRef entry, absl::Time now, bool found = false);
+              cache::store::EntryRef entry, absl::Time now, bool found = false,
+              int code = 0);
+
+  // The flight's call has gone on for long enough since that abandonment: it is
+  // cancelled, unless somebody has joined it since.
+  void EndAbandoned(const std::shared_ptr<Flight>& flight,
+                    uint64_t abandonment);
 
   // The leader found the entry in memory: no upstream call is needed.
   void FinishFound(FlightCaller* leader, cache::store::EntryRef entry,
@@ -193,6 +227,7 @@ class FlightTable {
     size_t uncollapsed = 0;  // keys that are not collapsed for a while
     int running = 0;         // released callers that call upstream
     int queued = 0;          // released callers that wait
+    int unattended = 0;      // flights that are nobody's
     bool empty() const {
       return flights == 0 && callers == 0 && running == 0 && queued == 0;
     }
@@ -204,10 +239,22 @@ class FlightTable {
   struct Actions;
 
   Shard& ShardOf(const cache::key::Key& key) const;
+  // These are called under the lock of the flight's shard.
+  //
+  // A flight that `leader` leads.
+  std::shared_ptr<Flight> Open(const FlightCallerPtr& leader);
+  // Takes one of the places of flights without a caller; false if there is
+  // none.
+  bool TakePlace();
+  void GivePlaceBack(Flight* flight);
+  // What is said about it from now on is late, and ignored.
+  void Close(Flight* flight);
 
   const Options options_;
   const telemetry::FunctionInstruments& instruments_;
   std::atomic<uint64_t> next_number_{0};
+  std::atomic<uint64_t> next_abandonment_{1};
+  std::atomic<int> unattended_{0};
   ReleaseGate gate_;
   std::vector<std::unique_ptr<Shard>> shards_;
 };

@@ -25,27 +25,47 @@ constexpr std::chrono::milliseconds kDeadlineSlack{20};
 // an answer of 13 KB.
 constexpr size_t kHandedOver = 64 << 10;
 
+// How long a call goes on at most when its last caller has left.
+constexpr absl::Duration kMostAbandoned = absl::Minutes(2);
+
 }  // namespace
 
-void UpstreamRun::Start(const transport::IncomingCall& caller,
-                        const transport::Message& request,
+void UpstreamRun::Start(const transport::UnaryRequest& request,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
-  worker_ = caller.worker();
+  worker_ = request.worker;
   started_ = context_.clock.Now();
-  const absl::Time deadline = caller.deadline();
-  if (deadline != absl::InfiniteFuture()) {
+  if (request.deadline != absl::InfiniteFuture()) {
     const auto now = std::chrono::steady_clock::now();
     // Callers may give deadlines that no clock will see.
     deadline_ =
-        now + std::min(absl::ToChronoNanoseconds(deadline - absl::Now()),
-                       std::chrono::steady_clock::time_point::max() - now);
+        now +
+        std::min(absl::ToChronoNanoseconds(request.deadline - absl::Now()),
+                 std::chrono::steady_clock::time_point::max() - now);
   }
   call_ = context_.upstream.StartUnary(
-      caller, request, deadline,
-      [self = shared_from_this()](transport::UnaryCall& call) {
+      request, [self = shared_from_this()](transport::UnaryCall& call) {
         self->OnDone(call);
       });
+}
+
+void UpstreamRun::OnAbandoned(uint64_t abandonment) {
+  worker_->Post([self = shared_from_this(), abandonment] {
+    if (self->over_) return;
+    absl::Duration limit = kMostAbandoned;
+    if (!self->deadline_.has_value()) {
+      // Nothing else ends it.
+      limit = std::min(limit, self->state_->options.policy.finish_abandoned);
+    }
+    if (self->abandoned_timer_.has_value()) {
+      self->worker_->Cancel(*self->abandoned_timer_);
+    }
+    self->abandoned_timer_ =
+        self->worker_->After(limit, [self = self.get(), abandonment] {
+          self->abandoned_timer_.reset();
+          self->context_.flights.EndAbandoned(self->flight_, abandonment);
+        });
+  });
 }
 
 void UpstreamRun::OnDone(transport::UnaryCall& call) {
@@ -104,18 +124,39 @@ void UpstreamRun::TellMisses() const {
 }
 
 void UpstreamRun::End() {
+  over_ = true;
+  if (abandoned_timer_.has_value()) worker_->Cancel(*abandoned_timer_);
+  abandoned_timer_.reset();
   TellMisses();
+  SupersedeOlder();
   if (flight_ != nullptr) {
-    const FlightEnd end = result_.entry             ? FlightEnd::kShared
-                          : EndedByDeadline(*call_) ? FlightEnd::kDeadline
-                                                    : FlightEnd::kAlone;
+    const FlightEnd end = EndOf(*call_);
     context_.flights.Finish(flight_, end, std::move(result_.entry), ended_,
-                            /*found=*/!result_.stored);
+                            /*found=*/!result_.stored,
+                            call_->status().error_code());
   }
   if (place_ != nullptr) context_.flights.Leave(place_.get());
   if (owner_ == nullptr) return;
   const std::shared_ptr<RunOwner> owner = std::move(owner_);
   owner->OnAnswer(*call_, result_.message, result_.stored);
+}
+
+void UpstreamRun::SupersedeOlder() {
+  if (use_ != Use::kStore || !state_->policy.serves_stale() || result_.entry ||
+      !result_.message.valid()) {
+    return;
+  }
+  const cache::store::Found found = store_.GetMemory(key_, ended_);
+  if (found.entry && found.entry->started() <= started_) {
+    found.entry->Supersede();
+  }
+}
+
+FlightEnd UpstreamRun::EndOf(const transport::UnaryCall& call) const {
+  if (result_.entry) return FlightEnd::kShared;
+  if (EndedByDeadline(call)) return FlightEnd::kDeadline;
+  return IsFailure(call.status().error_code()) ? FlightEnd::kFailed
+                                               : FlightEnd::kAlone;
 }
 
 void UpstreamRun::Apply(const transport::Message& response) {
@@ -151,6 +192,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
   info.started = started_;
   info.arrived = ended_;
   info.lifetime = storing.lifetime;
+  info.retention = storing.retention;
   info.ttl = view.facts.ttl;
   info.cost = call_->latency();
   info.secrets = view.facts.secrets;
@@ -168,11 +210,12 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
     case cache::store::PutResult::kOlder: {
       // A call that started later has filled the key: whoever waits gets that.
       cache::store::Found newer = store_.GetMemory(key_, ended_);
-      if (!newer.entry) return;
-      const absl::Duration served =
-          state_->policy.ServedFor(newer.entry->info(), ended_);
-      if (served <= absl::ZeroDuration()) return;
-      served_until_ = ended_ + served;
+      if (!newer.entry || context_.FreshnessOf(*state_, *newer.entry, ended_) !=
+                              cache::Freshness::kFresh) {
+        return;
+      }
+      served_until_ =
+          ended_ + state_->policy.ServedFor(newer.entry->info(), ended_);
       result_.entry = std::move(newer.entry);
       return;
     }

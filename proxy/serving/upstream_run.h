@@ -3,9 +3,10 @@
 // policy, the fill, the end of its flight, then the answer to its caller.
 //
 // It belongs to the flight rather than to the caller that started it: a caller
-// that leaves detaches itself, and the run goes on for those who joined. A
-// released or uncollapsed run holds its caller's place among `max_released`
-// until the upstream call is over.
+// that leaves detaches itself, and the run goes on for those who joined, and
+// with `finish_abandoned` for a while without anybody. A released or
+// uncollapsed run holds its caller's place among `max_released` until the
+// upstream call is over.
 //
 // Thread-safety: used on its worker's thread, but for Cancel and for the job
 // that the worker may hand over. Ownership: its upstream call owns it until
@@ -15,6 +16,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -25,7 +27,6 @@
 #include "cache/store/tiered_store.h"
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
-#include "proxy/transport/incoming_call.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/upstream.h"
 #include "proxy/transport/worker.h"
@@ -68,9 +69,8 @@ class UpstreamRun final : public FlightCall,
         store_(*store),
         key_(key) {}
 
-  // Calls the function for `caller`, with its deadline.
-  void Start(const transport::IncomingCall& caller,
-             const transport::Message& request,
+  // Calls the function.
+  void Start(const transport::UnaryRequest& request,
              std::shared_ptr<RunOwner> owner);
   // Sets the flight that ends with this run.
   void SetFlight(std::shared_ptr<Flight> flight) {
@@ -99,6 +99,7 @@ class UpstreamRun final : public FlightCall,
     cancelled_.store(true, std::memory_order_relaxed);
     call_->Cancel();
   }
+  void OnAbandoned(uint64_t abandonment) override;
 
  private:
   struct Result {
@@ -120,6 +121,11 @@ class UpstreamRun final : public FlightCall,
             const cache::Policy::Storing& storing);
   // Tells those who explain misses what became of the answer.
   void TellMisses() const;
+  // An answer that is not kept takes the place of an older one that is, where
+  // that would be served past its time.
+  void SupersedeOlder();
+  // As what the flight ends with the call.
+  FlightEnd EndOf(const transport::UnaryCall& call) const;
   // Whether the deadline that the call was given ended it, rather than the
   // function.
   bool EndedByDeadline(const transport::UnaryCall& call) const;
@@ -139,6 +145,8 @@ class UpstreamRun final : public FlightCall,
   std::shared_ptr<Flight> flight_;
   std::shared_ptr<FlightCaller> place_;
   std::shared_ptr<transport::UnaryCall> call_;
+  absl::optional<transport::TimerId> abandoned_timer_;
+  bool over_ = false;
   // Set when the call has ended.
   std::shared_ptr<UpstreamRun> self_;  // until its answer has been read
   absl::Time ended_;

@@ -530,6 +530,17 @@ Row OptionalTtl(std::string key, std::string accepted, absl::Duration least,
                 });
 }
 
+// A duration by which the policy goes on beyond an end; 0 = it does not.
+Row LongerDuration(std::string key, std::string help,
+                   absl::Duration cache::PolicyOptions::*field) {
+  return Policy(
+      Text(std::move(key), "DURATION", "0s",
+           "a duration from 0 up, such as 30s, 10m or 1h30m", std::move(help)),
+      [field](const Values& v, FunctionOptions* o) {
+        return IntoDuration(v[0], absl::ZeroDuration(), &(o->policy.*field));
+      });
+}
+
 std::vector<Row> PolicyRows() {
   std::vector<Row> rows;
   rows.push_back(
@@ -600,6 +611,23 @@ std::vector<Row> PolicyRows() {
                     {"none", cache::StoreSecrets::kNone}},
                    &o->policy.store_secrets);
              }));
+  rows.push_back(LongerDuration(
+      "stale_while_revalidate",
+      "For how long past its time a response still answers at once, while the "
+      "function is asked behind. About two reconciles for each run of the "
+      "function.",
+      &cache::PolicyOptions::stale_while_revalidate));
+  rows.push_back(LongerDuration(
+      "stale_if_error",
+      "For how long past its time a response answers where the function was "
+      "asked and failed, or nine tenths of the caller's time are over.",
+      &cache::PolicyOptions::stale_if_error));
+  rows.push_back(LongerDuration(
+      "finish_abandoned",
+      "How much longer than its caller's deadline a call of the function may "
+      "take, which then goes on without callers, so that a function slower "
+      "than they wait is answered from the cache the next time.",
+      &cache::PolicyOptions::finish_abandoned));
   rows.push_back(Policy(
       Text("max_released", "NUMBER", "16", "a whole number from 1 up",
            "Calls that run at once for callers whose shared call brought no "

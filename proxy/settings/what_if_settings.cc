@@ -22,9 +22,11 @@ using insight::whatif::FunctionSettings;
 constexpr absl::string_view kFunctions = "functions.";
 constexpr absl::string_view kMemory = "cache.memory";
 // Of the policy, what says nothing of when an answer is served: how keys are
-// made (a trace has them made), and what needs more of a call than is traced.
-constexpr absl::string_view kNotTaken[] = {"key", "key_hash", "bypass_metadata",
-                                           "max_released"};
+// made (a trace has them made), and what needs more of a call than is traced:
+// when errors come again, and for how long callers would have waited.
+constexpr absl::string_view kNotTaken[] = {
+    "key",          "key_hash",       "bypass_metadata",
+    "max_released", "stale_if_error", "finish_abandoned"};
 
 // A name in its parts: whose it is ("" = of all functions), and the setting.
 struct Name {

@@ -16,8 +16,8 @@ const std::vector<Family>& Catalogue() {
       {"function_run_function_response_cache_hits_total",
        Type::kCounter,
        {"function_name"},
-       "RunFunction calls answered from the cache: hits and collapsed "
-       "answers."},
+       "RunFunction calls answered from the cache: hits, stale hits and "
+       "collapsed answers."},
       {"function_run_function_response_cache_misses_total",
        Type::kCounter,
        {"function_name"},
@@ -55,8 +55,8 @@ const std::vector<Family>& Catalogue() {
       {"fncache_requests_total",
        Type::kCounter,
        {"function_name", "method", "outcome"},
-       "Calls answered, by method (v1, v1beta1, other) and outcome (hit, miss, "
-       "stale, collapsed, bypass, request)."},
+       "Calls answered, by method (v1, v1beta1, other) and outcome (hit, "
+       "stale_hit, miss, stale, collapsed, bypass, request)."},
       {"fncache_misses_total",
        Type::kCounter,
        {"function_name", "reason"},
@@ -130,6 +130,46 @@ const std::vector<Family>& Catalogue() {
        Type::kGauge,
        {"function_name"},
        "Released callers whose own upstream call runs."},
+
+      // Stale serving and abandoned calls.
+      {"fncache_refreshes_total",
+       Type::kCounter,
+       {"function_name"},
+       "Calls of the function that were begun behind a stale hit."},
+      {"fncache_refreshes_failed_total",
+       Type::kCounter,
+       {"function_name"},
+       "Refreshes that brought no answer to store."},
+      {"fncache_refreshes_refused_total",
+       Type::kCounter,
+       {"function_name"},
+       "Refreshes not begun, because 16 calls without a caller ran already."},
+      {"fncache_refreshes_running",
+       Type::kGauge,
+       {"function_name"},
+       "Refreshes that run."},
+      {"fncache_stale_if_error_total",
+       Type::kCounter,
+       {"function_name", "code"},
+       "Errors in whose place a caller got an old answer, by gRPC status code; "
+       "DEADLINE_EXCEEDED also where nine tenths of its time were over."},
+      {"fncache_abandoned_calls_total",
+       Type::kCounter,
+       {"function_name"},
+       "Calls of the function that went on when their last caller had left."},
+      {"fncache_abandoned_calls_finished_total",
+       Type::kCounter,
+       {"function_name"},
+       "Such calls whose answer was stored while nobody waited for it."},
+      {"fncache_abandoned_calls_refused_total",
+       Type::kCounter,
+       {"function_name"},
+       "Calls cancelled instead, because 16 calls without a caller ran "
+       "already."},
+      {"fncache_abandoned_calls_running",
+       Type::kGauge,
+       {"function_name"},
+       "Calls of the function that run without a caller, refreshes aside."},
 
       // Tiers.
       {"fncache_tier_entries",

@@ -49,6 +49,12 @@ uint64_t FunctionCounts::Calls(Outcome outcome) const {
   return sum;
 }
 
+uint64_t FunctionCounts::ServedOver() const {
+  uint64_t sum = 0;
+  for (const uint64_t of_code : served_over) sum += of_code;
+  return sum;
+}
+
 bool IsUpstreamError(size_t code) {
   return code != kOk && code != kCancelled && code != kUnimplemented;
 }
@@ -76,6 +82,13 @@ FunctionCounts FunctionCounts::Since(const FunctionCounts& earlier) const {
   since.fills_dropped -= earlier.fills_dropped;
   since.cache_errors -= earlier.cache_errors;
   since.saved -= earlier.saved;
+  since.refreshes -= earlier.refreshes;
+  since.refreshes_failed -= earlier.refreshes_failed;
+  since.refreshes_refused -= earlier.refreshes_refused;
+  Subtract(earlier.served_over, since.served_over);
+  since.abandoned -= earlier.abandoned;
+  since.abandoned_finished -= earlier.abandoned_finished;
+  since.abandoned_refused -= earlier.abandoned_refused;
   return since;
 }
 
@@ -164,6 +177,18 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
   released_ = counter("fncache_released_callers_total");
   released_waiting_ = gauge("fncache_released_callers_waiting");
   released_running_ = gauge("fncache_released_callers_running");
+  refreshes_ = counter("fncache_refreshes_total");
+  refreshes_failed_ = counter("fncache_refreshes_failed_total");
+  refreshes_refused_ = counter("fncache_refreshes_refused_total");
+  refreshes_running_ = gauge("fncache_refreshes_running");
+  for (size_t code = 0; code < kStatusCodes; ++code) {
+    served_over_[code] = registry->AddCounter(
+        Metric("fncache_stale_if_error_total"), {name, StatusCodeName(code)});
+  }
+  abandoned_ = counter("fncache_abandoned_calls_total");
+  abandoned_finished_ = counter("fncache_abandoned_calls_finished_total");
+  abandoned_refused_ = counter("fncache_abandoned_calls_refused_total");
+  abandoned_running_ = gauge("fncache_abandoned_calls_running");
 
   for (size_t t = 0; t < kTiers; ++t) {
     const char* const tier = TierName(static_cast<cache::Tier>(t));
@@ -193,6 +218,7 @@ void FunctionInstruments::End(const CallRecord& call) const {
   latency_[Index(call.outcome)].Observe(call.latency);
   switch (call.outcome) {
     case Outcome::kHit:
+    case Outcome::kStaleHit:
       hits_.Add();
       break;
     case Outcome::kCollapsed:
@@ -262,6 +288,15 @@ FunctionCounts FunctionInstruments::Read() const {
   counts.fills_dropped = fills_dropped_.Value();
   counts.cache_errors = errors_.Value();
   counts.saved = absl::Nanoseconds(saved_seconds_.Value());
+  counts.refreshes = refreshes_.Value();
+  counts.refreshes_failed = refreshes_failed_.Value();
+  counts.refreshes_refused = refreshes_refused_.Value();
+  for (size_t code = 0; code < kStatusCodes; ++code) {
+    counts.served_over[code] = served_over_[code].Value();
+  }
+  counts.abandoned = abandoned_.Value();
+  counts.abandoned_finished = abandoned_finished_.Value();
+  counts.abandoned_refused = abandoned_refused_.Value();
   return counts;
 }
 
@@ -271,6 +306,8 @@ FunctionGauges FunctionInstruments::ReadGauges() const {
     gauges.in_flight += of_method.Value();
   }
   gauges.flights = flights_.Value();
+  gauges.refreshes = refreshes_running_.Value();
+  gauges.abandoned = abandoned_running_.Value();
   return gauges;
 }
 

@@ -84,7 +84,19 @@ struct FunctionCounts {
   uint64_t fills_dropped = 0;
   uint64_t cache_errors = 0;
   absl::Duration saved;
+  // Refreshes behind stale hits, and of them those that brought nothing new;
+  // and those that there was no place for.
+  uint64_t refreshes = 0;
+  uint64_t refreshes_failed = 0;
+  uint64_t refreshes_refused = 0;
+  uint64_t served_over[kStatusCodes] = {};  // errors that old answers hid
+  // Calls to the function that went on when their last caller had left, and of
+  // them those that were stored; and those that there was no place for.
+  uint64_t abandoned = 0;
+  uint64_t abandoned_finished = 0;
+  uint64_t abandoned_refused = 0;
 
+  uint64_t ServedOver() const;
   uint64_t Calls() const;
   uint64_t Calls(Outcome outcome) const;
   // Calls to the function that failed (IsUpstreamError).
@@ -98,6 +110,8 @@ struct FunctionCounts {
 struct FunctionGauges {
   int64_t in_flight = 0;
   int64_t flights = 0;
+  int64_t refreshes = 0;
+  int64_t abandoned = 0;  // calls without a caller
 };
 
 // Whether a function could be reached when that was last tried.
@@ -162,6 +176,28 @@ class FunctionInstruments {
   void ReleasedRunning(int change) const { released_running_.Add(change); }
   void CallerReleased() const { released_.Add(); }
 
+  // A stale hit is refreshed behind: one begins, ends (Failed too, where it
+  // brought nothing that is served), or finds no place.
+  void RefreshBegun() const {
+    refreshes_.Add();
+    refreshes_running_.Add(1);
+  }
+  void RefreshEnded() const { refreshes_running_.Add(-1); }
+  void RefreshFailed() const { refreshes_failed_.Add(); }
+  void RefreshRefused() const { refreshes_refused_.Add(); }
+
+  // A caller got an old answer in place of this status.
+  void RecordServedOver(int code) const {
+    served_over_[StatusCodeIndex(code)].Add();
+  }
+
+  // A flight's call goes on without callers, or finds no place to; how many do
+  // changes; one of them was stored.
+  void CallAbandoned() const { abandoned_.Add(); }
+  void AbandonedRefused() const { abandoned_refused_.Add(); }
+  void AbandonedRunning(int change) const { abandoned_running_.Add(change); }
+  void AbandonedFinished() const { abandoned_finished_.Add(); }
+
   // A caller's connection ended; `reason` counts from 0.
   void ConnectionEnded(size_t reason) const {
     connections_ended_[reason].Add();
@@ -204,6 +240,16 @@ class FunctionInstruments {
   metrics::Counter released_;
   metrics::UpDown released_waiting_;
   metrics::UpDown released_running_;
+
+  metrics::Counter refreshes_;
+  metrics::Counter refreshes_failed_;
+  metrics::Counter refreshes_refused_;
+  metrics::UpDown refreshes_running_;
+  metrics::Counter served_over_[kStatusCodes];
+  metrics::Counter abandoned_;
+  metrics::Counter abandoned_finished_;
+  metrics::Counter abandoned_refused_;
+  metrics::UpDown abandoned_running_;
 
   // The built-in cache's names.
   metrics::Counter hits_;

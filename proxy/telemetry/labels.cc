@@ -15,7 +15,7 @@ const char* NameOf(Enum value, const char* const (&names)[kCount]) {
 
 const char* OutcomeName(Outcome outcome) {
   static constexpr const char* kNames[kOutcomes] = {
-      "hit", "miss", "stale", "collapsed", "bypass", "request"};
+      "hit", "stale_hit", "miss", "stale", "collapsed", "bypass", "request"};
   return NameOf(outcome, kNames);
 }
 

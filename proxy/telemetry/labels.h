@@ -18,13 +18,14 @@ namespace fncache::proxy::telemetry {
 // Outcome says what became of a call, in the terms of its cache-status header.
 enum class Outcome {
   kHit,        // answered from an entry
+  kStaleHit,   // answered from an entry past its time
   kMiss,       // looked up, not there
   kStale,      // looked up, found past its time, the function was asked
   kCollapsed,  // joined another call's flight and ended there
   kBypass,     // not looked up: authorization, mode off, not RunFunction, ...
   kRequest,    // the caller asked for no-cache or no-store
 };
-inline constexpr size_t kOutcomes = 6;
+inline constexpr size_t kOutcomes = 7;
 const char* OutcomeName(Outcome outcome);  // "hit", "miss", ...
 
 // Why a call that was looked up went to the function. In the words of its

@@ -66,6 +66,13 @@ Json Counts(const FunctionCounts& counts, absl::Duration length) {
       {"upstream_calls_by_code", by_code},
       {"latency_by_outcome", latency},
       {"upstream_latency", Latency(counts.upstream_latency)},
+      {"refreshes", counts.refreshes},
+      {"refreshes_failed", counts.refreshes_failed},
+      {"refreshes_refused", counts.refreshes_refused},
+      {"errors_served_over", counts.ServedOver()},
+      {"abandoned_calls", counts.abandoned},
+      {"abandoned_calls_finished", counts.abandoned_finished},
+      {"abandoned_calls_refused", counts.abandoned_refused},
   };
 }
 
@@ -91,6 +98,8 @@ Json Functions(const Status& status) {
         {"unreachable_why", reach.reachable ? Json() : Json(reach.why)},
         {"calls_in_flight", function.gauges.in_flight},
         {"flights", function.gauges.flights},
+        {"refreshes_running", function.gauges.refreshes},
+        {"abandoned_calls_running", function.gauges.abandoned},
         {"changed_paths", MostOf(function.miss_paths, "path")},
         {"changed_by", MostOf(function.miss_writers, "writer")},
         {"last_minute", Counts(status.reading.recent.functions[id],

@@ -131,6 +131,10 @@ struct Word {
   const char* meaning;
 };
 constexpr Word kHit = {"hit", "Answered from the cache."};
+constexpr Word kStaleHit = {
+    "stale hit",
+    "Answered from the cache past its time to live: the function was asked "
+    "behind (stale_while_revalidate), or failed (stale_if_error)."};
 constexpr Word kMiss = {"miss",
                         "Looked up and not found: the function was asked."};
 constexpr Word kStale = {
@@ -149,8 +153,8 @@ constexpr Word kRequest = {
     "cache-control: no-cache or no-store."};
 constexpr Word kHitRate = {
     "hit rate",
-    "The share of look-ups that were answered from the cache: hits and "
-    "collapsed calls against calls that went to the function."};
+    "The share of look-ups that were answered from the cache: hits, stale hits "
+    "and collapsed calls against calls that went to the function."};
 constexpr Word kErrors = {
     "errors",
     "Calls to the function that failed: they ended neither with OK nor with "
@@ -177,9 +181,9 @@ constexpr Word kTier = {
 void Words(std::string* out) {
   absl::StrAppend(out,
                   "<details><summary>What the words mean</summary>\n<dl>\n");
-  for (const Word& word :
-       {kHit, kMiss, kStale, kCollapsed, kBypass, kRequest, kHitRate, kErrors,
-        kFills, kDropped, kFailures, kSaved, kInFlight, kFlight, kTier}) {
+  for (const Word& word : {kHit, kStaleHit, kMiss, kStale, kCollapsed, kBypass,
+                           kRequest, kHitRate, kErrors, kFills, kDropped,
+                           kFailures, kSaved, kInFlight, kFlight, kTier}) {
     absl::StrAppend(out, "<dt>", word.word, "<dd>", EscapeHtml(word.meaning),
                     "\n");
   }
@@ -275,6 +279,7 @@ void Functions(const Status& status, std::string* out) {
         {"calls", "Calls of RunFunction and of other methods."},
         {kHitRate.word, kHitRate.meaning},
         {kHit.word, kHit.meaning},
+        {kStaleHit.word, kStaleHit.meaning},
         {kMiss.word, kMiss.meaning},
         {kStale.word, kStale.meaning},
         {kCollapsed.word, kCollapsed.meaning},

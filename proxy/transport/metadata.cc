@@ -14,6 +14,7 @@ namespace fncache::proxy::transport {
 namespace {
 
 constexpr absl::string_view kLoop = "cdn-loop";
+constexpr absl::string_view kTimeout = "grpc-timeout";
 
 // A time-out that was given so recently passes as it came.
 constexpr absl::Duration kRecent = absl::Milliseconds(10);
@@ -45,18 +46,22 @@ bool HasLoop(const http2::Fields& fields) {
 }
 
 http2::Fields RequestFields(const http2::Fields& fields, absl::Time arrived,
-                            absl::Time deadline, bool tls) {
+                            absl::Time deadline, bool tls, bool own_deadline) {
   http2::Fields out;
   const absl::Time now = absl::Now();
+  const bool timed = deadline != absl::InfiniteFuture();
   for (const http2::Field field : fields) {
     if (field.name == ":scheme") {
       out.Add(field.name, tls ? "https" : "http");
-    } else if (field.name == "grpc-timeout" && now - arrived > kRecent &&
-               deadline != absl::InfiniteFuture()) {
+    } else if (field.name == kTimeout && timed &&
+               (own_deadline || now - arrived > kRecent)) {
       out.Add(field.name, FormatTimeout(deadline - now));
     } else {
       out.Add(field.name, field.value);
     }
+  }
+  if (own_deadline && timed && !fields.Has(kTimeout)) {
+    out.Add(kTimeout, FormatTimeout(deadline - now));
   }
   out.Add(kLoop, Token());
   return out;

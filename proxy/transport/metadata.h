@@ -32,8 +32,11 @@ inline constexpr char kHttp1Answer[] =
 bool HasLoop(const http2::Fields& fields);
 
 // The header block for the function, of a call that came with these fields.
+// `own_deadline`: `deadline` is not what its grpc-timeout says, and is said in
+// its place.
 http2::Fields RequestFields(const http2::Fields& fields, absl::Time arrived,
-                            absl::Time deadline, bool tls);
+                            absl::Time deadline, bool tls,
+                            bool own_deadline = false);
 
 }  // namespace fncache::proxy::transport
 

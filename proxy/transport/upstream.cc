@@ -14,6 +14,9 @@
 namespace fncache::proxy::transport {
 namespace {
 
+// So long an impatient call waits before it looks whether connecting fails: a
+// connection that was lost is made anew in less.
+constexpr absl::Duration kImpatience = absl::Milliseconds(250);
 // How often room for more of an answer is looked for.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 // One attempt to connect, TLS and settings included.
@@ -59,12 +62,13 @@ grpc::Status StatusOfEnd(const http2::StreamEnd& end) {
 }
 
 Connecting::Connecting(Upstream* upstream, Worker* worker, absl::Time deadline,
-                       Found found, GivenUp given_up)
+                       Found found, GivenUp given_up, bool impatient)
     : upstream_(upstream),
       worker_(worker),
       deadline_(deadline),
       found_(std::move(found)),
-      given_up_(std::move(given_up)) {}
+      given_up_(std::move(given_up)),
+      impatient_(impatient) {}
 
 Connecting::~Connecting() {
   if (timer_.has_value()) worker_->Cancel(*timer_);
@@ -76,12 +80,18 @@ void Connecting::Start() {
   if (http2::Connection* const connection = client.Take()) {
     return found_(*connection);
   }
-  const absl::Duration limit = deadline_ == absl::InfiniteFuture()
-                                   ? upstream_->options_.connect_limit
-                                   : deadline_ - absl::Now();
-  timer_ = worker_->After(limit, [this] { OnTimer(); });
+  limit_ = deadline_ == absl::InfiniteFuture()
+               ? absl::Now() + upstream_->options_.connect_limit
+               : deadline_;
+  ArmTimer();
   waiting_ = true;
   client.Wait(this);
+}
+
+void Connecting::ArmTimer() {
+  absl::Duration wait = limit_ - absl::Now();
+  if (impatient_) wait = std::min(wait, kImpatience);
+  timer_ = worker_->After(wait, [this] { OnTimer(); });
 }
 
 void Connecting::OnConnection(http2::Connection& connection) {
@@ -94,10 +104,18 @@ void Connecting::OnConnection(http2::Connection& connection) {
 void Connecting::OnTimer() {
   timer_.reset();
   http2::Client& client = upstream_->ClientOf(worker_);
+  const bool over = absl::Now() >= limit_;
+  if (!over && client.why().empty()) return ArmTimer();
   client.Forget(this);
   waiting_ = false;
   const std::string why =
       client.why().empty() ? "" : absl::StrCat(": ", client.why());
+  if (!over) {
+    return given_up_(
+        grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                     absl::StrCat("no connection to the function at ",
+                                  upstream_->options_.target, why)));
+  }
   if (deadline_ != absl::InfiniteFuture()) {
     return given_up_(grpc::Status(
         grpc::StatusCode::DEADLINE_EXCEEDED,
@@ -112,12 +130,13 @@ void Connecting::OnTimer() {
                    ", at ", upstream_->options_.target, why)));
 }
 
-UnaryCall::UnaryCall(Upstream* upstream, Worker* worker, absl::Time deadline)
+UnaryCall::UnaryCall(Upstream* upstream, const UnaryRequest& request)
     : Activity(Kind::kInner),
       upstream_(upstream),
-      worker_(worker),
-      deadline_(deadline),
-      held_(upstream->options().inflight, Inflight::Share::kRunning, worker),
+      worker_(request.worker),
+      deadline_(request.deadline),
+      impatient_(request.impatient),
+      held_(upstream->options().inflight, Inflight::Share::kRunning, worker_),
       collector_(upstream->options().max_response_bytes),
       started_(absl::Now()) {}
 
@@ -131,11 +150,11 @@ void UnaryCall::CancelNow() {
   Fail(grpc::Status(grpc::StatusCode::CANCELLED, "Cancelled"));
 }
 
-void UnaryCall::Start(const IncomingCall& caller, const Message& request) {
+void UnaryCall::Start(const UnaryRequest& request) {
   worker_->Enter(this);
-  request_fields_ = RequestFields(caller.fields(), caller.arrived(), deadline_,
-                                  upstream_->tls());
-  request_ = request;
+  request_fields_ = RequestFields(request.fields, request.arrived, deadline_,
+                                  upstream_->tls(), request.own_deadline);
+  request_ = request.message;
   Inflight* const inflight = upstream_->options().inflight;
   if (inflight == nullptr) return Connect();
   switch (inflight->Admit(this, worker_, request_.size())) {
@@ -168,7 +187,7 @@ void UnaryCall::Connect() {
   connecting_ = std::make_unique<Connecting>(
       upstream_, worker_, deadline_,
       [this](http2::Connection& connection) { Send(connection); },
-      [this](const grpc::Status& status) { Fail(status); });
+      [this](const grpc::Status& status) { Fail(status); }, impatient_);
   connecting_->Start();
 }
 
@@ -386,15 +405,12 @@ void Upstream::SetFailing(Slot* slot, bool failing, absl::string_view why) {
   }
 }
 
-std::shared_ptr<UnaryCall> Upstream::StartUnary(const IncomingCall& caller,
-                                                const Message& request,
-                                                absl::Time deadline,
+std::shared_ptr<UnaryCall> Upstream::StartUnary(const UnaryRequest& request,
                                                 UnaryCall::Done done) {
-  std::shared_ptr<UnaryCall> call(
-      new UnaryCall(this, caller.worker(), deadline));
+  std::shared_ptr<UnaryCall> call(new UnaryCall(this, request));
   call->self_ = call;
   call->done_ = std::move(done);
-  call->Start(caller, request);
+  call->Start(request);
   return call;
 }
 

@@ -24,7 +24,6 @@
 #include "common/mutex.h"
 #include "grpcpp/support/status.h"
 #include "http2/client.h"
-#include "proxy/transport/incoming_call.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/worker.h"
@@ -60,8 +59,9 @@ class Connecting final : private http2::Client::Waiter {
   // destruction.
   using Found = absl::AnyInvocable<void(http2::Connection&)>;
   using GivenUp = absl::AnyInvocable<void(const grpc::Status&)>;
+  // `impatient`: gives up soon where connecting fails.
   Connecting(Upstream* upstream, Worker* worker, absl::Time deadline,
-             Found found, GivenUp given_up);
+             Found found, GivenUp given_up, bool impatient = false);
   ~Connecting();
   Connecting(const Connecting&) = delete;
   Connecting& operator=(const Connecting&) = delete;
@@ -70,6 +70,8 @@ class Connecting final : private http2::Client::Waiter {
 
  private:
   void OnConnection(http2::Connection& connection) override;
+  // Has `given_up_` called when it has waited for as long as it may.
+  void ArmTimer();
   void OnTimer();
 
   Upstream* const upstream_;
@@ -77,8 +79,25 @@ class Connecting final : private http2::Client::Waiter {
   const absl::Time deadline_;
   Found found_;
   GivenUp given_up_;
+  const bool impatient_;
+  absl::Time limit_;
   bool waiting_ = false;
   absl::optional<TimerId> timer_;
+};
+
+// What a call to the function takes of the call that it is made for. Only read
+// while it is started.
+struct UnaryRequest {
+  Worker* worker = nullptr;
+  const http2::Fields& fields;  // its header block, as it came
+  absl::Time arrived;           // when it came: its grpc-timeout began then
+  const Message& message;
+  // Of the call to the function; infinite: none.
+  absl::Time deadline = absl::InfiniteFuture();
+  // The deadline is not the caller's: the function is told it all the same.
+  bool own_deadline = false;
+  // A function that cannot be reached is not waited for.
+  bool impatient = false;
 };
 
 // One unary call to the function. Cancel may be called from any thread, all
@@ -114,9 +133,9 @@ class UnaryCall final : public Activity,
 
  private:
   friend class Upstream;
-  UnaryCall(Upstream* upstream, Worker* worker, absl::Time deadline);
+  UnaryCall(Upstream* upstream, const UnaryRequest& request);
 
-  void Start(const IncomingCall& caller, const Message& request);
+  void Start(const UnaryRequest& request);
   void Connect();
   void Send(http2::Connection& connection);
   void CancelNow();
@@ -140,6 +159,7 @@ class UnaryCall final : public Activity,
   Upstream* const upstream_;
   Worker* const worker_;
   const absl::Time deadline_;
+  const bool impatient_;
   std::shared_ptr<UnaryCall> self_;  // until completion
   http2::Fields request_fields_;
   Message request_;  // until the answer begins
@@ -176,13 +196,9 @@ class Upstream {
   // The worker's connections.
   http2::Client& ClientOf(Worker* worker);
 
-  // Calls the caller's method with the caller's metadata, on the caller's
-  // worker. `caller` is only read before this returns. `deadline` is the
-  // upstream call's, infinite for none. `done` is called once, on the worker's
-  // thread, after this has returned.
-  std::shared_ptr<UnaryCall> StartUnary(const IncomingCall& caller,
-                                        const Message& request,
-                                        absl::Time deadline,
+  // Calls the method of `request` with its metadata, on its worker. `done` is
+  // called once, on the worker's thread, after this has returned.
+  std::shared_ptr<UnaryCall> StartUnary(const UnaryRequest& request,
                                         UnaryCall::Done done);
 
   // How many connections there are, of all workers. Any thread.

@@ -216,17 +216,18 @@ class Daemons {
     for (const CallResults& calls : results->calls) {
       here[calls.outcome] += calls.count;
     }
-    // The daemon's stale is one that was forwarded past its time, its request
-    // one that the caller's directives sent on.
+    // The daemon's stale is one that was forwarded past its time, and its
+    // stale_hit what is stale here; its request one that the caller's
+    // directives sent on.
     std::map<std::string, uint64_t> there = {
         {"hit", counts.outcomes["hit"]},
+        {"stale", counts.outcomes["stale_hit"]},
         {"miss", counts.outcomes["miss"] + counts.outcomes["stale"]},
         {"collapsed", counts.outcomes["collapsed"]},
         {"bypass", counts.outcomes["bypass"] + counts.outcomes["request"]}};
     counts.agrees = true;
     for (const auto& [outcome, count] : there) {
-      uint64_t ours = here[outcome];
-      if (outcome == "hit") ours += here["stale"];
+      const uint64_t ours = here[outcome];
       const uint64_t apart = ours > count ? ours - count : count - ours;
       if (apart <= tolerated) continue;
       counts.agrees = false;
@@ -244,8 +245,8 @@ class Daemons {
     for (const std::string& address : addresses_) {
       const auto text = scrape::Get(address, "/metrics", kScrapePatience);
       if (!text.ok()) return text.status();
-      for (const char* outcome :
-           {"hit", "miss", "stale", "collapsed", "bypass", "request"}) {
+      for (const char* outcome : {"hit", "stale_hit", "miss", "stale",
+                                  "collapsed", "bypass", "request"}) {
         counts[outcome] += static_cast<uint64_t>(std::llround(
             scrape::Sum(*text, "fncache_requests_total",
                         absl::StrCat("outcome=\"", outcome, "\""))));

@@ -231,6 +231,102 @@ TEST(PolicyServedForTest, AMomentBeforeArrivalIsNoLongerThanAtArrival) {
             absl::Seconds(90));
 }
 
+// ---- Past its time: "Stale begins where serving fresh ends, at L * (1 -
+// margin); the windows count from there."
+
+PolicyOptions Windows(absl::Duration while_revalidate,
+                      absl::Duration if_error) {
+  PolicyOptions options;
+  options.stale_while_revalidate = while_revalidate;
+  options.stale_if_error = if_error;
+  return options;
+}
+
+TEST(PolicyStaleTest, WithoutWindowsAnEntryIsSpentWhereItIsNotFresh) {
+  const Policy policy{PolicyOptions()};
+  const store::EntryInfo entry = Filled(absl::Seconds(100), absl::Seconds(100));
+  EXPECT_FALSE(policy.serves_stale());
+  EXPECT_EQ(policy.FreshnessOf(entry, kStart), Freshness::kFresh);
+  EXPECT_EQ(policy.FreshnessOf(
+                entry, kStart + absl::Seconds(90) - absl::Nanoseconds(1)),
+            Freshness::kFresh);
+  EXPECT_EQ(policy.FreshnessOf(entry, kStart + absl::Seconds(90)),
+            Freshness::kSpent);
+}
+
+TEST(PolicyStaleTest, BothWindowsCountFromWhereServingFreshEnds) {
+  const store::EntryInfo entry = Filled(absl::Seconds(100), absl::Seconds(100));
+  const auto at = [&](const PolicyOptions& options, absl::Duration age) {
+    return Policy(options).FreshnessOf(entry, kStart + age);
+  };
+  const absl::Duration moment = absl::Nanoseconds(1);
+  const auto s = [](int n) { return absl::Seconds(n); };
+  const PolicyOptions first = Windows(s(30), s(60));
+  EXPECT_EQ(at(first, s(90) - moment), Freshness::kFresh);
+  EXPECT_EQ(at(first, s(90)), Freshness::kWhileRevalidate);
+  EXPECT_EQ(at(first, s(120) - moment), Freshness::kWhileRevalidate);
+  EXPECT_EQ(at(first, s(120)), Freshness::kIfError);
+  EXPECT_EQ(at(first, s(150) - moment), Freshness::kIfError);
+  EXPECT_EQ(at(first, s(150)), Freshness::kSpent);
+  // What is answered at once needs no error.
+  const PolicyOptions second = Windows(s(60), s(30));
+  EXPECT_EQ(at(second, s(150) - moment), Freshness::kWhileRevalidate);
+  EXPECT_EQ(at(second, s(150)), Freshness::kSpent);
+}
+
+TEST(PolicyStaleTest, AnEntryIsKeptForTheLongerWindow) {
+  const auto retention = [](const PolicyOptions& options, Ttl ttl) {
+    return Policy(options).Decide(WithTtl(ttl), 1000, 0).retention;
+  };
+  const absl::Duration ttl = absl::Seconds(100);
+  EXPECT_EQ(retention(PolicyOptions(), ttl), ttl);
+  EXPECT_EQ(retention(Windows(absl::Seconds(30), absl::Seconds(60)), ttl),
+            absl::Seconds(150));
+  EXPECT_EQ(retention(Windows(absl::Seconds(60), absl::Seconds(30)), ttl),
+            absl::Seconds(150));
+  // Not shorter than its lifetime.
+  EXPECT_EQ(retention(Windows(absl::Seconds(5), absl::ZeroDuration()), ttl),
+            ttl);
+  // And not longer than what can be stored.
+  PolicyOptions longest =
+      Windows(PolicyOptions::MaxDuration(), PolicyOptions::MaxDuration());
+  longest.ttl_max = absl::ZeroDuration();
+  longest.ttl_override = PolicyOptions::MaxDuration();
+  EXPECT_EQ(retention(longest, ttl), kMaxLifetime);
+}
+
+TEST(PolicyStaleTest, AnEntryIsServedToTheEndOfWhatItIsKeptFor) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 10000; ++i) {
+    PolicyOptions options = Windows(absl::Nanoseconds(random() % 1000),
+                                    absl::Nanoseconds(random() % 1000));
+    options.ttl_margin = static_cast<double>(random() % 100) / 100;
+    const Policy policy(options);
+    const Policy::Storing storing =
+        policy.Decide(WithTtl(absl::Nanoseconds(1 + random() % 1000)), 1000, 0);
+    ASSERT_GE(storing.retention, storing.lifetime);
+    store::EntryInfo entry = Filled(storing.lifetime, storing.lifetime);
+    entry.retention = storing.retention;
+    // The store lets go of nothing that is still served.
+    ASSERT_EQ(policy.FreshnessOf(entry, entry.kept_until()), Freshness::kSpent);
+  }
+}
+
+TEST(PolicyStaleTest, TheRunnerIsToldTenSecondsOrATenthAndUpToATenthMore) {
+  const Policy policy(Windows(absl::Hours(1), absl::ZeroDuration()));
+  const auto told = [&](Ttl ttl, double random) {
+    return policy.StaleTtl(Filled(absl::Seconds(60), ttl), random);
+  };
+  EXPECT_EQ(told(absl::Seconds(60), 0), absl::Seconds(10));
+  EXPECT_EQ(told(absl::Seconds(60), 0.5), absl::Seconds(10.5));
+  EXPECT_LT(told(absl::Seconds(60), 0.999), absl::Seconds(11));
+  EXPECT_EQ(told(absl::Seconds(1), 0), absl::Seconds(10));
+  EXPECT_EQ(told(absl::Seconds(200), 0), absl::Seconds(20));
+  EXPECT_EQ(told(absl::Seconds(200), 0.5), absl::Seconds(21));
+  EXPECT_EQ(told(absl::ZeroDuration(), 0.5), absl::ZeroDuration());
+  EXPECT_EQ(told(absl::nullopt, 0.5), absl::nullopt);
+}
+
 // ---- The TTL that the runner is told.
 
 TEST(PolicyHitTtlTest, NoneStaysNoneAndZeroStaysZero) {
@@ -368,6 +464,12 @@ TEST(PolicyOptionsTest, ARefusalNamesTheSettingAndItsRange) {
     refused("ttl.override", "1ns to", [&](auto* o) { o->ttl_override = bad; });
     refused("ttl.default", "0 to", [&](auto* o) { o->ttl_default = bad; });
     refused("ttl.min", "0 to", [&](auto* o) { o->ttl_min = bad; });
+    refused("stale_while_revalidate", "0 to 292 years",
+            [&](auto* o) { o->stale_while_revalidate = bad; });
+    refused("stale_if_error", "0 to 292 years",
+            [&](auto* o) { o->stale_if_error = bad; });
+    refused("finish_abandoned", "0 to 292 years",
+            [&](auto* o) { o->finish_abandoned = bad; });
     refused("requeue_ttl", "remaining", [&](auto* o) {
       o->requeue_ttl = {RequeueTtl::Kind::kFixed, bad};
     });

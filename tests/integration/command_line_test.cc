@@ -224,8 +224,7 @@ TEST_F(CommandLineTest, AListenerThatCannotBindSaysWhy) {
 
 TEST_F(CommandLineTest, WhatIsNotASettingIsRefusedByName) {
   ExpectOneLine(Fncache(Serve({"--cache-size", "1"})), 2, {"--cache-size"});
-  ExpectOneLine(Fncache(Serve({"--finish-abandoned=1s"})), 2,
-                {"--finish-abandoned"});
+  ExpectOneLine(Fncache(Serve({"--abandoned=1s"})), 2, {"--abandoned"});
   ExpectOneLine(Fncache(Serve({"stray"})), 2, {"stray"});
   ExpectOneLine(Fncache(Serve({"--drain"})), 2, {"--drain"});
   ExpectOneLine(Fncache(Serve({"--drain", "1s", "--drain=2s"})), 2,
@@ -233,8 +232,7 @@ TEST_F(CommandLineTest, WhatIsNotASettingIsRefusedByName) {
   ExpectOneLine(Fncache(Serve({"--config", "a", "--config", "b"})), 2,
                 {"--config", "twice"});
   for (const char* key :
-       {"keys: tag", "key.hash: sha256", "finish_abandoned: 1s",
-        "stale_if_error: 1s", "stale_while_revalidate: 1s", "redis: {}",
+       {"keys: tag", "key.hash: sha256", "abandoned: 1s", "redis: {}",
         "ttl.max: 1h", "cache.dir: /x", "name: a"}) {
     ExpectOneLine(Fncache({"serve", "--config", File(std::string("\n") + key)}),
                   2, {"f.yaml:2: ", "unknown key"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/store/entry.h"
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <string>
@@ -92,6 +93,53 @@ TEST(EntryTest, TtlAndRestAreKeptWhetherOrNotTheTtlIsTheLifetime) {
       EXPECT_EQ(entry->meta_rest(), rest);
     }
   }
+}
+
+TEST(EntryTest, WhatIsKeptBeyondItsLifetimeSaysForHowLong) {
+  const absl::Duration lifetime = SomeInfo().lifetime;
+  for (const absl::Duration retention :
+       {absl::ZeroDuration(), lifetime - absl::Nanoseconds(1), lifetime,
+        lifetime + absl::Nanoseconds(1),
+        absl::Nanoseconds(std::numeric_limits<int64_t>::max())}) {
+    for (const absl::optional<absl::Duration> ttl :
+         {absl::optional<absl::Duration>(), absl::make_optional(lifetime),
+          absl::make_optional(absl::Seconds(315'576'000'000))}) {
+      for (const absl::string_view rest : {"", "rest"}) {
+        EntryInfo info = SomeInfo();
+        info.retention = retention;
+        info.ttl = ttl;
+        const EntryRef entry = Make(info, rest, {"body"});
+        EXPECT_EQ(entry->info().retention, std::max(retention, lifetime));
+        EXPECT_EQ(entry->kept_until(), info.kept_until());
+        EXPECT_EQ(entry->deadline(), info.deadline());
+        EXPECT_EQ(entry->info().ttl, ttl);
+        EXPECT_EQ(entry->body(), "body");
+        EXPECT_EQ(entry->meta_rest(), rest);
+      }
+    }
+  }
+}
+
+TEST(EntryTest, AnEntryWithoutRetentionPaysNothingForIt) {
+  EntryInfo info = SomeInfo();
+  const size_t charge = Make(info, "", {std::string(24, 'b')})->charge();
+  info.retention = info.lifetime;
+  EXPECT_EQ(Make(info, "", {std::string(24, 'b')})->charge(), charge);
+}
+
+TEST(EntryTest, TheMarkOfBeingSupersededIsNoReference) {
+  const EntryRef entry = Make(SomeInfo(), "", {"body"});
+  EXPECT_FALSE(entry->superseded());
+  {
+    const EntryRef other = entry;
+    other->Supersede();
+    other->Supersede();
+    const EntryRef third = other;
+    EXPECT_TRUE(third->superseded());
+  }
+  EXPECT_TRUE(entry->superseded());
+  EXPECT_EQ(entry->body(), "body");
+  // asan says whether it is freed, and once.
 }
 
 TEST(EntryTest, CostIsCappedNotWrapped) {

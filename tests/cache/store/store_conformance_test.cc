@@ -166,6 +166,62 @@ TEST_P(StoreConformance, AnAbsentTtlStaysAbsentAndAnEmptyBodyEmpty) {
   EXPECT_EQ(found.entry->body(), "");
 }
 
+TEST_P(StoreConformance, AnEntryIsKeptForItsRetention) {
+  EntryInfo info;
+  info.started = info.arrived = now();
+  info.lifetime = absl::Seconds(60);
+  info.retention = absl::Seconds(200);
+  ASSERT_EQ(store_->Put(KeyOf(1), Entry::Create(info, "rest", {"body"}), now()),
+            PutResult::kStored);
+  // One as young without.
+  info.retention = absl::ZeroDuration();
+  ASSERT_EQ(store_->Put(KeyOf(2), Entry::Create(info, "", {"body"}), now()),
+            PutResult::kStored);
+  clock_.Advance(absl::Seconds(60));
+  EXPECT_TRUE(Expired(2));
+  clock_.Advance(absl::Seconds(140) - absl::Nanoseconds(1));
+  const Found found = store_->Get(KeyOf(1), now());
+  ASSERT_TRUE(found.entry);
+  EXPECT_FALSE(found.expired);
+  EXPECT_EQ(found.entry->info().lifetime, absl::Seconds(60));
+  EXPECT_EQ(found.entry->info().retention, absl::Seconds(200));
+  EXPECT_EQ(found.entry->body(), "body");
+  EXPECT_EQ(found.entry->meta_rest(), "rest");
+  clock_.Advance(absl::Nanoseconds(1));
+  EXPECT_TRUE(Expired(1));
+}
+
+TEST_P(StoreConformance, AnEntryPastItsLifetimeIsTakenWhileItIsKept) {
+  EntryInfo info;
+  info.started = info.arrived = now();
+  info.lifetime = absl::Seconds(60);
+  info.retention = absl::Seconds(200);
+  clock_.Advance(absl::Seconds(100));
+  EXPECT_EQ(store_->Put(KeyOf(1), Entry::Create(info, "", {"body"}), now()),
+            PutResult::kStored);
+  EXPECT_TRUE(store_->Get(KeyOf(1), now()).entry);
+  clock_.Advance(absl::Seconds(100));
+  EXPECT_EQ(store_->Put(KeyOf(2), Entry::Create(info, "", {"body"}), now()),
+            PutResult::kExpired);
+}
+
+TEST_P(StoreConformance, AReopenedStoreStillKeepsItForItsRetention) {
+  EntryInfo info;
+  info.started = info.arrived = now();
+  info.lifetime = absl::Seconds(60);
+  info.retention = absl::Seconds(200);
+  ASSERT_EQ(store_->Put(KeyOf(1), Entry::Create(info, "", {"body"}), now()),
+            PutResult::kStored);
+  store_ = nullptr;
+  store_ = Open();
+  clock_.Advance(absl::Seconds(100));
+  const Found found = store_->Get(KeyOf(1), now());
+  if (!found.entry) GTEST_SKIP() << "keeps nothing beyond the process";
+  EXPECT_EQ(found.entry->info().retention, absl::Seconds(200));
+  clock_.Advance(absl::Seconds(100));
+  EXPECT_TRUE(Expired(1));
+}
+
 TEST_P(StoreConformance, EverySizeComesBackWhole) {
   uint64_t n = 0;
   for (size_t size : {16, 17, 1000, 4095, 4096, 65535, 65536, 300000}) {

@@ -105,6 +105,24 @@ TEST(StoredEntryTest, AbsentZeroAndHugeTtlsComeBack) {
   }
 }
 
+TEST(StoredEntryTest, ARetentionBeyondTheLifetimeComesBack) {
+  for (const absl::Duration retention :
+       {absl::ZeroDuration(), absl::Seconds(60),
+        absl::Seconds(60) + absl::Nanoseconds(1), absl::Hours(2'562'047)}) {
+    EntryInfo info = SomeEntry()->info();
+    info.retention = retention;
+    const std::string bytes =
+        EncodeStored(kKey, "function-a", "rev-1", *Entry::Create(info, "", {}));
+    // Others know nothing of it.
+    EXPECT_EQ(HeaderOf(bytes).retention() != 0, retention > absl::Seconds(60));
+    const Stored stored = DecodeStored(kKey, bytes, Scopes);
+    ASSERT_TRUE(stored.entry);
+    EXPECT_EQ(stored.entry->kept_until(), info.kept_until());
+    EXPECT_EQ(stored.entry->deadline(), info.deadline());
+    EXPECT_EQ(PeekStored(bytes)->kept_until, info.kept_until());
+  }
+}
+
 TEST(StoredEntryTest, NamesNeedNotBeUtf8) {
   const std::string odd = "\xff\xfe";
   const std::string bytes = EncodeStored(kKey, odd, odd, *SomeEntry());
@@ -190,6 +208,9 @@ TEST(StoredEntryTest, ImpossibleHeadersUnderARightChecksumAreAMiss) {
   expect_refused([](auto* header) { header->set_lifetime(0); });
   expect_refused([](auto* header) { header->set_lifetime(-1); });
   expect_refused([](auto* header) { header->set_cost(-1); });
+  expect_refused([](auto* header) { header->set_retention(-1); });
+  expect_refused(
+      [](auto* header) { header->set_retention(header->lifetime()); });
   expect_refused([](auto* header) { header->mutable_ttl()->set_seconds(-1); });
   expect_refused([](auto* header) {
     header->mutable_ttl()->set_seconds(315'576'000'001);

@@ -135,6 +135,45 @@ TEST(Replay, AnEntryIsServedForItsLifetimeLessTheMargin) {
   EXPECT_FALSE(off.all.HitRate().has_value());
 }
 
+TEST(Replay, AStaleHitIsRefreshedBehind) {
+  Recorder recorder;
+  recorder.Write(recorder.Call("a", 0, 1));
+  recorder.Write(recorder.Call("a", 55, 1));      // past its time
+  recorder.Write(recorder.Call("a", 55.001, 1));  // while it is refreshed
+  recorder.Write(recorder.Call("a", 56, 1));      // by the refresh
+  recorder.Write(recorder.Call("a", 300, 1));     // past the window
+  const Recording recording = recorder.Done();
+  CacheSettings settings;
+  settings.defaults.policy.stale_while_revalidate = absl::Seconds(60);
+  const Outcome outcome = Play(recording, settings);
+  EXPECT_EQ(outcome.all.misses, 2u);
+  EXPECT_EQ(outcome.all.stale, 2u);
+  EXPECT_EQ(outcome.all.hits, 1u);
+  EXPECT_EQ(outcome.all.collapsed, 0u);
+  EXPECT_EQ(outcome.all.function_runs, 3u);
+  EXPECT_DOUBLE_EQ(*outcome.all.HitRate(), 0.6);
+}
+
+// What docs/hit-rates.md says that it costs.
+TEST(Replay, StaleServingTakesTwoReconcilesForEachRun) {
+  Recorder recorder;
+  recorder.Timers("a", 0, 300, 1);
+  const Recording recording = recorder.Done();
+  CacheSettings settings;
+  settings.defaults.policy.stale_while_revalidate = absl::Hours(1);
+  const Outcome outcome = Play(recording, settings, Arrivals::kModel);
+  EXPECT_EQ(outcome.all.misses, 1u);
+  EXPECT_GT(outcome.all.function_runs, 200u);
+  EXPECT_NEAR(static_cast<double>(outcome.pipelines) /
+                  static_cast<double>(outcome.all.function_runs),
+              2.0, 0.1);
+  settings.defaults.policy.stale_while_revalidate = absl::ZeroDuration();
+  const Outcome without = Play(recording, settings, Arrivals::kModel);
+  EXPECT_NEAR(static_cast<double>(without.pipelines) /
+                  static_cast<double>(without.all.function_runs),
+              1.0, 0.01);
+}
+
 TEST(Replay, SettingsOfOneFunctionAreItsOwn) {
   Recorder recorder;
   for (const char* function : {"f", "g"}) {

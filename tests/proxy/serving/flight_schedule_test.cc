@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flights under random schedules: callers with deadlines that come, join, leave
 // and time out, against a function that answers, fails, and is ended by
-// deadlines. Simulated time; every schedule is its seed. And the same table
-// under threads.
+// deadlines; with old answers, refreshes and calls that go on without callers.
+// Simulated time; every schedule is its seed. And the same table under threads.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -26,7 +26,7 @@ namespace {
 const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);
 
 // How a simulated function's call will end, unless its deadline is earlier.
-enum class Fate { kAccepted, kNotAccepted };
+enum class Fate { kAccepted, kNotAccepted, kFailed };
 
 class Simulation;
 
@@ -35,16 +35,19 @@ class SimulatedCaller : public FlightCaller,
                         public std::enable_shared_from_this<SimulatedCaller> {
  public:
   SimulatedCaller(Simulation* simulation, int id, const cache::key::Key& key,
-                  absl::Time deadline)
-      : FlightCaller(key, deadline),
+                  absl::Time deadline, cache::store::EntryRef old)
+      : FlightCaller(key, deadline, /*stale=*/static_cast<bool>(old),
+                     /*has_old=*/static_cast<bool>(old)),
         simulation(simulation),
         id(id),
-        deadline(deadline) {}
+        deadline(deadline),
+        old(std::move(old)) {}
   void OnSignal(FlightSignal signal) override;
 
   Simulation* const simulation;
   const int id;
   const absl::Time deadline;
+  const cache::store::EntryRef old;  // answers if the function fails
   bool waiting = false;
   int answers = 0;
   int signals = 0;
@@ -56,8 +59,11 @@ using SimulatedCallerPtr = std::shared_ptr<SimulatedCaller>;
 // An upstream call.
 class SimulatedCall : public FlightCall {
  public:
+  explicit SimulatedCall(Simulation* simulation) : simulation(simulation) {}
   void Cancel() override { cancelled = true; }
+  void OnAbandoned(uint64_t abandonment) override;
 
+  Simulation* const simulation;
   cache::key::Key key;
   absl::Time started;
   absl::Time ends;
@@ -67,14 +73,32 @@ class SimulatedCall : public FlightCall {
   SimulatedCallerPtr owner;  // null once it has left
   std::shared_ptr<Flight> flight;
   SimulatedCallerPtr place;
+  bool refresh = false;
+  // When it ends for having gone on alone, and the abandonment that this is of.
+  absl::Time alone_until = absl::InfiniteFuture();
+  uint64_t abandonment = 0;
 };
+
+// For how long past their time entries answer while they are refreshed, and
+// for how long after that if the function fails.
+constexpr absl::Duration kRevalidate = absl::Milliseconds(400);
+constexpr absl::Duration kIfError = absl::Milliseconds(800);
+constexpr absl::Duration kLifetime = absl::Milliseconds(500);
+constexpr absl::Duration kAlone = absl::Milliseconds(700);
 
 class Simulation {
  public:
   explicit Simulation(uint32_t seed)
-      : random_(seed), max_released_(1 + Draw(4)) {
+      : random_(seed),
+        max_released_(1 + Draw(4)),
+        max_unattended_(1 + Draw(3)),
+        revalidates_(Draw(2) == 0),
+        falls_back_(Draw(2) == 0),
+        longer_(Draw(2) == 0 ? absl::Milliseconds(Draw(1500))
+                             : absl::ZeroDuration()) {
     FlightTable::Options options;
     options.max_released = max_released_;
+    options.max_unattended = max_unattended_;
     table_ = std::make_unique<FlightTable>(options, instruments_.function(0));
   }
 
@@ -86,9 +110,7 @@ class Simulation {
       const absl::Time deadline =
           Draw(4) == 0 ? absl::InfiniteFuture()
                        : now_ + absl::Milliseconds(1 + Draw(3000));
-      auto caller = std::make_shared<SimulatedCaller>(this, i, key, deadline);
-      all_.push_back(caller);
-      Enter(caller);
+      Arrive(i, key, deadline);
       for (int steps = Draw(4); steps > 0; --steps) Step();
     }
     if (Draw(5) == 0) {  // shut-down: everybody is cancelled, in any order
@@ -104,17 +126,92 @@ class Simulation {
     Check();
   }
 
+  void OnAbandoned(SimulatedCall* call, uint64_t abandonment) {
+    ++totals.abandoned;
+    call->abandonment = abandonment;
+    call->alone_until = now_ + kAlone;
+    ASSERT_LE(table_->GetStats().unattended, max_unattended_);
+  }
+
   void Deliver(SimulatedCallerPtr caller, FlightSignal signal) {
     posted_.emplace_back(std::move(caller), std::move(signal));
   }
 
   struct Totals {
     uint64_t answered = 0, shared = 0, upstream = 0, left = 0, released = 0;
+    uint64_t stale_hits = 0, refreshes = 0, refused = 0, fallen_back = 0,
+             abandoned = 0, filled_alone = 0;
   };
   Totals totals;
 
  private:
   int Draw(int n) { return static_cast<int>(random_() % n); }
+
+  enum class State { kNone, kFresh, kRevalidate, kIfError };
+  // What a look-up finds, as policy has it.
+  State Look(const cache::key::Key& key, cache::store::EntryRef* entry) {
+    const auto stored = memory_.find(key.high);
+    if (stored == memory_.end()) return State::kNone;
+    *entry = stored->second;
+    const absl::Duration past = now_ - (*entry)->deadline();
+    if (past < absl::ZeroDuration()) return State::kFresh;
+    if (revalidates_ && past < kRevalidate) return State::kRevalidate;
+    if (falls_back_ && past < kRevalidate + kIfError) return State::kIfError;
+    return State::kNone;
+  }
+
+  void Arrive(int id, const cache::key::Key& key, absl::Time deadline) {
+    cache::store::EntryRef entry;
+    State state = Look(key, &entry);
+    if (Draw(3) == 0) state = State::kNone;  // evicted
+    const bool old = state == State::kIfError;
+    auto caller = std::make_shared<SimulatedCaller>(
+        this, id, key, deadline, old ? entry : cache::store::EntryRef());
+    all_.push_back(caller);
+    if (state == State::kFresh) return Answer(caller);
+    if (state != State::kRevalidate) return Enter(caller);
+    // Answered at once, and refreshed behind.
+    ++totals.stale_hits;
+    Answer(caller);
+    auto refresh = std::make_shared<SimulatedCaller>(
+        this, -1, key, absl::InfiniteFuture(), nullptr);
+    switch (table_->EnterToRefresh(refresh, now_)) {
+      case FlightTable::Refresh::kNotNeeded:
+        return;
+      case FlightTable::Refresh::kFull:
+        ++totals.refused;
+        return;
+      case FlightTable::Refresh::kLead:
+        break;
+    }
+    ++totals.refreshes;
+    if (Draw(8) == 0) {
+      // Somebody has filled the key meanwhile.
+      return table_->FinishFound(refresh.get(), entry, now_);
+    }
+    auto call = MakeCall(key, now_ + absl::Milliseconds(3000));
+    call->refresh = true;
+    call->flight = table_->Launched(refresh.get(), call);
+    ASSERT_NE(call->flight, nullptr);
+  }
+
+  // A call of the function that ends by itself or at `deadline`.
+  std::shared_ptr<SimulatedCall> MakeCall(const cache::key::Key& key,
+                                          absl::Time deadline) {
+    auto call = std::make_shared<SimulatedCall>(this);
+    call->key = key;
+    call->started = now_;
+    call->fate = static_cast<Fate>(std::max(Draw(6) - 3, 0));
+    call->ends = Draw(6) == 0 ? absl::InfiniteFuture()
+                              : now_ + absl::Milliseconds(Draw(2000));
+    if (deadline <= call->ends) {
+      call->ends = deadline;
+      call->by_deadline = deadline != absl::InfiniteFuture();
+    }
+    calls_.push_back(call);
+    ++totals.upstream;
+    return call;
+  }
 
   void Enter(const SimulatedCallerPtr& caller) {
     Follow(caller, table_->Enter(caller, now_), /*again=*/true);
@@ -125,31 +222,23 @@ class Simulation {
       caller->waiting = true;
       return;
     }
-    const auto stored = memory_.find(caller->key().high);
-    if (again && stored != memory_.end() && Draw(2) == 0) {
+    cache::store::EntryRef entry;
+    if (again && Look(caller->key(), &entry) == State::kFresh && Draw(2) == 0) {
       if (verdict == Verdict::kLead) {
-        table_->FinishFound(caller.get(), stored->second, now_);
+        table_->FinishFound(caller.get(), entry, now_);
       } else {
         table_->Leave(caller.get());
       }
       Answer(caller);
       return;
     }
-    auto call = std::make_shared<SimulatedCall>();
-    call->key = caller->key();
-    call->started = now_;
-    call->fate = Draw(3) == 0 ? Fate::kNotAccepted : Fate::kAccepted;
-    call->ends = Draw(6) == 0 ? absl::InfiniteFuture()
-                              : now_ + absl::Milliseconds(Draw(2000));
-    if (caller->deadline <= call->ends) {
-      call->ends = caller->deadline;
-      call->by_deadline = caller->deadline != absl::InfiniteFuture();
-    }
+    const bool leads = verdict == Verdict::kLead;
+    auto call = MakeCall(caller->key(),
+                         leads ? caller->deadline + longer_ : caller->deadline);
     call->owner = caller;
-    calls_.push_back(call);
-    ++totals.upstream;
-    if (verdict == Verdict::kLead) {
-      call->flight = table_->Launched(caller.get(), call);
+    if (leads) {
+      call->flight =
+          table_->Launched(caller.get(), call, longer_ > absl::ZeroDuration());
       ASSERT_NE(call->flight, nullptr);
     } else {
       call->place = caller;
@@ -197,21 +286,37 @@ class Simulation {
       cache::store::EntryInfo info;
       info.started = call->started;
       info.arrived = now_;
-      info.lifetime = absl::Seconds(5);
+      info.lifetime = kLifetime;
       entry = cache::store::Entry::Create(info, "",
                                           {std::to_string(call->key.high)});
       memory_[call->key.high] = entry;
+    }
+    const bool failed =
+        !call->cancelled && !call->by_deadline && call->fate == Fate::kFailed;
+    if (entry && call->alone_until != absl::InfiniteFuture()) {
+      ++totals.filled_alone;
     }
     if (call->flight != nullptr) {
       table_->Finish(call->flight,
                      entry ? FlightEnd::kShared
                      : call->by_deadline && !call->cancelled
                          ? FlightEnd::kDeadline
-                         : FlightEnd::kAlone,
-                     entry, now_);
+                     : failed ? FlightEnd::kFailed
+                              : FlightEnd::kAlone,
+                     entry, now_, /*found=*/false, failed ? 14 : 0);
     }
     if (call->place != nullptr) table_->Leave(call->place.get());
-    if (call->owner != nullptr) Answer(call->owner);
+    if (call->owner == nullptr) return;
+    if (failed && call->owner->old) CheckOld(call->owner, call->owner->old);
+    Answer(call->owner);
+  }
+
+  // An old answer is of the caller's own key.
+  void CheckOld(const SimulatedCallerPtr& caller,
+                const cache::store::EntryRef& old) {
+    ++totals.fallen_back;
+    ASSERT_TRUE(old);
+    ASSERT_EQ(old->body(), std::to_string(caller->key().high));
   }
 
   // One thing that can happen next, at random; false if nothing can.
@@ -226,6 +331,23 @@ class Simulation {
         OnSignal(caller, signal);
       });
     }
+    for (const auto& call : calls_) {
+      if (call->owner == nullptr || call->owner->deadline > now_ ||
+          call->ends <= now_) {
+        continue;
+      }
+      // Its call may take longer than it waits.
+      now.push_back([this, caller = call->owner] { GoAway(caller); });
+      break;
+    }
+    for (const auto& call : calls_) {
+      if (call->alone_until > now_) continue;
+      now.push_back([this, call] {
+        call->alone_until = absl::InfiniteFuture();
+        table_->EndAbandoned(call->flight, call->abandonment);
+      });
+      break;
+    }
     for (size_t i = 0; i < calls_.size(); ++i) {
       if (calls_[i]->ends > now_ && !calls_[i]->cancelled) continue;
       now.push_back([this, i] { EndCall(i); });
@@ -234,8 +356,9 @@ class Simulation {
     for (const auto& caller : all_) {
       if (!caller->waiting || caller->deadline > now_) continue;
       // Its own timer or gRPC's notice ends it; the table cannot tell them
-      // apart.
+      // apart. Or its patience, and it has an old answer.
       now.push_back([this, caller] {
+        if (caller->old) CheckOld(caller, caller->old);
         table_->Leave(caller.get());
         caller->waiting = false;
         Answer(caller);
@@ -252,7 +375,11 @@ class Simulation {
     if (now.empty() || (Draw(3) == 0 && posted_.empty())) {
       // Time passes, to or towards what happens next.
       absl::Time next = absl::InfiniteFuture();
-      for (const auto& call : calls_) next = std::min(next, call->ends);
+      for (const auto& call : calls_) {
+        next = std::min({next, call->ends, call->alone_until});
+        if (call->owner != nullptr)
+          next = std::min(next, call->owner->deadline);
+      }
       for (const auto& caller : all_) {
         if (caller->waiting) next = std::min(next, caller->deadline);
       }
@@ -291,6 +418,12 @@ class Simulation {
       Answer(caller);
       return;
     }
+    if (signal.verdict == Verdict::kOld) {
+      ASSERT_EQ(signal.code, 14);
+      CheckOld(caller, caller->old);
+      Answer(caller);
+      return;
+    }
     Follow(caller, signal.verdict,
            signal.verdict == Verdict::kLead || signal.queued);
   }
@@ -301,12 +434,21 @@ class Simulation {
     }
     EXPECT_TRUE(calls_.empty());
     EXPECT_TRUE(table_->GetStats().empty());
+    EXPECT_EQ(table_->GetStats().unattended, 0);
+    const telemetry::FunctionGauges gauges =
+        instruments_.function(0).ReadGauges();
+    EXPECT_EQ(gauges.flights, 0);
+    EXPECT_EQ(gauges.abandoned, 0);
     // And nothing of it is kept alive.
     for (const auto& caller : all_) EXPECT_EQ(caller.use_count(), 1);
   }
 
   std::mt19937 random_;
   const int max_released_;
+  const int max_unattended_;
+  const bool revalidates_;       // stale_while_revalidate
+  const bool falls_back_;        // stale_if_error
+  const absl::Duration longer_;  // finish_abandoned
   absl::Time now_ = kStart;
   const telemetry::Instruments instruments_{{"function"}};
   std::unique_ptr<FlightTable> table_;
@@ -316,6 +458,10 @@ class Simulation {
   std::map<uint64_t, cache::store::EntryRef> memory_;
   uint64_t timeouts_ = 0;
 };
+
+void SimulatedCall::OnAbandoned(uint64_t abandonment) {
+  simulation->OnAbandoned(this, abandonment);
+}
 
 void SimulatedCaller::OnSignal(FlightSignal signal) {
   simulation->Deliver(shared_from_this(), std::move(signal));
@@ -333,16 +479,30 @@ void TrySchedules(uint32_t first, uint32_t last) {
     totals.upstream += simulation.totals.upstream;
     totals.left += simulation.totals.left;
     totals.released += simulation.totals.released;
+    totals.stale_hits += simulation.totals.stale_hits;
+    totals.refreshes += simulation.totals.refreshes;
+    totals.refused += simulation.totals.refused;
+    totals.fallen_back += simulation.totals.fallen_back;
+    totals.abandoned += simulation.totals.abandoned;
+    totals.filled_alone += simulation.totals.filled_alone;
   }
   std::printf(
-      "%u schedules: %lu answered, of them %lu shared; %lu left; %lu "
-      "upstream calls, of them %lu released\n",
-      last - first + 1, totals.answered, totals.shared, totals.left,
-      totals.upstream, totals.released);
+      "%u schedules: %lu answered, of them %lu shared, %lu by a stale hit, %lu "
+      "over a failure; %lu left; %lu upstream calls, of them %lu released, %lu "
+      "refreshes (%lu refused), %lu abandoned (%lu filled)\n",
+      last - first + 1, totals.answered, totals.shared, totals.stale_hits,
+      totals.fallen_back, totals.left, totals.upstream, totals.released,
+      totals.refreshes, totals.refused, totals.abandoned, totals.filled_alone);
   // The schedules reach what they are meant to.
   EXPECT_GT(totals.shared, 1000u);
   EXPECT_GT(totals.left, 1000u);
   EXPECT_GT(totals.released, 1000u);
+  EXPECT_GT(totals.stale_hits, 500u);
+  EXPECT_GT(totals.refreshes, 100u);
+  EXPECT_GT(totals.refused, 10u);
+  EXPECT_GT(totals.fallen_back, 500u);
+  EXPECT_GT(totals.abandoned, 1000u);
+  EXPECT_GT(totals.filled_alone, 100u);
 }
 
 // Sanitizers make do with these.
@@ -390,7 +550,9 @@ class ThreadedCaller : public FlightCaller {
 class ThreadedCall : public FlightCall {
  public:
   void Cancel() override { cancelled = true; }
+  void OnAbandoned(uint64_t number) override { abandonment = number; }
   std::atomic<bool> cancelled{false};
+  std::atomic<uint64_t> abandonment{0};
 };
 
 TEST(FlightScheduleTest, ThreadsShareOneTable) {
@@ -408,7 +570,15 @@ TEST(FlightScheduleTest, ThreadsShareOneTable) {
     for (int i = 0; i < kCalls; ++i) {
       const cache::key::Key key{random() % 2, 1};
       auto caller = std::make_shared<ThreadedCaller>(key);
-      Verdict verdict = table.Enter(caller, absl::Now());
+      Verdict verdict = Verdict::kLead;
+      const bool refresh = random() % 5 == 0;
+      if (!refresh) {
+        verdict = table.Enter(caller, absl::Now());
+      } else if (table.EnterToRefresh(caller, absl::Now()) !=
+                 FlightTable::Refresh::kLead) {
+        ++left;
+        continue;
+      }
       if (verdict == Verdict::kWait) {
         FlightSignal signal;
         if (!caller->Wait(absl::Microseconds(random() % 300), &signal)) {
@@ -432,16 +602,20 @@ TEST(FlightScheduleTest, ThreadsShareOneTable) {
         continue;
       }
       auto call = std::make_shared<ThreadedCall>();
-      const auto flight = table.Launched(caller.get(), call);
+      const auto flight =
+          table.Launched(caller.get(), call, /*outlives=*/random() % 2 == 0);
       ASSERT_NE(flight, nullptr);
       std::this_thread::yield();
-      const int fate = random() % 4;
+      const int fate = refresh ? 1 : random() % 4;
       if (fate == 0) {
         // The leader goes; its call ends later all the same.
         table.Leave(caller.get());
         ++left;
       }
       std::this_thread::yield();
+      if (call->abandonment != 0 && random() % 2 == 0) {
+        table.EndAbandoned(flight, call->abandonment);
+      }
       if (random() % 3 == 0) {
         table.Finish(flight, FlightEnd::kAlone, nullptr, absl::Now());
       } else if (random() % 3 == 0) {
@@ -463,6 +637,7 @@ TEST(FlightScheduleTest, ThreadsShareOneTable) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(answered + left, kThreads * kCalls);
   EXPECT_TRUE(table.GetStats().empty());
+  EXPECT_EQ(table.GetStats().unattended, 0);
 }
 
 }  // namespace

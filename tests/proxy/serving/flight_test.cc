@@ -21,14 +21,21 @@ const cache::key::Key kKey{1, 2};
 class FakeCall : public FlightCall {
  public:
   void Cancel() override { ++cancelled; }
+  void OnAbandoned(uint64_t abandonment) override {
+    ++abandoned;
+    last = abandonment;
+  }
   int cancelled = 0;
+  int abandoned = 0;
+  uint64_t last = 0;
 };
 
 class Caller : public FlightCaller {
  public:
   explicit Caller(const cache::key::Key& key = kKey,
-                  absl::Time deadline = absl::InfiniteFuture())
-      : FlightCaller(key, deadline) {}
+                  absl::Time deadline = absl::InfiniteFuture(),
+                  bool has_old = false)
+      : FlightCaller(key, deadline, /*stale=*/has_old, has_old) {}
   void OnSignal(FlightSignal signal) override {
     verdicts.push_back(signal.verdict);
     last = std::move(signal);
@@ -72,9 +79,9 @@ class FlightTest : public ::testing::Test {
     Launch(leader);
     return leader;
   }
-  void Launch(const std::shared_ptr<Caller>& leader) {
+  void Launch(const std::shared_ptr<Caller>& leader, bool outlives = false) {
     call_ = std::make_shared<FakeCall>();
-    flight_ = table_.Launched(leader.get(), call_);
+    flight_ = table_.Launched(leader.get(), call_, outlives);
     ASSERT_NE(flight_, nullptr);
   }
 
@@ -333,6 +340,122 @@ TEST_F(FlightTest, ACallerGivenAPlaceAfterItLeftGivesItToTheNext) {
   table_.Leave(c.get());
   EXPECT_THAT(d->verdicts, ElementsAre(Verdict::kRun));
   EXPECT_EQ(table_.GetStats().running, 2);
+}
+
+// ---- Errors over which old answers are served.
+
+TEST_F(FlightTest, AFailureTellsThoseWhoHaveAnOldAnswerAndReleasesTheRest) {
+  Open();
+  auto old = std::make_shared<Caller>(kKey, absl::InfiniteFuture(),
+                                      /*has_old=*/true);
+  ASSERT_EQ(table_.Enter(old, kNow), Verdict::kWait);
+  auto other = Join();
+  table_.Finish(flight_, FlightEnd::kFailed, nullptr, kNow, /*found=*/false,
+                /*code=*/14);
+  EXPECT_THAT(old->verdicts, ElementsAre(Verdict::kOld));
+  EXPECT_EQ(old->last.code, 14);
+  EXPECT_THAT(other->verdicts, ElementsAre(Verdict::kRun));
+  EXPECT_EQ(table_.GetStats().running, 1);
+  EXPECT_FALSE(table_.Leave(old.get()));
+  // Nothing of the key is collapsed for a while, as after any such end.
+  EXPECT_EQ(table_.Enter(Make(), kNow), Verdict::kRun);
+}
+
+TEST_F(FlightTest, AnyOtherEndReleasesThoseWithAnOldAnswerToo) {
+  Open();
+  auto old = std::make_shared<Caller>(kKey, absl::InfiniteFuture(),
+                                      /*has_old=*/true);
+  ASSERT_EQ(table_.Enter(old, kNow), Verdict::kWait);
+  table_.Finish(flight_, FlightEnd::kAlone, nullptr, kNow);
+  EXPECT_THAT(old->verdicts, ElementsAre(Verdict::kRun));
+  table_.Leave(old.get());
+}
+
+// ---- Flights that are nobody's.
+
+TEST_F(FlightTest, ARefreshIsAFlightThatOthersJoin) {
+  auto refresh = Make();
+  ASSERT_EQ(table_.EnterToRefresh(refresh, kNow), FlightTable::Refresh::kLead);
+  EXPECT_EQ(table_.GetStats().unattended, 1);
+  Launch(refresh);
+  auto joined = Join();
+  // It is cancelled for nobody who leaves.
+  EXPECT_TRUE(table_.Leave(joined.get()));
+  EXPECT_EQ(call_->cancelled, 0);
+  joined = Join();
+  table_.Finish(flight_, FlightEnd::kShared, MakeEntry(), kNow);
+  EXPECT_THAT(joined->verdicts, ElementsAre(Verdict::kAnswer));
+  EXPECT_EQ(table_.GetStats().unattended, 0);
+}
+
+TEST_F(FlightTest, ThereIsNoRefreshWhereAFlightRunsOrHasJustFailed) {
+  Open();
+  EXPECT_EQ(table_.EnterToRefresh(Make(), kNow),
+            FlightTable::Refresh::kNotNeeded);
+  table_.Finish(flight_, FlightEnd::kFailed, nullptr, kNow);
+  EXPECT_EQ(table_.EnterToRefresh(Make(), kNow),
+            FlightTable::Refresh::kNotNeeded);
+  auto refresh = Make();
+  EXPECT_EQ(table_.EnterToRefresh(refresh, kNow + absl::Seconds(1)),
+            FlightTable::Refresh::kLead);
+  table_.FinishFound(refresh.get(), MakeEntry(), kNow);
+  EXPECT_EQ(table_.GetStats().unattended, 0);
+}
+
+TEST_F(FlightTest, AFlightThatOutlivesItsCallersGoesOn) {
+  auto leader = Make();
+  ASSERT_EQ(table_.Enter(leader, kNow), Verdict::kLead);
+  Launch(leader, /*outlives=*/true);
+  table_.Leave(leader.get());
+  EXPECT_EQ(call_->cancelled, 0);
+  EXPECT_EQ(call_->abandoned, 1);
+  EXPECT_EQ(table_.GetStats().unattended, 1);
+  EXPECT_EQ(table_.GetStats().flights, 1u);
+  table_.Finish(flight_, FlightEnd::kShared, MakeEntry(), kNow);
+  EXPECT_EQ(table_.GetStats().unattended, 0);
+}
+
+TEST_F(FlightTest, WhoJoinsAnAbandonedFlightKeepsItAndMayAbandonItAgain) {
+  auto leader = Make();
+  ASSERT_EQ(table_.Enter(leader, kNow), Verdict::kLead);
+  Launch(leader, /*outlives=*/true);
+  table_.Leave(leader.get());
+  const uint64_t first = call_->last;
+  auto joined = Join();
+  EXPECT_EQ(table_.GetStats().unattended, 0);
+  // The time of the first abandonment is over: somebody waits, though.
+  table_.EndAbandoned(flight_, first);
+  EXPECT_EQ(call_->cancelled, 0);
+  table_.Leave(joined.get());
+  EXPECT_EQ(call_->abandoned, 2);
+  table_.EndAbandoned(flight_, first);
+  EXPECT_EQ(call_->cancelled, 0);
+  table_.EndAbandoned(flight_, call_->last);
+  EXPECT_EQ(call_->cancelled, 1);
+  EXPECT_TRUE(table_.GetStats().empty());
+  EXPECT_EQ(table_.GetStats().unattended, 0);
+  // What comes of it now is late.
+  table_.Finish(flight_, FlightEnd::kShared, MakeEntry(), kNow);
+}
+
+TEST_F(FlightTest, BeyondSixteenCallsWithoutACallerNoneIsBegunOrGoesOn) {
+  std::vector<std::shared_ptr<Caller>> refreshes;
+  for (uint64_t i = 0; i < 16; ++i) {
+    refreshes.push_back(Make(cache::key::Key{100 + i, 0}));
+    ASSERT_EQ(table_.EnterToRefresh(refreshes.back(), kNow),
+              FlightTable::Refresh::kLead);
+  }
+  EXPECT_EQ(table_.EnterToRefresh(Make(), kNow), FlightTable::Refresh::kFull);
+  auto leader = Make();
+  ASSERT_EQ(table_.Enter(leader, kNow), Verdict::kLead);
+  Launch(leader, /*outlives=*/true);
+  table_.Leave(leader.get());
+  EXPECT_EQ(call_->cancelled, 1);
+  EXPECT_EQ(call_->abandoned, 0);
+  for (const auto& refresh : refreshes) {
+    table_.FinishFound(refresh.get(), MakeEntry(), kNow);
+  }
+  EXPECT_EQ(table_.GetStats().unattended, 0);
 }
 
 }  // namespace

@@ -48,6 +48,11 @@ class FunctionCall {
     return request;
   }
   bool cancelled() const { return cancelled_; }
+  // Until the call's deadline, as the function was told it; while it runs.
+  absl::Duration TimeLeft() const {
+    return absl::FromChrono(context_->deadline() -
+                            std::chrono::system_clock::now());
+  }
 
   // Before the answer.
   void AddHeader(const std::string& key, const std::string& value) {

@@ -215,7 +215,12 @@ TEST(SettingsTest, BadValuesNameKeyPlaceAndRange) {
   ExpectRefused(with({"--key", "tags"}), {"--key", "content or tag"});
   ExpectRefused(with({"--key-hash", "SHA256"}),
                 {"--key-hash: ", "xxh3 or sha256"});
-  ExpectRefused(with({"--finish-abandoned", "1s"}), {"--finish-abandoned"});
+  for (const char* flag :
+       {"--stale-while-revalidate", "--stale-if-error", "--finish-abandoned"}) {
+    ExpectRefused(with({flag, "-1s"}), {flag, "a duration from 0 up"});
+    ExpectRefused(with({flag, "10"}), {flag, "such as 30s"});
+  }
+  ExpectRefused(with({"--abandoned", "1s"}), {"--abandoned"});
   ExpectRefused(with({"stray"}), {"stray"});
   ExpectRefused(Given(base, {{"FNCACHE_MASK", "context.a"}}),
                 {"FNCACHE_MASK: ", "[a, b]"});

@@ -42,7 +42,8 @@ class UnaryHandler : public CallHandler {
         return;
       }
       upstream_call_ = owner_->upstream_->StartUnary(
-          *call_, call_->request(), call_->deadline(),
+          {call_->worker(), call_->fields(), call_->arrived(), call_->request(),
+           call_->deadline()},
           [this](UnaryCall& call) { OnDone(call); });
       ++owner_->started;
       ASSERT_TRUE(call_->OnCancelled([this] { upstream_call_->Cancel(); }));

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/serving/failure.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/log.h"
+#include "proxy/telemetry/labels.h"
+
+namespace fncache::proxy::serving {
+
+bool IsFailure(int code) {
+  switch (code) {
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::INTERNAL:
+    case grpc::StatusCode::UNKNOWN:
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+    case grpc::StatusCode::ABORTED:
+    case grpc::StatusCode::DATA_LOSS:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void FailureLog::ServedOver(const grpc::Status& status) {
+  Tell(&served_over_, "the function failed: answered with an old response",
+       status);
+}
+
+void FailureLog::RefreshFailed(const grpc::Status& status) {
+  // Whoever stops cancels what runs.
+  if (status.error_code() == grpc::StatusCode::CANCELLED) return;
+  Tell(&refreshes_,
+       status.ok() ? "the function's answer to a refresh is not to be stored"
+                   : "the function failed: a response could not be refreshed",
+       status);
+}
+
+void FailureLog::Tell(LogLimiter* lines, absl::string_view what,
+                      const grpc::Status& status) {
+  uint64_t unlogged = 0;
+  if (!lines->Allows(absl::Now(), &unlogged)) return;
+  std::vector<LogField> fields = {{"function", function_}};
+  if (!status.ok()) {
+    fields.emplace_back("status",
+                        telemetry::StatusCodeName(status.error_code()));
+    constexpr size_t kMostWords = 200;
+    fields.emplace_back("why", status.error_message().substr(0, kMostWords));
+  }
+  if (unlogged > 0) fields.emplace_back("unlogged", absl::StrCat(unlogged));
+  Log(LogLevel::kWarning, what, fields);
+}
+
+}  // namespace fncache::proxy::serving

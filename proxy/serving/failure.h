@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which errors of a function an old answer is served over (stale_if_error), and
+// what the log says of it.
+#ifndef FNCACHE_PROXY_SERVING_FAILURE_H_
+#define FNCACHE_PROXY_SERVING_FAILURE_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "common/log_limiter.h"
+#include "grpcpp/support/status.h"
+
+namespace fncache::proxy::serving {
+
+// The function, or the way to it, is broken or overloaded: it has said nothing
+// of the request. With any other status it has, be it about the request
+// (INVALID_ARGUMENT), about who asks (PERMISSION_DENIED) or about itself
+// (UNIMPLEMENTED); and with CANCELLED somebody has left.
+bool IsFailure(int code);
+
+// Says in the log that a function failed where no caller could see it. One line
+// a minute of each kind. Thread-safe.
+class FailureLog {
+ public:
+  explicit FailureLog(const std::string& function) : function_(function) {}
+
+  // A caller got an old answer in place of this status.
+  void ServedOver(const grpc::Status& status);
+  // An entry is still past its time.
+  void RefreshFailed(const grpc::Status& status);
+
+ private:
+  void Tell(LogLimiter* lines, absl::string_view what,
+            const grpc::Status& status);
+
+  const std::string function_;
+  LogLimiter served_over_{absl::Minutes(1)};
+  LogLimiter refreshes_{absl::Minutes(1)};
+};
+
+}  // namespace fncache::proxy::serving
+
+#endif  // FNCACHE_PROXY_SERVING_FAILURE_H_
