@@ -238,8 +238,9 @@ absl::optional<StoredPeek> PeekStored(absl::string_view bytes) {
     return absl::nullopt;
   }
   const absl::Time arrived = absl::FromUnixNanos(header.arrived());
-  return StoredPeek{header.function(), absl::FromUnixNanos(header.started()),
-                    arrived, arrived + absl::Nanoseconds(header.lifetime())};
+  return StoredPeek{header.function(), header.generation(),
+                    absl::FromUnixNanos(header.started()), arrived,
+                    arrived + absl::Nanoseconds(header.lifetime())};
 }
 
 bool IsDamage(StoredMiss miss) {
@@ -255,6 +256,7 @@ bool IsDamage(StoredMiss miss) {
     case StoredMiss::kVersion:
     case StoredMiss::kFunction:
     case StoredMiss::kGeneration:
+    case StoredMiss::kPurged:
     case StoredMiss::kMemory:
       return false;
   }
@@ -271,6 +273,8 @@ absl::string_view StoredMissName(StoredMiss miss) {
       return "function";
     case StoredMiss::kGeneration:
       return "generation";
+    case StoredMiss::kPurged:
+      return "purged";
     case StoredMiss::kMagic:
       return "magic";
     case StoredMiss::kTruncated:

@@ -25,8 +25,10 @@ namespace {
 // Keeps a worker open while a look-up in the lower tiers will be posted to it.
 class PendingLookup final : public transport::Activity {
  public:
-  explicit PendingLookup(transport::Worker* worker)
-      : transport::Activity(Kind::kInner), worker_(worker) {
+  PendingLookup(transport::Worker* worker, cache::store::Bans* bans)
+      : transport::Activity(Kind::kInner),
+        worker_(worker),
+        entered_(bans->Enter()) {
     worker_->Enter(this);
   }
   ~PendingLookup() { worker_->Leave(this); }
@@ -35,6 +37,8 @@ class PendingLookup final : public transport::Activity {
 
  private:
   transport::Worker* const worker_;
+  // A purge that comes meanwhile waits for it.
+  const cache::store::Bans::Entered entered_;
 };
 
 // The memory in which a thread computes keys.
@@ -171,6 +175,8 @@ class RunFunctionCall final
   void OnDeadline();
   void OnGone();
 
+  // An operator has purged it.
+  bool Purged(const cache::store::EntryRef& entry) const;
   // There is an entry that policy still serves; else notes that it is stale.
   bool Served(const cache::store::Found& found, absl::Time now);
   // Begins kCalling.
@@ -218,8 +224,8 @@ class RunFunctionCall final
   FunctionStatePtr state_;
   const KeyedStore* keyed_ = nullptr;
 
+  cache::key::Key key_;  // set once it is looked up
   // These are set once a call was looked up and not found in memory.
-  cache::key::Key key_;
   absl::InlinedVector<char, kUsualTag> tag_;
   absl::Time looked_up_;
   std::shared_ptr<FlightCaller> seat_;
@@ -306,9 +312,16 @@ cache::key::Digest RunFunctionCall::ComputeDigest() {
   return digest;
 }
 
+bool RunFunctionCall::Purged(const cache::store::EntryRef& entry) const {
+  return entry && state_->bans.Covers(key_, entry->started());
+}
+
 bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
-  if (found.entry && state_->policy.ServedFor(found.entry->info(), now) >
-                         absl::ZeroDuration()) {
+  if (Purged(found.entry)) return false;
+  if (found.entry &&
+      state_->bans.FreshFor(key_, found.entry->started(),
+                            state_->policy.ServedFor(found.entry->info(), now),
+                            now) > absl::ZeroDuration()) {
     return true;
   }
   if (found.entry || found.expired) reason_ = ForwardReason::kStale;
@@ -318,10 +331,10 @@ bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
 void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   looked_up_ = absl::Now();
   if (trace_) trace_->SetKey(digest.key);
-  const absl::Time now = context_.clock.Now();
-  const cache::store::Found found = keyed_->store().GetMemory(digest.key, now);
-  if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
   key_ = digest.key;
+  const absl::Time now = context_.clock.Now();
+  const cache::store::Found found = keyed_->store().GetMemory(key_, now);
+  if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
   // An entry that has expired in memory is not looked up below, where it is no
   // younger.
@@ -334,7 +347,7 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
 void RunFunctionCall::LookBelow() {
   stage_ = Stage::kLookingBelow;
   transport::Worker* const worker = incoming_->worker();
-  auto* const pending = new PendingLookup(worker);
+  auto* const pending = new PendingLookup(worker, &keyed_->store().bans());
   // OnLower is posted, so it comes later, even if the store answers at once.
   keyed_->store().GetLower(key_, context_.id, context_.clock.Now(),
                            [call = shared_from_this(), worker,
@@ -427,6 +440,7 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
   if (stage_ != Stage::kWaiting) return;
   StopTimer();
   if (signal.verdict == Verdict::kAnswer) {
+    if (Purged(signal.entry)) return Miss();
     if (!signal.found) return AnswerCollapsed(signal.entry);
     looked_up_ = absl::Now();
     return AnswerHit(signal.entry, tag(), context_.clock.Now());

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "proxy/telemetry/instruments.h"
 
 namespace fncache::proxy::serving {
@@ -85,9 +86,19 @@ struct FlightTable::Shard {
     }
   }
 
+  // Takes a flight out; true if nobody could join it any more.
+  bool Remove(const std::shared_ptr<Flight>& flight)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (detached.erase(flight) > 0) return true;
+    flights.erase(flight->key);
+    return false;
+  }
+
   mutable Mutex mutex;
   absl::flat_hash_map<cache::key::Key, std::shared_ptr<Flight>> flights
       ABSL_GUARDED_BY(mutex);
+  // Those that nobody joins any more.
+  absl::flat_hash_set<std::shared_ptr<Flight>> detached ABSL_GUARDED_BY(mutex);
   // Keys that are not collapsed, and until when; the same in order of time.
   absl::flat_hash_map<cache::key::Key, absl::Time> uncollapsed
       ABSL_GUARDED_BY(mutex);
@@ -234,12 +245,17 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
     instruments_.CallerLeft();
     instruments_.FlightOpened();
     actions.Tell(next->leader, LeadSignal());
-    shard.flights[flight->key] = std::move(next);
+    // Its call is still to come: others may join, unless they do elsewhere.
+    shard.Remove(flight);
+    if (!shard.flights.emplace(flight->key, next).second) {
+      shard.detached.insert(std::move(next));
+    }
     return;
   }
 
-  shard.flights.erase(flight->key);
-  if (end == FlightEnd::kAlone) {
+  // What came of a flight of before a purge says nothing of those after it.
+  const bool detached = shard.Remove(flight);
+  if (end == FlightEnd::kAlone && !detached) {
     shard.Purge(now);
     const absl::Time until = now + options_.uncollapsed;
     shard.uncollapsed[flight->key] = until;
@@ -309,21 +325,46 @@ bool FlightTable::Leave(FlightCaller* caller) {
   flight->closed = true;
   actions.cancel = std::move(flight->call);
   actions.ended = flight;
-  shard.flights.erase(flight->key);
+  shard.Remove(flight);
   instruments_.FlightClosed();
   return joined;
+}
+
+size_t FlightTable::Detach(const cache::key::Key& key) {
+  Shard& shard = ShardOf(key);
+  MutexLock lock(&shard.mutex);
+  const auto it = shard.flights.find(key);
+  if (it == shard.flights.end()) return 0;
+  shard.detached.insert(std::move(it->second));
+  shard.flights.erase(it);
+  return 1;
+}
+
+size_t FlightTable::DetachAll() {
+  size_t count = 0;
+  for (const auto& shard : shards_) {
+    MutexLock lock(&shard->mutex);
+    count += shard->flights.size();
+    for (auto& [key, flight] : shard->flights) {
+      shard->detached.insert(std::move(flight));
+    }
+    shard->flights.clear();
+  }
+  return count;
 }
 
 FlightTable::Stats FlightTable::GetStats() const {
   Stats stats;
   for (const auto& shard : shards_) {
     MutexLock lock(&shard->mutex);
-    stats.flights += shard->flights.size();
+    stats.flights += shard->flights.size() + shard->detached.size();
     stats.uncollapsed += shard->uncollapsed.size();
-    for (const auto& [key, flight] : shard->flights) {
-      stats.callers += flight->joined.size();
-      if (flight->leader != nullptr) ++stats.callers;
-    }
+    const auto count = [&stats](const Flight& flight) {
+      stats.callers += flight.joined.size();
+      if (flight.leader != nullptr) ++stats.callers;
+    };
+    for (const auto& [key, flight] : shard->flights) count(*flight);
+    for (const auto& flight : shard->detached) count(*flight);
   }
   stats.running = gate_.running();
   stats.queued = gate_.queued();

@@ -32,6 +32,7 @@ void UpstreamRun::Start(const transport::IncomingCall& caller,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
   worker_ = caller.worker();
+  if (use_ == Use::kStore) entered_ = store_.bans().Enter();
   started_ = context_.clock.Now();
   const absl::Time deadline = caller.deadline();
   if (deadline != absl::InfiniteFuture()) {
@@ -84,6 +85,7 @@ void UpstreamRun::TellMisses() const {
   if (context_.misses == nullptr || use_ != Use::kStore) return;
   using cache::Policy;
   using insight::explain::NotStored;
+  if (purged_) return context_.misses->OnPurged(key_);
   if (result_.entry) {
     context_.misses->OnStored(key_, served_until_);
     return;
@@ -157,7 +159,11 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
   cache::store::EntryRef entry =
       cache::store::Entry::Create(info, view.meta_rest, view.body);
   if (!entry) return;  // no memory for it: it passes
-  switch (store_.Fill(key_, entry, storing.lower_tiers, ended_)) {
+  auto put = cache::store::PutResult::kPurged;
+  state_->bans.FillUnlessBanned(key_, started_, [&] {
+    put = store_.Fill(key_, entry, storing.lower_tiers, ended_);
+  });
+  switch (put) {
     case cache::store::PutResult::kStored:
       context_.instruments.RecordFill(entry->body().size() +
                                       entry->meta_rest().size());
@@ -176,6 +182,9 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
       result_.entry = std::move(newer.entry);
       return;
     }
+    case cache::store::PutResult::kPurged:
+      purged_ = true;
+      return;
     default:
       return;
   }
