@@ -243,7 +243,7 @@ PurgedKey MemoryAndDisk::Purge(const key::Key& key, absl::Time until,
     stripe.fills.fetch_add(1, std::memory_order_release);
     purged = memory_.Purge(key, until, now);
   }
-  const bool queued = queue_->Remove(key, until);
+  const bool queued = queue_->Remove(key, until, now);
   const PurgedKey below = disk_->Purge(key, until, now);
   purged.lasting = below.lasting;
   if (queued || below.removed > 0) ++purged.removed;

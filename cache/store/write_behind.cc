@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "cache/store/store.h"
 
 namespace fncache::cache::store {
 
@@ -63,12 +64,14 @@ absl::optional<WriteBehind::Operation> WriteBehind::Pending(
   return absl::nullopt;
 }
 
-bool WriteBehind::Remove(const key::Key& key, absl::Time until) {
+bool WriteBehind::Remove(const key::Key& key, absl::Time until,
+                         absl::Time now) {
   Operation removed;
   MutexLock lock(&mutex_);
   bool found = false;
   const auto it = waiting_.find(key);
-  if (it != waiting_.end() && it->second.entry->started() <= until) {
+  if (it != waiting_.end() && (it->second.entry->started() <= until ||
+                               IsFromTheFuture(*it->second.entry, now))) {
     waiting_bytes_ -= it->second.entry->charge();
     removed = std::move(it->second);
     waiting_.erase(it);

@@ -62,10 +62,14 @@ class WriteBehind {
   bool Enqueue(Operation operation);
   // The latest operation on the key that has not been carried out.
   absl::optional<Operation> Pending(const key::Key& key) const;
-  // Forgets the operation that waits for the key, unless its entry started
-  // after `until`, and returns once none on it is being carried out. True if an
-  // entry was to be written.
-  bool Remove(const key::Key& key, absl::Time until = absl::InfiniteFuture());
+  // Forgets the operation that waits for the key, and returns once none on it
+  // is being carried out. True if an entry was to be written.
+  bool Remove(const key::Key& key) {
+    return Remove(key, absl::InfiniteFuture(), absl::InfiniteFuture());
+  }
+  // The same unless its entry started after `until`, and is not of a time to
+  // come.
+  bool Remove(const key::Key& key, absl::Time until, absl::Time now);
   // Forgets what waits of a function (kNoFunction: of all) that started at or
   // before `until`; returns how many entries were to be written.
   uint64_t Sweep(FunctionId function, absl::Time until);

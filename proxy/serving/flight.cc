@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "proxy/telemetry/instruments.h"
 
 namespace fncache::proxy::serving {
@@ -86,19 +85,19 @@ struct FlightTable::Shard {
     }
   }
 
-  // Takes a flight out; true if nobody could join it any more.
-  bool Remove(const std::shared_ptr<Flight>& flight)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (detached.erase(flight) > 0) return true;
-    flights.erase(flight->key);
-    return false;
+  // Takes the flight out of the table; false if nobody could join it any more.
+  bool Remove(const Flight& flight) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (detached.erase(&flight) > 0) return false;
+    flights.erase(flight.key);
+    return true;
   }
 
   mutable Mutex mutex;
   absl::flat_hash_map<cache::key::Key, std::shared_ptr<Flight>> flights
       ABSL_GUARDED_BY(mutex);
   // Those that nobody joins any more.
-  absl::flat_hash_set<std::shared_ptr<Flight>> detached ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_map<const Flight*, std::shared_ptr<Flight>> detached
+      ABSL_GUARDED_BY(mutex);
   // Keys that are not collapsed, and until when; the same in order of time.
   absl::flat_hash_map<cache::key::Key, absl::Time> uncollapsed
       ABSL_GUARDED_BY(mutex);
@@ -219,6 +218,7 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
   MutexLock lock(&shard.mutex);
   if (flight->closed) return;
   flight->closed = true;
+  const bool listed = shard.Remove(*flight);
   if (flight->leader != nullptr) {
     flight->leader->part_ = FlightCaller::Part::kNone;
     flight->leader->flight_ = nullptr;
@@ -246,16 +246,14 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
     instruments_.FlightOpened();
     actions.Tell(next->leader, LeadSignal());
     // Its call is still to come: others may join, unless they do elsewhere.
-    shard.Remove(flight);
     if (!shard.flights.emplace(flight->key, next).second) {
-      shard.detached.insert(std::move(next));
+      shard.detached.emplace(next.get(), next);
     }
     return;
   }
 
   // What came of a flight of before a purge says nothing of those after it.
-  const bool detached = shard.Remove(flight);
-  if (end == FlightEnd::kAlone && !detached) {
+  if (end == FlightEnd::kAlone && listed) {
     shard.Purge(now);
     const absl::Time until = now + options_.uncollapsed;
     shard.uncollapsed[flight->key] = until;
@@ -325,7 +323,7 @@ bool FlightTable::Leave(FlightCaller* caller) {
   flight->closed = true;
   actions.cancel = std::move(flight->call);
   actions.ended = flight;
-  shard.Remove(flight);
+  shard.Remove(*flight);
   instruments_.FlightClosed();
   return joined;
 }
@@ -335,7 +333,8 @@ size_t FlightTable::Detach(const cache::key::Key& key) {
   MutexLock lock(&shard.mutex);
   const auto it = shard.flights.find(key);
   if (it == shard.flights.end()) return 0;
-  shard.detached.insert(std::move(it->second));
+  const Flight* const flight = it->second.get();
+  shard.detached.emplace(flight, std::move(it->second));
   shard.flights.erase(it);
   return 1;
 }
@@ -346,7 +345,8 @@ size_t FlightTable::DetachAll() {
     MutexLock lock(&shard->mutex);
     count += shard->flights.size();
     for (auto& [key, flight] : shard->flights) {
-      shard->detached.insert(std::move(flight));
+      const Flight* const is = flight.get();
+      shard->detached.emplace(is, std::move(flight));
     }
     shard->flights.clear();
   }
@@ -364,7 +364,7 @@ FlightTable::Stats FlightTable::GetStats() const {
       if (flight.leader != nullptr) ++stats.callers;
     };
     for (const auto& [key, flight] : shard->flights) count(*flight);
-    for (const auto& flight : shard->detached) count(*flight);
+    for (const auto& [is, flight] : shard->detached) count(*flight);
   }
   stats.running = gate_.running();
   stats.queued = gate_.queued();

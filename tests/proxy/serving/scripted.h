@@ -242,6 +242,17 @@ class ScriptedStore : public cache::store::TieredStore {
     return memory_.Put(key, std::move(entry), now);
   }
   bool Erase(const cache::key::Key& key) override { return memory_.Erase(key); }
+  cache::store::PurgedKey Purge(const cache::key::Key& key, absl::Time until,
+                                absl::Time now) override {
+    return memory_.Purge(key, until, now);
+  }
+  std::vector<cache::store::Inspection> Inspect(
+      const cache::key::Key& key) const override {
+    return memory_.Inspect(key);
+  }
+  uint64_t Sweep(cache::FunctionId function, absl::Time until) override {
+    return memory_.Sweep(function, until);
+  }
   cache::store::StoreStats Stats() const override { return memory_.Stats(); }
   cache::store::StoreStats LowerStats() const override { return {}; }
   size_t QueueDepth() const override { return 0; }
