@@ -354,6 +354,8 @@ class CachingProxy {
         listener_(std::make_unique<TestListener>(&handler_, workers)) {}
   std::string target() const { return listener_->address(); }
   FlightTable::Stats flights() const { return handler_.GetFlights(); }
+  FunctionHandler& handler() { return handler_; }
+  insight::explain::MissMemory& misses() { return misses_; }
   TestListener& listener() { return *listener_; }
   // Cancels what is left, and waits for it.
   void Stop() { listener_ = nullptr; }
