@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -17,11 +19,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proxy/daemon.h"
+#include "tests/common/http_get.h"
 #include "tests/common/temp_dir.h"
 #include "tests/proxy/serving/scripted.h"
 
@@ -290,17 +292,12 @@ TEST_F(DaemonPurgeTest, MetricsCountPurgesAndBans) {
   ASSERT_TRUE(daemon_->Purge(Of(Kind::kFunction, "first")).ok());
   ASSERT_TRUE(daemon_->Purge(Of(Kind::kFunction, "first")).ok());
   ASSERT_TRUE(daemon_->Purge(Of(Kind::kGeneration, "second")).ok());
-  const std::string command =
-      absl::StrCat("curl -s http://", daemon_->admin_address(), "/metrics");
-  FILE* const pipe = popen(command.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string text;
-  char buffer[4096];
-  for (size_t n; (n = fread(buffer, 1, sizeof(buffer), pipe)) > 0;) {
-    text.append(buffer, n);
-  }
-  pclose(pipe);
-  if (text.empty()) GTEST_SKIP() << "there is no curl";
+  const std::string& address = daemon_->admin_address();
+  int port = 0;
+  ASSERT_TRUE(
+      absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  const std::string text =
+      ::fncache::testing::HttpGet(port, "/metrics");
   for (const char* const line :
        {"fncache_purges_total{scope=\"key\"} 1\n",
         "fncache_purges_total{scope=\"function\"} 2\n",
