@@ -41,7 +41,9 @@ EntryRef MakeEntry() {
 }
 
 struct Case {
-  Case() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
+  Case() {
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  }
   Bans bans;
   const BanScope& scope = bans.Of("function", "r1");
   std::vector<Bans::Entered> under_way;

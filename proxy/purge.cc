@@ -24,9 +24,8 @@ struct Staleness {
   static bool Served(const Options&) { return false; }
 };
 template <typename Options>
-struct Staleness<Options,
-                 std::void_t<decltype(Options::stale_while_revalidate),
-                             decltype(Options::stale_if_error)>> {
+struct Staleness<Options, std::void_t<decltype(Options::stale_while_revalidate),
+                                      decltype(Options::stale_if_error)>> {
   static bool Served(const Options& options) {
     return options.stale_while_revalidate > absl::ZeroDuration() ||
            options.stale_if_error > absl::ZeroDuration();
@@ -59,9 +58,9 @@ absl::StatusOr<Purger::Functions> Purger::Named(const std::string& name) const {
     if (name.empty() || names.back() == name) functions.push_back(id);
   }
   if (functions.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no function ", name, " here, only ",
-                     absl::StrJoin(names, ", ")));
+    return absl::NotFoundError(absl::StrCat("there is no function ", name,
+                                            " here, only ",
+                                            absl::StrJoin(names, ", ")));
   }
   return functions;
 }
@@ -124,8 +123,7 @@ void Purger::PurgeWide(const PurgeOrder& order, const Functions& functions,
     // Entries in memory do not say of which generation they are. Where there
     // was another one, they stay, banned, until they are evicted.
     if (order.what == Bans::Kind::kGeneration &&
-        (deps_.functions[id]->State()->options.generation !=
-             order.generation ||
+        (deps_.functions[id]->State()->options.generation != order.generation ||
          bans.Generations(name) > 1)) {
       continue;
     }
@@ -150,9 +148,8 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
       bans.BanKey(order.key, before, order.soft, until);
   if (!banned.has_value()) {
     PurgeOrder wide = order;
-    wide.what = owners.size() == deps_.functions.size()
-                    ? Bans::Kind::kAll
-                    : Bans::Kind::kFunction;
+    wide.what = owners.size() == deps_.functions.size() ? Bans::Kind::kAll
+                                                        : Bans::Kind::kFunction;
     result->widened = true;
     PurgeWide(wide, owners, before, result);
     return true;
@@ -165,12 +162,10 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
   const absl::Time now = deps_.clock->Now();
   for (TieredStore* store = deps_.store; store != nullptr;
        store = store->successor()) {
-    const cache::store::PurgedKey purged =
-        store->Purge(order.key, before, now);
+    const cache::store::PurgedKey purged = store->Purge(order.key, before, now);
     result->removed += static_cast<uint64_t>(purged.removed);
-    lasting = purged.lasting &&
-              (store->has_lower() || !bans.lasting() ||
-               store->successor() != nullptr);
+    lasting = purged.lasting && (store->has_lower() || !bans.lasting() ||
+                                 store->successor() != nullptr);
   }
   if (!lasting) bans.KeepKey(order.key);
   if (deps_.misses != nullptr) deps_.misses->OnPurged(order.key);
@@ -194,8 +189,7 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
   MutexLock lock(&mutex_);
   Bans& bans = deps_.store->bans();
   // After all that was stored, even by a process whose clock was ahead.
-  const absl::Time before =
-      std::max(deps_.clock->Now(), newest().LatestTime());
+  const absl::Time before = std::max(deps_.clock->Now(), newest().LatestTime());
   PurgeResult result;
   bool write = true;
   if (order.what == Bans::Kind::kKey) {
@@ -301,9 +295,9 @@ absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(
     report.ban =
         bans.Find(report.function, report.generation, *key, info.started);
     if (report.ban.has_value()) {
-      report.remaining = std::min(
-          report.remaining, std::min(report.ban->before - now,
-                                     absl::ZeroDuration()));
+      report.remaining =
+          std::min(report.remaining,
+                   std::min(report.ban->before - now, absl::ZeroDuration()));
     }
     reports.push_back(std::move(report));
   }

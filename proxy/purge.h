@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Purging, and looking a key up: what an operator does to the cache of a running
-// daemon, and sees of it.
+// Purging, and looking a key up: what an operator does to the cache of a
+// running daemon, and sees of it.
 //
 // A purge goes, in this order, to the bans, the flights, the entries in the
 // tiers, and the disk; only then it is answered: nothing of before it is served

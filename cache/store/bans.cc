@@ -27,6 +27,10 @@ BanTimes Clamped(const BanTimes& times, int64_t latest) {
 
 }  // namespace
 
+Bans::Bans() {
+  for (std::atomic<int64_t>& newest : newest_key_) newest = kNeverBanned;
+}
+
 Bans::~Bans() = default;
 
 // ----------------------------------------------------------------- Scopes
@@ -116,7 +120,9 @@ void Bans::Ban(Kind kind, absl::string_view function,
   }
   changes_.fetch_add(1, std::memory_order_acq_rel);
   // A fill that did not see it yet is over after this.
-  for (Stripe& stripe : stripes_) MutexLock lock(&stripe.mutex);
+  for (Stripe& stripe : stripes_) {
+    MutexLock lock(&stripe.mutex);
+  }
 }
 
 absl::optional<Bans::Entered> Bans::BanKey(const key::Key& key,
@@ -158,15 +164,15 @@ void Bans::AddKey(const key::Key& key, const KeyBan& ban) {
     it->second.epoch = std::max(it->second.epoch, ban.epoch);
     it->second.kept |= ban.kept;
   }
-  SetNewest(&stripe);
+  SetNewest(StripeAt(key));
 }
 
-void Bans::SetNewest(Stripe* stripe) {
+void Bans::SetNewest(size_t stripe) {
   int64_t newest = kNeverBanned;
-  for (const auto& [key, ban] : stripe->keys) {
+  for (const auto& [key, ban] : stripes_[stripe].keys) {
     newest = std::max({newest, ban.times.purged, ban.times.stale});
   }
-  stripe->newest.store(newest, std::memory_order_release);
+  newest_key_[stripe].store(newest, std::memory_order_release);
 }
 
 BanTimes Bans::KeyTimes(const key::Key& key) const {
@@ -182,10 +188,10 @@ bool BanScope::FillUnlessBanned(const key::Key& key, absl::Time started,
   Bans::Stripe& stripe = bans_->StripeOf(key);
   MutexLock lock(&stripe.mutex);
   if (at <= purged_.load(std::memory_order_acquire)) return false;
-  if (at <= stripe.newest.load(std::memory_order_relaxed)) {
+  if (bans_->MayCover(key, at)) {
     const auto it = stripe.keys.find(key);
-    if (it != stripe.keys.end() && (at <= it->second.times.purged ||
-                                    at <= it->second.times.stale)) {
+    if (it != stripe.keys.end() &&
+        (at <= it->second.times.purged || at <= it->second.times.stale)) {
       return false;
     }
   }
@@ -259,8 +265,11 @@ uint64_t Bans::OldestEpoch() const {
 
 void Bans::EndKeys(uint64_t oldest) {
   const int64_t seen = seen_.load(std::memory_order_relaxed);
-  for (Stripe& stripe : stripes_) {
-    if (stripe.newest.load(std::memory_order_relaxed) == kNeverBanned) continue;
+  for (size_t at = 0; at < kStripes; ++at) {
+    if (newest_key_[at].load(std::memory_order_relaxed) == kNeverBanned) {
+      continue;
+    }
+    Stripe& stripe = stripes_[at];
     MutexLock lock(&stripe.mutex);
     for (auto it = stripe.keys.begin(); it != stripe.keys.end();) {
       KeyBan& ban = it->second;
@@ -274,7 +283,7 @@ void Bans::EndKeys(uint64_t oldest) {
       stripe.keys.erase(it++);
       keys_.fetch_sub(1, std::memory_order_relaxed);
     }
-    SetNewest(&stripe);
+    SetNewest(at);
   }
 }
 
@@ -413,8 +422,7 @@ bool Bans::CoversStored(absl::string_view function,
     ReaderMutexLock lock(&mutex_);
     if (at <= TimesOf(name).purged) return true;
   }
-  return at <= StripeOf(key).newest.load(std::memory_order_acquire) &&
-         at <= KeyTimes(key).purged;
+  return MayCover(key, at) && at <= KeyTimes(key).purged;
 }
 
 absl::optional<Bans::Covering> Bans::Find(absl::string_view function,
@@ -440,7 +448,8 @@ absl::optional<Bans::Covering> Bans::Find(absl::string_view function,
   for (const bool soft : {false, true}) {
     for (const auto& [kind, times] : bans) {
       const int64_t before = soft ? times.stale : times.purged;
-      if (at <= before) return Covering{kind, soft, absl::FromUnixNanos(before)};
+      if (at <= before)
+        return Covering{kind, soft, absl::FromUnixNanos(before)};
     }
   }
   return absl::nullopt;

@@ -55,7 +55,7 @@ class Bans;
 
 // The bans as one function in one generation meets them. Made by Bans::Of, and
 // there for as long as the Bans are.
-class BanScope {
+class alignas(64) BanScope {
  public:
   BanScope(const BanScope&) = delete;
   BanScope& operator=(const BanScope&) = delete;
@@ -96,7 +96,7 @@ class Bans {
   static constexpr size_t kMostKeys = 10'000;
   static constexpr size_t kMostGenerations = 10'000;
 
-  Bans() = default;
+  Bans();
   ~Bans();
   Bans(const Bans&) = delete;
   Bans& operator=(const Bans&) = delete;
@@ -216,9 +216,6 @@ class Bans {
   };
   // Orders the fills of a key with its purges.
   struct alignas(64) Stripe {
-    // The latest ban of any of its keys, so that entries that are younger need
-    // no closer look.
-    std::atomic<int64_t> newest{kNeverBanned};
     mutable Mutex mutex;
     absl::flat_hash_map<key::Key, KeyBan> keys ABSL_GUARDED_BY(mutex);
   };
@@ -226,12 +223,18 @@ class Bans {
 
   using Generation = std::pair<std::string, std::string>;
 
-  Stripe& StripeOf(const key::Key& key) { return stripes_[key.high % kStripes]; }
+  static size_t StripeAt(const key::Key& key) { return key.high % kStripes; }
+  Stripe& StripeOf(const key::Key& key) { return stripes_[StripeAt(key)]; }
   const Stripe& StripeOf(const key::Key& key) const {
-    return stripes_[key.high % kStripes];
+    return stripes_[StripeAt(key)];
   }
-  static void SetNewest(Stripe* stripe)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(stripe->mutex);
+  // Whether a key that shares its stripe is banned at that time or later:
+  // entries that are younger than that need no closer look.
+  bool MayCover(const key::Key& key, int64_t at) const {
+    return at <= newest_key_[StripeAt(key)].load(std::memory_order_acquire);
+  }
+  void SetNewest(size_t stripe)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(stripes_[stripe].mutex);
 
   void Leave(uint64_t epoch);
   // Forgets the bans of keys that have ended; what entered in `oldest` or later
@@ -261,7 +264,10 @@ class Bans {
   std::atomic<int64_t> newest_{kNeverBanned};
 
   std::array<Stripe, kStripes> stripes_;
-  std::atomic<size_t> keys_{0};
+  // The latest ban of any key of a stripe. Hits read them, and nothing is
+  // written beside them but at purges.
+  alignas(64) std::array<std::atomic<int64_t>, kStripes> newest_key_;
+  alignas(64) std::atomic<size_t> keys_{0};
   // The latest time that a purge was made at.
   std::atomic<int64_t> seen_{kNeverBanned};
 
@@ -284,17 +290,14 @@ class Bans {
 inline bool BanScope::Covers(const key::Key& key, absl::Time started) const {
   const int64_t at = absl::ToUnixNanos(started);
   if (at <= purged_.load(std::memory_order_acquire)) return true;
-  const Bans::Stripe& stripe = bans_->StripeOf(key);
-  if (at > stripe.newest.load(std::memory_order_acquire)) return false;
-  return at <= bans_->KeyTimes(key).purged;
+  return bans_->MayCover(key, at) && at <= bans_->KeyTimes(key).purged;
 }
 
 inline absl::Time BanScope::SoftBefore(const key::Key& key,
                                        absl::Time started) const {
   const int64_t at = absl::ToUnixNanos(started);
   int64_t stale = stale_.load(std::memory_order_acquire);
-  const Bans::Stripe& stripe = bans_->StripeOf(key);
-  if (at <= stripe.newest.load(std::memory_order_acquire)) {
+  if (bans_->MayCover(key, at)) {
     stale = std::max(stale, bans_->KeyTimes(key).stale);
   }
   return at <= stale ? absl::FromUnixNanos(stale) : absl::InfinitePast();

@@ -422,8 +422,7 @@ bool MemoryShard::Erase(const key::Key& key, const Entry* only) {
   return true;
 }
 
-bool MemoryShard::Purge(const key::Key& key, absl::Time until,
-                        absl::Time now) {
+bool MemoryShard::Purge(const key::Key& key, absl::Time until, absl::Time now) {
   Doomed doomed;
   MutexLock lock(&mutex_);
   const Index i = Find(key);

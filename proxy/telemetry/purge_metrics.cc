@@ -16,15 +16,14 @@ const char* PurgeScopeName(Bans::Kind of) {
 PurgeMetrics::PurgeMetrics(metrics::Registry* registry,
                            std::shared_ptr<const Bans> bans) {
   for (size_t i = 0; i < kPurgeScopes; ++i) {
-    purges_[i] = registry->AddCounter(
-        Metric("fncache_purges_total"),
-        {PurgeScopeName(static_cast<Bans::Kind>(i))});
+    purges_[i] =
+        registry->AddCounter(Metric("fncache_purges_total"),
+                             {PurgeScopeName(static_cast<Bans::Kind>(i))});
   }
   const auto watch = [&](Bans::Kind of, size_t Bans::Figures::*count) {
-    registry->AddCallback(Metric("fncache_bans"), {PurgeScopeName(of)},
-                          [bans, count] {
-                            return static_cast<double>(bans->figures().*count);
-                          });
+    registry->AddCallback(
+        Metric("fncache_bans"), {PurgeScopeName(of)},
+        [bans, count] { return static_cast<double>(bans->figures().*count); });
   };
   watch(Bans::Kind::kAll, &Bans::Figures::all);
   watch(Bans::Kind::kFunction, &Bans::Figures::functions);

@@ -17,8 +17,8 @@ namespace {
 // docs/storage-format.md, made from the format's description alone.
 std::string Seal(absl::string_view message) {
   std::string bytes("fncbans\x01", 8);
-  const uint64_t checksum = XXH3_64bits_withSeed(
-      message.data(), message.size(), XXH3_64bits(bytes.data(), 8));
+  const uint64_t checksum = XXH3_64bits_withSeed(message.data(), message.size(),
+                                                 XXH3_64bits(bytes.data(), 8));
   for (int i = 0; i < 8; ++i) {
     bytes.push_back(static_cast<char>(checksum >> (8 * i)));
   }
@@ -58,8 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0 || size > 64 * 1024) return 0;
   const absl::string_view bytes(reinterpret_cast<const char*>(data) + 1,
                                 size - 1);
-  fncache::cache::store::CheckBans(
-      data[0] % 2 == 0 ? std::string(bytes)
-                       : fncache::cache::store::Seal(bytes));
+  fncache::cache::store::CheckBans(data[0] % 2 == 0
+                                       ? std::string(bytes)
+                                       : fncache::cache::store::Seal(bytes));
   return 0;
 }

@@ -294,10 +294,8 @@ TEST_F(DaemonPurgeTest, MetricsCountPurgesAndBans) {
   ASSERT_TRUE(daemon_->Purge(Of(Kind::kGeneration, "second")).ok());
   const std::string& address = daemon_->admin_address();
   int port = 0;
-  ASSERT_TRUE(
-      absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
-  const std::string text =
-      ::fncache::testing::HttpGet(port, "/metrics");
+  ASSERT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  const std::string text = ::fncache::testing::HttpGet(port, "/metrics");
   for (const char* const line :
        {"fncache_purges_total{scope=\"key\"} 1\n",
         "fncache_purges_total{scope=\"function\"} 2\n",
@@ -330,9 +328,8 @@ TEST_F(DaemonPurgeTest, APurgeThatARestartWouldForgetSaysSo) {
               HasSubstr("purged, but a restart would forget it"));
   EXPECT_FALSE(Hits("a")) << "it is in force";
   std::filesystem::remove_all(*Options().cache_dir + "/bans.new");
-  EXPECT_TRUE(Eventually([&] {
-    return std::filesystem::exists(*Options().cache_dir + "/bans");
-  }));
+  EXPECT_TRUE(Eventually(
+      [&] { return std::filesystem::exists(*Options().cache_dir + "/bans"); }));
 }
 
 // ------------------------------------------------------------------ kill -9

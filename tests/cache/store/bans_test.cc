@@ -101,8 +101,8 @@ TEST(BansTest, ABannedFillIsNotMade) {
   int fills = 0;
   EXPECT_FALSE(scope.FillUnlessBanned(KeyOf(1), At(1), [&] { ++fills; }));
   EXPECT_TRUE(scope.FillUnlessBanned(KeyOf(1), At(2), [&] { ++fills; }));
-  EXPECT_TRUE(bans.Of("f", "r2").FillUnlessBanned(KeyOf(1), At(1),
-                                                  [&] { ++fills; }));
+  EXPECT_TRUE(
+      bans.Of("f", "r2").FillUnlessBanned(KeyOf(1), At(1), [&] { ++fills; }));
   EXPECT_EQ(fills, 2);
 }
 
@@ -197,9 +197,9 @@ TEST(BansTest, BeyondTenThousandKeysThereIsNoMoreRoom) {
     ASSERT_TRUE(
         bans.BanKey(KeyOf(n), At(1), false, absl::InfinitePast()).has_value());
   }
-  EXPECT_FALSE(bans.BanKey(KeyOf(Bans::kMostKeys), At(1), false,
-                           absl::InfinitePast())
-                   .has_value());
+  EXPECT_FALSE(
+      bans.BanKey(KeyOf(Bans::kMostKeys), At(1), false, absl::InfinitePast())
+          .has_value());
   EXPECT_TRUE(
       bans.BanKey(KeyOf(7), At(2), false, absl::InfinitePast()).has_value())
       << "it has its place";
@@ -435,9 +435,7 @@ TEST(BansThreadsTest, NoFillSlipsPastAPurge) {
   std::atomic<int64_t> clock{1};
   std::atomic<int64_t> stored{0};  // the start of the fill that is there
   std::atomic<bool> done{false};
-  const auto time = [&] {
-    return absl::FromUnixNanos(clock.fetch_add(1) + 1);
-  };
+  const auto time = [&] { return absl::FromUnixNanos(clock.fetch_add(1) + 1); };
   std::vector<std::thread> fillers;
   std::atomic<int> fills{0};
   for (int t = 0; t < 2; ++t) {

@@ -127,9 +127,9 @@ TEST_F(PurgeTest, ABanHoldsInEveryTierAndAcrossRestarts) {
     Kind kind;
     int64_t first, second;  // what is found of them then
   };
-  for (const Row& row : {Row{Kind::kFunction, -1, 2},
-                         Row{Kind::kGeneration, -1, 2},
-                         Row{Kind::kAll, -1, -1}}) {
+  for (const Row& row :
+       {Row{Kind::kFunction, -1, 2}, Row{Kind::kGeneration, -1, 2},
+        Row{Kind::kAll, -1, -1}}) {
     Open();
     // One that is in memory and on disk, and one on disk only.
     for (const uint64_t n : {1, 2}) ASSERT_TRUE(Fill(n, 1, 0));
@@ -343,8 +343,9 @@ TEST_F(PurgeTest, ADamagedFileBansWhatIsStoredAndNothingLater) {
     store_.reset();
     const auto size = std::filesystem::file_size(BansFile());
     if (whole) {
-      std::fstream(BansFile()).seekp(static_cast<std::streamoff>(size) - 1).put(
-          '\x7f');
+      std::fstream(BansFile())
+          .seekp(static_cast<std::streamoff>(size) - 1)
+          .put('\x7f');
     } else {
       std::filesystem::resize_file(BansFile(), size / 2);
     }
@@ -470,8 +471,8 @@ void Schedule(uint32_t seed, TieredOptions options,
       }
       case 6: {
         const absl::Time before = clock.Now();
-        const auto banned = store->bans().BanKey(KeyOf(n), before, false,
-                                                 absl::InfinitePast());
+        const auto banned =
+            store->bans().BanKey(KeyOf(n), before, false, absl::InfinitePast());
         ASSERT_TRUE(banned.has_value());
         ASSERT_TRUE(store->Purge(KeyOf(n), before, before).lasting);
         ASSERT_TRUE(store->bans().Save().ok());
@@ -502,8 +503,7 @@ void Schedule(uint32_t seed, TieredOptions options,
         break;
       default: {
         const Found found = store->Get(KeyOf(n), clock.Now());
-        if (!found.entry ||
-            scope(n).Covers(KeyOf(n), found.entry->started())) {
+        if (!found.entry || scope(n).Covers(KeyOf(n), found.entry->started())) {
           ++*misses;
           break;
         }

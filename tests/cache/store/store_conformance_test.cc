@@ -276,10 +276,9 @@ TEST_P(StoreConformance, PurgedIsGone) {
 TEST_P(StoreConformance, APurgeLeavesWhatStartedLater) {
   const EntrySpec spec = Fresh();
   ASSERT_EQ(Put(1, spec), PutResult::kStored);
-  EXPECT_EQ(
-      store_->Purge(KeyOf(1), spec.started - absl::Nanoseconds(1), now())
-          .removed,
-      0);
+  EXPECT_EQ(store_->Purge(KeyOf(1), spec.started - absl::Nanoseconds(1), now())
+                .removed,
+            0);
   EXPECT_EQ(Get(1), 0);
   EXPECT_GE(store_->Purge(KeyOf(1), spec.started, now()).removed, 1);
   EXPECT_EQ(Get(1), -1);
@@ -368,9 +367,8 @@ TEST_P(StoreConformance, NoReaderFindsWhatWasPurged) {
       MutexLock lock(&fills);
       until = starts.fetch_add(1);
     }
-    EXPECT_TRUE(
-        store_->Purge(KeyOf(1), begin + absl::Nanoseconds(until), now())
-            .lasting);
+    EXPECT_TRUE(store_->Purge(KeyOf(1), begin + absl::Nanoseconds(until), now())
+                    .lasting);
     purged = until;
     while (hits == 0) std::this_thread::yield();
   }

@@ -36,7 +36,8 @@ StoredBans Example() {
   bans.all.purged = 1'750'000'000'000'000'001;
   bans.functions["function-a"].purged = 1'750'000'001'000'000'000;
   bans.generations[{"function-a", "rev-1"}].stale = 1'750'000'002'000'000'000;
-  StoredKeyBan& ban = bans.keys[key::Key{0x0123456789abcdef, 0xfedcba9876543210}];
+  StoredKeyBan& ban =
+      bans.keys[key::Key{0x0123456789abcdef, 0xfedcba9876543210}];
   ban.times.purged = 1'750'000'003'000'000'000;
   ban.times.stale = 1'750'000'004'000'000'000;
   ban.until = 1'750'000'005'000'000'000;
@@ -97,9 +98,8 @@ TEST(StoredBansTest, AnyBansComeBack) {
   const auto draw = [&random](uint64_t n) { return random() % n; };
   for (int round = 0; round < 2000; ++round) {
     const auto time = [&]() -> int64_t {
-      return draw(3) == 0
-                 ? kNeverBanned
-                 : static_cast<int64_t>(1 + random() % INT64_MAX);
+      return draw(3) == 0 ? kNeverBanned
+                          : static_cast<int64_t>(1 + random() % INT64_MAX);
     };
     const auto text = [&] {
       std::string text;

@@ -81,13 +81,13 @@ class LateFunction {
         due_.erase(due_.begin());
       }
       const std::string& bytes = next.call->bytes;
-      const std::string text = absl::StrCat(
-          bytes.substr(bytes.find("key-"), 5), " ", next.born);
+      const std::string text =
+          absl::StrCat(bytes.substr(bytes.find("key-"), 5), " ", next.born);
       if (next.dice == 0) {
         next.call->Fail(grpc::Status(grpc::StatusCode::INTERNAL, "no"));
       } else {
-        next.call->Answer(Response("t", text, next.dice == 1 ? -1 : 60)
-                              .SerializeAsString());
+        next.call->Answer(
+            Response("t", text, next.dice == 1 ? -1 : 60).SerializeAsString());
       }
     }
   }
@@ -189,8 +189,8 @@ void Round(uint32_t seed, Totals* totals) {
     int64_t born = 0;
     ASSERT_EQ(text[0], NameOf(one.n));
     ASSERT_TRUE(absl::SimpleAtoi(text[1], &born));
-    ASSERT_GT(born, one.before) << "purged, and served again: "
-                                << one.caller->cache_status();
+    ASSERT_GT(born, one.before)
+        << "purged, and served again: " << one.caller->cache_status();
     const std::string said = one.caller->cache_status();
     totals->hits += absl::StrContains(said, "hit");
     totals->collapsed += absl::StrContains(said, "collapsed");
@@ -227,8 +227,7 @@ void Round(uint32_t seed, Totals* totals) {
   listener = nullptr;
   EXPECT_TRUE(handler.GetFlights().empty());
   EXPECT_EQ(instruments.function(0).ReadGauges().flights, 0);
-  EXPECT_TRUE(Eventually(
-      [&] { return (*store)->bans().figures().keys == 0; }));
+  EXPECT_TRUE(Eventually([&] { return (*store)->bans().figures().keys == 0; }));
 }
 
 void Rounds(uint32_t first, uint32_t rounds) {

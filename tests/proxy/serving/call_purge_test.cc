@@ -235,9 +235,10 @@ TEST_F(CallPurgeTest, TheNextMissSaysThatItWasPurged) {
         << "what was under way was purged, too";
     Purge(Order(kind, Request("a", "t")));
   }
-  EXPECT_EQ(Counted().missed[telemetry::MissReasonIndex(
-                insight::trace::Reason::kPurged)],
-            11u);
+  EXPECT_EQ(
+      Counted()
+          .missed[telemetry::MissReasonIndex(insight::trace::Reason::kPurged)],
+      11u);
 }
 
 // What the settings do not allow yet, the bans can: the entry is there, and is
