@@ -30,7 +30,8 @@ enum class Removal {
   kExpired,   // past its deadline
   kEvicted,   // to make room
   kReplaced,  // by a newer fill of the same key
-  kDropped,   // purged, corrupt, or from a time that is no more
+  kDropped,   // corrupt, or from a time that is no more
+  kPurged,    // by an operator
 };
 
 // Why a fill did not reach a tier.

@@ -149,9 +149,7 @@ absl::Duration Policy::ServedFor(const store::EntryInfo& entry,
   return FreshFor(entry.lifetime) - age;
 }
 
-Freshness Policy::FreshnessOf(const store::EntryInfo& entry,
-                              absl::Time now) const {
-  const absl::Duration served = ServedFor(entry, now);
+Freshness Policy::FreshnessAfter(absl::Duration served) const {
   if (served > absl::ZeroDuration()) return Freshness::kFresh;
   if (-served < options_.stale_while_revalidate) {
     return Freshness::kWhileRevalidate;

@@ -126,7 +126,12 @@ class Policy {
   absl::Duration ServedFor(const store::EntryInfo& entry, absl::Time now) const;
 
   // What may be made of an entry at `now`.
-  Freshness FreshnessOf(const store::EntryInfo& entry, absl::Time now) const;
+  Freshness FreshnessOf(const store::EntryInfo& entry, absl::Time now) const {
+    return FreshnessAfter(ServedFor(entry, now));
+  }
+  // The same of one that is fresh for so long; zero or less: it is not any more,
+  // since then.
+  Freshness FreshnessAfter(absl::Duration served_for) const;
 
   // Whether anything is ever served past its time.
   bool serves_stale() const {

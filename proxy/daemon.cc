@@ -20,9 +20,11 @@
 #include "common/threads.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
+#include "proxy/purge.h"
 #include "proxy/serving/handler.h"
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
+#include "proxy/telemetry/purge_metrics.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/listener.h"
 #include "proxy/transport/tls.h"
@@ -170,6 +172,10 @@ class Daemon::Impl {
   SystemClock system_clock;
   std::unique_ptr<transport::ServerTls> server_tls;
   std::unique_ptr<transport::ClientTls> client_tls;
+  // Kept until no call is left: calls that end tell them.
+  const std::shared_ptr<cache::store::Bans> bans =
+      std::make_shared<cache::store::Bans>();
+  const telemetry::PurgeMetrics purges{instruments.registry(), bans};
   std::unique_ptr<cache::store::TieredStore> store;
   std::unique_ptr<ThreadPool> assistants;
   transport::Inflight inflight;
@@ -177,6 +183,7 @@ class Daemon::Impl {
   // functions cost what one does.
   std::vector<std::unique_ptr<transport::Worker>> workers;
   std::vector<Function> functions;
+  std::unique_ptr<Purger> purger;
   std::unique_ptr<telemetry::Admin> admin;
   HeapKeeper heap;
 };
@@ -254,6 +261,7 @@ absl::Status Daemon::OpenStore(Clock* clock, const Extras& extras) {
   tiers.lock_wait = options_.drain + options_.drain_delay + kLockGrace;
   tiers.cancelled = extras.cancelled;
   tiers.disk_retry = extras.disk_retry;
+  tiers.bans = impl_->bans;
   auto store = cache::store::OpenTiers(std::move(tiers), clock,
                                        impl_->instruments.observer());
   if (!store.ok()) return store.status();
@@ -475,6 +483,31 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
   return absl::OkStatus();
 }
 
+void Daemon::OpenPurger(Clock* clock) {
+  Purger::Deps deps;
+  deps.store = impl_->store.get();
+  for (const Impl::Function& function : impl_->functions) {
+    deps.functions.push_back(function.handler.get());
+  }
+  deps.clock = clock;
+  deps.misses = impl_->misses.get();
+  deps.metrics = &impl_->purges;
+  impl_->purger = std::make_unique<Purger>(std::move(deps));
+}
+
+absl::StatusOr<PurgeResult> Daemon::Purge(const PurgeOrder& order) {
+  return impl_->purger->Purge(order);
+}
+
+absl::StatusOr<cache::key::Key> Daemon::KeyOf(const LookUpOrder& order) const {
+  return impl_->purger->KeyOf(order);
+}
+
+absl::StatusOr<std::vector<EntryReport>> Daemon::LookUp(
+    const LookUpOrder& order) const {
+  return impl_->purger->LookUp(order);
+}
+
 absl::Status Daemon::OpenAdmin(Clock* clock,
                                const std::vector<ListedSetting>& settings) {
   if (options_.admin.empty() || impl_->admin != nullptr) {
@@ -515,6 +548,7 @@ absl::Status Daemon::Open(Extras extras) {
   if (status.ok()) status = OpenTrace(extras.settings);
   if (status.ok()) OpenExplain(clock);
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
+  if (status.ok()) OpenPurger(clock);
   if (status.ok()) status = OpenAdmin(clock, extras.settings);
   if (!status.ok()) return status;
   for (const auto& worker : impl_->workers) worker->Start();

@@ -28,6 +28,7 @@
 #include "absl/time/time.h"
 #include "common/clock.h"
 #include "common/settings_list.h"
+#include "proxy/purge.h"
 #include "proxy/settings/options.h"
 
 namespace fncache::proxy {
@@ -71,6 +72,13 @@ class Daemon {
   // Calls being answered, streams included.
   int calls() const;
 
+  // Purges, or tells what the tiers have under a key (purge.h). Not before
+  // Start has returned.
+  absl::StatusOr<PurgeResult> Purge(const PurgeOrder& order);
+  absl::StatusOr<cache::key::Key> KeyOf(const LookUpOrder& order) const;
+  absl::StatusOr<std::vector<EntryReport>> LookUp(
+      const LookUpOrder& order) const;
+
   // Stops gracefully, and blocks until that is complete. Call it once.
   // `overdue`, which may be null, is called on another thread if peers that do
   // not read what they are sent hold up the stop, which they can for ever; the
@@ -90,6 +98,7 @@ class Daemon {
   absl::Status OpenTrace(const std::vector<ListedSetting>& settings);
   void OpenExplain(Clock* clock);
   absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);
+  void OpenPurger(Clock* clock);
   absl::Status OpenAdmin(Clock* clock,
                          const std::vector<ListedSetting>& settings);
 

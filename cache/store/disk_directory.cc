@@ -288,6 +288,14 @@ absl::Status DiskDirectory::EnforceSecrets(
   return WriteWhole("secrets", "secrets", content);
 }
 
+absl::StatusOr<absl::optional<std::string>> DiskDirectory::ReadBans() const {
+  return ReadOwn("bans");
+}
+
+absl::Status DiskDirectory::WriteBans(absl::string_view content) const {
+  return WriteWhole("bans", "bans", content);
+}
+
 absl::Status DiskDirectory::EnsureDatabase() const {
   if (mkdir(db().c_str(), 0700) != 0 && errno != EEXIST) {
     return Failure(dir_, "cannot make db", errno);

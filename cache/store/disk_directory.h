@@ -64,6 +64,11 @@ class DiskDirectory {
   // database is opened.
   absl::Status EnforceSecrets(const std::vector<StoredFunction>& functions);
 
+  // What was purged (bans.h): the file's content, absent if there is none, and
+  // another one in its place. On any thread, one at a time.
+  absl::StatusOr<absl::optional<std::string>> ReadBans() const;
+  absl::Status WriteBans(absl::string_view content) const;
+
   // Makes DIR/db where it is missing, and makes it private.
   absl::Status EnsureDatabase() const;
   // Renames DIR/db to DIR/damaged, in place of what was there, and makes an

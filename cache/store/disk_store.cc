@@ -95,11 +95,19 @@ class RocksDiskStore final : public DiskStore {
   }
 
   const key::Seed& seed() const override { return directory_->seed(); }
+  const DiskDirectory& directory() const override { return *directory_; }
+  absl::Time LatestTime() const override {
+    return absl::FromUnixNanos(highest_.load(std::memory_order_relaxed));
+  }
+  uint64_t EntriesOf(FunctionId function) const override;
 
   Found Find(const key::Key& key, FunctionId function, absl::Time now) override;
   PutResult PutOrGet(const key::Key& key, EntryRef entry, absl::Time now,
                      EntryRef* later) override;
   bool Erase(const key::Key& key) override;
+  PurgedKey Purge(const key::Key& key, absl::Time until,
+                  absl::Time now) override;
+  std::vector<Inspection> Inspect(const key::Key& key) const override;
   PutResult EraseUpTo(const key::Key& key, absl::Time started,
                       FunctionId function, absl::Time now,
                       EntryRef* later) override;
@@ -111,6 +119,8 @@ class RocksDiskStore final : public DiskStore {
   // Tells what the database holds under a key.
   struct There {
     bool found = false;
+    // There is something that cannot be read.
+    bool unsure = false;
     std::string function;
     absl::Time started;
     bool future = false;
@@ -237,13 +247,23 @@ absl::Status RocksDiskStore::OpenDb() {
 
 Stored RocksDiskStore::Decode(const key::Key& key,
                               const rocksdb::Slice& value) const {
-  return DecodeStored(
+  std::string name;
+  absl::string_view generation;
+  Stored stored = DecodeStored(
       key, ViewOf(value),
-      [this](absl::string_view function) -> absl::optional<StoredScope> {
+      [&](absl::string_view function) -> absl::optional<StoredScope> {
         const auto it = scopes_.find(function);
         if (it == scopes_.end()) return absl::nullopt;
+        name = std::string(function);
+        generation = it->second.generation;
         return it->second;
       });
+  if (stored.entry && options_.bans != nullptr &&
+      options_.bans->CoversStored(name, generation, key,
+                                  stored.entry->started())) {
+    return Stored{nullptr, StoredMiss::kPurged};
+  }
+  return stored;
 }
 
 Found RocksDiskStore::Find(const key::Key& key, FunctionId function,
@@ -332,9 +352,10 @@ RocksDiskStore::There RocksDiskStore::Look(const key::Key& key, absl::Time now,
   read.fill_cache = false;
   const rocksdb::Status status =
       db_->Get(read, db_->DefaultColumnFamily(), key.Bytes(), value);
-  if (!status.ok()) return there;
-  const auto peek = PeekStored(ViewOf(*value));
-  if (!peek.has_value()) return there;
+  if (status.IsNotFound()) return there;
+  const auto peek = status.ok() ? PeekStored(ViewOf(*value)) : absl::nullopt;
+  there.unsure = !peek.has_value();
+  if (there.unsure) return there;
   there.found = true;
   there.function = peek->function;
   there.started = peek->started;
@@ -374,6 +395,11 @@ PutResult RocksDiskStore::PutOrGet(const key::Key& key, EntryRef entry,
   if (entry->body().size() + entry->meta_rest().size() >
       options_.capacity / 8) {
     return drop(Dropped::kTooLarge, PutResult::kTooLarge);
+  }
+  if (options_.bans != nullptr &&
+      options_.bans->CoversStored(name.name, name.generation, key,
+                                  entry->started())) {
+    return PutResult::kPurged;
   }
   const std::string bytes =
       EncodeStored(key, name.name, name.generation, *entry);
@@ -469,6 +495,69 @@ bool RocksDiskStore::Erase(const key::Key& key) {
   observer_->OnRemoved(Tier::kDisk, Removal::kDropped, IdOf(there.function),
                        /*last=*/true, 1, there.bytes);
   return true;
+}
+
+PurgedKey RocksDiskStore::Purge(const key::Key& key, absl::Time until,
+                                absl::Time now) {
+  MutexLock write(&write_mutex_);
+  const bool writable = Writable(now);
+  ReaderMutexLock lock(&db_mutex_);
+  There there;
+  there.unsure = true;
+  rocksdb::PinnableSlice value;
+  if (db_ != nullptr) there = Look(key, now, &value);
+  if (!there.found && !there.unsure) return {};
+  if (there.found && !there.future && there.started > until) return {};
+  const auto failed = [&] {
+    Hide(key, there.found ? std::max(until, there.started) : until);
+    return PurgedKey{0, /*lasting=*/false};
+  };
+  if (!writable || db_ == nullptr) return failed();
+  if (there.found) tally_->Died(there.function);
+  rocksdb::WriteBatch batch;
+  batch.Delete(key.Bytes());
+  if (!Write(&batch, now, IdOf(there.function))) {
+    if (there.found) tally_->NotDied(there.function);
+    return failed();
+  }
+  if (!there.found) return {};
+  observer_->OnRemoved(Tier::kDisk, Removal::kPurged, IdOf(there.function),
+                       /*last=*/true, 1, there.bytes);
+  return {1, /*lasting=*/true};
+}
+
+std::vector<Inspection> RocksDiskStore::Inspect(const key::Key& key) const {
+  ReaderMutexLock lock(&db_mutex_);
+  if (db_ == nullptr) return {};
+  rocksdb::ReadOptions read;
+  read.fill_cache = false;
+  rocksdb::PinnableSlice value;
+  if (!db_->Get(read, db_->DefaultColumnFamily(), key.Bytes(), &value).ok()) {
+    return {};
+  }
+  const auto peek = PeekStored(ViewOf(value));
+  if (!peek.has_value()) return {};
+  // Of whatever function and generation it is.
+  Stored stored = DecodeStored(
+      key, ViewOf(value),
+      [&](absl::string_view function) -> absl::optional<StoredScope> {
+        return StoredScope{IdOf(function), peek->generation};
+      });
+  if (!stored.entry || IsHidden(key, stored.entry->started())) return {};
+  Inspection there;
+  there.tier = Tier::kDisk;
+  there.entry = std::move(stored.entry);
+  there.function = peek->function;
+  there.generation = peek->generation;
+  there.bytes = value.size();
+  return {there};
+}
+
+uint64_t RocksDiskStore::EntriesOf(FunctionId function) const {
+  if (function >= options_.functions.size()) return 0;
+  const DiskTally::Counts counts = tally_->counts();
+  const auto it = counts.find(options_.functions[function].name);
+  return it == counts.end() ? 0 : it->second.live;
 }
 
 PutResult RocksDiskStore::EraseUpTo(const key::Key& key, absl::Time started,

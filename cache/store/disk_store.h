@@ -31,6 +31,8 @@
 #include "absl/time/time.h"
 #include "cache/key/key.h"
 #include "cache/observer.h"
+#include "cache/store/bans.h"
+#include "cache/store/disk_directory.h"
 #include "cache/store/store.h"
 #include "cache/store/stored_entry.h"
 #include "common/clock.h"
@@ -57,6 +59,8 @@ struct DiskStoreOptions {
   absl::Duration retry = absl::Seconds(1);
   // RocksDB's environment; null is the default one. Not owned.
   rocksdb::Env* env = nullptr;
+  // What is purged: it is not found, and not stored. Null: nothing is.
+  const Bans* bans = nullptr;
 };
 
 class DiskStore : public Store {
@@ -70,6 +74,12 @@ class DiskStore : public Store {
       DiskStoreOptions options, Clock* clock, Observer* observer);
 
   virtual const key::Seed& seed() const = 0;
+  virtual const DiskDirectory& directory() const = 0;
+
+  // No entry here started later; not before what any call gave as its time.
+  virtual absl::Time LatestTime() const = 0;
+  // How many entries of a function there are, of all its generations.
+  virtual uint64_t EntriesOf(FunctionId function) const = 0;
 
   // Looks up like Get, on behalf of `function`: failures are reported as its
   // own.

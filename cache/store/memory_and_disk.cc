@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <utility>
 
 #include "cache/store/memory_store.h"
@@ -18,7 +19,8 @@ class MemoryAndDisk final : public TieredStore {
  public:
   MemoryAndDisk(const TieredOptions& options, std::unique_ptr<DiskStore> disk,
                 Clock* clock, Observer* observer)
-      : clock_(clock),
+      : TieredStore(options.bans),
+        clock_(clock),
         no_observer_(observer == nullptr ? std::make_unique<Observer>()
                                          : nullptr),
         observer_(observer == nullptr ? no_observer_.get() : observer),
@@ -30,7 +32,7 @@ class MemoryAndDisk final : public TieredStore {
     queue.drain = options.drain;
     queue_ = std::make_unique<WriteBehind>(
         queue, [this](const WriteBehind::Operation& op) { WriteToDisk(op); },
-        [this] { disk_->Tick(clock_->Now()); },
+        [this] { Tick(); },
         [this](const WriteBehind::Operation& op) {
           if (!op.write) return;
           observer_->OnDropped(Tier::kDisk, Dropped::kShutdown,
@@ -45,6 +47,8 @@ class MemoryAndDisk final : public TieredStore {
     // The queue is stopped while `queue_` still points to it, because it is
     // asked for what waits while it drains.
     queue_->Stop();
+    bans().Retry();
+    bans().Detach();
   }
 
   const key::Seed& seed() const override { return disk_->seed(); }
@@ -59,6 +63,14 @@ class MemoryAndDisk final : public TieredStore {
   PutResult Fill(const key::Key& key, EntryRef entry, bool lower,
                  absl::Time now) override;
   bool Erase(const key::Key& key) override;
+  PurgedKey Purge(const key::Key& key, absl::Time until,
+                  absl::Time now) override;
+  std::vector<Inspection> Inspect(const key::Key& key) const override;
+  uint64_t Sweep(FunctionId function, absl::Time until) override;
+  uint64_t LowerEntriesOf(FunctionId function) const override {
+    return disk_->EntriesOf(function);
+  }
+  absl::Time LatestTime() const override { return disk_->LatestTime(); }
 
   StoreStats Stats() const override { return memory_.Stats(); }
   StoreStats LowerStats() const override { return disk_->Stats(); }
@@ -90,8 +102,13 @@ class MemoryAndDisk final : public TieredStore {
   }
   Found LookBelow(const key::Key& key, FunctionId function, absl::Time now);
   void WriteToDisk(const WriteBehind::Operation& operation);
+  void Tick();
+  // Deletes what an earlier purge could not, and writes down what it was; once
+  // in kCatchUp at most. On the queue's thread.
+  void CatchUp(absl::Time now);
 
   static constexpr size_t kStripes = 64;
+  static constexpr std::chrono::seconds kCatchUp{1};
 
   Clock* const clock_;
   const std::unique_ptr<Observer> no_observer_;
@@ -100,6 +117,7 @@ class MemoryAndDisk final : public TieredStore {
   const std::unique_ptr<DiskStore> disk_;
   std::atomic<int64_t> latest_{0};  // Unix nanoseconds
   std::array<Stripe, kStripes> stripes_;
+  std::chrono::steady_clock::time_point caught_up_;  // the queue's thread's own
   std::unique_ptr<WriteBehind> queue_;
   std::unique_ptr<ThreadPool> readers_;
 };
@@ -180,6 +198,7 @@ void MemoryAndDisk::WriteToDisk(const WriteBehind::Operation& operation) {
   const key::Key& key = operation.key;
   const EntryRef& entry = operation.entry;
   const absl::Time now = clock_->Now();
+  CatchUp(now);
   EntryRef later;
   const PutResult result =
       operation.write ? disk_->PutOrGet(key, entry, now, &later)
@@ -213,6 +232,66 @@ bool MemoryAndDisk::Erase(const key::Key& key) {
   stripe.fills.fetch_add(1, std::memory_order_release);
   memory_.Erase(key);
   return found;
+}
+
+PurgedKey MemoryAndDisk::Purge(const key::Key& key, absl::Time until,
+                               absl::Time now) {
+  Stripe& stripe = StripeOf(key);
+  PurgedKey purged;
+  {
+    MutexLock lock(&stripe.mutex);
+    stripe.fills.fetch_add(1, std::memory_order_release);
+    purged = memory_.Purge(key, until, now);
+  }
+  const bool queued = queue_->Remove(key, until, now);
+  const PurgedKey below = disk_->Purge(key, until, now);
+  purged.lasting = below.lasting;
+  if (queued || below.removed > 0) ++purged.removed;
+  // A look-up may have promoted the entry in between.
+  MutexLock lock(&stripe.mutex);
+  stripe.fills.fetch_add(1, std::memory_order_release);
+  memory_.Purge(key, until, now);
+  return purged;
+}
+
+std::vector<Inspection> MemoryAndDisk::Inspect(const key::Key& key) const {
+  std::vector<Inspection> there = memory_.Inspect(key);
+  const auto pending = queue_->Pending(key);
+  if (!pending.has_value()) {
+    for (Inspection& below : disk_->Inspect(key)) {
+      there.push_back(std::move(below));
+    }
+  } else if (pending->write) {
+    // It is as good as there.
+    Inspection below;
+    below.tier = Tier::kDisk;
+    below.entry = pending->entry;
+    below.bytes = below.entry->charge();
+    there.push_back(std::move(below));
+  }
+  return there;
+}
+
+uint64_t MemoryAndDisk::Sweep(FunctionId function, absl::Time until) {
+  // Entries that wait are in memory, too, or have left it to be on disk only.
+  const uint64_t waiting = queue_->Sweep(function, until);
+  return std::max(memory_.Sweep(function, until), waiting);
+}
+
+void MemoryAndDisk::Tick() {
+  const absl::Time now = clock_->Now();
+  disk_->Tick(now);
+  CatchUp(now);
+}
+
+void MemoryAndDisk::CatchUp(absl::Time now) {
+  const auto steady = std::chrono::steady_clock::now();
+  if (steady - caught_up_ < kCatchUp) return;
+  caught_up_ = steady;
+  for (const auto& [key, until] : bans().Kept()) {
+    if (disk_->Purge(key, until, now).lasting) bans().Deleted(key, until);
+  }
+  bans().Retry();
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 namespace fncache::cache::store {
 
 MemoryOnly::MemoryOnly(const TieredOptions& options, Observer* observer)
-    : memory_({options.memory_bytes, options.max_entry_bytes}, observer),
+    : TieredStore(options.bans),
+      memory_({options.memory_bytes, options.max_entry_bytes}, observer),
       seed_(RandomSeed()) {}
 
 StoreStats MemoryOnly::LowerStats() const {

@@ -7,6 +7,7 @@
 #define FNCACHE_CACHE_STORE_MEMORY_ONLY_H_
 
 #include <cstddef>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
@@ -39,6 +40,16 @@ class MemoryOnly : public TieredStore {
     return memory_.Put(key, std::move(entry), now);
   }
   bool Erase(const key::Key& key) override { return memory_.Erase(key); }
+  PurgedKey Purge(const key::Key& key, absl::Time until,
+                  absl::Time now) override {
+    return memory_.Purge(key, until, now);
+  }
+  std::vector<Inspection> Inspect(const key::Key& key) const override {
+    return memory_.Inspect(key);
+  }
+  uint64_t Sweep(FunctionId function, absl::Time until) override {
+    return memory_.Sweep(function, until);
+  }
 
   StoreStats Stats() const override { return memory_.Stats(); }
   StoreStats LowerStats() const override;

@@ -22,8 +22,10 @@ constexpr int kReclaimProbes = 4;
 // How many entries one eviction may pass over because they were read. This
 // bounds the time under the lock.
 constexpr int kMaxPasses = 1024;
-// How many entries a shard that is closed removes under one lock.
+// How many entries a shard that is closed removes under one lock, and how many
+// one that is swept looks at.
 constexpr int kRemovedTogether = 256;
+constexpr size_t kSweptTogether = 1024;
 // glibc's own bytes per allocation.
 constexpr uint64_t kMallocOverhead = 16;
 
@@ -418,6 +420,48 @@ bool MemoryShard::Erase(const key::Key& key, const Entry* only) {
   if (only != nullptr && At(i).entry.get() != only) return false;
   Remove(i, Removal::kDropped, &doomed);
   return true;
+}
+
+bool MemoryShard::Purge(const key::Key& key, absl::Time until, absl::Time now) {
+  Doomed doomed;
+  MutexLock lock(&mutex_);
+  const Index i = Find(key);
+  if (i == kNone) return false;
+  const Entry& entry = *At(i).entry;
+  if (entry.started() > until && !IsFromTheFuture(entry, now)) return false;
+  Remove(i, Removal::kPurged, &doomed);
+  return true;
+}
+
+uint64_t MemoryShard::Sweep(FunctionId function, absl::Time until) {
+  uint64_t removed = 0;
+  // From the last node down: the places of those that go are taken by nodes
+  // that were looked at. What is filled meanwhile is not looked for.
+  size_t next = ~size_t{0};
+  while (next > 0) {
+    Doomed doomed;  // outlives the lock
+    MutexLock lock(&mutex_);
+    next = std::min(next, size_);
+    for (size_t n = 0; n < kSweptTogether && next > 0; ++n) {
+      const auto i = static_cast<Index>(--next);
+      const Entry& entry = *At(i).entry;
+      if ((function != kNoFunction && entry.function() != function) ||
+          entry.started() > until) {
+        continue;
+      }
+      Remove(i, Removal::kPurged, &doomed);
+      ++removed;
+    }
+  }
+  return removed;
+}
+
+EntryRef MemoryShard::Inspect(const key::Key& key, int* reads) const {
+  ReaderMutexLock lock(&mutex_);
+  const Index i = Find(key);
+  if (i == kNone) return nullptr;
+  *reads = At(i).frequency.load(std::memory_order_relaxed);
+  return At(i).entry;
 }
 
 void MemoryShard::Close() {

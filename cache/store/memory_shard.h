@@ -50,6 +50,14 @@ class MemoryShard {
                 Source source);
   // Removes the key's entry, if it is `only` or `only` is null.
   bool Erase(const key::Key& key, const Entry* only);
+  // Removes the key's entry if it started at or before `until`, or is from the
+  // future.
+  bool Purge(const key::Key& key, absl::Time until, absl::Time now);
+  // Removes the entries of a function (kNoFunction: of all) that started at or
+  // before `until`; returns how many.
+  uint64_t Sweep(FunctionId function, absl::Time until);
+  // The key's entry, and how often it was read lately, without a trace.
+  EntryRef Inspect(const key::Key& key, int* reads) const;
   // Removes every entry and keeps none from now on.
   void Close();
   StoreStats Stats() const;

@@ -73,6 +73,25 @@ bool MemoryStore::EraseIf(const key::Key& key, const Entry* entry) {
   return ShardOf(key).Erase(key, entry);
 }
 
+PurgedKey MemoryStore::Purge(const key::Key& key, absl::Time until,
+                             absl::Time now) {
+  return {ShardOf(key).Purge(key, until, now) ? 1 : 0, /*lasting=*/true};
+}
+
+uint64_t MemoryStore::Sweep(FunctionId function, absl::Time until) {
+  uint64_t removed = 0;
+  for (const auto& shard : shards_) removed += shard->Sweep(function, until);
+  return removed;
+}
+
+std::vector<Inspection> MemoryStore::Inspect(const key::Key& key) const {
+  Inspection there;
+  there.entry = ShardOf(key).Inspect(key, &there.reads);
+  if (!there.entry) return {};
+  there.bytes = there.entry->charge();
+  return {there};
+}
+
 void MemoryStore::Close() {
   for (const auto& shard : shards_) shard->Close();
 }

@@ -67,6 +67,13 @@ class MemoryStore final : public Store {
   // Removes the key's entry only if it is this one.
   bool EraseIf(const key::Key& key, const Entry* entry);
 
+  PurgedKey Purge(const key::Key& key, absl::Time until,
+                  absl::Time now) override;
+  // Removes the entries of a function (kNoFunction: of all) that started at or
+  // before `until`, those aside that are filled meanwhile; returns how many.
+  uint64_t Sweep(FunctionId function, absl::Time until);
+  std::vector<Inspection> Inspect(const key::Key& key) const override;
+
   // Removes every entry, and from now on takes fills as before but keeps none:
   // for a store that others have taken the place of. Nothing is found in it
   // once this has returned.

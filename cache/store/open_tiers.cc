@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/store/open_tiers.h"
 
+#include <algorithm>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -16,6 +18,7 @@ namespace fncache::cache::store {
 absl::StatusOr<std::unique_ptr<TieredStore>> OpenTiers(TieredOptions options,
                                                        Clock* clock,
                                                        Observer* observer) {
+  if (options.bans == nullptr) options.bans = std::make_shared<Bans>();
   if (!options.disk_dir.has_value()) {
     return std::make_unique<MemoryOnly>(options, observer);
   }
@@ -30,12 +33,22 @@ absl::StatusOr<std::unique_ptr<TieredStore>> OpenTiers(TieredOptions options,
     below.lock_wait = lock_wait;
     below.cancelled = cancelled;
     below.env = options.env;
+    below.bans = options.bans.get();
     auto disk = DiskStore::Open(std::move(below), clock, observer);
     if (!disk.ok()) return disk.status();
+    // Before anything is served.
+    const DiskDirectory* const directory = &(*disk)->directory();
+    options.bans->Attach(
+        directory->ReadBans(),
+        [directory](absl::string_view content) {
+          return directory->WriteBans(content);
+        },
+        std::max(clock->Now(), (*disk)->LatestTime()));
     return MakeMemoryAndDisk(options, *std::move(disk), clock, observer);
   };
   auto store = open(options.lock_wait, options.cancelled);
   if (!absl::IsUnavailable(store.status())) return store;
+  options.bans->Await();
   // A start may wait for a predecessor to leave the directory; later attempts
   // come again anyway.
   return std::make_unique<InterimStore>(

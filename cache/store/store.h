@@ -10,9 +10,12 @@
 #define FNCACHE_CACHE_STORE_STORE_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "cache/key/key.h"
+#include "cache/observer.h"
 #include "cache/store/entry.h"
 
 namespace fncache::cache::store {
@@ -42,6 +45,7 @@ enum class PutResult {
   kTooLarge,  // larger than the store accepts
   kExpired,   // it would not be kept any more
   kFailed,    // an error, counted
+  kPurged,    // a purge covers it
 };
 
 struct StoreStats {
@@ -49,6 +53,28 @@ struct StoreStats {
   uint64_t bytes = 0;     // in use, every overhead counted
   uint64_t capacity = 0;  // the bound on `bytes`
   bool up = true;         // look-ups and fills have somewhere to go
+};
+
+// What a purge of a key did.
+struct PurgedKey {
+  int removed = 0;  // entries: one for each tier that had it
+  // False: a tier that outlives the process may have it still. It is hidden in
+  // this process, and has to be purged again.
+  bool lasting = true;
+};
+
+// What a tier has under a key.
+struct Inspection {
+  Tier tier = Tier::kMemory;
+  EntryRef entry;
+  // Whose it is, where the tier knows it by name: the disk does.
+  std::string function;
+  std::string generation;
+  // What it takes there, with what is around it.
+  uint64_t bytes = 0;
+  // How often it was read lately, as the tier counts that to choose what it
+  // evicts: the memory tier up to 3, and it forgets.
+  int reads = 0;
 };
 
 class Store {
@@ -65,6 +91,16 @@ class Store {
 
   // Removes an entry; false if there was none.
   virtual bool Erase(const key::Key& key) = 0;
+
+  // Removes the key's entry if its call started at or before `until` (or it
+  // comes from the future), and what waits to be written of it. Nothing as old
+  // comes to light after this has returned, unless it is put.
+  virtual PurgedKey Purge(const key::Key& key, absl::Time until,
+                          absl::Time now) = 0;
+
+  // What there is under the key, whether or not it may be served; tiers from
+  // the top. Changes nothing: not what is evicted next, nor a count.
+  virtual std::vector<Inspection> Inspect(const key::Key& key) const = 0;
 
   virtual StoreStats Stats() const = 0;
 };

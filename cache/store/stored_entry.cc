@@ -247,7 +247,8 @@ absl::optional<StoredPeek> PeekStored(absl::string_view bytes) {
   }
   const absl::Time arrived = absl::FromUnixNanos(header.arrived());
   return StoredPeek{
-      header.function(), absl::FromUnixNanos(header.started()), arrived,
+      header.function(), header.generation(),
+      absl::FromUnixNanos(header.started()), arrived,
       arrived +
           absl::Nanoseconds(std::max(header.lifetime(), header.retention()))};
 }
@@ -265,6 +266,7 @@ bool IsDamage(StoredMiss miss) {
     case StoredMiss::kVersion:
     case StoredMiss::kFunction:
     case StoredMiss::kGeneration:
+    case StoredMiss::kPurged:
     case StoredMiss::kMemory:
       return false;
   }
@@ -281,6 +283,8 @@ absl::string_view StoredMissName(StoredMiss miss) {
       return "function";
     case StoredMiss::kGeneration:
       return "generation";
+    case StoredMiss::kPurged:
+      return "purged";
     case StoredMiss::kMagic:
       return "magic";
     case StoredMiss::kTruncated:

@@ -51,6 +51,7 @@ enum class StoredMiss {
   kVersion,     // of another format
   kFunction,    // of a function that is not configured
   kGeneration,  // of another build of the function
+  kPurged,      // an operator's purge covers it; the store finds that
   // Damaged.
   kMagic,      // not a stored entry
   kTruncated,  // shorter than it says
@@ -82,6 +83,7 @@ Stored DecodeStored(const key::Key& key, absl::string_view bytes,
 // bytes are no stored entry.
 struct StoredPeek {
   std::string function;
+  std::string generation;
   absl::Time started;
   absl::Time arrived;
   absl::Time kept_until;

@@ -27,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,7 @@
 #include "absl/types/optional.h"
 #include "cache/key/key.h"
 #include "cache/observer.h"
+#include "cache/store/bans.h"
 #include "cache/store/store.h"
 #include "cache/store/stored_entry.h"
 
@@ -73,10 +75,20 @@ struct TieredOptions {
   absl::Duration disk_retry = absl::Seconds(30);
   // RocksDB's environment; null is the default one. Not owned.
   rocksdb::Env* env = nullptr;
+  // What is purged; null makes one.
+  std::shared_ptr<Bans> bans;
 };
 
 class TieredStore : public Store {
  public:
+  // `bans` are shared with a successor; null makes some, for this store alone.
+  explicit TieredStore(std::shared_ptr<Bans> bans = nullptr)
+      : bans_(bans != nullptr ? std::move(bans) : std::make_shared<Bans>()) {}
+
+  // What is purged. Whoever serves asks it of every entry that is found, and
+  // whoever fills of what it fills (bans.h).
+  Bans& bans() const { return *bans_; }
+
   // The store that has taken this one's place, or null. It belongs to this one.
   // A call that is new uses it; one that has its key already keeps to the store
   // that it made the key for, where it finds nothing any more and whatever it
@@ -112,6 +124,15 @@ class TieredStore : public Store {
     return Fill(key, std::move(entry), /*lower=*/true, now);
   }
 
+  // Takes what a ban of a function (kNoFunction: of all) covers out of memory
+  // and out of the queue; returns how many entries went. Those in lower tiers
+  // are only covered.
+  virtual uint64_t Sweep(FunctionId function, absl::Time until) { return 0; }
+  // How many entries of a function lower tiers have, of all its generations.
+  virtual uint64_t LowerEntriesOf(FunctionId function) const { return 0; }
+  // No entry here started later than this, or than now.
+  virtual absl::Time LatestTime() const { return absl::InfinitePast(); }
+
   // The figures of the tiers and the queue are the successor's where there is
   // one. Stats are the memory tier's, LowerStats the disk tier's: its `up` says
   // whether there is one.
@@ -133,6 +154,7 @@ class TieredStore : public Store {
   }
 
  private:
+  const std::shared_ptr<Bans> bans_;
   std::atomic<TieredStore*> successor_{nullptr};
 };
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/store/write_behind.h"
 
+#include <vector>
+
 #include "absl/time/clock.h"
+#include "cache/store/store.h"
 
 namespace fncache::cache::store {
 
@@ -61,12 +64,14 @@ absl::optional<WriteBehind::Operation> WriteBehind::Pending(
   return absl::nullopt;
 }
 
-bool WriteBehind::Remove(const key::Key& key) {
+bool WriteBehind::Remove(const key::Key& key, absl::Time until,
+                         absl::Time now) {
   Operation removed;
   MutexLock lock(&mutex_);
   bool found = false;
   const auto it = waiting_.find(key);
-  if (it != waiting_.end()) {
+  if (it != waiting_.end() && (it->second.entry->started() <= until ||
+                               IsFromTheFuture(*it->second.entry, now))) {
     waiting_bytes_ -= it->second.entry->charge();
     removed = std::move(it->second);
     waiting_.erase(it);
@@ -76,6 +81,25 @@ bool WriteBehind::Remove(const key::Key& key) {
     progress_.Wait(&mutex_);
   }
   return found;
+}
+
+uint64_t WriteBehind::Sweep(FunctionId function, absl::Time until) {
+  std::vector<Operation> removed;  // freed after the lock is
+  uint64_t count = 0;
+  MutexLock lock(&mutex_);
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    const Entry& entry = *it->second.entry;
+    if ((function != kNoFunction && entry.function() != function) ||
+        entry.started() > until) {
+      ++it;
+      continue;
+    }
+    waiting_bytes_ -= entry.charge();
+    if (it->second.write) ++count;
+    removed.push_back(std::move(it->second));
+    waiting_.erase(it++);
+  }
+  return count;
 }
 
 void WriteBehind::Flush() {

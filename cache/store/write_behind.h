@@ -64,7 +64,15 @@ class WriteBehind {
   absl::optional<Operation> Pending(const key::Key& key) const;
   // Forgets the operation that waits for the key, and returns once none on it
   // is being carried out. True if an entry was to be written.
-  bool Remove(const key::Key& key);
+  bool Remove(const key::Key& key) {
+    return Remove(key, absl::InfiniteFuture(), absl::InfiniteFuture());
+  }
+  // The same unless its entry started after `until`, and is not of a time to
+  // come.
+  bool Remove(const key::Key& key, absl::Time until, absl::Time now);
+  // Forgets what waits of a function (kNoFunction: of all) that started at or
+  // before `until`; returns how many entries were to be written.
+  uint64_t Sweep(FunctionId function, absl::Time until);
   // Returns once the operations enqueued before have been carried out.
   void Flush();
   size_t depth() const;

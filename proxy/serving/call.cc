@@ -28,8 +28,10 @@ namespace {
 // Keeps a worker open while a look-up in the lower tiers will be posted to it.
 class PendingLookup final : public transport::Activity {
  public:
-  explicit PendingLookup(transport::Worker* worker)
-      : transport::Activity(Kind::kInner), worker_(worker) {
+  PendingLookup(transport::Worker* worker, cache::store::Bans* bans)
+      : transport::Activity(Kind::kInner),
+        worker_(worker),
+        entered_(bans->Enter()) {
     worker_->Enter(this);
   }
   ~PendingLookup() { worker_->Leave(this); }
@@ -38,6 +40,8 @@ class PendingLookup final : public transport::Activity {
 
  private:
   transport::Worker* const worker_;
+  // A purge that comes meanwhile waits for it.
+  const cache::store::Bans::Entered entered_;
 };
 
 // The memory in which a thread computes keys.
@@ -197,7 +201,7 @@ class RunFunctionCall final
   absl::string_view tag() const { return {tag_.data(), tag_.size()}; }
 
   bool IsFresh(const cache::store::EntryRef& entry, absl::Time now) const {
-    return entry && context_.FreshnessOf(*state_, *entry, now) ==
+    return entry && context_.FreshnessOf(*state_, key_, *entry, now) ==
                         cache::Freshness::kFresh;
   }
   // Answers from what a look-up found, if policy lets it; else notes what that
@@ -253,8 +257,8 @@ class RunFunctionCall final
   FunctionStatePtr state_;
   const KeyedStore* keyed_ = nullptr;
 
+  cache::key::Key key_;  // set once it is looked up
   // These are set once a call was looked up and not found in memory.
-  cache::key::Key key_;
   absl::InlinedVector<char, kUsualTag> tag_;
   absl::Time looked_up_;
   std::shared_ptr<FlightCaller> seat_;
@@ -348,7 +352,7 @@ cache::key::Digest RunFunctionCall::ComputeDigest() {
 bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
                                  absl::string_view tag, absl::Time now) {
   if (found.entry) {
-    switch (context_.FreshnessOf(*state_, *found.entry, now)) {
+    switch (context_.FreshnessOf(*state_, key_, *found.entry, now)) {
       case cache::Freshness::kFresh:
         AnswerHit(found.entry, tag, now);
         return true;
@@ -367,10 +371,12 @@ bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
 void RunFunctionCall::NoteStale(const cache::store::Found& found,
                                 absl::Time now) {
   if (!found.entry && !found.expired) return;
+  // One that was purged is as good as none.
+  if (found.entry && context_.Purged(*state_, key_, *found.entry)) return;
   reason_ = ForwardReason::kStale;
   if (!found.entry ||
       state_->policy.options().stale_if_error <= absl::ZeroDuration() ||
-      context_.FreshnessOf(*state_, *found.entry, now) ==
+      context_.FreshnessOf(*state_, key_, *found.entry, now) ==
           cache::Freshness::kSpent) {
     return;
   }
@@ -386,9 +392,9 @@ void RunFunctionCall::NoteStale(const cache::store::Found& found,
 void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   looked_up_ = absl::Now();
   if (trace_) trace_->SetKey(digest.key);
-  const absl::Time now = context_.clock.Now();
-  const cache::store::Found found = keyed_->store().GetMemory(digest.key, now);
   key_ = digest.key;
+  const absl::Time now = context_.clock.Now();
+  const cache::store::Found found = keyed_->store().GetMemory(key_, now);
   if (AnswerFrom(found, digest.tag, now)) return;
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
   // An entry that has expired in memory is not looked up below, where it is no
@@ -401,7 +407,7 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
 
 void RunFunctionCall::LookBelow() {
   stage_ = Stage::kLookingBelow;
-  auto* const pending = new PendingLookup(worker_);
+  auto* const pending = new PendingLookup(worker_, &keyed_->store().bans());
   // OnLower is posted, so it comes later, even if the store answers at once.
   keyed_->store().GetLower(key_, context_.id, context_.clock.Now(),
                            [call = shared_from_this(), worker = worker_,
@@ -505,6 +511,9 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
   if (stage_ != Stage::kWaiting) return;
   StopTimer();
   if (signal.verdict == Verdict::kAnswer) {
+    if (signal.entry && context_.Purged(*state_, key_, *signal.entry)) {
+      return Miss();
+    }
     if (!signal.found) return AnswerCollapsed(signal.entry);
     looked_up_ = absl::Now();
     return AnswerHit(signal.entry, tag(), context_.clock.Now());
@@ -582,7 +591,7 @@ void RunFunctionCall::AnswerHit(const cache::store::EntryRef& entry,
                                 absl::string_view tag, absl::Time now) {
   const cache::store::EntryInfo info = entry->info();
   context_.instruments.RecordHit(absl::Now() - looked_up_, info.cost);
-  AddStatus(HitStatus(state_->policy.ServedFor(info, now)).text());
+  AddStatus(HitStatus(context_.ServedFor(*state_, key_, *entry, now)).text());
   transport::Message message =
       EntryMessage(entry, tag, state_->policy.HitTtl(info, now));
   if (trace_) {
@@ -613,7 +622,7 @@ cache::store::EntryRef RunFunctionCall::FindOld(absl::Time now) {
   cache::store::EntryRef entry = keyed_->store().GetMemory(key_, now).entry;
   if (!entry) entry = old_;
   const bool spent =
-      context_.FreshnessOf(*state_, *entry, now) == cache::Freshness::kSpent;
+      context_.FreshnessOf(*state_, key_, *entry, now) == cache::Freshness::kSpent;
   return spent ? nullptr : entry;
 }
 
@@ -641,7 +650,7 @@ void RunFunctionCall::AnswerStale(const cache::store::EntryRef& entry,
   thread_local absl::InsecureBitGen random;
   const cache::store::EntryInfo info = entry->info();
   context_.instruments.RecordHit(absl::Now() - looked_up_, saved);
-  AddStatus(HitStatus(state_->policy.ServedFor(info, now)).text());
+  AddStatus(HitStatus(context_.ServedFor(*state_, key_, *entry, now)).text());
   const auto ttl =
       state_->policy.StaleTtl(info, absl::Uniform(random, 0.0, 1.0));
   transport::Message message = EntryMessage(entry, tag, ttl);

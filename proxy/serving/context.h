@@ -34,17 +34,33 @@ struct ServingContext {
                  insight::trace::TraceWriter* trace,
                  insight::explain::MissMemory* misses);
 
+  // For how long from `now` an entry is served as fresh, by policy and by what
+  // operators have purged; zero or less: it is not any more, since then.
+  absl::Duration ServedFor(const FunctionState& state,
+                           const cache::key::Key& key,
+                           const cache::store::Entry& entry,
+                           absl::Time now) const {
+    return state.bans.FreshFor(key, entry.started(),
+                               state.policy.ServedFor(entry.info(), now), now);
+  }
   // What may be made of an entry at `now`. Whatever finds an entry asks here,
   // and nowhere else.
   cache::Freshness FreshnessOf(const FunctionState& state,
+                               const cache::key::Key& key,
                                const cache::store::Entry& entry,
                                absl::Time now) const {
+    if (Purged(state, key, entry)) return cache::Freshness::kSpent;
     const cache::Freshness freshness =
-        state.policy.FreshnessOf(entry.info(), now);
+        state.policy.FreshnessAfter(ServedFor(state, key, entry, now));
     if (freshness != cache::Freshness::kFresh && entry.superseded()) {
       return cache::Freshness::kSpent;
     }
     return freshness;
+  }
+  // An operator has purged it.
+  bool Purged(const FunctionState& state, const cache::key::Key& key,
+              const cache::store::Entry& entry) const {
+    return state.bans.Covers(key, entry.started());
   }
 
   const cache::FunctionId id;

@@ -88,8 +88,9 @@ struct FlightTable::Shard {
     }
   }
 
-  // Takes the flight out of the table; false if it is not there.
+  // Takes the flight out of the table; false if nobody could join it any more.
   bool Remove(const Flight& flight) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (detached.erase(&flight) > 0) return false;
     const auto it = flights.find(flight.key);
     if (it == flights.end() || it->second.get() != &flight) return false;
     flights.erase(it);
@@ -106,6 +107,9 @@ struct FlightTable::Shard {
 
   mutable Mutex mutex;
   absl::flat_hash_map<cache::key::Key, std::shared_ptr<Flight>> flights
+      ABSL_GUARDED_BY(mutex);
+  // Those that nobody joins any more.
+  absl::flat_hash_map<const Flight*, std::shared_ptr<Flight>> detached
       ABSL_GUARDED_BY(mutex);
   // Keys that are not collapsed, and until when; the same in order of time.
   absl::flat_hash_map<cache::key::Key, absl::Time> uncollapsed
@@ -317,12 +321,18 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
     instruments_.CallerLeft();
     instruments_.FlightOpened();
     actions.Tell(next->leader, LeadSignal());
-    if (listed) shard.flights.emplace(flight->key, std::move(next));
+    // Its call is still to come: others may join, unless they do elsewhere.
+    if (!shard.flights.emplace(flight->key, next).second) {
+      shard.detached.emplace(next.get(), next);
+    }
     return;
   }
 
   const bool alone = end == FlightEnd::kAlone || end == FlightEnd::kFailed;
-  if (alone) shard.Uncollapse(flight->key, now, options_.uncollapsed);
+  // What came of a flight of before a purge says nothing of those after it.
+  if (alone && listed) {
+    shard.Uncollapse(flight->key, now, options_.uncollapsed);
+  }
   actions.signals.reserve(joined.size());
   for (auto& [number, caller] : joined) {
     caller->flight_ = nullptr;
@@ -420,16 +430,43 @@ void FlightTable::EndAbandoned(const std::shared_ptr<Flight>& flight,
   actions.cancel = std::move(flight->call);
 }
 
+size_t FlightTable::Detach(const cache::key::Key& key) {
+  Shard& shard = ShardOf(key);
+  MutexLock lock(&shard.mutex);
+  const auto it = shard.flights.find(key);
+  if (it == shard.flights.end()) return 0;
+  const Flight* const flight = it->second.get();
+  shard.detached.emplace(flight, std::move(it->second));
+  shard.flights.erase(it);
+  return 1;
+}
+
+size_t FlightTable::DetachAll() {
+  size_t count = 0;
+  for (const auto& shard : shards_) {
+    MutexLock lock(&shard->mutex);
+    count += shard->flights.size();
+    for (auto& [key, flight] : shard->flights) {
+      const Flight* const is = flight.get();
+      shard->detached.emplace(is, std::move(flight));
+    }
+    shard->flights.clear();
+  }
+  return count;
+}
+
 FlightTable::Stats FlightTable::GetStats() const {
   Stats stats;
   for (const auto& shard : shards_) {
     MutexLock lock(&shard->mutex);
-    stats.flights += shard->flights.size();
+    stats.flights += shard->flights.size() + shard->detached.size();
     stats.uncollapsed += shard->uncollapsed.size();
-    for (const auto& [key, flight] : shard->flights) {
-      stats.callers += flight->joined.size();
-      if (flight->leader != nullptr) ++stats.callers;
-    }
+    const auto count = [&stats](const Flight& flight) {
+      stats.callers += flight.joined.size();
+      if (flight.leader != nullptr) ++stats.callers;
+    };
+    for (const auto& [key, flight] : shard->flights) count(*flight);
+    for (const auto& [is, flight] : shard->detached) count(*flight);
   }
   stats.running = gate_.running();
   stats.queued = gate_.queued();

@@ -221,6 +221,12 @@ class FlightTable {
   // number of times. True if it was waiting for another caller's flight.
   bool Leave(FlightCaller* caller);
 
+  // Lets nobody else join the flight of a key that is open now, or any: who
+  // comes later opens another one. Those inside still belong to it. Returns how
+  // many flights that were.
+  size_t Detach(const cache::key::Key& key);
+  size_t DetachAll();
+
   struct Stats {
     size_t flights = 0;
     size_t callers = 0;      // with a part in a flight, leaders included

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "cache/policy.h"
+#include "cache/store/bans.h"
 #include "cache/store/tiered_store.h"
 #include "common/mutex.h"
 #include "proxy/serving/keyed_store.h"
@@ -33,6 +34,7 @@ class FunctionState {
                 cache::store::TieredStore* store)
       : options(options),
         policy(options.policy),
+        bans(store->bans().Of(options.name, options.generation)),
         stores(this->options, store) {}
 
   // Another request of the function was keyed. Masks that matched nothing in
@@ -41,6 +43,8 @@ class FunctionState {
 
   const settings::FunctionOptions options;
   const cache::Policy policy;
+  // What is purged of its entries.
+  const cache::store::BanScope& bans;
   KeyedStores stores;
 
  private:

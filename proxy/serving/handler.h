@@ -9,8 +9,12 @@
 #ifndef FNCACHE_PROXY_SERVING_HANDLER_H_
 #define FNCACHE_PROXY_SERVING_HANDLER_H_
 
+#include <cstddef>
+#include <string>
+
 #include "proxy/serving/context.h"
 #include "proxy/serving/flight.h"
+#include "proxy/serving/function_state.h"
 #include "proxy/transport/incoming_call.h"
 
 namespace fncache::proxy::serving {
@@ -31,6 +35,16 @@ class FunctionHandler final : public transport::CallHandler {
 
   // The flights as they are now; empty once no call is left.
   FlightTable::Stats GetFlights() const { return context_.flights.GetStats(); }
+
+  const std::string& name() const { return context_.name; }
+  // What calls that come now live under.
+  FunctionStatePtr State() const { return context_.states.Newest(); }
+  // Lets no caller that comes later join a flight that is open now: of a key,
+  // or any. Returns how many those are.
+  size_t DetachFlight(const cache::key::Key& key) {
+    return context_.flights.Detach(key);
+  }
+  size_t DetachFlights() { return context_.flights.DetachAll(); }
 
  private:
   ServingContext context_;

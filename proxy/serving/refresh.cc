@@ -55,7 +55,7 @@ std::shared_ptr<Refresh> Refresh::Open(ServingContext* context,
   // A refresh that has just ended may have filled the key since it was looked
   // up.
   const cache::store::Found found = store->GetMemory(key, now);
-  if (found.entry && context->FreshnessOf(*state, *found.entry, now) ==
+  if (found.entry && context->FreshnessOf(*state, key, *found.entry, now) ==
                          cache::Freshness::kFresh) {
     context->flights.FinishFound(seat.get(), found.entry, now);
     return nullptr;
@@ -83,7 +83,7 @@ void Refresh::OnAnswer(transport::UnaryCall& call,
   const cache::store::Found found =
       stored ? cache::store::Found() : store_.GetMemory(seat_->key(), now);
   if (stored ||
-      (found.entry && context_.FreshnessOf(*state_, *found.entry, now) ==
+      (found.entry && context_.FreshnessOf(*state_, seat_->key(), *found.entry, now) ==
                           cache::Freshness::kFresh)) {
     return context_.refreshes.Succeeded(seat_->key());
   }

@@ -34,6 +34,7 @@ void UpstreamRun::Start(const transport::UnaryRequest& request,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
   worker_ = request.worker;
+  if (use_ == Use::kStore) entered_ = store_.bans().Enter();
   started_ = context_.clock.Now();
   if (request.deadline != absl::InfiniteFuture()) {
     const auto now = std::chrono::steady_clock::now();
@@ -104,6 +105,7 @@ void UpstreamRun::TellMisses() const {
   if (context_.misses == nullptr || use_ != Use::kStore) return;
   using cache::Policy;
   using insight::explain::NotStored;
+  if (purged_) return context_.misses->OnPurged(key_);
   if (result_.entry) {
     context_.misses->OnStored(key_, served_until_);
     return;
@@ -199,7 +201,11 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
   cache::store::EntryRef entry =
       cache::store::Entry::Create(info, view.meta_rest, view.body);
   if (!entry) return;  // no memory for it: it passes
-  switch (store_.Fill(key_, entry, storing.lower_tiers, ended_)) {
+  auto put = cache::store::PutResult::kPurged;
+  state_->bans.FillUnlessBanned(key_, started_, [&] {
+    put = store_.Fill(key_, entry, storing.lower_tiers, ended_);
+  });
+  switch (put) {
     case cache::store::PutResult::kStored:
       context_.instruments.RecordFill(entry->body().size() +
                                       entry->meta_rest().size());
@@ -210,15 +216,18 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
     case cache::store::PutResult::kOlder: {
       // A call that started later has filled the key: whoever waits gets that.
       cache::store::Found newer = store_.GetMemory(key_, ended_);
-      if (!newer.entry || context_.FreshnessOf(*state_, *newer.entry, ended_) !=
+      if (!newer.entry || context_.FreshnessOf(*state_, key_, *newer.entry, ended_) !=
                               cache::Freshness::kFresh) {
         return;
       }
       served_until_ =
-          ended_ + state_->policy.ServedFor(newer.entry->info(), ended_);
+          ended_ + context_.ServedFor(*state_, key_, *newer.entry, ended_);
       result_.entry = std::move(newer.entry);
       return;
     }
+    case cache::store::PutResult::kPurged:
+      purged_ = true;
+      return;
     default:
       return;
   }

@@ -24,6 +24,7 @@
 #include "cache/key/key.h"
 #include "cache/policy.h"
 #include "cache/response.h"
+#include "cache/store/bans.h"
 #include "cache/store/tiered_store.h"
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
@@ -135,6 +136,8 @@ class UpstreamRun final : public FlightCall,
   const Use use_;
   cache::store::TieredStore& store_;
   const cache::key::Key key_;
+  // A purge that comes while it runs waits for it.
+  cache::store::Bans::Entered entered_;
   std::atomic<bool> cancelled_{false};
   transport::Worker* worker_ = nullptr;
   absl::Time started_;
@@ -154,6 +157,8 @@ class UpstreamRun final : public FlightCall,
   Told told_;
   // Until when the answer is served; in the past if it is not kept.
   absl::Time served_until_ = absl::InfinitePast();
+  // It would have been kept, but for a purge.
+  bool purged_ = false;
   // Why it is not kept, where the answer could be read.
   absl::optional<cache::Policy::Refusal> refusal_;
 };

@@ -198,7 +198,20 @@ const std::vector<Family>& Catalogue() {
        {"function_name", "tier", "reason"},
        "Entries that left the tier, by reason: expired, evicted (to make "
        "room), replaced (by a newer fill), dropped (corrupt, or from another "
-       "time)."},
+       "time), purged."},
+      {"fncache_purges_total",
+       Type::kCounter,
+       {"scope"},
+       "Purges by what they were of: all, function, generation, key."},
+      {"fncache_bans",
+       Type::kGauge,
+       {"scope"},
+       "Bans in force by what they are of: all, function, generation, key."},
+      {"fncache_bans_saved",
+       Type::kGauge,
+       {},
+       "0 while there is a purge that a restart would forget, since it cannot "
+       "be written down; else 1."},
       {"fncache_tier_errors_total",
        Type::kCounter,
        {"tier", "kind"},

@@ -62,8 +62,8 @@ const char* TierName(cache::Tier tier) {
 }
 
 const char* RemovalName(cache::Removal why) {
-  static constexpr const char* kNames[kRemovals] = {"expired", "evicted",
-                                                    "replaced", "dropped"};
+  static constexpr const char* kNames[kRemovals] = {
+      "expired", "evicted", "replaced", "dropped", "purged"};
   return NameOf(why, kNames);
 }
 

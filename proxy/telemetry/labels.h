@@ -44,7 +44,7 @@ const char* StatusCodeName(int code);  // "OK", "CANCELLED", ...
 inline constexpr size_t kTiers = 2;
 const char* TierName(cache::Tier tier);  // "memory", "disk"
 
-inline constexpr size_t kRemovals = 4;
+inline constexpr size_t kRemovals = 5;
 const char* RemovalName(cache::Removal why);  // "expired", "evicted", ...
 
 inline constexpr size_t kDroppedReasons = 4;

@@ -460,7 +460,8 @@ void Tiers(const Status& status, std::string* out) {
         {"expired", "Entries whose time was up, since the start."},
         {"replaced", "Entries replaced by newer fills, since the start."},
         {"dropped",
-         "Entries that were corrupt, or from another time, since the start."}},
+         "Entries that were corrupt, or from another time, since the start."},
+        {"purged", "Entries that an operator purged, since the start."}},
        out);
   for (size_t i = 0; i < status.reading.tiers.size(); ++i) {
     const Instruments::TierReading& tier = status.reading.tiers[i];
@@ -485,6 +486,7 @@ void Tiers(const Status& status, std::string* out) {
     removed(cache::Removal::kExpired);
     removed(cache::Removal::kReplaced);
     removed(cache::Removal::kDropped);
+    removed(cache::Removal::kPurged);
     absl::StrAppend(out, "</tr>\n");
   }
   absl::StrAppend(out, "</table>\n");

@@ -17,6 +17,7 @@
 #include "cache/store/store.h"
 #include "cache/store/tiered_store.h"
 #include "common/clock.h"
+#include "common/mutex.h"
 #include "tests/cache/store/store_testing.h"
 
 namespace fncache::cache::store::testing {
@@ -305,6 +306,130 @@ TEST_P(StoreConformance, ErasedIsGone) {
   EXPECT_EQ(Get(1), -1);
   EXPECT_EQ(Get(2), 0);
   EXPECT_EQ(store_->Stats().entries, 1);
+}
+
+// ---------------------------------------------------------------- Purging
+
+TEST_P(StoreConformance, PurgedIsGone) {
+  ASSERT_EQ(Put(1, Fresh()), PutResult::kStored);
+  ASSERT_EQ(Put(2, Fresh()), PutResult::kStored);
+  const PurgedKey purged = store_->Purge(KeyOf(1), now(), now());
+  EXPECT_GE(purged.removed, 1);
+  EXPECT_TRUE(purged.lasting);
+  EXPECT_EQ(Get(1), -1);
+  EXPECT_EQ(Get(2), 0);
+  EXPECT_EQ(store_->Stats().entries, 1);
+  EXPECT_TRUE(store_->Inspect(KeyOf(1)).empty());
+  // There is nothing to do twice.
+  const PurgedKey again = store_->Purge(KeyOf(1), now(), now());
+  EXPECT_EQ(again.removed, 0);
+  EXPECT_TRUE(again.lasting);
+  // It may be filled again.
+  ASSERT_EQ(Put(1, Fresh(7)), PutResult::kStored);
+  EXPECT_EQ(Get(1), 7);
+}
+
+TEST_P(StoreConformance, APurgeLeavesWhatStartedLater) {
+  const EntrySpec spec = Fresh();
+  ASSERT_EQ(Put(1, spec), PutResult::kStored);
+  EXPECT_EQ(store_->Purge(KeyOf(1), spec.started - absl::Nanoseconds(1), now())
+                .removed,
+            0);
+  EXPECT_EQ(Get(1), 0);
+  EXPECT_GE(store_->Purge(KeyOf(1), spec.started, now()).removed, 1);
+  EXPECT_EQ(Get(1), -1);
+}
+
+TEST_P(StoreConformance, APurgeTakesWhatComesFromTheFuture) {
+  EntrySpec spec = Fresh();
+  spec.lifetime = absl::Hours(24);
+  ASSERT_EQ(Put(1, spec), PutResult::kStored);
+  clock_.Advance(-absl::Hours(1));
+  EXPECT_GE(store_->Purge(KeyOf(1), now(), now()).removed, 1);
+  clock_.Advance(absl::Hours(1));
+  EXPECT_EQ(Get(1), -1);
+}
+
+TEST_P(StoreConformance, LookingAtAnEntryChangesNothing) {
+  EntrySpec spec = Fresh(3);
+  spec.lifetime = absl::Seconds(10);
+  ASSERT_EQ(Put(1, spec), PutResult::kStored);
+  EXPECT_TRUE(store_->Inspect(KeyOf(2)).empty());
+  for (const Inspection& there : store_->Inspect(KeyOf(1))) {
+    EXPECT_EQ(VersionOf(1, there.entry->body()), 3);
+    EXPECT_GE(there.bytes, 50);
+    EXPECT_EQ(there.reads, 0);
+  }
+  // Looking is no reading.
+  for (const Inspection& there : store_->Inspect(KeyOf(1))) {
+    EXPECT_EQ(there.reads, 0);
+  }
+  // Nor does it matter that its time is up.
+  clock_.Advance(absl::Seconds(20));
+  EXPECT_FALSE(store_->Inspect(KeyOf(1)).empty());
+  EXPECT_EQ(store_->Stats().entries, 1);
+  EXPECT_TRUE(Expired(1));
+}
+
+TEST_P(StoreConformance, WhatIsPurgedIsCountedAsThat) {
+  ASSERT_EQ(Put(1, Fresh()), PutResult::kStored);
+  const PurgedKey purged = store_->Purge(KeyOf(1), now(), now());
+  const uint64_t counted = observer_.removed(Tier::kMemory, Removal::kPurged) +
+                           observer_.removed(Tier::kDisk, Removal::kPurged);
+  EXPECT_GE(counted, 1);
+  // What still waited for the disk never got there.
+  EXPECT_LE(counted, static_cast<uint64_t>(purged.removed));
+}
+
+// Fills and purges of one key at once: no reader finds what started before a
+// purge that is over.
+TEST_P(StoreConformance, NoReaderFindsWhatWasPurged) {
+  constexpr int kRounds = 1500;
+  std::atomic<bool> done{false};
+  std::atomic<uint64_t> starts{1};
+  std::atomic<uint64_t> purged{0};
+  std::atomic<uint64_t> hits{0};
+  const absl::Time begin = now();
+  // Nobody fills what started before a purge that has begun: that is for the
+  // bans to keep out.
+  Mutex fills;
+  const auto write = [&] {
+    while (!done) {
+      MutexLock lock(&fills);
+      EntrySpec spec;
+      spec.version = starts.fetch_add(1);
+      spec.started = begin + absl::Nanoseconds(spec.version);
+      spec.took = absl::ZeroDuration();
+      store_->Put(KeyOf(1), EntryOf(1, spec), now());
+    }
+  };
+  const auto read = [&] {
+    while (!done) {
+      const uint64_t before = purged;
+      const Found found = store_->Get(KeyOf(1), now());
+      if (!found.entry) continue;
+      hits.fetch_add(1, std::memory_order_relaxed);
+      const int64_t version = VersionOf(1, found.entry->body());
+      ASSERT_GT(version, static_cast<int64_t>(before));
+    }
+  };
+  std::vector<std::thread> threads;
+  threads.emplace_back(write);
+  threads.emplace_back(read);
+  threads.emplace_back(read);
+  for (int i = 0; i < kRounds; ++i) {
+    uint64_t until = 0;
+    {
+      MutexLock lock(&fills);
+      until = starts.fetch_add(1);
+    }
+    EXPECT_TRUE(store_->Purge(KeyOf(1), begin + absl::Nanoseconds(until), now())
+                    .lasting);
+    purged = until;
+    while (hits == 0) std::this_thread::yield();
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_P(StoreConformance, AnEntryOutlivesItsPlace) {

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
-#include <rocksdb/file_system.h>
 
 #include <atomic>
 #include <future>
@@ -18,76 +17,13 @@
 #include "cache/store/open_tiers.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "tests/cache/store/held_file_system.h"
 #include "tests/cache/store/store_testing.h"
 
 namespace fncache::cache::store::testing {
 namespace {
 
 constexpr uint64_t kMegabyte = 1 << 20;
-
-// A file system whose logs can be held: whoever writes them waits.
-class HeldFileSystem : public rocksdb::FileSystemWrapper {
- public:
-  HeldFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
-  const char* Name() const override { return "HeldFileSystem"; }
-
-  void Hold() {
-    MutexLock lock(&mutex_);
-    held_ = true;
-  }
-  void LetGo() {
-    MutexLock lock(&mutex_);
-    held_ = false;
-    changed_.SignalAll();
-  }
-  void AwaitWriter() {
-    MutexLock lock(&mutex_);
-    while (waiting_ == 0) changed_.Wait(&mutex_);
-  }
-
-  rocksdb::IOStatus NewWritableFile(
-      const std::string& name, const rocksdb::FileOptions& options,
-      std::unique_ptr<rocksdb::FSWritableFile>* result,
-      rocksdb::IODebugContext* debug) override {
-    const rocksdb::IOStatus status =
-        target()->NewWritableFile(name, options, result, debug);
-    const bool log = name.size() > 4 && name.substr(name.size() - 4) == ".log";
-    if (status.ok() && log) {
-      *result = std::make_unique<File>(std::move(*result), this);
-    }
-    return status;
-  }
-
- private:
-  class File : public rocksdb::FSWritableFileOwnerWrapper {
-   public:
-    File(std::unique_ptr<rocksdb::FSWritableFile> file, HeldFileSystem* system)
-        : FSWritableFileOwnerWrapper(std::move(file)), system_(system) {}
-    using FSWritableFileOwnerWrapper::Append;
-    rocksdb::IOStatus Append(const rocksdb::Slice& data,
-                             const rocksdb::IOOptions& options,
-                             rocksdb::IODebugContext* debug) override {
-      system_->Pass();
-      return FSWritableFileOwnerWrapper::Append(data, options, debug);
-    }
-
-   private:
-    HeldFileSystem* const system_;
-  };
-
-  void Pass() {
-    MutexLock lock(&mutex_);
-    ++waiting_;
-    changed_.SignalAll();
-    while (held_) changed_.Wait(&mutex_);
-    --waiting_;
-  }
-
-  Mutex mutex_;
-  CondVar changed_;
-  bool held_ ABSL_GUARDED_BY(mutex_) = false;
-  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
-};
 
 class TieredStoreTest : public ::testing::Test {
  protected:

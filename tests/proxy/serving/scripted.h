@@ -247,6 +247,17 @@ class ScriptedStore : public cache::store::TieredStore {
     return memory_.Put(key, std::move(entry), now);
   }
   bool Erase(const cache::key::Key& key) override { return memory_.Erase(key); }
+  cache::store::PurgedKey Purge(const cache::key::Key& key, absl::Time until,
+                                absl::Time now) override {
+    return memory_.Purge(key, until, now);
+  }
+  std::vector<cache::store::Inspection> Inspect(
+      const cache::key::Key& key) const override {
+    return memory_.Inspect(key);
+  }
+  uint64_t Sweep(cache::FunctionId function, absl::Time until) override {
+    return memory_.Sweep(function, until);
+  }
   cache::store::StoreStats Stats() const override { return memory_.Stats(); }
   cache::store::StoreStats LowerStats() const override { return {}; }
   size_t QueueDepth() const override { return 0; }
@@ -348,6 +359,8 @@ class CachingProxy {
         listener_(std::make_unique<TestListener>(&handler_, workers)) {}
   std::string target() const { return listener_->address(); }
   FlightTable::Stats flights() const { return handler_.GetFlights(); }
+  FunctionHandler& handler() { return handler_; }
+  insight::explain::MissMemory& misses() { return misses_; }
   TestListener& listener() { return *listener_; }
   // Cancels what is left, and waits for it.
   void Stop() { listener_ = nullptr; }

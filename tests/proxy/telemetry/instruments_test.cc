@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "gtest/gtest.h"
 #include "proxy/telemetry/catalogue.h"
 #include "proxy/telemetry/process_metrics.h"
+#include "proxy/telemetry/purge_metrics.h"
 
 namespace fncache::proxy::telemetry {
 namespace {
@@ -384,6 +386,8 @@ void WatchAll(Instruments* instruments) {
 
 TEST_F(InstrumentsTest, TheCatalogueIsWhatIsExposed) {
   WatchAll(&instruments_);
+  const PurgeMetrics purges(instruments_.registry(),
+                            std::make_shared<cache::store::Bans>());
   std::vector<std::string> exposed;
   const std::string text = instruments_.registry()->Expose();
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {

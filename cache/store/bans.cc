@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/store/bans.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/log.h"
+
+namespace fncache::cache::store {
+namespace {
+
+BanTimes TimesAt(absl::Time before, bool soft) {
+  BanTimes times;
+  (soft ? times.stale : times.purged) = absl::ToUnixNanos(before);
+  return times;
+}
+
+bool IsWithin(const BanTimes& inner, const BanTimes& outer) {
+  return inner.purged <= outer.purged && inner.stale <= outer.stale;
+}
+
+// Entries of a time to come are no entries: what is banned later than anything
+// can be stored would only keep new answers out.
+BanTimes Clamped(const BanTimes& times, int64_t latest) {
+  return {std::min(times.purged, latest), std::min(times.stale, latest)};
+}
+
+}  // namespace
+
+Bans::Bans() {
+  for (std::atomic<int64_t>& newest : newest_key_) newest = kNeverBanned;
+}
+
+Bans::~Bans() = default;
+
+// ----------------------------------------------------------------- Scopes
+
+BanTimes Bans::TimesOf(const Generation& generation) const {
+  BanTimes times = all_;
+  const auto function = functions_.find(generation.first);
+  if (function != functions_.end()) times.Add(function->second);
+  const auto it = generations_.find(generation);
+  if (it != generations_.end()) times.Add(it->second);
+  return times;
+}
+
+const BanScope& Bans::Of(absl::string_view function,
+                         absl::string_view generation) {
+  Generation name{std::string(function), std::string(generation)};
+  MutexLock lock(&mutex_);
+  std::unique_ptr<BanScope>& scope = scopes_[name];
+  if (scope == nullptr) {
+    scope.reset(new BanScope(this));
+    const BanTimes times = TimesOf(name);
+    scope->purged_.store(times.purged, std::memory_order_release);
+    scope->stale_.store(times.stale, std::memory_order_release);
+  }
+  return *scope;
+}
+
+size_t Bans::Generations(absl::string_view function) const {
+  MutexLock lock(&mutex_);
+  size_t count = 0;
+  for (const auto& [name, scope] : scopes_) count += name.first == function;
+  return count;
+}
+
+void Bans::Spread() {
+  for (auto it = generations_.begin(); it != generations_.end();) {
+    BanTimes wider = all_;
+    const auto function = functions_.find(it->first.first);
+    if (function != functions_.end()) wider.Add(function->second);
+    it = IsWithin(it->second, wider) ? generations_.erase(it) : std::next(it);
+  }
+  for (auto it = functions_.begin(); it != functions_.end();) {
+    it = IsWithin(it->second, all_) ? functions_.erase(it) : std::next(it);
+  }
+  int64_t newest = all_.purged;
+  for (const auto& [name, times] : functions_) {
+    newest = std::max(newest, times.purged);
+  }
+  for (const auto& [name, times] : generations_) {
+    newest = std::max(newest, times.purged);
+  }
+  newest_.store(newest, std::memory_order_release);
+  for (const auto& [name, scope] : scopes_) {
+    const BanTimes times = TimesOf(name);
+    scope->purged_.store(times.purged, std::memory_order_release);
+    scope->stale_.store(times.stale, std::memory_order_release);
+  }
+}
+
+void Bans::Saw(absl::Time time) {
+  const int64_t at = absl::ToUnixNanos(time);
+  int64_t seen = seen_.load(std::memory_order_relaxed);
+  while (seen < at && !seen_.compare_exchange_weak(seen, at)) {
+  }
+}
+
+// ---------------------------------------------------------------- Purging
+
+void Bans::Ban(Kind kind, absl::string_view function,
+               absl::string_view generation, absl::Time before, bool soft) {
+  const BanTimes times = TimesAt(before, soft);
+  Saw(before);
+  {
+    MutexLock lock(&mutex_);
+    std::string name(function);
+    Generation of{name, std::string(generation)};
+    const bool crowded = generations_.size() >= kMostGenerations &&
+                         generations_.find(of) == generations_.end();
+    if (kind == Kind::kAll) {
+      all_.Add(times);
+    } else if (kind == Kind::kFunction || crowded) {
+      functions_[name].Add(times);
+    } else {
+      generations_[of].Add(times);
+    }
+    Spread();
+  }
+  changes_.fetch_add(1, std::memory_order_acq_rel);
+  // A fill that did not see it yet is over after this.
+  for (Stripe& stripe : stripes_) {
+    MutexLock lock(&stripe.mutex);
+  }
+}
+
+absl::optional<Bans::Entered> Bans::BanKey(const key::Key& key,
+                                           absl::Time before, bool soft,
+                                           absl::Time until) {
+  Saw(before);
+  const auto crowded = [this, &key] {
+    if (keys_.load(std::memory_order_relaxed) < kMostKeys) return false;
+    const Stripe& stripe = StripeOf(key);
+    ReaderMutexLock lock(&stripe.mutex);
+    return !stripe.keys.contains(key);
+  };
+  if (crowded()) {
+    EndKeys(OldestEpoch());
+    if (crowded()) return absl::nullopt;
+  }
+  Entered entered = Enter();
+  KeyBan ban;
+  ban.times = TimesAt(before, soft);
+  ban.until = soft ? absl::ToUnixNanos(until) : 0;
+  {
+    MutexLock lock(&entered_mutex_);
+    ban.epoch = epoch_++;
+  }
+  AddKey(key, ban);
+  if (soft) changes_.fetch_add(1, std::memory_order_acq_rel);
+  return entered;
+}
+
+void Bans::AddKey(const key::Key& key, const KeyBan& ban) {
+  Stripe& stripe = StripeOf(key);
+  MutexLock lock(&stripe.mutex);
+  const auto [it, added] = stripe.keys.emplace(key, ban);
+  if (added) {
+    keys_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    it->second.times.Add(ban.times);
+    it->second.until = std::max(it->second.until, ban.until);
+    it->second.epoch = std::max(it->second.epoch, ban.epoch);
+    it->second.kept |= ban.kept;
+  }
+  SetNewest(StripeAt(key));
+}
+
+void Bans::SetNewest(size_t stripe) {
+  int64_t newest = kNeverBanned;
+  for (const auto& [key, ban] : stripes_[stripe].keys) {
+    newest = std::max({newest, ban.times.purged, ban.times.stale});
+  }
+  newest_key_[stripe].store(newest, std::memory_order_release);
+}
+
+BanTimes Bans::KeyTimes(const key::Key& key) const {
+  const Stripe& stripe = StripeOf(key);
+  ReaderMutexLock lock(&stripe.mutex);
+  const auto it = stripe.keys.find(key);
+  return it == stripe.keys.end() ? BanTimes() : it->second.times;
+}
+
+bool BanScope::FillUnlessBanned(const key::Key& key, absl::Time started,
+                                absl::FunctionRef<void()> fill) const {
+  const int64_t at = absl::ToUnixNanos(started);
+  Bans::Stripe& stripe = bans_->StripeOf(key);
+  MutexLock lock(&stripe.mutex);
+  if (at <= purged_.load(std::memory_order_acquire)) return false;
+  if (bans_->MayCover(key, at)) {
+    const auto it = stripe.keys.find(key);
+    if (it != stripe.keys.end() &&
+        (at <= it->second.times.purged || at <= it->second.times.stale)) {
+      return false;
+    }
+  }
+  fill();
+  return true;
+}
+
+void Bans::KeepKey(const key::Key& key) {
+  {
+    Stripe& stripe = StripeOf(key);
+    MutexLock lock(&stripe.mutex);
+    const auto it = stripe.keys.find(key);
+    if (it == stripe.keys.end()) return;
+    it->second.kept = true;
+  }
+  changes_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void Bans::Deleted(const key::Key& key, absl::Time before) {
+  {
+    Stripe& stripe = StripeOf(key);
+    MutexLock lock(&stripe.mutex);
+    const auto it = stripe.keys.find(key);
+    if (it == stripe.keys.end() || !it->second.kept ||
+        it->second.times.purged > absl::ToUnixNanos(before)) {
+      return;
+    }
+    it->second.kept = false;
+  }
+  changes_.fetch_add(1, std::memory_order_acq_rel);
+  EndKeys(OldestEpoch());
+}
+
+std::vector<std::pair<key::Key, absl::Time>> Bans::Kept() const {
+  std::vector<std::pair<key::Key, absl::Time>> kept;
+  if (keys_.load(std::memory_order_relaxed) == 0) return kept;
+  for (const Stripe& stripe : stripes_) {
+    ReaderMutexLock lock(&stripe.mutex);
+    for (const auto& [key, ban] : stripe.keys) {
+      if (!ban.kept) continue;
+      kept.emplace_back(key, absl::FromUnixNanos(ban.times.purged));
+    }
+  }
+  return kept;
+}
+
+// ------------------------------------------------------------- What goes on
+
+Bans::Entered Bans::Enter() {
+  MutexLock lock(&entered_mutex_);
+  ++entered_[epoch_];
+  return Entered(this, epoch_);
+}
+
+void Bans::Leave(uint64_t epoch) {
+  {
+    MutexLock lock(&entered_mutex_);
+    const auto it = entered_.find(epoch);
+    if (--it->second > 0) return;
+    const bool oldest = it == entered_.begin();
+    entered_.erase(it);
+    if (!oldest) return;
+  }
+  if (keys_.load(std::memory_order_relaxed) > 0) EndKeys(OldestEpoch());
+}
+
+uint64_t Bans::OldestEpoch() const {
+  MutexLock lock(&entered_mutex_);
+  return entered_.empty() ? epoch_ : entered_.begin()->first;
+}
+
+void Bans::EndKeys(uint64_t oldest) {
+  const int64_t seen = seen_.load(std::memory_order_relaxed);
+  for (size_t at = 0; at < kStripes; ++at) {
+    if (newest_key_[at].load(std::memory_order_relaxed) == kNeverBanned) {
+      continue;
+    }
+    Stripe& stripe = stripes_[at];
+    MutexLock lock(&stripe.mutex);
+    for (auto it = stripe.keys.begin(); it != stripe.keys.end();) {
+      KeyBan& ban = it->second;
+      const bool over = ban.epoch < oldest;
+      if (over && !ban.kept) ban.times.purged = kNeverBanned;
+      if (over && ban.until <= seen) ban.times.stale = kNeverBanned;
+      if (!ban.times.empty()) {
+        ++it;
+        continue;
+      }
+      stripe.keys.erase(it++);
+      keys_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    SetNewest(at);
+  }
+}
+
+// --------------------------------------------------------------- Outliving
+
+void Bans::Await() {
+  MutexLock lock(&save_mutex_);
+  lasting_ = true;
+}
+
+void Bans::Merge(const StoredBans& bans) {
+  all_.Add(bans.all);
+  for (const auto& [name, times] : bans.functions) functions_[name].Add(times);
+  for (const auto& [name, times] : bans.generations) {
+    generations_[name].Add(times);
+  }
+  Spread();
+}
+
+void Bans::Attach(const absl::StatusOr<absl::optional<std::string>>& content,
+                  Writer write, absl::Time latest) {
+  {
+    MutexLock lock(&save_mutex_);
+    lasting_ = true;
+    write_ = std::move(write);
+  }
+  absl::StatusOr<StoredBans> stored = StoredBans();
+  if (!content.ok()) {
+    stored = content.status();
+  } else if (content->has_value()) {
+    stored = DecodeBans(**content);
+  }
+  if (!stored.ok()) {
+    Log(LogLevel::kError,
+        "what was purged cannot be read: all that is stored counts as purged",
+        {{"error", stored.status().message()}});
+    Ban(Kind::kAll, "", "", latest, /*soft=*/false);
+  } else {
+    Saw(latest);
+    const int64_t bound = absl::ToUnixNanos(latest);
+    StoredBans bans = *std::move(stored);
+    bans.all = Clamped(bans.all, bound);
+    for (auto& [name, times] : bans.functions) times = Clamped(times, bound);
+    for (auto& [name, times] : bans.generations) times = Clamped(times, bound);
+    {
+      MutexLock lock(&mutex_);
+      Merge(bans);
+    }
+    for (const auto& [key, of_key] : bans.keys) {
+      KeyBan ban;
+      ban.times = Clamped(of_key.times, bound);
+      ban.until = of_key.until;
+      ban.kept = of_key.times.purged != kNeverBanned;
+      AddKey(key, ban);
+    }
+  }
+  Retry();
+}
+
+void Bans::Detach() {
+  MutexLock lock(&save_mutex_);
+  write_ = nullptr;
+}
+
+bool Bans::lasting() const {
+  MutexLock lock(&save_mutex_);
+  return lasting_;
+}
+
+StoredBans Bans::ToStore() const {
+  StoredBans bans;
+  {
+    MutexLock lock(&mutex_);
+    bans.all = all_;
+    bans.functions = functions_;
+    bans.generations = generations_;
+  }
+  for (const Stripe& stripe : stripes_) {
+    ReaderMutexLock lock(&stripe.mutex);
+    for (const auto& [key, ban] : stripe.keys) {
+      StoredKeyBan of_key;
+      // Of a key that is deleted everywhere nothing outlives the process.
+      if (ban.kept) of_key.times.purged = ban.times.purged;
+      of_key.times.stale = ban.times.stale;
+      of_key.until = std::max<int64_t>(ban.until, 0);
+      if (!of_key.times.empty()) bans.keys.emplace(key, of_key);
+    }
+  }
+  return bans;
+}
+
+absl::Status Bans::Save() {
+  MutexLock lock(&save_mutex_);
+  const uint64_t changes = changes_.load(std::memory_order_acquire);
+  if (changes == written_.load(std::memory_order_relaxed)) {
+    return absl::OkStatus();
+  }
+  absl::Status status;
+  if (lasting_) {
+    status = write_ == nullptr
+                 ? absl::UnavailableError("the cache on disk is not open")
+                 : write_(EncodeBans(ToStore()));
+  }
+  if (status.ok()) {
+    written_.store(changes, std::memory_order_release);
+    if (std::exchange(told_, false)) {
+      Log(LogLevel::kInfo, "what was purged is written down");
+    }
+    return status;
+  }
+  if (!std::exchange(told_, true)) {
+    Log(LogLevel::kError,
+        "what was purged cannot be written down: a restart would forget it",
+        {{"error", status.message()}});
+  }
+  return absl::UnavailableError(status.message());
+}
+
+void Bans::Retry() {
+  if (!saved()) Save().IgnoreError();
+}
+
+bool Bans::saved() const {
+  return changes_.load(std::memory_order_acquire) ==
+         written_.load(std::memory_order_acquire);
+}
+
+// ----------------------------------------------------------------- Looking
+
+bool Bans::CoversStored(absl::string_view function,
+                        absl::string_view generation, const key::Key& key,
+                        absl::Time started) const {
+  const int64_t at = absl::ToUnixNanos(started);
+  if (at <= newest_.load(std::memory_order_acquire)) {
+    const Generation name{std::string(function), std::string(generation)};
+    ReaderMutexLock lock(&mutex_);
+    if (at <= TimesOf(name).purged) return true;
+  }
+  return MayCover(key, at) && at <= KeyTimes(key).purged;
+}
+
+absl::optional<Bans::Covering> Bans::Find(absl::string_view function,
+                                          absl::string_view generation,
+                                          const key::Key& key,
+                                          absl::Time started) const {
+  const int64_t at = absl::ToUnixNanos(started);
+  std::vector<std::pair<Kind, BanTimes>> bans;
+  {
+    ReaderMutexLock lock(&mutex_);
+    bans.emplace_back(Kind::kAll, all_);
+    const auto of_function = functions_.find(std::string(function));
+    if (of_function != functions_.end()) {
+      bans.emplace_back(Kind::kFunction, of_function->second);
+    }
+    const auto of_generation =
+        generations_.find({std::string(function), std::string(generation)});
+    if (of_generation != generations_.end()) {
+      bans.emplace_back(Kind::kGeneration, of_generation->second);
+    }
+  }
+  bans.emplace_back(Kind::kKey, KeyTimes(key));
+  for (const bool soft : {false, true}) {
+    for (const auto& [kind, times] : bans) {
+      const int64_t before = soft ? times.stale : times.purged;
+      if (at <= before)
+        return Covering{kind, soft, absl::FromUnixNanos(before)};
+    }
+  }
+  return absl::nullopt;
+}
+
+Bans::Figures Bans::figures() const {
+  Figures figures;
+  ReaderMutexLock lock(&mutex_);
+  figures.all = all_.empty() ? 0 : 1;
+  figures.functions = functions_.size();
+  figures.generations = generations_.size();
+  figures.keys = keys_.load(std::memory_order_relaxed);
+  return figures;
+}
+
+}  // namespace fncache::cache::store

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stored form of bans: what is purged, as the bytes of the file that keeps
+// it beside the disk tier.
+//
+// docs/storage-format.md describes it byte by byte. A file that is not whole
+// must never lift a ban, so what does not decode has to be taken for a ban of
+// everything (bans.h does).
+//
+// Pure functions; thread-safe.
+#ifndef FNCACHE_CACHE_STORE_STORED_BANS_H_
+#define FNCACHE_CACHE_STORE_STORED_BANS_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "cache/key/key.h"
+
+namespace fncache::cache::store {
+
+// Before every entry, in nanoseconds since the Unix epoch.
+inline constexpr int64_t kNeverBanned = std::numeric_limits<int64_t>::min();
+
+// Until when entries are banned, in nanoseconds since the Unix epoch: one that
+// started at or before `purged` is neither served nor stored, one that started
+// at or before `stale` is not fresh.
+struct BanTimes {
+  int64_t purged = kNeverBanned;
+  int64_t stale = kNeverBanned;
+
+  bool empty() const { return purged == kNeverBanned && stale == kNeverBanned; }
+  // Bans what either bans. True if that is more than before.
+  bool Add(const BanTimes& other);
+  friend bool operator==(const BanTimes& a, const BanTimes& b) {
+    return a.purged == b.purged && a.stale == b.stale;
+  }
+};
+
+struct StoredKeyBan {
+  BanTimes times;
+  // When no entry that `stale` is about can be there any more.
+  int64_t until = 0;
+};
+
+struct StoredBans {
+  BanTimes all;
+  std::map<std::string, BanTimes> functions;
+  // Of a function's generations.
+  std::map<std::pair<std::string, std::string>, BanTimes> generations;
+  absl::flat_hash_map<key::Key, StoredKeyBan> keys;
+};
+
+// Times are positive, or kNeverBanned; bans without any are left out.
+std::string EncodeBans(const StoredBans& bans);
+
+// DataLoss with the reason where the bytes are anything but what EncodeBans
+// wrote in this version.
+absl::StatusOr<StoredBans> DecodeBans(absl::string_view bytes);
+
+}  // namespace fncache::cache::store
+
+#endif  // FNCACHE_CACHE_STORE_STORED_BANS_H_

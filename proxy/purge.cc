@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/purge.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cache/key/digest.h"
+#include "cache/policy.h"
+#include "common/log.h"
+
+namespace fncache::proxy {
+namespace {
+
+using cache::store::Bans;
+using cache::store::TieredStore;
+
+// Whether a policy serves anything stale: a soft purge of a function that does
+// not would be a purge.
+template <typename Options, typename = void>
+struct Staleness {
+  static bool Served(const Options&) { return false; }
+};
+template <typename Options>
+struct Staleness<Options, std::void_t<decltype(Options::stale_while_revalidate),
+                                      decltype(Options::stale_if_error)>> {
+  static bool Served(const Options& options) {
+    return options.stale_while_revalidate > absl::ZeroDuration() ||
+           options.stale_if_error > absl::ZeroDuration();
+  }
+};
+
+// When no tier has the entry any more.
+absl::Time GoneAt(const cache::store::Entry& entry) { return entry.deadline(); }
+
+}  // namespace
+
+TieredStore& Purger::newest() const {
+  TieredStore* store = deps_.store;
+  while (store->successor() != nullptr) store = store->successor();
+  return *store;
+}
+
+const std::string& Purger::NameOf(cache::FunctionId function) const {
+  static const auto* const none = new std::string;
+  return function < deps_.functions.size() ? deps_.functions[function]->name()
+                                           : *none;
+}
+
+absl::StatusOr<Purger::Functions> Purger::Named(const std::string& name) const {
+  Functions functions;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < deps_.functions.size(); ++i) {
+    const auto id = static_cast<cache::FunctionId>(i);
+    names.push_back(NameOf(id));
+    if (name.empty() || names.back() == name) functions.push_back(id);
+  }
+  if (functions.empty()) {
+    return absl::NotFoundError(absl::StrCat("there is no function ", name,
+                                            " here, only ",
+                                            absl::StrJoin(names, ", ")));
+  }
+  return functions;
+}
+
+absl::Status Purger::CheckSoft(const PurgeOrder& order,
+                               const Functions& functions) const {
+  if (!order.soft) return absl::OkStatus();
+  std::vector<std::string> off;
+  for (const cache::FunctionId id : functions) {
+    const cache::PolicyOptions& policy =
+        deps_.functions[id]->State()->options.policy;
+    if (!Staleness<cache::PolicyOptions>::Served(policy)) {
+      off.push_back(NameOf(id));
+    }
+  }
+  // Of whose key it is nothing need be known.
+  const bool refused = order.what == Bans::Kind::kKey
+                           ? off.size() == functions.size()
+                           : !off.empty();
+  if (!refused) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "a soft purge makes entries stale, and stale_while_revalidate and "
+      "stale_if_error are both 0 for ",
+      absl::StrJoin(off, ", "), ": set one of them, or purge without soft"));
+}
+
+uint64_t Purger::Sweep(cache::FunctionId function, absl::Time before) const {
+  uint64_t removed = 0;
+  for (TieredStore* store = deps_.store; store != nullptr;
+       store = store->successor()) {
+    removed += store->Sweep(function, before);
+  }
+  return removed;
+}
+
+void Purger::PurgeWide(const PurgeOrder& order, const Functions& functions,
+                       absl::Time before, PurgeResult* result) {
+  Bans& bans = deps_.store->bans();
+  const bool all = order.what == Bans::Kind::kAll;
+  if (all) bans.Ban(order.what, "", "", before, order.soft);
+  for (const cache::FunctionId id : functions) {
+    if (all) break;
+    bans.Ban(order.what, NameOf(id), order.generation, before, order.soft);
+  }
+  for (const cache::FunctionId id : functions) {
+    result->flights += deps_.functions[id]->DetachFlights();
+  }
+  result->covered = 0;
+  for (const cache::FunctionId id : functions) {
+    result->covered += newest().LowerEntriesOf(id);
+  }
+  if (order.soft) return;
+  if (all) {
+    result->removed += Sweep(cache::kNoFunction, before);
+    if (deps_.misses != nullptr) deps_.misses->OnPurgedFunction("");
+    return;
+  }
+  for (const cache::FunctionId id : functions) {
+    const std::string& name = NameOf(id);
+    // Entries in memory do not say of which generation they are. Where there
+    // was another one, they stay, banned, until they are evicted.
+    if (order.what == Bans::Kind::kGeneration &&
+        (deps_.functions[id]->State()->options.generation != order.generation ||
+         bans.Generations(name) > 1)) {
+      continue;
+    }
+    result->removed += Sweep(id, before);
+    if (deps_.misses != nullptr) deps_.misses->OnPurgedFunction(name);
+  }
+}
+
+bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
+                      absl::Time before, PurgeResult* result) {
+  Bans& bans = deps_.store->bans();
+  absl::Time until = before;
+  Functions owners = functions;
+  for (const cache::store::Inspection& there : newest().Inspect(order.key)) {
+    until = std::max(until, GoneAt(*there.entry));
+    if (there.entry->function() < deps_.functions.size()) {
+      owners = {there.entry->function()};
+    }
+  }
+  // Held until it is deleted everywhere.
+  const absl::optional<Bans::Entered> banned =
+      bans.BanKey(order.key, before, order.soft, until);
+  if (!banned.has_value()) {
+    PurgeOrder wide = order;
+    wide.what = owners.size() == deps_.functions.size() ? Bans::Kind::kAll
+                                                        : Bans::Kind::kFunction;
+    result->widened = true;
+    PurgeWide(wide, owners, before, result);
+    return true;
+  }
+  for (serving::FunctionHandler* const function : deps_.functions) {
+    result->flights += function->DetachFlight(order.key);
+  }
+  if (order.soft) return true;
+  bool lasting = true;
+  const absl::Time now = deps_.clock->Now();
+  for (TieredStore* store = deps_.store; store != nullptr;
+       store = store->successor()) {
+    const cache::store::PurgedKey purged = store->Purge(order.key, before, now);
+    result->removed += static_cast<uint64_t>(purged.removed);
+    lasting = purged.lasting && (store->has_lower() || !bans.lasting() ||
+                                 store->successor() != nullptr);
+  }
+  if (!lasting) bans.KeepKey(order.key);
+  if (deps_.misses != nullptr) deps_.misses->OnPurged(order.key);
+  return !lasting;
+}
+
+absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
+  PurgeOrder order = given;
+  // Every function is more than those in the settings.
+  if (order.what == Bans::Kind::kFunction && order.function.empty()) {
+    order.what = Bans::Kind::kAll;
+  }
+  if (order.what == Bans::Kind::kAll && !order.function.empty()) {
+    return absl::InvalidArgumentError(
+        "a purge of all takes no function: purge the function");
+  }
+  const auto functions = Named(order.function);
+  if (!functions.ok()) return functions.status();
+  if (absl::Status soft = CheckSoft(order, *functions); !soft.ok()) return soft;
+
+  MutexLock lock(&mutex_);
+  Bans& bans = deps_.store->bans();
+  // After all that was stored, even by a process whose clock was ahead.
+  const absl::Time before = std::max(deps_.clock->Now(), newest().LatestTime());
+  PurgeResult result;
+  bool write = true;
+  if (order.what == Bans::Kind::kKey) {
+    write = PurgeKey(order, *functions, before, &result);
+  } else {
+    PurgeWide(order, *functions, before, &result);
+  }
+  result.durable = bans.lasting();
+  const absl::Status saved = write ? bans.Save() : absl::OkStatus();
+  if (deps_.metrics != nullptr) deps_.metrics->Purged(order.what);
+
+  std::vector<LogField> fields = {
+      {"what", telemetry::PurgeScopeName(order.what)}};
+  if (order.what == Bans::Kind::kKey) {
+    fields.emplace_back("key", order.key.Hex());
+  }
+  if (!order.function.empty()) {
+    fields.emplace_back("function", order.function);
+  }
+  if (order.what == Bans::Kind::kGeneration) {
+    fields.emplace_back("generation", order.generation);
+  }
+  if (order.soft) fields.emplace_back("soft", "yes");
+  if (result.widened) fields.emplace_back("instead", "the whole function");
+  fields.emplace_back("removed", result.removed);
+  fields.emplace_back("flights", result.flights);
+  if (result.durable) fields.emplace_back("saved", saved.ok() ? "yes" : "no");
+  Log(LogLevel::kInfo, "purged", fields);
+  if (saved.ok()) return result;
+  return absl::UnavailableError(
+      absl::StrCat("purged, but a restart would forget it until it can be "
+                   "written down, which is tried again: ",
+                   saved.message()));
+}
+
+absl::StatusOr<cache::key::Key> Purger::KeyOf(const LookUpOrder& order) const {
+  if (order.key.has_value()) return *order.key;
+  if (order.method == Method::kOther) {
+    return absl::InvalidArgumentError("only RunFunction's requests have a key");
+  }
+  const auto functions = Named(order.function);
+  if (!functions.ok()) return functions.status();
+  if (functions->size() > 1) {
+    std::vector<std::string> names;
+    for (const cache::FunctionId id : *functions) names.push_back(NameOf(id));
+    return absl::InvalidArgumentError(
+        absl::StrCat("say whose request it is: there are the functions ",
+                     absl::StrJoin(names, ", ")));
+  }
+  const serving::FunctionStatePtr state =
+      deps_.functions[functions->front()]->State();
+  const std::vector<absl::string_view> pieces = {order.request};
+  cache::key::DigestScratch scratch;
+  const cache::key::Digest digest =
+      state->stores.Newest().digester(order.method).Compute(pieces, &scratch);
+  if (!digest.keyed) {
+    return absl::InvalidArgumentError(
+        "this is no request that can be keyed, so it is never cached");
+  }
+  return digest.key;
+}
+
+absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(
+    const LookUpOrder& order) const {
+  const auto key = KeyOf(order);
+  if (!key.ok()) return key.status();
+  const Bans& bans = deps_.store->bans();
+  const absl::Time now = deps_.clock->Now();
+  const std::vector<cache::store::Inspection> all = newest().Inspect(*key);
+  std::vector<EntryReport> reports;
+  for (const cache::store::Inspection& there : all) {
+    const cache::store::Entry& entry = *there.entry;
+    const cache::store::EntryInfo info = entry.info();
+    EntryReport report;
+    report.key = *key;
+    report.tier = there.tier;
+    report.function =
+        there.function.empty() ? NameOf(entry.function()) : there.function;
+    report.generation = there.generation;
+    report.age = now - info.arrived;
+    report.remaining = info.deadline() - now;
+    report.size = there.bytes;
+    report.ttl = info.ttl;
+    report.lifetime = info.lifetime;
+    report.told_ttl = info.ttl;
+    report.hits = there.reads;
+    report.secrets = info.secrets;
+    if (entry.function() < deps_.functions.size()) {
+      const serving::FunctionStatePtr state =
+          deps_.functions[entry.function()]->State();
+      // A key is of one generation: the function's, if the request was keyed
+      // now or there was no other, or what another tier says.
+      if (report.generation.empty() &&
+          (!order.key.has_value() || bans.Generations(report.function) == 1)) {
+        report.generation = state->options.generation;
+      }
+      for (const cache::store::Inspection& other : all) {
+        if (report.generation.empty()) report.generation = other.generation;
+      }
+      report.remaining = state->policy.ServedFor(info, now);
+      report.told_ttl = state->policy.HitTtl(info, now);
+    }
+    report.ban =
+        bans.Find(report.function, report.generation, *key, info.started);
+    if (report.ban.has_value()) {
+      report.remaining =
+          std::min(report.remaining,
+                   std::min(report.ban->before - now, absl::ZeroDuration()));
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace fncache::proxy

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a file of bans: never a crash, and what decodes says the same
+// when it is encoded and decoded again. The first byte says whether the rest is
+// the file as it is, or what follows a prefix whose checksum is right, which no
+// fuzzer would find by itself.
+#include <xxhash.h>
+
+#include <cstdint>
+#include <string>
+
+#include "cache/store/stored_bans.h"
+#include "tests/fuzz/check.h"
+
+namespace fncache::cache::store {
+namespace {
+
+// docs/storage-format.md, made from the format's description alone.
+std::string Seal(absl::string_view message) {
+  std::string bytes("fncbans\x01", 8);
+  const uint64_t checksum = XXH3_64bits_withSeed(message.data(), message.size(),
+                                                 XXH3_64bits(bytes.data(), 8));
+  for (int i = 0; i < 8; ++i) {
+    bytes.push_back(static_cast<char>(checksum >> (8 * i)));
+  }
+  bytes.append(message.data(), message.size());
+  return bytes;
+}
+
+bool IsBan(const BanTimes& times) {
+  return !times.empty() && times.purged != 0 && times.stale != 0;
+}
+
+void CheckBans(absl::string_view bytes) {
+  using fuzz::Check;
+  const auto bans = DecodeBans(bytes);
+  if (!bans.ok()) return Check(absl::IsDataLoss(bans.status()));
+  Check(bans->all.empty() || IsBan(bans->all));
+  for (const auto& [name, times] : bans->functions) Check(IsBan(times));
+  for (const auto& [name, times] : bans->generations) Check(IsBan(times));
+  const auto again = DecodeBans(EncodeBans(*bans));
+  Check(again.ok());
+  Check(again->all == bans->all);
+  Check(again->functions == bans->functions);
+  Check(again->generations == bans->generations);
+  Check(again->keys.size() == bans->keys.size());
+  for (const auto& [key, ban] : bans->keys) {
+    const auto it = again->keys.find(key);
+    Check(it != again->keys.end());
+    Check(IsBan(ban.times) && it->second.times == ban.times);
+    Check(it->second.until == ban.until);
+  }
+}
+
+}  // namespace
+}  // namespace fncache::cache::store
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0 || size > 64 * 1024) return 0;
+  const absl::string_view bytes(reinterpret_cast<const char*>(data) + 1,
+                                size - 1);
+  fncache::cache::store::CheckBans(data[0] % 2 == 0
+                                       ? std::string(bytes)
+                                       : fncache::cache::store::Seal(bytes));
+  return 0;
+}

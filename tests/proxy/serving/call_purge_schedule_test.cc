@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random schedules of real callers, a function that answers late, fails or
+// gives no TTL, and an operator who purges: keys, the function, its generation,
+// everything. Over memory and disk. No call that began after a purge was
+// answered gets an answer that the function was asked for before it.
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "cache/store/open_tiers.h"
+#include "gtest/gtest.h"
+#include "proxy/purge.h"
+#include "tests/common/temp_dir.h"
+#include "tests/proxy/serving/scripted.h"
+
+namespace fncache::proxy::serving {
+namespace {
+
+using Kind = cache::store::Bans::Kind;
+
+constexpr int kNames = 4;
+
+std::string NameOf(uint64_t n) { return absl::StrCat("key-", n % kNames); }
+
+// Answers "NAME BORN" from a thread of its own, BORN being the moment at which
+// it was asked, on the test's own count of moments.
+class LateFunction {
+ public:
+  LateFunction(uint32_t seed, std::atomic<int64_t>* moments)
+      : moments_(*moments), random_(seed), thread_([this] { Work(); }) {}
+  ~LateFunction() {
+    {
+      MutexLock lock(&mutex_);
+      stop_ = true;
+      changed_.SignalAll();
+    }
+    thread_.join();
+  }
+  void Take(const FunctionCallPtr& call) {
+    const int64_t born = ++moments_;
+    MutexLock lock(&mutex_);
+    due_.emplace(absl::Now() + absl::Microseconds(random_() % 5000),
+                 Due{call, born, static_cast<int>(random_() % 10)});
+    changed_.Signal();
+  }
+
+ private:
+  struct Due {
+    FunctionCallPtr call;
+    int64_t born;
+    int dice;
+  };
+  void Work() {
+    while (true) {
+      Due next;
+      {
+        MutexLock lock(&mutex_);
+        while (!stop_ && (due_.empty() || due_.begin()->first > absl::Now())) {
+          if (due_.empty()) {
+            changed_.Wait(&mutex_);
+          } else {
+            changed_.WaitWithTimeout(&mutex_,
+                                     due_.begin()->first - absl::Now());
+          }
+        }
+        if (stop_) return;
+        next = std::move(due_.begin()->second);
+        due_.erase(due_.begin());
+      }
+      const std::string& bytes = next.call->bytes;
+      const std::string text =
+          absl::StrCat(bytes.substr(bytes.find("key-"), 5), " ", next.born);
+      if (next.dice == 0) {
+        next.call->Fail(grpc::Status(grpc::StatusCode::INTERNAL, "no"));
+      } else {
+        next.call->Answer(
+            Response("t", text, next.dice == 1 ? -1 : 60).SerializeAsString());
+      }
+    }
+  }
+
+  std::atomic<int64_t>& moments_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::mt19937 random_ ABSL_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::multimap<absl::Time, Due> due_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+struct Totals {
+  int hits = 0;
+  int collapsed = 0;
+  int misses = 0;
+  int purged = 0;
+};
+
+void Round(uint32_t seed, Totals* totals) {
+  std::mt19937 random(seed);
+  std::atomic<int64_t> moments{0};
+  LateFunction late(seed, &moments);
+  ScriptedFunction function(
+      [&](const FunctionCallPtr& call) { late.Take(call); });
+  const ::fncache::testing::TempDir directory;
+  SystemClock clock;
+  telemetry::Instruments instruments{{"function"}};
+  settings::FunctionOptions options;
+  options.generation = "r1";
+  cache::store::TieredOptions tiers;
+  // So little memory that some look-ups go below.
+  tiers.memory_bytes = seed % 2 == 0 ? 24 << 10 : 4 << 20;
+  tiers.max_entry_bytes = 1 << 10;
+  if (seed % 3 != 0) tiers.disk_dir = directory.path();
+  tiers.disk_bytes = 64 << 20;
+  tiers.functions = {{"function", "r1"}};
+  auto store = cache::store::OpenTiers(tiers, &clock, nullptr);
+  ASSERT_TRUE(store.ok()) << store.status();
+  transport::Upstream upstream(TestProxy::To(function.target()), nullptr, 2);
+  insight::explain::MissMemory misses({}, &clock);
+  FunctionHandler handler(0, options, store->get(), &clock, &upstream,
+                          instruments.function(0), nullptr, &misses);
+  auto listener = std::make_unique<TestListener>(&handler, 2);
+  Purger::Deps deps;
+  deps.store = store->get();
+  deps.functions = {&handler};
+  deps.clock = &clock;
+  deps.misses = &misses;
+  Purger purger(deps);
+  std::vector<cache::key::Key> keys;
+  for (uint64_t n = 0; n < kNames; ++n) {
+    LookUpOrder order;
+    order.request = Request(NameOf(n), "t");
+    keys.push_back(*purger.KeyOf(order));
+  }
+
+  // By name, the moment of the last purge that was answered.
+  std::array<std::atomic<int64_t>, kNames> purged{};
+  std::atomic<bool> done{false};
+  std::atomic<int> answers{0};
+  std::thread operates([&] {
+    std::mt19937 dice(seed + 1);
+    while (!done) {
+      // With answers in between.
+      for (const int seen = answers; !done && answers < seen + 2;) {
+        absl::SleepFor(absl::Microseconds(200));
+      }
+      const uint64_t n = dice() % kNames;
+      PurgeOrder order;
+      order.what = dice() % 3 != 0 ? Kind::kKey : static_cast<Kind>(dice() % 3);
+      order.key = keys[n];
+      order.generation = "r1";
+      const int64_t moment = ++moments;
+      const auto result = purger.Purge(order);
+      ASSERT_TRUE(result.ok()) << result.status();
+      ++totals->purged;
+      for (uint64_t name = 0; name < kNames; ++name) {
+        if (order.what == Kind::kKey && name != n) continue;
+        purged[name] = moment;
+      }
+    }
+  });
+
+  struct Sent {
+    CallerPtr caller;
+    uint64_t n;
+    int64_t before;  // the last purge of its key that was answered then
+    bool cancelled = false;
+  };
+  std::deque<Sent> sent;
+  const auto check = [&](const Sent& one) {
+    const grpc::Status status = one.caller->Wait();
+    ++answers;
+    if (!status.ok() || one.cancelled) return;
+    const std::vector<std::string> text =
+        absl::StrSplit(one.caller->response().results(0).message(), ' ');
+    int64_t born = 0;
+    ASSERT_EQ(text[0], NameOf(one.n));
+    ASSERT_TRUE(absl::SimpleAtoi(text[1], &born));
+    ASSERT_GT(born, one.before)
+        << "purged, and served again: " << one.caller->cache_status();
+    const std::string said = one.caller->cache_status();
+    totals->hits += absl::StrContains(said, "hit");
+    totals->collapsed += absl::StrContains(said, "collapsed");
+    totals->misses += absl::StrContains(said, "fwd=miss");
+  };
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (int i = 0; i < 3; ++i) {
+    channels.push_back(Connect(listener->address()));
+  }
+  for (int i = 0; i < 250 && !::testing::Test::HasFatalFailure(); ++i) {
+    Sent next;
+    next.caller = std::make_shared<Caller>();
+    next.n = random() % kNames;
+    next.before = purged[next.n];
+    if (random() % 12 == 0) {
+      next.caller->context.AddMetadata("cache-control", "no-cache");
+    }
+    next.caller->Start(channels[random() % channels.size()], kRunFunctionV1,
+                       Request(NameOf(next.n), absl::StrCat("tag", i)));
+    if (random() % 15 == 0) {
+      next.cancelled = true;
+      next.caller->context.TryCancel();
+    }
+    sent.push_back(next);
+    while (sent.size() > 1 + random() % 12) {
+      check(sent.front());
+      sent.pop_front();
+    }
+  }
+  for (const Sent& one : sent) check(one);
+  done = true;
+  operates.join();
+  EXPECT_TRUE(Eventually([&] { return handler.GetFlights().empty(); }));
+  listener = nullptr;
+  EXPECT_TRUE(handler.GetFlights().empty());
+  EXPECT_EQ(instruments.function(0).ReadGauges().flights, 0);
+  EXPECT_TRUE(Eventually([&] { return (*store)->bans().figures().keys == 0; }));
+}
+
+void Rounds(uint32_t first, uint32_t rounds) {
+  Totals totals;
+  for (uint32_t seed = first; seed < first + rounds; ++seed) {
+    SCOPED_TRACE(seed);
+    Round(seed, &totals);
+    if (::testing::Test::HasFailure()) return;
+  }
+  std::printf("%d hits, %d collapsed, %d misses, %d purges\n", totals.hits,
+              totals.collapsed, totals.misses, totals.purged);
+  EXPECT_GT(totals.hits, 0);
+  EXPECT_GT(totals.collapsed, 0);
+  EXPECT_GT(totals.misses, 0);
+  EXPECT_GT(totals.purged, 10);
+}
+
+TEST(CallPurgeScheduleTest, WhatIsPurgedIsNeverServedAgain) { Rounds(1, 6); }
+
+TEST(CallPurgeScheduleHeavyTest, WhatIsPurgedIsNeverServedAgain) {
+  Rounds(1000, 60);
+}
+
+}  // namespace
+}  // namespace fncache::proxy::serving

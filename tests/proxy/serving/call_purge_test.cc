@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunFunction end to end in one process, and purges: of what is stored, and
+// with calls, flights and look-ups under way.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proxy/purge.h"
+#include "tests/proxy/serving/call_testing.h"
+
+namespace fncache::proxy::serving {
+namespace {
+
+using Kind = cache::store::Bans::Kind;
+
+class CallPurgeTest : public CallTest {
+ protected:
+  CallPurgeTest() { options_.generation = "r1"; }
+
+  Purger& Operator() {
+    if (purger_ == nullptr) {
+      Purger::Deps deps;
+      deps.functions = {&Proxy().handler()};
+      deps.store = store_.get();
+      deps.clock = &Proxy().clock;
+      deps.misses = &Proxy().misses();
+      purger_ = std::make_unique<Purger>(deps);
+    }
+    return *purger_;
+  }
+  cache::key::Key KeyOf(const std::string& request) {
+    LookUpOrder order;
+    order.request = request;
+    const auto key = Operator().KeyOf(order);
+    EXPECT_TRUE(key.ok()) << key.status();
+    return *key;
+  }
+  PurgeOrder Order(Kind kind, const std::string& request) {
+    PurgeOrder order;
+    order.what = kind;
+    if (kind == Kind::kKey) order.key = KeyOf(request);
+    if (kind == Kind::kFunction || kind == Kind::kGeneration) {
+      order.function = "function";
+    }
+    order.generation = "r1";
+    return order;
+  }
+  // What comes before starts before the purge, what comes later after it.
+  PurgeResult Purge(const PurgeOrder& order) {
+    Proxy().clock.Advance(absl::Milliseconds(1));
+    const auto result = Operator().Purge(order);
+    EXPECT_TRUE(result.ok()) << result.status();
+    Proxy().clock.Advance(absl::Milliseconds(1));
+    return *result;
+  }
+  size_t KeyBans() { return store_->bans().figures().keys; }
+
+  static constexpr Kind kKinds[] = {Kind::kKey, Kind::kFunction,
+                                    Kind::kGeneration, Kind::kAll};
+  std::unique_ptr<Purger> purger_;
+};
+
+TEST_F(CallPurgeTest, WhatIsPurgedIsAskedForAnew) {
+  for (const Kind kind : kKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    Fill(Request("a", "t"), Response("t", "before", 60),
+         {{"cache-control", "no-cache"}});
+    auto hit = Send(Request("a", "t"));
+    ASSERT_TRUE(hit->Wait().ok());
+    ASSERT_EQ(hit->response().results(0).message(), "before");
+    const PurgeResult result = Purge(Order(kind, Request("a", "t")));
+    EXPECT_EQ(result.removed, 1u);
+    EXPECT_FALSE(result.durable) << "it is in memory alone";
+    auto miss = Fill(Request("a", "t"), Response("t", "after", 60));
+    EXPECT_EQ(miss->cache_status(), "fncache; fwd=miss; stored");
+    hit = Send(Request("a", "t"));
+    ASSERT_TRUE(hit->Wait().ok());
+    EXPECT_EQ(hit->response().results(0).message(), "after");
+  }
+  EXPECT_EQ(KeyBans(), 0u);
+}
+
+TEST_F(CallPurgeTest, OtherKeysStay) {
+  Fill(Request("a", "t"), Response("t", "a", 60));
+  Fill(Request("b", "t"), Response("t", "b", 60));
+  Purge(Order(Kind::kKey, Request("a", "t")));
+  auto hit = Send(Request("b", "t"));
+  ASSERT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->response().results(0).message(), "b");
+}
+
+TEST_F(CallPurgeTest, AnotherGenerationStays) {
+  Fill(Request("a", "t"), Response("t", "a", 60));
+  PurgeOrder order = Order(Kind::kGeneration, "");
+  order.generation = "r0";
+  EXPECT_EQ(Purge(order).removed, 0u);
+  auto hit = Send(Request("a", "t"));
+  ASSERT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->response().results(0).message(), "a");
+}
+
+TEST_F(CallPurgeTest, ACallUnderWayIsAnsweredAndNotStored) {
+  for (const Kind kind : kKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    auto first = Send(Request("a", "first"));
+    auto call = function_.Next();
+    EXPECT_EQ(Purge(Order(kind, Request("a", "t"))).flights, 1u);
+    call->Answer(Response("first", "before", 60).SerializeAsString());
+    ASSERT_TRUE(first->Wait().ok());
+    EXPECT_EQ(first->response().results(0).message(), "before");
+    EXPECT_EQ(first->response().meta().ttl().seconds(), 60);
+    EXPECT_EQ(first->cache_status(), "fncache; fwd=miss") << "not stored";
+    auto miss = Fill(Request("a", "t"), Response("t", "after", 60));
+    EXPECT_EQ(miss->cache_status(), "fncache; fwd=miss; stored");
+    Purge(Order(kind, Request("a", "t")));
+  }
+  EXPECT_TRUE(Eventually([&] { return KeyBans() == 0; }));
+}
+
+TEST_F(CallPurgeTest, CallersOfLaterDoNotJoinAndThoseInsideAreReleased) {
+  for (const Kind kind : kKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    auto first = Send(Request("a", "first"));
+    auto call = function_.Next();
+    auto joined = Send(Request("a", "joined"));
+    WaitForCallers(2);
+    Purge(Order(kind, Request("a", "t")));
+    auto later = Send(Request("a", "later"));
+    auto later_call = function_.Next();
+    EXPECT_EQ(later_call->request().meta().tag(), "later");
+    auto last = Send(Request("a", "last"));
+    WaitForCallers(4);
+    EXPECT_EQ(proxy_->flights().flights, 2u);
+    call->Answer(Response("first", "before", 60).SerializeAsString());
+    ASSERT_TRUE(first->Wait().ok());
+    EXPECT_EQ(first->response().results(0).message(), "before");
+    // The one that joined before is let go to ask for itself.
+    auto own_call = function_.Next();
+    EXPECT_EQ(own_call->request().meta().tag(), "joined");
+    own_call->Answer(Response("joined", "own", 60).SerializeAsString());
+    ASSERT_TRUE(joined->Wait().ok());
+    EXPECT_EQ(joined->response().results(0).message(), "own");
+    EXPECT_EQ(joined->cache_status(), "fncache; fwd=miss; stored");
+    later_call->Answer(Response("later", "after", 60).SerializeAsString());
+    ASSERT_TRUE(later->Wait().ok());
+    ASSERT_TRUE(last->Wait().ok());
+    EXPECT_EQ(later->response().results(0).message(), "after");
+    // Whichever of the two began later, and both did after the purge.
+    EXPECT_NE(last->response().results(0).message(), "before");
+    EXPECT_EQ(last->cache_status().find("hit"), std::string::npos);
+    Purge(Order(kind, Request("a", "t")));
+  }
+  EXPECT_TRUE(Eventually([&] { return KeyBans() == 0; }));
+}
+
+TEST_F(CallPurgeTest, CallsWithoutAFlightAreNotStoredEither) {
+  for (const Kind kind : kKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    auto caller = Send(Request("a", "t"), {{"cache-control", "no-cache"}});
+    auto call = function_.Next();
+    EXPECT_EQ(Purge(Order(kind, Request("a", "t"))).flights, 0u);
+    if (kind == Kind::kKey) {
+      EXPECT_EQ(KeyBans(), 1u) << "as long as it runs";
+    }
+    call->Answer(Response("t", "before", 60).SerializeAsString());
+    ASSERT_TRUE(caller->Wait().ok());
+    EXPECT_EQ(caller->cache_status(), "fncache; fwd=request");
+    auto miss = Fill(Request("a", "t"), Response("t", "after", 60));
+    EXPECT_EQ(miss->cache_status(), "fncache; fwd=miss; stored");
+    Purge(Order(kind, Request("a", "t")));
+  }
+  EXPECT_TRUE(Eventually([&] { return KeyBans() == 0; }));
+}
+
+TEST_F(CallPurgeTest, AKeysBanOutlivesACallerThatLeft) {
+  auto caller = Send(Request("a", "t"));
+  auto call = function_.Next();
+  auto joined = Send(Request("a", "joined"));
+  WaitForCallers(2);
+  Purge(Order(Kind::kKey, Request("a", "t")));
+  caller->context.TryCancel();
+  caller->Wait();
+  EXPECT_EQ(KeyBans(), 1u);
+  call->Answer(Response("t", "before", 60).SerializeAsString());
+  function_.Next()->Answer(Response("t", "own", 60).SerializeAsString());
+  ASSERT_TRUE(joined->Wait().ok());
+  EXPECT_EQ(joined->response().results(0).message(), "own");
+  EXPECT_TRUE(Eventually([&] { return KeyBans() == 0; }));
+}
+
+TEST_F(CallPurgeTest, ALookUpBelowThatIsUnderWayFindsNothing) {
+  has_lower_ = true;
+  for (const Kind kind : kKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    auto caller = Send(Request("a", "tag"));
+    auto lookup = store_->NextLookup();
+    cache::store::EntryInfo info;
+    info.started = info.arrived = Proxy().clock.Now();
+    info.lifetime = absl::Seconds(60);
+    info.ttl = absl::Seconds(60);
+    auto without_meta = Response("", "below", -1);
+    without_meta.clear_meta();
+    Purge(Order(kind, Request("a", "t")));
+    lookup({cache::store::Entry::Create(info, "",
+                                        {without_meta.SerializeAsString()}),
+            false});
+    function_.Next()->Answer(Response("tag", "after", 60).SerializeAsString());
+    ASSERT_TRUE(caller->Wait().ok());
+    EXPECT_EQ(caller->cache_status(), "fncache; fwd=miss; stored");
+    EXPECT_EQ(caller->response().results(0).message(), "after");
+    Purge(Order(kind, Request("a", "t")));
+  }
+  EXPECT_TRUE(Eventually([&] { return KeyBans() == 0; }));
+}
+
+TEST_F(CallPurgeTest, TheNextMissSaysThatItWasPurged) {
+  explains_ = true;
+  for (const Kind kind : kKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    auto stored = Send(Request("a", "t"));
+    function_.Next()->Answer(Response("t", "x", 60).SerializeAsString());
+    ASSERT_TRUE(stored->Wait().ok());
+    Purge(Order(kind, Request("a", "t")));
+    auto running = Send(Request("a", "t"));
+    auto call = function_.Next();
+    Purge(Order(kind, Request("a", "t")));
+    call->Answer(Response("t", "x", 60).SerializeAsString());
+    ASSERT_TRUE(running->Wait().ok());
+    EXPECT_EQ(running->cache_status(), "fncache; fwd=miss; detail=purged");
+    auto next = Fill(Request("a", "t"), Response("t", "x", 60));
+    EXPECT_EQ(next->cache_status(), "fncache; fwd=miss; stored; detail=purged")
+        << "what was under way was purged, too";
+    Purge(Order(kind, Request("a", "t")));
+  }
+  EXPECT_EQ(
+      Counted()
+          .missed[telemetry::MissReasonIndex(insight::trace::Reason::kPurged)],
+      11u);
+}
+
+// What the settings do not allow yet, the bans can: the entry is there, and is
+// not fresh any more.
+TEST_F(CallPurgeTest, ASoftPurgeMakesStale) {
+  Fill(Request("a", "t"), Response("t", "before", 60));
+  Proxy().clock.Advance(absl::Seconds(1));
+  store_->bans().Ban(Kind::kFunction, "function", "", Proxy().clock.Now(),
+                     /*soft=*/true);
+  Proxy().clock.Advance(absl::Seconds(1));
+  auto stale = Fill(Request("a", "t"), Response("t", "after", 60));
+  EXPECT_EQ(stale->cache_status(), "fncache; fwd=stale; stored");
+  auto hit = Send(Request("a", "t"));
+  ASSERT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->response().results(0).message(), "after");
+}
+
+TEST_F(CallPurgeTest, TooManyKeysAtOnceAreTheFunction) {
+  Fill(Request("a", "t"), Response("t", "a", 60));
+  Fill(Request("b", "t"), Response("t", "b", 60));
+  auto running = Send(Request("c", "t"));
+  auto call = function_.Next();
+  PurgeOrder order;
+  for (uint64_t n = 0; n < cache::store::Bans::kMostKeys; ++n) {
+    order.key = {n, n};
+    ASSERT_FALSE(Operator().Purge(order)->widened);
+  }
+  auto hit = Send(Request("b", "t"));
+  ASSERT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->response().results(0).message(), "b");
+  EXPECT_TRUE(Purge(Order(Kind::kKey, Request("a", "t"))).widened);
+  auto miss = Fill(Request("b", "t"), Response("t", "after", 60));
+  EXPECT_EQ(miss->cache_status(), "fncache; fwd=miss; stored");
+  call->Answer(Response("t", "c", 60).SerializeAsString());
+  ASSERT_TRUE(running->Wait().ok());
+  EXPECT_EQ(running->cache_status(), "fncache; fwd=miss");
+  EXPECT_TRUE(Eventually([&] { return KeyBans() == 0; }));
+}
+
+}  // namespace
+}  // namespace fncache::proxy::serving
