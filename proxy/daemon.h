@@ -29,6 +29,7 @@
 #include "common/clock.h"
 #include "common/settings_list.h"
 #include "proxy/settings/options.h"
+#include "proxy/telemetry/shadow_report.h"
 
 namespace fncache::proxy {
 
@@ -70,6 +71,9 @@ class Daemon {
   bool ready() const { return ready_.load(std::memory_order_acquire); }
   // Calls being answered, streams included.
   int calls() const;
+
+  // What the functions under `mode: shadow` found so far, in their order.
+  std::vector<telemetry::ShadowReport> Shadow() const;
 
   // Stops gracefully, and blocks until that is complete. Call it once.
   // `overdue`, which may be null, is called on another thread if peers that do

@@ -63,6 +63,7 @@ telemetry::Outcome OutcomeOf(ForwardReason reason, bool collapsed = false) {
     case ForwardReason::kNoStore:
       return telemetry::Outcome::kRequest;
     case ForwardReason::kBypass:
+    case ForwardReason::kShadow:
       break;
   }
   return telemetry::Outcome::kBypass;
@@ -171,6 +172,9 @@ class RunFunctionCall final
   void OnDeadline();
   void OnGone();
 
+  // Under `mode: shadow`: it goes to the function, and if the look-up found
+  // something that is `served`, that is compared with the answer.
+  void Rehearse(const cache::store::EntryRef& served);
   // There is an entry that policy still serves; else notes that it is stale.
   bool Served(const cache::store::Found& found, absl::Time now);
   // Begins kCalling.
@@ -225,7 +229,8 @@ class RunFunctionCall final
   std::shared_ptr<FlightCaller> seat_;
   absl::optional<transport::TimerId> deadline_timer_;  // in kWaiting
   std::shared_ptr<UpstreamRun> run_;                   // in kCalling
-  absl::optional<CallTrace> trace_;  // while the daemon traces
+  absl::optional<CallTrace> trace_;     // while the daemon traces
+  std::unique_ptr<ShadowCall> shadow_;  // under `mode: shadow`, once keyed
   // Why it missed, once that is known.
   insight::explain::Explanation why_{insight::trace::Reason::kNone, "", "", ""};
 };
@@ -293,6 +298,7 @@ void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
     key_ = digest.key;
   } else {
     reason_ = ForwardReason::kBypass;
+    shadow_ = nullptr;
   }
   Launch();
   WatchCaller();
@@ -300,6 +306,11 @@ void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
 
 cache::key::Digest RunFunctionCall::ComputeDigest() {
   keying.pieces.assign({plain().bytes()});
+  if (state_->shadow != nullptr) {
+    shadow_ = state_->shadow->Read(keying.pieces, &context_.instruments,
+                                   &context_.clock);
+    if (reason_ == ForwardReason::kMiss) reason_ = ForwardReason::kShadow;
+  }
   const cache::key::Digest digest =
       keyed_->digester(method_).Compute(keying.pieces, &keying.scratch);
   if (!state_->options.masks.empty()) state_->TryMasks();
@@ -311,7 +322,9 @@ bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
                          absl::ZeroDuration()) {
     return true;
   }
-  if (found.entry || found.expired) reason_ = ForwardReason::kStale;
+  if ((found.entry || found.expired) && reason_ == ForwardReason::kMiss) {
+    reason_ = ForwardReason::kStale;
+  }
   return false;
 }
 
@@ -320,8 +333,12 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   if (trace_) trace_->SetKey(digest.key);
   const absl::Time now = context_.clock.Now();
   const cache::store::Found found = keyed_->store().GetMemory(digest.key, now);
-  if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
+  const bool served = Served(found, now);
+  if (served && shadow_ == nullptr) {
+    return AnswerHit(found.entry, digest.tag, now);
+  }
   key_ = digest.key;
+  if (served) return Rehearse(found.entry);
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
   // An entry that has expired in memory is not looked up below, where it is no
   // younger.
@@ -351,11 +368,21 @@ void RunFunctionCall::LookBelow() {
 void RunFunctionCall::OnLower(const cache::store::Found& found) {
   if (stage_ != Stage::kLookingBelow) return;  // the caller has gone
   const absl::Time now = context_.clock.Now();
-  if (Served(found, now)) return AnswerHit(found.entry, tag(), now);
+  if (Served(found, now)) {
+    if (shadow_ != nullptr) return Rehearse(found.entry);
+    return AnswerHit(found.entry, tag(), now);
+  }
   Miss();
 }
 
+void RunFunctionCall::Rehearse(const cache::store::EntryRef& served) {
+  shadow_->LookedUp(served);
+  Launch();
+  WatchCaller();
+}
+
 void RunFunctionCall::Miss() {
+  if (shadow_ != nullptr) return Rehearse(nullptr);
   seat_ = std::make_shared<Seat>(key_, shared_from_this());
   const Verdict verdict = context_.flights.Enter(seat_, context_.clock.Now());
   if (seat_->stale()) reason_ = ForwardReason::kStale;
@@ -403,6 +430,7 @@ void RunFunctionCall::Launch() {
   stage_ = Stage::kCalling;
   run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_, UseOf(reason_),
                                           &keyed_->store(), key_);
+  if (shadow_ != nullptr) run_->SetShadow(std::move(shadow_));
   run_->Start(*incoming_, incoming_->request(), shared_from_this());
   // The function works meanwhile.
   Explain();

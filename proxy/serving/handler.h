@@ -9,8 +9,10 @@
 #ifndef FNCACHE_PROXY_SERVING_HANDLER_H_
 #define FNCACHE_PROXY_SERVING_HANDLER_H_
 
+#include "absl/types/optional.h"
 #include "proxy/serving/context.h"
 #include "proxy/serving/flight.h"
+#include "proxy/telemetry/shadow_report.h"
 #include "proxy/transport/incoming_call.h"
 
 namespace fncache::proxy::serving {
@@ -31,6 +33,10 @@ class FunctionHandler final : public transport::CallHandler {
 
   // The flights as they are now; empty once no call is left.
   FlightTable::Stats GetFlights() const { return context_.flights.GetStats(); }
+
+  // What `mode: shadow` found so far; absent in another mode. Takes some
+  // microseconds, and is for people and scrapes.
+  absl::optional<telemetry::ShadowReport> Shadow() const;
 
  private:
   ServingContext context_;

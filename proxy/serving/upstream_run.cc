@@ -56,7 +56,8 @@ void UpstreamRun::OnDone(transport::UnaryCall& call) {
   if (call.status().ok()) result_.message = std::move(call.response());
   // An OK without a message has nothing to read, so it is passed on as it is.
   if (!result_.message.valid() || use_ == Use::kPass) return End();
-  if (result_.message.size() < kHandedOver) {
+  const size_t compared = shadow_ == nullptr ? 0 : shadow_->bytes();
+  if (result_.message.size() + compared < kHandedOver) {
     Work();
     return End();
   }
@@ -82,6 +83,8 @@ void UpstreamRun::OnWorked() {
 
 void UpstreamRun::TellMisses() const {
   if (context_.misses == nullptr || use_ != Use::kStore) return;
+  // No call of theirs was explained.
+  if (shadow_ != nullptr) return;
   using cache::Policy;
   using insight::explain::NotStored;
   if (result_.entry) {
@@ -105,6 +108,7 @@ void UpstreamRun::TellMisses() const {
 
 void UpstreamRun::End() {
   TellMisses();
+  shadow_ = nullptr;  // counts a call that was not compared
   if (flight_ != nullptr) {
     const FlightEnd end = result_.entry             ? FlightEnd::kShared
                           : EndedByDeadline(*call_) ? FlightEnd::kDeadline
@@ -123,12 +127,15 @@ void UpstreamRun::Apply(const transport::Message& response) {
   const auto view = cache::ReadResponse(bytes);
   if (!view.ok()) return;  // it passes untouched
   cache::Policy::Storing storing;
-  if (use_ == Use::kStore) {
+  if (use_ == Use::kStore &&
+      (shadow_ == nullptr ||
+       shadow_->Judge(*view, key_, state_->policy, &store_, ended_))) {
     thread_local absl::InsecureBitGen random;
     storing = state_->policy.Decide(view->facts, bytes.size(),
                                     absl::Uniform(random, 0.0, 1.0));
   }
   refusal_ = storing.refusal;
+  if (storing.store && shadow_ != nullptr) shadow_->Remember(key_, started_);
   if (storing.store) Fill(*view, storing);
   told_.facts = view->facts;
   for (const absl::string_view piece : view->body) told_.bytes += piece.size();

@@ -343,6 +343,11 @@ class CachingProxy {
         listener_(std::make_unique<TestListener>(&handler_, workers)) {}
   std::string target() const { return listener_->address(); }
   FlightTable::Stats flights() const { return handler_.GetFlights(); }
+  telemetry::ShadowReport shadow() const {
+    const auto report = handler_.Shadow();
+    EXPECT_TRUE(report.has_value());
+    return report.value_or(telemetry::ShadowReport());
+  }
   TestListener& listener() { return *listener_; }
   // Cancels what is left, and waits for it.
   void Stop() { listener_ = nullptr; }
