@@ -124,8 +124,11 @@ class Fillers {
                  sizeof(uint32_t) * masks))) {}
 
   void Add(const Key& key, Filler filler) {
+    Filler& kept = fillers_[key];
+    // As entries do: one of a later start stays.
+    if (kept.started > filler.started) return;
     order_.push_back({key, filler.started});
-    fillers_[key] = std::move(filler);
+    kept = std::move(filler);
     while (fillers_.size() > most_ || order_.size() > 2 * most_) {
       const auto found = fillers_.find(order_.front().key);
       // Unless it was filled again since.
@@ -347,13 +350,8 @@ std::unique_ptr<ShadowCall> ShadowTrial::Read(
   MutexLock lock(&impl_->mutex);
   if (impl_->since == absl::InfiniteFuture()) impl_->since = clock->Now();
   if (name.known()) impl_->composites.Add(parts->composite_hash);
-  if (!impl_->masks.empty()) {
-    if (parts->masked.empty()) {
-      ++impl_->unread;
-    } else {
-      impl_->masked_values.Add(parts->all_masked);
-    }
-  }
+  if (!impl_->masks.empty() && size > kMostRead) ++impl_->unread;
+  if (!parts->masked.empty()) impl_->masked_values.Add(parts->all_masked);
   for (size_t i = 0; i < parts->masked.size(); ++i) {
     const uint64_t value = parts->masked[i];
     // What is not there is no value.

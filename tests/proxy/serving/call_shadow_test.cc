@@ -455,6 +455,31 @@ TEST_F(ShadowTest, LookingIntoDifferencesHasABudget) {
   EXPECT_EQ(Report().unexamined, 10);
 }
 
+TEST_F(ShadowTest, OfManyAtOnceEachIsCountedOnce) {
+  constexpr int kCalls = 400;
+  const std::string large(100'000, 'x');
+  std::vector<CallerPtr> callers;
+  for (int i = 0; i < kCalls; ++i) {
+    // Some of them are keyed, and their answers compared, by other threads.
+    const std::string name = i % 4 == 0 ? large : absl::StrCat(i % 3);
+    callers.push_back(Send(Composite(name, absl::StrCat(i % 7))));
+    if (i % 5 != 4) continue;
+    for (int answered = 0; answered < 5; ++answered) {
+      function_.Next()->Answer(
+          Answer({i % 2 == 0 ? large : "x"}, 60).SerializeAsString());
+    }
+  }
+  for (const CallerPtr& caller : callers) ASSERT_TRUE(caller->Wait().ok());
+  const ShadowReport report = Report();
+  EXPECT_EQ(report.lookups, kCalls);
+  uint64_t hits = 0;
+  for (const auto& count : report.by) hits += count.hits;
+  EXPECT_EQ(hits + Counted().fills, kCalls);
+  EXPECT_EQ(report.uncompared, 0);
+  EXPECT_EQ(report.of(ShadowBy::kUnknown).hits, 0);
+  EXPECT_GT(report.of(ShadowBy::kMask).differences, 0);
+}
+
 TEST_F(ShadowTest, LargeRequestsAreKeyedAndComparedElsewhere) {
   const std::string name(100'000, 'n');
   Call(Composite(name, "1"), Answer({"x"}));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/telemetry/shadow_report.h"
 
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -99,6 +101,28 @@ TEST(ShadowReport, TheTextNamesTheMasksAndPathsOfDifferences) {
   EXPECT_THAT(text, HasSubstr("do not mask a.b: where it alone had changed, 3 "
                               "of 10 answers differed"));
   EXPECT_THAT(text, HasSubstr("desired.composite.resource.status.x"));
+}
+
+TEST(ShadowReport, ThePageShowsTheText) {
+  ShadowReport report = Report({341, 3}, {27, 0});
+  report.function = "function-buckets";
+  ASSERT_TRUE(absl::ParseTime(absl::RFC3339_full, "2026-11-25T08:00:00Z",
+                              &report.since, nullptr));
+  report.lookups = 412;
+  report.masks = {
+      {"observed.composite.resource.metadata.labels", 7, {44, 3}, {41, 3}},
+      {"observed.composite.resource.metadata.resourceVersion",
+       96,
+       {300, 0},
+       {297, 0}}};
+  report.paths.push_back({"desired.resources.bucket.resource.spec.size",
+                          {3, 0, 0},
+                          report.since,
+                          report.since + absl::Hours(1)});
+  std::ifstream in(FNCACHE_SOURCE_DIR "/docs/hit-rates.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = ShadowText({report});
+  EXPECT_NE(page.find(text), page.npos) << text;
 }
 
 TEST(ShadowReport, TheJsonHasAllOfIt) {
