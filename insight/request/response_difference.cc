@@ -8,6 +8,10 @@
 namespace fncache::insight::request {
 namespace {
 
+// Of a Value and of the Struct in it the unknown fields have one path; those of
+// the second node have the next number.
+constexpr uint64_t kNext = 1;
+
 using ByPath = absl::flat_hash_map<uint64_t, uint32_t>;
 
 ByPath Index(absl::Span<const Node> nodes) {
@@ -16,9 +20,17 @@ ByPath Index(absl::Span<const Node> nodes) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     // A map is there as long as an entry is.
     if (nodes[i].kind == NodeKind::kMap) continue;
-    index.emplace(nodes[i].path, static_cast<uint32_t>(i));
+    const auto at = static_cast<uint32_t>(i);
+    if (!index.emplace(nodes[i].path, at).second) {
+      index.emplace(nodes[i].path + kNext, at);
+    }
   }
   return index;
+}
+
+uint64_t PathOf(const ByPath& index, absl::Span<const Node> nodes, size_t i) {
+  const uint64_t path = nodes[i].path;
+  return index.find(path)->second == i ? path : path + kNext;
 }
 
 // Whether the other one lacks what `node` is in, which says it all.
@@ -66,7 +78,7 @@ std::vector<ResponseDifference> ResponseComparer::Compare(
   for (size_t i = 0; i < ours.size() && differences.size() < most; ++i) {
     const Node& node = ours[i];
     if (node.kind == NodeKind::kMap) continue;
-    const auto found = their_paths.find(node.path);
+    const auto found = their_paths.find(PathOf(our_paths, ours, i));
     if (found != their_paths.end()) {
       const Node& other = theirs[found->second];
       // Of lists of two lengths the elements tell.
@@ -83,7 +95,8 @@ std::vector<ResponseDifference> ResponseComparer::Compare(
   }
   for (size_t i = 0; i < theirs.size() && differences.size() < most; ++i) {
     const Node& node = theirs[i];
-    if (node.kind == NodeKind::kMap || our_paths.count(node.path) > 0 ||
+    if (node.kind == NodeKind::kMap ||
+        our_paths.count(PathOf(their_paths, theirs, i)) > 0 ||
         ParentIsMissing(theirs, node, our_paths)) {
       continue;
     }

@@ -134,10 +134,13 @@ TEST_F(ResponseDifferenceTest, EmptyIfAndOnlyIfTheMessagesAreEqual) {
     const std::string a =
         Encode(response, cache::key::Style::kAnyEncoder, &random);
     const std::string b = Encode(changed, cache::key::Style::kWild, &random);
-    const bool none = comparer_.Compare({a}, {b}, 8).empty();
+    const auto differences = comparer_.Compare({a}, {b}, 8);
+    const bool none = differences.empty();
     fn::RunFunctionResponse copy = response;
     const bool same = cache::key::SameMessage(&copy, &changed);
-    ASSERT_EQ(none, same) << i << ": " << response.ShortDebugString();
+    ASSERT_EQ(none, same) << i << ": " << (none ? "" : differences[0].path)
+                          << "\n"
+                          << response.ShortDebugString();
     ++(same ? equal : different);
   }
   EXPECT_GT(equal, 100);
