@@ -189,7 +189,7 @@ absl::optional<absl::Duration> Policy::HitTtl(const store::EntryInfo& entry,
 
 absl::optional<absl::Duration> Policy::MissTtl(const ResponseFacts& response,
                                                const Storing& storing) const {
-  if (options_.mode == Mode::kOff) return absl::nullopt;
+  if (options_.mode != Mode::kOn) return absl::nullopt;
   if (!response.ttl.has_value() || *response.ttl == absl::ZeroDuration()) {
     return absl::nullopt;
   }

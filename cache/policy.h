@@ -26,6 +26,9 @@ namespace fncache::cache {
 enum class Mode {
   kOn,
   kOff,  // a pure proxy: nothing is stored, no TTL rewritten
+  // A rehearsal: stored as with kOn, but every call goes to the function, and
+  // its answer passes untouched.
+  kShadow,
 };
 
 // Says which tiers hold responses with connection details.

@@ -206,6 +206,16 @@ Daemon::~Daemon() {
 
 int Daemon::calls() const { return impl_->calls(); }
 
+std::vector<telemetry::ShadowReport> Daemon::Shadow() const {
+  std::vector<telemetry::ShadowReport> reports;
+  for (const Impl::Function& function : impl_->functions) {
+    if (function.handler == nullptr) continue;
+    auto report = function.handler->Shadow();
+    if (report.has_value()) reports.push_back(*std::move(report));
+  }
+  return reports;
+}
+
 absl::Status Daemon::OpenTls(absl::Duration interval) {
   telemetry::Instruments* const instruments = &impl_->instruments;
   const auto watch = [&](const std::string& dir, TlsSide side)

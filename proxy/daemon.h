@@ -30,6 +30,7 @@
 #include "common/settings_list.h"
 #include "proxy/purge.h"
 #include "proxy/settings/options.h"
+#include "proxy/telemetry/shadow_report.h"
 
 namespace fncache::proxy {
 
@@ -78,6 +79,9 @@ class Daemon {
   absl::StatusOr<cache::key::Key> KeyOf(const LookUpOrder& order) const;
   absl::StatusOr<std::vector<EntryReport>> LookUp(
       const LookUpOrder& order) const;
+
+  // What the functions under `mode: shadow` found so far, in their order.
+  std::vector<telemetry::ShadowReport> Shadow() const;
 
   // Stops gracefully, and blocks until that is complete. Call it once.
   // `overdue`, which may be null, is called on another thread if peers that do

@@ -73,15 +73,25 @@ constexpr ptrdiff_t kAhead = 8 << 10;
 
 char* CanonicalWalk::Run(absl::string_view bytes, const MaskNode* masks,
                          int depth, char* out, absl::string_view* tag) {
+  return Walk(wire::kRunFunctionRequestType, bytes, masks, depth, out, tag);
+}
+
+char* CanonicalWalk::RunResponse(absl::string_view bytes, int depth,
+                                 char* out) {
+  absl::string_view tag;
+  return Walk(wire::kRunFunctionResponseType, bytes, nullptr, depth, out, &tag);
+}
+
+char* CanonicalWalk::Walk(const wire::MessageType& type,
+                          absl::string_view bytes, const MaskNode* masks,
+                          int depth, char* out, absl::string_view* tag) {
   const char* const begin = bytes.data();
   in_end_ = begin + bytes.size();
   out_ = out;
   tag_ = absl::string_view();
   entry_count_ = 0;
   growth_ = MostGrowth(bytes.size());
-  if (!Message(wire::kRunFunctionRequestType, begin, in_end_, depth, masks)) {
-    return nullptr;
-  }
+  if (!Message(type, begin, in_end_, depth, masks)) return nullptr;
   *tag = tag_;
   return out_;
 }
@@ -326,8 +336,12 @@ CanonicalWalk::Step CanonicalWalk::KnownField(const wire::MessageType& type,
     int32_t value;
     const bool singular = field.label != wire::FieldLabel::kRepeated ||
                           field.kind != wire::FieldKind::kMessage;
+    // No field has the number 0.
+    const uint32_t place = uint32_t{singular}
+                           << (field.in_oneof ? 0 : field.number);
     // Both would have to become one, and this walk merges nothing.
-    if (singular && (*met >> field.number & 1) != 0) return Step::kRefused;
+    if ((*met & place) != 0) return Step::kRefused;
+    const bool presence = field.label == wire::FieldLabel::kExplicit;
     switch (field.kind) {
       case wire::FieldKind::kEnum:
         if (field.label == wire::FieldLabel::kRepeated) {
@@ -339,8 +353,8 @@ CanonicalWalk::Step CanonicalWalk::KnownField(const wire::MessageType& type,
           p += size;
         } else {
           if (!ReadPlainEnum(&p, end, &value)) return Step::kRefused;
-          // A default is the same as nothing.
-          if (value != 0) Copy(start, p - start);
+          // A default is the same as nothing, unless presence counts.
+          if (value != 0 || presence) Copy(start, p - start);
         }
         break;
       case wire::FieldKind::kString:
@@ -352,7 +366,7 @@ CanonicalWalk::Step CanonicalWalk::KnownField(const wire::MessageType& type,
           // meta.tag, the one string of a request outside Struct, is not of the
           // key.
           tag_ = absl::string_view(p - size, size);
-        } else if (size != 0) {
+        } else if (size != 0 || presence) {
           Copy(start, p - start);
         }
         break;
@@ -369,9 +383,11 @@ CanonicalWalk::Step CanonicalWalk::KnownField(const wire::MessageType& type,
         p += size;
         break;
       default:
-        return Step::kRefused;  // no request has such a field
+        // Only a response's meta has such a field, which is none of the
+        // response's canonical form.
+        return Step::kRefused;
     }
-    *met |= uint32_t{singular} << field.number;
+    *met |= place;
   }
   // A masked field was read like any other, since it must be something that
   // protobuf reads.
@@ -485,6 +501,10 @@ bool CanonicalWalk::MapValue(const wire::FieldType& field,
                              const MapEntry& entry, int depth,
                              const MaskNode* node) {
   const bool is_message = field.kind == wire::FieldKind::kMessage;
+  if (field.kind == wire::FieldKind::kString &&
+      !IsPlainText({entry.value(), entry.value_size}, in_end_)) {
+    return false;
+  }
   if (entry.usual() && !is_message) {
     Copy(entry.start, entry.size);
     return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CanonicalWalk: a request's canonical form (docs/key-format.md), by one walk
-// over its wire bytes.
+// over its wire bytes; and a response's, by the same rules.
 //
 // The walk copies the bytes that it reads, map entries in order, and leaves out
 // the tag and what is masked. It takes what real encoders write, each in its
@@ -53,6 +53,10 @@ class CanonicalWalk {
   char* Run(absl::string_view bytes, const MaskNode* masks, int depth,
             char* out, absl::string_view* tag);
 
+  // The same of a RunFunctionResponse, which is to have no meta: with the TTL
+  // of one it is refused.
+  char* RunResponse(absl::string_view bytes, int depth, char* out);
+
   // Frees what an unusually large request needed.
   void Shrink();
 
@@ -60,6 +64,10 @@ class CanonicalWalk {
   // How far behind the bytes that it writes Run may write besides.
   static constexpr size_t kSlack = 64;
   static constexpr size_t MostGrowth(size_t size) { return size / 4 + 4096; }
+
+  char* Walk(const wire::MessageType& type, absl::string_view bytes,
+             const MaskNode* masks, int depth, char* out,
+             absl::string_view* tag);
 
   // Below, `p` to `end` is what a message holds, `depth` how many messages may
   // be nested in it, and `node` what is masked in it, if anything.

@@ -2,13 +2,11 @@
 #include "cache/key/digest.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <utility>
 
 #define XXH_STATIC_LINKING_ONLY  // XXH3_generateSecret
-#include "cache/key/canonical_walk.h"
-#include "cache/key/reencode.h"
+#include "cache/key/canonicalizer.h"
 #include "cache/key/seeded_sha256.h"
 #include "cache/key/tag_part.h"
 #include "cache/wire/wire.h"
@@ -37,31 +35,6 @@ constexpr char kWithSha256 = 1;
 constexpr size_t kSecretSize = 192;
 constexpr size_t kSeedSize = std::tuple_size<Seed>::value;
 
-// Buffers larger than this do not outlive a Compute.
-constexpr size_t kKeptBytes = 4 << 20;
-
-// Bytes of no particular value.
-class Buffer {
- public:
-  char* Reserve(size_t size) {
-    if (size > capacity_) {
-      capacity_ = std::max(size, std::min(2 * capacity_, kKeptBytes));
-      data_.reset(new char[capacity_]);
-    }
-    return data_.get();
-  }
-  char* data() { return data_.get(); }
-  void Shrink() {
-    if (capacity_ <= kKeptBytes) return;
-    data_.reset();
-    capacity_ = 0;
-  }
-
- private:
-  std::unique_ptr<char[]> data_;
-  size_t capacity_ = 0;
-};
-
 void AppendText(std::string* out, absl::string_view text) {
   wire::AppendVarint(out, text.size());
   out->append(text.data(), text.size());
@@ -83,59 +56,20 @@ std::string Prefix(MadeOf made_of, const KeyScope& scope,
 }  // namespace
 
 struct DigestScratch::Impl {
-  CanonicalWalk walk;
-  Buffer joined;      // a request of several slices
-  std::string part;   // what `key: tag` reads of one
-  Buffer canonical;   // what is hashed
-  std::string plain;  // what the slow path makes
-  std::string tag;    // of requests whose bytes are not kept
+  Canonicalizer canonicalizer;
+  std::string part;  // what `key: tag` reads of a request
+  std::string tag;   // of requests whose bytes are not kept
   SeededSha256::Scratch sha256;
-
-  absl::string_view Join(absl::Span<const absl::string_view> slices) {
-    if (slices.empty()) return absl::string_view();
-    if (slices.size() == 1) return slices[0];
-    size_t size = 0;
-    for (const absl::string_view slice : slices) size += slice.size();
-    char* const bytes = joined.Reserve(size);
-    size = 0;
-    for (const absl::string_view slice : slices) {
-      if (slice.empty()) continue;
-      std::memcpy(bytes + size, slice.data(), slice.size());
-      size += slice.size();
-    }
-    return absl::string_view(bytes, size);
-  }
-
-  // The canonical form of `request` behind `prefix`, and meta.tag.
-  bool Canonicalize(absl::string_view request, const std::string& prefix,
-                    const MaskNode* masks, absl::string_view* form,
-                    absl::string_view* caller_tag) {
-    const auto run = [&](absl::string_view bytes, int depth) {
-      char* const begin =
-          canonical.Reserve(prefix.size() + CanonicalWalk::Room(bytes.size()));
-      std::copy(prefix.begin(), prefix.end(), begin);
-      char* const end =
-          walk.Run(bytes, masks, depth, begin + prefix.size(), caller_tag);
-      if (end == nullptr) return false;
-      *form = absl::string_view(begin, end - begin);
-      return true;
-    };
-    return run(request, wire::kMaxDepth) ||
-           (Reencode(request, &plain) && run(plain, kMaxPlainDepth));
-  }
 
   // After a request of this size: gives back what is too much to keep.
   // `caller_tag`, which may be in it, stays.
   void Shrink(size_t size, absl::string_view* caller_tag) {
+    constexpr size_t kKeptBytes = Canonicalizer::kKeptBytes;
     if (size <= kKeptBytes / 2) return;
     tag.assign(caller_tag->data(), caller_tag->size());
     *caller_tag = tag;
-    walk.Shrink();
-    joined.Shrink();
-    canonical.Shrink();
-    for (std::string* text : {&part, &plain}) {
-      if (text->capacity() > kKeptBytes) std::string().swap(*text);
-    }
+    canonicalizer.Shrink();
+    if (part.capacity() > kKeptBytes) std::string().swap(part);
   }
 };
 
@@ -199,22 +133,22 @@ Digest Digester::Compute(absl::Span<const absl::string_view> slices,
     Digest digest;
     // Where the part cannot be read, nor can the whole.
     digest.keyed = AppendTagPart(slices, &own.part) &&
-                   own.Canonicalize(own.part, impl_->tag_prefix, nullptr, &form,
-                                    &digest.tag);
+                   own.canonicalizer.Request(own.part, impl_->tag_prefix,
+                                             nullptr, &form, &digest.tag);
     if (!digest.keyed || IsHexTag(digest.tag)) {
       if (digest.keyed) {
         std::copy(
             digest.tag.begin(), digest.tag.end(),
-            own.canonical.data() + impl_->tag_prefix.size() - kHexTagSize);
+            own.canonicalizer.data() + impl_->tag_prefix.size() - kHexTagSize);
       }
       return impl_->Finish(form, own.part.size(), digest, &own);
     }
   }
-  const absl::string_view request = own.Join(slices);
+  const absl::string_view request = own.canonicalizer.Join(slices);
   absl::string_view form;
   Digest digest;
-  digest.keyed = own.Canonicalize(request, impl_->content_prefix,
-                                  impl_->masks.root(), &form, &digest.tag);
+  digest.keyed = own.canonicalizer.Request(
+      request, impl_->content_prefix, impl_->masks.root(), &form, &digest.tag);
   return impl_->Finish(form, request.size(), digest, &own);
 }
 

@@ -27,6 +27,10 @@ pb::Map<std::string, v1::Resources>* ExtraResources(
     v1::RunFunctionRequest* request) {
   return request->mutable_extra_resources();
 }
+pb::Map<std::string, v1::ResourceSelector>* ExtraResources(
+    v1::Requirements* requirements) {
+  return requirements->mutable_extra_resources();
+}
 #pragma GCC diagnostic pop
 
 // --- Unknown fields ---------------------------------------------------------
@@ -106,6 +110,27 @@ void OrderAll(v1::Credentials* message) {
 void OrderAll(v1::Schema* message) {
   OrderOwn(message);
   if (message->has_openapi_v3()) OrderAll(message->mutable_openapi_v3());
+}
+
+void OrderAll(v1::ResponseMeta* message) {
+  OrderOwn(message);
+  if (message->has_ttl()) OrderOwn(message->mutable_ttl());
+}
+
+void OrderAll(v1::ResourceSelector* message) {
+  OrderOwn(message);
+  if (message->has_match_labels()) OrderOwn(message->mutable_match_labels());
+}
+
+void OrderAll(v1::Requirements* message) {
+  OrderOwn(message);
+  for (auto& [name, selector] : *ExtraResources(message)) OrderAll(&selector);
+  for (auto& [name, selector] : *message->mutable_resources()) {
+    OrderAll(&selector);
+  }
+  for (auto& [name, selector] : *message->mutable_schemas()) {
+    OrderOwn(&selector);
+  }
 }
 
 // --- Masks ------------------------------------------------------------------
@@ -306,31 +331,72 @@ void ClearMasked(const MaskSet& masks, v1::RunFunctionRequest* request) {
   for (const MaskPath& path : masks.paths()) Clear(request, {path, 0});
 }
 
-bool ParseRequest(absl::string_view bytes, v1::RunFunctionRequest* request) {
+void OrderUnknownFields(v1::RunFunctionResponse* response) {
+  OrderOwn(response);
+  if (response->has_meta()) OrderAll(response->mutable_meta());
+  if (response->has_desired()) OrderAll(response->mutable_desired());
+  for (v1::Result& result : *response->mutable_results()) OrderOwn(&result);
+  if (response->has_context()) OrderAll(response->mutable_context());
+  if (response->has_requirements()) {
+    OrderAll(response->mutable_requirements());
+  }
+  for (v1::Condition& condition : *response->mutable_conditions()) {
+    OrderOwn(&condition);
+  }
+  if (response->has_output()) OrderAll(response->mutable_output());
+}
+
+namespace {
+
+bool Parse(const wire::MessageType& type, absl::string_view bytes,
+           pb::Message* message) {
   // protobuf logs what it refuses; so it is not given that.
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
-      !wire::Validate(wire::kRunFunctionRequestType, bytes)) {
+      !wire::Validate(type, bytes)) {
     return false;
   }
   pb::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
                               static_cast<int>(bytes.size()));
   in.SetRecursionLimit(wire::kMaxDepth);
-  return request->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
+  return message->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
 }
 
-bool Reencode(absl::string_view bytes, std::string* plain) {
-  plain->clear();
-  v1::RunFunctionRequest request;
-  if (!ParseRequest(bytes, &request)) return false;
-  OrderUnknownFields(&request);
+// `message` is what was parsed, its unknown fields in order.
+bool WritePlain(const pb::Message& message, std::string* plain) {
   // Serializing checks the size, and logs if it is too large.
-  const size_t size = request.ByteSizeLong();
+  const size_t size = message.ByteSizeLong();
   if (size > wire::kMaxWireLength) return false;
   plain->reserve(size);
   pb::io::StringOutputStream stream(plain);
   pb::io::CodedOutputStream out(&stream);
   out.SetSerializationDeterministic(true);
-  return request.SerializeToCodedStream(&out);
+  return message.SerializeToCodedStream(&out);
+}
+
+template <typename Message>
+bool ReencodeAs(const wire::MessageType& type, absl::string_view bytes,
+                std::string* plain) {
+  plain->clear();
+  Message message;
+  if (!Parse(type, bytes, &message)) return false;
+  OrderUnknownFields(&message);
+  return WritePlain(message, plain);
+}
+
+}  // namespace
+
+bool ParseRequest(absl::string_view bytes, v1::RunFunctionRequest* request) {
+  return Parse(wire::kRunFunctionRequestType, bytes, request);
+}
+
+bool Reencode(absl::string_view bytes, std::string* plain) {
+  return ReencodeAs<v1::RunFunctionRequest>(wire::kRunFunctionRequestType,
+                                            bytes, plain);
+}
+
+bool ReencodeResponse(absl::string_view bytes, std::string* plain) {
+  return ReencodeAs<v1::RunFunctionResponse>(wire::kRunFunctionResponseType,
+                                             bytes, plain);
 }
 
 }  // namespace fncache::cache::key

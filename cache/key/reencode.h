@@ -18,6 +18,7 @@
 
 namespace apiextensions::fn::proto::v1 {
 class RunFunctionRequest;
+class RunFunctionResponse;
 }  // namespace apiextensions::fn::proto::v1
 
 namespace fncache::cache::key {
@@ -27,6 +28,8 @@ namespace fncache::cache::key {
 // ones in order of their numbers, nothing twice. False if protobuf would not
 // parse it with a recursion limit of kMaxDepth.
 bool Reencode(absl::string_view bytes, std::string* plain);
+// The same of a RunFunctionResponse.
+bool ReencodeResponse(absl::string_view bytes, std::string* plain);
 
 // ParseRequest parses with a recursion limit of kMaxDepth, where protobuf's
 // default is 100. Logs nothing.
@@ -38,10 +41,12 @@ bool ParseRequest(absl::string_view bytes,
 void ClearMasked(const MaskSet& masks,
                  apiextensions::fn::proto::v1::RunFunctionRequest* request);
 
-// Puts the unknown fields of the request and of every message below it in order
-// of their numbers, those of one number staying in theirs.
+// Puts the unknown fields of the message and of every one below it in order of
+// their numbers, those of one number staying in theirs.
 void OrderUnknownFields(
     apiextensions::fn::proto::v1::RunFunctionRequest* request);
+void OrderUnknownFields(
+    apiextensions::fn::proto::v1::RunFunctionResponse* response);
 
 }  // namespace fncache::cache::key
 

@@ -78,8 +78,8 @@ constexpr FieldType kRequirementsFields[] = {
 constexpr FieldType kResourceSelectorFields[] = {
     {1, "api_version", K::kString, L::kImplicit},
     {2, "kind", K::kString, L::kImplicit},
-    {3, "match_name", K::kString, L::kExplicit},
-    {4, "match_labels", K::kMessage, L::kExplicit, &kMatchLabelsType},
+    {3, "match_name", K::kString, L::kExplicit, nullptr, true},
+    {4, "match_labels", K::kMessage, L::kExplicit, &kMatchLabelsType, true},
     {5, "namespace", K::kString, L::kExplicit},
 };
 constexpr FieldType kMatchLabelsFields[] = {
@@ -94,12 +94,12 @@ constexpr FieldType kStructFields[] = {
     {1, "fields", K::kMessage, L::kMap, &kValueType},
 };
 constexpr FieldType kValueFields[] = {
-    {1, "null_value", K::kEnum, L::kExplicit},
-    {2, "number_value", K::kDouble, L::kExplicit},
-    {3, "string_value", K::kString, L::kExplicit},
-    {4, "bool_value", K::kBool, L::kExplicit},
-    {5, "struct_value", K::kMessage, L::kExplicit, &kStructType},
-    {6, "list_value", K::kMessage, L::kExplicit, &kListValueType},
+    {1, "null_value", K::kEnum, L::kExplicit, nullptr, true},
+    {2, "number_value", K::kDouble, L::kExplicit, nullptr, true},
+    {3, "string_value", K::kString, L::kExplicit, nullptr, true},
+    {4, "bool_value", K::kBool, L::kExplicit, nullptr, true},
+    {5, "struct_value", K::kMessage, L::kExplicit, &kStructType, true},
+    {6, "list_value", K::kMessage, L::kExplicit, &kListValueType, true},
 };
 constexpr FieldType kListValueFields[] = {
     {1, "values", K::kMessage, L::kRepeated, &kValueType},

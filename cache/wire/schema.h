@@ -43,6 +43,9 @@ struct FieldType {
   FieldKind kind;
   FieldLabel label;
   const MessageType* message = nullptr;  // of kMessage
+  // A member of a oneof that has others: a message has one of them at most. No
+  // message has two such oneofs.
+  bool in_oneof = false;
 
   // The wire type of one element.
   WireType wire_type() const {

@@ -6,10 +6,9 @@
 
 #include "absl/base/internal/endian.h"
 #include "absl/strings/str_cat.h"
-#include "cache/key/canonical_walk.h"
+#include "cache/key/canonicalizer.h"
 #include "cache/key/field_path.h"
 #include "cache/key/plain_wire.h"
-#include "cache/key/reencode.h"
 #include "cache/wire/schema.h"
 #include "cache/wire/wire.h"
 #include "openssl/rand.h"
@@ -20,7 +19,7 @@ namespace {
 
 namespace wire = cache::wire;
 
-// What one request may leave behind in the buffers for the next.
+// What one message may leave behind in the buffers for the next.
 constexpr size_t kKeptBytes = 4 << 20;
 constexpr size_t kKeptNodes = 1 << 16;
 
@@ -54,7 +53,8 @@ struct RequestNodes::Impl {
     uint64_t path = 0;
   };
 
-  bool Canonicalize(absl::Span<const absl::string_view> slices);
+  // From a message's canonical form, which is kept here.
+  bool ReadForm(const wire::MessageType& type, absl::string_view form);
   void Shrink();
 
   Place Add(Place parent, NodeKind kind, absl::string_view name, uint64_t path,
@@ -132,11 +132,8 @@ struct RequestNodes::Impl {
   }
 
   const FingerprintSecret secret;
-  cache::key::CanonicalWalk walk;
-  std::string joined;
-  std::string plain;
-  std::vector<char> canonical;
-  size_t canonical_size = 0;
+  cache::key::Canonicalizer canonicalizer;
+  size_t form_size = 0;
   std::vector<Node> nodes;
   std::vector<Item> to_come;
 };
@@ -294,8 +291,12 @@ bool RequestNodes::Impl::MapField(const wire::FieldType& field,
     if (!HoldsSecrets(field)) {
       absl::string_view key, value;
       if (!TakeEntry(entry, &key, &value)) return false;
-      const Place at = AddNamed(map, NodeKind::kMessage, key);
-      if (!Message(*field.message, value, at, depth - 1)) return false;
+      if (field.kind != wire::FieldKind::kMessage) {
+        AddNamed(map, NodeKind::kScalar, key, value);
+      } else if (!Message(*field.message, value,
+                          AddNamed(map, NodeKind::kMessage, key), depth - 1)) {
+        return false;
+      }
     }
     last_end = entry.data() + entry.size();
     wire::Cursor ahead(absl::string_view(last_end, end - last_end));
@@ -493,42 +494,22 @@ bool RequestNodes::Impl::Value(const Item& in, absl::string_view name,
          Unknown({place, 0, false, in.secret}, start, tag, left, cursor);
 }
 
-bool RequestNodes::Impl::Canonicalize(
-    absl::Span<const absl::string_view> slices) {
-  absl::string_view request;
-  if (slices.size() == 1) {
-    request = slices[0];
-  } else {
-    joined.clear();
-    for (const absl::string_view slice : slices) {
-      joined.append(slice.data(), slice.size());
-    }
-    request = joined;
-  }
-  const auto run = [&](absl::string_view bytes, int depth) {
-    const size_t room = cache::key::CanonicalWalk::Room(bytes.size());
-    if (canonical.size() < room) canonical.resize(room);
-    absl::string_view tag;
-    char* const end = walk.Run(bytes, nullptr, depth, canonical.data(), &tag);
-    if (end == nullptr) return false;
-    canonical_size = end - canonical.data();
-    return true;
-  };
-  return run(request, wire::kMaxDepth) ||
-         (cache::key::Reencode(request, &plain) &&
-          run(plain, cache::key::kMaxPlainDepth));
+bool RequestNodes::Impl::ReadForm(const wire::MessageType& type,
+                                  absl::string_view form) {
+  // A map entry counts as a message where depth is counted, and here twice at
+  // most.
+  constexpr int kDepth = 3 * wire::kMaxDepth;
+  form_size = form.size();
+  if (Message(type, form, Place{}, kDepth)) return true;
+  nodes.clear();
+  return false;
 }
 
 void RequestNodes::Impl::Shrink() {
-  if (canonical.size() > kKeptBytes) {
-    walk.Shrink();
-    std::vector<char>().swap(canonical);
-    std::string().swap(joined);
-    std::string().swap(plain);
-  }
+  if (form_size > kKeptBytes / 2) canonicalizer.Shrink();
   if (nodes.capacity() > kKeptNodes) std::vector<Node>().swap(nodes);
   nodes.clear();
-  canonical_size = 0;
+  form_size = 0;
 }
 
 RequestNodes::RequestNodes(const FingerprintSecret& secret)
@@ -538,18 +519,18 @@ RequestNodes::~RequestNodes() = default;
 
 bool RequestNodes::Read(absl::Span<const absl::string_view> slices) {
   impl_->Shrink();
-  // A map entry counts as a message where depth is counted, and here twice at
-  // most.
-  constexpr int kDepth = 3 * wire::kMaxDepth;
-  if (!impl_->Canonicalize(slices) ||
-      !impl_->Message(
-          wire::kRunFunctionRequestType,
-          absl::string_view(impl_->canonical.data(), impl_->canonical_size),
-          Impl::Place{}, kDepth)) {
-    impl_->nodes.clear();
-    return false;
-  }
-  return true;
+  absl::string_view form, tag;
+  return impl_->canonicalizer.Request(impl_->canonicalizer.Join(slices), "",
+                                      nullptr, &form, &tag) &&
+         impl_->ReadForm(wire::kRunFunctionRequestType, form);
+}
+
+bool RequestNodes::ReadResponse(absl::Span<const absl::string_view> slices) {
+  impl_->Shrink();
+  absl::string_view form;
+  return impl_->canonicalizer.Response(impl_->canonicalizer.Join(slices),
+                                       &form) &&
+         impl_->ReadForm(wire::kRunFunctionResponseType, form);
 }
 
 absl::Span<const Node> RequestNodes::nodes() const { return impl_->nodes; }

@@ -15,6 +15,8 @@
 // before children, fields by their numbers, and what is in a Struct level by
 // level, so that the entries of one Struct lie together.
 //
+// Responses are read in the same way, to say where two of them differ.
+//
 // A RequestNodes belongs to one thread and keeps its buffers from one Read to
 // the next.
 #ifndef FNCACHE_INSIGHT_REQUEST_NODES_H_
@@ -78,6 +80,8 @@ class RequestNodes {
   // Reads the RunFunctionRequest. False: it is none that could be keyed.
   // nodes() refer to a copy that is kept here until the next Read.
   bool Read(absl::Span<const absl::string_view> slices);
+  // The same of a RunFunctionResponse without its meta.
+  bool ReadResponse(absl::Span<const absl::string_view> slices);
   absl::Span<const Node> nodes() const;
 
   // As masks spell paths, list elements by index: `a."b.c"[3].d`.

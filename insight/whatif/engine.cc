@@ -240,7 +240,7 @@ class Engine {
     Function& function = functions_[call.function];
     ++counting_.outcome()->calls;
     if (!call.keyed || call.outcome == TracedOutcome::kBypass ||
-        function.policy.options().mode == cache::Mode::kOff) {
+        function.policy.options().mode != cache::Mode::kOn) {
       return Launch(asker, Key(), /*keyed=*/false, /*shared=*/false);
     }
     const Key key =

@@ -82,8 +82,8 @@ absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
       {{"fncache; fwd=stale", "fncache; fwd=stale; stored"},
        {"fncache; fwd=stale; collapsed",
         "fncache; fwd=stale; collapsed; stored"}}};
-  // Only calls that were looked up join a flight, so the rest is never
-  // collapsed; and a bypass stores nothing.
+  // Only calls that may be answered by another's join a flight, so the rest is
+  // never collapsed; and a bypass stores nothing.
   switch (reason) {
     case ForwardReason::kMiss:
       return kMiss.of[collapsed][stored];
@@ -92,6 +92,11 @@ absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
     case ForwardReason::kNoCache:
     case ForwardReason::kNoStore:
       return stored ? "fncache; fwd=request; stored" : "fncache; fwd=request";
+    case ForwardReason::kShadow:
+      // RFC 9211, 2.2: the cache was configured to not handle the request; what
+      // it keeps of it is for the comparison, and for later.
+      return stored ? "fncache; fwd=bypass; stored; detail=shadow"
+                    : "fncache; fwd=bypass; detail=shadow";
     case ForwardReason::kBypass:
       break;
   }

@@ -51,6 +51,7 @@ enum class ForwardReason {
   kNoCache,  // the caller wants a new answer
   kNoStore,  // the caller wants a new answer, which nobody else is to get
   kBypass,   // it is not looked up: authorization, mode off, no key, ...
+  kShadow,   // it was looked up, only to compare: mode shadow
 };
 
 // fncache; fwd=miss[; collapsed][; stored]

@@ -74,6 +74,7 @@ telemetry::Outcome OutcomeOf(ForwardReason reason, bool collapsed = false) {
     case ForwardReason::kNoStore:
       return telemetry::Outcome::kRequest;
     case ForwardReason::kBypass:
+    case ForwardReason::kShadow:
       break;
   }
   return telemetry::Outcome::kBypass;
@@ -186,6 +187,9 @@ class RunFunctionCall final
   void OnPatienceEnd();
   void OnGone();
 
+  // Under `mode: shadow`: it goes to the function, and if the look-up found
+  // something that is `served`, that is compared with the answer.
+  void Rehearse(const cache::store::EntryRef& served);
   // Begins kCalling. `leads`: a flight, whose call may outlive this one.
   void Launch(bool leads = false);
   // Says why it missed, and what was asked is remembered.
@@ -267,8 +271,9 @@ class RunFunctionCall final
   // take.
   cache::store::EntryRef old_;
   absl::optional<transport::TimerId> patience_timer_;
-  std::shared_ptr<UpstreamRun> run_;  // in kCalling
-  absl::optional<CallTrace> trace_;   // while the daemon traces
+  std::shared_ptr<UpstreamRun> run_;    // in kCalling
+  absl::optional<CallTrace> trace_;     // while the daemon traces
+  std::unique_ptr<ShadowCall> shadow_;  // under `mode: shadow`, once keyed
   // Why it missed, once that is known.
   insight::explain::Explanation why_{insight::trace::Reason::kNone, "", "", ""};
 };
@@ -336,6 +341,7 @@ void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
     key_ = digest.key;
   } else {
     reason_ = ForwardReason::kBypass;
+    shadow_ = nullptr;
   }
   Launch();
   WatchCaller();
@@ -343,6 +349,11 @@ void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
 
 cache::key::Digest RunFunctionCall::ComputeDigest() {
   keying.pieces.assign({plain().bytes()});
+  if (state_->shadow != nullptr) {
+    shadow_ = state_->shadow->Read(keying.pieces, &context_.instruments,
+                                   &context_.clock);
+    if (reason_ == ForwardReason::kMiss) reason_ = ForwardReason::kShadow;
+  }
   const cache::key::Digest digest =
       keyed_->digester(method_).Compute(keying.pieces, &keying.scratch);
   if (!state_->options.masks.empty()) state_->TryMasks();
@@ -354,9 +365,15 @@ bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
   if (found.entry) {
     switch (context_.FreshnessOf(*state_, key_, *found.entry, now)) {
       case cache::Freshness::kFresh:
+        if (shadow_ != nullptr) {
+          Rehearse(found.entry);
+          return true;
+        }
         AnswerHit(found.entry, tag, now);
         return true;
       case cache::Freshness::kWhileRevalidate:
+        // The refresh would fill, which a rehearsal does.
+        if (shadow_ != nullptr) return false;
         AnswerAndRefresh(found.entry, tag, now);
         return true;
       case cache::Freshness::kIfError:
@@ -370,7 +387,7 @@ bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
 
 void RunFunctionCall::NoteStale(const cache::store::Found& found,
                                 absl::Time now) {
-  if (!found.entry && !found.expired) return;
+  if ((!found.entry && !found.expired) || shadow_ != nullptr) return;
   // One that was purged is as good as none.
   if (found.entry && context_.Purged(*state_, key_, *found.entry)) return;
   reason_ = ForwardReason::kStale;
@@ -428,7 +445,14 @@ void RunFunctionCall::OnLower(const cache::store::Found& found) {
   Miss();
 }
 
+void RunFunctionCall::Rehearse(const cache::store::EntryRef& served) {
+  shadow_->LookedUp(served);
+  Launch();
+  WatchCaller();
+}
+
 void RunFunctionCall::Miss() {
+  if (shadow_ != nullptr) return Rehearse(nullptr);
   seat_ = std::make_shared<Seat>(key_, shared_from_this());
   const Verdict verdict = context_.flights.Enter(seat_, context_.clock.Now());
   if (seat_->stale()) reason_ = ForwardReason::kStale;
@@ -481,6 +505,7 @@ void RunFunctionCall::Launch(bool leads) {
   stage_ = Stage::kCalling;
   run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_, UseOf(reason_),
                                           &keyed_->store(), key_);
+  if (shadow_ != nullptr) run_->SetShadow(std::move(shadow_));
   const absl::Duration longer =
       leads ? state_->policy.options().finish_abandoned : absl::ZeroDuration();
   run_->Start({worker_, incoming_->fields(), arrived_, incoming_->request(),
@@ -621,8 +646,8 @@ cache::store::EntryRef RunFunctionCall::FindOld(absl::Time now) {
   // One that is newer may have been filled by a call that joined no flight.
   cache::store::EntryRef entry = keyed_->store().GetMemory(key_, now).entry;
   if (!entry) entry = old_;
-  const bool spent =
-      context_.FreshnessOf(*state_, key_, *entry, now) == cache::Freshness::kSpent;
+  const bool spent = context_.FreshnessOf(*state_, key_, *entry, now) ==
+                     cache::Freshness::kSpent;
   return spent ? nullptr : entry;
 }
 

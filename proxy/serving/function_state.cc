@@ -68,7 +68,8 @@ FunctionStatePtr FunctionStates::Newest() const {
 }
 
 void FunctionStates::Replace(const settings::FunctionOptions& options) {
-  auto next = std::make_shared<FunctionState>(options, store_);
+  auto next =
+      std::make_shared<FunctionState>(options, store_, Newest()->shadow);
   MutexLock lock(&mutex_);
   // The one before goes when its calls have ended and each worker has looked.
   newest_.swap(next);

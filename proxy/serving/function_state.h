@@ -23,19 +23,23 @@
 #include "cache/store/tiered_store.h"
 #include "common/mutex.h"
 #include "proxy/serving/keyed_store.h"
+#include "proxy/serving/shadow.h"
 #include "proxy/settings/options.h"
 
 namespace fncache::proxy::serving {
 
 class FunctionState {
  public:
-  // `store` outlives it.
+  // `store` outlives it. `trial` is what `mode: shadow` under the settings
+  // before has found, if that was the mode.
   FunctionState(const settings::FunctionOptions& options,
-                cache::store::TieredStore* store)
+                cache::store::TieredStore* store,
+                const std::shared_ptr<ShadowTrial>& trial = nullptr)
       : options(options),
         policy(options.policy),
         bans(store->bans().Of(options.name, options.generation)),
-        stores(this->options, store) {}
+        stores(this->options, store),
+        shadow(ShadowTrial::For(options, trial)) {}
 
   // Another request of the function was keyed. Masks that matched nothing in
   // the first thousand are warned of.
@@ -46,6 +50,7 @@ class FunctionState {
   // What is purged of its entries.
   const cache::store::BanScope& bans;
   KeyedStores stores;
+  const std::shared_ptr<ShadowTrial> shadow;  // null but in `mode: shadow`
 
  private:
   std::atomic<int> tried_masks_{0};

@@ -16,4 +16,10 @@ void FunctionHandler::StartCall(transport::IncomingCallPtr call) {
   }
 }
 
+absl::optional<telemetry::ShadowReport> FunctionHandler::Shadow() const {
+  const FunctionStatePtr state = context_.states.Newest();
+  if (state->shadow == nullptr) return absl::nullopt;
+  return state->shadow->Report();
+}
+
 }  // namespace fncache::proxy::serving

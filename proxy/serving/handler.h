@@ -12,9 +12,11 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/types/optional.h"
 #include "proxy/serving/context.h"
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
+#include "proxy/telemetry/shadow_report.h"
 #include "proxy/transport/incoming_call.h"
 
 namespace fncache::proxy::serving {
@@ -45,6 +47,10 @@ class FunctionHandler final : public transport::CallHandler {
     return context_.flights.Detach(key);
   }
   size_t DetachFlights() { return context_.flights.DetachAll(); }
+
+  // What `mode: shadow` found so far; absent in another mode. Takes some
+  // microseconds, and is for people and scrapes.
+  absl::optional<telemetry::ShadowReport> Shadow() const;
 
  private:
   ServingContext context_;

@@ -83,8 +83,8 @@ void Refresh::OnAnswer(transport::UnaryCall& call,
   const cache::store::Found found =
       stored ? cache::store::Found() : store_.GetMemory(seat_->key(), now);
   if (stored ||
-      (found.entry && context_.FreshnessOf(*state_, seat_->key(), *found.entry, now) ==
-                          cache::Freshness::kFresh)) {
+      (found.entry && context_.FreshnessOf(*state_, seat_->key(), *found.entry,
+                                           now) == cache::Freshness::kFresh)) {
     return context_.refreshes.Succeeded(seat_->key());
   }
   context_.refreshes.Failed(seat_->key(), now);

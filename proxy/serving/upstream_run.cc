@@ -77,7 +77,8 @@ void UpstreamRun::OnDone(transport::UnaryCall& call) {
   if (call.status().ok()) result_.message = std::move(call.response());
   // An OK without a message has nothing to read, so it is passed on as it is.
   if (!result_.message.valid() || use_ == Use::kPass) return End();
-  if (result_.message.size() < kHandedOver) {
+  const size_t compared = shadow_ == nullptr ? 0 : shadow_->bytes();
+  if (result_.message.size() + compared < kHandedOver) {
     Work();
     return End();
   }
@@ -103,6 +104,8 @@ void UpstreamRun::OnWorked() {
 
 void UpstreamRun::TellMisses() const {
   if (context_.misses == nullptr || use_ != Use::kStore) return;
+  // No call of theirs was explained.
+  if (shadow_ != nullptr) return;
   using cache::Policy;
   using insight::explain::NotStored;
   if (purged_) return context_.misses->OnPurged(key_);
@@ -131,6 +134,7 @@ void UpstreamRun::End() {
   abandoned_timer_.reset();
   TellMisses();
   SupersedeOlder();
+  shadow_ = nullptr;  // counts a call that was not compared
   if (flight_ != nullptr) {
     const FlightEnd end = EndOf(*call_);
     context_.flights.Finish(flight_, end, std::move(result_.entry), ended_,
@@ -144,7 +148,8 @@ void UpstreamRun::End() {
 }
 
 void UpstreamRun::SupersedeOlder() {
-  if (use_ != Use::kStore || !state_->policy.serves_stale() || result_.entry ||
+  if (use_ != Use::kStore || shadow_ != nullptr ||
+      !state_->policy.serves_stale() || result_.entry ||
       !result_.message.valid()) {
     return;
   }
@@ -166,12 +171,21 @@ void UpstreamRun::Apply(const transport::Message& response) {
   const auto view = cache::ReadResponse(bytes);
   if (!view.ok()) return;  // it passes untouched
   cache::Policy::Storing storing;
-  if (use_ == Use::kStore) {
+  if (use_ == Use::kStore &&
+      (shadow_ == nullptr ||
+       shadow_->Judge(
+           *view, key_, state_->policy.options().max_entry_bytes, &store_,
+           [this](const cache::store::Entry& entry) {
+             return context_.FreshnessOf(*state_, key_, entry, ended_) ==
+                    cache::Freshness::kFresh;
+           },
+           ended_))) {
     thread_local absl::InsecureBitGen random;
     storing = state_->policy.Decide(view->facts, bytes.size(),
                                     absl::Uniform(random, 0.0, 1.0));
   }
   refusal_ = storing.refusal;
+  if (storing.store && shadow_ != nullptr) shadow_->Remember(key_, started_);
   if (storing.store) Fill(*view, storing);
   told_.facts = view->facts;
   for (const absl::string_view piece : view->body) told_.bytes += piece.size();
@@ -216,8 +230,9 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
     case cache::store::PutResult::kOlder: {
       // A call that started later has filled the key: whoever waits gets that.
       cache::store::Found newer = store_.GetMemory(key_, ended_);
-      if (!newer.entry || context_.FreshnessOf(*state_, key_, *newer.entry, ended_) !=
-                              cache::Freshness::kFresh) {
+      if (!newer.entry ||
+          context_.FreshnessOf(*state_, key_, *newer.entry, ended_) !=
+              cache::Freshness::kFresh) {
         return;
       }
       served_until_ =

@@ -28,6 +28,7 @@
 #include "cache/store/tiered_store.h"
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
+#include "proxy/serving/shadow.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/upstream.h"
 #include "proxy/transport/worker.h"
@@ -82,6 +83,10 @@ class UpstreamRun final : public FlightCall,
     place_ = std::move(place);
   }
   bool has_flight() const { return flight_ != nullptr; }
+  // Under `mode: shadow`: the answer is compared, or stored, as this says.
+  void SetShadow(std::unique_ptr<ShadowCall> shadow) {
+    shadow_ = std::move(shadow);
+  }
 
   // The owner has left: it is told nothing any more.
   void Detach() { owner_ = nullptr; }
@@ -147,6 +152,7 @@ class UpstreamRun final : public FlightCall,
   std::shared_ptr<RunOwner> owner_;
   std::shared_ptr<Flight> flight_;
   std::shared_ptr<FlightCaller> place_;
+  std::unique_ptr<ShadowCall> shadow_;
   std::shared_ptr<transport::UnaryCall> call_;
   absl::optional<transport::TimerId> abandoned_timer_;
   bool over_ = false;

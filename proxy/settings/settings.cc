@@ -543,14 +543,18 @@ Row LongerDuration(std::string key, std::string help,
 
 std::vector<Row> PolicyRows() {
   std::vector<Row> rows;
-  rows.push_back(
-      Policy(Text("mode", "MODE", "on", "on or off",
-                  "Answer from the cache, or be a pure proxy."),
-             [](const Values& v, FunctionOptions* o) {
-               return IntoChoice<cache::Mode>(
-                   v[0], {{"on", cache::Mode::kOn}, {"off", cache::Mode::kOff}},
-                   &o->policy.mode);
-             }));
+  rows.push_back(Policy(
+      Text("mode", "MODE", "on", "on, off or shadow",
+           "Answer from the cache, or be a pure proxy; shadow: ask the "
+           "function every time, and compare with what the cache would "
+           "have said."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoChoice<cache::Mode>(v[0],
+                                       {{"on", cache::Mode::kOn},
+                                        {"off", cache::Mode::kOff},
+                                        {"shadow", cache::Mode::kShadow}},
+                                       &o->policy.mode);
+      }));
   rows.push_back(Policy(
       Text("ttl.max", "DURATION", "24h", kDurationFromZero,
            "No entry lives longer, and ttl.min may not ask for more; "

@@ -85,6 +85,30 @@ const std::vector<Family>& Catalogue() {
        "Function time saved: the filling call's latency, per hit and per "
        "collapsed answer."},
 
+      // Under `mode: shadow`.
+      {"fncache_shadow_lookups_total",
+       Type::kCounter,
+       {"function_name"},
+       "Calls under mode shadow that were looked up; the function answered all "
+       "of them."},
+      {"fncache_shadow_hits_total",
+       Type::kCounter,
+       {"function_name", "by"},
+       "Calls under mode shadow that would have been hits, compared with the "
+       "function's answer: by mask (the entry's request is another one, but "
+       "for what the key leaves out), exact (it is this one) or unknown (it is "
+       "not known any more)."},
+      {"fncache_shadow_differences_total",
+       Type::kCounter,
+       {"function_name", "by"},
+       "Those of them where the function gave another answer than the cache "
+       "would have."},
+      {"fncache_shadow_uncompared_total",
+       Type::kCounter,
+       {"function_name"},
+       "Calls under mode shadow that would have been hits, and where the "
+       "function gave no answer that could be compared."},
+
       // Upstream.
       {"fncache_upstream_requests_total",
        Type::kCounter,

@@ -158,6 +158,15 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
   }
   streams_ = counter("fncache_streams_forwarded_total");
   saved_seconds_ = counter("fncache_function_seconds_saved_total", 1e-9);
+  shadow_lookups_ = counter("fncache_shadow_lookups_total");
+  for (size_t i = 0; i < kShadowBys; ++i) {
+    const char* const by = ShadowByName(static_cast<ShadowBy>(i));
+    shadow_hits_[i] =
+        registry->AddCounter(Metric("fncache_shadow_hits_total"), {name, by});
+    shadow_differences_[i] = registry->AddCounter(
+        Metric("fncache_shadow_differences_total"), {name, by});
+  }
+  shadow_uncompared_ = counter("fncache_shadow_uncompared_total");
   for (size_t end = 0; end < kConnectionEnds; ++end) {
     connections_ended_[end] =
         registry->AddCounter(Metric("fncache_connections_ended_total"),

@@ -155,6 +155,16 @@ class FunctionInstruments {
     bytes_written_.Add(bytes);
   }
 
+  // Under `mode: shadow`: a call was looked up; the entry that it would have
+  // hit was compared with the function's answer; or could not be, for there was
+  // none that could be read.
+  void RecordShadowLookup() const { shadow_lookups_.Add(); }
+  void RecordShadowHit(ShadowBy by, bool differs) const {
+    shadow_hits_[static_cast<size_t>(by)].Add();
+    if (differs) shadow_differences_[static_cast<size_t>(by)].Add();
+  }
+  void RecordShadowUncompared() const { shadow_uncompared_.Add(); }
+
   // Flights: an upstream call that others may join.
   void FlightOpened() const {
     flights_.Add(1);
@@ -232,6 +242,11 @@ class FunctionInstruments {
   metrics::Counter upstream_calls_[kStatusCodes];
   metrics::Histogram upstream_latency_;
   metrics::Counter saved_seconds_;  // in nanoseconds
+
+  metrics::Counter shadow_lookups_;
+  metrics::Counter shadow_hits_[kShadowBys];
+  metrics::Counter shadow_differences_[kShadowBys];
+  metrics::Counter shadow_uncompared_;
 
   metrics::UpDown flights_;
   metrics::Counter flights_opened_;

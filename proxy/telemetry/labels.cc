@@ -31,6 +31,12 @@ const char* MissReasonName(size_t index) {
       static_cast<insight::trace::Reason>(index + 1));
 }
 
+const char* ShadowByName(ShadowBy by) {
+  static constexpr const char* kNames[kShadowBys] = {"mask", "exact",
+                                                     "unknown"};
+  return NameOf(by, kNames);
+}
+
 size_t StatusCodeIndex(int code) {
   return code >= 0 && code < static_cast<int>(kStatusCodes) ? code : kUnknown;
 }

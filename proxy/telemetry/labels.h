@@ -35,6 +35,15 @@ inline constexpr size_t kMissReasons = 8;
 size_t MissReasonIndex(insight::trace::Reason reason);
 const char* MissReasonName(size_t index);
 
+// By what a call under `mode: shadow` would have hit.
+enum class ShadowBy {
+  kMask,     // the entry's request is another one, but for what masks hide
+  kExact,    // it is this one: what differs here is the function's own doing
+  kUnknown,  // it is not known any more
+};
+inline constexpr size_t kShadowBys = 3;
+const char* ShadowByName(ShadowBy by);  // "mask", "exact", "unknown"
+
 // gRPC's status codes are 0 to 16. Any other number counts as UNKNOWN.
 inline constexpr size_t kStatusCodes = 17;
 // The index of a code among them.

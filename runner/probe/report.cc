@@ -133,8 +133,8 @@ std::vector<std::string> Evidence(const ProbeReport& report) {
         Count(result.restarts, "time"), "."));
   }
   said.push_back(
-      "Probe requests of several composites before a mask is relied on "
-      "(`mode: shadow`, which\nwill judge masks in service, is yet to come).");
+      "Probe requests of several composites before a mask is relied on, then "
+      "prove it in\nservice with `mode: shadow` (docs/hit-rates.md).");
   return said;
 }
 

@@ -159,6 +159,22 @@ TEST(PolicyStoringTest, ModeOffStoresNothingAndRewritesNothing) {
             absl::nullopt);
 }
 
+TEST(PolicyStoringTest, ModeShadowStoresAsOnDoesAndRewritesNothing) {
+  PolicyOptions options;
+  options.ttl_min = absl::Hours(1);
+  options.requeue_ttl = {RequeueTtl::Kind::kFixed, absl::Seconds(3)};
+  const ResponseFacts facts = WithTtl(absl::Seconds(60));
+  const Policy::Storing on = Policy(options).Decide(facts, 1, 0);
+  ASSERT_TRUE(Policy(options).MissTtl(facts, on).has_value());
+  options.mode = Mode::kShadow;
+  const Policy::Storing shadow = Policy(options).Decide(facts, 1, 0);
+  EXPECT_TRUE(shadow.store);
+  EXPECT_EQ(shadow.lower_tiers, on.lower_tiers);
+  EXPECT_EQ(shadow.lifetime, on.lifetime);
+  EXPECT_EQ(Policy(options).MissTtl(facts, shadow), absl::nullopt);
+  EXPECT_EQ(Policy(options).MissTtl(facts, {}), absl::nullopt);
+}
+
 TEST(PolicyStoringTest, FatalIsStoredOnlyWhereAsked) {
   ResponseFacts fatal = WithTtl(absl::Seconds(60));
   fatal.fatal = true;

@@ -101,7 +101,7 @@ TEST_F(CommandLineTest, BadValuesNameKeyPlaceAndRangeWhereverTheyStand) {
       {"drain_delay", "5", "such as 90s"},
       {"log.level", "loud", "debug, info, warn or error"},
       {"log.format", "xml", "text or json"},
-      {"mode", "shadow", "on or off"},
+      {"mode", "rehearse", "on, off or shadow"},
       {"ttl.max", "1d", "such as 90s"},
       {"ttl.override", "0s", "above 0"},
       {"ttl.default", "soon", "from 0 up"},

@@ -214,7 +214,7 @@ TEST_F(DaemonTest, WrongCommandLinesExitWith2AndNameTheSetting) {
        "mask"},
       {{"serve", "--insecure", "--upstream", "x:1", "--cache-dir", dir.path()},
        "generation"},
-      {{"serve", "--insecure", "--upstream", "x:1", "--mode", "shadow"},
+      {{"serve", "--insecure", "--upstream", "x:1", "--mode", "rehearse"},
        "mode"},
       {{"serve", "--insecure", "--upstream", "x:1", "--key", "name"}, "key"},
       {{"serve", "--insecure", "--tls-dir", dir.path(), "--upstream", "x:1"},

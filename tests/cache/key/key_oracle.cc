@@ -224,11 +224,15 @@ bool SameRequest(const MaskSet& masks, v1::RunFunctionRequest a,
                  v1::RunFunctionRequest b) {
   ClearMasked(masks, &a);
   ClearMasked(masks, &b);
+  return SameMessage(&a, &b);
+}
+
+bool SameMessage(pb::Message* a, pb::Message* b) {
   std::map<std::string, std::string> unknown_a;
   std::map<std::string, std::string> unknown_b;
-  Flatten("", &a, &unknown_a);
-  Flatten("", &b, &unknown_b);
-  return unknown_a == unknown_b && pb::util::MessageDifferencer::Equals(a, b);
+  Flatten("", a, &unknown_a);
+  Flatten("", b, &unknown_b);
+  return unknown_a == unknown_b && pb::util::MessageDifferencer::Equals(*a, *b);
 }
 
 bool ProtobufParses(absl::string_view bytes, v1::RunFunctionRequest* request) {

@@ -24,6 +24,9 @@ bool SameRequest(const MaskSet& masks,
                  apiextensions::fn::proto::v1::RunFunctionRequest a,
                  apiextensions::fn::proto::v1::RunFunctionRequest b);
 
+// The same of any two messages, with all that they hold.
+bool SameMessage(google::protobuf::Message* a, google::protobuf::Message* b);
+
 // Parses as ParseRequest ought to, without its precautions.
 bool ProtobufParses(absl::string_view bytes,
                     apiextensions::fn::proto::v1::RunFunctionRequest* request);

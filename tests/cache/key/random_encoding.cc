@@ -296,8 +296,9 @@ class Encoder {
                        group, false, &parts);
           }
         } else {
-          if (message.GetDescriptor()->name() == "Value" && Rarely()) {
-            // The last kind wins.
+          if (field->real_containing_oneof() != nullptr &&
+              message.GetDescriptor()->name() != "Credentials" && Rarely()) {
+            // The last member wins: of a Value's kinds, or match_name.
             parts.push_back({group, Bytes(3, "first")});
           }
           AddMessage(field, reflection->GetMessage(message, field), group, true,
@@ -306,7 +307,11 @@ class Encoder {
       } else if (field->is_repeated()) {
         AddEnums(message, field, &parts);
       } else {
-        if (in_oneof && Rarely()) parts.push_back({group, Bytes(5, "")});
+        if (in_oneof && Rarely()) {
+          // Another kind, or match_labels.
+          const bool value = message.GetDescriptor()->name() == "Value";
+          parts.push_back({group, Bytes(value ? 5 : 4, "")});
+        }
         if (Rarely()) parts.push_back({group, Earlier(field)});
         parts.push_back({group, Scalar(message, field, 0)});
       }

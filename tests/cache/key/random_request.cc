@@ -198,6 +198,22 @@ void FillResources(v1::Resources* resources, Random* random) {
   }
 }
 
+void FillSelector(v1::ResourceSelector* selector, Random* random) {
+  MaybeUnknown(selector, random);
+  if (!random->OneIn(3)) selector->set_api_version(RandomText(random));
+  if (!random->OneIn(3)) selector->set_kind(RandomText(random));
+  if (random->OneIn(3)) {
+    selector->set_match_name(RandomText(random));
+  } else if (random->OneIn(2)) {
+    MaybeUnknown(selector->mutable_match_labels(), random);
+    for (size_t i = random->Below(3); i > 0; --i) {
+      (*selector->mutable_match_labels()
+            ->mutable_labels())[RandomText(random)] = RandomText(random);
+    }
+  }
+  if (random->OneIn(4)) selector->set_namespace_(RandomText(random));
+}
+
 // Every message in `message`, itself included.
 void Collect(pb::Message* message, std::vector<pb::Message*>* all) {
   all->push_back(message);
@@ -296,6 +312,55 @@ v1::RunFunctionRequest RandomRequest(Random* random) {
     if (random->OneIn(2)) FillStruct(schema.mutable_openapi_v3(), random, 3);
   }
   return request;
+}
+
+v1::RunFunctionResponse RandomResponse(Random* random) {
+  v1::RunFunctionResponse response;
+  MaybeUnknown(&response, random);
+  if (!random->OneIn(4)) FillState(response.mutable_desired(), random);
+  for (size_t i = random->Below(3); i > 0; --i) {
+    v1::Result* const result = response.add_results();
+    MaybeUnknown(result, random);
+    result->set_severity(static_cast<v1::Severity>(RandomEnum(random)));
+    if (!random->OneIn(3)) result->set_message(RandomText(random));
+    // Where presence counts, a default is not the same as nothing.
+    if (random->OneIn(3)) result->set_reason(RandomText(random));
+    if (random->OneIn(3)) {
+      result->set_target(static_cast<v1::Target>(RandomEnum(random)));
+    }
+  }
+  if (random->OneIn(3)) FillStruct(response.mutable_context(), random, 3);
+  if (random->OneIn(2)) {
+    v1::Requirements* const requirements = response.mutable_requirements();
+    MaybeUnknown(requirements, random);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    if (random->OneIn(3)) {
+      FillSelector(
+          &(*requirements->mutable_extra_resources())[RandomText(random)],
+          random);
+    }
+#pragma GCC diagnostic pop
+    for (size_t i = random->Below(3); i > 0; --i) {
+      FillSelector(&(*requirements->mutable_resources())[RandomText(random)],
+                   random);
+    }
+    if (random->OneIn(3)) {
+      v1::SchemaSelector& schema =
+          (*requirements->mutable_schemas())[RandomText(random)];
+      MaybeUnknown(&schema, random);
+      schema.set_kind(RandomText(random));
+    }
+  }
+  for (size_t i = random->Below(3); i > 0; --i) {
+    v1::Condition* const condition = response.add_conditions();
+    MaybeUnknown(condition, random);
+    condition->set_type(RandomText(random));
+    condition->set_status(static_cast<v1::Status>(RandomEnum(random)));
+    if (random->OneIn(3)) condition->set_message(RandomText(random));
+  }
+  if (random->OneIn(4)) FillStruct(response.mutable_output(), random, 2);
+  return response;
 }
 
 void Mutate(pb::Message* root, Random* random) {

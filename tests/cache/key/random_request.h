@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random requests and small changes to them: what the key's property tests and
-// fuzzers are made of.
+// Random requests and responses and small changes to them: what the property
+// tests and fuzzers of keys and digests are made of.
 //
 // Pure functions of the Random that they are given, which belongs to one
 // thread.
@@ -35,7 +35,11 @@ class Random {
 // goes by, and others.
 apiextensions::fn::proto::v1::RunFunctionRequest RandomRequest(Random* random);
 
-// Changes one field somewhere in the request, or adds or removes one. May find
+// The same of a response, without meta.
+apiextensions::fn::proto::v1::RunFunctionResponse RandomResponse(
+    Random* random);
+
+// Changes one field somewhere in the message, or adds or removes one. May find
 // nothing to change.
 void Mutate(google::protobuf::Message* message, Random* random);
 

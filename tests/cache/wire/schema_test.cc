@@ -56,6 +56,8 @@ void ExpectSame(const MessageType& type, const pb::Descriptor& descriptor,
     EXPECT_EQ(ours.label == FieldLabel::kRepeated,
               theirs->is_repeated() && !theirs->is_map());
     EXPECT_EQ(ours.label == FieldLabel::kExplicit, theirs->has_presence());
+    const pb::OneofDescriptor* const oneof = theirs->real_containing_oneof();
+    EXPECT_EQ(ours.in_oneof, oneof != nullptr && oneof->field_count() > 1);
     const pb::FieldDescriptor* element = theirs;
     if (theirs->is_map()) {
       EXPECT_EQ(theirs->message_type()->map_key()->type(),

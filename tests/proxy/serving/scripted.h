@@ -361,6 +361,11 @@ class CachingProxy {
   FlightTable::Stats flights() const { return handler_.GetFlights(); }
   FunctionHandler& handler() { return handler_; }
   insight::explain::MissMemory& misses() { return misses_; }
+  telemetry::ShadowReport shadow() const {
+    const auto report = handler_.Shadow();
+    EXPECT_TRUE(report.has_value());
+    return report.value_or(telemetry::ShadowReport());
+  }
   TestListener& listener() { return *listener_; }
   // Cancels what is left, and waits for it.
   void Stop() { listener_ = nullptr; }

@@ -206,7 +206,7 @@ TEST(SettingsTest, BadValuesNameKeyPlaceAndRange) {
   ExpectRefused(with({"--ttl-margin", "nan"}), {"--ttl-margin: "});
   ExpectRefused(with({"--ttl-override", "0"}), {"--ttl-override: ", "above 0"});
   ExpectRefused(with({"--max-released", "0"}), {"--max-released: ", "from 1"});
-  ExpectRefused(with({"--mode", "shadow"}), {"mode", "on or off"});
+  ExpectRefused(with({"--mode", "rehearse"}), {"mode", "on, off or shadow"});
   ExpectRefused(with({"--store-fatal=maybe"}), {"--store-fatal: ", "true or"});
   ExpectRefused(with({"--mask", "observed"}), {"mask"});
   ExpectRefused(with({"--drain", "1s", "--drain", "2s"}), {"drain", "twice"});

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// ResponseComparer: where two responses differ, as paths and hashes: never
+// values, so that it can be logged.
+//
+// It reads both as nodes (nodes.h), which takes some milliseconds for a MiB:
+// callers bound what they give it. Belongs to one thread.
+#ifndef FNCACHE_INSIGHT_REQUEST_RESPONSE_DIFFERENCE_H_
+#define FNCACHE_INSIGHT_REQUEST_RESPONSE_DIFFERENCE_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "cache/key/key.h"
+#include "cache/key/seeded_sha256.h"
+#include "insight/request/nodes.h"
+
+namespace fncache::insight::request {
+
+struct ResponseDifference {
+  std::string path;     // indices as `[3]`
+  std::string pattern;  // the same with `*` for them
+  // 8 hexadecimal digits of a keyed hash of what is there; "absent" of what is
+  // not; "present" of a secret or something that holds other things. Equal
+  // hashes under one seed are of equal values.
+  std::string first;
+  std::string second;
+};
+
+class ResponseComparer {
+ public:
+  // Hashes that are shown are under `seed`; those that are compared are under
+  // `secret`, and are shown nowhere.
+  ResponseComparer(const FingerprintSecret& secret,
+                   const cache::key::Seed& seed)
+      : hash_(seed), first_(secret), second_(secret) {}
+
+  // The first `most` differences of two responses without meta, in the order of
+  // the first one, then those that only the second one has. Of what only one of
+  // them has, its outermost part alone. Empty if they are equal messages, or
+  // if one of them cannot be read.
+  std::vector<ResponseDifference> Compare(
+      absl::Span<const absl::string_view> first,
+      absl::Span<const absl::string_view> second, size_t most);
+
+ private:
+  std::string Shown(const Node& node);
+
+  cache::key::SeededSha256 hash_;
+  cache::key::SeededSha256::Scratch scratch_;
+  RequestNodes first_;
+  RequestNodes second_;
+};
+
+}  // namespace fncache::insight::request
+
+#endif  // FNCACHE_INSIGHT_REQUEST_RESPONSE_DIFFERENCE_H_
