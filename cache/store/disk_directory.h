@@ -64,6 +64,10 @@ class DiskDirectory {
   // database is opened.
   absl::Status EnforceSecrets(const std::vector<StoredFunction>& functions);
 
+  // Adds those of `functions` that store secrets to the note of who may have
+  // some here, before they do.
+  absl::Status NoteSecrets(const std::vector<StoredFunction>& functions);
+
   // Makes DIR/db where it is missing, and makes it private.
   absl::Status EnsureDatabase() const;
   // Renames DIR/db to DIR/damaged, in place of what was there, and makes an
@@ -91,6 +95,7 @@ class DiskDirectory {
   absl::Status LoadSeed();
   // The functions whose secrets may be here; absent if that is not known.
   absl::StatusOr<absl::optional<std::set<std::string>>> ReadSecretsMark() const;
+  absl::Status WriteSecretsMark(const std::set<std::string>& functions) const;
   // Puts a file in place as a whole, or not at all. `what` is for the message.
   absl::Status WriteWhole(const std::string& name, absl::string_view what,
                           absl::string_view content) const;

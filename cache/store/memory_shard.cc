@@ -434,6 +434,39 @@ void MemoryShard::Close() {
   }
 }
 
+void MemoryShard::SetCapacity(uint64_t capacity, absl::Time now) {
+  capacity_ = capacity;
+  bool more = true;
+  while (more) {
+    Doomed doomed;  // outlives the lock
+    MutexLock lock(&mutex_);
+    for (int i = 0; i < kRemovedTogether; ++i) {
+      more = size_ > 0 && Used() > capacity_;
+      if (!more) break;
+      EvictOne(now, &doomed);
+    }
+  }
+}
+
+void MemoryShard::EraseSecrets(FunctionId function) {
+  // From the last to the first: the place of one that goes is taken by the
+  // last, which has been looked at.
+  size_t left = SIZE_MAX;
+  while (left > 0) {
+    Doomed doomed;  // outlives the lock
+    MutexLock lock(&mutex_);
+    left = std::min(left, size_);
+    for (int i = 0; i < kRemovedTogether && left > 0; ++i) {
+      --left;
+      const Entry& entry = *At(static_cast<Index>(left)).entry;
+      if (entry.secrets() && entry.function() == function) {
+        Remove(static_cast<Index>(left), Removal::kDropped, &doomed);
+      }
+      left = std::min(left, size_);
+    }
+  }
+}
+
 StoreStats MemoryShard::Stats() const {
   ReaderMutexLock lock(&mutex_);
   return {size_, Used(), capacity_};

@@ -52,6 +52,10 @@ class MemoryShard {
   bool Erase(const key::Key& key, const Entry* only);
   // Removes every entry and keeps none from now on.
   void Close();
+  // Changes the bound; evicts until it holds.
+  void SetCapacity(uint64_t capacity, absl::Time now);
+  // Removes the function's entries with connection details.
+  void EraseSecrets(FunctionId function);
   StoreStats Stats() const;
 
  private:
@@ -107,7 +111,7 @@ class MemoryShard {
   void EvictOne(absl::Time now, Doomed* doomed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const uint64_t capacity_;
+  std::atomic<uint64_t> capacity_;
   Observer* const observer_;
 
   mutable Mutex mutex_;

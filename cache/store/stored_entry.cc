@@ -4,6 +4,7 @@
 #include <lz4.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -195,7 +196,9 @@ Stored DecodeStored(const key::Key& key, absl::string_view bytes,
   }
   const absl::optional<StoredScope> scope = scopes(header.function());
   if (!scope.has_value()) return Miss(StoredMiss::kFunction);
-  if (scope->generation != header.generation()) {
+  if (scope->generation != header.generation() &&
+      std::find(scope->earlier.begin(), scope->earlier.end(),
+                header.generation()) == scope->earlier.end()) {
     return Miss(StoredMiss::kGeneration);
   }
 

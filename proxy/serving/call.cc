@@ -233,8 +233,9 @@ class RunFunctionCall final
 void RunFunctionCall::Start() {
   self_ = shared_from_this();
   context_.instruments.Begin(method_);
-  if (context_.trace != nullptr) {
-    trace_.emplace(context_, method_, arrived_);
+  if (context_.traces != nullptr && !context_.traces->IsNewest(nullptr)) {
+    const auto& writer = context_.traces->Of(incoming_->worker()->index());
+    if (writer != nullptr) trace_.emplace(context_, writer, method_, arrived_);
   }
   incoming_->Read([this](const grpc::Status& status) { OnRead(status); });
 }
@@ -307,6 +308,7 @@ cache::key::Digest RunFunctionCall::ComputeDigest() {
 }
 
 bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
+  if (found.entry && !state_->policy.MayServe(*found.entry)) return false;
   if (found.entry && state_->policy.ServedFor(found.entry->info(), now) >
                          absl::ZeroDuration()) {
     return true;
@@ -427,6 +429,10 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
   if (stage_ != Stage::kWaiting) return;
   StopTimer();
   if (signal.verdict == Verdict::kAnswer) {
+    // Whoever shares it may live under settings of before.
+    if (!state_->policy.MayServe(*signal.entry)) {
+      return Follow(Verdict::kRun, /*look_again=*/false);
+    }
     if (!signal.found) return AnswerCollapsed(signal.entry);
     looked_up_ = absl::Now();
     return AnswerHit(signal.entry, tag(), context_.clock.Now());

@@ -16,19 +16,21 @@
 #include "insight/trace/writer.h"
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
+#include "proxy/serving/worker_shared.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/upstream.h"
 
 namespace fncache::proxy::serving {
 
+using TraceShared = WorkerShared<insight::trace::TraceWriter>;
+
 struct ServingContext {
   ServingContext(cache::FunctionId id, const settings::FunctionOptions& options,
                  cache::store::TieredStore* store, Clock* clock,
                  transport::Upstream* upstream,
                  const telemetry::FunctionInstruments& instruments,
-                 insight::trace::TraceWriter* trace,
-                 insight::explain::MissMemory* misses);
+                 TraceShared* traces, insight::explain::MissMemory* misses);
 
   const cache::FunctionId id;
   const std::string name;
@@ -37,8 +39,8 @@ struct ServingContext {
   transport::Upstream& upstream;
   const telemetry::FunctionInstruments& instruments;
   FlightTable flights;
-  // Null: nothing is traced.
-  insight::trace::TraceWriter* const trace;
+  // The writer that there is while calls are traced. Null: never.
+  TraceShared* const traces;
   // Null: misses are not explained.
   insight::explain::MissMemory* const misses;
 };

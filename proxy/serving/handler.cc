@@ -16,4 +16,9 @@ void FunctionHandler::StartCall(transport::IncomingCallPtr call) {
   }
 }
 
+void FunctionHandler::Replace(const settings::FunctionOptions& options) {
+  context_.states.Replace(options);
+  context_.flights.SetMaxReleased(options.policy.max_released);
+}
+
 }  // namespace fncache::proxy::serving

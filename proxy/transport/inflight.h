@@ -73,9 +73,13 @@ class Inflight {
   // bytes are counted as running.
   bool Forget(Waiter* waiter);
 
-  size_t bound() const { return bound_; }
+  // Another bound from now on. What is held beyond it is not taken away.
+  void SetBound(size_t bound);
+
+  size_t bound() const { return bound_.load(std::memory_order_relaxed); }
   size_t limit(Share share) const {
-    return share == Share::kReading ? bound_ / 8 : bound_ - bound_ / 4;
+    const size_t all = bound();
+    return share == Share::kReading ? all / 8 : all - all / 4;
   }
   size_t reading() const { return Sum(Share::kReading); }
   size_t running() const { return Sum(Share::kRunning); }
@@ -92,7 +96,7 @@ class Inflight {
   // Lets those run for whom there is room.
   void AdmitWaiting();
 
-  const size_t bound_;
+  std::atomic<size_t> bound_;
   std::vector<Line> lines_;
   std::atomic<const void*> beyond_[2] = {};
   std::atomic<size_t> waiting_{0};
