@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "cache/key/mask.h"
 #include "proxy/settings/settings.h"
 
@@ -134,8 +133,8 @@ these counts: the function's own entry under `functions:`, flag, environment,
 file. The flag of a list repeats; its variable is a YAML list, [a, b].
 
 Most settings can change while it runs: it reads the file again when its content
-has changed, or on SIGHUP. --check tells which; a file with an error in it leaves
-all as it was, and the log says why.
+has changed, or on SIGHUP. --check tells which. A file with an error leaves all
+as it was, and the log says why.
 
 Command:
   --config FILE  (env FNCACHE_CONFIG)
@@ -180,16 +179,15 @@ std::string ReloadNotes() {
   AppendWrapped(absl::StrCat("Can change while it runs (the file's content, or "
                              "SIGHUP): ",
                              absl::StrJoin(now, ", "), "."),
-                0, &text);
+                /*indent=*/2, &text);
   AppendWrapped(
-      absl::StrCat("Take a restart: ", absl::StrJoin(restart, ", "), "."), 0,
-      &text);
-  std::string out;
-  for (absl::string_view line :
-       absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
-    absl::StrAppend(&out, "# ", line, "\n");
+      absl::StrCat("Take a restart: ", absl::StrJoin(restart, ", "), "."),
+      /*indent=*/2, &text);
+  // The indent becomes the comment's beginning.
+  for (size_t line = 0; line < text.size(); line = text.find('\n', line) + 1) {
+    text[line] = '#';
   }
-  return out;
+  return text;
 }
 
 std::string ServeReference() {
