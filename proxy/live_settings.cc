@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/live_settings.h"
 
+#include <algorithm>
+
 #include "cache/policy.h"
+#include "cache/store/store.h"
 
 namespace fncache::proxy {
 namespace {
@@ -25,6 +28,22 @@ const char* LevelName(LogLevel level) {
       return "error";
   }
   return "";
+}
+
+// The memory tier keeps its parts, so that its largest entry follows its bound
+// closer than after a start.
+void WarnOfLargeEntries(const settings::DaemonOptions& options,
+                        const cache::store::StoreStats& memory) {
+  uint64_t largest = 0;
+  for (const settings::FunctionOptions& function : options.functions) {
+    largest = std::max(largest, function.policy.max_entry_bytes);
+  }
+  largest = std::min(largest, options.cache_memory / 4);
+  if (memory.largest >= largest) return;
+  Log(LogLevel::kWarning,
+      "larger answers than this are not stored until a restart divides "
+      "cache.memory anew",
+      {{"bytes", memory.largest}, {"max_entry_bytes", largest}});
 }
 
 }  // namespace
@@ -70,6 +89,7 @@ absl::Status LiveSettings::Apply(const settings::DaemonOptions& options,
     }
     return stored;
   }
+  WarnOfLargeEntries(options, places_.store->Stats());
   places_.inflight->SetBound(options.inflight_bytes);
   for (size_t i = 0; i < places_.functions.size(); ++i) {
     const Function& function = places_.functions[i];

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/log.h"
+#include "common/tls_files.h"
+#include "proxy/settings/check.h"
 #include "proxy/settings/settings.h"
 
 namespace fncache::proxy {
@@ -158,6 +160,14 @@ absl::StatusOr<ReloadResult> Reloader::Try(const Content& content) {
         absl::StrCat(options.status().message(),
                      " (with the values of the start where those take a "
                      "restart)"));
+  }
+  if (options->daemon.tls_dir.has_value()) {
+    // Whether they fit is their watcher's to say.
+    const absl::StatusOr<TlsFiles> files =
+        ReadTlsFiles(*options->daemon.tls_dir, TlsSide::kServer, absl::Now());
+    if (files.ok() && files->ca.empty()) {
+      settings::WarnOfTags("without ca.crt", &*options);
+    }
   }
   const std::vector<ListedSetting> list =
       ListSettings(settings::ServeSettings(), merged.settings, "function");

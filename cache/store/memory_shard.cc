@@ -16,6 +16,8 @@ constexpr uint8_t kMaxFrequency = 3;
 constexpr uint8_t kMoveAbove = 1;
 // The small queue's part of the capacity, as the paper has it.
 constexpr uint64_t kSmallPart = 10;
+// An entry may have this part of the capacity at most.
+constexpr uint64_t kLargestPart = 4;
 // How many entries a fill that finds the shard full looks at for one that has
 // expired, before it evicts a live one.
 constexpr int kReclaimProbes = 4;
@@ -368,7 +370,7 @@ PutResult MemoryShard::Put(const key::Key& key, EntryRef entry, absl::Time now,
     }
     return PutResult::kTooLarge;
   };
-  if (charge > capacity_ / 4) return too_large();
+  if (charge > capacity_ / kLargestPart) return too_large();
   if (entry->deadline() <= now) return PutResult::kExpired;
   // Entries are most of what the heap holds: it grows with them.
   FollowHeap();
@@ -469,7 +471,7 @@ void MemoryShard::EraseSecrets(FunctionId function) {
 
 StoreStats MemoryShard::Stats() const {
   ReaderMutexLock lock(&mutex_);
-  return {size_, Used(), capacity_};
+  return {size_, Used(), capacity_, /*up=*/true, capacity_ / kLargestPart};
 }
 
 }  // namespace fncache::cache::store

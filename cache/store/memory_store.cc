@@ -94,6 +94,7 @@ StoreStats MemoryStore::Stats() const {
     sum.entries += stats.entries;
     sum.bytes += stats.bytes;
     sum.capacity += stats.capacity;
+    sum.largest = stats.largest;
   }
   return sum;
 }

@@ -206,7 +206,11 @@ class LiveSettingsTest : public ReloadTest,
     }
     const std::string bytes = "fncache_tier_bytes{tier=\"memory\"}";
     EXPECT_GT(Metric(bytes), 10e6);
+    ::testing::internal::CaptureStderr();
     Reload("cache: {memory: 2MiB}\n");
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                Not(HasSubstr("larger answers")))
+        << "one part, as after a start";
     EXPECT_LE(Metric(bytes), 2 << 20);
     EXPECT_GT(Metric("fncache_tier_entries{tier=\"memory\"}"), 5);
     EXPECT_TRUE(Call(ask).hit()) << "the newest is still there";
@@ -543,6 +547,19 @@ INSTANTIATE_TEST_SUITE_P(Settings, LiveSettingsTest,
                            std::replace(name.begin(), name.end(), '.', '_');
                            return name;
                          });
+
+TEST_F(ReloadTest, PartsOfMemoryThatBecomeSmallAreWarnedOf) {
+  Start("cache: {memory: 64MiB}\nmax_entry_bytes: 1MiB\n");
+  ::testing::internal::CaptureStderr();
+  Reload("cache: {memory: 16MiB}\nmax_entry_bytes: 1MiB\n");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("larger answers than this are not stored until a "
+                             "restart"));
+  Ask ask;
+  ask.bytes = 900'000;
+  Call(ask);
+  EXPECT_FALSE(Call(ask).hit());
+}
 
 TEST_F(ReloadTest, TheLogsLevelIsAnotherForAWhile) {
   Start("");

@@ -221,7 +221,8 @@ TEST_F(InterimStoreTest, ItIsTriedAgainOnlyAfterAWhile) {
 
 TEST_F(InterimStoreTest, DestructionEndsTheWait) {
   options_.disk_retry = absl::Hours(1);
-  Interim([](const TieredOptions&) -> absl::StatusOr<std::unique_ptr<TieredStore>> {
+  Interim([](const TieredOptions&)
+              -> absl::StatusOr<std::unique_ptr<TieredStore>> {
     ADD_FAILURE() << "nobody asked";
     return absl::InternalError("");
   }).reset();
