@@ -121,6 +121,12 @@ class Policy {
   Storing Decide(const ResponseFacts& response, size_t bytes,
                  double random) const;
 
+  // Whether the settings let an entry be served at all: one that was stored
+  // under others may hold what these do not keep.
+  bool MayServe(const store::Entry& entry) const {
+    return options_.store_secrets != StoreSecrets::kNone || !entry.secrets();
+  }
+
   // For how long from `now` an entry will still be served: positive while it
   // is, zero or less once it is not (the margin applied). A `now` before the
   // entry's arrival counts as its arrival, because a caller's `now` may be a

@@ -2,6 +2,7 @@
 #include "common/log.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <memory>
 
@@ -16,7 +17,7 @@ constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
 constexpr char kJsonPattern[] =
     "{\"time\":\"%Y-%m-%dT%H:%M:%S.%eZ\",\"level\":\"%l\",%v}";
 
-LogFormat g_format = LogFormat::kText;
+std::atomic<LogFormat> g_format{LogFormat::kText};
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
@@ -32,14 +33,19 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-spdlog::logger& Logger() {
-  static spdlog::logger* logger = [] {
-    auto* made = new spdlog::logger(
-        "fncache", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern(kTextPattern, spdlog::pattern_time_type::utc);
-    return made;
-  }();
-  return *logger;
+spdlog::logger* MakeLogger(const char* pattern) {
+  auto* const made = new spdlog::logger(
+      "fncache", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  made->set_pattern(pattern, spdlog::pattern_time_type::utc);
+  return made;
+}
+
+// One for each form, so that a line which is being made keeps its own. They
+// share the stream's lock.
+spdlog::logger& Logger(LogFormat format) {
+  static spdlog::logger* const text = MakeLogger(kTextPattern);
+  static spdlog::logger* const json = MakeLogger(kJsonPattern);
+  return format == LogFormat::kJson ? *json : *text;
 }
 
 // Tells the characters that must not reach a terminal or a log as they are:
@@ -96,10 +102,9 @@ std::string TextValue(absl::string_view value) {
 }  // namespace
 
 void InitLogging(LogLevel level, LogFormat format) {
+  Logger(LogFormat::kText).set_level(ToSpdlog(level));
+  Logger(LogFormat::kJson).set_level(ToSpdlog(level));
   g_format = format;
-  Logger().set_level(ToSpdlog(level));
-  Logger().set_pattern(format == LogFormat::kJson ? kJsonPattern : kTextPattern,
-                       spdlog::pattern_time_type::utc);
 }
 
 void Log(LogLevel level, absl::string_view message,
@@ -110,9 +115,11 @@ void Log(LogLevel level, absl::string_view message,
 void Log(LogLevel level, absl::string_view message,
          absl::Span<const LogField> fields) {
   const auto at = ToSpdlog(level);
-  if (!Logger().should_log(at)) return;
+  const LogFormat format = g_format;
+  spdlog::logger& logger = Logger(format);
+  if (!logger.should_log(at)) return;
   std::string line;
-  if (g_format == LogFormat::kJson) {
+  if (format == LogFormat::kJson) {
     line = absl::StrCat("\"msg\":", JsonString(message));
     for (const LogField& field : fields) {
       absl::StrAppend(&line, ",", JsonString(field.name), ":",
@@ -126,7 +133,7 @@ void Log(LogLevel level, absl::string_view message,
   }
   // Every character of JSON beyond ASCII is within a string, where this is how
   // it may be written as well.
-  Logger().log(at, "{}", WithoutBidiControls(line));
+  logger.log(at, "{}", WithoutBidiControls(line));
 }
 
 }  // namespace fncache

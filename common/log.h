@@ -28,8 +28,8 @@ struct LogField {
   std::string value;
 };
 
-// Sets the level below which nothing is printed, and the form. Call it once,
-// before threads start.
+// Sets the level below which nothing is printed, and the form: from the next
+// line on, at any time.
 void InitLogging(LogLevel level, LogFormat format);
 
 void Log(LogLevel level, absl::string_view message,

@@ -3,14 +3,11 @@
 
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-
-#include "absl/strings/str_cat.h"
 
 namespace fncache {
 
@@ -35,14 +32,6 @@ bool NotifyService(absl::string_view state) {
              reinterpret_cast<const sockaddr*>(&address), length);
   close(fd);
   return sent == static_cast<ssize_t>(state.size());
-}
-
-bool NotifyServiceReloading() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return NotifyService(absl::StrCat(
-      "RELOADING=1\nMONOTONIC_USEC=",
-      int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000));
 }
 
 }  // namespace fncache

@@ -15,10 +15,6 @@ namespace fncache {
 // Lines of VARIABLE=VALUE, such as "READY=1". True if they were sent.
 bool NotifyService(absl::string_view state);
 
-// "RELOADING=1" with the time that it wants (sd_notify(3)); "READY=1" follows
-// when the reload is over.
-bool NotifyServiceReloading();
-
 }  // namespace fncache
 
 #endif  // FNCACHE_COMMON_SERVICE_NOTIFY_H_

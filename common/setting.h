@@ -48,6 +48,9 @@ struct Setting {
   std::string accepted;
   // A sentence or a few about what it does.
   std::string help;
+  // Another value takes effect while the command runs, where that reads its
+  // settings again; else it takes a restart.
+  bool reloads = false;
   // OK, or InvalidArgument whose message is the reason, empty where `accepted`
   // says it all. A list gets all its elements, anything else one value. Texts
   // are UTF-8 without control characters.

@@ -1339,6 +1339,10 @@ void Connection::Close(const std::string& words) {
   EndNow(ConnectionEnd::kClosed, words);
 }
 
+void Connection::LookAtTimes() {
+  if (state_ != State::kOver && state_ != State::kLinger) ArmCheck();
+}
+
 void Connection::ArmCheck() {
   if (check_.has_value()) loop_->Cancel(*check_);
   int64_t next = INT64_MAX;
@@ -1379,15 +1383,17 @@ void Connection::Check() {
                       ? "no TLS handshake in time"
                       : "the peer did not begin to speak HTTP/2 in time");
   }
+  const absl::Duration idle_timeout = options_.idle_timeout;
+  const absl::Duration max_age = options_.max_age;
   if (ready_ && stream_count_ == 0 &&
-      options_.idle_timeout != absl::InfiniteDuration() &&
-      now - idle_since_ >= Nanos(options_.idle_timeout) &&
+      idle_timeout != absl::InfiniteDuration() &&
+      now - idle_since_ >= Nanos(idle_timeout) &&
       end_ == ConnectionEnd::kDone) {
     end_ = ConnectionEnd::kIdle;
     words_ = "no call for too long";
     GoAway();
-  } else if (ready_ && options_.max_age != absl::InfiniteDuration() &&
-             now - opened_ >= Nanos(options_.max_age)) {
+  } else if (ready_ && max_age != absl::InfiniteDuration() &&
+             now - opened_ >= Nanos(max_age)) {
     GoAway();
   }
   if (ping_waits_ && now - last_ping_ >= Nanos(options_.ping_timeout)) {

@@ -37,6 +37,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "http2/changeable.h"
 #include "http2/fields.h"
 #include "http2/loop.h"
 #include "http2/recycler.h"
@@ -213,12 +214,13 @@ class ConnectionOwner {
   ~ConnectionOwner() = default;
 };
 
+// Those that may be changed while there are connections say so by their types.
 struct ConnectionOptions {
   bool server = true;
-  // Streams that a peer may have open.
-  uint32_t max_streams = 1024;
+  // Streams that a peer may have open: told to it when a connection begins.
+  Changeable<uint32_t> max_streams = 1024;
   // Bytes of a header list (RFC 9113, 6.5.2).
-  uint32_t max_field_bytes = 64 << 10;
+  Changeable<uint32_t> max_field_bytes = 64 << 10;
   // Of each stream, and of the connection.
   uint32_t stream_window = 64 << 10;
   uint32_t connection_window = 16 << 20;
@@ -227,9 +229,9 @@ struct ConnectionOptions {
   // TLS, preface and settings must be done within this.
   absl::Duration handshake_timeout = absl::Seconds(10);
   // A connection without streams is told to go after this; infinite = never.
-  absl::Duration idle_timeout = absl::InfiniteDuration();
+  ChangeableDuration idle_timeout = absl::InfiniteDuration();
   // A server's is told to go at this age; infinite = never.
-  absl::Duration max_age = absl::InfiniteDuration();
+  ChangeableDuration max_age = absl::InfiniteDuration();
   // A client's PING where streams are open and nothing has come for so long;
   // and how long its answer may take.
   absl::Duration ping_after = absl::InfiniteDuration();
@@ -283,6 +285,8 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   // Tells the peer that no more streams are taken, in two steps a moment apart
   // (RFC 9113, 6.8), and ends when those there are have ended.
   void GoAway();
+  // The options' times have changed: keeps to them.
+  void LookAtTimes();
   // Ends it now. OnClosed comes before this returns.
   void Close(const std::string& words);
 

@@ -113,6 +113,9 @@ class Server::Part final : public ConnectionOwner {
     stopping_ = true;
     for (Connection* connection : all_) connection->GoAway();
   }
+  void LookAtTimes() {
+    for (Connection* connection : all_) connection->LookAtTimes();
+  }
   void CloseAll() {
     stopping_ = true;
     while (!all_.empty()) (*all_.begin())->Close("the server stops");
@@ -278,6 +281,18 @@ void Server::Start(std::vector<Place> places) {
   Loop* const first = places.front().loop;
   acceptor_ = std::make_unique<Acceptor>(this, first);
   first->Post([this] { acceptor_->Start(); });
+}
+
+void Server::SetLimits(const ServerLimits& limits) {
+  options_.max_connections = limits.max_connections;
+  ConnectionOptions& connection = options_.connection;
+  connection.max_streams = limits.max_streams;
+  connection.max_field_bytes = limits.max_field_bytes;
+  connection.idle_timeout = limits.idle_timeout;
+  connection.max_age = limits.max_age;
+  for (const auto& part : parts_) {
+    part->place().loop->Post([part = part.get()] { part->LookAtTimes(); });
+  }
 }
 
 void Server::HandOver(int fd) {

@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "http2/changeable.h"
 #include "http2/connection.h"
 #include "http2/loop.h"
 
@@ -39,9 +40,19 @@ struct ServerEvents {
   std::function<void(const std::string& why)> accept_failed;
 };
 
+// What may be changed while a server accepts connections.
+struct ServerLimits {
+  size_t max_connections = 4096;
+  // As ConnectionOptions has them.
+  uint32_t max_streams = 1024;
+  uint32_t max_field_bytes = 64 << 10;
+  absl::Duration idle_timeout = absl::InfiniteDuration();
+  absl::Duration max_age = absl::InfiniteDuration();
+};
+
 struct ServerOptions {
   ConnectionOptions connection;
-  size_t max_connections = 4096;
+  Changeable<size_t> max_connections = 4096;
   // TLS for one more connection; null = plaintext. On loops' threads.
   std::function<SSL*()> new_ssl;
   ServerEvents events;
@@ -80,6 +91,10 @@ class Server {
 
   // Accepts from now on, on the first place's loop.
   void Start(std::vector<Place> places);
+  // Has these limits kept from now on. `max_streams` is told to connections
+  // that come; those that are too many by now stay. Any thread, between Start
+  // and Stop.
+  void SetLimits(const ServerLimits& limits);
   // Accepts no more, and tells the connections there are to go.
   void Stop();
   // Closes what is left, and waits until it has gone.
@@ -102,7 +117,7 @@ class Server {
   const int fd_;
   const std::string address_;
   const std::string path_;  // of a unix socket, removed at the end
-  const ServerOptions options_;
+  ServerOptions options_;   // constant but for what SetLimits changes
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::atomic<size_t> connections_{0};

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "cache/store/open_tiers.h"
@@ -20,11 +19,14 @@
 #include "common/threads.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
+#include "proxy/alarms.h"
 #include "proxy/purge.h"
 #include "proxy/serving/handler.h"
+#include "proxy/settings/settings.h"
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/purge_metrics.h"
+#include "proxy/trace_switch.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/listener.h"
 #include "proxy/transport/tls.h"
@@ -125,10 +127,13 @@ class Daemon::Impl {
 
   explicit Impl(const settings::DaemonOptions& options)
       : instruments(Names(options)),
+        trace(&instruments),
         assistants(MakeAssistants()),
         inflight(options.inflight_bytes, Workers(options)),
         workers(transport::MakeWorkers(Workers(options), assistants.get())) {}
   ~Impl() {
+    // Nobody changes settings of what goes.
+    alarms.Stop();
     // Workers stop first, but are kept: the store's threads may post to them.
     for (Function& function : functions) {
       if (function.listener != nullptr) {
@@ -164,11 +169,13 @@ class Daemon::Impl {
   }
 
   telemetry::Instruments instruments;
+  // Those of the start.
+  std::vector<ListedSetting> settings;
   std::unique_ptr<HandshakeObserver> handshakes;
   // Null with explain.memory 0. As long.
   std::unique_ptr<insight::explain::MissMemory> misses;
-  // Null without trace.dir. Calls write to it as long as there are any.
-  std::unique_ptr<insight::trace::TraceWriter> trace;
+  // Calls write to its writers as long as there are any.
+  TraceSwitch trace;
   SystemClock system_clock;
   std::unique_ptr<transport::ServerTls> server_tls;
   std::unique_ptr<transport::ClientTls> client_tls;
@@ -184,8 +191,13 @@ class Daemon::Impl {
   std::vector<std::unique_ptr<transport::Worker>> workers;
   std::vector<Function> functions;
   std::unique_ptr<Purger> purger;
+  // Null until everything is open that keeps settings.
+  std::unique_ptr<LiveSettings> live;
+  // Null where the settings cannot be read again.
+  std::unique_ptr<Reloader> reloader;
   std::unique_ptr<telemetry::Admin> admin;
   HeapKeeper heap;
+  Alarms alarms;
 };
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
@@ -262,10 +274,8 @@ absl::Status Daemon::OpenStore(Clock* clock, const Extras& extras) {
   for (const settings::FunctionOptions& function : options_.functions) {
     tiers.max_entry_bytes =
         std::max(tiers.max_entry_bytes, function.policy.max_entry_bytes);
-    tiers.functions.push_back(
-        {function.name, function.generation,
-         function.policy.store_secrets == cache::StoreSecrets::kAll});
   }
+  tiers.functions = StoredFunctionsOf(options_);
   tiers.disk_dir = options_.cache_dir;
   tiers.disk_bytes = options_.cache_disk;
   tiers.lock_wait = options_.drain + options_.drain_delay + kLockGrace;
@@ -293,56 +303,69 @@ absl::Status Daemon::OpenStore(Clock* clock, const Extras& extras) {
 }
 
 absl::Status Daemon::OpenTrace(const std::vector<ListedSetting>& settings) {
-  if (options_.trace_dir.empty()) return absl::OkStatus();
-  insight::trace::TraceOptions options;
-  options.dir = options_.trace_dir;
-  options.level = options_.trace_level;
-  options.file_size = options_.trace_file_size;
-  options.files = options_.trace_files;
-  options.sample = options_.trace_sample;
-  options.writer = "serve";
-  // With what it costs besides, a miss pays a quarter for it at most. Who wants
-  // the messages wants all of them.
-  if (options.level == insight::trace::Level::kPaths) {
-    options.read_limits = {/*of_process=*/0.1, /*of_core=*/0.05};
+  return impl_->trace.Change(TraceSettingsOf(options_), settings);
+}
+
+void Daemon::OpenReload(Extras* extras) {
+  if (!extras->start.has_value()) return;
+  extras->settings = ListSettings(settings::ServeSettings(),
+                                  extras->start->resolved, "function");
+  impl_->reloader = std::make_unique<Reloader>(
+      *std::move(extras->start),
+      [this](const settings::DaemonOptions& options,
+             const std::vector<bool>& functions,
+             const std::vector<ListedSetting>& list) {
+        return impl_->live->Apply(options, functions, list);
+      },
+      &impl_->alarms);
+  impl_->instruments.WatchReload(
+      [reloader = impl_->reloader.get()] { return reloader->figures(); });
+}
+
+void Daemon::OpenLiveSettings(Clock* clock,
+                              const std::vector<ListedSetting>& settings) {
+  LiveSettings::Places places;
+  for (const Impl::Function& function : impl_->functions) {
+    places.functions.push_back({function.handler.get(), function.listener.get(),
+                                function.upstream.get()});
   }
-  options.on_unread = [] {
-    Log(LogLevel::kWarning,
-        "the trace leaves the paths of some composites out: reading all "
-        "requests takes more CPU than it may",
-        {{"metric", "fncache_trace_read_share"}});
-  };
-  // One line for each failure and one for its end, however many records.
-  options.on_failure = [](absl::string_view why) {
-    if (why.empty()) {
-      Log(LogLevel::kInfo, "the trace is written again");
-    } else {
-      Log(LogLevel::kWarning, "the trace cannot be written: calls go untraced",
-          {{"why", why}});
-    }
-  };
-  for (const ListedSetting& setting : settings) {
-    if (!setting.set) continue;
-    const std::string where =
-        setting.function.empty()
-            ? ""
-            : absl::StrCat("functions.", setting.function, ".");
-    options.settings[where + setting.key] = absl::StrJoin(setting.values, ",");
+  places.store = impl_->store.get();
+  places.inflight = &impl_->inflight;
+  places.trace = &impl_->trace;
+  places.clock = clock;
+  impl_->live = std::make_unique<LiveSettings>(std::move(places), options_,
+                                               settings, &impl_->alarms);
+}
+
+absl::StatusOr<ReloadResult> Daemon::Reload() {
+  if (impl_->reloader == nullptr || !ready()) {
+    return absl::FailedPreconditionError(
+        draining_ ? "the daemon is draining"
+                  : "the daemon cannot read its settings again");
   }
-  auto writer = insight::trace::TraceWriter::Create(std::move(options));
-  if (!writer.ok()) {
-    return absl::Status(writer.status().code(),
-                        absl::StrCat("trace.dir: ", writer.status().message()));
-  }
-  impl_->trace = *std::move(writer);
-  impl_->instruments.WatchTrace(
-      [trace = impl_->trace.get()] { return trace->Stats(); });
-  if (options_.trace_level == insight::trace::Level::kFull) {
-    Log(LogLevel::kWarning,
-        "trace.level: full writes requests and answers down, without secrets",
-        {{"dir", options_.trace_dir}});
-  }
-  return absl::OkStatus();
+  return impl_->reloader->Reload();
+}
+
+void Daemon::RequestReload() {
+  if (impl_->reloader != nullptr) impl_->reloader->RequestReload();
+}
+
+std::vector<ListedSetting> Daemon::Settings() const {
+  return impl_->reloader == nullptr ? impl_->settings
+                                    : impl_->reloader->settings();
+}
+
+void Daemon::SetLogLevel(LogLevel level, absl::Duration during) {
+  impl_->live->SetLogLevel(level, during);
+}
+
+absl::Status Daemon::StartTrace(const TraceOrder& order,
+                                absl::Duration during) {
+  return impl_->live->StartTrace(order, during);
+}
+
+void Daemon::StopTrace(absl::Duration during) {
+  impl_->live->StopTrace(during);
 }
 
 void Daemon::OpenExplain(Clock* clock) {
@@ -358,10 +381,6 @@ void Daemon::OpenExplain(Clock* clock) {
 }
 
 namespace {
-
-absl::Duration OrNever(absl::Duration duration) {
-  return duration == absl::ZeroDuration() ? absl::InfiniteDuration() : duration;
-}
 
 // One line a minute for each kind of thing that a listener's peers cause.
 class PeerLog {
@@ -463,19 +482,13 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     const auto id = static_cast<cache::FunctionId>(i);
     function.handler = std::make_unique<serving::FunctionHandler>(
         id, options, impl_->store.get(), clock, function.upstream.get(),
-        *instruments, impl_->trace.get(), impl_->misses.get());
+        *instruments, impl_->trace.shared(), impl_->misses.get());
     transport::ListenerOptions listen;
     listen.address = options.listen;
     listen.workers = workers;
     listen.tls = impl_->server_tls.get();
-    listen.max_request_bytes = options_.max_request_bytes;
+    listen.limits = ListenerLimitsOf(options_);
     listen.inflight = &impl_->inflight;
-    listen.max_streams = static_cast<uint32_t>(options_.max_streams);
-    listen.max_metadata_bytes =
-        static_cast<uint32_t>(options_.max_metadata_bytes);
-    listen.max_connections = static_cast<size_t>(options_.max_connections);
-    listen.idle_timeout = OrNever(options_.idle_timeout);
-    listen.max_connection_age = OrNever(options_.max_connection_age);
     listen.events = Events(instruments);
     auto listener = transport::Listener::Create(std::move(listen));
     if (!listener.ok()) return listener.status();
@@ -518,8 +531,7 @@ absl::StatusOr<std::vector<EntryReport>> Daemon::LookUp(
   return impl_->purger->LookUp(order);
 }
 
-absl::Status Daemon::OpenAdmin(Clock* clock,
-                               const std::vector<ListedSetting>& settings) {
+absl::Status Daemon::OpenAdmin(Clock* clock) {
   if (options_.admin.empty() || impl_->admin != nullptr) {
     return absl::OkStatus();
   }
@@ -530,7 +542,12 @@ absl::Status Daemon::OpenAdmin(Clock* clock,
   for (const settings::FunctionOptions& function : options_.functions) {
     view.upstreams.push_back(function.upstream);
   }
-  view.settings = settings;
+  view.settings = [this] { return Settings(); };
+  if (impl_->reloader != nullptr) {
+    view.reload = [reloader = impl_->reloader.get()] {
+      return reloader->figures();
+    };
+  }
   view.misses = [this] {
     const insight::explain::MissMemory* const misses =
         ready() ? impl_->misses.get() : nullptr;
@@ -549,18 +566,21 @@ absl::Status Daemon::OpenAdmin(Clock* clock,
 absl::Status Daemon::Open(Extras extras) {
   Clock* const clock =
       extras.clock != nullptr ? extras.clock : &impl_->system_clock;
+  OpenReload(&extras);
+  impl_->settings = extras.settings;
   absl::Status status = OpenTls(extras.tls_interval);
   // The admin endpoint comes early, so that probes are answered while the
   // store's lock is waited for. Where a predecessor still holds the port, it is
   // tried again after that.
-  if (status.ok()) OpenAdmin(clock, extras.settings).IgnoreError();
+  if (status.ok()) OpenAdmin(clock).IgnoreError();
   if (status.ok()) status = OpenStore(clock, extras);
   if (status.ok()) status = OpenTrace(extras.settings);
   if (status.ok()) OpenExplain(clock);
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
   if (status.ok()) OpenPurger(clock);
-  if (status.ok()) status = OpenAdmin(clock, extras.settings);
+  if (status.ok()) status = OpenAdmin(clock);
   if (!status.ok()) return status;
+  OpenLiveSettings(clock, extras.settings);
   for (const auto& worker : impl_->workers) worker->Start();
   for (Impl::Function& function : impl_->functions) {
     function.listener->Start(function.handler.get());
@@ -576,6 +596,9 @@ absl::Status Daemon::Open(Extras extras) {
     Log(LogLevel::kInfo,
         absl::StrCat("listening on ", admin_address_,
                      " (admin: /metrics /healthz /readyz /statusz)"));
+  }
+  if (impl_->reloader != nullptr) {
+    impl_->reloader->Poll(extras.config_interval);
   }
   return absl::OkStatus();
 }
@@ -599,6 +622,8 @@ bool Daemon::Accepting() const {
 void Daemon::Drain(std::function<void()> overdue) {
   draining_ = true;
   ready_ = false;
+  // What is stopping is not changed any more.
+  impl_->alarms.Stop();
   Log(LogLevel::kInfo, "draining", {{"calls", calls()}});
   absl::SleepFor(options_.drain_delay);
   const absl::Time deadline = absl::Now() + options_.drain;

@@ -11,6 +11,9 @@
 // still there when `drain` is over is cancelled too. At last the write-behind
 // queue is flushed.
 //
+// While it runs, settings can be read again (Reload): reload.h says what that
+// is, live_settings.h where they go.
+//
 // Thread-safety: Start, Drain and destruction are called from one thread, the
 // rest from any. It touches no signals, so that tests can have daemons in their
 // own process.
@@ -26,9 +29,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/settings_list.h"
+#include "proxy/live_settings.h"
 #include "proxy/purge.h"
+#include "proxy/reload.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/shadow_report.h"
 
@@ -40,8 +47,12 @@ class Daemon {
     // The clock that the cache lives by; null = the system's. Outlives the
     // daemon.
     Clock* clock = nullptr;
-    // The settings in force, for /statusz.
+    // The settings in force, for /statusz; where `start` does not say.
     std::vector<ListedSetting> settings;
+    // Where the options are from, so that they can be read again.
+    absl::optional<StartSettings> start;
+    // How often the settings file is looked at.
+    absl::Duration config_interval = absl::Seconds(10);
     // Polled while Start waits for the cache directory's lock; true ends the
     // wait, and Start returns Cancelled.
     std::function<bool()> cancelled;
@@ -83,6 +94,21 @@ class Daemon {
   // What the functions under `mode: shadow` found so far, in their order.
   std::vector<telemetry::ShadowReport> Shadow() const;
 
+  // Reads the settings again and puts them in force, or leaves all as it was
+  // (reload.h). FailedPrecondition where they cannot be read again, or when
+  // draining has started.
+  absl::StatusOr<ReloadResult> Reload();
+  // The same soon, on another thread; the log says what became of it.
+  void RequestReload();
+  // The settings in force.
+  std::vector<ListedSetting> Settings() const;
+
+  // For a while (infinite: until another word), these differ from the settings:
+  // what is logged, and what is traced. See live_settings.h.
+  void SetLogLevel(LogLevel level, absl::Duration during);
+  absl::Status StartTrace(const TraceOrder& order, absl::Duration during);
+  void StopTrace(absl::Duration during);
+
   // Stops gracefully, and blocks until that is complete. Call it once.
   // `overdue`, which may be null, is called on another thread if peers that do
   // not read what they are sent hold up the stop, which they can for ever; the
@@ -100,12 +126,15 @@ class Daemon {
   absl::Status OpenTls(absl::Duration interval);
   absl::Status OpenStore(Clock* clock, const Extras& extras);
   absl::Status OpenTrace(const std::vector<ListedSetting>& settings);
+  void OpenReload(Extras* extras);
+  void OpenLiveSettings(Clock* clock,
+                        const std::vector<ListedSetting>& settings);
   void OpenExplain(Clock* clock);
   absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);
   void OpenPurger(Clock* clock);
-  absl::Status OpenAdmin(Clock* clock,
-                         const std::vector<ListedSetting>& settings);
+  absl::Status OpenAdmin(Clock* clock);
 
+  // As it was started.
   const settings::DaemonOptions options_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> draining_{false};

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -19,8 +20,8 @@
 namespace fncache::proxy {
 namespace {
 
-// They mean nothing here yet, and must not end the process.
-constexpr int kIgnored[] = {SIGHUP, SIGUSR1, SIGUSR2};
+// They mean nothing here, and must not end the process.
+constexpr int kIgnored[] = {SIGUSR1, SIGUSR2};
 
 // A second signal that comes so soon is the first one, sent twice: by a shell
 // to its group, say, and by whoever waits for it.
@@ -34,19 +35,20 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Receives SIGTERM and SIGINT on a thread of its own, where anything may be
-// done, with the signals blocked everywhere else.
-class StopSignals {
+// Receives SIGTERM, SIGINT and SIGHUP on a thread of its own, where anything
+// may be done, with the signals blocked everywhere else.
+class Signals {
  public:
-  StopSignals() {
+  Signals() {
     sigemptyset(&set_);
     sigaddset(&set_, SIGTERM);
     sigaddset(&set_, SIGINT);
+    sigaddset(&set_, SIGHUP);
     for (const int ignored : kIgnored) sigaddset(&set_, ignored);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     thread_ = std::thread([this] { Run(); });
   }
-  ~StopSignals() {
+  ~Signals() {
     {
       MutexLock lock(&mutex_);
       over_ = true;
@@ -67,6 +69,13 @@ class StopSignals {
     MutexLock lock(&mutex_);
     while (!received_) changed_.Wait(&mutex_);
   }
+  // Has `reload`, which is quick, called for each SIGHUP, one that came before
+  // included; null: not any more.
+  void OnHangUp(std::function<void()> reload) {
+    MutexLock lock(&mutex_);
+    reload_ = std::move(reload);
+    if (reload_ != nullptr && std::exchange(hung_up_, false)) reload_();
+  }
 
  private:
   void Run() {
@@ -76,6 +85,14 @@ class StopSignals {
       {
         MutexLock lock(&mutex_);
         if (over_) return;
+        if (signal == SIGHUP) {
+          if (reload_ != nullptr) {
+            reload_();
+          } else {
+            hung_up_ = true;
+          }
+          continue;
+        }
         if (signal != SIGTERM && signal != SIGINT) {
           Log(LogLevel::kInfo, "ignored a signal",
               {{"signal", strsignal(signal)}});
@@ -101,21 +118,22 @@ class StopSignals {
   bool received_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time received_at_ ABSL_GUARDED_BY(mutex_);
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  std::function<void()> reload_ ABSL_GUARDED_BY(mutex_);
+  bool hung_up_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
 }  // namespace
 
-absl::Status Serve(settings::DaemonOptions options,
-                   std::vector<ListedSetting> settings) {
+absl::Status Serve(settings::DaemonOptions options, StartSettings start) {
   // A peer that went away is an error of that write, not of the process; so is
   // a limit of file sizes (ulimit -f) that the trace or the disk tier meets.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
   RaiseFileLimit();
-  StopSignals signals;
+  Signals signals;
   Daemon::Extras extras;
-  extras.settings = std::move(settings);
+  extras.start = std::move(start);
   extras.cancelled = [&signals] { return signals.received(); };
   auto daemon = Daemon::Start(std::move(options), std::move(extras));
   if (!daemon.ok()) {
@@ -125,8 +143,10 @@ absl::Status Serve(settings::DaemonOptions options,
     }
     return daemon.status();
   }
+  signals.OnHangUp([&daemon] { (*daemon)->RequestReload(); });
   NotifyService("READY=1");
   signals.Wait();
+  signals.OnHangUp(nullptr);
   NotifyService("STOPPING=1");
   (*daemon)->Drain(/*overdue=*/[] { _exit(0); });
   return absl::OkStatus();

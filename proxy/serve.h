@@ -3,21 +3,18 @@
 #ifndef FNCACHE_PROXY_SERVE_H_
 #define FNCACHE_PROXY_SERVE_H_
 
-#include <vector>
-
 #include "absl/status/status.h"
-#include "common/settings_list.h"
+#include "proxy/reload.h"
 #include "proxy/settings/options.h"
 
 namespace fncache::proxy {
 
 // Starts the daemon, serves until SIGTERM or SIGINT, and drains; a second
 // signal exits at once. Ok after a graceful stop (also one that came during the
-// start), else why it did not start. `settings` are those in force, for
-// the status page. Call it before the process has other threads: it blocks
-// those signals.
-absl::Status Serve(settings::DaemonOptions options,
-                   std::vector<ListedSetting> settings);
+// start), else why it did not start. `start` says where the options are
+// from: SIGHUP has them read again. Call it before the process has other
+// threads: it blocks those signals.
+absl::Status Serve(settings::DaemonOptions options, StartSettings start);
 
 }  // namespace fncache::proxy
 

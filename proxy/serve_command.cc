@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,7 +17,6 @@
 #include "absl/time/clock.h"
 #include "common/huge_heap.h"
 #include "common/log.h"
-#include "common/settings_list.h"
 #include "common/standard_streams.h"
 #include "common/status.h"
 #include "common/threads.h"
@@ -27,6 +27,7 @@
 #include "proxy/settings/flags.h"
 #include "proxy/settings/help.h"
 #include "proxy/settings/settings.h"
+#include "proxy/settings/source.h"
 
 namespace fncache::proxy {
 namespace {
@@ -43,18 +44,22 @@ int Fail(const absl::Status& status, int code) {
   return code;
 }
 
-absl::optional<std::string> Environment(const std::string& name) {
-  const char* const value = std::getenv(name.c_str());
-  if (value == nullptr) return absl::nullopt;
-  return std::string(value);
-}
-
-std::vector<std::string> EnvironmentNames() {
-  std::vector<std::string> names;
+std::map<std::string, std::string> Environment() {
+  std::map<std::string, std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const absl::string_view text = *variable;
-    names.emplace_back(text.substr(0, text.find('=')));
+    const size_t equals = text.find('=');
+    if (equals == absl::string_view::npos) continue;
+    // Of one that is there twice the first counts, as for getenv.
+    variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
+  return variables;
+}
+
+std::vector<std::string> NamesOf(
+    const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : variables) names.push_back(name);
   return names;
 }
 
@@ -133,41 +138,35 @@ int ServeMain(int argc, char** argv) {
   if (!flags.ok()) return Fail(flags.status(), kUsage);
   if (flags->help) return PrintResult("fncache serve", settings::ServeHelp());
 
-  SettingsInput input;
-  input.flags = flags->settings;
-  input.environment = Environment;
-  const bool by_flag = !flags->config.empty();
-  input.file_name = by_flag ? flags->config.front()
-                            : Environment("FNCACHE_CONFIG").value_or("");
-  if (by_flag || !input.file_name.empty()) {
-    absl::StatusOr<YamlNode> file = ReadYamlFile(input.file_name);
-    if (!file.ok()) {
-      return absl::IsInvalidArgument(file.status())
-                 ? Fail(file.status(), kUsage)
-                 : Fail(Prefixed(by_flag ? "--config" : "FNCACHE_CONFIG",
-                                 file.status()),
-                        kUnavailable);
-    }
-    input.file = *std::move(file);
-  }
-
+  std::map<std::string, std::string> environment = Environment();
   const std::vector<std::string> mistyped =
-      settings::MistypedVariables(EnvironmentNames());
-  // A mistyped variable may well be why.
-  const auto refused = [&mistyped](const absl::Status& status) {
-    const int code = Fail(status, kUsage);
+      settings::MistypedVariables(NamesOf(environment));
+  const bool by_flag = !flags->config.empty();
+  const std::string file =
+      by_flag ? flags->config.front() : environment["FNCACHE_CONFIG"];
+  const settings::SettingsSource source(flags->settings, std::move(environment),
+                                        file);
+  std::string text;
+  if (by_flag || !file.empty()) {
+    absl::StatusOr<std::string> read = source.ReadFile();
+    if (!read.ok()) {
+      return Fail(
+          Prefixed(by_flag ? "--config" : "FNCACHE_CONFIG", read.status()),
+          kUnavailable);
+    }
+    text = *std::move(read);
+  }
+  absl::StatusOr<settings::EffectiveSettings> effective = source.Resolve(text);
+  if (!effective.ok()) {
+    const int code = Fail(effective.status(), kUsage);
+    // A mistyped variable may well be why.
     for (const std::string& line : mistyped) {
       Fail(absl::InvalidArgumentError(line), kUsage);
     }
     return code;
-  };
-  absl::StatusOr<ResolvedSettings> resolved =
-      settings::ServeSettings().Resolve(input);
-  if (!resolved.ok()) return refused(resolved.status());
-  absl::StatusOr<settings::ServeOptions> options =
-      settings::MakeServeOptions(&*resolved);
-  if (!options.ok()) return refused(options.status());
-  const absl::Status certificates = CheckCertificates(flags->check, &*options);
+  }
+  settings::ServeOptions* const options = &effective->options;
+  const absl::Status certificates = CheckCertificates(flags->check, options);
   if (!certificates.ok()) return Fail(certificates, kUnavailable);
 
   InitLogging(options->daemon.log_level, options->daemon.log_format);
@@ -177,14 +176,17 @@ int ServeMain(int argc, char** argv) {
   }
   if (flags->check) {
     return PrintResult("fncache serve",
-                       SettingsAsYaml(settings::ServeSettings(), *resolved));
+                       absl::StrCat(SettingsAsYaml(settings::ServeSettings(),
+                                                   effective->resolved),
+                                    settings::ReloadNotes()));
   }
   TuneHeap();
   const absl::Status threads = CheckThreads(Threads(options->daemon));
   if (!threads.ok()) return Fail(threads, kUnavailable);
   const absl::Status served =
       Serve(std::move(options->daemon),
-            ListSettings(settings::ServeSettings(), *resolved, "function"));
+            {source, std::move(effective->resolved), std::move(text),
+             std::move(options->warnings)});
   return served.ok() ? 0 : Fail(served, kUnavailable);
 }
 

@@ -280,8 +280,13 @@ absl::Status DiskDirectory::EnforceSecrets(
     fs::remove_all(damaged(), error);
     if (error) return Failure(dir_, "cannot remove damaged", error);
   }
+  return WriteSecretsMark(allowed);
+}
+
+absl::Status DiskDirectory::WriteSecretsMark(
+    const std::set<std::string>& functions) const {
   std::string content = absl::StrCat(kSecretsHead, "\n");
-  for (const std::string& name : allowed) {
+  for (const std::string& name : functions) {
     absl::StrAppend(&content, absl::CEscape(name), "\n");
   }
   absl::StrAppend(&content, kSecretsEnd, "\n");
@@ -294,6 +299,19 @@ absl::StatusOr<absl::optional<std::string>> DiskDirectory::ReadBans() const {
 
 absl::Status DiskDirectory::WriteBans(absl::string_view content) const {
   return WriteWhole("bans", "bans", content);
+}
+
+absl::Status DiskDirectory::NoteSecrets(
+    const std::vector<StoredFunction>& functions) {
+  const auto mark = ReadSecretsMark();
+  if (!mark.ok()) return mark.status();
+  // Where nothing is known, the next start drops everything anyway.
+  if (!mark->has_value()) return absl::OkStatus();
+  std::set<std::string> noted = **mark;
+  for (const StoredFunction& function : functions) {
+    if (function.stores_secrets) noted.insert(function.name);
+  }
+  return noted == **mark ? absl::OkStatus() : WriteSecretsMark(noted);
 }
 
 absl::Status DiskDirectory::EnsureDatabase() const {

@@ -68,6 +68,9 @@ class DiskDirectory {
   // another one in its place. On any thread, one at a time.
   absl::StatusOr<absl::optional<std::string>> ReadBans() const;
   absl::Status WriteBans(absl::string_view content) const;
+  // Adds those of `functions` that store secrets to the note of who may have
+  // some here, before they do.
+  absl::Status NoteSecrets(const std::vector<StoredFunction>& functions);
 
   // Makes DIR/db where it is missing, and makes it private.
   absl::Status EnsureDatabase() const;
@@ -96,6 +99,7 @@ class DiskDirectory {
   absl::Status LoadSeed();
   // The functions whose secrets may be here; absent if that is not known.
   absl::StatusOr<absl::optional<std::set<std::string>>> ReadSecretsMark() const;
+  absl::Status WriteSecretsMark(const std::set<std::string>& functions) const;
   // Puts a file in place as a whole, or not at all. `what` is for the message.
   absl::Status WriteWhole(const std::string& name, absl::string_view what,
                           absl::string_view content) const;

@@ -50,6 +50,58 @@ uint64_t FingerprintOf(const key::Seed& seed) {
                               /*seed=*/0x666e63616368);
 }
 
+// The functions as they are now. Immutable.
+class FunctionTable {
+ public:
+  // So many generations of a function are remembered.
+  static constexpr size_t kMostEarlier = 16;
+
+  // `before`: those until now, whose generations become earlier ones; or null.
+  static std::shared_ptr<const FunctionTable> Make(
+      const std::vector<StoredFunction>& functions,
+      const FunctionTable* before) {
+    auto table = std::make_shared<FunctionTable>();
+    table->functions_ = functions;
+    table->earlier_.resize(functions.size());
+    for (size_t i = 0; i < functions.size(); ++i) {
+      std::vector<std::string>& earlier = table->earlier_[i];
+      if (before != nullptr) {
+        earlier = before->earlier_[i];
+        earlier.push_back(before->functions_[i].generation);
+      }
+      const std::string& now = functions[i].generation;
+      earlier.erase(std::remove(earlier.begin(), earlier.end(), now),
+                    earlier.end());
+      if (earlier.size() > kMostEarlier) earlier.erase(earlier.begin());
+      table->ids_.emplace(functions[i].name, static_cast<FunctionId>(i));
+    }
+    return table;
+  }
+
+  const StoredFunction* Find(FunctionId id) const {
+    return id < functions_.size() ? &functions_[id] : nullptr;
+  }
+  FunctionId IdOf(absl::string_view name) const {
+    const auto found = ids_.find(name);
+    return found == ids_.end() ? kNoFunction : found->second;
+  }
+  absl::optional<StoredScope> ScopeOf(absl::string_view name) const {
+    const FunctionId id = IdOf(name);
+    if (id == kNoFunction) return absl::nullopt;
+    return StoredScope{id, functions_[id].generation, earlier_[id]};
+  }
+  bool MayKeep(const Entry& entry) const {
+    if (!entry.secrets()) return true;
+    const StoredFunction* const function = Find(entry.function());
+    return function != nullptr && function->stores_secrets;
+  }
+
+ private:
+  std::vector<StoredFunction> functions_;
+  std::vector<std::vector<std::string>> earlier_;
+  absl::flat_hash_map<std::string, FunctionId> ids_;
+};
+
 class RocksDiskStore final : public DiskStore {
  public:
   RocksDiskStore(DiskStoreOptions options,
@@ -65,12 +117,9 @@ class RocksDiskStore final : public DiskStore {
         tally_(
             std::make_shared<DiskTally>(options_.functions, clock_, observer_)),
         env_(PrivateEnv(options_.env == nullptr ? rocksdb::Env::Default()
-                                                : options_.env)) {
-    for (size_t i = 0; i < options_.functions.size(); ++i) {
-      scopes_.emplace(options_.functions[i].name,
-                      StoredScope{static_cast<FunctionId>(i),
-                                  options_.functions[i].generation});
-    }
+                                                : options_.env)),
+        capacity_(options_.capacity) {
+    functions_ = FunctionTable::Make(options_.functions, nullptr);
   }
 
   ~RocksDiskStore() override {
@@ -113,6 +162,11 @@ class RocksDiskStore final : public DiskStore {
                       EntryRef* later) override;
   void Hide(const key::Key& key, absl::Time started) override;
   void Tick(absl::Time now) override;
+  absl::Status Change(uint64_t capacity,
+                      const std::vector<StoredFunction>& functions) override;
+  bool MayKeep(const Entry& entry) const override {
+    return entry.secrets() ? Functions()->MayKeep(entry) : true;
+  }
   StoreStats Stats() const override;
 
  private:
@@ -163,10 +217,19 @@ class RocksDiskStore final : public DiskStore {
   // stays so.
   absl::Time Latest(absl::Time now);
 
-  FunctionId IdOf(absl::string_view function) const {
-    const auto it = scopes_.find(function);
-    return it == scopes_.end() ? kNoFunction : it->second.function;
+  std::shared_ptr<const FunctionTable> Functions() const {
+    MutexLock lock(&functions_mutex_);
+    return functions_;
   }
+  FunctionId IdOf(absl::string_view function) const {
+    return Functions()->IdOf(function);
+  }
+  uint64_t capacity() const {
+    return capacity_.load(std::memory_order_relaxed);
+  }
+  // Gives the database the capacity that there is now.
+  void Resize() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_)
+      ABSL_SHARED_LOCKS_REQUIRED(db_mutex_);
 
   const DiskStoreOptions options_;
   Clock* const clock_;
@@ -176,7 +239,10 @@ class RocksDiskStore final : public DiskStore {
   const uint64_t fingerprint_;
   const std::shared_ptr<DiskTally> tally_;
   const std::unique_ptr<rocksdb::Env> env_;
-  absl::flat_hash_map<std::string, StoredScope> scopes_;
+  std::atomic<uint64_t> capacity_;
+  mutable Mutex functions_mutex_;
+  std::shared_ptr<const FunctionTable> functions_
+      ABSL_GUARDED_BY(functions_mutex_);
 
   // The highest time seen, Unix nanoseconds.
   std::atomic<int64_t> highest_{0};
@@ -212,7 +278,7 @@ class RocksDiskStore final : public DiskStore {
 // --------------------------------------------------------------- Opening
 
 absl::Status RocksDiskStore::OpenDb() {
-  rocksdb::Options options = DatabaseOptions(options_.capacity, env_.get());
+  rocksdb::Options options = DatabaseOptions(capacity(), env_.get());
   tally_->Listen(&options);
   const absl::Time now = Latest(clock_->Now());
   auto opened = OpenDatabase(*directory_, options, now);
@@ -247,16 +313,17 @@ absl::Status RocksDiskStore::OpenDb() {
 
 Stored RocksDiskStore::Decode(const key::Key& key,
                               const rocksdb::Slice& value) const {
+  const auto functions = Functions();
   std::string name;
   absl::string_view generation;
-  Stored stored = DecodeStored(
-      key, ViewOf(value),
-      [&](absl::string_view function) -> absl::optional<StoredScope> {
-        const auto it = scopes_.find(function);
-        if (it == scopes_.end()) return absl::nullopt;
-        name = std::string(function);
-        generation = it->second.generation;
-        return it->second;
+  Stored stored =
+      DecodeStored(key, ViewOf(value), [&](absl::string_view function) {
+        const auto scope = functions->ScopeOf(function);
+        if (scope.has_value()) {
+          name = std::string(function);
+          generation = scope->generation;
+        }
+        return scope;
       });
   if (stored.entry && options_.bans != nullptr &&
       options_.bans->CoversStored(name, generation, key,
@@ -295,7 +362,7 @@ Found RocksDiskStore::Find(const key::Key& key, FunctionId function,
       Stored stored = Decode(key, value);
       if (stored.entry) {
         const Entry& entry = *stored.entry;
-        if (IsHidden(key, entry.started())) return {};
+        if (IsHidden(key, entry.started()) || !MayKeep(entry)) return {};
         if (IsFromTheFuture(entry, now) || latest >= entry.kept_until()) {
           return {nullptr, /*expired=*/true};
         }
@@ -335,7 +402,7 @@ void RocksDiskStore::EraseDamaged(const key::Key& key, FunctionId function,
   if (status.IsNotFound()) return;
   const auto peek = status.ok() ? PeekStored(ViewOf(value)) : absl::nullopt;
   if (status.ok() && !IsDamage(Decode(key, value).miss)) return;
-  if (peek.has_value() && scopes_.contains(peek->function)) {
+  if (peek.has_value() && IdOf(peek->function) != kNoFunction) {
     tally_->Died(peek->function);
     observer_->OnRemoved(Tier::kDisk, Removal::kDropped, IdOf(peek->function),
                          /*last=*/true, 1, value.size());
@@ -369,7 +436,7 @@ EntryRef RocksDiskStore::Alive(const key::Key& key, const rocksdb::Slice& value,
                                absl::Time now) {
   Stored stored = Decode(key, value);
   if (!stored.entry || stored.entry->kept_until() <= Latest(now) ||
-      IsHidden(key, stored.entry->started())) {
+      IsHidden(key, stored.entry->started()) || !MayKeep(*stored.entry)) {
     return nullptr;
   }
   return std::move(stored.entry);
@@ -388,12 +455,15 @@ PutResult RocksDiskStore::PutOrGet(const key::Key& key, EntryRef entry,
     Hide(key, entry->started());
     return result;
   };
-  if (function >= options_.functions.size()) {
-    return drop(Dropped::kError, PutResult::kFailed);
+  const auto functions = Functions();
+  const StoredFunction* const known = functions->Find(function);
+  if (known == nullptr) return drop(Dropped::kError, PutResult::kFailed);
+  const StoredFunction& name = *known;
+  if (!functions->MayKeep(*entry)) {
+    // That changed while it waited: it stays in memory alone.
+    return EraseUpTo(key, entry->started(), function, now, later);
   }
-  const StoredFunction& name = options_.functions[function];
-  if (entry->body().size() + entry->meta_rest().size() >
-      options_.capacity / 8) {
+  if (entry->body().size() + entry->meta_rest().size() > capacity() / 8) {
     return drop(Dropped::kTooLarge, PutResult::kTooLarge);
   }
   if (options_.bans != nullptr &&
@@ -448,7 +518,7 @@ PutResult RocksDiskStore::PutOrGet(const key::Key& key, EntryRef entry,
 
 void RocksDiskStore::AwaitDrops() {
   const uint64_t bound =
-      MaxFileBytes(options_.capacity) + 2 * WriteBufferSize(options_.capacity);
+      MaxFileBytes(capacity()) + 2 * WriteBufferSize(capacity());
   uint64_t bytes = tally_->AwaitFileBytes(bound, absl::ZeroDuration());
   const auto begin = std::chrono::steady_clock::now();
   while (bytes > bound && bytes != held_bytes_) {
@@ -665,7 +735,7 @@ size_t RocksDiskStore::ReopenBytes() const {
   db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables,
                       &unwritten);
   // A new log takes its room (a tenth more than a buffer) in advance.
-  const uint64_t log = 2 * WriteBufferSize(options_.capacity);
+  const uint64_t log = 2 * WriteBufferSize(capacity());
   return unwritten + log + kReopenBytes;
 }
 
@@ -744,10 +814,54 @@ absl::Time RocksDiskStore::Latest(absl::Time now) {
   return absl::FromUnixNanos(std::max(seen, given));
 }
 
+// -------------------------------------------------------------- Changing
+
+absl::Status RocksDiskStore::Change(
+    uint64_t capacity, const std::vector<StoredFunction>& functions) {
+  MutexLock write(&write_mutex_);
+  absl::Status noted = directory_->NoteSecrets(functions);
+  if (!noted.ok()) return noted;
+  {
+    MutexLock lock(&functions_mutex_);
+    functions_ = FunctionTable::Make(functions, functions_.get());
+  }
+  if (capacity_.exchange(capacity) == capacity) return absl::OkStatus();
+  held_bytes_ = 0;
+  ReaderMutexLock lock(&db_mutex_);
+  if (db_ != nullptr) Resize();
+  return absl::OkStatus();
+}
+
+void RocksDiskStore::Resize() {
+  const rocksdb::Options options = DatabaseOptions(capacity(), env_.get());
+  const uint64_t buffer = db_->GetOptions().write_buffer_size;
+  rocksdb::Status status = db_->SetOptions(
+      {{"compaction_options_fifo",
+        absl::StrCat("{max_table_files_size=",
+                     options.compaction_options_fifo.max_table_files_size,
+                     ";allow_compaction=false;}")},
+       {"write_buffer_size", absl::StrCat(options.write_buffer_size)}});
+  if (status.ok()) {
+    status = db_->SetDBOptions(
+        {{"max_open_files", absl::StrCat(options.max_open_files)}});
+  }
+  // What is collected in memory may be more than a buffer is now. It also has
+  // the database look at how much there is.
+  if (status.ok() && options.write_buffer_size < buffer) {
+    rocksdb::FlushOptions flush;
+    flush.wait = false;
+    status = db_->Flush(flush);
+  }
+  if (!status.ok()) {
+    Log(LogLevel::kError, "cannot give the cache on disk another bound",
+        {{"dir", directory_->path()}, {"error", status.ToString()}});
+  }
+}
+
 StoreStats RocksDiskStore::Stats() const {
   StoreStats stats;
   stats.entries = tally_->entries();
-  stats.capacity = options_.capacity;
+  stats.capacity = capacity();
   ReaderMutexLock lock(&db_mutex_);
   stats.up = db_ != nullptr;
   if (!stats.up) return stats;

@@ -109,6 +109,17 @@ class DiskStore : public Store {
   // written, so that an older entry does not come back. No I/O.
   virtual void Hide(const key::Key& key, absl::Time started) = 0;
 
+  // Takes another bound, and other generations and rules for connection details
+  // of the same functions. Entries of a function's earlier generations in this
+  // process stay readable under their keys. A function whose connection details
+  // may come to the disk is noted there first; where that fails, nothing
+  // changes, and the error says why. What may not be there any more is not
+  // found from now on; the note stays, so that the next start drops it.
+  virtual absl::Status Change(uint64_t capacity,
+                              const std::vector<StoredFunction>& functions) = 0;
+  // Whether the entry may be here, as far as connection details go.
+  virtual bool MayKeep(const Entry& entry) const = 0;
+
   // Keeps the time on disk, and tries to recover where that is due. To be
   // called every few seconds.
   virtual void Tick(absl::Time now) = 0;

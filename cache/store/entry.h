@@ -113,6 +113,7 @@ class Entry {
 
   EntryInfo info() const;
   FunctionId function() const { return function_; }
+  bool secrets() const { return secrets_ != 0; }
   absl::Time started() const { return absl::FromUnixNanos(started_); }
   absl::Time arrived() const { return absl::FromUnixNanos(arrived_); }
   absl::Time deadline() const {

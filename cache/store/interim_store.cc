@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/time/clock.h"
 #include "common/log.h"
 #include "common/threads.h"
 
@@ -21,9 +22,9 @@ InterimStore::InterimStore(const TieredOptions& options,
                            Observer* observer)
     : MemoryOnly(options, observer),
       retry_(options.disk_retry),
-      disk_bytes_(options.disk_bytes),
       open_(std::move(open)),
-      observer_(observer) {
+      observer_(observer),
+      options_(options) {
   LogFailure(reason);
   thread_ = std::thread([this] { Run(); });
 }
@@ -53,20 +54,58 @@ void InterimStore::Run() {
     }
     // RocksDB ends the process where it cannot make a thread.
     const absl::Status threads = CheckThreads(kOpeningThreads);
-    auto store = threads.ok() ? open_() : threads;
-    if (!store.ok()) {
-      LogFailure(store.status());
+    const absl::Status opened = threads.ok() ? TryToOpen() : threads;
+    if (!opened.ok()) {
+      LogFailure(opened);
       continue;
     }
-    opened_ = *std::move(store);
-    // First the seed, so that no call begins with the old one while its entries
-    // go.
-    set_successor(opened_.get());
-    memory_.Close();
     Log(LogLevel::kInfo,
         "the cache on disk is open: memory was emptied, keys are made anew");
     return;
   }
+}
+
+absl::Status InterimStore::TryToOpen() {
+  TieredOptions options;
+  {
+    MutexLock lock(&mutex_);
+    options = options_;
+  }
+  auto store = open_(options);
+  if (!store.ok()) return store.status();
+  {
+    MutexLock lock(&mutex_);
+    // Meanwhile it may have been told of changes.
+    const absl::Status changed = (*store)->Change(
+        {options_.memory_bytes, options_.disk_bytes, options_.functions},
+        absl::Now());
+    if (!changed.ok()) return changed;
+    opened_ = *std::move(store);
+    // First the seed, so that no call begins with the old one while its
+    // entries go.
+    set_successor(opened_.get());
+  }
+  memory_.Close();
+  return absl::OkStatus();
+}
+
+absl::Status InterimStore::Change(const TieredChange& change, absl::Time now) {
+  MutexLock lock(&mutex_);
+  if (TieredStore* const next = successor()) {
+    const absl::Status changed = next->Change(change, now);
+    if (!changed.ok()) return changed;
+  } else {
+    memory_.SetCapacity(change.memory_bytes, now);
+  }
+  options_.memory_bytes = change.memory_bytes;
+  options_.disk_bytes = change.disk_bytes;
+  options_.functions = change.functions;
+  return absl::OkStatus();
+}
+
+void InterimStore::EraseSecrets(FunctionId function) {
+  memory_.EraseSecrets(function);
+  if (TieredStore* const next = successor()) next->EraseSecrets(function);
 }
 
 void InterimStore::LogFailure(const absl::Status& status) {
@@ -101,7 +140,8 @@ StoreStats InterimStore::LowerStats() const {
   const TieredStore* const next = successor();
   if (next != nullptr) return next->LowerStats();
   StoreStats none = MemoryOnly::LowerStats();
-  none.capacity = disk_bytes_;
+  MutexLock lock(&mutex_);
+  none.capacity = options_.disk_bytes;
   return none;
 }
 

@@ -32,8 +32,9 @@ namespace fncache::cache::store {
 
 class InterimStore final : public MemoryOnly {
  public:
-  // Opens memory and disk. Called on the store's own thread.
-  using Opener = std::function<absl::StatusOr<std::unique_ptr<TieredStore>>()>;
+  // Opens memory and disk as the options say. Called on the store's own thread.
+  using Opener = std::function<absl::StatusOr<std::unique_ptr<TieredStore>>(
+      const TieredOptions& options)>;
 
   // `reason`: why the disk tier could not be opened before. `observer` (null =
   // none) outlives the store.
@@ -49,20 +50,26 @@ class InterimStore final : public MemoryOnly {
   StoreStats LowerStats() const override;
   size_t QueueDepth() const override;
   size_t LookupQueueDepth() const override;
+  // What is changed before the disk can be opened holds for it, too.
+  absl::Status Change(const TieredChange& change, absl::Time now) override;
+  void EraseSecrets(FunctionId function) override;
   void Flush() override;
 
  private:
   void Run();
+  // Opens the other store; OK once it has this one's place.
+  absl::Status TryToOpen();
   void LogFailure(const absl::Status& status);
 
   const absl::Duration retry_;
-  const uint64_t disk_bytes_;
   const Opener open_;
   Observer* const observer_;  // may be null
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar stopped_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  // As the other store is to be opened.
+  TieredOptions options_ ABSL_GUARDED_BY(mutex_);
 
   // The thread's own: what was logged last, and the successor.
   std::string logged_;

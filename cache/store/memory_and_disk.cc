@@ -76,6 +76,15 @@ class MemoryAndDisk final : public TieredStore {
   StoreStats LowerStats() const override { return disk_->Stats(); }
   size_t QueueDepth() const override { return queue_->depth(); }
   size_t LookupQueueDepth() const override { return readers_->waiting(); }
+  absl::Status Change(const TieredChange& change, absl::Time now) override {
+    const absl::Status changed =
+        disk_->Change(change.disk_bytes, change.functions);
+    if (changed.ok()) memory_.SetCapacity(change.memory_bytes, now);
+    return changed;
+  }
+  void EraseSecrets(FunctionId function) override {
+    memory_.EraseSecrets(function);
+  }
   void Flush() override { queue_->Flush(); }
 
  private:
@@ -161,7 +170,9 @@ Found MemoryAndDisk::LookBelow(const key::Key& key, FunctionId function,
       const bool alive =
           latest < entry.kept_until() && !IsFromTheFuture(entry, now);
       // An entry that is not kept below is gone when it leaves memory.
-      if (!pending->write || !alive) return {nullptr, expired || !alive};
+      if (!pending->write || !alive || !disk_->MayKeep(entry)) {
+        return {nullptr, expired || !alive};
+      }
       found = {std::move(pending->entry), false};
     } else {
       found = disk_->Find(key, function, now);

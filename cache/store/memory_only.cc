@@ -16,4 +16,9 @@ StoreStats MemoryOnly::LowerStats() const {
   return none;
 }
 
+absl::Status MemoryOnly::Change(const TieredChange& change, absl::Time now) {
+  memory_.SetCapacity(change.memory_bytes, now);
+  return absl::OkStatus();
+}
+
 }  // namespace fncache::cache::store

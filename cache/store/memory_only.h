@@ -55,6 +55,10 @@ class MemoryOnly : public TieredStore {
   StoreStats LowerStats() const override;
   size_t QueueDepth() const override { return 0; }
   size_t LookupQueueDepth() const override { return 0; }
+  absl::Status Change(const TieredChange& change, absl::Time now) override;
+  void EraseSecrets(FunctionId function) override {
+    memory_.EraseSecrets(function);
+  }
   void Flush() override {}
 
  protected:

@@ -16,6 +16,8 @@ constexpr uint8_t kMaxFrequency = 3;
 constexpr uint8_t kMoveAbove = 1;
 // The small queue's part of the capacity, as the paper has it.
 constexpr uint64_t kSmallPart = 10;
+// An entry may have this part of the capacity at most.
+constexpr uint64_t kLargestPart = 4;
 // How many entries a fill that finds the shard full looks at for one that has
 // expired, before it evicts a live one.
 constexpr int kReclaimProbes = 4;
@@ -370,7 +372,7 @@ PutResult MemoryShard::Put(const key::Key& key, EntryRef entry, absl::Time now,
     }
     return PutResult::kTooLarge;
   };
-  if (charge > capacity_ / 4) return too_large();
+  if (charge > capacity_ / kLargestPart) return too_large();
   if (entry->kept_until() <= now) return PutResult::kExpired;
   // Entries are most of what the heap holds: it grows with them.
   FollowHeap();
@@ -478,9 +480,42 @@ void MemoryShard::Close() {
   }
 }
 
+void MemoryShard::SetCapacity(uint64_t capacity, absl::Time now) {
+  capacity_ = capacity;
+  bool more = true;
+  while (more) {
+    Doomed doomed;  // outlives the lock
+    MutexLock lock(&mutex_);
+    for (int i = 0; i < kRemovedTogether; ++i) {
+      more = size_ > 0 && Used() > capacity_;
+      if (!more) break;
+      EvictOne(now, &doomed);
+    }
+  }
+}
+
+void MemoryShard::EraseSecrets(FunctionId function) {
+  // From the last to the first: the place of one that goes is taken by the
+  // last, which has been looked at.
+  size_t left = SIZE_MAX;
+  while (left > 0) {
+    Doomed doomed;  // outlives the lock
+    MutexLock lock(&mutex_);
+    left = std::min(left, size_);
+    for (int i = 0; i < kRemovedTogether && left > 0; ++i) {
+      --left;
+      const Entry& entry = *At(static_cast<Index>(left)).entry;
+      if (entry.secrets() && entry.function() == function) {
+        Remove(static_cast<Index>(left), Removal::kDropped, &doomed);
+      }
+      left = std::min(left, size_);
+    }
+  }
+}
+
 StoreStats MemoryShard::Stats() const {
   ReaderMutexLock lock(&mutex_);
-  return {size_, Used(), capacity_};
+  return {size_, Used(), capacity_, /*up=*/true, capacity_ / kLargestPart};
 }
 
 }  // namespace fncache::cache::store

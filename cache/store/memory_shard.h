@@ -60,6 +60,10 @@ class MemoryShard {
   EntryRef Inspect(const key::Key& key, int* reads) const;
   // Removes every entry and keeps none from now on.
   void Close();
+  // Changes the bound; evicts until it holds.
+  void SetCapacity(uint64_t capacity, absl::Time now);
+  // Removes the function's entries with connection details.
+  void EraseSecrets(FunctionId function);
   StoreStats Stats() const;
 
  private:
@@ -115,7 +119,7 @@ class MemoryShard {
   void EvictOne(absl::Time now, Doomed* doomed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const uint64_t capacity_;
+  std::atomic<uint64_t> capacity_;
   Observer* const observer_;
 
   mutable Mutex mutex_;

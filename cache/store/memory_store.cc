@@ -96,6 +96,16 @@ void MemoryStore::Close() {
   for (const auto& shard : shards_) shard->Close();
 }
 
+void MemoryStore::SetCapacity(uint64_t capacity, absl::Time now) {
+  for (const auto& shard : shards_) {
+    shard->SetCapacity(capacity / shards_.size(), now);
+  }
+}
+
+void MemoryStore::EraseSecrets(FunctionId function) {
+  for (const auto& shard : shards_) shard->EraseSecrets(function);
+}
+
 StoreStats MemoryStore::Stats() const {
   StoreStats sum;
   for (const auto& shard : shards_) {
@@ -103,6 +113,7 @@ StoreStats MemoryStore::Stats() const {
     sum.entries += stats.entries;
     sum.bytes += stats.bytes;
     sum.capacity += stats.capacity;
+    sum.largest = stats.largest;
   }
   return sum;
 }

@@ -79,6 +79,12 @@ class MemoryStore final : public Store {
   // once this has returned.
   void Close();
 
+  // Changes the bound, and evicts until it holds. The shards stay as many as
+  // they are, so an entry over a quarter of what each has then is not accepted.
+  void SetCapacity(uint64_t capacity, absl::Time now);
+  // Removes the function's entries with connection details.
+  void EraseSecrets(FunctionId function);
+
   StoreStats Stats() const override;
 
   // Tests and benchmarks check by it how capacity is divided.

@@ -22,9 +22,9 @@ absl::StatusOr<std::unique_ptr<TieredStore>> OpenTiers(TieredOptions options,
   if (!options.disk_dir.has_value()) {
     return std::make_unique<MemoryOnly>(options, observer);
   }
-  const auto open = [options, clock, observer](
-                        absl::Duration lock_wait,
-                        const std::function<bool()>& cancelled)
+  const auto open = [clock, observer](const TieredOptions& options,
+                                      absl::Duration lock_wait,
+                                      const std::function<bool()>& cancelled)
       -> absl::StatusOr<std::unique_ptr<TieredStore>> {
     DiskStoreOptions below;
     below.dir = *options.disk_dir;
@@ -46,14 +46,17 @@ absl::StatusOr<std::unique_ptr<TieredStore>> OpenTiers(TieredOptions options,
         std::max(clock->Now(), (*disk)->LatestTime()));
     return MakeMemoryAndDisk(options, *std::move(disk), clock, observer);
   };
-  auto store = open(options.lock_wait, options.cancelled);
+  auto store = open(options, options.lock_wait, options.cancelled);
   if (!absl::IsUnavailable(store.status())) return store;
   options.bans->Await();
   // A start may wait for a predecessor to leave the directory; later attempts
   // come again anyway.
   return std::make_unique<InterimStore>(
       options, store.status(),
-      [open] { return open(absl::ZeroDuration(), nullptr); }, observer);
+      [open](const TieredOptions& now) {
+        return open(now, absl::ZeroDuration(), nullptr);
+      },
+      observer);
 }
 
 }  // namespace fncache::cache::store

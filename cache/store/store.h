@@ -53,6 +53,7 @@ struct StoreStats {
   uint64_t bytes = 0;     // in use, every overhead counted
   uint64_t capacity = 0;  // the bound on `bytes`
   bool up = true;         // look-ups and fills have somewhere to go
+  uint64_t largest = 0;   // of an entry, where that follows from the bound
 };
 
 // What a purge of a key did.

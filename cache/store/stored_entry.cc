@@ -203,7 +203,9 @@ Stored DecodeStored(const key::Key& key, absl::string_view bytes,
   }
   const absl::optional<StoredScope> scope = scopes(header.function());
   if (!scope.has_value()) return Miss(StoredMiss::kFunction);
-  if (scope->generation != header.generation()) {
+  if (scope->generation != header.generation() &&
+      std::find(scope->earlier.begin(), scope->earlier.end(),
+                header.generation()) == scope->earlier.end()) {
     return Miss(StoredMiss::kGeneration);
   }
 
@@ -246,11 +248,10 @@ absl::optional<StoredPeek> PeekStored(absl::string_view bytes) {
     return absl::nullopt;
   }
   const absl::Time arrived = absl::FromUnixNanos(header.arrived());
-  return StoredPeek{
-      header.function(), header.generation(),
-      absl::FromUnixNanos(header.started()), arrived,
-      arrived +
-          absl::Nanoseconds(std::max(header.lifetime(), header.retention()))};
+  return StoredPeek{header.function(), header.generation(),
+                    absl::FromUnixNanos(header.started()), arrived,
+                    arrived + absl::Nanoseconds(std::max(header.lifetime(),
+                                                         header.retention()))};
 }
 
 bool IsDamage(StoredMiss miss) {

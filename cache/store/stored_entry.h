@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "cache/key/key.h"
 #include "cache/store/entry.h"
 
@@ -39,6 +40,9 @@ struct StoredFunction {
 struct StoredScope {
   FunctionId function = 0;
   absl::string_view generation;
+  // Others that the function had in this process: a key is made of one of them,
+  // so that each finds its own entries only.
+  absl::Span<const std::string> earlier = {};
 };
 // Looks a function up by its name; absent if none of that name is configured
 // (any more).

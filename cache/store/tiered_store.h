@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "cache/key/key.h"
@@ -77,6 +78,14 @@ struct TieredOptions {
   rocksdb::Env* env = nullptr;
   // What is purged; null makes one.
   std::shared_ptr<Bans> bans;
+};
+
+// What may change while a store is open; see TieredOptions.
+struct TieredChange {
+  uint64_t memory_bytes = 0;
+  uint64_t disk_bytes = 0;
+  // The same functions in the same order.
+  std::vector<StoredFunction> functions;
 };
 
 class TieredStore : public Store {
@@ -142,6 +151,14 @@ class TieredStore : public Store {
   virtual size_t QueueDepth() const = 0;
   // How many look-ups wait for a thread.
   virtual size_t LookupQueueDepth() const = 0;
+
+  // Takes other bounds and generations, and other rules for connection details:
+  // before a function's may be below memory, that is noted there, and where
+  // that cannot be, nothing changes and the error says why. Entries that do not
+  // fit any more go. One call at a time.
+  virtual absl::Status Change(const TieredChange& change, absl::Time now) = 0;
+  // Removes the function's entries with connection details from memory.
+  virtual void EraseSecrets(FunctionId function) = 0;
 
   // Returns once everything filled before the call, in a successor too, is on
   // disk or dropped.

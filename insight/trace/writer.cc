@@ -444,13 +444,17 @@ absl::StatusOr<std::unique_ptr<TraceWriter>> TraceWriter::Create(
 
 TraceWriter::TraceWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-TraceWriter::~TraceWriter() {
+TraceWriter::~TraceWriter() { Close(); }
+
+void TraceWriter::Close() {
+  if (!impl_->thread.joinable()) return;
   {
     MutexLock lock(&impl_->mutex);
     impl_->stop = true;
     impl_->changed.SignalAll();
   }
   impl_->thread.join();
+  impl_->ring = nullptr;
 }
 
 uint64_t TraceWriter::Impl::HashOf(
@@ -498,7 +502,7 @@ void TraceWriter::Write(TracedCall&& call, Messages messages) {
 }
 
 bool TraceWriter::Impl::TakeBytes(uint64_t bytes) {
-  if (queued + bytes > options.queue_bytes) {
+  if (stop || queued + bytes > options.queue_bytes) {
     ++stats.dropped_queue;
     ++lost_in_queue;
     return false;
@@ -543,6 +547,7 @@ TraceStats TraceWriter::Stats() const {
 
 absl::Status TraceWriter::Flush() {
   MutexLock lock(&impl_->mutex);
+  if (impl_->stop) return absl::UnavailableError("the trace is closed");
   const uint64_t mine = ++impl_->flushes_asked;
   impl_->changed.SignalAll();
   while (impl_->flushes_done < mine) impl_->changed.Wait(&impl_->mutex);

@@ -91,6 +91,10 @@ class TraceWriter {
   // the next one.
   void Write(TracedCall&& call, Messages messages);
 
+  // Writes what waits and lets go of the directory; what comes after is
+  // dropped, and counted. Once, from one thread.
+  void Close();
+
   Level level() const;
   TraceStats Stats() const;
   // Waits until all that was handed over before is in files. For tests and for

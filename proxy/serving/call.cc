@@ -281,8 +281,9 @@ class RunFunctionCall final
 void RunFunctionCall::Start() {
   self_ = shared_from_this();
   context_.instruments.Begin(method_);
-  if (context_.trace != nullptr) {
-    trace_.emplace(context_, method_, arrived_);
+  if (context_.traces != nullptr && !context_.traces->IsNewest(nullptr)) {
+    const auto& writer = context_.traces->Of(incoming_->worker()->index());
+    if (writer != nullptr) trace_.emplace(context_, writer, method_, arrived_);
   }
   incoming_->Read([this](const grpc::Status& status) { OnRead(status); });
 }
@@ -388,8 +389,8 @@ bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
 void RunFunctionCall::NoteStale(const cache::store::Found& found,
                                 absl::Time now) {
   if ((!found.entry && !found.expired) || shadow_ != nullptr) return;
-  // One that was purged is as good as none.
-  if (found.entry && context_.Purged(*state_, key_, *found.entry)) return;
+  // One that may not be used is as good as none.
+  if (found.entry && !context_.MayUse(*state_, key_, *found.entry)) return;
   reason_ = ForwardReason::kStale;
   if (!found.entry ||
       state_->policy.options().stale_if_error <= absl::ZeroDuration() ||
@@ -538,6 +539,10 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
   if (signal.verdict == Verdict::kAnswer) {
     if (signal.entry && context_.Purged(*state_, key_, *signal.entry)) {
       return Miss();
+    }
+    // Whoever shares it may live under settings of before.
+    if (signal.entry && !state_->policy.MayServe(*signal.entry)) {
+      return Follow(Verdict::kRun, /*look_again=*/false);
     }
     if (!signal.found) return AnswerCollapsed(signal.entry);
     looked_up_ = absl::Now();

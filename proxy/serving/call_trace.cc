@@ -71,7 +71,7 @@ void CallTrace::SetHit(const cache::store::EntryInfo& entry, size_t bytes,
 }
 
 void CallTrace::SetAnswer(const transport::Message& answer) {
-  if (context_.trace->level() == Level::kFull) answer_ = answer;
+  if (writer_->level() == Level::kFull) answer_ = answer;
 }
 
 void CallTrace::SetRun(const UpstreamRun& run) {
@@ -92,7 +92,7 @@ void CallTrace::Write(telemetry::Outcome outcome, int code,
                       const insight::explain::Explanation& why,
                       absl::string_view generation,
                       const transport::Message* request) {
-  insight::trace::TraceWriter& writer = *context_.trace;
+  insight::trace::TraceWriter& writer = *writer_;
   if (request_.valid()) request = &request_;
   // It and its texts keep their memory from one call to the next; what is not
   // set here never is.

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // CallTrace: what a trace tells of one RunFunction call, gathered as it goes.
 //
-// A call has one only while the daemon traces (trace.dir), so that others pay
+// A call has one only if the daemon traced when it came, so that others pay
 // nothing. Belongs to its call's thread.
 #ifndef FNCACHE_PROXY_SERVING_CALL_TRACE_H_
 #define FNCACHE_PROXY_SERVING_CALL_TRACE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -28,8 +30,13 @@ struct ServingContext;
 
 class CallTrace {
  public:
-  CallTrace(const ServingContext& context, Method method, absl::Time arrived)
-      : context_(context), method_(method), arrived_(arrived) {}
+  CallTrace(const ServingContext& context,
+            std::shared_ptr<insight::trace::TraceWriter> writer, Method method,
+            absl::Time arrived)
+      : context_(context),
+        writer_(std::move(writer)),
+        method_(method),
+        arrived_(arrived) {}
 
   // Keeps the request, unpacked, when the call lets go of it.
   void KeepRequest(const transport::Message& request) { request_ = request; }
@@ -52,6 +59,7 @@ class CallTrace {
 
  private:
   const ServingContext& context_;
+  const std::shared_ptr<insight::trace::TraceWriter> writer_;
   const Method method_;
   const absl::Time arrived_;
   transport::Message request_;

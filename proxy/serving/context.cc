@@ -16,8 +16,8 @@ ServingContext::ServingContext(
     cache::FunctionId id, const settings::FunctionOptions& options,
     cache::store::TieredStore* store, Clock* clock,
     transport::Upstream* upstream,
-    const telemetry::FunctionInstruments& instruments,
-    insight::trace::TraceWriter* trace, insight::explain::MissMemory* misses)
+    const telemetry::FunctionInstruments& instruments, TraceShared* traces,
+    insight::explain::MissMemory* misses)
     : id(id),
       name(options.name),
       states(options, store),
@@ -26,7 +26,7 @@ ServingContext::ServingContext(
       instruments(instruments),
       flights(FlightOptions(options.policy), instruments),
       log(options.name),
-      trace(trace),
+      traces(traces),
       misses(misses) {}
 
 }  // namespace fncache::proxy::serving

@@ -20,19 +20,21 @@
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
 #include "proxy/serving/refresh_backoff.h"
+#include "proxy/serving/worker_shared.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/upstream.h"
 
 namespace fncache::proxy::serving {
 
+using TraceShared = WorkerShared<insight::trace::TraceWriter>;
+
 struct ServingContext {
   ServingContext(cache::FunctionId id, const settings::FunctionOptions& options,
                  cache::store::TieredStore* store, Clock* clock,
                  transport::Upstream* upstream,
                  const telemetry::FunctionInstruments& instruments,
-                 insight::trace::TraceWriter* trace,
-                 insight::explain::MissMemory* misses);
+                 TraceShared* traces, insight::explain::MissMemory* misses);
 
   // For how long from `now` an entry is served as fresh, by policy and by what
   // operators have purged; zero or less: it is not any more, since then.
@@ -49,13 +51,18 @@ struct ServingContext {
                                const cache::key::Key& key,
                                const cache::store::Entry& entry,
                                absl::Time now) const {
-    if (Purged(state, key, entry)) return cache::Freshness::kSpent;
+    if (!MayUse(state, key, entry)) return cache::Freshness::kSpent;
     const cache::Freshness freshness =
         state.policy.FreshnessAfter(ServedFor(state, key, entry, now));
     if (freshness != cache::Freshness::kFresh && entry.superseded()) {
       return cache::Freshness::kSpent;
     }
     return freshness;
+  }
+  // Neither an operator nor the settings forbid it, however young it is.
+  bool MayUse(const FunctionState& state, const cache::key::Key& key,
+              const cache::store::Entry& entry) const {
+    return !Purged(state, key, entry) && state.policy.MayServe(entry);
   }
   // An operator has purged it.
   bool Purged(const FunctionState& state, const cache::key::Key& key,
@@ -72,8 +79,8 @@ struct ServingContext {
   FlightTable flights;
   RefreshBackoff refreshes;
   FailureLog log;
-  // Null: nothing is traced.
-  insight::trace::TraceWriter* const trace;
+  // The writer that there is while calls are traced. Null: never.
+  TraceShared* const traces;
   // Null: misses are not explained.
   insight::explain::MissMemory* const misses;
 };

@@ -54,7 +54,8 @@ FlightCallerPtr ReleaseGate::Leave(FlightCaller* caller) {
     instruments_.ReleasedWaiting(-1);
     return nullptr;
   }
-  if (queue_.empty()) {
+  // More may run than do at once since that was changed.
+  if (queue_.empty() || running_ > max_running_) {
     --running_;
     instruments_.ReleasedRunning(-1);
     return nullptr;
@@ -63,6 +64,21 @@ FlightCallerPtr ReleaseGate::Leave(FlightCaller* caller) {
   queue_.erase(queue_.begin());
   next->place_ = FlightCaller::Place::kRunning;
   instruments_.ReleasedWaiting(-1);
+  return next;
+}
+
+std::vector<FlightCallerPtr> ReleaseGate::SetMaxRunning(int max_running) {
+  std::vector<FlightCallerPtr> next;
+  MutexLock lock(&mutex_);
+  max_running_ = max_running;
+  while (running_ < max_running_ && !queue_.empty()) {
+    next.push_back(std::move(queue_.begin()->second));
+    queue_.erase(queue_.begin());
+    next.back()->place_ = FlightCaller::Place::kRunning;
+    ++running_;
+    instruments_.ReleasedWaiting(-1);
+    instruments_.ReleasedRunning(1);
+  }
   return next;
 }
 
@@ -453,6 +469,13 @@ size_t FlightTable::DetachAll() {
     shard->flights.clear();
   }
   return count;
+}
+
+void FlightTable::SetMaxReleased(int max_released) {
+  Actions actions;
+  for (FlightCallerPtr& caller : gate_.SetMaxRunning(max_released)) {
+    actions.Tell(std::move(caller), RunSignal(/*queued=*/true));
+  }
 }
 
 FlightTable::Stats FlightTable::GetStats() const {

@@ -141,7 +141,7 @@ class ReleaseGate {
  public:
   ReleaseGate(int max_running,
               const telemetry::FunctionInstruments& instruments)
-      : max_running_(max_running), instruments_(instruments) {}
+      : instruments_(instruments), max_running_(max_running) {}
 
   // True if the caller runs now, false if it waits.
   bool Enter(const FlightCallerPtr& caller);
@@ -149,13 +149,17 @@ class ReleaseGate {
   // place goes to, who has to be told kRun, or null.
   FlightCallerPtr Leave(FlightCaller* caller);
 
+  // Changes how many run at once. Returns the callers whose turn it is now, who
+  // have to be told kRun.
+  std::vector<FlightCallerPtr> SetMaxRunning(int max_running);
+
   int running() const;
   int queued() const;
 
  private:
-  const int max_running_;
   const telemetry::FunctionInstruments& instruments_;
   mutable Mutex mutex_;
+  int max_running_ ABSL_GUARDED_BY(mutex_);
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, FlightCallerPtr> queue_ ABSL_GUARDED_BY(mutex_);
 };
@@ -226,6 +230,9 @@ class FlightTable {
   // many flights that were.
   size_t Detach(const cache::key::Key& key);
   size_t DetachAll();
+
+  // From now on so many released calls run at once; those beyond that go on.
+  void SetMaxReleased(int max_released);
 
   struct Stats {
     size_t flights = 0;

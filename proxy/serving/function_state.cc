@@ -58,30 +58,11 @@ void FunctionState::TryMasks() {
 
 FunctionStates::FunctionStates(const settings::FunctionOptions& options,
                                cache::store::TieredStore* store)
-    : store_(store),
-      newest_(std::make_shared<FunctionState>(options, store)),
-      slots_(kMostWorkers) {}
-
-FunctionStatePtr FunctionStates::Newest() const {
-  MutexLock lock(&mutex_);
-  return newest_;
-}
+    : store_(store), states_(std::make_shared<FunctionState>(options, store)) {}
 
 void FunctionStates::Replace(const settings::FunctionOptions& options) {
-  auto next =
-      std::make_shared<FunctionState>(options, store_, Newest()->shadow);
-  MutexLock lock(&mutex_);
-  // The one before goes when its calls have ended and each worker has looked.
-  newest_.swap(next);
-  version_.fetch_add(1, std::memory_order_release);
-}
-
-void FunctionStates::Renew(Slot* slot) const {
-  MutexLock lock(&mutex_);
-  slot->version = version_.load(std::memory_order_relaxed);
-  // With a count of references of its own.
-  slot->state = FunctionStatePtr(newest_.get(),
-                                 [held = newest_](FunctionState* /*state*/) {});
+  states_.Replace(
+      std::make_shared<FunctionState>(options, store_, Newest()->shadow));
 }
 
 }  // namespace fncache::proxy::serving

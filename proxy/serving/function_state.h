@@ -4,26 +4,22 @@
 // takes the newest when its request is there and keeps it to its end, so that
 // no call ever lives under two sets of settings.
 //
-// FunctionStates holds the newest one. A worker takes its own share of it,
-// whose count of references no other worker touches, so that hits on several
-// cores do not contend for it.
+// FunctionStates holds the newest one, of which each worker has its own share
+// (worker_shared.h).
 //
 // Thread-safe, but for what is said at Of.
 #ifndef FNCACHE_PROXY_SERVING_FUNCTION_STATE_H_
 #define FNCACHE_PROXY_SERVING_FUNCTION_STATE_H_
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "cache/policy.h"
 #include "cache/store/bans.h"
 #include "cache/store/tiered_store.h"
-#include "common/mutex.h"
 #include "proxy/serving/keyed_store.h"
 #include "proxy/serving/shadow.h"
+#include "proxy/serving/worker_shared.h"
 #include "proxy/settings/options.h"
 
 namespace fncache::proxy::serving {
@@ -60,41 +56,26 @@ using FunctionStatePtr = std::shared_ptr<FunctionState>;
 
 class FunctionStates {
  public:
-  // Workers have indices below this (the setting `workers`).
-  static constexpr size_t kMostWorkers = 64;
-
   // `store` outlives it.
   FunctionStates(const settings::FunctionOptions& options,
                  cache::store::TieredStore* store);
 
   // The newest, as the worker with this index shares it. On that worker's
   // thread only; valid until the next call there.
-  const FunctionStatePtr& Of(int worker) {
-    Slot& slot = slots_[static_cast<size_t>(worker)];
-    if (slot.version != version_.load(std::memory_order_acquire)) {
-      Renew(&slot);
-    }
-    return slot.state;
-  }
+  const FunctionStatePtr& Of(int worker) { return states_.Of(worker); }
   // The newest. On any thread.
-  FunctionStatePtr Newest() const;
+  FunctionStatePtr Newest() const { return states_.Newest(); }
+  bool IsNewest(const FunctionStatePtr& state) const {
+    return states_.IsNewest(state.get());
+  }
 
   // Calls whose requests are there from now on live under these settings. Name,
   // listen and upstream are those there were.
   void Replace(const settings::FunctionOptions& options);
 
  private:
-  struct alignas(64) Slot {
-    uint64_t version = 0;
-    FunctionStatePtr state;
-  };
-  void Renew(Slot* slot) const;
-
   cache::store::TieredStore* const store_;
-  std::atomic<uint64_t> version_{1};
-  mutable Mutex mutex_;
-  FunctionStatePtr newest_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Slot> slots_;
+  WorkerShared<FunctionState> states_;
 };
 
 }  // namespace fncache::proxy::serving

@@ -22,4 +22,9 @@ absl::optional<telemetry::ShadowReport> FunctionHandler::Shadow() const {
   return state->shadow->Report();
 }
 
+void FunctionHandler::Replace(const settings::FunctionOptions& options) {
+  context_.states.Replace(options);
+  context_.flights.SetMaxReleased(options.policy.max_released);
+}
+
 }  // namespace fncache::proxy::serving

@@ -28,12 +28,16 @@ class FunctionHandler final : public transport::CallHandler {
                   cache::store::TieredStore* store, Clock* clock,
                   transport::Upstream* upstream,
                   const telemetry::FunctionInstruments& instruments,
-                  insight::trace::TraceWriter* trace = nullptr,
+                  TraceShared* traces = nullptr,
                   insight::explain::MissMemory* misses = nullptr)
-      : context_(id, options, store, clock, upstream, instruments, trace,
+      : context_(id, options, store, clock, upstream, instruments, traces,
                  misses) {}
 
   void StartCall(transport::IncomingCallPtr call) override;
+
+  // Calls whose requests are there from now on live under these settings. Name,
+  // listen and upstream are those there were. Any thread.
+  void Replace(const settings::FunctionOptions& options);
 
   // The flights as they are now; empty once no call is left.
   FlightTable::Stats GetFlights() const { return context_.flights.GetStats(); }

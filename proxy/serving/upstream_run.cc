@@ -183,6 +183,7 @@ void UpstreamRun::Apply(const transport::Message& response) {
     thread_local absl::InsecureBitGen random;
     storing = state_->policy.Decide(view->facts, bytes.size(),
                                     absl::Uniform(random, 0.0, 1.0));
+    ObeyNewest(view->facts, &storing);
   }
   refusal_ = storing.refusal;
   if (storing.store && shadow_ != nullptr) shadow_->Remember(key_, started_);
@@ -198,6 +199,28 @@ void UpstreamRun::Apply(const transport::Message& response) {
   told_.told_ttl = ttl;
   if (ttl.has_value()) {
     result_.message = MessageWithTtl(*view, response, *ttl);
+  }
+}
+
+void UpstreamRun::ObeyNewest(const cache::ResponseFacts& facts,
+                             cache::Policy::Storing* storing) const {
+  if (!storing->store || context_.states.IsNewest(state_)) return;
+  const FunctionStatePtr newest = context_.states.Newest();
+  const cache::PolicyOptions& policy = newest->options.policy;
+  if (policy.mode == cache::Mode::kOff) {
+    *storing = {};
+    storing->refusal = cache::Policy::Refusal::kOff;
+    return;
+  }
+  if (facts.secrets && policy.store_secrets == cache::StoreSecrets::kNone) {
+    *storing = {};
+    storing->refusal = cache::Policy::Refusal::kSecrets;
+    return;
+  }
+  // Tiers that outlive the process name the generation that is in force now.
+  if ((facts.secrets && policy.store_secrets != cache::StoreSecrets::kAll) ||
+      newest->options.generation != state_->options.generation) {
+    storing->lower_tiers = false;
   }
 }
 
@@ -221,6 +244,13 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
   });
   switch (put) {
     case cache::store::PutResult::kStored:
+      if (!context_.states.IsNewest(state_) &&
+          !context_.states.Newest()->policy.MayServe(*entry)) {
+        // Settings changed since they were asked; what they do not keep was
+        // cleared perhaps before this was filled.
+        store_.Erase(key_);
+        return;
+      }
       context_.instruments.RecordFill(entry->body().size() +
                                       entry->meta_rest().size());
       result_.stored = true;

@@ -123,6 +123,10 @@ class UpstreamRun final : public FlightCall,
   void End();
   // Does with the response's bytes what policy says.
   void Apply(const transport::Message& response);
+  // Settings that were put in force while the call ran have a say in whether
+  // its answer is stored: theirs, where that is stricter.
+  void ObeyNewest(const cache::ResponseFacts& facts,
+                  cache::Policy::Storing* storing) const;
   void Fill(const cache::ResponseView& view,
             const cache::Policy::Storing& storing);
   // Tells those who explain misses what became of the answer.

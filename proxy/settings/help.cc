@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cache/key/mask.h"
 #include "proxy/settings/settings.h"
@@ -131,6 +132,10 @@ Each setting is a flag, an environment variable and a key of the file: --ttl-max
 these counts: the function's own entry under `functions:`, flag, environment,
 file. The flag of a list repeats; its variable is a YAML list, [a, b].
 
+Most settings can change while it runs: it reads the file again when its content
+has changed, or on SIGHUP. --check tells which. A file with an error leaves all
+as it was, and the log says why.
+
 Command:
   --config FILE  (env FNCACHE_CONFIG)
       A YAML file with settings.
@@ -163,6 +168,28 @@ taken, a directory locked), 2 for settings that do not fit.
   return out;
 }
 
+std::string ReloadNotes() {
+  std::vector<absl::string_view> now;
+  std::vector<absl::string_view> restart = {
+      "the entries of functions (their number and names)"};
+  for (const Setting& setting : ServeSettings().settings()) {
+    (setting.reloads ? now : restart).push_back(setting.key);
+  }
+  std::string text;
+  AppendWrapped(absl::StrCat("Can change while it runs (the file's content, or "
+                             "SIGHUP): ",
+                             absl::StrJoin(now, ", "), "."),
+                /*indent=*/2, &text);
+  AppendWrapped(
+      absl::StrCat("Take a restart: ", absl::StrJoin(restart, ", "), "."),
+      /*indent=*/2, &text);
+  // The indent becomes the comment's beginning.
+  for (size_t line = 0; line < text.size(); line = text.find('\n', line) + 1) {
+    text[line] = '#';
+  }
+  return text;
+}
+
 std::string ServeReference() {
   std::string out =
       R"(# Settings of `fncache serve`
@@ -177,7 +204,11 @@ level of the file, default. A list's flag repeats; its variable is a YAML flow
 list. With `functions:`, a list of maps, `name`, `listen` and `upstream` come
 from its entries only and no two entries share one. Anything that does not fit
 stops the start with one line and exit code 2. `--check` prints the settings in
-effect.
+effect, and which of them can change while it runs.
+
+A setting that says `changes: while it runs` takes effect when the file's content
+has changed (looked at every 10 seconds) or on SIGHUP; the others take a restart.
+docs/operating.md, "Changing settings while it runs", tells all of it.
 )";
   AppendGroups(
       &out,
@@ -187,11 +218,13 @@ effect.
       [](const Setting& setting, std::string* text) {
         absl::StrAppend(text, "\n### `", setting.key, "`\n\n");
         AppendWrapped(setting.help, 0, text);
-        absl::StrAppend(text, "\n- flag: `", FlagUsage(setting),
-                        "`\n- environment: `", EnvironmentName(setting.key),
-                        "`\n- default: ", DefaultText(setting),
-                        "\n- accepted: ", setting.accepted,
-                        "\n- of: ", ScopeText(setting), "\n");
+        absl::StrAppend(
+            text, "\n- flag: `", FlagUsage(setting), "`\n- environment: `",
+            EnvironmentName(setting.key),
+            "`\n- default: ", DefaultText(setting),
+            "\n- accepted: ", setting.accepted, "\n- of: ", ScopeText(setting),
+            "\n- changes: ", setting.reloads ? "while it runs" : "at a restart",
+            "\n");
       });
   AppendNamedSets(&out);
   return out;

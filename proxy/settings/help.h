@@ -17,6 +17,9 @@ namespace fncache::proxy::settings {
 std::string ServeHelp();
 // The flags of `fncache serve`, in the order of its help.
 std::vector<CommandFlag> ServeCommandFlags();
+// Which settings can change while the daemon runs and which take a restart, as
+// comments that `--check` prints behind the settings.
+std::string ReloadNotes();
 // The text of docs/settings.md.
 std::string ServeReference();
 

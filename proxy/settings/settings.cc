@@ -191,6 +191,7 @@ Row OfFunction(Setting setting, SettingScope scope, ToFunction apply) {
 
 Row Policy(Setting setting, ToFunction apply) {
   setting.group = "Policy";
+  setting.reloads = true;
   return OfFunction(std::move(setting), SettingScope::kBoth, std::move(apply));
 }
 
@@ -210,6 +211,12 @@ Setting Bool(std::string key, std::string help) {
   Setting setting =
       Text(std::move(key), "", "false", "true or false", std::move(help));
   setting.kind = Setting::Kind::kBool;
+  return setting;
+}
+
+// A setting that may change while the daemon runs.
+Setting Reloads(Setting setting) {
+  setting.reloads = true;
   return setting;
 }
 
@@ -264,7 +271,7 @@ std::vector<Row> FunctionRows() {
       "cache. Needed with cache.dir; `none` accepts answers of older builds.");
   generation.default_variable = "REVISION_NAME";
   generation.default_note = "unset";
-  add(std::move(generation), SettingScope::kBoth,
+  add(Reloads(std::move(generation)), SettingScope::kBoth,
       [](const Values& v, FunctionOptions* o) {
         return IntoText(v[0], /*empty_allowed=*/true, &o->generation);
       });
@@ -322,15 +329,15 @@ std::vector<Row> CacheRows() {
     if (!v[0].empty()) o->cache_dir = v[0];
     return absl::OkStatus();
   });
-  add(Text("cache.memory", "SIZE", "256MiB",
-           "a size from 1KiB up, such as 64MB or 256MiB",
-           "Bound of the memory tier, all overheads counted."),
+  add(Reloads(Text("cache.memory", "SIZE", "256MiB",
+                   "a size from 1KiB up, such as 64MB or 256MiB",
+                   "Bound of the memory tier, all overheads counted.")),
       [](const Values& v, DaemonOptions* o) {
         return IntoSize(v[0], 1 << 10, ~uint64_t{0}, &o->cache_memory);
       });
-  add(Text("cache.disk", "SIZE", "4GiB",
-           "a size from 1MiB up, such as 512MiB or 4GiB",
-           "Bound of the disk tier."),
+  add(Reloads(Text("cache.disk", "SIZE", "4GiB",
+                   "a size from 1MiB up, such as 512MiB or 4GiB",
+                   "Bound of the disk tier.")),
       [](const Values& v, DaemonOptions* o) {
         return IntoSize(v[0], 1 << 20, ~uint64_t{0}, &o->cache_disk);
       });
@@ -365,14 +372,15 @@ std::vector<Row> OperationRows() {
   Setting trace_dir = Text("trace.dir", "DIR", absl::nullopt, "a directory",
                            "Where calls are traced, for fncache explain.");
   trace_dir.default_note = "unset (no trace)";
-  add(std::move(trace_dir), [](const Values& v, DaemonOptions* o) {
+  add(Reloads(std::move(trace_dir)), [](const Values& v, DaemonOptions* o) {
     o->trace_dir = v[0];
     return absl::OkStatus();
   });
-  add(Text("trace.level", "LEVEL", "paths", "keys, paths or full",
-           "What a trace tells of a call: keys and times; paths, what changed "
-           "in the request, without values; full, the messages, secrets "
-           "redacted."),
+  add(Reloads(Text(
+          "trace.level", "LEVEL", "paths", "keys, paths or full",
+          "What a trace tells of a call: keys and times; paths, what changed "
+          "in the request, without values; full, the messages, secrets "
+          "redacted.")),
       [](const Values& v, DaemonOptions* o) {
         using insight::trace::Level;
         return IntoChoice<Level>(v[0],
@@ -381,20 +389,21 @@ std::vector<Row> OperationRows() {
                                   {"full", Level::kFull}},
                                  &o->trace_level);
       });
-  add(Text("trace.file_size", "SIZE", "64MiB",
-           "a size from 64KiB to 1GiB, such as 8MiB or 64MiB",
-           "Bound of one file of the trace."),
+  add(Reloads(Text("trace.file_size", "SIZE", "64MiB",
+                   "a size from 64KiB to 1GiB, such as 8MiB or 64MiB",
+                   "Bound of one file of the trace.")),
       [](const Values& v, DaemonOptions* o) {
         return IntoSize(v[0], 64 << 10, 1 << 30, &o->trace_file_size);
       });
-  add(Text("trace.files", "NUMBER", "8", "a whole number from 2 up",
-           "Files of the trace that are kept; the oldest go first."),
+  add(Reloads(Text("trace.files", "NUMBER", "8", "a whole number from 2 up",
+                   "Files of the trace that are kept; the oldest go first.")),
       [](const Values& v, DaemonOptions* o) {
         const absl::Status status = IntoCount(v[0], &o->trace_files);
         return status.ok() && o->trace_files < 2 ? NotAccepted() : status;
       });
-  add(Text("trace.sample", "FRACTION", "1", "a fraction over 0, to 1",
-           "The share of composites that are traced, each with all calls."),
+  add(Reloads(Text(
+          "trace.sample", "FRACTION", "1", "a fraction over 0, to 1",
+          "The share of composites that are traced, each with all calls.")),
       [](const Values& v, DaemonOptions* o) {
         double share = 0;
         if (!absl::SimpleAtod(v[0], &share) || !(share > 0 && share <= 1)) {
@@ -414,8 +423,8 @@ std::vector<Row> OperationRows() {
         }
         return IntoSize(v[0], 1 << 20, 64ull << 30, &o->explain_memory);
       });
-  add(Text("log.level", "LEVEL", "info", "debug, info, warn or error",
-           "What is logged to stderr, from this level up."),
+  add(Reloads(Text("log.level", "LEVEL", "info", "debug, info, warn or error",
+                   "What is logged to stderr, from this level up.")),
       [](const Values& v, DaemonOptions* o) {
         return IntoChoice<LogLevel>(v[0],
                                     {{"debug", LogLevel::kDebug},
@@ -424,8 +433,8 @@ std::vector<Row> OperationRows() {
                                      {"error", LogLevel::kError}},
                                     &o->log_level);
       });
-  add(Text("log.format", "FORMAT", "text", "text or json",
-           "Lines for people, or a JSON object a line."),
+  add(Reloads(Text("log.format", "FORMAT", "text", "text or json",
+                   "Lines for people, or a JSON object a line.")),
       [](const Values& v, DaemonOptions* o) {
         return IntoChoice<LogFormat>(
             v[0], {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
@@ -449,6 +458,8 @@ std::vector<Row> LimitRows() {
   std::vector<Row> rows;
   const auto add = [&rows](Setting setting, ToDaemon apply) {
     setting.group = "Limits";
+    // The threads are made at the start.
+    setting.reloads = setting.key != "workers";
     rows.push_back(OfDaemon(std::move(setting), std::move(apply)));
   };
   Setting workers =

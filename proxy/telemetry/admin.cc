@@ -81,7 +81,8 @@ AdminServer::Response Admin::StatusPage(absl::string_view query) const {
          std::move(top.writers)});
   }
   status.certificates = instruments_->ReadCertificates();
-  status.settings = view_.settings;
+  if (view_.settings) status.settings = view_.settings();
+  if (view_.reload) status.reload = view_.reload();
   response.content_type = json ? "application/json" : kHtml;
   response.body = json ? RenderStatusJson(status) : RenderStatusPage(status);
   return response;

@@ -29,6 +29,7 @@
 #include "metrics/admin_server.h"
 #include "proxy/telemetry/history.h"
 #include "proxy/telemetry/instruments.h"
+#include "proxy/telemetry/reload_figures.h"
 
 namespace fncache::proxy::telemetry {
 
@@ -49,7 +50,9 @@ struct AdminView {
   std::function<std::vector<insight::explain::MissMemory::FunctionTop>()>
       misses;
   // The settings in force. No seeds, no passwords.
-  std::vector<ListedSetting> settings;
+  std::function<std::vector<ListedSetting>()> settings;
+  // How the settings file stands; may be empty.
+  std::function<ReloadFigures()> reload;
 };
 
 class Admin {

@@ -352,6 +352,23 @@ const std::vector<Family>& Catalogue() {
        "not_yet_valid, wrong_usage, wrong_name, bad_certificate, "
        "no_certificate, refused_by_peer, plaintext, protocol)."},
 
+      // Settings, read again while the daemon runs.
+      {"fncache_config_last_reload_successful",
+       Type::kGauge,
+       {},
+       "0 if the settings could not be put in force when they were last read, "
+       "those of before holding; else 1, also before the first reload."},
+      {"fncache_config_last_reload_success_timestamp_seconds",
+       Type::kGauge,
+       {},
+       "When settings were last put in force, as Unix time; the start, before "
+       "the first reload."},
+      {"fncache_config_reloads_total",
+       Type::kCounter,
+       {"result"},
+       "Times that the settings were read again, by result (success, "
+       "failure)."},
+
       // The process.
       {"fncache_build_info",
        Type::kGauge,

@@ -526,6 +526,25 @@ void Instruments::WatchExplain(std::function<ExplainFigures()> figures) {
   });
 }
 
+void Instruments::WatchReload(std::function<ReloadFigures()> figures) {
+  Registry& registry = impl_->registry;
+  registry.AddCallback(
+      Metric("fncache_config_last_reload_successful"), {},
+      [figures] { return figures().last_successful ? 1.0 : 0.0; });
+  registry.AddCallback(
+      Metric("fncache_config_last_reload_success_timestamp_seconds"), {},
+      [figures] {
+        return absl::ToDoubleSeconds(figures().last_success -
+                                     absl::UnixEpoch());
+      });
+  registry.AddCallback(
+      Metric("fncache_config_reloads_total"), {"success"},
+      [figures] { return static_cast<double>(figures().successes); });
+  registry.AddCallback(
+      Metric("fncache_config_reloads_total"), {"failure"},
+      [figures] { return static_cast<double>(figures().failures); });
+}
+
 void Instruments::WatchReadiness(std::function<bool()> ready) {
   impl_->registry.AddCallback(
       Metric("fncache_ready"), {},

@@ -43,6 +43,7 @@
 #include "metrics/histogram.h"
 #include "metrics/registry.h"
 #include "proxy/telemetry/labels.h"
+#include "proxy/telemetry/reload_figures.h"
 
 namespace fncache::proxy::telemetry {
 
@@ -338,6 +339,7 @@ class Instruments {
   };
   void WatchExplain(std::function<ExplainFigures()> figures);
   void WatchReadiness(std::function<bool()> ready);
+  void WatchReload(std::function<ReloadFigures()> figures);
   // How many connections the function's callers have, and the daemon to it.
   void WatchConnections(cache::FunctionId id, std::function<size_t()> callers,
                         std::function<size_t()> upstream);

@@ -40,6 +40,7 @@ class Finder {
     Functions();
     Tiers();
     Certificates();
+    Settings();
     Handshakes();
     Fills();
     std::stable_sort(problems_.begin(), problems_.end(),
@@ -148,6 +149,23 @@ class Finder {
                           "cannot be used; the older ones stay in use. The log "
                           "says why."));
       }
+    }
+  }
+
+  void Settings() {
+    const ReloadFigures& reload = status_.reload;
+    if (!reload.last_successful) {
+      Warn("reload_failed", reload.file,
+           absl::StrCat("The settings file cannot be put in force ",
+                        SinceText(reload.failing_since),
+                        ", the settings of before hold: ", reload.error));
+    }
+    if (!reload.restart.empty()) {
+      Warn(
+          "restart_needed", reload.file,
+          absl::StrCat("The settings file says otherwise than the daemon runs, "
+                       "until it is restarted: ",
+                       absl::StrJoin(reload.restart, ", "), "."));
     }
   }
 

@@ -16,6 +16,7 @@
 #include "proxy/telemetry/history.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/process_metrics.h"
+#include "proxy/telemetry/reload_figures.h"
 
 namespace fncache::proxy::telemetry {
 
@@ -40,6 +41,7 @@ struct Status {
 
   std::vector<Instruments::CertificateReading> certificates;
   std::vector<ListedSetting> settings;  // without secrets
+  ReloadFigures reload;
 };
 
 // Something that an operator should look at.

@@ -197,6 +197,18 @@ Json Problems(const Status& status) {
   return list;
 }
 
+Json Reload(const ReloadFigures& reload) {
+  return {
+      {"file", reload.file.empty() ? Json() : Json(reload.file)},
+      {"last_successful", reload.last_successful},
+      {"last_success_unix_seconds", UnixSeconds(reload.last_success)},
+      {"error", reload.error.empty() ? Json() : Json(reload.error)},
+      {"successes", reload.successes},
+      {"failures", reload.failures},
+      {"restart_needed", reload.restart},
+  };
+}
+
 Json Settings(const Status& status) {
   Json list = Json::array();
   for (const ListedSetting& setting : status.settings) {
@@ -244,6 +256,7 @@ std::string RenderStatusJson(const Status& status) {
       {"handshakes_failed",
        {{"last_minute", HandshakesFailed(reading.recent)},
         {"since_start", HandshakesFailed(reading.total)}}},
+      {"reload", Reload(status.reload)},
       {"settings", Settings(status)},
   };
   // Bytes that are no UTF-8, which a file name may hold, are replaced: by

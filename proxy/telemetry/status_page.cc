@@ -563,8 +563,28 @@ void SettingRows(const Status& status, bool given, std::string* out) {
   absl::StrAppend(out, "</table>\n");
 }
 
+// Where the settings are from, and how that stands.
+void Reload(const Status& status, std::string* out) {
+  const ReloadFigures& reload = status.reload;
+  if (reload.file.empty()) return;
+  absl::StrAppend(out, "<p class=dim>Read from <code>", EscapeHtml(reload.file),
+                  "</code>, in force since ", TimeText(reload.last_success),
+                  "; reloaded ", Count(reload.successes), " times, failed ",
+                  Count(reload.failures), " times.</p>\n");
+  if (!reload.last_successful) {
+    absl::StrAppend(out, "<p>What it holds now is not in force: ",
+                    EscapeHtml(reload.error), "</p>\n");
+  }
+  if (!reload.restart.empty()) {
+    absl::StrAppend(out, "<p>Takes a restart: <code>",
+                    EscapeHtml(absl::StrJoin(reload.restart, "\n")),
+                    "</code></p>\n");
+  }
+}
+
 void Settings(const Status& status, std::string* out) {
   absl::StrAppend(out, "<h2>Settings that were given</h2>\n");
+  Reload(status, out);
   SettingRows(status, /*given=*/true, out);
   absl::StrAppend(out,
                   "<details><summary>All others, which have their "

@@ -169,7 +169,7 @@ class IncomingCall final : public Activity,
   void SendStatus(const grpc::Status& status);
 
   Worker* const worker_;
-  const CallLimits& limits_;
+  const CallLimits limits_;
   http2::Stream* stream_;  // null: it has gone
   const Method method_;
   bool owned_ = true;

@@ -39,6 +39,11 @@ void Inflight::Remove(Share share, Worker* worker, size_t bytes) {
   if (share != Share::kReading && waiting() > 0) AdmitWaiting();
 }
 
+void Inflight::SetBound(size_t bound) {
+  bound_.store(bound, std::memory_order_relaxed);
+  AdmitWaiting();
+}
+
 size_t Inflight::Sum(Share share) const {
   size_t sum = 0;
   for (const Line& line : lines_) {
@@ -57,12 +62,12 @@ size_t Inflight::limit(Share share) const {
 
 bool Inflight::HasRoom(Share share, size_t more) const {
   // While misses wait for room, no more is read than has begun.
-  if (share == Share::kReading && waiting() >= bound_ / 8) return false;
+  if (share == Share::kReading && waiting() >= bound() / 8) return false;
   return Sum(share) + more <= limit(share);
 }
 
 bool Inflight::RefuseReading() {
-  if (Sum(Share::kReading) <= bound_) return false;
+  if (Sum(Share::kReading) <= bound()) return false;
   refused_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
@@ -110,7 +115,7 @@ Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
   MutexLock lock(&mutex_);
   const absl::Time now = absl::Now();
   if (queue_.empty()) moved_ = now;
-  if (waiting() + bytes > bound_ / 8 && now - moved_ >= kStuck) {
+  if (waiting() + bytes > bound() / 8 && now - moved_ >= kStuck) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     return Admission::kRefused;
   }

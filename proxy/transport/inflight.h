@@ -91,7 +91,10 @@ class Inflight {
   // bytes are counted as running.
   bool Forget(Waiter* waiter);
 
-  size_t bound() const { return bound_; }
+  // Another bound from now on. What is held beyond it is not taken away.
+  void SetBound(size_t bound);
+
+  size_t bound() const { return bound_.load(std::memory_order_relaxed); }
   size_t limit(Share share) const;
   size_t reading() const { return Sum(Share::kReading); }
   size_t running() const { return Sum(Share::kRunning); }
@@ -109,7 +112,7 @@ class Inflight {
   // Lets those run for whom there is room.
   void AdmitWaiting();
 
-  const size_t bound_;
+  std::atomic<size_t> bound_;
   std::vector<Line> lines_;
   std::atomic<const void*> beyond_[3] = {};
   std::atomic<size_t> waiting_{0};

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "common/listen_failure.h"
+#include "http2/changeable.h"
 #include "proxy/transport/metadata.h"
 #include "proxy/transport/tls.h"
 
@@ -22,17 +23,19 @@ class Listener::Place final : public http2::Server::Handler {
   Place(Worker* worker, const ListenerOptions& options, CallHandler* handler)
       : worker_(worker),
         room_(options.inflight, worker),
-        limits_{options.max_request_bytes, &room_},
+        max_request_bytes_(options.limits.max_request_bytes),
         handler_(handler) {}
   http2::StreamUser* OnRequest(http2::Stream& stream) override {
-    return IncomingCall::Accept(stream, worker_, &limits_, handler_);
+    const CallLimits limits{max_request_bytes_, &room_};
+    return IncomingCall::Accept(stream, worker_, &limits, handler_);
   }
+  void SetMaxRequestBytes(size_t bytes) { max_request_bytes_ = bytes; }
   int busy() const override { return worker_->calls(); }
 
  private:
   Worker* const worker_;
   ReadRoom room_;
-  const CallLimits limits_;
+  http2::Changeable<size_t> max_request_bytes_;
   CallHandler* const handler_;
 };
 
@@ -40,12 +43,13 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
     ListenerOptions options) {
   std::unique_ptr<Listener> listener(new Listener(std::move(options)));
   http2::ServerOptions server;
-  server.connection.max_streams = listener->options_.max_streams;
-  server.connection.max_field_bytes = listener->options_.max_metadata_bytes;
-  server.connection.idle_timeout = listener->options_.idle_timeout;
-  server.connection.max_age = listener->options_.max_connection_age;
+  const ListenerLimits& limits = listener->options_.limits;
+  server.connection.max_streams = limits.max_streams;
+  server.connection.max_field_bytes = limits.max_metadata_bytes;
+  server.connection.idle_timeout = limits.idle_timeout;
+  server.connection.max_age = limits.max_connection_age;
   server.connection.http1_answer = kHttp1Answer;
-  server.max_connections = listener->options_.max_connections;
+  server.max_connections = limits.max_connections;
   server.events = listener->options_.events;
   if (ServerTls* const tls = listener->options_.tls) {
     server.new_ssl = [tls] { return tls->NewSsl(); };
@@ -74,6 +78,19 @@ void Listener::Start(CallHandler* handler) {
     places.push_back({worker->loop(), places_.back().get()});
   }
   server_->Start(std::move(places));
+}
+
+void Listener::SetLimits(const ListenerLimits& limits) {
+  for (const auto& place : places_) {
+    place->SetMaxRequestBytes(limits.max_request_bytes);
+  }
+  http2::ServerLimits server;
+  server.max_connections = limits.max_connections;
+  server.max_streams = limits.max_streams;
+  server.max_field_bytes = limits.max_metadata_bytes;
+  server.idle_timeout = limits.idle_timeout;
+  server.max_age = limits.max_connection_age;
+  server_->SetLimits(server);
 }
 
 int Listener::Calls() const {

@@ -3,8 +3,8 @@
 // connections, each of which stays on one worker, and gives their calls to its
 // CallHandler.
 //
-// Thread-safety: used from one thread, the daemon's. Lifecycle: Create, Start,
-// then StopAccepting, Join, destruction.
+// Thread-safety: used from one thread, the daemon's, but for SetLimits and the
+// counts. Lifecycle: Create, Start, then StopAccepting, Join, destruction.
 #ifndef FNCACHE_PROXY_TRANSPORT_LISTENER_H_
 #define FNCACHE_PROXY_TRANSPORT_LISTENER_H_
 
@@ -23,6 +23,16 @@ namespace fncache::proxy::transport {
 
 class ServerTls;
 
+// What may be changed while a listener accepts calls.
+struct ListenerLimits {
+  size_t max_request_bytes = 256 << 20;
+  uint32_t max_streams = 1024;
+  uint32_t max_metadata_bytes = 64 << 10;
+  size_t max_connections = 4096;
+  absl::Duration idle_timeout = absl::Hours(1);
+  absl::Duration max_connection_age = absl::InfiniteDuration();
+};
+
 struct ListenerOptions {
   std::string address;  // HOST:PORT, port 0 takes a free one; or unix:PATH
   // The workers that serve its calls, which other listeners may share. At least
@@ -31,14 +41,9 @@ struct ListenerOptions {
   std::vector<Worker*> workers;
   // Null = plaintext; else outlives the listener.
   ServerTls* tls = nullptr;
-  size_t max_request_bytes = 256 << 20;
   // Of all calls together; null = not counted. Outlives the listener.
   Inflight* inflight = nullptr;
-  uint32_t max_streams = 1024;
-  uint32_t max_metadata_bytes = 64 << 10;
-  size_t max_connections = 4096;
-  absl::Duration idle_timeout = absl::Hours(1);
-  absl::Duration max_connection_age = absl::InfiniteDuration();
+  ListenerLimits limits;
   http2::ServerEvents events;
 };
 
@@ -55,6 +60,11 @@ class Listener final {
 
   // Accepts calls from now on. `handler` outlives this.
   void Start(CallHandler* handler);
+
+  // Has these limits kept from now on: by calls and connections that come, and
+  // idle_timeout and max_connection_age by those there are. Any thread, from
+  // Start to StopAccepting.
+  void SetLimits(const ListenerLimits& limits);
 
   // HOST:PORT with the real port.
   const std::string& address() const { return server_->address(); }

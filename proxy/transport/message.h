@@ -72,6 +72,7 @@ class MessageCollector {
   size_t announced() const { return prefix_ < kMessagePrefix ? 0 : length_; }
   // Nothing has come.
   bool empty() const { return prefix_ == 0; }
+  size_t limit() const { return limit_; }
   // How many bytes are missing, as far as that is known.
   size_t missing() const {
     return prefix_ < kMessagePrefix ? kMessagePrefix - prefix_

@@ -233,7 +233,7 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
           grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                        absl::StrCat("the function's answer is larger than "
                                     "max_response_bytes, ",
-                                    upstream_->options().max_response_bytes)));
+                                    collector_.limit())));
     case MessageCollector::State::kSecond:
       return Fail(grpc::Status(grpc::StatusCode::INTERNAL,
                                "the function answered with two messages"));
@@ -374,6 +374,14 @@ Upstream::Upstream(UpstreamOptions options, ClientTls* tls, int workers)
 }
 
 Upstream::~Upstream() = default;
+
+void Upstream::SetLimits(size_t max_response_bytes,
+                         uint32_t max_metadata_bytes) {
+  options_.max_response_bytes = max_response_bytes;
+  for (const auto& options : slot_options_) {
+    options->connection.max_field_bytes = max_metadata_bytes;
+  }
+}
 
 http2::Client& Upstream::ClientOf(Worker* worker) {
   const auto index = static_cast<size_t>(worker->index());

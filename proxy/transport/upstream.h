@@ -23,6 +23,7 @@
 #include "absl/types/optional.h"
 #include "common/mutex.h"
 #include "grpcpp/support/status.h"
+#include "http2/changeable.h"
 #include "http2/client.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
@@ -41,7 +42,7 @@ struct UpstreamOptions {
   // How long a call without a deadline waits for a connection.
   absl::Duration connect_limit = absl::Seconds(60);
   // Of an answer, compressed or not.
-  size_t max_response_bytes = 256 << 20;
+  http2::Changeable<size_t> max_response_bytes = 256 << 20;
   // What calls hold is counted there; null = nowhere. Outlives the upstream.
   Inflight* inflight = nullptr;
   uint32_t max_metadata_bytes = 64 << 10;
@@ -193,6 +194,9 @@ class Upstream {
 
   const UpstreamOptions& options() const { return options_; }
   bool tls() const { return tls_ != nullptr; }
+  // Has other limits kept: by calls that start from now on, and metadata by
+  // all. Any thread.
+  void SetLimits(size_t max_response_bytes, uint32_t max_metadata_bytes);
   // The worker's connections.
   http2::Client& ClientOf(Worker* worker);
 
@@ -214,7 +218,7 @@ class Upstream {
 
   void SetFailing(Slot* slot, bool failing, absl::string_view why);
 
-  const UpstreamOptions options_;
+  UpstreamOptions options_;  // constant but for what SetLimits changes
   ClientTls* const tls_;
   http2::Target target_;
   http2::ClientOptions client_options_;

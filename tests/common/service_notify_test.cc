@@ -17,8 +17,6 @@
 namespace fncache {
 namespace {
 
-using ::testing::StartsWith;
-
 // The manager's end.
 class Manager {
  public:
@@ -65,13 +63,6 @@ TEST(ServiceNotify, SoIsAnAbstractName) {
   const Manager manager("@fncache-notify-" + std::to_string(getpid()));
   EXPECT_TRUE(NotifyService("STOPPING=1"));
   EXPECT_EQ(manager.Receive(), "STOPPING=1");
-}
-
-TEST(ServiceNotify, AReloadCarriesItsTime) {
-  const testing::TempDir dir;
-  const Manager manager(dir.path() + "/notify");
-  EXPECT_TRUE(NotifyServiceReloading());
-  EXPECT_THAT(manager.Receive(), StartsWith("RELOADING=1\nMONOTONIC_USEC="));
 }
 
 TEST(ServiceNotify, AManagerThatIsGoneIsNoMatter) {

@@ -163,7 +163,8 @@ TEST_F(InterimStoreTest, AFullDiskCostsTheTierUntilThereIsSpace) {
 TEST_F(InterimStoreTest, MemoryIsEmptiedAndWhatIsFilledLaterIsForgotten) {
   std::atomic<bool> may_open{false};
   const auto store =
-      Interim([&]() -> absl::StatusOr<std::unique_ptr<TieredStore>> {
+      Interim([&](const TieredOptions&)
+                  -> absl::StatusOr<std::unique_ptr<TieredStore>> {
         if (!may_open) return absl::UnavailableError("not yet");
         return OpenDisk();
       });
@@ -192,7 +193,8 @@ TEST_F(InterimStoreTest, ItIsTriedAgainOnlyAfterAWhile) {
   ::testing::internal::CaptureStderr();
   {
     const auto store =
-        Interim([&]() -> absl::StatusOr<std::unique_ptr<TieredStore>> {
+        Interim([&](const TieredOptions&)
+                    -> absl::StatusOr<std::unique_ptr<TieredStore>> {
           MutexLock lock(&mutex);
           times.push_back(std::chrono::steady_clock::now());
           if (times.size() < 3) {
@@ -219,7 +221,8 @@ TEST_F(InterimStoreTest, ItIsTriedAgainOnlyAfterAWhile) {
 
 TEST_F(InterimStoreTest, DestructionEndsTheWait) {
   options_.disk_retry = absl::Hours(1);
-  Interim([]() -> absl::StatusOr<std::unique_ptr<TieredStore>> {
+  Interim([](const TieredOptions&)
+              -> absl::StatusOr<std::unique_ptr<TieredStore>> {
     ADD_FAILURE() << "nobody asked";
     return absl::InternalError("");
   }).reset();
@@ -234,7 +237,8 @@ TEST_F(InterimStoreTest, NoKeyMeetsEntriesOfAnotherSeed) {
   for (int round = 0; round < kRounds; ++round) {
     std::atomic<bool> may_open{false};
     const auto store =
-        Interim([&]() -> absl::StatusOr<std::unique_ptr<TieredStore>> {
+        Interim([&](const TieredOptions&)
+                    -> absl::StatusOr<std::unique_ptr<TieredStore>> {
           if (!may_open) return absl::UnavailableError("not yet");
           return OpenDisk();
         });

@@ -46,7 +46,7 @@ Backend MemoryBackend() {
 }
 
 std::vector<StoredFunction> TwoFunctions() {
-  return {{"first", "r1"}, {"second", "r2"}};
+  return {{"first", "r1", true}, {"second", "r2", true}};
 }
 
 Backend DiskBackend() {

@@ -262,6 +262,14 @@ class ScriptedStore : public cache::store::TieredStore {
   cache::store::StoreStats LowerStats() const override { return {}; }
   size_t QueueDepth() const override { return 0; }
   size_t LookupQueueDepth() const override { return 0; }
+  absl::Status Change(const cache::store::TieredChange& change,
+                      absl::Time now) override {
+    memory_.SetCapacity(change.memory_bytes, now);
+    return absl::OkStatus();
+  }
+  void EraseSecrets(cache::FunctionId function) override {
+    memory_.EraseSecrets(function);
+  }
   void Flush() override {}
 
   // From now on `next`, which stays as long, is what new calls use.

@@ -31,14 +31,16 @@ class AdminTest : public ::testing::Test {
     view.ready = [this] { return ready_.load(); };
     view.draining = [this] { return draining_.load(); };
     view.upstreams = {"dns:///function-a:9443"};
-    view.settings = {{"",
-                      "cache.memory",
-                      false,
-                      true,
-                      {"64MiB"},
-                      true,
-                      "--cache-memory",
-                      {}}};
+    view.settings = [] {
+      return std::vector<ListedSetting>{{"",
+                                         "cache.memory",
+                                         false,
+                                         true,
+                                         {"64MiB"},
+                                         true,
+                                         "--cache-memory",
+                                         {}}};
+    };
     auto admin = Admin::Start("127.0.0.1:0", &instruments_, &clock_, view,
                               /*tick=*/absl::Milliseconds(1));
     ASSERT_TRUE(admin.ok()) << admin.status();

@@ -374,6 +374,7 @@ void WatchAll(Instruments* instruments) {
   instruments->WatchQueue("disk_fills", [] { return size_t{0}; });
   instruments->WatchReadiness([] { return true; });
   instruments->WatchTrace([] { return insight::trace::TraceStats(); });
+  instruments->WatchReload([] { return ReloadFigures(); });
   instruments->WatchExplain([] { return Instruments::ExplainFigures(); });
   instruments->WatchConnections(
       0, [] { return size_t{1}; }, [] { return size_t{2}; });

@@ -121,6 +121,10 @@ TEST_F(StatusJsonTest, IsWhatTheSchemaSays) {
       {"", "cache.dir", false, false, {}, false, "default", {}},
       {"", "mask", true, true, {"a.b", "@times"}, true, "--mask", {"= x"}},
       {"a", "ttl.max", false, true, {"1h"}, true, "fncache.yaml:3", {}}};
+  status.reload.file = "fncache.yaml";
+  status.reload.last_successful = false;
+  status.reload.error = "fncache.yaml:3: mode: why";
+  status.reload.restart = {"listen: a -> b"};
   const json page = Parse(status);
   EXPECT_THAT(schema_.Check(page), testing::IsEmpty()) << page.dump(1);
   EXPECT_THAT(schema_.Check(Parse(StatusSource({"idle"}).Now())),

@@ -54,6 +54,25 @@ TEST_F(ProblemsTest, AnUnreachableFunctionIsNamedWithTimeAndReason) {
   EXPECT_THAT(Problems(), IsEmpty());
 }
 
+TEST_F(ProblemsTest, ASettingsFileThatIsNotInForceIsToldWithTheReason) {
+  Status status = source_.Now();
+  status.reload.file = "fncache.yaml";
+  status.reload.last_successful = false;
+  status.reload.failing_since = status.reading.now - absl::Seconds(61);
+  status.reload.error = "fncache.yaml:3: mode: why";
+  status.reload.restart = {"listen: a -> b", "workers: 1 -> 2"};
+  const std::vector<Problem> problems = FindProblems(status);
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].kind, "reload_failed");
+  EXPECT_EQ(problems[0].subject, "fncache.yaml");
+  EXPECT_THAT(problems[0].text, testing::HasSubstr("(for 1m 1s)"));
+  EXPECT_THAT(problems[0].text,
+              testing::HasSubstr("fncache.yaml:3: mode: why"));
+  EXPECT_EQ(problems[1].kind, "restart_needed");
+  EXPECT_THAT(problems[1].text,
+              testing::HasSubstr("listen: a -> b, workers: 1 -> 2."));
+}
+
 TEST_F(ProblemsTest, ErrorsOfAFunctionAreToldForAMinute) {
   source_.Call(0, Outcome::kMiss, absl::Seconds(1), 14);
   source_.Call(0, Outcome::kMiss, absl::Seconds(1), 14);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/trace_switch.h"
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/log.h"
+
+namespace fncache::proxy {
+namespace {
+
+using insight::trace::Level;
+using insight::trace::TraceStats;
+
+insight::trace::TraceOptions OptionsOf(
+    const TraceSettings& wanted, const std::vector<ListedSetting>& settings) {
+  insight::trace::TraceOptions options;
+  options.dir = wanted.dir;
+  options.level = wanted.level;
+  options.file_size = wanted.file_size;
+  options.files = wanted.files;
+  options.sample = wanted.sample;
+  options.writer = "serve";
+  // With what it costs besides, a miss pays a quarter for it at most. Who wants
+  // the messages wants all of them.
+  if (options.level == Level::kPaths) {
+    options.read_limits = {/*of_process=*/0.1, /*of_core=*/0.05};
+  }
+  options.on_unread = [] {
+    Log(LogLevel::kWarning,
+        "the trace leaves the paths of some composites out: reading all "
+        "requests takes more CPU than it may",
+        {{"metric", "fncache_trace_read_share"}});
+  };
+  // One line for each failure and one for its end, however many records.
+  options.on_failure = [](absl::string_view why) {
+    if (why.empty()) {
+      Log(LogLevel::kInfo, "the trace is written again");
+    } else {
+      Log(LogLevel::kWarning, "the trace cannot be written: calls go untraced",
+          {{"why", why}});
+    }
+  };
+  for (const ListedSetting& setting : settings) {
+    if (!setting.set) continue;
+    const std::string where =
+        setting.function.empty()
+            ? ""
+            : absl::StrCat("functions.", setting.function, ".");
+    options.settings[where + setting.key] = absl::StrJoin(setting.values, ",");
+  }
+  return options;
+}
+
+bool SameDirectory(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  std::error_code error;
+  return std::filesystem::equivalent(a, b, error) && !error;
+}
+
+void AddTo(const TraceStats& stats, TraceStats* sum) {
+  sum->written += stats.written;
+  sum->dropped_queue += stats.dropped_queue;
+  sum->dropped_disk += stats.dropped_disk;
+  sum->sampled_out += stats.sampled_out;
+  sum->bytes += stats.bytes;
+}
+
+}  // namespace
+
+bool TraceSettings::operator==(const TraceSettings& other) const {
+  return dir == other.dir && level == other.level &&
+         file_size == other.file_size && files == other.files &&
+         sample == other.sample;
+}
+
+TraceSettings TraceSettingsOf(const settings::DaemonOptions& options) {
+  return {options.trace_dir, options.trace_level, options.trace_file_size,
+          options.trace_files, options.trace_sample};
+}
+
+TraceSwitch::~TraceSwitch() { End(shared_.Replace(nullptr)); }
+
+void TraceSwitch::End(const std::shared_ptr<Writer>& writer) {
+  if (writer == nullptr) return;
+  writer->Close();
+  MutexLock lock(&mutex_);
+  AddTo(writer->Stats(), &ended_);
+}
+
+absl::Status TraceSwitch::Begin(const TraceSettings& wanted,
+                                const std::vector<ListedSetting>& settings) {
+  auto writer = Writer::Create(OptionsOf(wanted, settings));
+  if (!writer.ok()) {
+    return absl::Status(writer.status().code(),
+                        absl::StrCat("trace.dir: ", writer.status().message()));
+  }
+  End(shared_.Replace(*std::move(writer)));
+  current_ = wanted;
+  if (!std::exchange(watched_, true)) {
+    instruments_.WatchTrace([this] { return Stats(); });
+  }
+  if (wanted.level == Level::kFull) {
+    Log(LogLevel::kWarning,
+        "trace.level: full writes requests and answers down, without secrets",
+        {{"dir", wanted.dir}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TraceSwitch::Change(const TraceSettings& wanted,
+                                 const std::vector<ListedSetting>& settings) {
+  // Without a trace, how it would be written makes no difference.
+  if (wanted == current_ || (wanted.dir.empty() && current_.dir.empty())) {
+    current_ = wanted;
+    return absl::OkStatus();
+  }
+  if (wanted.dir.empty()) {
+    End(shared_.Replace(nullptr));
+    current_ = wanted;
+    return absl::OkStatus();
+  }
+  if (current_.dir.empty() || !SameDirectory(wanted.dir, current_.dir)) {
+    return Begin(wanted, settings);
+  }
+  // A directory has one writer at a time.
+  End(shared_.Replace(nullptr));
+  const absl::Status begun = Begin(wanted, settings);
+  if (begun.ok()) return begun;
+  const absl::Status again = Begin(current_, settings);
+  if (!again.ok()) {
+    current_ = {};
+    Log(LogLevel::kError, "the trace has ended", {{"why", again.message()}});
+  }
+  return begun;
+}
+
+TraceStats TraceSwitch::Stats() const {
+  TraceStats sum;
+  {
+    MutexLock lock(&mutex_);
+    sum = ended_;
+  }
+  // A writer that ends meanwhile is counted in the next reading.
+  const std::shared_ptr<Writer> writer = shared_.Newest();
+  if (writer == nullptr) return sum;
+  const TraceStats now = writer->Stats();
+  AddTo(now, &sum);
+  sum.read_share = now.read_share;
+  sum.up = now.up;
+  sum.error = now.error;
+  return sum;
+}
+
+}  // namespace fncache::proxy

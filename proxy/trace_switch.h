@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// TraceSwitch: begins and ends the daemon's trace while calls come and go. Each
+// call writes to the writer that there was when it came; what it still has to
+// say once that is closed is dropped.
+//
+// Thread-safety: Change from one thread at a time, the rest from any.
+#ifndef FNCACHE_PROXY_TRACE_SWITCH_H_
+#define FNCACHE_PROXY_TRACE_SWITCH_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/mutex.h"
+#include "common/settings_list.h"
+#include "insight/trace/writer.h"
+#include "proxy/serving/context.h"
+#include "proxy/settings/options.h"
+#include "proxy/telemetry/instruments.h"
+
+namespace fncache::proxy {
+
+// The settings trace.*.
+struct TraceSettings {
+  std::string dir;  // empty = no trace
+  insight::trace::Level level = insight::trace::Level::kPaths;
+  uint64_t file_size = 64ull << 20;
+  int files = 8;
+  double sample = 1;
+
+  bool operator==(const TraceSettings& other) const;
+};
+TraceSettings TraceSettingsOf(const settings::DaemonOptions& options);
+
+class TraceSwitch {
+ public:
+  // `instruments` hears of the first trace, and outlives this.
+  explicit TraceSwitch(telemetry::Instruments* instruments)
+      : instruments_(*instruments) {}
+  // Precondition: no call is left.
+  ~TraceSwitch();
+  TraceSwitch(const TraceSwitch&) = delete;
+  TraceSwitch& operator=(const TraceSwitch&) = delete;
+
+  // What calls take their writer from. As long as this lives.
+  serving::TraceShared* shared() { return &shared_; }
+
+  // Has calls traced as `wanted` says from now on. `settings` are told to
+  // whoever reads the trace. An error names the setting, and leaves the trace
+  // that there was.
+  absl::Status Change(const TraceSettings& wanted,
+                      const std::vector<ListedSetting>& settings);
+
+  // Of all traces since the start.
+  insight::trace::TraceStats Stats() const;
+
+ private:
+  using Writer = insight::trace::TraceWriter;
+  absl::Status Begin(const TraceSettings& wanted,
+                     const std::vector<ListedSetting>& settings);
+  // Closes the writer, if there is one, and counts what it did.
+  void End(const std::shared_ptr<Writer>& writer);
+
+  telemetry::Instruments& instruments_;
+  bool watched_ = false;
+  TraceSettings current_;
+  serving::TraceShared shared_;
+
+  mutable Mutex mutex_;
+  insight::trace::TraceStats ended_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace fncache::proxy
+
+#endif  // FNCACHE_PROXY_TRACE_SWITCH_H_
