@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -20,6 +21,9 @@
 #include "common/threads.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
+#include "proxy/admin/server.h"
+#include "proxy/admin/start.h"
+#include "proxy/admin_actions.h"
 #include "proxy/serving/handler.h"
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
@@ -127,6 +131,8 @@ class Daemon::Impl {
         inflight(options.inflight_bytes, Workers(options)),
         workers(transport::MakeWorkers(Workers(options), assistants.get())) {}
   ~Impl() {
+    // Before the cache directory's lock goes, whose next owner wants the path.
+    admin_service = nullptr;
     // Workers stop first, but are kept: the store's threads may post to them.
     for (Function& function : functions) {
       if (function.listener != nullptr) {
@@ -178,6 +184,8 @@ class Daemon::Impl {
   std::vector<std::unique_ptr<transport::Worker>> workers;
   std::vector<Function> functions;
   std::unique_ptr<telemetry::Admin> admin;
+  std::unique_ptr<DaemonActions> admin_actions;
+  std::unique_ptr<admin::Server> admin_service;  // null: no socket
   HeapKeeper heap;
 };
 
@@ -198,6 +206,10 @@ Daemon::~Daemon() {
 }
 
 int Daemon::calls() const { return impl_->calls(); }
+
+std::string Daemon::admin_socket() const {
+  return impl_->admin_service == nullptr ? "" : impl_->admin_service->path();
+}
 
 absl::Status Daemon::OpenTls(absl::Duration interval) {
   telemetry::Instruments* const instruments = &impl_->instruments;
@@ -503,6 +515,37 @@ absl::Status Daemon::OpenAdmin(Clock* clock,
   return absl::OkStatus();
 }
 
+absl::Status Daemon::OpenAdminSocket(Clock* clock, std::string settings_yaml) {
+  DaemonActions::Parts parts;
+  parts.instruments = &impl_->instruments;
+  parts.inflight = &impl_->inflight;
+  parts.misses = impl_->misses.get();
+  parts.clock = clock;
+  for (const settings::FunctionOptions& function : options_.functions) {
+    parts.upstreams.push_back(function.upstream);
+  }
+  parts.state = [this] {
+    if (draining_.load()) return "draining";
+    return ready() && Accepting() ? "ready" : "starting";
+  };
+  parts.settings = std::move(settings_yaml);
+  impl_->admin_actions = std::make_unique<DaemonActions>(std::move(parts));
+  admin::StartOptions options;
+  options.path = options_.admin_socket;
+  options.cache_dir = options_.cache_dir;
+  options.max_lookup_bytes = options_.max_request_bytes;
+  options.environment =
+      [](const std::string& name) -> absl::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());
+    if (value == nullptr) return absl::nullopt;
+    return value;
+  };
+  auto service = admin::StartService(options, impl_->admin_actions.get());
+  if (!service.ok()) return service.status();
+  impl_->admin_service = *std::move(service);
+  return absl::OkStatus();
+}
+
 absl::Status Daemon::Open(Extras extras) {
   Clock* const clock =
       extras.clock != nullptr ? extras.clock : &impl_->system_clock;
@@ -516,6 +559,9 @@ absl::Status Daemon::Open(Extras extras) {
   if (status.ok()) OpenExplain(clock);
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
   if (status.ok()) status = OpenAdmin(clock, extras.settings);
+  if (status.ok()) {
+    status = OpenAdminSocket(clock, std::move(extras.settings_yaml));
+  }
   if (!status.ok()) return status;
   for (const auto& worker : impl_->workers) worker->Start();
   for (Impl::Function& function : impl_->functions) {
@@ -532,6 +578,10 @@ absl::Status Daemon::Open(Extras extras) {
     Log(LogLevel::kInfo,
         absl::StrCat("listening on ", admin_address_,
                      " (admin: /metrics /healthz /readyz /statusz)"));
+  }
+  if (!admin_socket().empty()) {
+    Log(LogLevel::kInfo,
+        absl::StrCat("serving fncache admin on ", admin_socket()));
   }
   return absl::OkStatus();
 }

@@ -38,8 +38,9 @@ class Daemon {
     // The clock that the cache lives by; null = the system's. Outlives the
     // daemon.
     Clock* clock = nullptr;
-    // The settings in force, for /statusz.
+    // The settings in force, for /statusz, and as a file, for fncache admin.
     std::vector<ListedSetting> settings;
+    std::string settings_yaml;
     // Polled while Start waits for the cache directory's lock; true ends the
     // wait, and Start returns Cancelled.
     std::function<bool()> cancelled;
@@ -66,6 +67,8 @@ class Daemon {
   const std::vector<std::string>& addresses() const { return addresses_; }
   // The same of the admin endpoint; empty if there is none.
   const std::string& admin_address() const { return admin_address_; }
+  // Path of the admin socket; empty if there is none.
+  std::string admin_socket() const;
 
   bool ready() const { return ready_.load(std::memory_order_acquire); }
   // Calls being answered, streams included.
@@ -92,6 +95,7 @@ class Daemon {
   absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);
   absl::Status OpenAdmin(Clock* clock,
                          const std::vector<ListedSetting>& settings);
+  absl::Status OpenAdminSocket(Clock* clock, std::string settings_yaml);
 
   const settings::DaemonOptions options_;
   std::atomic<bool> ready_{false};

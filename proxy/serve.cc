@@ -106,7 +106,8 @@ class StopSignals {
 }  // namespace
 
 absl::Status Serve(settings::DaemonOptions options,
-                   std::vector<ListedSetting> settings) {
+                   std::vector<ListedSetting> settings,
+                   std::string settings_yaml) {
   // A peer that went away is an error of that write, not of the process; so is
   // a limit of file sizes (ulimit -f) that the trace or the disk tier meets.
   signal(SIGPIPE, SIG_IGN);
@@ -115,6 +116,7 @@ absl::Status Serve(settings::DaemonOptions options,
   StopSignals signals;
   Daemon::Extras extras;
   extras.settings = std::move(settings);
+  extras.settings_yaml = std::move(settings_yaml);
   extras.cancelled = [&signals] { return signals.received(); };
   auto daemon = Daemon::Start(std::move(options), std::move(extras));
   if (!daemon.ok()) {

@@ -22,6 +22,7 @@
 #include "common/threads.h"
 #include "common/tls_files.h"
 #include "common/utf8.h"
+#include "proxy/admin/server.h"
 #include "proxy/serve.h"
 #include "proxy/settings/check.h"
 #include "proxy/settings/flags.h"
@@ -66,8 +67,9 @@ int Threads(const settings::DaemonOptions& options) {
   constexpr int kRest = 16;
   const int cores =
       static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const bool socket = options.admin_socket != std::string();
   return GrpcThreads() + 2 * cores + (options.admin.empty() ? 0 : kAdmin) +
-         static_cast<int>(options.functions.size()) + kRest;
+         (socket ? admin::kServerThreads : 0) + static_cast<int>(options.functions.size()) + kRest;
 }
 
 // One heap for all threads. The C library would give threads heaps of their
@@ -184,7 +186,8 @@ int ServeMain(int argc, char** argv) {
   if (!threads.ok()) return Fail(threads, kUnavailable);
   const absl::Status served =
       Serve(std::move(options->daemon),
-            ListSettings(settings::ServeSettings(), *resolved, "function"));
+            ListSettings(settings::ServeSettings(), *resolved, "function"),
+            SettingsAsYaml(settings::ServeSettings(), *resolved));
   return served.ok() ? 0 : Fail(served, kUnavailable);
 }
 
