@@ -91,19 +91,32 @@ void SetTiers(const telemetry::Instruments& instruments,
   }
 }
 
-// The masks that hide what changed, the most frequent first.
-void AddMasks(const MissMemory::Top& paths, CountList* to) {
-  std::map<std::string, uint64_t> masks;
+// The masks that hide what changed: the most frequent first, those that hide
+// too much last.
+void AddMasks(const MissMemory::Top& paths,
+              v1::ExplainResponse::FunctionMisses* to) {
+  std::map<std::string, uint64_t> counts;
   for (const auto& [path, count] : paths) {
     const std::string mask = insight::explain::ProposedMask(path);
-    if (!mask.empty()) masks[mask] += count;
+    if (!mask.empty()) counts[mask] += count;
   }
-  std::vector<std::pair<std::string, uint64_t>> sorted(masks.begin(),
-                                                       masks.end());
-  std::stable_sort(
-      sorted.begin(), sorted.end(),
-      [](const auto& a, const auto& b) { return a.second > b.second; });
-  for (const auto& [mask, count] : sorted) Add(mask, count, to);
+  std::vector<v1::ExplainResponse::Mask> masks;
+  for (const auto& [name, count] : counts) {
+    v1::ExplainResponse::Mask mask;
+    mask.set_mask(WellFormedUtf8(name));
+    mask.set_count(count);
+    mask.set_whole(insight::explain::HidesWholeSection(name));
+    masks.push_back(std::move(mask));
+  }
+  std::stable_sort(masks.begin(), masks.end(),
+                   [](const v1::ExplainResponse::Mask& a,
+                      const v1::ExplainResponse::Mask& b) {
+                     if (a.whole() != b.whole()) return b.whole();
+                     return a.count() > b.count();
+                   });
+  for (v1::ExplainResponse::Mask& mask : masks) {
+    *to->add_masks() = std::move(mask);
+  }
 }
 
 // As kubectl speaks of it: XBucket team-a/bucket.
@@ -217,7 +230,7 @@ absl::StatusOr<v1::ExplainResponse> ReadMisses(
     for (const auto& [writer, count] : top.writers) {
       Add(writer, count, added->mutable_writers());
     }
-    AddMasks(top.paths, added->mutable_masks());
+    AddMasks(top.paths, added);
   }
   if (response.functions().empty()) {
     return absl::NotFoundError(

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cache/key/field_path.h"
 #include "cache/key/mask.h"
@@ -53,6 +54,14 @@ std::string ProposedMask(absl::string_view path) {
     if (set.matcher.Masks(indexed)) return set.name;
   }
   return request::MaskFor(path);
+}
+
+bool HidesWholeSection(absl::string_view mask) {
+  return absl::EndsWith(mask, ".resource.status") ||
+         absl::EndsWith(mask, ".resource.status.conditions") ||
+         absl::EndsWith(mask, ".resource.spec") ||
+         absl::EndsWith(mask, ".resource.metadata") ||
+         absl::EndsWith(mask, ".resource");
 }
 
 }  // namespace fncache::insight::explain

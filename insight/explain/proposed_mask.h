@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mask to propose where a path of requests changed.
 //
-// Pure function, thread-safe.
+// Pure functions, thread-safe.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_PROPOSED_MASK_H_
 #define FNCACHE_INSIGHT_EXPLAIN_PROPOSED_MASK_H_
 
@@ -15,6 +15,10 @@ namespace fncache::insight::explain {
 // Explanation::detail is, with `*` for list elements; else the mask that hides
 // it in all resources; "" where none may.
 std::string ProposedMask(absl::string_view path);
+
+// Whether the mask hides a whole status, its conditions, spec or metadata: a
+// function mostly reads something of it.
+bool HidesWholeSection(absl::string_view mask);
 
 }  // namespace fncache::insight::explain
 

@@ -20,9 +20,13 @@ using Row = std::vector<std::string>;
 
 // Of a name, so that the table fits 80 columns.
 constexpr size_t kNameColumns = 20;
+// Of most numbers.
+constexpr size_t kNumberColumns = 6;
 constexpr absl::Duration kExpirySoon = absl::Hours(7 * 24);
 
-std::string Percent(double share) { return absl::StrFormat("%.1f%%", 100 * share); }
+std::string Percent(double share) {
+  return absl::StrFormat("%.1f%%", 100 * share);
+}
 
 // Of a number of bytes each, as all that these tables hold is ASCII or cut.
 std::string Shortened(absl::string_view name) {
@@ -33,10 +37,12 @@ std::string Shortened(absl::string_view name) {
   return absl::StrCat(printable.substr(0, end), "~");
 }
 
-// Rows below each other, the first column to the left, the others to the
-// right. Two blanks apart, or one where they would not fit otherwise.
+// Rows below each other, the first column to the left, the others to the right
+// and of one width whatever the numbers of the moment. Two blanks apart, or one
+// where they would not fit otherwise.
 std::string Columns(const std::vector<Row>& rows, size_t columns) {
-  std::vector<size_t> widths;
+  std::vector<size_t> widths(rows[0].size(), kNumberColumns);
+  widths[0] = 0;
   size_t total = 0;
   for (const Row& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -208,7 +214,7 @@ class Table {
       }
       names.push_back(kind.name());
       rates.push_back(Rate(recent));
-      sums.push_back(ShortNumber(static_cast<double>(sum)));
+      sums.push_back(ShortCount(sum));
     }
     if (change_.since_start) rates[0] = "a second *";
     return Columns({names, rates, sums}, extent_.columns);

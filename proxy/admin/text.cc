@@ -67,6 +67,23 @@ std::string Most(absl::string_view heading, const Counts& counts) {
   return absl::StrCat("\n", TextTable(rows, {false, true}));
 }
 
+std::string MasksText(const v1::ExplainResponse::FunctionMisses& function) {
+  if (function.masks().empty()) return "";
+  Rows rows = {{"masks that hide what changed", "misses"}};
+  bool whole = false;
+  for (const auto& mask : function.masks()) {
+    if (rows.size() > kListed) break;
+    whole = whole || mask.whole();
+    rows.push_back(
+        {absl::StrCat(Printable(mask.mask()), mask.whole() ? " *" : ""),
+         Grouped(mask.count())});
+  }
+  return absl::StrCat("\n", TextTable(rows, {false, true}),
+                      whole ? "  * hides all of it, of which a function mostly "
+                              "reads something\n"
+                            : "");
+}
+
 Json ListJson(const Counts& counts, const char* what) {
   Json list = Json::array();
   for (const v1::Count& count : counts) {
@@ -162,7 +179,7 @@ std::string ExplainText(const v1::ExplainResponse& response) {
                     " since the start\n", Most("why", function.reasons()),
                     Most("what changed", function.paths()),
                     Most("who wrote last what changed", function.writers()),
-                    Most("masks that hide what changed", function.masks()));
+                    MasksText(function));
   }
   if (!response.explained()) {
     return absl::StrCat(text,
@@ -201,13 +218,19 @@ std::string ExplainText(const v1::ExplainResponse& response) {
 std::string ExplainJson(const v1::ExplainResponse& response) {
   Json functions = Json::array();
   for (const auto& function : response.functions()) {
+    Json masks = Json::array();
+    for (const auto& mask : function.masks()) {
+      masks.push_back({{"mask", mask.mask()},
+                       {"count", mask.count()},
+                       {"whole", mask.whole()}});
+    }
     functions.push_back({
         {"function", function.function()},
         {"misses", Sum(function.reasons())},
         {"reasons", ListJson(function.reasons(), "reason")},
         {"paths", ListJson(function.paths(), "path")},
         {"writers", ListJson(function.writers(), "writer")},
-        {"masks", ListJson(function.masks(), "mask")},
+        {"masks", masks},
     });
   }
   Json last = Json::array();

@@ -35,6 +35,11 @@ std::string ShortNumber(double number) {
   return absl::StrFormat("%.1fM", number / 1e6);
 }
 
+std::string ShortCount(uint64_t count) {
+  return count < 100000 ? absl::StrCat(count)
+                        : ShortNumber(static_cast<double>(count));
+}
+
 std::string ShortSize(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   auto value = static_cast<double>(bytes);

@@ -20,8 +20,10 @@ absl::Time FromProto(const google::protobuf::Timestamp& time);
 
 // 1,234,567
 std::string Grouped(uint64_t number);
-// 0, 0.5, 12.3, 1234, 1.2M
+// 0, 0.5, 12.3, 1234, 1234k, 12.3M
 std::string ShortNumber(double number);
+// 0, 12, 99999, 1234k, 12.3M
+std::string ShortCount(uint64_t count);
 // 812 B, 1.2 KiB, 256 MiB
 std::string ShortSize(uint64_t bytes);
 // 12us, 1.20ms, 34.0s, 2m3s, 3h4m, 5d6h
