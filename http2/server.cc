@@ -66,8 +66,8 @@ int Bind(const sockaddr* address, socklen_t size, bool both_families,
   return -1;
 }
 
-// The lock of a folder, so that of two who find the same dead socket there one
-// does not take the other's new one for it. Advisory, and given up on after a
+// The lock of a folder, so that of two who bind a socket there one does not take
+// the other's, which does not listen yet, for a dead one. Advisory, and given up on after a
 // second: a folder may be anybody's.
 class FolderLock {
  public:
@@ -98,9 +98,10 @@ std::string FolderOf(const std::string& path) {
 int BindPath(const sockaddr_un& address, socklen_t size,
              absl::optional<mode_t> mode) {
   const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
-  int fd = Bind(generic, size, false, mode);
-  if (fd >= 0 || errno != EADDRINUSE || address.sun_path[0] == '\0') return fd;
+  if (address.sun_path[0] == '\0') return Bind(generic, size, false);
   const FolderLock lock(FolderOf(address.sun_path));
+  const int fd = Bind(generic, size, false, mode);
+  if (fd >= 0 || errno != EADDRINUSE) return fd;
   const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const bool dead =
       probe >= 0 && connect(probe, generic, size) != 0 && errno == ECONNREFUSED;

@@ -32,8 +32,8 @@ absl::StatusOr<v1::StatsResponse> DaemonActions::Stats(
   stats.set_state(parts_.state());
   *stats.mutable_now() =
       TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(now));
-  *stats.mutable_uptime() = TimeUtil::NanosecondsToDuration(
-      absl::ToInt64Nanoseconds(now - started_));
+  *stats.mutable_uptime() =
+      TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(now - started_));
   const telemetry::ProcessFigures process = telemetry::ReadProcess();
   *stats.mutable_process()->mutable_cpu() =
       TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(process.cpu));

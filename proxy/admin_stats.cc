@@ -136,9 +136,8 @@ void AddMiss(const MissMemory::Miss& miss, v1::ExplainResponse* to) {
   added->set_function(WellFormedUtf8(miss.function));
   added->set_composite(WellFormedUtf8(NameOf(miss.composite)));
   added->set_reason(insight::trace::ReasonName(miss.why.reason));
-  const bool section =
-      miss.why.detail.empty() &&
-      miss.why.reason == insight::trace::Reason::kChanged;
+  const bool section = miss.why.detail.empty() &&
+                       miss.why.reason == insight::trace::Reason::kChanged;
   added->set_detail(
       WellFormedUtf8(section ? miss.why.section : miss.why.detail));
   added->set_writer(WellFormedUtf8(miss.why.writer));

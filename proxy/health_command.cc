@@ -71,7 +71,8 @@ App MakeApp(Flags* flags) {
   made.app->add_flag("--ready", flags->ready,
                      "Ask whether it is ready, not only alive");
   made.app
-      ->add_option("--timeout", flags->timeout, "How long it may take to answer")
+      ->add_option("--timeout", flags->timeout,
+                   "How long it may take to answer")
       ->type_name("DURATION")
       ->capture_default_str();
   made.app->footer(kFooter);
@@ -125,7 +126,8 @@ std::string AddressToAsk(const std::string& listening) {
 
 size_t TakeBody(char* bytes, size_t size, size_t count, void* body) {
   auto* const text = static_cast<std::string*>(body);
-  if (text->size() + size * count <= kMaxBody) text->append(bytes, size * count);
+  if (text->size() + size * count <= kMaxBody)
+    text->append(bytes, size * count);
   return size * count;
 }
 
@@ -201,8 +203,9 @@ int HealthMain(int argc, char** argv) {
                 admin.status().message());
   }
   if (admin->empty()) {
-    return Fail(kUnwell, "the daemon has no admin endpoint to ask: admin is "
-                         "empty");
+    return Fail(kUnwell,
+                "the daemon has no admin endpoint to ask: admin is "
+                "empty");
   }
   const absl::Status address = settings::CheckAddress(*admin);
   if (!address.ok() || absl::EndsWith(*admin, ":0")) {
@@ -218,7 +221,8 @@ int HealthMain(int argc, char** argv) {
   if (!answer.ok()) return Fail(kUnwell, answer.status().message());
   const absl::string_view said = absl::StripSuffix(answer->body, "\n");
   if (answer->code != 200) {
-    return Fail(kUnwell, absl::StrCat(url, ": ", said, " (", answer->code, ")"));
+    return Fail(kUnwell,
+                absl::StrCat(url, ": ", said, " (", answer->code, ")"));
   }
   return PrintResult("fncache health", absl::StrCat(Printable(said), "\n"));
 }

@@ -23,9 +23,8 @@ const std::vector<NamedMatcher>& NamedMatchers() {
   static const auto* const matchers = [] {
     auto* all = new std::vector<NamedMatcher>;
     for (const cache::key::NamedMaskSet& set : cache::key::NamedMaskSets()) {
-      all->push_back(
-          {set.name,
-           request::MaskMatcher(*cache::key::MaskSet::Parse({set.name}))});
+      all->push_back({set.name, request::MaskMatcher(
+                                    *cache::key::MaskSet::Parse({set.name}))});
     }
     return all;
   }();

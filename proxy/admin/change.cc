@@ -85,9 +85,9 @@ Change ChangeBetween(const absl::optional<v1::StatsResponse>& before,
   }
   change.length = uptime - FromProto(before->uptime());
   v1::StatsResponse& counted = change.counted;
-  *counted.mutable_process()->mutable_cpu() = TimeUtil::NanosecondsToDuration(
-      absl::ToInt64Nanoseconds(FromProto(now.process().cpu()) -
-                               FromProto(before->process().cpu())));
+  *counted.mutable_process()->mutable_cpu() =
+      TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(
+          FromProto(now.process().cpu()) - FromProto(before->process().cpu())));
   for (v1::FunctionStats& function : *counted.mutable_functions()) {
     for (const v1::FunctionStats& earlier : before->functions()) {
       if (earlier.name() == function.name()) Subtract(earlier, &function);

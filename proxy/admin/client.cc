@@ -43,9 +43,9 @@ absl::Status CannotConnect(const std::string& path, int error) {
   switch (error) {
     case ENOENT:
     case ENOTDIR:
-      return absl::NotFoundError(
-          absl::StrCat(path, ": ", reason, "; is the daemon running? ",
-                       "If it is, ", kWhere));
+      return absl::NotFoundError(absl::StrCat(path, ": ", reason,
+                                              "; is the daemon running? ",
+                                              "If it is, ", kWhere));
     case EACCES:
     case EPERM: {
       const std::string owner = OwnerOf(path);
@@ -97,12 +97,12 @@ absl::StatusOr<std::string> FindSocket(const SocketSearch& search) {
   for (const std::string& place : places) {
     if (Exists(place)) return place;
   }
-  return absl::NotFoundError(absl::StrCat(
-      "no admin socket at ", absl::StrJoin(places, " or "),
-      "; is the daemon running? If it is, ", kWhere,
-      search.cache_dir.has_value()
-          ? ""
-          : ", and --cache-dir DIR where the daemon has one"));
+  return absl::NotFoundError(
+      absl::StrCat("no admin socket at ", absl::StrJoin(places, " or "),
+                   "; is the daemon running? If it is, ", kWhere,
+                   search.cache_dir.has_value()
+                       ? ""
+                       : ", and --cache-dir DIR where the daemon has one"));
 }
 
 absl::Status CheckSocket(const std::string& path) {

@@ -131,11 +131,11 @@ start. With --json each look is an object on a line.
 
 Example:
   fncache admin stats --json | jq '.functions[] | {name, rate: .since_start.hit_rate}')");
-  made.watch =
-      made.stats
-          ->add_option("--watch", flags->watch, "Look again so often; alone: 1s")
-          ->expected(0, 1)
-          ->type_name("DURATION");
+  made.watch = made.stats
+                   ->add_option("--watch", flags->watch,
+                                "Look again so often; alone: 1s")
+                   ->expected(0, 1)
+                   ->type_name("DURATION");
   AddJson(made.stats, flags);
 
   made.lookup = AddCommand(
@@ -157,8 +157,8 @@ Example:
                    "there are several")
       ->type_name("NAME");
 
-  made.purge = AddCommand(
-      app, "purge", "Make entries unreachable, in every tier", R"(
+  made.purge =
+      AddCommand(app, "purge", "Make entries unreachable, in every tier", R"(
 It is done when this returns: a purged entry is never served again, also after
 kill -9. Calls under way are answered, but kept by nobody.
 
@@ -173,18 +173,17 @@ Examples:
       ->add_option("--function", flags->function,
                    "All of this function; with --key, only its")
       ->type_name("NAME");
-  made.generation =
-      made.purge
-          ->add_option("--generation", flags->generation,
-                       "Only this generation of the function")
-          ->type_name("TEXT");
+  made.generation = made.purge
+                        ->add_option("--generation", flags->generation,
+                                     "Only this generation of the function")
+                        ->type_name("TEXT");
   made.purge->add_flag("--all", flags->all, "Everything, of all functions");
   made.purge->add_flag(
       "--soft", flags->soft,
       "Make entries stale instead; refused where stale serving is off");
 
-  made.explain = AddCommand(
-      app, "explain", "Why calls missed, and which masks would help", R"(
+  made.explain = AddCommand(app, "explain",
+                            "Why calls missed, and which masks would help", R"(
 What fncache explain tells of a trace, this tells of the daemon's memory
 (explain.memory): reasons since the start, and the last misses one by one.
 
@@ -208,15 +207,14 @@ Example:
       ->capture_default_str();
   AddJson(made.explain, flags);
 
-  made.config = AddCommand(app, "config",
-                           "The settings in force, and who gave them", R"(
+  made.config =
+      AddCommand(app, "config", "The settings in force, and who gave them", R"(
 It is YAML that fncache serve --config reads back.
 
 Example:
   fncache admin config | grep -v default)");
 
-  made.reload = AddCommand(
-      app, "reload", "Read the settings again", R"(
+  made.reload = AddCommand(app, "reload", "Read the settings again", R"(
 Prints what changed, and what needs a restart to change. If the settings do not
 fit, nothing changes, the reason is said, and the exit code is 1.
 
@@ -249,13 +247,12 @@ Example:
   made.log = AddCommand(app, "log", "Log from this level up", R"(
 Example:
   fncache admin log debug --for 10m)");
-  made.log
-      ->add_option("LEVEL", flags->level, "debug, info, warn or error")
+  made.log->add_option("LEVEL", flags->level, "debug, info, warn or error")
       ->type_name("");
   AddFor(made.log, flags, "Only for so long; then as it was");
 
-  made.shadow = AddCommand(
-      app, "shadow", "What mode: shadow found out about masks", R"(
+  made.shadow =
+      AddCommand(app, "shadow", "What mode: shadow found out about masks", R"(
 Example:
   fncache admin shadow)");
   AddJson(made.shadow, flags);
@@ -292,10 +289,9 @@ absl::StatusOr<absl::Duration> ParsePositive(absl::string_view flag,
                                              absl::Duration least) {
   const auto parsed = ParseGoDuration(text);
   if (parsed.ok() && *parsed >= least) return *parsed;
-  return BadUsage(absl::StrCat(
-      flag, ": \"", Printable(text.substr(0, 100)),
-      "\" is not accepted; accepted: a duration from ",
-      FormatGoDuration(least), " up, such as 10m"));
+  return BadUsage(absl::StrCat(flag, ": \"", Printable(text.substr(0, 100)),
+                               "\" is not accepted; accepted: a duration from ",
+                               FormatGoDuration(least), " up, such as 10m"));
 }
 
 absl::Status ParseFor(const Flags& flags, google::protobuf::Duration* out) {
@@ -312,11 +308,11 @@ absl::Status CheckWord(absl::string_view what, const std::string& word,
   if (std::find(accepted.begin(), accepted.end(), word) != accepted.end()) {
     return absl::OkStatus();
   }
-  return BadUsage(absl::StrCat(
-      what, word.empty() ? " is missing" : ": \"",
-      Printable(word.substr(0, 100)), word.empty() ? "" : "\" is not accepted",
-      DidYouMean(word, accepted), "; accepted: ",
-      absl::StrJoin(accepted, ", ")));
+  return BadUsage(absl::StrCat(what, word.empty() ? " is missing" : ": \"",
+                               Printable(word.substr(0, 100)),
+                               word.empty() ? "" : "\" is not accepted",
+                               DidYouMean(word, accepted),
+                               "; accepted: ", absl::StrJoin(accepted, ", ")));
 }
 
 // What was asked for, with the flags checked before anybody is asked.
@@ -373,9 +369,9 @@ class Invocation {
     WatchOptions options;
     options.json = flags_.json;
     if (app_.watch->count() > 0) {
-      const auto every = ParsePositive(
-          "--watch", flags_.watch.empty() ? "1s" : flags_.watch,
-          absl::Milliseconds(100));
+      const auto every =
+          ParsePositive("--watch", flags_.watch.empty() ? "1s" : flags_.watch,
+                        absl::Milliseconds(100));
       if (!every.ok()) return every.status();
       options.every = *every;
     }
@@ -483,8 +479,7 @@ class Invocation {
       request.set_level(flags_.level);
     }
     if (!flags_.for_time.empty()) {
-      const absl::Status status =
-          ParseFor(flags_, request.mutable_for_time());
+      const absl::Status status = ParseFor(flags_, request.mutable_for_time());
       if (!status.ok()) return status;
     }
     const auto response = Call(&v1::Admin::Stub::StartTrace, request, kSoon);

@@ -51,8 +51,8 @@ absl::string_view Cut(absl::string_view line, size_t columns) {
 std::unique_ptr<Screen> Screen::Open() {
   const char* const term = std::getenv("TERM");
   const std::string kind = term == nullptr ? "" : term;
-  if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0 ||
-      kind.empty() || kind == "dumb") {
+  if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0 || kind.empty() ||
+      kind == "dumb") {
     return nullptr;
   }
   termios before = {};
@@ -125,7 +125,9 @@ void Screen::Show(absl::string_view text) {
     const bool first = color_ && i == 0;
     // The last line has no end: the terminal would scroll.
     absl::StrAppend(&picture, i == 0 ? "" : "\r\n",
-                    alarm ? kRed : first ? kBold : "",
+                    alarm   ? kRed
+                    : first ? kBold
+                            : "",
                     Cut(lines[i], now.columns), alarm || first ? kPlain : "",
                     lines[i].size() < now.columns ? kRestOfLine : "");
   }

@@ -173,9 +173,8 @@ class Server::Impl::Call final : public transport::CallTap {
       : server_(server),
         call_(std::move(call)),
         method_(method),
-        limit_(method->look_up
-                   ? server->options_.max_lookup_bytes + kLookUpRest
-                   : kMaxRequest),
+        limit_(method->look_up ? server->options_.max_lookup_bytes + kLookUpRest
+                               : kMaxRequest),
         collector_(limit_) {}
   ~Call() {
     Hold(0);

@@ -75,15 +75,14 @@ class Table {
 
   std::string Text() const {
     const std::string head = absl::StrCat(Head(), Problems());
-    const std::string rest =
-        absl::StrCat("\n",
-                     Kinds("calls", now_.functions(), change_.counted.functions(),
-                           &v1::FunctionStats::calls_by_outcome),
-                     "\n",
-                     Kinds("misses", now_.functions(),
-                           change_.counted.functions(),
-                           &v1::FunctionStats::misses_by_reason),
-                     "\n", Tiers(), "\n", Fills());
+    const std::string rest = absl::StrCat(
+        "\n",
+        Kinds("calls", now_.functions(), change_.counted.functions(),
+              &v1::FunctionStats::calls_by_outcome),
+        "\n",
+        Kinds("misses", now_.functions(), change_.counted.functions(),
+              &v1::FunctionStats::misses_by_reason),
+        "\n", Tiers(), "\n", Fills());
     return absl::StrCat(head, "\n", Functions(Lines(head) + Lines(rest) + 1),
                         rest);
   }
@@ -149,8 +148,7 @@ class Table {
     std::vector<std::pair<const v1::FunctionStats*, const v1::FunctionStats*>>
         functions;
     for (int i = 0; i < now_.functions_size(); ++i) {
-      functions.emplace_back(&now_.functions(i),
-                             &change_.counted.functions(i));
+      functions.emplace_back(&now_.functions(i), &change_.counted.functions(i));
     }
     size_t shown = functions.size();
     if (extent_.rows > 0 && others + 1 + shown > extent_.rows) {
@@ -163,14 +161,13 @@ class Table {
                        });
     }
     std::vector<Row> rows = {{"function", "calls/s", "hits", "miss/s",
-                              "hit p99", "fn p50", "fn p99", "err/s",
-                              "saved"}};
+                              "hit p99", "fn p50", "fn p99", "err/s", "saved"}};
     for (size_t i = 0; i < std::min(shown, functions.size()); ++i) {
       rows.push_back(FunctionRow(*functions[i].first, *functions[i].second));
     }
     if (shown < functions.size()) {
-      rows.push_back({absl::StrCat("and ", functions.size() - shown,
-                                   " less busy ones")});
+      rows.push_back(
+          {absl::StrCat("and ", functions.size() - shown, " less busy ones")});
     }
     return Columns(rows, extent_.columns);
   }
@@ -196,9 +193,9 @@ class Table {
 
   // Counters of all functions by their names: a second, and in all.
   template <typename Functions>
-  std::string Kinds(
-      const char* what, const Functions& now, const Functions& counted,
-      const Counts& (v1::FunctionStats::*counts)() const) const {
+  std::string Kinds(const char* what, const Functions& now,
+                    const Functions& counted,
+                    const Counts& (v1::FunctionStats::*counts)() const) const {
     Row names = {what};
     Row rates = {"a second"};
     Row sums = {"in all"};
@@ -244,10 +241,10 @@ class Table {
     for (const auto& function : change_.counted.functions()) {
       fills += function.fills();
     }
-    std::string text = absl::StrCat(
-        "fills ", Rate(fills), "/s  dropped ",
-        Grouped(Sum(now_.fills_dropped())), "  refused for room ",
-        Grouped(now_.inflight().refused()));
+    std::string text =
+        absl::StrCat("fills ", Rate(fills), "/s  dropped ",
+                     Grouped(Sum(now_.fills_dropped())), "  refused for room ",
+                     Grouped(now_.inflight().refused()));
     if (change_.since_start) {
       absl::StrAppend(&text, "  * a second: since the start");
     }
@@ -340,9 +337,8 @@ std::string StatsJson(const v1::StatsResponse& now, const Change& change) {
       std::max(FromProto(now.uptime()), absl::Milliseconds(1));
   Json functions = Json::array();
   for (int i = 0; i < now.functions_size(); ++i) {
-    functions.push_back(FunctionJson(now.functions(i), uptime,
-                                     change.counted.functions(i),
-                                     change.length));
+    functions.push_back(FunctionJson(
+        now.functions(i), uptime, change.counted.functions(i), change.length));
   }
   Json tiers = Json::array();
   for (int i = 0; i < now.tiers_size(); ++i) {

@@ -60,9 +60,9 @@ std::string Most(absl::string_view heading, const Counts& counts) {
     rows.push_back({Printable(count.name()), Grouped(count.count())});
   }
   if (counts.size() > kListed) {
-    rows.push_back({absl::StrCat("and ", counts.size() - kListed,
-                                 " more; --json has all"),
-                    ""});
+    rows.push_back(
+        {absl::StrCat("and ", counts.size() - kListed, " more; --json has all"),
+         ""});
   }
   return absl::StrCat("\n", TextTable(rows, {false, true}));
 }
@@ -97,17 +97,19 @@ std::string Until(bool limited, const google::protobuf::Timestamp& until) {
 }
 
 std::string ChangesText(
-    absl::string_view heading,
+    absl::string_view heading, absl::string_view old_heading,
+    absl::string_view new_heading,
     const google::protobuf::RepeatedPtrField<v1::ReloadResponse::SettingChange>&
         changes) {
   if (changes.empty()) return "";
-  Rows rows = {{std::string(heading), "was", "is"}};
+  Rows rows = {{std::string(heading), std::string(old_heading),
+                std::string(new_heading)}};
   for (const auto& change : changes) {
-    rows.push_back({Printable(change.function().empty()
-                                  ? change.key()
-                                  : absl::StrCat(change.function(), ": ",
-                                                 change.key())),
-                    OrDash(change.old_value()), OrDash(change.new_value())});
+    rows.push_back(
+        {Printable(change.function().empty()
+                       ? change.key()
+                       : absl::StrCat(change.function(), ": ", change.key())),
+         OrDash(change.old_value()), OrDash(change.new_value())});
   }
   return TextTable(rows, {false, false, false});
 }
@@ -173,13 +175,12 @@ std::string PurgeText(const std::string& what, bool soft,
 std::string ExplainText(const v1::ExplainResponse& response) {
   std::string text;
   for (const auto& function : response.functions()) {
-    absl::StrAppend(&text, text.empty() ? "" : "\n",
-                    Printable(function.function()), ": ",
-                    Number(Sum(function.reasons()), "miss", "misses"),
-                    " since the start\n", Most("why", function.reasons()),
-                    Most("what changed", function.paths()),
-                    Most("who wrote last what changed", function.writers()),
-                    MasksText(function));
+    absl::StrAppend(
+        &text, text.empty() ? "" : "\n", Printable(function.function()), ": ",
+        Number(Sum(function.reasons()), "miss", "misses"), " since the start\n",
+        Most("why", function.reasons()), Most("what changed", function.paths()),
+        Most("who wrote last what changed", function.writers()),
+        MasksText(function));
   }
   if (!response.explained()) {
     return absl::StrCat(text,
@@ -189,11 +190,11 @@ std::string ExplainText(const v1::ExplainResponse& response) {
   if (!response.last().empty()) {
     Rows rows = {{"last misses", "function", "composite", "why", "detail"}};
     for (const auto& miss : response.last()) {
-      rows.push_back({absl::FormatTime("%m-%d %H:%M:%E3S",
-                                       FromProto(miss.time()),
-                                       absl::UTCTimeZone()),
-                      Printable(miss.function()), OrDash(miss.composite()),
-                      miss.reason(), OrDash(miss.detail())});
+      rows.push_back(
+          {absl::FormatTime("%m-%d %H:%M:%E3S", FromProto(miss.time()),
+                            absl::UTCTimeZone()),
+           Printable(miss.function()), OrDash(miss.composite()), miss.reason(),
+           OrDash(miss.detail())});
     }
     absl::StrAppend(&text, "\n",
                     TextTable(rows, {false, false, false, false, false}));
@@ -257,13 +258,12 @@ std::string ReloadText(const v1::ReloadResponse& response) {
   if (response.changed().empty() && response.needs_restart().empty()) {
     return "The settings are what they were.\n";
   }
-  std::string text = ChangesText("changed", response.changed());
+  std::string text = ChangesText("changed", "was", "is", response.changed());
   if (response.changed().empty()) text = "Nothing has changed.\n";
   if (!response.needs_restart().empty()) {
-    absl::StrAppend(
-        &text, "\n",
-        ChangesText("needs a restart, and keeps its value",
-                    response.needs_restart()));
+    absl::StrAppend(&text, "\n",
+                    ChangesText("not changed, as it needs a restart", "stays",
+                                "file says", response.needs_restart()));
   }
   return text;
 }
@@ -271,9 +271,8 @@ std::string ReloadText(const v1::ReloadResponse& response) {
 std::string StartTraceText(const v1::StartTraceResponse& response) {
   return absl::StrCat("tracing to ", Printable(response.dir()), " at level ",
                       response.level(),
-                      response.has_until()
-                          ? Until(true, response.until())
-                          : ", until fncache admin trace stop",
+                      response.has_until() ? Until(true, response.until())
+                                           : ", until fncache admin trace stop",
                       "\n");
 }
 

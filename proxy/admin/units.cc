@@ -61,7 +61,8 @@ std::string ShortDuration(absl::Duration duration) {
   if (seconds < 0.9995e-3) return absl::StrFormat("%.0fus", seconds * 1e6);
   if (seconds < 0.9995) return absl::StrFormat("%.3gms", seconds * 1e3);
   if (seconds < 59.95) return absl::StrFormat("%.3gs", seconds);
-  const int64_t whole = absl::ToInt64Seconds(duration + absl::Milliseconds(500));
+  const int64_t whole =
+      absl::ToInt64Seconds(duration + absl::Milliseconds(500));
   if (whole < 3600) return absl::StrCat(whole / 60, "m", whole % 60, "s");
   if (whole < 86400) {
     return absl::StrCat(whole / 3600, "h", whole % 3600 / 60, "m");

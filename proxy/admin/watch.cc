@@ -33,8 +33,8 @@ class Looks {
       if (!client.ok()) return client.status();
       client_ = *std::move(client);
     }
-    auto stats = client_->Call(&v1::Admin::Stub::Stats, v1::StatsRequest(),
-                               kPatience);
+    auto stats =
+        client_->Call(&v1::Admin::Stub::Stats, v1::StatsRequest(), kPatience);
     if (!stats.ok()) {
       client_ = nullptr;
       return stats.status();
@@ -72,8 +72,7 @@ absl::StatusOr<int> Plainly(const WatchOptions& options) {
   for (bool first = true;; first = false) {
     absl::Status status = looks.Look();
     if (!status.ok()) return status;
-    std::string text =
-        options.json ? looks.Json() : looks.Table(PlainExtent());
+    std::string text = options.json ? looks.Json() : looks.Table(PlainExtent());
     if (!first && !options.json) text.insert(0, "\n");
     status = WriteStdout(text);
     if (!status.ok()) return status;
@@ -116,8 +115,7 @@ absl::StatusOr<int> WatchStats(const WatchOptions& options) {
   const absl::Status reachable = CheckSocket(options.socket);
   if (!reachable.ok()) return reachable;
   const std::unique_ptr<Screen> screen = Screen::Open();
-  return screen == nullptr ? Plainly(options)
-                           : OnScreen(options, screen.get());
+  return screen == nullptr ? Plainly(options) : OnScreen(options, screen.get());
 }
 
 }  // namespace fncache::proxy::admin
