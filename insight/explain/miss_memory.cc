@@ -502,7 +502,7 @@ struct MissMemory::Impl {
   }
 
   void Grow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (used >= options.bytes / 4) return;
+    if (used - last.bytes() >= options.bytes / 4) return;
     uint64_t* const least = threshold < kAll ? &threshold : &paths_threshold;
     *least = *least > kAll / 2 ? kAll : *least * 2 + 1;
   }

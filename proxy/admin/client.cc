@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/grpc_status.h"
+#include "common/threads.h"
 #include "grpcpp/create_channel_posix.h"
 
 namespace fncache::proxy::admin {
@@ -113,6 +114,8 @@ absl::Status CheckSocket(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
     const std::string& path) {
+  const absl::Status threads = CheckThreads(GrpcThreads());
+  if (!threads.ok()) return threads;
   const absl::StatusOr<int> fd = OpenSocket(path);
   if (!fd.ok()) return fd.status();
   grpc::ChannelArguments arguments;

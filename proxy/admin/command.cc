@@ -130,7 +130,7 @@ the other. Rates are of the time since the look before; in the first since the
 start. With --json each look is an object on a line.
 
 Example:
-  fncache admin stats --json | jq '.functions[] | {name, rate: .since_start.hit_rate}')");
+  fncache admin stats --json | jq '.functions[].since_start.hit_rate')");
   made.watch = made.stats
                    ->add_option("--watch", flags->watch,
                                 "Look again so often; alone: 1s")
