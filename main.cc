@@ -22,6 +22,8 @@
 #include "common/version.h"
 #include "insight/explain/command.h"
 #include "openssl/crypto.h"
+#include "proxy/admin/command.h"
+#include "proxy/health_command.h"
 #include "proxy/serve_command.h"
 #include "proxy/settings/help.h"
 #include "proxy/settings/what_if_settings.h"
@@ -106,6 +108,19 @@ const std::vector<Command>& Commands() {
          fncache::proxy::ServeMain,
          fncache::proxy::settings::ServeHelp,
          fncache::proxy::settings::ServeCommandFlags,
+         {}},
+        {"admin",
+         "stats, look-up, purge, explain, reload of a running daemon",
+         fncache::proxy::admin::AdminMain,
+         fncache::proxy::admin::AdminHelp,
+         fncache::proxy::admin::AdminCommandFlags,
+         fncache::proxy::admin::AdminWords(),
+         /*takes_files=*/false},
+        {"health",
+         "ask a daemon whether it is well, as a container's probe",
+         fncache::proxy::HealthMain,
+         fncache::proxy::HealthHelp,
+         fncache::proxy::HealthCommandFlags,
          {}},
         {"demo",
          "show calls, hits, a crash and an expiry here, in under a minute",

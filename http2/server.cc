@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http2/server.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
@@ -21,6 +25,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "http2/target.h"
 
 namespace fncache::http2 {
@@ -35,8 +40,10 @@ absl::Status Errno(absl::string_view what) {
   return absl::ErrnoToStatus(errno, what);
 }
 
-// A bound socket, or -1 with errno.
-int Bind(const sockaddr* address, socklen_t size, bool both_families) {
+// A bound socket, or -1 with errno. `mode` is that of a unix socket's file,
+// which gets it from the socket as it is made (unix_bind in Linux).
+int Bind(const sockaddr* address, socklen_t size, bool both_families,
+         absl::optional<mode_t> mode = absl::nullopt) {
   const int fd =
       socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
@@ -49,25 +56,65 @@ int Bind(const sockaddr* address, socklen_t size, bool both_families) {
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, both_families ? &off : &on,
                sizeof on);
   }
-  if (bind(fd, address, size) == 0 && listen(fd, kBacklog) == 0) return fd;
+  if ((!mode.has_value() || fchmod(fd, *mode) == 0) &&
+      bind(fd, address, size) == 0 && listen(fd, kBacklog) == 0) {
+    return fd;
+  }
   const int error = errno;
   close(fd);
   errno = error;
   return -1;
 }
 
+// The lock of a folder, so that of two who bind a socket there one does not take
+// the other's, which does not listen yet, for a dead one. Advisory, and given up on after a
+// second: a folder may be anybody's.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder)
+      : fd_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    for (int tries = 0; fd_ >= 0 && tries < 100; ++tries) {
+      if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+  }
+  ~FolderLock() {
+    if (fd_ >= 0) close(fd_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  const int fd_;
+};
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return path.substr(0, std::max<size_t>(slash, 1));
+}
+
 // A socket file that a process left which is gone is taken over.
-int BindPath(const sockaddr_un& address, socklen_t size) {
+int BindPath(const sockaddr_un& address, socklen_t size,
+             absl::optional<mode_t> mode) {
   const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
-  const int fd = Bind(generic, size, false);
-  if (fd >= 0 || errno != EADDRINUSE || address.sun_path[0] == '\0') return fd;
+  if (address.sun_path[0] == '\0') return Bind(generic, size, false);
+  const FolderLock lock(FolderOf(address.sun_path));
+  const int fd = Bind(generic, size, false, mode);
+  if (fd >= 0 || errno != EADDRINUSE) return fd;
   const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const bool dead =
       probe >= 0 && connect(probe, generic, size) != 0 && errno == ECONNREFUSED;
   if (probe >= 0) close(probe);
+  // Only a socket: connecting to another file is refused, too.
+  struct stat file = {};
   errno = EADDRINUSE;
-  if (!dead || unlink(address.sun_path) != 0) return -1;
-  return Bind(generic, size, false);
+  if (!dead || lstat(address.sun_path, &file) != 0 || !S_ISSOCK(file.st_mode) ||
+      unlink(address.sun_path) != 0) {
+    errno = EADDRINUSE;
+    return -1;
+  }
+  return Bind(generic, size, false, mode);
 }
 
 int PortOf(int fd) {
@@ -220,7 +267,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
     }
     const int fd =
         BindPath(*reinterpret_cast<const sockaddr_un*>(&endpoint.address),
-                 endpoint.size);
+                 endpoint.size, options.socket_mode);
     if (fd < 0) return Errno(address);
     return std::unique_ptr<Server>(
         new Server(fd, address, std::string(path), std::move(options)));
@@ -265,13 +312,26 @@ Server::Server(int fd, std::string address, std::string path,
     : fd_(fd),
       address_(std::move(address)),
       path_(std::move(path)),
-      options_(std::move(options)) {}
+      options_(std::move(options)) {
+  struct stat file = {};
+  if (!path_.empty() && stat(path_.c_str(), &file) == 0) {
+    device_ = file.st_dev;
+    inode_ = file.st_ino;
+  }
+}
 
 Server::~Server() {
-  if (!stopped_) {
-    close(fd_);
-    if (!path_.empty()) unlink(path_.c_str());
+  if (!stopped_) CloseSocket();
+}
+
+void Server::CloseSocket() {
+  // Before it is dead: whoever finds it dead may put another in its place.
+  struct stat file = {};
+  if (!path_.empty() && stat(path_.c_str(), &file) == 0 &&
+      file.st_dev == device_ && file.st_ino == inode_) {
+    unlink(path_.c_str());
   }
+  close(fd_);
 }
 
 void Server::Start(std::vector<Place> places) {
@@ -341,8 +401,7 @@ void Server::Stop() {
   stopped_ = true;
   RunOn(parts_.front()->place().loop, [this] {
     acceptor_->Stop();
-    close(fd_);
-    if (!path_.empty()) unlink(path_.c_str());
+    CloseSocket();
   });
   for (const auto& part : parts_) {
     part->place().loop->Post([part = part.get()] { part->GoAway(); });

@@ -11,6 +11,7 @@
 #define FNCACHE_HTTP2_SERVER_H_
 
 #include <openssl/types.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstddef>
@@ -21,6 +22,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "http2/changeable.h"
 #include "http2/connection.h"
 #include "http2/loop.h"
@@ -53,6 +55,9 @@ struct ServerLimits {
 struct ServerOptions {
   ConnectionOptions connection;
   Changeable<size_t> max_connections = 4096;
+  // Of a unix socket, from the moment in which it is there; absent = what the
+  // umask leaves. The umask applies besides.
+  absl::optional<mode_t> socket_mode;
   // TLS for one more connection; null = plaintext. On loops' threads.
   std::function<SSL*()> new_ssl;
   ServerEvents events;
@@ -113,11 +118,15 @@ class Server {
   Server(int fd, std::string address, std::string path, ServerOptions options);
   // On the first place's loop.
   void HandOver(int fd);
+  // Accepts no more, and removes a unix socket's file, if it is still ours.
+  void CloseSocket();
 
   const int fd_;
   const std::string address_;
   const std::string path_;  // of a unix socket, removed at the end
-  ServerOptions options_;   // constant but for what SetLimits changes
+  dev_t device_ = 0;        // which file that is
+  ino_t inode_ = 0;
+  ServerOptions options_;  // constant but for what SetLimits changes
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::atomic<size_t> connections_{0};

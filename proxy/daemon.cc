@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -19,6 +20,9 @@
 #include "common/threads.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
+#include "proxy/admin/server.h"
+#include "proxy/admin/start.h"
+#include "proxy/admin_actions.h"
 #include "proxy/alarms.h"
 #include "proxy/purge.h"
 #include "proxy/serving/handler.h"
@@ -132,7 +136,9 @@ class Daemon::Impl {
         inflight(options.inflight_bytes, Workers(options)),
         workers(transport::MakeWorkers(Workers(options), assistants.get())) {}
   ~Impl() {
-    // Nobody changes settings of what goes.
+    // Nobody changes settings of what goes. And before the cache directory's
+    // lock goes, whose next owner wants the socket's path.
+    admin_service = nullptr;
     alarms.Stop();
     // Workers stop first, but are kept: the store's threads may post to them.
     for (Function& function : functions) {
@@ -196,6 +202,8 @@ class Daemon::Impl {
   // Null where the settings cannot be read again.
   std::unique_ptr<Reloader> reloader;
   std::unique_ptr<telemetry::Admin> admin;
+  std::unique_ptr<DaemonActions> admin_actions;
+  std::unique_ptr<admin::Server> admin_service;  // null: no socket
   HeapKeeper heap;
   Alarms alarms;
 };
@@ -226,6 +234,10 @@ std::vector<telemetry::ShadowReport> Daemon::Shadow() const {
     if (report.has_value()) reports.push_back(*std::move(report));
   }
   return reports;
+}
+
+std::string Daemon::admin_socket() const {
+  return impl_->admin_service == nullptr ? "" : impl_->admin_service->path();
 }
 
 absl::Status Daemon::OpenTls(absl::Duration interval) {
@@ -361,7 +373,7 @@ void Daemon::SetLogLevel(LogLevel level, absl::Duration during) {
 
 absl::Status Daemon::StartTrace(const TraceOrder& order,
                                 absl::Duration during) {
-  return impl_->live->StartTrace(order, during);
+  return impl_->live->StartTrace(order, during).status();
 }
 
 void Daemon::StopTrace(absl::Duration during) {
@@ -563,6 +575,45 @@ absl::Status Daemon::OpenAdmin(Clock* clock) {
   return absl::OkStatus();
 }
 
+absl::Status Daemon::OpenAdminSocket(Clock* clock,
+                                     const std::string& settings_yaml) {
+  DaemonActions::Parts parts;
+  parts.instruments = &impl_->instruments;
+  parts.inflight = &impl_->inflight;
+  parts.misses = impl_->misses.get();
+  parts.clock = clock;
+  for (const settings::FunctionOptions& function : options_.functions) {
+    parts.upstreams.push_back(function.upstream);
+  }
+  parts.state = [this] {
+    if (draining_.load()) return "draining";
+    return ready() && Accepting() ? "ready" : "starting";
+  };
+  parts.settings = [this, settings_yaml] {
+    return impl_->reloader == nullptr ? settings_yaml : impl_->reloader->yaml();
+  };
+  parts.purger = impl_->purger.get();
+  parts.live = impl_->live.get();
+  parts.trace = &impl_->trace;
+  parts.reload = [this] { return Reload(); };
+  parts.shadow = [this] { return Shadow(); };
+  impl_->admin_actions = std::make_unique<DaemonActions>(std::move(parts));
+  admin::StartOptions options;
+  options.path = options_.admin_socket;
+  options.cache_dir = options_.cache_dir;
+  options.max_lookup_bytes = options_.max_request_bytes;
+  options.environment =
+      [](const std::string& name) -> absl::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());
+    if (value == nullptr) return absl::nullopt;
+    return value;
+  };
+  auto service = admin::StartService(options, impl_->admin_actions.get());
+  if (!service.ok()) return service.status();
+  impl_->admin_service = *std::move(service);
+  return absl::OkStatus();
+}
+
 absl::Status Daemon::Open(Extras extras) {
   Clock* const clock =
       extras.clock != nullptr ? extras.clock : &impl_->system_clock;
@@ -579,8 +630,11 @@ absl::Status Daemon::Open(Extras extras) {
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
   if (status.ok()) OpenPurger(clock);
   if (status.ok()) status = OpenAdmin(clock);
+  if (status.ok()) {
+    OpenLiveSettings(clock, extras.settings);
+    status = OpenAdminSocket(clock, extras.settings_yaml);
+  }
   if (!status.ok()) return status;
-  OpenLiveSettings(clock, extras.settings);
   for (const auto& worker : impl_->workers) worker->Start();
   for (Impl::Function& function : impl_->functions) {
     function.listener->Start(function.handler.get());
@@ -596,6 +650,10 @@ absl::Status Daemon::Open(Extras extras) {
     Log(LogLevel::kInfo,
         absl::StrCat("listening on ", admin_address_,
                      " (admin: /metrics /healthz /readyz /statusz)"));
+  }
+  if (!admin_socket().empty()) {
+    Log(LogLevel::kInfo,
+        absl::StrCat("serving fncache admin on ", admin_socket()));
   }
   if (impl_->reloader != nullptr) {
     impl_->reloader->Poll(extras.config_interval);

@@ -47,8 +47,10 @@ class Daemon {
     // The clock that the cache lives by; null = the system's. Outlives the
     // daemon.
     Clock* clock = nullptr;
-    // The settings in force, for /statusz; where `start` does not say.
+    // The settings in force, for /statusz, and as a file, for fncache admin;
+    // where `start` does not say.
     std::vector<ListedSetting> settings;
+    std::string settings_yaml;
     // Where the options are from, so that they can be read again.
     absl::optional<StartSettings> start;
     // How often the settings file is looked at.
@@ -79,6 +81,8 @@ class Daemon {
   const std::vector<std::string>& addresses() const { return addresses_; }
   // The same of the admin endpoint; empty if there is none.
   const std::string& admin_address() const { return admin_address_; }
+  // Path of the admin socket; empty if there is none.
+  std::string admin_socket() const;
 
   bool ready() const { return ready_.load(std::memory_order_acquire); }
   // Calls being answered, streams included.
@@ -133,6 +137,7 @@ class Daemon {
   absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);
   void OpenPurger(Clock* clock);
   absl::Status OpenAdmin(Clock* clock);
+  absl::Status OpenAdminSocket(Clock* clock, const std::string& settings_yaml);
 
   // As it was started.
   const settings::DaemonOptions options_;

@@ -113,13 +113,15 @@ absl::Status LiveSettings::Apply(const settings::DaemonOptions& options,
   return absl::OkStatus();
 }
 
-void LiveSettings::SetLogLevel(LogLevel level, absl::Duration during) {
+LogLevel LiveSettings::SetLogLevel(LogLevel level, absl::Duration during) {
   MutexLock lock(&mutex_);
+  const LogLevel before = Level();
   log_level_ = level;
   InitLogging(Level(), options_.log_format);
   Log(LogLevel::kInfo, "log.level is another one for a while",
       {{"level", LevelName(level)}, {"for", absl::FormatDuration(during)}});
   alarms_.Set(kLogAlarm, during, [this] { EndLogLevel(); });
+  return before;
 }
 
 void LiveSettings::EndLogLevel() {
@@ -130,8 +132,8 @@ void LiveSettings::EndLogLevel() {
       {{"level", LevelName(Level())}});
 }
 
-absl::Status LiveSettings::StartTrace(const TraceOrder& order,
-                                      absl::Duration during) {
+absl::StatusOr<TraceSettings> LiveSettings::StartTrace(const TraceOrder& order,
+                                                       absl::Duration during) {
   MutexLock lock(&mutex_);
   TraceSettings wanted = TraceSettingsOf(options_);
   if (order.dir.has_value()) wanted.dir = *order.dir;
@@ -147,7 +149,7 @@ absl::Status LiveSettings::StartTrace(const TraceOrder& order,
   Log(LogLevel::kInfo, "a trace is written for a while",
       {{"dir", wanted.dir}, {"for", absl::FormatDuration(during)}});
   alarms_.Set(kTraceAlarm, during, [this] { EndTrace(); });
-  return absl::OkStatus();
+  return wanted;
 }
 
 void LiveSettings::StopTrace(absl::Duration during) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "cache/store/tiered_store.h"
@@ -78,12 +79,13 @@ class LiveSettings {
                      const std::vector<ListedSetting>& list);
 
   // Logs from another level up, for that long (infinite: until this is called
-  // again), then from the setting's again.
-  void SetLogLevel(LogLevel level, absl::Duration during);
+  // again), then from the setting's again. Returns the level of before.
+  LogLevel SetLogLevel(LogLevel level, absl::Duration during);
   // Traces as `order` says in place of the settings, or not at all, for that
   // long, then as the settings say again. InvalidArgument or Unavailable says
-  // why not.
-  absl::Status StartTrace(const TraceOrder& order, absl::Duration during);
+  // why not. Returns what is written now.
+  absl::StatusOr<TraceSettings> StartTrace(const TraceOrder& order,
+                                           absl::Duration during);
   void StopTrace(absl::Duration during);
 
  private:

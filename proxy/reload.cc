@@ -203,4 +203,13 @@ std::vector<ListedSetting> Reloader::settings() const {
   return ListSettings(settings::ServeSettings(), running, "function");
 }
 
+std::string Reloader::yaml() const {
+  ResolvedSettings running;
+  {
+    MutexLock lock(&mutex_);
+    running = running_;
+  }
+  return SettingsAsYaml(settings::ServeSettings(), running);
+}
+
 }  // namespace fncache::proxy

@@ -78,6 +78,8 @@ class Reloader {
   telemetry::ReloadFigures figures() const;
   // The settings in force.
   std::vector<ListedSetting> settings() const;
+  // The same as a file that reads back as them.
+  std::string yaml() const;
 
  private:
   // What the file held, or why it could not be read.

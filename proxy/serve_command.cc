@@ -22,6 +22,7 @@
 #include "common/threads.h"
 #include "common/tls_files.h"
 #include "common/utf8.h"
+#include "proxy/admin/server.h"
 #include "proxy/serve.h"
 #include "proxy/settings/check.h"
 #include "proxy/settings/flags.h"
@@ -71,7 +72,9 @@ int Threads(const settings::DaemonOptions& options) {
   constexpr int kRest = 16;
   const int cores =
       static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const bool socket = options.admin_socket != std::string();
   return GrpcThreads() + 2 * cores + (options.admin.empty() ? 0 : kAdmin) +
+         (socket ? admin::kServerThreads : 0) +
          static_cast<int>(options.functions.size()) + kRest;
 }
 

@@ -8,10 +8,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cache/key/field_path.h"
 #include "cache/key/mask.h"
+#include "insight/explain/proposed_mask.h"
 #include "insight/request/compare.h"
 #include "insight/request/identity.h"
 #include "insight/request/nodes.h"
@@ -335,16 +335,6 @@ class FirstReading {
   Learned learned_;
 };
 
-// All of an object's status, conditions, spec or metadata, which came or went
-// as one.
-bool IsWholeSection(absl::string_view mask) {
-  return absl::EndsWith(mask, ".resource.status") ||
-         absl::EndsWith(mask, ".resource.status.conditions") ||
-         absl::EndsWith(mask, ".resource.spec") ||
-         absl::EndsWith(mask, ".resource.metadata") ||
-         absl::EndsWith(mask, ".resource");
-}
-
 // The masks that could help, with the paths that each hides: those of paths
 // that changed, and the named sets.
 std::vector<Candidate> CandidatesOf(
@@ -372,7 +362,7 @@ std::vector<Candidate> CandidatesOf(
     const auto masks = cache::key::MaskSet::Parse({name});
     if (masks.ok()) add(name, *masks);
   }
-  for (Candidate& one : candidates) one.whole = IsWholeSection(one.name);
+  for (Candidate& one : candidates) one.whole = HidesWholeSection(one.name);
   return candidates;
 }
 

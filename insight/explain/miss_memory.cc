@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <limits>
 #include <list>
 #include <map>
@@ -158,6 +159,61 @@ class SpaceSaving {
 struct Function {
   SpaceSaving paths;
   SpaceSaving writers;
+};
+
+// Names of Kubernetes are shorter; paths of masks mostly, too.
+constexpr size_t kLongestText = 512;
+
+// A text that is kept, cut where a character ends.
+std::string Cut(const std::string& text) {
+  if (text.size() <= kLongestText) return text;
+  size_t end = kLongestText;
+  while (end > 0 && (text[end] & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
+// The last misses, oldest first.
+class LastMisses {
+ public:
+  void Add(MissMemory::Miss miss, uint64_t bound) {
+    bytes_ += BytesOf(miss);
+    misses_.push_back(std::move(miss));
+    while (bytes_ > bound || misses_.size() > MissMemory::kLastMisses) {
+      bytes_ -= BytesOf(misses_.front());
+      misses_.pop_front();
+    }
+  }
+
+  std::vector<MissMemory::Miss> Last(size_t most,
+                                     absl::string_view function) const {
+    std::vector<MissMemory::Miss> last;
+    for (auto at = misses_.rbegin(); at != misses_.rend(); ++at) {
+      if (last.size() >= most) break;
+      if (function.empty() || at->function == function) last.push_back(*at);
+    }
+    return last;
+  }
+
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  static uint64_t BytesOf(const MissMemory::Miss& miss) {
+    uint64_t bytes = sizeof miss;
+    for (const std::string* text :
+         {&miss.function, &miss.composite.api_version, &miss.composite.kind,
+          &miss.composite.object_namespace, &miss.composite.name,
+          &miss.composite.uid, &miss.why.detail, &miss.why.section,
+          &miss.why.writer}) {
+      // Short ones lie in the text itself.
+      if (text->capacity() > std::string().capacity()) {
+        bytes += text->capacity() + 1;
+      }
+    }
+    return bytes;
+  }
+
+  std::deque<MissMemory::Miss> misses_;
+  uint64_t bytes_ = 0;
 };
 
 // What is read of a request before anything is locked, with the memory that
@@ -364,6 +420,7 @@ struct MissMemory::Impl {
   uint64_t threshold ABSL_GUARDED_BY(mutex) = kAll;
   uint64_t paths_threshold ABSL_GUARDED_BY(mutex) = kAll;
   std::map<std::string, Function> functions ABSL_GUARDED_BY(mutex);
+  LastMisses last ABSL_GUARDED_BY(mutex);  // counted in `used`
 
   KeptRequest* Find(const cache::key::Key& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -445,7 +502,7 @@ struct MissMemory::Impl {
   }
 
   void Grow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (used >= options.bytes / 4) return;
+    if (used - last.bytes() >= options.bytes / 4) return;
     uint64_t* const least = threshold < kAll ? &threshold : &paths_threshold;
     *least = *least > kAll / 2 ? kAll : *least * 2 + 1;
   }
@@ -657,6 +714,24 @@ struct MissMemory::Impl {
     found->second.paths.Add(said.detail.empty() ? said.section : said.detail);
     found->second.writers.Add(said.writer);
   }
+
+  void KeepLast(absl::string_view function,
+                const request::CompositeName& composite,
+                const cache::key::Key& key, const Explanation& said,
+                absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Miss miss;
+    miss.time = now;
+    miss.function = std::string(function);
+    miss.composite.kind = Cut(composite.kind);
+    miss.composite.object_namespace = Cut(composite.object_namespace);
+    miss.composite.name = Cut(composite.name);
+    miss.key = key;
+    miss.why = {said.reason, Cut(said.detail), said.section, Cut(said.writer)};
+    used -= last.bytes();
+    last.Add(std::move(miss), options.bytes / 16);
+    used += last.bytes();
+    Shrink(now);
+  }
 };
 
 MissMemory::MissMemory(const MissMemoryOptions& options, Clock* clock)
@@ -713,6 +788,7 @@ Explanation MissMemory::Explain(absl::string_view function,
                     nodes, now);
   }
   impl_->CountChange(function, said);
+  impl_->KeepLast(function, outline.composite, key, said, now);
   if (reader != nullptr && impl_->readers.size() < kReaders) {
     impl_->readers.push_back(std::move(reader));
   }
@@ -761,6 +837,12 @@ std::vector<MissMemory::FunctionTop> MissMemory::Tops(size_t most) const {
                     function.second.writers.Most(most)});
   }
   return tops;
+}
+
+std::vector<MissMemory::Miss> MissMemory::Last(
+    size_t most, absl::string_view function) const {
+  const MutexLock lock(&impl_->mutex);
+  return impl_->last.Last(most, function);
 }
 
 uint64_t MissMemory::bytes() const {

@@ -28,6 +28,7 @@
 #include "cache/key/key.h"
 #include "cache/key/mask.h"
 #include "common/clock.h"
+#include "insight/request/identity.h"
 #include "insight/trace/traced_call.h"
 
 namespace fncache::insight::explain {
@@ -69,6 +70,8 @@ class MissMemory {
   static constexpr uint64_t kMaxNodesRead = 256 << 10;
   // Of yet larger ones only what became of their key.
   static constexpr uint64_t kMaxRead = 16 << 20;
+  // Told one by one.
+  static constexpr size_t kLastMisses = 1000;
 
   // `clock` must outlive this.
   MissMemory(const MissMemoryOptions& options, Clock* clock);
@@ -102,6 +105,19 @@ class MissMemory {
   };
   // Of the functions that had changed requests, by name.
   std::vector<FunctionTop> Tops(size_t most) const;
+
+  // One of the last misses, as it was explained.
+  struct Miss {
+    absl::Time time;
+    std::string function;
+    request::CompositeName composite;  // empty where not known
+    cache::key::Key key;
+    Explanation why;
+  };
+  // The last of `function`, or of all where that is empty, the newest first.
+  // They are kept in a sixteenth of the memory, the oldest going first, and are
+  // at most kLastMisses; long names are cut.
+  std::vector<Miss> Last(size_t most, absl::string_view function) const;
 
   // Memory in use, overhead included; at most the bound.
   uint64_t bytes() const;

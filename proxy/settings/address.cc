@@ -106,7 +106,8 @@ absl::Status CheckSocketPath(absl::string_view path) {
     return absl::InvalidArgumentError("has a host before the path");
   }
   if (path.empty()) return absl::InvalidArgumentError("has no path");
-  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+  static_assert(sizeof(sockaddr_un::sun_path) == kMaxSocketPath + 1, "");
+  if (path.size() > kMaxSocketPath) {
     return absl::InvalidArgumentError("has a path that is too long");
   }
   if (path.find_first_of("?#") != absl::string_view::npos) {

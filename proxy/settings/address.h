@@ -6,10 +6,15 @@
 #ifndef FNCACHE_PROXY_SETTINGS_ADDRESS_H_
 #define FNCACHE_PROXY_SETTINGS_ADDRESS_H_
 
+#include <cstddef>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace fncache::proxy::settings {
+
+// The longest path that a unix socket may have (sockaddr_un, less its end).
+inline constexpr size_t kMaxSocketPath = 107;
 
 // OK, or InvalidArgument that says what is wrong. Hosts are names or literal
 // addresses, not empty; IPv6 in brackets; ports 0 to 65535.

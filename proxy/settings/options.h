@@ -53,6 +53,9 @@ struct DaemonOptions {
   std::string upstream_server_name;
   // Admin endpoint HOST:PORT; empty = none.
   std::string admin = "127.0.0.1:9901";
+  // Path of the admin socket; empty = none, absent = where there is a place for
+  // it (proxy/admin/start.h).
+  absl::optional<std::string> admin_socket;
   // Absent = memory only.
   absl::optional<std::string> cache_dir;
   uint64_t cache_memory = 256ull << 20;

@@ -359,6 +359,23 @@ std::vector<Row> OperationRows() {
         o->admin.clear();
         return absl::OkStatus();
       });
+  Setting admin_socket =
+      Text("admin_socket", "PATH", absl::nullopt,
+           absl::StrCat("a path of at most ", kMaxSocketPath,
+                        " bytes; empty = none"),
+           "The unix socket of fncache admin, mode 0600: who may open it may "
+           "purge, reload and look inside.");
+  admin_socket.default_note =
+      "DIR/admin.sock beside cache.dir, else $XDG_RUNTIME_DIR/fncache/"
+      "admin.sock or /run/fncache/admin.sock where that can be made";
+  add(std::move(admin_socket), [](const Values& v, DaemonOptions* o) {
+    if (v[0].size() > kMaxSocketPath) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the path has ", v[0].size(), " bytes"));
+    }
+    o->admin_socket = v[0];
+    return absl::OkStatus();
+  });
   add(Text("drain", "DURATION", "25s", kDurationFromZero,
            "How long SIGTERM lets calls in flight finish."),
       [](const Values& v, DaemonOptions* o) {

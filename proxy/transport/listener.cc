@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/listen_failure.h"
 #include "http2/changeable.h"
@@ -50,6 +52,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
   server.connection.max_age = limits.max_connection_age;
   server.connection.http1_answer = kHttp1Answer;
   server.max_connections = limits.max_connections;
+  server.socket_mode = listener->options_.socket_mode;
   server.events = listener->options_.events;
   if (ServerTls* const tls = listener->options_.tls) {
     server.new_ssl = [tls] { return tls->NewSsl(); };
@@ -57,7 +60,14 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
   }
   auto listening =
       http2::Server::Listen(listener->options_.address, std::move(server));
-  if (!listening.ok()) return ListenFailure(listener->options_.address);
+  if (!listening.ok()) {
+    if (!absl::StartsWith(listener->options_.address, "unix:")) {
+      return ListenFailure(listener->options_.address);
+    }
+    return absl::Status(
+        listening.status().code(),
+        absl::StrCat("cannot listen on ", listening.status().message()));
+  }
   listener->server_ = *std::move(listening);
   return listener;
 }

@@ -8,12 +8,15 @@
 #ifndef FNCACHE_PROXY_TRANSPORT_LISTENER_H_
 #define FNCACHE_PROXY_TRANSPORT_LISTENER_H_
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "http2/server.h"
 #include "proxy/transport/incoming_call.h"
 #include "proxy/transport/inflight.h"
@@ -44,13 +47,15 @@ struct ListenerOptions {
   // Of all calls together; null = not counted. Outlives the listener.
   Inflight* inflight = nullptr;
   ListenerLimits limits;
+  // Of a unix socket's file; absent = what the umask leaves.
+  absl::optional<mode_t> socket_mode;
   http2::ServerEvents events;
 };
 
 class Listener final {
  public:
   // Binds the address and listens. Unavailable, naming the address, if it is
-  // taken.
+  // taken; of a unix socket whatever the system says.
   static absl::StatusOr<std::unique_ptr<Listener>> Create(
       ListenerOptions options);
   // Cancels what is left, and waits for it.

@@ -288,7 +288,16 @@ const std::string& KnownFlags() {
           {"explain"},
           {"probe"},
           {"replay"},
-          {"internal", "render"}}) {
+          {"internal", "render"},
+          {"health"},
+          {"admin"},
+          {"admin", "stats"},
+          {"admin", "lookup"},
+          {"admin", "purge"},
+          {"admin", "explain"},
+          {"admin", "trace", "start"},
+          {"admin", "log"},
+          {"admin", "shadow"}}) {
       std::vector<std::string> words = command;
       words.push_back("--help");
       Process help(words);
@@ -413,8 +422,9 @@ TEST_P(DocsTest, PortsAreThoseOfAllPages) {
 }
 
 TEST(HelpTest, PortsAreThoseOfAllPages) {
-  for (const char* command : {"serve", "render", "function", "demo", "load",
-                              "explain", "probe", "replay"}) {
+  for (const char* command :
+       {"serve", "render", "function", "demo", "load", "explain", "probe",
+        "replay", "admin", "health"}) {
     SCOPED_TRACE(command);
     Process help({command, "--help"});
     EXPECT_EQ(help.Wait(), 0);

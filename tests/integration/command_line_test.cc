@@ -84,6 +84,7 @@ std::string InFile(const std::string& key, const std::string& value) {
 }
 
 TEST_F(CommandLineTest, BadValuesNameKeyPlaceAndRangeWhereverTheyStand) {
+  const std::string kLongPath(108, 'p');
   const struct {
     const char* key;
     const char* bad;
@@ -97,6 +98,7 @@ TEST_F(CommandLineTest, BadValuesNameKeyPlaceAndRangeWhereverTheyStand) {
       {"cache.memory", "1", "from 1KiB up"},
       {"cache.disk", "plenty", "from 1MiB up"},
       {"admin", "127.0.0.1:99999", "0 to 65535"},
+      {"admin_socket", kLongPath.c_str(), "at most 107 bytes"},
       {"drain", "-1s", "from 0 up"},
       {"drain_delay", "5", "such as 90s"},
       {"log.level", "loud", "debug, info, warn or error"},
@@ -495,7 +497,19 @@ TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
         Arguments{"serve", "--insecure", "--help"},
         Arguments{"function", "--help"}, Arguments{"demo", "--help"},
         Arguments{"load", "--help"}, Arguments{"explain", "--help"},
-        Arguments{"probe", "--help"}, Arguments{"replay", "--help"}}) {
+        Arguments{"probe", "--help"}, Arguments{"replay", "--help"},
+        Arguments{"health", "--help"}, Arguments{"admin", "--help"},
+        Arguments{"admin", "stats", "--help"},
+        Arguments{"admin", "lookup", "--help"},
+        Arguments{"admin", "purge", "--help"},
+        Arguments{"admin", "explain", "--help"},
+        Arguments{"admin", "config", "--help"},
+        Arguments{"admin", "reload", "--help"},
+        Arguments{"admin", "trace", "--help"},
+        Arguments{"admin", "trace", "start", "--help"},
+        Arguments{"admin", "trace", "stop", "--help"},
+        Arguments{"admin", "log", "--help"},
+        Arguments{"admin", "shadow", "--help"}}) {
     const Ended ended = Fncache(arguments);
     EXPECT_EQ(ended.code, 0);
     EXPECT_EQ(ended.err, "");
@@ -509,7 +523,8 @@ TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
 TEST_F(CommandLineTest, EveryCommandHasHelpAndIsListed) {
   const std::string all = Fncache({"--help"}).out;
   for (const char* command :
-       {"serve", "function", "demo", "load", "explain", "probe", "replay"}) {
+       {"serve", "function", "demo", "load", "explain", "probe", "replay",
+        "admin", "health"}) {
     EXPECT_THAT(all, HasSubstr(absl::StrCat("\n  ", command, " ")));
     const Ended ended = Fncache({command, "--help"});
     EXPECT_EQ(ended.code, 0) << command;

@@ -17,7 +17,9 @@ bool IsOurs(absl::string_view variable) {
   return absl::StartsWith(variable, "FNCACHE_") ||
          absl::StartsWith(variable, "FUNCTION_NAME=") ||
          absl::StartsWith(variable, "REVISION_NAME=") ||
-         absl::StartsWith(variable, "TLS_SERVER_CERTS_DIR=");
+         absl::StartsWith(variable, "TLS_SERVER_CERTS_DIR=") ||
+         // Where daemons would have their admin sockets.
+         absl::StartsWith(variable, "XDG_RUNTIME_DIR=");
 }
 
 }  // namespace

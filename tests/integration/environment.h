@@ -12,7 +12,8 @@
 namespace fncache::testing {
 
 // This process's environment, NAME=VALUE each, without what would be a setting:
-// FNCACHE_*, FUNCTION_NAME, REVISION_NAME and TLS_SERVER_CERTS_DIR.
+// FNCACHE_*, FUNCTION_NAME, REVISION_NAME, TLS_SERVER_CERTS_DIR and
+// XDG_RUNTIME_DIR.
 std::vector<std::string> CleanEnvironment();
 
 // Lets commands that call functions over gRPC's C++ interface do what tsan must

@@ -26,6 +26,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/integration/process.h"
+#include "tests/integration/terminal.h"
 
 namespace fncache::testing {
 namespace {
@@ -320,41 +321,6 @@ TEST_F(RenderCommandTest, AnyFileMayComeThroughAPipe) {
       closed.Stderr(),
       HasSubstr("cannot load composite resource from \"/dev/stdin\": "));
 }
-
-// A terminal as the child's stderr, and what was printed on it.
-class Terminal {
- public:
-  Terminal() : master_(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK)) {
-    EXPECT_EQ(grantpt(master_), 0);
-    EXPECT_EQ(unlockpt(master_), 0);
-    name_ = ptsname(master_);
-    // Held open, so that nothing is lost when the child closes it.
-    slave_ = open(name_.c_str(), O_RDWR | O_NOCTTY);
-    EXPECT_GE(slave_, 0);
-  }
-  ~Terminal() {
-    close(slave_);
-    close(master_);
-  }
-
-  const std::string& name() const { return name_; }
-
-  // Returns what came since the last time; a terminal's line ends are \r\n.
-  std::string Read() {
-    std::string text;
-    char buffer[4096];
-    ssize_t got = 0;
-    while ((got = read(master_, buffer, sizeof buffer)) > 0) {
-      text.append(buffer, static_cast<size_t>(got));
-    }
-    return text;
-  }
-
- private:
-  const int master_;
-  int slave_ = -1;
-  std::string name_;
-};
 
 TEST_F(RenderCommandTest, ATraceIsColoredOnATerminal) {
   const std::string target = Target(StartFunction());

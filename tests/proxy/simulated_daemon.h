@@ -94,10 +94,11 @@ class SimulatedDaemon {
       const std::vector<std::string>& functions) {
     SettingsInput input;
     input.file_name = "test.yaml";
-    const auto yaml = ParseYaml(
-        absl::StrCat("insecure: true\nadmin: \"\"\nlisten: \"127.0.0.1:0\"\n",
-                     "upstream: \"", upstream, "\"\n", settings),
-        input.file_name);
+    const auto yaml =
+        ParseYaml(absl::StrCat("insecure: true\nadmin: \"\"\nadmin_socket: "
+                               "\"\"\nlisten: \"127.0.0.1:0\"\n",
+                               "upstream: \"", upstream, "\"\n", settings),
+                  input.file_name);
     EXPECT_TRUE(yaml.ok()) << yaml.status();
     input.file = *yaml;
     auto resolved = settings::ServeSettings().Resolve(input);

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "insight/explain/proposed_mask.h"
 #include "insight/request/outline.h"
 #include "proto/function_v1.pb.h"
 #include "tests/cache/key/random_request.h"
@@ -281,6 +282,70 @@ TEST_F(MissMemoryTest, CompositesThatAreGoneMakeRoom) {
   }
   EXPECT_LE(before, memory().share());
   EXPECT_EQ(Explain(Request("n7", "2"), 20'000).reason, Reason::kChanged);
+}
+
+TEST_F(MissMemoryTest, TheLastMissesAreToldTheNewestFirst) {
+  Explain(Request("a", "1"), 1);
+  clock_.Advance(absl::Seconds(1));
+  Explain(Request("a", "2"), 2);
+  memory().Explain("other", "g", {3, 3}, cache::key::MaskSet(),
+                   {Request("b", "1")});
+  const auto all = memory().Last(10, "");
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].function, "other");
+  EXPECT_EQ(all[0].composite.name, "b");
+  EXPECT_EQ(all[0].composite.kind, "XApp");
+  EXPECT_EQ(all[1].function, "f");
+  EXPECT_EQ(all[1].time, absl::FromUnixSeconds(1'000'001));
+  EXPECT_EQ(all[1].why.reason, Reason::kChanged);
+  EXPECT_EQ(all[1].why.detail,
+            "observed.composite.resource.metadata.resourceVersion");
+  EXPECT_EQ(all[1].why.writer, "who");
+  EXPECT_EQ(all[1].key, (cache::key::Key{2, 2}));
+  EXPECT_EQ(all[2].why.reason, Reason::kNew);
+  ASSERT_EQ(memory().Last(1, "f").size(), 1u);
+  EXPECT_EQ(memory().Last(1, "f")[0].key, (cache::key::Key{2, 2}));
+  EXPECT_EQ(memory().Last(10, "none").size(), 0u);
+}
+
+TEST_F(MissMemoryTest, TheLastMissesAreBoundedInNumberAndMemory) {
+  options_.bytes = 1 << 20;
+  for (uint64_t i = 0; i < 1500; ++i) {
+    Explain(Request("a", absl::StrCat(i)), i + 1);
+  }
+  const size_t kept = memory().Last(100'000, "").size();
+  EXPECT_LE(kept, MissMemory::kLastMisses);
+  EXPECT_GT(kept, 50u);
+  EXPECT_EQ(memory().Last(1, "")[0].key, (cache::key::Key{1500, 1500}));
+  // Names that are longer than any are cut, between characters.
+  for (uint64_t i = 0; i < 300; ++i) {
+    std::string name = "x";
+    for (int j = 0; j < 2000; ++j) name += "\u00e4";
+    Explain(Request(name, absl::StrCat(i)), 10'000 + i);
+    ASSERT_LE(memory().bytes(), options_.bytes);
+  }
+  const std::string cut = memory().Last(1, "")[0].composite.name;
+  EXPECT_EQ(cut.size(), 511u);
+  EXPECT_EQ(cut.substr(509), "\u00e4");
+}
+
+TEST(ProposedMaskTest, IsTheNamedSetOrThePathInAllResources) {
+  EXPECT_EQ(ProposedMask("observed.composite.resource.metadata.generation"),
+            "@versions");
+  EXPECT_EQ(ProposedMask("observed.resources.db.resource.status.conditions.*."
+                         "lastTransitionTime"),
+            "@times");
+  EXPECT_EQ(ProposedMask("observed.composite.resource.status.conditions.*."
+                         "message"),
+            "@composite-conditions");
+  EXPECT_EQ(ProposedMask("observed.resources.db.resource.status.atProvider.x"),
+            "observed.resources.*.resource.status.atProvider.x");
+  EXPECT_EQ(ProposedMask("desired.composite.resource.spec.a"), "");
+  EXPECT_EQ(ProposedMask("input.spec"), "");
+  EXPECT_EQ(ProposedMask("observed resource"), "");
+  EXPECT_EQ(ProposedMask(""), "");
+  EXPECT_TRUE(HidesWholeSection("observed.composite.resource.status"));
+  EXPECT_FALSE(HidesWholeSection("observed.composite.resource.status.a"));
 }
 
 TEST(Outline, IsTheSameForAllEncodingsOfMaps) {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Actions: what an administrator can do to a daemon, one method for each of the
+// admin service's. The server calls them; the daemon has them.
+//
+// What goes in and comes out are the service's own messages
+// (proto/admin.proto), so that nothing stands between what the daemon says and
+// what the client reads. A status that is not ok is the call's; its message is
+// a line for people.
+//
+// Thread-safe: several may run at once, on threads where they may take their
+// time and block.
+#ifndef FNCACHE_PROXY_ADMIN_ACTIONS_H_
+#define FNCACHE_PROXY_ADMIN_ACTIONS_H_
+
+#include "absl/status/statusor.h"
+#include "proto/admin.pb.h"
+
+namespace fncache::proxy::admin {
+
+// The package of the service's messages. Within fncache::proxy `admin` is this
+// namespace.
+namespace v1 = ::fncache::admin::v1;
+
+class Actions {
+ public:
+  virtual ~Actions() = default;
+
+  virtual absl::StatusOr<v1::StatsResponse> Stats(
+      const v1::StatsRequest& request) = 0;
+  virtual absl::StatusOr<v1::LookUpResponse> LookUp(
+      const v1::LookUpRequest& request) = 0;
+  virtual absl::StatusOr<v1::PurgeResponse> Purge(
+      const v1::PurgeRequest& request) = 0;
+  virtual absl::StatusOr<v1::ExplainResponse> Explain(
+      const v1::ExplainRequest& request) = 0;
+  virtual absl::StatusOr<v1::ConfigResponse> Config(
+      const v1::ConfigRequest& request) = 0;
+  virtual absl::StatusOr<v1::ReloadResponse> Reload(
+      const v1::ReloadRequest& request) = 0;
+  virtual absl::StatusOr<v1::StartTraceResponse> StartTrace(
+      const v1::StartTraceRequest& request) = 0;
+  virtual absl::StatusOr<v1::StopTraceResponse> StopTrace(
+      const v1::StopTraceRequest& request) = 0;
+  virtual absl::StatusOr<v1::SetLogLevelResponse> SetLogLevel(
+      const v1::SetLogLevelRequest& request) = 0;
+  virtual absl::StatusOr<v1::ShadowResponse> Shadow(
+      const v1::ShadowRequest& request) = 0;
+};
+
+}  // namespace fncache::proxy::admin
+
+#endif  // FNCACHE_PROXY_ADMIN_ACTIONS_H_

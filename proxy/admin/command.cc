@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/admin/command.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/duration.h"
+#include "common/file.h"
+#include "common/nearest.h"
+#include "common/standard_streams.h"
+#include "common/utf8.h"
+#include "google/protobuf/util/time_util.h"
+#include "proxy/admin/client.h"
+#include "proxy/admin/text.h"
+#include "proxy/admin/watch.h"
+
+namespace fncache::proxy::admin {
+namespace {
+
+using google::protobuf::util::TimeUtil;
+
+constexpr int kFailed = 1;
+constexpr int kBadUsage = 2;
+
+// Commands that only look, and those that change what may be much.
+constexpr absl::Duration kSoon = absl::Minutes(1);
+constexpr absl::Duration kLater = absl::Minutes(10);
+// The largest request that a function may get.
+constexpr size_t kMaxRequest = size_t{2} << 30;
+constexpr uint32_t kDefaultLast = 20;
+
+constexpr char kFooter[] = R"(
+The socket: --socket, else $FNCACHE_ADMIN_SOCKET, else the first that there is
+of DIR/admin.sock with --cache-dir DIR (or $FNCACHE_CACHE_DIR),
+$XDG_RUNTIME_DIR/fncache/admin.sock and /run/fncache/admin.sock. Who may open it
+(mode 0600: the daemon's user, and root) may administer; nobody is asked whether
+they are sure.
+
+Examples:
+  fncache admin stats --watch
+  fncache admin explain --last 5
+  fncache admin purge --function function-auto-ready
+  fncache admin COMMAND --help
+
+Exit codes: 0; 1 if it cannot be done, or a part was not reached; 2 for flags
+that do not fit.)";
+
+struct Flags {
+  std::string socket;
+  std::string cache_dir;
+  std::string watch;
+  bool json = false;
+  std::string key;
+  std::string request;
+  std::string function;
+  std::string generation;
+  bool all = false;
+  bool soft = false;
+  uint32_t last = kDefaultLast;
+  std::string dir;
+  std::string level;
+  std::string for_time;
+};
+
+struct App {
+  std::unique_ptr<CLI::App> app;
+  CLI::App* stats;
+  CLI::App* lookup;
+  CLI::App* purge;
+  CLI::App* explain;
+  CLI::App* config;
+  CLI::App* reload;
+  CLI::App* trace;
+  CLI::App* trace_start;
+  CLI::App* trace_stop;
+  CLI::App* log;
+  CLI::App* shadow;
+  CLI::Option* watch;
+  CLI::Option* generation;
+};
+
+CLI::App* AddCommand(CLI::App* app, const std::string& name,
+                     const std::string& purpose, const std::string& footer) {
+  CLI::App* const command = app->add_subcommand(name, purpose);
+  command->fallthrough();
+  command->footer(absl::StrCat(
+      footer,
+      "\n\n--socket and --cache-dir say which daemon: see fncache admin "
+      "--help"));
+  return command;
+}
+
+void AddJson(CLI::App* command, Flags* flags) {
+  command->add_flag("--json", flags->json, "Print JSON");
+}
+
+void AddFor(CLI::App* command, Flags* flags, const char* help) {
+  command->add_option("--for", flags->for_time, help)->type_name("DURATION");
+}
+
+App MakeApp(Flags* flags) {
+  App made;
+  made.app = std::make_unique<CLI::App>(
+      "Looks into a running daemon and changes it, over its admin socket.",
+      "fncache admin");
+  CLI::App* const app = made.app.get();
+  app->add_option("--socket", flags->socket, "The daemon's admin socket")
+      ->type_name("PATH");
+  app->add_option("--cache-dir", flags->cache_dir,
+                  "The daemon's cache directory, where its socket is, too")
+      ->type_name("DIR");
+  app->footer(kFooter);
+  app->get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app->get_formatter()->label("Subcommands", "Commands");
+
+  made.stats = AddCommand(
+      app, "stats", "What the daemon does, and has done since its start", R"(
+On a terminal --watch is a live table (q ends it); elsewhere it prints one after
+the other. Rates are of the time since the look before; in the first since the
+start. With --json each look is an object on a line.
+
+Example:
+  fncache admin stats --json | jq '.functions[].since_start.hit_rate')");
+  made.watch = made.stats
+                   ->add_option("--watch", flags->watch,
+                                "Look again so often; alone: 1s")
+                   ->expected(0, 1)
+                   ->type_name("DURATION");
+  AddJson(made.stats, flags);
+
+  made.lookup = AddCommand(
+      app, "lookup", "The entries of a key: tier, age, lifetimes, bans", R"(
+A key is the 32 hex digits that logs, traces and fncache admin explain --json
+show. A request is a RunFunctionRequest as it is on the wire.
+
+Example:
+  fncache admin lookup --key 5d41402abc4b2a76b9719d911017c592)");
+  made.lookup->add_option("--key", flags->key, "The entries of this key")
+      ->type_name("KEY");
+  made.lookup
+      ->add_option("--request", flags->request,
+                   "Those that this request would find")
+      ->type_name("FILE");
+  made.lookup
+      ->add_option("--function", flags->function,
+                   "The function that it is for; needed with --request where "
+                   "there are several")
+      ->type_name("NAME");
+
+  made.purge =
+      AddCommand(app, "purge", "Make entries unreachable, in every tier", R"(
+It is done when this returns: a purged entry is never served again, also after
+kill -9. Calls under way are answered, but kept by nobody.
+
+Examples:
+  fncache admin purge --function function-auto-ready
+  fncache admin purge --function function-auto-ready --generation REVISION
+  fncache admin purge --key 5d41402abc4b2a76b9719d911017c592
+  fncache admin purge --all)");
+  made.purge->add_option("--key", flags->key, "The entry of this key")
+      ->type_name("KEY");
+  made.purge
+      ->add_option("--function", flags->function,
+                   "All of this function; with --key, only its")
+      ->type_name("NAME");
+  made.generation = made.purge
+                        ->add_option("--generation", flags->generation,
+                                     "Only this generation of the function")
+                        ->type_name("TEXT");
+  made.purge->add_flag("--all", flags->all, "Everything, of all functions");
+  made.purge->add_flag(
+      "--soft", flags->soft,
+      "Make entries stale instead; refused where stale serving is off");
+
+  made.explain = AddCommand(app, "explain",
+                            "Why calls missed, and which masks would help", R"(
+What fncache explain tells of a trace, this tells of the daemon's memory
+(explain.memory): reasons since the start, and the last misses one by one.
+
+Example:
+  fncache admin explain --function function-auto-ready --last 5)");
+  made.explain
+      ->add_option("--function", flags->function, "Only of this function")
+      ->type_name("NAME");
+  made.explain
+      ->add_option("--last", flags->last, "So many of the last misses; 0: none")
+      // Else -1 is the largest number.
+      ->check([](const std::string& text) {
+        uint32_t number = 0;
+        return absl::SimpleAtoi(text, &number)
+                   ? std::string()
+                   : absl::StrCat("\"", text,
+                                  "\" is not accepted; accepted: a whole "
+                                  "number from 0 up");
+      })
+      ->type_name("N")
+      ->capture_default_str();
+  AddJson(made.explain, flags);
+
+  made.config =
+      AddCommand(app, "config", "The settings in force, and who gave them", R"(
+It is YAML that fncache serve --config reads back.
+
+Example:
+  fncache admin config | grep -v default)");
+
+  made.reload = AddCommand(app, "reload", "Read the settings again", R"(
+Prints what changed, and what needs a restart to change. If the settings do not
+fit, nothing changes, the reason is said, and the exit code is 1.
+
+Example:
+  fncache admin reload)");
+
+  made.trace = AddCommand(app, "trace", "Trace calls, for fncache explain",
+                          R"(
+Example:
+  fncache admin trace start --dir /var/tmp/trace --level paths --for 10m)");
+  made.trace->require_subcommand(0, 1);
+  made.trace_start = AddCommand(made.trace, "start", "Trace calls from now on",
+                                R"(
+Example:
+  fncache admin trace start --dir /var/tmp/trace --level paths --for 10m)");
+  made.trace_start
+      ->add_option("--dir", flags->dir,
+                   "Where to, on the daemon's machine; default: trace.dir")
+      ->type_name("DIR");
+  made.trace_start
+      ->add_option("--level", flags->level,
+                   "keys, paths or full; default: trace.level")
+      ->type_name("LEVEL");
+  AddFor(made.trace_start, flags, "Only for so long");
+  made.trace_stop = AddCommand(made.trace, "stop", "Trace no more",
+                               R"(
+Example:
+  fncache admin trace stop)");
+
+  made.log = AddCommand(app, "log", "Log from this level up", R"(
+Example:
+  fncache admin log debug --for 10m)");
+  made.log->add_option("LEVEL", flags->level, "debug, info, warn or error")
+      ->type_name("");
+  AddFor(made.log, flags, "Only for so long; then as it was");
+
+  made.shadow =
+      AddCommand(app, "shadow", "What mode: shadow found out about masks", R"(
+Example:
+  fncache admin shadow)");
+  AddJson(made.shadow, flags);
+  for (CLI::App* const one :
+       {app, made.stats, made.lookup, made.purge, made.explain, made.config,
+        made.reload, made.trace, made.trace_start, made.trace_stop, made.log,
+        made.shadow}) {
+    WrapHelp(one);
+  }
+  return made;
+}
+
+absl::optional<std::string> Variable(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  if (value == nullptr) return absl::nullopt;
+  return std::string(value);
+}
+
+absl::Status BadUsage(absl::string_view why) {
+  return absl::InvalidArgumentError(why);
+}
+
+absl::StatusOr<std::string> ParseKey(const std::string& text) {
+  if (text.size() == 32 &&
+      std::all_of(text.begin(), text.end(), absl::ascii_isxdigit)) {
+    return absl::HexStringToBytes(text);
+  }
+  return BadUsage(absl::StrCat("--key: \"", Printable(text.substr(0, 100)),
+                               "\" is not accepted; accepted: 32 hex digits"));
+}
+
+absl::StatusOr<absl::Duration> ParsePositive(absl::string_view flag,
+                                             const std::string& text,
+                                             absl::Duration least) {
+  const auto parsed = ParseGoDuration(text);
+  if (parsed.ok() && *parsed >= least) return *parsed;
+  return BadUsage(absl::StrCat(flag, ": \"", Printable(text.substr(0, 100)),
+                               "\" is not accepted; accepted: a duration from ",
+                               FormatGoDuration(least), " up, such as 10m"));
+}
+
+absl::Status ParseFor(const Flags& flags, google::protobuf::Duration* out) {
+  const auto parsed =
+      ParsePositive("--for", flags.for_time, absl::Milliseconds(1));
+  if (!parsed.ok()) return parsed.status();
+  *out = TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(*parsed));
+  return absl::OkStatus();
+}
+
+// One of `accepted`, or the error that says so.
+absl::Status CheckWord(absl::string_view what, const std::string& word,
+                       const std::vector<std::string>& accepted) {
+  if (std::find(accepted.begin(), accepted.end(), word) != accepted.end()) {
+    return absl::OkStatus();
+  }
+  return BadUsage(absl::StrCat(what, word.empty() ? " is missing" : ": \"",
+                               Printable(word.substr(0, 100)),
+                               word.empty() ? "" : "\" is not accepted",
+                               DidYouMean(word, accepted),
+                               "; accepted: ", absl::StrJoin(accepted, ", ")));
+}
+
+// What was asked for, with the flags checked before anybody is asked.
+class Invocation {
+ public:
+  Invocation(const App& app, const Flags& flags) : app_(app), flags_(flags) {}
+
+  // Returns the exit code of what is no failure. InvalidArgument is wrong
+  // usage.
+  absl::StatusOr<int> Run() {
+    if (app_.stats->parsed()) return Stats();
+    if (app_.lookup->parsed()) return LookUp();
+    if (app_.purge->parsed()) return Purge();
+    if (app_.explain->parsed()) return Explain();
+    if (app_.config->parsed()) return Config();
+    if (app_.reload->parsed()) return Reload();
+    if (app_.trace_start->parsed()) return StartTrace();
+    if (app_.trace_stop->parsed()) return StopTrace();
+    if (app_.trace->parsed()) {
+      return BadUsage("what to do is missing; accepted: start, stop");
+    }
+    if (app_.log->parsed()) return LogLevel();
+    return Shadow();
+  }
+
+ private:
+  absl::StatusOr<std::string> Socket() const {
+    SocketSearch search;
+    search.flag = flags_.socket;
+    search.environment = Variable;
+    search.cache_dir = flags_.cache_dir.empty() ? Variable("FNCACHE_CACHE_DIR")
+                                                : flags_.cache_dir;
+    return FindSocket(search);
+  }
+
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(Client::Method<Request, Response> method,
+                                const Request& request,
+                                absl::Duration patience) const {
+    const absl::StatusOr<std::string> socket = Socket();
+    if (!socket.ok()) return socket.status();
+    auto client = Client::Connect(*socket);
+    if (!client.ok()) return client.status();
+    return (*client)->Call(method, request, patience);
+  }
+
+  static absl::StatusOr<int> Print(absl::string_view text, int code = 0) {
+    const absl::Status status = WriteStdout(text);
+    if (!status.ok()) return status;
+    return code;
+  }
+
+  absl::StatusOr<int> Stats() const {
+    WatchOptions options;
+    options.json = flags_.json;
+    if (app_.watch->count() > 0) {
+      const auto every =
+          ParsePositive("--watch", flags_.watch.empty() ? "1s" : flags_.watch,
+                        absl::Milliseconds(100));
+      if (!every.ok()) return every.status();
+      options.every = *every;
+    }
+    const absl::StatusOr<std::string> socket = Socket();
+    if (!socket.ok()) return socket.status();
+    options.socket = *socket;
+    return WatchStats(options);
+  }
+
+  absl::StatusOr<int> LookUp() const {
+    v1::LookUpRequest request;
+    if (flags_.key.empty() == flags_.request.empty()) {
+      return BadUsage("one of --key and --request is needed");
+    }
+    if (!flags_.key.empty()) {
+      const auto key = ParseKey(flags_.key);
+      if (!key.ok()) return key.status();
+      request.set_key(*key);
+    } else {
+      auto bytes = ReadSmallFile(flags_.request, kMaxRequest);
+      if (!bytes.ok()) {
+        return absl::UnknownError(
+            absl::StrCat("--request: ", bytes.status().message()));
+      }
+      request.set_request(*std::move(bytes));
+    }
+    request.set_function(flags_.function);
+    const auto response = Call(&v1::Admin::Stub::LookUp, request, kLater);
+    if (!response.ok()) return response.status();
+    return Print(LookUpText(*response));
+  }
+
+  absl::StatusOr<int> Purge() const {
+    v1::PurgeRequest request;
+    request.set_soft(flags_.soft);
+    const bool of_generation = app_.generation->count() > 0;
+    std::string what;
+    if (flags_.all) {
+      if (!flags_.key.empty() || !flags_.function.empty() || of_generation) {
+        return BadUsage("--all goes with --soft only");
+      }
+      request.mutable_all();
+      what = "everything";
+    } else if (!flags_.key.empty()) {
+      if (of_generation) return BadUsage("--key does not go with --generation");
+      const auto key = ParseKey(flags_.key);
+      if (!key.ok()) return key.status();
+      request.set_key(*key);
+      request.set_function(flags_.function);
+      what = absl::StrCat("key ", flags_.key);
+      if (!flags_.function.empty()) {
+        absl::StrAppend(&what, " of function ", flags_.function);
+      }
+    } else if (!flags_.function.empty()) {
+      request.mutable_of_function()->set_function(flags_.function);
+      what = absl::StrCat("function ", flags_.function);
+      if (of_generation) {
+        request.mutable_of_function()->set_generation(flags_.generation);
+        absl::StrAppend(&what, ", generation ", flags_.generation);
+      }
+    } else {
+      return BadUsage(of_generation
+                          ? "--generation needs --function"
+                          : "one of --key, --function and --all is needed");
+    }
+    const auto response = Call(&v1::Admin::Stub::Purge, request, kLater);
+    if (!response.ok()) return response.status();
+    return Print(PurgeText(what, flags_.soft, *response),
+                 response->unreached().empty() ? 0 : kFailed);
+  }
+
+  absl::StatusOr<int> Explain() const {
+    v1::ExplainRequest request;
+    request.set_function(flags_.function);
+    request.set_last(flags_.last);
+    const auto response = Call(&v1::Admin::Stub::Explain, request, kSoon);
+    if (!response.ok()) return response.status();
+    return Print(flags_.json ? ExplainJson(*response) : ExplainText(*response));
+  }
+
+  absl::StatusOr<int> Config() const {
+    const auto response =
+        Call(&v1::Admin::Stub::Config, v1::ConfigRequest(), kSoon);
+    if (!response.ok()) return response.status();
+    return Print(response->yaml());
+  }
+
+  absl::StatusOr<int> Reload() const {
+    const auto response =
+        Call(&v1::Admin::Stub::Reload, v1::ReloadRequest(), kLater);
+    if (!response.ok()) {
+      // Settings that do not fit are not this command's usage.
+      return absl::FailedPreconditionError(response.status().message());
+    }
+    return Print(ReloadText(*response));
+  }
+
+  absl::StatusOr<int> StartTrace() const {
+    v1::StartTraceRequest request;
+    request.set_dir(flags_.dir);
+    if (!flags_.level.empty()) {
+      const absl::Status status =
+          CheckWord("--level", flags_.level, {"keys", "paths", "full"});
+      if (!status.ok()) return status;
+      request.set_level(flags_.level);
+    }
+    if (!flags_.for_time.empty()) {
+      const absl::Status status = ParseFor(flags_, request.mutable_for_time());
+      if (!status.ok()) return status;
+    }
+    const auto response = Call(&v1::Admin::Stub::StartTrace, request, kSoon);
+    if (!response.ok()) return response.status();
+    return Print(StartTraceText(*response));
+  }
+
+  absl::StatusOr<int> StopTrace() const {
+    const auto response =
+        Call(&v1::Admin::Stub::StopTrace, v1::StopTraceRequest(), kSoon);
+    if (!response.ok()) return response.status();
+    return Print(StopTraceText(*response));
+  }
+
+  absl::StatusOr<int> LogLevel() const {
+    v1::SetLogLevelRequest request;
+    absl::Status status =
+        CheckWord("LEVEL", flags_.level, {"debug", "info", "warn", "error"});
+    if (!status.ok()) return status;
+    request.set_level(flags_.level);
+    if (!flags_.for_time.empty()) {
+      status = ParseFor(flags_, request.mutable_for_time());
+      if (!status.ok()) return status;
+    }
+    const auto response = Call(&v1::Admin::Stub::SetLogLevel, request, kSoon);
+    if (!response.ok()) return response.status();
+    return Print(LogLevelText(*response));
+  }
+
+  absl::StatusOr<int> Shadow() const {
+    const auto response =
+        Call(&v1::Admin::Stub::Shadow, v1::ShadowRequest(), kSoon);
+    if (!response.ok()) return response.status();
+    return Print(flags_.json ? response->json() : response->text());
+  }
+
+  const App& app_;
+  const Flags& flags_;
+};
+
+// "fncache admin purge".
+std::string NameOf(const App& app) {
+  std::string name = "fncache admin";
+  const CLI::App* at = app.app.get();
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    absl::StrAppend(&name, " ", at->get_name());
+  }
+  return name;
+}
+
+int Fail(const App& app, const absl::Status& status) {
+  const std::string name = NameOf(app);
+  const bool usage = absl::IsInvalidArgument(status);
+  std::fprintf(stderr, "%s: %s%s\n", name.c_str(),
+               Printable(status.message()).c_str(),
+               usage ? absl::StrCat("; see ", name, " --help").c_str() : "");
+  return usage ? kBadUsage : kFailed;
+}
+
+absl::Status NotParsed(const App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> extras = app.app->remaining(/*recurse=*/true);
+  const bool command = !app.app->get_subcommands().empty();
+  if (!extras.empty()) {
+    if (!command && extras.front().rfind('-', 0) != 0) {
+      return CheckWord("command", extras.front(), AdminWords());
+    }
+    return BadUsage(NotTaken(extras.front(), AdminCommandFlags()));
+  }
+  return BadUsage(Printable(absl::string_view(error.what()).substr(0, 300)));
+}
+
+}  // namespace
+
+std::string AdminHelp() {
+  Flags flags;
+  return MakeApp(&flags).app->help();
+}
+
+std::vector<std::string> AdminWords() {
+  Flags flags;
+  std::vector<std::string> words;
+  const App made = MakeApp(&flags);
+  for (const CLI::App* const command : made.app->get_subcommands({})) {
+    words.push_back(command->get_name());
+  }
+  return words;
+}
+
+std::vector<CommandFlag> AdminCommandFlags() {
+  Flags values;
+  const App made = MakeApp(&values);
+  std::vector<CommandFlag> all = FlagsOf(*made.app);
+  const auto add = [&all](const CLI::App& app) {
+    for (CommandFlag& flag : FlagsOf(app)) {
+      const bool known =
+          std::any_of(all.begin(), all.end(), [&flag](const CommandFlag& one) {
+            return one.names.back() == flag.names.back();
+          });
+      if (!known) all.push_back(std::move(flag));
+    }
+  };
+  for (const CLI::App* const command : made.app->get_subcommands({})) {
+    add(*command);
+    for (const CLI::App* const inner : command->get_subcommands({})) {
+      add(*inner);
+    }
+  }
+  return all;
+}
+
+int AdminMain(int argc, char** argv) {
+  Flags flags;
+  const App app = MakeApp(&flags);
+  try {
+    app.app->parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return PrintResult("fncache admin", app.app->help());
+  } catch (const CLI::ParseError& error) {
+    return Fail(app, NotParsed(app, error));
+  }
+  if (app.app->get_subcommands().empty()) {
+    return Fail(app, CheckWord("a command", "", AdminWords()));
+  }
+  const absl::StatusOr<int> code = Invocation(app, flags).Run();
+  return code.ok() ? *code : Fail(app, code.status());
+}
+
+}  // namespace fncache::proxy::admin

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/admin/text.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/text_table.h"
+#include "common/utf8.h"
+#include "nlohmann/json.hpp"
+#include "proxy/admin/change.h"
+#include "proxy/admin/units.h"
+
+namespace fncache::proxy::admin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Rows = std::vector<std::vector<std::string>>;
+
+// Of each list; --json has all.
+constexpr int kListed = 10;
+
+std::string Hex(const std::string& key) { return absl::BytesToHexString(key); }
+
+// "1 entry", "3 entries".
+std::string Number(uint64_t count, absl::string_view one,
+                   absl::string_view many) {
+  return absl::StrCat(Grouped(count), " ", count == 1 ? one : many);
+}
+
+std::string Percent(double share) {
+  return absl::StrFormat("%.1f%%", 100 * share);
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(2, ' ', /*ensure_ascii=*/false,
+                   Json::error_handler_t::replace) +
+         "\n";
+}
+
+double UnixSeconds(const google::protobuf::Timestamp& time) {
+  return absl::ToDoubleSeconds(FromProto(time) - absl::UnixEpoch());
+}
+
+std::string OrDash(const std::string& text) {
+  return text.empty() ? "-" : Printable(text);
+}
+
+// A list's first, below a heading; nothing where it is empty.
+std::string Most(absl::string_view heading, const Counts& counts) {
+  if (counts.empty()) return "";
+  Rows rows = {{std::string(heading), "misses"}};
+  for (const v1::Count& count : counts) {
+    if (rows.size() > kListed) break;
+    rows.push_back({Printable(count.name()), Grouped(count.count())});
+  }
+  if (counts.size() > kListed) {
+    rows.push_back(
+        {absl::StrCat("and ", counts.size() - kListed, " more; --json has all"),
+         ""});
+  }
+  return absl::StrCat("\n", TextTable(rows, {false, true}));
+}
+
+std::string MasksText(const v1::ExplainResponse::FunctionMisses& function) {
+  if (function.masks().empty()) return "";
+  Rows rows = {{"masks that hide what changed", "misses"}};
+  bool whole = false;
+  for (const auto& mask : function.masks()) {
+    if (rows.size() > kListed) break;
+    whole = whole || mask.whole();
+    rows.push_back(
+        {absl::StrCat(Printable(mask.mask()), mask.whole() ? " *" : ""),
+         Grouped(mask.count())});
+  }
+  return absl::StrCat("\n", TextTable(rows, {false, true}),
+                      whole ? "  * hides all of it, of which a function mostly "
+                              "reads something\n"
+                            : "");
+}
+
+Json ListJson(const Counts& counts, const char* what) {
+  Json list = Json::array();
+  for (const v1::Count& count : counts) {
+    list.push_back({{what, count.name()}, {"count", count.count()}});
+  }
+  return list;
+}
+
+std::string Until(bool limited, const google::protobuf::Timestamp& until) {
+  return limited ? absl::StrCat(" until ", TimeText(FromProto(until))) : "";
+}
+
+std::string ChangesText(
+    absl::string_view heading, absl::string_view old_heading,
+    absl::string_view new_heading,
+    const google::protobuf::RepeatedPtrField<v1::ReloadResponse::SettingChange>&
+        changes) {
+  if (changes.empty()) return "";
+  Rows rows = {{std::string(heading), std::string(old_heading),
+                std::string(new_heading)}};
+  for (const auto& change : changes) {
+    rows.push_back(
+        {Printable(change.function().empty()
+                       ? change.key()
+                       : absl::StrCat(change.function(), ": ", change.key())),
+         OrDash(change.old_value()), OrDash(change.new_value())});
+  }
+  return TextTable(rows, {false, false, false});
+}
+
+}  // namespace
+
+std::string LookUpText(const v1::LookUpResponse& response) {
+  std::string text = absl::StrCat("key ", Hex(response.key()), "\n");
+  if (response.entries().empty()) {
+    return absl::StrCat(text, "no tier has an entry\n");
+  }
+  for (const v1::EntryReport& entry : response.entries()) {
+    const absl::Duration remaining = FromProto(entry.remaining());
+    const auto row = [](absl::string_view what, const std::string& value) {
+      return std::vector<std::string>{std::string(what), value};
+    };
+    Rows rows = {
+        row("function", OrDash(entry.function())),
+        row("generation", OrDash(entry.generation())),
+        row("age", ShortDuration(FromProto(entry.age()))),
+        row("remaining", absl::StrCat(ShortDuration(remaining),
+                                      remaining <= absl::ZeroDuration()
+                                          ? " (not served fresh any more)"
+                                          : "")),
+        row("size", ShortSize(entry.size_bytes())),
+        row("function's TTL",
+            entry.has_function_ttl()
+                ? ShortDuration(FromProto(entry.function_ttl()))
+                : "none"),
+        row("lifetime", ShortDuration(FromProto(entry.lifetime()))),
+        row("TTL told now", entry.has_told_ttl()
+                                ? ShortDuration(FromProto(entry.told_ttl()))
+                                : "none"),
+        row("hits", entry.has_hits() ? Grouped(entry.hits()) : "not known"),
+        row("connection details", entry.secrets() ? "yes" : "no"),
+        row("banned", entry.ban().empty()
+                          ? "no"
+                          : absl::StrCat("by ", Printable(entry.ban()))),
+    };
+    absl::StrAppend(&text, "\n", Printable(entry.tier()), "\n",
+                    TextTable(rows, {false, false}));
+  }
+  return text;
+}
+
+std::string PurgeText(const std::string& what, bool soft,
+                      const v1::PurgeResponse& response) {
+  std::string text = absl::StrCat(
+      soft ? "made stale: " : "purged: ", Printable(what), "; ",
+      Number(response.entries(), "entry", "entries"), " as far as known, ",
+      Number(response.flights(), "call", "calls"),
+      " under way that nobody joins any more\n");
+  absl::StrAppend(&text, response.durable()
+                             ? "It holds after a restart, too.\n"
+                             : "There is no tier that outlives the process: "
+                               "nothing had to be written down.\n");
+  for (const std::string& part : response.unreached()) {
+    absl::StrAppend(&text, "not reached: ", Printable(part), "\n");
+  }
+  return text;
+}
+
+std::string ExplainText(const v1::ExplainResponse& response) {
+  std::string text;
+  for (const auto& function : response.functions()) {
+    absl::StrAppend(
+        &text, text.empty() ? "" : "\n", Printable(function.function()), ": ",
+        Number(Sum(function.reasons()), "miss", "misses"), " since the start\n",
+        Most("why", function.reasons()), Most("what changed", function.paths()),
+        Most("who wrote last what changed", function.writers()),
+        MasksText(function));
+  }
+  if (!response.explained()) {
+    return absl::StrCat(text,
+                        "\nexplain.memory is 0: requests that miss are not "
+                        "remembered, so no more is known.\n");
+  }
+  if (!response.last().empty()) {
+    Rows rows = {{"last misses", "function", "composite", "why", "detail"}};
+    for (const auto& miss : response.last()) {
+      rows.push_back(
+          {absl::FormatTime("%m-%d %H:%M:%E3S", FromProto(miss.time()),
+                            absl::UTCTimeZone()),
+           Printable(miss.function()), OrDash(miss.composite()), miss.reason(),
+           OrDash(miss.detail())});
+    }
+    absl::StrAppend(&text, "\n",
+                    TextTable(rows, {false, false, false, false, false}));
+  }
+  for (const auto& function : response.functions()) {
+    if (function.masks().empty()) continue;
+    absl::StrAppend(&text,
+                    "\nA mask says that the function does not read what it "
+                    "hides: make sure of that\n(fncache probe, mode: shadow) "
+                    "before you set one.\n");
+    break;
+  }
+  if (response.share() < 1 || response.paths_share() < 1) {
+    absl::StrAppend(&text, "\nexplain.memory is full: of ",
+                    Percent(response.share()),
+                    " of composites requests are remembered, of ",
+                    Percent(response.paths_share()), " with their paths.\n");
+  }
+  return text;
+}
+
+std::string ExplainJson(const v1::ExplainResponse& response) {
+  Json functions = Json::array();
+  for (const auto& function : response.functions()) {
+    Json masks = Json::array();
+    for (const auto& mask : function.masks()) {
+      masks.push_back({{"mask", mask.mask()},
+                       {"count", mask.count()},
+                       {"whole", mask.whole()}});
+    }
+    functions.push_back({
+        {"function", function.function()},
+        {"misses", Sum(function.reasons())},
+        {"reasons", ListJson(function.reasons(), "reason")},
+        {"paths", ListJson(function.paths(), "path")},
+        {"writers", ListJson(function.writers(), "writer")},
+        {"masks", masks},
+    });
+  }
+  Json last = Json::array();
+  for (const auto& miss : response.last()) {
+    last.push_back({
+        {"time_unix_seconds", UnixSeconds(miss.time())},
+        {"function", miss.function()},
+        {"composite", miss.composite()},
+        {"reason", miss.reason()},
+        {"detail", miss.detail()},
+        {"writer", miss.writer()},
+        {"mask", miss.mask()},
+        {"key", Hex(miss.key())},
+    });
+  }
+  return Dump({{"explained", response.explained()},
+               {"composites_share", response.share()},
+               {"paths_share", response.paths_share()},
+               {"functions", functions},
+               {"last", last}});
+}
+
+std::string ReloadText(const v1::ReloadResponse& response) {
+  if (response.changed().empty() && response.needs_restart().empty()) {
+    return "The settings are what they were.\n";
+  }
+  std::string text = ChangesText("changed", "was", "is", response.changed());
+  if (response.changed().empty()) text = "Nothing has changed.\n";
+  if (!response.needs_restart().empty()) {
+    absl::StrAppend(&text, "\n",
+                    ChangesText("not changed, as it needs a restart", "stays",
+                                "file says", response.needs_restart()));
+  }
+  return text;
+}
+
+std::string StartTraceText(const v1::StartTraceResponse& response) {
+  return absl::StrCat("tracing to ", Printable(response.dir()), " at level ",
+                      response.level(),
+                      response.has_until() ? Until(true, response.until())
+                                           : ", until fncache admin trace stop",
+                      "\n");
+}
+
+std::string StopTraceText(const v1::StopTraceResponse& response) {
+  return absl::StrCat("stopped tracing to ", Printable(response.dir()), ": ",
+                      Number(response.records(), "call", "calls"), " in ",
+                      ShortSize(response.bytes()), ", ",
+                      Grouped(response.dropped()), " dropped\n");
+}
+
+std::string LogLevelText(const v1::SetLogLevelResponse& response) {
+  return absl::StrCat("log level ", response.level(),
+                      Until(response.has_until(), response.until()), "; was ",
+                      response.old_level(), "\n");
+}
+
+}  // namespace fncache::proxy::admin

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon answered, as people read it, and as programs do where that
+// was asked for.
+//
+// Names that users chose are escaped. Pure functions, thread-safe.
+#ifndef FNCACHE_PROXY_ADMIN_TEXT_H_
+#define FNCACHE_PROXY_ADMIN_TEXT_H_
+
+#include <string>
+
+#include "proxy/admin/actions.h"
+
+namespace fncache::proxy::admin {
+
+std::string LookUpText(const v1::LookUpResponse& response);
+// `what` was purged: "key 0f…", "function a", "everything".
+std::string PurgeText(const std::string& what, bool soft,
+                      const v1::PurgeResponse& response);
+std::string ExplainText(const v1::ExplainResponse& response);
+std::string ExplainJson(const v1::ExplainResponse& response);
+std::string ReloadText(const v1::ReloadResponse& response);
+std::string StartTraceText(const v1::StartTraceResponse& response);
+std::string StopTraceText(const v1::StopTraceResponse& response);
+std::string LogLevelText(const v1::SetLogLevelResponse& response);
+
+}  // namespace fncache::proxy::admin
+
+#endif  // FNCACHE_PROXY_ADMIN_TEXT_H_

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/admin_actions.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/log.h"
+#include "common/version.h"
+#include "google/protobuf/util/time_util.h"
+#include "proxy/admin_stats.h"
+#include "proxy/telemetry/labels.h"
+#include "proxy/telemetry/process_metrics.h"
+#include "proxy/telemetry/purge_metrics.h"
+
+namespace fncache::proxy {
+namespace {
+
+namespace v1 = admin::v1;
+using google::protobuf::util::TimeUtil;
+
+// Longer than anybody waits for a level or a trace to end by itself.
+constexpr absl::Duration kLongest = absl::Hours(24 * 365);
+
+google::protobuf::Duration ToProto(absl::Duration duration) {
+  return TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(duration));
+}
+
+google::protobuf::Timestamp ToProto(absl::Time time) {
+  return TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
+}
+
+// For how long something is to hold; infinite where that is not said.
+template <typename Request>
+absl::StatusOr<absl::Duration> For(const Request& request) {
+  if (!request.has_for_time()) return absl::InfiniteDuration();
+  const absl::Duration during = absl::Seconds(request.for_time().seconds()) +
+                                absl::Nanoseconds(request.for_time().nanos());
+  if (during <= absl::ZeroDuration() || during > kLongest) {
+    return absl::InvalidArgumentError(
+        "for: must be a duration above 0, at most 8760h");
+  }
+  return during;
+}
+
+absl::StatusOr<cache::key::Key> KeyOf(const std::string& bytes) {
+  constexpr size_t kKeyBytes = 16;
+  if (bytes.size() != kKeyBytes) {
+    return absl::InvalidArgumentError("key: must be 16 bytes");
+  }
+  return cache::key::Key::FromBytes(bytes);
+}
+
+constexpr std::pair<const char*, LogLevel> kLevels[] = {
+    {"debug", LogLevel::kDebug},
+    {"info", LogLevel::kInfo},
+    {"warn", LogLevel::kWarning},
+    {"error", LogLevel::kError}};
+
+const char* NameOf(LogLevel level) {
+  for (const auto& [name, value] : kLevels) {
+    if (value == level) return name;
+  }
+  return "";
+}
+
+constexpr std::pair<const char*, insight::trace::Level> kTraceLevels[] = {
+    {"keys", insight::trace::Level::kKeys},
+    {"paths", insight::trace::Level::kPaths},
+    {"full", insight::trace::Level::kFull}};
+
+v1::EntryReport ToProto(const EntryReport& report) {
+  v1::EntryReport entry;
+  entry.set_tier(telemetry::TierName(report.tier));
+  entry.set_function(report.function);
+  entry.set_generation(report.generation);
+  *entry.mutable_age() = ToProto(report.age);
+  *entry.mutable_remaining() = ToProto(report.remaining);
+  entry.set_size_bytes(report.size);
+  if (report.ttl.has_value()) {
+    *entry.mutable_function_ttl() = ToProto(*report.ttl);
+  }
+  *entry.mutable_lifetime() = ToProto(report.lifetime);
+  if (report.told_ttl.has_value()) {
+    *entry.mutable_told_ttl() = ToProto(*report.told_ttl);
+  }
+  // The disk tier counts none.
+  if (report.tier == cache::Tier::kMemory) {
+    entry.set_hits(static_cast<uint64_t>(report.hits));
+  }
+  entry.set_secrets(report.secrets);
+  if (report.ban.has_value()) {
+    entry.set_ban(
+        absl::StrCat(report.ban->soft ? "soft, of " : "of ",
+                     telemetry::PurgeScopeName(report.ban->kind), ", ",
+                     absl::FormatTime(absl::RFC3339_sec, report.ban->before,
+                                      absl::UTCTimeZone())));
+  }
+  return entry;
+}
+
+void AddChanges(
+    const std::vector<settings::SettingChange>& changes,
+    google::protobuf::RepeatedPtrField<v1::ReloadResponse::SettingChange>*
+        out) {
+  for (const settings::SettingChange& change : changes) {
+    v1::ReloadResponse::SettingChange* const added = out->Add();
+    added->set_key(change.key);
+    added->set_function(change.function);
+    added->set_old_value(change.before);
+    added->set_new_value(change.after);
+  }
+}
+
+}  // namespace
+
+DaemonActions::DaemonActions(Parts parts)
+    : parts_(std::move(parts)), started_(parts_.clock->Now()) {}
+
+absl::StatusOr<v1::StatsResponse> DaemonActions::Stats(
+    const v1::StatsRequest& /*request*/) {
+  v1::StatsResponse stats =
+      ReadStats(*parts_.instruments, *parts_.inflight, parts_.upstreams);
+  const absl::Time now = parts_.clock->Now();
+  stats.set_version(Version());
+  stats.set_state(parts_.state());
+  *stats.mutable_now() =
+      TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(now));
+  *stats.mutable_uptime() =
+      TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(now - started_));
+  const telemetry::ProcessFigures process = telemetry::ReadProcess();
+  *stats.mutable_process()->mutable_cpu() =
+      TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(process.cpu));
+  stats.mutable_process()->set_resident_bytes(process.resident_bytes);
+  stats.mutable_process()->set_open_files(process.open_fds);
+  stats.mutable_process()->set_max_open_files(process.max_fds);
+  return stats;
+}
+
+absl::StatusOr<v1::ExplainResponse> DaemonActions::Explain(
+    const v1::ExplainRequest& request) {
+  return ReadMisses(*parts_.instruments, parts_.misses, request);
+}
+
+absl::StatusOr<v1::ConfigResponse> DaemonActions::Config(
+    const v1::ConfigRequest& /*request*/) {
+  v1::ConfigResponse response;
+  response.set_yaml(parts_.settings());
+  return response;
+}
+
+absl::StatusOr<v1::LookUpResponse> DaemonActions::LookUp(
+    const v1::LookUpRequest& request) {
+  LookUpOrder order;
+  order.function = request.function();
+  switch (request.what_case()) {
+    case v1::LookUpRequest::kKey: {
+      auto key = KeyOf(request.key());
+      if (!key.ok()) return key.status();
+      order.key = *key;
+      break;
+    }
+    case v1::LookUpRequest::kRequest:
+      order.request = request.request();
+      break;
+    default:
+      return absl::InvalidArgumentError("a key or a request is needed");
+  }
+  const auto key = parts_.purger->KeyOf(order);
+  if (!key.ok()) return key.status();
+  order.key = *key;
+  const auto reports = parts_.purger->LookUp(order);
+  if (!reports.ok()) return reports.status();
+  v1::LookUpResponse response;
+  response.set_key(key->Bytes());
+  for (const EntryReport& report : *reports) {
+    *response.add_entries() = ToProto(report);
+  }
+  return response;
+}
+
+absl::StatusOr<v1::PurgeResponse> DaemonActions::Purge(
+    const v1::PurgeRequest& request) {
+  using Kind = cache::store::Bans::Kind;
+  PurgeOrder order;
+  order.soft = request.soft();
+  switch (request.what_case()) {
+    case v1::PurgeRequest::kKey: {
+      const auto key = KeyOf(request.key());
+      if (!key.ok()) return key.status();
+      order.what = Kind::kKey;
+      order.key = *key;
+      order.function = request.function();
+      break;
+    }
+    case v1::PurgeRequest::kOfFunction:
+      if (request.of_function().function().empty()) {
+        return absl::InvalidArgumentError("function: must not be empty");
+      }
+      order.what = request.of_function().has_generation() ? Kind::kGeneration
+                                                          : Kind::kFunction;
+      order.function = request.of_function().function();
+      order.generation = request.of_function().generation();
+      break;
+    case v1::PurgeRequest::kAll:
+      order.what = Kind::kAll;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          "what to purge is not said: a key, a function or all");
+  }
+  const auto result = parts_.purger->Purge(order);
+  if (!result.ok()) return result.status();
+  v1::PurgeResponse response;
+  response.set_entries(result->removed + result->covered);
+  response.set_flights(result->flights);
+  response.set_durable(result->durable);
+  response.set_widened(result->widened);
+  return response;
+}
+
+absl::StatusOr<v1::ReloadResponse> DaemonActions::Reload(
+    const v1::ReloadRequest& /*request*/) {
+  const auto result = parts_.reload();
+  if (!result.ok()) {
+    return absl::FailedPreconditionError(result.status().message());
+  }
+  v1::ReloadResponse response;
+  AddChanges(result->changed, response.mutable_changed());
+  AddChanges(result->restart, response.mutable_needs_restart());
+  return response;
+}
+
+absl::StatusOr<v1::StartTraceResponse> DaemonActions::StartTrace(
+    const v1::StartTraceRequest& request) {
+  const auto during = For(request);
+  if (!during.ok()) return during.status();
+  TraceOrder order;
+  if (!request.dir().empty()) order.dir = request.dir();
+  for (const auto& [name, level] : kTraceLevels) {
+    if (request.level() == name) order.level = level;
+  }
+  if (!request.level().empty() && !order.level.has_value()) {
+    return absl::InvalidArgumentError("level: must be keys, paths or full");
+  }
+  const auto begun = parts_.live->StartTrace(order, *during);
+  if (!begun.ok()) return begun.status();
+  v1::StartTraceResponse response;
+  response.set_dir(begun->dir);
+  for (const auto& [name, level] : kTraceLevels) {
+    if (begun->level == level) response.set_level(name);
+  }
+  if (*during != absl::InfiniteDuration()) {
+    *response.mutable_until() = ToProto(parts_.clock->Now() + *during);
+  }
+  return response;
+}
+
+absl::StatusOr<v1::StopTraceResponse> DaemonActions::StopTrace(
+    const v1::StopTraceRequest& /*request*/) {
+  parts_.live->StopTrace(absl::InfiniteDuration());
+  const insight::trace::TraceStats stats = parts_.trace->Stats();
+  v1::StopTraceResponse response;
+  response.set_records(stats.written);
+  response.set_dropped(stats.dropped_queue + stats.dropped_disk);
+  response.set_bytes(stats.bytes);
+  return response;
+}
+
+absl::StatusOr<v1::SetLogLevelResponse> DaemonActions::SetLogLevel(
+    const v1::SetLogLevelRequest& request) {
+  const auto during = For(request);
+  if (!during.ok()) return during.status();
+  for (const auto& [name, level] : kLevels) {
+    if (request.level() != name) continue;
+    v1::SetLogLevelResponse response;
+    response.set_old_level(NameOf(parts_.live->SetLogLevel(level, *during)));
+    response.set_level(name);
+    if (*during != absl::InfiniteDuration()) {
+      *response.mutable_until() = ToProto(parts_.clock->Now() + *during);
+    }
+    return response;
+  }
+  return absl::InvalidArgumentError(
+      "level: must be debug, info, warn or error");
+}
+
+absl::StatusOr<v1::ShadowResponse> DaemonActions::Shadow(
+    const v1::ShadowRequest& /*request*/) {
+  const std::vector<telemetry::ShadowReport> reports = parts_.shadow();
+  v1::ShadowResponse response;
+  response.set_text(telemetry::ShadowText(reports));
+  response.set_json(telemetry::ShadowJson(reports));
+  return response;
+}
+
+}  // namespace fncache::proxy

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding the daemon's socket, from both sides, and what is said where that
+// fails.
+#include "proxy/admin/client.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proxy/admin/start.h"
+#include "tests/common/temp_dir.h"
+#include "tests/proxy/admin/fake_actions.h"
+
+namespace fncache::proxy::admin {
+namespace {
+
+using ::fncache::testing::TempDir;
+using ::fncache::testing::WriteFile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ClientTest : public ::testing::Test {
+ protected:
+  Environment Variables() {
+    return [this](const std::string& name) -> absl::optional<std::string> {
+      const auto found = variables_.find(name);
+      if (found == variables_.end()) return absl::nullopt;
+      return found->second;
+    };
+  }
+  SocketSearch Search(const std::string& flag = "") {
+    SocketSearch search;
+    search.flag = flag;
+    search.environment = Variables();
+    return search;
+  }
+  // The daemon's side: the path that it serves, "" if none.
+  std::string Started(absl::optional<std::string> path = absl::nullopt,
+                      absl::optional<std::string> cache_dir = absl::nullopt) {
+    StartOptions options;
+    options.path = std::move(path);
+    options.cache_dir = std::move(cache_dir);
+    options.environment = Variables();
+    auto server = StartService(options, &actions_);
+    status_ = server.status();
+    if (!server.ok() || *server == nullptr) return "";
+    servers_.push_back(*std::move(server));
+    return servers_.back()->path();
+  }
+
+  TempDir dir_;
+  std::map<std::string, std::string> variables_;
+  FakeActions actions_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  absl::Status status_;
+};
+
+TEST_F(ClientTest, DefaultPlacesHaveAnOrder) {
+  EXPECT_THAT(DefaultSockets(absl::nullopt, Variables()),
+              ElementsAre("/run/fncache/admin.sock"));
+  variables_["XDG_RUNTIME_DIR"] = "/run/user/7";
+  EXPECT_THAT(DefaultSockets(std::string("/cache"), Variables()),
+              ElementsAre("/cache/admin.sock", "/run/user/7/fncache/admin.sock",
+                          "/run/fncache/admin.sock"));
+  variables_["XDG_RUNTIME_DIR"] = "relative";
+  EXPECT_THAT(DefaultSockets(std::string(), Variables()),
+              ElementsAre("/run/fncache/admin.sock"));
+}
+
+TEST_F(ClientTest, BothSidesLookInTheSamePlaces) {
+  variables_["XDG_RUNTIME_DIR"] = dir_.path();
+  const std::string runtime = Started();
+  EXPECT_EQ(runtime, dir_.File("fncache/admin.sock"));
+  EXPECT_EQ(*FindSocket(Search()), runtime);
+  struct stat folder = {};
+  ASSERT_EQ(stat(dir_.File("fncache").c_str(), &folder), 0);
+  EXPECT_EQ(folder.st_mode & 0777, 0700u);
+  // A disk tier's directory goes first.
+  const std::string cache = dir_.File("cache");
+  ASSERT_EQ(mkdir(cache.c_str(), 0700), 0);
+  EXPECT_EQ(Started(absl::nullopt, cache), cache + "/admin.sock");
+  SocketSearch search = Search();
+  search.cache_dir = cache;
+  EXPECT_EQ(*FindSocket(search), cache + "/admin.sock");
+  // What is given goes before all that.
+  variables_["FNCACHE_ADMIN_SOCKET"] = "/from/the/variable";
+  EXPECT_EQ(*FindSocket(search), "/from/the/variable");
+  search.flag = "/from/the/flag";
+  EXPECT_EQ(*FindSocket(search), "/from/the/flag");
+}
+
+TEST_F(ClientTest, ACacheDirectoryThatCannotHaveASocketIsPassedBy) {
+  variables_["XDG_RUNTIME_DIR"] = dir_.path();
+  EXPECT_EQ(Started(absl::nullopt, dir_.File("none")),
+            dir_.File("fncache/admin.sock"));
+  EXPECT_EQ(Started(absl::nullopt, "/" + std::string(200, 'd')), "")
+      << "and the next place is taken by now";
+}
+
+TEST_F(ClientTest, ASecondDaemonHasNoDefaultSocket) {
+  variables_["XDG_RUNTIME_DIR"] = dir_.path();
+  EXPECT_NE(Started(), "");
+  EXPECT_EQ(Started(), "");
+  EXPECT_TRUE(status_.ok()) << status_;
+}
+
+TEST_F(ClientTest, AGivenPathThatCannotBeServedEndsTheStart) {
+  const std::string path = dir_.File("a.sock");
+  EXPECT_EQ(Started(path), path);
+  EXPECT_EQ(Started(path), "");
+  EXPECT_EQ(status_.message(), absl::StrCat("admin_socket: ", path,
+                                            ": another process serves it"));
+  EXPECT_EQ(Started(dir_.File("none/a.sock")), "");
+  EXPECT_THAT(std::string(status_.message()),
+              HasSubstr("No such file or directory"));
+  EXPECT_EQ(Started(std::string()), "");
+  EXPECT_TRUE(status_.ok()) << "empty is none";
+}
+
+TEST_F(ClientTest, SaysWhereItLookedForASocket) {
+  variables_["XDG_RUNTIME_DIR"] = dir_.path();
+  const absl::Status status = FindSocket(Search()).status();
+  EXPECT_EQ(status.message(),
+            absl::StrCat("no admin socket at ", dir_.path(),
+                         "/fncache/admin.sock or /run/fncache/admin.sock; is "
+                         "the daemon running? If it is, the daemon's log says "
+                         "where its socket is; --socket PATH names it, and "
+                         "--cache-dir DIR where the daemon has one"));
+}
+
+TEST_F(ClientTest, SaysWhyASocketCannotBeConnectedTo) {
+  const std::string path = dir_.File("a.sock");
+  EXPECT_THAT(std::string(CheckSocket(path).message()),
+              HasSubstr(path + ": No such file or directory; is the daemon "
+                               "running?"));
+  const std::string served = Started(path);
+  EXPECT_TRUE(CheckSocket(path).ok());
+  // The file of one that has gone, and a file that is no socket.
+  const std::string dead = dir_.File("dead.sock");
+  ASSERT_EQ(rename(path.c_str(), dead.c_str()), 0);
+  servers_.clear();
+  EXPECT_THAT(std::string(CheckSocket(dead).message()),
+              HasSubstr(dead + ": Connection refused; the daemon that made it "
+                               "has gone"));
+  EXPECT_EQ(CheckSocket(std::string(108, 's')).message(),
+            absl::StrCat(std::string(108, 's'),
+                         " has 108 bytes; the path of a unix socket has at "
+                         "most 107"));
+}
+
+TEST_F(ClientTest, SaysWhoseASocketIsThatMayNotBeOpened) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs to be two users";
+  const std::string path = Started(dir_.File("a.sock"));
+  ASSERT_EQ(chmod(dir_.path().c_str(), 0755), 0);
+  ASSERT_EQ(seteuid(65534), 0);
+  const absl::Status closed = CheckSocket(path);
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(closed.message(),
+            absl::StrCat(path,
+                         ": Permission denied; only the daemon's user "
+                         "and root may; ",
+                         path, " belongs to root"));
+  ASSERT_EQ(chmod(dir_.path().c_str(), 0700), 0);
+  ASSERT_EQ(seteuid(65534), 0);
+  const absl::Status hidden = CheckSocket(path);
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(hidden.message(),
+            absl::StrCat(path,
+                         ": Permission denied; only the daemon's user "
+                         "and root may; ",
+                         dir_.path(), " belongs to root"));
+}
+
+TEST_F(ClientTest, ADaemonThatGoesIsSaidToHaveGone) {
+  const std::string path = Started(dir_.File("a.sock"));
+  auto client = Client::Connect(path);
+  ASSERT_TRUE(client.ok()) << client.status();
+  servers_.clear();
+  const auto answer = (*client)->Call(&v1::Admin::Stub::Stats,
+                                      v1::StatsRequest(), absl::Seconds(30));
+  EXPECT_EQ(answer.status().message(), path + ": the daemon has gone");
+}
+
+TEST_F(ClientTest, ADaemonThatHangsIsNotWaitedForForEver) {
+  actions_.before = [](const std::string&) {
+    absl::SleepFor(absl::Milliseconds(300));
+  };
+  const std::string path = Started(dir_.File("a.sock"));
+  auto client = Client::Connect(path);
+  ASSERT_TRUE(client.ok()) << client.status();
+  const auto answer = (*client)->Call(
+      &v1::Admin::Stub::Stats, v1::StatsRequest(), absl::Milliseconds(50));
+  EXPECT_EQ(answer.status().message(), path + ": the daemon does not answer");
+}
+
+}  // namespace
+}  // namespace fncache::proxy::admin

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/admin/stats_text.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/proxy/admin/stats_testing.h"
+
+namespace fncache::proxy::admin {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+size_t Lines(const std::string& text) {
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+size_t Widest(const std::string& text) {
+  size_t widest = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    widest = std::max(widest, line.size());
+  }
+  return widest;
+}
+
+std::string TableOf(const v1::StatsResponse& stats, const Extent& extent) {
+  return StatsTable(stats, ChangeBetween(absl::nullopt, stats), extent);
+}
+
+// A daemon with all kinds, numbers of the usual size, and so many functions.
+v1::StatsResponse BusyStats(int functions) {
+  v1::StatsResponse stats = StatsOfAMinute();
+  v1::FunctionStats* const first = stats.mutable_functions(0);
+  first->clear_calls_by_outcome();
+  for (const char* const outcome :
+       {"hit", "miss", "stale", "collapsed", "bypass", "request"}) {
+    v1::Count* const count = first->add_calls_by_outcome();
+    count->set_name(outcome);
+    count->set_count(12345678);
+  }
+  first->clear_misses_by_reason();
+  for (const char* const reason :
+       {"new", "expired", "evicted", "purged", "generation", "not-stored",
+        "unknown", "changed"}) {
+    v1::Count* const count = first->add_misses_by_reason();
+    count->set_name(reason);
+    count->set_count(1234567);
+  }
+  for (int i = 1; i < functions; ++i) {
+    *stats.add_functions() = stats.functions(0);
+    stats.mutable_functions(i)->set_name(
+        absl::StrCat("a-function-with-a-longer-name-", i));
+    stats.mutable_functions(i)->mutable_calls_by_outcome(0)->set_count(i);
+  }
+  return stats;
+}
+
+TEST(StatsTextTest, TellsWhatADaemonDoes) {
+  EXPECT_EQ(TableOf(StatsOfAMinute(), {80, 0}),
+            R"(fncache 1.2.3  ready  up 1m0s  2027-01-15 08:01:00 UTC
+cpu 10.0%  resident 100 MiB  files 21/1024  in flight 2.0 KiB of 256 MiB
+
+function    calls/s    hits  miss/s  hit p99  fn p50  fn p99   err/s   saved
+function-a      1.7   90.0%     0.2    900us    10ms   500ms     0.0     45s
+
+calls          hit    miss
+a second *     1.5     0.2
+in all          90      10
+
+misses         new  changed
+a second *     0.1      0.1
+in all           4        6
+
+tier    entries     bytes       of    used  evicted/s  expired/s  errors
+memory    1,234  64.0 MiB  256 MiB   25.0%        1.0        0.5       0
+
+fills 0.1/s  dropped 1  refused for room 5  * a second: since the start
+)");
+}
+
+TEST(StatsTextTest, FitsATerminalOf80By24) {
+  for (const int functions : {1, 2, 3, 5, 30}) {
+    const std::string table = TableOf(BusyStats(functions), {80, 24});
+    EXPECT_LE(Widest(table), 80u) << table;
+    EXPECT_LE(Lines(table), 24u) << table;
+  }
+}
+
+TEST(StatsTextTest, TheLeastBusyFunctionsAreLeftOut) {
+  const std::string table = TableOf(BusyStats(30), {80, 24});
+  EXPECT_THAT(table, HasSubstr("function-a "));
+  EXPECT_THAT(table, HasSubstr("less busy ones"));
+  EXPECT_THAT(TableOf(BusyStats(30), {80, 60}), Not(HasSubstr("less busy")));
+}
+
+TEST(StatsTextTest, SaysWhatSomebodyShouldLookAt) {
+  v1::StatsResponse stats = StatsOfAMinute();
+  v1::FunctionStats* const function = stats.mutable_functions(0);
+  function->set_reachable(false);
+  function->mutable_unreachable_since()->set_seconds(1800000030);
+  function->set_unreachable_why("connection \033[31mrefused");
+  stats.mutable_tiers(0)->set_up(false);
+  auto* const soon = stats.add_certificates();
+  soon->set_side("listener");
+  soon->mutable_expires()->set_seconds(1800000060 + 3600);
+  auto* const over = stats.add_certificates();
+  over->set_side("upstream");
+  over->mutable_expires()->set_seconds(1800000000);
+  EXPECT_THAT(TableOf(stats, {80, 0}),
+              HasSubstr("! function-a cannot be reached at dns:///a:9443 for "
+                        "30s: connection \\x1b[31mrefused\n"
+                        "! the memory tier is down; the daemon's log says why\n"
+                        "! the listener certificate expires in 1h0m\n"
+                        "! the upstream certificate has expired\n"));
+}
+
+TEST(StatsTextTest, ALaterLookTellsItsOwnRates) {
+  v1::StatsResponse later = StatsOfAMinute();
+  later.mutable_uptime()->set_seconds(62);
+  later.mutable_functions(0)->mutable_calls_by_outcome(0)->set_count(190);
+  const Change change = ChangeBetween(StatsOfAMinute(), later);
+  const std::string table = StatsTable(later, change, {80, 0});
+  EXPECT_THAT(table, HasSubstr("a second    50.0"));
+  EXPECT_THAT(table, HasSubstr("in all       190"));
+  EXPECT_THAT(table, Not(HasSubstr("since the start")));
+}
+
+TEST(StatsTextTest, NamesCannotHarmATerminalOrATable) {
+  v1::StatsResponse stats = StatsOfAMinute();
+  stats.mutable_functions(0)->set_name("\033]0;title\a" + std::string(50, 'n'));
+  const std::string table = TableOf(stats, {80, 0});
+  EXPECT_THAT(table, Not(HasSubstr("\033")));
+  EXPECT_LE(Widest(table), 80u) << table;
+  stats.mutable_functions(0)->set_name("функция-с-длинным-именем");
+  EXPECT_THAT(TableOf(stats, {80, 0}), HasSubstr("функция-с-~"));
+}
+
+TEST(StatsTextTest, JsonIsAnObjectOnALine) {
+  v1::StatsResponse later = StatsOfAMinute();
+  later.mutable_uptime()->set_seconds(62);
+  later.mutable_functions(0)->mutable_calls_by_outcome(0)->set_count(190);
+  const std::string text =
+      StatsJson(later, ChangeBetween(StatsOfAMinute(), later));
+  EXPECT_EQ(Lines(text), 1u);
+  const json said = json::parse(text);
+  EXPECT_EQ(said["version"], "1.2.3");
+  EXPECT_EQ(said["interval_seconds"], 2.0);
+  EXPECT_EQ(said["uptime_seconds"], 62.0);
+  const json& function = said["functions"][0];
+  EXPECT_EQ(function["name"], "function-a");
+  EXPECT_EQ(function["flights"], 2);
+  EXPECT_EQ(function["interval"]["calls"], 100);
+  EXPECT_EQ(function["interval"]["calls_per_second"], 50.0);
+  EXPECT_EQ(function["interval"]["hit_rate"], json());
+  EXPECT_EQ(function["since_start"]["calls_by_outcome"]["hit"], 190);
+  EXPECT_EQ(function["since_start"]["hit_rate"], 0.9);
+  EXPECT_EQ(function["since_start"]["misses_by_reason"]["changed"], 6);
+  EXPECT_EQ(function["since_start"]["function_seconds_saved"], 45.0);
+  EXPECT_EQ(function["since_start"]["upstream_errors"], 1);
+  EXPECT_EQ(function["since_start"]["latency_by_outcome"]["hit"]["p50_seconds"],
+            20e-6);
+  EXPECT_EQ(function["since_start"]["upstream_latency"]["p99_seconds"], 0.5);
+  EXPECT_EQ(said["tiers"][0]["entries_removed"]["since_start"]["evicted"], 60);
+  EXPECT_EQ(said["fills_dropped"]["since_start"]["queue_full"], 1);
+  EXPECT_EQ(said["inflight_bytes"]["limit"], 268435456);
+  EXPECT_EQ(said["inflight_refused"]["since_start"], 5);
+}
+
+}  // namespace
+}  // namespace fncache::proxy::admin

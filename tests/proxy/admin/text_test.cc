@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/admin/text.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/proxy/admin/stats_testing.h"
+
+namespace fncache::proxy::admin {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kExplain[] = R"pb(
+  explained: true
+  share: 1
+  paths_share: 1
+  functions {
+    function: "function-a"
+    reasons { name: "new" count: 2 }
+    reasons { name: "changed" count: 1234 }
+    paths {
+      name: "observed.composite.resource.metadata.generation"
+      count: 1200
+    }
+    paths { name: "observed.composite.resource.status" count: 34 }
+    writers { name: "crossplane" count: 1234 }
+    masks { mask: "@versions" count: 1200 }
+    masks { mask: "observed.composite.resource.status" count: 34 whole: true }
+  }
+  functions { function: "function-b" }
+  last {
+    time { seconds: 1800000000 nanos: 123000000 }
+    function: "function-a"
+    composite: "XBucket team/b"
+    reason: "changed"
+    detail: "observed.composite.resource.metadata.generation"
+    writer: "crossplane"
+    mask: "@versions"
+    key: "\001\002"
+  }
+  last {
+    time { seconds: 1799999999 }
+    function: "function-a"
+    reason: "new"
+  }
+)pb";
+
+TEST(TextTest, LookUp) {
+  EXPECT_EQ(LookUpText(Parsed<v1::LookUpResponse>(R"pb(
+              key: "0123456789abcdef"
+              entries {
+                tier: "memory"
+                function: "function-a"
+                generation: "a-1"
+                age { seconds: 90 }
+                remaining { seconds: -30 }
+                size_bytes: 13000
+                function_ttl { seconds: 60 }
+                lifetime { seconds: 60 }
+                told_ttl { seconds: 10 }
+                hits: 1234
+                secrets: true
+                ban: "purge of function function-a at 2027-01-15"
+              }
+              entries {
+                tier: "disk"
+                function: "function-a"
+                age { seconds: 30 }
+                remaining { seconds: 24 }
+                size_bytes: 13000
+                lifetime { seconds: 60 }
+              })pb")),
+            R"(key 30313233343536373839616263646566
+
+memory
+  function            function-a
+  generation          a-1
+  age                 1m30s
+  remaining           -30s (not served fresh any more)
+  size                12.7 KiB
+  function's TTL      1m0s
+  lifetime            1m0s
+  TTL told now        10s
+  hits                1,234
+  connection details  yes
+  banned              by purge of function function-a at 2027-01-15
+
+disk
+  function            function-a
+  generation          -
+  age                 30s
+  remaining           24s
+  size                12.7 KiB
+  function's TTL      none
+  lifetime            1m0s
+  TTL told now        none
+  hits                not known
+  connection details  no
+  banned              no
+)");
+}
+
+TEST(TextTest, LookUpOfNothing) {
+  EXPECT_EQ(LookUpText(Parsed<v1::LookUpResponse>(R"pb(key: "\001\377")pb")),
+            "key 01ff\nno tier has an entry\n");
+}
+
+TEST(TextTest, Purge) {
+  EXPECT_EQ(
+      PurgeText("function a", /*soft=*/false,
+                Parsed<v1::PurgeResponse>(R"pb(entries: 1234
+                                               flights: 1
+                                               durable: true)pb")),
+      R"(purged: function a; 1,234 entries as far as known, 1 call under way that nobody joins any more
+It holds after a restart, too.
+)");
+  EXPECT_EQ(
+      PurgeText("everything", /*soft=*/true, Parsed<v1::PurgeResponse>(R"pb(
+                  entries: 1
+                  unreached: "shared tier: redis-1:6379")pb")),
+      R"(made stale: everything; 1 entry as far as known, 0 calls under way that nobody joins any more
+There is no tier that outlives the process: nothing had to be written down.
+not reached: shared tier: redis-1:6379
+)");
+}
+
+TEST(TextTest, Explain) {
+  EXPECT_EQ(ExplainText(Parsed<v1::ExplainResponse>(kExplain)),
+            R"(function-a: 1,236 misses since the start
+
+  why      misses
+  new           2
+  changed   1,234
+
+  what changed                                     misses
+  observed.composite.resource.metadata.generation   1,200
+  observed.composite.resource.status                   34
+
+  who wrote last what changed  misses
+  crossplane                    1,234
+
+  masks that hide what changed          misses
+  @versions                              1,200
+  observed.composite.resource.status *      34
+  * hides all of it, of which a function mostly reads something
+
+function-b: 0 misses since the start
+
+  last misses         function    composite       why      detail
+  01-15 08:00:00.123  function-a  XBucket team/b  changed  observed.composite.resource.metadata.generation
+  01-15 07:59:59.000  function-a  -               new      -
+
+A mask says that the function does not read what it hides: make sure of that
+(fncache probe, mode: shadow) before you set one.
+)");
+}
+
+TEST(TextTest, ExplainOfAFullMemoryAndOfNone) {
+  EXPECT_THAT(
+      ExplainText(Parsed<v1::ExplainResponse>(R"pb(explained: true
+                                                   share: 0.5
+                                                   paths_share: 0.25)pb")),
+      HasSubstr("explain.memory is full: of 50.0% of composites "
+                "requests are remembered, of 25.0% with their paths."));
+  EXPECT_THAT(ExplainText(Parsed<v1::ExplainResponse>(
+                  R"pb(functions {
+                         function: "a"
+                         reasons { name: "unknown" count: 1 }
+                       })pb")),
+              HasSubstr("explain.memory is 0"));
+}
+
+TEST(TextTest, ExplainAsJson) {
+  const json said =
+      json::parse(ExplainJson(Parsed<v1::ExplainResponse>(kExplain)));
+  EXPECT_EQ(said["functions"][0]["misses"], 1236);
+  EXPECT_EQ(said["functions"][0]["reasons"][1]["reason"], "changed");
+  EXPECT_EQ(said["functions"][0]["masks"][1]["whole"], true);
+  EXPECT_EQ(said["last"][0]["key"], "0102");
+  EXPECT_NEAR(said["last"][0]["time_unix_seconds"].get<double>(),
+              1800000000.123, 1e-6);
+  EXPECT_EQ(said["last"][0]["mask"], "@versions");
+}
+
+TEST(TextTest, NamesOfUsersCannotHarmATerminal) {
+  v1::ExplainResponse response = Parsed<v1::ExplainResponse>(kExplain);
+  response.mutable_last(0)->set_composite("\033[2J");
+  response.mutable_last(0)->set_detail("a.\"\n\r\"");
+  response.mutable_functions(0)->mutable_paths(0)->set_name("\033c");
+  response.mutable_functions(0)->mutable_writers(0)->set_name("\a");
+  EXPECT_THAT(ExplainText(response), Not(HasSubstr("\033")));
+  EXPECT_THAT(ExplainText(response), Not(HasSubstr("\a")));
+  EXPECT_THAT(ExplainText(response), Not(HasSubstr("\r")));
+}
+
+TEST(TextTest, Reload) {
+  EXPECT_EQ(ReloadText(v1::ReloadResponse()),
+            "The settings are what they were.\n");
+  EXPECT_EQ(ReloadText(Parsed<v1::ReloadResponse>(R"pb(
+              changed { key: "ttl.max" old_value: "24h" new_value: "1h" }
+              changed { key: "mask" function: "a" new_value: "@versions" }
+              needs_restart {
+                key: "admin"
+                old_value: "127.0.0.1:9901"
+                new_value: "0.0.0.0:9901"
+              })pb")),
+            R"(  changed  was  is
+  ttl.max  24h  1h
+  a: mask  -    @versions
+
+  not changed, as it needs a restart  stays           file says
+  admin                               127.0.0.1:9901  0.0.0.0:9901
+)");
+}
+
+TEST(TextTest, TraceAndLog) {
+  EXPECT_EQ(StartTraceText(Parsed<v1::StartTraceResponse>(R"pb(
+              dir: "/t"
+              level: "paths"
+              until { seconds: 1800000000 })pb")),
+            "tracing to /t at level paths until 2027-01-15 08:00:00 UTC\n");
+  EXPECT_EQ(StartTraceText(Parsed<v1::StartTraceResponse>(
+                R"pb(dir: "/t" level: "keys")pb")),
+            "tracing to /t at level keys, until fncache admin trace stop\n");
+  EXPECT_EQ(StopTraceText(Parsed<v1::StopTraceResponse>(R"pb(dir: "/t"
+                                                             records: 12
+                                                             dropped: 1
+                                                             bytes: 2048)pb")),
+            "stopped tracing to /t: 12 calls in 2.0 KiB, 1 dropped\n");
+  EXPECT_EQ(LogLevelText(Parsed<v1::SetLogLevelResponse>(
+                R"pb(level: "debug" old_level: "info")pb")),
+            "log level debug; was info\n");
+}
+
+}  // namespace
+}  // namespace fncache::proxy::admin
