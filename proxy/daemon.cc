@@ -16,11 +16,13 @@
 #include "common/handshake_failure.h"
 #include "common/log.h"
 #include "common/log_limiter.h"
+#include "common/status.h"
 #include "common/thread_pool.h"
 #include "common/threads.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
 #include "proxy/serving/handler.h"
+#include "proxy/telemetry/access_log.h"
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/inflight.h"
@@ -167,6 +169,7 @@ class Daemon::Impl {
   std::unique_ptr<insight::explain::MissMemory> misses;
   // Null without trace.dir. Calls write to it as long as there are any.
   std::unique_ptr<insight::trace::TraceWriter> trace;
+  telemetry::AccessLog access_log{instruments.access_log()};
   SystemClock system_clock;
   std::unique_ptr<transport::ServerTls> server_tls;
   std::unique_ptr<transport::ClientTls> client_tls;
@@ -194,6 +197,8 @@ Daemon::Daemon(settings::DaemonOptions options)
 
 Daemon::~Daemon() {
   ready_ = false;
+  // Its pages look at all the rest.
+  impl_->admin = nullptr;
   impl_ = nullptr;
 }
 
@@ -327,6 +332,13 @@ absl::Status Daemon::OpenTrace(const std::vector<ListedSetting>& settings) {
   return absl::OkStatus();
 }
 
+absl::Status Daemon::OpenAccessLog() {
+  return Prefixed("log.access_file",
+                  impl_->access_log.Configure(options_.access_log));
+}
+
+void Daemon::ReopenLogs() { impl_->access_log.Reopen(); }
+
 void Daemon::OpenExplain(Clock* clock) {
   if (options_.explain_memory == 0) return;
   insight::explain::MissMemoryOptions options;
@@ -445,7 +457,8 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     const auto id = static_cast<cache::FunctionId>(i);
     function.handler = std::make_unique<serving::FunctionHandler>(
         id, options, impl_->store.get(), clock, function.upstream.get(),
-        *instruments, impl_->trace.get(), impl_->misses.get());
+        *instruments, impl_->trace.get(), impl_->misses.get(),
+        &impl_->access_log);
     transport::ListenerOptions listen;
     listen.address = options.listen;
     listen.workers = workers;
@@ -513,6 +526,7 @@ absl::Status Daemon::Open(Extras extras) {
   if (status.ok()) OpenAdmin(clock, extras.settings).IgnoreError();
   if (status.ok()) status = OpenStore(clock, extras);
   if (status.ok()) status = OpenTrace(extras.settings);
+  if (status.ok()) status = OpenAccessLog();
   if (status.ok()) OpenExplain(clock);
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
   if (status.ok()) status = OpenAdmin(clock, extras.settings);

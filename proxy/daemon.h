@@ -71,6 +71,10 @@ class Daemon {
   // Calls being answered, streams included.
   int calls() const;
 
+  // Files that logs go to were moved away: new ones take their place. Any
+  // thread.
+  void ReopenLogs();
+
   // Stops gracefully, and blocks until that is complete. Call it once.
   // `overdue`, which may be null, is called on another thread if peers that do
   // not read what they are sent hold up the stop, which they can for ever; the
@@ -88,6 +92,7 @@ class Daemon {
   absl::Status OpenTls(absl::Duration interval);
   absl::Status OpenStore(Clock* clock, const Extras& extras);
   absl::Status OpenTrace(const std::vector<ListedSetting>& settings);
+  absl::Status OpenAccessLog();
   void OpenExplain(Clock* clock);
   absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);
   absl::Status OpenAdmin(Clock* clock,

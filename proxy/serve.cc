@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -19,7 +20,7 @@ namespace fncache::proxy {
 namespace {
 
 // They mean nothing here yet, and must not end the process.
-constexpr int kIgnored[] = {SIGHUP, SIGUSR1, SIGUSR2};
+constexpr int kIgnored[] = {SIGHUP, SIGUSR2};
 
 // A second signal that comes so soon is the first one, sent twice: by a shell
 // to its group, say, and by whoever waits for it.
@@ -41,6 +42,7 @@ class StopSignals {
     sigemptyset(&set_);
     sigaddset(&set_, SIGTERM);
     sigaddset(&set_, SIGINT);
+    sigaddset(&set_, SIGUSR1);
     for (const int ignored : kIgnored) sigaddset(&set_, ignored);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     thread_ = std::thread([this] { Run(); });
@@ -56,6 +58,13 @@ class StopSignals {
     // NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread)
     pthread_kill(thread_.native_handle(), SIGTERM);
     thread_.join();
+  }
+
+  // From now on `reopen` is called on SIGUSR1, before and after which it is
+  // ignored.
+  void OnReopen(std::function<void()> reopen) {
+    MutexLock lock(&mutex_);
+    reopen_ = std::move(reopen);
   }
 
   bool received() const {
@@ -75,6 +84,10 @@ class StopSignals {
       {
         MutexLock lock(&mutex_);
         if (over_) return;
+        if (signal == SIGUSR1 && reopen_ != nullptr) {
+          reopen_();
+          continue;
+        }
         if (signal != SIGTERM && signal != SIGINT) {
           Log(LogLevel::kInfo, "ignored a signal",
               {{"signal", strsignal(signal)}});
@@ -100,6 +113,7 @@ class StopSignals {
   bool received_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time received_at_ ABSL_GUARDED_BY(mutex_);
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  std::function<void()> reopen_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
@@ -124,8 +138,10 @@ absl::Status Serve(settings::DaemonOptions options,
     }
     return daemon.status();
   }
+  signals.OnReopen([&daemon] { (*daemon)->ReopenLogs(); });
   signals.Wait();
   (*daemon)->Drain(/*overdue=*/[] { _exit(0); });
+  signals.OnReopen(nullptr);
   return absl::OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #include "http2/recycler.h"
 #include "proxy/serving/answer.h"
 #include "proxy/serving/cache_headers.h"
+#include "proxy/serving/call_access.h"
 #include "proxy/serving/call_trace.h"
 #include "proxy/serving/upstream_run.h"
 #include "proxy/transport/message.h"
@@ -218,14 +219,15 @@ class RunFunctionCall final
   FunctionStatePtr state_;
   const KeyedStore* keyed_ = nullptr;
 
+  cache::key::Key key_;  // all zero: it has none (yet)
   // These are set once a call was looked up and not found in memory.
-  cache::key::Key key_;
   absl::InlinedVector<char, kUsualTag> tag_;
   absl::Time looked_up_;
   std::shared_ptr<FlightCaller> seat_;
   absl::optional<transport::TimerId> deadline_timer_;  // in kWaiting
   std::shared_ptr<UpstreamRun> run_;                   // in kCalling
   absl::optional<CallTrace> trace_;  // while the daemon traces
+  CallAccess access_{context_.access_log};
   // Why it missed, once that is known.
   insight::explain::Explanation why_{insight::trace::Reason::kNone, "", "", ""};
 };
@@ -317,11 +319,11 @@ bool RunFunctionCall::Served(const cache::store::Found& found, absl::Time now) {
 
 void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   looked_up_ = absl::Now();
+  key_ = digest.key;
   if (trace_) trace_->SetKey(digest.key);
   const absl::Time now = context_.clock.Now();
   const cache::store::Found found = keyed_->store().GetMemory(digest.key, now);
   if (Served(found, now)) return AnswerHit(found.entry, digest.tag, now);
-  key_ = digest.key;
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
   // An entry that has expired in memory is not looked up below, where it is no
   // younger.
@@ -407,6 +409,7 @@ void RunFunctionCall::Launch() {
   // The function works meanwhile.
   Explain();
   if (trace_) trace_->KeepRequest(plain());
+  access_.KeepRequest(plain());
   incoming_->ForgetRequest();
 }
 
@@ -521,6 +524,7 @@ void RunFunctionCall::AnswerError(const grpc::Status& status, bool collapsed) {
 void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
                                const transport::Message& message, bool stored) {
   const grpc::Status& status = call.status();
+  access_.SetUpstreamLatency(call.latency());
   // RFC 9211: a cache further on has its say first, then this one.
   if (call.answered()) incoming_->Relay(call.headers(), call.trailers());
   if (why_.reason == insight::trace::Reason::kNone ||
@@ -555,8 +559,10 @@ void RunFunctionCall::Count(telemetry::Outcome outcome, int code) {
   record.reason = why_.reason;
   record.latency = absl::Now() - arrived_;
   context_.instruments.End(record);
+  const transport::Message none;
+  access_.Write(context_.name, record, why_, key_,
+                incoming_ != nullptr ? plain() : none);
   if (trace_) {
-    const transport::Message none;
     trace_->Write(outcome, code, record.latency, why_,
                   state_ == nullptr ? "" : state_->options.generation,
                   incoming_ != nullptr ? &plain() : &none);

@@ -17,7 +17,8 @@ ServingContext::ServingContext(
     cache::store::TieredStore* store, Clock* clock,
     transport::Upstream* upstream,
     const telemetry::FunctionInstruments& instruments,
-    insight::trace::TraceWriter* trace, insight::explain::MissMemory* misses)
+    insight::trace::TraceWriter* trace, insight::explain::MissMemory* misses,
+    telemetry::AccessLog* access_log)
     : id(id),
       name(options.name),
       states(options, store),
@@ -26,6 +27,7 @@ ServingContext::ServingContext(
       instruments(instruments),
       flights(FlightOptions(options.policy), instruments),
       trace(trace),
-      misses(misses) {}
+      misses(misses),
+      access_log(access_log) {}
 
 }  // namespace fncache::proxy::serving

@@ -17,6 +17,7 @@
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
 #include "proxy/settings/options.h"
+#include "proxy/telemetry/access_log.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/upstream.h"
 
@@ -28,7 +29,8 @@ struct ServingContext {
                  transport::Upstream* upstream,
                  const telemetry::FunctionInstruments& instruments,
                  insight::trace::TraceWriter* trace,
-                 insight::explain::MissMemory* misses);
+                 insight::explain::MissMemory* misses,
+                 telemetry::AccessLog* access_log = nullptr);
 
   const cache::FunctionId id;
   const std::string name;
@@ -41,6 +43,8 @@ struct ServingContext {
   insight::trace::TraceWriter* const trace;
   // Null: misses are not explained.
   insight::explain::MissMemory* const misses;
+  // Null: calls have no lines.
+  telemetry::AccessLog* const access_log;
 };
 
 }  // namespace fncache::proxy::serving

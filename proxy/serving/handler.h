@@ -23,9 +23,10 @@ class FunctionHandler final : public transport::CallHandler {
                   transport::Upstream* upstream,
                   const telemetry::FunctionInstruments& instruments,
                   insight::trace::TraceWriter* trace = nullptr,
-                  insight::explain::MissMemory* misses = nullptr)
+                  insight::explain::MissMemory* misses = nullptr,
+                  telemetry::AccessLog* access_log = nullptr)
       : context_(id, options, store, clock, upstream, instruments, trace,
-                 misses) {}
+                 misses, access_log) {}
 
   void StartCall(transport::IncomingCallPtr call) override;
 

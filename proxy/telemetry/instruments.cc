@@ -307,6 +307,10 @@ class Instruments::Impl : public cache::Observer {
             {side, HandshakeFaultName(static_cast<HandshakeFault>(fault))});
       }
     }
+    access_log_.written =
+        registry.AddCounter(Metric("fncache_access_log_lines_total"), {});
+    access_log_.dropped =
+        registry.AddCounter(Metric("fncache_access_log_dropped_total"), {});
     registry.AddCallback(Metric("fncache_build_info"), {Version()},
                          [] { return 1.0; });
     RegisterProcessMetrics(&registry);
@@ -352,6 +356,7 @@ class Instruments::Impl : public cache::Observer {
   metrics::Counter reloads_[kTlsSides];
   metrics::Counter reload_failures_[kTlsSides];
   metrics::Counter handshakes_failed_[kTlsSides][kHandshakeFaults];
+  AccessLogCounters access_log_;
   // Empty for tiers that are not there (yet: pages are served while the store
   // opens).
   Mutex mutex_;
@@ -477,6 +482,10 @@ void Instruments::WatchExplain(std::function<ExplainFigures()> figures) {
   watch("fncache_explain_cpu_seconds_total", {}, [](const ExplainFigures& now) {
     return absl::ToDoubleSeconds(now.cpu);
   });
+}
+
+const Instruments::AccessLogCounters& Instruments::access_log() const {
+  return impl_->access_log_;
 }
 
 void Instruments::WatchReadiness(std::function<bool()> ready) {

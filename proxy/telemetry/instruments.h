@@ -277,6 +277,12 @@ class Instruments {
   };
   void WatchExplain(std::function<ExplainFigures()> figures);
   void WatchReadiness(std::function<bool()> ready);
+  // Lines of the access log.
+  struct AccessLogCounters {
+    metrics::Counter written;
+    metrics::Counter dropped;
+  };
+  const AccessLogCounters& access_log() const;
   // How many connections the function's callers have, and the daemon to it.
   void WatchConnections(cache::FunctionId id, std::function<size_t()> callers,
                         std::function<size_t()> upstream);
