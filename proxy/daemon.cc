@@ -488,6 +488,21 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
   return absl::OkStatus();
 }
 
+std::vector<telemetry::FunctionFacts> Daemon::Facts() const {
+  std::vector<telemetry::FunctionFacts> all;
+  // The page is there before the functions are.
+  if (!started_.load(std::memory_order_acquire)) return all;
+  for (const Impl::Function& function : impl_->functions) {
+    telemetry::FunctionFacts facts;
+    facts.callers_connections = function.listener->connections();
+    facts.upstream_connections =
+        static_cast<size_t>(function.upstream->connected());
+    facts.masks = function.handler->Masks();
+    all.push_back(std::move(facts));
+  }
+  return all;
+}
+
 absl::Status Daemon::OpenAdmin(Clock* clock,
                                const std::vector<ListedSetting>& settings) {
   if (options_.admin.empty() || impl_->admin != nullptr) {
@@ -501,6 +516,7 @@ absl::Status Daemon::OpenAdmin(Clock* clock,
     view.upstreams.push_back(function.upstream);
   }
   view.settings = settings;
+  view.facts = [this] { return Facts(); };
   view.misses = [this] {
     const insight::explain::MissMemory* const misses =
         ready() ? impl_->misses.get() : nullptr;

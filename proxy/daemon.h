@@ -29,6 +29,7 @@
 #include "common/clock.h"
 #include "common/settings_list.h"
 #include "proxy/settings/options.h"
+#include "proxy/telemetry/function_facts.h"
 
 namespace fncache::proxy {
 
@@ -88,6 +89,8 @@ class Daemon {
   bool Alive() const;
   // And connections can be accepted.
   bool Accepting() const;
+  // For the status page, by function.
+  std::vector<telemetry::FunctionFacts> Facts() const;
   absl::Status Open(Extras extras);
   absl::Status OpenTls(absl::Duration interval);
   absl::Status OpenStore(Clock* clock, const Extras& extras);

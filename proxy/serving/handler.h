@@ -9,8 +9,12 @@
 #ifndef FNCACHE_PROXY_SERVING_HANDLER_H_
 #define FNCACHE_PROXY_SERVING_HANDLER_H_
 
+#include <vector>
+
 #include "proxy/serving/context.h"
 #include "proxy/serving/flight.h"
+#include "proxy/serving/mask_use.h"
+#include "proxy/telemetry/function_facts.h"
 #include "proxy/transport/incoming_call.h"
 
 namespace fncache::proxy::serving {
@@ -32,6 +36,10 @@ class FunctionHandler final : public transport::CallHandler {
 
   // The flights as they are now; empty once no call is left.
   FlightTable::Stats GetFlights() const { return context_.flights.GetStats(); }
+  // The masks in force, and their use so far.
+  std::vector<telemetry::MaskUse> Masks() const {
+    return UseOfMasks(context_.states.Newest()->options.masks);
+  }
 
  private:
   ServingContext context_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/time/clock.h"
 #include "common/version.h"
 #include "proxy/telemetry/catalogue.h"
 #include "proxy/telemetry/process_metrics.h"
@@ -216,6 +217,11 @@ void FunctionInstruments::RecordUpstream(int code,
                                          absl::Duration latency) const {
   upstream_calls_[StatusCodeIndex(code)].Add();
   upstream_latency_.Observe(latency);
+  const size_t index = StatusCodeIndex(code);
+  if (!IsUpstreamError(index)) return;
+  last_error_.store(
+      absl::ToUnixMillis(absl::Now()) * 32 + static_cast<int64_t>(index),
+      std::memory_order_relaxed);
 }
 
 void FunctionInstruments::Unreachable(absl::Time when,
@@ -229,6 +235,11 @@ void FunctionInstruments::Unreachable(absl::Time when,
 void FunctionInstruments::Reachable() const {
   MutexLock lock(&mutex_);
   reachability_ = Reachability();
+}
+
+LastError FunctionInstruments::last_error() const {
+  const int64_t last = last_error_.load(std::memory_order_relaxed);
+  return {absl::FromUnixMillis(last / 32), static_cast<int>(last % 32)};
 }
 
 Reachability FunctionInstruments::reachability() const {
@@ -271,6 +282,9 @@ FunctionGauges FunctionInstruments::ReadGauges() const {
     gauges.in_flight += of_method.Value();
   }
   gauges.flights = flights_.Value();
+  gauges.joined_waiting = joined_waiting_.Value();
+  gauges.released_waiting = released_waiting_.Value();
+  gauges.released_running = released_running_.Value();
   return gauges;
 }
 

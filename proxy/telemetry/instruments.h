@@ -22,6 +22,7 @@
 #ifndef FNCACHE_PROXY_TELEMETRY_INSTRUMENTS_H_
 #define FNCACHE_PROXY_TELEMETRY_INSTRUMENTS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -98,6 +99,9 @@ struct FunctionCounts {
 struct FunctionGauges {
   int64_t in_flight = 0;
   int64_t flights = 0;
+  int64_t joined_waiting = 0;
+  int64_t released_waiting = 0;
+  int64_t released_running = 0;
 };
 
 // Whether a function could be reached when that was last tried.
@@ -105,6 +109,12 @@ struct Reachability {
   bool reachable = true;
   absl::Time since;  // when it became unreachable
   std::string why;
+};
+
+// The last call to a function that failed (IsUpstreamError).
+struct LastError {
+  absl::Time when;
+  int code = 0;  // 0: none has
 };
 
 // The instruments of one function.
@@ -179,6 +189,7 @@ class FunctionInstruments {
   FunctionCounts Read() const;
   FunctionGauges ReadGauges() const;
   Reachability reachability() const;
+  LastError last_error() const;
 
   const std::string& name() const { return name_; }
 
@@ -229,6 +240,9 @@ class FunctionInstruments {
 
   mutable Mutex mutex_;
   mutable Reachability reachability_ ABSL_GUARDED_BY(mutex_);
+  // The time in milliseconds since the Unix epoch, and the code in the lowest
+  // five bits; 0: there was none.
+  mutable std::atomic<int64_t> last_error_{0};
 };
 
 // A reading of the whole daemon's counters, or the difference of two readings.
