@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/log.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <memory>
 
+#include "common/log_text.h"
 #include "common/utf8.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
@@ -48,57 +47,6 @@ spdlog::logger& Logger(LogFormat format) {
   return format == LogFormat::kJson ? *json : *text;
 }
 
-// Tells the characters that must not reach a terminal or a log as they are:
-// control characters of ASCII and, as UTF-8, of Latin-1 (U+0080 to U+009F),
-// which terminals obey too.
-bool IsControl(absl::string_view character) {
-  const auto lead = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return lead < 0x20 || lead == 0x7f;
-  return lead == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
-}
-
-// Appends `text` with control characters as \u00XX, and U+FFFD for each byte
-// that is not UTF-8; `quoting` escapes what RFC 8259, section 7, says too.
-void AppendEscaped(absl::string_view text, bool quoting, std::string* out) {
-  while (!text.empty()) {
-    const size_t bytes = Utf8CharacterBytes(text);
-    const absl::string_view character =
-        text.substr(0, std::max<size_t>(bytes, 1));
-    if (bytes == 0) {
-      *out += "\xef\xbf\xbd";
-    } else if (IsControl(character)) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x",
-                    Utf8CodePoint(character));
-      *out += escaped;
-    } else {
-      if (quoting && (character == "\"" || character == "\\")) *out += '\\';
-      absl::StrAppend(out, character);
-    }
-    text.remove_prefix(character.size());
-  }
-}
-
-std::string JsonString(absl::string_view text) {
-  std::string out = "\"";
-  AppendEscaped(text, /*quoting=*/true, &out);
-  return out += '"';
-}
-
-// In text a value with spaces, quotes or control characters is quoted, so that
-// nothing a peer sends can start a line or a field of its own.
-std::string TextValue(absl::string_view value) {
-  bool plain = !value.empty() && IsUtf8(value);
-  for (absl::string_view rest = value; plain && !rest.empty();) {
-    const size_t bytes = Utf8CharacterBytes(rest);
-    plain = !IsControl(rest.substr(0, bytes)) && rest[0] != ' ' &&
-            rest[0] != '"' && rest[0] != '=' && rest[0] != '\\';
-    rest.remove_prefix(bytes);
-  }
-  std::string same(value);
-  return plain ? same : JsonString(value);
-}
-
 }  // namespace
 
 void InitLogging(LogLevel level, LogFormat format) {
@@ -120,15 +68,19 @@ void Log(LogLevel level, absl::string_view message,
   if (!logger.should_log(at)) return;
   std::string line;
   if (format == LogFormat::kJson) {
-    line = absl::StrCat("\"msg\":", JsonString(message));
+    line = "\"msg\":";
+    AppendJsonString(message, &line);
     for (const LogField& field : fields) {
-      absl::StrAppend(&line, ",", JsonString(field.name), ":",
-                      JsonString(field.value));
+      line += ',';
+      AppendJsonString(field.name, &line);
+      line += ':';
+      AppendJsonString(field.value, &line);
     }
   } else {
-    AppendEscaped(message, /*quoting=*/false, &line);
+    AppendLogText(message, &line);
     for (const LogField& field : fields) {
-      absl::StrAppend(&line, " ", field.name, "=", TextValue(field.value));
+      absl::StrAppend(&line, " ", field.name, "=");
+      AppendTextValue(field.value, &line);
     }
   }
   // Every character of JSON beyond ASCII is within a string, where this is how

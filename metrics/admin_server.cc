@@ -181,7 +181,6 @@ class AdminServer::Impl {
     const mg_request_info* const request = mg_get_request_info(connection);
     const auto* const self = static_cast<const Impl*>(request->user_data);
     const absl::string_view method = request->request_method;
-    std::string more_headers;
     Response response;
     const auto page = self->pages_.find(
         request->local_uri_raw == nullptr ? "" : request->local_uri_raw);
@@ -191,7 +190,7 @@ class AdminServer::Impl {
     } else if (method != "GET" && method != "HEAD") {
       response.code = 405;
       response.body = "only GET and HEAD\n";
-      more_headers = "Allow: GET, HEAD\r\n";
+      response.more_headers = "Allow: GET, HEAD\r\n";
     } else {
       response = page->second(
           request->query_string == nullptr ? "" : request->query_string);
@@ -199,7 +198,8 @@ class AdminServer::Impl {
     const std::string head = absl::StrCat(
         "HTTP/1.1 ", response.code, " ", Reason(response.code),
         "\r\nContent-Type: ", response.content_type,
-        "\r\nContent-Length: ", response.body.size(), "\r\n", more_headers,
+        "\r\nContent-Length: ", response.body.size(), "\r\n",
+        response.more_headers,
         "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
         "Connection: close\r\n\r\n");
     mg_write(connection, head.data(), head.size());

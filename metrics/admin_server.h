@@ -30,6 +30,8 @@ class AdminServer {
     int code = 200;
     std::string content_type = "text/plain; charset=utf-8";
     std::string body;
+    // Whole lines, each with its "\r\n".
+    std::string more_headers;
   };
   // By path: "/metrics". A page is given what stood behind the question mark,
   // as it came; most have no use for it.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/internal/endian.h"
 #include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/version.h"
@@ -49,7 +50,8 @@ absl::StatusOr<cache::key::Key> KeyOf(const std::string& bytes) {
   if (bytes.size() != kKeyBytes) {
     return absl::InvalidArgumentError("key: must be 16 bytes");
   }
-  return cache::key::Key::FromBytes(bytes);
+  return cache::key::Key{absl::big_endian::Load64(bytes.data()),
+                         absl::big_endian::Load64(bytes.data() + 8)};
 }
 
 constexpr std::pair<const char*, LogLevel> kLevels[] = {

@@ -16,6 +16,7 @@
 #include "common/handshake_failure.h"
 #include "common/log.h"
 #include "common/log_limiter.h"
+#include "common/status.h"
 #include "common/thread_pool.h"
 #include "common/threads.h"
 #include "insight/explain/miss_memory.h"
@@ -27,6 +28,7 @@
 #include "proxy/purge.h"
 #include "proxy/serving/handler.h"
 #include "proxy/settings/settings.h"
+#include "proxy/telemetry/access_log.h"
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/purge_metrics.h"
@@ -182,6 +184,7 @@ class Daemon::Impl {
   std::unique_ptr<insight::explain::MissMemory> misses;
   // Calls write to its writers as long as there are any.
   TraceSwitch trace;
+  telemetry::AccessLog access_log{instruments.access_log()};
   SystemClock system_clock;
   std::unique_ptr<transport::ServerTls> server_tls;
   std::unique_ptr<transport::ClientTls> client_tls;
@@ -221,6 +224,8 @@ Daemon::Daemon(settings::DaemonOptions options)
 
 Daemon::~Daemon() {
   ready_ = false;
+  // Its pages look at all the rest.
+  impl_->admin = nullptr;
   impl_ = nullptr;
 }
 
@@ -380,6 +385,13 @@ void Daemon::StopTrace(absl::Duration during) {
   impl_->live->StopTrace(during);
 }
 
+absl::Status Daemon::OpenAccessLog() {
+  return Prefixed("log.access_file",
+                  impl_->access_log.Configure(options_.access_log));
+}
+
+void Daemon::ReopenLogs() { impl_->access_log.Reopen(); }
+
 void Daemon::OpenExplain(Clock* clock) {
   if (options_.explain_memory == 0) return;
   insight::explain::MissMemoryOptions options;
@@ -494,7 +506,8 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     const auto id = static_cast<cache::FunctionId>(i);
     function.handler = std::make_unique<serving::FunctionHandler>(
         id, options, impl_->store.get(), clock, function.upstream.get(),
-        *instruments, impl_->trace.shared(), impl_->misses.get());
+        *instruments, impl_->trace.shared(), impl_->misses.get(),
+        &impl_->access_log);
     transport::ListenerOptions listen;
     listen.address = options.listen;
     listen.workers = workers;
@@ -543,6 +556,21 @@ absl::StatusOr<std::vector<EntryReport>> Daemon::LookUp(
   return impl_->purger->LookUp(order);
 }
 
+std::vector<telemetry::FunctionFacts> Daemon::Facts() const {
+  std::vector<telemetry::FunctionFacts> all;
+  // The page is there before the functions are.
+  if (!started_.load(std::memory_order_acquire)) return all;
+  for (const Impl::Function& function : impl_->functions) {
+    telemetry::FunctionFacts facts;
+    facts.callers_connections = function.listener->connections();
+    facts.upstream_connections =
+        static_cast<size_t>(function.upstream->connected());
+    facts.masks = function.handler->Masks();
+    all.push_back(std::move(facts));
+  }
+  return all;
+}
+
 absl::Status Daemon::OpenAdmin(Clock* clock) {
   if (options_.admin.empty() || impl_->admin != nullptr) {
     return absl::OkStatus();
@@ -560,6 +588,7 @@ absl::Status Daemon::OpenAdmin(Clock* clock) {
       return reloader->figures();
     };
   }
+  view.facts = [this] { return Facts(); };
   view.misses = [this] {
     const insight::explain::MissMemory* const misses =
         ready() ? impl_->misses.get() : nullptr;
@@ -626,6 +655,7 @@ absl::Status Daemon::Open(Extras extras) {
   if (status.ok()) OpenAdmin(clock).IgnoreError();
   if (status.ok()) status = OpenStore(clock, extras);
   if (status.ok()) status = OpenTrace(extras.settings);
+  if (status.ok()) status = OpenAccessLog();
   if (status.ok()) OpenExplain(clock);
   if (status.ok()) status = OpenListeners(clock, extras.connect_limit);
   if (status.ok()) OpenPurger(clock);

@@ -37,6 +37,7 @@
 #include "proxy/purge.h"
 #include "proxy/reload.h"
 #include "proxy/settings/options.h"
+#include "proxy/telemetry/function_facts.h"
 #include "proxy/telemetry/shadow_report.h"
 
 namespace fncache::proxy {
@@ -113,6 +114,10 @@ class Daemon {
   absl::Status StartTrace(const TraceOrder& order, absl::Duration during);
   void StopTrace(absl::Duration during);
 
+  // Files that logs go to were moved away: new ones take their place. Any
+  // thread.
+  void ReopenLogs();
+
   // Stops gracefully, and blocks until that is complete. Call it once.
   // `overdue`, which may be null, is called on another thread if peers that do
   // not read what they are sent hold up the stop, which they can for ever; the
@@ -126,6 +131,8 @@ class Daemon {
   bool Alive() const;
   // And connections can be accepted.
   bool Accepting() const;
+  // For the status page, by function.
+  std::vector<telemetry::FunctionFacts> Facts() const;
   absl::Status Open(Extras extras);
   absl::Status OpenTls(absl::Duration interval);
   absl::Status OpenStore(Clock* clock, const Extras& extras);
@@ -133,6 +140,7 @@ class Daemon {
   void OpenReload(Extras* extras);
   void OpenLiveSettings(Clock* clock,
                         const std::vector<ListedSetting>& settings);
+  absl::Status OpenAccessLog();
   void OpenExplain(Clock* clock);
   absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);
   void OpenPurger(Clock* clock);

@@ -20,8 +20,8 @@
 namespace fncache::proxy {
 namespace {
 
-// They mean nothing here, and must not end the process.
-constexpr int kIgnored[] = {SIGUSR1, SIGUSR2};
+// It means nothing here, and must not end the process.
+constexpr int kIgnored[] = {SIGUSR2};
 
 // A second signal that comes so soon is the first one, sent twice: by a shell
 // to its group, say, and by whoever waits for it.
@@ -44,6 +44,7 @@ class Signals {
     sigaddset(&set_, SIGTERM);
     sigaddset(&set_, SIGINT);
     sigaddset(&set_, SIGHUP);
+    sigaddset(&set_, SIGUSR1);
     for (const int ignored : kIgnored) sigaddset(&set_, ignored);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     thread_ = std::thread([this] { Run(); });
@@ -59,6 +60,13 @@ class Signals {
     // NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread)
     pthread_kill(thread_.native_handle(), SIGTERM);
     thread_.join();
+  }
+
+  // From now on `reopen` is called on SIGUSR1, before and after which it is
+  // ignored.
+  void OnReopen(std::function<void()> reopen) {
+    MutexLock lock(&mutex_);
+    reopen_ = std::move(reopen);
   }
 
   bool received() const {
@@ -93,6 +101,10 @@ class Signals {
           }
           continue;
         }
+        if (signal == SIGUSR1 && reopen_ != nullptr) {
+          reopen_();
+          continue;
+        }
         if (signal != SIGTERM && signal != SIGINT) {
           Log(LogLevel::kInfo, "ignored a signal",
               {{"signal", strsignal(signal)}});
@@ -120,6 +132,7 @@ class Signals {
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
   std::function<void()> reload_ ABSL_GUARDED_BY(mutex_);
   bool hung_up_ ABSL_GUARDED_BY(mutex_) = false;
+  std::function<void()> reopen_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
@@ -145,10 +158,12 @@ absl::Status Serve(settings::DaemonOptions options, StartSettings start) {
   }
   signals.OnHangUp([&daemon] { (*daemon)->RequestReload(); });
   NotifyService("READY=1");
+  signals.OnReopen([&daemon] { (*daemon)->ReopenLogs(); });
   signals.Wait();
   signals.OnHangUp(nullptr);
   NotifyService("STOPPING=1");
   (*daemon)->Drain(/*overdue=*/[] { _exit(0); });
+  signals.OnReopen(nullptr);
   return absl::OkStatus();
 }
 

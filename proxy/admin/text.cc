@@ -164,8 +164,7 @@ std::string PurgeText(const std::string& what, bool soft,
                              ? "It holds after a restart, too.\n"
                              : "There is no tier that outlives the process: "
                                "nothing had to be written down.\n");
-  for (const std::string& part : response.unreached()) {
-    absl::StrAppend(&text, "not reached: ", Printable(part), "\n");
+XX, Printable(part), "\n");
   }
   return text;
 }
@@ -275,7 +274,7 @@ std::string StartTraceText(const v1::StartTraceResponse& response) {
 }
 
 std::string StopTraceText(const v1::StopTraceResponse& response) {
-  return absl::StrCat("stopped tracing to ", Printable(response.dir()), ": ",
+  return absl::StrCat("tracing is over; since the daemon's start: ",
                       Number(response.records(), "call", "calls"), " in ",
                       ShortSize(response.bytes()), ", ",
                       Grouped(response.dropped()), " dropped\n");

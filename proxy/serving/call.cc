@@ -15,6 +15,7 @@
 #include "http2/recycler.h"
 #include "proxy/serving/answer.h"
 #include "proxy/serving/cache_headers.h"
+#include "proxy/serving/call_access.h"
 #include "proxy/serving/call_trace.h"
 #include "proxy/serving/failure.h"
 #include "proxy/serving/refresh.h"
@@ -261,7 +262,7 @@ class RunFunctionCall final
   FunctionStatePtr state_;
   const KeyedStore* keyed_ = nullptr;
 
-  cache::key::Key key_;  // set once it is looked up
+  cache::key::Key key_;  // all zero: it has none (yet)
   // These are set once a call was looked up and not found in memory.
   absl::InlinedVector<char, kUsualTag> tag_;
   absl::Time looked_up_;
@@ -274,6 +275,7 @@ class RunFunctionCall final
   std::shared_ptr<UpstreamRun> run_;    // in kCalling
   absl::optional<CallTrace> trace_;     // while the daemon traces
   std::unique_ptr<ShadowCall> shadow_;  // under `mode: shadow`, once keyed
+  CallAccess access_{context_.access_log};
   // Why it missed, once that is known.
   insight::explain::Explanation why_{insight::trace::Reason::kNone, "", "", ""};
 };
@@ -409,8 +411,8 @@ void RunFunctionCall::NoteStale(const cache::store::Found& found,
 
 void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   looked_up_ = absl::Now();
-  if (trace_) trace_->SetKey(digest.key);
   key_ = digest.key;
+  if (trace_) trace_->SetKey(digest.key);
   const absl::Time now = context_.clock.Now();
   const cache::store::Found found = keyed_->store().GetMemory(key_, now);
   if (AnswerFrom(found, digest.tag, now)) return;
@@ -517,6 +519,7 @@ void RunFunctionCall::Launch(bool leads) {
   // The function works meanwhile.
   Explain();
   if (trace_) trace_->KeepRequest(plain());
+  access_.KeepRequest(plain());
   incoming_->ForgetRequest();
 }
 
@@ -722,6 +725,7 @@ void RunFunctionCall::AnswerError(const grpc::Status& status, bool collapsed) {
 void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
                                const transport::Message& message, bool stored) {
   const grpc::Status& status = call.status();
+  access_.SetUpstreamLatency(call.latency());
   if (IsFailure(status.error_code()) && AnswerOld(status)) return;
   // RFC 9211: a cache further on has its say first, then this one.
   if (call.answered()) incoming_->Relay(call.headers(), call.trailers());
@@ -757,8 +761,10 @@ void RunFunctionCall::Count(telemetry::Outcome outcome, int code) {
   record.reason = why_.reason;
   record.latency = absl::Now() - arrived_;
   context_.instruments.End(record);
+  const transport::Message none;
+  access_.Write(context_.name, record, why_, key_,
+                incoming_ != nullptr ? plain() : none);
   if (trace_) {
-    const transport::Message none;
     trace_->Write(outcome, code, record.latency, why_,
                   state_ == nullptr ? "" : state_->options.generation,
                   incoming_ != nullptr ? &plain() : &none);

@@ -17,7 +17,7 @@ ServingContext::ServingContext(
     cache::store::TieredStore* store, Clock* clock,
     transport::Upstream* upstream,
     const telemetry::FunctionInstruments& instruments, TraceShared* traces,
-    insight::explain::MissMemory* misses)
+    insight::explain::MissMemory* misses, telemetry::AccessLog* access_log)
     : id(id),
       name(options.name),
       states(options, store),
@@ -27,6 +27,7 @@ ServingContext::ServingContext(
       flights(FlightOptions(options.policy), instruments),
       log(options.name),
       traces(traces),
-      misses(misses) {}
+      misses(misses),
+      access_log(access_log) {}
 
 }  // namespace fncache::proxy::serving

@@ -22,6 +22,7 @@
 #include "proxy/serving/refresh_backoff.h"
 #include "proxy/serving/worker_shared.h"
 #include "proxy/settings/options.h"
+#include "proxy/telemetry/access_log.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/upstream.h"
 
@@ -34,7 +35,8 @@ struct ServingContext {
                  cache::store::TieredStore* store, Clock* clock,
                  transport::Upstream* upstream,
                  const telemetry::FunctionInstruments& instruments,
-                 TraceShared* traces, insight::explain::MissMemory* misses);
+                 TraceShared* traces, insight::explain::MissMemory* misses,
+                 telemetry::AccessLog* access_log = nullptr);
 
   // For how long from `now` an entry is served as fresh, by policy and by what
   // operators have purged; zero or less: it is not any more, since then.
@@ -83,6 +85,8 @@ struct ServingContext {
   TraceShared* const traces;
   // Null: misses are not explained.
   insight::explain::MissMemory* const misses;
+  // Null: calls have no lines.
+  telemetry::AccessLog* const access_log;
 };
 
 }  // namespace fncache::proxy::serving

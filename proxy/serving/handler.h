@@ -11,11 +11,14 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/types/optional.h"
 #include "proxy/serving/context.h"
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
+#include "proxy/serving/mask_use.h"
+#include "proxy/telemetry/function_facts.h"
 #include "proxy/telemetry/shadow_report.h"
 #include "proxy/transport/incoming_call.h"
 
@@ -29,9 +32,10 @@ class FunctionHandler final : public transport::CallHandler {
                   transport::Upstream* upstream,
                   const telemetry::FunctionInstruments& instruments,
                   TraceShared* traces = nullptr,
-                  insight::explain::MissMemory* misses = nullptr)
+                  insight::explain::MissMemory* misses = nullptr,
+                  telemetry::AccessLog* access_log = nullptr)
       : context_(id, options, store, clock, upstream, instruments, traces,
-                 misses) {}
+                 misses, access_log) {}
 
   void StartCall(transport::IncomingCallPtr call) override;
 
@@ -41,6 +45,10 @@ class FunctionHandler final : public transport::CallHandler {
 
   // The flights as they are now; empty once no call is left.
   FlightTable::Stats GetFlights() const { return context_.flights.GetStats(); }
+  // The masks in force, and their use so far.
+  std::vector<telemetry::MaskUse> Masks() const {
+    return UseOfMasks(context_.states.Newest()->options.masks);
+  }
 
   const std::string& name() const { return context_.name; }
   // What calls that come now live under.

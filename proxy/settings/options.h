@@ -19,6 +19,7 @@
 #include "cache/policy.h"
 #include "common/log.h"
 #include "insight/trace/traced_call.h"
+#include "proxy/telemetry/access_log_options.h"
 
 namespace fncache::proxy::settings {
 
@@ -84,6 +85,7 @@ struct DaemonOptions {
   absl::Duration max_connection_age = absl::ZeroDuration();
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
+  telemetry::AccessLogOptions access_log;
 };
 
 }  // namespace fncache::proxy::settings

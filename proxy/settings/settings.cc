@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/duration.h"
 #include "common/size.h"
 #include "proxy/settings/address.h"
@@ -60,6 +61,16 @@ absl::Status IntoFraction(const std::string& text, double* out) {
   }
   double parsed = 0;
   if (!absl::SimpleAtod(text, &parsed) || !(parsed >= 0 && parsed < 1)) {
+    return NotAccepted();
+  }
+  *out = parsed;
+  return absl::OkStatus();
+}
+
+// Over 0, to 1.
+absl::Status IntoShare(const std::string& text, double* out) {
+  double parsed = 0;
+  if (!absl::SimpleAtod(text, &parsed) || !(parsed > 0 && parsed <= 1)) {
     return NotAccepted();
   }
   *out = parsed;
@@ -344,6 +355,62 @@ std::vector<Row> CacheRows() {
   return rows;
 }
 
+absl::Status IntoLogFormat(const std::string& text, LogFormat* out) {
+  return IntoChoice<LogFormat>(
+      text, {{"text", LogFormat::kText}, {"json", LogFormat::kJson}}, out);
+}
+
+absl::Status IntoLoggedCalls(const std::string& text,
+                             telemetry::AccessLogOptions* out) {
+  using telemetry::LoggedCalls;
+  absl::string_view rest = text;
+  if (absl::ConsumePrefix(&rest, "slow=")) {
+    out->calls = LoggedCalls::kSlow;
+    return IntoDuration(std::string(rest), absl::Nanoseconds(1), &out->slow);
+  }
+  return IntoChoice<LoggedCalls>(text,
+                                 {{"off", LoggedCalls::kNone},
+                                  {"misses", LoggedCalls::kMisses},
+                                  {"all", LoggedCalls::kAll}},
+                                 &out->calls);
+}
+
+std::vector<Row> AccessLogRows() {
+  std::vector<Row> rows;
+  const auto add = [&rows](Setting setting, ToDaemon apply) {
+    setting.group = "Operation";
+    rows.push_back(OfDaemon(std::move(setting), std::move(apply)));
+  };
+  add(Text("log.access", "CALLS", "off",
+           "off, misses, all, or slow=DURATION, such as slow=1s",
+           "Which calls of RunFunction have a line in the access log: none, "
+           "those that were not answered from the cache, all, or those that "
+           "took at least so long."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoLoggedCalls(v[0], &o->access_log);
+      });
+  Setting format = Text("log.access_format", "FORMAT", absl::nullopt,
+                        "text or json", "The form of these lines.");
+  format.default_note = "that of log.format";
+  add(std::move(format), [](const Values& v, DaemonOptions* o) {
+    return IntoLogFormat(v[0], &o->access_log.format);
+  });
+  add(Text("log.access_sample", "FRACTION", "1", "a fraction over 0, to 1",
+           "The share of these calls that have a line, chosen at random."),
+      [](const Values& v, DaemonOptions* o) {
+        return IntoShare(v[0], &o->access_log.sample);
+      });
+  Setting file =
+      Text("log.access_file", "FILE", absl::nullopt, "a file",
+           "Where the lines go, behind what is there; opened anew on SIGUSR1.");
+  file.default_note = "unset (stderr)";
+  add(std::move(file), [](const Values& v, DaemonOptions* o) {
+    o->access_log.file = v[0];
+    return absl::OkStatus();
+  });
+  return rows;
+}
+
 std::vector<Row> OperationRows() {
   std::vector<Row> rows;
   const auto add = [&rows](Setting setting, ToDaemon apply) {
@@ -422,12 +489,7 @@ std::vector<Row> OperationRows() {
           "trace.sample", "FRACTION", "1", "a fraction over 0, to 1",
           "The share of composites that are traced, each with all calls.")),
       [](const Values& v, DaemonOptions* o) {
-        double share = 0;
-        if (!absl::SimpleAtod(v[0], &share) || !(share > 0 && share <= 1)) {
-          return NotAccepted();
-        }
-        o->trace_sample = share;
-        return absl::OkStatus();
+        return IntoShare(v[0], &o->trace_sample);
       });
   add(Text("explain.memory", "SIZE", "16MiB",
            "0, or a size from 1MiB to 64GiB, such as 64MiB",
@@ -453,10 +515,12 @@ std::vector<Row> OperationRows() {
   add(Reloads(Text("log.format", "FORMAT", "text", "text or json",
                    "Lines for people, or a JSON object a line.")),
       [](const Values& v, DaemonOptions* o) {
-        return IntoChoice<LogFormat>(
-            v[0], {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
-            &o->log_format);
+        const absl::Status status = IntoLogFormat(v[0], &o->log_format);
+        // Unless it has a setting of its own, which comes behind this one.
+        o->access_log.format = o->log_format;
+        return status;
       });
+  for (Row& row : AccessLogRows()) rows.push_back(std::move(row));
   return rows;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "common/version.h"
 #include "proxy/telemetry/process_metrics.h"
 #include "proxy/telemetry/status.h"
@@ -18,6 +19,12 @@ using metrics::AdminServer;
 namespace {
 
 constexpr char kHtml[] = "text/html; charset=utf-8";
+
+// Of the pages for people.
+std::string PageHeaders() {
+  return absl::StrCat("Content-Security-Policy: ", PagePolicy(),
+                      "\r\nReferrer-Policy: no-referrer\r\n");
+}
 
 const char* State(const AdminView& view) {
   if (view.draining()) return "draining";
@@ -71,6 +78,8 @@ AdminServer::Response Admin::StatusPage(absl::string_view query) const {
       tops.emplace(std::move(name), std::move(top));
     }
   }
+  std::vector<FunctionFacts> facts;
+  if (view_.facts) facts = view_.facts();
   for (size_t id = 0; id < instruments_->functions(); ++id) {
     const FunctionInstruments& function = instruments_->function(id);
     auto& top = tops[function.name()];
@@ -78,13 +87,16 @@ AdminServer::Response Admin::StatusPage(absl::string_view query) const {
         {function.name(),
          id < view_.upstreams.size() ? view_.upstreams[id] : "",
          function.reachability(), function.ReadGauges(), std::move(top.paths),
-         std::move(top.writers)});
+         std::move(top.writers), function.last_error(),
+         id < facts.size() ? absl::make_optional(std::move(facts[id]))
+                           : absl::nullopt});
   }
   status.certificates = instruments_->ReadCertificates();
   if (view_.settings) status.settings = view_.settings();
   if (view_.reload) status.reload = view_.reload();
   response.content_type = json ? "application/json" : kHtml;
-  response.body = json ? RenderStatusJson(status) : RenderStatusPage(status);
+  response.body = json ? RenderStatusJson(status) : RenderLivePage(status);
+  if (!json) response.more_headers = PageHeaders();
   return response;
 }
 
@@ -94,6 +106,7 @@ AdminServer::Pages Admin::Pages() {
     AdminServer::Response response;
     response.content_type = kHtml;
     response.body = RenderIndexPage(Version());
+    response.more_headers = PageHeaders();
     return response;
   };
   pages["/healthz"] = [this](absl::string_view) {

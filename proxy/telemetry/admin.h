@@ -8,7 +8,8 @@
 //                 before, while connections cannot be accepted, and as soon
 //                 as draining starts
 //   GET /metrics  the instruments, as Prometheus text
-//   GET /statusz  how the daemon does, for people; ?format=json for programs
+//   GET /statusz  how the daemon does, for people, live where scripts run;
+//                 ?format=json for programs
 //
 // It owns the history that /statusz tells the last minute from, and a thread
 // that feeds it.
@@ -27,6 +28,7 @@
 #include "common/settings_list.h"
 #include "insight/explain/miss_memory.h"
 #include "metrics/admin_server.h"
+#include "proxy/telemetry/function_facts.h"
 #include "proxy/telemetry/history.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/reload_figures.h"
@@ -49,6 +51,9 @@ struct AdminView {
   // What changed most often in requests that missed; may be empty.
   std::function<std::vector<insight::explain::MissMemory::FunctionTop>()>
       misses;
+  // What is told of each function, by FunctionId; may be empty, and so may what
+  // it gives.
+  std::function<std::vector<FunctionFacts>()> facts;
   // The settings in force. No seeds, no passwords.
   std::function<std::vector<ListedSetting>()> settings;
   // How the settings file stands; may be empty.

@@ -270,6 +270,17 @@ const std::vector<Family>& Catalogue() {
        {},
        "1 while the trace can be written, 0 since a write failed."},
 
+      // The access log.
+      {"fncache_access_log_lines_total",
+       Type::kCounter,
+       {},
+       "Lines of the access log that were written."},
+      {"fncache_access_log_dropped_total",
+       Type::kCounter,
+       {},
+       "Lines of the access log that were not written: its queue was full, or "
+       "its output took no more."},
+
       // Explaining misses.
       {"fncache_explain_memory_bytes",
        Type::kGauge,

@@ -7,7 +7,9 @@
 namespace fncache::proxy::telemetry {
 
 History::History(const Instruments* instruments, Clock* clock)
-    : instruments_(instruments), clock_(clock) {
+    : instruments_(instruments),
+      clock_(clock),
+      hour_(clock->Now(), instruments->Read()) {
   Tick();
 }
 
@@ -16,6 +18,7 @@ void History::Tick() {
   DaemonCounts counts = instruments_->Read();
   const std::vector<Instruments::TierReading> tiers = instruments_->ReadTiers();
   MutexLock lock(&mutex_);
+  hour_.Add(now, counts);
   past_.push_back({now, std::move(counts)});
   while (past_.size() > 1 && past_[1].when <= now - kSpan) past_.pop_front();
   for (const Instruments::TierReading& tier : tiers) {
@@ -42,6 +45,7 @@ History::Reading History::Read() const {
   if (from != past_.begin()) --from;
   reading.recent = reading.total.Since(from->counts);
   reading.recent_length = reading.now - from->when;
+  reading.hour = hour_.Read(reading.now, reading.total);
   for (const Instruments::TierReading& tier : reading.tiers) {
     const auto& since = down_since_[static_cast<size_t>(tier.tier)];
     reading.down_since.push_back(

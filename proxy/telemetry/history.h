@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // History: what the instruments read during the last minute, so that the status
-// page can tell the last minute beside all that was since the start.
+// page can tell the last minute beside all that was since the start, and what
+// became of calls in each minute of the last hour.
 //
 // A ring of readings, one every kInterval, taken on whatever thread calls Tick:
 // those who count pay nothing for it. What the "last minute" covers is what was
@@ -19,6 +20,7 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "proxy/telemetry/instruments.h"
+#include "proxy/telemetry/outcome_hour.h"
 
 namespace fncache::proxy::telemetry {
 
@@ -39,6 +41,7 @@ class History {
     DaemonCounts total;
     DaemonCounts recent;
     absl::Duration recent_length;
+    OutcomeHour::Hour hour;
     std::vector<Instruments::TierReading> tiers;
     // For each of `tiers`: since when it has been down, as far as ticks saw;
     // nothing while it is up.
@@ -58,6 +61,7 @@ class History {
   // Oldest first; only the first may be more than kSpan old.
   std::deque<Past> past_ ABSL_GUARDED_BY(mutex_);
   absl::optional<absl::Time> down_since_[kTiers] ABSL_GUARDED_BY(mutex_);
+  OutcomeHour hour_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace fncache::proxy::telemetry

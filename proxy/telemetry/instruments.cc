@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/time/clock.h"
 #include "common/version.h"
 #include "proxy/telemetry/catalogue.h"
 #include "proxy/telemetry/process_metrics.h"
@@ -251,6 +252,11 @@ void FunctionInstruments::RecordUpstream(int code,
                                          absl::Duration latency) const {
   upstream_calls_[StatusCodeIndex(code)].Add();
   upstream_latency_.Observe(latency);
+  const size_t index = StatusCodeIndex(code);
+  if (!IsUpstreamError(index)) return;
+  last_error_.store(
+      absl::ToUnixMillis(absl::Now()) * 32 + static_cast<int64_t>(index),
+      std::memory_order_relaxed);
 }
 
 void FunctionInstruments::Unreachable(absl::Time when,
@@ -264,6 +270,11 @@ void FunctionInstruments::Unreachable(absl::Time when,
 void FunctionInstruments::Reachable() const {
   MutexLock lock(&mutex_);
   reachability_ = Reachability();
+}
+
+LastError FunctionInstruments::last_error() const {
+  const int64_t last = last_error_.load(std::memory_order_relaxed);
+  return {absl::FromUnixMillis(last / 32), static_cast<int>(last % 32)};
 }
 
 Reachability FunctionInstruments::reachability() const {
@@ -317,6 +328,9 @@ FunctionGauges FunctionInstruments::ReadGauges() const {
   gauges.flights = flights_.Value();
   gauges.refreshes = refreshes_running_.Value();
   gauges.abandoned = abandoned_running_.Value();
+  gauges.joined_waiting = joined_waiting_.Value();
+  gauges.released_waiting = released_waiting_.Value();
+  gauges.released_running = released_running_.Value();
   return gauges;
 }
 
@@ -353,6 +367,10 @@ class Instruments::Impl : public cache::Observer {
             {side, HandshakeFaultName(static_cast<HandshakeFault>(fault))});
       }
     }
+    access_log_.written =
+        registry.AddCounter(Metric("fncache_access_log_lines_total"), {});
+    access_log_.dropped =
+        registry.AddCounter(Metric("fncache_access_log_dropped_total"), {});
     registry.AddCallback(Metric("fncache_build_info"), {Version()},
                          [] { return 1.0; });
     RegisterProcessMetrics(&registry);
@@ -398,6 +416,7 @@ class Instruments::Impl : public cache::Observer {
   metrics::Counter reloads_[kTlsSides];
   metrics::Counter reload_failures_[kTlsSides];
   metrics::Counter handshakes_failed_[kTlsSides][kHandshakeFaults];
+  AccessLogCounters access_log_;
   // Empty for tiers that are not there (yet: pages are served while the store
   // opens).
   Mutex mutex_;
@@ -543,6 +562,10 @@ void Instruments::WatchReload(std::function<ReloadFigures()> figures) {
   registry.AddCallback(
       Metric("fncache_config_reloads_total"), {"failure"},
       [figures] { return static_cast<double>(figures().failures); });
+}
+
+const Instruments::AccessLogCounters& Instruments::access_log() const {
+  return impl_->access_log_;
 }
 
 void Instruments::WatchReadiness(std::function<bool()> ready) {

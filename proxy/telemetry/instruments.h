@@ -22,6 +22,7 @@
 #ifndef FNCACHE_PROXY_TELEMETRY_INSTRUMENTS_H_
 #define FNCACHE_PROXY_TELEMETRY_INSTRUMENTS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -113,6 +114,9 @@ struct FunctionGauges {
   int64_t flights = 0;
   int64_t refreshes = 0;
   int64_t abandoned = 0;  // calls without a caller
+  int64_t joined_waiting = 0;
+  int64_t released_waiting = 0;
+  int64_t released_running = 0;
 };
 
 // Whether a function could be reached when that was last tried.
@@ -120,6 +124,12 @@ struct Reachability {
   bool reachable = true;
   absl::Time since;  // when it became unreachable
   std::string why;
+};
+
+// The last call to a function that failed (IsUpstreamError).
+struct LastError {
+  absl::Time when;
+  int code = 0;  // 0: none has
 };
 
 // The instruments of one function.
@@ -226,6 +236,7 @@ class FunctionInstruments {
   FunctionCounts Read() const;
   FunctionGauges ReadGauges() const;
   Reachability reachability() const;
+  LastError last_error() const;
 
   const std::string& name() const { return name_; }
 
@@ -291,6 +302,9 @@ class FunctionInstruments {
 
   mutable Mutex mutex_;
   mutable Reachability reachability_ ABSL_GUARDED_BY(mutex_);
+  // The time in milliseconds since the Unix epoch, and the code in the lowest
+  // five bits; 0: there was none.
+  mutable std::atomic<int64_t> last_error_{0};
 };
 
 // A reading of the whole daemon's counters, or the difference of two readings.
@@ -340,6 +354,12 @@ class Instruments {
   void WatchExplain(std::function<ExplainFigures()> figures);
   void WatchReadiness(std::function<bool()> ready);
   void WatchReload(std::function<ReloadFigures()> figures);
+  // Lines of the access log.
+  struct AccessLogCounters {
+    metrics::Counter written;
+    metrics::Counter dropped;
+  };
+  const AccessLogCounters& access_log() const;
   // How many connections the function's callers have, and the daemon to it.
   void WatchConnections(cache::FunctionId id, std::function<size_t()> callers,
                         std::function<size_t()> upstream);

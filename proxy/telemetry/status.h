@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "common/settings_list.h"
 #include "insight/explain/miss_memory.h"
+#include "proxy/telemetry/function_facts.h"
 #include "proxy/telemetry/history.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/process_metrics.h"
@@ -36,6 +38,9 @@ struct Status {
     // What changed most often in requests that missed, and who had written it.
     insight::explain::MissMemory::Top miss_paths{};
     insight::explain::MissMemory::Top miss_writers{};
+    LastError last_error{};
+    // Absent before the listeners are open.
+    absl::optional<FunctionFacts> facts{};
   };
   std::vector<Function> functions;  // in the order of reading's
 

@@ -84,11 +84,54 @@ Json MostOf(const insight::explain::MissMemory::Top& top, const char* what) {
   return list;
 }
 
+// Calls of each minute, the oldest first.
+Json LastHour(const OutcomeHour::Hour& hour, size_t id) {
+  Json by_outcome = Json::object();
+  for (size_t o = 0; o < kOutcomes; ++o) {
+    Json minutes = Json::array();
+    for (const auto& minute : hour.functions[id]) minutes.push_back(minute[o]);
+    by_outcome[OutcomeName(static_cast<Outcome>(o))] = minutes;
+  }
+  return {{"last_minute_unix_seconds", UnixSeconds(hour.last_minute)},
+          {"calls_by_outcome", by_outcome}};
+}
+
+Json Masks(const FunctionFacts& facts) {
+  Json list = Json::array();
+  for (const MaskUse& use : facts.masks) {
+    list.push_back({{"mask", use.mask},
+                    {"paths", use.paths},
+                    {"paths_matched", use.matched}});
+  }
+  return list;
+}
+
+Json Bans(const FunctionFacts& facts) {
+  Json list = Json::array();
+  for (const BanInForce& ban : facts.bans) {
+    list.push_back({{"of", ban.of},
+                    {"before_unix_seconds", UnixSeconds(ban.before)},
+                    {"soft", ban.soft}});
+  }
+  return list;
+}
+
+Json More(const FunctionFacts& facts) {
+  Json list = Json::array();
+  for (const FunctionFacts::Row& row : facts.more) {
+    list.push_back({{"what", row.what}, {"text", row.text}, {"bad", row.bad}});
+  }
+  return list;
+}
+
 Json Functions(const Status& status) {
   Json list = Json::array();
   for (size_t id = 0; id < status.functions.size(); ++id) {
     const Status::Function& function = status.functions[id];
     const Reachability& reach = function.reachability;
+    const LastError& error = function.last_error;
+    const bool there = function.facts.has_value();
+    const FunctionFacts facts = function.facts.value_or(FunctionFacts());
     list.push_back({
         {"name", function.name},
         {"upstream", function.upstream},
@@ -100,10 +143,25 @@ Json Functions(const Status& status) {
         {"flights", function.gauges.flights},
         {"refreshes_running", function.gauges.refreshes},
         {"abandoned_calls_running", function.gauges.abandoned},
+        {"callers_waiting", function.gauges.joined_waiting},
+        {"released_waiting", function.gauges.released_waiting},
+        {"released_running", function.gauges.released_running},
+        {"last_error_code",
+         error.code == 0 ? Json() : Json(StatusCodeName(error.code))},
+        {"last_error_unix_seconds",
+         error.code == 0 ? Json() : Json(UnixSeconds(error.when))},
+        {"callers_connections",
+         there ? Json(facts.callers_connections) : Json()},
+        {"upstream_connections",
+         there ? Json(facts.upstream_connections) : Json()},
+        {"masks", Masks(facts)},
+        {"bans", Bans(facts)},
+        {"more", More(facts)},
         {"changed_paths", MostOf(function.miss_paths, "path")},
         {"changed_by", MostOf(function.miss_writers, "writer")},
         {"last_minute", Counts(status.reading.recent.functions[id],
                                status.reading.recent_length)},
+        {"last_hour", LastHour(status.reading.hour, id)},
         {"since_start",
          Counts(status.reading.total.functions[id], status.uptime)},
     });

@@ -2,77 +2,21 @@
 #include "proxy/telemetry/status_page.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/html.h"
+#include "common/sha256.h"
+#include "proxy/telemetry/function_cards.h"
+#include "proxy/telemetry/page_text.h"
+#include "proxy/telemetry/status_page_script.h"
 #include "proxy/telemetry/status_page_style.h"
 
 namespace fncache::proxy::telemetry {
 namespace {
-
-constexpr char kDash[] = "–";
-
-// Numbers for people.
-
-// 1234567 -> 1,234,567.
-std::string Count(int64_t n) {
-  std::string digits = absl::StrCat(n);
-  const int first = n < 0 ? 1 : 0;
-  for (int i = static_cast<int>(digits.size()) - 3; i > first; i -= 3) {
-    digits.insert(i, ",");
-  }
-  return digits;
-}
-
-std::string Bytes(uint64_t n) {
-  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
-  if (n < 1024) return absl::StrCat(n, " B");
-  double value = static_cast<double>(n) / 1024;
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < sizeof(kUnits) / sizeof(*kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return absl::StrFormat("%.1f %s", value, kUnits[unit]);
-}
-
-std::string Latency(absl::Duration duration) {
-  const double us = absl::ToDoubleMicroseconds(duration);
-  if (us < 999.5) return absl::StrFormat("%.0f µs", us);
-  if (us < 99'950) return absl::StrFormat("%.1f ms", us / 1e3);
-  if (us < 999'500) return absl::StrFormat("%.0f ms", us / 1e3);
-  return absl::StrFormat("%.2f s", us / 1e6);
-}
-
-std::string Percent(absl::optional<double> share) {
-  if (!share.has_value()) return kDash;
-  // 99.96 % is not all.
-  if (*share < 1 && *share >= 0.9995) return "99.9 %";
-  return absl::StrFormat("%.1f %%", 100 * *share);
-}
-
-// Seconds saved, which add up from fractions of one.
-std::string Saved(absl::Duration duration) {
-  if (duration == absl::ZeroDuration()) return "0";
-  if (duration < absl::Seconds(10)) {
-    return absl::StrFormat("%.1fs", absl::ToDoubleSeconds(duration));
-  }
-  return SpanText(duration);
-}
-
-// Enough digits to tell a call a minute from none.
-std::string PerSecond(double count, absl::Duration length) {
-  const double seconds = absl::ToDoubleSeconds(length);
-  const double rate = seconds > 0 ? count / seconds : 0;
-  if (rate == 0) return "0/s";
-  if (rate < 1) return absl::StrFormat("%.2f/s", rate);
-  if (rate < 100) return absl::StrFormat("%.1f/s", rate);
-  return Count(std::lround(rate)) + "/s";
-}
 
 // Pieces of tables.
 
@@ -593,31 +537,64 @@ void Settings(const Status& status, std::string* out) {
   absl::StrAppend(out, "</details>\n");
 }
 
-std::string Document(absl::string_view title, absl::string_view body) {
+// `before`, `after`: what stands around the page's content.
+std::string Document(absl::string_view title, absl::string_view body,
+                     absl::string_view before = "",
+                     absl::string_view after = "") {
   return absl::StrCat(
       "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
       "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
       "<link rel=icon href=\"data:,\">\n"
       "<title>",
       EscapeHtml(title), "</title>\n<style>", kPageStyle,
-      "</style>\n</head>\n<body>\n", body, "</body>\n</html>\n");
+      "</style>\n</head>\n<body>\n", before, "<main>\n", body, "</main>\n",
+      after, "</body>\n</html>\n");
 }
 
-}  // namespace
+// As Content-Security-Policy names what may stand in a page.
+std::string HashSource(absl::string_view text) {
+  return absl::StrCat(
+      "'sha256-", absl::Base64Escape(absl::HexStringToBytes(Sha256Hex(text))),
+      "'");
+}
 
-std::string RenderStatusPage(const Status& status) {
+std::string StatusBody(const Status& status) {
   std::string body;
   Top(status, &body);
   ProblemList(status, &body);
   Tiles(status, &body);
   Functions(status, &body);
   Words(&body);
+  AppendFunctionCards(status, &body);
   Misses(status, &body);
   Latencies(status, &body);
   Tiers(status, &body);
   Certificates(status, &body);
   Settings(status, &body);
-  return Document("fncache", body);
+  return body;
+}
+
+}  // namespace
+
+std::string RenderStatusPage(const Status& status) {
+  return Document("fncache", StatusBody(status));
+}
+
+std::string RenderLivePage(const Status& status) {
+  return Document(
+      "fncache", StatusBody(status),
+      "<p id=live hidden><span id=live-text></span> <button id=live-pause "
+      "type=button>pause</button></p>\n",
+      absl::StrCat("<script>", kPageScript, "</script>\n"));
+}
+
+const std::string& PagePolicy() {
+  static const auto* const policy = new std::string(absl::StrCat(
+      "default-src 'none'; style-src ", HashSource(kPageStyle), "; script-src ",
+      HashSource(kPageScript),
+      "; connect-src 'self'; img-src data:; base-uri 'none'; form-action "
+      "'none'; frame-ancestors 'none'"));
+  return *policy;
 }
 
 std::string RenderIndexPage(const std::string& version) {

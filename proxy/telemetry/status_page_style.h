@@ -14,11 +14,14 @@ inline constexpr char kPageStyle[] = R"(
 :root { color-scheme: light dark; --text: #1b1f24; --dim: #656d76;
   --line: #d8dee4; --back: #fff; --panel: #f6f8fa; --good: #1a7f37;
   --warn: #8a5a00; --bad: #c21f2c; --warn-back: #fff8e1; --bad-back: #ffeeef;
-  --link: #0a58c2; }
+  --link: #0a58c2; --hit: #2f9e54; --collapsed: #3d9db0; --miss: #d9622b;
+  --stale: #d99a1c; --stale-hit: #93ad2b; --bypass: #8b949e; --request: #8f63cf; }
 @media (prefers-color-scheme: dark) {
   :root { --text: #e6e9ec; --dim: #97a0aa; --line: #30363d; --back: #0f1317;
     --panel: #181d23; --good: #4cc26a; --warn: #e0b341; --bad: #ff7b80;
-    --warn-back: #2b2410; --bad-back: #331518; --link: #79b4ff; } }
+    --warn-back: #2b2410; --bad-back: #331518; --link: #79b4ff;
+    --hit: #3faa5c; --collapsed: #4fb3c6; --miss: #ee8150; --stale: #e0ad3c; --stale-hit: #a9c24f;
+    --bypass: #7d8590; --request: #a884e6; } }
 * { box-sizing: border-box; }
 body { font: 15px/1.45 system-ui, -apple-system, "Segoe UI", "DejaVu Sans",
   sans-serif; color: var(--text); background: var(--back);
@@ -30,7 +33,7 @@ h2 { font-size: 1.05rem; margin: 2rem 0 .4rem; }
 p { margin: .25rem 0; } .dim { color: var(--dim); }
 .pill { font-size: .8rem; font-weight: 600; padding: .1rem .55rem;
   border-radius: 1rem; border: 1px solid; vertical-align: .15em; }
-.ready, .good { color: var(--good); } .draining, .starting { color: var(--warn); }
+.warn { color: var(--warn); } .ready, .good { color: var(--good); } .draining, .starting { color: var(--warn); }
 .bad { color: var(--bad); }
 .tiles { display: grid; gap: .75rem; margin: 1rem 0;
   grid-template-columns: repeat(4, 1fr); }
@@ -63,6 +66,35 @@ td code { white-space: pre-wrap; }
 details { margin: .75rem 0; } td details { margin: .2rem 0 0; } summary { cursor: pointer; color: var(--link); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem;
   margin: .5rem 0; } dt { font-weight: 600; } dd { margin: 0; }
+.functions { display: grid; gap: .75rem;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); }
+.card { background: var(--panel); border: 1px solid var(--line);
+  border-radius: .5rem; padding: .6rem .8rem; min-width: 0; }
+.card h3 { font-size: 1rem; margin: 0 0 .3rem; }
+.card dl { font-size: .87rem; gap: .25rem .8rem; margin: .6rem 0 0;
+  grid-template-columns: max-content minmax(0, 1fr); }
+.card dt { color: var(--dim); font-weight: 400; }
+.card small { display: block; color: var(--dim); font-size: inherit; }
+.chart { margin: 0; font-size: .8rem; }
+.chart svg { display: block; width: 100%; height: 5.5rem; }
+.chart path { fill: var(--c); } .chart .at { fill: transparent; }
+.chart .at:hover { fill: var(--text); fill-opacity: .12; }
+.chart .grid { stroke: var(--line); vector-effect: non-scaling-stroke; }
+.chart figcaption { display: flex; justify-content: space-between; gap: 1rem; }
+.chart figcaption span:nth-child(2) { text-align: center; }
+.legend { font-size: .85rem; } .legend span { margin-right: .8rem; }
+.key { width: .7em; height: .7em; } .key rect { fill: var(--c); }
+.o-hit { --c: var(--hit); } .o-collapsed { --c: var(--collapsed); }
+.o-miss { --c: var(--miss); } .o-stale { --c: var(--stale); }
+.o-stale_hit { --c: var(--stale-hit); }
+.o-bypass { --c: var(--bypass); } .o-request { --c: var(--request); }
+#live { float: right; margin: 0; padding: .2rem .3rem .2rem .8rem;
+  border-radius: 2rem; font-size: .85rem; background: var(--panel);
+  border: 1px solid var(--line); }
+#live-text::before { content: "● "; color: var(--good); }
+.lost { color: var(--bad); } .lost #live-text::before { color: var(--bad); }
+#live button { font: inherit; color: var(--link); background: none; border: 0;
+  cursor: pointer; padding: .1rem .5rem; }
 .narrow { display: none; } .groups th { border-bottom: 0; }
 .groups th[colspan] { text-align: center; border-left: 1rem solid transparent;
   box-shadow: inset 0 -1px var(--line); }

@@ -2,6 +2,7 @@
 // The life of the daemon as people run it: starts that work, starts that must
 // not, restarts over the same directory, graceful stops.
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -280,6 +281,39 @@ TEST_F(DaemonTest, SignalsThatMeanNothingAreIgnoredWithALine) {
   daemon->Signal(SIGTERM);
   EXPECT_EQ(daemon->Wait(), 0);
   EXPECT_TRUE(absl::StrContains(daemon->Stderr(), "ignored a signal"));
+}
+
+TEST_F(DaemonTest, TheAccessLogGoesOnInANewFileAfterSigusr1) {
+  StartFunction();
+  const TempDir dir;
+  const std::string file = dir.File("access.log");
+  auto daemon =
+      StartDaemon({"--log-access", "all", "--log-access-file", file,
+                   "--log-access-format", "json", "--log-access-sample", "1"});
+  EXPECT_TRUE(Call(stub_.get(), "before").status.ok());
+  ASSERT_TRUE(Reaches(admin_, "fncache_access_log_lines_total", 1));
+  ASSERT_EQ(std::rename(file.c_str(), (file + ".1").c_str()), 0);
+  daemon->Signal(SIGUSR1);
+  ASSERT_TRUE(daemon->WaitForStderr("opened the access log anew"));
+  EXPECT_TRUE(Call(stub_.get(), "after").status.ok());
+  daemon->Signal(SIGTERM);
+  EXPECT_EQ(daemon->Wait(), 0);
+  EXPECT_TRUE(absl::StrContains(ReadFile(file + ".1"),
+                                "\"outcome\":\"miss\",\"reason\":\"new\""));
+  const std::string after = ReadFile(file);
+  EXPECT_EQ(std::count(after.begin(), after.end(), '\n'), 1) << after;
+  EXPECT_TRUE(absl::StrContains(after, "\"status\":\"OK\"}\n")) << after;
+}
+
+TEST_F(DaemonTest, AnAccessLogThatCannotBeOpenedEndsTheStart) {
+  StartFunction();
+  Process daemon({"serve", "--insecure", "--listen", "127.0.0.1:0", "--admin",
+                  "", "--upstream", "127.0.0.1:1", "--log-access", "misses",
+                  "--log-access-file", "/no/such/folder/access.log"});
+  EXPECT_EQ(daemon.Wait(), 1);
+  EXPECT_TRUE(absl::StrContains(
+      daemon.Stderr(),
+      "log.access_file: cannot open /no/such/folder/access.log: "));
 }
 
 TEST_F(DaemonTest, CallsLeftWhenTheDrainEndsAreCancelled) {

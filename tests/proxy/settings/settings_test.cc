@@ -521,6 +521,48 @@ TEST(SettingsTest, LimitsAreNumbersWithinTheirRanges) {
   }
 }
 
+TEST(SettingsTest, TheAccessLogIsChosenByAWordOrADuration) {
+  using telemetry::LoggedCalls;
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = {"--insecure", "--listen", "127.0.0.1:0",
+                                    "--upstream", "127.0.0.1:9"};
+    all.insert(all.end(), more.begin(), more.end());
+    return Given(all);
+  };
+  const auto log = [&](std::vector<std::string> more) {
+    const Outcome outcome = with(std::move(more));
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    return outcome.options.daemon.access_log;
+  };
+  EXPECT_EQ(log({}).calls, LoggedCalls::kNone);
+  EXPECT_EQ(log({}).sample, 1);
+  EXPECT_EQ(log({}).file, "");
+  EXPECT_EQ(log({"--log-access", "off"}).calls, LoggedCalls::kNone);
+  EXPECT_EQ(log({"--log-access", "misses"}).calls, LoggedCalls::kMisses);
+  EXPECT_EQ(log({"--log-access", "all"}).calls, LoggedCalls::kAll);
+  EXPECT_EQ(log({"--log-access", "slow=1m30s"}).calls, LoggedCalls::kSlow);
+  EXPECT_EQ(log({"--log-access", "slow=1m30s"}).slow, absl::Seconds(90));
+  EXPECT_EQ(log({"--log-access-sample", "0.01"}).sample, 0.01);
+  EXPECT_EQ(log({"--log-access-file", "a.log"}).file, "a.log");
+  // Without a word of its own it has the log's form, in whichever order.
+  EXPECT_EQ(log({}).format, LogFormat::kText);
+  EXPECT_EQ(log({"--log-format", "json"}).format, LogFormat::kJson);
+  EXPECT_EQ(log({"--log-access-format", "text", "--log-format", "json"}).format,
+            LogFormat::kText);
+  EXPECT_EQ(log({"--log-access-format", "json"}).format, LogFormat::kJson);
+  for (const char* value : {"", "on", "hits", "slow", "slow=", "slow=0",
+                            "slow=-1s", "slow=1", "All", "misses,all"}) {
+    SCOPED_TRACE(value);
+    ExpectRefused(with({"--log-access", value}),
+                  {"--log-access", "off, misses, all, or slow=DURATION"});
+  }
+  for (const char* value : {"0", "1.1", "-1", "x", "nan"}) {
+    ExpectRefused(with({"--log-access-sample", value}),
+                  {"--log-access-sample", "a fraction over 0, to 1"});
+  }
+  ExpectRefused(with({"--log-access-format", "xml"}), {"text or json"});
+}
+
 TEST(SettingsTest, AFunctionThatIsTheProxyItselfIsRefused) {
   ExpectRefused(Given({"--insecure", "--listen", "127.0.0.1:9443", "--upstream",
                        "dns:///localhost:9443"}),

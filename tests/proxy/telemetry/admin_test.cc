@@ -10,9 +10,11 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/clock.h"
+#include "common/sha256.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/http_get.h"
@@ -22,6 +24,7 @@ namespace {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class AdminTest : public ::testing::Test {
@@ -95,6 +98,34 @@ TEST_F(AdminTest, TheStatusPageTellsFunctionsAndSettings) {
   EXPECT_THAT(answer, HasSubstr("<td>cache.memory<td><code>64MiB</code>"));
   EXPECT_EQ(answer.substr(answer.find("<!DOCTYPE")),
             Page("/statusz?format=html").substr(answer.find("<!DOCTYPE")));
+}
+
+// The browser runs the script and applies the style sheet that the policy names
+// by their hashes, and nothing else.
+TEST_F(AdminTest, ThePolicyOfThePagesNamesTheirStyleAndScript) {
+  const std::string answer = Page("/statusz");
+  const auto hash_of = [&](const std::string& tag) {
+    const size_t begin = answer.find("<" + tag + ">") + tag.size() + 2;
+    const size_t end = answer.find("</" + tag + ">", begin);
+    EXPECT_NE(end, std::string::npos);
+    return absl::StrCat("'sha256-",
+                        absl::Base64Escape(absl::HexStringToBytes(
+                            Sha256Hex(answer.substr(begin, end - begin)))),
+                        "'");
+  };
+  for (const std::string& page : {answer, Page("/")}) {
+    EXPECT_THAT(
+        page.substr(0, page.find("\r\n\r\n")),
+        HasSubstr(absl::StrCat(
+            "\r\nContent-Security-Policy: default-src 'none'; style-src ",
+            hash_of("style"), "; script-src ", hash_of("script"),
+            "; connect-src 'self'; img-src data:; base-uri 'none'; form-action "
+            "'none'; frame-ancestors 'none'\r\n")));
+  }
+  EXPECT_EQ(answer.find("<script>"), answer.rfind("<script"));
+  EXPECT_THAT(answer, Not(HasSubstr(" style=")));
+  EXPECT_THAT(answer, Not(HasSubstr(" onclick=")));
+  EXPECT_THAT(Page("/statusz?format=json"), Not(HasSubstr("Security-Policy")));
 }
 
 TEST_F(AdminTest, TheStatusIsThereForProgramsToo) {

@@ -117,6 +117,10 @@ TEST_F(StatusJsonTest, IsWhatTheSchemaSays) {
   Status status = source_.Now();
   status.functions[0].miss_paths = {{"context.now", 7}};
   status.functions[0].miss_writers = {{"kubectl", 3}};
+  status.functions[0].facts = FunctionFacts();
+  status.functions[0].facts->masks = {{"@times", 4, 2}};
+  status.functions[0].facts->bans = {{"everything", status.reading.now, true}};
+  status.functions[0].facts->more = {{"rehearsal", "not enough yet", false}};
   status.settings = {
       {"", "cache.dir", false, false, {}, false, "default", {}},
       {"", "mask", true, true, {"a.b", "@times"}, true, "--mask", {"= x"}},
@@ -161,6 +165,22 @@ TEST_F(StatusJsonTest, TellsTheNumbersOfThePage) {
   EXPECT_EQ(total["upstream_latency"]["p99_seconds"], 2);
   EXPECT_EQ(total["upstream_calls_by_code"]["OK"], 3);
   EXPECT_TRUE(page["functions"][1]["last_minute"]["hit_rate"].is_null());
+}
+
+TEST_F(StatusJsonTest, TellsTheMinutesOfTheLastHour) {
+  source_.Call(0, Outcome::kMiss, absl::Seconds(2), 14);
+  source_.Pass(absl::Minutes(2));
+  source_.Call(0, Outcome::kHit, absl::Microseconds(61));
+  const json page = Parse(source_.Now());
+  const json& hour = page["functions"][0]["last_hour"];
+  EXPECT_EQ(hour["last_minute_unix_seconds"], 1'800'000'120);
+  ASSERT_EQ(hour["calls_by_outcome"]["hit"].size(), 60u);
+  EXPECT_EQ(hour["calls_by_outcome"]["hit"][59], 1);
+  EXPECT_EQ(hour["calls_by_outcome"]["miss"][57], 1);
+  EXPECT_EQ(hour["calls_by_outcome"]["miss"][59], 0);
+  EXPECT_EQ(page["functions"][0]["last_error_code"], "UNAVAILABLE");
+  EXPECT_TRUE(page["functions"][1]["last_error_code"].is_null());
+  EXPECT_TRUE(page["functions"][0]["callers_connections"].is_null());
 }
 
 TEST_F(StatusJsonTest, TakesAnyText) {

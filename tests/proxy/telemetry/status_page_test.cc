@@ -210,6 +210,25 @@ TEST(StatusPageTest, NeedsNoScriptAndNothingFromElsewhere) {
   }
 }
 
+TEST(StatusPageTest, TheLivePageIsTheSameWithItsScript) {
+  const Status status = StatusSource({"f"}).Now();
+  const std::string page = RenderStatusPage(status);
+  const std::string live = RenderLivePage(status);
+  const auto main_of = [](const std::string& html) {
+    const size_t begin = html.find("<main>");
+    return html.substr(begin, html.find("</main>") - begin);
+  };
+  EXPECT_EQ(main_of(page), main_of(live));
+  EXPECT_GT(main_of(page).size(), 1'000u);
+  EXPECT_THAT(live, HasSubstr("<script>"));
+  // Without scripts nothing of it is seen.
+  EXPECT_THAT(live, HasSubstr("<p id=live hidden>"));
+  for (const char* text :
+       {"http:", "https:", "url(", "@import", "innerHTML", "eval(", "src="}) {
+    EXPECT_THAT(live, Not(HasSubstr(text)));
+  }
+}
+
 TEST(IndexPageTest, LinksEveryPage) {
   const std::string page = RenderIndexPage("1.2.3");
   for (const char* path : {"/statusz", "/metrics", "/healthz", "/readyz"}) {

@@ -54,9 +54,13 @@ class StatusSource {
     status.reading = history.Read();
     for (size_t id = 0; id < instruments.functions(); ++id) {
       const FunctionInstruments& function = instruments.function(id);
-      status.functions.push_back(
-          {function.name(), absl::StrCat("dns:///", function.name()),
-           function.reachability(), function.ReadGauges()});
+      status.functions.push_back({function.name(),
+                                  absl::StrCat("dns:///", function.name()),
+                                  function.reachability(),
+                                  function.ReadGauges(),
+                                  {},
+                                  {},
+                                  function.last_error()});
     }
     status.certificates = instruments.ReadCertificates();
     return status;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/serving/call_access.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "http2/slice.h"
+#include "insight/request/outline.h"
+
+namespace fncache::proxy::serving {
+namespace {
+
+using insight::request::CompositeName;
+
+// Callers may give names of any length; the memory that those took is not kept.
+// Cut behind what is written, which ends with a whole character.
+void Bound(CompositeName* name) {
+  constexpr size_t kMost = telemetry::AccessRecord::kMostText + 4;
+  for (std::string* text : {&name->api_version, &name->kind,
+                            &name->object_namespace, &name->name, &name->uid}) {
+    if (text->size() > kMost) *text = text->substr(0, kMost);
+    if (text->capacity() > 2 * kMost) text->shrink_to_fit();
+  }
+}
+
+// The composite, in memory that the thread's next call uses again.
+const CompositeName& ReadName(const transport::Message& request) {
+  thread_local CompositeName name;
+  thread_local std::vector<absl::string_view> pieces;
+  pieces.clear();
+  for (const http2::Slice& piece : request.pieces()) {
+    pieces.push_back(piece.bytes());
+  }
+  insight::request::ReadComposite(pieces, &name);
+  Bound(&name);
+  return name;
+}
+
+}  // namespace
+
+void CallAccess::ReadRequest(const transport::Message& request) {
+  composite_ = std::make_unique<CompositeName>(ReadName(request));
+}
+
+void CallAccess::WriteLine(absl::string_view function,
+                           const telemetry::CallRecord& call,
+                           const insight::explain::Explanation& why,
+                           const cache::key::Key& key,
+                           const transport::Message& request) {
+  const CompositeName& composite =
+      composite_ != nullptr ? *composite_ : ReadName(request);
+  telemetry::AccessRecord record;
+  record.ended = absl::Now();
+  record.function = function;
+  record.api_version = composite.api_version;
+  record.kind = composite.kind;
+  record.object_namespace = composite.object_namespace;
+  record.name = composite.name;
+  record.outcome = call.outcome;
+  record.reason = why.reason;
+  // Where the path is not known, the section is.
+  const std::string section = why.detail.empty() && !why.section.empty()
+                                  ? absl::StrCat("in ", why.section)
+                                  : "";
+  record.detail = section.empty() ? absl::string_view(why.detail) : section;
+  record.key = key;
+  record.latency = call.latency;
+  record.upstream_latency = upstream_;
+  record.code = call.code;
+  log_->Write(record);
+}
+
+}  // namespace fncache::proxy::serving

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// CallAccess: one call's line of the access log, gathered while the call lives.
+// Costs a call nothing while the log is off; a hit without a line one look.
+//
+// Belongs to its call's thread.
+#ifndef FNCACHE_PROXY_SERVING_CALL_ACCESS_H_
+#define FNCACHE_PROXY_SERVING_CALL_ACCESS_H_
+
+#include <memory>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "cache/key/key.h"
+#include "insight/explain/miss_memory.h"
+#include "insight/request/identity.h"
+#include "proxy/telemetry/access_log.h"
+#include "proxy/telemetry/instruments.h"
+#include "proxy/transport/message.h"
+
+namespace fncache::proxy::serving {
+
+class CallAccess {
+ public:
+  // `log` may be null, else outlives this.
+  explicit CallAccess(telemetry::AccessLog* log) : log_(log) {}
+
+  // Keeps whose request it is, when the call lets go of the request, unpacked.
+  void KeepRequest(const transport::Message& request) {
+    if (log_ != nullptr && log_->on()) ReadRequest(request);
+  }
+  // How long the function took to answer it.
+  void SetUpstreamLatency(absl::Duration latency) { upstream_ = latency; }
+
+  // The last step: writes its line if it has one. `request` is the call's where
+  // it was not kept. A zero `key` is none.
+  void Write(absl::string_view function, const telemetry::CallRecord& call,
+             const insight::explain::Explanation& why,
+             const cache::key::Key& key, const transport::Message& request) {
+    if (log_ != nullptr && log_->Wants(call)) {
+      WriteLine(function, call, why, key, request);
+    }
+  }
+
+ private:
+  void ReadRequest(const transport::Message& request);
+  void WriteLine(absl::string_view function, const telemetry::CallRecord& call,
+                 const insight::explain::Explanation& why,
+                 const cache::key::Key& key, const transport::Message& request);
+
+  telemetry::AccessLog* const log_;
+  // Its texts are no longer than what is written of them.
+  std::unique_ptr<insight::request::CompositeName> composite_;
+  absl::Duration upstream_;
+};
+
+}  // namespace fncache::proxy::serving
+
+#endif  // FNCACHE_PROXY_SERVING_CALL_ACCESS_H_

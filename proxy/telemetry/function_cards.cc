@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/telemetry/function_cards.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/html.h"
+#include "proxy/telemetry/outcome_chart.h"
+#include "proxy/telemetry/page_text.h"
+
+namespace fncache::proxy::telemetry {
+namespace {
+
+// With more functions than this, minutes do not say their numbers.
+constexpr size_t kFewFunctions = 16;
+// So many reasons and paths are named.
+constexpr size_t kMostNamed = 3;
+
+// A row of a card; `text` is HTML.
+void Row(absl::string_view what, absl::string_view text, std::string* out) {
+  absl::StrAppend(out, "<dt>", what, "<dd>", text, "\n");
+}
+
+std::string Code(absl::string_view text) {
+  return absl::StrCat("<code>", EscapeHtml(text), "</code>");
+}
+
+std::string Bad(absl::string_view text) {
+  return absl::StrCat("<span class=bad>", text, "</span>");
+}
+
+std::string UpstreamText(const Status::Function& function, absl::Time now) {
+  const Reachability& reach = function.reachability;
+  std::string text = Code(function.upstream);
+  if (!reach.reachable) {
+    absl::StrAppend(
+        &text, " ",
+        Bad(absl::StrCat("cannot be reached, for ", SpanText(now - reach.since),
+                         ": ", EscapeHtml(reach.why))));
+  } else if (function.facts.has_value()) {
+    absl::StrAppend(
+        &text, ", ",
+        Counted(static_cast<int64_t>(function.facts->upstream_connections),
+                "connection", "connections"));
+  }
+  absl::StrAppend(&text, "<small>");
+  if (function.last_error.code == 0) {
+    absl::StrAppend(&text, "no call to it has failed");
+  } else {
+    absl::StrAppend(&text,
+                    "last error: ", StatusCodeName(function.last_error.code),
+                    ", ", TimeText(function.last_error.when));
+  }
+  return absl::StrCat(text, "</small>");
+}
+
+std::string CallersText(const Status::Function& function) {
+  std::string text =
+      function.facts.has_value()
+          ? absl::StrCat(Counted(static_cast<int64_t>(
+                                     function.facts->callers_connections),
+                                 "connection", "connections"),
+                         ", ")
+          : "";
+  return absl::StrCat(text, Counted(function.gauges.in_flight, "call", "calls"),
+                      " in flight");
+}
+
+std::string FlightsText(const FunctionGauges& gauges) {
+  std::string text = absl::StrCat(
+      Count(gauges.flights), " open, ",
+      Counted(gauges.joined_waiting, "caller waits", "callers wait"), " there");
+  if (gauges.released_running + gauges.released_waiting > 0) {
+    absl::StrAppend(&text, "; released from them ",
+                    Counted(gauges.released_running, "asks", "ask"),
+                    " the function, ",
+                    Counted(gauges.released_waiting, "waits", "wait"), " to");
+  }
+  return text;
+}
+
+// The most frequent reasons, and what changed.
+std::string MissesText(const FunctionCounts& total,
+                       const Status::Function& function) {
+  std::vector<std::pair<uint64_t, size_t>> reasons;
+  for (size_t why = 0; why < kMissReasons; ++why) {
+    if (total.missed[why] > 0) reasons.emplace_back(total.missed[why], why);
+  }
+  if (reasons.empty()) return "none since the start";
+  std::stable_sort(
+      reasons.begin(), reasons.end(),
+      [](const auto& a, const auto& b) { return a.first > b.first; });
+  reasons.resize(std::min(reasons.size(), kMostNamed));
+  std::string text =
+      absl::StrJoin(reasons, ", ", [](std::string* to, const auto& reason) {
+        absl::StrAppend(to, MissReasonName(reason.second), " ",
+                        Count(static_cast<int64_t>(reason.first)));
+      });
+  if (!function.miss_paths.empty()) {
+    std::vector<std::string> paths;
+    for (const auto& [path, count] : function.miss_paths) {
+      if (paths.size() < kMostNamed) paths.push_back(Code(path));
+    }
+    absl::StrAppend(&text,
+                    "<small>what changed most: ", absl::StrJoin(paths, ", "),
+                    "</small>");
+  }
+  return text;
+}
+
+std::string MasksText(const std::vector<MaskUse>& masks) {
+  std::vector<std::string> texts;
+  for (const MaskUse& use : masks) {
+    std::string state = "<span class=warn>has matched nothing yet</span>";
+    if (use.matched > 0) state = "in use";
+    if (use.matched > 0 && use.paths > 1) {
+      absl::StrAppend(&state, ", ", use.matched, " of ", use.paths, " paths");
+    }
+    texts.push_back(absl::StrCat(Code(use.mask), " ", state));
+  }
+  return absl::StrJoin(texts, "<br>");
+}
+
+std::string BansText(const std::vector<BanInForce>& bans) {
+  std::vector<std::string> texts;
+  for (const BanInForce& ban : bans) {
+    texts.push_back(absl::StrCat(EscapeHtml(ban.of), ": what began until ",
+                                 TimeText(ban.before),
+                                 ban.soft ? " is stale" : " is gone"));
+  }
+  return absl::StrJoin(texts, "<br>");
+}
+
+void AppendCard(const Status& status, size_t id, std::string* out) {
+  const Status::Function& function = status.functions[id];
+  const History::Reading& reading = status.reading;
+  absl::StrAppend(out, "<article class=card>\n<h3>", EscapeHtml(function.name),
+                  "</h3>\n");
+  AppendOutcomeChart(reading.hour.functions[id], reading.hour.last_minute,
+                     status.functions.size() <= kFewFunctions, out);
+  absl::StrAppend(out, "<dl>\n");
+  Row("function", UpstreamText(function, reading.now), out);
+  Row("callers", CallersText(function), out);
+  Row("flights", FlightsText(function.gauges), out);
+  Row("misses", MissesText(reading.total.functions[id], function), out);
+  if (function.facts.has_value()) {
+    const FunctionFacts& facts = *function.facts;
+    if (!facts.masks.empty()) Row("masks", MasksText(facts.masks), out);
+    Row("bans", facts.bans.empty() ? "none" : BansText(facts.bans), out);
+    for (const FunctionFacts::Row& more : facts.more) {
+      const std::string text = EscapeHtml(more.text);
+      Row(EscapeHtml(more.what), more.bad ? Bad(text) : text, out);
+    }
+  }
+  absl::StrAppend(out, "</dl>\n</article>\n");
+}
+
+}  // namespace
+
+void AppendFunctionCards(const Status& status, std::string* out) {
+  absl::StrAppend(out,
+                  "<h2>The last hour</h2>\n<p class=dim>What became of calls, "
+                  "minute by minute; and each function as it is now.</p>\n");
+  AppendOutcomeLegend(status.reading.hour, out);
+  absl::StrAppend(out, "<div class=functions>\n");
+  for (size_t id = 0; id < status.functions.size(); ++id) {
+    AppendCard(status, id, out);
+  }
+  absl::StrAppend(out, "</div>\n");
+}
+
+}  // namespace fncache::proxy::telemetry

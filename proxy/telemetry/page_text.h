@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers as the status page shows them to people.
+//
+// Pure functions, thread-safe.
+#ifndef FNCACHE_PROXY_TELEMETRY_PAGE_TEXT_H_
+#define FNCACHE_PROXY_TELEMETRY_PAGE_TEXT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+
+namespace fncache::proxy::telemetry {
+
+// Where there is nothing to show.
+inline constexpr char kDash[] = "–";
+
+// 1234567 -> 1,234,567.
+std::string Count(int64_t n);
+// The number and what it counts: "1 call", "2 calls".
+std::string Counted(int64_t n, const char* one, const char* many);
+// 1.5 MiB
+std::string Bytes(uint64_t n);
+// 61 µs, 2.5 ms, 2.00 s
+std::string Latency(absl::Duration duration);
+// 66.7 %; a dash for nothing. 99.96 % is not all: 99.9 %.
+std::string Percent(absl::optional<double> share);
+// Seconds saved, which add up from fractions of one.
+std::string Saved(absl::Duration duration);
+// With enough digits to tell a call a minute from none.
+std::string PerSecond(double count, absl::Duration length);
+
+}  // namespace fncache::proxy::telemetry
+
+#endif  // FNCACHE_PROXY_TELEMETRY_PAGE_TEXT_H_
