@@ -107,7 +107,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- addf (mulf 2.4 $disk) $traced 16.0 | ceil | int64 -}}
 {{- end -}}
 
-{{/* Crossplane's preStop of the function's container. dict root, seconds. */}}
+{{/* Keeps the function's container from ending. dict root, seconds. */}}
 {{- define "fncache.preStop" -}}
 {{- if eq .root.Values.preStop "sleep" -}}
 {{- if semverCompare "<1.30.0-0" .root.Capabilities.KubeVersion.Version -}}
@@ -303,7 +303,7 @@ spec:
           {{- with include "fncache.serviceAccountName" $root }}
           serviceAccountName: {{ . }}
           {{- end }}
-          # The function's preStop, and 5 s to end.
+          # As long as fncache drains, and 5 s to end.
           terminationGracePeriodSeconds: {{ add $drain 5 }}
           securityContext:
             {{- toYaml $root.Values.podSecurityContextFncache | nindent 12 }}
@@ -334,8 +334,8 @@ spec:
             env:
               {{- toYaml . | nindent 14 }}
             {{- end }}
-            # It ends at SIGTERM at once: let it live for as long as fncache drains.
             {{- with include "fncache.preStop" (dict "root" $root "seconds" $drain) }}
+            # It ends at SIGTERM at once: let it live for as long as fncache drains.
             {{- . | nindent 12 }}
             {{- end }}
             {{- with default $root.Values.resourcesFunction .fn.resources }}

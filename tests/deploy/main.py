@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the checks and says what was skipped. Called by `run`."""
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../../bench")]
+
+
+def main():
+    arguments = sys.argv[1:]
+    if "--update" in arguments:
+        arguments.remove("--update")
+        os.environ["DEPLOY_UPDATE"] = "1"
+    loader = unittest.TestLoader()
+    suite = (loader.loadTestsFromNames(arguments) if arguments
+             else loader.discover(HERE, top_level_dir=HERE))
+    result = unittest.TextTestRunner(verbosity=1, buffer=False).run(suite)
+    reasons = {}
+    for test, reason in result.skipped:
+        reasons.setdefault(reason, []).append(test.id())
+    for reason, tests in reasons.items():
+        print(f"deploy: skipped: {reason}: {', '.join(tests)}")
+    if os.environ.get("DEPLOY_MISSING"):
+        print("deploy: not to be had here:" + os.environ["DEPLOY_MISSING"])
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed - len(result.skipped)} passed, "
+          f"{failed} failed, {len(result.skipped)} skipped")
+    if result.skipped and os.environ.get("CI") == "true":
+        print("deploy: under CI nothing may be skipped")
+        return 1
+    return 1 if failed or not result.testsRun else 0
+
+
+sys.exit(main())
