@@ -7,6 +7,7 @@ import math
 import os
 import time
 import unittest
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -18,6 +19,10 @@ from sidebyside.processes import (Child, Nursery, free_port, run_tool,
 
 # Expressions that return nothing here, and why that is right.
 NOTHING = {}
+
+# A proxy of the environment has no business on loopback.
+urllib.request.install_opener(
+    urllib.request.build_opener(urllib.request.ProxyHandler({})))
 
 LISTENING = r"listening on 127\.0\.0\.1:(\d+)"
 
@@ -78,6 +83,7 @@ class Live(unittest.TestCase):
             f"--storage.tsdb.path={folder}/tsdb", "--log.level=warn",
             f"--web.listen-address=127.0.0.1:{cls.port}"), cls.port)
 
+        cls.wait_until(cls.ready)
         # What rises between two scrapes has a rate.
         cls.wait_until(lambda: cls.values("count_over_time(fncache_ready[1m]) > 1"))
         done = run_tool(cls.loading("--composites", "40", "--rate", "25", "--duration", "8s"), 60)
@@ -93,12 +99,20 @@ class Live(unittest.TestCase):
                 *arguments]
 
     @classmethod
+    def ready(cls):
+        """It listens, and answers 503, before it has read its storage."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{cls.port}/-/ready", timeout=10):
+                return True
+        except urllib.error.HTTPError:
+            return False
+
+    @classmethod
     def ask(cls, what, **parameters):
         url = (f"http://127.0.0.1:{cls.port}/api/v1/{what}?"
                + urllib.parse.urlencode(parameters))
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=10) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
