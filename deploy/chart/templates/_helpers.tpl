@@ -163,12 +163,12 @@ dnsPolicy: {{ . }}
 image: {{ include "fncache.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 ports:
-- {name: admin, containerPort: {{ .root.Values.metrics.port }}, protocol: TCP}
+- {name: fncache-admin, containerPort: {{ .root.Values.metrics.port }}, protocol: TCP}
 readinessProbe:
-  httpGet: {path: /readyz, port: admin}
+  httpGet: {path: /readyz, port: fncache-admin}
   periodSeconds: 2
 livenessProbe:
-  httpGet: {path: /healthz, port: admin}
+  httpGet: {path: /healthz, port: fncache-admin}
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
