@@ -6,8 +6,7 @@
 //   sh run-if=PROGRAM  the same, if there is such a program
 //   sh commands        commands of this project that are too much for a test:
 //                      make's targets and the programs named are there
-//   sh cluster         commands for a cluster: programs of theirs, files of
-//   ours;
+//   sh cluster         commands of Helm and kubectl: the files named are there;
 //                      tests/deploy tries Helm's
 //   text output        its lines were said by what the page ran before
 //   text held=A.B      TEST(A, B) compares it
@@ -88,11 +87,11 @@ class Page {
     const std::map<std::string, void (Page::*)(const Block&)> kChecks = {
         {"run", &Page::Run},           {"run-if", &Page::RunIf},
         {"commands", &Page::Commands}, {"output", &Page::Output},
-        {"cluster", &Page::Cluster},   {"held", &Page::Held},
-        {"figure", &Page::Figure},     {"same", &Page::Same},
-        {"part", &Page::Part},         {"check", &Page::Settings},
-        {"template", &Page::Template}, {"query", &Page::Query},
-        {"image", &Page::Image},
+        {"held", &Page::Held},         {"figure", &Page::Figure},
+        {"same", &Page::Same},         {"part", &Page::Part},
+        {"check", &Page::Settings},    {"template", &Page::Template},
+        {"query", &Page::Query},       {"image", &Page::Image},
+        {"cluster", &Page::Cluster},
     };
     for (const Block& block : blocks_) {
       SCOPED_TRACE(block.where());
@@ -152,8 +151,8 @@ class Page {
       if (words.empty()) continue;
       EXPECT_EQ(kPrograms->count(words[0]), 1u) << words[0];
       for (const std::string& word : words) {
-        if (absl::StartsWith(word, "deploy/"))
-          EXPECT_TRUE(Exists(word)) << word;
+        if (!absl::StartsWith(word, "deploy/")) continue;
+        EXPECT_TRUE(Exists(word)) << word;
       }
     }
   }
