@@ -49,7 +49,10 @@ class Pod:
         self.runtime = self.spec["containers"][0]
         self.standalone = len(self.spec["containers"]) == 1
         self.proxy = self.runtime if self.standalone else self.spec["containers"][1]
-        self.args = self.proxy["args"]
+        variables = crossplane.variables(self.proxy, self.labels)
+        # As the kubelet expands them.
+        self.args = [re.sub(r"\$\((\w+)\)", lambda m: variables[m[1]], argument)
+                     for argument in self.proxy["args"]]
         self.values = values
 
     def settings(self):
@@ -281,6 +284,22 @@ class Overlay(unittest.TestCase):
         self.assertGreaterEqual(size(volume["emptyDir"]["sizeLimit"]),
                                 2.2 * size(settings.get("cache.disk", "4GiB")) + traced)
 
+    def test_what_the_function_is_told_is_part_of_its_generation(self):
+        one = tools.path("deploy/chart/examples/one-function.yaml")
+        standalone = tools.path("deploy/chart/examples/standalone.yaml")
+        for values in (one, standalone):
+            seen = set()
+            for more in ("", "functions[0].args[0]=--a", "functions[0].args[0]=--b",
+                         "functions[0].env[0].name=X,functions[0].env[0].value=y"):
+                made = tools.documents(tools.template(
+                    "-f", values, *(["--set-string", more] if more else [])).stdout)
+                config = next(o for o in made if o["kind"] == "DeploymentRuntimeConfig")
+                pod = Pod(config, made, "function-patch-and-transform", values)
+                services = [o["metadata"]["name"] for o in made
+                            if o["kind"] == "Service"]
+                seen.add((flag(pod.args, "generation"), *services))
+            self.assertEqual(len(seen), 4, seen)
+
     def test_functions_in_python_lose_the_variable(self):
         found = [pod for _, pod in self.pods if pod.function == "function-naming"]
         self.assertTrue(found)
@@ -349,6 +368,25 @@ class Standalone(unittest.TestCase):
         # Not a pod of fncache, which has Crossplane's labels.
         self.assertFalse(crossplane.selects(
             self.pod.labels, self.service["spec"]["selector"]))
+
+    def test_functions_of_one_image_and_long_names_are_not_confused(self):
+        long = "function-" + "x" * 52
+        image = "image: {repository: r, digest: sha256:" + "2" * 64 + "}"
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as values:
+            values.write(f"mode: standalone\nfunctions:\n"
+                         f"- {{name: {long}-a, {image}}}\n- {{name: {long}-b, {image}}}\n")
+            values.flush()
+            made = tools.documents(tools.template("-f", values.name).stdout)
+        for kind in ("Service", "Deployment", "DeploymentRuntimeConfig", "ConfigMap"):
+            names = [o["metadata"]["name"] for o in made if o["kind"] == kind]
+            self.assertEqual(len(set(names)), 2, names)
+            self.assertLessEqual(max(map(len, names)), 63)
+        services = [o for o in made if o["kind"] == "Service"]
+        deployments = [o for o in made if o["kind"] == "Deployment"]
+        for service in services:
+            chosen = [d for d in deployments if crossplane.selects(
+                d["spec"]["template"]["metadata"]["labels"], service["spec"]["selector"])]
+            self.assertEqual(len(chosen), 1)
 
     def test_both_sides_show_certificates(self):
         name = flag(self.pod.args, "upstream-server-name")

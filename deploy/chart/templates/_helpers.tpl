@@ -80,6 +80,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- toYaml (mergeOverwrite (deepCopy .root.Values.config) (deepCopy (default dict .config))) -}}
 {{- end -}}
 
+{{/* What the chart tells the function, in eight digits: it may answer otherwise
+     after a change of that, though its image is the same. Argument: fn. */}}
+{{- define "fncache.told" -}}
+{{- if or .command .args .env -}}
+{{- list .command .args .env | toJson | sha256sum | trunc 8 -}}
+{{- end -}}
+{{- end -}}
+
 {{/* How long fncache takes to end. Argument: the settings. */}}
 {{- define "fncache.drainSeconds" -}}
 {{- add (include "fncache.seconds" (default "25s" .drain)) (include "fncache.seconds" (default "0s" .drain_delay)) -}}
@@ -350,6 +358,11 @@ spec:
             args:
               {{- include "fncache.arguments" (dict "root" $root) | nindent 14 }}
               - --upstream=127.0.0.1:9444
+              {{- with include "fncache.told" .fn }}
+              # Another revision, or other arguments or variables of the function:
+              # an empty cache.
+              - --generation=$(REVISION_NAME)-{{ . }}
+              {{- end }}
             env:
               # Crossplane gives these to package-runtime only: read them off the labels.
               - name: FUNCTION_NAME
