@@ -8,6 +8,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../bench")]
 
 
+def tests(outcomes):
+    """Tests, each once, that had such an outcome in a part or as a whole."""
+    cases = {getattr(test, "test_case", test) for test, _ in outcomes}
+    return {case.id() for case in cases if isinstance(case, unittest.TestCase)}
+
+
 def main():
     arguments = sys.argv[1:]
     if "--update" in arguments:
@@ -24,15 +30,14 @@ def main():
         print(f"deploy: skipped: {reason}: {', '.join(tests)}")
     if os.environ.get("DEPLOY_MISSING"):
         print("deploy: not to be had here:" + os.environ["DEPLOY_MISSING"])
-    failed = len(result.failures) + len(result.errors)
-    # A class that cannot be set up counts there, and runs no test.
-    passed = max(0, result.testsRun - failed - len(result.skipped))
-    print(f"{passed} passed, "
-          f"{failed} failed, {len(result.skipped)} skipped")
+    failed = len(tests(result.failures + result.errors)) or len(result.errors)
+    skipped = tests(result.skipped) - tests(result.failures + result.errors)
+    passed = max(0, result.testsRun - failed - len(skipped))
+    print(f"{passed} passed, {failed} failed, {len(result.skipped)} skipped")
     if result.skipped and os.environ.get("CI") == "true":
         print("deploy: under CI nothing may be skipped")
         return 1
-    return 1 if failed or not result.testsRun else 0
+    return 0 if result.wasSuccessful() and result.testsRun else 1
 
 
 sys.exit(main())
