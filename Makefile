@@ -9,8 +9,8 @@ FUZZ_SECONDS ?= 20
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help setup setup-tests setup-checks setup-bench build demo test asan tsan fuzz flood interop \
-  image package deploy-tests bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-micro lint format install clean
+.PHONY: help setup setup-tests setup-checks setup-bench setup-package setup-deploy setup-deploy-checks build demo test asan tsan fuzz flood interop \
+  image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-micro lint format install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,12 @@ fuzz: setup-checks ## every fuzzer for FUZZ_SECONDS (20) over its corpus
 flood: bench-programs ## hostile callers and functions beside one that behaves (FLOOD_FLAGS: tests/flood/run --help)
 	@scripts/build release fncache
 	@tests/flood/run $(FLOOD_FLAGS)
+
+setup-deploy-checks:
+	@scripts/setup deploy-checks
+
+deploy-checks: build setup-deploy-checks ## chart, dashboard, alerts: helm, Kubernetes' schemas, a real Prometheus (DEPLOY_FLAGS: see tests/deploy/run)
+	@tests/deploy/run $(DEPLOY_FLAGS)
 
 interop: build ## real clients and functions in Go, gRPC's own interoperability cases
 	@tests/interop/run

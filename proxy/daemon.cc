@@ -349,6 +349,7 @@ void Daemon::OpenLiveSettings(Clock* clock,
   places.store = impl_->store.get();
   places.inflight = &impl_->inflight;
   places.trace = &impl_->trace;
+  places.access_log = &impl_->access_log;
   places.clock = clock;
   impl_->live = std::make_unique<LiveSettings>(std::move(places), options_,
                                                settings, &impl_->alarms);
@@ -556,6 +557,35 @@ absl::StatusOr<std::vector<EntryReport>> Daemon::LookUp(
   return impl_->purger->LookUp(order);
 }
 
+namespace {
+
+// More of them say nothing more on a page.
+constexpr size_t kMostBansTold = 10;
+
+void AddBans(const cache::store::Bans& bans, const std::string& function,
+             telemetry::FunctionFacts* facts) {
+  using Kind = cache::store::Bans::Kind;
+  for (const auto& ban : bans.List(function, kMostBansTold)) {
+    facts->bans.push_back({ban.kind == Kind::kAll ? "everything"
+                           : ban.kind == Kind::kFunction
+                               ? "the function"
+                               : absl::StrCat("generation ", ban.generation),
+                           ban.before, ban.soft});
+  }
+}
+
+// The verdict's first line.
+void AddShadow(const absl::optional<telemetry::ShadowReport>& report,
+               telemetry::FunctionFacts* facts) {
+  if (!report.has_value()) return;
+  const std::string text = telemetry::ShadowText({&*report, 1});
+  facts->more.push_back({"mode: shadow", text.substr(0, text.find('\n')),
+                         telemetry::Judge(*report).judgement ==
+                             telemetry::ShadowJudgement::kWrong});
+}
+
+}  // namespace
+
 std::vector<telemetry::FunctionFacts> Daemon::Facts() const {
   std::vector<telemetry::FunctionFacts> all;
   // The page is there before the functions are.
@@ -566,6 +596,8 @@ std::vector<telemetry::FunctionFacts> Daemon::Facts() const {
     facts.upstream_connections =
         static_cast<size_t>(function.upstream->connected());
     facts.masks = function.handler->Masks();
+    AddBans(*impl_->bans, function.handler->name(), &facts);
+    AddShadow(function.handler->Shadow(), &facts);
     all.push_back(std::move(facts));
   }
   return all;

@@ -80,10 +80,16 @@ absl::Status LiveSettings::Apply(const settings::DaemonOptions& options,
     absl::Status traced = places_.trace->Change(TraceSettingsOf(options), list);
     if (!traced.ok()) return traced;
   }
+  absl::Status logged = places_.access_log->Configure(options.access_log);
   absl::Status stored = places_.store->Change(
       {options.cache_memory, options.cache_disk, StoredFunctionsOf(options)},
       places_.clock->Now());
+  if (stored.ok() && !logged.ok()) {
+    stored = absl::Status(logged.code(),
+                          absl::StrCat("log.access_file: ", logged.message()));
+  }
   if (!stored.ok()) {
+    places_.access_log->Configure(options_.access_log).IgnoreError();
     if (!trace_.has_value()) {
       places_.trace->Change(TraceSettingsOf(options_), list_).IgnoreError();
     }

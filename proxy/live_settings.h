@@ -27,6 +27,7 @@
 #include "proxy/alarms.h"
 #include "proxy/serving/handler.h"
 #include "proxy/settings/options.h"
+#include "proxy/telemetry/access_log.h"
 #include "proxy/trace_switch.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/listener.h"
@@ -61,6 +62,7 @@ class LiveSettings {
     cache::store::TieredStore* store;
     transport::Inflight* inflight;
     TraceSwitch* trace;
+    telemetry::AccessLog* access_log;
     Clock* clock;
   };
 

@@ -455,6 +455,28 @@ absl::optional<Bans::Covering> Bans::Find(absl::string_view function,
   return absl::nullopt;
 }
 
+std::vector<Bans::Listed> Bans::List(absl::string_view function,
+                                     size_t most) const {
+  std::vector<Listed> listed;
+  const auto add = [&](Kind kind, const std::string& generation,
+                       const BanTimes& times) {
+    for (const bool soft : {false, true}) {
+      const int64_t before = soft ? times.stale : times.purged;
+      if (before == kNeverBanned || listed.size() == most) continue;
+      listed.push_back({kind, generation, soft, absl::FromUnixNanos(before)});
+    }
+  };
+  ReaderMutexLock lock(&mutex_);
+  add(Kind::kAll, "", all_);
+  const auto found = functions_.find(std::string(function));
+  if (found != functions_.end()) add(Kind::kFunction, "", found->second);
+  for (auto it = generations_.lower_bound({std::string(function), ""});
+       it != generations_.end() && it->first.first == function; ++it) {
+    add(Kind::kGeneration, it->first.second, it->second);
+  }
+  return listed;
+}
+
 Bans::Figures Bans::figures() const {
   Figures figures;
   ReaderMutexLock lock(&mutex_);

@@ -192,6 +192,16 @@ class Bans {
                                 absl::string_view generation,
                                 const key::Key& key, absl::Time started) const;
 
+  // A ban that never ends.
+  struct Listed {
+    Kind kind = Kind::kAll;
+    std::string generation;  // kGeneration
+    bool soft = false;
+    absl::Time before;
+  };
+  // Those that a function is under, the widest first, at most so many.
+  std::vector<Listed> List(absl::string_view function, size_t most) const;
+
   // How many bans there are.
   struct Figures {
     size_t all = 0;

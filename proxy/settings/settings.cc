@@ -379,6 +379,7 @@ std::vector<Row> AccessLogRows() {
   std::vector<Row> rows;
   const auto add = [&rows](Setting setting, ToDaemon apply) {
     setting.group = "Operation";
+    setting.reloads = true;
     rows.push_back(OfDaemon(std::move(setting), std::move(apply)));
   };
   add(Text("log.access", "CALLS", "off",

@@ -6,6 +6,8 @@
 //   sh run-if=PROGRAM  the same, if there is such a program
 //   sh commands        commands of this project that are too much for a test:
 //                      make's targets and the programs named are there
+//   sh cluster         commands of Helm and kubectl: the files named are there;
+//                      tests/deploy tries Helm's
 //   text output        its lines were said by what the page ran before
 //   text held=A.B      TEST(A, B) compares it
 //   text figure        a picture or formula: nothing to test
@@ -89,6 +91,7 @@ class Page {
         {"same", &Page::Same},         {"part", &Page::Part},
         {"check", &Page::Settings},    {"template", &Page::Template},
         {"query", &Page::Query},       {"image", &Page::Image},
+        {"cluster", &Page::Cluster},
     };
     for (const Block& block : blocks_) {
       SCOPED_TRACE(block.where());
@@ -134,6 +137,22 @@ class Page {
       for (size_t i = 1; i < words.size(); ++i) {
         if (absl::StrContains(words[i], "=")) continue;
         EXPECT_EQ(kTargets->count(words[i]), 1u) << "make " << words[i];
+      }
+    }
+  }
+
+  // See also tests/deploy/test_docs.py.
+  void Cluster(const Block& block) {
+    static const auto* const kPrograms =
+        new std::set<std::string>{"helm", "kubectl"};
+    for (absl::string_view line : absl::StrSplit(block.text, '\n')) {
+      const std::vector<std::string> words =
+          absl::StrSplit(line, ' ', absl::SkipEmpty());
+      if (words.empty()) continue;
+      EXPECT_EQ(kPrograms->count(words[0]), 1u) << words[0];
+      for (const std::string& word : words) {
+        if (!absl::StartsWith(word, "deploy/")) continue;
+        EXPECT_TRUE(Exists(word)) << word;
       }
     }
   }

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chart: accepted by helm, rendered as the golden files say, strict."""
+import json
+import os
+import shutil
+import tempfile
+import unittest
+
+import tools
+
+GOLDEN = tools.path("tests/deploy/golden")
+
+
+class Chart(unittest.TestCase):
+    maxDiff = None
+
+    def test_helm_lint_accepts_every_example(self):
+        self.assertGreaterEqual(len(tools.EXAMPLES), 4)
+        for values in tools.EXAMPLES:
+            with self.subTest(tools.name(values)):
+                done = tools.run(tools.helm(), "lint", "--strict", tools.CHART, "-f",
+                                 values, "--kube-version", tools.KUBE)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn("0 chart(s) failed", done.stdout)
+
+    def test_renders_as_the_golden_files_say(self):
+        expected = {f"{tools.name(values)}.yaml" for values in tools.EXAMPLES}
+        for values in tools.EXAMPLES:
+            golden = os.path.join(GOLDEN, f"{tools.name(values)}.yaml")
+            text = tools.rendered(values)
+            # The dashboard has a test of its own and would be most of the file.
+            head, mark, tail = text.partition("  fncache.json: |\n")
+            if mark:
+                rest = tail.split("\n---\n", 1)
+                text = head + mark + "    (deploy/grafana/fncache.json)\n" + (
+                    "---\n" + rest[1] if len(rest) > 1 else "")
+            if os.environ.get("DEPLOY_UPDATE"):
+                with open(golden, "w", encoding="utf-8") as file:
+                    file.write(text)
+            with self.subTest(golden):
+                with open(golden, encoding="utf-8") as file:
+                    self.assertEqual(text, file.read(),
+                                     "tests/deploy/run --update writes it anew")
+        self.assertEqual(set(os.listdir(GOLDEN)), expected)
+
+    def test_nothing_optional_is_on_by_default(self):
+        kinds = [o["kind"] for o in tools.documents(tools.template().stdout)]
+        self.assertEqual(kinds, [])
+        one = tools.objects(tools.path("deploy/chart/examples/one-function.yaml"))
+        self.assertEqual([o["kind"] for o in one],
+                         ["ConfigMap", "DeploymentRuntimeConfig"])
+
+    def test_everything_is_in_the_example_of_everything(self):
+        kinds = {o["kind"] for o in tools.objects(
+            tools.path("deploy/chart/examples/everything.yaml"))}
+        self.assertEqual(kinds, {
+            "ConfigMap", "DeploymentRuntimeConfig", "PodMonitor", "PrometheusRule",
+            "NetworkPolicy", "PodDisruptionBudget", "ServiceAccount"})
+
+    def test_no_secret_is_made(self):
+        for values in tools.EXAMPLES:
+            for made in tools.objects(values):
+                self.assertNotEqual(made["kind"], "Secret", values)
+
+    def test_what_is_mounted_as_a_config_is_a_folder(self):
+        for values in tools.EXAMPLES:
+            self.assertNotIn("subPath", tools.rendered(values))
+
+    def refused(self, *arguments, kube=tools.KUBE):
+        done = tools.template(*arguments, kube=kube)
+        self.assertNotEqual(done.returncode, 0, arguments)
+        return tools.said(done)
+
+    def test_misspelt_values_are_errors(self):
+        for option, named in (
+                ("fuctions[0].name=f", "fuctions"),
+                ("config.ttl.mim=1h", "mim"),
+                ("config.listen=0.0.0.0:9443", "listen"),
+                ("config.cache.dir=/x", "dir"),
+                ("functions[0].name=f,functions[0].confg.mode=off", "confg"),
+                ("functions[0].name=F_x", "name"),
+                ("config.drain=soon", "drain"),
+                ("config.cache.memory=12XB", "memory"),
+                ("config.cache.memory=64Mi", "memory"),
+                ("config.key=tags", "key"),
+                ("podMonitor.enable=true", "enable"),
+                ("mode=proxy", "mode"),
+                ("metrics.port=8080", "port"),
+                ("registry.enabled=true", "prefixes")):
+            with self.subTest(option):
+                self.assertIn(named, self.refused("--set", option))
+
+    def test_a_yaml_word_that_is_no_text_is_an_error(self):
+        # `off` without quotes is false in YAML.
+        self.assertIn("mode", self.refused("--set-json", 'config={"mode":false}'))
+
+    def test_what_would_harm_is_refused_in_words(self):
+        standalone = tools.path("deploy/chart/examples/standalone.yaml")
+        for arguments, words in (
+                (("--set", "mode=standalone,functions[0].name=f"), "image.digest"),
+                (("-f", standalone, "--set", "functions[0].image.digest=v1"), "digest"),
+                (("--set", "registry.enabled=true,"
+                           "registry.prefixes[0]=registry.example.org/platform/"),
+                 "may match providers"),
+                (("--set", "registry.enabled=true,mode=standalone,"
+                           "registry.prefixes[0]=registry.example.org/function-"),
+                 "mode sidecar"),
+                (("--set", "functions[0].name=f,functions[0].pvc=c,"
+                           "functions[0].replicas=2"), "one replica")):
+            with self.subTest(words):
+                self.assertIn(words, self.refused(*arguments))
+
+    def test_prefixes_of_functions_only_may_be_said_to_be_so(self):
+        done = tools.template(
+            "--set", "registry.enabled=true,registry.functionsOnly=true,"
+            "registry.prefixes[0]=registry.example.org/platform/")
+        self.assertEqual(done.returncode, 0, tools.said(done))
+
+    def test_an_old_kubernetes_is_told_what_to_set(self):
+        one = tools.path("deploy/chart/examples/one-function.yaml")
+        self.assertIn("preStop", self.refused("-f", one, kube="1.29.0"))
+        for how in ("exec", "none"):
+            done = tools.template("-f", one, "--set", f"preStop={how}", kube="1.29.0")
+            self.assertEqual(done.returncode, 0, tools.said(done))
+        self.assertNotIn("lifecycle", done.stdout)
+
+    def notes(self, *arguments, namespace=tools.NAMESPACE):
+        # `helm template` leaves the notes out, and whatever prints them asks a
+        # cluster: let a template of a copy of the chart contain them.
+        with tempfile.TemporaryDirectory() as folder:
+            chart = os.path.join(folder, "chart")
+            shutil.copytree(tools.CHART, chart)
+            with open(os.path.join(chart, "templates/notes.yaml"), "w",
+                      encoding="utf-8") as file:
+                file.write('notes: |\n  {{- include (print .Template.BasePath '
+                           '"/NOTES.txt") . | nindent 2 }}\n')
+            done = tools.run(tools.helm(), "template", tools.RELEASE, chart, "-n",
+                             namespace, "--kube-version", tools.KUBE, "-s",
+                             "templates/notes.yaml", *arguments)
+        self.assertEqual(done.returncode, 0, tools.said(done))
+        return tools.documents(done.stdout)[0]["notes"]
+
+    def test_notes_say_what_to_do_and_warn(self):
+        one = self.notes("-f", tools.path("deploy/chart/examples/one-function.yaml"))
+        self.assertIn("kubectl patch function.pkg function-patch-and-transform", one)
+        self.assertIn('"name":"cache-fncache-function-patch-and-transform"', one)
+        self.assertNotIn("CAUTION", one)
+        many = self.notes("-f", tools.path("deploy/chart/examples/many-functions.yaml"))
+        self.assertIn("providers too, and overrides a package's own runtimeConfigRef",
+                      many)
+        self.assertIn("registry.example.org/platform/function-", many)
+        self.assertIn("CAUTION: functions run in the namespace of Crossplane",
+                      self.notes(namespace="default"))
+
+    def test_the_schema_is_made_of_the_settings_page(self):
+        done = tools.run(tools.path("scripts/chart-schema"), "--check")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_schema_knows_every_value_and_no_other(self):
+        values = tools.yaml.safe_load(tools.read("deploy/chart/values.yaml"))
+        schema = json.loads(tools.read("deploy/chart/values.schema.json"))
+        self.assertEqual(set(values) | {"global"}, set(schema["properties"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

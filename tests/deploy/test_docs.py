@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pages say about clusters: Helm's commands work, and what they name is
+made."""
+import glob
+import re
+import shlex
+import unittest
+
+import tools
+
+
+def cluster_commands():
+    """Page and command, of blocks that say `sh cluster`."""
+    for page in [tools.path("README.md"), *sorted(glob.glob(tools.path("docs/*.md")))]:
+        with open(page, encoding="utf-8") as file:
+            for block in re.findall(r"^```sh cluster\n(.*?)^```$", file.read(),
+                                    re.M | re.S):
+                for line in block.splitlines():
+                    yield page, shlex.split(line, comments=True)
+
+
+class Docs(unittest.TestCase):
+    def setUp(self):
+        self.commands = [c for _, c in cluster_commands()]
+        self.assertTrue(self.commands)
+
+    def rendered(self, words):
+        """What `helm install NAME CHART ...` would send."""
+        self.assertIn(words[1], ("install", "upgrade", "template"))
+        done = tools.run(tools.helm(), "template", *words[2:], "--kube-version",
+                         tools.KUBE, cwd=tools.ROOT)
+        self.assertEqual(done.returncode, 0, tools.said(done))
+        return tools.documents(done.stdout)
+
+    def test_helms_commands_render(self):
+        seen = 0
+        for words in self.commands:
+            if words[0] == "helm" and words[1] != "uninstall":
+                seen += 1
+                with self.subTest(" ".join(words)):
+                    self.assertTrue(self.rendered(words))
+        self.assertGreaterEqual(seen, 3)
+
+    def test_the_runtime_configuration_that_is_named_is_made(self):
+        made = {o["metadata"]["name"] for words in self.commands
+                if words[:2] == ["helm", "install"] for o in self.rendered(words)
+                if o["kind"] == "DeploymentRuntimeConfig"}
+        named = {name for words in self.commands if "patch" in words
+                 for name in re.findall(r'"runtimeConfigRef":\{"name":"([^"]+)"',
+                                        words[-1])}
+        self.assertIn("default", named)
+        self.assertLessEqual(named - {"default"}, made)
+        self.assertGreater(len(named), 1)
+
+    def test_namespaces_are_crossplanes(self):
+        for words in self.commands:
+            for flag in ("-n", "--namespace"):
+                if flag in words:
+                    self.assertEqual(words[words.index(flag) + 1], tools.NAMESPACE)
+
+
+if __name__ == "__main__":
+    unittest.main()
