@@ -151,6 +151,21 @@ TEST_F(RevalidateTest, ATtlOfZeroStaysZeroAndNoneStaysNone) {
   }
 }
 
+TEST_F(RevalidateTest, ARefreshHasTwoMinutesWhateverItsCallHad) {
+  for (const absl::Duration patience :
+       {absl::InfiniteDuration(), absl::Duration(absl::Seconds(20)),
+        absl::Duration(absl::Hours(1))}) {
+    FillAndPass(absl::Seconds(1));
+    ExpectStale(Send(Request("a", "t"), {}, patience), 1);
+    auto refresh = function_.Next();
+    EXPECT_GT(refresh->TimeLeft(), absl::Seconds(90));
+    EXPECT_LE(refresh->TimeLeft(), absl::Seconds(121));
+    refresh->Answer(Response("t", "new", 0).SerializeAsString());
+    EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
+    Proxy().clock.Advance(absl::Hours(1));
+  }
+}
+
 TEST_F(RevalidateTest, ThereIsOneRefreshForAKey) {
   FillAndPass(absl::Seconds(1));
   for (int i = 0; i < 5; ++i) ExpectStale(Send(Request("a", "t")), 1);
