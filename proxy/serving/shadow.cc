@@ -274,7 +274,6 @@ struct ShadowTrial::Impl {
 struct ShadowCall::Parts {
   std::shared_ptr<ShadowTrial> trial;
   const telemetry::FunctionInstruments* instruments;
-  Clock* clock;
   // With `key: tag` a request may have a key although all of it cannot be read.
   bool exact_known = true;
   absl::optional<Key> exact;     // absent: the key is
@@ -324,7 +323,6 @@ std::unique_ptr<ShadowCall> ShadowTrial::Read(
   auto parts = std::make_unique<ShadowCall::Parts>();
   parts->trial = shared_from_this();
   parts->instruments = instruments;
-  parts->clock = clock;
   size_t size = 0;
   for (const absl::string_view slice : request) size += slice.size();
   std::unique_ptr<Reading> reading = impl_->Take();

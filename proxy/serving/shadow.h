@@ -21,8 +21,8 @@
 // keyed hashes are kept and logged, values never are.
 //
 // A trial goes on for as long as what keys are made of stays the same, over
-// changes of other settings. Memory is bounded: 16 MiB, and 1 KiB for each
-// mask.
+// changes of other settings. Memory is bounded: 16 MiB, 1 KiB for each
+// mask, and a few MiB in which requests and answers are read.
 //
 // Thread-safe. A ShadowCall is used by one thread at a time.
 #ifndef FNCACHE_PROXY_SERVING_SHADOW_H_
@@ -72,8 +72,8 @@ class ShadowTrial : public std::enable_shared_from_this<ShadowTrial> {
       const settings::FunctionOptions& options,
       const std::shared_ptr<ShadowTrial>& before);
 
-  // Reads a request that is being keyed; on any thread. The instruments and the
-  // clock outlive what is returned.
+  // Reads a request that is being keyed; on any thread. The instruments outlive
+  // what is returned.
   std::unique_ptr<ShadowCall> Read(
       absl::Span<const absl::string_view> request,
       const telemetry::FunctionInstruments* instruments, Clock* clock);

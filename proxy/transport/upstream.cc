@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proxy/transport/codec.h"
+#include "proxy/transport/incoming_call.h"
 #include "proxy/transport/metadata.h"
 #include "proxy/transport/tls.h"
 

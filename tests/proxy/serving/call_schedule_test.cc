@@ -104,6 +104,7 @@ struct Totals {
   int timeouts = 0;
   int cancelled = 0;
   int errors = 0;
+  int rehearsed = 0;  // would have been hits
 };
 
 // `cancelled`: it was cancelled here, which may cost it its headers even where
@@ -146,7 +147,7 @@ void CheckAnswer(Caller& caller, const std::string& name,
   }
 }
 
-void Round(uint32_t seed, bool stop_early, Totals* totals) {
+void Round(uint32_t seed, bool stop_early, cache::Mode mode, Totals* totals) {
   std::mt19937 random(seed);
   RandomFunction answers(seed);
   settings::FunctionOptions options;
@@ -158,6 +159,7 @@ void Round(uint32_t seed, bool stop_early, Totals* totals) {
   if (random() % 2 == 0) {
     options.policy.finish_abandoned = absl::Milliseconds(100);
   }
+  options.policy.mode = mode;
   ScriptedStore store;
   ScriptedFunction function(
       [&](const FunctionCallPtr& call) { answers.Take(call); });
@@ -217,13 +219,23 @@ void Round(uint32_t seed, bool stop_early, Totals* totals) {
   EXPECT_EQ(summary.flights, 0);
   EXPECT_EQ(summary.refreshes, 0);
   EXPECT_EQ(summary.abandoned, 0);
+  if (mode != cache::Mode::kShadow) return;
+  // Answers that were taken for entries of others would differ.
+  const telemetry::ShadowReport report = proxy.shadow();
+  uint64_t hits = report.uncompared;
+  for (const auto& count : report.by) {
+    EXPECT_EQ(count.differences, 0);
+    hits += count.hits;
+  }
+  EXPECT_LE(hits, report.lookups);
+  totals->rehearsed += static_cast<int>(hits);
 }
 
-void Rounds(int first, int rounds) {
+void Rounds(int first, int rounds, cache::Mode mode = cache::Mode::kOn) {
   Totals totals;
   for (int seed = first; seed < first + rounds; ++seed) {
     SCOPED_TRACE(seed);
-    Round(seed, /*stop_early=*/seed % 5 == 0, &totals);
+    Round(seed, /*stop_early=*/seed % 5 == 0, mode, &totals);
     if (testing::Test::HasFailure()) return;
   }
   std::printf(
@@ -232,9 +244,15 @@ void Rounds(int first, int rounds) {
       "%d cancelled, %d errors\n",
       totals.calls, totals.ok, totals.hits, totals.stale_hits, totals.collapsed,
       totals.timeouts, totals.cancelled, totals.errors);
-  EXPECT_GT(totals.hits, 0);
-  EXPECT_GT(totals.stale_hits, 0);
-  EXPECT_GT(totals.collapsed, 0);
+  if (mode == cache::Mode::kShadow) {
+    EXPECT_EQ(totals.hits, 0);
+    EXPECT_EQ(totals.collapsed, 0);
+    EXPECT_GT(totals.rehearsed, 0);
+  } else {
+    EXPECT_GT(totals.hits, 0);
+    EXPECT_GT(totals.stale_hits, 0);
+    EXPECT_GT(totals.collapsed, 0);
+  }
   EXPECT_GT(totals.timeouts, 0);
   EXPECT_GT(totals.cancelled, 0);
 }
@@ -243,6 +261,14 @@ TEST(CallScheduleTest, EveryCallEndsOnceUnderItsOwnTag) { Rounds(1, 8); }
 
 TEST(CallScheduleHeavyTest, EveryCallEndsOnceUnderItsOwnTag) {
   Rounds(1000, 60);
+}
+
+TEST(CallScheduleTest, InShadowEveryCallHasTheFunctionsAnswer) {
+  Rounds(1, 8, cache::Mode::kShadow);
+}
+
+TEST(CallScheduleHeavyTest, InShadowEveryCallHasTheFunctionsAnswer) {
+  Rounds(1000, 60, cache::Mode::kShadow);
 }
 
 }  // namespace
