@@ -273,6 +273,7 @@ absl::Status AccessLog::Configure(const AccessLogOptions& options) {
   MutexLock lock(&mutex_);
   if (opened != nullptr) {
     output_ = std::move(opened);
+    reopen_ = false;
     format_ = options.format;
     if (!writer_.joinable()) writer_ = std::thread([this] { Run(); });
   }
