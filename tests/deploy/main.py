@@ -26,8 +26,8 @@ def main():
     reasons = {}
     for test, reason in result.skipped:
         reasons.setdefault(reason, []).append(test.id())
-    for reason, tests in reasons.items():
-        print(f"deploy: skipped: {reason}: {', '.join(tests)}")
+    for reason, names in reasons.items():
+        print(f"deploy: skipped: {reason}: {', '.join(names)}")
     if os.environ.get("DEPLOY_MISSING"):
         print("deploy: not to be had here:" + os.environ["DEPLOY_MISSING"])
     failed = len(tests(result.failures + result.errors)) or len(result.errors)

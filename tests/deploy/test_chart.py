@@ -66,6 +66,20 @@ class Chart(unittest.TestCase):
         for values in tools.EXAMPLES:
             self.assertNotIn("subPath", tools.rendered(values))
 
+    def test_a_package_of_it_has_rules_and_dashboard(self):
+        # They are links to files beside the chart.
+        with tempfile.TemporaryDirectory() as folder:
+            done = tools.run(tools.helm(), "package", tools.CHART, "-d", folder)
+            self.assertEqual(done.returncode, 0, tools.said(done))
+            package, = os.listdir(folder)
+            done = tools.run(
+                tools.helm(), "template", tools.RELEASE, os.path.join(folder, package),
+                "--kube-version", tools.KUBE, "--set",
+                "dashboard.enabled=true,prometheusRule.enabled=true")
+        made = {o["kind"]: o for o in tools.documents(done.stdout)}
+        self.assertIn("panels", json.loads(made["ConfigMap"]["data"]["fncache.json"]))
+        self.assertTrue(made["PrometheusRule"]["spec"]["groups"])
+
     def refused(self, *arguments, kube=tools.KUBE):
         done = tools.template(*arguments, kube=kube)
         self.assertNotEqual(done.returncode, 0, arguments)

@@ -156,6 +156,21 @@ class Live(unittest.TestCase):
             with self.subTest(rule["alert"]):
                 self.check(rule["alert"], promql.always(rule["expr"]))
 
+    # A case that feeds a rule with a label value that no daemon has proves nothing.
+    def test_3_the_rules_are_tried_with_series_that_there_are(self):
+        tests = tools.yaml.safe_load(tools.read(
+            "deploy/prometheus/fncache.rules.test.yaml"))["tests"]
+        series = {one["series"] for test in tests for one in test["input_series"]}
+        self.assertGreater(len(series), 20)
+        for one in series:
+            metric, labels = one.rstrip("}").split("{")
+            if metric in pending.METRICS:
+                continue
+            kept = [label for label in labels.split(", ") if not label.startswith(
+                ("job=", "instance=", "function_name=", "version="))]
+            with self.subTest(one):
+                self.assertTrue(self.values(f"{metric}{{{', '.join(kept)}}}"))
+
     def test_3_the_variables_find_functions_and_daemons(self):
         self.assertEqual(
             self.ask("label/function_name/values", **{"match[]": "fncache_requests_total"}),

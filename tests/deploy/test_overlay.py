@@ -96,6 +96,30 @@ class Pod:
         return found
 
 
+    def lay_out(self, folder):
+        """Makes what is mounted below the folder. Returns the container's
+        arguments and environment with the paths there."""
+        places = {"/tls/server": tools.path("tests/data/certificates/server"),
+                  "/tls/upstream": tools.path("tests/data/certificates/client")}
+        for where in self.mounts():
+            if where not in places:
+                places[where] = os.path.join(folder, where.strip("/"))
+                os.makedirs(places[where])
+        for where, text in self.files().items():
+            with open(os.path.join(folder, where.strip("/")), "w",
+                      encoding="utf-8") as file:
+                file.write(text)
+
+        def here(text):
+            for where, there in places.items():
+                text = re.sub(f"(^|=){re.escape(where)}(?=/|$)",
+                              lambda m: m[1] + there, text)
+            return text
+        return [here(argument) for argument in self.args], {
+            name: here(value) for name, value in
+            crossplane.variables(self.proxy, self.labels).items()}
+
+
 def pods():
     """A name and a Pod for each runtime configuration that we tell of."""
     for values in tools.EXAMPLES:
@@ -312,27 +336,8 @@ class Overlay(unittest.TestCase):
     def test_serve_check_accepts_arguments_files_and_environment(self, pod):
         binary = tools.fncache()
         with tempfile.TemporaryDirectory() as folder:
-            places = {"/tls/server": tools.path("tests/data/certificates/server"),
-                      "/tls/upstream": tools.path("tests/data/certificates/client")}
-            for where in pod.mounts():
-                if where not in places:
-                    places[where] = os.path.join(folder, where.strip("/"))
-                    os.makedirs(places[where])
-            for where, text in pod.files().items():
-                with open(os.path.join(folder, where.strip("/")), "w",
-                          encoding="utf-8") as file:
-                    file.write(text)
-
-            def here(text):
-                for where, there in places.items():
-                    text = re.sub(f"(^|=){re.escape(where)}(?=/|$)",
-                                  lambda m: m[1] + there, text)
-                return text
-            environment = {
-                name: here(value) for name, value in
-                crossplane.variables(pod.proxy, pod.labels).items()}
-            done = tools.run(binary, *[here(a) for a in pod.args], "--check",
-                             env=environment)
+            arguments, environment = pod.lay_out(folder)
+            done = tools.run(binary, *arguments, "--check", env=environment)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             generation = flag(pod.args, "generation", pod.revision)
             self.assertIn(f"generation: {generation}", done.stdout)
