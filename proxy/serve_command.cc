@@ -69,7 +69,8 @@ int Threads(const settings::DaemonOptions& options) {
       static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const bool socket = options.admin_socket != std::string();
   return GrpcThreads() + 2 * cores + (options.admin.empty() ? 0 : kAdmin) +
-         (socket ? admin::kServerThreads : 0) + static_cast<int>(options.functions.size()) + kRest;
+         (socket ? admin::kServerThreads : 0) +
+         static_cast<int>(options.functions.size()) + kRest;
 }
 
 // One heap for all threads. The C library would give threads heaps of their
