@@ -22,8 +22,8 @@ using Rows = std::vector<std::vector<std::string>>;
 
 // Of each list; --json has all.
 constexpr int kListed = 10;
-// So many look-ups that hit by a mask say something (the rule of three).
-constexpr uint64_t kEnough = 300;
+// What a tier counts hits to.
+constexpr uint32_t kMostHits = 3;
 
 std::string Hex(const std::string& key) { return absl::BytesToHexString(key); }
 
@@ -116,6 +116,16 @@ std::string ChangesText(
 
 }  // namespace
 
+namespace {
+
+std::string RecentHits(const v1::EntryReport& entry) {
+  if (!entry.has_recent_hits()) return "not counted here";
+  return absl::StrCat(entry.recent_hits(),
+                      entry.recent_hits() >= kMostHits ? " or more" : "");
+}
+
+}  // namespace
+
 std::string LookUpText(const v1::LookUpResponse& response) {
   std::string text = absl::StrCat("key ", Hex(response.key()), "\n");
   if (response.entries().empty()) {
@@ -143,7 +153,7 @@ std::string LookUpText(const v1::LookUpResponse& response) {
         row("TTL told now", entry.has_told_ttl()
                                 ? ShortDuration(FromProto(entry.told_ttl()))
                                 : "none"),
-        row("hits", entry.has_hits() ? Grouped(entry.hits()) : "not known"),
+        row("recent hits", RecentHits(entry)),
         row("connection details", entry.secrets() ? "yes" : "no"),
         row("banned", entry.ban().empty()
                           ? "no"
@@ -159,9 +169,15 @@ std::string PurgeText(const std::string& what, bool soft,
                       const v1::PurgeResponse& response) {
   std::string text = absl::StrCat(
       soft ? "made stale: " : "purged: ", Printable(what), "; ",
-      Number(response.entries(), "entry", "entries"), " as far as known, ",
-      Number(response.flights(), "call", "calls"),
+      Number(response.removed(), "entry", "entries"),
+      soft ? " in memory, " : " gone, ", "up to ", Grouped(response.covered()),
+      " on disk under a ban, ", Number(response.flights(), "call", "calls"),
       " under way that nobody joins any more\n");
+  if (response.widened()) {
+    absl::StrAppend(&text,
+                    "More keys are purged for now than are remembered one by "
+                    "one: all of their functions has been purged.\n");
+  }
   absl::StrAppend(&text, response.durable()
                              ? "It holds after a restart, too.\n"
                              : "There is no tier that outlives the process: "
@@ -277,6 +293,7 @@ std::string StartTraceText(const v1::StartTraceResponse& response) {
 }
 
 std::string StopTraceText(const v1::StopTraceResponse& response) {
+  if (response.dir().empty()) return "tracing no more\n";
   return absl::StrCat("stopped tracing to ", Printable(response.dir()), ": ",
                       Number(response.records(), "call", "calls"), " in ",
                       ShortSize(response.bytes()), ", ",
@@ -285,102 +302,14 @@ std::string StopTraceText(const v1::StopTraceResponse& response) {
 
 std::string LogLevelText(const v1::SetLogLevelResponse& response) {
   return absl::StrCat("log level ", response.level(),
-                      Until(response.has_until(), response.until()), "; was ",
+                      Until(response.has_until(), response.until()),
+                      response.old_level().empty() ? "" : "; was ",
                       response.old_level(), "\n");
 }
 
-namespace {
-
-// What the numbers say of the masks under trial, in a sentence.
-std::string Verdict(const v1::ShadowResponse::FunctionShadow& shadow) {
-  const uint64_t hits = shadow.masks().hits();
-  const uint64_t wrong = shadow.masks().differences();
-  if (wrong > 0) {
-    return absl::StrCat("wrong: ", Grouped(wrong), " of ", Grouped(hits),
-                        " answers that hit by the masks differed");
-  }
-  if (hits < kEnough) {
-    return absl::StrCat("not enough yet: ", hits, " of ", kEnough,
-                        " look-ups that hit by the masks");
-  }
-  return absl::StrCat(
-      "no difference in ", Grouped(hits), ": at most ",
-      absl::StrFormat("%.2g%%", 300.0 / static_cast<double>(hits)),
-      " of such answers are wrong, at 95% confidence");
-}
-
-}  // namespace
-
 std::string ShadowText(const v1::ShadowResponse& response) {
-  if (response.functions().empty()) {
-    return "No function has mode: shadow.\n";
-  }
-  std::string text;
-  for (const auto& shadow : response.functions()) {
-    absl::StrAppend(&text, text.empty() ? "" : "\n",
-                    Printable(shadow.function()), ": ", Verdict(shadow), "\n");
-    const auto evidence = [](absl::string_view what,
-                             const v1::ShadowResponse::Evidence& one) {
-      return std::vector<std::string>{std::string(what), Grouped(one.hits()),
-                                      Grouped(one.differences())};
-    };
-    absl::StrAppend(
-        &text,
-        TextTable({{"look-ups that would have hit", "", "differed"},
-                   evidence("by the masks alone", shadow.masks()),
-                   evidence("as exact repeats (the control)", shadow.exact())},
-                  {false, true, true}));
-    absl::StrAppend(
-        &text, "  since ", TimeText(FromProto(shadow.since())), ": ",
-        Number(shadow.lookups(), "look-up", "look-ups"), ", ",
-        Number(shadow.composites(), "composite", "composites"), ", ",
-        Number(shadow.masked_values(), "masked value", "masked values"), "\n");
-    if (!shadow.trial().empty()) {
-      absl::StrAppend(&text, "  masks under trial: ",
-                      Printable(absl::StrJoin(shadow.trial(), ", ")), "\n");
-    }
-    if (shadow.exact().differences() > 0) {
-      absl::StrAppend(&text,
-                      "  exact repeats differ, too: the function varies by "
-                      "itself, whatever is masked\n");
-    }
-    if (!shadow.paths().empty()) {
-      Rows rows = {{"first path that differed", "times"}};
-      for (const v1::Count& path : shadow.paths()) {
-        rows.push_back({Printable(path.name()), Grouped(path.count())});
-      }
-      absl::StrAppend(&text, "\n", TextTable(rows, {false, true}));
-    }
-  }
-  return text;
-}
-
-std::string ShadowJson(const v1::ShadowResponse& response) {
-  Json functions = Json::array();
-  for (const auto& shadow : response.functions()) {
-    const auto evidence = [](const v1::ShadowResponse::Evidence& one) {
-      return Json{{"hits", one.hits()}, {"differences", one.differences()}};
-    };
-    Json trial = Json::array();
-    for (const std::string& mask : shadow.trial()) trial.push_back(mask);
-    const uint64_t hits = shadow.masks().hits();
-    const bool proven = shadow.masks().differences() == 0 && hits >= kEnough;
-    functions.push_back({
-        {"function", shadow.function()},
-        {"since_unix_seconds", UnixSeconds(shadow.since())},
-        {"lookups", shadow.lookups()},
-        {"by_masks", evidence(shadow.masks())},
-        {"exact", evidence(shadow.exact())},
-        {"composites", shadow.composites()},
-        {"masked_values", shadow.masked_values()},
-        {"masks", trial},
-        {"paths", ListJson(shadow.paths(), "path")},
-        {"verdict", Verdict(shadow)},
-        {"wrong_at_most",
-         proven ? Json(3.0 / static_cast<double>(hits)) : Json()},
-    });
-  }
-  return Dump({{"functions", functions}});
+  return response.text().empty() ? "No function has mode: shadow.\n"
+                                 : response.text();
 }
 
 }  // namespace fncache::proxy::admin

@@ -23,7 +23,6 @@ std::string StartTraceText(const v1::StartTraceResponse& response);
 std::string StopTraceText(const v1::StopTraceResponse& response);
 std::string LogLevelText(const v1::SetLogLevelResponse& response);
 std::string ShadowText(const v1::ShadowResponse& response);
-std::string ShadowJson(const v1::ShadowResponse& response);
 
 }  // namespace fncache::proxy::admin
 
