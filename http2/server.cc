@@ -66,9 +66,9 @@ int Bind(const sockaddr* address, socklen_t size, bool both_families,
   return -1;
 }
 
-// The lock of a folder, so that of two who bind a socket there one does not take
-// the other's, which does not listen yet, for a dead one. Advisory, and given up on after a
-// second: a folder may be anybody's.
+// The lock of a folder, so that of two who bind a socket there one does not
+// take the other's, which does not listen yet, for a dead one. Advisory, and
+// given up on after a second: a folder may be anybody's.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder)

@@ -215,7 +215,8 @@ absl::StatusOr<v1::PurgeResponse> DaemonActions::Purge(
   const auto result = parts_.purger->Purge(order);
   if (!result.ok()) return result.status();
   v1::PurgeResponse response;
-  response.set_entries(result->removed + result->covered);
+  response.set_removed(result->removed);
+  response.set_covered(result->covered);
   response.set_flights(result->flights);
   response.set_durable(result->durable);
   response.set_widened(result->widened);
@@ -261,9 +262,10 @@ absl::StatusOr<v1::StartTraceResponse> DaemonActions::StartTrace(
 
 absl::StatusOr<v1::StopTraceResponse> DaemonActions::StopTrace(
     const v1::StopTraceRequest& /*request*/) {
-  parts_.live->StopTrace(absl::InfiniteDuration());
+  std::string dir = parts_.live->StopTrace(absl::InfiniteDuration());
   const insight::trace::TraceStats stats = parts_.trace->Stats();
   v1::StopTraceResponse response;
+  response.set_dir(std::move(dir));
   response.set_records(stats.written);
   response.set_dropped(stats.dropped_queue + stats.dropped_disk);
   response.set_bytes(stats.bytes);

@@ -158,20 +158,22 @@ absl::StatusOr<TraceSettings> LiveSettings::StartTrace(const TraceOrder& order,
   return wanted;
 }
 
-void LiveSettings::StopTrace(absl::Duration during) {
+std::string LiveSettings::StopTrace(absl::Duration during) {
   MutexLock lock(&mutex_);
+  std::string dir = trace_.has_value() ? trace_->dir : options_.trace_dir;
   // To write none never fails.
   places_.trace->Change(TraceSettings(), list_).IgnoreError();
   if (options_.trace_dir.empty()) {
     trace_.reset();
     alarms_.Cancel(kTraceAlarm);
     Log(LogLevel::kInfo, "no trace is written any more");
-    return;
+    return dir;
   }
   trace_ = TraceSettings();
   Log(LogLevel::kInfo, "no trace is written for a while",
       {{"for", absl::FormatDuration(during)}});
   alarms_.Set(kTraceAlarm, during, [this] { EndTrace(); });
+  return dir;
 }
 
 void LiveSettings::EndTrace() {

@@ -88,7 +88,8 @@ class LiveSettings {
   // why not. Returns what is written now.
   absl::StatusOr<TraceSettings> StartTrace(const TraceOrder& order,
                                            absl::Duration during);
-  void StopTrace(absl::Duration during);
+  // Returns where to it was written; empty if it was not.
+  std::string StopTrace(absl::Duration during);
 
  private:
   void EndLogLevel();

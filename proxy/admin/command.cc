@@ -64,6 +64,7 @@ struct Flags {
   std::string request;
   std::string function;
   std::string generation;
+  std::string method;
   bool all = false;
   bool soft = false;
   uint32_t last = kDefaultLast;
@@ -156,6 +157,12 @@ Example:
                    "The function that it is for; needed with --request where "
                    "there are several")
       ->type_name("NAME");
+
+  made.lookup
+      ->add_option("--method", flags->method,
+                   "The protocol's version that the request is of: v1 or "
+                   "v1beta1; default: v1")
+      ->type_name("VERSION");
 
   made.purge =
       AddCommand(app, "purge", "Make entries unreachable, in every tier", R"(
@@ -398,6 +405,12 @@ class Invocation {
       }
       request.set_request(*std::move(bytes));
     }
+    if (!flags_.method.empty()) {
+      const absl::Status status =
+          CheckWord("--method", flags_.method, {"v1", "v1beta1"});
+      if (!status.ok()) return status;
+      request.set_method(flags_.method);
+    }
     request.set_function(flags_.function);
     const auto response = Call(&v1::Admin::Stub::LookUp, request, kLater);
     if (!response.ok()) return response.status();
@@ -513,7 +526,8 @@ class Invocation {
     const auto response =
         Call(&v1::Admin::Stub::Shadow, v1::ShadowRequest(), kSoon);
     if (!response.ok()) return response.status();
-    return Print(flags_.json ? response->json() : response->text());
+    return Print(flags_.json ? absl::StrCat(response->json(), "\n")
+                             : ShadowText(*response));
   }
 
   const App& app_;

@@ -37,6 +37,8 @@ constexpr char kBold[] = "\033[1m";
 constexpr char kRed[] = "\033[31m";
 constexpr char kPlain[] = "\033[0m";
 
+bool IsEmpty(const char* text) { return text == nullptr || *text == '\0'; }
+
 // At most so many characters of a line.
 absl::string_view Cut(absl::string_view line, size_t columns) {
   size_t end = 0;
@@ -74,7 +76,7 @@ Screen::Screen(int signals, const termios& before, const sigset_t& mask)
     : signals_(signals),
       before_(before),
       mask_(mask),
-      color_(std::getenv("NO_COLOR") == nullptr) {
+      color_(IsEmpty(std::getenv("NO_COLOR"))) {
   Enter();
 }
 

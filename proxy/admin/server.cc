@@ -118,6 +118,7 @@ class Server::Impl final : public transport::CallHandler {
     worker_.Stop();
     // Work that brings its result now finds the worker stopped.
     pool_ = nullptr;
+    calls_.clear();
     listener_ = nullptr;
   }
 

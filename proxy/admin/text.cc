@@ -22,6 +22,8 @@ using Rows = std::vector<std::vector<std::string>>;
 
 // Of each list; --json has all.
 constexpr int kListed = 10;
+// What a tier counts hits to.
+constexpr uint32_t kMostHits = 3;
 
 std::string Hex(const std::string& key) { return absl::BytesToHexString(key); }
 
@@ -114,6 +116,16 @@ std::string ChangesText(
 
 }  // namespace
 
+namespace {
+
+std::string RecentHits(const v1::EntryReport& entry) {
+  if (!entry.has_recent_hits()) return "not counted here";
+  return absl::StrCat(entry.recent_hits(),
+                      entry.recent_hits() >= kMostHits ? " or more" : "");
+}
+
+}  // namespace
+
 std::string LookUpText(const v1::LookUpResponse& response) {
   std::string text = absl::StrCat("key ", Hex(response.key()), "\n");
   if (response.entries().empty()) {
@@ -141,7 +153,7 @@ std::string LookUpText(const v1::LookUpResponse& response) {
         row("TTL told now", entry.has_told_ttl()
                                 ? ShortDuration(FromProto(entry.told_ttl()))
                                 : "none"),
-        row("hits", entry.has_hits() ? Grouped(entry.hits()) : "not known"),
+        row("recent hits", RecentHits(entry)),
         row("connection details", entry.secrets() ? "yes" : "no"),
         row("banned", entry.ban().empty()
                           ? "no"
@@ -157,9 +169,15 @@ std::string PurgeText(const std::string& what, bool soft,
                       const v1::PurgeResponse& response) {
   std::string text = absl::StrCat(
       soft ? "made stale: " : "purged: ", Printable(what), "; ",
-      Number(response.entries(), "entry", "entries"), " as far as known, ",
-      Number(response.flights(), "call", "calls"),
+      Number(response.removed(), "entry", "entries"),
+      soft ? " in memory, " : " gone, ", "up to ", Grouped(response.covered()),
+      " on disk under a ban, ", Number(response.flights(), "call", "calls"),
       " under way that nobody joins any more\n");
+  if (response.widened()) {
+    absl::StrAppend(&text,
+                    "More keys are purged for now than are remembered one by "
+                    "one: all of their functions has been purged.\n");
+  }
   absl::StrAppend(&text, response.durable()
                              ? "It holds after a restart, too.\n"
                              : "There is no tier that outlives the process: "
@@ -280,7 +298,8 @@ std::string StartTraceText(const v1::StartTraceResponse& response) {
 }
 
 std::string StopTraceText(const v1::StopTraceResponse& response) {
-  return absl::StrCat("tracing is over; since the daemon's start: ",
+  if (response.dir().empty()) return "tracing no more\n";
+  return absl::StrCat("stopped tracing to ", Printable(response.dir()), ": ",
                       Number(response.records(), "call", "calls"), " in ",
                       ShortSize(response.bytes()), ", ",
                       Grouped(response.dropped()), " dropped\n");
@@ -288,8 +307,14 @@ std::string StopTraceText(const v1::StopTraceResponse& response) {
 
 std::string LogLevelText(const v1::SetLogLevelResponse& response) {
   return absl::StrCat("log level ", response.level(),
-                      Until(response.has_until(), response.until()), "; was ",
+                      Until(response.has_until(), response.until()),
+                      response.old_level().empty() ? "" : "; was ",
                       response.old_level(), "\n");
+}
+
+std::string ShadowText(const v1::ShadowResponse& response) {
+  return response.text().empty() ? "No function has mode: shadow.\n"
+                                 : response.text();
 }
 
 }  // namespace fncache::proxy::admin

@@ -22,6 +22,7 @@ std::string ReloadText(const v1::ReloadResponse& response);
 std::string StartTraceText(const v1::StartTraceResponse& response);
 std::string StopTraceText(const v1::StopTraceResponse& response);
 std::string LogLevelText(const v1::SetLogLevelResponse& response);
+std::string ShadowText(const v1::ShadowResponse& response);
 
 }  // namespace fncache::proxy::admin
 

@@ -492,13 +492,20 @@ TEST_F(CommandLineTest, CrossplanesVariablesAreDefaultsOnly) {
 
 TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
   for (const Arguments& arguments :
-       {Arguments{"--help"}, Arguments{"-h"}, Arguments{"help"},
-        Arguments{"serve", "--help"}, Arguments{"serve", "-h"},
+       {Arguments{"--help"},
+        Arguments{"-h"},
+        Arguments{"help"},
+        Arguments{"serve", "--help"},
+        Arguments{"serve", "-h"},
         Arguments{"serve", "--insecure", "--help"},
-        Arguments{"function", "--help"}, Arguments{"demo", "--help"},
-        Arguments{"load", "--help"}, Arguments{"explain", "--help"},
-        Arguments{"probe", "--help"}, Arguments{"replay", "--help"},
-        Arguments{"health", "--help"}, Arguments{"admin", "--help"},
+        Arguments{"function", "--help"},
+        Arguments{"demo", "--help"},
+        Arguments{"load", "--help"},
+        Arguments{"explain", "--help"},
+        Arguments{"probe", "--help"},
+        Arguments{"replay", "--help"},
+        Arguments{"health", "--help"},
+        Arguments{"admin", "--help"},
         Arguments{"admin", "stats", "--help"},
         Arguments{"admin", "lookup", "--help"},
         Arguments{"admin", "purge", "--help"},
@@ -522,9 +529,8 @@ TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
 
 TEST_F(CommandLineTest, EveryCommandHasHelpAndIsListed) {
   const std::string all = Fncache({"--help"}).out;
-  for (const char* command :
-       {"serve", "function", "demo", "load", "explain", "probe", "replay",
-        "admin", "health"}) {
+  for (const char* command : {"serve", "function", "demo", "load", "explain",
+                              "probe", "replay", "admin", "health"}) {
     EXPECT_THAT(all, HasSubstr(absl::StrCat("\n  ", command, " ")));
     const Ended ended = Fncache({command, "--help"});
     EXPECT_EQ(ended.code, 0) << command;

@@ -91,7 +91,7 @@ class ServerTest : public ::testing::Test {
 
 TEST_F(ServerTest, EveryMethodReachesItsAction) {
   actions_.stats.set_version("1.2.3");
-  actions_.purge.set_entries(7);
+  actions_.purge.set_removed(7);
   actions_.look_up.set_key("key");
   actions_.explain.set_explained(true);
   actions_.config.set_yaml("a: b\n");
@@ -99,7 +99,7 @@ TEST_F(ServerTest, EveryMethodReachesItsAction) {
   actions_.start_trace.set_dir("/trace");
   actions_.stop_trace.set_records(9);
   actions_.log_level.set_old_level("info");
-  actions_.shadow.add_functions()->set_function("a");
+  actions_.shadow.set_text("a: wrong\n");
   ASSERT_TRUE(Start().ok());
   const auto client = Connect();
   const auto call = [&client](auto method, auto request, auto* response) {
@@ -114,7 +114,7 @@ TEST_F(ServerTest, EveryMethodReachesItsAction) {
   purge_request.mutable_all();
   v1::PurgeResponse purge;
   call(&v1::Admin::Stub::Purge, purge_request, &purge);
-  EXPECT_EQ(purge.entries(), 7u);
+  EXPECT_EQ(purge.removed(), 7u);
   v1::LookUpResponse look_up;
   call(&v1::Admin::Stub::LookUp, v1::LookUpRequest(), &look_up);
   EXPECT_EQ(look_up.key(), "key");
@@ -138,7 +138,7 @@ TEST_F(ServerTest, EveryMethodReachesItsAction) {
   EXPECT_EQ(log_level.old_level(), "info");
   v1::ShadowResponse shadow;
   call(&v1::Admin::Stub::Shadow, v1::ShadowRequest(), &shadow);
-  EXPECT_EQ(shadow.functions_size(), 1);
+  EXPECT_EQ(shadow.text(), "a: wrong\n");
   EXPECT_THAT(actions_.asked(),
               ElementsAre("Stats", "Purge: all { }", "LookUp", "Explain",
                           "Config", "Reload", "StartTrace", "StopTrace",

@@ -63,7 +63,7 @@ TEST(TextTest, LookUp) {
                 function_ttl { seconds: 60 }
                 lifetime { seconds: 60 }
                 told_ttl { seconds: 10 }
-                hits: 1234
+                recent_hits: 3
                 secrets: true
                 ban: "purge of function function-a at 2027-01-15"
               }
@@ -86,7 +86,7 @@ memory
   function's TTL      1m0s
   lifetime            1m0s
   TTL told now        10s
-  hits                1,234
+  recent hits         3 or more
   connection details  yes
   banned              by purge of function function-a at 2027-01-15
 
@@ -99,7 +99,7 @@ disk
   function's TTL      none
   lifetime            1m0s
   TTL told now        none
-  hits                not known
+  recent hits         not counted here
   connection details  no
   banned              no
 )");
@@ -112,21 +112,26 @@ TEST(TextTest, LookUpOfNothing) {
 
 TEST(TextTest, Purge) {
   EXPECT_EQ(
-      PurgeText("function a", /*soft=*/false,
-                Parsed<v1::PurgeResponse>(R"pb(entries: 1234
-                                               flights: 1
-                                               durable: true)pb")),
-      R"(purged: function a; 1,234 entries as far as known, 1 call under way that nobody joins any more
-It holds after a restart, too.
-)");
+      PurgeText("function a", /*soft=*/false, Parsed<v1::PurgeResponse>(R"pb(
+                  removed: 1
+                  covered: 1234
+                  flights: 1
+                  durable: true)pb")),
+      "purged: function a; 1 entry gone, up to 1,234 on disk under a ban, 1 "
+      "call under way that nobody joins any more\n"
+      "It holds after a restart, too.\n");
   EXPECT_EQ(
       PurgeText("everything", /*soft=*/true, Parsed<v1::PurgeResponse>(R"pb(
-                  entries: 1
+                  removed: 2
+                  widened: true
                   unreached: "shared tier: redis-1:6379")pb")),
-      R"(made stale: everything; 1 entry as far as known, 0 calls under way that nobody joins any more
-There is no tier that outlives the process: nothing had to be written down.
-not reached: shared tier: redis-1:6379
-)");
+      "made stale: everything; 2 entries in memory, up to 0 on disk under a "
+      "ban, 0 calls under way that nobody joins any more\n"
+      "More keys are purged for now than are remembered one by one: all of "
+      "their functions has been purged.\n"
+      "There is no tier that outlives the process: nothing had to be written "
+      "down.\n"
+      "not reached: shared tier: redis-1:6379\n");
 }
 
 TEST(TextTest, Explain) {
@@ -235,6 +240,18 @@ TEST(TextTest, TraceAndLog) {
   EXPECT_EQ(LogLevelText(Parsed<v1::SetLogLevelResponse>(
                 R"pb(level: "debug" old_level: "info")pb")),
             "log level debug; was info\n");
+  EXPECT_EQ(LogLevelText(Parsed<v1::SetLogLevelResponse>(
+                R"pb(level: "warn"
+                     until { seconds: 1800000000 })pb")),
+            "log level warn until 2027-01-15 08:00:00 UTC\n");
+  EXPECT_EQ(StopTraceText(v1::StopTraceResponse()), "tracing no more\n");
+}
+
+TEST(TextTest, Shadow) {
+  EXPECT_EQ(ShadowText(v1::ShadowResponse()),
+            "No function has mode: shadow.\n");
+  EXPECT_EQ(ShadowText(Parsed<v1::ShadowResponse>(R"pb(text: "a: wrong\n")pb")),
+            "a: wrong\n");
 }
 
 }  // namespace

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line against a daemon that is not one: what is asked of it, what
+// is printed, and the exit code.
+#include "proxy/admin/command.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proxy/admin/server.h"
+#include "tests/common/temp_dir.h"
+#include "tests/proxy/admin/fake_actions.h"
+#include "tests/proxy/admin/stats_testing.h"
+
+namespace fncache::proxy::admin {
+namespace {
+
+using ::fncache::testing::TempDir;
+using ::fncache::testing::WriteFile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+constexpr char kKey[] = "30313233343536373839616263646566";
+
+class CommandTest : public ::testing::Test {
+ protected:
+  CommandTest() {
+    ServerOptions options;
+    options.path = dir_.File("a.sock");
+    auto server = Server::Start(options, &actions_);
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  // Runs it; the exit code. What it printed is in out_ and err_.
+  int Admin(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"admin", "--socket", server_->path()});
+    std::vector<char*> argv;
+    argv.reserve(arguments.size() + 1);
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    const int code = AdminMain(static_cast<int>(arguments.size()), argv.data());
+    out_ = ::testing::internal::GetCapturedStdout();
+    err_ = ::testing::internal::GetCapturedStderr();
+    return code;
+  }
+
+  TempDir dir_;
+  FakeActions actions_;
+  std::unique_ptr<Server> server_;
+  std::string out_;
+  std::string err_;
+};
+
+TEST_F(CommandTest, PurgeAsksForWhatItsFlagsSay) {
+  EXPECT_EQ(Admin({"purge", "--all"}), 0);
+  EXPECT_THAT(out_, StartsWith("purged: everything; "));
+  EXPECT_EQ(Admin({"purge", "--function", "f", "--soft"}), 0);
+  EXPECT_THAT(out_, StartsWith("made stale: function f; "));
+  EXPECT_EQ(Admin({"purge", "--function=f", "--generation", ""}), 0);
+  EXPECT_EQ(Admin({"purge", "--function=f", "--generation", "g"}), 0);
+  EXPECT_THAT(out_, StartsWith("purged: function f, generation g; "));
+  EXPECT_EQ(Admin({"purge", "--key", kKey}), 0);
+  EXPECT_THAT(out_, StartsWith(absl::StrCat("purged: key ", kKey, "; ")));
+  EXPECT_EQ(Admin({"purge", "--key", kKey, "--function", "f"}), 0);
+  EXPECT_THAT(out_, HasSubstr(" of function f; "));
+  EXPECT_THAT(
+      actions_.asked(),
+      ElementsAre("Purge: all { }",
+                  "Purge: of_function { function: \"f\" } "
+                  "soft: true",
+                  "Purge: of_function { function: \"f\" generation: \"\" }",
+                  "Purge: of_function { function: \"f\" generation: \"g\" }",
+                  "Purge: key: \"0123456789abcdef\"",
+                  "Purge: key: \"0123456789abcdef\" function: \"f\""));
+}
+
+TEST_F(CommandTest, APartThatWasNotReachedIsAFailure) {
+  actions_.purge.add_unreached("shared tier: redis-1:6379");
+  EXPECT_EQ(Admin({"purge", "--all"}), 1);
+  EXPECT_THAT(out_, HasSubstr("not reached: shared tier: redis-1:6379\n"));
+  EXPECT_THAT(err_, IsEmpty());
+}
+
+TEST_F(CommandTest, LookUpAsksByKeyOrByRequest) {
+  EXPECT_EQ(Admin({"lookup", "--key", kKey}), 0);
+  EXPECT_THAT(out_, HasSubstr("no tier has an entry"));
+  WriteFile(dir_.File("r.binpb"), "a request");
+  EXPECT_EQ(Admin({"lookup", "--request", dir_.File("r.binpb"), "--function",
+                   "f", "--method", "v1beta1"}),
+            0);
+  EXPECT_THAT(actions_.asked(),
+              ElementsAre("LookUp: key: \"0123456789abcdef\"",
+                          "LookUp: request: \"a request\" function: \"f\" "
+                          "method: \"v1beta1\""));
+}
+
+TEST_F(CommandTest, ReloadThatIsRefusedIsNoWrongUsage) {
+  actions_.reload.add_changed()->set_key("ttl.max");
+  EXPECT_EQ(Admin({"reload"}), 0);
+  EXPECT_THAT(out_, HasSubstr("ttl.max"));
+  actions_.SetStatus(
+      absl::InvalidArgumentError("fncache.yaml:3: ttl.max: \"x\""));
+  EXPECT_EQ(Admin({"reload"}), 1);
+  EXPECT_EQ(err_, "fncache admin reload: fncache.yaml:3: ttl.max: \"x\"\n");
+  EXPECT_THAT(out_, IsEmpty());
+}
+
+TEST_F(CommandTest, TraceAndLogPassTheirFlags) {
+  EXPECT_EQ(Admin({"trace", "start", "--dir", "/t", "--level", "full", "--for",
+                   "1h30m"}),
+            0);
+  EXPECT_EQ(Admin({"trace", "start"}), 0);
+  EXPECT_EQ(Admin({"trace", "stop"}), 0);
+  EXPECT_EQ(Admin({"log", "debug", "--for=10m"}), 0);
+  EXPECT_EQ(Admin({"log", "warn"}), 0);
+  EXPECT_THAT(
+      actions_.asked(),
+      ElementsAre("StartTrace: dir: \"/t\" level: \"full\" for_time { seconds: "
+                  "5400 }",
+                  "StartTrace", "StopTrace",
+                  "SetLogLevel: level: \"debug\" for_time { seconds: 600 }",
+                  "SetLogLevel: level: \"warn\""));
+}
+
+TEST_F(CommandTest, ExplainConfigAndShadowPrintWhatTheyWereTold) {
+  actions_.config.set_yaml("listen: a:1  # default\n");
+  actions_.shadow.set_text("f: not enough yet\n");
+  actions_.shadow.set_json("{}");
+  EXPECT_EQ(Admin({"explain", "--function", "f", "--last", "7"}), 0);
+  EXPECT_EQ(Admin({"explain"}), 0);
+  EXPECT_EQ(Admin({"config"}), 0);
+  EXPECT_EQ(out_, "listen: a:1  # default\n");
+  EXPECT_EQ(Admin({"shadow"}), 0);
+  EXPECT_EQ(out_, "f: not enough yet\n");
+  EXPECT_EQ(Admin({"shadow", "--json"}), 0);
+  EXPECT_EQ(out_, "{}\n");
+  EXPECT_THAT(actions_.asked(),
+              ElementsAre("Explain: function: \"f\" last: 7",
+                          "Explain: last: 20", "Config", "Shadow", "Shadow"));
+}
+
+TEST_F(CommandTest, StatsPrintOnce) {
+  actions_.stats = StatsOfAMinute();
+  EXPECT_EQ(Admin({"stats"}), 0);
+  EXPECT_THAT(out_, StartsWith("fncache 1.2.3  ready  up 1m0s"));
+  EXPECT_EQ(Admin({"stats", "--json"}), 0);
+  EXPECT_THAT(out_, StartsWith("{\"version\":\"1.2.3\""));
+  EXPECT_THAT(actions_.asked(), ElementsAre("Stats", "Stats"));
+}
+
+TEST_F(CommandTest, WhatTheDaemonRefusesIsOneLineAndACode) {
+  actions_.SetStatus(absl::FailedPreconditionError(
+      "--soft needs stale serving\nand \033[31mmore"));
+  EXPECT_EQ(Admin({"purge", "--all", "--soft"}), 1);
+  EXPECT_EQ(err_,
+            "fncache admin purge: --soft needs stale serving\\nand "
+            "\\x1b[31mmore\n");
+  actions_.SetStatus(absl::InvalidArgumentError("no such level"));
+  EXPECT_EQ(Admin({"log", "info"}), 2);
+  EXPECT_EQ(err_,
+            "fncache admin log: no such level; see fncache admin log --help\n");
+  actions_.SetStatus(absl::UnimplementedError("not in this build"));
+  EXPECT_EQ(Admin({"stats"}), 1);
+  EXPECT_EQ(err_, "fncache admin stats: not in this build\n");
+}
+
+}  // namespace
+}  // namespace fncache::proxy::admin
