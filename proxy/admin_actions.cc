@@ -89,7 +89,7 @@ v1::EntryReport ToProto(const EntryReport& report) {
   }
   // The disk tier counts none.
   if (report.tier == cache::Tier::kMemory) {
-    entry.set_hits(static_cast<uint64_t>(report.hits));
+    entry.set_recent_hits(static_cast<uint32_t>(report.hits));
   }
   entry.set_secrets(report.secrets);
   if (report.ban.has_value()) {
@@ -156,6 +156,11 @@ absl::StatusOr<v1::LookUpResponse> DaemonActions::LookUp(
     const v1::LookUpRequest& request) {
   LookUpOrder order;
   order.function = request.function();
+  if (request.method() == "v1beta1") {
+    order.method = Method::kV1beta1;
+  } else if (!request.method().empty() && request.method() != "v1") {
+    return absl::InvalidArgumentError("method: must be v1 or v1beta1");
+  }
   switch (request.what_case()) {
     case v1::LookUpRequest::kKey: {
       auto key = KeyOf(request.key());
