@@ -1236,7 +1236,7 @@ void Connection::Flush() {
   if (state_ == State::kEnding) return Linger();
   if (nghttp2_session_want_read(session_) == 0 &&
       nghttp2_session_want_write(session_) == 0) {
-    if (end_ == ConnectionEnd::kDone && words_.empty()) words_ = "done";
+    if (end_ == ConnectionEnd::kDone && words_.empty()) words_ = "told to go";
     return Linger();
   }
   WatchFor(EPOLLIN);

@@ -17,23 +17,10 @@ namespace {
 using cache::store::Bans;
 using cache::store::TieredStore;
 
-// Whether a policy serves anything stale: a soft purge of a function that does
-// not would be a purge.
-template <typename Options, typename = void>
-struct Staleness {
-  static bool Served(const Options&) { return false; }
-};
-template <typename Options>
-struct Staleness<Options, std::void_t<decltype(Options::stale_while_revalidate),
-                                      decltype(Options::stale_if_error)>> {
-  static bool Served(const Options& options) {
-    return options.stale_while_revalidate > absl::ZeroDuration() ||
-           options.stale_if_error > absl::ZeroDuration();
-  }
-};
-
 // When no tier has the entry any more.
-absl::Time GoneAt(const cache::store::Entry& entry) { return entry.deadline(); }
+absl::Time GoneAt(const cache::store::Entry& entry) {
+  return entry.kept_until();
+}
 
 }  // namespace
 
@@ -72,7 +59,7 @@ absl::Status Purger::CheckSoft(const PurgeOrder& order,
   for (const cache::FunctionId id : functions) {
     const cache::PolicyOptions& policy =
         deps_.functions[id]->State()->options.policy;
-    if (!Staleness<cache::PolicyOptions>::Served(policy)) {
+    if (!cache::Policy(policy).serves_stale()) {
       off.push_back(NameOf(id));
     }
   }

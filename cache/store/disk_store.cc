@@ -167,6 +167,13 @@ class RocksDiskStore final : public DiskStore {
   bool MayKeep(const Entry& entry) const override {
     return entry.secrets() ? Functions()->MayKeep(entry) : true;
   }
+  bool IsPurged(const key::Key& key, const Entry& entry) const override {
+    if (options_.bans == nullptr) return false;
+    const auto functions = Functions();
+    const StoredFunction* const of = functions->Find(entry.function());
+    return of != nullptr && options_.bans->CoversStored(
+                                of->name, of->generation, key, entry.started());
+  }
   StoreStats Stats() const override;
 
  private:

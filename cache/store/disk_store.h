@@ -119,6 +119,8 @@ class DiskStore : public Store {
                               const std::vector<StoredFunction>& functions) = 0;
   // Whether the entry may be here, as far as connection details go.
   virtual bool MayKeep(const Entry& entry) const = 0;
+  // Whether a ban covers an entry of this process that is on its way here.
+  virtual bool IsPurged(const key::Key& key, const Entry& entry) const = 0;
 
   // Keeps the time on disk, and tries to recover where that is due. To be
   // called every few seconds.

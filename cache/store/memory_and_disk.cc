@@ -170,7 +170,8 @@ Found MemoryAndDisk::LookBelow(const key::Key& key, FunctionId function,
       const bool alive =
           latest < entry.kept_until() && !IsFromTheFuture(entry, now);
       // An entry that is not kept below is gone when it leaves memory.
-      if (!pending->write || !alive || !disk_->MayKeep(entry)) {
+      if (!pending->write || !alive || !disk_->MayKeep(entry) ||
+          disk_->IsPurged(key, entry)) {
         return {nullptr, expired || !alive};
       }
       found = {std::move(pending->entry), false};

@@ -182,11 +182,6 @@ std::string PurgeText(const std::string& what, bool soft,
                              ? "It holds after a restart, too.\n"
                              : "There is no tier that outlives the process: "
                                "nothing had to be written down.\n");
-  if (response.widened()) {
-    absl::StrAppend(&text,
-                    "Too many keys were purged for now: the function as a "
-                    "whole has been.\n");
-  }
   for (const std::string& part : response.unreached()) {
     absl::StrAppend(&text, "not reached: ", Printable(part), "\n");
   }

@@ -29,6 +29,7 @@ using Calls = std::array<uint64_t, kOutcomes>;
 // From the bottom: first what was answered from the cache.
 std::vector<size_t> Order() {
   std::vector<size_t> order = {static_cast<size_t>(Outcome::kHit),
+                               static_cast<size_t>(Outcome::kStaleHit),
                                static_cast<size_t>(Outcome::kCollapsed)};
   for (size_t o = 0; o < kOutcomes; ++o) {
     if (std::find(order.begin(), order.end(), o) == order.end()) {

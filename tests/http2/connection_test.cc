@@ -263,6 +263,10 @@ TEST_F(ConnectionTest, PiecesThatJoinArriveAsTheyWere) {
   Request request("/echo", "first");
   request.stays_open = true;
   Begin(&request);
+  // It is opened once there is a connection.
+  for (bool open = false; !open;) {
+    loop_.Do([&] { open = request.stream != nullptr; });
+  }
   std::string all = "first";
   for (int turn = 0; turn < 50; ++turn) {
     loop_.Do([&] {
@@ -502,6 +506,7 @@ TEST_F(ConnectionTest, APeerThatAsksAndDoesNotReadIsNotReadEither) {
   // Each is told that its fields are too large, without a body.
   server_options_.connection.max_field_bytes = 16;
   server_options_.connection.budget = 1e9;
+  server_options_.connection.budget_most = 1e9;
   Start();
   RawPeer peer(server_->address());
   ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));

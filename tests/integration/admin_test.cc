@@ -277,7 +277,7 @@ TEST_F(WatchTest, IsALiveTableThatLeavesTheTerminalAsItWas) {
   EXPECT_FALSE(Look().cursor());
   EXPECT_EQ(terminal_.settings().c_lflag & (ICANON | ECHO), 0u);
   Call("a", "1");
-  EXPECT_TRUE(Shows("in all         0       1"));
+  EXPECT_TRUE(Shows("in all         0          0       1"));
   // Only the table is there, nothing is left of pictures before.
   const Texts lines = Look().lines();
   EXPECT_THAT(lines[0], StartsWith("fncache "));

@@ -90,7 +90,7 @@ TEST_F(ReloadProcessTest, ASignalHasTheFileReadAgain) {
   ASSERT_TRUE(daemon_->WaitForStderr("settings were not reloaded"));
   EXPECT_THAT(daemon_->Stderr(),
               HasSubstr(absl::StrCat("why=\"", file, ":6: mode: ")));
-  EXPECT_THAT(daemon_->Stderr(), HasSubstr("accepted: on or off"));
+  EXPECT_THAT(daemon_->Stderr(), HasSubstr("accepted: on, off or shadow"));
   EXPECT_EQ(Call(), "fncache; fwd=bypass");
   EXPECT_EQ(Sample(Page("/metrics"), "fncache_config_last_reload_successful"),
             0);

@@ -398,6 +398,65 @@ class LiveSettingsTest : public ReloadTest,
     ASSERT_TRUE(second.ok()) << second.status();
     EXPECT_EQ((*second)->header().sample, 0.000001);
   }
+  void StaleWhileRevalidate() {
+    Start("");
+    Call({});
+    clock_.Advance(absl::Seconds(3300));
+    Reload("stale_while_revalidate: 10m\n");
+    EXPECT_THAT(Call({}).cache, StartsWith("hit; ttl=-"));
+  }
+  void StaleIfError() {
+    Start("");
+    Ask ask;
+    ask.bytes = 5000;
+    Call(ask);
+    clock_.Advance(absl::Seconds(3300));
+    // Which is an error of the function's.
+    Reload("max_response_bytes: 1KiB\n");
+    EXPECT_EQ(Call(ask).code, grpc::StatusCode::RESOURCE_EXHAUSTED);
+    // A look-up has removed nothing: it is within its lifetime.
+    Reload("max_response_bytes: 1KiB\nstale_if_error: 10m\n");
+    EXPECT_THAT(Call(ask).cache, StartsWith("hit; ttl=-"));
+  }
+  void FinishAbandoned() {
+    Start("");
+    Reload("finish_abandoned: 1m\n");
+    Ask ask;
+    ask.hold = true;
+    const auto caller = Send(ask);
+    ASSERT_TRUE(Eventually([&] { return held() == 1; }));
+    caller->context.TryCancel();
+    EXPECT_FALSE(caller->Wait().ok());
+    ReleaseAll();
+    // It would be held, too, had the call ended with its caller.
+    EXPECT_EQ(Call(ask).code, grpc::StatusCode::OK);
+    EXPECT_TRUE(Call(ask).hit());
+  }
+  std::string AccessLines(const std::string& settings) {
+    const std::string log = dir_.File("access.log");
+    Start("");
+    Call({});
+    Reload(absl::StrCat(settings, "  access_file: ", log, "\n"));
+    Call({});
+    // It is written behind the answer; what is open is closed with the daemon.
+    daemon_->Drain();
+    daemon_ = nullptr;
+    return ::fncache::testing::ReadFile(log);
+  }
+  void LogAccess() {
+    const std::string lines = AccessLines("log:\n  access: all\n");
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
+    EXPECT_THAT(lines, HasSubstr("outcome=hit"));
+  }
+  void LogAccessFormat() {
+    EXPECT_THAT(AccessLines("log:\n  access: all\n  access_format: json\n"),
+                StartsWith("{"));
+  }
+  void LogAccessSample() {
+    // So few that this one is none of them.
+    EXPECT_EQ(
+        AccessLines("log:\n  access: all\n  access_sample: 0.000000001\n"), "");
+  }
   void LogLevelChanges() {
     Start("");
     ::testing::internal::CaptureStderr();
@@ -520,6 +579,13 @@ LiveSettingsTest::Checks() {
       {"trace.file_size", &Self::TraceFileSize},
       {"trace.files", &Self::TraceFiles},
       {"trace.sample", &Self::TraceSample},
+      {"stale_while_revalidate", &Self::StaleWhileRevalidate},
+      {"stale_if_error", &Self::StaleIfError},
+      {"finish_abandoned", &Self::FinishAbandoned},
+      {"log.access", &Self::LogAccess},
+      {"log.access_file", &Self::LogAccess},
+      {"log.access_format", &Self::LogAccessFormat},
+      {"log.access_sample", &Self::LogAccessSample},
       {"log.level", &Self::LogLevelChanges},
       {"log.format", &Self::LogFormatChanges},
   };

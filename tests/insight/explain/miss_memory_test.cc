@@ -281,7 +281,13 @@ TEST_F(MissMemoryTest, CompositesThatAreGoneMakeRoom) {
     Explain(Request(absl::StrCat("n", i), "1"), 10'000 + i);
   }
   EXPECT_LE(before, memory().share());
-  EXPECT_EQ(Explain(Request("n7", "2"), 20'000).reason, Reason::kChanged);
+  int changed = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto said = Explain(Request(absl::StrCat("n", i), "2"), 20'000 + i);
+    if (said.reason == Reason::kChanged) ++changed;
+  }
+  // Most of them; which ones, secret hashes decide.
+  EXPECT_GT(changed, 150);
 }
 
 TEST_F(MissMemoryTest, TheLastMissesAreToldTheNewestFirst) {

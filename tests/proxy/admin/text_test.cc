@@ -232,11 +232,11 @@ TEST(TextTest, TraceAndLog) {
   EXPECT_EQ(StartTraceText(Parsed<v1::StartTraceResponse>(
                 R"pb(dir: "/t" level: "keys")pb")),
             "tracing to /t at level keys, until fncache admin trace stop\n");
-  EXPECT_EQ(StopTraceText(Parsed<v1::StopTraceResponse>(R"pb(records: 12
+  EXPECT_EQ(StopTraceText(Parsed<v1::StopTraceResponse>(R"pb(dir: "/t"
+                                                             records: 12
                                                              dropped: 1
                                                              bytes: 2048)pb")),
-            "tracing is over; since the daemon's start: 12 calls in 2.0 KiB, 1 "
-            "dropped\n");
+            "stopped tracing to /t: 12 calls in 2.0 KiB, 1 dropped\n");
   EXPECT_EQ(LogLevelText(Parsed<v1::SetLogLevelResponse>(
                 R"pb(level: "debug" old_level: "info")pb")),
             "log level debug; was info\n");

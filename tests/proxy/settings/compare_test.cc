@@ -177,11 +177,12 @@ TEST(CompareTest, TheTableKnowsWhatCanChange) {
   for (const Setting& setting : ServeSettings().settings()) {
     if (!setting.reloads) restart.push_back(setting.key);
   }
-  EXPECT_THAT(restart, UnorderedElementsAre(
-                           "listen", "upstream", "function", "tls_dir",
-                           "insecure", "upstream_tls_dir",
-                           "upstream_server_name", "cache.dir", "workers",
-                           "admin", "drain", "drain_delay", "explain.memory"));
+  EXPECT_THAT(restart,
+              UnorderedElementsAre("listen", "upstream", "function", "tls_dir",
+                                   "insecure", "upstream_tls_dir",
+                                   "upstream_server_name", "cache.dir",
+                                   "workers", "admin", "admin_socket", "drain",
+                                   "drain_delay", "explain.memory"));
   for (const Setting& setting : ServeSettings().settings()) {
     EXPECT_THAT(ReloadNotes(), HasSubstr(setting.key));
   }
