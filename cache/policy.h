@@ -138,8 +138,8 @@ class Policy {
   Freshness FreshnessOf(const store::EntryInfo& entry, absl::Time now) const {
     return FreshnessAfter(ServedFor(entry, now));
   }
-  // The same of one that is fresh for so long; zero or less: it is not any more,
-  // since then.
+  // The same of one that is fresh for so long; zero or less: it is not any
+  // more, since then.
   Freshness FreshnessAfter(absl::Duration served_for) const;
 
   // Whether anything is ever served past its time.

@@ -296,8 +296,7 @@ bool AccessLog::Chooses(const CallRecord& call) const {
       return false;
     case LoggedCalls::kMisses:
       // A joined caller may get another answer than the cache's.
-      if (call.outcome == Outcome::kHit ||
-          call.outcome == Outcome::kStaleHit ||
+      if (call.outcome == Outcome::kHit || call.outcome == Outcome::kStaleHit ||
           (call.outcome == Outcome::kCollapsed && call.code == 0)) {
         return false;
       }

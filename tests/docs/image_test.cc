@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The image (deploy/image/Dockerfile) installs the libraries that the binary needs, all
-// of them and no others.
+// The image (deploy/image/Dockerfile) installs the libraries that the binary
+// needs, all of them and no others.
 #include <gtest/gtest.h>
 
 #include <filesystem>
