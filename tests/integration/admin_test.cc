@@ -33,7 +33,6 @@ using apiextensions::fn::proto::v1::RunFunctionRequest;
 using apiextensions::fn::proto::v1::RunFunctionResponse;
 using nlohmann::json;
 using ::testing::AllOf;
-using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
