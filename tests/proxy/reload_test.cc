@@ -23,9 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using grpc::StatusCode;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr absl::Duration kQuick = absl::Milliseconds(5);

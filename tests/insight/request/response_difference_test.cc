@@ -19,7 +19,6 @@ namespace {
 namespace fn = ::apiextensions::fn::proto::v1;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 
 fn::RunFunctionResponse FromJson(const std::string& json) {

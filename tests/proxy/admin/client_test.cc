@@ -24,7 +24,6 @@ namespace fncache::proxy::admin {
 namespace {
 
 using ::fncache::testing::TempDir;
-using ::fncache::testing::WriteFile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

@@ -20,7 +20,6 @@ using telemetry::ShadowBy;
 using telemetry::ShadowJudgement;
 using telemetry::ShadowReport;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr char kVersion[] =

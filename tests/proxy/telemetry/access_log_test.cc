@@ -28,7 +28,6 @@ namespace {
 
 using ::fncache::testing::ReadFile;
 using ::fncache::testing::TempDir;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
