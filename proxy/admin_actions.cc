@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/version.h"
-#include "google/protobuf/util/time_util.h"
+#include "proxy/admin/units.h"
 #include "proxy/admin_stats.h"
 #include "proxy/telemetry/labels.h"
 #include "proxy/telemetry/process_metrics.h"
@@ -19,18 +19,10 @@ namespace fncache::proxy {
 namespace {
 
 namespace v1 = admin::v1;
-using google::protobuf::util::TimeUtil;
+using admin::ToProto;
 
 // Longer than anybody waits for a level or a trace to end by itself.
 constexpr absl::Duration kLongest = absl::Hours(24 * 365);
-
-google::protobuf::Duration ToProto(absl::Duration duration) {
-  return TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(duration));
-}
-
-google::protobuf::Timestamp ToProto(absl::Time time) {
-  return TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
-}
 
 // For how long something is to hold; infinite where that is not said.
 template <typename Request>
@@ -72,7 +64,7 @@ constexpr std::pair<const char*, insight::trace::Level> kTraceLevels[] = {
     {"paths", insight::trace::Level::kPaths},
     {"full", insight::trace::Level::kFull}};
 
-v1::EntryReport ToProto(const EntryReport& report) {
+v1::EntryReport Message(const EntryReport& report) {
   v1::EntryReport entry;
   entry.set_tier(telemetry::TierName(report.tier));
   entry.set_function(report.function);
@@ -127,13 +119,10 @@ absl::StatusOr<v1::StatsResponse> DaemonActions::Stats(
   const absl::Time now = parts_.clock->Now();
   stats.set_version(Version());
   stats.set_state(parts_.state());
-  *stats.mutable_now() =
-      TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(now));
-  *stats.mutable_uptime() =
-      TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(now - started_));
+  *stats.mutable_now() = ToProto(now);
+  *stats.mutable_uptime() = ToProto(now - started_);
   const telemetry::ProcessFigures process = telemetry::ReadProcess();
-  *stats.mutable_process()->mutable_cpu() =
-      TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(process.cpu));
+  *stats.mutable_process()->mutable_cpu() = ToProto(process.cpu);
   stats.mutable_process()->set_resident_bytes(process.resident_bytes);
   stats.mutable_process()->set_open_files(process.open_fds);
   stats.mutable_process()->set_max_open_files(process.max_fds);
@@ -182,7 +171,7 @@ absl::StatusOr<v1::LookUpResponse> DaemonActions::LookUp(
   v1::LookUpResponse response;
   response.set_key(key->Bytes());
   for (const EntryReport& report : *reports) {
-    *response.add_entries() = ToProto(report);
+    *response.add_entries() = Message(report);
   }
   return response;
 }

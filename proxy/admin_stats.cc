@@ -9,24 +9,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/utf8.h"
-#include "google/protobuf/util/time_util.h"
 #include "insight/explain/proposed_mask.h"
+#include "proxy/admin/units.h"
 #include "proxy/telemetry/labels.h"
 
 namespace fncache::proxy {
 namespace {
 
 namespace v1 = admin::v1;
-using google::protobuf::util::TimeUtil;
+using admin::ToProto;
 using insight::explain::MissMemory;
 using CountList = google::protobuf::RepeatedPtrField<v1::Count>;
-
-google::protobuf::Timestamp ToProto(absl::Time time) {
-  return TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
-}
-google::protobuf::Duration ToProto(absl::Duration duration) {
-  return TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(duration));
-}
 
 void Add(const std::string& name, uint64_t count, CountList* list) {
   v1::Count* const added = list->Add();

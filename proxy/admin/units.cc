@@ -5,8 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "google/protobuf/util/time_util.h"
 
 namespace fncache::proxy::admin {
+
+using google::protobuf::util::TimeUtil;
 
 absl::Duration FromProto(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) +
@@ -16,6 +19,14 @@ absl::Duration FromProto(const google::protobuf::Duration& duration) {
 absl::Time FromProto(const google::protobuf::Timestamp& time) {
   return absl::FromUnixSeconds(time.seconds()) +
          absl::Nanoseconds(time.nanos());
+}
+
+google::protobuf::Duration ToProto(absl::Duration duration) {
+  return TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(duration));
+}
+
+google::protobuf::Timestamp ToProto(absl::Time time) {
+  return TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
 }
 
 std::string Grouped(uint64_t number) {

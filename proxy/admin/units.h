@@ -17,6 +17,8 @@ namespace fncache::proxy::admin {
 
 absl::Duration FromProto(const google::protobuf::Duration& duration);
 absl::Time FromProto(const google::protobuf::Timestamp& time);
+google::protobuf::Duration ToProto(absl::Duration duration);
+google::protobuf::Timestamp ToProto(absl::Time time);
 
 // 1,234,567
 std::string Grouped(uint64_t number);
