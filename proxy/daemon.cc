@@ -636,8 +636,7 @@ absl::Status Daemon::OpenAdmin(Clock* clock) {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenAdminSocket(Clock* clock,
-                                     const std::string& settings_yaml) {
+absl::Status Daemon::OpenAdminSocket(Clock* clock) {
   DaemonActions::Parts parts;
   parts.instruments = &impl_->instruments;
   parts.inflight = &impl_->inflight;
@@ -650,8 +649,8 @@ absl::Status Daemon::OpenAdminSocket(Clock* clock,
     if (draining_.load()) return "draining";
     return ready() && Accepting() ? "ready" : "starting";
   };
-  parts.settings = [this, settings_yaml] {
-    return impl_->reloader == nullptr ? settings_yaml : impl_->reloader->yaml();
+  parts.settings = [this] {
+    return impl_->reloader == nullptr ? "" : impl_->reloader->yaml();
   };
   parts.purger = impl_->purger.get();
   parts.live = impl_->live.get();
@@ -694,7 +693,7 @@ absl::Status Daemon::Open(Extras extras) {
   if (status.ok()) status = OpenAdmin(clock);
   if (status.ok()) {
     OpenLiveSettings(clock, extras.settings);
-    status = OpenAdminSocket(clock, extras.settings_yaml);
+    status = OpenAdminSocket(clock);
   }
   if (!status.ok()) return status;
   for (const auto& worker : impl_->workers) worker->Start();

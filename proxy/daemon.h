@@ -48,10 +48,8 @@ class Daemon {
     // The clock that the cache lives by; null = the system's. Outlives the
     // daemon.
     Clock* clock = nullptr;
-    // The settings in force, for /statusz, and as a file, for fncache admin;
-    // where `start` does not say.
+    // The settings in force, for /statusz; where `start` does not say.
     std::vector<ListedSetting> settings;
-    std::string settings_yaml;
     // Where the options are from, so that they can be read again.
     absl::optional<StartSettings> start;
     // How often the settings file is looked at.
@@ -145,7 +143,7 @@ class Daemon {
   absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);
   void OpenPurger(Clock* clock);
   absl::Status OpenAdmin(Clock* clock);
-  absl::Status OpenAdminSocket(Clock* clock, const std::string& settings_yaml);
+  absl::Status OpenAdminSocket(Clock* clock);
 
   // As it was started.
   const settings::DaemonOptions options_;
