@@ -60,7 +60,7 @@ std::string ShortSize(uint64_t bytes) {
     ++unit;
   }
   const bool whole = unit == 0 || value >= 99.95;
-  return absl::StrFormat(whole ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return absl::StrFormat("%.*f %s", whole ? 0 : 1, value, kUnits[unit]);
 }
 
 std::string ShortDuration(absl::Duration duration) {
