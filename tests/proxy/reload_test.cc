@@ -78,7 +78,7 @@ TEST_F(ReloadTest, ABadFileLeavesEverythingAsItWas) {
       "mode: \"off\"\nkey: tag\nmask: [\"@versions\"]\n",
       "mode: \"off\"\nmask: [spec]\n",
       "\tmode: x\n",
-      std::string("mode: \"off\"\n\0\0\0", 16),
+      std::string("mode: \"off\"\n\0\0\0", 15),
   };
   int failures = 0;
   for (const std::string& settings : bad) {
