@@ -489,9 +489,10 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     upstream.inflight = &impl_->inflight;
     const telemetry::FunctionInstruments* const instruments =
         &impl_->instruments.function(static_cast<cache::FunctionId>(i));
-    upstream.unreachable = [instruments, clock,
-                            target = options.upstream](absl::string_view why) {
+    upstream.unreachable = [instruments, clock, target = options.upstream](
+                               absl::string_view why, bool news) {
       instruments->Unreachable(clock->Now(), why);
+      if (!news) return;
       Log(LogLevel::kWarning, "cannot reach the function",
           {{"function", instruments->name()},
            {"upstream", target},
