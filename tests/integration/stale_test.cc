@@ -346,8 +346,8 @@ TEST_F(SoftPurgeHeavyTest, ItHoldsAfterKillMinusNine) {
   ASSERT_TRUE(Call(request_).status.ok());
   // It is written behind the answer.
   const absl::Time until = absl::Now() + kPatience;
-  while (Sample(HttpGet(admin_, "/metrics"), "fncache_tier_entries{tier=\"disk\"}") <
-             1 &&
+  while (Sample(HttpGet(admin_, "/metrics"),
+                "fncache_tier_entries{tier=\"disk\"}") < 1 &&
          absl::Now() < until) {
     absl::SleepFor(absl::Milliseconds(20));
   }
