@@ -126,6 +126,8 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
   Functions owners = functions;
   for (const cache::store::Inspection& there : newest().Inspect(order.key)) {
     until = std::max(until, GoneAt(*there.entry));
+    // It stays there.
+    if (order.soft && there.tier != cache::Tier::kMemory) ++result->covered;
     if (there.entry->function() < deps_.functions.size()) {
       owners = {there.entry->function()};
     }

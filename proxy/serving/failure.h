@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which errors of a function an old answer is served over (stale_if_error), and
-// what the log says of it.
+// Which errors of a function, or of the way to it, an old answer is served over
+// (stale_if_error), and what the log says of it. Refusals of fncache's own are
+// of the way: that there is no room to ask the function (inflight.bytes).
 #ifndef FNCACHE_PROXY_SERVING_FAILURE_H_
 #define FNCACHE_PROXY_SERVING_FAILURE_H_
 
