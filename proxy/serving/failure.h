@@ -29,6 +29,8 @@ class FailureLog {
   void ServedOver(const grpc::Status& status);
   // An entry is still past its time.
   void RefreshFailed(const grpc::Status& status);
+  // A call that went on without its callers brought nothing to keep.
+  void AbandonedFailed(const grpc::Status& status);
 
  private:
   void Tell(LogLimiter* lines, absl::string_view what,
@@ -37,6 +39,7 @@ class FailureLog {
   const std::string function_;
   LogLimiter served_over_{absl::Minutes(1)};
   LogLimiter refreshes_{absl::Minutes(1)};
+  LogLimiter abandoned_{absl::Minutes(1)};
 };
 
 }  // namespace fncache::proxy::serving

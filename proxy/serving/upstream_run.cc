@@ -34,6 +34,7 @@ void UpstreamRun::Start(const transport::UnaryRequest& request,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
   worker_ = request.worker;
+  request_bytes_ = request.message.size();
   if (use_ == Use::kStore) entered_ = store_.bans().Enter();
   started_ = context_.clock.Now();
   if (request.deadline != absl::InfiniteFuture()) {
@@ -50,7 +51,15 @@ void UpstreamRun::Start(const transport::UnaryRequest& request,
       });
 }
 
+bool UpstreamRun::MayBeAbandoned() {
+  transport::Inflight* const inflight = context_.upstream.options().inflight;
+  if (inflight == nullptr || unattended_.taken()) return true;
+  unattended_ = inflight->TakeUnattended(request_bytes_);
+  return unattended_.taken();
+}
+
 void UpstreamRun::OnAbandoned(uint64_t abandonment) {
+  abandoned_.store(true, std::memory_order_relaxed);
   worker_->Post([self = shared_from_this(), abandonment] {
     if (self->over_) return;
     absl::Duration limit = kMostAbandoned;
@@ -134,6 +143,7 @@ void UpstreamRun::End() {
   abandoned_timer_.reset();
   TellMisses();
   SupersedeOlder();
+  TellAbandoned();
   shadow_ = nullptr;  // counts a call that was not compared
   if (flight_ != nullptr) {
     const FlightEnd end = EndOf(*call_);
@@ -147,16 +157,22 @@ void UpstreamRun::End() {
   owner->OnAnswer(*call_, result_.message, result_.stored);
 }
 
+// Whatever settings say now of serving past an entry's time: others may come
+// while it is kept.
 void UpstreamRun::SupersedeOlder() {
-  if (use_ != Use::kStore || shadow_ != nullptr ||
-      !state_->policy.serves_stale() || result_.entry ||
-      !result_.message.valid()) {
-    return;
+  if (use_ != Use::kStore || result_.entry || !result_.message.valid()) return;
+  if (replaces_ ||
+      // A rehearsal's answer is one that would not have been asked for.
+      (shadow_ == nullptr && store_.GetMemory(key_, ended_).entry)) {
+    store_.Supersede(key_, started_, context_.id, ended_);
   }
-  const cache::store::Found found = store_.GetMemory(key_, ended_);
-  if (found.entry && found.entry->started() <= started_) {
-    found.entry->Supersede();
-  }
+}
+
+void UpstreamRun::TellAbandoned() {
+  if (!abandoned_.load(std::memory_order_relaxed)) return;
+  if (result_.entry) return context_.refreshes.Succeeded(key_);
+  context_.refreshes.Failed(key_, ended_);
+  context_.log.AbandonedFailed(call_->status());
 }
 
 FlightEnd UpstreamRun::EndOf(const transport::UnaryCall& call) const {
