@@ -597,6 +597,11 @@ std::vector<telemetry::FunctionFacts> Daemon::Facts() const {
         static_cast<size_t>(function.upstream->connected());
     facts.masks = function.handler->Masks();
     AddBans(*impl_->bans, function.handler->name(), &facts);
+    const auto state = function.handler->State();
+    facts.serves_stale = state->policy.serves_stale();
+    facts.finishes_abandoned =
+        state->options.policy.finish_abandoned > absl::ZeroDuration();
+    facts.backing_off = function.handler->BackingOff();
     AddShadow(function.handler->Shadow(), &facts);
     all.push_back(std::move(facts));
   }

@@ -154,9 +154,9 @@ void UpstreamRun::SupersedeOlder() {
     return;
   }
   const cache::store::Found found = store_.GetMemory(key_, ended_);
-  if (found.entry && found.entry->started() <= started_) {
-    found.entry->Supersede();
-  }
+  if (!found.entry || found.entry->started() > started_) return;
+  if (!found.entry->superseded()) context_.instruments.Superseded();
+  found.entry->Supersede();
 }
 
 FlightEnd UpstreamRun::EndOf(const transport::UnaryCall& call) const {
