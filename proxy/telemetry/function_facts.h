@@ -36,8 +36,10 @@ struct FunctionFacts {
   size_t upstream_connections = 0;
   std::vector<MaskUse> masks;
   std::vector<BanInForce> bans;
-  // Settings: old answers are served, and calls go on when their callers left.
+  // Settings: old answers are served, and refreshed behind; calls go on when
+  // their callers have left.
   bool serves_stale = false;
+  bool refreshes_behind = false;
   bool finishes_abandoned = false;
   // Keys that are not refreshed for now, because doing so failed.
   size_t backing_off = 0;
