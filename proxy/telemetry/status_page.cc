@@ -115,7 +115,7 @@ constexpr Word kCollapsed = {
 constexpr Word kBypass = {
     "bypass",
     "Not looked up and passed through: calls with authorization, functions "
-    "with mode: off, methods other than RunFunction."};
+    "with mode: off or shadow, methods other than RunFunction."};
 constexpr Word kRequest = {
     "request",
     "Not answered from the cache because the caller asked for that, with "
