@@ -161,11 +161,13 @@ void UpstreamRun::End() {
 // while it is kept.
 void UpstreamRun::SupersedeOlder() {
   if (use_ != Use::kStore || result_.entry || !result_.message.valid()) return;
-  if (replaces_ ||
-      // A rehearsal's answer is one that would not have been asked for.
-      (shadow_ == nullptr && store_.GetMemory(key_, ended_).entry)) {
-    store_.Supersede(key_, started_, context_.id, ended_);
-  }
+  const cache::store::Found found = store_.GetMemory(key_, ended_);
+  const bool older = found.entry && found.entry->started() <= started_;
+  if (older && found.entry->superseded()) return;  // below it has gone, too
+  // The answer of a rehearsal that would have been a hit says nothing.
+  if (!replaces_ && (!older || shadow_ != nullptr)) return;
+  if (older) context_.instruments.Superseded();
+  store_.Supersede(key_, started_, context_.id, ended_);
 }
 
 void UpstreamRun::TellAbandoned() {

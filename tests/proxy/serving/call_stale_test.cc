@@ -229,14 +229,17 @@ TEST_F(RevalidateTest, AnAnswerThatIsNotToBeStoredEndsTheOldOne) {
          {{"cache-control", "no-cache"}});
     Proxy().clock.Advance(kFresh + absl::Seconds(1));
     ExpectStale(Send(Request("a", "t")), 1);
+    const uint64_t superseded = Counts().superseded;
     function_.Next()->Answer(answer.SerializeAsString());
     EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
+    EXPECT_EQ(Counts().superseded, superseded + 1);
     // The next caller gets what the function says now.
     auto caller = Send(Request("a", "t"));
     function_.Next()->Answer(answer.SerializeAsString());
     ASSERT_TRUE(caller->Wait().ok());
     EXPECT_EQ(caller->cache_status(), "fncache; fwd=stale");
     EXPECT_EQ(caller->bytes(), answer.SerializeAsString());
+    EXPECT_EQ(Counts().superseded, superseded + 1);
     Proxy().clock.Advance(absl::Minutes(1));
   }
 }
