@@ -9,6 +9,7 @@ import unittest
 import tools
 
 GOLDEN = tools.path("tests/deploy/golden")
+IMAGE = {"repository": "registry.example.org/f", "digest": "sha256:" + "2" * 64}
 
 
 class Chart(unittest.TestCase):
@@ -137,6 +138,33 @@ class Chart(unittest.TestCase):
             done = tools.template("-f", one, "--set", f"preStop={how}", kube="1.29.0")
             self.assertEqual(done.returncode, 0, tools.said(done))
         self.assertNotIn("lifecycle", done.stdout)
+
+    def made(self, values, *arguments):
+        """The objects for values that are told here."""
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            json.dump(values, file)
+            file.flush()
+            done = tools.template("-f", file.name, *arguments)
+        self.assertEqual(done.returncode, 0, tools.said(done))
+        return tools.documents(done.stdout)
+
+    def test_replicas_may_be_none_and_may_be_left_to_others(self):
+        for own, of_all, expected in (
+                ({}, 1, 1), ({}, 0, 0), ({}, None, None),
+                ({"replicas": 0}, 3, 0), ({"replicas": 2}, None, 2)):
+            with self.subTest(own=own, of_all=of_all):
+                sidecar, = [o for o in self.made(
+                    {"functions": [{"name": "a", **own}], "replicas": of_all})
+                            if o["kind"] == "DeploymentRuntimeConfig"]
+                self.assertEqual(
+                    sidecar["spec"]["deploymentTemplate"]["spec"].get("replicas"),
+                    expected)
+                made = {o["kind"]: o for o in self.made(
+                    {"mode": "standalone", "replicas": of_all,
+                     "functions": [{"name": "a", "image": IMAGE, **own}]})}
+                self.assertEqual(made["Deployment"]["spec"].get("replicas"), expected)
+                config = made["DeploymentRuntimeConfig"]["spec"]["deploymentTemplate"]
+                self.assertEqual(config["spec"].get("replicas"), of_all)
 
     def notes(self, *arguments, namespace=tools.NAMESPACE):
         # `helm template` leaves the notes out, and whatever prints them asks a

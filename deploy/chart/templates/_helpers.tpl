@@ -133,6 +133,14 @@ lifecycle:
 {{- end -}}
 {{- end -}}
 
+{{/* How many pods a function's Deployment has: its own number, else the one of
+     all, either of which may be 0; nothing where that is null, so that whoever
+     scales it is not overruled. dict root, fn. */}}
+{{- define "fncache.replicas" -}}
+{{- $own := ternary .fn.replicas .root.Values.replicas (hasKey .fn "replicas") -}}
+{{- if not (kindIs "invalid" $own) }}{{ int $own }}{{ end -}}
+{{- end -}}
+
 {{/* Where pods go. */}}
 {{- define "fncache.placement" -}}
 {{- with .Values.nodeSelector }}
@@ -267,8 +275,8 @@ prometheus.io/path: /metrics
 {{- $name := include "fncache.nameOf" (dict "root" $root "name" .fn.name) -}}
 {{- $settings := include "fncache.config" (dict "root" $root "config" .fn.config) | fromYaml -}}
 {{- $drain := include "fncache.drainSeconds" $settings | int -}}
-{{- $replicas := default $root.Values.replicas .fn.replicas | int -}}
-{{- if and .fn.pvc (ne $replicas 1) }}{{ fail (printf "functions: %s: a pvc is for one replica, for one process at a time uses the directory" .fn.name) }}{{ end -}}
+{{- $replicas := include "fncache.replicas" (dict "root" $root "fn" .fn) -}}
+{{- if and .fn.pvc (gt (int $replicas) 1) }}{{ fail (printf "functions: %s: a pvc is for one replica, for one process at a time uses the directory" .fn.name) }}{{ end -}}
 {{- if and .fn.pvc (not $root.Values.functionCache.enabled) }}{{ fail (printf "functions: %s: a pvc without functionCache.enabled" .fn.name) }}{{ end -}}
 apiVersion: pkg.crossplane.io/v1beta1
 kind: DeploymentRuntimeConfig
@@ -283,7 +291,9 @@ metadata:
 spec:
   deploymentTemplate:
     spec:
-      replicas: {{ $replicas }}
+      {{- with $replicas }}
+      replicas: {{ . }}
+      {{- end }}
       {{- if not (kindIs "invalid" $root.Values.revisionHistoryLimit) }}
       revisionHistoryLimit: {{ $root.Values.revisionHistoryLimit }}
       {{- end }}
