@@ -166,6 +166,18 @@ class Chart(unittest.TestCase):
                 config = made["DeploymentRuntimeConfig"]["spec"]["deploymentTemplate"]
                 self.assertEqual(config["spec"].get("replicas"), of_all)
 
+    def test_without_a_drain_nothing_sleeps(self):
+        # Kubernetes 1.30 to 1.32 refuse a sleep of 0 s.
+        for config in ({"drain": "0", "drain_delay": "0"},
+                       {"drain": "0s", "drain_delay": "0ms"}):
+            for how in ("sleep", "exec"):
+                made = self.made({"functions": [{"name": "a"}], "config": config,
+                                  "preStop": how})
+                made += self.made({"functions": [{"name": "a", "image": IMAGE}],
+                                   "mode": "standalone", "config": config,
+                                   "preStop": how})
+                self.assertNotIn("lifecycle", json.dumps(made))
+
     def notes(self, *arguments, namespace=tools.NAMESPACE):
         # `helm template` leaves the notes out, and whatever prints them asks a
         # cluster: let a template of a copy of the chart contain them.

@@ -115,9 +115,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- addf (mulf 2.4 $disk) $traced 16.0 | ceil | int64 -}}
 {{- end -}}
 
-{{/* Keeps the function's container from ending. dict root, seconds. */}}
+{{/* Keeps the function's container from ending; nothing where fncache drains for
+     no time, for Kubernetes before 1.33 refuses to sleep for 0 s. dict root, seconds. */}}
 {{- define "fncache.preStop" -}}
-{{- if eq .root.Values.preStop "sleep" -}}
+{{- if le (int .seconds) 0 -}}
+{{- else if eq .root.Values.preStop "sleep" -}}
 {{- if semverCompare "<1.30.0-0" .root.Capabilities.KubeVersion.Version -}}
 {{- fail "this Kubernetes has no preStop.sleep (1.30 has): set preStop to exec where the functions' images have a `sleep`, else to none" -}}
 {{- end -}}
