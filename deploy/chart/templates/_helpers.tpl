@@ -23,8 +23,8 @@
 
 {{/* Labels by which pods are found: they never change. */}}
 {{- define "fncache.selectorLabels" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | toYaml }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- end -}}
 
 {{- define "fncache.labels" -}}
@@ -35,6 +35,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- with .Values.customLabels }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* The same with an object's own over them: dict root, own. */}}
+{{- define "fncache.labelsAnd" -}}
+{{- toYaml (mergeOverwrite (include "fncache.labels" .root | fromYaml) (deepCopy (default dict .own))) -}}
 {{- end -}}
 
 {{- define "fncache.image" -}}
@@ -77,7 +82,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* Settings of a function: those of all, and its own over them. dict root, config. */}}
 {{- define "fncache.config" -}}
-{{- toYaml (mergeOverwrite (deepCopy .root.Values.config) (deepCopy (default dict .config))) -}}
+{{- toYaml (mergeOverwrite (deepCopy (default dict .root.Values.config)) (deepCopy (default dict .config))) -}}
 {{- end -}}
 
 {{/* What the chart tells the function, in eight digits: it may answer otherwise
@@ -193,7 +198,7 @@ livenessProbe:
 resources:
   {{- $memory := include "fncache.memoryMiB" . | int64 }}
   {{- $computed := dict "requests" (dict "cpu" "100m" "memory" (printf "%dMi" $memory)) "limits" (dict "memory" (printf "%dMi" (div (mul $memory 3) 2))) }}
-  {{- toYaml (mergeOverwrite $computed (deepCopy .root.Values.resourcesFncache)) | nindent 2 }}
+  {{- toYaml (mergeOverwrite $computed (deepCopy (default dict .root.Values.resourcesFncache))) | nindent 2 }}
 {{- with .root.Values.securityContextFncache }}
 securityContext:
   {{- toYaml . | nindent 2 }}
@@ -325,8 +330,10 @@ spec:
           {{- end }}
           # As long as fncache drains, and 5 s to end.
           terminationGracePeriodSeconds: {{ add $drain 5 }}
+          {{- with $root.Values.podSecurityContextFncache }}
           securityContext:
-            {{- toYaml $root.Values.podSecurityContextFncache | nindent 12 }}
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
           {{- with include "fncache.placement" $root | trim }}
           {{- . | nindent 10 }}
           {{- end }}
