@@ -272,7 +272,8 @@ class Overlay(unittest.TestCase):
     def test_memory_is_by_the_sizing_line(self, pod):
         line = tools.read("docs/operating.md")
         for said in ("add a fifth of it", "66 MiB for the process",
-                     "80 MiB more with a disk tier", "three times"):
+                     "80 MiB more with a disk tier", "three times",
+                     "`explain.memory` has over its 16 MiB"):
             self.assertIn(said, line)
         settings = pod.settings()
         calls, each = 16, 2**20
@@ -283,13 +284,30 @@ class Overlay(unittest.TestCase):
             each = size(sizing.get("callBytes", "1MiB"))
         takes = (1.2 * size(settings.get("cache.memory", "256MiB"))
                  + (66 + (80 if "cache.dir" in settings else 0)) * 2**20
-                 + 3 * calls * each)
+                 + 3 * calls * each
+                 + max(0, size(settings.get("explain.memory", "16MiB")) - 16 * 2**20))
         resources = pod.proxy["resources"]
         asked = size(resources["requests"]["memory"])
         self.assertGreaterEqual(asked, takes)
         if pod.values:  # what the helper computes, to the MiB
             self.assertEqual(asked, math.ceil(takes / 2**20) * 2**20)
         self.assertGreaterEqual(size(resources["limits"]["memory"]), asked)
+
+    def test_a_disk_tier_in_memory_is_memory_of_the_container(self):
+        one = tools.path("deploy/chart/examples/one-function.yaml")
+        takes = []
+        for medium in ("", "Memory"):
+            made = tools.documents(tools.template(
+                "-f", one, "--set", f"functionCache.medium={medium}").stdout)
+            config = next(o for o in made if o["kind"] == "DeploymentRuntimeConfig")
+            pod = Pod(config, made, "function-patch-and-transform", one)
+            volume = pod.volume(pod.mounts()["/cache"])["emptyDir"]
+            self.assertEqual(volume.get("medium", ""), medium)
+            resources = pod.proxy["resources"]
+            takes.append([size(resources[which]["memory"])
+                          for which in ("requests", "limits")])
+        for without, within in zip(*takes):
+            self.assertEqual(within - without, size(volume["sizeLimit"]))
 
     @for_each_pod()
     def test_the_disk_tier_fits_its_volume(self, pod):

@@ -105,7 +105,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $tier := divf (include "fncache.bytes" (default "256MiB" $cache.memory) | float64) 1048576.0 -}}
 {{- $calls := mulf 3.0 .root.Values.sizing.calls (divf (include "fncache.bytes" .root.Values.sizing.callBytes | float64) 1048576.0) -}}
 {{- $disk := ternary 80.0 0.0 .root.Values.functionCache.enabled -}}
-{{- addf (mulf 1.2 $tier) 66.0 $disk $calls | ceil | int64 -}}
+{{- $explain := divf (include "fncache.bytes" (default "16MiB" (default dict .settings.explain).memory) | float64) 1048576.0 -}}
+{{- addf (mulf 1.2 $tier) 66.0 $disk $calls (maxf 0.0 (subf $explain 16.0)) | ceil | int64 -}}
+{{- end -}}
+
+{{/* MiB of the disk tier's volume where that is memory, which counts as the
+     container's. dict root, settings. */}}
+{{- define "fncache.tmpfsMiB" -}}
+{{- if and .root.Values.functionCache.enabled (eq (default "" .root.Values.functionCache.medium) "Memory") -}}
+{{- include "fncache.diskMiB" .settings -}}
+{{- else -}}
+0
+{{- end -}}
 {{- end -}}
 
 {{/* MiB of the disk tier's volume: a damaged database is kept beside the new
@@ -197,7 +208,8 @@ livenessProbe:
   failureThreshold: 6
 resources:
   {{- $memory := include "fncache.memoryMiB" . | int64 }}
-  {{- $computed := dict "requests" (dict "cpu" "100m" "memory" (printf "%dMi" $memory)) "limits" (dict "memory" (printf "%dMi" (div (mul $memory 3) 2))) }}
+  {{- $tmpfs := include "fncache.tmpfsMiB" . | int64 }}
+  {{- $computed := dict "requests" (dict "cpu" "100m" "memory" (printf "%dMi" (add $memory $tmpfs))) "limits" (dict "memory" (printf "%dMi" (add (div (mul $memory 3) 2) $tmpfs))) }}
   {{- toYaml (mergeOverwrite $computed (deepCopy (default dict .root.Values.resourcesFncache))) | nindent 2 }}
 {{- with .root.Values.securityContextFncache }}
 securityContext:
