@@ -6,6 +6,7 @@ import glob
 import math
 import os
 import re
+import subprocess
 import tempfile
 import unittest
 
@@ -265,6 +266,12 @@ class Overlay(unittest.TestCase):
         for probe, path in (("readinessProbe", "/readyz"),
                             ("livenessProbe", "/healthz")):
             get = pod.proxy[probe].get("httpGet")
+            if probe == "livenessProbe":
+                # "ended by its liveness probe after a minute": docs/operating.md.
+                self.assertEqual(
+                    (pod.proxy[probe]["periodSeconds"],
+                     pod.proxy[probe]["timeoutSeconds"],
+                     pod.proxy[probe]["failureThreshold"]), (10, 5, 6))
             self.assertEqual((get["path"], ports[get["port"]]), (path, admin))
 
     # "Sizing the container" of docs/operating.md.
@@ -366,6 +373,67 @@ class Overlay(unittest.TestCase):
                     self.assertIn(f"{key}: {value}", done.stdout)
 
 
+class PlainStandalone(unittest.TestCase):
+    """deploy/crossplane/standalone.yaml, and what becomes of it with another
+    image by its own word."""
+
+    def builds(self, digits):
+        text = tools.read("deploy/crossplane/standalone.yaml")
+        made = {o["kind"]: o for o in tools.documents(
+            text.replace("0" * 64, digits * 64).replace("0" * 12, digits * 12))}
+        pod = Pod(made["DeploymentRuntimeConfig"], list(made.values()),
+                  "function-slow", None)
+        return pod, made["Service"], made["Deployment"]
+
+    def test_a_new_generation_never_calls_a_pod_of_the_old_image(self):
+        _, old, old_function = self.builds("1")
+        pod, new, new_function = self.builds("2")
+        self.assertNotEqual(old["metadata"]["name"], new["metadata"]["name"])
+        host = f"{new['metadata']['name']}.{tools.NAMESPACE}"
+        self.assertEqual(flag(pod.args, "upstream"), f"dns:///{host}:9443")
+        image = new_function["spec"]["template"]["spec"]["containers"][0]["image"]
+        self.assertEqual(image.split("@")[1], flag(pod.args, "generation"))
+        for function, expected in ((old_function, False), (new_function, True)):
+            labels = function["spec"]["template"]["metadata"]["labels"]
+            self.assertEqual(
+                crossplane.selects(labels, new["spec"]["selector"]), expected)
+            self.assertTrue(crossplane.selects(
+                labels, new_function["spec"]["selector"]["matchLabels"]))
+
+    def test_calls_that_the_function_has_begun_end_before_it_does(self):
+        spec = self.builds("1")[2]["spec"]["template"]["spec"]
+        asleep = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+        self.assertGreaterEqual(asleep, 30)
+        self.assertGreaterEqual(spec["terminationGracePeriodSeconds"], asleep + 5)
+
+    def test_it_waits_for_its_function(self):
+        pod, service, _ = self.builds("1")
+        waits_for(self, pod, service)
+
+
+def waits_for(test, pod, service):
+    """The pod's init container ends when the Service has an address, and not
+    before."""
+    waiting, = pod.spec["initContainers"]
+    test.assertEqual(waiting["image"], pod.proxy["image"])
+    test.assertTrue(waiting["securityContext"]["readOnlyRootFilesystem"])
+    script = waiting["command"][2]
+    name = f"{service['metadata']['name']}.{tools.NAMESPACE}"
+    test.assertIn(f" {name} ", script)
+    test.assertEqual(service["spec"]["clusterIP"], "None")
+    test.assertFalse(service["spec"].get("publishNotReadyAddresses"))
+    tools.need("getent")
+
+    def ends(address):
+        command = [*waiting["command"][:2], script.replace(name, address)]
+        try:
+            return subprocess.run(command, timeout=2, check=False).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
+    test.assertTrue(ends("127.0.0.1"))
+    test.assertFalse(ends("no-such-name.invalid"))
+
+
 class Standalone(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -391,6 +459,16 @@ class Standalone(unittest.TestCase):
         # Not a pod of fncache, which has Crossplane's labels.
         self.assertFalse(crossplane.selects(
             self.pod.labels, self.service["spec"]["selector"]))
+
+    # A bad image.digest leaves the build before it in its place: new pods of
+    # fncache wait, and Kubernetes keeps the old ones and the function's.
+    def test_it_waits_for_its_function(self):
+        waits_for(self, self.pod, self.service)
+
+    def test_it_does_not_wait_for_a_function_of_no_pods(self):
+        done = tools.template("-f", self.pod.values, "--set", "functions[0].replicas=0")
+        self.assertEqual(done.returncode, 0, tools.said(done))
+        self.assertNotIn("initContainers", done.stdout)
 
     def test_functions_of_one_image_and_long_names_are_not_confused(self):
         long = "function-" + "x" * 52
