@@ -411,6 +411,20 @@ class PlainStandalone(unittest.TestCase):
         waits_for(self, pod, service)
 
 
+class PlainRegistry(unittest.TestCase):
+    def test_a_whole_registry_begins_without_masks_and_lifetimes(self):
+        image_config, config = tools.documents(
+            tools.read("deploy/crossplane/imageconfig.yaml"))
+        self.assertEqual(image_config["spec"]["runtime"]["configRef"]["name"],
+                         config["metadata"]["name"])
+        sidecar, = tools.documents(tools.read("deploy/crossplane/sidecar.yaml"))
+        args, of_one = (c["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]
+                        ["containers"][1]["args"] for c in (config, sidecar))
+        self.assertEqual(args, [a for a in of_one if not re.match(
+            "--(mask|ttl-min|requeue-ttl)=", a)])
+        self.assertLess(len(args), len(of_one))
+
+
 def waits_for(test, pod, service):
     """The pod's init container ends when the Service has an address, and not
     before."""
