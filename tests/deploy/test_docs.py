@@ -9,9 +9,12 @@ import unittest
 import tools
 
 
+PAGES = [tools.path("README.md"), *sorted(glob.glob(tools.path("docs/*.md")))]
+
+
 def cluster_commands():
     """Page and command, of blocks that say `sh cluster`."""
-    for page in [tools.path("README.md"), *sorted(glob.glob(tools.path("docs/*.md")))]:
+    for page in PAGES:
         with open(page, encoding="utf-8") as file:
             for block in re.findall(r"^```sh cluster\n(.*?)^```$", file.read(),
                                     re.M | re.S):
@@ -51,6 +54,30 @@ class Docs(unittest.TestCase):
         self.assertIn("default", named)
         self.assertLessEqual(named - {"default"}, made)
         self.assertGreater(len(named), 1)
+
+    def test_kubectl_is_told_where_and_which_container(self):
+        # In texts, comments and the notes of the installation, too.
+        seen = 0
+        for page in (tools.path("docs/operating.md"), tools.path("README.md"),
+                     tools.path("deploy/chart/templates/NOTES.txt"),
+                     *glob.glob(tools.path("deploy/crossplane/*.yaml"))):
+            with open(page, encoding="utf-8") as file:
+                text = file.read()
+            for command in re.findall(r"kubectl [^`\n]*", text):
+                if re.search(r"kubectl (get|patch|apply|describe) (-\S+ )*"
+                             r"(function|imageconfig|configuration|clusterrole)", command):
+                    continue  # They are in no namespace.
+                if not re.search(r" (get|describe|logs|exec|rollout|port-forward|delete) ",
+                                 command):
+                    continue
+                seen += 1
+                with self.subTest(command):
+                    self.assertRegex(
+                        command, r"kubectl -n (crossplane-system|\{\{ \.Release\.Namespace \}\}) ")
+                    if re.search(r" (logs|exec) ", command):
+                        self.assertRegex(command, r" -c \S+")
+                        self.assertRegex(command, r" (POD|\$\w+|deploy\S*) ")
+        self.assertGreater(seen, 8)
 
     def test_namespaces_are_crossplanes(self):
         for words in self.commands:
