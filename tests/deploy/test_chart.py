@@ -327,10 +327,21 @@ class Chart(unittest.TestCase):
         self.assertIn("kubectl patch function.pkg function-patch-and-transform", one)
         self.assertIn('"name":"cache-fncache-function-patch-and-transform"', one)
         self.assertNotIn("CAUTION", one)
+        # The way back, and masks that one is not sure of.
+        self.assertLess(one.index("kubectl get function.pkg function-patch-and-transform "
+                                  "-o jsonpath='{.spec.runtimeConfigRef.name}'"),
+                        one.index("kubectl patch"))
+        self.assertIn("-c fncache -- fncache admin shadow", one)
         many = self.notes("-f", tools.path("deploy/chart/examples/many-functions.yaml"))
         self.assertIn("providers too, and overrides a package's own runtimeConfigRef",
                       many)
         self.assertIn("registry.example.org/platform/function-", many)
+        self.assertIn("kubectl delete imageconfigs.pkg.crossplane.io "
+                      "cache-fncache-registry", many)
+        standalone = self.notes(
+            "-f", tools.path("deploy/chart/examples/standalone.yaml"))
+        self.assertIn("helm rollback cache", standalone)
+        self.assertIn("-c package-runtime -- fncache admin shadow", standalone)
         self.assertIn("CAUTION: functions run in the namespace of Crossplane",
                       self.notes(namespace="default"))
 
