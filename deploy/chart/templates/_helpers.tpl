@@ -152,8 +152,7 @@ lifecycle:
 {{- end -}}
 
 {{/* How many pods a function's Deployment has: its own number, else the one of
-     all, either of which may be 0; nothing where that is null, so that whoever
-     scales it is not overruled. dict root, fn. */}}
+     all, either of which may be 0; nothing where that is null. dict root, fn. */}}
 {{- define "fncache.replicas" -}}
 {{- $own := ternary .fn.replicas .root.Values.replicas (hasKey .fn "replicas") -}}
 {{- if not (kindIs "invalid" $own) }}{{ int $own }}{{ end -}}
