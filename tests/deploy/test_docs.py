@@ -111,6 +111,14 @@ class Docs(unittest.TestCase):
                         self.assertRegex(command, r" (POD|\$\w+|deploy\S*) ")
         self.assertGreater(seen, 8)
 
+    def test_what_is_found_by_crossplanes_labels_has_them(self):
+        # It gives them to pods; its Deployments have none.
+        made = crossplane.deployment({"spec": {}}, "f", "f-1", tools.NAMESPACE, "i")
+        self.assertNotIn("labels", made["metadata"])
+        found = re.findall(r"kubectl [^`\n]*?(\S+) -l pkg\.crossplane\.io",
+                           tools.read("docs/operating.md"))
+        self.assertEqual(set(found), {"pods"})
+
     def test_namespaces_are_crossplanes(self):
         for words in self.commands:
             for flag in ("-n", "--namespace"):
