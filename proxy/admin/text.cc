@@ -173,7 +173,10 @@ std::string PurgeText(const std::string& what, bool soft,
       soft ? "all in memory and "
            : absl::StrCat(Number(response.removed(), "entry", "entries"),
                           " gone, "),
-      "up to ", Grouped(response.covered()), " on disk under a ban, ",
+      !soft && response.covered() == 0
+          ? ""
+          : absl::StrCat("up to ", Grouped(response.covered()),
+                         " on disk under a ban, "),
       Number(response.flights(), "call", "calls"),
       " under way that nobody joins any more\n");
   if (response.widened()) {

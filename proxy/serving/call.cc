@@ -384,7 +384,7 @@ bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
         return true;
       case cache::Freshness::kWhileRevalidate:
         // The refresh would fill, which a rehearsal does.
-        if (shadow_ != nullptr) return false;
+        if (shadow_ != nullptr) break;
         AnswerAndRefresh(found.entry, tag, now);
         return true;
       case cache::Freshness::kIfError:

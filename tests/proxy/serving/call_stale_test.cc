@@ -311,19 +311,36 @@ TEST_F(RevalidateTest, OfAnEntryBelowTheSameHolds) {
 
 // Other windows may come while the entry is kept: what the function has said
 // since counts.
-TEST_F(RevalidateTest, ItEndsTheOldAnswerWithWhateverWindows) {
-  FillAndPass(absl::Seconds(1));
-  options_.policy.stale_while_revalidate = absl::ZeroDuration();
+TEST_F(RevalidateTest, ItEndsTheOldAnswerWithWhateverSettings) {
+  const settings::FunctionOptions now = options_;
+  settings::FunctionOptions without = now;
+  without.policy.stale_while_revalidate = absl::ZeroDuration();
+  settings::FunctionOptions rehearsal = now;
+  rehearsal.policy.mode = cache::Mode::kShadow;
+  for (const auto& meanwhile : {without, rehearsal}) {
+    Fill(Request("a", "t"), Response("t", "old", kTtl),
+         {{"cache-control", "no-cache"}});
+    Proxy().clock.Advance(kFresh + absl::Seconds(1));
+    Proxy().handler().Replace(meanwhile);
+    Fill(Request("a", "t"), Response("t", "zero", 0));
+    Proxy().handler().Replace(now);
+    auto caller = Fill(Request("a", "t"), Response("t", "zero", 0));
+    EXPECT_EQ(caller->response().results(0).message(), "zero");
+  }
+}
+
+// Fresh is fresh: what a rehearsal is told of that only compares.
+TEST_F(RevalidateTest, ARehearsalEndsNoFreshAnswer) {
+  const settings::FunctionOptions now = options_;
+  Fill(Request("a", "t"), Response("t", "old", kTtl));
+  options_.policy.mode = cache::Mode::kShadow;
   Proxy().handler().Replace(options_);
-  auto caller = Send(Request("a", "t"));
-  function_.Next()->Answer(Response("t", "zero", 0).SerializeAsString());
-  ASSERT_TRUE(caller->Wait().ok());
-  options_.policy.stale_while_revalidate = absl::Minutes(10);
-  Proxy().handler().Replace(options_);
-  caller = Send(Request("a", "t"));
-  function_.Next()->Answer(Response("t", "zero", 0).SerializeAsString());
-  ASSERT_TRUE(caller->Wait().ok());
-  EXPECT_EQ(caller->response().results(0).message(), "zero");
+  Fill(Request("a", "t"), Response("t", "zero", 0));
+  Proxy().handler().Replace(now);
+  ExpectFresh("old");
+  Proxy().clock.Advance(kFresh + absl::Seconds(1));
+  ExpectStale(Send(Request("a", "t")), 1);
+  function_.Next()->Answer(Response("t", "new", kTtl).SerializeAsString());
 }
 
 // ---- stale_if_error
