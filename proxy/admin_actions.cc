@@ -14,6 +14,7 @@
 #include "proxy/telemetry/labels.h"
 #include "proxy/telemetry/process_metrics.h"
 #include "proxy/telemetry/purge_metrics.h"
+#include "proxy/telemetry/shadow_text.h"
 
 namespace fncache::proxy {
 namespace {

@@ -33,6 +33,8 @@
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/purge_metrics.h"
+#include "proxy/telemetry/shadow_text.h"
+#include "proxy/telemetry/shadow_verdict.h"
 #include "proxy/trace_switch.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/listener.h"
@@ -583,8 +585,7 @@ void AddShadow(const absl::optional<telemetry::ShadowReport>& report,
   const std::string text = telemetry::ShadowText({&*report, 1});
   const size_t name = Printable(report->function).size() + 2;  // NAME: VERDICT
   facts->more.push_back({"shadow", text.substr(name, text.find('\n') - name),
-                         telemetry::Judge(*report).judgement ==
-                             telemetry::ShadowJudgement::kWrong});
+                         telemetry::Judge(*report).bad()});
 }
 
 }  // namespace

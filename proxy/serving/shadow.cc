@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -33,8 +34,10 @@ using insight::request::ResponseDifference;
 using telemetry::ShadowBy;
 using telemetry::ShadowReport;
 
-constexpr size_t kMostDifferences = 8;  // told of one pair of answers
-constexpr size_t kMostPaths = 64;       // counted
+constexpr size_t kMostDifferences = 32;  // looked at in one pair of answers
+constexpr size_t kMostLogged = 8;        // of them
+constexpr size_t kMostPaths = 64;        // counted
+constexpr size_t kMostComposites = 1 << 14;
 constexpr uint64_t kMostTableBytes = 16 << 20;
 // Answers that are read for their differences: some milliseconds of each
 // second.
@@ -70,7 +73,9 @@ std::string Spell(const insight::request::CompositeName& name) {
 // (Metwally et al., Space-Saving, 2005).
 class PathCounts {
  public:
-  void Add(const std::string& path, ShadowBy by, absl::Time now) {
+  // `alone`: the one mask of so many that hid a change.
+  void Add(const std::string& path, ShadowBy by, absl::optional<size_t> alone,
+           size_t masks, absl::Time now) {
     auto found = counts_.find(path);
     if (found == counts_.end()) {
       ShadowReport::Path counted;
@@ -79,15 +84,19 @@ class PathCounts {
             counts_.begin(), counts_.end(), [](const auto& a, const auto& b) {
               return a.second.sum() < b.second.sum();
             });
-        counted = rarest->second;
+        counted.differences = counted.inherited = rarest->second.differences;
         counts_.erase(rarest);
       }
       counted.path = path;
       counted.first = now;
       found = counts_.emplace(path, counted).first;
     }
-    ++found->second.differences[static_cast<size_t>(by)];
-    found->second.last = now;
+    ShadowReport::Path& counted = found->second;
+    ++counted.differences[static_cast<size_t>(by)];
+    counted.last = now;
+    if (!alone.has_value()) return;
+    counted.alone.resize(masks);
+    ++counted.alone[*alone];
   }
 
   std::vector<ShadowReport::Path> Most() const {
@@ -101,6 +110,45 @@ class PathCounts {
 
  private:
   std::map<std::string, ShadowReport::Path> counts_;
+};
+
+// Whether the function could be seen to vary by itself for the composites that
+// differ by masks.
+class CompositeControls {
+ public:
+  // A hit of this composite was compared. Of the composites that come when
+  // there are too many nothing is known.
+  void Add(uint64_t composite, ShadowBy by, bool differs) {
+    const bool difference = differs && by == ShadowBy::kMask;
+    if (by != ShadowBy::kExact && !difference) return;
+    auto found = composites_.find(composite);
+    if (found == composites_.end()) {
+      if (composites_.size() >= kMostComposites) {
+        unknown_ += difference ? 1 : 0;
+        return;
+      }
+      found = composites_.emplace(composite, Composite()).first;
+    }
+    found->second.repeated |= by == ShadowBy::kExact;
+    found->second.differences += difference ? 1 : 0;
+  }
+
+  // Differences by masks of composites without an exact repeat.
+  uint64_t Unrepeated() const {
+    uint64_t sum = unknown_;
+    for (const auto& composite : composites_) {
+      if (!composite.second.repeated) sum += composite.second.differences;
+    }
+    return sum;
+  }
+
+ private:
+  struct Composite {
+    uint32_t differences = 0;
+    bool repeated = false;
+  };
+  absl::flat_hash_map<uint64_t, Composite> composites_;
+  uint64_t unknown_ = 0;
 };
 
 // The request that filled an entry.
@@ -260,7 +308,11 @@ struct ShadowTrial::Impl {
       ABSL_GUARDED_BY(mutex){};
   uint64_t uncompared ABSL_GUARDED_BY(mutex) = 0;
   uint64_t unread ABSL_GUARDED_BY(mutex) = 0;
-  uint64_t unexamined ABSL_GUARDED_BY(mutex) = 0;
+  std::array<uint64_t, telemetry::kShadowBys> unexamined
+      ABSL_GUARDED_BY(mutex){};
+  CompositeControls controls ABSL_GUARDED_BY(mutex);
+  // Requests that were read: no more composites or values than that.
+  uint64_t requests ABSL_GUARDED_BY(mutex) = 0;
   DistinctCount composites ABSL_GUARDED_BY(mutex);
   DistinctCount mask_composites ABSL_GUARDED_BY(mutex);
   DistinctCount masked_values ABSL_GUARDED_BY(mutex);
@@ -347,6 +399,7 @@ std::unique_ptr<ShadowCall> ShadowTrial::Read(
       HashOf(parts->masked.data(), parts->masked.size() * sizeof(uint64_t));
   MutexLock lock(&impl_->mutex);
   if (impl_->since == absl::InfiniteFuture()) impl_->since = clock->Now();
+  ++impl_->requests;
   if (name.known()) impl_->composites.Add(parts->composite_hash);
   if (!impl_->masks.empty() && size > kMostRead) ++impl_->unread;
   if (!parts->masked.empty()) impl_->masked_values.Add(parts->all_masked);
@@ -367,18 +420,24 @@ ShadowReport ShadowTrial::Report() const {
   report.lookups = impl_->lookups;
   report.by = impl_->by;
   report.uncompared = impl_->uncompared;
-  report.composites = impl_->composites.Estimate();
-  report.mask_composites = impl_->mask_composites.Estimate();
-  report.masked_values = impl_->masked_values.Estimate();
-  report.mask_masked_values = impl_->mask_masked_values.Estimate();
+  // Estimates may be too high by some percent.
+  const uint64_t requests = impl_->requests;
+  const uint64_t hits = report.of(ShadowBy::kMask).hits;
+  report.composites = std::min(requests, impl_->composites.Estimate());
+  report.mask_composites =
+      std::min({hits, report.composites, impl_->mask_composites.Estimate()});
+  report.masked_values = std::min(requests, impl_->masked_values.Estimate());
+  report.mask_masked_values =
+      std::min(hits, impl_->mask_masked_values.Estimate());
   report.unread = impl_->unread;
   report.unexamined = impl_->unexamined;
+  report.unrepeated = impl_->controls.Unrepeated();
   report.paths = impl_->paths.Most();
   for (size_t i = 0; i < impl_->of_masks.size(); ++i) {
     const Impl::OfMask& of_mask = impl_->of_masks[i];
     report.masks.push_back({impl_->masks.canonical()[i],
-                            of_mask.values.Estimate(), of_mask.changed,
-                            of_mask.alone});
+                            std::min(requests, of_mask.values.Estimate()),
+                            of_mask.changed, of_mask.alone});
   }
   return report;
 }
@@ -510,10 +569,18 @@ void ShadowCall::Parts::Count(ShadowBy by, const std::vector<size_t>& changed,
     count(&counts.of_masks[mask].changed);
     if (changed.size() == 1) count(&counts.of_masks[mask].alone);
   }
+  counts.controls.Add(composite_hash, by, comparison.differs);
   if (!comparison.differs) return;
-  counts.unexamined += comparison.examined ? 0 : 1;
+  counts.unexamined[static_cast<size_t>(by)] += comparison.examined ? 0 : 1;
+  absl::optional<size_t> alone;
+  if (changed.size() == 1) alone = changed.front();
+  // Elements of one list are of one pattern, which differed once in this hit.
+  std::set<std::string> patterns;
   for (const ResponseDifference& difference : comparison.differences) {
-    counts.paths.Add(Cut(difference.pattern), by, now);
+    patterns.insert(Cut(difference.pattern));
+  }
+  for (const std::string& pattern : patterns) {
+    counts.paths.Add(pattern, by, alone, counts.of_masks.size(), now);
   }
 }
 
@@ -529,6 +596,7 @@ void ShadowCall::Parts::Report(const Key& key,
   }
   std::vector<std::string> paths;
   for (const ResponseDifference& difference : comparison.differences) {
+    if (paths.size() == kMostLogged) break;
     paths.push_back(
         absl::StrCat(Cut(difference.path), difference.first.empty() ? "" : " ",
                      difference.first,

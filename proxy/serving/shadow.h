@@ -21,7 +21,7 @@
 // keyed hashes are kept and logged, values never are.
 //
 // A trial goes on for as long as what keys are made of stays the same, over
-// changes of other settings. Memory is bounded: 16 MiB, 1 KiB for each
+// changes of other settings. Memory is bounded: 17 MiB, 1.3 KiB for each
 // mask, and a few MiB in which requests and answers are read.
 //
 // Thread-safe. A ShadowCall is used by one thread at a time.

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ShadowReport: what `mode: shadow` found out about one function, and the
-// verdict that follows from it, as text and as JSON.
+// ShadowReport: what `mode: shadow` found out about one function. What follows
+// from it is in shadow_verdict.h, how it is told in shadow_text.h.
 //
-// The verdict is about hits by the masks: calls whose entry was filled by
-// another request, equal but for what the masks hide. Calls with the very
-// request that filled their entry are the control: a function that answers
-// those differently varies by itself.
-//
-// Plain values and pure functions; thread-safe.
+// Plain values.
 #ifndef FNCACHE_PROXY_TELEMETRY_SHADOW_REPORT_H_
 #define FNCACHE_PROXY_TELEMETRY_SHADOW_REPORT_H_
 
@@ -17,8 +12,6 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "absl/types/optional.h"
-#include "absl/types/span.h"
 #include "proxy/telemetry/labels.h"
 
 namespace fncache::proxy::telemetry {
@@ -30,6 +23,11 @@ struct ShadowReport {
   struct Count {
     uint64_t hits = 0;         // that were compared
     uint64_t differences = 0;  // of them
+    double rate() const {
+      return hits == 0
+                 ? 0
+                 : static_cast<double>(differences) / static_cast<double>(hits);
+    }
   };
   struct Mask {
     std::string path;
@@ -39,9 +37,22 @@ struct ShadowReport {
   };
   struct Path {
     std::string path;  // of the answer, `*` for list elements
+    // Hits that differed there; too high perhaps, never too low.
     std::array<uint64_t, kShadowBys> differences{};
     absl::Time first;
     absl::Time last;
+    // How many of them may be another path's.
+    std::array<uint64_t, kShadowBys> inherited{};
+    // How many of those by masks had but one mask changed, by its place in
+    // `masks`; too low perhaps, never too high. Empty: none.
+    std::vector<uint32_t> alone;
+
+    uint64_t of(ShadowBy by) const {
+      return differences[static_cast<size_t>(by)];
+    }
+    uint64_t certain(ShadowBy by) const {
+      return of(by) - inherited[static_cast<size_t>(by)];
+    }
     uint64_t sum() const {
       uint64_t all = 0;
       for (const uint64_t by : differences) all += by;
@@ -50,7 +61,7 @@ struct ShadowReport {
   };
 
   std::string function;
-  absl::Time since;
+  absl::Time since = absl::InfiniteFuture();  // the first call; or none yet
   uint64_t lookups = 0;
   std::array<Count, kShadowBys> by{};  // by ShadowBy
   uint64_t uncompared = 0;  // would have been hits; no answer to compare
@@ -62,40 +73,19 @@ struct ShadowReport {
   // Requests too large for saying which masks' values changed.
   uint64_t unread = 0;
   std::vector<Mask> masks;  // in the order of MaskSet::canonical
-  // What differed first, the most frequent one first; differences of answers
-  // that were not looked into are counted by `unexamined`.
+  // What differed, the most frequent one first; differences of answers that
+  // were not looked into are counted by `unexamined`.
   std::vector<Path> paths;
-  uint64_t unexamined = 0;
+  std::array<uint64_t, kShadowBys> unexamined{};
+  // Differences by masks of composites that had no exact repeat, by which it
+  // could be told whether the function varies for them.
+  uint64_t unrepeated = 0;
 
   const Count& of(ShadowBy what) const { return by[static_cast<size_t>(what)]; }
+  uint64_t unexamined_of(ShadowBy what) const {
+    return unexamined[static_cast<size_t>(what)];
+  }
 };
-
-enum class ShadowJudgement {
-  kNotEnough,     // no difference, in too few hits
-  kNoDifference,  // none in at least kEnough hits
-  kWrong,         // the masks hide something that the function reads
-  kVaries,        // it differs, and no more than it does by itself
-};
-// "not_enough", "no_difference", "wrong", "varies".
-const char* ShadowJudgementName(ShadowJudgement judgement);
-
-struct ShadowVerdict {
-  ShadowJudgement judgement = ShadowJudgement::kNotEnough;
-  // What it is about: hits by masks; or exact repeats, where there is no mask.
-  ShadowBy about = ShadowBy::kMask;
-  // The share of wrong answers is at most this, at 95 % confidence. Absent
-  // where there was no hit. Without a difference in n hits it is 3/n (the rule
-  // of three: Hanley and Lippman-Hand, JAMA 249, 1983), else the upper end of
-  // Wilson's interval (Journal of the American Statistical Association 22,
-  // 1927).
-  absl::optional<double> at_most;
-};
-ShadowVerdict Judge(const ShadowReport& report);
-
-// One paragraph and tables for each function.
-std::string ShadowText(absl::Span<const ShadowReport> reports);
-// {"functions": [...]}, on one line.
-std::string ShadowJson(absl::Span<const ShadowReport> reports);
 
 }  // namespace fncache::proxy::telemetry
 

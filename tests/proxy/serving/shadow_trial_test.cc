@@ -147,6 +147,27 @@ TEST_F(ShadowTrialTest, PathsAreBoundedAndTheFrequentOnesStay) {
   EXPECT_EQ(report.paths[0].first, now);
   // Too high perhaps, never too low.
   EXPECT_GE(report.paths[1].sum(), 1);
+  EXPECT_GT(report.paths[1].inherited[0], 0);
+  for (size_t i = 1; i < report.paths.size(); ++i) {
+    EXPECT_EQ(report.paths[i].certain(ShadowBy::kMask), 1);
+  }
+  EXPECT_EQ(report.paths[0].certain(ShadowBy::kMask), 500);
+}
+
+TEST_F(ShadowTrialTest, ThereAreNoMoreValuesAndCompositesThanCalls) {
+  const cache::key::Key key{1, 2};
+  const absl::Time now = clock_.Now();
+  Read(Request("first", "t"))->Remember(key, now);
+  for (uint64_t i = 1; i <= 500; ++i) {
+    Hit(Request(absl::StrCat("n", i), "t"), key, now);
+    const telemetry::ShadowReport report = trial_->Report();
+    EXPECT_EQ(report.of(ShadowBy::kMask).hits, i);
+    EXPECT_LE(report.mask_masked_values, i);
+    EXPECT_LE(report.mask_composites, i);
+    EXPECT_LE(report.masked_values, i + 1);
+    EXPECT_LE(report.composites, i + 1);
+    EXPECT_LE(report.masks[0].values, i + 1);
+  }
 }
 
 }  // namespace
