@@ -363,7 +363,7 @@ class CachingProxy {
       : options_(options),
         upstream_(TestProxy::To(target), nullptr, workers),
         handler_(0, options, store, &clock, &upstream_, instruments.function(0),
-                 nullptr, explains ? &misses_ : nullptr, &access_log),
+                 &traces, explains ? &misses_ : nullptr, &access_log),
         listener_(std::make_unique<TestListener>(&handler_, workers)) {}
   std::string target() const { return listener_->address(); }
   FlightTable::Stats flights() const { return handler_.GetFlights(); }
@@ -381,6 +381,7 @@ class CachingProxy {
   SimulatedClock clock{absl::FromUnixSeconds(1'800'000'000)};
   telemetry::Instruments instruments{{"function"}};
   telemetry::AccessLog access_log{instruments.access_log()};
+  TraceShared traces;  // to be replaced by a writer
 
  private:
   const settings::FunctionOptions options_;
