@@ -52,7 +52,9 @@ void UpstreamRun::Start(const transport::UnaryRequest& request,
 
 void UpstreamRun::OnAbandoned(uint64_t abandonment) {
   worker_->Post([self = shared_from_this(), abandonment] {
-    if (self->over_) return;
+    // Two that follow each other may be told by two threads: the later counts.
+    if (self->over_ || abandonment < self->abandonment_) return;
+    self->abandonment_ = abandonment;
     absl::Duration limit = kMostAbandoned;
     if (!self->deadline_.has_value()) {
       // Nothing else ends it.

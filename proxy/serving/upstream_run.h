@@ -158,6 +158,7 @@ class UpstreamRun final : public FlightCall,
   std::shared_ptr<FlightCaller> place_;
   std::unique_ptr<ShadowCall> shadow_;
   std::shared_ptr<transport::UnaryCall> call_;
+  uint64_t abandonment_ = 0;  // the latest
   absl::optional<transport::TimerId> abandoned_timer_;
   bool over_ = false;
   // Set when the call has ended.
