@@ -150,7 +150,7 @@ void UpstreamRun::End() {
 }
 
 void UpstreamRun::SupersedeOlder() {
-  if (use_ != Use::kStore || shadow_ != nullptr ||
+  if (use_ != Use::kStore || shadow_ != nullptr || purged_ ||
       !state_->policy.serves_stale() || result_.entry ||
       !result_.message.valid()) {
     return;

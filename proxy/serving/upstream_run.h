@@ -100,6 +100,8 @@ class UpstreamRun final : public FlightCall,
     bool stored = false;
   };
   const Told& told() const { return told_; }
+  // The answer would have been kept, but for a purge that came meanwhile.
+  bool purged() const { return purged_; }
   // Any thread.
   void Cancel() override {
     cancelled_.store(true, std::memory_order_relaxed);
@@ -132,7 +134,8 @@ class UpstreamRun final : public FlightCall,
   // Tells those who explain misses what became of the answer.
   void TellMisses() const;
   // An answer that is not kept takes the place of an older one that is, where
-  // that would be served past its time.
+  // that would be served past its time; but for one that a purge alone keeps
+  // out, as a soft purge leaves what there is to be served so.
   void SupersedeOlder();
   // As what the flight ends with the call.
   FlightEnd EndOf(const transport::UnaryCall& call) const;
@@ -168,7 +171,6 @@ class UpstreamRun final : public FlightCall,
   Told told_;
   // Until when the answer is served; in the past if it is not kept.
   absl::Time served_until_ = absl::InfinitePast();
-  // It would have been kept, but for a purge.
   bool purged_ = false;
   // Why it is not kept, where the answer could be read.
   absl::optional<cache::Policy::Refusal> refusal_;
