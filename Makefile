@@ -110,7 +110,7 @@ install: build ## install the binary, its manual and completions below DESTDIR/P
 image: ## a container image (IMAGE=NAME:TAG), with docker, podman or buildah
 	@scripts/image $(IMAGE)
 
-package: setup-package ## a Debian package: build/fncache_VERSION_ARCH.deb
+package: setup-package ## a Debian package: build/fncache_VERSION-1_ARCH.deb
 	@scripts/build release fncache_manual
 	@cd build/release && cpack -G DEB -B .. >package.log || { cat package.log; exit 1; }
 	@ls build/fncache_*.deb

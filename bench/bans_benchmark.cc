@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "bench/keys.h"
 #include "cache/store/bans.h"
 #include "cache/store/memory_store.h"
 
 namespace {
 
+using fncache::bench::KeyOf;
+using fncache::bench::Now;
 using fncache::cache::key::Key;
 using fncache::cache::store::Bans;
 using fncache::cache::store::BanScope;
@@ -22,16 +25,6 @@ using fncache::cache::store::EntryInfo;
 using fncache::cache::store::EntryRef;
 
 constexpr uint64_t kKeys = 4096;
-
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-Key KeyOf(uint64_t n) { return {Mix(2 * n), Mix(2 * n + 1)}; }
-
-absl::Time Now() { return absl::FromUnixSeconds(1'700'000'000); }
 
 EntryRef MakeEntry() {
   EntryInfo info;

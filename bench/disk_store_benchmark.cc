@@ -18,6 +18,7 @@
 #include <string>
 #include <utility>
 
+#include "bench/keys.h"
 #include "cache/response.h"
 #include "cache/store/disk_store.h"
 #include "cache/store/tiered_store.h"
@@ -26,18 +27,12 @@
 namespace fncache::cache {
 namespace {
 
+using bench::KeyOf;
+using bench::Mix;
+
 constexpr uint64_t kEntries = 50000;
 constexpr uint64_t kCapacity = 1ull << 30;
 constexpr int kAtOnce = 64;
-
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-key::Key KeyOf(uint64_t n) { return {Mix(2 * n), Mix(2 * n + 1)}; }
 
 std::string ReadAnswer() {
   const char* folder = std::getenv("FNCACHE_TEST_DATA");

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/keys.h"
 #include "cache/store/memory_store.h"
 #include "common/huge_heap.h"
 
@@ -72,7 +73,9 @@ void free(void* memory) {
 
 namespace {
 
-using fncache::cache::key::Key;
+using fncache::bench::KeyOf;
+using fncache::bench::Mix;
+using fncache::bench::Now;
 using fncache::cache::store::Entry;
 using fncache::cache::store::EntryInfo;
 using fncache::cache::store::Found;
@@ -80,17 +83,6 @@ using fncache::cache::store::MemoryStore;
 
 constexpr int kKeyBytes = 16;
 constexpr uint64_t kLookups = 2'000'000;
-
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-Key KeyOf(uint64_t n) { return {Mix(2 * n), Mix(2 * n + 1)}; }
-
-absl::Time Now() { return absl::FromUnixSeconds(1'700'000'000); }
 
 int64_t Resident() {
   std::ifstream statm("/proc/self/statm");

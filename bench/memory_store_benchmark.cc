@@ -8,11 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "bench/keys.h"
 #include "cache/store/memory_store.h"
 
 namespace {
 
-using fncache::cache::key::Key;
+using fncache::bench::KeyOf;
+using fncache::bench::Mix;
+using fncache::bench::Now;
 using fncache::cache::store::Entry;
 using fncache::cache::store::EntryInfo;
 using fncache::cache::store::EntryRef;
@@ -20,17 +23,6 @@ using fncache::cache::store::MemoryStore;
 
 constexpr uint64_t kEntries = 10000;
 constexpr size_t kBody = 13000;  // what a real response has
-
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-Key KeyOf(uint64_t n) { return {Mix(2 * n), Mix(2 * n + 1)}; }
-
-absl::Time Now() { return absl::FromUnixSeconds(1'700'000'000); }
 
 EntryRef MakeEntry() {
   EntryInfo info;

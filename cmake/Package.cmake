@@ -15,6 +15,7 @@ set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The fncache authors <fncache@example.org>")
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
@@ -30,6 +31,11 @@ install(FILES ${deploy}/systemd/fncache.sysusers DESTINATION lib/sysusers.d RENA
   COMPONENT package EXCLUDE_FROM_ALL)
 install(FILES ${deploy}/debian/fncache.yaml DESTINATION /etc/fncache COMPONENT package EXCLUDE_FROM_ALL)
 install(FILES ${deploy}/debian/copyright DESTINATION share/doc/fncache COMPONENT package EXCLUDE_FROM_ALL)
+install(FILES ${deploy}/debian/changelog DESTINATION share/doc/fncache RENAME changelog.Debian
+  COMPONENT package EXCLUDE_FROM_ALL)
+install(FILES ${CMAKE_SOURCE_DIR}/CHANGELOG.md DESTINATION share/doc/fncache RENAME changelog
+  COMPONENT package EXCLUDE_FROM_ALL)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/cmake/debian-docs.cmake)
 set(CPACK_INSTALL_CMAKE_PROJECTS
   "${CMAKE_BINARY_DIR};fncache;Unspecified;/" "${CMAKE_BINARY_DIR};fncache;package;/")
 include(CPack)

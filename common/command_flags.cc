@@ -3,6 +3,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -70,6 +71,13 @@ std::string NotTaken(absl::string_view argument,
     names.insert(names.end(), flag.names.begin(), flag.names.end());
   }
   return absl::StrCat("unknown flag ", Shown(name), DidYouMean(name, names));
+}
+
+std::string WhyNoWholeNumber(const std::string& text, uint64_t most) {
+  uint64_t number = 0;
+  if (absl::SimpleAtoi(text, &number) && number <= most) return "";
+  return absl::StrCat("\"", Shown(text),
+                      "\" is not accepted; accepted: a whole number from 0 up");
 }
 
 std::string WhyNotParsed(const CLI::App& app, const CLI::ParseError& error) {

@@ -7,6 +7,7 @@
 #ifndef FNCACHE_COMMON_COMMAND_FLAGS_H_
 #define FNCACHE_COMMON_COMMAND_FLAGS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,12 @@ void WrapHelp(CLI::App* app);
 // meant, or an argument too many. One line, without control characters.
 std::string NotTaken(absl::string_view argument,
                      const std::vector<CommandFlag>& flags);
+
+// Why `text` is no whole number from 0 to `most`; empty if it is one. For the
+// check() of an option, as CLI11 takes -1 for the largest number, and nothing
+// for 0.
+std::string WhyNoWholeNumber(const std::string& text,
+                             uint64_t most = UINT64_MAX);
 
 // Why `app` could not parse its arguments, on one line; `error` is what it
 // threw.

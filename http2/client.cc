@@ -25,6 +25,9 @@ namespace {
 constexpr int64_t kGood = 1'000'000'000;
 // Names are asked for no more often.
 constexpr absl::Duration kBetweenResolutions = absl::Seconds(1);
+// A target whose good connection ended cannot be reached after so long without
+// another one. Where connecting again fails sooner, that is the reason to tell.
+constexpr absl::Duration kLost = absl::Seconds(1);
 
 }  // namespace
 
@@ -56,6 +59,7 @@ Client::~Client() {
     resolving_->client = nullptr;
   }
   if (timer_.has_value()) loop_->Cancel(*timer_);
+  if (lost_.has_value()) loop_->Cancel(*lost_);
   for (const auto& peer : peers_) {
     if (peer->again.has_value()) loop_->Cancel(*peer->again);
     while (!peer->connections.empty()) {
@@ -219,9 +223,25 @@ void Client::ConnectLater(Peer* peer) {
 void Client::Failed(const std::string& why) {
   why_ = why;
   ResolveSoon();
-  if (ready() > 0 || !reachable_) return;
+  if (ready() > 0) return;
+  Found();
   reachable_ = false;
   if (options_.changed != nullptr) options_.changed(false, why);
+}
+
+// Ends the wait that Lost began.
+void Client::Found() {
+  if (lost_.has_value()) loop_->Cancel(*lost_);
+  lost_.reset();
+}
+
+void Client::Lost(const std::string& why) {
+  ResolveSoon();
+  if (!reachable_ || lost_.has_value() || ready() > 0) return;
+  lost_ = loop_->After(kLost, [this, why] {
+    lost_.reset();
+    Failed(why);
+  });
 }
 
 size_t Client::connections() const {
@@ -331,6 +351,7 @@ void Client::OnReady(Connection& connection) {
     if (one == &connection) since = loop_->now();
   }
   why_.clear();
+  Found();
   if (!reachable_) {
     reachable_ = true;
     if (options_.changed != nullptr) options_.changed(true, "");
@@ -384,7 +405,13 @@ void Client::OnClosed(Connection& connection, ConnectionEnd /*end*/,
   }
   if (peer->connections.empty()) {
     if (!peer->leaving) ConnectLater(peer);
-    Failed(absl::StrCat(peer->endpoint.text, ": ", words));
+    const std::string why = absl::StrCat(peer->endpoint.text, ": ", words);
+    // That a good one ended says less than what connecting again will meet.
+    if (connection.ready()) {
+      Lost(why);
+    } else {
+      Failed(why);
+    }
   }
 }
 
@@ -401,6 +428,7 @@ void Client::Renew() {
 
 void Client::Drain() {
   draining_ = true;
+  Found();
   for (const auto& peer : peers_) {
     if (peer->again.has_value()) loop_->Cancel(*peer->again);
     peer->again.reset();

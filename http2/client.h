@@ -39,7 +39,8 @@ struct ClientOptions {
   absl::Duration resolve_every = absl::Seconds(30);
   // To one address, where the peer limits streams.
   size_t most_connections = 64;
-  // The target can be reached, or can no longer, and why; when that changes.
+  // The target can be reached, when that changes; or it cannot, and why, at
+  // every attempt that fails.
   std::function<void(bool reachable, const std::string& why)> changed;
   // So many connections more, or fewer, can be sent calls.
   std::function<void(int change)> connected;
@@ -99,6 +100,8 @@ class Client final : private ConnectionOwner {
   void Connect(Peer* peer);
   void ConnectLater(Peer* peer);
   void Failed(const std::string& why);
+  void Lost(const std::string& why);
+  void Found();
   void ServeWaiting();
   void WantMore();
   void Trim();
@@ -123,6 +126,7 @@ class Client final : private ConnectionOwner {
   std::deque<Waiter*> waiting_;
   std::shared_ptr<Resolution> resolving_;
   absl::optional<TimerId> timer_;  // of the next resolution
+  absl::optional<TimerId> lost_;   // until a lost target is told as such
   absl::Time resolved_ = absl::InfinitePast();
   int failed_resolutions_ = 0;
 };

@@ -7,7 +7,7 @@
 
 #include "absl/base/internal/endian.h"
 #include "absl/strings/str_cat.h"
-#include "common/log.h"
+#include "common/log_level.h"
 #include "common/version.h"
 #include "proxy/admin/units.h"
 #include "proxy/admin_stats.h"
@@ -44,19 +44,6 @@ absl::StatusOr<cache::key::Key> KeyOf(const std::string& bytes) {
   }
   return cache::key::Key{absl::big_endian::Load64(bytes.data()),
                          absl::big_endian::Load64(bytes.data() + 8)};
-}
-
-constexpr std::pair<const char*, LogLevel> kLevels[] = {
-    {"debug", LogLevel::kDebug},
-    {"info", LogLevel::kInfo},
-    {"warn", LogLevel::kWarning},
-    {"error", LogLevel::kError}};
-
-const char* NameOf(LogLevel level) {
-  for (const auto& [name, value] : kLevels) {
-    if (value == level) return name;
-  }
-  return "";
 }
 
 constexpr std::pair<const char*, insight::trace::Level> kTraceLevels[] = {
@@ -270,10 +257,11 @@ absl::StatusOr<v1::SetLogLevelResponse> DaemonActions::SetLogLevel(
     const v1::SetLogLevelRequest& request) {
   const auto during = For(request);
   if (!during.ok()) return during.status();
-  for (const auto& [name, level] : kLevels) {
+  for (const auto& [name, level] : kLogLevels) {
     if (request.level() != name) continue;
     v1::SetLogLevelResponse response;
-    response.set_old_level(NameOf(parts_.live->SetLogLevel(level, *during)));
+    response.set_old_level(
+        LogLevelName(parts_.live->SetLogLevel(level, *during)));
     response.set_level(name);
     if (*during != absl::InfiniteDuration()) {
       *response.mutable_until() = ToProto(parts_.clock->Now() + *during);

@@ -61,6 +61,17 @@ void SetCounts(const telemetry::FunctionCounts& counts, v1::FunctionStats* to) {
   }
   to->set_upstream_errors(counts.UpstreamErrors());
   SetLatency(counts.upstream_latency, to->mutable_upstream_latency());
+  to->set_refreshes(counts.refreshes);
+  to->set_refreshes_failed(counts.refreshes_failed);
+  to->set_refreshes_refused(counts.refreshes_refused);
+  for (size_t code = 0; code < telemetry::kStatusCodes; ++code) {
+    Add(telemetry::StatusCodeName(static_cast<int>(code)),
+        counts.served_over[code], to->mutable_errors_served_over_by_code());
+  }
+  to->set_entries_superseded(counts.superseded);
+  to->set_abandoned_calls(counts.abandoned);
+  to->set_abandoned_calls_finished(counts.abandoned_finished);
+  to->set_abandoned_calls_refused(counts.abandoned_refused);
 }
 
 void SetTiers(const telemetry::Instruments& instruments,
@@ -163,6 +174,8 @@ v1::StatsResponse ReadStats(const telemetry::Instruments& instruments,
     const telemetry::FunctionGauges gauges = function.ReadGauges();
     added->set_calls_in_flight(gauges.in_flight);
     added->set_flights(gauges.flights);
+    added->set_refreshes_running(gauges.refreshes);
+    added->set_abandoned_calls_running(gauges.abandoned);
     SetCounts(counts.functions[i], added);
   }
   SetTiers(instruments, counts, &stats);
@@ -170,6 +183,8 @@ v1::StatsResponse ReadStats(const telemetry::Instruments& instruments,
     Add(telemetry::DroppedName(static_cast<cache::Dropped>(why)),
         counts.fills_dropped[why], stats.mutable_fills_dropped());
   }
+  stats.set_access_log_lines_written(counts.access_log_written);
+  stats.set_access_log_lines_dropped(counts.access_log_dropped);
   auto* const held = stats.mutable_inflight();
   held->set_reading_bytes(inflight.reading());
   held->set_waiting_bytes(inflight.waiting());

@@ -19,6 +19,7 @@
 #include "common/status.h"
 #include "common/thread_pool.h"
 #include "common/threads.h"
+#include "common/utf8.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
 #include "proxy/admin/server.h"
@@ -489,9 +490,10 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     upstream.inflight = &impl_->inflight;
     const telemetry::FunctionInstruments* const instruments =
         &impl_->instruments.function(static_cast<cache::FunctionId>(i));
-    upstream.unreachable = [instruments, clock,
-                            target = options.upstream](absl::string_view why) {
+    upstream.unreachable = [instruments, clock, target = options.upstream](
+                               absl::string_view why, bool news) {
       instruments->Unreachable(clock->Now(), why);
+      if (!news) return;
       Log(LogLevel::kWarning, "cannot reach the function",
           {{"function", instruments->name()},
            {"upstream", target},
@@ -574,12 +576,13 @@ void AddBans(const cache::store::Bans& bans, const std::string& function,
   }
 }
 
-// The verdict's first line.
+// The verdict's first line, without the function's name.
 void AddShadow(const absl::optional<telemetry::ShadowReport>& report,
                telemetry::FunctionFacts* facts) {
   if (!report.has_value()) return;
   const std::string text = telemetry::ShadowText({&*report, 1});
-  facts->more.push_back({"mode: shadow", text.substr(0, text.find('\n')),
+  const size_t name = Printable(report->function).size() + 2;  // NAME: VERDICT
+  facts->more.push_back({"shadow", text.substr(name, text.find('\n') - name),
                          telemetry::Judge(*report).judgement ==
                              telemetry::ShadowJudgement::kWrong});
 }
@@ -597,6 +600,13 @@ std::vector<telemetry::FunctionFacts> Daemon::Facts() const {
         static_cast<size_t>(function.upstream->connected());
     facts.masks = function.handler->Masks();
     AddBans(*impl_->bans, function.handler->name(), &facts);
+    const auto state = function.handler->State();
+    facts.serves_stale = state->policy.serves_stale();
+    facts.refreshes_behind =
+        state->options.policy.stale_while_revalidate > absl::ZeroDuration();
+    facts.finishes_abandoned =
+        state->options.policy.finish_abandoned > absl::ZeroDuration();
+    facts.backing_off = function.handler->BackingOff();
     AddShadow(function.handler->Shadow(), &facts);
     all.push_back(std::move(facts));
   }

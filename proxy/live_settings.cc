@@ -5,6 +5,7 @@
 
 #include "cache/policy.h"
 #include "cache/store/store.h"
+#include "common/log_level.h"
 
 namespace fncache::proxy {
 namespace {
@@ -14,20 +15,6 @@ constexpr char kTraceAlarm[] = "trace";
 
 absl::Duration OrNever(absl::Duration duration) {
   return duration == absl::ZeroDuration() ? absl::InfiniteDuration() : duration;
-}
-
-const char* LevelName(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return "debug";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kWarning:
-      return "warn";
-    case LogLevel::kError:
-      return "error";
-  }
-  return "";
 }
 
 // The memory tier keeps its parts, so that its largest entry follows its bound
@@ -125,7 +112,7 @@ LogLevel LiveSettings::SetLogLevel(LogLevel level, absl::Duration during) {
   log_level_ = level;
   InitLogging(Level(), options_.log_format);
   Log(LogLevel::kInfo, "log.level is another one for a while",
-      {{"level", LevelName(level)}, {"for", absl::FormatDuration(during)}});
+      {{"level", LogLevelName(level)}, {"for", absl::FormatDuration(during)}});
   alarms_.Set(kLogAlarm, during, [this] { EndLogLevel(); });
   return before;
 }
@@ -135,7 +122,7 @@ void LiveSettings::EndLogLevel() {
   log_level_.reset();
   InitLogging(Level(), options_.log_format);
   Log(LogLevel::kInfo, "log.level is the setting's again",
-      {{"level", LevelName(Level())}});
+      {{"level", LogLevelName(Level())}});
 }
 
 absl::StatusOr<TraceSettings> LiveSettings::StartTrace(const TraceOrder& order,

@@ -126,6 +126,8 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
   Functions owners = functions;
   for (const cache::store::Inspection& there : newest().Inspect(order.key)) {
     until = std::max(until, GoneAt(*there.entry));
+    // It stays there.
+    if (order.soft && there.tier != cache::Tier::kMemory) ++result->covered;
     if (there.entry->function() < deps_.functions.size()) {
       owners = {there.entry->function()};
     }
@@ -277,7 +279,6 @@ absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(
         if (report.generation.empty()) report.generation = other.generation;
       }
       report.remaining = state->policy.ServedFor(info, now);
-      report.told_ttl = state->policy.HitTtl(info, now);
     }
     report.ban =
         bans.Find(report.function, report.generation, *key, info.started);
@@ -285,6 +286,13 @@ absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(
       report.remaining =
           std::min(report.remaining,
                    std::min(report.ban->before - now, absl::ZeroDuration()));
+    }
+    if (entry.function() < deps_.functions.size()) {
+      const cache::Policy& policy =
+          deps_.functions[entry.function()]->State()->policy;
+      report.told_ttl = report.remaining > absl::ZeroDuration()
+                            ? policy.HitTtl(info, now)
+                            : policy.StaleTtl(info, /*random=*/0);
     }
     reports.push_back(std::move(report));
   }

@@ -122,6 +122,7 @@ class Bans {
     ~Entered() {
       if (bans_ != nullptr) bans_->Leave(epoch_);
     }
+    bool holds() const { return bans_ != nullptr; }
 
    private:
     friend class Bans;

@@ -127,7 +127,7 @@ class Entry {
 
   // The function has answered its request anew, with what is not kept (a FATAL
   // result, no TTL): past its time this entry is served no more. The mark is
-  // this object's, and not stored.
+  // this object's, and not stored: TieredStore::Supersede sees to the rest.
   void Supersede() const {
     refs_.fetch_or(kSuperseded, std::memory_order_relaxed);
   }

@@ -62,6 +62,8 @@ class MemoryAndDisk final : public TieredStore {
                 absl::AnyInvocable<void(Found)> done) override;
   PutResult Fill(const key::Key& key, EntryRef entry, bool lower,
                  absl::Time now) override;
+  void Supersede(const key::Key& key, absl::Time started, FunctionId function,
+                 absl::Time now) override;
   bool Erase(const key::Key& key) override;
   PurgedKey Purge(const key::Key& key, absl::Time until,
                   absl::Time now) override;
@@ -204,6 +206,31 @@ PutResult MemoryAndDisk::Fill(const key::Key& key, EntryRef entry, bool lower,
     }
   }
   return result;
+}
+
+void MemoryAndDisk::Supersede(const key::Key& key, absl::Time started,
+                              FunctionId function, absl::Time now) {
+  EntryInfo info;
+  info.function = function;
+  info.started = started;
+  info.arrived = now;
+  info.lifetime = absl::Hours(1);
+  // Stands for the answer: what is below is to go as if that had been filled
+  // for memory alone.
+  EntryRef mark = Entry::Create(info, "", {});
+  Stripe& stripe = StripeOf(key);
+  MutexLock lock(&stripe.mutex);
+  const Found found = memory_.Get(key, now);
+  if (found.entry) {
+    if (found.entry->started() > started) return;
+    found.entry->Supersede();
+  }
+  const auto pending = queue_->Pending(key);
+  if (pending.has_value() && pending->entry->started() > started) return;
+  stripe.fills.fetch_add(1, std::memory_order_release);
+  if (!mark || !queue_->Enqueue({key, std::move(mark), /*write=*/false})) {
+    disk_->Hide(key, started);
+  }
 }
 
 void MemoryAndDisk::WriteToDisk(const WriteBehind::Operation& operation) {

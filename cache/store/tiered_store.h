@@ -133,6 +133,18 @@ class TieredStore : public Store {
     return Fill(key, std::move(entry), /*lower=*/true, now);
   }
 
+  // The function has answered anew, in a call that started then, with what is
+  // not kept. An entry of an earlier one is marked in memory
+  // (Entry::Supersede), and goes from lower tiers, behind as fills are written:
+  // there it would be found without the mark. Never blocks.
+  virtual void Supersede(const key::Key& key, absl::Time started,
+                         FunctionId function, absl::Time now) {
+    const Found found = GetMemory(key, now);
+    if (found.entry && found.entry->started() <= started) {
+      found.entry->Supersede();
+    }
+  }
+
   // Takes what a ban of a function (kNoFunction: of all) covers out of memory
   // and out of the queue; returns how many entries went. Those in lower tiers
   // are only covered.

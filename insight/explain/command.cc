@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/command_flags.h"
 #include "common/duration.h"
@@ -77,15 +76,7 @@ std::unique_ptr<CLI::App> MakeApp(Flags* flags) {
       ->type_name("PHASE");
   app->add_option("--last", flags->options.last,
                   "Only the last N misses; 0: all")
-      // Else -1 is the largest number, and nothing is 0.
-      ->check([](const std::string& text) {
-        uint64_t number = 0;
-        return absl::SimpleAtoi(text, &number)
-                   ? std::string()
-                   : absl::StrCat("\"", text,
-                                  "\" is not accepted; accepted: a whole "
-                                  "number from 0 up");
-      })
+      ->check([](const std::string& text) { return WhyNoWholeNumber(text); })
       ->type_name("N")
       ->capture_default_str();
   app->add_option("--by", flags->by, "What changed, by path, section or writer")

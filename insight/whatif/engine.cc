@@ -33,6 +33,8 @@ constexpr int64_t kMicro = 1000;
 // For how long misses of a key are not collapsed after an answer that was not
 // stored: the daemon's own second.
 constexpr int64_t kUncollapsed = 1'000'000'000;
+// How many refreshes of a function run at once: the daemon's own limit.
+constexpr uint32_t kMostRefreshes = 16;
 // What an answer from memory takes where the trace has none.
 constexpr uint32_t kHitMicros = 500;
 // How many calls are played at most, for one that is recorded, and on top.
@@ -130,7 +132,7 @@ class Engine {
       const int masked = variant.masked_of.empty() ? -1 : variant.masked_of[i];
       functions_.push_back({cache::Policy(settings.policy),
                             masked < 0 ? nullptr : &recording.masked[masked], 0,
-                            0});
+                            0, 0});
     }
     store_ = std::make_unique<cache::store::MemoryStore>(store, &evictions_);
     MeasureOverheads();
@@ -153,6 +155,7 @@ class Engine {
     // Microseconds that a hit takes, and a miss beyond the function's own.
     uint32_t hit_latency;
     uint32_t miss_overhead;
+    uint32_t refreshes;  // that run
   };
   struct Waiter {
     uint32_t call;
@@ -166,6 +169,7 @@ class Engine {
     int64_t ends = 0;
     bool shared = false;  // others may join
     bool keyed = false;
+    bool refresh = false;
     std::vector<Waiter> joined;
   };
   enum class What : uint8_t { kFlightEnds, kCall, kTimer };
@@ -259,12 +263,18 @@ class Engine {
         Answered(asker, std::max(kLeastLatency, function.hit_latency * kMicro),
                  told, /*failed=*/false);
       };
-      switch (function.policy.FreshnessOf(info, now)) {
+      const cache::Freshness freshness = function.policy.FreshnessOf(info, now);
+      const bool ended =
+          freshness != cache::Freshness::kFresh && found.entry->superseded();
+      switch (ended ? cache::Freshness::kSpent : freshness) {
         case cache::Freshness::kFresh:
           return answer(&Tally::hits, function.policy.HitTtl(info, now));
         case cache::Freshness::kWhileRevalidate:
           answer(&Tally::stale, function.policy.StaleTtl(info, Random()));
-          if (flying_.contains(key) || IsUncollapsed(key)) return;
+          if (flying_.contains(key) || IsUncollapsed(key) ||
+              function.refreshes >= kMostRefreshes) {
+            return;
+          }
           // The refresh, which nobody waits for.
           return Launch({asker.call, kAlone, asker.counts}, key, /*keyed=*/true,
                         /*shared=*/true, /*refresh=*/true);
@@ -312,6 +322,8 @@ class Engine {
     flight.ends = flight.started + int64_t{call.cost} * kMicro;
     flight.keyed = keyed;
     flight.shared = shared;
+    flight.refresh = refresh;
+    if (refresh) ++functions_[call.function].refreshes;
     flight.joined.clear();
     if (shared) flying_[key] = number;
     if (leader.counts) {
@@ -330,7 +342,8 @@ class Engine {
     free_.push_back(number);
     if (flight.shared) flying_.erase(flight.key);
     const Call& call = recording_.calls[flight.leader.call];
-    const Function& function = functions_[call.function];
+    Function& function = functions_[call.function];
+    if (flight.refresh) --function.refreshes;
     const absl::Time now = clock_.Now();
     const int64_t overhead = std::max(function.miss_overhead * kMicro,
                                       kLeastLatency - call.cost * kMicro);
@@ -355,6 +368,12 @@ class Engine {
       info.cost = absl::Microseconds(int64_t{call.cost});
       info.secrets = facts.secrets;
       stored = Fill(flight.key, info, call.response_bytes, now);
+    }
+    if (flight.keyed && !stored && !call.failed &&
+        function.policy.serves_stale()) {
+      // An answer that is not to be stored ends the old one.
+      const cache::store::Found old = store_->Get(flight.key, now);
+      if (old.entry) old.entry->Supersede();
     }
     absl::optional<absl::Duration> told = function.policy.MissTtl(
         facts, stored ? storing : cache::Policy::Storing());

@@ -5,7 +5,9 @@
 // A call looks its key up; a miss takes the function the time that the trace
 // tells, calls of the same key meanwhile wait for it and share its answer if it
 // is stored (else each calls for itself, as the daemon has it); then the answer
-// is filled. Entries take the room that they would, without their bytes.
+// is filled. Entries take the room that they would, without their bytes. Past
+// its time an entry answers as stale_while_revalidate lets it, and is refreshed
+// behind: the run counts, with nobody waiting for it.
 //
 // With kModel a composite's pipelines are played one after the other, and
 // those that a timer caused are made again: after a pipeline its composite
@@ -13,7 +15,9 @@
 // spreads. Everything else comes when it came. With kRecorded every call comes
 // when it came.
 //
-// Only memory is played: no disk tier, no shared one, no restarts, no purges.
+// Only memory is played: no disk tier, no shared one, no restarts, no purges;
+// nor stale_if_error and finish_abandoned, for which a trace tells too little
+// (see SettingsReader::NotPlayed).
 //
 // Pure functions of what they are given, random numbers included; thread-safe.
 #ifndef FNCACHE_INSIGHT_WHATIF_ENGINE_H_

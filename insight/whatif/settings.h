@@ -54,6 +54,10 @@ class SettingsReader {
   // InvalidArgument names the setting and what is accepted, in one line.
   virtual absl::StatusOr<CacheSettings> Read(
       const SettingTexts& texts) const = 0;
+  // What the settings of a daemon had it do that cannot be played again, in a
+  // line each: it is to be told beside what was played.
+  virtual std::vector<std::string> NotPlayed(
+      const std::map<std::string, std::string>& settings) const = 0;
 };
 
 // The texts of `base` with those of `over` in their place. What `over` says of

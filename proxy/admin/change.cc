@@ -64,6 +64,21 @@ void Subtract(const v1::FunctionStats& before, v1::FunctionStats* now) {
     if (earlier != nullptr) Subtract(*earlier, latency.mutable_latency());
   }
   Subtract(before.upstream_latency(), now->mutable_upstream_latency());
+  now->set_refreshes(Less(now->refreshes(), before.refreshes()));
+  now->set_refreshes_failed(
+      Less(now->refreshes_failed(), before.refreshes_failed()));
+  now->set_refreshes_refused(
+      Less(now->refreshes_refused(), before.refreshes_refused()));
+  Subtract(before.errors_served_over_by_code(),
+           now->mutable_errors_served_over_by_code());
+  now->set_entries_superseded(
+      Less(now->entries_superseded(), before.entries_superseded()));
+  now->set_abandoned_calls(
+      Less(now->abandoned_calls(), before.abandoned_calls()));
+  now->set_abandoned_calls_finished(
+      Less(now->abandoned_calls_finished(), before.abandoned_calls_finished()));
+  now->set_abandoned_calls_refused(
+      Less(now->abandoned_calls_refused(), before.abandoned_calls_refused()));
 }
 
 void Subtract(const v1::TierStats& before, v1::TierStats* now) {
@@ -99,6 +114,10 @@ Change ChangeBetween(const absl::optional<v1::StatsResponse>& before,
     }
   }
   Subtract(before->fills_dropped(), counted.mutable_fills_dropped());
+  counted.set_access_log_lines_written(
+      Less(now.access_log_lines_written(), before->access_log_lines_written()));
+  counted.set_access_log_lines_dropped(
+      Less(now.access_log_lines_dropped(), before->access_log_lines_dropped()));
   counted.mutable_inflight()->set_refused(
       Less(now.inflight().refused(), before->inflight().refused()));
   return change;

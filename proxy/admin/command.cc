@@ -11,11 +11,12 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/command_flags.h"
 #include "common/duration.h"
 #include "common/file.h"
+#include "common/log_level.h"
 #include "common/nearest.h"
 #include "common/standard_streams.h"
 #include "common/utf8.h"
@@ -201,14 +202,8 @@ Example:
       ->type_name("NAME");
   made.explain
       ->add_option("--last", flags->last, "So many of the last misses; 0: none")
-      // Else -1 is the largest number.
       ->check([](const std::string& text) {
-        uint32_t number = 0;
-        return absl::SimpleAtoi(text, &number)
-                   ? std::string()
-                   : absl::StrCat("\"", text,
-                                  "\" is not accepted; accepted: a whole "
-                                  "number from 0 up");
+        return WhyNoWholeNumber(text, UINT32_MAX);
       })
       ->type_name("N")
       ->capture_default_str();
@@ -509,8 +504,7 @@ class Invocation {
 
   absl::StatusOr<int> LogLevel() const {
     v1::SetLogLevelRequest request;
-    absl::Status status =
-        CheckWord("LEVEL", flags_.level, {"debug", "info", "warn", "error"});
+    absl::Status status = CheckWord("LEVEL", flags_.level, LogLevelNames());
     if (!status.ok()) return status;
     request.set_level(flags_.level);
     if (!flags_.for_time.empty()) {

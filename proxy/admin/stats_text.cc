@@ -82,7 +82,7 @@ class Table {
         "\n",
         Kinds("misses", now_.functions(), change_.counted.functions(),
               &v1::FunctionStats::misses_by_reason),
-        "\n", Tiers(), "\n", Fills());
+        "\n", Tiers(), "\n", Fills(), Stale(), Abandoned(), AccessLog());
     return absl::StrCat(head, "\n", Functions(Lines(head) + Lines(rest) + 1),
                         rest);
   }
@@ -251,6 +251,57 @@ class Table {
     return absl::StrCat(text, "\n");
   }
 
+  // The sum over the functions of a reading.
+  template <typename Number>
+  static uint64_t Over(const v1::StatsResponse& stats,
+                       Number (v1::FunctionStats::*number)() const) {
+    uint64_t sum = 0;
+    for (const v1::FunctionStats& function : stats.functions()) {
+      sum += static_cast<uint64_t>((function.*number)());
+    }
+    return sum;
+  }
+
+  // Lines for what few daemons have: empty where nothing was counted.
+  std::string Stale() const {
+    using Stats = v1::FunctionStats;
+    uint64_t served_over = 0;
+    for (const Stats& function : now_.functions()) {
+      served_over += Sum(function.errors_served_over_by_code());
+    }
+    const uint64_t refused = Over(now_, &Stats::refreshes_refused);
+    const uint64_t superseded = Over(now_, &Stats::entries_superseded);
+    if (Over(now_, &Stats::refreshes) + served_over + refused + superseded ==
+        0) {
+      return "";
+    }
+    return absl::StrCat(
+        "refreshes ", Rate(Over(change_.counted, &Stats::refreshes)),
+        "/s  running ", Grouped(Over(now_, &Stats::refreshes_running)),
+        "  failed ", Grouped(Over(now_, &Stats::refreshes_failed)),
+        "  no room ", Grouped(refused), "\nerrors served over ",
+        Grouped(served_over), "  old answers given up ", Grouped(superseded),
+        "\n");
+  }
+
+  std::string Abandoned() const {
+    using Stats = v1::FunctionStats;
+    const uint64_t refused = Over(now_, &Stats::abandoned_calls_refused);
+    if (Over(now_, &Stats::abandoned_calls) + refused == 0) return "";
+    return absl::StrCat(
+        "abandoned ", Rate(Over(change_.counted, &Stats::abandoned_calls)),
+        "/s  running ", Grouped(Over(now_, &Stats::abandoned_calls_running)),
+        "  stored ", Grouped(Over(now_, &Stats::abandoned_calls_finished)),
+        "  no room ", Grouped(refused), "\n");
+  }
+
+  std::string AccessLog() const {
+    if (now_.access_log_lines_dropped() == 0) return "";
+    return absl::StrCat(
+        "access log ", Rate(change_.counted.access_log_lines_written()),
+        "/s  dropped ", Grouped(now_.access_log_lines_dropped()), "\n");
+  }
+
   const v1::StatsResponse& now_;
   const Change& change_;
   const Extent& extent_;
@@ -304,6 +355,16 @@ Json FunctionCountsJson(const v1::FunctionStats& function,
       {"upstream_calls_by_code", CountsJson(function.upstream_calls_by_code())},
       {"latency_by_outcome", latency},
       {"upstream_latency", LatencyJson(function.upstream_latency())},
+      {"refreshes", function.refreshes()},
+      {"refreshes_failed", function.refreshes_failed()},
+      {"refreshes_refused", function.refreshes_refused()},
+      {"errors_served_over", Sum(function.errors_served_over_by_code())},
+      {"errors_served_over_by_code",
+       CountsJson(function.errors_served_over_by_code())},
+      {"entries_superseded", function.entries_superseded()},
+      {"abandoned_calls", function.abandoned_calls()},
+      {"abandoned_calls_finished", function.abandoned_calls_finished()},
+      {"abandoned_calls_refused", function.abandoned_calls_refused()},
   };
 }
 
@@ -320,6 +381,8 @@ Json FunctionJson(const v1::FunctionStats& now, absl::Duration uptime,
       {"unreachable_why", reachable ? Json() : Json(now.unreachable_why())},
       {"calls_in_flight", now.calls_in_flight()},
       {"flights", now.flights()},
+      {"refreshes_running", now.refreshes_running()},
+      {"abandoned_calls_running", now.abandoned_calls_running()},
       {"interval", FunctionCountsJson(counted, length)},
       {"since_start", FunctionCountsJson(now, uptime)},
   };
@@ -395,6 +458,13 @@ std::string StatsJson(const v1::StatsResponse& now, const Change& change) {
       {"fills_dropped",
        {{"interval", CountsJson(change.counted.fills_dropped())},
         {"since_start", CountsJson(now.fills_dropped())}}},
+      {"access_log_lines",
+       {{"interval",
+         {{"written", change.counted.access_log_lines_written()},
+          {"dropped", change.counted.access_log_lines_dropped()}}},
+        {"since_start",
+         {{"written", now.access_log_lines_written()},
+          {"dropped", now.access_log_lines_dropped()}}}}},
       {"certificates", certificates},
   };
   return json.dump(-1, ' ', /*ensure_ascii=*/false,

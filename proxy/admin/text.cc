@@ -169,9 +169,12 @@ std::string PurgeText(const std::string& what, bool soft,
                       const v1::PurgeResponse& response) {
   std::string text = absl::StrCat(
       soft ? "made stale: " : "purged: ", Printable(what), "; ",
-      Number(response.removed(), "entry", "entries"),
-      soft ? " in memory, " : " gone, ", "up to ", Grouped(response.covered()),
-      " on disk under a ban, ", Number(response.flights(), "call", "calls"),
+      // What is made stale in memory is not counted: a ban makes it so.
+      soft ? "all in memory and "
+           : absl::StrCat(Number(response.removed(), "entry", "entries"),
+                          " gone, "),
+      "up to ", Grouped(response.covered()), " on disk under a ban, ",
+      Number(response.flights(), "call", "calls"),
       " under way that nobody joins any more\n");
   if (response.widened()) {
     absl::StrAppend(&text,

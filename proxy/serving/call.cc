@@ -191,8 +191,9 @@ class RunFunctionCall final
   // Under `mode: shadow`: it goes to the function, and if the look-up found
   // something that is `served`, that is compared with the answer.
   void Rehearse(const cache::store::EntryRef& served);
-  // Begins kCalling. `leads`: a flight, whose call may outlive this one.
-  void Launch(bool leads = false);
+  // Begins kCalling. `outlives`: the function's call may go on when this one's
+  // caller has left.
+  void Launch(bool outlives = false);
   // Says why it missed, and what was asked is remembered.
   void Explain();
   // From now on OnGone is called when the caller leaves. This comes last where
@@ -213,6 +214,11 @@ class RunFunctionCall final
   // is good for.
   bool AnswerFrom(const cache::store::Found& found, absl::string_view tag,
                   absl::Time now);
+  // From now on a purge is not over before this call is, so that no entry which
+  // the call holds or is given comes to light after it.
+  void EnterBans() {
+    if (!entered_.holds()) entered_ = keyed_->store().bans().Enter();
+  }
   // The look-up's entry is past its time.
   void NoteStale(const cache::store::Found& found, absl::Time now);
   void AnswerHit(const cache::store::EntryRef& entry, absl::string_view tag,
@@ -271,6 +277,8 @@ class RunFunctionCall final
   // What answers if the function fails (stale_if_error), and until when it may
   // take.
   cache::store::EntryRef old_;
+  cache::store::Bans::Entered entered_;  // with old_, and among the flights
+  bool found_stale_ = false;
   absl::optional<transport::TimerId> patience_timer_;
   std::shared_ptr<UpstreamRun> run_;    // in kCalling
   absl::optional<CallTrace> trace_;     // while the daemon traces
@@ -390,7 +398,10 @@ bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
 
 void RunFunctionCall::NoteStale(const cache::store::Found& found,
                                 absl::Time now) {
-  if ((!found.entry && !found.expired) || shadow_ != nullptr) return;
+  if (!found.entry && !found.expired) return;
+  found_stale_ = true;
+  if (shadow_ != nullptr) return;
+  EnterBans();
   // One that may not be used is as good as none.
   if (found.entry && !context_.MayUse(*state_, key_, *found.entry)) return;
   reason_ = ForwardReason::kStale;
@@ -456,6 +467,7 @@ void RunFunctionCall::Rehearse(const cache::store::EntryRef& served) {
 
 void RunFunctionCall::Miss() {
   if (shadow_ != nullptr) return Rehearse(nullptr);
+  EnterBans();
   seat_ = std::make_shared<Seat>(key_, shared_from_this());
   const Verdict verdict = context_.flights.Enter(seat_, context_.clock.Now());
   if (seat_->stale()) reason_ = ForwardReason::kStale;
@@ -492,25 +504,31 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
     NoteStale(found, now);
   }
   const bool leads = verdict == Verdict::kLead;
-  Launch(leads);
+  const bool outlives =
+      leads &&
+      state_->policy.options().finish_abandoned > absl::ZeroDuration() &&
+      context_.refreshes.Allows(key_, context_.clock.Now());
+  Launch(outlives);
   if (leads) {
-    run_->SetFlight(context_.flights.Launched(
-        seat_.get(), run_,
-        /*outlives=*/state_->policy.options().finish_abandoned >
-            absl::ZeroDuration()));
+    run_->SetFlight(context_.flights.Launched(seat_.get(), run_, outlives));
   } else {
     run_->SetPlace(seat_);
   }
   WatchCaller();
 }
 
-void RunFunctionCall::Launch(bool leads) {
+void RunFunctionCall::Launch(bool outlives) {
   stage_ = Stage::kCalling;
   run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_, UseOf(reason_),
                                           &keyed_->store(), key_);
   if (shadow_ != nullptr) run_->SetShadow(std::move(shadow_));
-  const absl::Duration longer =
-      leads ? state_->policy.options().finish_abandoned : absl::ZeroDuration();
+  if (found_stale_ || reason_ == ForwardReason::kStale ||
+      reason_ == ForwardReason::kNoCache) {
+    run_->SetReplaces();
+  }
+  const absl::Duration longer = outlives
+                                    ? state_->policy.options().finish_abandoned
+                                    : absl::ZeroDuration();
   run_->Start({worker_, incoming_->fields(), arrived_, incoming_->request(),
                incoming_->deadline() + longer,
                /*own_deadline=*/longer > absl::ZeroDuration(),
@@ -774,6 +792,7 @@ void RunFunctionCall::End() {
   if (patience_timer_.has_value()) worker_->Cancel(*patience_timer_);
   patience_timer_.reset();
   old_ = nullptr;
+  entered_ = {};
   run_ = nullptr;
   self_ = nullptr;
 }

@@ -26,7 +26,7 @@ bool IsFailure(int code) {
 }
 
 void FailureLog::ServedOver(const grpc::Status& status) {
-  Tell(&served_over_, "the function failed: answered with an old response",
+  Tell(&served_over_, "answered with an old response in place of an error",
        status);
 }
 
@@ -36,6 +36,16 @@ void FailureLog::RefreshFailed(const grpc::Status& status) {
   Tell(&refreshes_,
        status.ok() ? "the function's answer to a refresh is not to be stored"
                    : "the function failed: a response could not be refreshed",
+       status);
+}
+
+void FailureLog::AbandonedFailed(const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::CANCELLED) return;
+  Tell(&abandoned_,
+       status.ok() ? "the function's answer to a call that its caller had left "
+                     "is not to be stored"
+                   : "the function failed: a call that its caller had left "
+                     "brought no response",
        status);
 }
 

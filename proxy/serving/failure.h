@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which errors of a function an old answer is served over (stale_if_error), and
-// what the log says of it.
+// Which errors of a function, or of the way to it, an old answer is served over
+// (stale_if_error), and what the log says of it. Refusals of fncache's own are
+// of the way: that there is no room to ask the function (inflight.bytes).
 #ifndef FNCACHE_PROXY_SERVING_FAILURE_H_
 #define FNCACHE_PROXY_SERVING_FAILURE_H_
 
@@ -28,6 +29,8 @@ class FailureLog {
   void ServedOver(const grpc::Status& status);
   // An entry is still past its time.
   void RefreshFailed(const grpc::Status& status);
+  // A call that went on without its callers brought nothing to keep.
+  void AbandonedFailed(const grpc::Status& status);
 
  private:
   void Tell(LogLimiter* lines, absl::string_view what,
@@ -36,6 +39,7 @@ class FailureLog {
   const std::string function_;
   LogLimiter served_over_{absl::Minutes(1)};
   LogLimiter refreshes_{absl::Minutes(1)};
+  LogLimiter abandoned_{absl::Minutes(1)};
 };
 
 }  // namespace fncache::proxy::serving

@@ -416,7 +416,7 @@ bool FlightTable::Leave(FlightCaller* caller) {
   const bool joined = part == FlightCaller::Part::kJoined;
   if (!flight->joined.empty()) return joined;
   if (flight->outlives) {
-    if (TakePlace()) {
+    if (flight->call->MayBeAbandoned() && TakePlace()) {
       flight->unattended = true;
       flight->abandonment =
           next_abandonment_.fetch_add(1, std::memory_order_relaxed);

@@ -121,6 +121,9 @@ class FlightCall {
   // Ends it soon, as nobody waits for it any more. Any thread; may come after
   // it has ended.
   virtual void Cancel() = 0;
+  // Whether it may go on when its last caller leaves, and hold what it holds.
+  // Under a lock of the table.
+  virtual bool MayBeAbandoned() { return true; }
   // Its last caller has left, and it goes on without. When it has done so for
   // long enough, FlightTable::EndAbandoned is told this number. Any thread; may
   // come after it has ended.

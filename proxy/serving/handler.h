@@ -60,6 +60,11 @@ class FunctionHandler final : public transport::CallHandler {
   }
   size_t DetachFlights() { return context_.flights.DetachAll(); }
 
+  // How many keys are not refreshed for now, because doing so failed.
+  size_t BackingOff() {
+    return context_.refreshes.Waiting(context_.clock.Now());
+  }
+
   // What `mode: shadow` found so far; absent in another mode. Takes some
   // microseconds, and is for people and scrapes.
   absl::optional<telemetry::ShadowReport> Shadow() const;

@@ -25,7 +25,8 @@ class RefreshSeat final : public FlightCaller {
 Refresh::Refresh(ServingContext* context, FunctionStatePtr state,
                  cache::store::TieredStore* store,
                  const std::shared_ptr<FlightCaller>& seat,
-                 const transport::IncomingCall& call)
+                 const transport::IncomingCall& call,
+                 transport::Inflight::Unattended unattended)
     : context_(*context),
       state_(std::move(state)),
       store_(*store),
@@ -33,7 +34,8 @@ Refresh::Refresh(ServingContext* context, FunctionStatePtr state,
       worker_(call.worker()),
       fields_(call.fields()),
       arrived_(call.arrived()),
-      request_(call.request()) {}
+      request_(call.request()),
+      unattended_(std::move(unattended)) {}
 
 std::shared_ptr<Refresh> Refresh::Open(ServingContext* context,
                                        FunctionStatePtr state,
@@ -42,6 +44,20 @@ std::shared_ptr<Refresh> Refresh::Open(ServingContext* context,
                                        const transport::IncomingCall& call) {
   const absl::Time now = context->clock.Now();
   if (!context->refreshes.Allows(key, now)) return nullptr;
+  // Its caller has been answered, so it must not stand in the way of others.
+  transport::Inflight::Unattended unattended;
+  if (auto* const inflight = context->upstream.options().inflight) {
+    using transport::Inflight;
+    const size_t bytes = call.request().size();
+    if (inflight->running() == 0 ||
+        inflight->HasRoom(Inflight::Share::kRunning, bytes)) {
+      unattended = inflight->TakeUnattended(bytes);
+    }
+    if (!unattended.taken()) {
+      context->instruments.RefreshRefused();
+      return nullptr;
+    }
+  }
   const auto seat = std::make_shared<RefreshSeat>(key);
   switch (context->flights.EnterToRefresh(seat, now)) {
     case FlightTable::Refresh::kLead:
@@ -61,13 +77,14 @@ std::shared_ptr<Refresh> Refresh::Open(ServingContext* context,
     return nullptr;
   }
   context->instruments.RefreshBegun();
-  return absl::WrapUnique(
-      new Refresh(context, std::move(state), store, seat, call));
+  return absl::WrapUnique(new Refresh(context, std::move(state), store, seat,
+                                      call, std::move(unattended)));
 }
 
 void Refresh::Launch() {
   run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_, Use::kStore,
                                           &store_, seat_->key());
+  run_->SetReplaces();
   run_->Start({worker_, fields_, arrived_, request_, absl::Now() + kPatience,
                /*own_deadline=*/true},
               shared_from_this());

@@ -22,6 +22,7 @@
 #include "proxy/serving/function_state.h"
 #include "proxy/serving/upstream_run.h"
 #include "proxy/transport/incoming_call.h"
+#include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/worker.h"
 
@@ -49,7 +50,8 @@ class Refresh final : public RunOwner,
   Refresh(ServingContext* context, FunctionStatePtr state,
           cache::store::TieredStore* store,
           const std::shared_ptr<FlightCaller>& seat,
-          const transport::IncomingCall& call);
+          const transport::IncomingCall& call,
+          transport::Inflight::Unattended unattended);
 
   ServingContext& context_;
   const FunctionStatePtr state_;  // the call's
@@ -60,6 +62,7 @@ class Refresh final : public RunOwner,
   const absl::Time arrived_;
   transport::Message request_;        // until Launch
   std::shared_ptr<UpstreamRun> run_;  // from Launch until OnAnswer
+  transport::Inflight::Unattended unattended_;
 };
 
 }  // namespace fncache::proxy::serving

@@ -37,6 +37,14 @@ void RefreshBackoff::Succeeded(const cache::key::Key& key) {
   size_.store(failures_.size(), std::memory_order_relaxed);
 }
 
+size_t RefreshBackoff::Waiting(absl::Time now) {
+  if (keys() == 0) return 0;
+  MutexLock lock(&mutex_);
+  return static_cast<size_t>(std::count_if(
+      failures_.begin(), failures_.end(),
+      [now](const auto& failure) { return failure.second.until > now; }));
+}
+
 void RefreshBackoff::Forget(absl::Time now) {
   while (!order_.empty()) {
     const auto oldest = failures_.find(order_.begin()->second);

@@ -34,6 +34,9 @@ class RefreshBackoff {
   void Failed(const cache::key::Key& key, absl::Time now);
   void Succeeded(const cache::key::Key& key);
 
+  // How many keys may not be refreshed at `now`.
+  size_t Waiting(absl::Time now);
+
   size_t keys() const { return size_.load(std::memory_order_relaxed); }
 
  private:

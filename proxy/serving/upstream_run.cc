@@ -34,6 +34,7 @@ void UpstreamRun::Start(const transport::UnaryRequest& request,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
   worker_ = request.worker;
+  request_bytes_ = request.message.size();
   if (use_ == Use::kStore) entered_ = store_.bans().Enter();
   started_ = context_.clock.Now();
   if (request.deadline != absl::InfiniteFuture()) {
@@ -50,7 +51,15 @@ void UpstreamRun::Start(const transport::UnaryRequest& request,
       });
 }
 
+bool UpstreamRun::MayBeAbandoned() {
+  transport::Inflight* const inflight = context_.upstream.options().inflight;
+  if (inflight == nullptr || unattended_.taken()) return true;
+  unattended_ = inflight->TakeUnattended(request_bytes_);
+  return unattended_.taken();
+}
+
 void UpstreamRun::OnAbandoned(uint64_t abandonment) {
+  abandoned_.store(true, std::memory_order_relaxed);
   worker_->Post([self = shared_from_this(), abandonment] {
     // Two that follow each other may be told by two threads: the later counts.
     if (self->over_ || abandonment < self->abandonment_) return;
@@ -136,6 +145,7 @@ void UpstreamRun::End() {
   abandoned_timer_.reset();
   TellMisses();
   SupersedeOlder();
+  TellAbandoned();
   shadow_ = nullptr;  // counts a call that was not compared
   if (flight_ != nullptr) {
     const FlightEnd end = EndOf(*call_);
@@ -149,16 +159,28 @@ void UpstreamRun::End() {
   owner->OnAnswer(*call_, result_.message, result_.stored);
 }
 
+// Whatever settings say now of serving past an entry's time: others may come
+// while it is kept.
 void UpstreamRun::SupersedeOlder() {
-  if (use_ != Use::kStore || shadow_ != nullptr || purged_ ||
-      !state_->policy.serves_stale() || result_.entry ||
+  if (use_ != Use::kStore || purged_ || result_.entry ||
       !result_.message.valid()) {
     return;
   }
   const cache::store::Found found = store_.GetMemory(key_, ended_);
-  if (found.entry && found.entry->started() <= started_) {
-    found.entry->Supersede();
-  }
+  const bool older = found.entry && found.entry->started() <= started_;
+  if (older && found.entry->superseded()) return;  // below it has gone, too
+  // The answer of a rehearsal that would have been a hit says nothing.
+  if (!replaces_ && (!older || shadow_ != nullptr)) return;
+  if (older) context_.instruments.Superseded();
+  store_.Supersede(key_, started_, context_.id, ended_);
+}
+
+void UpstreamRun::TellAbandoned() {
+  if (!abandoned_.load(std::memory_order_relaxed)) return;
+  // A purge is no failure of the function.
+  if (result_.entry || purged_) return context_.refreshes.Succeeded(key_);
+  context_.refreshes.Failed(key_, ended_);
+  context_.log.AbandonedFailed(call_->status());
 }
 
 FlightEnd UpstreamRun::EndOf(const transport::UnaryCall& call) const {

@@ -29,6 +29,7 @@
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
 #include "proxy/serving/shadow.h"
+#include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/upstream.h"
 #include "proxy/transport/worker.h"
@@ -83,6 +84,9 @@ class UpstreamRun final : public FlightCall,
     place_ = std::move(place);
   }
   bool has_flight() const { return flight_ != nullptr; }
+  // Its caller found, or has not looked for, an entry past its time. An answer
+  // that is not kept ends that.
+  void SetReplaces() { replaces_ = true; }
   // Under `mode: shadow`: the answer is compared, or stored, as this says.
   void SetShadow(std::unique_ptr<ShadowCall> shadow) {
     shadow_ = std::move(shadow);
@@ -107,6 +111,7 @@ class UpstreamRun final : public FlightCall,
     cancelled_.store(true, std::memory_order_relaxed);
     call_->Cancel();
   }
+  bool MayBeAbandoned() override;
   void OnAbandoned(uint64_t abandonment) override;
 
  private:
@@ -137,6 +142,8 @@ class UpstreamRun final : public FlightCall,
   // that would be served past its time; but for one that a purge alone keeps
   // out, as a soft purge leaves what there is to be served so.
   void SupersedeOlder();
+  // A call that its callers left is told of where nobody else hears of it.
+  void TellAbandoned();
   // As what the flight ends with the call.
   FlightEnd EndOf(const transport::UnaryCall& call) const;
   // Whether the deadline that the call was given ended it, rather than the
@@ -151,6 +158,12 @@ class UpstreamRun final : public FlightCall,
   // A purge that comes while it runs waits for it.
   cache::store::Bans::Entered entered_;
   std::atomic<bool> cancelled_{false};
+  std::atomic<bool> abandoned_{false};
+  // What the call may hold when nobody waits for it. Set under the lock of the
+  // flights, once.
+  transport::Inflight::Unattended unattended_;
+  size_t request_bytes_ = 0;
+  bool replaces_ = false;
   transport::Worker* worker_ = nullptr;
   absl::Time started_;
   // The deadline by a clock that runs evenly; absent if the caller

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/duration.h"
+#include "common/log_level.h"
 #include "common/size.h"
 #include "proxy/settings/address.h"
 
@@ -77,16 +78,21 @@ absl::Status IntoShare(const std::string& text, double* out) {
   return absl::OkStatus();
 }
 
-template <typename T>
-absl::Status IntoChoice(const std::string& text,
-                        std::initializer_list<std::pair<const char*, T>> all,
-                        T* out) {
+template <typename T, typename All>
+absl::Status IntoOneOf(const std::string& text, const All& all, T* out) {
   for (const auto& [name, value] : all) {
     if (text != name) continue;
     *out = value;
     return absl::OkStatus();
   }
   return NotAccepted();
+}
+
+template <typename T>
+absl::Status IntoChoice(const std::string& text,
+                        std::initializer_list<std::pair<const char*, T>> all,
+                        T* out) {
+  return IntoOneOf(text, all, out);
 }
 
 absl::Status IntoRequeueTtl(const std::string& text, cache::RequeueTtl* out) {
@@ -506,12 +512,7 @@ std::vector<Row> OperationRows() {
   add(Reloads(Text("log.level", "LEVEL", "info", "debug, info, warn or error",
                    "What is logged to stderr, from this level up.")),
       [](const Values& v, DaemonOptions* o) {
-        return IntoChoice<LogLevel>(v[0],
-                                    {{"debug", LogLevel::kDebug},
-                                     {"info", LogLevel::kInfo},
-                                     {"warn", LogLevel::kWarning},
-                                     {"error", LogLevel::kError}},
-                                    &o->log_level);
+        return IntoOneOf(v[0], kLogLevels, &o->log_level);
       });
   add(Reloads(Text("log.format", "FORMAT", "text", "text or json",
                    "Lines for people, or a JSON object a line.")),

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/duration.h"
 #include "common/nearest.h"
 #include "proxy/settings/options.h"
 #include "proxy/settings/settings.h"
@@ -21,12 +22,38 @@ using insight::whatif::FunctionSettings;
 
 constexpr absl::string_view kFunctions = "functions.";
 constexpr absl::string_view kMemory = "cache.memory";
-// Of the policy, what says nothing of when an answer is served: how keys are
-// made (a trace has them made), and what needs more of a call than is traced:
-// when errors come again, and for how long callers would have waited.
-constexpr absl::string_view kNotTaken[] = {
-    "key",          "key_hash",       "bypass_metadata",
-    "max_released", "stale_if_error", "finish_abandoned"};
+// What of the policy is not played, and why.
+struct NotTaken {
+  absl::string_view key;
+  absl::string_view why;
+  // What else a replay of a daemon does that had it; empty: nothing.
+  absl::string_view instead = "";
+};
+constexpr NotTaken kNotTaken[] = {
+    {"key", "a trace has its keys made"},
+    {"key_hash", "a trace has its keys made"},
+    {"bypass_metadata", "a trace has no metadata"},
+    {"max_released", "calls are not played as waiting for each other's places"},
+    {"stale_if_error",
+     "a trace does not tell when the function would have failed had it been "
+     "asked at another time",
+     "where an old answer hid an error, the function answers here"},
+    {"finish_abandoned",
+     "a trace does not tell for how long a call would have run that its "
+     "callers had left",
+     "calls that their callers left fill nothing here"}};
+
+// Null if it is no such setting, a function's or not.
+const NotTaken* FindNotTaken(absl::string_view name) {
+  for (const NotTaken& setting : kNotTaken) {
+    if (name == setting.key ||
+        (absl::StartsWith(name, kFunctions) &&
+         absl::EndsWith(name, absl::StrCat(".", setting.key)))) {
+      return &setting;
+    }
+  }
+  return nullptr;
+}
 
 // A name in its parts: whose it is ("" = of all functions), and the setting.
 struct Name {
@@ -36,9 +63,7 @@ struct Name {
 
 bool IsTaken(const Setting& setting) {
   if (setting.key == kMemory) return true;
-  return setting.group == "Policy" &&
-         std::find(std::begin(kNotTaken), std::end(kNotTaken), setting.key) ==
-             std::end(kNotTaken);
+  return setting.group == "Policy" && FindNotTaken(setting.key) == nullptr;
 }
 
 Name Find(absl::string_view text) {
@@ -127,8 +152,13 @@ absl::StatusOr<CacheSettings> WhatIfSettings::Read(
     const Name name = Find(text);
     if (name.setting == nullptr) {
       const std::vector<std::string> names = Names();
+      const NotTaken* const known = FindNotTaken(text);
       return absl::InvalidArgumentError(absl::StrCat(
-          text, ": is no setting of a what-if", DidYouMean(text, names),
+          text,
+          known == nullptr
+              ? absl::StrCat(": is no setting of a what-if",
+                             DidYouMean(text, names))
+              : absl::StrCat(": cannot be asked about: ", known->why),
           "; accepted: ", absl::StrJoin(names, ", "),
           ", each also as functions.NAME.KEY but for ", kMemory));
     }
@@ -159,6 +189,20 @@ absl::StatusOr<CacheSettings> WhatIfSettings::Read(
   }
   if (!status.ok()) return status;
   return settings;
+}
+
+std::vector<std::string> WhatIfSettings::NotPlayed(
+    const std::map<std::string, std::string>& settings) const {
+  std::vector<std::string> notes;
+  for (const auto& [name, text] : settings) {
+    const NotTaken* const setting = FindNotTaken(name);
+    if (setting == nullptr || setting->instead.empty()) continue;
+    const auto value = ParseGoDuration(text);
+    if (value.ok() && *value <= absl::ZeroDuration()) continue;
+    notes.push_back(absl::StrCat("the daemon had ", name, ": ", text,
+                                 ", which is not played: ", setting->instead));
+  }
+  return notes;
 }
 
 }  // namespace fncache::proxy::settings

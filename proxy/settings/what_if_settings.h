@@ -6,6 +6,7 @@
 #ifndef FNCACHE_PROXY_SETTINGS_WHAT_IF_SETTINGS_H_
 #define FNCACHE_PROXY_SETTINGS_WHAT_IF_SETTINGS_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ class WhatIfSettings final : public insight::whatif::SettingsReader {
                                  absl::string_view text) const override;
   absl::StatusOr<insight::whatif::CacheSettings> Read(
       const insight::whatif::SettingTexts& texts) const override;
+  std::vector<std::string> NotPlayed(
+      const std::map<std::string, std::string>& settings) const override;
 };
 
 }  // namespace fncache::proxy::settings

@@ -12,11 +12,13 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/random/random.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/log.h"
 #include "common/log_text.h"
 #include "common/utf8.h"
 
@@ -320,6 +322,7 @@ void AccessLog::Write(const AccessRecord& record) {
   MutexLock lock(&mutex_);
   if (queue_.size() >= kQueueBytes || output_ == nullptr) {
     counters_.dropped.Add(1);
+    if (output_ != nullptr) ++overflowed_;
     return;
   }
   const size_t before = queue_.size();
@@ -365,12 +368,13 @@ void AccessLog::Run() {
       reopen = std::exchange(reopen_, false);
     }
     if (output == nullptr) continue;
-    WriteBatch(batch, format, output.get());
+    // Of a batch that was not taken the output has said why, if it can.
+    if (WriteBatch(batch, format, output.get())) TellOverflow(*output);
     if (reopen) ReopenNow(output);
   }
 }
 
-void AccessLog::WriteBatch(absl::string_view records, LogFormat format,
+bool AccessLog::WriteBatch(absl::string_view records, LogFormat format,
                            Output* output) {
   TimeWriter times;
   std::string lines;
@@ -386,6 +390,7 @@ void AccessLog::WriteBatch(absl::string_view records, LogFormat format,
       counters_.dropped.Add(Lines(lines));
     }
   }
+  return taken;
 }
 
 bool AccessLog::WriteLines(absl::string_view lines, Output* output) {
@@ -432,9 +437,29 @@ bool AccessLog::AwaitRoom(Output* output) {
     const int ready = poll(&waiting, 1, kLookMilliseconds);
     // What has gone wrong is for write to say.
     if (ready > 0) return true;
+    // Where it is the log's own output this would wait as well.
+    if (!output->file.empty()) TellOverflow(*output);
     MutexLock lock(&mutex_);
     if (output_.get() != output || absl::Now() >= patience_) return false;
   }
+}
+
+void AccessLog::TellOverflow(const Output& output) {
+  uint64_t lines = 0;
+  {
+    MutexLock lock(&mutex_);
+    uint64_t silent = 0;
+    if (overflowed_ == 0 || !overflows_told_.Allows(absl::Now(), &silent)) {
+      return;
+    }
+    lines = std::exchange(overflowed_, 0);
+  }
+  std::vector<LogField> fields = {{"lines", lines}};
+  if (!output.file.empty()) fields.emplace_back("file", output.file);
+  Log(LogLevel::kWarning,
+      "the access log cannot be written as fast as calls end: lines are "
+      "dropped",
+      fields);
 }
 
 void AccessLog::ReopenNow(const std::shared_ptr<Output>& output) {

@@ -11,6 +11,7 @@
 // bounded in bytes, and returns; a thread of the log's own makes the lines and
 // writes them. What does not fit the queue, and what a full disk, a pipe that
 // nobody reads or a file that has gone does not take, is dropped and counted.
+// One line of the daemon's log says when that begins, and then one a minute.
 // Lines of calls that ended at the same time may change places.
 //
 // Thread-safe. Those who write are gone before it goes; the destructor writes
@@ -29,6 +30,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "cache/key/key.h"
+#include "common/log_limiter.h"
 #include "common/mutex.h"
 #include "insight/trace/traced_call.h"
 #include "proxy/telemetry/access_log_options.h"
@@ -95,8 +97,8 @@ class AccessLog {
   class Output;
   bool Chooses(const CallRecord& call) const;
   void Run();
-  // Writes a batch of records.
-  void WriteBatch(absl::string_view records, LogFormat format, Output* output);
+  // Writes a batch of records. False: some were dropped.
+  bool WriteBatch(absl::string_view records, LogFormat format, Output* output);
   // Writes whole lines. False: some were dropped.
   bool WriteLines(absl::string_view lines, Output* output);
   // Returns how many bytes of it were written.
@@ -104,6 +106,9 @@ class AccessLog {
   // Waits until the output takes something. False: it is not worth waiting for
   // any more.
   bool AwaitRoom(Output* output);
+  // Says in the daemon's log that the queue was full, unless it has just been
+  // said.
+  void TellOverflow(const Output& output);
   void ReopenNow(const std::shared_ptr<Output>& output);
 
   std::atomic<LoggedCalls> calls_{LoggedCalls::kNone};
@@ -114,6 +119,9 @@ class AccessLog {
   Mutex mutex_;
   CondVar changed_;
   std::string queue_ ABSL_GUARDED_BY(mutex_);  // records, one after another
+  // Lines that the queue did not take since that was last told.
+  uint64_t overflowed_ ABSL_GUARDED_BY(mutex_) = 0;
+  LogLimiter overflows_told_{absl::Minutes(1)};
   bool idle_ ABSL_GUARDED_BY(mutex_) = false;  // the writer waits for a record
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool reopen_ ABSL_GUARDED_BY(mutex_) = false;

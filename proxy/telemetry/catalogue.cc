@@ -177,6 +177,11 @@ const std::vector<Family>& Catalogue() {
        {"function_name", "code"},
        "Errors in whose place a caller got an old answer, by gRPC status code; "
        "DEADLINE_EXCEEDED also where nine tenths of its time were over."},
+      {"fncache_superseded_entries_total",
+       Type::kCounter,
+       {"function_name"},
+       "Old answers given up before their time, because the function answered "
+       "anew with what is not to be stored."},
       {"fncache_abandoned_calls_total",
        Type::kCounter,
        {"function_name"},

@@ -48,15 +48,14 @@ std::string UpstreamText(const Status::Function& function, absl::Time now) {
         Counted(static_cast<int64_t>(function.facts->upstream_connections),
                 "connection", "connections"));
   }
-  absl::StrAppend(&text, "<small>");
-  if (function.last_error.code == 0) {
-    absl::StrAppend(&text, "no call to it has failed");
-  } else {
-    absl::StrAppend(&text,
-                    "last error: ", StatusCodeName(function.last_error.code),
-                    ", ", TimeText(function.last_error.when));
+  if (function.last_error.code != 0) {
+    absl::StrAppend(
+        &text, "<small>last error: ", StatusCodeName(function.last_error.code),
+        ", ", TimeText(function.last_error.when), "</small>");
+  } else if (reach.reachable) {
+    absl::StrAppend(&text, "<small>no call to it has failed</small>");
   }
-  return absl::StrCat(text, "</small>");
+  return text;
 }
 
 std::string CallersText(const Status::Function& function) {
@@ -113,6 +112,122 @@ std::string MissesText(const FunctionCounts& total,
   return text;
 }
 
+// Parts of a row, of which those that count nothing are left out.
+class Parts {
+ public:
+  void Always(absl::string_view text) { parts_.emplace_back(text); }
+  void If(uint64_t count, absl::string_view text) {
+    if (count > 0) parts_.emplace_back(text);
+  }
+  // The number, the word, and how many of them were in the last minute.
+  void Fault(uint64_t total, uint64_t recent, absl::string_view what) {
+    if (total == 0) return;
+    const std::string text =
+        absl::StrCat(Count(static_cast<int64_t>(total)), " ", what);
+    parts_.push_back(
+        recent == 0
+            ? text
+            : Bad(absl::StrCat(text, " (", Count(static_cast<int64_t>(recent)),
+                               " in the last minute)")));
+  }
+  std::string Text() const { return absl::StrJoin(parts_, ", "); }
+
+ private:
+  std::vector<std::string> parts_;
+};
+
+std::string Number(uint64_t n) { return Count(static_cast<int64_t>(n)); }
+
+// What became of old answers.
+void AppendStaleRows(const Status::Function& function,
+                     const FunctionCounts& total, const FunctionCounts& recent,
+                     std::string* out) {
+  const uint64_t hits = total.Calls(Outcome::kStaleHit);
+  const bool on = function.facts.has_value() && function.facts->serves_stale;
+  if (on || hits + total.superseded > 0) {
+    std::string text = Number(hits);
+    std::vector<std::string> codes;
+    for (size_t code = 0; code < kStatusCodes; ++code) {
+      if (total.served_over[code] == 0) continue;
+      codes.push_back(absl::StrCat(StatusCodeName(static_cast<int>(code)), " ",
+                                   Number(total.served_over[code])));
+    }
+    if (!codes.empty()) {
+      Parts parts;
+      parts.Fault(total.ServedOver(), recent.ServedOver(), "instead of errors");
+      absl::StrAppend(&text, ", of them ", parts.Text(),
+                      "<small>served over: ", absl::StrJoin(codes, ", "),
+                      "</small>");
+    }
+    if (total.superseded > 0) {
+      absl::StrAppend(&text, "<small>given up for answers that are not kept: ",
+                      Number(total.superseded), "</small>");
+    }
+    Row("stale hits", text, out);
+  }
+  const bool refreshed =
+      function.facts.has_value() && function.facts->refreshes_behind;
+  if (refreshed || total.refreshes + total.refreshes_refused > 0) {
+    const auto running =
+        static_cast<uint64_t>(std::max<int64_t>(0, function.gauges.refreshes));
+    const uint64_t ended = total.refreshes_failed + running;
+    Parts parts;
+    parts.Always(absl::StrCat(Number(running), " running"));
+    parts.Always(absl::StrCat(
+        Number(total.refreshes > ended ? total.refreshes - ended : 0),
+        " done"));
+    parts.Fault(total.refreshes_failed, recent.refreshes_failed, "failed");
+    const uint64_t waiting =
+        function.facts.has_value() ? function.facts->backing_off : 0;
+    parts.If(waiting,
+             absl::StrCat("<span class=warn>",
+                          Counted(static_cast<int64_t>(waiting), "key", "keys"),
+                          " backing off</span>"));
+    parts.Fault(total.refreshes_refused, recent.refreshes_refused,
+                "found no room");
+    Row("refreshes", parts.Text(), out);
+  }
+}
+
+void AppendAbandonedRow(const Status::Function& function,
+                        const FunctionCounts& total,
+                        const FunctionCounts& recent, std::string* out) {
+  const bool on =
+      function.facts.has_value() && function.facts->finishes_abandoned;
+  if (!on && total.abandoned + total.abandoned_refused == 0) return;
+  Parts parts;
+  parts.Always(absl::StrCat(Count(function.gauges.abandoned), " running"));
+  parts.Always(absl::StrCat(Number(total.abandoned), " went on"));
+  parts.Always(absl::StrCat(Number(total.abandoned_finished), " stored"));
+  parts.Fault(total.abandoned_refused, recent.abandoned_refused,
+              "found no room");
+  Row("abandoned", parts.Text(), out);
+}
+
+// What the rehearsal compared; the verdict is a row of the facts.
+void AppendShadowRow(const FunctionCounts& total, std::string* out) {
+  if (total.shadow_lookups == 0) return;
+  Parts parts;
+  for (size_t by = 0; by < kShadowBys; ++by) {
+    if (total.shadow_hits[by] == 0) continue;
+    const std::string differ =
+        absl::StrCat(Number(total.shadow_differences[by]), " differ");
+    parts.Always(absl::StrCat(
+        ShadowByName(static_cast<ShadowBy>(by)), " ",
+        Number(total.shadow_hits[by]), " (",
+        total.shadow_differences[by] > 0 ? Bad(differ) : differ, ")"));
+  }
+  parts.If(total.shadow_uncompared,
+           absl::StrCat(Number(total.shadow_uncompared), " not compared"));
+  const std::string hits = parts.Text();
+  Row("rehearsed",
+      absl::StrCat(Counted(static_cast<int64_t>(total.shadow_lookups),
+                           "look-up", "look-ups"),
+                   "<small>would have hit: ", hits.empty() ? "none" : hits,
+                   "</small>"),
+      out);
+}
+
 std::string MasksText(const std::vector<MaskUse>& masks) {
   std::vector<std::string> texts;
   for (const MaskUse& use : masks) {
@@ -147,7 +262,11 @@ void AppendCard(const Status& status, size_t id, std::string* out) {
   Row("function", UpstreamText(function, reading.now), out);
   Row("callers", CallersText(function), out);
   Row("flights", FlightsText(function.gauges), out);
-  Row("misses", MissesText(reading.total.functions[id], function), out);
+  const FunctionCounts& total = reading.total.functions[id];
+  const FunctionCounts& recent = reading.recent.functions[id];
+  Row("misses", MissesText(total, function), out);
+  AppendStaleRows(function, total, recent, out);
+  AppendAbandonedRow(function, total, recent, out);
   if (function.facts.has_value()) {
     const FunctionFacts& facts = *function.facts;
     if (!facts.masks.empty()) Row("masks", MasksText(facts.masks), out);
@@ -157,6 +276,7 @@ void AppendCard(const Status& status, size_t id, std::string* out) {
       Row(EscapeHtml(more.what), more.bad ? Bad(text) : text, out);
     }
   }
+  AppendShadowRow(total, out);
   absl::StrAppend(out, "</dl>\n</article>\n");
 }
 
@@ -165,7 +285,8 @@ void AppendCard(const Status& status, size_t id, std::string* out) {
 void AppendFunctionCards(const Status& status, std::string* out) {
   absl::StrAppend(out,
                   "<h2>The last hour</h2>\n<p class=dim>What became of calls, "
-                  "minute by minute; and each function as it is now.</p>\n");
+                  "minute by minute; and each function as it is now, with "
+                  "what was counted since the start.</p>\n");
   AppendOutcomeLegend(status.reading.hour, out);
   absl::StrAppend(out, "<div class=functions>\n");
   for (size_t id = 0; id < status.functions.size(); ++id) {

@@ -36,6 +36,13 @@ struct FunctionFacts {
   size_t upstream_connections = 0;
   std::vector<MaskUse> masks;
   std::vector<BanInForce> bans;
+  // Settings: old answers are served, and refreshed behind; calls go on when
+  // their callers have left.
+  bool serves_stale = false;
+  bool refreshes_behind = false;
+  bool finishes_abandoned = false;
+  // Keys that are not refreshed for now, because doing so failed.
+  size_t backing_off = 0;
   // More rows of what is told of the function, in order, each a few words and a
   // text: the verdict of a rehearsal, for one. Neither is escaped.
   struct Row {

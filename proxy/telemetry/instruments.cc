@@ -87,9 +87,14 @@ FunctionCounts FunctionCounts::Since(const FunctionCounts& earlier) const {
   since.refreshes_failed -= earlier.refreshes_failed;
   since.refreshes_refused -= earlier.refreshes_refused;
   Subtract(earlier.served_over, since.served_over);
+  since.superseded -= earlier.superseded;
   since.abandoned -= earlier.abandoned;
   since.abandoned_finished -= earlier.abandoned_finished;
   since.abandoned_refused -= earlier.abandoned_refused;
+  since.shadow_lookups -= earlier.shadow_lookups;
+  Subtract(earlier.shadow_hits, since.shadow_hits);
+  Subtract(earlier.shadow_differences, since.shadow_differences);
+  since.shadow_uncompared -= earlier.shadow_uncompared;
   return since;
 }
 
@@ -101,6 +106,8 @@ DaemonCounts DaemonCounts::Since(const DaemonCounts& earlier) const {
   Subtract(earlier.fills_dropped, since.fills_dropped);
   Subtract(earlier.tier_errors, since.tier_errors);
   Subtract(earlier.handshakes_failed, since.handshakes_failed);
+  since.access_log_written -= earlier.access_log_written;
+  since.access_log_dropped -= earlier.access_log_dropped;
   return since;
 }
 
@@ -195,6 +202,7 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
     served_over_[code] = registry->AddCounter(
         Metric("fncache_stale_if_error_total"), {name, StatusCodeName(code)});
   }
+  superseded_ = counter("fncache_superseded_entries_total");
   abandoned_ = counter("fncache_abandoned_calls_total");
   abandoned_finished_ = counter("fncache_abandoned_calls_finished_total");
   abandoned_refused_ = counter("fncache_abandoned_calls_refused_total");
@@ -314,9 +322,16 @@ FunctionCounts FunctionInstruments::Read() const {
   for (size_t code = 0; code < kStatusCodes; ++code) {
     counts.served_over[code] = served_over_[code].Value();
   }
+  counts.superseded = superseded_.Value();
   counts.abandoned = abandoned_.Value();
   counts.abandoned_finished = abandoned_finished_.Value();
   counts.abandoned_refused = abandoned_refused_.Value();
+  counts.shadow_lookups = shadow_lookups_.Value();
+  for (size_t by = 0; by < kShadowBys; ++by) {
+    counts.shadow_hits[by] = shadow_hits_[by].Value();
+    counts.shadow_differences[by] = shadow_differences_[by].Value();
+  }
+  counts.shadow_uncompared = shadow_uncompared_.Value();
   return counts;
 }
 
@@ -618,6 +633,8 @@ DaemonCounts Instruments::Read() const {
           impl_->handshakes_failed_[side][fault].Value();
     }
   }
+  counts.access_log_written = impl_->access_log_.written.Value();
+  counts.access_log_dropped = impl_->access_log_.dropped.Value();
   return counts;
 }
 

@@ -92,11 +92,19 @@ struct FunctionCounts {
   uint64_t refreshes_failed = 0;
   uint64_t refreshes_refused = 0;
   uint64_t served_over[kStatusCodes] = {};  // errors that old answers hid
+  // Old answers given up, because the function's new one is not to be kept.
+  uint64_t superseded = 0;
   // Calls to the function that went on when their last caller had left, and of
   // them those that were stored; and those that there was no place for.
   uint64_t abandoned = 0;
   uint64_t abandoned_finished = 0;
   uint64_t abandoned_refused = 0;
+  // Under `mode: shadow`: look-ups; what would have been hits and was compared,
+  // and of them those that differed; and what could not be compared.
+  uint64_t shadow_lookups = 0;
+  uint64_t shadow_hits[kShadowBys] = {};
+  uint64_t shadow_differences[kShadowBys] = {};
+  uint64_t shadow_uncompared = 0;
 
   uint64_t ServedOver() const;
   uint64_t Calls() const;
@@ -212,6 +220,10 @@ class FunctionInstruments {
     served_over_[StatusCodeIndex(code)].Add();
   }
 
+  // An old answer is served no more, for the function has answered anew with
+  // what is not kept.
+  void Superseded() const { superseded_.Add(); }
+
   // A flight's call goes on without callers, or finds no place to; how many do
   // changes; one of them was stored.
   void CallAbandoned() const { abandoned_.Add(); }
@@ -273,6 +285,7 @@ class FunctionInstruments {
   metrics::Counter refreshes_refused_;
   metrics::UpDown refreshes_running_;
   metrics::Counter served_over_[kStatusCodes];
+  metrics::Counter superseded_;
   metrics::Counter abandoned_;
   metrics::Counter abandoned_finished_;
   metrics::Counter abandoned_refused_;
@@ -313,6 +326,9 @@ struct DaemonCounts {
   uint64_t fills_dropped[kDroppedReasons] = {};
   uint64_t tier_errors[kTiers][kTierErrors] = {};
   uint64_t handshakes_failed[kTlsSides][kHandshakeFaults] = {};
+  // Lines of the access log.
+  uint64_t access_log_written = 0;
+  uint64_t access_log_dropped = 0;
 
   // Precondition: `earlier` is a reading of the same instruments.
   DaemonCounts Since(const DaemonCounts& earlier) const;

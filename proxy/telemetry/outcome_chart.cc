@@ -58,7 +58,7 @@ std::string Numbers(const Calls& calls) {
   for (const size_t o : Order()) {
     if (calls[o] == 0) continue;
     parts.push_back(absl::StrCat(Count(static_cast<int64_t>(calls[o])), " ",
-                                 OutcomeName(static_cast<Outcome>(o))));
+                                 OutcomeWords(static_cast<Outcome>(o))));
   }
   return absl::StrJoin(parts, ", ");
 }
@@ -146,7 +146,7 @@ void AppendOutcomeLegend(const OutcomeHour::Hour& hour, std::string* out) {
     absl::StrAppend(out, "<span><svg class=\"key o-", name,
                     "\" viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect "
                     "width=\"1\" height=\"1\"/></svg> ",
-                    name, "</span> ");
+                    OutcomeWords(static_cast<Outcome>(o)), "</span> ");
   }
   absl::StrAppend(out, "</p>\n");
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "proxy/telemetry/status.h"
 
 namespace fncache::proxy::telemetry {
@@ -43,6 +44,10 @@ std::string Latency(absl::Duration duration) {
   return absl::StrFormat("%.2f s", us / 1e6);
 }
 
+std::string OutcomeWords(Outcome outcome) {
+  return absl::StrReplaceAll(OutcomeName(outcome), {{"_", " "}});
+}
+
 std::string Percent(absl::optional<double> share) {
   if (!share.has_value()) return kDash;
   if (*share < 1 && *share >= 0.9995) return "99.9 %";
@@ -51,6 +56,7 @@ std::string Percent(absl::optional<double> share) {
 
 std::string Saved(absl::Duration duration) {
   if (duration == absl::ZeroDuration()) return "0";
+  if (duration < absl::Milliseconds(100)) return Latency(duration);
   if (duration < absl::Seconds(10)) {
     return absl::StrFormat("%.1fs", absl::ToDoubleSeconds(duration));
   }

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "proxy/telemetry/labels.h"
 
 namespace fncache::proxy::telemetry {
 
@@ -26,6 +27,8 @@ std::string Bytes(uint64_t n);
 std::string Latency(absl::Duration duration);
 // 66.7 %; a dash for nothing. 99.96 % is not all: 99.9 %.
 std::string Percent(absl::optional<double> share);
+// OutcomeName without underscores: "stale hit".
+std::string OutcomeWords(Outcome outcome);
 // Seconds saved, which add up from fractions of one.
 std::string Saved(absl::Duration duration);
 // With enough digits to tell a call a minute from none.

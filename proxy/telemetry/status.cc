@@ -43,6 +43,7 @@ class Finder {
     Settings();
     Handshakes();
     Fills();
+    AccessLog();
     std::stable_sort(problems_.begin(), problems_.end(),
                      [](const Problem& a, const Problem& b) {
                        return a.severity > b.severity;
@@ -73,16 +74,52 @@ class Finder {
   void Functions() {
     for (size_t id = 0; id < status_.functions.size(); ++id) {
       const Status::Function& function = status_.functions[id];
+      const FunctionCounts& recent = status_.reading.recent.functions[id];
       const Reachability& reach = function.reachability;
       if (!reach.reachable) {
         Error("function_unreachable", function.name,
               absl::StrCat(function.name, " cannot be reached at ",
                            function.upstream, " ", SinceText(reach.since), ": ",
                            reach.why));
-        continue;  // that its calls fail follows
+      } else {  // otherwise it follows that its calls fail
+        UpstreamErrors(function, recent);
       }
-      UpstreamErrors(function, status_.reading.recent.functions[id]);
+      ServedOver(function, recent);
+      NoRoom(function, recent);
     }
+  }
+
+  void ServedOver(const Status::Function& function,
+                  const FunctionCounts& recent) {
+    if (recent.ServedOver() == 0) return;
+    std::vector<std::string> codes;
+    for (size_t code = 0; code < kStatusCodes; ++code) {
+      if (recent.served_over[code] == 0) continue;
+      codes.push_back(absl::StrCat(StatusCodeName(static_cast<int>(code)), " ",
+                                   Times(recent.served_over[code])));
+    }
+    Warn("errors_served_over", function.name,
+         absl::StrCat("Callers of ", function.name,
+                      " got old answers instead of errors in the last minute ("
+                      "stale_if_error): ",
+                      absl::StrJoin(codes, ", "), "."));
+  }
+
+  void NoRoom(const Status::Function& function, const FunctionCounts& recent) {
+    std::vector<std::string> what;
+    if (recent.refreshes_refused > 0) {
+      what.push_back(absl::StrCat("a refresh was not begun ",
+                                  Times(recent.refreshes_refused)));
+    }
+    if (recent.abandoned_refused > 0) {
+      what.push_back(absl::StrCat("an abandoned call was cancelled ",
+                                  Times(recent.abandoned_refused)));
+    }
+    if (what.empty()) return;
+    Warn("no_room_without_caller", function.name,
+         absl::StrCat("As many calls to ", function.name,
+                      " as may run without a caller did in the last minute: ",
+                      absl::StrJoin(what, ", "), "."));
   }
 
   void UpstreamErrors(const Status::Function& function,
@@ -188,6 +225,16 @@ class Finder {
     Warn("fills_dropped", "cache",
          absl::StrCat("Responses were not stored in the last minute: ", reasons,
                       "."));
+  }
+
+  void AccessLog() {
+    const uint64_t dropped = status_.reading.recent.access_log_dropped;
+    if (dropped == 0) return;
+    Warn("access_log_dropped", "access log",
+         absl::StrCat(dropped, dropped == 1 ? " line" : " lines",
+                      " of the access log ", dropped == 1 ? "was" : "were",
+                      " not written in the last minute: its output takes them "
+                      "too slowly, or not at all. The log says more."));
   }
 
   const Status& status_;

@@ -32,6 +32,22 @@ Json Missed(const FunctionCounts& counts) {
   return object;
 }
 
+Json ByCode(const uint64_t (&counts)[kStatusCodes]) {
+  Json object = Json::object();
+  for (size_t code = 0; code < kStatusCodes; ++code) {
+    object[StatusCodeName(static_cast<int>(code))] = counts[code];
+  }
+  return object;
+}
+
+Json ByShadowBy(const uint64_t (&counts)[kShadowBys]) {
+  Json object = Json::object();
+  for (size_t by = 0; by < kShadowBys; ++by) {
+    object[ShadowByName(static_cast<ShadowBy>(by))] = counts[by];
+  }
+  return object;
+}
+
 Json Counts(const FunctionCounts& counts, absl::Duration length) {
   Json by_outcome = Json::object();
   Json latency = Json::object();
@@ -40,12 +56,8 @@ Json Counts(const FunctionCounts& counts, absl::Duration length) {
     by_outcome[OutcomeName(outcome)] = counts.Calls(outcome);
     latency[OutcomeName(outcome)] = Latency(counts.latency[o]);
   }
-  Json by_code = Json::object();
   uint64_t upstream = 0;
-  for (size_t code = 0; code < kStatusCodes; ++code) {
-    upstream += counts.upstream[code];
-    by_code[StatusCodeName(static_cast<int>(code))] = counts.upstream[code];
-  }
+  for (const uint64_t of_code : counts.upstream) upstream += of_code;
   const absl::optional<double> hit_rate = HitRate(counts);
   const double seconds = Seconds(length);
   return {
@@ -63,16 +75,23 @@ Json Counts(const FunctionCounts& counts, absl::Duration length) {
       {"function_seconds_saved", Seconds(counts.saved)},
       {"upstream_calls", upstream},
       {"upstream_errors", counts.UpstreamErrors()},
-      {"upstream_calls_by_code", by_code},
+      {"upstream_calls_by_code", ByCode(counts.upstream)},
       {"latency_by_outcome", latency},
       {"upstream_latency", Latency(counts.upstream_latency)},
       {"refreshes", counts.refreshes},
       {"refreshes_failed", counts.refreshes_failed},
       {"refreshes_refused", counts.refreshes_refused},
       {"errors_served_over", counts.ServedOver()},
+      {"errors_served_over_by_code", ByCode(counts.served_over)},
+      {"entries_superseded", counts.superseded},
       {"abandoned_calls", counts.abandoned},
       {"abandoned_calls_finished", counts.abandoned_finished},
       {"abandoned_calls_refused", counts.abandoned_refused},
+      {"shadow",
+       {{"lookups", counts.shadow_lookups},
+        {"hits_by", ByShadowBy(counts.shadow_hits)},
+        {"differences_by", ByShadowBy(counts.shadow_differences)},
+        {"uncompared", counts.shadow_uncompared}}},
   };
 }
 
@@ -141,7 +160,11 @@ Json Functions(const Status& status) {
         {"unreachable_why", reach.reachable ? Json() : Json(reach.why)},
         {"calls_in_flight", function.gauges.in_flight},
         {"flights", function.gauges.flights},
+        {"serves_stale", there ? Json(facts.serves_stale) : Json()},
+        {"refreshes_behind", there ? Json(facts.refreshes_behind) : Json()},
+        {"finishes_abandoned", there ? Json(facts.finishes_abandoned) : Json()},
         {"refreshes_running", function.gauges.refreshes},
+        {"refreshes_backing_off", there ? Json(facts.backing_off) : Json()},
         {"abandoned_calls_running", function.gauges.abandoned},
         {"callers_waiting", function.gauges.joined_waiting},
         {"released_waiting", function.gauges.released_waiting},
@@ -227,6 +250,11 @@ Json HandshakesFailed(const DaemonCounts& counts) {
   return sides;
 }
 
+Json AccessLogLines(const DaemonCounts& counts) {
+  return {{"written", counts.access_log_written},
+          {"dropped", counts.access_log_dropped}};
+}
+
 Json Certificates(const Status& status) {
   Json list = Json::array();
   for (const Instruments::CertificateReading& certificate :
@@ -310,6 +338,9 @@ std::string RenderStatusJson(const Status& status) {
       {"fills_dropped",
        {{"last_minute", FillsDropped(reading.recent)},
         {"since_start", FillsDropped(reading.total)}}},
+      {"access_log_lines",
+       {{"last_minute", AccessLogLines(reading.recent)},
+        {"since_start", AccessLogLines(reading.total)}}},
       {"certificates", Certificates(status)},
       {"handshakes_failed",
        {{"last_minute", HandshakesFailed(reading.recent)},

@@ -43,7 +43,7 @@ void Head(const std::vector<Column>& columns, std::string* out) {
 }
 
 // A cell of two lines: the last minute above what was since the start.
-void TwoLines(const char* column, const std::string& recent,
+void TwoLines(absl::string_view column, const std::string& recent,
               const std::string& total, absl::string_view classes,
               std::string* out) {
   const auto shade = [](const std::string& text, absl::string_view more) {
@@ -56,7 +56,7 @@ void TwoLines(const char* column, const std::string& recent,
   absl::StrAppend(out, total, "</small>");
 }
 
-void TwoCounts(const char* column, uint64_t recent, uint64_t total,
+void TwoCounts(absl::string_view column, uint64_t recent, uint64_t total,
                std::string* out) {
   TwoLines(column, Count(recent), Count(total), "", out);
 }
@@ -79,6 +79,31 @@ constexpr Word kStaleHit = {
     "stale hit",
     "Answered from the cache past its time to live: the function was asked "
     "behind (stale_while_revalidate), or failed (stale_if_error)."};
+constexpr Word kRefresh = {
+    "refresh",
+    "A call to the function behind a stale hit, for which nobody waits. Where "
+    "it fails, its key is left alone for 1 to 30 s: it is backing off."};
+constexpr Word kServedOver = {
+    "served over",
+    "An error of the function in whose place callers got an old answer "
+    "(stale_if_error). It counts as the function's all the same."};
+constexpr Word kGivenUp = {
+    "given up",
+    "An old answer that is served no more, because the function has answered "
+    "anew, with what is not to be stored."};
+constexpr Word kAbandoned = {
+    "abandoned",
+    "A call to the function whose last caller has left; with finish_abandoned "
+    "it goes on, and is stored."};
+constexpr Word kRehearsed = {
+    "rehearsed",
+    "With mode: shadow, what the cache would have answered, compared with what "
+    "the function did: by mask (another request but for what masks hide), "
+    "exact (the very same request, the control), unknown (an older entry)."};
+constexpr Word kNoRoom = {
+    "found no room",
+    "At most 16 calls without a caller run for each function: a refresh was "
+    "not begun, or an abandoned call cancelled."};
 constexpr Word kMiss = {"miss",
                         "Looked up and not found: the function was asked."};
 constexpr Word kStale = {
@@ -90,7 +115,7 @@ constexpr Word kCollapsed = {
 constexpr Word kBypass = {
     "bypass",
     "Not looked up and passed through: calls with authorization, functions "
-    "with mode: off, methods other than RunFunction."};
+    "with mode: off or shadow, methods other than RunFunction."};
 constexpr Word kRequest = {
     "request",
     "Not answered from the cache because the caller asked for that, with "
@@ -125,9 +150,11 @@ constexpr Word kTier = {
 void Words(std::string* out) {
   absl::StrAppend(out,
                   "<details><summary>What the words mean</summary>\n<dl>\n");
-  for (const Word& word : {kHit, kStaleHit, kMiss, kStale, kCollapsed, kBypass,
-                           kRequest, kHitRate, kErrors, kFills, kDropped,
-                           kFailures, kSaved, kInFlight, kFlight, kTier}) {
+  for (const Word& word :
+       {kHit,       kStaleHit, kMiss,      kStale,   kCollapsed,  kBypass,
+        kRequest,   kHitRate,  kErrors,    kFills,   kDropped,    kFailures,
+        kSaved,     kInFlight, kFlight,    kRefresh, kServedOver, kGivenUp,
+        kAbandoned, kNoRoom,   kRehearsed, kTier}) {
     absl::StrAppend(out, "<dt>", word.word, "<dd>", EscapeHtml(word.meaning),
                     "\n");
   }
@@ -218,7 +245,8 @@ void Functions(const Status& status, std::string* out) {
   absl::StrAppend(
       out, "<h2>Functions</h2>\n<p class=dim>Above the last minute (",
       absl::StrFormat("%.0f", absl::ToDoubleSeconds(reading.recent_length)),
-      " s), below since the start.</p>\n<table class=cards>\n");
+      " s), below since the start.</p>\n<div class=scroll><table "
+      "class=cards>\n");
   Head({{"function", ""},
         {"calls", "Calls of RunFunction and of other methods."},
         {kHitRate.word, kHitRate.meaning},
@@ -254,7 +282,7 @@ void Functions(const Status& status, std::string* out) {
              "", out);
     for (size_t o = 0; o < kOutcomes; ++o) {
       const auto outcome = static_cast<Outcome>(o);
-      TwoCounts(OutcomeName(outcome), recent.Calls(outcome),
+      TwoCounts(OutcomeWords(outcome), recent.Calls(outcome),
                 total.Calls(outcome), out);
     }
     TwoFaults(kErrors.word, recent.UpstreamErrors(), total.UpstreamErrors(),
@@ -266,7 +294,7 @@ void Functions(const Status& status, std::string* out) {
     absl::StrAppend(out, "<td data-of=\"", kInFlight.word, "\">",
                     Count(function.gauges.in_flight), "</tr>\n");
   }
-  absl::StrAppend(out, "</table>\n");
+  absl::StrAppend(out, "</table></div>\n");
 }
 
 constexpr Word kReasonWords[kMissReasons] = {
@@ -292,32 +320,37 @@ void Frequent(const insight::explain::MissMemory::Top& top, const char* nothing,
   absl::StrAppend(out, items.empty() ? nothing : absl::StrJoin(items, "<br>"));
 }
 
+bool HasMissed(const FunctionCounts& function) {
+  return std::any_of(std::begin(function.missed), std::end(function.missed),
+                     [](uint64_t count) { return count > 0; });
+}
+
 void Misses(const Status& status, std::string* out) {
-  bool any = false;
-  for (const FunctionCounts& function : status.reading.total.functions) {
-    for (const uint64_t count : function.missed) any = any || count > 0;
-  }
-  if (!any) return;
-  absl::StrAppend(out,
-                  "<h2>Why calls missed</h2>\n<p class=dim>Above the last "
-                  "minute, below since the start. fncache explain says more, "
-                  "of a trace.</p>\n<table class=cards>\n");
+  const std::vector<FunctionCounts>& total = status.reading.total.functions;
+  if (std::none_of(total.begin(), total.end(), HasMissed)) return;
+  absl::StrAppend(
+      out,
+      "<h2>Why calls missed</h2>\n<p class=dim>Above the last "
+      "minute, below since the start. <code>fncache admin "
+      "explain</code> has the last ones one by one, and the masks "
+      "that would help.</p>\n<div class=scroll><table class=cards>\n");
   std::vector<Column> columns = {{"function", ""}};
   for (const Word& reason : kReasonWords) {
     columns.push_back({reason.word, reason.meaning});
   }
   Head(columns, out);
   for (size_t id = 0; id < status.functions.size(); ++id) {
+    if (!HasMissed(total[id])) continue;
     absl::StrAppend(out, "<tr><td class=name>",
                     EscapeHtml(status.functions[id].name));
     for (size_t why = 0; why < kMissReasons; ++why) {
       TwoCounts(MissReasonName(why),
                 status.reading.recent.functions[id].missed[why],
-                status.reading.total.functions[id].missed[why], out);
+                total[id].missed[why], out);
     }
     absl::StrAppend(out, "</tr>\n");
   }
-  absl::StrAppend(out, "</table>\n");
+  absl::StrAppend(out, "</table></div>\n");
   if (std::all_of(status.functions.begin(), status.functions.end(),
                   [](const Status::Function& function) {
                     return function.miss_paths.empty();
@@ -333,9 +366,10 @@ void Misses(const Status& status, std::string* out) {
        out);
   for (const Status::Function& function : status.functions) {
     if (function.miss_paths.empty()) continue;
-    absl::StrAppend(out, "<tr><td>", EscapeHtml(function.name), "<td>");
+    absl::StrAppend(out, "<tr><td>", EscapeHtml(function.name),
+                    "<td data-of=\"changed\">");
     Frequent(function.miss_paths, "", out);
-    absl::StrAppend(out, "<td>");
+    absl::StrAppend(out, "<td data-of=\"written by\">");
     Frequent(function.miss_writers, "<span class=dim>unknown</span>", out);
     absl::StrAppend(out, "</tr>\n");
   }
@@ -367,7 +401,8 @@ void Latencies(const Status& status, std::string* out) {
       out,
       "<h2>How long RunFunction took</h2>\n<p class=dim>From a call's arrival "
       "to its answer, by what became of it. “function” is what the function "
-      "itself took where it was asked.</p>\n<table>\n<thead><tr "
+      "itself took where it was asked.</p>\n<div "
+      "class=scroll><table>\n<thead><tr "
       "class=groups><th>"
       "<th class=wide colspan=3>last minute<th class=narrow colspan=2>last "
       "minute<th class=wide colspan=4>since the start<th class=narrow "
@@ -379,7 +414,7 @@ void Latencies(const Status& status, std::string* out) {
     const FunctionCounts& total = status.reading.total.functions[id];
     std::string rows;
     for (size_t o = 0; o < kOutcomes; ++o) {
-      LatencyRow(OutcomeName(static_cast<Outcome>(o)), recent.latency[o],
+      LatencyRow(OutcomeWords(static_cast<Outcome>(o)), recent.latency[o],
                  total.latency[o], &rows);
     }
     LatencyRow("function", recent.upstream_latency, total.upstream_latency,
@@ -388,13 +423,13 @@ void Latencies(const Status& status, std::string* out) {
     absl::StrAppend(out, "<tr class=of><th colspan=8>",
                     EscapeHtml(status.functions[id].name), "</tr>\n", rows);
   }
-  absl::StrAppend(out, "</table>\n");
+  absl::StrAppend(out, "</table></div>\n");
 }
 
 void Tiers(const Status& status, std::string* out) {
   absl::StrAppend(out,
                   "<h2>Tiers</h2>\n<p class=dim>Where responses are kept."
-                  "</p>\n<table class=cards>\n");
+                  "</p>\n<div class=scroll><table class=cards>\n");
   Head({{"tier", ""},
         {"entries", "Responses that are kept now (on disk: an estimate)."},
         {"used", "Bytes in use, every overhead counted."},
@@ -433,7 +468,30 @@ void Tiers(const Status& status, std::string* out) {
     removed(cache::Removal::kPurged);
     absl::StrAppend(out, "</tr>\n");
   }
-  absl::StrAppend(out, "</table>\n");
+  absl::StrAppend(out, "</table></div>\n");
+}
+
+// Where there is one.
+void AccessLog(const Status& status, std::string* out) {
+  const DaemonCounts& total = status.reading.total;
+  const DaemonCounts& recent = status.reading.recent;
+  if (total.access_log_written + total.access_log_dropped == 0) return;
+  absl::StrAppend(
+      out, "<h2>Access log</h2>\n<div class=scroll><table class=cards>\n");
+  Head({{"lines", ""},
+        {"written", "Lines that were written."},
+        {"dropped",
+         "Lines that were not: the queue was full, or the output took no "
+         "more."}},
+       out);
+  absl::StrAppend(out,
+                  "<tr><td class=name>last minute<small>since the start"
+                  "</small>");
+  TwoCounts("written", recent.access_log_written, total.access_log_written,
+            out);
+  TwoFaults("dropped", recent.access_log_dropped, total.access_log_dropped,
+            out);
+  absl::StrAppend(out, "</tr>\n</table></div>\n");
 }
 
 // The reasons for which handshakes failed on a side: "no_certificate 3, expired
@@ -463,17 +521,19 @@ void Certificates(const Status& status, std::string* out) {
        status.certificates) {
     const auto side = static_cast<size_t>(certificate.side);
     const absl::Duration left = certificate.expiry - status.reading.now;
-    absl::StrAppend(out, "<tr><td>", TlsSideName(certificate.side), "<td>",
-                    TimeText(certificate.expiry), " (",
+    absl::StrAppend(out, "<tr><td>", TlsSideName(certificate.side),
+                    "<td data-of=\"ends\">", TimeText(certificate.expiry), " (",
                     left > absl::ZeroDuration()
                         ? absl::StrCat("in ", SpanText(left))
                         : std::string("ended"));
-    absl::StrAppend(out, ")<td>", Count(certificate.reloads), "<td>",
+    absl::StrAppend(out, ")<td data-of=\"taken up\">",
+                    Count(certificate.reloads), "<td data-of=\"refused\">",
                     Count(certificate.reload_failures));
-    absl::StrAppend(
-        out, "<td>", Reasons(status.reading.recent.handshakes_failed[side]),
-        "<td>", Reasons(status.reading.total.handshakes_failed[side]),
-        "</tr>\n");
+    absl::StrAppend(out, "<td data-of=\"failed handshakes, last minute\">",
+                    Reasons(status.reading.recent.handshakes_failed[side]),
+                    "<td data-of=\"failed handshakes, since the start\">",
+                    Reasons(status.reading.total.handshakes_failed[side]),
+                    "</tr>\n");
   }
   absl::StrAppend(out, "</table>\n");
 }
@@ -570,6 +630,7 @@ std::string StatusBody(const Status& status) {
   Latencies(status, &body);
   Tiers(status, &body);
   Certificates(status, &body);
+  AccessLog(status, &body);
   Settings(status, &body);
   return body;
 }

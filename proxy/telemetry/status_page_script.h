@@ -79,6 +79,7 @@ inline constexpr char kPageScript[] = R"(
   button.addEventListener("click", () => {
     paused = !paused;
     button.textContent = paused ? "go on" : "pause";
+    pill.classList.toggle("paused", paused);
     say(paused ? "paused" : "live", false);
     refresh();
   });

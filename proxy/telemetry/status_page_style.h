@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The style sheet of the pages for people; see status_page.h.
 //
-// Below 60rem of width the table of functions becomes a card for each function:
+// Below 70rem of width the table of functions becomes a card for each function:
 // a row is laid out as a grid and every cell is preceded by its column's name,
-// which it carries as data-of. Below 40rem the other tables leave out what is
-// marked as wide and show what is marked as narrow.
+// which it carries as data-of. Above it, what is too wide is scrolled. Below
+// 40rem the other tables leave out what is marked as wide and show what is
+// marked as narrow.
 #ifndef FNCACHE_PROXY_TELEMETRY_STATUS_PAGE_STYLE_H_
 #define FNCACHE_PROXY_TELEMETRY_STATUS_PAGE_STYLE_H_
 
@@ -58,6 +59,8 @@ td small { display: block; color: var(--dim); font-size: inherit; }
 td .zero { color: var(--dim); opacity: .7; }
 td small.zero { opacity: .7; }
 th:first-child, td:first-child, .left { text-align: left; }
+.cards th { overflow-wrap: normal; } .cards td { white-space: nowrap; }
+.cards td.name { white-space: normal; min-width: 9rem; }
 td.name { font-weight: 600; max-width: 16rem; } td.name small { font-weight: 400; }
 tr.of th { color: var(--text); text-align: left; padding-top: .8rem; }
 tr.of a { color: inherit; }
@@ -72,7 +75,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem;
   border-radius: .5rem; padding: .6rem .8rem; min-width: 0; }
 .card h3 { font-size: 1rem; margin: 0 0 .3rem; }
 .card dl { font-size: .87rem; gap: .25rem .8rem; margin: .6rem 0 0;
-  grid-template-columns: max-content minmax(0, 1fr); }
+  grid-template-columns: 5rem minmax(0, 1fr); }
 .card dt { color: var(--dim); font-weight: 400; }
 .card small { display: block; color: var(--dim); font-size: inherit; }
 .chart { margin: 0; font-size: .8rem; }
@@ -92,14 +95,15 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem;
   border-radius: 2rem; font-size: .85rem; background: var(--panel);
   border: 1px solid var(--line); }
 #live-text::before { content: "● "; color: var(--good); }
+.paused #live-text::before { color: var(--warn); }
 .lost { color: var(--bad); } .lost #live-text::before { color: var(--bad); }
 #live button { font: inherit; color: var(--link); background: none; border: 0;
   cursor: pointer; padding: .1rem .5rem; }
-.narrow { display: none; } .groups th { border-bottom: 0; }
+.scroll { overflow-x: auto; } .narrow { display: none; } .groups th { border-bottom: 0; }
 .groups th[colspan] { text-align: center; border-left: 1rem solid transparent;
   box-shadow: inset 0 -1px var(--line); }
 .settings td { text-align: left; } .settings th { text-align: left; }
-@media (max-width: 60rem) {
+@media (max-width: 70rem) {
   .tiles { grid-template-columns: repeat(2, 1fr); }
   .cards thead { display: none; }
   .cards, .cards tbody { display: block; }
@@ -121,6 +125,8 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem;
   .settings tr, .settings td { display: block; border: 0; padding: 0; }
   .settings tr { border-bottom: 1px solid var(--line); padding: .35rem 0; }
   .settings td:first-child { font-weight: 600; }
+  .settings td[data-of]::before { content: attr(data-of) ": ";
+    color: var(--dim); }
   dl { grid-template-columns: 1fr; gap: 0; } dd { margin: 0 0 .5rem; }
 }
 )";

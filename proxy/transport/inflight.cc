@@ -102,6 +102,16 @@ void Inflight::Yield(Share share, const void* who) {
       expected, nullptr, std::memory_order_relaxed);
 }
 
+Inflight::Unattended Inflight::TakeUnattended(size_t bytes) {
+  bytes = std::max<size_t>(bytes, 1);
+  size_t held = unattended_.load(std::memory_order_relaxed);
+  do {
+    if (waiting() > 0 || (held > 0 && held + bytes > bound() / 8)) return {};
+  } while (!unattended_.compare_exchange_weak(held, held + bytes,
+                                              std::memory_order_relaxed));
+  return {this, bytes};
+}
+
 Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
                                     size_t bytes) {
   // Nobody is overtaken.

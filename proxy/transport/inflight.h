@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -91,6 +92,36 @@ class Inflight {
   // bytes are counted as running.
   bool Forget(Waiter* waiter);
 
+  // Room of calls that nobody waits for: they have an eighth of the bound
+  // between them, or one of them more, and none while misses wait for room.
+  class Unattended {
+   public:
+    Unattended() = default;
+    Unattended(Unattended&& other) noexcept
+        : inflight_(std::exchange(other.inflight_, nullptr)),
+          bytes_(other.bytes_) {}
+    Unattended& operator=(Unattended&& other) noexcept {
+      std::swap(inflight_, other.inflight_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Unattended() {
+      if (inflight_ != nullptr) {
+        inflight_->unattended_.fetch_sub(bytes_, std::memory_order_relaxed);
+      }
+    }
+    bool taken() const { return inflight_ != nullptr; }
+
+   private:
+    friend class Inflight;
+    Unattended(Inflight* inflight, size_t bytes)
+        : inflight_(inflight), bytes_(bytes) {}
+    Inflight* inflight_ = nullptr;
+    size_t bytes_ = 0;
+  };
+  // Not taken if there is none for so many bytes. Any thread.
+  Unattended TakeUnattended(size_t bytes);
+
   // Another bound from now on. What is held beyond it is not taken away.
   void SetBound(size_t bound);
 
@@ -116,6 +147,7 @@ class Inflight {
   std::vector<Line> lines_;
   std::atomic<const void*> beyond_[3] = {};
   std::atomic<size_t> waiting_{0};
+  std::atomic<size_t> unattended_{0};
   std::atomic<int> readers_waiting_{0};
   std::atomic<uint64_t> refused_{0};
 

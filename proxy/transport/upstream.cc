@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "proxy/transport/codec.h"
 #include "proxy/transport/incoming_call.h"
@@ -402,16 +403,32 @@ http2::Client& Upstream::ClientOf(Worker* worker) {
 }
 
 void Upstream::SetFailing(Slot* slot, bool failing, absl::string_view why) {
-  if (slot->failing == failing) return;
+  const int change = failing - slot->failing;
   slot->failing = failing;
   MutexLock lock(&mutex_);
-  failing_ += failing ? 1 : -1;
-  if (failing && failing_ == 1 && options_.unreachable != nullptr) {
-    options_.unreachable(why);
+  failing_ += change;
+  if (failing) {
+    const bool news = IsNews(why);
+    if (options_.unreachable != nullptr) options_.unreachable(why, news);
+  } else if (change != 0 && failing_ == 0) {
+    reasons_.clear();
+    if (options_.reachable != nullptr) options_.reachable();
   }
-  if (!failing && failing_ == 0 && options_.reachable != nullptr) {
-    options_.reachable();
+}
+
+// What is told is "ADDRESS: reason"; addresses take turns.
+bool Upstream::IsNews(absl::string_view why) {
+  constexpr size_t kMostReasons = 8;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(why, absl::MaxSplits(": ", 1));
+  const absl::string_view reason =
+      parts.second.empty() ? parts.first : parts.second;
+  if (reasons_.size() >= kMostReasons ||
+      std::find(reasons_.begin(), reasons_.end(), reason) != reasons_.end()) {
+    return false;
   }
+  reasons_.emplace_back(reason);
+  return true;
 }
 
 std::shared_ptr<UnaryCall> Upstream::StartUnary(const UnaryRequest& request,

@@ -46,9 +46,11 @@ struct UpstreamOptions {
   // What calls hold is counted there; null = nowhere. Outlives the upstream.
   Inflight* inflight = nullptr;
   uint32_t max_metadata_bytes = 64 << 10;
-  // Told when the function becomes unreachable, and why, and when it can be
-  // reached again; on the worker that found out. Null = nobody is told.
-  std::function<void(absl::string_view why)> unreachable;
+  // Told when the function becomes unreachable, and why, again at each attempt
+  // that fails, and when it can be reached again; on the worker that found out.
+  // `news`: for this reason (of whichever address) it was not, so far. Null =
+  // nobody is told.
+  std::function<void(absl::string_view why, bool news)> unreachable;
   std::function<void()> reachable;
 };
 
@@ -217,6 +219,7 @@ class Upstream {
   };
 
   void SetFailing(Slot* slot, bool failing, absl::string_view why);
+  bool IsNews(absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   UpstreamOptions options_;  // constant but for what SetLimits changes
   ClientTls* const tls_;
@@ -229,6 +232,8 @@ class Upstream {
   // their order.
   Mutex mutex_;
   int failing_ ABSL_GUARDED_BY(mutex_) = 0;  // how many slots cannot connect
+  // Why, without the addresses, since it was last reachable.
+  std::vector<std::string> reasons_ ABSL_GUARDED_BY(mutex_);
 };
 
 // What a reset of this HTTP/2 code means to gRPC.

@@ -240,7 +240,8 @@ absl::Status SuggestMasks(const ReplayFlags& flags, const Question& base,
   return absl::OkStatus();
 }
 
-void AddNotes(const Recording& recording, bool masks, Report* report) {
+void AddNotes(const Recording& recording, const whatif::SettingsReader& reader,
+              bool masks, Report* report) {
   const insight::trace::TraceHeader& header = recording.header;
   if (header.writer == "load") {
     report->notes.emplace_back(
@@ -252,6 +253,9 @@ void AddNotes(const Recording& recording, bool masks, Report* report) {
     report->notes.emplace_back(
         "the daemon had a disk tier, which is not played: with it, what memory "
         "evicts is still answered");
+  }
+  for (std::string& note : reader.NotPlayed(header.settings)) {
+    report->notes.push_back(std::move(note));
   }
   if (recording.dropped > 0) {
     report->notes.push_back(absl::StrCat("the writer dropped ",
@@ -362,7 +366,7 @@ absl::StatusOr<Answer> AnswerWhatIf(const ReplayFlags& flags,
     }
     answer.mrc = MrcCsv(points);
   }
-  AddNotes(*recording, !masks.sets().empty(), &report);
+  AddNotes(*recording, reader, !masks.sets().empty(), &report);
   return answer;
 }
 

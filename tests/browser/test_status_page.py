@@ -73,14 +73,16 @@ class Program:
         self.process.stderr.close()
 
 
-def composite(name):
-    metadata = {"name": name, "namespace": "team-a", "uid": f"uid-{name}", "resourceVersion": "7"}
+def composite(name, version="7"):
+    metadata = {"name": name, "namespace": "team-a", "uid": f"uid-{name}"}
+    metadata["resourceVersion"] = version
     return {"apiVersion": "example.org/v1", "kind": "XBucket", "metadata": metadata}
 
 
 class World:
-    """A daemon in front of three functions, of which one fails and one is gone,
-    after some calls."""
+    """A daemon in front of six functions, after some calls. One fails and one is
+    gone; two are behind old answers, of which one is left by its callers; the
+    last one is rehearsed. Names and settings mean no good."""
 
     def __init__(self, clean):
         """`clean` is told what is to be called in the end, the last first."""
@@ -88,23 +90,39 @@ class World:
         clean(folder.cleanup)
         self._clean = clean
         listen = ("--insecure", "--listen", "127.0.0.1:0")
-        function = self._start("function", *listen, "--ttl", "60s").addresses(1)[0]
-        failing = self._start("function", *listen, "--fail-rate", "1").addresses(1)[0]
+
+        def function(*how):
+            return self._start("function", *listen, *how).addresses(1)[0]
+
+        flaky = ("--ttl", "1s", "--fail-rate", "0.5", "--cost", "sleep=200ms")
+        socket = os.path.join(folder.name, "admin.sock")
         settings = {
             "insecure": True,
+            "admin_socket": socket,
+            "log": {"access": "all", "access_file": os.path.join(folder.name, "access.log")},
             "admin": "127.0.0.1:0",
             "mask": ["@versions", f'context."{MASKED}"'],
             "functions": [
-                {"name": "function-a", "upstream": function, "listen": "127.0.0.1:0"},
-                {"name": EVIL, "upstream": failing, "listen": "127.0.0.1:0"},
-                {"name": "gone", "upstream": "127.0.0.1:1", "listen": "127.0.0.1:0"},
+                {"name": "function-a", "upstream": function("--ttl", "60s")},
+                {"name": EVIL, "upstream": function("--fail-rate", "1"), "generation": EVIL},
+                {"name": "gone", "upstream": "127.0.0.1:1"},
+                {"name": "refreshed", "upstream": function(*flaky), "stale_while_revalidate": "1h"},
+                {
+                    "name": "served-over",
+                    "upstream": function(*flaky),
+                    "stale_if_error": "1h",
+                    "finish_abandoned": "1m",
+                },
+                {"name": "rehearsed", "upstream": function(), "mode": "shadow"},
             ],
         }
+        for one in settings["functions"]:
+            one["listen"] = "127.0.0.1:0"
         path = os.path.join(folder.name, "fncache.yaml")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(settings, file)  # which is YAML
         self.daemon = self._start("serve", "--config", path)
-        *self.listeners, admin = self.daemon.addresses(4)
+        *self.listeners, admin = self.daemon.addresses(7)
         self.url = f"http://{admin}/statusz"
         for number in (1, 1, 1, 2):
             self.call(0, function_request.request("t", composite(f"b{number}")))
@@ -112,6 +130,16 @@ class World:
         self.call(0, function_request.request("t", composite("b1"), {"x": EVIL}))
         self.call(1, function_request.request("t", composite(EVIL)))
         self.call(2, function_request.request("t", composite("b1")), answered=False)
+        self.until(3, "refreshes_failed", function_request.request("t", composite("b1")))
+        self.until(4, "fills", function_request.request("t", composite("b1")))
+        self.until(4, "errors_served_over", function_request.request("t", composite("b1")))
+        self.abandon(4)
+        for version in ("7", "7", "8"):
+            self.call(5, function_request.request("t", composite("b1", version)))
+        for purged in (("--function", EVIL), ("--function", EVIL, "--generation", EVIL)):
+            program = self._start("admin", "--socket", socket, "purge", *purged).process
+            if program.wait(PATIENCE) != 0:
+                raise RuntimeError("the purge failed")
 
     def _start(self, *args):
         program = Program(*args)
@@ -129,23 +157,56 @@ class World:
     def calls(self, function=0):
         return self.status(function)["since_start"]["calls"]
 
-    def call(self, function, request, answered=True):
-        """Until it is counted, or the function is known to be gone."""
-        before = self.calls(function)
+    def wait(self, function, condition):
+        """Until its status is so."""
+        until = time.monotonic() + PATIENCE
+        while not condition(self.status(function)):
+            if time.monotonic() > until:
+                raise TimeoutError("it does not come to that")
+            time.sleep(0.02)
+
+    def send(self, function, request):
         peer = frames.Peer(self.listeners[function])
         self._clean(peer.close)
         peer.send(
             frames.frame(frames.HEADERS, frames.END_HEADERS, 1, frames.request())
             + frames.data_frames(1, request, end=True)
         )
+        return peer
+
+    def call(self, function, request, answered=True):
+        """Until it is counted, or the function is known to be gone."""
+        before = self.calls(function)
+        self.send(function, request)
+        if answered:
+            self.wait(function, lambda status: status["since_start"]["calls"] > before)
+        else:
+            self.wait(function, lambda status: not status["reachable"])
+
+    def until(self, function, counted, request):
+        """Calls until that is not nought any more."""
         until = time.monotonic() + PATIENCE
-        while True:
-            status = self.status(function)
-            if status["since_start"]["calls"] > before if answered else not status["reachable"]:
-                return
+        while self.status(function)["since_start"][counted] == 0:
             if time.monotonic() > until:
-                raise TimeoutError("the call does not end")
-            time.sleep(0.02)
+                raise TimeoutError(f"no {counted}")
+            self.call(function, request)
+            time.sleep(0.1)
+
+    def abandon(self, function):
+        """Leaves calls until one of them ends well without a caller."""
+        for number in range(20):
+            before = self.status(function)["since_start"]["abandoned_calls"]
+            peer = self.send(function, function_request.request("t", composite(f"left-{number}")))
+            self.wait(function, lambda status: status["flights"] > 0)
+            peer.close()
+            self.wait(
+                function,
+                lambda status: status["since_start"]["abandoned_calls"] > before
+                and status["abandoned_calls_running"] == 0,
+            )
+            if self.status(function)["since_start"]["abandoned_calls_finished"] > 0:
+                return
+        raise RuntimeError("no abandoned call was finished")
 
 
 @unittest.skipUnless(chromium.find(), "skipped: chromium is not installed (scripts/setup checks)")
@@ -183,18 +244,45 @@ class StatusPageTest(unittest.TestCase):
         self.assertIn("How long RunFunction took", whole)
         self.assertIn("Tiers", whole)
         self.assertIn("fncache.yaml:", whole)
-        self.assertEqual(self.page.value("document.querySelectorAll('.card').length"), 3)
+        self.assertEqual(self.page.value("document.querySelectorAll('.card').length"), 6)
+        self.assert_stale_serving()
         self.assertGreaterEqual(
             self.page.value("document.querySelectorAll('.chart svg').length"), 2
         )
         # A bar has a size and a colour.
         bars = self.page.value(
-            "[...document.querySelectorAll('.chart path.o-hit')].map((path) =>"
+            "[...document.querySelectorAll('.card:first-child path.o-hit')].map((path) =>"
             " [path.getBoundingClientRect().height > 10, getComputedStyle(path).fill])"
         )
         self.assertEqual(len(bars), 1)
         self.assertTrue(bars[0][0])
         self.assertNotEqual(bars[0][1], "rgb(0, 0, 0)")
+
+    def card(self, number):
+        return self.page.value(f"document.querySelectorAll('.card')[{number}].innerText")
+
+    def assert_stale_serving(self):
+        plain = self.card(0)
+        for row in ("stale hits", "refreshes", "abandoned", "rehearsed"):
+            self.assertNotIn(row, plain)
+        purged = self.card(1)
+        self.assertRegex(purged, r"the function: what began until [-0-9]+ [:0-9]+ UTC is gone")
+        self.assertIn(f"generation {EVIL}: what began until", purged)
+        refreshed = self.card(3)
+        self.assertRegex(refreshed, r"stale hits\s+[1-9]")
+        self.assertRegex(refreshed, r"refreshes\s+0 running, \d+ done, [1-9]\d* failed")
+        self.assertNotIn("abandoned", refreshed)
+        served_over = self.card(4)
+        self.assertRegex(served_over, r"stale hits\s+[1-9]\d*, of them [1-9]\d* instead of errors")
+        self.assertRegex(served_over, r"served over: UNAVAILABLE [1-9]")
+        self.assertRegex(served_over, r"abandoned\s+0 running, [1-9]\d* went on, 1 stored")
+        self.assertNotIn("refreshes", served_over)
+        self.assertRegex(self.card(5), r"shadow\s+not enough yet: no difference")
+        self.assertRegex(self.card(5), r"rehearsed\s+3 look-ups")
+        self.assertIn("would have hit: mask 1 (0 differ), exact 1 (0 differ)", self.card(5))
+        whole = self.text("main")
+        self.assertIn("Callers of served-over got old answers instead of errors", whole)
+        self.assertIn("Access log", whole)
 
     def test_shows_what_the_daemon_knows(self):
         self.show()
@@ -239,6 +327,25 @@ class StatusPageTest(unittest.TestCase):
                 self.assertEqual(outside, [])
         self.assert_contents()
 
+    def test_fits_any_width(self):
+        for width in (320, 600, 800, 1000, 1119, 1121, 1200, 1600):
+            self.show(width)
+            self.assertLessEqual(
+                self.page.value("document.documentElement.scrollWidth"), width
+            )
+            # Numbers stay on their line.
+            broken = self.page.value(
+                "[...document.querySelectorAll('.cards td:not(.name) > *')].filter((e) =>"
+                " e.getBoundingClientRect().height > 30).map((e) => e.textContent)"
+            )
+            self.assertEqual(broken, [], width)
+        # What is told in a table that has no head there names itself.
+        self.show(PHONE)
+        label = self.page.value(
+            "getComputedStyle(document.querySelector('.settings td[data-of]'), '::before').content"
+        )
+        self.assertIn("changed", label)
+
     def test_is_live_and_leaves_what_the_reader_does(self):
         self.show()
         self.page.value(
@@ -267,12 +374,15 @@ class StatusPageTest(unittest.TestCase):
         seen = "document.querySelector('main p').textContent"
         self.page.value("document.getElementById('live-pause').click()")
         self.assertEqual(self.text("#live-text"), "paused")
+        dot = "getComputedStyle(document.getElementById('live-text'), '::before').color"
+        paused = self.page.value(dot)
         before = self.page.value(seen)
         time.sleep(3)  # more than it would take
         self.assertEqual(self.page.value(seen), before)
         self.page.value("document.getElementById('live-pause').click()")
         self.page.wait(f"{seen} !== {json.dumps(before)}")
         self.assertEqual(self.text("#live-text"), "live")
+        self.assertNotEqual(self.page.value(dot), paused)
 
     def test_says_when_the_daemon_does_not_answer(self):
         self.show()

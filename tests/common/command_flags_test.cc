@@ -69,5 +69,18 @@ TEST(CommandFlagsTest, AnAppSaysWhyItCouldNotParse) {
   EXPECT_EQ(Why(&app, {"a", "--listen"}), "");
 }
 
+TEST(CommandFlagsTest, WholeNumbersAreNoOthers) {
+  EXPECT_EQ(WhyNoWholeNumber("0"), "");
+  EXPECT_EQ(WhyNoWholeNumber("18446744073709551615"), "");
+  EXPECT_EQ(WhyNoWholeNumber("255", 255), "");
+  for (const std::string text :
+       {"-1", "", "1.5", "x", "256", "18446744073709551616"}) {
+    EXPECT_EQ(
+        WhyNoWholeNumber(text, 255),
+        "\"" + text + "\" is not accepted; accepted: a whole number from 0 up");
+  }
+  EXPECT_EQ(WhyNoWholeNumber("a\nb").find('\n'), std::string::npos);
+}
+
 }  // namespace
 }  // namespace fncache

@@ -9,6 +9,13 @@ import unittest
 import tools
 
 GOLDEN = tools.path("tests/deploy/golden")
+IMAGE = {"repository": "registry.example.org/f", "digest": "sha256:" + "2" * 64}
+
+
+def holds_null(tree):
+    if isinstance(tree, (dict, list)):
+        return any(map(holds_null, tree.values() if isinstance(tree, dict) else tree))
+    return tree is None
 
 
 class Chart(unittest.TestCase):
@@ -97,12 +104,77 @@ class Chart(unittest.TestCase):
                 ("config.cache.memory=12XB", "memory"),
                 ("config.cache.memory=64Mi", "memory"),
                 ("config.key=tags", "key"),
+                ("config.requeue_ttl=foo", "requeue_ttl"),
+                ("config.requeue_ttl=0", "requeue_ttl"),
+                ("config.log.access=sometimes", "access"),
+                ("config.log.access=slow=soon", "access"),
+                ("config.mask[0]=@version", "mask"),
+                ("config.mask[0]=desired.x", "mask"),
+                ("functions[0].name=f,functions[0].config.mask[0]=observed", "mask"),
+                ("config.bypass_metadata[0]=a b", "bypass_metadata"),
+                ("config.cache.disk=1PiB", "disk"),
+                ("sizing.callBytes=1EB", "callBytes"),
+                ("image.tag=a b", "tag"),
+                ("image.repository=https://registry.example.org/fncache", "repository"),
+                ("fullnameOverride=A_b C", "fullnameOverride"),
+                ("fullnameOverride=1a", "fullnameOverride"),
+                (f"nameOverride={'n' * 64}", "nameOverride"),
+                ("customLabels.a b=c", "invalid propertyName 'a b'"),
+                ("customLabels.a=b c", "customLabels"),
+                ("podMonitor.labels.a=b/c", "podMonitor/labels"),
+                ("registry.prefixes[0]=https://registry.example.org/function-",
+                 "prefixes"),
                 ("podMonitor.enable=true", "enable"),
                 ("mode=proxy", "mode"),
-                ("metrics.port=8080", "port"),
+                ("metrics.port=9443", "metrics.port: 9443 is taken"),
+                ("metrics.port=8080", "metrics.port: 8080 is taken"),
                 ("registry.enabled=true", "prefixes")):
             with self.subTest(option):
-                self.assertIn(named, self.refused("--set", option))
+                self.assertIn(named, self.refused("--set-string" if "=0" in option
+                                                  else "--set", option))
+
+    def test_what_fncache_takes_the_schema_takes(self):
+        for config in (
+                {"requeue_ttl": "90s"}, {"log": {"access": "slow=1.5s"}},
+                {"mask": ["@versions", "@times", "context.\"example.org/x\".y",
+                          "observed.resources.*.resource.status.atProvider.lastChecked",
+                          "required_resources.a.items.*.resource.metadata"]},
+                {"bypass_metadata": ["x-no_cache.1"]},
+                {"cache": {"memory": "1.5GiB", "disk": "2TB"}}, {"drain": "1h30m"}):
+            with self.subTest(config):
+                self.assertTrue(self.made({"functions": [{"name": "a"}],
+                                           "config": config}))
+
+    def test_null_is_empty_or_an_error_in_words(self):
+        everything = tools.yaml.safe_load(
+            tools.read("deploy/chart/examples/everything.yaml"))
+        standalone = tools.yaml.safe_load(
+            tools.read("deploy/chart/examples/standalone.yaml"))
+        of_all = tools.yaml.safe_load(tools.read("deploy/chart/values.yaml"))
+        nested = ["sizing.callBytes", "functionCache.enabled", "image.repository",
+                  "image.pullPolicy", "metrics.port", "podMonitor.interval",
+                  "prometheusRule.runbookUrl", "podDisruptionBudget.maxUnavailable",
+                  "networkPolicy.crossplaneSelector", "standalone.tlsClientSecret"]
+        for at, key in enumerate([*of_all, *nested]):
+            # Each in one of the modes, in turn.
+            changed = json.loads(json.dumps((everything, standalone)[at % 2]))
+            where = changed
+            *above, last = key.split(".")
+            for part in above:
+                where = where.setdefault(part, {})
+            where[last] = None
+            with self.subTest(key), tempfile.NamedTemporaryFile(
+                    "w", suffix=".yaml") as file:
+                json.dump(changed, file)
+                file.flush()
+                done = tools.template("-f", file.name)
+                words = tools.said(done)
+                for trace in ("nil pointer", "wrong type", "error calling", "<nil>"):
+                    self.assertNotIn(trace, words)
+                if done.returncode:
+                    self.assertIn(last, words)
+                    continue
+                self.assertFalse(any(map(holds_null, tools.documents(done.stdout))))
 
     def test_a_yaml_word_that_is_no_text_is_an_error(self):
         # `off` without quotes is false in YAML.
@@ -119,10 +191,67 @@ class Chart(unittest.TestCase):
                 (("--set", "registry.enabled=true,mode=standalone,"
                            "registry.prefixes[0]=registry.example.org/function-"),
                  "mode sidecar"),
+                (("--set", "registry.enabled=true,"
+                           "registry.prefixes[0]=registry.example.org/functions/provider-"),
+                 "matches providers"),
                 (("--set", "functions[0].name=f,functions[0].pvc=c,"
-                           "functions[0].replicas=2"), "one replica")):
+                           "functions[0].replicas=2"), "one replica"),
+                (("--set", "functions[0].name=f,functions[1].name=f"),
+                 "functions: f is there twice"),
+                (("--set", "functions[0].name=registry,registry.enabled=true,"
+                           "registry.prefixes[0]=registry.example.org/function-"),
+                 "functions: registry"),
+                (("--set", "functions[0].name=dashboard,dashboard.enabled=true"),
+                 "functions: dashboard"),
+                (("--set", r"customLabels.app\.kubernetes\.io/name=x"),
+                 "customLabels: app.kubernetes.io/name is written by the chart"),
+                (("--set", r"customLabels.fncache\.dev/function=x"),
+                 "fncache.dev/function is written"),
+                (("--set", r"podMonitor.labels.helm\.sh/chart=x"),
+                 "podMonitor.labels: helm.sh/chart"),
+                (("--set-json", 'metrics={"enabled":true}', "--set-string",
+                  r"customAnnotations.prometheus\.io/port=1"),
+                 "customAnnotations: prometheus.io/port"),
+                (("-f", standalone, "--set-json",
+                  'networkPolicy.crossplaneSelector=null'), "crossplaneSelector")):
             with self.subTest(words):
                 self.assertIn(words, self.refused(*arguments))
+
+    def test_no_two_objects_have_one_name(self):
+        long = "function-" + "x" * 52
+        for functions in (["a", "a-function"], ["functions", "registry", "dashboard"],
+                          [f"{long}-a", f"{long}-b"]):
+            made = self.made({
+                "mode": "standalone", "podDisruptionBudget": {"enabled": True},
+                "networkPolicy": {"enabled": True},
+                "functions": [{"name": name, "image": IMAGE} for name in functions]})
+            names = [(o["kind"], o["metadata"]["name"]) for o in made]
+            self.assertEqual(len(set(names)), len(names), sorted(names))
+            self.assertEqual(
+                len([kind for kind, _ in names if kind == "PodDisruptionBudget"]),
+                2 * len(functions))
+
+    def test_an_objects_own_label_beats_that_of_all(self):
+        made, = self.made({"customLabels": {"release": "a", "team": "b"},
+                           "podMonitor": {"enabled": True, "labels": {"release": "c"}}})
+        labels = made["metadata"]["labels"]
+        self.assertEqual((labels["release"], labels["team"]), ("c", "b"))
+
+    def test_a_policy_of_no_function_chooses_none(self):
+        made = self.made({"mode": "standalone", "networkPolicy": {"enabled": True}})
+        self.assertEqual(len(made), 1)
+
+    def test_metrics_of_the_function_are_where_the_function_is(self):
+        peers = [{"namespaceSelector": {}}]
+        for mode, expected in (("sidecar", [[9901, 8080]]),
+                               ("standalone", [[9901], [8080]])):
+            made = self.made({
+                "mode": mode, "functions": [{"name": "a", "image": IMAGE}],
+                "networkPolicy": {"enabled": True, "metricsFrom": peers}})
+            ports = [[port["port"] for port in rule["ports"]]
+                     for o in made if o["kind"] == "NetworkPolicy"
+                     for rule in o["spec"]["ingress"] if rule["from"] == peers]
+            self.assertEqual(sorted(ports), sorted(expected))
 
     def test_prefixes_of_functions_only_may_be_said_to_be_so(self):
         done = tools.template(
@@ -137,6 +266,45 @@ class Chart(unittest.TestCase):
             done = tools.template("-f", one, "--set", f"preStop={how}", kube="1.29.0")
             self.assertEqual(done.returncode, 0, tools.said(done))
         self.assertNotIn("lifecycle", done.stdout)
+
+    def made(self, values, *arguments):
+        """The objects for values that are told here."""
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            json.dump(values, file)
+            file.flush()
+            done = tools.template("-f", file.name, *arguments)
+        self.assertEqual(done.returncode, 0, tools.said(done))
+        return tools.documents(done.stdout)
+
+    def test_replicas_may_be_none_and_may_be_left_to_others(self):
+        for own, of_all, expected in (
+                ({}, 1, 1), ({}, 0, 0), ({}, None, None),
+                ({"replicas": 0}, 3, 0), ({"replicas": 2}, None, 2)):
+            with self.subTest(own=own, of_all=of_all):
+                sidecar, = [o for o in self.made(
+                    {"functions": [{"name": "a", **own}], "replicas": of_all})
+                            if o["kind"] == "DeploymentRuntimeConfig"]
+                self.assertEqual(
+                    sidecar["spec"]["deploymentTemplate"]["spec"].get("replicas"),
+                    expected)
+                made = {o["kind"]: o for o in self.made(
+                    {"mode": "standalone", "replicas": of_all,
+                     "functions": [{"name": "a", "image": IMAGE, **own}]})}
+                self.assertEqual(made["Deployment"]["spec"].get("replicas"), expected)
+                config = made["DeploymentRuntimeConfig"]["spec"]["deploymentTemplate"]
+                self.assertEqual(config["spec"].get("replicas"), of_all)
+
+    def test_without_a_drain_nothing_sleeps(self):
+        # Kubernetes 1.30 to 1.32 refuse a sleep of 0 s.
+        for config in ({"drain": "0", "drain_delay": "0"},
+                       {"drain": "0s", "drain_delay": "0ms"}):
+            for how in ("sleep", "exec"):
+                made = self.made({"functions": [{"name": "a"}], "config": config,
+                                  "preStop": how})
+                made += self.made({"functions": [{"name": "a", "image": IMAGE}],
+                                   "mode": "standalone", "config": config,
+                                   "preStop": how})
+                self.assertNotIn("lifecycle", json.dumps(made))
 
     def notes(self, *arguments, namespace=tools.NAMESPACE):
         # `helm template` leaves the notes out, and whatever prints them asks a
@@ -159,10 +327,21 @@ class Chart(unittest.TestCase):
         self.assertIn("kubectl patch function.pkg function-patch-and-transform", one)
         self.assertIn('"name":"cache-fncache-function-patch-and-transform"', one)
         self.assertNotIn("CAUTION", one)
+        # The way back, and masks that one is not sure of.
+        self.assertLess(one.index("kubectl get function.pkg function-patch-and-transform "
+                                  "-o jsonpath='{.spec.runtimeConfigRef.name}'"),
+                        one.index("kubectl patch"))
+        self.assertIn("-c fncache -- fncache admin shadow", one)
         many = self.notes("-f", tools.path("deploy/chart/examples/many-functions.yaml"))
         self.assertIn("providers too, and overrides a package's own runtimeConfigRef",
                       many)
         self.assertIn("registry.example.org/platform/function-", many)
+        self.assertIn("kubectl delete imageconfigs.pkg.crossplane.io "
+                      "cache-fncache-registry", many)
+        standalone = self.notes(
+            "-f", tools.path("deploy/chart/examples/standalone.yaml"))
+        self.assertIn("helm rollback cache", standalone)
+        self.assertIn("-c package-runtime -- fncache admin shadow", standalone)
         self.assertIn("CAUTION: functions run in the namespace of Crossplane",
                       self.notes(namespace="default"))
 

@@ -6,6 +6,7 @@ import glob
 import math
 import os
 import re
+import subprocess
 import tempfile
 import unittest
 
@@ -265,6 +266,12 @@ class Overlay(unittest.TestCase):
         for probe, path in (("readinessProbe", "/readyz"),
                             ("livenessProbe", "/healthz")):
             get = pod.proxy[probe].get("httpGet")
+            if probe == "livenessProbe":
+                # "ended by its liveness probe after a minute": docs/operating.md.
+                self.assertEqual(
+                    (pod.proxy[probe]["periodSeconds"],
+                     pod.proxy[probe]["timeoutSeconds"],
+                     pod.proxy[probe]["failureThreshold"]), (10, 5, 6))
             self.assertEqual((get["path"], ports[get["port"]]), (path, admin))
 
     # "Sizing the container" of docs/operating.md.
@@ -272,7 +279,8 @@ class Overlay(unittest.TestCase):
     def test_memory_is_by_the_sizing_line(self, pod):
         line = tools.read("docs/operating.md")
         for said in ("add a fifth of it", "66 MiB for the process",
-                     "80 MiB more with a disk tier", "three times"):
+                     "80 MiB more with a disk tier", "three times",
+                     "`explain.memory` has over its 16 MiB"):
             self.assertIn(said, line)
         settings = pod.settings()
         calls, each = 16, 2**20
@@ -283,13 +291,30 @@ class Overlay(unittest.TestCase):
             each = size(sizing.get("callBytes", "1MiB"))
         takes = (1.2 * size(settings.get("cache.memory", "256MiB"))
                  + (66 + (80 if "cache.dir" in settings else 0)) * 2**20
-                 + 3 * calls * each)
+                 + 3 * calls * each
+                 + max(0, size(settings.get("explain.memory", "16MiB")) - 16 * 2**20))
         resources = pod.proxy["resources"]
         asked = size(resources["requests"]["memory"])
         self.assertGreaterEqual(asked, takes)
         if pod.values:  # what the helper computes, to the MiB
             self.assertEqual(asked, math.ceil(takes / 2**20) * 2**20)
         self.assertGreaterEqual(size(resources["limits"]["memory"]), asked)
+
+    def test_a_disk_tier_in_memory_is_memory_of_the_container(self):
+        one = tools.path("deploy/chart/examples/one-function.yaml")
+        takes = []
+        for medium in ("", "Memory"):
+            made = tools.documents(tools.template(
+                "-f", one, "--set", f"functionCache.medium={medium}").stdout)
+            config = next(o for o in made if o["kind"] == "DeploymentRuntimeConfig")
+            pod = Pod(config, made, "function-patch-and-transform", one)
+            volume = pod.volume(pod.mounts()["/cache"])["emptyDir"]
+            self.assertEqual(volume.get("medium", ""), medium)
+            resources = pod.proxy["resources"]
+            takes.append([size(resources[which]["memory"])
+                          for which in ("requests", "limits")])
+        for without, within in zip(*takes):
+            self.assertEqual(within - without, size(volume["sizeLimit"]))
 
     @for_each_pod()
     def test_the_disk_tier_fits_its_volume(self, pod):
@@ -348,6 +373,88 @@ class Overlay(unittest.TestCase):
                     self.assertIn(f"{key}: {value}", done.stdout)
 
 
+class PlainStandalone(unittest.TestCase):
+    """deploy/crossplane/standalone.yaml, and what becomes of it with another
+    image by its own word."""
+
+    def builds(self, digits):
+        text = tools.read("deploy/crossplane/standalone.yaml")
+        made = {o["kind"]: o for o in tools.documents(
+            text.replace("0" * 64, digits * 64).replace("0" * 12, digits * 12))}
+        pod = Pod(made["DeploymentRuntimeConfig"], list(made.values()),
+                  "function-slow", None)
+        return pod, made["Service"], made["Deployment"]
+
+    def test_a_new_generation_never_calls_a_pod_of_the_old_image(self):
+        _, old, old_function = self.builds("1")
+        pod, new, new_function = self.builds("2")
+        self.assertNotEqual(old["metadata"]["name"], new["metadata"]["name"])
+        host = f"{new['metadata']['name']}.{tools.NAMESPACE}"
+        self.assertEqual(flag(pod.args, "upstream"), f"dns:///{host}:9443")
+        image = new_function["spec"]["template"]["spec"]["containers"][0]["image"]
+        self.assertEqual(image.split("@")[1], flag(pod.args, "generation"))
+        for function, expected in ((old_function, False), (new_function, True)):
+            labels = function["spec"]["template"]["metadata"]["labels"]
+            self.assertEqual(
+                crossplane.selects(labels, new["spec"]["selector"]), expected)
+            self.assertTrue(crossplane.selects(
+                labels, new_function["spec"]["selector"]["matchLabels"]))
+
+    def test_calls_that_the_function_has_begun_end_before_it_does(self):
+        spec = self.builds("1")[2]["spec"]["template"]["spec"]
+        asleep = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+        self.assertGreaterEqual(asleep, 30)
+        self.assertGreaterEqual(spec["terminationGracePeriodSeconds"], asleep + 5)
+
+    def test_it_waits_for_its_function(self):
+        pod, service, _ = self.builds("1")
+        waits_for(self, pod, service)
+
+
+class PlainRegistry(unittest.TestCase):
+    def test_a_whole_registry_begins_without_masks_and_lifetimes(self):
+        image_config, config = tools.documents(
+            tools.read("deploy/crossplane/imageconfig.yaml"))
+        self.assertEqual(image_config["spec"]["runtime"]["configRef"]["name"],
+                         config["metadata"]["name"])
+        sidecar, = tools.documents(tools.read("deploy/crossplane/sidecar.yaml"))
+        args, of_one = (c["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]
+                        ["containers"][1]["args"] for c in (config, sidecar))
+        self.assertEqual(args, [a for a in of_one if not re.match(
+            "--(mask|ttl-min|requeue-ttl)=", a)])
+        self.assertLess(len(args), len(of_one))
+
+
+def waits_for(test, pod, service):
+    """The pod is ready when the Service has had an address, and not before. It is
+    a matter of the container: Crossplane patches what it has made, and leaves,
+    say, init containers where a runtime configuration does not tell of any."""
+    test.assertNotIn("initContainers", pod.spec)
+    probe = pod.proxy["startupProbe"]
+    test.assertGreater(probe["periodSeconds"] * probe["failureThreshold"], 10 * 365 * 86400)
+    script = probe["exec"]["command"][2]
+    name = f"{service['metadata']['name']}.{tools.NAMESPACE}"
+    test.assertIn(f" {name} ", script)
+    test.assertEqual(service["spec"]["clusterIP"], "None")
+    test.assertFalse(service["spec"].get("publishNotReadyAddresses"))
+    test.assertIn("emptyDir", pod.volume(pod.mounts()["/run/fncache"]))
+    tools.need("getent")
+    with tempfile.TemporaryDirectory() as folder:
+        here = script.replace("/run/fncache", folder)
+
+        def passes(address):
+            command = [*probe["exec"]["command"][:2], here.replace(name, address)]
+            try:
+                return subprocess.run(command, timeout=probe["timeoutSeconds"],
+                                      capture_output=True, check=False).returncode == 0
+            except subprocess.TimeoutExpired:
+                return False
+        test.assertFalse(passes("no-such-name.invalid"))
+        test.assertTrue(passes("127.0.0.1"))
+        # The function may go again: hits are answered without it.
+        test.assertTrue(passes("no-such-name.invalid"))
+
+
 class Standalone(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -373,6 +480,16 @@ class Standalone(unittest.TestCase):
         # Not a pod of fncache, which has Crossplane's labels.
         self.assertFalse(crossplane.selects(
             self.pod.labels, self.service["spec"]["selector"]))
+
+    # A bad image.digest leaves the build before it in its place: new pods of
+    # fncache do not get ready, and Kubernetes keeps the old ones and the function's.
+    def test_it_waits_for_its_function(self):
+        waits_for(self, self.pod, self.service)
+
+    def test_it_does_not_wait_for_a_function_of_no_pods(self):
+        done = tools.template("-f", self.pod.values, "--set", "functions[0].replicas=0")
+        self.assertEqual(done.returncode, 0, tools.said(done))
+        self.assertNotIn("startupProbe", done.stdout)
 
     def test_functions_of_one_image_and_long_names_are_not_confused(self):
         long = "function-" + "x" * 52

@@ -9,6 +9,7 @@
 //   sh cluster         commands of Helm and kubectl: the files named are there;
 //                      tests/deploy tries Helm's
 //   text output        its lines were said by what the page ran before
+//   text like          the same, but for numbers and the order of the lines
 //   text held=A.B      TEST(A, B) compares it
 //   text figure        a picture or formula: nothing to test
 //   yaml same=PATH     is this file; yaml part=PATH: lines of it
@@ -87,11 +88,11 @@ class Page {
     const std::map<std::string, void (Page::*)(const Block&)> kChecks = {
         {"run", &Page::Run},           {"run-if", &Page::RunIf},
         {"commands", &Page::Commands}, {"output", &Page::Output},
-        {"held", &Page::Held},         {"figure", &Page::Figure},
-        {"same", &Page::Same},         {"part", &Page::Part},
-        {"check", &Page::Settings},    {"template", &Page::Template},
-        {"query", &Page::Query},       {"image", &Page::Image},
-        {"cluster", &Page::Cluster},
+        {"like", &Page::Like},         {"held", &Page::Held},
+        {"figure", &Page::Figure},     {"same", &Page::Same},
+        {"part", &Page::Part},         {"check", &Page::Settings},
+        {"template", &Page::Template}, {"query", &Page::Query},
+        {"image", &Page::Image},       {"cluster", &Page::Cluster},
     };
     for (const Block& block : blocks_) {
       SCOPED_TRACE(block.where());
@@ -163,6 +164,13 @@ class Page {
         HasLines(session().Output(), session().WithPorts(block.text), &missing))
         << "nothing said\n  " << missing << "\namong\n"
         << Normalized(session().Output());
+  }
+
+  void Like(const Block& block) {
+    std::string missing;
+    EXPECT_TRUE(HasLinesLike(session().Output(), block.text, &missing))
+        << "nothing said like\n  " << missing << "\namong\n"
+        << WithoutNumbers(session().Output());
   }
 
   void Held(const Block& block) {

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <random>
 #include <regex>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -240,10 +241,23 @@ std::string Normalized(const std::string& text) {
       new std::regex("20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z");
   static const std::regex* const kTtl = new std::regex("ttl=-?[0-9]+");
   static const std::regex* const kDurations =
-      new std::regex("([0-9]+(\\.[0-9]+)?(h|ms|m|s|\xc2\xb5s|ns))+");
+      new std::regex("([0-9]+(\\.[0-9]+)?(h|ms|m|s|us|\xc2\xb5s|ns))+");
   std::string out = std::regex_replace(text, *kTimes, "TIME");
   out = std::regex_replace(out, *kTtl, "ttl=N");
   return std::regex_replace(out, *kDurations, "SPAN");
+}
+
+std::string WithoutNumbers(const std::string& text) {
+  static const std::regex* const kKeys = new std::regex("\\b[0-9a-f]{32}\\b");
+  static const std::regex* const kSizes =
+      new std::regex("[0-9]+(\\.[0-9]+)? ([KMGT]i)?B\\b");
+  static const std::regex* const kNumbers =
+      new std::regex("[0-9]+([.,][0-9]+)*");
+  static const std::regex* const kSpaces = new std::regex(" +");
+  std::string out = std::regex_replace(Normalized(text), *kKeys, "KEY");
+  out = std::regex_replace(out, *kSizes, "SIZE");
+  out = std::regex_replace(out, *kNumbers, "N");
+  return std::regex_replace(out, *kSpaces, " ");
 }
 
 bool HasLines(const std::string& output, const std::string& expected,
@@ -260,6 +274,19 @@ bool HasLines(const std::string& output, const std::string& expected,
       return false;
     }
     ++at;
+  }
+  return true;
+}
+
+bool HasLinesLike(const std::string& output, const std::string& expected,
+                  std::string* missing) {
+  const std::set<std::string> have =
+      absl::StrSplit(WithoutNumbers(output), '\n');
+  const std::string wanted = WithoutNumbers(expected);
+  for (absl::string_view line : absl::StrSplit(wanted, '\n')) {
+    if (line.empty() || have.count(std::string(line)) > 0) continue;
+    *missing = std::string(line);
+    return false;
   }
   return true;
 }

@@ -59,11 +59,20 @@ class Session {
 
 // `text` with what differs from run to run replaced: durations, ttl=N, times.
 std::string Normalized(const std::string& text);
+// As that, without any numbers: sizes, keys and counts are replaced too, and
+// the columns of tables are one space apart.
+std::string WithoutNumbers(const std::string& text);
 
 // Whether all lines of `expected` are among those of `output`, in that order,
 // once both are normalized. Else `missing` is the first that is not.
 bool HasLines(const std::string& output, const std::string& expected,
               std::string* missing);
+
+// Whether all lines of `expected` are among those of `output`, in any order,
+// once both are without numbers, by which tables are sorted. Else `missing` is
+// the first that is not.
+bool HasLinesLike(const std::string& output, const std::string& expected,
+                  std::string* missing);
 
 }  // namespace fncache::docs
 

@@ -74,5 +74,20 @@ TEST(SessionTest, WhatItLeftRunningEndsWithTheProcess) {
   EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL) << ended;
 }
 
+TEST(SessionTest, LinesAreLikeOthersButForNumbersAndOrder) {
+  const std::string said =
+      "tier    entries     bytes\nmemory    1,360  16.5 KiB\ndisk         12"
+      "       0 B\nkey 3c73ef9702d3af697ecd11f40b317699: up 3.2s, p99 281us\n";
+  std::string missing;
+  EXPECT_TRUE(HasLinesLike(said,
+                           "key 00000000000000000000000000000001: up 1m2s, p99 "
+                           "1.5ms\n\ndisk  9  914 MiB\nmemory  5  1 B\n",
+                           &missing))
+      << missing;
+  EXPECT_FALSE(HasLinesLike(said, "memory 5 1 B\ndisk 9 none\n", &missing));
+  EXPECT_EQ(missing, "disk N none");
+  EXPECT_FALSE(HasLinesLike(said, "tier entries\n", &missing));
+}
+
 }  // namespace
 }  // namespace fncache::docs

@@ -159,8 +159,15 @@ TEST_F(AdminTest, StatsTellWhatWasCounted) {
   EXPECT_GT(said["inflight_bytes"]["limit"], 0);
   // The same numbers as the page's.
   const json page = json::parse(HttpGet(admin_, "/statusz?format=json"));
-  EXPECT_EQ(counts["calls_by_outcome"],
-            page["functions"][0]["since_start"]["calls_by_outcome"]);
+  const json& shown = page["functions"][0]["since_start"];
+  for (const char* const what :
+       {"calls_by_outcome", "errors_served_over_by_code"}) {
+    EXPECT_EQ(counts[what], shown[what]);
+  }
+  // In the same words.
+  for (const auto& [name, value] : counts.items()) {
+    EXPECT_TRUE(shown.contains(name)) << name;
+  }
 }
 
 TEST_F(AdminTest, ExplainTellsTheLastMissesAndTheMask) {

@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/mutex.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
@@ -281,6 +282,47 @@ TEST_F(DaemonTest, SignalsThatMeanNothingAreIgnoredWithALine) {
   daemon->Signal(SIGTERM);
   EXPECT_EQ(daemon->Wait(), 0);
   EXPECT_TRUE(absl::StrContains(daemon->Stderr(), "ignored a signal"));
+}
+
+size_t CountOf(const std::string& text, absl::string_view words) {
+  return std::vector<absl::string_view>(absl::StrSplit(text, words)).size() - 1;
+}
+
+// Not how the last connection ended, but what connecting again meets: one line
+// for each reason, and one when it is over.
+TEST_F(DaemonTest, ADeadFunctionIsToldWithWhatKeepsItUnreachable) {
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    StartFunction();
+    const std::string upstream = function_->Listening().at(0);
+    auto daemon = StartDaemon();
+    ASSERT_TRUE(Call(stub_.get(), "alive").status.ok());
+    function_->Signal(signal);
+    function_->Wait();
+    ASSERT_TRUE(daemon->WaitForStderr("cannot reach the function"));
+    EXPECT_TRUE(absl::StrContains(daemon->Stderr(), "Connection refused"))
+        << daemon->Stderr();
+    // Somebody else takes its place, who does not speak HTTP/2.
+    Process other({"serve", "--insecure", "--listen", "127.0.0.1:0", "--admin",
+                   upstream, "--upstream", "127.0.0.1:1"});
+    ASSERT_TRUE(daemon->WaitForStderr("cannot reach the function", 2));
+    // The page has the last reason of any worker.
+    const absl::Time until = absl::Now() + kPatience;
+    while (!absl::StrContains(HttpGet(admin_, "/statusz"),
+                              "the peer speaks HTTP/1")) {
+      ASSERT_LT(absl::Now(), until);
+    }
+    other.Signal(SIGKILL);
+    other.Wait();
+    function_ = std::make_unique<Process>(std::vector<std::string>{
+        "function", "--listen", upstream, "--insecure", "--ttl", "1h"});
+    ASSERT_TRUE(daemon->WaitForStderr("the function can be reached again"));
+    daemon->Signal(SIGTERM);
+    EXPECT_EQ(daemon->Wait(), 0);
+    EXPECT_EQ(CountOf(daemon->Stderr(), "cannot reach the function"), 2)
+        << daemon->Stderr();
+    EXPECT_EQ(CountOf(daemon->Stderr(), "the function can be reached again"), 1)
+        << daemon->Stderr();
+  }
 }
 
 TEST_F(DaemonTest, TheAccessLogGoesOnInANewFileAfterSigusr1) {

@@ -18,6 +18,7 @@ namespace fncache {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::Process;
 using testing::ReadFile;
@@ -166,6 +167,19 @@ TEST(ReplayCommand, TellsPlaysAndJudges) {
   EXPECT_THAT(played.Stdout(), HasSubstr(" answered as recorded, 0 otherwise"));
 }
 
+TEST(ReplayCommand, TellsWhatADaemonDidThatIsNotPlayed) {
+  const TempDir dir;
+  const std::string trace = dir.path() + "/t";
+  Served({"--trace-dir", trace, "--trace-level", "keys", "--stale-if-error",
+          "2h", "--finish-abandoned", "1m"})
+      .Load({});
+  const json results =
+      Replay(trace, {"--what-if", "stale_while_revalidate=1h"});
+  EXPECT_THAT(results["notes"].dump(),
+              AllOf(HasSubstr("stale_if_error: 2h, which is not played"),
+                    HasSubstr("finish_abandoned: 1m, which is not played")));
+}
+
 TEST(ReplayCommand, RefusesByName) {
   const TempDir dir;
   const std::string trace = dir.path() + "/t";
@@ -177,6 +191,10 @@ TEST(ReplayCommand, RefusesByName) {
   } kRefused[] = {
       {{"--what-if", "ttl.max=soon"}, 2, "ttl.max: accepted: a duration"},
       {{"--what-if", "ttl.mx=1h"}, 2, "ttl.max"},
+      {{"--what-if", "stale_if_error=1h"}, 2, "cannot be asked about: a trace"},
+      {{"--what-if", "functions.f.finish_abandoned=1m"},
+       2,
+       "cannot be asked about: a trace"},
       {{"--sweep", "ttl.max"}, 2, "accepted: KEY=VALUE"},
       {{"--threshold", "late:count==0"}, 2, "accepted: hits, runs"},
       {{"--threshold", "hits{function=g}:rate>0"}, 2, "accepted: function"},

@@ -269,5 +269,122 @@ TEST_F(StaleHeavyTest, ARefreshBringsTheNewAnswer) {
       1);
 }
 
+// ---- fncache admin purge --soft
+
+class SoftPurgeHeavyTest : public StaleHeavyTest {
+ protected:
+  // The admin socket is beside the disk tier.
+  void StartDaemonWithDisk(std::vector<std::string> more) {
+    more.insert(more.end(), {"--cache-dir", cache_, "--generation", "g1"});
+    StartDaemon(more);
+    ASSERT_TRUE(daemon_->WaitForStderr("serving fncache admin on "));
+  }
+  // Its exit code.
+  int PurgeSoftly(std::string* said) {
+    Process purge({"admin", "--cache-dir", cache_, "purge", "--function",
+                   "function", "--soft"});
+    const int code = purge.Wait();
+    *said = code == 0 ? purge.Stdout() : purge.Stderr();
+    return code;
+  }
+  static bool IsFresh(const Answer& answer) {
+    return answer.status.ok() &&
+           absl::StartsWith(answer.cache_status, "fncache; hit; ttl=") &&
+           !IsStale(answer);
+  }
+  static bool IsStale(const Answer& answer) {
+    return answer.status.ok() &&
+           absl::StartsWith(answer.cache_status, "fncache; hit; ttl=-");
+  }
+  ::testing::AssertionResult BecomesFresh() {
+    const absl::Time until = absl::Now() + kPatience;
+    Answer answer;
+    while (absl::Now() < until) {
+      answer = Call(request_);
+      if (IsFresh(answer)) return ::testing::AssertionSuccess();
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    return ::testing::AssertionFailure() << answer.cache_status;
+  }
+
+  TempDir dir_;
+  const std::string cache_ = dir_.path() + "/cache";
+  fn::RunFunctionRequest request_;
+  std::string said_;
+};
+
+TEST_F(SoftPurgeHeavyTest, AnEntryIsServedStaleWhileOneRefreshIsUnderWay) {
+  StartFunction({"--ttl", "1h", "--cost", "sleep=2s"});
+  StartDaemonWithDisk({"--stale-while-revalidate", "1h"});
+  ASSERT_TRUE(Call(request_).status.ok());
+  ASSERT_TRUE(IsFresh(Call(request_)));
+  ASSERT_EQ(PurgeSoftly(&said_), 0) << said_;
+  EXPECT_TRUE(absl::StartsWith(said_, "made stale: function function; "))
+      << said_;
+  // All of these find the refresh of the first under way.
+  const absl::Time begin = absl::Now();
+  int stale = 0;
+  while (Metric("fncache_upstream_requests_total", "code=\"OK\"") < 2) {
+    const Answer answer = Call(request_);
+    ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+    if (IsFresh(answer)) break;
+    ASSERT_TRUE(IsStale(answer)) << answer.cache_status;
+    ++stale;
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+  EXPECT_GE(absl::Now() - begin, absl::Seconds(1.9));
+  EXPECT_GT(stale, 1);
+  EXPECT_TRUE(BecomesFresh());
+  EXPECT_EQ(Metric("fncache_refreshes_total"), 1);
+  EXPECT_EQ(Metric("fncache_upstream_requests_total", "code=\"OK\""), 2);
+}
+
+TEST_F(SoftPurgeHeavyTest, ItHoldsAfterKillMinusNine) {
+  StartFunction({"--ttl", "1h"});
+  const std::vector<std::string> settings = {"--stale-while-revalidate", "1h"};
+  StartDaemonWithDisk(settings);
+  ASSERT_TRUE(Call(request_).status.ok());
+  // It is written behind the answer.
+  const absl::Time until = absl::Now() + kPatience;
+  while (Sample(HttpGet(admin_, "/metrics"),
+                "fncache_tier_entries{tier=\"disk\"}") < 1 &&
+         absl::Now() < until) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  ASSERT_EQ(PurgeSoftly(&said_), 0) << said_;
+  EXPECT_TRUE(absl::StrContains(said_, "It holds after a restart, too."))
+      << said_;
+  daemon_->Signal(SIGKILL);
+  daemon_->Wait();
+  StartDaemonWithDisk(settings);
+  const Answer answer = Call(request_);
+  EXPECT_TRUE(IsStale(answer)) << answer.cache_status;
+  EXPECT_TRUE(BecomesFresh());
+}
+
+TEST_F(SoftPurgeHeavyTest, WithoutAWindowItIsRefusedAndOneOfBeforeIsAMiss) {
+  StartFunction({"--ttl", "1h"});
+  StartDaemonWithDisk({});
+  ASSERT_TRUE(Call(request_).status.ok());
+  EXPECT_EQ(PurgeSoftly(&said_), 1);
+  EXPECT_TRUE(absl::StrContains(
+      said_, "stale_while_revalidate and stale_if_error are both 0"))
+      << said_;
+  EXPECT_TRUE(IsFresh(Call(request_))) << "nothing was purged";
+  // One that was made while there was a window, which is none any more.
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(), 0);
+  StartDaemonWithDisk({"--stale-while-revalidate", "1h"});
+  ASSERT_EQ(PurgeSoftly(&said_), 0) << said_;
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(), 0);
+  StartDaemonWithDisk({});
+  const Answer answer = Call(request_);
+  EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_TRUE(absl::StrContains(answer.cache_status, "; fwd="))
+      << answer.cache_status;
+  EXPECT_TRUE(IsFresh(Call(request_)));
+}
+
 }  // namespace
 }  // namespace fncache::testing

@@ -23,8 +23,8 @@
 
 {{/* Labels by which pods are found: they never change. */}}
 {{- define "fncache.selectorLabels" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | toYaml }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- end -}}
 
 {{- define "fncache.labels" -}}
@@ -35,6 +35,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- with .Values.customLabels }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* The same with an object's own over them: dict root, own. */}}
+{{- define "fncache.labelsAnd" -}}
+{{- toYaml (mergeOverwrite (include "fncache.labels" .root | fromYaml) (deepCopy (default dict .own))) -}}
 {{- end -}}
 
 {{- define "fncache.image" -}}
@@ -77,7 +82,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* Settings of a function: those of all, and its own over them. dict root, config. */}}
 {{- define "fncache.config" -}}
-{{- toYaml (mergeOverwrite (deepCopy .root.Values.config) (deepCopy (default dict .config))) -}}
+{{- toYaml (mergeOverwrite (deepCopy (default dict .root.Values.config)) (deepCopy (default dict .config))) -}}
 {{- end -}}
 
 {{/* What the chart tells the function, in eight digits: it may answer otherwise
@@ -100,7 +105,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $tier := divf (include "fncache.bytes" (default "256MiB" $cache.memory) | float64) 1048576.0 -}}
 {{- $calls := mulf 3.0 .root.Values.sizing.calls (divf (include "fncache.bytes" .root.Values.sizing.callBytes | float64) 1048576.0) -}}
 {{- $disk := ternary 80.0 0.0 .root.Values.functionCache.enabled -}}
-{{- addf (mulf 1.2 $tier) 66.0 $disk $calls | ceil | int64 -}}
+{{- $explain := divf (include "fncache.bytes" (default "16MiB" (default dict .settings.explain).memory) | float64) 1048576.0 -}}
+{{- addf (mulf 1.2 $tier) 66.0 $disk $calls (maxf 0.0 (subf $explain 16.0)) | ceil | int64 -}}
+{{- end -}}
+
+{{/* MiB of the disk tier's volume where that is memory, which counts as the
+     container's. dict root, settings. */}}
+{{- define "fncache.tmpfsMiB" -}}
+{{- if and .root.Values.functionCache.enabled (eq (default "" .root.Values.functionCache.medium) "Memory") -}}
+{{- include "fncache.diskMiB" .settings -}}
+{{- else -}}
+0
+{{- end -}}
 {{- end -}}
 
 {{/* MiB of the disk tier's volume: a damaged database is kept beside the new
@@ -115,9 +131,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- addf (mulf 2.4 $disk) $traced 16.0 | ceil | int64 -}}
 {{- end -}}
 
-{{/* Keeps the function's container from ending. dict root, seconds. */}}
+{{/* Keeps the function's container from ending; nothing where fncache drains for
+     no time, for Kubernetes before 1.33 refuses to sleep for 0 s. dict root, seconds. */}}
 {{- define "fncache.preStop" -}}
-{{- if eq .root.Values.preStop "sleep" -}}
+{{- if le (int .seconds) 0 -}}
+{{- else if eq .root.Values.preStop "sleep" -}}
 {{- if semverCompare "<1.30.0-0" .root.Capabilities.KubeVersion.Version -}}
 {{- fail "this Kubernetes has no preStop.sleep (1.30 has): set preStop to exec where the functions' images have a `sleep`, else to none" -}}
 {{- end -}}
@@ -131,6 +149,13 @@ lifecycle:
     exec:
       command: [sleep, {{ .seconds | toString | quote }}]
 {{- end -}}
+{{- end -}}
+
+{{/* How many pods a function's Deployment has: its own number, else the one of
+     all, either of which may be 0; nothing where that is null. dict root, fn. */}}
+{{- define "fncache.replicas" -}}
+{{- $own := ternary .fn.replicas .root.Values.replicas (hasKey .fn "replicas") -}}
+{{- if not (kindIs "invalid" $own) }}{{ int $own }}{{ end -}}
 {{- end -}}
 
 {{/* Where pods go. */}}
@@ -182,8 +207,9 @@ livenessProbe:
   failureThreshold: 6
 resources:
   {{- $memory := include "fncache.memoryMiB" . | int64 }}
-  {{- $computed := dict "requests" (dict "cpu" "100m" "memory" (printf "%dMi" $memory)) "limits" (dict "memory" (printf "%dMi" (div (mul $memory 3) 2))) }}
-  {{- toYaml (mergeOverwrite $computed (deepCopy .root.Values.resourcesFncache)) | nindent 2 }}
+  {{- $tmpfs := include "fncache.tmpfsMiB" . | int64 }}
+  {{- $computed := dict "requests" (dict "cpu" "100m" "memory" (printf "%dMi" (add $memory $tmpfs))) "limits" (dict "memory" (printf "%dMi" (add (div (mul $memory 3) 2) $tmpfs))) }}
+  {{- toYaml (mergeOverwrite $computed (deepCopy (default dict .root.Values.resourcesFncache))) | nindent 2 }}
 {{- with .root.Values.securityContextFncache }}
 securityContext:
   {{- toYaml . | nindent 2 }}
@@ -267,8 +293,8 @@ prometheus.io/path: /metrics
 {{- $name := include "fncache.nameOf" (dict "root" $root "name" .fn.name) -}}
 {{- $settings := include "fncache.config" (dict "root" $root "config" .fn.config) | fromYaml -}}
 {{- $drain := include "fncache.drainSeconds" $settings | int -}}
-{{- $replicas := default $root.Values.replicas .fn.replicas | int -}}
-{{- if and .fn.pvc (ne $replicas 1) }}{{ fail (printf "functions: %s: a pvc is for one replica, for one process at a time uses the directory" .fn.name) }}{{ end -}}
+{{- $replicas := include "fncache.replicas" (dict "root" $root "fn" .fn) -}}
+{{- if and .fn.pvc (gt (int $replicas) 1) }}{{ fail (printf "functions: %s: a pvc is for one replica, for one process at a time uses the directory" .fn.name) }}{{ end -}}
 {{- if and .fn.pvc (not $root.Values.functionCache.enabled) }}{{ fail (printf "functions: %s: a pvc without functionCache.enabled" .fn.name) }}{{ end -}}
 apiVersion: pkg.crossplane.io/v1beta1
 kind: DeploymentRuntimeConfig
@@ -283,7 +309,9 @@ metadata:
 spec:
   deploymentTemplate:
     spec:
-      replicas: {{ $replicas }}
+      {{- with $replicas }}
+      replicas: {{ . }}
+      {{- end }}
       {{- if not (kindIs "invalid" $root.Values.revisionHistoryLimit) }}
       revisionHistoryLimit: {{ $root.Values.revisionHistoryLimit }}
       {{- end }}
@@ -313,8 +341,10 @@ spec:
           {{- end }}
           # As long as fncache drains, and 5 s to end.
           terminationGracePeriodSeconds: {{ add $drain 5 }}
+          {{- with $root.Values.podSecurityContextFncache }}
           securityContext:
-            {{- toYaml $root.Values.podSecurityContextFncache | nindent 12 }}
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
           {{- with include "fncache.placement" $root | trim }}
           {{- . | nindent 10 }}
           {{- end }}

@@ -286,8 +286,9 @@ TEST_F(MissMemoryTest, CompositesThatAreGoneMakeRoom) {
     const auto said = Explain(Request(absl::StrCat("n", i), "2"), 20'000 + i);
     if (said.reason == Reason::kChanged) ++changed;
   }
-  // Most of them; which ones, secret hashes decide.
-  EXPECT_GT(changed, 150);
+  // As many as their share is, give or take five standard deviations: which
+  // ones, hashes decide, and those differ from binary to binary.
+  EXPECT_NEAR(changed, 300 * memory().share(), 45);
 }
 
 TEST_F(MissMemoryTest, TheLastMissesAreToldTheNewestFirst) {

@@ -154,6 +154,54 @@ TEST(Replay, AStaleHitIsRefreshedBehind) {
   EXPECT_DOUBLE_EQ(*outcome.all.HitRate(), 0.6);
 }
 
+TEST(Replay, AnAnswerThatIsNotStoredEndsTheOldOne) {
+  Recorder recorder;
+  recorder.Write(recorder.Call("a", 0, 1));
+  TracedCall fatal = recorder.Call("a", 55, 1);  // what the refresh is told
+  fatal.fatal = true;
+  recorder.Write(std::move(fatal));
+  recorder.Write(recorder.Call("a", 58, 1));
+  const Recording recording = recorder.Done();
+  CacheSettings settings;
+  settings.defaults.policy.stale_while_revalidate = absl::Hours(1);
+  const Outcome outcome = Play(recording, settings);
+  EXPECT_EQ(outcome.all.stale, 1u);
+  EXPECT_EQ(outcome.all.misses, 2u);
+  EXPECT_EQ(outcome.all.function_runs, 3u);
+}
+
+TEST(Replay, ARefreshThatFailsLeavesTheOldOne) {
+  Recorder recorder;
+  recorder.Write(recorder.Call("a", 0, 1));
+  TracedCall failed = recorder.Call("a", 55, 1);
+  failed.status = 14;  // UNAVAILABLE
+  recorder.Write(std::move(failed));
+  recorder.Write(recorder.Call("a", 55.5, 1));  // not tried again yet
+  recorder.Write(recorder.Call("a", 58, 1));
+  const Recording recording = recorder.Done();
+  CacheSettings settings;
+  settings.defaults.policy.stale_while_revalidate = absl::Hours(1);
+  const Outcome outcome = Play(recording, settings);
+  EXPECT_EQ(outcome.all.stale, 3u);
+  EXPECT_EQ(outcome.all.misses, 1u);
+  EXPECT_EQ(outcome.all.function_runs, 3u);
+}
+
+TEST(Replay, AtMostSixteenRefreshesRunAtOnce) {
+  Recorder recorder;
+  for (const double at : {0, 55}) {
+    for (uint64_t key = 1; key <= 17; ++key) {
+      recorder.Write(recorder.Call(absl::StrCat("x", key), at, key));
+    }
+  }
+  const Recording recording = recorder.Done();
+  CacheSettings settings;
+  settings.defaults.policy.stale_while_revalidate = absl::Hours(1);
+  const Outcome outcome = Play(recording, settings);
+  EXPECT_EQ(outcome.all.stale, 17u);
+  EXPECT_EQ(outcome.all.function_runs, 17u + 16u);
+}
+
 // What docs/hit-rates.md says that it costs.
 TEST(Replay, StaleServingTakesTwoReconcilesForEachRun) {
   Recorder recorder;

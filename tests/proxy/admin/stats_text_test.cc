@@ -54,6 +54,12 @@ v1::StatsResponse BusyStats(int functions) {
     count->set_name(reason);
     count->set_count(1234567);
   }
+  first->set_refreshes(12345678);
+  first->set_refreshes_failed(12345678);
+  first->set_refreshes_refused(12345678);
+  first->set_abandoned_calls(12345678);
+  first->set_abandoned_calls_finished(12345678);
+  stats.set_access_log_lines_dropped(12345678);
   for (int i = 1; i < functions; ++i) {
     *stats.add_functions() = stats.functions(0);
     stats.mutable_functions(i)->set_name(
@@ -84,6 +90,58 @@ memory    1,234  64.0 MiB  256 MiB   25.0%        1.0        0.5       0
 
 fills 0.1/s  dropped 1  refused for room 5  * a second: since the start
 )");
+}
+
+TEST(StatsTextTest, StaleServingHasLinesWhereItIs) {
+  v1::StatsResponse stats = StatsOfAMinute();
+  v1::FunctionStats* const function = stats.mutable_functions(0);
+  function->set_abandoned_calls_refused(1);
+  EXPECT_THAT(TableOf(stats, {80, 0}),
+              HasSubstr("\nabandoned 0/s  running 0  stored 0  no room 1\n"));
+  EXPECT_THAT(TableOf(stats, {80, 0}), Not(HasSubstr("refreshes")));
+  function->set_refreshes(120);
+  function->set_refreshes_failed(3);
+  function->set_refreshes_refused(2);
+  function->set_refreshes_running(1);
+  function->set_entries_superseded(4);
+  v1::Count* const code = function->add_errors_served_over_by_code();
+  code->set_name("UNAVAILABLE");
+  code->set_count(5);
+  function->set_abandoned_calls(60);
+  function->set_abandoned_calls_finished(50);
+  function->set_abandoned_calls_running(7);
+  stats.set_access_log_lines_written(600);
+  EXPECT_THAT(TableOf(stats, {80, 0}), Not(HasSubstr("access log")));
+  stats.set_access_log_lines_dropped(1234);
+  EXPECT_THAT(
+      TableOf(stats, {80, 0}),
+      HasSubstr("start\nrefreshes 2.0/s  running 1  failed 3  no room 2\n"
+                "errors served over 5  old answers given up 4\n"
+                "abandoned 1.0/s  running 7  stored 50  no room 1\n"
+                "access log 10.0/s  dropped 1,234\n"));
+  v1::StatsResponse later = stats;
+  later.mutable_uptime()->set_seconds(62);
+  v1::FunctionStats* const then = later.mutable_functions(0);
+  then->set_refreshes(121);
+  then->set_abandoned_calls_finished(51);
+  then->mutable_errors_served_over_by_code(0)->set_count(7);
+  later.set_access_log_lines_dropped(1236);
+  const json said = json::parse(StatsJson(later, ChangeBetween(stats, later)));
+  const json& one = said["functions"][0];
+  EXPECT_EQ(one["refreshes_running"], 1);
+  EXPECT_EQ(one["abandoned_calls_running"], 7);
+  EXPECT_EQ(one["since_start"]["refreshes_failed"], 3);
+  EXPECT_EQ(one["interval"]["refreshes"], 1);
+  EXPECT_EQ(one["interval"]["refreshes_failed"], 0);
+  EXPECT_EQ(one["interval"]["refreshes_refused"], 0);
+  EXPECT_EQ(one["interval"]["errors_served_over"], 2);
+  EXPECT_EQ(one["since_start"]["errors_served_over_by_code"]["UNAVAILABLE"], 7);
+  EXPECT_EQ(one["interval"]["entries_superseded"], 0);
+  EXPECT_EQ(one["interval"]["abandoned_calls"], 0);
+  EXPECT_EQ(one["interval"]["abandoned_calls_finished"], 1);
+  EXPECT_EQ(one["interval"]["abandoned_calls_refused"], 0);
+  EXPECT_EQ(said["access_log_lines"]["interval"]["dropped"], 2);
+  EXPECT_EQ(said["access_log_lines"]["since_start"]["written"], 600);
 }
 
 TEST(StatsTextTest, FitsATerminalOf80By24) {

@@ -122,11 +122,10 @@ TEST(TextTest, Purge) {
       "It holds after a restart, too.\n");
   EXPECT_EQ(
       PurgeText("everything", /*soft=*/true, Parsed<v1::PurgeResponse>(R"pb(
-                  removed: 2
                   widened: true
                   unreached: "shared tier: redis-1:6379")pb")),
-      "made stale: everything; 2 entries in memory, up to 0 on disk under a "
-      "ban, 0 calls under way that nobody joins any more\n"
+      "made stale: everything; all in memory and up to 0 on disk under a ban, "
+      "0 calls under way that nobody joins any more\n"
       "More keys are purged for now than are remembered one by one: all of "
       "their functions has been purged.\n"
       "There is no tier that outlives the process: nothing had to be written "

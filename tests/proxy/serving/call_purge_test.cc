@@ -242,9 +242,124 @@ TEST_F(CallPurgeTest, TheNextMissSaysThatItWasPurged) {
       11u);
 }
 
-// What the settings do not allow yet, the bans can: the entry is there, and is
-// not fresh any more.
-TEST_F(CallPurgeTest, ASoftPurgeMakesStale) {
+// ---- Soft purges
+
+class SoftPurgeTest : public CallPurgeTest {
+ protected:
+  static constexpr absl::Duration kWindow = absl::Minutes(10);
+
+  PurgeOrder Soft(Kind kind) {
+    PurgeOrder order = Order(kind, Request("a", "t"));
+    order.soft = true;
+    return order;
+  }
+  void FillAnew() {
+    auto filled = Fill(Request("a", "t"), Response("t", "before", 3600),
+                       {{"cache-control", "no-cache"}});
+    ASSERT_EQ(filled->response().results(0).message(), "before");
+    auto hit = Send(Request("a", "t"));
+    ASSERT_TRUE(hit->Wait().ok());
+    ASSERT_EQ(hit->cache_status(), "fncache; hit; ttl=3240");
+  }
+  // `seconds` since the purge, rounded up.
+  void ExpectOld(const CallerPtr& caller, int seconds) {
+    ASSERT_TRUE(caller->Wait().ok());
+    EXPECT_EQ(caller->cache_status(),
+              absl::StrCat("fncache; hit; ttl=-", seconds));
+    EXPECT_EQ(caller->response().results(0).message(), "before");
+  }
+  void ExpectNew() {
+    auto hit = Send(Request("a", "t"));
+    ASSERT_TRUE(hit->Wait().ok());
+    EXPECT_THAT(hit->cache_status(),
+                ::testing::StartsWith("fncache; hit; ttl=3"));
+    EXPECT_EQ(hit->response().results(0).message(), "after");
+  }
+};
+
+TEST_F(SoftPurgeTest, ItIsServedStaleWhileOneRefreshIsUnderWay) {
+  options_.policy.stale_while_revalidate = kWindow;
+  uint64_t refreshes = 0;
+  for (const Kind kind : kKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    FillAnew();
+    const PurgeResult result = Purge(Soft(kind));
+    EXPECT_EQ(result.removed, 0u);
+    const int asked = function_.calls();
+    ExpectOld(Send(Request("a", "t")), 1);
+    auto refresh = function_.Next();
+    ExpectOld(Send(Request("a", "t")), 1);
+    EXPECT_EQ(function_.calls(), asked + 1) << "one refresh for the key";
+    refresh->Answer(Response("t", "after", 3600).SerializeAsString());
+    EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
+    ExpectNew();
+    EXPECT_EQ(Counted().refreshes, ++refreshes);
+  }
+}
+
+TEST_F(SoftPurgeTest, ItsWindowCountsFromThePurge) {
+  options_.policy.stale_while_revalidate = kWindow;
+  for (const Kind kind : kKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    FillAnew();
+    Purge(Soft(kind));
+    Proxy().clock.Advance(kWindow - absl::Seconds(1));
+    ExpectOld(Send(Request("a", "t")), 600);
+    function_.Next()->Fail(grpc::Status(grpc::StatusCode::UNAVAILABLE, ""));
+    EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
+    Proxy().clock.Advance(absl::Seconds(2));
+    auto miss = Fill(Request("a", "t"), Response("t", "after", 3600));
+    EXPECT_EQ(miss->cache_status(), "fncache; fwd=stale; stored");
+    EXPECT_EQ(miss->response().results(0).message(), "after");
+    ExpectNew();
+  }
+}
+
+TEST_F(SoftPurgeTest, WithStaleIfErrorTheFunctionIsAskedFirst) {
+  options_.policy.stale_if_error = kWindow;
+  for (const Kind kind : kKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    FillAnew();
+    Purge(Soft(kind));
+    auto over = Send(Request("a", "t"));
+    function_.Next()->Fail(grpc::Status(grpc::StatusCode::UNAVAILABLE, ""));
+    ExpectOld(over, 1);
+    Proxy().clock.Advance(absl::Seconds(2));
+    auto miss = Fill(Request("a", "t"), Response("t", "after", 3600));
+    EXPECT_EQ(miss->cache_status(), "fncache; fwd=stale; stored");
+    ExpectNew();
+  }
+}
+
+TEST_F(SoftPurgeTest, AHardOneAfterItLeavesNothingToServe) {
+  options_.policy.stale_while_revalidate = kWindow;
+  options_.policy.stale_if_error = kWindow;
+  for (const Kind kind : kKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    FillAnew();
+    Purge(Soft(kind));
+    Purge(Order(kind, Request("a", "t")));
+    auto miss = Fill(Request("a", "t"), Response("t", "after", 3600));
+    EXPECT_EQ(miss->cache_status(), "fncache; fwd=miss; stored");
+    ExpectNew();
+  }
+}
+
+// The order is refused, and the entry as fresh as before.
+TEST_F(SoftPurgeTest, WithoutAWindowItIsRefused) {
+  FillAnew();
+  for (const Kind kind : kKinds) {
+    EXPECT_TRUE(
+        absl::IsFailedPrecondition(Operator().Purge(Soft(kind)).status()));
+  }
+  auto hit = Send(Request("a", "t"));
+  ASSERT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->cache_status(), "fncache; hit; ttl=3240");
+}
+
+// Nor does one of before serve anything, once the windows are closed: the entry
+// is there, and is not fresh any more.
+TEST_F(SoftPurgeTest, WithoutAWindowWhatWasMadeStaleIsAMiss) {
   Fill(Request("a", "t"), Response("t", "before", 60));
   Proxy().clock.Advance(absl::Seconds(1));
   store_->bans().Ban(Kind::kFunction, "function", "", Proxy().clock.Now(),

@@ -229,14 +229,17 @@ TEST_F(RevalidateTest, AnAnswerThatIsNotToBeStoredEndsTheOldOne) {
          {{"cache-control", "no-cache"}});
     Proxy().clock.Advance(kFresh + absl::Seconds(1));
     ExpectStale(Send(Request("a", "t")), 1);
+    const uint64_t superseded = Counts().superseded;
     function_.Next()->Answer(answer.SerializeAsString());
     EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
+    EXPECT_EQ(Counts().superseded, superseded + 1);
     // The next caller gets what the function says now.
     auto caller = Send(Request("a", "t"));
     function_.Next()->Answer(answer.SerializeAsString());
     ASSERT_TRUE(caller->Wait().ok());
     EXPECT_EQ(caller->cache_status(), "fncache; fwd=stale");
     EXPECT_EQ(caller->bytes(), answer.SerializeAsString());
+    EXPECT_EQ(Counts().superseded, superseded + 1);
     Proxy().clock.Advance(absl::Minutes(1));
   }
 }
@@ -449,6 +452,130 @@ TEST_F(IfErrorTest, WithoutTheSettingAnErrorIsAnError) {
   auto caller = Send(Request("a", "t"));
   function_.Next()->Fail(Failure());
   EXPECT_EQ(caller->Wait().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+// ---- No room to ask the function (inflight.bytes)
+
+// A function that hangs has taken all the room there is, and as many misses
+// wait as may: what an old answer is good for then. DESIGN's "Under pressure"
+// refuses misses with RESOURCE_EXHAUSTED, which its "Policy" serves over,
+// whoever says it.
+class NoRoomTest : public StaleTest {
+ protected:
+  static constexpr size_t kBytes = 64 << 10;
+
+  NoRoomTest() { inflight_bytes_ = kBytes; }
+  void TearDown() override {
+    if (hanging_ != nullptr) hanging_->Fail(Failure());
+    StaleTest::TearDown();
+  }
+
+  void FillAndTakeTheRoom() {
+    FillAndPass(absl::Seconds(1));
+    // Of nothing that runs, one may take more than there is.
+    hanging_caller_ = Send(Request(std::string(kBytes - 4096, 'h'), "t"));
+    hanging_ = function_.Next();
+    waiting_caller_ = Send(Request(std::string(kBytes / 8, 'w'), "t"));
+    EXPECT_TRUE(
+        Eventually([&] { return Proxy().inflight().waiting() >= kBytes / 8; }));
+  }
+  // That nothing moves must be so for a while before misses are refused.
+  void AwaitRefusals() {
+    EXPECT_TRUE(Eventually([&] {
+      auto miss = Send(Request("new", "t"), {}, absl::Milliseconds(100));
+      return miss->Wait().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+    }));
+    EXPECT_GT(Proxy().inflight().refused(), 0u);
+  }
+  // Room again: whoever waited is asked for.
+  void GiveBack() {
+    hanging_->Fail(Failure());
+    hanging_ = nullptr;
+    function_.Next()->Answer(Response("t", "new", kTtl).SerializeAsString());
+    EXPECT_TRUE(waiting_caller_->Wait().ok());
+  }
+
+  FunctionCallPtr hanging_;
+  CallerPtr hanging_caller_;
+  CallerPtr waiting_caller_;
+};
+
+TEST_F(NoRoomTest, StaleIfErrorServesOverARefusalForLackOfRoom) {
+  options_.policy.stale_if_error = absl::Minutes(10);
+  FillAndTakeTheRoom();
+  AwaitRefusals();
+  const int asked = function_.calls();
+  const uint64_t refused = Proxy().inflight().refused();
+  auto caller = ExpectStale(Send(Request("a", "mine")), 1);
+  EXPECT_EQ(caller->response().meta().tag(), "mine");
+  EXPECT_GE(caller->response().meta().ttl().seconds(), 10);
+  EXPECT_EQ(Proxy().inflight().refused(), refused + 1);
+  EXPECT_EQ(function_.calls(), asked) << "there was no room to ask it";
+  EXPECT_EQ(Counts().served_over[grpc::StatusCode::RESOURCE_EXHAUSTED], 1u);
+  // Whoever may not have an old answer is refused as ever.
+  auto strict = Send(Request("a", "t"), {{"cache-control", "no-cache"}});
+  EXPECT_EQ(strict->Wait().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  GiveBack();
+}
+
+TEST_F(NoRoomTest, WithoutAnOldAnswerARefusalIsARefusal) {
+  FillAndTakeTheRoom();
+  AwaitRefusals();
+  auto caller = Send(Request("a", "t"));
+  EXPECT_EQ(caller->Wait().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(caller->cache_status(), "fncache; fwd=stale");
+  EXPECT_EQ(Counts().ServedOver(), 0u);
+  GiveBack();
+}
+
+// Before misses are refused they wait, for nine tenths of their time at most.
+TEST_F(NoRoomTest, StaleIfErrorServesWhoWaitsForRoomInVain) {
+  options_.policy.stale_if_error = absl::Minutes(10);
+  FillAndTakeTheRoom();
+  const int asked = function_.calls();
+  auto caller = Send(Request("a", "t"), {}, absl::Seconds(2));
+  ExpectStale(caller, 1);
+  EXPECT_FALSE(caller->answered_late());
+  EXPECT_EQ(function_.calls(), asked);
+  EXPECT_EQ(Counts().served_over[grpc::StatusCode::DEADLINE_EXCEEDED], 1u);
+  GiveBack();
+}
+
+TEST_F(NoRoomTest, ARefreshThatFindsNoRoomLeavesTheOldAnswer) {
+  options_.policy.stale_while_revalidate = absl::Minutes(10);
+  FillAndTakeTheRoom();
+  AwaitRefusals();
+  const int asked = function_.calls();
+  ExpectStale(Send(Request("a", "t")), 1);
+  EXPECT_TRUE(Eventually([&] { return Counts().refreshes_failed == 1; }));
+  EXPECT_EQ(function_.calls(), asked);
+  ExpectStale(Send(Request("a", "t")), 1);
+  EXPECT_EQ(Counts().refreshes, 1u) << "the next one is a second later";
+  GiveBack();
+}
+
+// A request that there is no room to read has no key, hence no old answer.
+TEST_F(NoRoomTest, WhatCannotBeReadIsRefusedWhateverIsStored) {
+  options_.policy.stale_if_error = absl::Minutes(10);
+  FillAndPass(absl::Seconds(1));
+  const std::string text(4096, 'x');
+  {
+    TestCall reading(channel_, kRunFunctionV1);  // and sends no request
+    reading.context().AddMetadata("x-text", text);
+    ASSERT_TRUE(reading.Start());
+    EXPECT_TRUE(Eventually([&] { return Proxy().inflight().reading() > 1; }));
+    Proxy().inflight().SetBound(1);
+    auto caller = Send(Request("a", "t"), {{"x-text", text}});
+    EXPECT_EQ(caller->Wait().error_code(),
+              grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(Counts().ServedOver(), 0u);
+    reading.context().TryCancel();
+    reading.Finish();
+  }
+  EXPECT_TRUE(Eventually([&] { return Proxy().inflight().reading() == 0; }));
+  auto again = Send(Request("a", "t"));
+  function_.Next()->Fail(Failure());
+  ExpectStale(again, 1);
 }
 
 // ---- finish_abandoned

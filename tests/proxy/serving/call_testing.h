@@ -33,8 +33,9 @@ class CallTest : public ::testing::Test {
   CachingProxy& Proxy() {
     if (proxy_ == nullptr) {
       store_ = std::make_unique<ScriptedStore>(has_lower_, memory_);
-      proxy_ = std::make_unique<CachingProxy>(
-          function_.target(), options_, store_.get(), /*workers=*/2, explains_);
+      proxy_ = std::make_unique<CachingProxy>(function_.target(), options_,
+                                              store_.get(), /*workers=*/2,
+                                              explains_, inflight_bytes_);
       channel_ = Connect(proxy_->target());
     }
     return *proxy_;
@@ -77,6 +78,7 @@ class CallTest : public ::testing::Test {
 
   bool has_lower_ = false;
   bool explains_ = false;
+  size_t inflight_bytes_ = 0;  // no bound
   cache::store::MemoryStoreOptions memory_;
   settings::FunctionOptions options_;
   ScriptedFunction function_;

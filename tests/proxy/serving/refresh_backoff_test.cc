@@ -41,6 +41,20 @@ TEST(RefreshBackoffTest, ASuccessOrALongWhileBeginsAnew) {
   EXPECT_TRUE(backoff.Allows(key, now + absl::Seconds(1)));
 }
 
+TEST(RefreshBackoffTest, TellsHowManyKeysWait) {
+  RefreshBackoff backoff;
+  EXPECT_EQ(backoff.Waiting(kStart), 0u);
+  backoff.Failed(Key{1, 2}, kStart);
+  backoff.Failed(Key{1, 3}, kStart);
+  backoff.Failed(Key{1, 3}, kStart);
+  EXPECT_EQ(backoff.Waiting(kStart), 2u);
+  EXPECT_EQ(backoff.Waiting(kStart + absl::Seconds(1)), 1u);
+  // Remembered, but free.
+  EXPECT_EQ(backoff.Waiting(kStart + absl::Seconds(2)), 0u);
+  backoff.Succeeded(Key{1, 3});
+  EXPECT_EQ(backoff.Waiting(kStart), 1u);
+}
+
 TEST(RefreshBackoffTest, HoldsABoundedNumberOfKeys) {
   RefreshBackoff backoff;
   for (uint64_t i = 0; i < 3 * RefreshBackoff::kMostKeys; ++i) {

@@ -357,15 +357,21 @@ using CallerPtr = std::shared_ptr<Caller>;
 // A handler, its listener and upstream, on a clock that stands still.
 class CachingProxy {
  public:
+  // `inflight`: the bytes that its calls may hold; 0: as many as they like.
   CachingProxy(const std::string& target,
                const settings::FunctionOptions& options, ScriptedStore* store,
-               int workers = 2, bool explains = false)
+               int workers = 2, bool explains = false, size_t inflight = 0)
       : options_(options),
-        upstream_(TestProxy::To(target), nullptr, workers),
+        inflight_(inflight == 0 ? nullptr
+                                : std::make_unique<transport::Inflight>(
+                                      inflight, workers)),
+        upstream_(To(target, inflight_.get()), nullptr, workers),
         handler_(0, options, store, &clock, &upstream_, instruments.function(0),
                  &traces, explains ? &misses_ : nullptr, &access_log),
-        listener_(std::make_unique<TestListener>(&handler_, workers)) {}
+        listener_(std::make_unique<TestListener>(&handler_, workers, nullptr,
+                                                 inflight_.get())) {}
   std::string target() const { return listener_->address(); }
+  transport::Inflight& inflight() { return *inflight_; }
   FlightTable::Stats flights() const { return handler_.GetFlights(); }
   FunctionHandler& handler() { return handler_; }
   insight::explain::MissMemory& misses() { return misses_; }
@@ -384,7 +390,15 @@ class CachingProxy {
   TraceShared traces;  // to be replaced by a writer
 
  private:
+  static transport::UpstreamOptions To(const std::string& target,
+                                       transport::Inflight* inflight) {
+    transport::UpstreamOptions options = TestProxy::To(target);
+    options.inflight = inflight;
+    return options;
+  }
+
   const settings::FunctionOptions options_;
+  const std::unique_ptr<transport::Inflight> inflight_;
   insight::explain::MissMemory misses_{{}, &clock};
   transport::Upstream upstream_;
   FunctionHandler handler_;

@@ -56,6 +56,51 @@ TEST(WhatIfSettings, RefusesByNameAndRange) {
               HasSubstr("more than once"));
 }
 
+TEST(WhatIfSettings, StaleWhileRevalidateIsTaken) {
+  const auto read =
+      WhatIfSettings().Read({{"stale_while_revalidate", {"10m"}},
+                             {"functions.f.stale_while_revalidate", {"1h"}}});
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->defaults.policy.stale_while_revalidate, absl::Minutes(10));
+  EXPECT_EQ(read->Of("f").policy.stale_while_revalidate, absl::Hours(1));
+}
+
+// What a trace tells too little of is refused with the reason, not as if nobody
+// knew it.
+TEST(WhatIfSettings, WhatCannotBePlayedIsRefusedWithTheReason) {
+  for (const std::string name : {"stale_if_error", "functions.f.stale_if_error",
+                                 "functions.a.b.stale_if_error"}) {
+    EXPECT_THAT(Refused({{name, {"1h"}}}),
+                HasSubstr(name + ": cannot be asked about: a trace does not "
+                                 "tell when the function would have failed"));
+    EXPECT_FALSE(WhatIfSettings().Takes(name));
+  }
+  EXPECT_THAT(Refused({{"finish_abandoned", {"1m"}}}),
+              HasSubstr("finish_abandoned: cannot be asked about: a trace does "
+                        "not tell for how long a call would have run"));
+  EXPECT_THAT(Refused({{"key", {"tag"}}}),
+              HasSubstr("key: cannot be asked about: a trace has its keys"));
+  EXPECT_THAT(Refused({{"stale_if_eror", {"1h"}}}),
+              HasSubstr("is no setting of a what-if"));
+}
+
+TEST(WhatIfSettings, WhatADaemonHadThatCannotBePlayedIsTold) {
+  const WhatIfSettings settings;
+  EXPECT_THAT(settings.NotPlayed({{"stale_if_error", "0s"},
+                                  {"finish_abandoned", "0s"},
+                                  {"stale_while_revalidate", "1h"},
+                                  {"key", "tag"}}),
+              ElementsAre());
+  EXPECT_THAT(
+      settings.NotPlayed(
+          {{"functions.f.finish_abandoned", "1m"}, {"stale_if_error", "2h"}}),
+      ElementsAre("the daemon had functions.f.finish_abandoned: 1m, which is "
+                  "not played: calls that their callers left fill nothing here",
+                  "the daemon had stale_if_error: 2h, which is not played: "
+                  "where an old answer hid an error, the function answers "
+                  "here"));
+}
+
 TEST(WhatIfSettings, ListsArePartedOutsideQuotes) {
   const WhatIfSettings settings;
   EXPECT_THAT(settings.Split("mask", R"(@versions, context."a,b".c)"),

@@ -382,6 +382,23 @@ TEST_F(AccessLogTest, APipeThatNobodyReadsCostsLinesAndNoTime) {
             written());
 }
 
+TEST_F(AccessLogTest, OneLineOfTheLogSaysThatLinesAreDropped) {
+  options_.file = dir_.File("fifo");
+  ASSERT_EQ(mkfifo(options_.file.c_str(), 0600), 0);
+  const int reader = open(options_.file.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  ::testing::internal::CaptureStderr();
+  Configure();
+  while (dropped() < 1'000) log_->Write(Record());
+  log_ = nullptr;
+  close(reader);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_THAT(said, HasSubstr(" warning the access log cannot be written as "
+                              "fast as calls end: lines are dropped lines="));
+  EXPECT_THAT(said, HasSubstr("file=" + options_.file));
+}
+
 TEST_F(AccessLogTest, ASlowReaderGetsAllThatWasNotDropped) {
   options_.file = dir_.File("fifo");
   ASSERT_EQ(mkfifo(options_.file.c_str(), 0600), 0);

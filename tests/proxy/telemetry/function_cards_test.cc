@@ -163,6 +163,97 @@ TEST(FunctionCardsTest, TellsBansAndWhatElseThereIs) {
   EXPECT_THAT(page, HasSubstr("<dt>stale<dd>1 hit\n"));
 }
 
+TEST(FunctionCardsTest, WhatIsOffAndCountedNothingHasNoRow) {
+  StatusSource source({"f"});
+  Status status = source.Now();
+  status.functions[0].facts = FunctionFacts();
+  const std::string page = Cards(status);
+  for (const char* const row :
+       {"stale hits", "refreshes", "abandoned", "rehearsed"}) {
+    EXPECT_THAT(page, Not(HasSubstr(absl::StrCat("<dt>", row, "<dd>"))));
+  }
+}
+
+TEST(FunctionCardsTest, WhatIsOnHasARowBeforeItCounts) {
+  StatusSource source({"f"});
+  Status status = source.Now();
+  status.functions[0].facts = FunctionFacts();
+  status.functions[0].facts->serves_stale = true;
+  EXPECT_THAT(Cards(status), HasSubstr("<dt>stale hits<dd>0\n"));
+  EXPECT_THAT(Cards(status), Not(HasSubstr("<dt>refreshes")));
+  status.functions[0].facts->refreshes_behind = true;
+  status.functions[0].facts->finishes_abandoned = true;
+  EXPECT_THAT(Cards(status),
+              HasSubstr("<dt>refreshes<dd>0 running, 0 done\n"
+                        "<dt>abandoned<dd>0 running, 0 went on, 0 stored\n"));
+}
+
+TEST(FunctionCardsTest, TellsOfOldAnswers) {
+  StatusSource source({"f"});
+  const FunctionInstruments& f = source.instruments.function(0);
+  for (int i = 0; i < 3; ++i) {
+    source.Call(0, Outcome::kStaleHit, absl::Microseconds(60));
+  }
+  f.RecordServedOver(14);
+  f.RecordServedOver(14);
+  f.RecordServedOver(4);
+  f.Superseded();
+  EXPECT_THAT(
+      Cards(source.Now()),
+      HasSubstr("<dt>stale hits<dd>3, of them <span class=bad>3 instead of "
+                "errors (3 in the last minute)</span><small>served over: "
+                "DEADLINE_EXCEEDED 1, UNAVAILABLE 2</small><small>given up for "
+                "answers that are not kept: 1</small>\n"));
+  // What is over is no alarm.
+  source.Pass(absl::Minutes(2));
+  EXPECT_THAT(Cards(source.Now()),
+              HasSubstr("<dd>3, of them 3 instead of errors<small>"));
+}
+
+TEST(FunctionCardsTest, TellsOfCallsWithoutACaller) {
+  StatusSource source({"f"});
+  const FunctionInstruments& f = source.instruments.function(0);
+  for (int i = 0; i < 6; ++i) f.RefreshBegun();
+  for (int i = 0; i < 5; ++i) f.RefreshEnded();
+  f.RefreshFailed();
+  f.RefreshFailed();
+  source.Pass(absl::Minutes(2));
+  f.RefreshRefused();
+  f.CallAbandoned();
+  f.CallAbandoned();
+  f.AbandonedRunning(1);
+  f.AbandonedFinished();
+  f.AbandonedRefused();
+  Status status = source.Now();
+  status.functions[0].facts = FunctionFacts();
+  status.functions[0].facts->backing_off = 1;
+  EXPECT_THAT(
+      Cards(status),
+      HasSubstr("<dt>refreshes<dd>1 running, 3 done, 2 failed, <span "
+                "class=warn>1 key backing off</span>, <span class=bad>1 found "
+                "no room (1 in the last minute)</span>\n<dt>abandoned<dd>1 "
+                "running, 2 went on, 1 stored, <span class=bad>1 found no room "
+                "(1 in the last minute)</span>\n"));
+}
+
+TEST(FunctionCardsTest, TellsWhatARehearsalCompared) {
+  StatusSource source({"f"});
+  const FunctionInstruments& f = source.instruments.function(0);
+  f.RecordShadowLookup();
+  EXPECT_THAT(Cards(source.Now()),
+              HasSubstr("<dt>rehearsed<dd>1 look-up<small>would have hit: "
+                        "none</small>"));
+  f.RecordShadowLookup();
+  f.RecordShadowHit(ShadowBy::kMask, false);
+  f.RecordShadowHit(ShadowBy::kMask, true);
+  f.RecordShadowHit(ShadowBy::kExact, false);
+  f.RecordShadowUncompared();
+  EXPECT_THAT(Cards(source.Now()),
+              HasSubstr("<dd>2 look-ups<small>would have hit: mask 2 (<span "
+                        "class=bad>1 differ</span>), exact 1 (0 differ), 1 not "
+                        "compared</small>"));
+}
+
 TEST(FunctionCardsTest, NothingBreaksOutOfItsPlace) {
   const std::string evil = "</dl><script>alert(\"1\")</script>&'";
   StatusSource source({evil});

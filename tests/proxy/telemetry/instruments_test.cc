@@ -346,6 +346,14 @@ TEST_F(InstrumentsTest, CountsAndTiersTellWhatThePageShows) {
   EXPECT_EQ(tiers[0].removed[static_cast<size_t>(Removal::kEvicted)], 9u);
 }
 
+TEST_F(InstrumentsTest, OldAnswersGivenUpAreCounted) {
+  f().Superseded();
+  EXPECT_EQ(f().Read().superseded, 1u);
+  EXPECT_THAT(instruments_.registry()->Expose(),
+              HasSubstr("fncache_superseded_entries_total{function_name=\"f\"} "
+                        "1\n"));
+}
+
 TEST_F(InstrumentsTest, RatesWorkFromTheFirstScrape) {
   // Every counter that a call or a store may raise is there, at zero.
   const std::string text = instruments_.registry()->Expose();

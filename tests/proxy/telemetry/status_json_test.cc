@@ -121,6 +121,8 @@ TEST_F(StatusJsonTest, IsWhatTheSchemaSays) {
   status.functions[0].facts->masks = {{"@times", 4, 2}};
   status.functions[0].facts->bans = {{"everything", status.reading.now, true}};
   status.functions[0].facts->more = {{"rehearsal", "not enough yet", false}};
+  status.functions[0].facts->serves_stale = true;
+  status.functions[0].facts->backing_off = 2;
   status.settings = {
       {"", "cache.dir", false, false, {}, false, "default", {}},
       {"", "mask", true, true, {"a.b", "@times"}, true, "--mask", {"= x"}},
@@ -181,6 +183,71 @@ TEST_F(StatusJsonTest, TellsTheMinutesOfTheLastHour) {
   EXPECT_EQ(page["functions"][0]["last_error_code"], "UNAVAILABLE");
   EXPECT_TRUE(page["functions"][1]["last_error_code"].is_null());
   EXPECT_TRUE(page["functions"][0]["callers_connections"].is_null());
+}
+
+TEST_F(StatusJsonTest, TellsOfStaleServingAbandonedCallsAndRehearsals) {
+  const FunctionInstruments& f = source_.instruments.function(0);
+  f.RefreshBegun();
+  f.RefreshBegun();
+  f.RefreshEnded();
+  f.RefreshFailed();
+  f.RefreshRefused();
+  f.RecordServedOver(14);
+  f.Superseded();
+  f.CallAbandoned();
+  f.AbandonedRunning(1);
+  f.AbandonedFinished();
+  f.AbandonedRefused();
+  f.RecordShadowLookup();
+  f.RecordShadowHit(ShadowBy::kMask, true);
+  f.RecordShadowHit(ShadowBy::kExact, false);
+  f.RecordShadowUncompared();
+  source_.instruments.access_log().written.Add(5);
+  source_.instruments.access_log().dropped.Add(4);
+  Status status = source_.Now();
+  status.functions[0].facts = FunctionFacts();
+  status.functions[0].facts->refreshes_behind = true;
+  status.functions[0].facts->backing_off = 3;
+  json page = Parse(status);
+  const json& one = page["functions"][0];
+  EXPECT_EQ(one["serves_stale"], false);
+  EXPECT_EQ(one["refreshes_behind"], true);
+  EXPECT_EQ(one["finishes_abandoned"], false);
+  EXPECT_EQ(one["refreshes_running"], 1);
+  EXPECT_EQ(one["refreshes_backing_off"], 3);
+  EXPECT_EQ(one["abandoned_calls_running"], 1);
+  for (const char* const span : {"last_minute", "since_start"}) {
+    const json& counts = one[span];
+    EXPECT_EQ(counts["refreshes"], 2);
+    EXPECT_EQ(counts["refreshes_failed"], 1);
+    EXPECT_EQ(counts["refreshes_refused"], 1);
+    EXPECT_EQ(counts["errors_served_over"], 1);
+    EXPECT_EQ(counts["errors_served_over_by_code"]["UNAVAILABLE"], 1);
+    EXPECT_EQ(counts["entries_superseded"], 1);
+    EXPECT_EQ(counts["abandoned_calls"], 1);
+    EXPECT_EQ(counts["abandoned_calls_finished"], 1);
+    EXPECT_EQ(counts["abandoned_calls_refused"], 1);
+    EXPECT_EQ(counts["shadow"]["lookups"], 1);
+    EXPECT_EQ(counts["shadow"]["hits_by"]["mask"], 1);
+    EXPECT_EQ(counts["shadow"]["hits_by"]["exact"], 1);
+    EXPECT_EQ(counts["shadow"]["differences_by"]["mask"], 1);
+    EXPECT_EQ(counts["shadow"]["differences_by"]["exact"], 0);
+    EXPECT_EQ(counts["shadow"]["uncompared"], 1);
+    EXPECT_EQ(page["access_log_lines"][span]["written"], 5);
+    EXPECT_EQ(page["access_log_lines"][span]["dropped"], 4);
+  }
+  // Two minutes later that is no longer what happens now.
+  source_.Pass(absl::Minutes(2));
+  page = Parse(source_.Now());
+  const json& recent = page["functions"][0]["last_minute"];
+  EXPECT_EQ(recent["refreshes"], 0);
+  EXPECT_EQ(recent["entries_superseded"], 0);
+  EXPECT_EQ(recent["shadow"]["lookups"], 0);
+  EXPECT_EQ(recent["shadow"]["hits_by"]["mask"], 0);
+  EXPECT_EQ(recent["shadow"]["differences_by"]["mask"], 0);
+  EXPECT_EQ(recent["shadow"]["uncompared"], 0);
+  EXPECT_EQ(page["access_log_lines"]["last_minute"]["dropped"], 0);
+  EXPECT_TRUE(page["functions"][0]["serves_stale"].is_null());
 }
 
 TEST_F(StatusJsonTest, TakesAnyText) {

@@ -108,6 +108,29 @@ TEST(StatusPageTest, TellsOfEachTierHowFullItIs) {
                 "data-of=\"evicted\">1,000<td data-of=\"expired\">0"));
 }
 
+TEST(StatusPageTest, TellsOfTheAccessLogWhereThereIsOne) {
+  StatusSource source({"f"});
+  EXPECT_THAT(RenderStatusPage(source.Now()), Not(HasSubstr("Access log")));
+  source.instruments.access_log().written.Add(1234);
+  source.instruments.access_log().dropped.Add(1);
+  const std::string page = RenderStatusPage(source.Now());
+  EXPECT_THAT(page, HasSubstr("<h2>Access log</h2>"));
+  EXPECT_THAT(page, HasSubstr(Cell("written", "1,234", "1,234")));
+  EXPECT_THAT(page, HasSubstr("<td data-of=\"dropped\"><span class=\"bad\">1"
+                              "</span><small class=\"\">1</small>"));
+}
+
+TEST(StatusPageTest, FunctionsWithoutAMissHaveNoReasons) {
+  StatusSource source({"f", "idle"});
+  source.Call(0, Outcome::kMiss, absl::Seconds(1));
+  const std::string page = RenderStatusPage(source.Now());
+  const std::string reasons =
+      page.substr(page.find("<h2>Why calls missed"),
+                  page.find("<h2>How long") - page.find("<h2>Why calls"));
+  EXPECT_THAT(reasons, HasSubstr("<td class=name>f"));
+  EXPECT_THAT(reasons, Not(HasSubstr("idle")));
+}
+
 TEST(StatusPageTest, TellsWhatIsWrongFirst) {
   StatusSource source({"f"});
   EXPECT_THAT(RenderStatusPage(source.Now()),
@@ -132,9 +155,12 @@ TEST(StatusPageTest, TellsCertificatesAndWhyHandshakesFailed) {
   source.instruments.HandshakeFailed(TlsSide::kServer,
                                      HandshakeFault::kNoCertificate);
   EXPECT_THAT(RenderStatusPage(source.Now()),
-              HasSubstr("<tr><td>listener<td>2027-01-25 08:00:00 UTC (in 10d "
-                        "0h 0m 0s)<td>0<td>0<td>no_certificate 1<td>"
-                        "no_certificate 1</tr>"));
+              HasSubstr("<tr><td>listener<td data-of=\"ends\">2027-01-25 "
+                        "08:00:00 UTC (in 10d "
+                        "0h 0m 0s)<td data-of=\"taken up\">0<td data-of=\""
+                        "refused\">0<td data-of=\"failed handshakes, last "
+                        "minute\">no_certificate 1<td data-of=\"failed "
+                        "handshakes, since the start\">no_certificate 1</tr>"));
 }
 
 TEST(StatusPageTest, SettingsThatWereGivenComeFirstAndTheRestIsFolded) {
@@ -175,9 +201,10 @@ TEST(StatusPageTest, TellsWhyCallsMissed) {
   status.functions[0].miss_paths = {{"context.now", 1234}, {"context.b", 2}};
   status.functions[0].miss_writers = {{"provider", 9}};
   page = RenderStatusPage(status);
-  EXPECT_THAT(page, HasSubstr("<code>context.now</code> 1,234<br>"
-                              "<code>context.b</code> 2<td>"
-                              "<code>provider</code> 9</tr>"));
+  EXPECT_THAT(page,
+              HasSubstr("<code>context.now</code> 1,234<br>"
+                        "<code>context.b</code> 2<td data-of=\"written by\">"
+                        "<code>provider</code> 9</tr>"));
 }
 
 TEST(StatusPageTest, NothingBreaksOutOfItsPlace) {

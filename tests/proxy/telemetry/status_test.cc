@@ -54,6 +54,46 @@ TEST_F(ProblemsTest, AnUnreachableFunctionIsNamedWithTimeAndReason) {
   EXPECT_THAT(Problems(), IsEmpty());
 }
 
+TEST_F(ProblemsTest, OldAnswersInPlaceOfErrorsAreToldThoughNoCallerSawThem) {
+  const FunctionInstruments& a = source_.instruments.function(0);
+  a.Unreachable(source_.clock.Now(), "why");
+  a.RecordServedOver(14);
+  a.RecordServedOver(4);
+  a.RecordServedOver(4);
+  EXPECT_THAT(Problems(),
+              ElementsAre(testing::StartsWith("error function_unreachable a"),
+                          "warning errors_served_over a: Callers of a got old "
+                          "answers instead of errors in the last minute "
+                          "(stale_if_error): DEADLINE_EXCEEDED 2 times, "
+                          "UNAVAILABLE once."));
+  a.Reachable();
+  source_.Pass(absl::Minutes(2));
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
+TEST_F(ProblemsTest, CallsThatFoundNoRoomWithoutACallerAreTold) {
+  const FunctionInstruments& b = source_.instruments.function(1);
+  b.RefreshRefused();
+  b.RefreshRefused();
+  b.AbandonedRefused();
+  EXPECT_THAT(Problems(),
+              ElementsAre("warning no_room_without_caller b: As many calls to "
+                          "b as may run without a caller did in the last "
+                          "minute: a refresh was not begun 2 times, an "
+                          "abandoned call was cancelled once."));
+}
+
+TEST_F(ProblemsTest, LostLinesOfTheAccessLogAreTold) {
+  source_.instruments.access_log().written.Add(1);
+  EXPECT_THAT(Problems(), IsEmpty());
+  source_.instruments.access_log().dropped.Add(2);
+  EXPECT_THAT(Problems(),
+              ElementsAre("warning access_log_dropped access log: 2 lines of "
+                          "the access log were not written in the last minute: "
+                          "its output takes them too slowly, or not at all. "
+                          "The log says more."));
+}
+
 TEST_F(ProblemsTest, ASettingsFileThatIsNotInForceIsToldWithTheReason) {
   Status status = source_.Now();
   status.reload.file = "fncache.yaml";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/replay/options.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ class TwoSettings : public insight::whatif::SettingsReader {
       }
     }
     return CacheSettings();
+  }
+  std::vector<std::string> NotPlayed(
+      const std::map<std::string, std::string>& /*settings*/) const override {
+    return {};
   }
 };
 
