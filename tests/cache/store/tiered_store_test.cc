@@ -86,6 +86,14 @@ class TieredStoreTest : public ::testing::Test {
     }
   }
 
+  // The same of what was read there, which stays longer.
+  void EvictRead() {
+    for (uint64_t n = 2'000'000; n < 2'000'400; ++n) {
+      Fill(n, 0, /*lower=*/false, absl::Seconds(1), 60000);
+      for (int i = 0; i < 3; ++i) InMemory(n);
+    }
+  }
+
   TempDir directory_;
   std::shared_ptr<HeldFileSystem> system_;
   std::unique_ptr<rocksdb::Env> env_;
@@ -94,6 +102,55 @@ class TieredStoreTest : public ::testing::Test {
   TieredOptions options_;
   std::unique_ptr<TieredStore> store_;
 };
+
+// Neither from the queue nor from disk, in this process or the next one.
+TEST_F(TieredStoreTest, WhatWasSupersededDoesNotComeBackFromBelow) {
+  for (const bool on_disk : {false, true}) {
+    SCOPED_TRACE(on_disk);
+    Open();
+    EXPECT_EQ(Fill(1, 1), PutResult::kStored);
+    EXPECT_EQ(Fill(2, 1), PutResult::kStored);
+    if (on_disk) store_->Flush();
+    clock_.Advance(absl::Seconds(1));
+    store_->Supersede(KeyOf(1), now(), 0, now());
+    // An answer of an earlier start says nothing of an entry of a later one.
+    store_->Supersede(KeyOf(2), now() - absl::Seconds(10), 0, now());
+    EXPECT_TRUE(store_->GetMemory(KeyOf(1), now()).entry->superseded());
+    EXPECT_FALSE(store_->GetMemory(KeyOf(2), now()).entry->superseded());
+    EvictRead();
+    EXPECT_EQ(InMemory(1), -1);
+    EXPECT_EQ(Below(1), -1);
+    store_->Flush();
+    EXPECT_EQ(Below(1), -1);
+    Open();
+    EXPECT_EQ(Below(1), -1);
+    EXPECT_EQ(Below(2), 1);
+    // What is filled later is an entry like any other.
+    EXPECT_EQ(Fill(1, 2, /*lower=*/true, absl::ZeroDuration()),
+              PutResult::kStored);
+    store_->Flush();
+    EvictRead();
+    EXPECT_EQ(Below(1), 2);
+    store_->Erase(KeyOf(1));
+    store_->Erase(KeyOf(2));
+  }
+}
+
+TEST_F(TieredStoreTest, WhatCannotBeToldTheDiskIsHiddenThere) {
+  options_.write_queue_entries = 1;
+  Open();
+  EXPECT_EQ(Fill(1, 1), PutResult::kStored);
+  store_->Flush();
+  system_->Hold();
+  Fill(2, 1);  // the queue's thread is busy with it,
+  Fill(3, 1);  // and this one waits
+  store_->Supersede(KeyOf(1), now(), 0, now());
+  EvictRead();
+  EXPECT_EQ(Below(1), -1);
+  system_->LetGo();
+  store_->Flush();
+  EXPECT_EQ(Below(1), -1);
+}
 
 TEST_F(TieredStoreTest, MemoryAloneHasASeedAndNothingBelow) {
   options_.disk_dir.reset();

@@ -217,6 +217,49 @@ TEST_F(CallPurgeTest, ALookUpBelowThatIsUnderWayFindsNothing) {
   EXPECT_TRUE(Eventually([&] { return KeyBans() == 0; }));
 }
 
+// Callers that found the entry past its time hold it, to answer from it if the
+// function fails. After a purge they do not, whichever way their call goes on.
+TEST_F(CallPurgeTest, WhoHoldsAnOldAnswerDoesNotServeItAfterAPurge) {
+  enum class Ways { kJoined, kLedLater, kReleased };
+  options_.policy.stale_if_error = absl::Minutes(10);
+  for (const Kind kind : kKinds) {
+    for (const Ways way : {Ways::kJoined, Ways::kLedLater, Ways::kReleased}) {
+      SCOPED_TRACE(static_cast<int>(kind) * 10 + static_cast<int>(way));
+      Fill(Request("a", "t"), Response("t", "old", 60),
+           {{"cache-control", "no-cache"}});
+      Proxy().clock.Advance(absl::Seconds(55));
+      const auto patience = way == Ways::kLedLater ? absl::Milliseconds(400)
+                                                   : absl::InfiniteDuration();
+      auto first = Send(Request("a", "t"), {}, patience);
+      auto call = function_.Next();
+      auto second = Send(Request("a", "t"));
+      WaitForCallers(2);
+      Purge(Order(kind, Request("a", "t")));
+      const grpc::Status broken(grpc::StatusCode::UNAVAILABLE, "broken");
+      switch (way) {
+        case Ways::kJoined:
+          call->Fail(broken);
+          // It cannot be answered with what it holds, so it asks for itself.
+          function_.Next()->Fail(broken);
+          break;
+        case Ways::kLedLater:
+          EXPECT_FALSE(first->Wait().ok());
+          function_.Next()->Fail(broken);
+          break;
+        case Ways::kReleased:
+          call->Answer(Response("t", "zero", 0).SerializeAsString());
+          function_.Next()->Fail(broken);
+          break;
+      }
+      EXPECT_EQ(second->Wait().error_code(), grpc::StatusCode::UNAVAILABLE);
+      first->Wait();
+      EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
+      EXPECT_TRUE(Eventually([&] { return KeyBans() == 0; }));
+      Proxy().clock.Advance(absl::Seconds(2));
+    }
+  }
+}
+
 TEST_F(CallPurgeTest, TheNextMissSaysThatItWasPurged) {
   explains_ = true;
   for (const Kind kind : kKinds) {

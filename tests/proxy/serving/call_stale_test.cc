@@ -309,6 +309,23 @@ TEST_F(RevalidateTest, OfAnEntryBelowTheSameHolds) {
   ExpectFresh("new");
 }
 
+// Other windows may come while the entry is kept: what the function has said
+// since counts.
+TEST_F(RevalidateTest, ItEndsTheOldAnswerWithWhateverWindows) {
+  FillAndPass(absl::Seconds(1));
+  options_.policy.stale_while_revalidate = absl::ZeroDuration();
+  Proxy().handler().Replace(options_);
+  auto caller = Send(Request("a", "t"));
+  function_.Next()->Answer(Response("t", "zero", 0).SerializeAsString());
+  ASSERT_TRUE(caller->Wait().ok());
+  options_.policy.stale_while_revalidate = absl::Minutes(10);
+  Proxy().handler().Replace(options_);
+  caller = Send(Request("a", "t"));
+  function_.Next()->Answer(Response("t", "zero", 0).SerializeAsString());
+  ASSERT_TRUE(caller->Wait().ok());
+  EXPECT_EQ(caller->response().results(0).message(), "zero");
+}
+
 // ---- stale_if_error
 
 class IfErrorTest : public StaleTest {
@@ -541,17 +558,42 @@ TEST_F(NoRoomTest, StaleIfErrorServesWhoWaitsForRoomInVain) {
   GiveBack();
 }
 
-TEST_F(NoRoomTest, ARefreshThatFindsNoRoomLeavesTheOldAnswer) {
+// Its caller has been answered, so it waits for no room and fills none.
+TEST_F(NoRoomTest, ARefreshForWhichThereIsNoRoomDoesNotBegin) {
   options_.policy.stale_while_revalidate = absl::Minutes(10);
   FillAndTakeTheRoom();
-  AwaitRefusals();
+  const size_t waiting = Proxy().inflight().waiting();
   const int asked = function_.calls();
   ExpectStale(Send(Request("a", "t")), 1);
-  EXPECT_TRUE(Eventually([&] { return Counts().refreshes_failed == 1; }));
+  EXPECT_EQ(Counts().refreshes_refused, 1u);
+  EXPECT_EQ(Counts().refreshes, 0u);
+  EXPECT_EQ(Proxy().inflight().waiting(), waiting);
   EXPECT_EQ(function_.calls(), asked);
-  ExpectStale(Send(Request("a", "t")), 1);
-  EXPECT_EQ(Counts().refreshes, 1u) << "the next one is a second later";
   GiveBack();
+  ExpectStale(Send(Request("a", "t")), 1);
+  function_.Next()->Answer(Response("t", "new", kTtl).SerializeAsString());
+  EXPECT_TRUE(Eventually([&] { return Counts().refreshes == 1; }));
+}
+
+TEST_F(NoRoomTest, CallsWithoutACallerHaveAnEighthBetweenThem) {
+  options_.policy.stale_while_revalidate = absl::Minutes(10);
+  const auto large = [](int i) {
+    return Request(absl::StrCat(i, std::string(kBytes / 20, 'x')), "t");
+  };
+  for (int i = 0; i < 5; ++i) Fill(large(i), Response("t", "old", kTtl));
+  Proxy().clock.Advance(absl::Seconds(kTtl) * 0.9 + absl::Seconds(1));
+  // The function hangs.
+  for (int i = 0; i < 5; ++i) ExpectStale(Send(large(i)), 1);
+  EXPECT_EQ(Counts().refreshes, 2u);
+  EXPECT_EQ(Counts().refreshes_refused, 3u);
+  EXPECT_EQ(Proxy().inflight().waiting(), 0u);
+  const std::vector<FunctionCallPtr> hung = {function_.Next(),
+                                             function_.Next()};
+  // Others are asked for all the same.
+  auto miss = Send(Request("new", "t"));
+  function_.Next()->Answer(Response("t", "new", kTtl).SerializeAsString());
+  EXPECT_TRUE(miss->Wait().ok());
+  for (const auto& call : hung) call->Fail(Failure());
 }
 
 // A request that there is no room to read has no key, hence no old answer.
@@ -688,6 +730,21 @@ TEST_F(AbandonedTest, AtMostSixteenGoOn) {
   }
   EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
   EXPECT_EQ(Counted().abandoned_finished, 16u);
+}
+
+// As refreshes do: a second, then twice as long, half a minute at most.
+TEST_F(AbandonedTest, AfterAFailureTheNextOnesEndWithTheirCallers) {
+  Abandon()->Fail(Failure());
+  EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
+  auto call = Abandon();
+  EXPECT_TRUE(Eventually([&] { return call->cancelled(); }));
+  EXPECT_EQ(Counts().abandoned, 1u);
+  // Of another key that says nothing.
+  Abandon("b")->Answer(Response("t", "late", kTtl).SerializeAsString());
+  EXPECT_TRUE(Eventually([&] { return Counts().abandoned_finished == 1; }));
+  Proxy().clock.Advance(absl::Milliseconds(1001));
+  Abandon()->Answer(Response("t", "late", kTtl).SerializeAsString());
+  EXPECT_TRUE(Eventually([&] { return Counts().abandoned_finished == 2; }));
 }
 
 TEST_F(AbandonedTest, AStopWaitsForNone) {
