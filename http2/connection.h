@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connection: one HTTP/2 connection (RFC 9113) on one Loop, of either side,
-// over TCP, a unix socket, or TLS on either; and Stream, one request and its
-// answer.
+// over TCP, a unix socket, or TLS on either. Its streams: stream.h.
 //
 // Frames and header compression are nghttp2's. Around it:
 //
@@ -28,154 +27,22 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "http2/changeable.h"
+#include "http2/connection_options.h"
 #include "http2/fields.h"
+#include "http2/frame_budget.h"
+#include "http2/frame_heads.h"
 #include "http2/loop.h"
-#include "http2/recycler.h"
-#include "http2/slice.h"
-
-struct nghttp2_session;
+#include "http2/socket.h"
+#include "http2/stream.h"
+#include "http2/stream_host.h"
 
 namespace fncache::http2 {
 
 class Connection;
-class Stream;
-
-// Error codes of RFC 9113, section 7.
-enum ErrorCode : uint32_t {
-  kNoError = 0,
-  kProtocolError = 1,
-  kInternalError = 2,
-  kFlowControlError = 3,
-  kStreamClosed = 5,
-  kRefusedStream = 7,
-  kCancel = 8,
-  kEnhanceYourCalm = 11,
-};
-// "PROTOCOL_ERROR"...
-const char* ErrorCodeName(uint32_t code);
-
-// How a stream ended.
-struct StreamEnd {
-  enum class Kind {
-    kComplete,   // both sides have ended
-    kPeerReset,  // the peer reset it
-    kReset,      // this side did, or nghttp2 where the peer broke the rules
-    kLost,       // the connection has gone
-  };
-  Kind kind = Kind::kComplete;
-  uint32_t code = kNoError;
-  // The peer has provably done nothing with the request: it was refused, lies
-  // beyond its GOAWAY, or was never sent.
-  bool unprocessed = false;
-  // Of kLost: why the connection ended, in words.
-  std::string why;
-};
-
-// Who uses a stream. None of these may delete the connection; all may send,
-// reset and grant. Nothing is called after OnClosed.
-class StreamUser {
- public:
-  // A client's answer has begun: stream.fields() is its header block.
-  virtual void OnAnswer(Stream& stream) {}
-  virtual void OnData(Stream& stream, absl::string_view bytes) = 0;
-  // stream.trailers() are there; the end follows.
-  virtual void OnTrailers(Stream& stream) {}
-  // The peer sends no more.
-  virtual void OnPeerEnd(Stream& stream) = 0;
-  // Less than `low_water` is queued again, after more was.
-  virtual void OnSent(Stream& stream) {}
-  // The last that is heard of the stream, which is gone afterwards.
-  virtual void OnClosed(Stream& stream, const StreamEnd& end) = 0;
-
- protected:
-  ~StreamUser() = default;
-};
-
-class Stream final : public Recycled {
- public:
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-
-  Connection& connection() const { return *connection_; }
-  int32_t id() const { return id_; }
-  void set_user(StreamUser* user) { user_ = user; }
-
-  // The peer's header block: a server's request, a client's answer.
-  const Fields& fields() const { return fields_; }
-  const Fields& trailers() const { return trailers_; }
-  // Fields beyond the bound were left out of the last of these.
-  bool oversized() const { return oversized_; }
-  bool peer_ended() const { return peer_ended_; }
-  // A server's answer has begun. Nothing may follow a call that ends it.
-  bool answered() const { return answered_; }
-  bool ended() const { return ended_; }
-
-  // A server's header block. With `end` nothing follows.
-  void Answer(const Fields& fields, bool end);
-  // More of the body; sent by reference.
-  void Send(Slice bytes);
-  // More of the body; copied. Small pieces join where more waits before them,
-  // so that they take no more than their bytes.
-  void SendCopy(absl::string_view bytes);
-  // Ends this side, after what was sent; with trailers if they are not empty.
-  void End();
-  void EndWith(Fields trailers);
-  // Ends both sides at once; what waits to be sent is dropped. OnClosed follows
-  // in this turn.
-  void Reset(uint32_t code);
-
-  // Of what Send took, what has not been given to the socket yet.
-  size_t unsent() const { return unsent_; }
-
-  // The user is done with so many bytes of those that came, and as many may
-  // come instead.
-  void Consume(size_t bytes);
-  // So many bytes more may come, beyond the window.
-  void Grant(size_t bytes);
-  // From now on the window is so large, where that is more.
-  void GrowWindow(uint32_t window);
-
- private:
-  friend class Connection;
-  friend struct Callbacks;  // nghttp2's
-  explicit Stream(Connection* connection) : connection_(connection) {}
-
-  Connection* const connection_;
-  StreamUser* user_ = nullptr;
-  int32_t id_ = -1;
-  bool oversized_ = false;
-  bool peer_ended_ = false;
-  bool answered_ = false;
-  bool ended_ = false;  // this side: nothing more is queued
-  bool end_sent_ = false;
-  bool deferred_ = false;          // nghttp2 waits for more of the body
-  bool was_full_ = false;          // OnSent is due
-  bool reset_ = false;             // by us
-  bool peer_reset_ = false;        // its frame has come
-  int64_t opened_ = 0;             // monotonic nanoseconds
-  uint64_t sent_at_ = UINT64_MAX;  // the output's offset of its header block
-  size_t list_size_ = 0;           // of the block that is being received
-  Fields fields_;
-  Fields trailers_;
-  Fields own_trailers_;
-  absl::InlinedVector<Slice, 3> body_;
-  size_t body_first_ = 0;  // of those that were not sent
-  size_t unsent_ = 0;
-  Buffer tail_;
-  bool tail_open_ = false;  // the last of `body_` ends where `tail_` does
-  Stream* next_ = nullptr;
-  Stream** link_ = nullptr;
-};
 
 // Why a connection ended.
 enum class ConnectionEnd {
@@ -214,46 +81,6 @@ class ConnectionOwner {
   ~ConnectionOwner() = default;
 };
 
-// Those that may be changed while there are connections say so by their types.
-struct ConnectionOptions {
-  bool server = true;
-  // Streams that a peer may have open: told to it when a connection begins.
-  Changeable<uint32_t> max_streams = 1024;
-  // Bytes of a header list (RFC 9113, 6.5.2).
-  Changeable<uint32_t> max_field_bytes = 64 << 10;
-  // Of each stream, and of the connection.
-  uint32_t stream_window = 64 << 10;
-  uint32_t connection_window = 16 << 20;
-  // Below this OnSent comes.
-  size_t low_water = 64 << 10;
-  // TLS, preface and settings must be done within this.
-  absl::Duration handshake_timeout = absl::Seconds(10);
-  // A connection without streams is told to go after this; infinite = never.
-  ChangeableDuration idle_timeout = absl::InfiniteDuration();
-  // A server's is told to go at this age; infinite = never.
-  ChangeableDuration max_age = absl::InfiniteDuration();
-  // A client's PING where streams are open and nothing has come for so long;
-  // and how long its answer may take.
-  absl::Duration ping_after = absl::InfiniteDuration();
-  absl::Duration ping_every = absl::Seconds(310);
-  absl::Duration ping_timeout = absl::Seconds(20);
-  // The budget of frames that do no work: at the start, a second, for each call
-  // answered, and at most.
-  double budget = 1000;
-  double budget_a_second = 100;
-  double budget_a_call = 4;
-  double budget_most = 20000;
-  // A reset sooner than this, before any answer, is no work.
-  absl::Duration young = absl::Milliseconds(100);
-  // What a server says to a peer that speaks HTTP/1; empty = nothing.
-  std::string http1_answer;
-  // A client's: says what is wrong with the peer of a handshake; empty =
-  // nothing is.
-  std::function<std::string(SSL*)> check_peer;
-  // Says why a handshake failed, where it knows; empty = it does not.
-  std::function<std::string(SSL*)> explain_handshake;
-};
-
 class Connection final : private Loop::Watcher, private Loop::Ender {
  public:
   // Takes over `fd`, a non-blocking socket that is connected, or about to be,
@@ -266,7 +93,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   Connection& operator=(const Connection&) = delete;
 
   Loop* loop() const { return loop_; }
-  int fd() const { return fd_; }
+  int fd() const { return socket_.fd(); }
   // The peer's settings are known.
   bool ready() const { return ready_; }
   bool going_away() const { return going_away_; }
@@ -291,8 +118,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void Close(const std::string& words);
 
  private:
-  friend class Stream;
-  friend struct Callbacks;  // nghttp2's
+  struct Callbacks;  // nghttp2's
 
   enum class State {
     kConnecting,  // TCP
@@ -313,15 +139,13 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void Start();
   void Shake();
   void Begin();  // HTTP/2
+  void MakeSession();
   void ReadSome();
   void TakeInput(absl::string_view bytes);
   bool TakePreface(absl::string_view* bytes);
   bool TakeStart(absl::string_view bytes);
   // Gives nghttp2 what has come. False: it has ended the session for that.
   bool Feed(absl::string_view bytes);
-  // How many of these bytes come before the next DATA frame's payload; all, if
-  // there is none. Sets `data` to the frame's stream and length.
-  size_t NextData(absl::string_view bytes, int32_t* stream, size_t* length);
   // DATA of a stream that nghttp2 does not know any more, and drops.
   void OnStrayData(int32_t stream, size_t length);
   void Gather();
@@ -336,23 +160,19 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void Linger();
   void CloseStream(Stream* stream, const StreamEnd& end);
   Stream* NewStream(int32_t id);
-  void Touch() { loop_->AtTurnEnd(this); }
+  void Touch() { host_.Touch(); }
   void Spend(double cost);
   bool IsYoung(const Stream& stream) const;
   bool HasEnded(int32_t id) const;
   void ArmCheck();
   void Check();
-  void CopyOut(absl::string_view bytes);
   std::string TlsFailure() const;
-  ssize_t ReadSocket(char* to, size_t size);
-  ssize_t WriteSocket();
 
   Loop* const loop_;
-  const int fd_;
-  SSL* const ssl_;
+  Socket socket_;
   const ConnectionOptions& options_;
   ConnectionOwner* owner_;
-  nghttp2_session* session_ = nullptr;
+  StreamHost host_;
   State state_ = State::kConnecting;
   ConnectionEnd end_ = ConnectionEnd::kDone;
   std::string words_;
@@ -366,34 +186,19 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   // Bytes of the preface, or of `start_`, that have come.
   size_t magic_ = 0;
   std::array<char, 4> start_ = {};
-  // Where the frames begin: bytes of the next one's head, and what is left of
-  // the payload before it.
-  std::array<uint8_t, 9> head_ = {};
-  size_t head_size_ = 0;
-  size_t payload_left_ = 0;
+  FrameHeads heads_;
   uint64_t frames_ = 0;  // that have begun
   bool small_reads_ = false;
 
   Stream* streams_ = nullptr;
   size_t stream_count_ = 0;
 
-  // Output: slices, and small bytes copied into the last of `chunks_`.
-  std::vector<Slice> out_;
-  size_t out_first_ = 0;  // of those that were not written
-  Buffer chunk_;
-  bool chunk_open_ = false;  // the last of `out_` ends where `chunk_` does
-  size_t out_bytes_ = 0;
-  std::vector<int32_t> held_back_;  // streams whose bodies wait for room there
-  uint64_t out_total_ = 0;          // ever queued
-  std::string record_;              // of TLS, while it is not written
-
   // The last streams that their peers had ended, as they closed: nothing may
   // follow there. Those that this side ended may still be sent to.
   std::array<int32_t, 16> ended_ = {};
   size_t next_ended_ = 0;
 
-  double budget_;
-  int64_t budget_at_;
+  FrameBudget budget_;
   int64_t last_read_;
   int64_t idle_since_;
   int64_t opened_;
@@ -401,7 +206,6 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool ping_waits_ = false;
   absl::optional<TimerId> check_;
   absl::optional<TimerId> notice_;
-  uint64_t moved_ = 0;  // body bytes not yet turned into budget
   uint64_t bytes_read_ = 0;
   uint64_t bytes_written_ = 0;
 };

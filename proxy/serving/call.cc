@@ -643,11 +643,10 @@ void RunFunctionCall::AnswerHit(const cache::store::EntryRef& entry,
   const cache::store::EntryInfo info = entry->info();
   context_.instruments.RecordHit(absl::Now() - looked_up_, info.cost);
   AddStatus(HitStatus(context_.ServedFor(*state_, key_, *entry, now)).text());
-  transport::Message message =
-      EntryMessage(entry, tag, state_->policy.HitTtl(info, now));
+  const auto ttl = state_->policy.HitTtl(info, now);
+  transport::Message message = EntryMessage(entry, tag, ttl);
   if (trace_) {
-    trace_->SetHit(info, entry->body().size(), state_->policy.HitTtl(info, now),
-                   now);
+    trace_->SetHit(info, entry->body().size(), ttl, now);
     trace_->SetAnswer(message);
   }
   Count(telemetry::Outcome::kHit, grpc::StatusCode::OK);
@@ -717,19 +716,18 @@ void RunFunctionCall::AnswerStale(const cache::store::EntryRef& entry,
 
 void RunFunctionCall::AnswerCollapsed(const cache::store::EntryRef& entry) {
   const cache::store::EntryInfo info = entry->info();
+  const absl::Time now = context_.clock.Now();
   context_.instruments.RecordSaved(info.cost);
   AddStatus(ForwardStatus(reason_, /*collapsed=*/true, /*stored=*/true));
+  const auto ttl = state_->policy.HitTtl(info, now);
+  transport::Message message = EntryMessage(entry, tag(), ttl);
   if (trace_) {
-    const absl::Time now = context_.clock.Now();
-    trace_->SetHit(info, entry->body().size(), state_->policy.HitTtl(info, now),
-                   now);
+    trace_->SetHit(info, entry->body().size(), ttl, now);
+    trace_->SetAnswer(message);
   }
   Count(telemetry::Outcome::kCollapsed, grpc::StatusCode::OK);
-  transport::IncomingCall::Answer(
-      std::move(incoming_),
-      EntryMessage(entry, tag(),
-                   state_->policy.HitTtl(info, context_.clock.Now())),
-      grpc::Status::OK);
+  transport::IncomingCall::Answer(std::move(incoming_), std::move(message),
+                                  grpc::Status::OK);
   End();
 }
 

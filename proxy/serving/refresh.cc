@@ -82,19 +82,22 @@ std::shared_ptr<Refresh> Refresh::Open(ServingContext* context,
 }
 
 void Refresh::Launch() {
-  const auto run = http2::MakeRecycled<UpstreamRun>(
-      &context_, state_, Use::kStore, &store_, seat_->key());
-  run->SetReplaces();
-  run->Start({worker_, fields_, arrived_, request_, absl::Now() + kPatience,
-              /*own_deadline=*/true},
-             shared_from_this());
+  run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_, Use::kStore,
+                                          &store_, seat_->key());
+  run_->SetReplaces();
+  run_->Start({worker_, fields_, arrived_, request_, absl::Now() + kPatience,
+               /*own_deadline=*/true},
+              shared_from_this());
   request_.Clear();
-  run->SetFlight(context_.flights.Launched(seat_.get(), run));
+  run_->SetFlight(context_.flights.Launched(seat_.get(), run_));
 }
 
 void Refresh::OnAnswer(transport::UnaryCall& call,
                        const transport::Message& /*message*/, bool stored) {
   context_.instruments.RefreshEnded();
+  const std::shared_ptr<UpstreamRun> run = std::move(run_);
+  // The function did its part: the next may ask it again at once.
+  if (run->purged()) return context_.refreshes.Succeeded(seat_->key());
   const absl::Time now = context_.clock.Now();
   // A call that started later may have filled the key before this one ended.
   const cache::store::Found found =

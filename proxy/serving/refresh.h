@@ -60,7 +60,8 @@ class Refresh final : public RunOwner,
   transport::Worker* const worker_;
   const http2::Fields fields_;
   const absl::Time arrived_;
-  transport::Message request_;  // until Launch
+  transport::Message request_;        // until Launch
+  std::shared_ptr<UpstreamRun> run_;  // from Launch until OnAnswer
   transport::Inflight::Unattended unattended_;
 };
 

@@ -61,7 +61,9 @@ bool UpstreamRun::MayBeAbandoned() {
 void UpstreamRun::OnAbandoned(uint64_t abandonment) {
   abandoned_.store(true, std::memory_order_relaxed);
   worker_->Post([self = shared_from_this(), abandonment] {
-    if (self->over_) return;
+    // Two that follow each other may be told by two threads: the later counts.
+    if (self->over_ || abandonment < self->abandonment_) return;
+    self->abandonment_ = abandonment;
     absl::Duration limit = kMostAbandoned;
     if (!self->deadline_.has_value()) {
       // Nothing else ends it.
@@ -160,7 +162,10 @@ void UpstreamRun::End() {
 // Whatever settings say now of serving past an entry's time: others may come
 // while it is kept.
 void UpstreamRun::SupersedeOlder() {
-  if (use_ != Use::kStore || result_.entry || !result_.message.valid()) return;
+  if (use_ != Use::kStore || purged_ || result_.entry ||
+      !result_.message.valid()) {
+    return;
+  }
   const cache::store::Found found = store_.GetMemory(key_, ended_);
   const bool older = found.entry && found.entry->started() <= started_;
   if (older && found.entry->superseded()) return;  // below it has gone, too
@@ -172,7 +177,8 @@ void UpstreamRun::SupersedeOlder() {
 
 void UpstreamRun::TellAbandoned() {
   if (!abandoned_.load(std::memory_order_relaxed)) return;
-  if (result_.entry) return context_.refreshes.Succeeded(key_);
+  // A purge is no failure of the function.
+  if (result_.entry || purged_) return context_.refreshes.Succeeded(key_);
   context_.refreshes.Failed(key_, ended_);
   context_.log.AbandonedFailed(call_->status());
 }

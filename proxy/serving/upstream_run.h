@@ -104,6 +104,8 @@ class UpstreamRun final : public FlightCall,
     bool stored = false;
   };
   const Told& told() const { return told_; }
+  // The answer would have been kept, but for a purge that came meanwhile.
+  bool purged() const { return purged_; }
   // Any thread.
   void Cancel() override {
     cancelled_.store(true, std::memory_order_relaxed);
@@ -137,7 +139,8 @@ class UpstreamRun final : public FlightCall,
   // Tells those who explain misses what became of the answer.
   void TellMisses() const;
   // An answer that is not kept takes the place of an older one that is, where
-  // that would be served past its time.
+  // that would be served past its time; but for one that a purge alone keeps
+  // out, as a soft purge leaves what there is to be served so.
   void SupersedeOlder();
   // A call that its callers left is told of where nobody else hears of it.
   void TellAbandoned();
@@ -171,6 +174,7 @@ class UpstreamRun final : public FlightCall,
   std::shared_ptr<FlightCaller> place_;
   std::unique_ptr<ShadowCall> shadow_;
   std::shared_ptr<transport::UnaryCall> call_;
+  uint64_t abandonment_ = 0;  // the latest
   absl::optional<transport::TimerId> abandoned_timer_;
   bool over_ = false;
   // Set when the call has ended.
@@ -180,7 +184,6 @@ class UpstreamRun final : public FlightCall,
   Told told_;
   // Until when the answer is served; in the past if it is not kept.
   absl::Time served_until_ = absl::InfinitePast();
-  // It would have been kept, but for a purge.
   bool purged_ = false;
   // Why it is not kept, where the answer could be read.
   absl::optional<cache::Policy::Refusal> refusal_;

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
-#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -24,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "proxy/purge.h"
 #include "tests/common/temp_dir.h"
+#include "tests/proxy/serving/later.h"
 #include "tests/proxy/serving/scripted.h"
 
 namespace fncache::proxy::serving {
@@ -40,65 +40,31 @@ std::string NameOf(uint64_t n) { return absl::StrCat("key-", n % kNames); }
 class LateFunction {
  public:
   LateFunction(uint32_t seed, std::atomic<int64_t>* moments)
-      : moments_(*moments), random_(seed), thread_([this] { Work(); }) {}
-  ~LateFunction() {
-    {
-      MutexLock lock(&mutex_);
-      stop_ = true;
-      changed_.SignalAll();
-    }
-    thread_.join();
-  }
+      : moments_(*moments), random_(seed) {}
   void Take(const FunctionCallPtr& call) {
     const int64_t born = ++moments_;
     MutexLock lock(&mutex_);
-    due_.emplace(absl::Now() + absl::Microseconds(random_() % 5000),
-                 Due{call, born, static_cast<int>(random_() % 10)});
-    changed_.Signal();
+    const absl::Duration delay = absl::Microseconds(random_() % 5000);
+    const auto dice = static_cast<int>(random_() % 10);
+    later_.Run(delay, [call, born, dice] { Answer(*call, born, dice); });
   }
 
  private:
-  struct Due {
-    FunctionCallPtr call;
-    int64_t born;
-    int dice;
-  };
-  void Work() {
-    while (true) {
-      Due next;
-      {
-        MutexLock lock(&mutex_);
-        while (!stop_ && (due_.empty() || due_.begin()->first > absl::Now())) {
-          if (due_.empty()) {
-            changed_.Wait(&mutex_);
-          } else {
-            changed_.WaitWithTimeout(&mutex_,
-                                     due_.begin()->first - absl::Now());
-          }
-        }
-        if (stop_) return;
-        next = std::move(due_.begin()->second);
-        due_.erase(due_.begin());
-      }
-      const std::string& bytes = next.call->bytes;
-      const std::string text =
-          absl::StrCat(bytes.substr(bytes.find("key-"), 5), " ", next.born);
-      if (next.dice == 0) {
-        next.call->Fail(grpc::Status(grpc::StatusCode::INTERNAL, "no"));
-      } else {
-        next.call->Answer(
-            Response("t", text, next.dice == 1 ? -1 : 60).SerializeAsString());
-      }
+  static void Answer(FunctionCall& call, int64_t born, int dice) {
+    const std::string& bytes = call.bytes;
+    const std::string text =
+        absl::StrCat(bytes.substr(bytes.find("key-"), 5), " ", born);
+    if (dice == 0) {
+      call.Fail(grpc::Status(grpc::StatusCode::INTERNAL, "no"));
+    } else {
+      call.Answer(Response("t", text, dice == 1 ? -1 : 60).SerializeAsString());
     }
   }
 
   std::atomic<int64_t>& moments_;
   Mutex mutex_;
-  CondVar changed_;
   std::mt19937 random_ ABSL_GUARDED_BY(mutex_);
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::multimap<absl::Time, Due> due_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;
+  Later later_{/*threads=*/1};
 };
 
 struct Totals {

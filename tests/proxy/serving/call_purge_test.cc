@@ -14,6 +14,7 @@
 namespace fncache::proxy::serving {
 namespace {
 
+using ::testing::HasSubstr;
 using Kind = cache::store::Bans::Kind;
 
 class CallPurgeTest : public CallTest {
@@ -412,6 +413,39 @@ TEST_F(SoftPurgeTest, WithoutAWindowWhatWasMadeStaleIsAMiss) {
   auto hit = Send(Request("a", "t"));
   ASSERT_TRUE(hit->Wait().ok());
   EXPECT_EQ(hit->response().results(0).message(), "after");
+}
+
+// What the refresh brings is of before the purge, so it is not stored; but nor
+// does it end the old answer, which is what a soft purge leaves to be served.
+TEST_F(CallPurgeTest, ASoftPurgeDuringARefreshLeavesTheOldAnswer) {
+  options_.policy.stale_while_revalidate = absl::Minutes(10);
+  Fill(Request("a", "t"), Response("t", "before", 60));
+  Proxy().clock.Advance(absl::Seconds(55));
+  const auto expect_stale = [&] {
+    auto stale = Send(Request("a", "t"), {}, absl::Seconds(10));
+    ASSERT_TRUE(stale->Wait().ok());
+    EXPECT_THAT(stale->cache_status(), HasSubstr("hit; ttl=-"));
+    EXPECT_EQ(stale->response().results(0).message(), "before");
+  };
+  expect_stale();
+  auto refresh = function_.Next();
+  PurgeOrder order = Order(Kind::kKey, Request("a", "t"));
+  order.soft = true;
+  EXPECT_EQ(Purge(order).flights, 1u);
+  refresh->Answer(Response("t", "meanwhile", 60).SerializeAsString());
+  EXPECT_TRUE(Eventually([&] { return proxy_->flights().empty(); }));
+  expect_stale();
+  // The function did not fail, so it is asked again at once.
+  function_.Next()->Answer(Response("t", "after", 60).SerializeAsString());
+  EXPECT_TRUE(Eventually([&] { return proxy_->flights().empty(); }));
+  auto hit = Send(Request("a", "t"));
+  ASSERT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->response().results(0).message(), "after");
+  EXPECT_TRUE(Eventually([&] {
+    return Proxy().instruments.function(0).ReadGauges().refreshes == 0;
+  }));
+  EXPECT_EQ(Counted().refreshes, 2u);
+  EXPECT_EQ(Counted().refreshes_failed, 0u);
 }
 
 TEST_F(CallPurgeTest, TooManyKeysAtOnceAreTheFunction) {

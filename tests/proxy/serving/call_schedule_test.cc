@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/proxy/serving/later.h"
 #include "tests/proxy/serving/scripted.h"
 
 namespace fncache::proxy::serving {
@@ -24,49 +24,16 @@ std::string NameOf(const std::string& bytes) {
 // Answers on threads of its own, after a while, as the dice say.
 class RandomFunction {
  public:
-  explicit RandomFunction(uint32_t seed) : random_(seed) {
-    for (int i = 0; i < 4; ++i) {
-      threads_.emplace_back([this] { Work(); });
-    }
-  }
-  ~RandomFunction() {
-    {
-      MutexLock lock(&mutex_);
-      stop_ = true;
-      changed_.SignalAll();
-    }
-    for (auto& thread : threads_) thread.join();
-  }
+  explicit RandomFunction(uint32_t seed) : random_(seed) {}
   void Take(const FunctionCallPtr& call) {
     MutexLock lock(&mutex_);
     const int dice = random_() % 12;
     if (dice == 0) return;  // hangs, until it is cancelled
-    due_.emplace(absl::Now() + absl::Microseconds(random_() % 20000),
-                 std::make_pair(dice, call));
-    changed_.Signal();
+    later_.Run(absl::Microseconds(random_() % 20000),
+               [dice, call] { Answer(dice, *call); });
   }
 
  private:
-  void Work() {
-    while (true) {
-      std::pair<int, FunctionCallPtr> next;
-      {
-        MutexLock lock(&mutex_);
-        while (!stop_ && (due_.empty() || due_.begin()->first > absl::Now())) {
-          if (due_.empty()) {
-            changed_.Wait(&mutex_);
-          } else {
-            changed_.WaitWithTimeout(&mutex_,
-                                     due_.begin()->first - absl::Now());
-          }
-        }
-        if (stop_) return;
-        next = std::move(due_.begin()->second);
-        due_.erase(due_.begin());
-      }
-      Answer(next.first, *next.second);
-    }
-  }
   static void Answer(int dice, FunctionCall& call) {
     const std::string name = NameOf(call.bytes);
     // Under no particular tag: whoever joined must get its own.
@@ -87,12 +54,8 @@ class RandomFunction {
   }
 
   Mutex mutex_;
-  CondVar changed_;
   std::mt19937 random_ ABSL_GUARDED_BY(mutex_);
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::multimap<absl::Time, std::pair<int, FunctionCallPtr>> due_
-      ABSL_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_;
+  Later later_{/*threads=*/4};
 };
 
 struct Totals {

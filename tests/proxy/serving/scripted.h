@@ -367,7 +367,7 @@ class CachingProxy {
                                       inflight, workers)),
         upstream_(To(target, inflight_.get()), nullptr, workers),
         handler_(0, options, store, &clock, &upstream_, instruments.function(0),
-                 nullptr, explains ? &misses_ : nullptr, &access_log),
+                 &traces, explains ? &misses_ : nullptr, &access_log),
         listener_(std::make_unique<TestListener>(&handler_, workers, nullptr,
                                                  inflight_.get())) {}
   std::string target() const { return listener_->address(); }
@@ -387,6 +387,7 @@ class CachingProxy {
   SimulatedClock clock{absl::FromUnixSeconds(1'800'000'000)};
   telemetry::Instruments instruments{{"function"}};
   telemetry::AccessLog access_log{instruments.access_log()};
+  TraceShared traces;  // to be replaced by a writer
 
  private:
   static transport::UpstreamOptions To(const std::string& target,

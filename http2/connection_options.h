@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// ConnectionOptions: the bounds and times of a connection, of either side.
+#ifndef FNCACHE_HTTP2_CONNECTION_OPTIONS_H_
+#define FNCACHE_HTTP2_CONNECTION_OPTIONS_H_
+
+#include <openssl/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "http2/changeable.h"
+
+namespace fncache::http2 {
+
+// Those that may be changed while there are connections say so by their types.
+struct ConnectionOptions {
+  bool server = true;
+  // Streams that a peer may have open: told to it when a connection begins.
+  Changeable<uint32_t> max_streams = 1024;
+  // Bytes of a header list (RFC 9113, 6.5.2).
+  Changeable<uint32_t> max_field_bytes = 64 << 10;
+  // Of each stream, and of the connection.
+  uint32_t stream_window = 64 << 10;
+  uint32_t connection_window = 16 << 20;
+  // Below this OnSent comes.
+  size_t low_water = 64 << 10;
+  // TLS, preface and settings must be done within this.
+  absl::Duration handshake_timeout = absl::Seconds(10);
+  // A connection without streams is told to go after this; infinite = never.
+  ChangeableDuration idle_timeout = absl::InfiniteDuration();
+  // A server's is told to go at this age; infinite = never.
+  ChangeableDuration max_age = absl::InfiniteDuration();
+  // A client's PING where streams are open and nothing has come for so long;
+  // and how long its answer may take.
+  absl::Duration ping_after = absl::InfiniteDuration();
+  absl::Duration ping_every = absl::Seconds(310);
+  absl::Duration ping_timeout = absl::Seconds(20);
+  // The budget of frames that do no work: at the start, a second, for each call
+  // answered, and at most.
+  double budget = 1000;
+  double budget_a_second = 100;
+  double budget_a_call = 4;
+  double budget_most = 20000;
+  // A reset sooner than this, before any answer, is no work.
+  absl::Duration young = absl::Milliseconds(100);
+  // What a server says to a peer that speaks HTTP/1; empty = nothing.
+  std::string http1_answer;
+  // A client's: says what is wrong with the peer of a handshake; empty =
+  // nothing is.
+  std::function<std::string(SSL*)> check_peer;
+  // Says why a handshake failed, where it knows; empty = it does not.
+  std::function<std::string(SSL*)> explain_handshake;
+};
+
+}  // namespace fncache::http2
+
+#endif  // FNCACHE_HTTP2_CONNECTION_OPTIONS_H_

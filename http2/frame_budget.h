@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// FrameBudget: what a peer may send that does no work. It begins with some,
+// gets more with time and with work, and has come to its end when it has spent
+// more than that.
+//
+// Not thread-safe.
+#ifndef FNCACHE_HTTP2_FRAME_BUDGET_H_
+#define FNCACHE_HTTP2_FRAME_BUDGET_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "http2/connection_options.h"
+
+namespace fncache::http2 {
+
+class FrameBudget {
+ public:
+  // From `now` on, in nanoseconds of the monotonic clock. The options outlive
+  // it.
+  FrameBudget(const ConnectionOptions& options, int64_t now)
+      : options_(options), left_(options.budget), since_(now) {}
+
+  // A call was answered.
+  void EarnCall() { Earn(options_.budget_a_call); }
+  // So many bytes of bodies have come.
+  void EarnBytes(size_t bytes) {
+    moved_ += bytes;
+    if (moved_ < kMovedAFrame) return;
+    const uint64_t frames = moved_ / kMovedAFrame;
+    moved_ %= kMovedAFrame;
+    Earn(static_cast<double>(frames));
+  }
+  // False: that was more than there is.
+  bool Spend(double cost, int64_t now) {
+    left_ -= cost;
+    if (left_ >= 0) return true;
+    Earn(static_cast<double>(now - since_) * 1e-9 * options_.budget_a_second);
+    since_ = now;
+    return left_ >= 0;
+  }
+
+ private:
+  // So many bytes of bodies pay for a frame that does no work.
+  static constexpr uint64_t kMovedAFrame = 4096;
+
+  void Earn(double frames) {
+    left_ = std::min(options_.budget_most, left_ + frames);
+  }
+
+  const ConnectionOptions& options_;
+  double left_;
+  int64_t since_;
+  uint64_t moved_ = 0;  // bytes not yet turned into frames
+};
+
+}  // namespace fncache::http2
+
+#endif  // FNCACHE_HTTP2_FRAME_BUDGET_H_

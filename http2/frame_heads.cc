@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http2/frame_heads.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fncache::http2 {
+namespace {
+
+constexpr uint8_t kData = 0;  // the type of a frame
+
+}  // namespace
+
+size_t FrameHeads::NextData(absl::string_view bytes, int32_t* stream,
+                            size_t* length) {
+  size_t at = 0;
+  while (at < bytes.size()) {
+    if (payload_left_ > 0) {
+      const size_t now = std::min(payload_left_, bytes.size() - at);
+      payload_left_ -= now;
+      at += now;
+      continue;
+    }
+    const size_t now = std::min(head_.size() - head_size_, bytes.size() - at);
+    std::memcpy(&head_[head_size_], bytes.data() + at, now);
+    head_size_ += now;
+    at += now;
+    if (head_size_ < head_.size()) break;
+    head_size_ = 0;
+    payload_left_ =
+        static_cast<size_t>(head_[0]) << 16 | head_[1] << 8 | head_[2];
+    if (head_[3] != kData) continue;
+    const uint32_t id = static_cast<uint32_t>(head_[5]) << 24 | head_[6] << 16 |
+                        head_[7] << 8 | head_[8];
+    *stream = static_cast<int32_t>(id & 0x7fffffff);
+    *length = payload_left_;
+    return at;
+  }
+  return at;
+}
+
+}  // namespace fncache::http2

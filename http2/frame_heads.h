@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// FrameHeads: where the frames of a connection's input begin (RFC 9113, 4.1),
+// before nghttp2 sees them.
+//
+// Not thread-safe.
+#ifndef FNCACHE_HTTP2_FRAME_HEADS_H_
+#define FNCACHE_HTTP2_FRAME_HEADS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace fncache::http2 {
+
+class FrameHeads {
+ public:
+  // How many of these bytes, which are the next, come before the next DATA
+  // frame's payload; all, if there is none. Sets `stream` and `length` to that
+  // frame's.
+  size_t NextData(absl::string_view bytes, int32_t* stream, size_t* length);
+
+ private:
+  std::array<uint8_t, 9> head_ = {};  // the next one's
+  size_t head_size_ = 0;              // bytes of it that have come
+  size_t payload_left_ = 0;           // before it
+};
+
+}  // namespace fncache::http2
+
+#endif  // FNCACHE_HTTP2_FRAME_HEADS_H_

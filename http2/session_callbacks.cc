@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connection's session: what nghttp2 calls back as it reads and makes frames.
+#include <nghttp2/nghttp2.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "http2/connection.h"
+#include "http2/session_memory.h"
+
+namespace fncache::http2 {
+namespace {
+
+// Bytes of a frame's head (RFC 9113, 4.1).
+constexpr size_t kFrameHead = 9;
+// Out of reach: the budget ends before.
+constexpr size_t kMostAcks = 1 << 20;
+constexpr size_t kMostFields = 256 << 10;
+
+}  // namespace
+
+// nghttp2's callbacks.
+struct Connection::Callbacks {
+  static Connection* Of(void* data) { return static_cast<Connection*>(data); }
+  static Stream* Find(nghttp2_session* session, int32_t id) {
+    return static_cast<Stream*>(
+        nghttp2_session_get_stream_user_data(session, id));
+  }
+
+  static int OnBeginFrame(nghttp2_session* session,
+                          const nghttp2_frame_hd* head, void* data) {
+    Connection* const self = Of(data);
+    ++self->frames_;
+    switch (head->type) {
+      case NGHTTP2_PRIORITY:
+        // nghttp2 does not look at those that have no effect.
+        if (head->stream_id == 0) {
+          nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
+        }
+        self->Spend(1);
+        break;
+      case NGHTTP2_HEADERS:
+        if (self->HasEnded(head->stream_id)) {
+          nghttp2_session_terminate_session(session, NGHTTP2_STREAM_CLOSED);
+        }
+        break;
+      case NGHTTP2_CONTINUATION:
+        break;
+      case NGHTTP2_DATA:
+        if (self->HasEnded(head->stream_id)) {
+          nghttp2_session_terminate_session(session, NGHTTP2_STREAM_CLOSED);
+        }
+        if (head->length == 0 && (head->flags & NGHTTP2_FLAG_END_STREAM) == 0) {
+          self->Spend(1);
+        }
+        break;
+      case NGHTTP2_RST_STREAM:
+        // One of a stream that there is, is counted as that ends.
+        if (Find(session, head->stream_id) == nullptr) self->Spend(1);
+        break;
+      case NGHTTP2_PING:
+      case NGHTTP2_SETTINGS:
+        if ((head->flags & NGHTTP2_FLAG_ACK) == 0) self->Spend(1);
+        break;
+      default:
+        self->Spend(1);
+    }
+    return 0;
+  }
+
+  static int OnBeginHeaders(nghttp2_session* session,
+                            const nghttp2_frame* frame, void* data) {
+    Connection* const self = Of(data);
+    if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+      Stream* const stream = self->NewStream(frame->hd.stream_id);
+      nghttp2_session_set_stream_user_data(session, frame->hd.stream_id,
+                                           stream);
+    } else if (Stream* const stream = Find(session, frame->hd.stream_id)) {
+      stream->list_size_ = 0;
+      stream->oversized_ = false;
+    }
+    return 0;
+  }
+
+  static int OnHeader(nghttp2_session* session, const nghttp2_frame* frame,
+                      const uint8_t* name, size_t name_size,
+                      const uint8_t* value, size_t value_size,
+                      uint8_t /*flags*/, void* data) {
+    Connection* const self = Of(data);
+    Stream* const stream = Find(session, frame->hd.stream_id);
+    if (stream == nullptr) return 0;
+    const size_t size = name_size + value_size + 32;
+    const size_t before = stream->list_size_;
+    stream->list_size_ += size;
+    const size_t limit = self->options_.max_field_bytes;
+    if (stream->list_size_ > limit) {
+      stream->oversized_ = true;
+      // Decoding what is not kept is work without use.
+      if (before / limit != stream->list_size_ / limit) self->Spend(1);
+      return 0;
+    }
+    // A client's first block after those of 1xx answers is its answer.
+    const bool trailers =
+        !stream->fields_.empty() && frame->headers.cat == NGHTTP2_HCAT_HEADERS;
+    Fields& fields = trailers ? stream->trailers_ : stream->fields_;
+    fields.Add({reinterpret_cast<const char*>(name), name_size},
+               {reinterpret_cast<const char*>(value), value_size});
+    return 0;
+  }
+
+  static void OnHeadersDone(Connection* self, Stream* stream) {
+    if (self->options_.server) {
+      if (stream->user_ == nullptr && !stream->answered_ && !stream->reset_ &&
+          stream->trailers_.empty()) {
+        stream->user_ = self->owner_->OnRequest(*stream);
+        if (stream->user_ == nullptr && !stream->answered_) {
+          stream->Reset(kRefusedStream);
+        }
+        return;
+      }
+      if (stream->user_ != nullptr) stream->user_->OnTrailers(*stream);
+      return;
+    }
+    if (stream->user_ == nullptr) return;
+    if (!stream->answered_) {
+      const absl::string_view status = stream->fields_.Find(":status");
+      if (!status.empty() && status[0] == '1') {
+        stream->fields_.Clear();
+        return;
+      }
+      stream->answered_ = true;
+      stream->user_->OnAnswer(*stream);
+      return;
+    }
+    stream->user_->OnTrailers(*stream);
+  }
+
+  static int OnFrame(nghttp2_session* session, const nghttp2_frame* frame,
+                     void* data) {
+    Connection* const self = Of(data);
+    switch (frame->hd.type) {
+      case NGHTTP2_SETTINGS:
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0 && !self->ready_) {
+          self->ready_ = true;
+          self->ArmCheck();
+          self->owner_->OnReady(*self);
+        }
+        return 0;
+      case NGHTTP2_GOAWAY:
+        if (frame->goaway.error_code != NGHTTP2_NO_ERROR) {
+          const absl::string_view debug(
+              reinterpret_cast<const char*>(frame->goaway.opaque_data),
+              frame->goaway.opaque_data_len);
+          self->words_ =
+              absl::StrCat("the peer ended the connection with ",
+                           ErrorCodeName(frame->goaway.error_code),
+                           debug.empty() ? "" : ": ", debug.substr(0, 100));
+          if (self->end_ == ConnectionEnd::kDone) {
+            self->end_ = ConnectionEnd::kPeerLeft;
+          }
+        }
+        if (!self->going_away_) {
+          self->going_away_ = true;
+          self->owner_->OnGoingAway(*self);
+        }
+        return 0;
+      case NGHTTP2_PING:
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) {
+          self->ping_waits_ = false;
+        }
+        return 0;
+      case NGHTTP2_RST_STREAM:
+        if (Stream* const stream = Find(session, frame->hd.stream_id)) {
+          stream->peer_reset_ = true;
+        }
+        return 0;
+      case NGHTTP2_HEADERS:
+      case NGHTTP2_DATA:
+        break;
+      default:
+        return 0;
+    }
+    Stream* stream = Find(session, frame->hd.stream_id);
+    if (stream == nullptr) return 0;
+    const bool ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    stream->peer_ended_ = ended;
+    if (frame->hd.type == NGHTTP2_HEADERS) OnHeadersDone(self, stream);
+    if (!ended) return 0;
+    if (stream->user_ != nullptr) stream->user_->OnPeerEnd(*stream);
+    return 0;
+  }
+
+  static int OnDataChunk(nghttp2_session* session, uint8_t /*flags*/,
+                         int32_t id, const uint8_t* bytes, size_t size,
+                         void* data) {
+    Connection* const self = Of(data);
+    nghttp2_session_consume_connection(session, size);
+    self->budget_.EarnBytes(size);
+    Stream* const stream = Find(session, id);
+    if (stream == nullptr) return 0;
+    if (stream->user_ == nullptr) {
+      // Nobody wants it; the window need not stay closed for that.
+      nghttp2_session_consume_stream(session, id, size);
+      return 0;
+    }
+    stream->user_->OnData(
+        *stream, absl::string_view(reinterpret_cast<const char*>(bytes), size));
+    return 0;
+  }
+
+  static int OnStreamClose(nghttp2_session* session, int32_t id, uint32_t code,
+                           void* data) {
+    Connection* const self = Of(data);
+    Stream* const stream = Find(session, id);
+    if (stream == nullptr) return 0;
+    nghttp2_session_set_stream_user_data(session, id, nullptr);
+    StreamEnd end;
+    end.code = code;
+    if (code == NGHTTP2_NO_ERROR && stream->peer_ended_ && stream->end_sent_) {
+      end.kind = StreamEnd::Kind::kComplete;
+    } else if (stream->reset_) {
+      end.kind = StreamEnd::Kind::kReset;
+    } else {
+      end.kind = StreamEnd::Kind::kPeerReset;
+      end.unprocessed = !self->options_.server && code == kRefusedStream;
+    }
+    const bool complete = stream->peer_ended_;
+    if (complete || stream->peer_reset_) {
+      self->ended_[self->next_ended_++ % self->ended_.size()] = id;
+    }
+    if (stream->answered_ && stream->end_sent_) {
+      self->budget_.EarnCall();
+    } else if (!stream->reset_ && !stream->answered_ &&
+               (!complete || self->IsYoung(*stream))) {
+      self->Spend(1);
+    }
+    if (!complete && !stream->reset_ && self->options_.server &&
+        !stream->answered_) {
+      self->owner_->OnAbandoned(*self);
+    }
+    self->CloseStream(stream, end);
+    return 0;
+  }
+
+  static int OnFrameSent(nghttp2_session* session, const nghttp2_frame* frame,
+                         void* data) {
+    Connection* const self = Of(data);
+    if (frame->hd.type == NGHTTP2_GOAWAY) {
+      if (frame->goaway.error_code != NGHTTP2_NO_ERROR &&
+          self->end_ == ConnectionEnd::kDone) {
+        self->end_ = ConnectionEnd::kProtocol;
+        if (self->words_.empty()) {
+          self->words_ = absl::StrCat("the peer broke the rules of HTTP/2: ",
+                                      ErrorCodeName(frame->goaway.error_code));
+        }
+      }
+      return 0;
+    }
+    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) {
+      return 0;
+    }
+    Stream* const stream = Find(session, frame->hd.stream_id);
+    if (stream == nullptr) return 0;
+    if (frame->hd.type == NGHTTP2_HEADERS && stream->sent_at_ == UINT64_MAX) {
+      stream->sent_at_ = self->host_.output.total();
+    }
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return 0;
+    stream->end_sent_ = true;
+    if (self->options_.server && !stream->peer_ended_ && !stream->reset_) {
+      // The answer is complete, and the rest of the request is of no use
+      // (RFC 9113, 8.1). It may be under way.
+      stream->reset_ = true;
+      nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id_,
+                                NGHTTP2_NO_ERROR);
+    }
+    return 0;
+  }
+
+  static int OnFrameNotSent(nghttp2_session* session,
+                            const nghttp2_frame* frame, int error, void* data) {
+    Connection* const self = Of(data);
+    if (self->options_.server || frame->hd.type != NGHTTP2_HEADERS ||
+        frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
+      return 0;
+    }
+    for (Stream* stream = self->streams_; stream != nullptr;
+         stream = stream->next_) {
+      if (stream->id_ != frame->hd.stream_id) continue;
+      // Whether or not nghttp2 has opened it.
+      nghttp2_session_set_stream_user_data(session, stream->id_, nullptr);
+      StreamEnd end;
+      end.kind = StreamEnd::Kind::kReset;
+      // Nothing of it was sent; but one that cannot be sent never can.
+      end.unprocessed = error == NGHTTP2_ERR_START_STREAM_NOT_ALLOWED ||
+                        error == NGHTTP2_ERR_SESSION_CLOSING ||
+                        error == NGHTTP2_ERR_STREAM_CLOSING;
+      end.code = end.unprocessed ? kRefusedStream : kInternalError;
+      self->CloseStream(stream, end);
+      break;
+    }
+    return 0;
+  }
+
+  static int OnInvalidFrame(nghttp2_session* session,
+                            const nghttp2_frame* frame, int error, void* data) {
+    Connection* const self = Of(data);
+    // The stream that it ends is counted as that happens.
+    if (Find(session, frame->hd.stream_id) == nullptr) self->Spend(1);
+    if (error == NGHTTP2_ERR_REFUSED_STREAM) self->owner_->OnRefused(*self);
+    return 0;
+  }
+
+  static int OnError(nghttp2_session* /*session*/, int /*code*/,
+                     const char* text, size_t size, void* data) {
+    Connection* const self = Of(data);
+    if (self->words_.empty()) {
+      self->words_ = absl::StrCat("the peer broke the rules of HTTP/2: ",
+                                  absl::string_view(text, size));
+    }
+    return 0;
+  }
+
+  static int WriteBody(nghttp2_session* /*session*/, nghttp2_frame* /*frame*/,
+                       const uint8_t* head, size_t size,
+                       nghttp2_data_source* source, void* /*data*/) {
+    static_cast<Stream*>(source->ptr)
+        ->WriteBody({reinterpret_cast<const char*>(head), kFrameHead}, size);
+    return 0;
+  }
+
+  static nghttp2_session_callbacks* Make() {
+    nghttp2_session_callbacks* callbacks = nullptr;
+    nghttp2_session_callbacks_new(&callbacks);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks,
+                                                          &OnBeginFrame);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks,
+                                                            &OnBeginHeaders);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, &OnHeader);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, &OnFrame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks,
+                                                              &OnDataChunk);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks,
+                                                           &OnStreamClose);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks,
+                                                         &OnFrameSent);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks,
+                                                             &OnFrameNotSent);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(
+        callbacks, &OnInvalidFrame);
+    nghttp2_session_callbacks_set_error_callback2(callbacks, &OnError);
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, &WriteBody);
+    return callbacks;
+  }
+
+  static nghttp2_option* MakeOptions() {
+    nghttp2_option* option = nullptr;
+    nghttp2_option_new(&option);
+    nghttp2_option_set_no_auto_window_update(option, 1);
+    // Go does not encode a space at the end of grpc-message.
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
+    nghttp2_option_set_no_closed_streams(option, 1);
+    // The budget holds resets, too.
+    nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
+    nghttp2_option_set_max_outbound_ack(option, kMostAcks);
+    // An upper bound of what it takes, which nghttp2 makes of the fields.
+    nghttp2_option_set_max_send_header_block_length(option, kMostFields);
+    return option;
+  }
+};
+
+void Connection::MakeSession() {
+  static nghttp2_session_callbacks* const callbacks = Callbacks::Make();
+  static nghttp2_option* const option = Callbacks::MakeOptions();
+  std::vector<nghttp2_settings_entry> settings = {
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options_.stream_window},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, options_.max_field_bytes},
+  };
+  nghttp2_session*& session = host_.session;
+  if (options_.server) {
+    nghttp2_session_server_new3(&session, callbacks, this, option,
+                                SessionMemory());
+    settings.push_back(
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options_.max_streams});
+    // Or nghttp2 keeps a tree of what every stream depends on.
+    settings.push_back({NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1});
+  } else {
+    nghttp2_session_client_new3(&session, callbacks, this, option,
+                                SessionMemory());
+    settings.push_back({NGHTTP2_SETTINGS_ENABLE_PUSH, 0});
+  }
+  nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings.data(),
+                          settings.size());
+  nghttp2_session_set_local_window_size(
+      session, NGHTTP2_FLAG_NONE, 0,
+      static_cast<int32_t>(options_.connection_window));
+}
+
+}  // namespace fncache::http2

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// StreamHost: what a connection's streams share of it: nghttp2's session, what
+// is to be written, and the end of the loop's turn, when that is done.
+//
+// It is the connection's, and lives on its thread.
+#ifndef FNCACHE_HTTP2_STREAM_HOST_H_
+#define FNCACHE_HTTP2_STREAM_HOST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "http2/loop.h"
+#include "http2/output.h"
+
+struct nghttp2_session;
+
+namespace fncache::http2 {
+
+class Connection;
+
+struct StreamHost {
+  StreamHost(Connection* connection, Loop* loop, Loop::Ender* ender,
+             size_t low_water)
+      : connection(connection),
+        loop(loop),
+        ender(ender),
+        low_water(low_water) {}
+  // Something is to be written, or ended, when this turn ends.
+  void Touch() { loop->AtTurnEnd(ender); }
+
+  Connection* const connection;
+  Loop* const loop;
+  Loop::Ender* const ender;  // the connection
+  const size_t low_water;    // below it StreamUser::OnSent comes
+  nghttp2_session* session = nullptr;
+  Output output;
+  std::vector<int32_t> held_back;  // streams whose bodies wait for room there
+};
+
+}  // namespace fncache::http2
+
+#endif  // FNCACHE_HTTP2_STREAM_HOST_H_
