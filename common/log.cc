@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/log.h"
 
-#include <atomic>
-#include <memory>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+
+#include "common/background_writer.h"
 #include "common/log_text.h"
 #include "common/utf8.h"
-#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/pattern_formatter.h"
+#include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
 
 namespace fncache {
@@ -32,40 +38,41 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
+// Null until LogInBackground.
+std::atomic<BackgroundWriter*> g_background{nullptr};
+
+class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    if (BackgroundWriter* const background =
+            g_background.load(std::memory_order_acquire)) {
+      background->Write({line.data(), line.size()});
+    } else {
+      std::fwrite(line.data(), 1, line.size(), stderr);
+      std::fflush(stderr);
+    }
+  }
+  void flush_() override {}
+};
+
 spdlog::logger* MakeLogger(const char* pattern) {
-  auto* const made = new spdlog::logger(
-      "fncache", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto* const made =
+      new spdlog::logger("fncache", std::make_shared<StderrSink>());
   made->set_pattern(pattern, spdlog::pattern_time_type::utc);
   return made;
 }
 
-// One for each form, so that a line which is being made keeps its own. They
-// share the stream's lock.
+// One for each form, so that a line which is being made keeps its own.
 spdlog::logger& Logger(LogFormat format) {
   static spdlog::logger* const text = MakeLogger(kTextPattern);
   static spdlog::logger* const json = MakeLogger(kJsonPattern);
   return format == LogFormat::kJson ? *json : *text;
 }
 
-}  // namespace
-
-void InitLogging(LogLevel level, LogFormat format) {
-  Logger(LogFormat::kText).set_level(ToSpdlog(level));
-  Logger(LogFormat::kJson).set_level(ToSpdlog(level));
-  g_format = format;
-}
-
-void Log(LogLevel level, absl::string_view message,
-         std::initializer_list<LogField> fields) {
-  Log(level, message, absl::MakeConstSpan(fields.begin(), fields.size()));
-}
-
-void Log(LogLevel level, absl::string_view message,
-         absl::Span<const LogField> fields) {
-  const auto at = ToSpdlog(level);
-  const LogFormat format = g_format;
-  spdlog::logger& logger = Logger(format);
-  if (!logger.should_log(at)) return;
+std::string FieldsOf(LogFormat format, absl::string_view message,
+                     absl::Span<const LogField> fields) {
   std::string line;
   if (format == LogFormat::kJson) {
     line = "\"msg\":";
@@ -85,7 +92,60 @@ void Log(LogLevel level, absl::string_view message,
   }
   // Every character of JSON beyond ASCII is within a string, where this is how
   // it may be written as well.
-  logger.log(at, "{}", WithoutBidiControls(line));
+  return WithoutBidiControls(line);
+}
+
+// The line that says how many others there are none of.
+std::string DroppedLine(uint64_t count) {
+  const LogFormat format = g_format;
+  const LogField lines("lines", count);
+  spdlog::memory_buf_t line;
+  spdlog::pattern_formatter(
+      format == LogFormat::kJson ? kJsonPattern : kTextPattern,
+      spdlog::pattern_time_type::utc)
+      .format(spdlog::details::log_msg(
+                  "fncache", spdlog::level::warn,
+                  FieldsOf(format, "stderr took no lines: some were dropped",
+                           absl::MakeConstSpan(&lines, 1))),
+              line);
+  return std::string(line.data(), line.size());
+}
+
+}  // namespace
+
+void LogInBackground() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    g_background.store(new BackgroundWriter(STDERR_FILENO, &DroppedLine),
+                       std::memory_order_release);
+  });
+}
+
+void FlushLog(absl::Duration patience) {
+  if (BackgroundWriter* const background =
+          g_background.load(std::memory_order_acquire)) {
+    background->Flush(patience);
+  }
+}
+
+void InitLogging(LogLevel level, LogFormat format) {
+  Logger(LogFormat::kText).set_level(ToSpdlog(level));
+  Logger(LogFormat::kJson).set_level(ToSpdlog(level));
+  g_format = format;
+}
+
+void Log(LogLevel level, absl::string_view message,
+         std::initializer_list<LogField> fields) {
+  Log(level, message, absl::MakeConstSpan(fields.begin(), fields.size()));
+}
+
+void Log(LogLevel level, absl::string_view message,
+         absl::Span<const LogField> fields) {
+  const auto at = ToSpdlog(level);
+  const LogFormat format = g_format;
+  spdlog::logger& logger = Logger(format);
+  if (!logger.should_log(at)) return;
+  logger.log(at, "{}", FieldsOf(format, message, fields));
 }
 
 }  // namespace fncache

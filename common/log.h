@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 
 namespace fncache {
@@ -31,6 +32,13 @@ struct LogField {
 // Sets the level below which nothing is printed, and the form: from the next
 // line on, at any time.
 void InitLogging(LogLevel level, LogFormat format);
+
+// From now on nobody who logs waits for stderr, which may be a pipe that is not
+// read: another thread writes, up to 1 MiB waits for it, and beyond that lines
+// are dropped, of which one line tells when it goes on. For good.
+void LogInBackground();
+// Waits until all that was logged so is written, for at most so long.
+void FlushLog(absl::Duration patience);
 
 void Log(LogLevel level, absl::string_view message,
          std::initializer_list<LogField> fields = {});

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/time/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
@@ -26,6 +27,9 @@ constexpr int kIgnored[] = {SIGUSR2};
 // A second signal that comes so soon is the first one, sent twice: by a shell
 // to its group, say, and by whoever waits for it.
 constexpr absl::Duration kSameSignal = absl::Milliseconds(200);
+// For how long the end of the process waits for somebody to take its last
+// lines.
+constexpr absl::Duration kLastLines = absl::Seconds(1);
 
 // As many files as the process may have: every connection is one.
 void RaiseFileLimit() {
@@ -120,6 +124,7 @@ class Signals {
         }
       }
       Log(LogLevel::kWarning, "second signal, exiting at once");
+      FlushLog(kLastLines);
       _exit(128 + signal);
     }
   }
@@ -144,6 +149,7 @@ absl::Status Serve(settings::DaemonOptions options, StartSettings start) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
   RaiseFileLimit();
+  const auto flush = absl::MakeCleanup([] { FlushLog(kLastLines); });
   Signals signals;
   Daemon::Extras extras;
   extras.start = std::move(start);
@@ -157,12 +163,17 @@ absl::Status Serve(settings::DaemonOptions options, StartSettings start) {
     return daemon.status();
   }
   signals.OnHangUp([&daemon] { (*daemon)->RequestReload(); });
+  // Until here whoever starts it waits for what it says.
+  LogInBackground();
   NotifyService("READY=1");
   signals.OnReopen([&daemon] { (*daemon)->ReopenLogs(); });
   signals.Wait();
   signals.OnHangUp(nullptr);
   NotifyService("STOPPING=1");
-  (*daemon)->Drain(/*overdue=*/[] { _exit(0); });
+  (*daemon)->Drain(/*overdue=*/[] {
+    FlushLog(kLastLines);
+    _exit(0);
+  });
   signals.OnReopen(nullptr);
   return absl::OkStatus();
 }

@@ -167,7 +167,8 @@ const std::vector<Family>& Catalogue() {
       {"fncache_refreshes_refused_total",
        Type::kCounter,
        {"function_name"},
-       "Refreshes not begun, because 16 calls without a caller ran already."},
+       "Refreshes not begun, because 16 calls without a caller ran already, or "
+       "there was no room for one."},
       {"fncache_refreshes_running",
        Type::kGauge,
        {"function_name"},
@@ -194,7 +195,7 @@ const std::vector<Family>& Catalogue() {
        Type::kCounter,
        {"function_name"},
        "Calls cancelled instead, because 16 calls without a caller ran "
-       "already."},
+       "already, or there was no room for one."},
       {"fncache_abandoned_calls_running",
        Type::kGauge,
        {"function_name"},

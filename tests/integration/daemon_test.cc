@@ -2,6 +2,10 @@
 // The life of the daemon as people run it: starts that work, starts that must
 // not, restarts over the same directory, graceful stops.
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -345,6 +349,56 @@ TEST_F(DaemonTest, TheAccessLogGoesOnInANewFileAfterSigusr1) {
   const std::string after = ReadFile(file);
   EXPECT_EQ(std::count(after.begin(), after.end(), '\n'), 1) << after;
   EXPECT_TRUE(absl::StrContains(after, "\"status\":\"OK\"}\n")) << after;
+}
+
+// Log and access log go to a pipe that nobody reads any more: calls, orders and
+// the stop go on.
+TEST_F(DaemonTest, AStderrThatNobodyReadsHoldsNothingUp) {
+  StartFunction();
+  const TempDir dir;
+  const std::string pipe = dir.File("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  ASSERT_GT(fcntl(reader, F_SETPIPE_SZ, 4096), 0);
+  std::vector<std::string> arguments = {
+      "-c", absl::StrCat("exec \"$0\" \"$@\" 2>", pipe), FNCACHE_BINARY};
+  for (std::string& argument :
+       Arguments({"--log-access", "all", "--admin-socket", dir.File("sock"),
+                  "--drain", "1s"})) {
+    arguments.push_back(std::move(argument));
+  }
+  Process daemon(arguments, {}, "/bin/sh");
+  std::string said;
+  while (!absl::StrContains(said, "serving fncache admin")) {
+    char buffer[1024];
+    const ssize_t n = read(reader, buffer, sizeof buffer);
+    ASSERT_GT(n, 0);
+    said.append(buffer, static_cast<size_t>(n));
+  }
+  for (const absl::string_view part :
+       absl::StrSplit(said, "listening on ", absl::SkipEmpty())) {
+    if (!absl::StartsWith(part, "127.0.0.1:")) continue;
+    const std::string at(part.substr(0, part.find(' ')));
+    int status = 0;
+    HttpGet(at, "/healthz", &status);
+    (status == 200 ? admin_ : address_) = at;
+  }
+  stub_ = StubFor(address_);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(Call(stub_.get(), "xr").status.ok()) << i;
+  }
+  // A worker has something to say, too.
+  function_->Signal(SIGKILL);
+  function_->Wait();
+  EXPECT_EQ(Call(stub_.get(), "other", absl::Seconds(1)).status.error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(Call(stub_.get(), "xr").status.ok());
+  Process purge({"admin", "--socket", dir.File("sock"), "purge", "--all"});
+  EXPECT_EQ(purge.Wait(), 0);
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.Wait(), 0);
+  close(reader);
 }
 
 TEST_F(DaemonTest, AnAccessLogThatCannotBeOpenedEndsTheStart) {
