@@ -119,6 +119,22 @@ void Purger::PurgeWide(const PurgeOrder& order, const Functions& functions,
   }
 }
 
+absl::Status Purger::CheckOwner(const PurgeOrder& order) const {
+  if (order.what != Bans::Kind::kKey || order.function.empty()) {
+    return absl::OkStatus();
+  }
+  for (const cache::store::Inspection& there : newest().Inspect(order.key)) {
+    const std::string& owner = there.function.empty()
+                                   ? NameOf(there.entry->function())
+                                   : there.function;
+    if (owner == order.function) continue;
+    return absl::NotFoundError(absl::StrCat("key ", order.key.Hex(),
+                                            " is of the function ", owner,
+                                            ", not of ", order.function));
+  }
+  return absl::OkStatus();
+}
+
 bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
                       absl::Time before, PurgeResult* result) {
   Bans& bans = deps_.store->bans();
@@ -174,6 +190,7 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
   const auto functions = Named(order.function);
   if (!functions.ok()) return functions.status();
   if (absl::Status soft = CheckSoft(order, *functions); !soft.ok()) return soft;
+  if (absl::Status whose = CheckOwner(order); !whose.ok()) return whose;
 
   MutexLock lock(&mutex_);
   Bans& bans = deps_.store->bans();
@@ -202,7 +219,8 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
     fields.emplace_back("generation", order.generation);
   }
   if (order.soft) fields.emplace_back("soft", "yes");
-  if (result.widened) fields.emplace_back("instead", "the whole function");
+  if (result.widened)
+    fields.emplace_back("instead", "the whole function, or all");
   fields.emplace_back("removed", result.removed);
   fields.emplace_back("flights", result.flights);
   if (result.durable) fields.emplace_back("saved", saved.ok() ? "yes" : "no");
@@ -215,7 +233,11 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
 }
 
 absl::StatusOr<cache::key::Key> Purger::KeyOf(const LookUpOrder& order) const {
-  if (order.key.has_value()) return *order.key;
+  if (order.key.has_value()) {
+    const auto named = Named(order.function);
+    if (!named.ok()) return named.status();
+    return *order.key;
+  }
   if (order.method == Method::kOther) {
     return absl::InvalidArgumentError("only RunFunction's requests have a key");
   }

@@ -127,6 +127,8 @@ class Purger {
 
   // The functions that a name stands for.
   absl::StatusOr<Functions> Named(const std::string& name) const;
+  // Of a key: the function that was named has it, if anybody has.
+  absl::Status CheckOwner(const PurgeOrder& order) const;
   absl::Status CheckSoft(const PurgeOrder& order,
                          const Functions& functions) const;
   void PurgeWide(const PurgeOrder& order, const Functions& functions,

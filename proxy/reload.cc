@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/log.h"
@@ -143,6 +144,12 @@ absl::StatusOr<ReloadResult> Reloader::ReloadFrom(const Content& content) {
 
 absl::StatusOr<ReloadResult> Reloader::Try(const Content& content) {
   if (!content.ok()) return content.status();
+  if (absl::StripAsciiWhitespace(*content).empty()) {
+    // What a writer has cut off to begin anew would reset all there is.
+    return absl::InvalidArgumentError(
+        "the file is empty, as one that is being written; a comment will do "
+        "where nothing is to be set");
+  }
   absl::StatusOr<settings::EffectiveSettings> read = source_.Resolve(*content);
   if (!read.ok()) return read.status();
   ResolvedSettings running;

@@ -163,6 +163,8 @@ absl::StatusOr<OpenedDatabase> OpenOnce(const rocksdb::Options& options,
   return Failure(directory, *status);
 }
 
+constexpr uint64_t kSmallestBuffer = 256 << 10;
+
 // Opens what is in DIR/db. A new database that there is no space for is removed
 // again: its first files would pass for a damaged one's the next time.
 absl::StatusOr<OpenedDatabase> OpenOrLeaveNothing(
@@ -182,7 +184,7 @@ std::unique_ptr<rocksdb::Env> PrivateEnv(rocksdb::Env* env) {
 }
 
 uint64_t WriteBufferSize(uint64_t capacity) {
-  return std::clamp<uint64_t>(capacity / 128, 256 << 10, 128 << 20);
+  return std::clamp<uint64_t>(capacity / 128, kSmallestBuffer, 128 << 20);
 }
 
 uint64_t MaxFileBytes(uint64_t capacity) {
@@ -204,6 +206,11 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   options.ttl = 0;
   options.periodic_compaction_seconds = 0;
   options.write_buffer_size = buffer;
+  // An eighth of the smallest buffer, whatever this one is: by default it
+  // follows the buffer that the database was opened with, and one that is made
+  // smaller later than such a block is full before it begins, which RocksDB's
+  // assertions end the process for (MemTable::ShouldFlushNow).
+  options.arena_block_size = kSmallestBuffer / 8;
   options.max_write_buffer_number = 3;
   options.max_background_jobs = 2;
   options.memtable_prefix_bloom_size_ratio = 0.02;

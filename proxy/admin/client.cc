@@ -136,8 +136,8 @@ void Client::Prepare(absl::Duration patience, grpc::ClientContext* context) {
 absl::Status Client::Failure(const grpc::Status& status) const {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
-      return absl::UnavailableError(
-          absl::StrCat(path_, ": the daemon has gone"));
+      return absl::UnavailableError(absl::StrCat(
+          path_, ": the daemon has gone, or takes no more connections"));
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return absl::DeadlineExceededError(
           absl::StrCat(path_, ": the daemon does not answer"));

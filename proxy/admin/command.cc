@@ -251,7 +251,7 @@ Example:
   fncache admin log debug --for 10m)");
   made.log->add_option("LEVEL", flags->level, "debug, info, warn or error")
       ->type_name("");
-  AddFor(made.log, flags, "Only for so long; then as it was");
+  AddFor(made.log, flags, "Only for so long; then as the settings say");
 
   made.shadow =
       AddCommand(app, "shadow", "What mode: shadow found out about masks", R"(

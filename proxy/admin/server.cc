@@ -273,9 +273,18 @@ class Server::Impl::Call final : public transport::CallTap {
   // Ends it; `this` is gone afterwards.
   void Finish(const absl::Status& status) {
     if (call_ != nullptr) {
-      transport::IncomingCall::Finish(std::move(call_), ToGrpcStatus(status));
+      transport::IncomingCall::Finish(std::move(call_),
+                                      ToGrpcStatus(Told(status)));
     }
     server_->End(this);
+  }
+
+  // UNAVAILABLE is for callers whom nobody answers: what is answered so would
+  // look to them as if the daemon had gone.
+  static absl::Status Told(const absl::Status& status) {
+    return absl::IsUnavailable(status)
+               ? absl::FailedPreconditionError(status.message())
+               : status;
   }
 
   void Hold(size_t bytes) {

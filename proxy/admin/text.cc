@@ -180,9 +180,11 @@ std::string PurgeText(const std::string& what, bool soft,
       Number(response.flights(), "call", "calls"),
       " under way that nobody joins any more\n");
   if (response.widened()) {
-    absl::StrAppend(&text,
-                    "More keys are purged for now than are remembered one by "
-                    "one: all of their functions has been purged.\n");
+    absl::StrAppend(
+        &text,
+        "More keys are purged for now than are remembered one by "
+        "one: all of their functions has been purged, or everything "
+        "where it is not known whose they are.\n");
   }
   absl::StrAppend(&text, response.durable()
                              ? "It holds after a restart, too.\n"

@@ -196,7 +196,20 @@ TEST_F(DaemonPurgeTest, OrdersThatAreNoneSaySo) {
   order = About("a");
   order.method = Method::kOther;
   EXPECT_TRUE(absl::IsInvalidArgument(daemon_->LookUp(order).status()));
+  // A key is of one function, which is not the one that was named.
+  PurgeOrder key = OfKey("a");
+  key.function = "second";
+  purged = daemon_->Purge(key);
+  EXPECT_TRUE(absl::IsNotFound(purged.status()));
+  EXPECT_THAT(std::string(purged.status().message()),
+              HasSubstr("is of the function first, not of second"));
+  order = About("a", "x");
+  order.key = key.key;
+  EXPECT_TRUE(absl::IsNotFound(daemon_->LookUp(order).status()));
   EXPECT_TRUE(Hits("a")) << "nothing was purged";
+  key.function = "first";
+  EXPECT_TRUE(daemon_->Purge(key).ok());
+  EXPECT_FALSE(Hits("a"));
 }
 
 TEST_F(DaemonPurgeTest, SoftIsRefusedWhereNothingStaleIsServed) {

@@ -66,6 +66,19 @@ TEST_F(ReloadTest, SaysWhatItDid) {
   EXPECT_THAT(Get("/statusz"), Not(HasSubstr("workers: unset")));
 }
 
+TEST_F(ReloadTest, AFileThatWasCutOffToBeWrittenAnewIsNoSettings) {
+  Start("ttl: {max: 1h}\n");
+  for (const char* const text : {"", " \n\n"}) {
+    ::fncache::testing::WriteFile(file(), text);
+    const auto result = daemon_->Reload();
+    ASSERT_FALSE(result.ok());
+    EXPECT_THAT(std::string(result.status().message()),
+                HasSubstr("the file is empty"));
+  }
+  EXPECT_EQ(Metric("fncache_config_last_reload_successful"), 0);
+  EXPECT_TRUE(Reload("ttl: {max: 1h}\n").unchanged());
+}
+
 TEST_F(ReloadTest, ABadFileLeavesEverythingAsItWas) {
   Start("ttl: {max: 1h}\n");
   Call({});

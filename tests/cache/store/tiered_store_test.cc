@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "cache/store/open_tiers.h"
 #include "common/clock.h"
@@ -150,6 +151,31 @@ TEST_F(TieredStoreTest, WhatCannotBeToldTheDiskIsHiddenThere) {
   system_->LetGo();
   store_->Flush();
   EXPECT_EQ(Below(1), -1);
+}
+
+TEST_F(TieredStoreTest, TheDisksBoundMayBecomeAnyOther) {
+  const uint64_t bounds[] = {1,   4,    16,    48,    64,
+                             512, 4096, 32768, 102400};  // MiB
+  for (const uint64_t from : bounds) {
+    for (const uint64_t to : bounds) {
+      SCOPED_TRACE(absl::StrCat(from, " MiB to ", to, " MiB"));
+      options_.disk_bytes = from * kMegabyte;
+      Open();
+      EXPECT_EQ(Fill(1, 1), PutResult::kStored);
+      store_->Flush();
+      TieredChange change;
+      change.memory_bytes = options_.memory_bytes;
+      change.disk_bytes = to * kMegabyte;
+      change.functions = options_.functions;
+      ASSERT_TRUE(store_->Change(change, now()).ok());
+      EXPECT_EQ(Fill(2, 1), PutResult::kStored);
+      store_->Flush();
+      EXPECT_EQ(store_->LowerStats().capacity, to * kMegabyte);
+      EXPECT_TRUE(store_->LowerStats().up);
+      store_->Erase(KeyOf(1));
+      store_->Erase(KeyOf(2));
+    }
+  }
 }
 
 TEST_F(TieredStoreTest, MemoryAloneHasASeedAndNothingBelow) {

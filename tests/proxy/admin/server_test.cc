@@ -150,6 +150,10 @@ TEST_F(ServerTest, AnActionsErrorIsTheCalls) {
   actions_.SetStatus(absl::FailedPreconditionError("stale serving is off"));
   EXPECT_EQ(Stats(Connect().get()).status(),
             absl::FailedPreconditionError("stale serving is off"));
+  // A caller would take it for one that does not answer.
+  actions_.SetStatus(absl::UnavailableError("purged, but not written down"));
+  EXPECT_EQ(Stats(Connect().get()).status(),
+            absl::FailedPreconditionError("purged, but not written down"));
 }
 
 TEST_F(ServerTest, UnknownMethodsAndBadMessagesAreRefused) {

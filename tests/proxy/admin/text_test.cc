@@ -127,7 +127,8 @@ TEST(TextTest, Purge) {
       "made stale: everything; all in memory and up to 0 on disk under a ban, "
       "0 calls under way that nobody joins any more\n"
       "More keys are purged for now than are remembered one by one: all of "
-      "their functions has been purged.\n"
+      "their functions has been purged, or everything where it is not known "
+      "whose they are.\n"
       "There is no tier that outlives the process: nothing had to be written "
       "down.\n"
       "not reached: shared tier: redis-1:6379\n");
