@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/admin_actions.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -214,6 +215,14 @@ absl::StatusOr<v1::ReloadResponse> DaemonActions::Reload(
   v1::ReloadResponse response;
   AddChanges(result->changed, response.mutable_changed());
   AddChanges(result->restart, response.mutable_needs_restart());
+  for (const settings::SettingChange& change : result->changed) {
+    const std::string hidden = parts_.live->HiddenBy(change.key);
+    const auto& notes = response.notes();
+    if (!hidden.empty() &&
+        std::find(notes.begin(), notes.end(), hidden) == notes.end()) {
+      response.add_notes(hidden);
+    }
+  }
   return response;
 }
 
@@ -244,10 +253,10 @@ absl::StatusOr<v1::StartTraceResponse> DaemonActions::StartTrace(
 
 absl::StatusOr<v1::StopTraceResponse> DaemonActions::StopTrace(
     const v1::StopTraceRequest& /*request*/) {
-  std::string dir = parts_.live->StopTrace(absl::InfiniteDuration());
-  const insight::trace::TraceStats stats = parts_.trace->Stats();
+  EndedTrace ended = parts_.live->StopTrace(absl::InfiniteDuration());
+  const insight::trace::TraceStats& stats = ended.stats;
   v1::StopTraceResponse response;
-  response.set_dir(std::move(dir));
+  response.set_dir(std::move(ended.dir));
   response.set_records(stats.written);
   response.set_dropped(stats.dropped_queue + stats.dropped_disk);
   response.set_bytes(stats.bytes);

@@ -19,7 +19,6 @@
 #include "proxy/reload.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/shadow_report.h"
-#include "proxy/trace_switch.h"
 #include "proxy/transport/inflight.h"
 
 namespace fncache::proxy {
@@ -40,7 +39,6 @@ class DaemonActions final : public admin::Actions {
     std::function<std::string()> settings;
     Purger* purger = nullptr;
     LiveSettings* live = nullptr;
-    const TraceSwitch* trace = nullptr;
     std::function<absl::StatusOr<ReloadResult>()> reload;
     std::function<std::vector<telemetry::ShadowReport>()> shadow;
   };

@@ -385,8 +385,8 @@ absl::Status Daemon::StartTrace(const TraceOrder& order,
   return impl_->live->StartTrace(order, during).status();
 }
 
-void Daemon::StopTrace(absl::Duration during) {
-  impl_->live->StopTrace(during);
+EndedTrace Daemon::StopTrace(absl::Duration during) {
+  return impl_->live->StopTrace(during);
 }
 
 absl::Status Daemon::OpenAccessLog() {
@@ -665,7 +665,6 @@ absl::Status Daemon::OpenAdminSocket(Clock* clock) {
   };
   parts.purger = impl_->purger.get();
   parts.live = impl_->live.get();
-  parts.trace = &impl_->trace;
   parts.reload = [this] { return Reload(); };
   parts.shadow = [this] { return Shadow(); };
   impl_->admin_actions = std::make_unique<DaemonActions>(std::move(parts));

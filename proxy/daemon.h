@@ -110,7 +110,7 @@ class Daemon {
   // what is logged, and what is traced. See live_settings.h.
   void SetLogLevel(LogLevel level, absl::Duration during);
   absl::Status StartTrace(const TraceOrder& order, absl::Duration during);
-  void StopTrace(absl::Duration during);
+  EndedTrace StopTrace(absl::Duration during);
 
   // Files that logs go to were moved away: new ones take their place. Any
   // thread.

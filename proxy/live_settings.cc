@@ -2,7 +2,10 @@
 #include "proxy/live_settings.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "cache/policy.h"
 #include "cache/store/store.h"
 #include "common/log_level.h"
@@ -15,6 +18,10 @@ constexpr char kTraceAlarm[] = "trace";
 
 absl::Duration OrNever(absl::Duration duration) {
   return duration == absl::ZeroDuration() ? absl::InfiniteDuration() : duration;
+}
+
+std::string TimeText(absl::Time time) {
+  return absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone());
 }
 
 // The memory tier keeps its parts, so that its largest entry follows its bound
@@ -62,10 +69,19 @@ absl::Status LiveSettings::Apply(const settings::DaemonOptions& options,
                                  const std::vector<bool>& changed,
                                  const std::vector<ListedSetting>& list) {
   MutexLock lock(&mutex_);
+  const TraceSettings trace = TraceSettingsOf(options);
+  const TraceSettings old_trace = places_.trace->current();
+  const bool new_trace = !(trace == TraceSettingsOf(options_));
+  const bool ends_trace = trace_.has_value() && new_trace &&
+                          trace_->until == absl::InfiniteFuture();
   // First what can fail.
-  if (!trace_.has_value()) {
-    absl::Status traced = places_.trace->Change(TraceSettingsOf(options), list);
+  if (!trace_.has_value() || ends_trace) {
+    absl::Status traced = places_.trace->Change(trace, list);
     if (!traced.ok()) return traced;
+  } else if (new_trace) {
+    // Its turn comes when the order is over.
+    absl::Status traceable = places_.trace->Check(trace);
+    if (!traceable.ok()) return traceable;
   }
   absl::Status logged = places_.access_log->Configure(options.access_log);
   absl::Status stored = places_.store->Change(
@@ -77,9 +93,7 @@ absl::Status LiveSettings::Apply(const settings::DaemonOptions& options,
   }
   if (!stored.ok()) {
     places_.access_log->Configure(options_.access_log).IgnoreError();
-    if (!trace_.has_value()) {
-      places_.trace->Change(TraceSettingsOf(options_), list_).IgnoreError();
-    }
+    places_.trace->Change(old_trace, list_).IgnoreError();
     return stored;
   }
   WarnOfLargeEntries(options, places_.store->Stats());
@@ -98,31 +112,79 @@ absl::Status LiveSettings::Apply(const settings::DaemonOptions& options,
       places_.store->EraseSecrets(static_cast<cache::FunctionId>(i));
     }
   }
-  const bool log = options.log_level != options_.log_level ||
-                   options.log_format != options_.log_format;
+  const bool new_level = options.log_level != options_.log_level;
+  const bool new_format = options.log_format != options_.log_format;
   options_ = options;
   list_ = list;
-  if (log) InitLogging(Level(), options_.log_format);
+  const bool ends_level = log_level_.has_value() && new_level &&
+                          log_level_->until == absl::InfiniteFuture();
+  if (ends_level) log_level_.reset();
+  if (new_level || new_format) InitLogging(Level(), options_.log_format);
+  if (ends_level) {
+    Log(LogLevel::kInfo, "log.level is the setting's again",
+        {{"level", LogLevelName(Level())}});
+  } else if (new_level && log_level_.has_value()) {
+    Log(LogLevel::kWarning, LogHidden());
+  }
+  if (ends_trace) {
+    trace_.reset();
+    Log(LogLevel::kInfo, "the trace is as the settings say again",
+        {{"dir", options_.trace_dir}});
+  } else if (new_trace && trace_.has_value()) {
+    Log(LogLevel::kWarning, TraceHidden());
+  }
   return absl::OkStatus();
+}
+
+std::string LiveSettings::LogHidden() const {
+  return absl::StrCat("log.level: fncache admin log has it at ",
+                      LogLevelName(log_level_->value), " until ",
+                      TimeText(log_level_->until),
+                      "; then it will be what the settings say");
+}
+
+std::string LiveSettings::TraceHidden() const {
+  const std::string& dir = trace_->value.dir;
+  return absl::StrCat("trace.*: fncache admin trace ",
+                      dir.empty() ? "stop has ended it" : "start has it in ",
+                      dir, " until ", TimeText(trace_->until),
+                      "; then it will be what the settings say");
+}
+
+std::string LiveSettings::HiddenBy(absl::string_view key) const {
+  MutexLock lock(&mutex_);
+  if (key == "log.level" && log_level_.has_value()) return LogHidden();
+  if (absl::StartsWith(key, "trace.") && trace_.has_value()) {
+    return TraceHidden();
+  }
+  return "";
 }
 
 LogLevel LiveSettings::SetLogLevel(LogLevel level, absl::Duration during) {
   MutexLock lock(&mutex_);
   const LogLevel before = Level();
-  log_level_ = level;
+  const uint64_t number = ++orders_;
+  log_level_ = Order<LogLevel>{number, Until(during), level};
   InitLogging(Level(), options_.log_format);
   Log(LogLevel::kInfo, "log.level is another one for a while",
       {{"level", LogLevelName(level)}, {"for", absl::FormatDuration(during)}});
-  alarms_.Set(kLogAlarm, during, [this] { EndLogLevel(); });
+  alarms_.Set(kLogAlarm, during, [this, number] { EndLogLevel(number); });
   return before;
 }
 
-void LiveSettings::EndLogLevel() {
+void LiveSettings::EndLogLevel(uint64_t number) {
   MutexLock lock(&mutex_);
+  if (!log_level_.has_value() || log_level_->number != number) return;
   log_level_.reset();
   InitLogging(Level(), options_.log_format);
   Log(LogLevel::kInfo, "log.level is the setting's again",
       {{"level", LogLevelName(Level())}});
+}
+
+void LiveSettings::OrderTrace(TraceSettings wanted, absl::Duration during) {
+  const uint64_t number = ++orders_;
+  trace_ = Order<TraceSettings>{number, Until(during), std::move(wanted)};
+  alarms_.Set(kTraceAlarm, during, [this, number] { EndTrace(number); });
 }
 
 absl::StatusOr<TraceSettings> LiveSettings::StartTrace(const TraceOrder& order,
@@ -138,34 +200,34 @@ absl::StatusOr<TraceSettings> LiveSettings::StartTrace(const TraceOrder& order,
   }
   absl::Status begun = places_.trace->Change(wanted, list_);
   if (!begun.ok()) return begun;
-  trace_ = wanted;
   Log(LogLevel::kInfo, "a trace is written for a while",
       {{"dir", wanted.dir}, {"for", absl::FormatDuration(during)}});
-  alarms_.Set(kTraceAlarm, during, [this] { EndTrace(); });
+  OrderTrace(wanted, during);
   return wanted;
 }
 
-std::string LiveSettings::StopTrace(absl::Duration during) {
+EndedTrace LiveSettings::StopTrace(absl::Duration during) {
   MutexLock lock(&mutex_);
-  std::string dir = trace_.has_value() ? trace_->dir : options_.trace_dir;
+  EndedTrace ended;
+  ended.dir = places_.trace->current().dir;
   // To write none never fails.
   places_.trace->Change(TraceSettings(), list_).IgnoreError();
+  if (!ended.dir.empty()) ended.stats = places_.trace->LastStats();
   if (options_.trace_dir.empty()) {
     trace_.reset();
     alarms_.Cancel(kTraceAlarm);
     Log(LogLevel::kInfo, "no trace is written any more");
-    return dir;
+    return ended;
   }
-  trace_ = TraceSettings();
   Log(LogLevel::kInfo, "no trace is written for a while",
       {{"for", absl::FormatDuration(during)}});
-  alarms_.Set(kTraceAlarm, during, [this] { EndTrace(); });
-  return dir;
+  OrderTrace(TraceSettings(), during);
+  return ended;
 }
 
-void LiveSettings::EndTrace() {
+void LiveSettings::EndTrace(uint64_t number) {
   MutexLock lock(&mutex_);
-  if (!trace_.has_value()) return;
+  if (!trace_.has_value() || trace_->number != number) return;
   trace_.reset();
   const absl::Status settled =
       places_.trace->Change(TraceSettingsOf(options_), list_);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/trace_switch.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -9,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/log.h"
+#include "insight/trace/ring.h"
 
 namespace fncache::proxy {
 namespace {
@@ -89,7 +94,8 @@ void TraceSwitch::End(const std::shared_ptr<Writer>& writer) {
   if (writer == nullptr) return;
   writer->Close();
   MutexLock lock(&mutex_);
-  AddTo(writer->Stats(), &ended_);
+  last_ = writer->Stats();
+  AddTo(last_, &ended_);
 }
 
 absl::Status TraceSwitch::Begin(const TraceSettings& wanted,
@@ -110,6 +116,22 @@ absl::Status TraceSwitch::Begin(const TraceSettings& wanted,
         {{"dir", wanted.dir}});
   }
   return absl::OkStatus();
+}
+
+absl::Status TraceSwitch::Check(const TraceSettings& wanted) const {
+  // What is written to is known to be a place for a trace.
+  if (wanted.dir.empty() ||
+      (!current_.dir.empty() && SameDirectory(wanted.dir, current_.dir))) {
+    return absl::OkStatus();
+  }
+  const auto ring = insight::trace::TraceRing::Open(wanted.dir, wanted.files);
+  if (!ring.ok()) {
+    return absl::Status(ring.status().code(),
+                        absl::StrCat("trace.dir: ", ring.status().message()));
+  }
+  if (access(wanted.dir.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("trace.dir: ", wanted.dir, ": ", std::strerror(errno)));
 }
 
 absl::Status TraceSwitch::Change(const TraceSettings& wanted,
@@ -137,6 +159,11 @@ absl::Status TraceSwitch::Change(const TraceSettings& wanted,
     Log(LogLevel::kError, "the trace has ended", {{"why", again.message()}});
   }
   return begun;
+}
+
+TraceStats TraceSwitch::LastStats() const {
+  MutexLock lock(&mutex_);
+  return last_;
 }
 
 TraceStats TraceSwitch::Stats() const {

@@ -3,7 +3,8 @@
 // call writes to the writer that there was when it came; what it still has to
 // say once that is closed is dropped.
 //
-// Thread-safety: Change from one thread at a time, the rest from any.
+// Thread-safety: Change, Check and current from one thread at a time, the rest
+// from any.
 #ifndef FNCACHE_PROXY_TRACE_SWITCH_H_
 #define FNCACHE_PROXY_TRACE_SWITCH_H_
 
@@ -52,8 +53,17 @@ class TraceSwitch {
   absl::Status Change(const TraceSettings& wanted,
                       const std::vector<ListedSetting>& settings);
 
+  // Whether Change could begin such a trace, as far as can be told without
+  // beginning it. From the thread that calls Change.
+  absl::Status Check(const TraceSettings& wanted) const;
+
+  // What is written now; without `dir`, nothing is.
+  const TraceSettings& current() const { return current_; }
+
   // Of all traces since the start.
   insight::trace::TraceStats Stats() const;
+  // Of the trace that ended last.
+  insight::trace::TraceStats LastStats() const;
 
  private:
   using Writer = insight::trace::TraceWriter;
@@ -69,6 +79,7 @@ class TraceSwitch {
 
   mutable Mutex mutex_;
   insight::trace::TraceStats ended_ ABSL_GUARDED_BY(mutex_);
+  insight::trace::TraceStats last_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace fncache::proxy

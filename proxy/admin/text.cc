@@ -289,6 +289,9 @@ std::string ReloadText(const v1::ReloadResponse& response) {
                     ChangesText("not changed, as it needs a restart", "stays",
                                 "file says", response.needs_restart()));
   }
+  for (const std::string& note : response.notes()) {
+    absl::StrAppend(&text, "\n", Printable(note), "\n");
+  }
   return text;
 }
 
@@ -301,7 +304,7 @@ std::string StartTraceText(const v1::StartTraceResponse& response) {
 }
 
 std::string StopTraceText(const v1::StopTraceResponse& response) {
-  if (response.dir().empty()) return "tracing no more\n";
+  if (response.dir().empty()) return "no trace was written\n";
   return absl::StrCat("stopped tracing to ", Printable(response.dir()), ": ",
                       Number(response.records(), "call", "calls"), " in ",
                       ShortSize(response.bytes()), ", ",

@@ -656,6 +656,67 @@ TEST_F(ReloadTest, TheLogsLevelIsAnotherForAWhile) {
   EXPECT_THAT(log, HasSubstr("debug said"));
 }
 
+TEST_F(ReloadTest, AnOrderWithoutAnEndEndsWhereItsSettingChanges) {
+  Start("");
+  TraceOrder order;
+  order.dir = dir_.File("ordered");
+  daemon_->SetLogLevel(LogLevel::kError, absl::InfiniteDuration());
+  ASSERT_TRUE(daemon_->StartTrace(order, absl::InfiniteDuration()).ok());
+  ::testing::internal::CaptureStderr();
+  Reload("mode: \"off\"\n");
+  Log(LogLevel::kWarning, "unsaid");
+  Reload(absl::StrCat("log: {level: warn}\ntrace: {dir: \"",
+                      dir_.File("of-settings"), "\"}\n"));
+  Log(LogLevel::kWarning, "said");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, Not(HasSubstr("unsaid")));
+  EXPECT_THAT(log, HasSubstr("said"));
+  EXPECT_EQ(daemon_->StopTrace(absl::InfiniteDuration()).dir,
+            dir_.File("of-settings"));
+  Reload("");
+}
+
+TEST_F(ReloadTest, AnOrderWithAnEndGoesBeforeTheSettingsAndSaysSo) {
+  Start("");
+  TraceOrder order;
+  order.dir = dir_.File("ordered");
+  daemon_->SetLogLevel(LogLevel::kWarning, absl::Hours(1));
+  ASSERT_TRUE(daemon_->StartTrace(order, absl::Hours(1)).ok());
+  ::testing::internal::CaptureStderr();
+  Reload(absl::StrCat("log: {level: debug}\ntrace: {dir: \"",
+                      dir_.File("of-settings"), "\"}\n"));
+  Log(LogLevel::kInfo, "unsaid");
+  std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, Not(HasSubstr("unsaid")));
+  EXPECT_THAT(log, HasSubstr("log.level: fncache admin log has it at warn "
+                             "until 2030-"));
+  EXPECT_THAT(log, HasSubstr("trace.*: fncache admin trace start has it in " +
+                             dir_.File("ordered")));
+  // What will be written to later is looked at now.
+  Write("trace: {dir: /proc/none}\n");
+  const auto refused = daemon_->Reload();
+  EXPECT_THAT(refused.status().ToString(), HasSubstr("trace.dir: "));
+  EXPECT_EQ(daemon_->StopTrace(absl::InfiniteDuration()).dir,
+            dir_.File("ordered"));
+  daemon_->SetLogLevel(LogLevel::kInfo, absl::InfiniteDuration());
+}
+
+TEST_F(ReloadTest, ATraceThatIsStoppedTellsOfItself) {
+  Start("");
+  for (const int calls : {3, 1}) {
+    TraceOrder order;
+    order.dir = dir_.File(absl::StrCat("trace-", calls));
+    ASSERT_TRUE(daemon_->StartTrace(order, absl::InfiniteDuration()).ok());
+    for (int i = 0; i < calls; ++i) Call({});
+    const EndedTrace ended = daemon_->StopTrace(absl::InfiniteDuration());
+    EXPECT_EQ(ended.dir, *order.dir);
+    EXPECT_EQ(ended.stats.written, static_cast<uint64_t>(calls));
+  }
+  const EndedTrace none = daemon_->StopTrace(absl::InfiniteDuration());
+  EXPECT_EQ(none.dir, "");
+  EXPECT_EQ(none.stats.written, 0u);
+}
+
 TEST_F(ReloadTest, ATraceIsWrittenForAWhile) {
   Start("");
   const std::string dir = dir_.File("trace");

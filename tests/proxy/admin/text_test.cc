@@ -244,7 +244,7 @@ TEST(TextTest, TraceAndLog) {
                 R"pb(level: "warn"
                      until { seconds: 1800000000 })pb")),
             "log level warn until 2027-01-15 08:00:00 UTC\n");
-  EXPECT_EQ(StopTraceText(v1::StopTraceResponse()), "tracing no more\n");
+  EXPECT_EQ(StopTraceText(v1::StopTraceResponse()), "no trace was written\n");
 }
 
 TEST(TextTest, Shadow) {
