@@ -121,6 +121,13 @@ inline bool IsLongHolder(uint64_t head, uint64_t size) {
   return (head & 0xffff00ffff) == (TwoBytes(size) | TwoBytes(size - 3) << 24) &&
          IsHolder((head >> 16) & 0xff);
 }
+// Whether the second byte of this is a length of one byte.
+inline bool IsShort(uint64_t head) { return (head & 0x8000) == 0; }
+// The same as IsLongHolder, of a Value whose size is in one byte (IsShort).
+inline bool IsShortHolder(uint64_t head, uint64_t size) {
+  return (head & 0xff00ff) == (size | (size - 2) << 16) &&
+         IsHolder((head >> 8) & 0xff);
+}
 // The least size of a Value that IsLongHolder is for, and the most.
 constexpr uint64_t kLeastLong = 131;
 constexpr uint64_t kMostLong = 0x3fff;
@@ -302,8 +309,8 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         absl::little_endian::Store64(out, head);
         out += copied;
         holder_starts[holder_count] = contents;
-        holders[holder_count] = size << kHeldAt | below_depth |
-                                (tag == kListValue ? kIsList : 0);
+        holders[holder_count] =
+            size << kHeldAt | below_depth | (tag == kListValue ? kIsList : 0);
         ++holder_count;
         p = contents + size;
       }
@@ -319,60 +326,78 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     const int64_t below_depth =
         static_cast<int64_t>(holder & Depth(kMostDepth)) -
         static_cast<int64_t>(Depth(3));
-    // Reads the entry at `p` as number `i`, if it is of the usual form.
+    // The order of a key of less than 128 bytes, in the upper half.
+    const auto order_of = [&](const char* key, uint64_t key_size) {
+      const uint64_t mask = tables.key_mask[key_size];
+      const uint64_t product = KeyProduct(
+          absl::little_endian::Load64(key) & mask,
+          absl::little_endian::Load64(key + tables.key_last[key_size]) & mask);
+      return static_cast<int64_t>(product) & ~kItemBits;
+    };
+    // How many bytes there are behind what was read.
+    ptrdiff_t left;
+    // Reads the entry at `p` as number `i`, if it is of the usual form, and all
+    // of it there.
     const auto read = [&](size_t i, int64_t* word) {
       if (ABSL_PREDICT_TRUE((absl::little_endian::Load32(p) & 0x80ff80ff) ==
                             (kStructFields | kMapKey << 16))) {
         // Lengths of one byte each.
         const uint64_t size = Byte(p + 1);
         const uint64_t key_size = Byte(p + 3);
-        const char* const key = p + 4;
+        const char* const entry = p;
+        const char* const key = entry + 4;
         const char* const value = key + key_size;
-        const uint64_t mask = tables.key_mask[key_size];
-        const uint64_t product = KeyProduct(
-            absl::little_endian::Load64(key) & mask,
-            absl::little_endian::Load64(key + tables.key_last[key_size]) &
-                mask);
-        *word = (static_cast<int64_t>(product) & ~kItemBits) |
-                static_cast<int64_t>(i * sizeof(Item));
+        p += 2 + size;
+        left = end - p;
+        *word =
+            order_of(key, key_size) | static_cast<int64_t>(i * sizeof(Item));
         const auto difference = static_cast<uint8_t>(size - key_size);
         const uint8_t tag = Byte(value + 2);
-        items[i] = {p, tables.each[tag] * difference + tables.what[tag] +
-                           tables.key_what[key_size] +
-                           static_cast<uint64_t>(below_depth)};
-        p += 2 + size;
-        return ((absl::little_endian::Load32(value) ^
-                 tables.sizes[difference]) &
-                tables.mask[tag]) == tables.fixed[tag];
+        items[i] = {entry, tables.each[tag] * difference + tables.what[tag] +
+                               tables.key_what[key_size] +
+                               static_cast<uint64_t>(below_depth)};
+        const uint64_t head = absl::little_endian::Load32(value);
+        const uint64_t wrong =
+            ((head ^ tables.sizes[difference]) & tables.mask[tag]) ^
+            tables.fixed[tag];
+        return (wrong | static_cast<uint64_t>(left) >> 63) == 0;
       }
       // A large Struct or list: lengths of two bytes, but the key's.
       const uint64_t head = absl::little_endian::Load64(p);
       const uint64_t size = ((head >> 8) & 0x7f) | ((head >> 9) & 0x3f80);
       const uint64_t key_size = (head >> 32) & 0xff;
-      const uint64_t value_size = size - 5 - key_size;
       const char* const key = p + 5;
       if ((head & 0x80ff8080ff) !=
               (uint64_t{kStructFields} | 0x8000 | uint64_t{kMapKey} << 24) ||
-          key_size > kMostShort - 11 || value_size - kLeastLong > kMostLong) {
+          key_size > kMostShort - 11) {
         return false;
       }
       const uint64_t value_head = absl::little_endian::Load64(key + key_size);
-      const uint64_t mask = tables.key_mask[key_size];
-      *word = (static_cast<int64_t>(KeyProduct(
-                   absl::little_endian::Load64(key) & mask,
-                   absl::little_endian::Load64(
-                       key + tables.key_last[key_size]) &
-                       mask)) &
-               ~kItemBits) |
-              static_cast<int64_t>(i * sizeof(Item));
-      items[i] = {
-          p, (value_size - 3) << kHeldAt | (key_size + 11) << kCopiedAt |
-                 static_cast<uint64_t>(below_depth) |
-                 (((value_head >> 24) & 0xff) == kListValue ? kIsList : 0)};
+      const uint64_t tag = IsShort(value_head) ? value_head >> 16 & 0xff
+                                               : value_head >> 24 & 0xff;
+      *word = order_of(key, key_size) | static_cast<int64_t>(i * sizeof(Item));
+      const char* const entry = p;
+      const auto hold = [&](uint64_t held, uint64_t heads) {
+        items[i] = {entry, held << kHeldAt | (key_size + heads) << kCopiedAt |
+                               static_cast<uint64_t>(below_depth) |
+                               (tag == kListValue ? kIsList : 0)};
+      };
       p += 3 + size;
+      left = end - p;
+      bool is_holder;
+      if (IsShort(value_head)) {
+        // The entry is just long enough for such a length, and its value not.
+        const uint64_t value_size = size - 4 - key_size;
+        hold(value_size - 2, 9);
+        is_holder = size >= 0x80 && IsShortHolder(value_head >> 8, value_size);
+      } else {
+        const uint64_t value_size = size - 5 - key_size;
+        hold(value_size - 3, 11);
+        is_holder = value_size - kLeastLong <= kMostLong &&
+                    IsLongHolder(value_head >> 8, value_size);
+      }
       // The bytes are copied for the check alone, and will be overwritten.
-      return (value_head & 0xff) == kMapValue &&
-             IsLongHolder(value_head >> 8, value_size) &&
+      return left >= 0 && (value_head & 0xff) == kMapValue && is_holder &&
              Ways::Low(Ways::Copy(key, out), key_size) == 0;
     };
     // Copies it. What it holds joins the queue.
@@ -402,15 +427,15 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         break;
       }
       int64_t a;
-      if (!read(0, &a) || p > end) break;
-      if (p == end) {
+      if (!read(0, &a)) break;
+      if (left == 0) {
         if (!add(items[0])) return nullptr;
         added = true;
         break;
       }
       int64_t b;
-      if (!read(1, &b) || p > end) break;
-      if (p == end) {
+      if (!read(1, &b)) break;
+      if (left == 0) {
         Sort2(&a, &b);
         if (MayTie(a, b)) break;
         if (!add(item_of(a)) || !add(item_of(b))) return nullptr;
@@ -418,8 +443,8 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         break;
       }
       int64_t c;
-      if (!read(2, &c) || p > end) break;
-      if (p == end) {
+      if (!read(2, &c)) break;
+      if (left == 0) {
         Sort2(&a, &b);
         Sort2(&b, &c);
         Sort2(&a, &b);
@@ -431,8 +456,8 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         break;
       }
       int64_t d;
-      if (!read(3, &d) || p > end) break;
-      if (p == end) {
+      if (!read(3, &d)) break;
+      if (left == 0) {
         Sort2(&a, &b);
         Sort2(&c, &d);
         Sort2(&a, &c);
@@ -447,8 +472,8 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         break;
       }
       int64_t e;
-      if (!read(4, &e) || p > end) break;
-      if (p == end) {
+      if (!read(4, &e)) break;
+      if (left == 0) {
         Sort2(&a, &b);
         Sort2(&c, &d);
         Sort2(&a, &c);
@@ -476,8 +501,8 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
       do {
         usual = read(count, &words[count]);
         ++count;
-      } while (usual && p < end && count < kMostRanked);
-      if (!usual || p != end || !Ways::Rank(words, count, ranked)) break;
+      } while (usual && left != 0 && count < kMostRanked);
+      if (!usual || left != 0 || !Ways::Rank(words, count, ranked)) break;
       for (size_t i = 0; i < count; ++i) {
         if (!add(items[ranked[i]])) return nullptr;
       }

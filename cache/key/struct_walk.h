@@ -59,7 +59,8 @@ class StructWalk {
   static constexpr int kCopiedAt = 8;
   static constexpr int kDepthAt = 16;  // how many may be nested in what it is
   static constexpr int kMostDepth = 0xfff;
-  static constexpr uint64_t kIsList = uint64_t{1} << 31;  // it is, or holds, one
+  static constexpr uint64_t kIsList = uint64_t{1}
+                                      << 31;  // it is, or holds, one
   static constexpr int kHeldAt = 32;  // the size of what it is, or holds
 
   static uint64_t Depth(int depth) {
@@ -103,6 +104,8 @@ class StructWalk {
   ABSL_ATTRIBUTE_NOINLINE void ReserveHolders(size_t holders);
 
   Machine machine_;
+  // By a pointer: compilers that see its parts as constants give each of them a
+  // register.
   const Tables* tables_ = &kTables;
   const char* readable_end_ = nullptr;
   // An entry that begins before it can be read without looking where it ends.
