@@ -24,6 +24,10 @@ void Prefetch(const char* p, size_t size) {
   }
 }
 
+// Fields of a Resource: what it is, and whether it is ready.
+constexpr char kResourceObject = wire::MakeTag(1, wire::WireType::kBytes);
+constexpr char kResourceReady = wire::MakeTag(3, wire::WireType::kVarint);
+
 bool IsHolder(char tag) { return tag == kStructValue || tag == kListValue; }
 
 // A field of a message in the output: where it lies, and what its place is.
@@ -509,6 +513,10 @@ bool CanonicalWalk::MapValue(const wire::FieldType& field,
     Copy(entry.start, entry.size);
     return true;
   }
+  if (node == nullptr && field.message == &wire::kResourceType &&
+      UsualResource(entry, depth)) {
+    return true;
+  }
   EntryLengths lengths;
   if (!OpenEntry(entry, &lengths)) return false;
   if (!is_message) {
@@ -519,6 +527,34 @@ bool CanonicalWalk::MapValue(const wire::FieldType& field,
          Message(*field.message, entry.value(), entry.value_end(), depth - 1,
                  node == nullptr || node->masked ? nullptr : node) &&
          CloseEntry(entry, lengths);
+}
+
+bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth) {
+  if (!entry.usual() || entry.value_size == 0 || depth < 2) return false;
+  const char* object = entry.value();
+  const char* const end = entry.value_end();
+  uint32_t size;
+  if (*object++ != kResourceObject || !ReadLength(&object, end, &size)) {
+    return false;
+  }
+  const char* const object_end = object + size;
+  const ptrdiff_t rest = end - object_end;
+  // A default is the same as nothing, and is not written.
+  const bool is_ready = rest == 2 && *object_end == kResourceReady &&
+                        Byte(object_end + 1) - 1u < 0x7f;
+  if (rest != 0 && !is_ready) return false;
+  char* const before = out_;
+  const size_t growth = growth_;
+  Copy(entry.start, object - entry.start);
+  if (!Whole(StructWalk::Kind::kStruct, object, object_end, depth - 2) ||
+      out_ - before != object_end - entry.start) {
+    // Its lengths are not those of the request.
+    out_ = before;
+    growth_ = growth;
+    return false;
+  }
+  Copy(object_end, rest);
+  return true;
 }
 
 bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,

@@ -21,84 +21,89 @@ constexpr size_t kFirstHolders = 1024;
 // key of 127 bytes and 8 bytes; and so much may be copied of one.
 constexpr ptrdiff_t kWindow = 192;
 
-// How a map entry's value of less than 128 bytes begins, by its Value's tag.
-// Its first four bytes are the entry's tag of the value, its size, the Value's
-// tag and one byte more: where that is a length it follows from the size. With
-// the size less 2 as `rest`, Head(those bytes, rest) is to be `fixed` where
-// `mask` is set.
-struct Shape {
-  uint64_t mask = 0;
-  uint64_t fixed = 1;  // which is never so
-  uint64_t what = 0;   // of the item, besides what follows from sizes
-  uint64_t held = 0;   // and so much more for each of `rest`
-};
+// In the low bits of an entry's word: where its item is.
+constexpr int64_t kItemBits = 0x7f;
 
-// In the upper half the bytes, less what they have to grow by with `rest`,
-// which is the lower half.
-inline uint64_t Head(uint32_t bytes, uint64_t rest) {
-  constexpr uint64_t kGrowth = uint64_t{0x01000100} << 32;
-  return (uint64_t{bytes} << 32) + rest * (1 - kGrowth);
-}
+}  // namespace
 
-// The size of an entry, less its tag and length, times this.
-constexpr uint64_t kPerSize = 0x101;
+// What follows from single bytes of a map entry of less than 128 bytes. All in
+// one place, so that one register finds it.
+//
+// An entry's value begins with four bytes: the entry's tag of the value, its
+// size, the Value's tag and one byte more. Where that is a length, it follows
+// from the size, and the size from those of the entry and its key. `sizes` is
+// what these two are to be; with that taken off (by exclusive or) the four
+// bytes, and what `sizes` has above them, are to be `fixed` where `mask` is
+// set.
+struct StructWalk::Tables {
+  // By the size of a key: a mask for 8 bytes from its start on that leaves
+  // those of the key, and where its last 8 bytes begin.
+  uint64_t key_mask[128] = {};
+  uint8_t key_last[128] = {};
+  // An item's `what` is the sum of these: by the size of its key; by its
+  // Value's tag; and by that for each byte of the difference of sizes.
+  uint64_t key_what[128] = {};
+  uint64_t what[256] = {};
+  uint64_t each[256] = {};
+  // By the size of an entry, less its tag and length, less that of its key.
+  uint64_t sizes[256] = {};
+  // By the Value's tag.
+  uint64_t mask[256] = {};
+  uint64_t fixed[256] = {};
 
-struct Shapes {
-  Shape of[256];
-
-  constexpr Shapes(uint64_t is_list, int held_at) : of() {
+  constexpr Tables() {
+    for (size_t i = 0; i < 128; ++i) {
+      key_mask[i] = i < 8 ? (uint64_t{1} << (8 * i)) - 1 : ~uint64_t{0};
+      key_last[i] = static_cast<uint8_t>(i < 8 ? 0 : i - 8);
+      key_what[i] = kText * i;
+    }
+    for (size_t i = 0; i < 256; ++i) {
+      // Of the other bytes of the entry there are six before what the value
+      // holds. With fewer there is none.
+      const uint64_t rest = i - kHeads;
+      sizes[i] = i < kHeads || i >= 128
+                     ? kNever
+                     : rest << 32 | rest << 24 | (rest + 2) << 8;
+      fixed[i] = 1;  // which is never so
+    }
     Fixed(kNullValue, 2, 0x80, 0);
     Fixed(kNumberValue, 9, 0, 8);  // which are not text
     Fixed(kBoolValue, 2, 0xfe, 0);
-    Long(kStringValue, 0, 0);
+    Long(kStringValue, kText, 0);
     // Only their heads are copied; what they hold follows later.
-    Long(kStructValue, (uint64_t{1} << held_at) - kPerSize, 0);
-    Long(kListValue, (uint64_t{1} << held_at) - kPerSize, is_list);
+    Long(kStructValue, uint64_t{1} << kHeldAt, 0);
+    Long(kListValue, uint64_t{1} << kHeldAt, kIsList);
   }
 
-  // For all, with a `rest` of 0.
-  static constexpr uint64_t First(char tag) {
-    return (static_cast<uint64_t>(kMapValue) | 2 << 8 |
-            static_cast<uint64_t>(tag) << 16)
-           << 32;
-  }
+ private:
+  static constexpr uint64_t kNever = uint64_t{1} << 63;
+  // Tags and lengths of key, value and what that holds.
+  static constexpr uint64_t kHeads = 6;
+  // Bytes that are copied, and have to be ASCII.
+  static constexpr uint64_t kText = (uint64_t{1} << kCopiedAt) + 1;
+
   // `never` are the bits of the byte behind the tag that are never set.
   constexpr void Fixed(char tag, uint64_t size, uint64_t never,
                        uint64_t no_text) {
-    of[static_cast<uint8_t>(tag)] = {never << 56 | uint64_t{0x00ffffffffffffff},
-                                     First(tag) | (size - 2),
-                                     2 * kPerSize - no_text, 0};
+    const uint64_t rest = size - 2;
+    Of(tag, uint64_t{0xffffffff00ffffff} | never << 24, rest,
+       (kHeads + 2 + rest) * kText - no_text, 0);
   }
-  constexpr void Long(char tag, uint64_t held, uint64_t flags) {
-    // `rest` is not negative.
-    of[static_cast<uint8_t>(tag)] = {uint64_t{0xffffffff80000000}, First(tag),
-                                     2 * kPerSize + flags, held};
+  constexpr void Long(char tag, uint64_t each_byte, uint64_t flags) {
+    Of(tag, kNever | 0xffffffff, 0,
+       (kHeads + 2) * kText - kHeads * each_byte + flags, each_byte);
   }
-};
-
-// By the size of a key: a mask for 8 bytes from its start on that leaves those
-// of the key, and where its last 8 bytes begin.
-struct KeyParts {
-  uint64_t mask[128];
-  uint8_t last[128];
-
-  constexpr KeyParts() : mask(), last() {
-    for (int i = 0; i < 128; ++i) {
-      mask[i] = i < 8 ? (uint64_t{1} << (8 * i)) - 1 : ~uint64_t{0};
-      last[i] = static_cast<uint8_t>(i < 8 ? 0 : i - 8);
-    }
+  constexpr void Of(char tag, uint64_t bits, uint64_t rest, uint64_t all,
+                    uint64_t each_byte) {
+    const auto at = static_cast<uint8_t>(tag);
+    mask[at] = bits;
+    fixed[at] = rest << 32 | static_cast<uint64_t>(at) << 16 | kMapValue;
+    what[at] = all;
+    each[at] = each_byte;
   }
 };
-constexpr KeyParts kKeyParts;
 
-// The order of a key of less than 128 bytes, in the upper half.
-inline int64_t Word(const char* key, size_t size) {
-  const uint64_t mask = kKeyParts.mask[size];
-  return int64_t{KeyOrder(
-             absl::little_endian::Load64(key) & mask,
-             absl::little_endian::Load64(key + kKeyParts.last[size]) & mask)} *
-         (int64_t{1} << 32);
-}
+namespace {
 
 inline bool IsHolder(uint64_t tag) {
   return tag == kStructValue || tag == kListValue;
@@ -115,6 +120,13 @@ inline uint64_t TwoBytes(uint64_t size) {
 inline bool IsLongHolder(uint64_t head, uint64_t size) {
   return (head & 0xffff00ffff) == (TwoBytes(size) | TwoBytes(size - 3) << 24) &&
          IsHolder((head >> 16) & 0xff);
+}
+// Whether the second byte of this is a length of one byte.
+inline bool IsShort(uint64_t head) { return (head & 0x8000) == 0; }
+// The same as IsLongHolder, of a Value whose size is in one byte (IsShort).
+inline bool IsShortHolder(uint64_t head, uint64_t size) {
+  return (head & 0xff00ff) == (size | (size - 2) << 16) &&
+         IsHolder((head >> 8) & 0xff);
 }
 // The least size of a Value that IsLongHolder is for, and the most.
 constexpr uint64_t kLeastLong = 131;
@@ -137,6 +149,8 @@ inline bool MayTie(int64_t a, int64_t b) {
 }
 
 }  // namespace
+
+constexpr StructWalk::Tables StructWalk::kTables;
 
 StructWalk::StructWalk(Machine machine)
     : machine_(std::min(machine, ThisMachine())) {
@@ -199,7 +213,7 @@ char* StructWalk::CorrectLengths(char* begin) {
     const size_t first_inner = FirstInner(holders_[i]);
     const size_t inner_end =
         i + 1 < holder_count_ ? FirstInner(holders_[i + 1]) : holder_count_;
-    levels[i] = {contents, first_inner, (holders_[i] & kWasList) != 0};
+    levels[i] = {contents, first_inner, (holders_[i] & kIsList) != 0};
     contents += (holders_[i] >> kHeldAt) + by[i];
     for (size_t inner = first_inner; inner < inner_end; ++inner) {
       contents -= holders_[inner] >> kHeldAt;
@@ -225,20 +239,21 @@ FNCACHE_AVX512 __attribute__((flatten)) char* StructWalk::WalkWithAvx512() {
 
 template <typename Ways>
 __attribute__((always_inline)) inline char* StructWalk::Walk() {
-  static constexpr Shapes kShapes(kIsList, kHeldAt);
   // The entries of one Struct; and their orders, each with where its item is.
   Item items[kMostRanked];
   int64_t words[kMostRanked + kRankPadding];
   uint32_t ranked[kMostRanked + kRankPadding];
   const auto item_of = [&items](int64_t word) -> const Item& {
     return *reinterpret_cast<const Item*>(reinterpret_cast<const char*>(items) +
-                                          static_cast<uint32_t>(word));
+                                          (word & kItemBits));
   };
+  const Tables& tables = *tables_;
   const char* const safe_end = safe_end_;
   // Copied here, so that what is written need not be looked for in them.
   const char** holder_starts = holder_starts_.data();
   uint64_t* holders = holders_.data();
-  size_t room = holders_.size();
+  // Of the Structs and lists, those of a Struct of usual size have room below.
+  size_t room = holders_.size() - kMostRanked;
   size_t holder_count = holder_count_;
   char* out = out_;
   // Around what is rare, which works on the members.
@@ -249,7 +264,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
   const auto enter = [&] {
     holder_starts = holder_starts_.data();
     holders = holders_.data();
-    room = holders_.size();
+    room = holders_.size() - kMostRanked;
     holder_count = holder_count_;
     out = out_;
   };
@@ -258,13 +273,16 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     const char* const start = holder_starts[at];
     const uint64_t holder = holders[at];
     const char* const end = start + (holder >> kHeldAt);
-    const int depth = static_cast<int>(holder >> kDepthAt) & kMostDepth;
+    const auto depth = [holder] {
+      return static_cast<int>(holder >> kDepthAt) & kMostDepth;
+    };
     const char* p = start;
     // The upper half stays.
     absl::little_endian::Store32(&holders[at], Written(holder_count, holder));
     if ((holder & kIsList) != 0) {
+      const uint64_t below_depth = Depth(depth() - 2);
       // A list: elements that are Structs and lists are read here.
-      while (p < std::min(end, safe_end) && depth >= 2) {
+      while (p < std::min(end, safe_end) && depth() >= 2) {
         const uint64_t head = absl::little_endian::Load64(p);
         uint64_t size = (head >> 8) & 0xff;
         uint64_t tag = (head >> 16) & 0xff;
@@ -285,66 +303,101 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         const char* const contents = p + copied;
         if (static_cast<uint8_t>(head) != kListValues ||
             static_cast<ptrdiff_t>(size) > end - contents ||
-            holder_count == room) {
+            holder_count > room) {
           break;
         }
         absl::little_endian::Store64(out, head);
         out += copied;
         holder_starts[holder_count] = contents;
-        holders[holder_count] = size << kHeldAt | Depth(depth - 2) |
-                                (tag == kListValue ? kIsList : 0);
+        holders[holder_count] =
+            size << kHeldAt | below_depth | (tag == kListValue ? kIsList : 0);
         ++holder_count;
         p = contents + size;
       }
       if (p != end) {
         leave();
-        if (!AddRestOfList(p, end, depth)) return nullptr;
+        if (!AddRestOfList(p, end, depth())) return nullptr;
         enter();
       }
       continue;
     }
 
-    const uint64_t below_depth = Depth(depth - 3);
-    // Reads the entry at `p` as number `i`, if it is of the usual form.
-    const auto read = [&](size_t i) {
-      const uint64_t head = absl::little_endian::Load64(p);
-      if (ABSL_PREDICT_TRUE((head & 0x80ff80ff) ==
+    // Of what is held by what an entry holds; negative if that may not be.
+    const int64_t below_depth =
+        static_cast<int64_t>(holder & Depth(kMostDepth)) -
+        static_cast<int64_t>(Depth(3));
+    // The order of a key of less than 128 bytes, in the upper half.
+    const auto order_of = [&](const char* key, uint64_t key_size) {
+      const uint64_t mask = tables.key_mask[key_size];
+      const uint64_t product = KeyProduct(
+          absl::little_endian::Load64(key) & mask,
+          absl::little_endian::Load64(key + tables.key_last[key_size]) & mask);
+      return static_cast<int64_t>(product) & ~kItemBits;
+    };
+    // How many bytes there are behind what was read.
+    ptrdiff_t left;
+    // Reads the entry at `p` as number `i`, if it is of the usual form, and all
+    // of it there.
+    const auto read = [&](size_t i, int64_t* word) {
+      if (ABSL_PREDICT_TRUE((absl::little_endian::Load32(p) & 0x80ff80ff) ==
                             (kStructFields | kMapKey << 16))) {
         // Lengths of one byte each.
-        const uint64_t size = (head >> 8) & 0xff;
-        const uint64_t key_size = (head >> 24) & 0xff;
-        const char* const key = p + 4;
+        const uint64_t size = Byte(p + 1);
+        const uint64_t key_size = Byte(p + 3);
+        const char* const entry = p;
+        const char* const key = entry + 4;
         const char* const value = key + key_size;
-        const Shape& shape = kShapes.of[Byte(value + 2)];
-        // So many bytes the value holds behind its first four, if it is long.
-        const uint64_t rest = size - 6 - key_size;
-        words[i] = Word(key, key_size) | static_cast<int64_t>(i * sizeof(Item));
-        items[i] = {
-            p, size * kPerSize + rest * shape.held + shape.what + below_depth};
         p += 2 + size;
-        return (Head(absl::little_endian::Load32(value), rest) & shape.mask) ==
-               shape.fixed;
+        left = end - p;
+        *word =
+            order_of(key, key_size) | static_cast<int64_t>(i * sizeof(Item));
+        const auto difference = static_cast<uint8_t>(size - key_size);
+        const uint8_t tag = Byte(value + 2);
+        items[i] = {entry, tables.each[tag] * difference + tables.what[tag] +
+                               tables.key_what[key_size] +
+                               static_cast<uint64_t>(below_depth)};
+        const uint64_t head = absl::little_endian::Load32(value);
+        const uint64_t wrong =
+            ((head ^ tables.sizes[difference]) & tables.mask[tag]) ^
+            tables.fixed[tag];
+        return (wrong | static_cast<uint64_t>(left) >> 63) == 0;
       }
       // A large Struct or list: lengths of two bytes, but the key's.
+      const uint64_t head = absl::little_endian::Load64(p);
       const uint64_t size = ((head >> 8) & 0x7f) | ((head >> 9) & 0x3f80);
       const uint64_t key_size = (head >> 32) & 0xff;
-      const uint64_t value_size = size - 5 - key_size;
       const char* const key = p + 5;
       if ((head & 0x80ff8080ff) !=
               (uint64_t{kStructFields} | 0x8000 | uint64_t{kMapKey} << 24) ||
-          key_size > kMostShort - 11 || value_size - kLeastLong > kMostLong) {
+          key_size > kMostShort - 11) {
         return false;
       }
       const uint64_t value_head = absl::little_endian::Load64(key + key_size);
-      words[i] = Word(key, key_size) | static_cast<int64_t>(i * sizeof(Item));
-      items[i] = {
-          p, (value_size - 3) << kHeldAt | (key_size + 11) << kCopiedAt |
-                 below_depth |
-                 (((value_head >> 24) & 0xff) == kListValue ? kIsList : 0)};
+      const uint64_t tag = IsShort(value_head) ? value_head >> 16 & 0xff
+                                               : value_head >> 24 & 0xff;
+      *word = order_of(key, key_size) | static_cast<int64_t>(i * sizeof(Item));
+      const char* const entry = p;
+      const auto hold = [&](uint64_t held, uint64_t heads) {
+        items[i] = {entry, held << kHeldAt | (key_size + heads) << kCopiedAt |
+                               static_cast<uint64_t>(below_depth) |
+                               (tag == kListValue ? kIsList : 0)};
+      };
       p += 3 + size;
+      left = end - p;
+      bool is_holder;
+      if (IsShort(value_head)) {
+        // The entry is just long enough for such a length, and its value not.
+        const uint64_t value_size = size - 4 - key_size;
+        hold(value_size - 2, 9);
+        is_holder = size >= 0x80 && IsShortHolder(value_head >> 8, value_size);
+      } else {
+        const uint64_t value_size = size - 5 - key_size;
+        hold(value_size - 3, 11);
+        is_holder = value_size - kLeastLong <= kMostLong &&
+                    IsLongHolder(value_head >> 8, value_size);
+      }
       // The bytes are copied for the check alone, and will be overwritten.
-      return (value_head & 0xff) == kMapValue &&
-             IsLongHolder(value_head >> 8, value_size) &&
+      return left >= 0 && (value_head & 0xff) == kMapValue && is_holder &&
              Ways::Low(Ways::Copy(key, out), key_size) == 0;
     };
     // Copies it. What it holds joins the queue.
@@ -361,7 +414,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         return true;
       }
       leave();
-      if (!AddOdd(item, depth - 2)) return false;
+      if (!AddOdd(item, depth() - 2)) return false;
       enter();
       return true;
     };
@@ -369,29 +422,30 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     // Struct ends is guessed once, and then all is known.
     bool added = false;
     do {
-      if (ABSL_PREDICT_FALSE(end > safe_end || depth < 3 ||
-                             room - holder_count < kMostRanked)) {
+      if (ABSL_PREDICT_FALSE(end > safe_end || below_depth < 0 ||
+                             holder_count > room)) {
         break;
       }
-      if (!read(0) || p > end) break;
-      if (p == end) {
+      int64_t a;
+      if (!read(0, &a)) break;
+      if (left == 0) {
         if (!add(items[0])) return nullptr;
         added = true;
         break;
       }
-      if (!read(1) || p > end) break;
-      int64_t a = words[0];
-      int64_t b = words[1];
-      Sort2(&a, &b);
-      if (p == end) {
+      int64_t b;
+      if (!read(1, &b)) break;
+      if (left == 0) {
+        Sort2(&a, &b);
         if (MayTie(a, b)) break;
         if (!add(item_of(a)) || !add(item_of(b))) return nullptr;
         added = true;
         break;
       }
-      if (!read(2) || p > end) break;
-      int64_t c = words[2];
-      if (p == end) {
+      int64_t c;
+      if (!read(2, &c)) break;
+      if (left == 0) {
+        Sort2(&a, &b);
         Sort2(&b, &c);
         Sort2(&a, &b);
         if (MayTie(a, b) || MayTie(b, c)) break;
@@ -401,13 +455,14 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         added = true;
         break;
       }
-      if (!read(3) || p > end) break;
-      int64_t d = words[3];
-      Sort2(&c, &d);
-      Sort2(&a, &c);
-      Sort2(&b, &d);
-      Sort2(&b, &c);
-      if (p == end) {
+      int64_t d;
+      if (!read(3, &d)) break;
+      if (left == 0) {
+        Sort2(&a, &b);
+        Sort2(&c, &d);
+        Sort2(&a, &c);
+        Sort2(&b, &d);
+        Sort2(&b, &c);
         if (MayTie(a, b) || MayTie(b, c) || MayTie(c, d)) break;
         if (!add(item_of(a)) || !add(item_of(b)) || !add(item_of(c)) ||
             !add(item_of(d))) {
@@ -416,9 +471,14 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         added = true;
         break;
       }
-      if (!read(4) || p > end) break;
-      if (p == end) {
-        int64_t e = words[4];
+      int64_t e;
+      if (!read(4, &e)) break;
+      if (left == 0) {
+        Sort2(&a, &b);
+        Sort2(&c, &d);
+        Sort2(&a, &c);
+        Sort2(&b, &d);
+        Sort2(&b, &c);
         Sort2(&d, &e);
         Sort2(&c, &d);
         Sort2(&b, &c);
@@ -431,12 +491,18 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         added = true;
         break;
       }
+      words[0] = a;
+      words[1] = b;
+      words[2] = c;
+      words[3] = d;
+      words[4] = e;
       size_t count = 5;
       bool usual;
       do {
-        usual = read(count++);
-      } while (usual && p < end && count < kMostRanked);
-      if (!usual || p != end || !Ways::Rank(words, count, ranked)) break;
+        usual = read(count, &words[count]);
+        ++count;
+      } while (usual && left != 0 && count < kMostRanked);
+      if (!usual || left != 0 || !Ways::Rank(words, count, ranked)) break;
       for (size_t i = 0; i < count; ++i) {
         if (!add(items[ranked[i]])) return nullptr;
       }
@@ -444,7 +510,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     } while (false);
     if (ABSL_PREDICT_FALSE(!added)) {
       leave();
-      if (!AddStruct(at, start, end, depth)) return nullptr;
+      if (!AddStruct(at, start, end, depth())) return nullptr;
       enter();
     }
   }

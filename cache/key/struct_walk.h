@@ -57,9 +57,10 @@ class StructWalk {
 
   // In an Item's `what`.
   static constexpr int kCopiedAt = 8;
-  static constexpr uint64_t kIsList = 0x20000;  // it is, or holds, a list
-  static constexpr int kDepthAt = 20;  // how many may be nested in what it is
+  static constexpr int kDepthAt = 16;  // how many may be nested in what it is
   static constexpr int kMostDepth = 0xfff;
+  static constexpr uint64_t kIsList = uint64_t{1}
+                                      << 31;  // it is, or holds, one
   static constexpr int kHeldAt = 32;  // the size of what it is, or holds
 
   static uint64_t Depth(int depth) {
@@ -67,16 +68,17 @@ class StructWalk {
   }
 
   // The lower half of `what` once a Struct or list was written: how many had
-  // been met before it, which is the number of the first one in it, and whether
-  // it is a list.
-  static constexpr uint64_t kWasList = 1;
+  // been met before it, which is the number of the first one in it, and still
+  // whether it is a list.
   static uint32_t Written(size_t met, uint64_t what) {
-    return static_cast<uint32_t>(met << 1 |
-                                 ((what & kIsList) != 0 ? kWasList : 0));
+    return static_cast<uint32_t>(met) | static_cast<uint32_t>(what & kIsList);
   }
   static size_t FirstInner(uint64_t what) {
-    return static_cast<uint32_t>(what) >> 1;
+    return static_cast<uint32_t>(what & (kIsList - 1));
   }
+
+  struct Tables;
+  static const Tables kTables;
 
   // The walk, compiled for each of the ways of walk_machine.h.
   template <typename Ways>
@@ -102,6 +104,9 @@ class StructWalk {
   ABSL_ATTRIBUTE_NOINLINE void ReserveHolders(size_t holders);
 
   Machine machine_;
+  // By a pointer: compilers that see its parts as constants give each of them a
+  // register.
+  const Tables* tables_ = &kTables;
   const char* readable_end_ = nullptr;
   // An entry that begins before it can be read without looking where it ends.
   const char* safe_end_ = nullptr;

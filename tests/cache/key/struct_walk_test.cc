@@ -163,6 +163,91 @@ TEST_F(StructWalkTest, RefusesAWrongEntryAtEveryPlace) {
   }
 }
 
+// Every byte before what a value holds, each made another one: what the walk
+// takes is what protobuf takes, and the same message.
+TEST_F(StructWalkTest, JudgesEveryHeadAsProtobufDoes) {
+  const std::string values[] = {
+      std::string("\x08\0", 2),
+      std::string("\x20\x01", 2),
+      std::string("\x11\0\0\0\0\0\0\xf0\x3f", 9),
+      Text(""),
+      Text("text"),
+      Text(std::string(119, 't')),
+      Struct(""),
+      Struct(Entry("in", Text("it"))),
+      List(Field(1, Text("it"))),
+      // In entries with a length of two bytes, the value's being of one.
+      Struct(Entry("in", Text(std::string(100, 't')))),
+      List(Field(1, Text(std::string(105, 't')))),
+      Struct(Entry("in", Text(std::string(109, 't')))),
+      Struct(Entry("in", Text(std::string(150, 't')))),
+      List(Field(1, Text(std::string(150, 't')))),
+      Struct(Entry("in", Text(std::string(16377, 't')))),
+  };
+  size_t odd = 0;
+  for (const std::string& value : values) {
+    for (const size_t key_size : {0, 3, 12, 52, 53}) {
+      const std::string entry = Entry(std::string(key_size, 'k'), value);
+      Check(entry);
+      Check(Entry("a", Text("b")) + entry + Entry("c", Struct(entry)));
+      const size_t heads = entry.size() - value.size() + 4;
+      for (size_t at = 0; at < std::min(heads, entry.size()); ++at) {
+        // Of the key all bytes are alike.
+        if (at > 6 && at + 8 < heads) continue;
+        for (const int by :
+             {1,    2,    3,    4,    5,    6,    7,    8,    0x10, 0x18,
+              0x20, 0x30, 0x40, 0x7f, 0x80, 0x81, 0xfc, 0xfd, 0xfe, 0xff}) {
+          std::string changed = entry;
+          changed[at] = static_cast<char>(changed[at] + by);
+          for (const bool first : {false, true}) {
+            const std::string fields =
+                first ? changed + Entry("z", Struct(changed))
+                      : Entry("a", Text("b")) + changed;
+            bool fast = false;
+            ASSERT_EQ(checker_.CheckOne(Request(fields, true), &fast), "")
+                << key_size << " " << at << " " << by;
+            odd += fast ? 0 : 1;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(odd, 1000U);
+}
+
+// An entry long enough for a length of two bytes, whose value is not; and the
+// same with lengths that take more bytes than they need.
+TEST_F(StructWalkTest, ReadsEntriesThatAreJustLong) {
+  for (size_t size = 90; size < 150; ++size) {
+    for (const size_t key_size : {1, 9, 30, 50}) {
+      SCOPED_TRACE(absl::StrCat(size, " ", key_size));
+      const std::string key(key_size, 'k');
+      const std::string inner = Entry("in", Text(std::string(size, 't')));
+      Check(Entry(key, Struct(inner)) + Entry("a", Text("b")));
+      Check(Entry(key, List(Field(1, Struct(inner)))) + Entry("a", Text("b")));
+      Check(Entry("b", Struct(Entry(key, Struct(inner)))));
+    }
+  }
+  for (const char tag : {kStructValue, kListValue}) {
+    // The entry's, the value's, and that of what it holds.
+    const std::string held =
+        tag == kStructValue ? Entry("in", Text("it")) : Field(1, Text("it"));
+    const auto length = [](size_t size, bool over_long) {
+      return over_long ? std::string{static_cast<char>(size | 0x80), '\0'}
+                       : std::string(1, static_cast<char>(size));
+    };
+    for (int which = 0; which < 3; ++which) {
+      std::string bytes = length(held.size(), which == 2) + held;
+      bytes = std::string(1, tag) + bytes;
+      bytes = length(bytes.size(), which == 1) + bytes;
+      bytes = Field(1, "k") + '\x12' + bytes;
+      bytes = '\x0a' + length(bytes.size(), which == 0) + bytes;
+      CheckRefused(bytes);
+      CheckRefused(Entry("a", Text("b")) + bytes);
+    }
+  }
+}
+
 TEST_F(StructWalkTest, ChecksTextAtEveryPlace) {
   for (size_t size = 1; size < 140; ++size) {
     for (size_t at = 0; at < size; at += 1 + at / 3) {

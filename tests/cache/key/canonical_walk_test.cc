@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resources, which most requests are made of: read at once where they are as
+// encoders write most, field by field where they are not. Each request is held
+// against protobuf, the slow path and the page (KeyChecker).
+#include "cache/key/canonical_walk.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cache/wire/wire.h"
+#include "gtest/gtest.h"
+#include "tests/cache/key/key_oracle.h"
+
+namespace fncache::cache::key {
+namespace {
+
+using std::string_literals::operator""s;
+
+std::string Field(uint32_t number, absl::string_view bytes) {
+  std::string out;
+  wire::AppendBytesField(&out, number, bytes);
+  return out;
+}
+
+std::string Entry(absl::string_view key, absl::string_view value) {
+  return Field(1, Field(1, key) + Field(2, value));
+}
+std::string Text(absl::string_view text) { return Field(3, text); }
+
+// What a Resource may hold, usual and not.
+std::vector<std::string> Resources() {
+  const std::string object = Entry("kind", Text("Bucket")) +
+                             Entry("spec", Field(5, Entry("a", Text("b"))));
+  // Written with an empty key, its canonical form takes more bytes.
+  const std::string grows = Field(1, Field(2, Text("t")));
+  const std::string details = Field(2, Field(1, "k") + Field(2, "v"));
+  std::vector<std::string> all = {"", details, details + "\x18\x01"s};
+  for (const std::string& one :
+       {object, ""s, grows, object + grows, Entry("a", Text("b")) + object,
+        Entry("a", Text(std::string(200, 'a'))),
+        Entry("a", Text(std::string(20000, 'a'))),
+        Entry("a", Text("b")) + Field(9, "unknown"), object + object}) {
+    const std::string resource = Field(1, one);
+    for (const std::string& rest :
+         {""s, "\x18\x00"s, "\x18\x01"s, "\x18\x02"s, "\x18\x7f"s, "\x18\x80"s,
+          "\x18\x80\x01"s, "\x18\x81\x00"s,
+          "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"s, "\x1a\x00"s,
+          "\x20\x01"s, "\x18"s, "\x18\x01\x18\x02"s, details,
+          details + "\x18\x01"s, "\x18\x01"s + details, resource, Field(9, "u"),
+          "\x18\x01"s + Field(9, "u")}) {
+      all.push_back(resource + rest);
+    }
+    all.push_back("\x18\x01"s + resource);
+    all.push_back(details + resource);
+  }
+  // It ends before its object does.
+  all.push_back("\x0a\x05\x0a"s);
+  all.push_back("\x0a"s);
+  all.push_back("\x0a\x80\x00"s);
+  return all;
+}
+
+// `resource` among others in `observed` and `desired`.
+std::string Request(absl::string_view resource) {
+  const std::string other =
+      Field(2, Field(1, "other") +
+                   Field(2, Field(1, Entry("a", Text("b"))) + "\x18\x01"s));
+  const std::string own = Field(2, Field(1, "own") + Field(2, resource));
+  return Field(2, other + own) + Field(3, own + other) +
+         Field(5, Entry("end", Text(std::string(300, 'e'))));
+}
+
+TEST(CanonicalWalk, TakesEveryResourceAsProtobufDoes) {
+  const std::vector<std::string> resources = Resources();
+  for (const MaskSet& masks : MaskSets()) {
+    KeyChecker checker(masks);
+    for (const std::string& resource : resources) {
+      EXPECT_EQ(checker.CheckOne(Request(resource)), "")
+          << testing::PrintToString(resource.substr(0, 100));
+    }
+  }
+}
+
+TEST(CanonicalWalk, ResourcesHaveOneFormIfAndOnlyIfTheyAreEqual) {
+  const std::vector<std::string> resources = Resources();
+  KeyChecker checker{MaskSet()};
+  size_t same = 0;
+  for (const std::string& a : resources) {
+    for (const std::string& b : resources) {
+      bool equal = false;
+      ASSERT_EQ(checker.CheckPair(Request(a), Request(b), &equal), "")
+          << testing::PrintToString(a.substr(0, 100)) << " "
+          << testing::PrintToString(b.substr(0, 100));
+      same += equal ? 1 : 0;
+    }
+  }
+  EXPECT_GT(same, resources.size());
+}
+
+TEST(CanonicalWalk, UsualResourcesTakeTheFastPath) {
+  KeyChecker checker{MaskSet()};
+  for (const std::string& rest : {""s, "\x18\x00"s, "\x18\x01"s}) {
+    bool fast = false;
+    EXPECT_EQ(checker.CheckOne(Request(Field(1, Entry("a", Text("b"))) + rest),
+                               &fast),
+              "");
+    EXPECT_TRUE(fast);
+  }
+}
+
+TEST(CanonicalWalk, AResourceMayBeNestedAsDeepAsAnythingElse) {
+  KeyChecker checker{MaskSet()};
+  size_t keyed = 0;
+  for (int levels = 325; levels < 340; ++levels) {
+    for (const bool list : {false, true}) {
+      // A Value around the innermost, so that every depth is met.
+      for (const std::string& innermost :
+           {""s, Text("t"), Field(6, Field(1, "")), Field(5, "")}) {
+        std::string value = innermost;
+        for (int level = 0; level < levels; ++level) {
+          value = list && level == 0 ? Field(6, Field(1, value))
+                                     : Field(5, Entry("k", value));
+        }
+        const std::string request =
+            Request(Field(1, Entry("k", value)) + "\x18\x01"s);
+        ASSERT_EQ(checker.CheckOne(request), "") << levels;
+        bool equal = false;
+        ASSERT_EQ(checker.CheckPair(request, request, &equal), "");
+        keyed += equal ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(keyed, 10U);
+  EXPECT_LT(keyed, 110U);
+}
+
+}  // namespace
+}  // namespace fncache::cache::key
