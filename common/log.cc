@@ -95,20 +95,24 @@ std::string FieldsOf(LogFormat format, absl::string_view message,
   return WithoutBidiControls(line);
 }
 
-// The line that says how many others there are none of.
-std::string DroppedLine(uint64_t count) {
+std::string LineOf(LogLevel level, absl::string_view message,
+                   absl::Span<const LogField> fields) {
   const LogFormat format = g_format;
-  const LogField lines("lines", count);
   spdlog::memory_buf_t line;
   spdlog::pattern_formatter(
       format == LogFormat::kJson ? kJsonPattern : kTextPattern,
       spdlog::pattern_time_type::utc)
-      .format(spdlog::details::log_msg(
-                  "fncache", spdlog::level::warn,
-                  FieldsOf(format, "stderr took no lines: some were dropped",
-                           absl::MakeConstSpan(&lines, 1))),
+      .format(spdlog::details::log_msg("fncache", ToSpdlog(level),
+                                       FieldsOf(format, message, fields)),
               line);
   return std::string(line.data(), line.size());
+}
+
+// The line that says how many others there are none of.
+std::string DroppedLine(uint64_t count) {
+  const LogField lines("lines", count);
+  return LineOf(LogLevel::kWarning, "stderr took no lines: some were dropped",
+                absl::MakeConstSpan(&lines, 1));
 }
 
 }  // namespace
@@ -137,6 +141,13 @@ void InitLogging(LogLevel level, LogFormat format) {
 void Log(LogLevel level, absl::string_view message,
          std::initializer_list<LogField> fields) {
   Log(level, message, absl::MakeConstSpan(fields.begin(), fields.size()));
+}
+
+std::string LogLine(LogLevel level, absl::string_view message,
+                    std::initializer_list<LogField> fields) {
+  if (!Logger(g_format).should_log(ToSpdlog(level))) return "";
+  return LineOf(level, message,
+                absl::MakeConstSpan(fields.begin(), fields.size()));
 }
 
 void Log(LogLevel level, absl::string_view message,

@@ -42,6 +42,10 @@ void FlushLog(absl::Duration patience);
 
 void Log(LogLevel level, absl::string_view message,
          std::initializer_list<LogField> fields = {});
+// The line that this would print, its end included; "" if it would print none.
+// For who writes to stderr himself, and has to say it among his own lines.
+std::string LogLine(LogLevel level, absl::string_view message,
+                    std::initializer_list<LogField> fields = {});
 // The same, where which fields there are is known late.
 void Log(LogLevel level, absl::string_view message,
          absl::Span<const LogField> fields);

@@ -176,6 +176,7 @@ v1::StatsResponse ReadStats(const telemetry::Instruments& instruments,
     added->set_flights(gauges.flights);
     added->set_refreshes_running(gauges.refreshes);
     added->set_abandoned_calls_running(gauges.abandoned);
+    added->set_keys_backing_off(gauges.backing_off);
     SetCounts(counts.functions[i], added);
   }
   SetTiers(instruments, counts, &stats);

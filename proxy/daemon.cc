@@ -531,6 +531,9 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
         [to = function.upstream.get()] {
           return static_cast<size_t>(to->connected());
         });
+    impl_->instruments.WatchBackingOff(id, [handler = function.handler.get()] {
+      return handler->BackingOff();
+    });
     addresses_.push_back(function.listener->address());
   }
   return absl::OkStatus();

@@ -107,15 +107,20 @@ void Purger::PurgeWide(const PurgeOrder& order, const Functions& functions,
   }
   for (const cache::FunctionId id : functions) {
     const std::string& name = NameOf(id);
+    const bool generation = order.what == Bans::Kind::kGeneration;
+    if (deps_.misses != nullptr && generation) {
+      deps_.misses->OnPurgedGeneration(name, order.generation);
+    } else if (deps_.misses != nullptr) {
+      deps_.misses->OnPurgedFunction(name);
+    }
     // Entries in memory do not say of which generation they are. Where there
     // was another one, they stay, banned, until they are evicted.
-    if (order.what == Bans::Kind::kGeneration &&
+    if (generation &&
         (deps_.functions[id]->State()->options.generation != order.generation ||
          bans.Generations(name) > 1)) {
       continue;
     }
     result->removed += Sweep(id, before);
-    if (deps_.misses != nullptr) deps_.misses->OnPurgedFunction(name);
   }
 }
 

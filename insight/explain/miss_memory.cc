@@ -98,6 +98,7 @@ struct KeptRequest {
   cache::key::Key key;
   uint64_t generation = 0;
   Fate fate = Fate::kPending;
+  bool secrets = false;  // in what is stored
   NotStored why = NotStored::kError;
   absl::Time until = absl::InfinitePast();
   std::array<uint64_t, request::kSections> sums{};
@@ -385,6 +386,8 @@ const char* NotStoredName(NotStored why) {
       return "secrets";
     case NotStored::kTooLarge:
       return "too-large";
+    case NotStored::kModeOff:
+      return "mode-off";
     case NotStored::kError:
       return "error";
     case NotStored::kAbandoned:
@@ -683,6 +686,19 @@ struct MissMemory::Impl {
     if (section.has_value()) said->section = request::SectionName(*section);
   }
 
+  // Those whose answers are stored, as far as is known, of a function; of all
+  // where that is "".
+  template <typename Do>
+  void ForEachStored(absl::string_view function, Do change)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    for (auto& identity : identities) {
+      if (!function.empty() && identity.second.function != function) continue;
+      for (KeptRequest& kept : identity.second.requests) {
+        if (kept.fate == Fate::kStored) change(&kept);
+      }
+    }
+  }
+
   bool Affordable(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (options.cpu_share >= 1) return true;
     const auto within = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -797,11 +813,13 @@ Explanation MissMemory::Explain(absl::string_view function,
   return said;
 }
 
-void MissMemory::OnStored(const cache::key::Key& key, absl::Time until) {
+void MissMemory::OnStored(const cache::key::Key& key, absl::Time until,
+                          bool secrets) {
   const MutexLock lock(&impl_->mutex);
   KeptRequest* const kept = impl_->Find(key);
   if (kept == nullptr) return;
   kept->fate = Fate::kStored;
+  kept->secrets = secrets;
   kept->until = until;
 }
 
@@ -821,12 +839,26 @@ void MissMemory::OnPurged(const cache::key::Key& key) {
 
 void MissMemory::OnPurgedFunction(absl::string_view function) {
   const MutexLock lock(&impl_->mutex);
-  for (auto& identity : impl_->identities) {
-    if (!function.empty() && identity.second.function != function) continue;
-    for (KeptRequest& kept : identity.second.requests) {
-      if (kept.fate == Fate::kStored) kept.fate = Fate::kPurged;
-    }
-  }
+  impl_->ForEachStored(function,
+                       [](KeptRequest* kept) { kept->fate = Fate::kPurged; });
+}
+
+void MissMemory::OnPurgedGeneration(absl::string_view function,
+                                    absl::string_view generation) {
+  const uint64_t hash = absl::HashOf(generation);
+  const MutexLock lock(&impl_->mutex);
+  impl_->ForEachStored(function, [hash](KeptRequest* kept) {
+    if (kept->generation == hash) kept->fate = Fate::kPurged;
+  });
+}
+
+void MissMemory::OnSecretsErased(absl::string_view function) {
+  const MutexLock lock(&impl_->mutex);
+  impl_->ForEachStored(function, [](KeptRequest* kept) {
+    if (!kept->secrets) return;
+    kept->fate = Fate::kNotStored;
+    kept->why = NotStored::kSecrets;
+  });
 }
 
 std::vector<MissMemory::FunctionTop> MissMemory::Tops(size_t most) const {

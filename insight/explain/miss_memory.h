@@ -39,10 +39,11 @@ enum class NotStored {
   kFatal,      // it holds a FATAL result
   kSecrets,    // it holds connection details
   kTooLarge,   // for max_entry_bytes, or for the memory tier
+  kModeOff,    // `mode: off` was put in force before it came
   kError,      // an error, or what is no response
   kAbandoned,  // its callers left before it came
 };
-// "no-ttl", "fatal", "secrets", "too-large", "error", "abandoned".
+// "no-ttl", "fatal", "secrets", "too-large", "mode-off", "error", "abandoned".
 const char* NotStoredName(NotStored why);
 
 struct Explanation {
@@ -87,12 +88,19 @@ class MissMemory {
                       bool expired = false);
 
   // What became of the answer to a request that was explained. Stored answers
-  // are served until `until`.
-  void OnStored(const cache::key::Key& key, absl::Time until);
+  // are served until `until`. `secrets`: it holds connection details.
+  void OnStored(const cache::key::Key& key, absl::Time until,
+                bool secrets = false);
   void OnNotStored(const cache::key::Key& key, NotStored why);
   // An operator purged it; or all of a function, "" of all functions.
   void OnPurged(const cache::key::Key& key);
   void OnPurgedFunction(absl::string_view function);
+  // What that build of it answered, of whichever the function has had.
+  void OnPurgedGeneration(absl::string_view function,
+                          absl::string_view generation);
+  // `store_secrets: none` was put in force for a function: answers of its that
+  // were stored with connection details are not any more.
+  void OnSecretsErased(absl::string_view function);
 
   // The most frequent, first. 64 are counted for each function: a rare one that
   // comes new takes the place and the count of the rarest, so that counts may

@@ -63,8 +63,8 @@ struct TracedCall : TracedAnswer {
   std::string generation;
   Outcome outcome = Outcome::kUnknown;
   Reason reason = Reason::kNone;
-  // Of not-stored why: no-ttl, fatal, secrets, too-large, error, abandoned. Of
-  // changed the first path.
+  // Of not-stored why: no-ttl, fatal, secrets, too-large, mode-off, error,
+  // abandoned. Of changed the first path.
   std::string detail;
   absl::optional<cache::key::Key> key;
   request::CompositeName composite;

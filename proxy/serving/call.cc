@@ -242,6 +242,9 @@ class RunFunctionCall final
   void AddStatus(absl::string_view text) {
     incoming_->AddHeader(kCacheStatus, text);
   }
+  // The same of a call that is not answered from an entry, with why it missed
+  // where that is known.
+  void AddForwardStatus(bool collapsed, bool stored);
   // The request, unpacked.
   const transport::Message& plain() const { return incoming_->plain(); }
   // Counts the call as it ends. Before its caller can know: who has an answer
@@ -622,6 +625,13 @@ void RunFunctionCall::OnPatienceEnd() {
 void RunFunctionCall::OnGone() {
   const bool late = incoming_->deadline() <= absl::Now();
   const bool joined = StopWaiting();
+  // One whose deadline has passed is still told that.
+  if (stage_ == Stage::kReading) {
+    AddStatus(ForwardStatus(ForwardReason::kBypass, /*collapsed=*/false,
+                            /*stored=*/false));
+  } else {
+    AddForwardStatus(joined, /*stored=*/false);
+  }
   Count(OutcomeOf(reason_, joined), late ? grpc::StatusCode::DEADLINE_EXCEEDED
                                          : grpc::StatusCode::CANCELLED);
   incoming_ = nullptr;
@@ -731,6 +741,15 @@ void RunFunctionCall::AnswerCollapsed(const cache::store::EntryRef& entry) {
   End();
 }
 
+void RunFunctionCall::AddForwardStatus(bool collapsed, bool stored) {
+  const absl::string_view status = ForwardStatus(reason_, collapsed, stored);
+  if (why_.reason == insight::trace::Reason::kNone ||
+      context_.misses == nullptr) {
+    return AddStatus(status);
+  }
+  AddStatus(absl::StrCat(status, MissDetail(why_)));
+}
+
 void RunFunctionCall::AnswerError(const grpc::Status& status, bool collapsed) {
   AddStatus(ForwardStatus(reason_, collapsed, /*stored=*/false));
   Count(OutcomeOf(reason_, collapsed), status.error_code());
@@ -745,15 +764,7 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
   if (IsFailure(status.error_code()) && AnswerOld(status)) return;
   // RFC 9211: a cache further on has its say first, then this one.
   if (call.answered()) incoming_->Relay(call.headers(), call.trailers());
-  if (why_.reason == insight::trace::Reason::kNone ||
-      context_.misses == nullptr) {
-    AddStatus(ForwardStatus(reason_, /*collapsed=*/false, stored));
-  } else {
-    incoming_->AddHeader(
-        kCacheStatus,
-        absl::StrCat(ForwardStatus(reason_, /*collapsed=*/false, stored),
-                     MissDetail(why_)));
-  }
+  AddForwardStatus(/*collapsed=*/false, stored);
   if (trace_) {
     trace_->SetRun(*run_);
     if (message.valid()) trace_->SetAnswer(message);

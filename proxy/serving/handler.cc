@@ -24,6 +24,11 @@ absl::optional<telemetry::ShadowReport> FunctionHandler::Shadow() const {
 
 void FunctionHandler::Replace(const settings::FunctionOptions& options) {
   context_.states.Replace(options);
+  // No call stores them from now on, and what there is is not served.
+  if (context_.misses != nullptr &&
+      options.policy.store_secrets == cache::StoreSecrets::kNone) {
+    context_.misses->OnSecretsErased(context_.name);
+  }
   context_.flights.SetMaxReleased(options.policy.max_released);
 }
 

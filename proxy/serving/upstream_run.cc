@@ -121,9 +121,16 @@ void UpstreamRun::TellMisses() const {
   using insight::explain::NotStored;
   if (purged_) return context_.misses->OnPurged(key_);
   if (result_.entry) {
-    context_.misses->OnStored(key_, served_until_);
+    const bool secrets = result_.entry->secrets();
+    context_.misses->OnStored(key_, served_until_, secrets);
+    // Settings that do not keep it tell of what is stored by then.
+    if (secrets && !context_.states.IsNewest(state_) &&
+        !context_.states.Newest()->policy.MayServe(*result_.entry)) {
+      context_.misses->OnNotStored(key_, NotStored::kSecrets);
+    }
     return;
   }
+  if (outlived_) return context_.misses->OnStored(key_, ended_);
   NotStored why = NotStored::kError;
   if (!refusal_.has_value()) {
     if (cancelled_.load(std::memory_order_relaxed)) why = NotStored::kAbandoned;
@@ -133,6 +140,8 @@ void UpstreamRun::TellMisses() const {
     why = NotStored::kSecrets;
   } else if (*refusal_ == Policy::Refusal::kNoTtl) {
     why = NotStored::kNoTtl;
+  } else if (*refusal_ == Policy::Refusal::kOff) {
+    why = NotStored::kModeOff;
   } else {
     why = NotStored::kTooLarge;
   }
@@ -273,6 +282,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
         // Settings changed since they were asked; what they do not keep was
         // cleared perhaps before this was filled.
         store_.Erase(key_);
+        refusal_ = cache::Policy::Refusal::kSecrets;
         return;
       }
       context_.instruments.RecordFill(entry->body().size() +
@@ -287,6 +297,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
       if (!newer.entry ||
           context_.FreshnessOf(*state_, key_, *newer.entry, ended_) !=
               cache::Freshness::kFresh) {
+        outlived_ = true;
         return;
       }
       served_until_ =
@@ -296,6 +307,9 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
     }
     case cache::store::PutResult::kPurged:
       purged_ = true;
+      return;
+    case cache::store::PutResult::kExpired:
+      outlived_ = true;
       return;
     default:
       return;

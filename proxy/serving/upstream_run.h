@@ -185,6 +185,8 @@ class UpstreamRun final : public FlightCall,
   // Until when the answer is served; in the past if it is not kept.
   absl::Time served_until_ = absl::InfinitePast();
   bool purged_ = false;
+  // It would not be served any more, or what a later call filled is not.
+  bool outlived_ = false;
   // Why it is not kept, where the answer could be read.
   absl::optional<cache::Policy::Refusal> refusal_;
 };

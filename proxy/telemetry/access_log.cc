@@ -369,7 +369,7 @@ void AccessLog::Run() {
     }
     if (output == nullptr) continue;
     // Of a batch that was not taken the output has said why, if it can.
-    if (WriteBatch(batch, format, output.get())) TellOverflow(*output);
+    if (WriteBatch(batch, format, output.get())) TellOverflow(output.get());
     if (reopen) ReopenNow(output);
   }
 }
@@ -387,7 +387,7 @@ bool AccessLog::WriteBatch(absl::string_view records, LogFormat format,
     if (taken) {
       taken = WriteLines(lines, output);
     } else {
-      counters_.dropped.Add(Lines(lines));
+      Lose(Lines(lines), *output);
     }
   }
   return taken;
@@ -404,7 +404,7 @@ bool AccessLog::WriteLines(absl::string_view lines, Output* output) {
     const size_t done = WriteSome(piece, output);
     counters_.written.Add(Lines(piece.substr(0, done)));
     if (done < piece.size()) {
-      counters_.dropped.Add(Lines(lines.substr(done)));
+      Lose(Lines(lines.substr(done)), *output);
       return false;
     }
     lines.remove_prefix(piece.size());
@@ -438,13 +438,21 @@ bool AccessLog::AwaitRoom(Output* output) {
     // What has gone wrong is for write to say.
     if (ready > 0) return true;
     // Where it is the log's own output this would wait as well.
-    if (!output->file.empty()) TellOverflow(*output);
+    if (!output->file.empty()) TellOverflow(output);
     MutexLock lock(&mutex_);
     if (output_.get() != output || absl::Now() >= patience_) return false;
   }
 }
 
-void AccessLog::TellOverflow(const Output& output) {
+void AccessLog::Lose(uint64_t lines, const Output& output) {
+  counters_.dropped.Add(lines);
+  // Of a file the output itself tells.
+  if (!output.file.empty()) return;
+  MutexLock lock(&mutex_);
+  overflowed_ += lines;
+}
+
+void AccessLog::TellOverflow(Output* output) {
   uint64_t lines = 0;
   {
     MutexLock lock(&mutex_);
@@ -454,12 +462,21 @@ void AccessLog::TellOverflow(const Output& output) {
     }
     lines = std::exchange(overflowed_, 0);
   }
-  std::vector<LogField> fields = {{"lines", lines}};
-  if (!output.file.empty()) fields.emplace_back("file", output.file);
-  Log(LogLevel::kWarning,
-      "the access log cannot be written as fast as calls end: lines are "
-      "dropped",
-      fields);
+  if (!output->file.empty()) {
+    Log(LogLevel::kWarning,
+        "the access log cannot be written as fast as calls end: lines are "
+        "dropped",
+        {{"lines", lines}, {"file", output->file}});
+    return;
+  }
+  // The log may have lines of its own waiting for stderr, and no room for more.
+  const std::string told =
+      LogLine(LogLevel::kWarning,
+              "stderr took no lines of the access log: some were dropped",
+              {{"lines", lines}});
+  if (WriteSome(told, output) == told.size()) return;
+  MutexLock lock(&mutex_);
+  overflowed_ += lines;
 }
 
 void AccessLog::ReopenNow(const std::shared_ptr<Output>& output) {

@@ -11,7 +11,8 @@
 // bounded in bytes, and returns; a thread of the log's own makes the lines and
 // writes them. What does not fit the queue, and what a full disk, a pipe that
 // nobody reads or a file that has gone does not take, is dropped and counted.
-// One line of the daemon's log says when that begins, and then one a minute.
+// One line of the daemon's log says when that begins, and then one a minute;
+// where both go to stderr, among the lines of this one, once it takes them.
 // Lines of calls that ended at the same time may change places.
 //
 // Thread-safe. Those who write are gone before it goes; the destructor writes
@@ -106,9 +107,11 @@ class AccessLog {
   // Waits until the output takes something. False: it is not worth waiting for
   // any more.
   bool AwaitRoom(Output* output);
-  // Says in the daemon's log that the queue was full, unless it has just been
-  // said.
-  void TellOverflow(const Output& output);
+  // So many lines are not written, because the output does not take them.
+  void Lose(uint64_t lines, const Output& output);
+  // Says in the daemon's log that lines were dropped of which nothing else
+  // tells, unless that has just been said.
+  void TellOverflow(Output* output);
   void ReopenNow(const std::shared_ptr<Output>& output);
 
   std::atomic<LoggedCalls> calls_{LoggedCalls::kNone};
@@ -119,7 +122,7 @@ class AccessLog {
   Mutex mutex_;
   CondVar changed_;
   std::string queue_ ABSL_GUARDED_BY(mutex_);  // records, one after another
-  // Lines that the queue did not take since that was last told.
+  // Lines that the queue did not take, or stderr, since that was last told.
   uint64_t overflowed_ ABSL_GUARDED_BY(mutex_) = 0;
   LogLimiter overflows_told_{absl::Minutes(1)};
   bool idle_ ABSL_GUARDED_BY(mutex_) = false;  // the writer waits for a record

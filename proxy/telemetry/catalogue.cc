@@ -200,6 +200,11 @@ const std::vector<Family>& Catalogue() {
        Type::kGauge,
        {"function_name"},
        "Calls of the function that run without a caller, refreshes aside."},
+      {"fncache_keys_backing_off",
+       Type::kGauge,
+       {"function_name"},
+       "Keys that are not refreshed, and whose calls are not finished once "
+       "abandoned, for 1 to 30 s, because that failed."},
 
       // Tiers.
       {"fncache_tier_entries",

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/html.h"
 #include "proxy/telemetry/outcome_chart.h"
 #include "proxy/telemetry/page_text.h"
 
@@ -27,7 +26,7 @@ void Row(absl::string_view what, absl::string_view text, std::string* out) {
 }
 
 std::string Code(absl::string_view text) {
-  return absl::StrCat("<code>", EscapeHtml(text), "</code>");
+  return absl::StrCat("<code>", Shown(text), "</code>");
 }
 
 std::string Bad(absl::string_view text) {
@@ -41,7 +40,7 @@ std::string UpstreamText(const Status::Function& function, absl::Time now) {
     absl::StrAppend(
         &text, " ",
         Bad(absl::StrCat("cannot be reached, for ", SpanText(now - reach.since),
-                         ": ", EscapeHtml(reach.why))));
+                         ": ", Shown(reach.why))));
   } else if (function.facts.has_value()) {
     absl::StrAppend(
         &text, ", ",
@@ -244,7 +243,7 @@ std::string MasksText(const std::vector<MaskUse>& masks) {
 std::string BansText(const std::vector<BanInForce>& bans) {
   std::vector<std::string> texts;
   for (const BanInForce& ban : bans) {
-    texts.push_back(absl::StrCat(EscapeHtml(ban.of), ": what began until ",
+    texts.push_back(absl::StrCat(Shown(ban.of), ": what began until ",
                                  TimeText(ban.before),
                                  ban.soft ? " is stale" : " is gone"));
   }
@@ -254,7 +253,7 @@ std::string BansText(const std::vector<BanInForce>& bans) {
 void AppendCard(const Status& status, size_t id, std::string* out) {
   const Status::Function& function = status.functions[id];
   const History::Reading& reading = status.reading;
-  absl::StrAppend(out, "<article class=card>\n<h3>", EscapeHtml(function.name),
+  absl::StrAppend(out, "<article class=card>\n<h3>", Shown(function.name),
                   "</h3>\n");
   AppendOutcomeChart(reading.hour.functions[id], reading.hour.last_minute,
                      status.functions.size() <= kFewFunctions, out);
@@ -272,8 +271,8 @@ void AppendCard(const Status& status, size_t id, std::string* out) {
     if (!facts.masks.empty()) Row("masks", MasksText(facts.masks), out);
     Row("bans", facts.bans.empty() ? "none" : BansText(facts.bans), out);
     for (const FunctionFacts::Row& more : facts.more) {
-      const std::string text = EscapeHtml(more.text);
-      Row(EscapeHtml(more.what), more.bad ? Bad(text) : text, out);
+      const std::string text = Shown(more.text);
+      Row(Shown(more.what), more.bad ? Bad(text) : text, out);
     }
   }
   AppendShadowRow(total, out);

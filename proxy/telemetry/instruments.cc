@@ -346,6 +346,12 @@ FunctionGauges FunctionInstruments::ReadGauges() const {
   gauges.joined_waiting = joined_waiting_.Value();
   gauges.released_waiting = released_waiting_.Value();
   gauges.released_running = released_running_.Value();
+  std::function<size_t()> backing_off;
+  {
+    MutexLock lock(&mutex_);
+    backing_off = backing_off_;
+  }
+  if (backing_off) gauges.backing_off = static_cast<int64_t>(backing_off());
   return gauges;
 }
 
@@ -496,6 +502,15 @@ void Instruments::WatchConnections(cache::FunctionId id,
                               [upstream = std::move(upstream)] {
                                 return static_cast<double>(upstream());
                               });
+}
+
+void Instruments::WatchBackingOff(cache::FunctionId id,
+                                  std::function<size_t()> keys) {
+  const FunctionInstruments& of = function(id);
+  impl_->registry.AddCallback(Metric("fncache_keys_backing_off"), {of.name()},
+                              [keys] { return static_cast<double>(keys()); });
+  MutexLock lock(&of.mutex_);
+  of.backing_off_ = std::move(keys);
 }
 
 void Instruments::WatchInflight(std::function<InflightFigures()> figures) {

@@ -122,6 +122,8 @@ struct FunctionGauges {
   int64_t flights = 0;
   int64_t refreshes = 0;
   int64_t abandoned = 0;  // calls without a caller
+  // Keys for which none of both is begun for now, because the last one failed.
+  int64_t backing_off = 0;
   int64_t joined_waiting = 0;
   int64_t released_waiting = 0;
   int64_t released_running = 0;
@@ -315,6 +317,7 @@ class FunctionInstruments {
 
   mutable Mutex mutex_;
   mutable Reachability reachability_ ABSL_GUARDED_BY(mutex_);
+  mutable std::function<size_t()> backing_off_ ABSL_GUARDED_BY(mutex_);
   // The time in milliseconds since the Unix epoch, and the code in the lowest
   // five bits; 0: there was none.
   mutable std::atomic<int64_t> last_error_{0};
@@ -379,6 +382,8 @@ class Instruments {
   // How many connections the function's callers have, and the daemon to it.
   void WatchConnections(cache::FunctionId id, std::function<size_t()> callers,
                         std::function<size_t()> upstream);
+  // How many of the function's keys are backing off.
+  void WatchBackingOff(cache::FunctionId id, std::function<size_t()> keys);
   // What calls hold that have not ended.
   struct InflightFigures {
     uint64_t reading = 0;

@@ -6,7 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "common/html.h"
+#include "common/utf8.h"
 #include "proxy/telemetry/status.h"
 
 namespace fncache::proxy::telemetry {
@@ -70,6 +73,16 @@ std::string PerSecond(double count, absl::Duration length) {
   if (rate < 1) return absl::StrFormat("%.2f/s", rate);
   if (rate < 100) return absl::StrFormat("%.1f/s", rate);
   return Count(std::lround(rate)) + "/s";
+}
+
+std::string Shown(absl::string_view text) {
+  return EscapeHtml(Printable(text));
+}
+
+std::string ShownLines(const std::vector<std::string>& texts) {
+  return absl::StrJoin(texts, "\n", [](std::string* to, const auto& text) {
+    to->append(Shown(text));
+  });
 }
 
 }  // namespace fncache::proxy::telemetry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as the status page shows them to people.
+// Numbers and texts as the status page shows them to people.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_TELEMETRY_PAGE_TEXT_H_
@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "proxy/telemetry/labels.h"
@@ -33,6 +35,13 @@ std::string OutcomeWords(Outcome outcome);
 std::string Saved(absl::Duration duration);
 // With enough digits to tell a call a minute from none.
 std::string PerSecond(double count, absl::Duration length);
+
+// A text as HTML, for an element's content or a quoted attribute. Paths that
+// changed, writers and what functions said are of others' choosing: what does
+// not show, or reorders what does, is spelled out as Printable has it.
+std::string Shown(absl::string_view text);
+// Such texts, one a line.
+std::string ShownLines(const std::vector<std::string>& texts);
 
 }  // namespace fncache::proxy::telemetry
 

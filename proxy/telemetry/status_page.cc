@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/html.h"
 #include "common/sha256.h"
 #include "proxy/telemetry/function_cards.h"
 #include "proxy/telemetry/page_text.h"
@@ -35,9 +34,9 @@ void Head(const std::vector<Column>& columns, std::string* out) {
       absl::StrAppend(out, " class=\"", column.classes, "\"");
     }
     if (*column.meaning != 0) {
-      absl::StrAppend(out, " title=\"", EscapeHtml(column.meaning), "\"");
+      absl::StrAppend(out, " title=\"", Shown(column.meaning), "\"");
     }
-    absl::StrAppend(out, ">", EscapeHtml(column.name));
+    absl::StrAppend(out, ">", Shown(column.name));
   }
   absl::StrAppend(out, "</tr></thead>\n");
 }
@@ -155,8 +154,7 @@ void Words(std::string* out) {
         kRequest,   kHitRate,  kErrors,    kFills,   kDropped,    kFailures,
         kSaved,     kInFlight, kFlight,    kRefresh, kServedOver, kGivenUp,
         kAbandoned, kNoRoom,   kRehearsed, kTier}) {
-    absl::StrAppend(out, "<dt>", word.word, "<dd>", EscapeHtml(word.meaning),
-                    "\n");
+    absl::StrAppend(out, "<dt>", word.word, "<dd>", Shown(word.meaning), "\n");
   }
   absl::StrAppend(
       out, "</dl>\n<p>p50 and p99: half of the calls, and 99 of 100, took no ",
@@ -167,8 +165,8 @@ void Words(std::string* out) {
 // Sections, from the top.
 
 void Top(const Status& status, std::string* out) {
-  const std::string state = EscapeHtml(status.state);
-  absl::StrAppend(out, "<h1>fncache ", EscapeHtml(status.version),
+  const std::string state = Shown(status.state);
+  absl::StrAppend(out, "<h1>fncache ", Shown(status.version),
                   " <span class=\"pill ", state, "\">", state,
                   "</span></h1>\n<p class=dim>Up for ", SpanText(status.uptime),
                   ", seen at ");
@@ -187,7 +185,7 @@ void ProblemList(const Status& status, std::string* out) {
   for (const Problem& problem : problems) {
     const char* const severity = SeverityName(problem.severity);
     absl::StrAppend(out, "<li class=", severity, "><b>", severity,
-                    "</b> <span>", EscapeHtml(problem.text), "</span>\n");
+                    "</b> <span>", Shown(problem.text), "</span>\n");
   }
   absl::StrAppend(out, "</ul>\n");
 }
@@ -268,8 +266,8 @@ void Functions(const Status& status, std::string* out) {
     const Status::Function& function = status.functions[id];
     const FunctionCounts& recent = reading.recent.functions[id];
     const FunctionCounts& total = reading.total.functions[id];
-    absl::StrAppend(out, "<tr><td class=name>", EscapeHtml(function.name),
-                    "<small>", EscapeHtml(function.upstream));
+    absl::StrAppend(out, "<tr><td class=name>", Shown(function.name), "<small>",
+                    Shown(function.upstream));
     if (!function.reachability.reachable) {
       absl::StrAppend(out, " <span class=bad>unreachable</span>");
     }
@@ -314,7 +312,7 @@ void Frequent(const insight::explain::MissMemory::Top& top, const char* nothing,
               std::string* out) {
   std::vector<std::string> items;
   for (const auto& [name, count] : top) {
-    items.push_back(absl::StrCat("<code>", EscapeHtml(name), "</code> ",
+    items.push_back(absl::StrCat("<code>", Shown(name), "</code> ",
                                  Count(static_cast<int64_t>(count))));
   }
   absl::StrAppend(out, items.empty() ? nothing : absl::StrJoin(items, "<br>"));
@@ -342,7 +340,7 @@ void Misses(const Status& status, std::string* out) {
   for (size_t id = 0; id < status.functions.size(); ++id) {
     if (!HasMissed(total[id])) continue;
     absl::StrAppend(out, "<tr><td class=name>",
-                    EscapeHtml(status.functions[id].name));
+                    Shown(status.functions[id].name));
     for (size_t why = 0; why < kMissReasons; ++why) {
       TwoCounts(MissReasonName(why),
                 status.reading.recent.functions[id].missed[why],
@@ -366,7 +364,7 @@ void Misses(const Status& status, std::string* out) {
        out);
   for (const Status::Function& function : status.functions) {
     if (function.miss_paths.empty()) continue;
-    absl::StrAppend(out, "<tr><td>", EscapeHtml(function.name),
+    absl::StrAppend(out, "<tr><td>", Shown(function.name),
                     "<td data-of=\"changed\">");
     Frequent(function.miss_paths, "", out);
     absl::StrAppend(out, "<td data-of=\"written by\">");
@@ -421,7 +419,7 @@ void Latencies(const Status& status, std::string* out) {
                &rows);
     if (rows.empty()) continue;  // nobody has called it yet
     absl::StrAppend(out, "<tr class=of><th colspan=8>",
-                    EscapeHtml(status.functions[id].name), "</tr>\n", rows);
+                    Shown(status.functions[id].name), "</tr>\n", rows);
   }
   absl::StrAppend(out, "</table></div>\n");
 }
@@ -545,24 +543,21 @@ void SettingRows(const Status& status, bool given, std::string* out) {
     if (setting.given != given) continue;
     absl::StrAppend(out, "<tr><td>");
     if (!setting.function.empty()) {
-      absl::StrAppend(out, "<span class=dim>", EscapeHtml(setting.function),
+      absl::StrAppend(out, "<span class=dim>", Shown(setting.function),
                       "</span> ");
     }
-    absl::StrAppend(out, EscapeHtml(setting.key), "<td>");
+    absl::StrAppend(out, Shown(setting.key), "<td>");
     if (!setting.set || setting.values.empty()) {
       absl::StrAppend(out, "<span class=dim>unset</span>");
     } else {
-      absl::StrAppend(out, "<code>",
-                      EscapeHtml(absl::StrJoin(setting.values, "\n")),
-                      "</code>");
+      absl::StrAppend(out, "<code>", ShownLines(setting.values), "</code>");
     }
     if (!setting.notes.empty()) {
-      absl::StrAppend(
-          out, "<details><summary>what it stands for</summary><code>",
-          EscapeHtml(absl::StrJoin(setting.notes, "\n")), "</code></details>");
+      absl::StrAppend(out,
+                      "<details><summary>what it stands for</summary><code>",
+                      ShownLines(setting.notes), "</code></details>");
     }
-    absl::StrAppend(out, "<td class=dim>", EscapeHtml(setting.where),
-                    "</tr>\n");
+    absl::StrAppend(out, "<td class=dim>", Shown(setting.where), "</tr>\n");
   }
   absl::StrAppend(out, "</table>\n");
 }
@@ -571,18 +566,17 @@ void SettingRows(const Status& status, bool given, std::string* out) {
 void Reload(const Status& status, std::string* out) {
   const ReloadFigures& reload = status.reload;
   if (reload.file.empty()) return;
-  absl::StrAppend(out, "<p class=dim>Read from <code>", EscapeHtml(reload.file),
+  absl::StrAppend(out, "<p class=dim>Read from <code>", Shown(reload.file),
                   "</code>, in force since ", TimeText(reload.last_success),
                   "; reloaded ", Count(reload.successes), " times, failed ",
                   Count(reload.failures), " times.</p>\n");
   if (!reload.last_successful) {
     absl::StrAppend(out, "<p>What it holds now is not in force: ",
-                    EscapeHtml(reload.error), "</p>\n");
+                    Shown(reload.error), "</p>\n");
   }
   if (!reload.restart.empty()) {
     absl::StrAppend(out, "<p>Takes a restart: <code>",
-                    EscapeHtml(absl::StrJoin(reload.restart, "\n")),
-                    "</code></p>\n");
+                    ShownLines(reload.restart), "</code></p>\n");
   }
 }
 
@@ -606,7 +600,7 @@ std::string Document(absl::string_view title, absl::string_view body,
       "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
       "<link rel=icon href=\"data:,\">\n"
       "<title>",
-      EscapeHtml(title), "</title>\n<style>", kPageStyle,
+      Shown(title), "</title>\n<style>", kPageStyle,
       "</style>\n</head>\n<body>\n", before, "<main>\n", body, "</main>\n",
       after, "</body>\n</html>\n");
 }
@@ -662,7 +656,7 @@ std::string RenderIndexPage(const std::string& version) {
   return Document(
       "fncache",
       absl::StrCat(
-          "<h1>fncache ", EscapeHtml(version),
+          "<h1>fncache ", Shown(version),
           "</h1>\n<p class=dim>A caching proxy for composition functions. "
           "These pages are read-only.</p>\n<dl>\n"
           "<dt><a href=\"/statusz\">/statusz</a><dd>How it does, for people: "

@@ -82,7 +82,8 @@ TEST_F(MissMemoryTest, AKnownKeyMissesForWhatBecameOfItsAnswer) {
   EXPECT_EQ(Explain(request, 1).reason, Reason::kExpired);
   for (const NotStored why :
        {NotStored::kNoTtl, NotStored::kFatal, NotStored::kSecrets,
-        NotStored::kTooLarge, NotStored::kError, NotStored::kAbandoned}) {
+        NotStored::kTooLarge, NotStored::kModeOff, NotStored::kError,
+        NotStored::kAbandoned}) {
     memory().OnNotStored({1, 1}, why);
     const Explanation said = Explain(request, 1);
     EXPECT_EQ(said.reason, Reason::kNotStored);
@@ -97,6 +98,35 @@ TEST_F(MissMemoryTest, AKnownKeyMissesForWhatBecameOfItsAnswer) {
   Store(1);
   memory().OnPurgedFunction("f");
   EXPECT_EQ(Explain(request, 1).reason, Reason::kPurged);
+}
+
+TEST_F(MissMemoryTest, OfAPurgedGenerationOnlyWhatThatAnsweredIsPurged) {
+  const std::string request = Request("a", "1");
+  Explain(request, 1, "old");
+  Store(1);
+  Explain(request, 2, "new");
+  Store(2);
+  memory().OnPurgedGeneration("other", "old");
+  memory().OnPurgedGeneration("f", "old");
+  EXPECT_EQ(Explain(request, 2, "new").reason, Reason::kEvicted);
+  EXPECT_EQ(Explain(request, 1, "old").reason, Reason::kPurged);
+}
+
+TEST_F(MissMemoryTest, ErasedSecretsAreNotStoredAndTheRestIs) {
+  const std::string request = Request("a", "1");
+  for (const uint64_t key : {1, 2, 3}) Explain(request, key);
+  memory().OnStored({1, 1}, absl::InfiniteFuture(), /*secrets=*/true);
+  memory().OnStored({2, 2}, absl::InfiniteFuture());
+  memory().OnNotStored({3, 3}, NotStored::kError);
+  memory().OnSecretsErased("other");
+  EXPECT_EQ(Explain(request, 1).reason, Reason::kEvicted);
+  memory().OnStored({1, 1}, absl::InfiniteFuture(), /*secrets=*/true);
+  memory().OnSecretsErased("f");
+  const Explanation said = Explain(request, 1);
+  EXPECT_EQ(said.reason, Reason::kNotStored);
+  EXPECT_EQ(said.detail, "secrets");
+  EXPECT_EQ(Explain(request, 2).reason, Reason::kEvicted);
+  EXPECT_EQ(Explain(request, 3).detail, "error");
 }
 
 TEST_F(MissMemoryTest, AChangedRequestIsToldByItsFirstPathAndWhoWrote) {

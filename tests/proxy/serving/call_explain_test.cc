@@ -31,6 +31,18 @@ class CallExplainTest : public CallTest {
   }
 };
 
+// A request of another composite.
+std::string Of(int composite) {
+  fnv1::RunFunctionRequest request;
+  auto* const object = request.mutable_observed()
+                           ->mutable_composite()
+                           ->mutable_resource()
+                           ->mutable_fields();
+  (*(*object)["metadata"].mutable_struct_value()->mutable_fields())["name"]
+      .set_string_value(absl::StrCat(composite));
+  return request.SerializeAsString();
+}
+
 TEST_F(CallExplainTest, EachMissSaysWhy) {
   const auto kept = Response("", "x", 60);
   EXPECT_EQ(Missed(Request("a", "t"), kept),
@@ -76,23 +88,67 @@ TEST_F(CallExplainTest, ACallerThatLeftLeavesItsAnswerUnstored) {
             "fncache; fwd=miss; stored; detail=\"not-stored: abandoned\"");
 }
 
+TEST_F(CallExplainTest, WhatModeOffKeptOutMeanwhileSaysSo) {
+  auto running = Send(Request("a", "t"));
+  auto call = function_.Next();
+  settings::FunctionOptions off = options_;
+  off.policy.mode = cache::Mode::kOff;
+  Proxy().handler().Replace(off);
+  call->Answer(Response("", "x", 60).SerializeAsString());
+  ASSERT_TRUE(running->Wait().ok());
+  EXPECT_EQ(running->cache_status(), "fncache; fwd=miss; detail=new");
+  Proxy().handler().Replace(options_);
+  EXPECT_EQ(Missed(Request("a", "t"), Response("", "x", 60)),
+            "fncache; fwd=miss; stored; detail=\"not-stored: mode-off\"");
+}
+
+TEST_F(CallExplainTest, SecretsThatSettingsKeepNoMoreSaySo) {
+  auto secret = Response("", "x", 60);
+  (*secret.mutable_desired()
+        ->mutable_composite()
+        ->mutable_connection_details())["password"] = "p";
+  Missed(Request("a", "t"), secret);
+  Missed(Request("b", "t"), Response("", "x", 60));
+  auto running = Send(Request("c", "t"));
+  auto call = function_.Next();
+  settings::FunctionOptions none = options_;
+  none.policy.store_secrets = cache::StoreSecrets::kNone;
+  Proxy().handler().Replace(none);
+  store_->EraseSecrets(0);
+  call->Answer(secret.SerializeAsString());
+  ASSERT_TRUE(running->Wait().ok());
+  constexpr char kSecrets[] = "; detail=\"not-stored: secrets\"";
+  EXPECT_EQ(Missed(Request("a", "t"), secret),
+            absl::StrCat("fncache; fwd=miss", kSecrets));
+  EXPECT_EQ(Missed(Request("c", "t"), secret),
+            absl::StrCat("fncache; fwd=miss", kSecrets));
+  auto hit = Send(Request("b", "t"));
+  ASSERT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->cache_status(), "fncache; hit; ttl=54");
+}
+
+// Its own answer could not take the place of a later one, whose time was over.
+TEST_F(CallExplainTest, AnAnswerThatCameAfterALaterOnesTimeIsExpired) {
+  auto slow = Send(Of(0));
+  auto call = function_.Next();
+  Proxy().clock.Advance(absl::Seconds(1));
+  Fill(Of(0), Response("", "x", 60), {{"cache-control", "no-cache"}});
+  Proxy().clock.Advance(absl::Seconds(57));
+  call->Answer(Response("", "x", 60).SerializeAsString());
+  ASSERT_TRUE(slow->Wait().ok());
+  EXPECT_EQ(slow->cache_status(), "fncache; fwd=miss; detail=new");
+  store_->Erase(Proxy().misses().Last(1, "")[0].key);
+  EXPECT_EQ(Missed(Of(0), Response("", "x", 60)),
+            "fncache; fwd=miss; stored; detail=expired");
+}
+
 TEST_F(CallExplainTest, WhatWentToMakeRoomWasEvicted) {
   memory_.capacity = 16 << 10;
-  const auto of = [](int composite) {
-    fnv1::RunFunctionRequest request;
-    auto* const object = request.mutable_observed()
-                             ->mutable_composite()
-                             ->mutable_resource()
-                             ->mutable_fields();
-    (*(*object)["metadata"].mutable_struct_value()->mutable_fields())["name"]
-        .set_string_value(absl::StrCat(composite));
-    return request.SerializeAsString();
-  };
   for (int i = 0; i < 8; ++i) {
-    EXPECT_EQ(Missed(of(i), Response("", std::string(3000, 'x'), 60)),
+    EXPECT_EQ(Missed(Of(i), Response("", std::string(3000, 'x'), 60)),
               "fncache; fwd=miss; stored; detail=new");
   }
-  EXPECT_EQ(Missed(of(0), Response("", "x", 60)),
+  EXPECT_EQ(Missed(Of(0), Response("", "x", 60)),
             "fncache; fwd=miss; stored; detail=evicted");
 }
 

@@ -162,6 +162,30 @@ TEST_F(CallFlightTest, AJoinedCallerKeepsItsOwnDeadline) {
   EXPECT_TRUE(first->Wait().ok());
 }
 
+// The client waits for longer than it says, so that it hears what it is told.
+TEST_F(CallFlightTest, WhoeverIsLateIsToldByACacheStatusToo) {
+  has_lower_ = true;
+  explains_ = true;
+  options_.policy.finish_abandoned = absl::Minutes(1);
+  const CallTest::Metadata late = {{"grpc-timeout", "200m"}};
+  // The daemon's own call is given longer than the caller is.
+  auto first = Send(Request("a", "first"), late);
+  store_->NextLookup()(cache::store::Found());
+  auto call = function_.Next();
+  auto joined = Send(Request("a", "joined"), late);
+  store_->NextLookup()(cache::store::Found());
+  EXPECT_EQ(first->Wait().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(first->cache_status(), "fncache; fwd=miss; detail=new");
+  EXPECT_EQ(joined->Wait().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(joined->cache_status(), "fncache; fwd=miss; collapsed");
+  auto below = Send(Request("b", "t"), late);
+  auto lookup = store_->NextLookup();
+  EXPECT_EQ(below->Wait().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(below->cache_status(), "fncache; fwd=miss");
+  lookup(cache::store::Found());
+  call->Answer(Response("first", "x", 60).SerializeAsString());
+}
+
 TEST_F(CallFlightTest, IfTheFirstCallerLeavesTheCallGoesOnForTheOthers) {
   auto first = Send(Request("a", "first"));
   auto call = function_.Next();

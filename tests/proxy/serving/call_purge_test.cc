@@ -260,6 +260,28 @@ TEST_F(CallPurgeTest, WhoHoldsAnOldAnswerDoesNotServeItAfterAPurge) {
   }
 }
 
+TEST_F(CallPurgeTest, OfSeveralGenerationsThePurgedOnesMissesSayIt) {
+  explains_ = true;
+  Fill(Request("a", "t"), Response("t", "x", 60));
+  settings::FunctionOptions next = options_;
+  next.generation = "r2";
+  Proxy().handler().Replace(next);
+  Fill(Request("a", "t"), Response("t", "x", 60));
+  PurgeOrder order = Order(Kind::kGeneration, Request("a", "t"));
+  order.generation = "r2";
+  Purge(order);
+  EXPECT_EQ(Fill(Request("a", "t"), Response("t", "x", 60))->cache_status(),
+            "fncache; fwd=miss; stored; detail=purged");
+  // The one before, which is not in force.
+  Purge(Order(Kind::kGeneration, Request("a", "t")));
+  auto hit = Send(Request("a", "t"));
+  ASSERT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->cache_status(), "fncache; hit; ttl=53");
+  Proxy().handler().Replace(options_);
+  EXPECT_EQ(Fill(Request("a", "t"), Response("t", "x", 60))->cache_status(),
+            "fncache; fwd=miss; stored; detail=purged");
+}
+
 TEST_F(CallPurgeTest, TheNextMissSaysThatItWasPurged) {
   explains_ = true;
   for (const Kind kind : kKinds) {

@@ -508,5 +508,41 @@ TEST_F(AccessLogTest, WithoutAFileLinesGoToStderr) {
                                           "function=function-a "));
 }
 
+// Once stderr is read again a line tells what is missing, however much of the
+// log itself waits for it.
+TEST_F(AccessLogTest, OfStderrThatNobodyReadALineTellsWhatIsMissing) {
+  options_.file.clear();
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const int stderr_before = dup(STDERR_FILENO);
+  ASSERT_GE(dup2(ends[1], STDERR_FILENO), 0);
+  close(ends[1]);
+  Configure();
+  while (dropped() < 1'000) log_->Write(Record());
+  std::string text;
+  constexpr char kTold[] =
+      " warning stderr took no lines of the access log: some were dropped "
+      "lines=";
+  std::thread reader([&] {
+    char buffer[65536];
+    for (ssize_t n = 0; (n = read(ends[0], buffer, sizeof buffer)) > 0;) {
+      text.append(buffer, static_cast<size_t>(n));
+    }
+  });
+  EXPECT_TRUE(Eventually([&] { return written() > 20'000; }));
+  log_ = nullptr;
+  dup2(stderr_before, STDERR_FILENO);
+  close(stderr_before);
+  reader.join();
+  close(ends[0]);
+  const size_t told = text.find(kTold);
+  ASSERT_NE(told, std::string::npos);
+  EXPECT_EQ(text.find(kTold, told + 1), std::string::npos);
+  EXPECT_THAT(text.substr(told + sizeof kTold - 1),
+              ::testing::StartsWith(absl::StrCat(dropped(), "\n")));
+  EXPECT_EQ(static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n')),
+            written() + 1);
+}
+
 }  // namespace
 }  // namespace fncache::proxy::telemetry

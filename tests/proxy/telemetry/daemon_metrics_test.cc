@@ -75,10 +75,11 @@ class DaemonMetricsTest : public ::testing::Test {
 
   // Another daemon, in place of the one before.
   void Start(const absl::optional<std::string>& cache_dir,
-             Daemon::Extras extras) {
+             Daemon::Extras extras,
+             const settings::FunctionOptions& like = {}) {
     settings::DaemonOptions options;
     options.cache_dir = cache_dir;
-    settings::FunctionOptions function;
+    settings::FunctionOptions function = like;
     function.name = "function-a";
     function.listen = "127.0.0.1:0";
     function.upstream = function_->address();
@@ -235,6 +236,26 @@ TEST_F(DaemonMetricsTest, AnExpiredEntryIsDeletedWithTheBytesItWasWrittenAs) {
   EXPECT_EQ(builtin("deletes_total"), 1);
   EXPECT_GT(builtin("bytes_deleted_total"), 0);
   EXPECT_EQ(builtin("bytes_deleted_total"), builtin("bytes_written_total") / 2);
+}
+
+TEST_F(DaemonMetricsTest, AKeyWhoseRefreshFailedIsToldForAsLongAsItBacksOff) {
+  settings::FunctionOptions stale;
+  stale.policy.stale_while_revalidate = absl::Hours(1);
+  Start({}, {}, stale);
+  const std::string backing_off =
+      "fncache_keys_backing_off{function_name=\"function-a\"}";
+  ASSERT_EQ(Call("a", "brief"), grpc::OK);
+  EXPECT_EQ(Value(Scrape(), backing_off), 0);
+  ASSERT_EQ(Call("a", "fail"), grpc::OK);  // from the old answer
+  std::string scrape;
+  do {
+    scrape = Scrape();
+  } while (Value(scrape,
+                 "fncache_refreshes_failed_total{function_name="
+                 "\"function-a\"}") != 1);
+  EXPECT_EQ(Value(scrape, backing_off), 1);
+  while (Value(Scrape(), backing_off) != 0) {
+  }
 }
 
 TEST_F(DaemonMetricsTest, AFunctionThatIsGoneIsToldWithTheReasonUntilItIsBack) {

@@ -386,6 +386,7 @@ void WatchAll(Instruments* instruments) {
   instruments->WatchExplain([] { return Instruments::ExplainFigures(); });
   instruments->WatchConnections(
       0, [] { return size_t{1}; }, [] { return size_t{2}; });
+  instruments->WatchBackingOff(0, [] { return size_t{3}; });
   instruments->WatchInflight([] { return Instruments::InflightFigures(); });
   instruments->WatchWorkers(2);
   for (const auto side : {TlsSide::kServer, TlsSide::kClient}) {

@@ -230,6 +230,41 @@ TEST(StatusPageTest, NothingBreaksOutOfItsPlace) {
   EXPECT_THAT(RenderIndexPage(evil), Not(HasSubstr("<script")));
 }
 
+// Names and paths of requests, and what functions say, are of others' choosing.
+TEST(StatusPageTest, WhatDoesNotShowOrReordersIsSpelledOut) {
+  const std::string evil("a\0b\x1b[2Jc\xe2\x80\xae<d", 13);
+  const std::string tame = "a\\x00b\\x1b[2Jc\\u202e&lt;d";
+  StatusSource source({evil});
+  source.Call(0, Outcome::kMiss, absl::Seconds(1), 14);
+  source.instruments.function(0).Unreachable(source.clock.Now(), evil);
+  Status status = source.Now();
+  status.version = evil;
+  status.functions[0].miss_paths = {{evil, 1}};
+  status.functions[0].miss_writers = {{evil, 1}};
+  status.functions[0].facts = FunctionFacts();
+  status.functions[0].facts->masks = {{evil, 1, 1}};
+  status.functions[0].facts->bans = {{evil, source.clock.Now(), false}};
+  status.functions[0].facts->more = {{evil, evil, false}};
+  status.settings = {
+      {evil, evil, false, true, {evil, evil}, true, evil, {evil, evil}}};
+  status.reload.file = evil;
+  status.reload.last_successful = false;
+  status.reload.error = evil;
+  status.reload.restart = {evil, evil};
+  for (const std::string& page :
+       {RenderStatusPage(status), RenderIndexPage(evil)}) {
+    EXPECT_THAT(page, Not(HasSubstr("\xe2\x80\xae")));
+    for (const char c : page) {
+      ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20)
+          << static_cast<int>(c);
+    }
+    EXPECT_THAT(page, HasSubstr(tame));
+  }
+  const std::string page = RenderStatusPage(status);
+  EXPECT_THAT(page, HasSubstr("<code>" + tame + "</code>"));
+  EXPECT_THAT(page, HasSubstr("<code>" + tame + "\n" + tame + "</code>"));
+}
+
 TEST(StatusPageTest, NeedsNoScriptAndNothingFromElsewhere) {
   const std::string page = RenderStatusPage(StatusSource({"f"}).Now());
   for (const char* text : {"<script", "http:", "https:", "url(", "@import"}) {
