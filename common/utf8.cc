@@ -176,6 +176,17 @@ std::string Printable(absl::string_view text) {
   return out;
 }
 
+std::string PrintableStart(absl::string_view text) {
+  constexpr size_t kMost = 100;
+  if (text.size() <= kMost) return Printable(text);
+  size_t end = 0;
+  for (size_t next = 0; next <= kMost;) {
+    end = next;
+    next += std::max<size_t>(1, Utf8CharacterBytes(text.substr(next)));
+  }
+  return Printable(text.substr(0, end)) + "...";
+}
+
 bool IsUtf8(absl::string_view text) {
   if (IsAscii(text)) return true;
   while (true) {

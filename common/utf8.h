@@ -44,6 +44,10 @@ std::string WithoutBidiControls(absl::string_view text);
 // separators of lines and paragraphs (U+2028, U+2029) become \uNNNN.
 std::string Printable(absl::string_view text);
 
+// The beginning of a text that somebody gave, to tell them of it: at most 100
+// bytes, as Printable, with "..." where that is not all.
+std::string PrintableStart(absl::string_view text);
+
 }  // namespace fncache
 
 #endif  // FNCACHE_COMMON_UTF8_H_

@@ -80,6 +80,8 @@ v1::EntryReport Message(const EntryReport& report) {
                      absl::FormatTime(absl::RFC3339_sec, report.ban->before,
                                       absl::UTCTimeZone())));
   }
+  entry.set_served(report.served);
+  entry.set_served_why(report.served_why);
   return entry;
 }
 
@@ -202,7 +204,11 @@ absl::StatusOr<v1::PurgeResponse> DaemonActions::Purge(
   response.set_covered(result->covered);
   response.set_flights(result->flights);
   response.set_durable(result->durable);
-  response.set_widened(result->widened);
+  response.set_widened(!result->widened_to.empty());
+  for (const std::string& wider : result->widened_to) {
+    response.add_widened_to(wider);
+  }
+  response.set_unknown_generation(result->unknown_generation);
   return response;
 }
 

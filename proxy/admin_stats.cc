@@ -241,9 +241,9 @@ absl::StatusOr<v1::ExplainResponse> ReadMisses(
     AddMasks(top.paths, added);
   }
   if (response.functions().empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("no function is called \"", request.function(),
-                     "\"; there are: ", absl::StrJoin(names, ", ")));
+    return absl::NotFoundError(absl::StrCat(
+        "no function is called \"", PrintableStart(request.function()),
+        "\"; there are: ", absl::StrJoin(names, ", ")));
   }
   if (misses != nullptr && request.last() > 0) {
     for (const auto& miss : misses->Last(request.last(), request.function())) {

@@ -10,6 +10,8 @@
 #include "cache/key/digest.h"
 #include "cache/policy.h"
 #include "common/log.h"
+#include "common/utf8.h"
+#include "proxy/settings/options.h"
 
 namespace fncache::proxy {
 namespace {
@@ -20,6 +22,53 @@ using cache::store::TieredStore;
 // When no tier has the entry any more.
 absl::Time GoneAt(const cache::store::Entry& entry) {
   return entry.kept_until();
+}
+
+constexpr char kEverything[] = "everything";
+
+std::string WholeFunction(const std::string& name) {
+  return absl::StrCat("function ", WellFormedUtf8(name));
+}
+
+// Sets whether a call that makes the entry's key would be answered from it, by
+// what the function lives under now; the rest of the report is there.
+void JudgeServing(const serving::FunctionHandler& function,
+                  const cache::key::Key& key, const cache::store::Entry& entry,
+                  absl::Time now, EntryReport* report) {
+  const serving::FunctionStatePtr state = function.State();
+  const auto no = [report](std::string why) {
+    report->served_why = std::move(why);
+  };
+  switch (state->options.policy.mode) {
+    case cache::Mode::kOff:
+      return no("mode is off");
+    case cache::Mode::kShadow:
+      return no("mode is shadow, so the function is always asked");
+    case cache::Mode::kOn:
+      break;
+  }
+  if (report->ban.has_value() && !report->ban->soft) return no("it is purged");
+  if (!report->generation.empty() &&
+      report->generation != state->options.generation) {
+    return no("the function is of another generation now");
+  }
+  if (!state->policy.MayServe(entry)) {
+    return no("it holds connection details, and store_secrets is none");
+  }
+  switch (function.FreshnessOf(key, entry, now)) {
+    case cache::Freshness::kFresh:
+      report->served = true;
+      return;
+    case cache::Freshness::kWhileRevalidate:
+      report->served = true;
+      return no("stale, while the function is asked behind");
+    case cache::Freshness::kIfError:
+      return no("past its time; only where the function fails");
+    case cache::Freshness::kSpent:
+      return no(entry.superseded()
+                    ? "the function has answered anew, with what is not kept"
+                    : "past its time");
+  }
 }
 
 }  // namespace
@@ -36,6 +85,17 @@ const std::string& Purger::NameOf(cache::FunctionId function) const {
                                            : *none;
 }
 
+absl::optional<cache::FunctionId> Purger::OwnerOf(
+    const cache::store::Inspection& there) const {
+  const cache::FunctionId id = there.entry->function();
+  if (id >= deps_.functions.size()) return absl::nullopt;
+  // A tier that knows names has no number for one that is not in the settings.
+  if (!there.function.empty() && there.function != NameOf(id)) {
+    return absl::nullopt;
+  }
+  return id;
+}
+
 absl::StatusOr<Purger::Functions> Purger::Named(const std::string& name) const {
   Functions functions;
   std::vector<std::string> names;
@@ -45,9 +105,9 @@ absl::StatusOr<Purger::Functions> Purger::Named(const std::string& name) const {
     if (name.empty() || names.back() == name) functions.push_back(id);
   }
   if (functions.empty()) {
-    return absl::NotFoundError(absl::StrCat("there is no function ", name,
-                                            " here, only ",
-                                            absl::StrJoin(names, ", ")));
+    return absl::NotFoundError(
+        absl::StrCat("there is no function ", PrintableStart(name),
+                     " here, only ", absl::StrJoin(names, ", ")));
   }
   return functions;
 }
@@ -90,7 +150,11 @@ void Purger::PurgeWide(const PurgeOrder& order, const Functions& functions,
   if (all) bans.Ban(order.what, "", "", before, order.soft);
   for (const cache::FunctionId id : functions) {
     if (all) break;
-    bans.Ban(order.what, NameOf(id), order.generation, before, order.soft);
+    const Bans::Kind banned =
+        bans.Ban(order.what, NameOf(id), order.generation, before, order.soft);
+    if (banned != order.what) {
+      result->widened_to.push_back(WholeFunction(NameOf(id)));
+    }
   }
   for (const cache::FunctionId id : functions) {
     result->flights += deps_.functions[id]->DetachFlights();
@@ -133,9 +197,9 @@ absl::Status Purger::CheckOwner(const PurgeOrder& order) const {
                                    ? NameOf(there.entry->function())
                                    : there.function;
     if (owner == order.function) continue;
-    return absl::NotFoundError(absl::StrCat("key ", order.key.Hex(),
-                                            " is of the function ", owner,
-                                            ", not of ", order.function));
+    return absl::NotFoundError(
+        absl::StrCat("key ", order.key.Hex(), " is of the function ", owner,
+                     ", not of ", PrintableStart(order.function)));
   }
   return absl::OkStatus();
 }
@@ -149,8 +213,8 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
     until = std::max(until, GoneAt(*there.entry));
     // It stays there.
     if (order.soft && there.tier != cache::Tier::kMemory) ++result->covered;
-    if (there.entry->function() < deps_.functions.size()) {
-      owners = {there.entry->function()};
+    if (const auto owner = OwnerOf(there); owner.has_value()) {
+      owners = {*owner};
     }
   }
   // Held until it is deleted everywhere.
@@ -160,7 +224,9 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
     PurgeOrder wide = order;
     wide.what = owners.size() == deps_.functions.size() ? Bans::Kind::kAll
                                                         : Bans::Kind::kFunction;
-    result->widened = true;
+    result->widened_to.push_back(wide.what == Bans::Kind::kAll
+                                     ? kEverything
+                                     : WholeFunction(NameOf(owners.front())));
     PurgeWide(wide, owners, before, result);
     return true;
   }
@@ -192,6 +258,13 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
     return absl::InvalidArgumentError(
         "a purge of all takes no function: purge the function");
   }
+  if (order.what == Bans::Kind::kGeneration &&
+      order.generation.size() > settings::kMaxGenerationBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("generation: has ", order.generation.size(),
+                     " bytes; accepted: a text of at most ",
+                     settings::kMaxGenerationBytes, " bytes"));
+  }
   const auto functions = Named(order.function);
   if (!functions.ok()) return functions.status();
   if (absl::Status soft = CheckSoft(order, *functions); !soft.ok()) return soft;
@@ -208,6 +281,12 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
   } else {
     PurgeWide(order, *functions, before, &result);
   }
+  result.unknown_generation =
+      order.what == Bans::Kind::kGeneration &&
+      std::none_of(functions->begin(), functions->end(),
+                   [&](cache::FunctionId id) {
+                     return bans.Knows(NameOf(id), order.generation);
+                   });
   result.durable = bans.lasting();
   const absl::Status saved = write ? bans.Save() : absl::OkStatus();
   if (deps_.metrics != nullptr) deps_.metrics->Purged(order.what);
@@ -224,8 +303,9 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
     fields.emplace_back("generation", order.generation);
   }
   if (order.soft) fields.emplace_back("soft", "yes");
-  if (result.widened)
-    fields.emplace_back("instead", "the whole function, or all");
+  if (!result.widened_to.empty()) {
+    fields.emplace_back("instead", absl::StrJoin(result.widened_to, ", "));
+  }
   fields.emplace_back("removed", result.removed);
   fields.emplace_back("flights", result.flights);
   if (result.durable) fields.emplace_back("saved", saved.ok() ? "yes" : "no");
@@ -293,9 +373,9 @@ absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(
     report.told_ttl = info.ttl;
     report.hits = there.reads;
     report.secrets = info.secrets;
-    if (entry.function() < deps_.functions.size()) {
-      const serving::FunctionStatePtr state =
-          deps_.functions[entry.function()]->State();
+    const auto owner = OwnerOf(there);
+    if (owner.has_value()) {
+      const serving::FunctionStatePtr state = deps_.functions[*owner]->State();
       // A key is of one generation: the function's, if the request was keyed
       // now or there was no other, or what another tier says.
       if (report.generation.empty() &&
@@ -314,12 +394,15 @@ absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(
           std::min(report.remaining,
                    std::min(report.ban->before - now, absl::ZeroDuration()));
     }
-    if (entry.function() < deps_.functions.size()) {
-      const cache::Policy& policy =
-          deps_.functions[entry.function()]->State()->policy;
+    if (owner.has_value()) {
+      const serving::FunctionStatePtr state = deps_.functions[*owner]->State();
+      const cache::Policy& policy = state->policy;
       report.told_ttl = report.remaining > absl::ZeroDuration()
                             ? policy.HitTtl(info, now)
                             : policy.StaleTtl(info, /*random=*/0);
+      JudgeServing(*deps_.functions[*owner], *key, entry, now, &report);
+    } else {
+      report.served_why = "its function is not in the settings";
     }
     reports.push_back(std::move(report));
   }

@@ -41,7 +41,9 @@ struct PurgeOrder {
   // makes kFunction kAll. kKey: whose key it is, empty if that is not known.
   // Not with kAll.
   std::string function;
-  std::string generation;  // kGeneration; of whichever build
+  // kGeneration; of whichever build. At most
+  // settings::kMaxGenerationBytes.
+  std::string generation;
   // Entries become stale rather than gone.
   bool soft = false;
 };
@@ -57,8 +59,11 @@ struct PurgeResult {
   uint64_t flights = 0;
   // There is a tier that outlives the process, and so does this purge.
   bool durable = false;
-  // Too many keys were purged for now: their functions have been, as a whole.
-  bool widened = false;
+  // Too many keys, or generations, were purged for now: these have been
+  // instead, in words, "function a" or "everything".
+  std::vector<std::string> widened_to;
+  // Of a generation: no function has been in it since the process started.
+  bool unknown_generation = false;
 };
 
 struct LookUpOrder {
@@ -90,6 +95,10 @@ struct EntryReport {
   bool secrets = false;
   // The ban that it is under: it is not served, or not as fresh.
   absl::optional<cache::store::Bans::Covering> ban;
+  // Whether a call that makes this key now is answered from it; and why not, or
+  // under which condition.
+  bool served = false;
+  std::string served_why;
 };
 
 class Purger {
@@ -139,6 +148,9 @@ class Purger {
   uint64_t Sweep(cache::FunctionId function, absl::Time before) const;
   cache::store::TieredStore& newest() const;
   const std::string& NameOf(cache::FunctionId function) const;
+  // Whose entry it is, where that is a function of the settings.
+  absl::optional<cache::FunctionId> OwnerOf(
+      const cache::store::Inspection& there) const;
 
   const Deps deps_;
   Mutex mutex_;  // one purge at a time

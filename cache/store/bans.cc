@@ -65,6 +65,13 @@ size_t Bans::Generations(absl::string_view function) const {
   return count;
 }
 
+bool Bans::Knows(absl::string_view function,
+                 absl::string_view generation) const {
+  MutexLock lock(&mutex_);
+  return scopes_.find({std::string(function), std::string(generation)}) !=
+         scopes_.end();
+}
+
 void Bans::Spread() {
   for (auto it = generations_.begin(); it != generations_.end();) {
     BanTimes wider = all_;
@@ -99,8 +106,9 @@ void Bans::Saw(absl::Time time) {
 
 // ---------------------------------------------------------------- Purging
 
-void Bans::Ban(Kind kind, absl::string_view function,
-               absl::string_view generation, absl::Time before, bool soft) {
+Bans::Kind Bans::Ban(Kind kind, absl::string_view function,
+                     absl::string_view generation, absl::Time before,
+                     bool soft) {
   const BanTimes times = TimesAt(before, soft);
   Saw(before);
   {
@@ -109,9 +117,10 @@ void Bans::Ban(Kind kind, absl::string_view function,
     Generation of{name, std::string(generation)};
     const bool crowded = generations_.size() >= kMostGenerations &&
                          generations_.find(of) == generations_.end();
+    if (kind == Kind::kGeneration && crowded) kind = Kind::kFunction;
     if (kind == Kind::kAll) {
       all_.Add(times);
-    } else if (kind == Kind::kFunction || crowded) {
+    } else if (kind == Kind::kFunction) {
       functions_[name].Add(times);
     } else {
       generations_[of].Add(times);
@@ -123,6 +132,7 @@ void Bans::Ban(Kind kind, absl::string_view function,
   for (Stripe& stripe : stripes_) {
     MutexLock lock(&stripe.mutex);
   }
+  return kind;
 }
 
 absl::optional<Bans::Entered> Bans::BanKey(const key::Key& key,

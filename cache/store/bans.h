@@ -104,6 +104,8 @@ class Bans {
   const BanScope& Of(absl::string_view function, absl::string_view generation);
   // In how many generations a function was asked for so far.
   size_t Generations(absl::string_view function) const;
+  // Whether it was asked for in this one.
+  bool Knows(absl::string_view function, absl::string_view generation) const;
 
   // ------------------------------------------------------------ What goes on
 
@@ -138,8 +140,9 @@ class Bans {
 
   // Bans for good what started at or before `before`. Every fill that comes
   // later sees it. `kind` is not kKey; what it does not need of `function` and
-  // `generation` is ignored.
-  void Ban(Kind kind, absl::string_view function, absl::string_view generation,
+  // `generation` is ignored. Returns what it has banned: kFunction for the
+  // generation that would be one too many.
+  Kind Ban(Kind kind, absl::string_view function, absl::string_view generation,
            absl::Time before, bool soft);
 
   // Bans a key, at least for as long as the result lives. `until`, of a soft

@@ -91,19 +91,21 @@ bool Exists(const std::string& path) {
 
 absl::StatusOr<std::string> FindSocket(const SocketSearch& search) {
   if (!search.flag.empty()) return search.flag;
+  if (!search.cache_dir.empty()) return SocketBeside(search.cache_dir);
   const auto given = search.environment("FNCACHE_ADMIN_SOCKET");
   if (given.has_value() && !given->empty()) return *given;
+  const auto cache_dir = search.environment("FNCACHE_CACHE_DIR");
   const std::vector<std::string> places =
-      DefaultSockets(search.cache_dir, search.environment);
+      DefaultSockets(cache_dir, search.environment);
   for (const std::string& place : places) {
     if (Exists(place)) return place;
   }
   return absl::NotFoundError(
       absl::StrCat("no admin socket at ", absl::StrJoin(places, " or "),
                    "; is the daemon running? If it is, ", kWhere,
-                   search.cache_dir.has_value()
-                       ? ""
-                       : ", and --cache-dir DIR where the daemon has one"));
+                   cache_dir.value_or("").empty()
+                       ? ", and --cache-dir DIR where the daemon has one"
+                       : ""));
 }
 
 absl::Status CheckSocket(const std::string& path) {
@@ -142,7 +144,8 @@ absl::Status Client::Failure(const grpc::Status& status) const {
       return absl::DeadlineExceededError(
           absl::StrCat(path_, ": the daemon does not answer"));
     default:
-      return FromGrpcCode(status.error_code(), status.error_message());
+      return FromGrpcCode(status.error_code(),
+                          absl::StrCat(path_, ": ", status.error_message()));
   }
 }
 

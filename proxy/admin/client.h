@@ -22,13 +22,16 @@ namespace fncache::proxy::admin {
 
 // Where to look for the socket.
 struct SocketSearch {
-  std::string flag;  // --socket; empty: not given
-  absl::optional<std::string> cache_dir;
+  std::string flag;       // --socket; empty: not given
+  std::string cache_dir;  // --cache-dir, as that
   Environment environment;
 };
 
-// The flag's, else $FNCACHE_ADMIN_SOCKET, else the first of the default places
-// where there is one. NotFound says where it was looked for and what to do.
+// The flag's, else that in the directory of --cache-dir, whether or not they
+// are there: who names a daemon means no other one. Else
+// $FNCACHE_ADMIN_SOCKET, else the first of the default places, with
+// $FNCACHE_CACHE_DIR, where there is one. NotFound says where it was looked for
+// and what to do.
 absl::StatusOr<std::string> FindSocket(const SocketSearch& search);
 
 // Ok if a daemon serves the socket; else as Client::Connect. Starts no threads.
@@ -43,17 +46,25 @@ class Client {
   template <typename Request, typename Response>
   using Method = grpc::Status (v1::Admin::Stub::*)(grpc::ClientContext*,
                                                    const Request&, Response*);
-  // Calls, and waits for so long. What the daemon says is the status; that it
-  // has gone is Unavailable, naming the socket.
+  // Calls, and waits for so long. What the daemon says is the status, and so is
+  // Unavailable that it has gone; the message names the socket.
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(Method<Request, Response> method,
                                 const Request& request,
                                 absl::Duration patience) {
     grpc::ClientContext context;
-    Prepare(patience, &context);
+    return Call(method, request, patience, &context);
+  }
+  // The same, which ends at once when another thread cancels `context`, a new
+  // one, before or while it waits.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(Method<Request, Response> method,
+                                const Request& request, absl::Duration patience,
+                                grpc::ClientContext* context) {
+    Prepare(patience, context);
     Response response;
     const grpc::Status status =
-        (stub_.get()->*method)(&context, request, &response);
+        (stub_.get()->*method)(context, request, &response);
     if (!status.ok()) return Failure(status);
     return response;
   }

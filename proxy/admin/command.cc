@@ -24,6 +24,7 @@
 #include "proxy/admin/client.h"
 #include "proxy/admin/text.h"
 #include "proxy/admin/watch.h"
+#include "proxy/settings/options.h"
 
 namespace fncache::proxy::admin {
 namespace {
@@ -36,16 +37,18 @@ constexpr int kBadUsage = 2;
 // Commands that only look, and those that change what may be much.
 constexpr absl::Duration kSoon = absl::Minutes(1);
 constexpr absl::Duration kLater = absl::Minutes(10);
+// Nobody waits longer for a level or a trace to end by itself.
+constexpr absl::Duration kLongestFor = absl::Hours(8760);
 // The largest request that a function may get.
 constexpr size_t kMaxRequest = size_t{2} << 30;
 constexpr uint32_t kDefaultLast = 20;
 
 constexpr char kFooter[] = R"(
-The socket: --socket, else $FNCACHE_ADMIN_SOCKET, else the first that there is
-of DIR/admin.sock with --cache-dir DIR (or $FNCACHE_CACHE_DIR),
-$XDG_RUNTIME_DIR/fncache/admin.sock and /run/fncache/admin.sock. Who may open it
-(mode 0600: the daemon's user, and root) may administer; nobody is asked whether
-they are sure.
+The socket: --socket PATH, else DIR/admin.sock with --cache-dir DIR, and no
+other; without these $FNCACHE_ADMIN_SOCKET, else the first that there is of
+$FNCACHE_CACHE_DIR/admin.sock, $XDG_RUNTIME_DIR/fncache/admin.sock and
+/run/fncache/admin.sock. Who may open it (mode 0600: the daemon's user, and
+root) may administer; nobody is asked whether they are sure.
 
 Examples:
   fncache admin stats --watch
@@ -119,7 +122,7 @@ App MakeApp(Flags* flags) {
   app->add_option("--socket", flags->socket, "The daemon's admin socket")
       ->type_name("PATH");
   app->add_option("--cache-dir", flags->cache_dir,
-                  "The daemon's cache directory, where its socket is, too")
+                  "The daemon's cache directory: its admin.sock is the socket")
       ->type_name("DIR");
   app->footer(kFooter);
   app->get_formatter()->label("SUBCOMMAND", "COMMAND");
@@ -168,7 +171,8 @@ Example:
   made.purge =
       AddCommand(app, "purge", "Make entries unreachable, in every tier", R"(
 It is done when this returns: a purged entry is never served again, also after
-kill -9. Calls under way are answered, but kept by nobody.
+kill -9. Calls under way are answered, but kept by nobody. --generation "" is
+that of a function without one.
 
 Examples:
   fncache admin purge --function function-auto-ready
@@ -234,7 +238,8 @@ Example:
   fncache admin trace start --dir /var/tmp/trace --level paths --for 10m)");
   made.trace_start
       ->add_option("--dir", flags->dir,
-                   "Where to, on the daemon's machine; default: trace.dir")
+                   "Where to: an absolute path on the daemon's machine; "
+                   "default: trace.dir")
       ->type_name("DIR");
   made.trace_start
       ->add_option("--level", flags->level,
@@ -282,7 +287,7 @@ absl::StatusOr<std::string> ParseKey(const std::string& text) {
       std::all_of(text.begin(), text.end(), absl::ascii_isxdigit)) {
     return absl::HexStringToBytes(text);
   }
-  return BadUsage(absl::StrCat("--key: \"", Printable(text.substr(0, 100)),
+  return BadUsage(absl::StrCat("--key: \"", PrintableStart(text),
                                "\" is not accepted; accepted: 32 hex digits"));
 }
 
@@ -291,15 +296,20 @@ absl::StatusOr<absl::Duration> ParsePositive(absl::string_view flag,
                                              absl::Duration least) {
   const auto parsed = ParseGoDuration(text);
   if (parsed.ok() && *parsed >= least) return *parsed;
-  return BadUsage(absl::StrCat(flag, ": \"", Printable(text.substr(0, 100)),
+  return BadUsage(absl::StrCat(flag, ": \"", PrintableStart(text),
                                "\" is not accepted; accepted: a duration from ",
                                FormatGoDuration(least), " up, such as 10m"));
 }
 
+// In the daemon's range, and its words.
 absl::Status ParseFor(const Flags& flags, google::protobuf::Duration* out) {
-  const auto parsed =
-      ParsePositive("--for", flags.for_time, absl::Milliseconds(1));
-  if (!parsed.ok()) return parsed.status();
+  const auto parsed = ParseGoDuration(flags.for_time);
+  if (!parsed.ok() || *parsed <= absl::ZeroDuration() ||
+      *parsed > kLongestFor) {
+    return BadUsage(absl::StrCat("--for: \"", PrintableStart(flags.for_time),
+                                 "\" is not accepted; accepted: a duration "
+                                 "above 0, at most 8760h, such as 10m"));
+  }
   *out = TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(*parsed));
   return absl::OkStatus();
 }
@@ -310,11 +320,10 @@ absl::Status CheckWord(absl::string_view what, const std::string& word,
   if (std::find(accepted.begin(), accepted.end(), word) != accepted.end()) {
     return absl::OkStatus();
   }
-  return BadUsage(absl::StrCat(what, word.empty() ? " is missing" : ": \"",
-                               Printable(word.substr(0, 100)),
-                               word.empty() ? "" : "\" is not accepted",
-                               DidYouMean(word, accepted),
-                               "; accepted: ", absl::StrJoin(accepted, ", ")));
+  return BadUsage(absl::StrCat(
+      what, word.empty() ? " is missing" : ": \"", PrintableStart(word),
+      word.empty() ? "" : "\" is not accepted", DidYouMean(word, accepted),
+      "; accepted: ", absl::StrJoin(accepted, ", ")));
 }
 
 // What was asked for, with the flags checked before anybody is asked.
@@ -325,6 +334,8 @@ class Invocation {
   // Returns the exit code of what is no failure. InvalidArgument is wrong
   // usage.
   absl::StatusOr<int> Run() {
+    const absl::Status given = CheckNoneEmpty();
+    if (!given.ok()) return given;
     if (app_.stats->parsed()) return Stats();
     if (app_.lookup->parsed()) return LookUp();
     if (app_.purge->parsed()) return Purge();
@@ -341,30 +352,53 @@ class Invocation {
   }
 
  private:
+  // A variable that was not set in a script must not make a flag as good as
+  // not given: purge --key "$KEY" --all.
+  absl::Status CheckNoneEmpty() const {
+    for (const CLI::App* at = app_.app.get();;
+         at = at->get_subcommands().front()) {
+      for (const CLI::Option* const option : at->get_options()) {
+        if (option == app_.watch || option == app_.generation ||
+            option->get_lnames().empty() || option->get_type_name().empty()) {
+          continue;
+        }
+        for (const std::string& value : option->results()) {
+          if (!value.empty()) continue;
+          return BadUsage(absl::StrCat("--", option->get_lnames().front(),
+                                       ": must not be empty"));
+        }
+      }
+      if (at->get_subcommands().empty()) return absl::OkStatus();
+    }
+  }
+
   absl::StatusOr<std::string> Socket() const {
     SocketSearch search;
     search.flag = flags_.socket;
+    search.cache_dir = flags_.cache_dir;
     search.environment = Variable;
-    search.cache_dir = flags_.cache_dir.empty() ? Variable("FNCACHE_CACHE_DIR")
-                                                : flags_.cache_dir;
     return FindSocket(search);
   }
 
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(Client::Method<Request, Response> method,
                                 const Request& request,
-                                absl::Duration patience) const {
+                                absl::Duration patience) {
     const absl::StatusOr<std::string> socket = Socket();
     if (!socket.ok()) return socket.status();
-    auto client = Client::Connect(*socket);
+    socket_ = *socket;
+    auto client = Client::Connect(socket_);
     if (!client.ok()) return client.status();
     return (*client)->Call(method, request, patience);
   }
 
-  static absl::StatusOr<int> Print(absl::string_view text, int code = 0) {
+  // What was asked for has been done by then.
+  absl::StatusOr<int> Print(absl::string_view text, int code = 0) const {
     const absl::Status status = WriteStdout(text);
-    if (!status.ok()) return status;
-    return code;
+    if (status.ok()) return code;
+    return absl::UnavailableError(absl::StrCat(
+        socket_, ": the daemon has answered, but its answer ",
+        "cannot be written to standard output: ", status.message()));
   }
 
   absl::StatusOr<int> Stats() const {
@@ -383,7 +417,7 @@ class Invocation {
     return WatchStats(options);
   }
 
-  absl::StatusOr<int> LookUp() const {
+  absl::StatusOr<int> LookUp() {
     v1::LookUpRequest request;
     if (flags_.key.empty() == flags_.request.empty()) {
       return BadUsage("one of --key and --request is needed");
@@ -412,7 +446,7 @@ class Invocation {
     return Print(LookUpText(*response));
   }
 
-  absl::StatusOr<int> Purge() const {
+  absl::StatusOr<int> Purge() {
     v1::PurgeRequest request;
     request.set_soft(flags_.soft);
     const bool of_generation = app_.generation->count() > 0;
@@ -437,8 +471,15 @@ class Invocation {
       request.mutable_of_function()->set_function(flags_.function);
       what = absl::StrCat("function ", flags_.function);
       if (of_generation) {
+        constexpr size_t kMost = settings::kMaxGenerationBytes;
+        if (flags_.generation.size() > kMost) {
+          return BadUsage(absl::StrCat(
+              "--generation: has ", flags_.generation.size(),
+              " bytes; accepted: a text of at most ", kMost, " bytes"));
+        }
         request.mutable_of_function()->set_generation(flags_.generation);
-        absl::StrAppend(&what, ", generation ", flags_.generation);
+        absl::StrAppend(&what, ", generation \"", flags_.generation, "\"",
+                        flags_.generation.empty() ? " (none)" : "");
       }
     } else {
       return BadUsage(of_generation
@@ -447,11 +488,11 @@ class Invocation {
     }
     const auto response = Call(&v1::Admin::Stub::Purge, request, kLater);
     if (!response.ok()) return response.status();
-    return Print(PurgeText(what, flags_.soft, *response),
+    return Print(PurgeText(what, flags_.soft, socket_, *response),
                  response->unreached().empty() ? 0 : kFailed);
   }
 
-  absl::StatusOr<int> Explain() const {
+  absl::StatusOr<int> Explain() {
     v1::ExplainRequest request;
     request.set_function(flags_.function);
     request.set_last(flags_.last);
@@ -460,14 +501,14 @@ class Invocation {
     return Print(flags_.json ? ExplainJson(*response) : ExplainText(*response));
   }
 
-  absl::StatusOr<int> Config() const {
+  absl::StatusOr<int> Config() {
     const auto response =
         Call(&v1::Admin::Stub::Config, v1::ConfigRequest(), kSoon);
     if (!response.ok()) return response.status();
     return Print(response->yaml());
   }
 
-  absl::StatusOr<int> Reload() const {
+  absl::StatusOr<int> Reload() {
     const auto response =
         Call(&v1::Admin::Stub::Reload, v1::ReloadRequest(), kLater);
     if (!response.ok()) {
@@ -477,8 +518,14 @@ class Invocation {
     return Print(ReloadText(*response));
   }
 
-  absl::StatusOr<int> StartTrace() const {
+  absl::StatusOr<int> StartTrace() {
     v1::StartTraceRequest request;
+    if (!flags_.dir.empty() && flags_.dir.front() != '/') {
+      return BadUsage(absl::StrCat("--dir: \"", PrintableStart(flags_.dir),
+                                   "\" is not accepted, as it is on the "
+                                   "daemon's machine; accepted: an absolute "
+                                   "path"));
+    }
     request.set_dir(flags_.dir);
     if (!flags_.level.empty()) {
       const absl::Status status =
@@ -495,14 +542,14 @@ class Invocation {
     return Print(StartTraceText(*response));
   }
 
-  absl::StatusOr<int> StopTrace() const {
+  absl::StatusOr<int> StopTrace() {
     const auto response =
         Call(&v1::Admin::Stub::StopTrace, v1::StopTraceRequest(), kSoon);
     if (!response.ok()) return response.status();
     return Print(StopTraceText(*response));
   }
 
-  absl::StatusOr<int> LogLevel() const {
+  absl::StatusOr<int> LogLevel() {
     v1::SetLogLevelRequest request;
     absl::Status status = CheckWord("LEVEL", flags_.level, LogLevelNames());
     if (!status.ok()) return status;
@@ -516,7 +563,7 @@ class Invocation {
     return Print(LogLevelText(*response));
   }
 
-  absl::StatusOr<int> Shadow() const {
+  absl::StatusOr<int> Shadow() {
     const auto response =
         Call(&v1::Admin::Stub::Shadow, v1::ShadowRequest(), kSoon);
     if (!response.ok()) return response.status();
@@ -526,6 +573,7 @@ class Invocation {
 
   const App& app_;
   const Flags& flags_;
+  std::string socket_;  // that was called
 };
 
 // "fncache admin purge".
@@ -537,6 +585,16 @@ std::string NameOf(const App& app) {
     absl::StrAppend(&name, " ", at->get_name());
   }
   return name;
+}
+
+// Those that the command that was given takes.
+std::vector<CommandFlag> FlagsTaken(const App& app) {
+  std::vector<CommandFlag> flags = FlagsOf(*app.app);
+  const CLI::App* at = app.app.get();
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  if (at == app.app.get()) return flags;
+  for (CommandFlag& flag : FlagsOf(*at)) flags.push_back(std::move(flag));
+  return flags;
 }
 
 int Fail(const App& app, const absl::Status& status) {
@@ -555,7 +613,7 @@ absl::Status NotParsed(const App& app, const CLI::ParseError& error) {
     if (!command && extras.front().rfind('-', 0) != 0) {
       return CheckWord("command", extras.front(), AdminWords());
     }
-    return BadUsage(NotTaken(extras.front(), AdminCommandFlags()));
+    return BadUsage(NotTaken(extras.front(), FlagsTaken(app)));
   }
   return BadUsage(Printable(absl::string_view(error.what()).substr(0, 300)));
 }

@@ -137,15 +137,21 @@ void Screen::Show(absl::string_view text) {
   WriteAll(STDOUT_FILENO, picture);
 }
 
-Screen::Event Screen::Wait(absl::Duration time) {
+Screen::Event Screen::Wait(absl::Duration time, int waker) {
   const absl::Time until = absl::Now() + time;
   for (;;) {
     const absl::Duration left = until - absl::Now();
     if (left <= absl::ZeroDuration()) return Event::kTime;
-    pollfd ready[2] = {{signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-    const int milliseconds =
-        static_cast<int>(absl::ToInt64Milliseconds(left)) + 1;
-    if (poll(ready, 2, milliseconds) < 0 && errno != EINTR) return Event::kQuit;
+    // One that is negative is passed over.
+    pollfd ready[3] = {
+        {signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}, {waker, POLLIN, 0}};
+    const int milliseconds = static_cast<int>(absl::ToInt64Milliseconds(
+                                 std::min(left, absl::Hours(1)))) +
+                             1;
+    if (poll(ready, 3, milliseconds) < 0) {
+      if (errno == EINTR) continue;
+      return Event::kQuit;
+    }
     if ((ready[0].revents & POLLIN) != 0) {
       signalfd_siginfo info = {};
       if (read(signals_, &info, sizeof info) != sizeof info) continue;
@@ -170,6 +176,7 @@ Screen::Event Screen::Wait(absl::Duration time) {
       }
       if (n == 1 && (key == 'q' || key == 'Q')) return Event::kQuit;
     }
+    if (ready[2].revents != 0) return Event::kWoken;
   }
 }
 

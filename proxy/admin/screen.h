@@ -43,10 +43,12 @@ class Screen {
 
   enum class Event {
     kTime,    // all of it has passed
+    kWoken,   // there is something to read from `waker`
     kResize,  // show it again
     kQuit,    // q, or a signal
   };
-  Event Wait(absl::Duration time);
+  // `waker` is a descriptor, or -1.
+  Event Wait(absl::Duration time, int waker = -1);
   // The signal that ended it; 0 where it was none.
   int signal() const { return signal_; }
 

@@ -16,7 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/grpc_status.h"
+#include "common/log.h"
+#include "common/log_limiter.h"
 #include "common/thread_pool.h"
+#include "common/utf8.h"
 #include "proxy/admin/socket.h"
 #include "proxy/transport/codec.h"
 #include "proxy/transport/incoming_call.h"
@@ -131,6 +134,17 @@ class Server::Impl final : public transport::CallHandler {
     listen.limits.max_connections = kMaxConnections;
     listen.limits.max_streams = kMaxCalls;
     listen.socket_mode = 0600;
+    listen.events.connection_refused = [this] {
+      TellRefusal(&connections_refused_,
+                  absl::StrCat("closed a new connection to fncache admin: ",
+                               kMaxConnections, " are open"),
+                  "");
+    };
+    listen.events.accept_failed = [this](const std::string& why) {
+      TellRefusal(&accept_failures_,
+                  "cannot accept connections of fncache admin, trying again",
+                  why);
+    };
     auto listener = transport::Listener::Create(std::move(listen));
     if (!listener.ok()) {
       if (!IsServed(options_.path)) return listener.status();
@@ -156,8 +170,21 @@ class Server::Impl final : public transport::CallHandler {
   }
   void End(Call* call) { calls_.erase(call); }
 
+  // One line a minute of each kind.
+  void TellRefusal(LogLimiter* lines, absl::string_view what,
+                   const std::string& why) const {
+    uint64_t unlogged = 0;
+    if (!lines->Allows(absl::Now(), &unlogged)) return;
+    std::vector<LogField> fields = {{"socket", options_.path}};
+    if (!why.empty()) fields.emplace_back("why", why);
+    if (unlogged > 0) fields.emplace_back("unlogged", unlogged);
+    Log(LogLevel::kWarning, what, fields);
+  }
+
   const ServerOptions options_;
   Actions* const actions_;
+  LogLimiter connections_refused_{absl::Minutes(1)};
+  LogLimiter accept_failures_{absl::Minutes(1)};
   // Whoever is here when the worker has stopped waits for the pool.
   absl::flat_hash_map<Call*, std::unique_ptr<Call>> calls_;
   size_t held_ = 0;  // bytes of requests that have not ended
@@ -309,8 +336,8 @@ class Server::Impl::Call final : public transport::CallTap {
 void Server::Impl::StartCall(transport::IncomingCallPtr call) {
   const Method* const method = FindMethod(call->path());
   if (method == nullptr) {
-    const std::string why =
-        absl::StrCat("this daemon has no method ", call->path());
+    const std::string why = absl::StrCat("this daemon has no method ",
+                                         PrintableStart(call->path()));
     return transport::IncomingCall::Finish(
         std::move(call), ToGrpcStatus(absl::UnimplementedError(why)));
   }

@@ -15,12 +15,16 @@ absl::Status CheckSocketPath(const std::string& path) {
                    settings::kMaxSocketPath));
 }
 
+std::string SocketBeside(const std::string& cache_dir) {
+  return absl::StrCat(cache_dir, "/admin.sock");
+}
+
 std::vector<std::string> DefaultSockets(
     const absl::optional<std::string>& cache_dir,
     const Environment& environment) {
   std::vector<std::string> places;
   if (cache_dir.has_value() && !cache_dir->empty()) {
-    places.push_back(absl::StrCat(*cache_dir, "/admin.sock"));
+    places.push_back(SocketBeside(*cache_dir));
   }
   const std::string runtime = environment("XDG_RUNTIME_DIR").value_or("");
   // Its specification wants it absolute, and ignored where it is not.

@@ -22,6 +22,9 @@ using Environment =
 // OK, or InvalidArgument that says how long the path is and may be.
 absl::Status CheckSocketPath(const std::string& path);
 
+// That of a daemon with this cache directory.
+std::string SocketBeside(const std::string& cache_dir);
+
 // In the order in which they are tried: CACHE_DIR/admin.sock where there is
 // such a directory, $XDG_RUNTIME_DIR/fncache/admin.sock where that is set,
 // /run/fncache/admin.sock.

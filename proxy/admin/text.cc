@@ -118,6 +118,18 @@ std::string ChangesText(
 
 namespace {
 
+// In quotes, as it may be any text; "-": none, or not known.
+std::string Quoted(const std::string& text) {
+  return text.empty() ? "-" : absl::StrCat("\"", Printable(text), "\"");
+}
+
+std::string ServedText(const v1::EntryReport& entry) {
+  if (!entry.has_served()) return "not told by this daemon";
+  return absl::StrCat(entry.served() ? "yes" : "no",
+                      entry.served_why().empty() ? "" : ": ",
+                      Printable(entry.served_why()));
+}
+
 std::string RecentHits(const v1::EntryReport& entry) {
   if (!entry.has_recent_hits()) return "not counted here";
   return absl::StrCat(entry.recent_hits(),
@@ -138,7 +150,8 @@ std::string LookUpText(const v1::LookUpResponse& response) {
     };
     Rows rows = {
         row("function", OrDash(entry.function())),
-        row("generation", OrDash(entry.generation())),
+        row("generation", Quoted(entry.generation())),
+        row("served", ServedText(entry)),
         row("age", ShortDuration(FromProto(entry.age()))),
         row("remaining", absl::StrCat(ShortDuration(remaining),
                                       remaining <= absl::ZeroDuration()
@@ -166,9 +179,11 @@ std::string LookUpText(const v1::LookUpResponse& response) {
 }
 
 std::string PurgeText(const std::string& what, bool soft,
+                      const std::string& socket,
                       const v1::PurgeResponse& response) {
   std::string text = absl::StrCat(
-      soft ? "made stale: " : "purged: ", Printable(what), "; ",
+      soft ? "made stale: " : "purged: ", Printable(what), ", on ",
+      Printable(socket), "; ",
       // What is made stale in memory is not counted: a ban makes it so.
       soft ? "all in memory and "
            : absl::StrCat(Number(response.removed(), "entry", "entries"),
@@ -180,11 +195,23 @@ std::string PurgeText(const std::string& what, bool soft,
       Number(response.flights(), "call", "calls"),
       " under way that nobody joins any more\n");
   if (response.widened()) {
+    // Of a daemon that does not say what: it is this at most.
+    const std::string wider = response.widened_to().empty()
+                                  ? "the whole function, or everything,"
+                                  : absl::StrJoin(response.widened_to(), ", ");
+    absl::StrAppend(&text,
+                    "More is purged for now than is remembered one by one: ",
+                    Printable(wider), " has been purged instead.\n");
+  }
+  if (response.unknown_generation()) {
     absl::StrAppend(
         &text,
-        "More keys are purged for now than are remembered one by "
-        "one: all of their functions has been purged, or everything "
-        "where it is not known whose they are.\n");
+        "Not in use since the daemon's start: no entry in memory was of this "
+        "generation",
+        response.covered() == 0
+            ? ", and there is none of the function on disk"
+            : ", and those on disk are of it only if an earlier daemon had it",
+        ". (fncache admin config tells which one is in use.)\n");
   }
   absl::StrAppend(&text, response.durable()
                              ? "It holds after a restart, too.\n"

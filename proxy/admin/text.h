@@ -13,8 +13,10 @@
 namespace fncache::proxy::admin {
 
 std::string LookUpText(const v1::LookUpResponse& response);
-// `what` was purged: "key 0f…", "function a", "everything".
+// `what` was purged, by the daemon of this socket: "key 0f…", "function a",
+// "everything".
 std::string PurgeText(const std::string& what, bool soft,
+                      const std::string& socket,
                       const v1::PurgeResponse& response);
 std::string ExplainText(const v1::ExplainResponse& response);
 std::string ExplainJson(const v1::ExplainResponse& response);

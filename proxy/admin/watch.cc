@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/admin/watch.h"
 
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/standard_streams.h"
+#include "common/threads.h"
 #include "proxy/admin/change.h"
 #include "proxy/admin/client.h"
 #include "proxy/admin/screen.h"
@@ -27,21 +32,22 @@ class Looks {
  public:
   explicit Looks(std::string socket) : socket_(std::move(socket)) {}
 
-  absl::Status Look() {
+  // Asks, and waits for the answer, unless that is cancelled.
+  absl::StatusOr<v1::StatsResponse> Ask(grpc::ClientContext* context) {
     if (client_ == nullptr) {
       auto client = Client::Connect(socket_);
       if (!client.ok()) return client.status();
       client_ = *std::move(client);
     }
-    auto stats =
-        client_->Call(&v1::Admin::Stub::Stats, v1::StatsRequest(), kPatience);
-    if (!stats.ok()) {
-      client_ = nullptr;
-      return stats.status();
-    }
-    change_ = ChangeBetween(now_, *stats);
-    now_ = *std::move(stats);
-    return absl::OkStatus();
+    auto stats = client_->Call(&v1::Admin::Stub::Stats, v1::StatsRequest(),
+                               kPatience, context);
+    if (!stats.ok()) client_ = nullptr;
+    return stats;
+  }
+  // Takes an answer in. May be called while another one is asked for.
+  void Take(v1::StatsResponse stats) {
+    change_ = ChangeBetween(now_, stats);
+    now_ = std::move(stats);
   }
 
   bool any() const { return now_.has_value(); }
@@ -52,9 +58,61 @@ class Looks {
 
  private:
   const std::string socket_;
-  std::unique_ptr<Client> client_;
+  std::unique_ptr<Client> client_;  // Ask's
   absl::optional<v1::StatsResponse> now_;
   Change change_;
+};
+
+// Wakes a wait on another thread.
+class Waker {
+ public:
+  Waker() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~Waker() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Waker(const Waker&) = delete;
+  Waker& operator=(const Waker&) = delete;
+
+  // To wait for; negative if there is none.
+  int fd() const { return fd_; }
+  void Wake() const { eventfd_write(fd_, 1); }
+  void Reset() const {
+    eventfd_t count = 0;
+    eventfd_read(fd_, &count);
+  }
+
+ private:
+  const int fd_;
+};
+
+// A look while the screen goes on heeding keys and signals. Destroyed before
+// the answer is there, it ends at once.
+class BackgroundLook {
+ public:
+  // `waker` is told when the answer is there. Both outlive this.
+  BackgroundLook(Looks* looks, const Waker* waker)
+      : thread_([this, looks, waker] {
+          answer_ = looks->Ask(&context_);
+          waker->Wake();
+        }) {}
+  ~BackgroundLook() {
+    if (!thread_.joinable()) return;
+    context_.TryCancel();
+    thread_.join();
+  }
+  BackgroundLook(const BackgroundLook&) = delete;
+  BackgroundLook& operator=(const BackgroundLook&) = delete;
+
+  // Once, after the waker was told.
+  absl::StatusOr<v1::StatsResponse> Answer() {
+    thread_.join();
+    return std::move(answer_);
+  }
+
+ private:
+  grpc::ClientContext context_;
+  absl::StatusOr<v1::StatsResponse> answer_;
+  std::thread thread_;
 };
 
 Extent PlainExtent() {
@@ -70,12 +128,17 @@ absl::StatusOr<int> Plainly(const WatchOptions& options) {
   Looks looks(options.socket);
   absl::Time next = absl::Now();
   for (bool first = true;; first = false) {
-    absl::Status status = looks.Look();
-    if (!status.ok()) return status;
+    grpc::ClientContext context;
+    auto stats = looks.Ask(&context);
+    if (!stats.ok()) return stats.status();
+    looks.Take(*std::move(stats));
     std::string text = options.json ? looks.Json() : looks.Table(PlainExtent());
     if (!first && !options.json) text.insert(0, "\n");
-    status = WriteStdout(text);
-    if (!status.ok()) return status;
+    const absl::Status status = WriteStdout(text);
+    if (!status.ok()) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot write to standard output: ", status.message()));
+    }
     if (!options.every.has_value()) return 0;
     // Late looks do not make the next ones late.
     next = std::max(next + *options.every, absl::Now());
@@ -83,27 +146,59 @@ absl::StatusOr<int> Plainly(const WatchOptions& options) {
   }
 }
 
-int OnScreen(const WatchOptions& options, Screen* screen) {
+std::string Picture(const Looks& looks, const absl::Status& status,
+                    const Screen::Size& size) {
+  std::string text =
+      status.ok() ? ""
+                  // First what a narrow screen does not cut off.
+                  : absl::StrCat("! trying again: ", status.message(), "\n");
+  if (looks.any()) {
+    const size_t left = size.rows > 1 ? size.rows : 2;
+    absl::StrAppend(&text, looks.Table({size.columns, left}));
+  }
+  return text;
+}
+
+absl::StatusOr<int> OnScreen(const WatchOptions& options, Screen* screen) {
+  const Waker waker;
+  if (waker.fd() < 0) return absl::UnavailableError(std::strerror(errno));
   Looks looks(options.socket);
   absl::Status status;
+  std::unique_ptr<BackgroundLook> look;
   absl::Time next = absl::Now();
   for (;;) {
-    if (absl::Now() >= next) {
-      status = looks.Look();
-      next = absl::Now() + *options.every;
+    if (look == nullptr && absl::Now() >= next) {
+      const absl::Status thread = CheckThreads(1);
+      if (thread.ok()) {
+        look = std::make_unique<BackgroundLook>(&looks, &waker);
+      } else {
+        status = thread;
+        next = absl::Now() + *options.every;
+        screen->Show(Picture(looks, status, screen->size()));
+      }
     }
-    const Screen::Size size = screen->size();
-    std::string text =
-        status.ok() ? ""
-                    : absl::StrCat("! ", status.message(), "; trying again\n");
-    if (looks.any()) {
-      const size_t left = size.rows > 1 ? size.rows : 2;
-      absl::StrAppend(&text, looks.Table({size.columns, left}));
+    const absl::Duration time =
+        look == nullptr ? next - absl::Now() : absl::InfiniteDuration();
+    switch (screen->Wait(time, waker.fd())) {
+      case Screen::Event::kQuit: {
+        const int signal = screen->signal();
+        return signal == 0 || signal == SIGINT ? 0 : 128 + signal;
+      }
+      case Screen::Event::kWoken: {
+        waker.Reset();
+        auto stats = look->Answer();
+        look = nullptr;
+        status = stats.status();
+        if (stats.ok()) looks.Take(*std::move(stats));
+        next = absl::Now() + *options.every;
+        break;
+      }
+      case Screen::Event::kTime:
+        continue;
+      case Screen::Event::kResize:
+        break;
     }
-    screen->Show(text);
-    if (screen->Wait(next - absl::Now()) != Screen::Event::kQuit) continue;
-    const int signal = screen->signal();
-    return signal == 0 || signal == SIGINT ? 0 : 128 + signal;
+    screen->Show(Picture(looks, status, screen->size()));
   }
 }
 

@@ -53,6 +53,12 @@ class FunctionHandler final : public transport::CallHandler {
   const std::string& name() const { return context_.name; }
   // What calls that come now live under.
   FunctionStatePtr State() const { return context_.states.Newest(); }
+  // What a call that comes at `now` may make of an entry under its key.
+  cache::Freshness FreshnessOf(const cache::key::Key& key,
+                               const cache::store::Entry& entry,
+                               absl::Time now) const {
+    return context_.FreshnessOf(*State(), key, entry, now);
+  }
   // Lets no caller that comes later join a flight that is open now: of a key,
   // or any. Returns how many those are.
   size_t DetachFlight(const cache::key::Key& key) {

@@ -8,6 +8,7 @@
 #ifndef FNCACHE_PROXY_SETTINGS_OPTIONS_H_
 #define FNCACHE_PROXY_SETTINGS_OPTIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +23,11 @@
 #include "proxy/telemetry/access_log_options.h"
 
 namespace fncache::proxy::settings {
+
+// The longest generation, in settings and in purges: as many bans of
+// generations as there may be (cache/store/bans.h) have to fit into a file that
+// is read back, since one that is larger would ban everything.
+inline constexpr size_t kMaxGenerationBytes = 1024;
 
 // One function behind the proxy.
 struct FunctionOptions {

@@ -283,13 +283,16 @@ std::vector<Row> FunctionRows() {
         return IntoText(v[0], /*empty_allowed=*/false, &o->name);
       });
   Setting generation = Text(
-      "generation", "TEXT", absl::nullopt, "a text",
+      "generation", "TEXT", absl::nullopt, "a text of at most 1024 bytes",
       "Which build of the function answers; another one starts with an empty "
       "cache. Needed with cache.dir; `none` accepts answers of older builds.");
   generation.default_variable = "REVISION_NAME";
   generation.default_note = "unset";
   add(Reloads(std::move(generation)), SettingScope::kBoth,
       [](const Values& v, FunctionOptions* o) {
+        if (v[0].size() > kMaxGenerationBytes) {
+          return NotAccepted();
+        }
         return IntoText(v[0], /*empty_allowed=*/true, &o->generation);
       });
   return rows;

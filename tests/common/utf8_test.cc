@@ -142,6 +142,17 @@ TEST(Utf8Test, PrintableBreaksNoLineAndObeysNoOne) {
   EXPECT_EQ(Printable("\xc2\xa0"), "\xc2\xa0");
 }
 
+TEST(Utf8Test, OnlyTheBeginningOfALongTextIsPrinted) {
+  EXPECT_EQ(PrintableStart("a\nb"), "a\\nb");
+  const std::string most(100, 'a');
+  EXPECT_EQ(PrintableStart(most), most);
+  EXPECT_EQ(PrintableStart(most + "b"), most + "...");
+  EXPECT_EQ(PrintableStart(std::string(20'000, '\xff')).size(), 100 * 4 + 3u);
+  // No character is cut in two.
+  EXPECT_EQ(PrintableStart(most.substr(1) + "\u00e9\u00e9"),
+            most.substr(1) + "...");
+}
+
 TEST(Utf8Test, NothingThatReordersTextIsPrinted) {
   const std::set<uint32_t> kReordering = {
       0x061c, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c,

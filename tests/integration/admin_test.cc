@@ -196,8 +196,13 @@ TEST_F(AdminTest, ExplainTellsTheLastMissesAndTheMask) {
   const Ended none = Admin({"explain", "--function", "none"});
   EXPECT_EQ(none.code, 1);
   EXPECT_EQ(none.err,
-            "fncache admin explain: no function is called \"none\"; there are: "
-            "buckets\n");
+            absl::StrCat("fncache admin explain: ", socket_,
+                         ": no function is called \"none\"; there are: "
+                         "buckets\n"));
+  const Ended lengthy =
+      Admin({"explain", "--function", std::string(20'000, 'n')});
+  EXPECT_EQ(lengthy.code, 1);
+  EXPECT_LT(lengthy.err.size(), 400u);
 }
 
 TEST_F(AdminTest, ConfigReadsBack) {
@@ -318,6 +323,33 @@ TEST_F(WatchTest, SignalsEndItWithTheTerminalAsItWas) {
   }
 }
 
+TEST_F(WatchTest, LeavesAtOnceWhileTheDaemonHangs) {
+  const auto daemon = StartDaemonOnSocket();
+  terminal_.Resize(80, 24);
+  for (const bool key : {true, false}) {
+    const auto watch = Watch();
+    ASSERT_TRUE(Shows("buckets "));
+    daemon->Signal(SIGSTOP);
+    // A table that does not come any more: there is a look under way.
+    ASSERT_TRUE(Eventually([this] {
+      const size_t before = raw_.size();
+      absl::SleepFor(absl::Milliseconds(300));
+      Look();
+      return raw_.size() == before;
+    }));
+    const absl::Time start = absl::Now();
+    if (key) {
+      terminal_.Type("q");
+    } else {
+      watch->Signal(SIGINT);
+    }
+    EXPECT_EQ(watch->Wait(), 0);
+    EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+    EXPECT_FALSE(Look().alternate());
+    daemon->Signal(SIGCONT);
+  }
+}
+
 TEST_F(WatchTest, FollowsTheTerminalsSize) {
   const auto daemon = StartDaemonOnSocket();
   terminal_.Resize(80, 24);
@@ -383,6 +415,16 @@ TEST_F(AdminTest, TheSocketIsBesideTheDiskTier) {
   EXPECT_EQ(Fncache({"admin", "--cache-dir", cache, "stats"}).code, 0);
   EXPECT_EQ(Fncache({"admin", "stats"}, {{"FNCACHE_CACHE_DIR", cache}}).code,
             0);
+  // Who names a directory means its daemon, and no other that runs.
+  const Ended other =
+      Fncache({"admin", "--cache-dir", dir_.File("other"), "purge", "--all"},
+              {{"FNCACHE_ADMIN_SOCKET", cache + "/admin.sock"},
+               {"FNCACHE_CACHE_DIR", cache}});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err, HasSubstr(dir_.File("other/admin.sock") +
+                                   ": No such file or directory"));
+  EXPECT_THAT(Fncache({"admin", "--cache-dir", cache, "purge", "--all"}).out,
+              HasSubstr(", on " + cache + "/admin.sock; "));
   EXPECT_EQ(Fncache({"admin", "stats", "--socket", cache + "/admin.sock"}).code,
             0);
   EXPECT_EQ(Fncache({"admin", "stats"},
@@ -464,6 +506,26 @@ TEST_F(AdminTest, WrongUsageIsToldBeforeADaemonIsAskedFor) {
     EXPECT_THAT(ended.err, MatchesRegex("fncache admin[^\n]*: [^\n]+\n"));
     EXPECT_THAT(ended.err, HasSubstr(why));
     EXPECT_THAT(ended.err, HasSubstr(" --help\n"));
+  }
+}
+
+// What was asked for is done, but its answer is lost: no command is silent.
+TEST_F(AdminTest, AClosedStandardOutputIsAFailure) {
+  const auto daemon = StartDaemonOnSocket();
+  for (const std::string arguments :
+       {"stats", "stats --json", "stats --watch", "explain", "config",
+        "purge --all", "trace stop", "log info", "shadow",
+        "lookup --key 0123456789abcdef0123456789abcdef"}) {
+    Process closed(
+        {"-c",
+         absl::StrCat("exec \"$0\" admin --socket \"$1\" ", arguments, " >&-"),
+         FNCACHE_BINARY, socket_},
+        {}, "/bin/sh");
+    EXPECT_EQ(closed.Wait(), 1) << arguments;
+    EXPECT_THAT(closed.Stderr(),
+                AllOf(MatchesRegex("fncache admin [^\n]+\n"),
+                      HasSubstr("standard output: it is closed\n")))
+        << arguments;
   }
 }
 

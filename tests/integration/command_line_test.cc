@@ -85,6 +85,7 @@ std::string InFile(const std::string& key, const std::string& value) {
 
 TEST_F(CommandLineTest, BadValuesNameKeyPlaceAndRangeWhereverTheyStand) {
   const std::string kLongPath(108, 'p');
+  const std::string kLongGeneration(1025, 'g');
   const struct {
     const char* key;
     const char* bad;
@@ -94,6 +95,7 @@ TEST_F(CommandLineTest, BadValuesNameKeyPlaceAndRangeWhereverTheyStand) {
       {"function", "", "not empty"},
       {"upstream", "https://function:443", "dns:///HOST:PORT"},
       {"generation", "a\tb", "a text"},
+      {"generation", kLongGeneration.c_str(), "at most 1024 bytes"},
       {"insecure", "maybe", "true or false"},
       {"cache.memory", "1", "from 1KiB up"},
       {"cache.disk", "plenty", "from 1MiB up"},

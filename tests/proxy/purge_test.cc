@@ -212,6 +212,109 @@ TEST_F(DaemonPurgeTest, OrdersThatAreNoneSaySo) {
   EXPECT_FALSE(Hits("a"));
 }
 
+TEST_F(DaemonPurgeTest, LongNamesAreNotEchoedWhole) {
+  Start();
+  Ask("a");
+  const std::string name(20'000, 'n');
+  PurgeOrder key = OfKey("a");
+  key.function = name;
+  LookUpOrder look_up = About("a");
+  look_up.function = name;
+  for (const absl::Status& status :
+       {daemon_->Purge(Of(Kind::kFunction, name)).status(),
+        daemon_->Purge(key).status(), daemon_->LookUp(look_up).status()}) {
+    EXPECT_TRUE(absl::IsNotFound(status));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(" " + name.substr(0, 100) + "..."));
+    EXPECT_LT(status.message().size(), 300u);
+  }
+}
+
+// So many of the longest as may be banned fit into the file of bans.
+TEST_F(DaemonPurgeTest, AGenerationIsBoundedSoThatBansStayReadable) {
+  Start();
+  PurgeOrder order = Of(Kind::kGeneration, "first");
+  order.generation = std::string(900'000, 'g');
+  const auto refused = daemon_->Purge(order);
+  EXPECT_EQ(refused.status(), absl::InvalidArgumentError(
+                                  "generation: has 900000 bytes; accepted: "
+                                  "a text of at most 1024 bytes"));
+  order.generation = std::string(1024, 'g');
+  EXPECT_TRUE(daemon_->Purge(order).ok());
+  EXPECT_LT(
+      cache::store::Bans::kMostGenerations * settings::kMaxGenerationBytes,
+      size_t{64} << 20)
+      << "what the directory reads";
+}
+
+TEST_F(DaemonPurgeTest, AGenerationThatNobodyHadIsToldApart) {
+  Start();
+  Ask("a");
+  AwaitDisk("a");
+  PurgeOrder order = Of(Kind::kGeneration, "first");
+  order.generation = "r1-with-a-typo";
+  auto purged = daemon_->Purge(order);
+  ASSERT_TRUE(purged.ok()) << purged.status();
+  EXPECT_TRUE(purged->unknown_generation);
+  EXPECT_EQ(purged->removed, 0u);
+  EXPECT_EQ(purged->covered, 1u);
+  EXPECT_TRUE(Hits("a"));
+  purged = daemon_->Purge(Of(Kind::kGeneration, "first"));
+  ASSERT_TRUE(purged.ok()) << purged.status();
+  EXPECT_FALSE(purged->unknown_generation);
+  EXPECT_FALSE(daemon_->Purge(Of(Kind::kAll))->unknown_generation);
+}
+
+// Every reason for which a call would not be answered from an entry.
+TEST_F(DaemonPurgeTest, ALookUpTellsWhetherAnEntryWouldBeServed) {
+  const auto expect = [this](const LookUpOrder& order, bool served,
+                             const std::string& why) {
+    const auto reports = LookUp(order);
+    EXPECT_FALSE(reports.empty()) << why;
+    for (const EntryReport& report : reports) {
+      EXPECT_EQ(report.served, served) << why;
+      EXPECT_EQ(report.served_why, why);
+    }
+  };
+  Start();
+  Ask("a");
+  AwaitDisk("a");
+  expect(About("a"), true, "");
+  LookUpOrder by_key;
+  by_key.key = *daemon_->KeyOf(About("a"));
+  auto options = Options();
+  options.functions[0].policy.mode = cache::Mode::kOff;
+  Start(options);
+  expect(About("a"), false, "mode is off");
+  options.functions[0].policy.mode = cache::Mode::kShadow;
+  Start(options);
+  expect(About("a"), false, "mode is shadow, so the function is always asked");
+  options = Options();
+  options.functions[0].generation = "r2";
+  Start(options);
+  expect(by_key, false, "the function is of another generation now");
+  options = Options();
+  options.functions[0].name = "another";
+  Start(options);
+  expect(by_key, false, "its function is not in the settings");
+  // Past its time there is stale serving, or none.
+  options = Options();
+  options.functions[0].policy.stale_while_revalidate = absl::Hours(1);
+  Start(options);
+  PurgeOrder soft = Of(Kind::kFunction, "first");
+  soft.soft = true;
+  ASSERT_TRUE(daemon_->Purge(soft).ok());
+  expect(About("a"), true, "stale, while the function is asked behind");
+  options = Options();
+  options.functions[0].policy.stale_if_error = absl::Hours(1);
+  Start(options);
+  expect(About("a"), false, "past its time; only where the function fails");
+  Start();
+  expect(About("a"), false, "past its time");
+  ASSERT_TRUE(daemon_->Purge(Of(Kind::kFunction, "first")).ok());
+  expect(About("a"), false, "it is purged");
+}
+
 TEST_F(DaemonPurgeTest, SoftIsRefusedWhereNothingStaleIsServed) {
   Start();
   Ask("a");

@@ -213,14 +213,25 @@ TEST(BansTest, BeyondTenThousandKeysThereIsNoMoreRoom) {
 TEST(BansTest, TooManyGenerationsBecomeTheFunction) {
   Bans bans;
   for (size_t n = 0; n < Bans::kMostGenerations; ++n) {
-    bans.Ban(Kind::kGeneration, "f", std::to_string(n), At(1), false);
+    EXPECT_EQ(bans.Ban(Kind::kGeneration, "f", std::to_string(n), At(1), false),
+              Kind::kGeneration);
   }
   EXPECT_EQ(bans.figures().functions, 0u);
-  bans.Ban(Kind::kGeneration, "f", "one more", At(1), false);
+  EXPECT_EQ(bans.Ban(Kind::kGeneration, "f", "one more", At(1), false),
+            Kind::kFunction);
   EXPECT_TRUE(bans.Of("f", "one more").Covers(KeyOf(1), At(1)));
   EXPECT_TRUE(bans.Of("f", "never banned").Covers(KeyOf(1), At(1)));
   EXPECT_EQ(bans.figures().functions, 1u);
   EXPECT_EQ(bans.figures().generations, 0u) << "the function covers them";
+}
+
+TEST(BansTest, GenerationsThatWereAskedForAreKnown) {
+  Bans bans;
+  bans.Of("f", "r1");
+  bans.Ban(Kind::kGeneration, "f", "r2", At(1), false);
+  EXPECT_TRUE(bans.Knows("f", "r1"));
+  EXPECT_FALSE(bans.Knows("f", "r2")) << "a ban makes none";
+  EXPECT_FALSE(bans.Knows("g", "r1"));
 }
 
 TEST(BansTest, ASoftBanOfAKeyLastsUntilItsEntryIsGone) {

@@ -9,10 +9,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -87,12 +89,24 @@ TEST_F(ClientTest, BothSidesLookInTheSamePlaces) {
   const std::string cache = dir_.File("cache");
   ASSERT_EQ(mkdir(cache.c_str(), 0700), 0);
   EXPECT_EQ(Started(absl::nullopt, cache), cache + "/admin.sock");
-  SocketSearch search = Search();
-  search.cache_dir = cache;
-  EXPECT_EQ(*FindSocket(search), cache + "/admin.sock");
+  variables_["FNCACHE_CACHE_DIR"] = cache;
+  EXPECT_EQ(*FindSocket(Search()), cache + "/admin.sock");
   // What is given goes before all that.
   variables_["FNCACHE_ADMIN_SOCKET"] = "/from/the/variable";
-  EXPECT_EQ(*FindSocket(search), "/from/the/variable");
+  EXPECT_EQ(*FindSocket(Search()), "/from/the/variable");
+  EXPECT_EQ(*FindSocket(Search("/from/the/flag")), "/from/the/flag");
+}
+
+TEST_F(ClientTest, ACacheDirectoryThatIsNamedMeansNoOtherDaemon) {
+  variables_["XDG_RUNTIME_DIR"] = dir_.path();
+  ASSERT_NE(Started(), "");
+  variables_["FNCACHE_ADMIN_SOCKET"] = dir_.File("fncache/admin.sock");
+  variables_["FNCACHE_CACHE_DIR"] = dir_.File("another");
+  SocketSearch search = Search();
+  search.cache_dir = dir_.File("none");
+  EXPECT_EQ(*FindSocket(search), dir_.File("none/admin.sock"));
+  EXPECT_THAT(std::string(CheckSocket(*FindSocket(search)).message()),
+              HasSubstr("is the daemon running?"));
   search.flag = "/from/the/flag";
   EXPECT_EQ(*FindSocket(search), "/from/the/flag");
 }
@@ -200,6 +214,45 @@ TEST_F(ClientTest, ADaemonThatHangsIsNotWaitedForForEver) {
   const auto answer = (*client)->Call(
       &v1::Admin::Stub::Stats, v1::StatsRequest(), absl::Milliseconds(50));
   EXPECT_EQ(answer.status().message(), path + ": the daemon does not answer");
+}
+
+TEST_F(ClientTest, ACallThatIsCancelledEndsAtOnce) {
+  absl::Notification asked;
+  absl::Notification end;
+  actions_.before = [&](const std::string&) {
+    if (!asked.HasBeenNotified()) asked.Notify();
+    end.WaitForNotification();
+  };
+  auto client = Client::Connect(Started(dir_.File("a.sock")));
+  ASSERT_TRUE(client.ok()) << client.status();
+  const auto ends = [&](grpc::ClientContext* context) {
+    return (*client)
+        ->Call(&v1::Admin::Stub::Stats, v1::StatsRequest(), absl::Hours(1),
+               context)
+        .status();
+  };
+  grpc::ClientContext early;
+  early.TryCancel();
+  EXPECT_TRUE(absl::IsCancelled(ends(&early)));
+  grpc::ClientContext late;
+  std::thread canceller([&] {
+    asked.WaitForNotification();
+    late.TryCancel();
+  });
+  EXPECT_TRUE(absl::IsCancelled(ends(&late)));
+  canceller.join();
+  end.Notify();
+}
+
+TEST_F(ClientTest, WhatTheDaemonSaysIsSaidWithItsSocket) {
+  actions_.SetStatus(absl::NotFoundError("there is no function f here"));
+  const std::string path = Started(dir_.File("a.sock"));
+  auto client = Client::Connect(path);
+  ASSERT_TRUE(client.ok()) << client.status();
+  const auto answer = (*client)->Call(&v1::Admin::Stub::Stats,
+                                      v1::StatsRequest(), absl::Seconds(30));
+  EXPECT_EQ(answer.status(),
+            absl::NotFoundError(path + ": there is no function f here"));
 }
 
 }  // namespace

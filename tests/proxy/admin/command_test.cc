@@ -24,6 +24,7 @@ using ::fncache::testing::WriteFile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr char kKey[] = "30313233343536373839616263646566";
@@ -62,16 +63,19 @@ class CommandTest : public ::testing::Test {
 
 TEST_F(CommandTest, PurgeAsksForWhatItsFlagsSay) {
   EXPECT_EQ(Admin({"purge", "--all"}), 0);
-  EXPECT_THAT(out_, StartsWith("purged: everything; "));
+  EXPECT_THAT(out_, StartsWith(absl::StrCat("purged: everything, on ",
+                                            server_->path(), "; ")));
   EXPECT_EQ(Admin({"purge", "--function", "f", "--soft"}), 0);
-  EXPECT_THAT(out_, StartsWith("made stale: function f; "));
+  EXPECT_THAT(out_, StartsWith("made stale: function f, on "));
   EXPECT_EQ(Admin({"purge", "--function=f", "--generation", ""}), 0);
+  EXPECT_THAT(out_,
+              StartsWith("purged: function f, generation \"\" (none), on "));
   EXPECT_EQ(Admin({"purge", "--function=f", "--generation", "g"}), 0);
-  EXPECT_THAT(out_, StartsWith("purged: function f, generation g; "));
+  EXPECT_THAT(out_, StartsWith("purged: function f, generation \"g\", on "));
   EXPECT_EQ(Admin({"purge", "--key", kKey}), 0);
-  EXPECT_THAT(out_, StartsWith(absl::StrCat("purged: key ", kKey, "; ")));
+  EXPECT_THAT(out_, StartsWith(absl::StrCat("purged: key ", kKey, ", on ")));
   EXPECT_EQ(Admin({"purge", "--key", kKey, "--function", "f"}), 0);
-  EXPECT_THAT(out_, HasSubstr(" of function f; "));
+  EXPECT_THAT(out_, HasSubstr(" of function f, on "));
   EXPECT_THAT(
       actions_.asked(),
       ElementsAre("Purge: all { }",
@@ -81,6 +85,77 @@ TEST_F(CommandTest, PurgeAsksForWhatItsFlagsSay) {
                   "Purge: of_function { function: \"f\" generation: \"g\" }",
                   "Purge: key: \"0123456789abcdef\"",
                   "Purge: key: \"0123456789abcdef\" function: \"f\""));
+}
+
+TEST_F(CommandTest, AnEmptyValueIsNoFlagThatWasNotGiven) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"purge", "--all", "--key", ""},
+      {"purge", "--key", kKey, "--function", ""},
+      {"lookup", "--key", kKey, "--function", ""},
+      {"explain", "--function", ""},
+      {"trace", "start", "--dir", ""},
+      {"trace", "start", "--for", ""},
+      {"log", "info", "--for", ""},
+      {"stats", "--cache-dir", ""},
+  };
+  for (const std::vector<std::string>& arguments : cases) {
+    EXPECT_EQ(Admin(arguments), 2) << arguments.back();
+    EXPECT_THAT(err_, HasSubstr(": must not be empty; see "));
+  }
+  EXPECT_EQ(Admin({"log", ""}), 2);
+  EXPECT_THAT(actions_.asked(), IsEmpty());
+}
+
+TEST_F(CommandTest, AGenerationHasAtMostSoManyBytes) {
+  EXPECT_EQ(
+      Admin({"purge", "--function=f", "--generation", std::string(1024, 'g')}),
+      0);
+  EXPECT_EQ(
+      Admin({"purge", "--function=f", "--generation", std::string(1025, 'g')}),
+      2);
+  EXPECT_THAT(err_, HasSubstr("--generation: has 1025 bytes; accepted: a text "
+                              "of at most 1024 bytes"));
+  EXPECT_EQ(actions_.asked().size(), 1u);
+}
+
+TEST_F(CommandTest, DurationsAreOfTheDaemonsRange) {
+  EXPECT_EQ(Admin({"log", "info", "--for", "8760h"}), 0);
+  EXPECT_EQ(Admin({"log", "info", "--for", "1ns"}), 0);
+  EXPECT_EQ(actions_.asked().size(), 2u);
+  for (const std::string bad : {"8760h1ns", "0s", "-1s", "soon"}) {
+    EXPECT_EQ(Admin({"log", "info", "--for", bad}), 2);
+    EXPECT_THAT(err_, HasSubstr(absl::StrCat(
+                          "--for: \"", bad,
+                          "\" is not accepted; accepted: a duration above 0, "
+                          "at most 8760h, such as 10m")));
+    EXPECT_EQ(Admin({"trace", "start", "--for", bad}), 2);
+  }
+  EXPECT_EQ(actions_.asked().size(), 2u);
+}
+
+TEST_F(CommandTest, ATraceGoesToAnAbsolutePath) {
+  EXPECT_EQ(Admin({"trace", "start", "--dir", "trace"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--dir: \"trace\" is not accepted, as it is on "
+                              "the daemon's machine; accepted: an absolute "
+                              "path; see fncache admin trace start --help"));
+  EXPECT_THAT(actions_.asked(), IsEmpty());
+}
+
+TEST_F(CommandTest, OnlyFlagsOfTheCommandAreProposed) {
+  EXPECT_EQ(Admin({"stats", "--jsno"}), 2);
+  EXPECT_THAT(err_, HasSubstr("unknown flag --jsno; did you mean --json?"));
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"purge", "--jsno"},
+        {"purge", "--json"},
+        {"trace", "stop", "--fro"},
+        {"lookup", "--lats", "3"}}) {
+    EXPECT_EQ(Admin(arguments), 2);
+    EXPECT_THAT(err_, Not(HasSubstr("did you mean"))) << arguments.back();
+  }
+  EXPECT_EQ(Admin({"purge", "--sokcet", "a"}), 2);
+  EXPECT_THAT(err_, HasSubstr("did you mean --socket?"));
+  EXPECT_EQ(Admin({"trace", "start", "--dri=/a"}), 2);
+  EXPECT_THAT(err_, HasSubstr("did you mean --dir?"));
 }
 
 TEST_F(CommandTest, APartThatWasNotReachedIsAFailure) {
@@ -110,7 +185,8 @@ TEST_F(CommandTest, ReloadThatIsRefusedIsNoWrongUsage) {
   actions_.SetStatus(
       absl::InvalidArgumentError("fncache.yaml:3: ttl.max: \"x\""));
   EXPECT_EQ(Admin({"reload"}), 1);
-  EXPECT_EQ(err_, "fncache admin reload: fncache.yaml:3: ttl.max: \"x\"\n");
+  EXPECT_EQ(err_, absl::StrCat("fncache admin reload: ", server_->path(),
+                               ": fncache.yaml:3: ttl.max: \"x\"\n"));
   EXPECT_THAT(out_, IsEmpty());
 }
 
@@ -161,16 +237,18 @@ TEST_F(CommandTest, WhatTheDaemonRefusesIsOneLineAndACode) {
   actions_.SetStatus(absl::FailedPreconditionError(
       "--soft needs stale serving\nand \033[31mmore"));
   EXPECT_EQ(Admin({"purge", "--all", "--soft"}), 1);
-  EXPECT_EQ(err_,
-            "fncache admin purge: --soft needs stale serving\\nand "
-            "\\x1b[31mmore\n");
+  EXPECT_EQ(err_, absl::StrCat("fncache admin purge: ", server_->path(),
+                               ": --soft needs stale serving\\nand "
+                               "\\x1b[31mmore\n"));
   actions_.SetStatus(absl::InvalidArgumentError("no such level"));
   EXPECT_EQ(Admin({"log", "info"}), 2);
   EXPECT_EQ(err_,
-            "fncache admin log: no such level; see fncache admin log --help\n");
+            absl::StrCat("fncache admin log: ", server_->path(),
+                         ": no such level; see fncache admin log --help\n"));
   actions_.SetStatus(absl::UnimplementedError("not in this build"));
   EXPECT_EQ(Admin({"stats"}), 1);
-  EXPECT_EQ(err_, "fncache admin stats: not in this build\n");
+  EXPECT_EQ(err_, absl::StrCat("fncache admin stats: ", server_->path(),
+                               ": not in this build\n"));
 }
 
 }  // namespace

@@ -149,11 +149,12 @@ TEST_F(ServerTest, AnActionsErrorIsTheCalls) {
   ASSERT_TRUE(Start().ok());
   actions_.SetStatus(absl::FailedPreconditionError("stale serving is off"));
   EXPECT_EQ(Stats(Connect().get()).status(),
-            absl::FailedPreconditionError("stale serving is off"));
+            absl::FailedPreconditionError(path_ + ": stale serving is off"));
   // A caller would take it for one that does not answer.
   actions_.SetStatus(absl::UnavailableError("purged, but not written down"));
-  EXPECT_EQ(Stats(Connect().get()).status(),
-            absl::FailedPreconditionError("purged, but not written down"));
+  EXPECT_EQ(
+      Stats(Connect().get()).status(),
+      absl::FailedPreconditionError(path_ + ": purged, but not written down"));
 }
 
 TEST_F(ServerTest, UnknownMethodsAndBadMessagesAreRefused) {
@@ -163,6 +164,9 @@ TEST_F(ServerTest, UnknownMethodsAndBadMessagesAreRefused) {
                 .Unary("", std::make_unique<std::string>().get())
                 .error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
+  const grpc::Status lengthy = Raw(std::string(20'000, 'M'), "");
+  EXPECT_EQ(lengthy.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_LT(lengthy.error_message().size(), 200u);
   const grpc::Status bad = Raw("Purge", "\xff\xff\xff");
   EXPECT_EQ(bad.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(bad.error_message(),
@@ -295,8 +299,9 @@ TEST_F(ServerTest, RequestsThatDoNotComeAreBoundedAndGivenUp) {
   EXPECT_TRUE(Stats(client.get()).ok());
 }
 
-TEST_F(ServerTest, AFloodOfConnectionsIsBounded) {
+TEST_F(ServerTest, AFloodOfConnectionsIsBoundedAndLoggedOnce) {
   ASSERT_TRUE(Start().ok());
+  ::testing::internal::CaptureStderr();
   std::vector<int> idle;
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -321,6 +326,12 @@ TEST_F(ServerTest, AFloodOfConnectionsIsBounded) {
     for (const int fd : idle) open += fd >= 0 ? 1 : 0;
     return open <= Server::kMaxConnections;
   }));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr(absl::StrCat(
+                       " warning closed a new connection to fncache admin: 64 "
+                       "are open socket=",
+                       path_, "\n")));
+  EXPECT_EQ(log.find("closed a new"), log.rfind("closed a new"));
   for (const int fd : idle) {
     if (fd >= 0) close(fd);
   }

@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr char kExplain[] = R"pb(
   explained: true
@@ -56,7 +57,7 @@ TEST(TextTest, LookUp) {
               entries {
                 tier: "memory"
                 function: "function-a"
-                generation: "a-1"
+                generation: "a \033 1"
                 age { seconds: 90 }
                 remaining { seconds: -30 }
                 size_bytes: 13000
@@ -66,6 +67,8 @@ TEST(TextTest, LookUp) {
                 recent_hits: 3
                 secrets: true
                 ban: "purge of function function-a at 2027-01-15"
+                served: false
+                served_why: "it is purged"
               }
               entries {
                 tier: "disk"
@@ -74,12 +77,14 @@ TEST(TextTest, LookUp) {
                 remaining { seconds: 24 }
                 size_bytes: 13000
                 lifetime { seconds: 60 }
+                served: true
               })pb")),
             R"(key 30313233343536373839616263646566
 
 memory
   function            function-a
-  generation          a-1
+  generation          "a \x1b 1"
+  served              no: it is purged
   age                 1m30s
   remaining           -30s (not served fresh any more)
   size                12.7 KiB
@@ -93,6 +98,7 @@ memory
 disk
   function            function-a
   generation          -
+  served              yes
   age                 30s
   remaining           24s
   size                12.7 KiB
@@ -111,27 +117,46 @@ TEST(TextTest, LookUpOfNothing) {
 }
 
 TEST(TextTest, Purge) {
+  EXPECT_EQ(PurgeText("function a", /*soft=*/false, "/run/a.sock",
+                      Parsed<v1::PurgeResponse>(R"pb(
+                        removed: 1
+                        covered: 1234
+                        flights: 1
+                        durable: true)pb")),
+            "purged: function a, on /run/a.sock; 1 entry gone, up to 1,234 on "
+            "disk under a ban, 1 "
+            "call under way that nobody joins any more\n"
+            "It holds after a restart, too.\n");
   EXPECT_EQ(
-      PurgeText("function a", /*soft=*/false, Parsed<v1::PurgeResponse>(R"pb(
-                  removed: 1
-                  covered: 1234
-                  flights: 1
-                  durable: true)pb")),
-      "purged: function a; 1 entry gone, up to 1,234 on disk under a ban, 1 "
-      "call under way that nobody joins any more\n"
-      "It holds after a restart, too.\n");
-  EXPECT_EQ(
-      PurgeText("everything", /*soft=*/true, Parsed<v1::PurgeResponse>(R"pb(
+      PurgeText("key 00", /*soft=*/true, "/run/a.sock",
+                Parsed<v1::PurgeResponse>(R"pb(
                   widened: true
+                  widened_to: "function a"
                   unreached: "shared tier: redis-1:6379")pb")),
-      "made stale: everything; all in memory and up to 0 on disk under a ban, "
-      "0 calls under way that nobody joins any more\n"
-      "More keys are purged for now than are remembered one by one: all of "
-      "their functions has been purged, or everything where it is not known "
-      "whose they are.\n"
+      "made stale: key 00, on /run/a.sock; all in memory and up to 0 on disk "
+      "under a ban, 0 calls under way that nobody joins any more\n"
+      "More is purged for now than is remembered one by one: function a has "
+      "been purged instead.\n"
       "There is no tier that outlives the process: nothing had to be written "
       "down.\n"
       "not reached: shared tier: redis-1:6379\n");
+}
+
+TEST(TextTest, PurgeOfAGenerationThatNobodyHad) {
+  v1::PurgeResponse response;
+  response.set_unknown_generation(true);
+  const std::string what = "function a, generation \"typo\"";
+  EXPECT_THAT(
+      PurgeText(what, /*soft=*/false, "/run/a.sock", response),
+      StartsWith("purged: function a, generation \"typo\", on /run/a.sock; 0 "
+                 "entries gone, 0 calls under way that nobody joins any more\n"
+                 "Not in use since the daemon's start: no entry in memory was "
+                 "of this generation, and there is none of the function on "
+                 "disk. (fncache admin config tells which one is in use.)\n"));
+  response.set_covered(7);
+  EXPECT_THAT(PurgeText(what, /*soft=*/false, "/run/a.sock", response),
+              HasSubstr("of this generation, and those on disk are of it only "
+                        "if an earlier daemon had it. ("));
 }
 
 TEST(TextTest, Explain) {

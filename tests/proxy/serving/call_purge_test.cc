@@ -14,7 +14,9 @@
 namespace fncache::proxy::serving {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using Kind = cache::store::Bans::Kind;
 
 class CallPurgeTest : public CallTest {
@@ -470,6 +472,44 @@ TEST_F(CallPurgeTest, ASoftPurgeDuringARefreshLeavesTheOldAnswer) {
   EXPECT_EQ(Counted().refreshes_failed, 0u);
 }
 
+TEST_F(CallPurgeTest, TooManyGenerationsAreTheFunction) {
+  Fill(Request("a", "t"), Response("t", "a", 60));
+  const absl::Time before = Proxy().clock.Now() - absl::Seconds(1);
+  for (size_t n = 0; n < cache::store::Bans::kMostGenerations; ++n) {
+    store_->bans().Ban(Kind::kGeneration, "function", std::to_string(n), before,
+                       /*soft=*/false);
+  }
+  PurgeOrder order = Order(Kind::kGeneration, "");
+  order.generation = "0";
+  EXPECT_THAT(Purge(order).widened_to, IsEmpty()) << "it is one of them";
+  order.generation = "r1";
+  EXPECT_THAT(Purge(order).widened_to, ElementsAre("function function"));
+  auto miss = Fill(Request("a", "t"), Response("t", "after", 60));
+  EXPECT_EQ(miss->cache_status(), "fncache; fwd=miss; stored");
+}
+
+// Of an entry that settings of before, or a call of before, let in.
+TEST_F(CallPurgeTest, ALookUpSaysWhenTheSettingsForbidAnEntry) {
+  options_.policy.store_secrets = cache::StoreSecrets::kNone;
+  const auto found = [this] {
+    LookUpOrder order;
+    order.request = Request("a", "t");
+    return Operator().LookUp(order)->at(0);
+  };
+  Fill(Request("a", "t"), Response("t", "a", 60));
+  EXPECT_TRUE(found().served);
+  cache::store::EntryInfo info;
+  info.started = info.arrived = Proxy().clock.Now() + absl::Milliseconds(1);
+  info.lifetime = absl::Minutes(1);
+  info.secrets = true;
+  store_->Fill(KeyOf(Request("a", "t")),
+               cache::store::Entry::Create(info, "", {"body"}),
+               /*lower=*/false, info.arrived);
+  EXPECT_FALSE(found().served);
+  EXPECT_EQ(found().served_why,
+            "it holds connection details, and store_secrets is none");
+}
+
 TEST_F(CallPurgeTest, TooManyKeysAtOnceAreTheFunction) {
   Fill(Request("a", "t"), Response("t", "a", 60));
   Fill(Request("b", "t"), Response("t", "b", 60));
@@ -478,12 +518,13 @@ TEST_F(CallPurgeTest, TooManyKeysAtOnceAreTheFunction) {
   PurgeOrder order;
   for (uint64_t n = 0; n < cache::store::Bans::kMostKeys; ++n) {
     order.key = {n, n};
-    ASSERT_FALSE(Operator().Purge(order)->widened);
+    ASSERT_THAT(Operator().Purge(order)->widened_to, IsEmpty());
   }
   auto hit = Send(Request("b", "t"));
   ASSERT_TRUE(hit->Wait().ok());
   EXPECT_EQ(hit->response().results(0).message(), "b");
-  EXPECT_TRUE(Purge(Order(Kind::kKey, Request("a", "t"))).widened);
+  EXPECT_THAT(Purge(Order(Kind::kKey, Request("a", "t"))).widened_to,
+              ElementsAre("everything"));
   auto miss = Fill(Request("b", "t"), Response("t", "after", 60));
   EXPECT_EQ(miss->cache_status(), "fncache; fwd=miss; stored");
   call->Answer(Response("t", "c", 60).SerializeAsString());
