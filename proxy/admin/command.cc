@@ -234,6 +234,8 @@ Example:
   made.trace->require_subcommand(0, 1);
   made.trace_start = AddCommand(made.trace, "start", "Trace calls from now on",
                                 R"(
+Without --for it holds until trace stop, or a reload with another trace.*.
+
 Example:
   fncache admin trace start --dir /var/tmp/trace --level paths --for 10m)");
   made.trace_start
@@ -248,10 +250,15 @@ Example:
   AddFor(made.trace_start, flags, "Only for so long");
   made.trace_stop = AddCommand(made.trace, "stop", "Trace no more",
                                R"(
+Where the settings have a trace, it stays off until a reload with another
+trace.*, or until what trace start --for begins is over.
+
 Example:
   fncache admin trace stop)");
 
   made.log = AddCommand(app, "log", "Log from this level up", R"(
+Without --for it holds until the next order, or a reload with another log.level.
+
 Example:
   fncache admin log debug --for 10m)");
   made.log->add_option("LEVEL", flags->level, "debug, info, warn or error")

@@ -82,7 +82,8 @@ class Table {
         "\n",
         Kinds("misses", now_.functions(), change_.counted.functions(),
               &v1::FunctionStats::misses_by_reason),
-        "\n", Tiers(), "\n", Fills(), Stale(), Abandoned(), AccessLog());
+        "\n", Tiers(), "\n", Fills(), Stale(), Abandoned(), BackingOff(),
+        AccessLog());
     return absl::StrCat(head, "\n", Functions(Lines(head) + Lines(rest) + 1),
                         rest);
   }
@@ -295,6 +296,16 @@ class Table {
         "  no room ", Grouped(refused), "\n");
   }
 
+  std::string BackingOff() const {
+    int64_t keys = 0;
+    for (const v1::FunctionStats& function : now_.functions()) {
+      keys += function.keys_backing_off();
+    }
+    if (keys <= 0) return "";
+    return absl::StrCat("keys backing off ",
+                        Grouped(static_cast<uint64_t>(keys)), "\n");
+  }
+
   std::string AccessLog() const {
     if (now_.access_log_lines_dropped() == 0) return "";
     return absl::StrCat(
@@ -383,6 +394,7 @@ Json FunctionJson(const v1::FunctionStats& now, absl::Duration uptime,
       {"flights", now.flights()},
       {"refreshes_running", now.refreshes_running()},
       {"abandoned_calls_running", now.abandoned_calls_running()},
+      {"keys_backing_off", now.keys_backing_off()},
       {"interval", FunctionCountsJson(counted, length)},
       {"since_start", FunctionCountsJson(now, uptime)},
   };

@@ -110,6 +110,7 @@ TEST(StatsTextTest, StaleServingHasLinesWhereItIs) {
   function->set_abandoned_calls(60);
   function->set_abandoned_calls_finished(50);
   function->set_abandoned_calls_running(7);
+  function->set_keys_backing_off(2);
   stats.set_access_log_lines_written(600);
   EXPECT_THAT(TableOf(stats, {80, 0}), Not(HasSubstr("access log")));
   stats.set_access_log_lines_dropped(1234);
@@ -118,6 +119,7 @@ TEST(StatsTextTest, StaleServingHasLinesWhereItIs) {
       HasSubstr("start\nrefreshes 2.0/s  running 1  failed 3  no room 2\n"
                 "errors served over 5  old answers given up 4\n"
                 "abandoned 1.0/s  running 7  stored 50  no room 1\n"
+                "keys backing off 2\n"
                 "access log 10.0/s  dropped 1,234\n"));
   v1::StatsResponse later = stats;
   later.mutable_uptime()->set_seconds(62);
@@ -130,6 +132,7 @@ TEST(StatsTextTest, StaleServingHasLinesWhereItIs) {
   const json& one = said["functions"][0];
   EXPECT_EQ(one["refreshes_running"], 1);
   EXPECT_EQ(one["abandoned_calls_running"], 7);
+  EXPECT_EQ(one["keys_backing_off"], 2);
   EXPECT_EQ(one["since_start"]["refreshes_failed"], 3);
   EXPECT_EQ(one["interval"]["refreshes"], 1);
   EXPECT_EQ(one["interval"]["refreshes_failed"], 0);
