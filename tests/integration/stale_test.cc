@@ -319,7 +319,7 @@ TEST_F(SoftPurgeHeavyTest, AnEntryIsServedStaleWhileOneRefreshIsUnderWay) {
   ASSERT_TRUE(Call(request_).status.ok());
   ASSERT_TRUE(IsFresh(Call(request_)));
   ASSERT_EQ(PurgeSoftly(&said_), 0) << said_;
-  EXPECT_TRUE(absl::StartsWith(said_, "made stale: function function; "))
+  EXPECT_TRUE(absl::StartsWith(said_, "made stale: function function, on "))
       << said_;
   // All of these find the refresh of the first under way.
   const absl::Time begin = absl::Now();
