@@ -75,7 +75,7 @@ v1::EntryReport Message(const EntryReport& report) {
   entry.set_secrets(report.secrets);
   if (report.ban.has_value()) {
     entry.set_ban(
-        absl::StrCat(report.ban->soft ? "soft, of " : "of ",
+        absl::StrCat(report.ban->soft ? "a soft purge of " : "a purge of ",
                      telemetry::PurgeScopeName(report.ban->kind), ", ",
                      absl::FormatTime(absl::RFC3339_sec, report.ban->before,
                                       absl::UTCTimeZone())));
