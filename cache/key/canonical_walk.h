@@ -32,12 +32,17 @@
 #include "cache/key/mask.h"
 #include "cache/key/plain_wire.h"
 #include "cache/key/struct_walk.h"
+#include "cache/key/walk_machine.h"
 #include "cache/wire/schema.h"
 
 namespace fncache::cache::key {
 
 class CanonicalWalk {
  public:
+  // Reads Structs with the instructions of `machine`, as far as this one has
+  // them.
+  explicit CanonicalWalk(Machine machine = ThisMachine()) : structs_(machine) {}
+
   // How many bytes Run needs for what it writes of a request of this size. The
   // canonical form may be longer than the request, since nothing is left out of
   // it for being empty; but not without end.

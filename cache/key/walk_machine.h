@@ -33,7 +33,7 @@ inline constexpr size_t kRankPadding = 8;
 // - Rank puts at `ranked` where each of the `count` words (up to kMostRanked)
 //   belongs by their upper halves. It may write eight more places behind
 //   those, and writes eight words behind the last one. It says false if two
-//   of the halves are the same.
+//   of the halves are the same, and may if one is the greatest that there is.
 
 // Any machine.
 struct AnyMachine {

@@ -8,8 +8,11 @@
 #include <deque>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "tests/cache/key/key_oracle.h"
 #include "tests/cache/key/random_encoding.h"
@@ -210,6 +213,47 @@ TEST(DigestPropertyHeavy, TagKeysAreEqualIfAndOnlyIfTagsAndTheRestAre) {
 
 TEST(DigestPropertyHeavy, KeysAreEqualIfAndOnlyIfMessagesAre) {
   CheckRandomRequests(2, 17000);
+}
+
+// Cut off at every length, and with one byte in four gone: CheckOne keeps what
+// is left on the heap, of exactly its size.
+TEST(DigestProperty, RequestsCutOffAnywhereAreKeyedAsProtobufParsesThem) {
+  Random random(SeedOr(6));
+  std::deque<KeyChecker> checkers;
+  for (const MaskSet& masks : MaskSets()) checkers.emplace_back(masks);
+  checkers.emplace_back(MaskSet(), KeySource::kTag);
+  std::vector<std::string> requests;
+  for (std::string& bytes :
+       RequestsBelow(std::filesystem::path(FNCACHE_SOURCE_DIR) / "tests" /
+                     "data" / "recorded")) {
+    if (bytes.size() < 1100) requests.push_back(std::move(bytes));
+  }
+  ASSERT_FALSE(requests.empty());
+  while (requests.size() < 20) {
+    std::string bytes =
+        Encode(RandomRequest(&random),
+               random.OneIn(3) ? Style::kWild : Style::kAnyEncoder, &random);
+    if (bytes.size() > 300 && bytes.size() < 900) {
+      requests.push_back(std::move(bytes));
+    }
+  }
+  size_t fast_ones = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const absl::string_view bytes = requests[i];
+    KeyChecker& checker = checkers[i % checkers.size()];
+    for (size_t at = 0; at < bytes.size(); ++at) {
+      bool fast = false;
+      ASSERT_EQ(checker.CheckOne(bytes.substr(0, at), &fast), "")
+          << "request " << i << " up to " << at;
+      fast_ones += fast ? 1 : 0;
+      if (at % 4 != i % 4) continue;
+      ASSERT_EQ(checker.CheckOne(
+                    absl::StrCat(bytes.substr(0, at), bytes.substr(at + 1))),
+                "")
+          << "request " << i << " without " << at;
+    }
+  }
+  EXPECT_GT(fast_ones, requests.size());
 }
 
 TEST(DigestProperty, RecordedRequestsChangedInOneFieldHaveOtherKeys) {

@@ -178,5 +178,30 @@ TEST(KeyFormat, EveryVectorHolds) {
   }
 }
 
+// Digests are hashed with the widest vectors that a machine has, and with
+// others where they are long; here it is the same code at every size.
+TEST(KeyFormat, TheHashIsTheSameAtEverySizeWhateverVectorsAreThere) {
+  const KeyScope scope = {"f", "m", "g"};
+  const std::string prefix("\x02\0\0\x01\x66\x01m\x01g\0", 10);
+  const Digester digester(TestSeed(), scope, MaskSet());
+  DigestScratch scratch;
+  unsigned char secret[192];
+  XXH3_generateSecret(secret, sizeof(secret), TestSeed().data(), 32);
+  std::string content;
+  for (size_t size = 0; size < 70000; size += size < 2500 ? 1 : 1021) {
+    while (content.size() < size) {
+      content += static_cast<char>(content.size() * 167 >> 3);
+    }
+    // An unknown field, which is its own canonical form.
+    const std::string request = "\x7a" + Text(content);
+    const std::string bytes = prefix + request;
+    const XXH128_hash_t hash = XXH3_128bits_withSecret(
+        bytes.data(), bytes.size(), secret, sizeof(secret));
+    const Digest digest = digester.Compute({request}, &scratch);
+    ASSERT_TRUE(digest.keyed);
+    ASSERT_EQ(digest.key.Hex(), (Key{hash.high64, hash.low64}).Hex()) << size;
+  }
+}
+
 }  // namespace
 }  // namespace fncache::cache::key

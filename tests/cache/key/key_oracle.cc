@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache/key/canonical_walk.h"
 #include "cache/key/reencode.h"
+#include "cache/key/walk_machine.h"
 #include "cache/wire/schema.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
@@ -332,6 +333,11 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
   const char* end =
       walk.Run(bytes, masks_.root(), wire::kMaxDepth, &out[0], &tag);
   if (fast != nullptr) *fast = end != nullptr;
+  absl::optional<absl::string_view> form;
+  if (end != nullptr) form = absl::string_view(out.data(), end - out.data());
+  const std::string wrong =
+      CheckOtherMachines(bytes, wire::kMaxDepth, form, tag);
+  if (!wrong.empty()) return wrong;
   if (!judged.keyed) {
     v1::RunFunctionRequest request;
     return end != nullptr && !ProtobufParses(bytes, &request)
@@ -348,6 +354,10 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
   if (end != nullptr) {
     out.resize(end - out.data());
     if (out != slow) return "fast and slow path differ";
+  } else {
+    const std::string wrong_plain =
+        CheckOtherMachines(plain, kMaxPlainDepth, slow, tag);
+    if (!wrong_plain.empty()) return wrong_plain;
   }
   // The canonical form says the message without its masked parts.
   if (slow.size() < 2000) {
@@ -371,6 +381,29 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
   if (Reencode(bytes, &plain) && Compute(plain).keyed &&
       Compute(plain).key != key) {
     return "another key by the slow path";
+  }
+  return "";
+}
+
+std::string KeyChecker::CheckOtherMachines(
+    absl::string_view bytes, int depth, absl::optional<absl::string_view> form,
+    absl::string_view tag) const {
+  const size_t room = CanonicalWalk::Room(bytes.size());
+  for (const Machine machine : {Machine::kAny, Machine::kAvx2}) {
+    if (machine >= ThisMachine()) break;
+    CanonicalWalk walk(machine);
+    const auto out = std::make_unique<char[]>(room);
+    absl::string_view other_tag;
+    const char* const end =
+        walk.Run(bytes, masks_.root(), depth, out.get(), &other_tag);
+    if ((end != nullptr) != form.has_value()) {
+      return "plain on one machine alone";
+    }
+    if (end == nullptr) continue;
+    if (absl::string_view(out.get(), end - out.get()) != *form) {
+      return "another form on another machine";
+    }
+    if (other_tag != tag) return "another tag on another machine";
   }
   return "";
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "cache/key/digest.h"
 #include "cache/key/mask.h"
 #include "proto/function_v1.pb.h"
@@ -47,8 +48,9 @@ class KeyChecker {
                       KeyHash hash = KeyHash::kXxh3);
 
   // Keyed if and only if protobuf parses it (with `key: tag`, what is read of
-  // it); the same key by the slow path, and in slices; the tag is the
-  // message's. `fast`, if given, tells whether it was plain.
+  // it); the same key by the slow path, in slices, and on machines with fewer
+  // instructions; the tag is the message's. `fast`, if given, tells whether it
+  // was plain.
   std::string CheckOne(absl::string_view bytes, bool* fast = nullptr);
   // Equal keys if and only if equal messages (with `key: tag`, equal tags and
   // equal messages without what is skipped). `equal`, if given, tells, where
@@ -75,6 +77,11 @@ class KeyChecker {
   // The canonical form, where content decides.
   std::string CheckForm(absl::string_view bytes, const Judged& judged,
                         const Key& key, bool* fast);
+  // What the instructions of machines with less than this one make of it:
+  // `form` and `tag`, or they refuse it if there is no form.
+  std::string CheckOtherMachines(absl::string_view bytes, int depth,
+                                 absl::optional<absl::string_view> form,
+                                 absl::string_view tag) const;
 
   const MaskSet masks_;
   const bool by_tag_;

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "cache/key/plain_wire.h"
+#include "cache/key/walk_machine.h"
 #include "cache/wire/wire.h"
 #include "gtest/gtest.h"
 #include "tests/cache/key/key_oracle.h"
@@ -228,22 +231,32 @@ TEST_F(StructWalkTest, ReadsEntriesThatAreJustLong) {
       Check(Entry("b", Struct(Entry(key, Struct(inner)))));
     }
   }
+  // Each of them, and any two or all: the entry's, the value's, and that of
+  // what it holds.
+  const auto length = [](size_t size, bool over_long) {
+    std::string bytes;
+    wire::AppendVarint(&bytes, size);
+    if (!over_long) return bytes;
+    bytes.back() = static_cast<char>(bytes.back() | 0x80);
+    return bytes + '\0';
+  };
   for (const char tag : {kStructValue, kListValue}) {
-    // The entry's, the value's, and that of what it holds.
-    const std::string held =
-        tag == kStructValue ? Entry("in", Text("it")) : Field(1, Text("it"));
-    const auto length = [](size_t size, bool over_long) {
-      return over_long ? std::string{static_cast<char>(size | 0x80), '\0'}
-                       : std::string(1, static_cast<char>(size));
-    };
-    for (int which = 0; which < 3; ++which) {
-      std::string bytes = length(held.size(), which == 2) + held;
-      bytes = std::string(1, tag) + bytes;
-      bytes = length(bytes.size(), which == 1) + bytes;
-      bytes = Field(1, "k") + '\x12' + bytes;
-      bytes = '\x0a' + length(bytes.size(), which == 0) + bytes;
-      CheckRefused(bytes);
-      CheckRefused(Entry("a", Text("b")) + bytes);
+    for (const size_t size : {1, 60, 100, 110, 115, 120, 125, 130, 200}) {
+      for (const size_t key_size : {1, 50}) {
+        const std::string text = Text(std::string(size, 't'));
+        const std::string held =
+            tag == kStructValue ? Entry("in", text) : Field(1, text);
+        for (int which = 1; which < 8; ++which) {
+          std::string bytes = length(held.size(), (which & 4) != 0) + held;
+          bytes = std::string(1, tag) + bytes;
+          bytes = length(bytes.size(), (which & 2) != 0) + bytes;
+          bytes = Field(1, std::string(key_size, 'k')) + '\x12' + bytes;
+          bytes = '\x0a' + length(bytes.size(), (which & 1) != 0) + bytes;
+          SCOPED_TRACE(absl::StrCat(size, " ", key_size, " ", which));
+          CheckRefused(bytes);
+          CheckRefused(Entry("a", Text("b")) + bytes);
+        }
+      }
     }
   }
 }
@@ -457,12 +470,169 @@ TEST_F(StructWalkTest, TakesAnyNumberOfThem) {
   Check(nested);
 }
 
-TEST_F(StructWalkTest, EveryMachineWritesTheSame) {
+// One for each set of instructions that this machine has.
+std::vector<StructWalk> EveryWalk() {
   std::vector<StructWalk> walks;
   for (const Machine machine :
        {Machine::kAny, Machine::kAvx2, Machine::kAvx512}) {
-    walks.emplace_back(machine);
+    if (machine <= ThisMachine()) walks.emplace_back(machine);
   }
+  return walks;
+}
+
+// What they write of the first `size` bytes of `bytes`, all of which may be
+// read, with so much to grow by; nullopt if they refuse it. Bytes and output
+// are on the heap and of exactly the size that is asked for, so that a
+// sanitizer sees what is read or written beyond.
+absl::optional<std::string> Walked(std::vector<StructWalk>* walks,
+                                   StructWalk::Kind kind,
+                                   absl::string_view bytes, size_t size,
+                                   size_t growth) {
+  const auto in = std::make_unique<char[]>(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), in.get());
+  absl::optional<std::string> first;
+  for (size_t i = 0; i < walks->size(); ++i) {
+    const auto out = std::make_unique<char[]>(size + growth + 64);
+    size_t left = growth;
+    const char* const end = (*walks)[i].Run(
+        kind, {in.get(), size}, 100, in.get() + bytes.size(), &left, out.get());
+    absl::optional<std::string> written;
+    if (end != nullptr) {
+      written = std::string(out.get(), end - out.get());
+      EXPECT_EQ(written->size() + left, size + growth);
+    }
+    if (i == 0) first = written;
+    EXPECT_EQ(written, first) << "machine " << i;
+  }
+  return first;
+}
+
+// Structs of all forms and with tags and lengths of all sizes, each of which is
+// the last thing there once the bytes are cut off.
+std::vector<std::string> StructsToCut(std::mt19937_64* random) {
+  std::vector<std::string> all;
+  std::string usual;
+  for (const size_t size : {0, 1, 8, 40, 119, 120, 130, 500}) {
+    const std::string key(size % 60, 'k');
+    const std::string text = Text(std::string(size, 't'));
+    const std::string in = Struct(Entry("in", text));
+    usual += Entry(absl::StrCat("text", size), text);
+    usual += Entry(absl::StrCat("struct", key, size), in);
+    usual += Entry(absl::StrCat("list", key, size),
+                   List(Field(1, in) + Field(1, text)));
+    all.push_back(Entry(key, text));
+    all.push_back(Entry(key, in) + Entry(std::string(127, 'k'), text));
+    all.push_back(usual);
+  }
+  all.push_back(Entry("n", std::string("\x08\0", 2)) +
+                Entry("b", std::string("\x20\x01", 2)) +
+                Entry("d", std::string("\x11\0\0\0\0\0\0\xf0\x3f", 9)) +
+                Field(1, Field(1, "no value")) + Field(1, Field(2, Text("t"))) +
+                Field(9, "unknown") + "\x53\x08\x01\x54");
+  while (all.size() < 60) {
+    const std::string fields = AnyFields(2, random);
+    if (fields.size() < 1500) all.push_back(fields);
+  }
+  return all;
+}
+
+TEST_F(StructWalkTest, NoMachineReadsBeyondTheEndWhereverThatIs) {
+  std::vector<StructWalk> walks = EveryWalk();
+  size_t taken = 0;
+  size_t refused = 0;
+  for (const std::string& fields : StructsToCut(&random_)) {
+    SCOPED_TRACE(testing::PrintToString(fields.substr(0, 100)));
+    for (const auto kind :
+         {StructWalk::Kind::kStruct, StructWalk::Kind::kList}) {
+      // As a list the same bytes have fewer things in them that are right.
+      const std::string bytes =
+          kind == StructWalk::Kind::kStruct
+              ? fields
+              : Field(1, Struct(fields)) + Field(1, List(Field(1, Text("t"))));
+      // Behind it come entries like any others; or one that begins in the last
+      // byte, with a key as long as can be, which is read the farthest.
+      std::string more = bytes;
+      std::string farthest = bytes + '\x0a';
+      while (farthest.size() < bytes.size() + 300) {
+        more += Entry("k", Text("t"));
+        farthest += "\x7f\x0a";
+      }
+      for (size_t size = 0; size <= bytes.size(); ++size) {
+        const size_t growth = 4 * size;
+        // At once behind the end, and so far behind it that the fast way is
+        // taken up to it: what follows is what was cut off.
+        const absl::string_view cut = absl::string_view(bytes).substr(0, size);
+        const auto exact = Walked(&walks, kind, cut, size, growth);
+        const absl::string_view all = more;
+        for (const absl::string_view readable :
+             {all, all.substr(0, size + 200)}) {
+          ASSERT_EQ(Walked(&walks, kind, readable, size, growth), exact)
+              << size;
+        }
+        ++(exact.has_value() ? taken : refused);
+      }
+      // Every distance of the end of what may be read.
+      const size_t size = bytes.size();
+      const auto all = Walked(&walks, kind, bytes, size, 4 * size);
+      for (size_t rest = 1; rest < 260; ++rest) {
+        for (const absl::string_view behind : {more, farthest}) {
+          const absl::string_view some = behind.substr(0, size + rest);
+          ASSERT_EQ(Walked(&walks, kind, some, size, 4 * size), all) << rest;
+          ASSERT_EQ(Walked(&walks, kind, some, size + 1, 4 * size),
+                    absl::nullopt)
+              << rest;
+        }
+      }
+      // Too little to grow by, just enough, and more.
+      const size_t needed = all.has_value() ? all->size() - size : 0;
+      for (size_t growth = 0; growth < needed + 3; ++growth) {
+        for (const absl::string_view readable : {bytes, more}) {
+          const auto written = Walked(&walks, kind, readable, size, growth);
+          ASSERT_EQ(written, growth < needed ? absl::nullopt : all) << growth;
+        }
+      }
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(taken, 300U);
+  EXPECT_GT(refused, 10000U);
+}
+
+TEST_F(StructWalkTest, OrdersFewEntriesAlikeWhateverTheirOrder) {
+  std::vector<StructWalk> walks = EveryWalk();
+  // Some of one order, and others, each being the first in turn.
+  std::vector<std::string> keys = {"a", Alike(1), Alike(2), "key",
+                                   "b", "",       "z"};
+  for (size_t turn = 0; turn < keys.size(); ++turn) {
+    std::rotate(keys.begin(), keys.begin() + 1, keys.end());
+    for (size_t count = 1; count <= 6; ++count) {
+      for (const bool twice : {false, true}) {
+        std::vector<std::string> entries;
+        for (size_t i = 0; i < count; ++i) {
+          entries.push_back(Entry(keys[i], Text(absl::StrCat("value ", i))));
+        }
+        if (twice) entries.back() = Entry(keys[0], Text("another"));
+        std::sort(entries.begin(), entries.end());
+        absl::optional<std::string> first;
+        do {
+          std::string fields;
+          for (const std::string& entry : entries) fields += entry;
+          const size_t size = fields.size();
+          fields.append(300, 'r');
+          const auto written =
+              Walked(&walks, StructWalk::Kind::kStruct, fields, size, 0);
+          if (!first.has_value()) first = written;
+          ASSERT_EQ(written, first);
+          // A key that comes twice is for the slow path, wherever the two are.
+          ASSERT_EQ(written.has_value(), !twice || count == 1);
+        } while (std::next_permutation(entries.begin(), entries.end()));
+      }
+    }
+  }
+}
+
+TEST_F(StructWalkTest, EveryMachineWritesTheSame) {
+  std::vector<StructWalk> walks = EveryWalk();
   size_t refused = 0;
   size_t taken = 0;
   constexpr size_t kRuns = 20000;
