@@ -136,7 +136,7 @@ class Daemon::Impl {
 
   explicit Impl(const settings::DaemonOptions& options)
       : instruments(Names(options)),
-        trace(&instruments),
+        trace(&instruments, options.cache_dir),
         assistants(MakeAssistants()),
         inflight(options.inflight_bytes, Workers(options)),
         workers(transport::MakeWorkers(Workers(options), assistants.get())) {}
@@ -675,6 +675,9 @@ absl::Status Daemon::OpenAdminSocket(Clock* clock) {
   options.path = options_.admin_socket;
   options.cache_dir = options_.cache_dir;
   options.max_lookup_bytes = options_.max_request_bytes;
+  options.connection_refused = [instruments = &impl_->instruments] {
+    instruments->AdminConnectionRefused();
+  };
   options.environment =
       [](const std::string& name) -> absl::optional<std::string> {
     const char* const value = std::getenv(name.c_str());

@@ -19,6 +19,8 @@ namespace {
 // still: whoever writes it in place is not done. Not for ever.
 constexpr absl::Duration kSettling = absl::Milliseconds(100);
 constexpr int kMostSettling = 10;
+// Who asks for a reload is mostly done with writing, and waits for it.
+constexpr absl::Duration kSecondLook = absl::Milliseconds(25);
 
 using settings::SettingChange;
 
@@ -69,14 +71,17 @@ void Reloader::RequestReload() {
                [this] { Reload().IgnoreError(); });
 }
 
-Reloader::Content Reloader::ReadSettled() const {
+Reloader::Content Reloader::ReadSettled(absl::Duration second_look) const {
   Content content = source_.ReadFile();
+  if (SameContent(content, tried_)) return content;
+  absl::Duration pause = second_look;
   for (int i = 0; i < kMostSettling; ++i) {
-    absl::SleepFor(kSettling);
+    absl::SleepFor(pause);
     Content again = source_.ReadFile();
     const bool still = SameContent(content, again);
     content = std::move(again);
     if (still) break;
+    pause = kSettling;
   }
   return content;
 }
@@ -84,10 +89,8 @@ Reloader::Content Reloader::ReadSettled() const {
 void Reloader::LookAtFile(absl::Duration interval) {
   {
     MutexLock lock(&reloading_);
-    if (!SameContent(source_.ReadFile(), tried_)) {
-      const Content content = ReadSettled();
-      if (!SameContent(content, tried_)) ReloadFrom(content).IgnoreError();
-    }
+    const Content content = ReadSettled(kSettling);
+    if (!SameContent(content, tried_)) ReloadFrom(content).IgnoreError();
   }
   Poll(interval);
 }
@@ -101,7 +104,7 @@ absl::StatusOr<ReloadResult> Reloader::Reload() {
     return none;
   }
   MutexLock lock(&reloading_);
-  return ReloadFrom(source_.ReadFile());
+  return ReloadFrom(ReadSettled(kSecondLook));
 }
 
 absl::StatusOr<ReloadResult> Reloader::ReloadFrom(const Content& content) {

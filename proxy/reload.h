@@ -10,7 +10,8 @@
 //
 // The file is looked at by content, at every poll, so that links which are
 // swapped are followed. A file that was caught while it is written is read
-// again a moment later. What one content led to is said once.
+// again a moment later, by who asks for a reload as well. What one content led
+// to is said once.
 //
 // Thread-safe; reloads are made one after the other.
 #ifndef FNCACHE_PROXY_RELOAD_H_
@@ -85,8 +86,10 @@ class Reloader {
   // What the file held, or why it could not be read.
   using Content = absl::StatusOr<std::string>;
   void LookAtFile(absl::Duration interval);
-  // The content once it stands still.
-  Content ReadSettled() const;
+  // The content once it stands still: at once where it is what was tried last,
+  // else when two looks agree, the second one after `second_look`.
+  Content ReadSettled(absl::Duration second_look) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(reloading_);
   absl::StatusOr<ReloadResult> ReloadFrom(const Content& content)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reloading_);
   absl::StatusOr<ReloadResult> Try(const Content& content)

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "common/log.h"
 #include "insight/trace/ring.h"
+#include "proxy/settings/trace_place.h"
 
 namespace fncache::proxy {
 namespace {
@@ -98,8 +99,18 @@ void TraceSwitch::End(const std::shared_ptr<Writer>& writer) {
   AddTo(last_, &ended_);
 }
 
+absl::Status TraceSwitch::CheckPlace(const std::string& dir) const {
+  if (!cache_dir_.has_value() || !settings::IsOfTheCache(dir, *cache_dir_)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("trace.dir: ", settings::OfTheCacheText(dir, *cache_dir_)));
+}
+
 absl::Status TraceSwitch::Begin(const TraceSettings& wanted,
                                 const std::vector<ListedSetting>& settings) {
+  absl::Status place = CheckPlace(wanted.dir);
+  if (!place.ok()) return place;
   auto writer = Writer::Create(OptionsOf(wanted, settings));
   if (!writer.ok()) {
     return absl::Status(writer.status().code(),
@@ -124,6 +135,8 @@ absl::Status TraceSwitch::Check(const TraceSettings& wanted) const {
       (!current_.dir.empty() && SameDirectory(wanted.dir, current_.dir))) {
     return absl::OkStatus();
   }
+  absl::Status place = CheckPlace(wanted.dir);
+  if (!place.ok()) return place;
   const auto ring = insight::trace::TraceRing::Open(wanted.dir, wanted.files);
   if (!ring.ok()) {
     return absl::Status(ring.status().code(),

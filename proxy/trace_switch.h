@@ -10,9 +10,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "common/mutex.h"
 #include "common/settings_list.h"
 #include "insight/trace/writer.h"
@@ -36,9 +38,12 @@ TraceSettings TraceSettingsOf(const settings::DaemonOptions& options);
 
 class TraceSwitch {
  public:
-  // `instruments` hears of the first trace, and outlives this.
-  explicit TraceSwitch(telemetry::Instruments* instruments)
-      : instruments_(*instruments) {}
+  // `instruments` hears of the first trace, and outlives this. `cache_dir` is
+  // the disk tier's directory, where there is one: what that removes and
+  // renames is no place for a trace.
+  TraceSwitch(telemetry::Instruments* instruments,
+              absl::optional<std::string> cache_dir)
+      : instruments_(*instruments), cache_dir_(std::move(cache_dir)) {}
   // Precondition: no call is left.
   ~TraceSwitch();
   TraceSwitch(const TraceSwitch&) = delete;
@@ -67,12 +72,15 @@ class TraceSwitch {
 
  private:
   using Writer = insight::trace::TraceWriter;
+  // Whether `dir` is none of the disk tier's.
+  absl::Status CheckPlace(const std::string& dir) const;
   absl::Status Begin(const TraceSettings& wanted,
                      const std::vector<ListedSetting>& settings);
   // Closes the writer, if there is one, and counts what it did.
   void End(const std::shared_ptr<Writer>& writer);
 
   telemetry::Instruments& instruments_;
+  const absl::optional<std::string> cache_dir_;
   bool watched_ = false;
   TraceSettings current_;
   serving::TraceShared shared_;

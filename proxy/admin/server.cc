@@ -135,6 +135,7 @@ class Server::Impl final : public transport::CallHandler {
     listen.limits.max_streams = kMaxCalls;
     listen.socket_mode = 0600;
     listen.events.connection_refused = [this] {
+      if (options_.connection_refused) options_.connection_refused();
       TellRefusal(&connections_refused_,
                   absl::StrCat("closed a new connection to fncache admin: ",
                                kMaxConnections, " are open"),

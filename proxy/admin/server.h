@@ -17,6 +17,7 @@
 #define FNCACHE_PROXY_ADMIN_SERVER_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,9 @@ struct ServerOptions {
   size_t max_lookup_bytes = 256 << 20;
   // In which a request has to come.
   absl::Duration patience = absl::Seconds(10);
+  // Hears of each connection beyond kMaxConnections, which is closed. From the
+  // server's thread; must not block. May be null.
+  std::function<void()> connection_refused;
 };
 
 // How many threads a server has.

@@ -33,6 +33,7 @@ absl::StatusOr<std::unique_ptr<Server>> StartService(
     ServerOptions server;
     server.path = path;
     server.max_lookup_bytes = options.max_lookup_bytes;
+    server.connection_refused = options.connection_refused;
     return Server::Start(std::move(server), actions);
   };
   if (options.path.has_value()) {

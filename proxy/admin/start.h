@@ -5,6 +5,7 @@
 #define FNCACHE_PROXY_ADMIN_START_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,8 @@ struct StartOptions {
   absl::optional<std::string> path;
   absl::optional<std::string> cache_dir;
   size_t max_lookup_bytes = 256 << 20;
+  // See ServerOptions.
+  std::function<void()> connection_refused;
   Environment environment;
 };
 

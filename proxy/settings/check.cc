@@ -12,6 +12,7 @@
 #include "common/utf8.h"
 #include "proxy/settings/address.h"
 #include "proxy/settings/settings.h"
+#include "proxy/settings/trace_place.h"
 
 namespace fncache::proxy::settings {
 namespace {
@@ -64,6 +65,16 @@ absl::Status SettleTls(SettingValues* top) {
   dir.values.clear();
   dir.where = "default";
   return absl::OkStatus();
+}
+
+absl::Status CheckTracePlace(const SettingValues& top) {
+  const SettingValue& trace = top.at("trace.dir");
+  const SettingValue& cache = top.at("cache.dir");
+  if (!trace.set || !cache.set || trace.text().empty() ||
+      !IsOfTheCache(trace.text(), cache.text())) {
+    return absl::OkStatus();
+  }
+  return SettingError(trace, OfTheCacheText(trace.text(), cache.text()));
 }
 
 // No two functions may share what tells them apart.
@@ -217,6 +228,7 @@ void WarnOfTags(absl::string_view why, ServeOptions* options) {
 absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved) {
   absl::Status status = CheckNeeded(*resolved);
   if (status.ok()) status = SettleTls(&resolved->top);
+  if (status.ok()) status = CheckTracePlace(resolved->top);
   if (!status.ok()) return status;
   ServeOptions options;
   status = ApplyToDaemon(resolved->top, &options.daemon);

@@ -17,8 +17,11 @@ constexpr char kName[] = "function";
 // Behind the place of a value that the file does not give any more.
 constexpr char kOfTheStart[] = " (at the start)";
 
-bool Same(const SettingValue& a, const SettingValue& b) {
-  return a.set == b.set && a.values == b.values;
+bool Same(const Setting& setting, const SettingValue& a,
+          const SettingValue& b) {
+  // A list that nobody gives is an empty one.
+  const bool alike = setting.kind == Setting::Kind::kList || a.set == b.set;
+  return alike && a.values == b.values;
 }
 
 std::string TextOf(const Setting& setting, const SettingValue& value) {
@@ -51,7 +54,7 @@ class Comparer {
   // Settles one value: `running` becomes what is in force. True if it changed.
   bool Settle(const Setting& setting, const std::string& function,
               const SettingValue& read, SettingValue* running) {
-    if (Same(*running, read)) {
+    if (Same(setting, *running, read)) {
       *running = read;  // it may come from elsewhere
       return false;
     }

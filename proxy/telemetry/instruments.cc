@@ -388,6 +388,8 @@ class Instruments::Impl : public cache::Observer {
             {side, HandshakeFaultName(static_cast<HandshakeFault>(fault))});
       }
     }
+    admin_connections_refused_ = registry.AddCounter(
+        Metric("fncache_admin_connections_refused_total"), {});
     access_log_.written =
         registry.AddCounter(Metric("fncache_access_log_lines_total"), {});
     access_log_.dropped =
@@ -437,6 +439,7 @@ class Instruments::Impl : public cache::Observer {
   metrics::Counter reloads_[kTlsSides];
   metrics::Counter reload_failures_[kTlsSides];
   metrics::Counter handshakes_failed_[kTlsSides][kHandshakeFaults];
+  metrics::Counter admin_connections_refused_;
   AccessLogCounters access_log_;
   // Empty for tiers that are not there (yet: pages are served while the store
   // opens).
@@ -626,6 +629,9 @@ void Instruments::CertificateReloaded(TlsSide side) {
 }
 void Instruments::HandshakeFailed(TlsSide side, HandshakeFault fault) {
   impl_->handshakes_failed_[Index(side)][Index(fault)].Add();
+}
+void Instruments::AdminConnectionRefused() {
+  impl_->admin_connections_refused_.Add();
 }
 
 DaemonCounts Instruments::Read() const {

@@ -404,6 +404,8 @@ class Instruments {
   void CertificateReloadFailed(TlsSide side);
   void CertificateReloaded(TlsSide side);
   void HandshakeFailed(TlsSide side, HandshakeFault fault);
+  // A connection to the admin socket was closed at once.
+  void AdminConnectionRefused();
 
   DaemonCounts Read() const;
 

@@ -4,6 +4,7 @@
 #include "proxy/live_settings.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -715,6 +716,22 @@ TEST_F(ReloadTest, ATraceThatIsStoppedTellsOfItself) {
   const EndedTrace none = daemon_->StopTrace(absl::InfiniteDuration());
   EXPECT_EQ(none.dir, "");
   EXPECT_EQ(none.stats.written, 0u);
+}
+
+TEST_F(ReloadTest, AnOrderedTraceIsNotWrittenInWhatTheDiskTierRemoves) {
+  Start(absl::StrCat("generation: g\ncache: {dir: \"", dir_.File("cache"),
+                     "\"}\n"));
+  std::filesystem::create_directory_symlink(dir_.File("cache"),
+                                            dir_.File("link"));
+  TraceOrder order;
+  for (const char* const own : {"cache", "cache/db", "link/db/deeper"}) {
+    order.dir = dir_.File(own);
+    const auto refused = daemon_->StartTrace(order, absl::InfiniteDuration());
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << own << ": " << refused;
+    EXPECT_THAT(refused.ToString(), HasSubstr("cache's own"));
+  }
+  order.dir = dir_.File("cache/trace");
+  EXPECT_TRUE(daemon_->StartTrace(order, absl::InfiniteDuration()).ok());
 }
 
 TEST_F(ReloadTest, ATraceIsWrittenForAWhile) {

@@ -247,6 +247,43 @@ TEST_F(ReloadTest, AFileIsReadWhenItIsWritten) {
   EXPECT_EQ(Metric("fncache_config_reloads_total{result=\"success\"}"), 1);
 }
 
+TEST_F(ReloadTest, WhoAsksDuringAWriteWaitsForItsEnd) {
+  Start("mask: [\"@versions\"]\n");
+  // The first half would be in order by itself, without a mask.
+  const std::string half = Base() + "ttl: {max: 1h}\n";
+  const std::string rest = "mask: [\"@versions\"]\nmax_released: 7\n";
+  absl::StatusOr<ReloadResult> result = absl::UnknownError("never asked");
+  absl::Duration stood;
+  int tries = 0;
+  do {
+    Reload("mask: [\"@versions\"]\n# anew\n");
+    ::fncache::testing::WriteFile(file(), half);
+    std::atomic<bool> asked{false};
+    std::thread asks([&] {
+      asked = true;
+      result = daemon_->Reload();
+    });
+    while (!asked) std::this_thread::yield();
+    stood = absl::ZeroDuration();
+    absl::Time last = absl::Now();
+    std::ofstream out(file(), std::ios::app);
+    for (const char c : rest) {
+      out << c << std::flush;
+      stood = std::max(stood, absl::Now() - last);
+      last = absl::Now();
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    asks.join();
+    // On a busy machine the writer may have stood still for too long.
+  } while (stood > absl::Milliseconds(15) && ++tries < 20);
+  ASSERT_TRUE(result.ok()) << result.status();
+  std::vector<std::string> changed;
+  for (const auto& change : result->changed) changed.push_back(change.key);
+  EXPECT_THAT(changed,
+              ::testing::UnorderedElementsAre("ttl.max", "max_released"))
+      << "the mask is in the part that came later";
+}
+
 TEST_F(ReloadTest, WithoutAFileThereIsNothingToRead) {
   const settings::SettingsSource source({{"insecure", "true"},
                                          {"upstream", function_.target()},

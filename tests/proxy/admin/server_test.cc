@@ -300,6 +300,8 @@ TEST_F(ServerTest, RequestsThatDoNotComeAreBoundedAndGivenUp) {
 }
 
 TEST_F(ServerTest, AFloodOfConnectionsIsBoundedAndLoggedOnce) {
+  std::atomic<size_t> refused{0};
+  options_.connection_refused = [&] { ++refused; };
   ASSERT_TRUE(Start().ok());
   ::testing::internal::CaptureStderr();
   std::vector<int> idle;
@@ -332,6 +334,8 @@ TEST_F(ServerTest, AFloodOfConnectionsIsBoundedAndLoggedOnce) {
                        "are open socket=",
                        path_, "\n")));
   EXPECT_EQ(log.find("closed a new"), log.rfind("closed a new"));
+  EXPECT_TRUE(Eventually([&] { return refused == Server::kMaxConnections; }))
+      << "each is counted: " << refused;
   for (const int fd : idle) {
     if (fd >= 0) close(fd);
   }

@@ -80,6 +80,14 @@ TEST(CompareTest, TheSameIsNoChange) {
       << "its place is the new one";
 }
 
+TEST(CompareTest, AnEmptyListIsNoOtherThanOneThatNobodyGives) {
+  const auto given = Read(absl::StrCat(kOne, "mask: []\n"));
+  const auto reloaded = Reloaded(given, Read(kOne));
+  EXPECT_THAT(reloaded.changed, IsEmpty());
+  EXPECT_THAT(reloaded.functions, ElementsAre(false));
+  EXPECT_THAT(Reloaded(Read(kOne), given).changed, IsEmpty());
+}
+
 TEST(CompareTest, WhatReloadsChangesAndWhatTakesARestartStays) {
   const auto reloaded = Reloaded(
       Read(absl::StrCat(kOne, "ttl: {max: 1h}\ndrain: 1s\n")),

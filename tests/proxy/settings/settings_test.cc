@@ -572,5 +572,30 @@ TEST(SettingsTest, AFunctionThatIsTheProxyItselfIsRefused) {
                 {"--upstream", "leads back"});
 }
 
+TEST(SettingsTest, ATraceIsNotWrittenInWhatTheDiskTierRemoves) {
+  const std::vector<std::string> kBase = {
+      "--insecure",   "--upstream",   "localhost:1", "--cache-dir",
+      "/var/cache/f", "--generation", "g",           "--trace-dir"};
+  const auto with = [&](const std::string& trace) {
+    std::vector<std::string> arguments = kBase;
+    arguments.push_back(trace);
+    return Given(arguments).status;
+  };
+  for (const char* const own :
+       {"/var/cache/f", "/var/cache/f/", "/var/cache/f/db",
+        "/var/cache/./f/x/../db/y", "/var/cache/f/damaged/"}) {
+    EXPECT_THAT(
+        std::string(with(own).message()),
+        ::testing::AllOf(HasSubstr("--trace-dir: "), HasSubstr("cache's own"),
+                         HasSubstr("accepted: ")))
+        << own;
+  }
+  // One volume may be all that a pod has.
+  for (const char* const other : {"/var/cache/f/trace", "/var/cache/f/dbx",
+                                  "/var/cache", "/var/cache/g", "/var/trace"}) {
+    EXPECT_TRUE(with(other).ok()) << other << ": " << with(other);
+  }
+}
+
 }  // namespace
 }  // namespace fncache::proxy::settings
