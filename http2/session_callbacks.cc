@@ -103,8 +103,8 @@ struct Connection::Callbacks {
       return 0;
     }
     // A client's first block after those of 1xx answers is its answer.
-    const bool trailers =
-        !stream->fields_.empty() && frame->headers.cat == NGHTTP2_HCAT_HEADERS;
+    const bool trailers = frame->headers.cat == NGHTTP2_HCAT_HEADERS &&
+                          (self->options_.server || stream->answered_);
     Fields& fields = trailers ? stream->trailers_ : stream->fields_;
     fields.Add({reinterpret_cast<const char*>(name), name_size},
                {reinterpret_cast<const char*>(value), value_size});
@@ -129,6 +129,7 @@ struct Connection::Callbacks {
       const absl::string_view status = stream->fields_.Find(":status");
       if (!status.empty() && status[0] == '1') {
         stream->fields_.Clear();
+        self->Spend(1);
         return;
       }
       stream->answered_ = true;

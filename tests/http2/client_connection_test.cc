@@ -52,7 +52,10 @@ std::string Text(size_t size) {
 
 // A call and what became of it.
 struct Call final : StreamUser {
-  void OnAnswer(Stream& stream) override { Take(stream.fields()); }
+  void OnAnswer(Stream& stream) override {
+    ++answers;
+    Take(stream.fields());
+  }
   void OnData(Stream& stream, absl::string_view bytes) override {
     stream.Consume(bytes.size());
     data.append(bytes.data(), bytes.size());
@@ -71,6 +74,7 @@ struct Call final : StreamUser {
 
   std::string text;  // of the body
   int32_t id = 0;
+  int answers = 0;
   Pairs fields;
   std::string data;
   int ends = 0;
@@ -291,6 +295,39 @@ TEST_F(ClientConnectionTest, ReadsWhateverFormAnswersHave) {
     }
     calls_.clear();
   }
+}
+
+// The final answer is the one that counts, whatever came before.
+TEST_F(ClientConnectionTest, InterimAnswersAreNoAnswers) {
+  Start();
+  peer_->on_request = [this](int32_t id) {
+    peer_->Interim(id, "100", {});
+    peer_->Interim(id, "103", {{"link", "</style.css>"}});
+    peer_->Answer(id, peer_->requests[id].body);
+  };
+  Settle();
+  const Call* const call = Open(Text(100));
+  Settle();
+  ExpectEcho(*call);
+  EXPECT_EQ(call->answers, 1);
+  EXPECT_EQ(call->fields, (Pairs{{":status", "200"},
+                                 {"content-type", "application/grpc"},
+                                 {"grpc-status", "0"}}));
+}
+
+TEST_F(ClientConnectionTest, EndlessInterimAnswersEndTheConnection) {
+  options_.budget = options_.budget_most = 100;
+  options_.budget_a_second = 0;
+  Start();
+  peer_->on_request = [this](int32_t id) {
+    for (int i = 0; i < 200; ++i) peer_->Interim(id, "103", {});
+  };
+  Settle();
+  const Call* const call = Open(Text(1));
+  Settle();
+  EXPECT_EQ(client_, nullptr);
+  EXPECT_EQ(end_, ConnectionEnd::kTooMuch);
+  EXPECT_EQ(call->ends, 1);
 }
 
 TEST_F(ClientConnectionTest, AResetIsToldWithItsCode) {
