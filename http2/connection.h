@@ -176,6 +176,8 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   State state_ = State::kConnecting;
   ConnectionEnd end_ = ConnectionEnd::kDone;
   std::string words_;
+  // What nghttp2 said of the frame that came last.
+  std::string complaint_;
   bool told_ = false;  // OnClosed was called
   bool ready_ = false;
   bool going_away_ = false;   // whoever says so

@@ -34,6 +34,7 @@ struct Connection::Callbacks {
                           const nghttp2_frame_hd* head, void* data) {
     Connection* const self = Of(data);
     ++self->frames_;
+    self->complaint_.clear();
     switch (head->type) {
       case NGHTTP2_PRIORITY:
         // nghttp2 does not look at those that have no effect.
@@ -254,8 +255,11 @@ struct Connection::Callbacks {
           self->end_ == ConnectionEnd::kDone) {
         self->end_ = ConnectionEnd::kProtocol;
         if (self->words_.empty()) {
-          self->words_ = absl::StrCat("the peer broke the rules of HTTP/2: ",
-                                      ErrorCodeName(frame->goaway.error_code));
+          self->words_ = absl::StrCat(
+              "the peer broke the rules of HTTP/2: ",
+              self->complaint_.empty()
+                  ? absl::string_view(ErrorCodeName(frame->goaway.error_code))
+                  : self->complaint_);
         }
       }
       return 0;
@@ -316,11 +320,8 @@ struct Connection::Callbacks {
 
   static int OnError(nghttp2_session* /*session*/, int /*code*/,
                      const char* text, size_t size, void* data) {
-    Connection* const self = Of(data);
-    if (self->words_.empty()) {
-      self->words_ = absl::StrCat("the peer broke the rules of HTTP/2: ",
-                                  absl::string_view(text, size));
-    }
+    // It may concern one stream, and show what that carried.
+    Of(data)->complaint_.assign(text, size);
     return 0;
   }
 

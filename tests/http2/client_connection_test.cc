@@ -26,6 +26,7 @@ using ::fncache::testing::ServerPeer;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 const Pairs& RequestFields() {
@@ -328,6 +329,43 @@ TEST_F(ClientConnectionTest, EndlessInterimAnswersEndTheConnection) {
   EXPECT_EQ(client_, nullptr);
   EXPECT_EQ(end_, ConnectionEnd::kTooMuch);
   EXPECT_EQ(call->ends, 1);
+}
+
+// What one call's fields were says nothing of the connection's end, and is
+// nobody else's business.
+TEST_F(ClientConnectionTest, ABadAnswerIsNotWhyTheConnectionEnds) {
+  Start({{}, 0, {{"x-token", "secret\x01"}}});
+  Settle();
+  const Call* const bad = Open(Text(1));
+  Settle();
+  EXPECT_EQ(bad->ends, 1);
+  EXPECT_EQ(bad->end.kind, StreamEnd::Kind::kPeerReset);
+  EXPECT_EQ(bad->end.code, kProtocolError);
+  ASSERT_NE(client_, nullptr);
+  peer_->on_request = [](int32_t) {};
+  const Call* const next = Open(Text(1));
+  Settle();
+  peer_ = nullptr;
+  loop_->RunOnce(0);
+  EXPECT_EQ(client_, nullptr);
+  EXPECT_EQ(words_, "the peer closed the connection");
+  EXPECT_EQ(next->end.why, words_);
+}
+
+TEST_F(ClientConnectionTest, ABrokenRuleIsToldAsItIs) {
+  Start({{}, 0, {{"x-token", "secret\x01"}}});
+  Settle();
+  Open(Text(1));
+  Settle();
+  ASSERT_NE(client_, nullptr);
+  // Settings of a stream, which are none.
+  ASSERT_EQ(write(peer_fd_, "\0\0\0\4\0\0\0\0\7", 9), 9);
+  loop_->RunOnce(0);
+  loop_->RunOnce(0);
+  EXPECT_EQ(client_, nullptr);
+  EXPECT_EQ(end_, ConnectionEnd::kProtocol);
+  EXPECT_THAT(words_, HasSubstr("the peer broke the rules of HTTP/2: "));
+  EXPECT_THAT(words_, Not(HasSubstr("secret")));
 }
 
 TEST_F(ClientConnectionTest, AResetIsToldWithItsCode) {
