@@ -47,6 +47,8 @@ grpc::StatusCode StatusOfReset(uint32_t code) {
       return grpc::StatusCode::CANCELLED;
     case http2::kEnhanceYourCalm:
       return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case http2::kInadequateSecurity:
+      return grpc::StatusCode::PERMISSION_DENIED;
     default:
       return grpc::StatusCode::INTERNAL;
   }
