@@ -187,6 +187,7 @@ class UpstreamRun final : public FlightCall,
   bool purged_ = false;
   // It would not be served any more, or what a later call filled is not.
   bool outlived_ = false;
+  bool oversized_ = false;  // it unpacks to more than max_response_bytes
   // Why it is not kept, where the answer could be read.
   absl::optional<cache::Policy::Refusal> refusal_;
 };

@@ -308,6 +308,13 @@ void UnaryCall::Fail(const grpc::Status& status) {
   Complete();
 }
 
+void UnaryCall::Refuse(const grpc::Status& status) {
+  status_ = status;
+  answered_ = false;
+  response_.Clear();
+  held_.Set(0);
+}
+
 void UnaryCall::Complete() {
   completing_ = true;
   latency_ = absl::Now() - started_;

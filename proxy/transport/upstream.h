@@ -129,6 +129,9 @@ class UnaryCall final : public Activity,
   Message& response() { return response_; }
   const http2::Fields& headers() const { return headers_; }
   const http2::Fields& trailers() const { return trailers_; }
+  // An answer that is not to be passed on after all: the call ends with this
+  // status of ours. Once it is done.
+  void Refuse(const grpc::Status& status);
   // Measures from the call's start to its completion.
   absl::Duration latency() const { return latency_; }
 
