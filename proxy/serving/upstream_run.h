@@ -106,6 +106,8 @@ class UpstreamRun final : public FlightCall,
   const Told& told() const { return told_; }
   // The answer would have been kept, but for a purge that came meanwhile.
   bool purged() const { return purged_; }
+  // It waits for a connection to the function.
+  bool connecting() const { return call_->connecting(); }
   // Any thread.
   void Cancel() override {
     cancelled_.store(true, std::memory_order_relaxed);
