@@ -370,9 +370,18 @@ bool Connection::Feed(absl::string_view bytes) {
   return false;
 }
 
+// A server's settings wait for the start of what the client says, which is
+// under way by then: behind frames no client of HTTP/1 could read what it is
+// told.
+bool Connection::HoldsSettings() const {
+  return options_.server && magic_ < kPreface.size() && !last_notice_ &&
+         !notice_.has_value();
+}
+
 // Has nghttp2 make the frames that are due, as far as output may run ahead.
 void Connection::Gather() {
   if (host_.session == nullptr || state_ != State::kOpen) return;
+  if (HoldsSettings()) return;
   in_session_ = true;
   if (!host_.output.full()) {
     for (const int32_t id : host_.held_back) {

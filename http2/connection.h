@@ -148,6 +148,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool Feed(absl::string_view bytes);
   // DATA of a stream that nghttp2 does not know any more, and drops.
   void OnStrayData(int32_t stream, size_t length);
+  bool HoldsSettings() const;
   void Gather();
   // False where the socket is full.
   bool WriteSome();

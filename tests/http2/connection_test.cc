@@ -536,6 +536,24 @@ TEST_F(ConnectionTest, Http1IsToldWhatThisIs) {
   EXPECT_THAT(peer.ReadAll(), HasSubstr("426 Upgrade Required"));
 }
 
+// Nothing that it could not read comes before.
+TEST_F(ConnectionTest, WhatHttp1IsToldIsHttp1) {
+  server_options_.connection.http1_answer =
+      "HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\nnot here\n";
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send("POST / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_EQ(peer.ReadAll(), server_options_.connection.http1_answer);
+}
+
+TEST_F(ConnectionTest, APeerThatSaysNothingDoesNotHoldUpAStop) {
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+  server_->Stop();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+}
+
 TEST_F(ConnectionTest, APeerThatSaysNothingIsClosedInTime) {
   server_options_.connection.handshake_timeout = absl::Milliseconds(50);
   Start();
