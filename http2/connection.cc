@@ -401,8 +401,15 @@ void Connection::Gather() {
       }
       break;
     }
-    host_.output.Copy(
-        {reinterpret_cast<const char*>(bytes), static_cast<size_t>(size)});
+    const absl::string_view frame(reinterpret_cast<const char*>(bytes),
+                                  static_cast<size_t>(size));
+    if (options_.server && !std::exchange(told_max_streams_, true)) {
+      std::string first(frame);
+      TellMaxStreams(&first);
+      host_.output.Copy(first);
+      continue;
+    }
+    host_.output.Copy(frame);
   }
   in_session_ = false;
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@ constexpr size_t kFrameHead = 9;
 // Out of reach: the budget ends before.
 constexpr size_t kMostAcks = 1 << 20;
 constexpr size_t kMostFields = 256 << 10;
+constexpr uint32_t kNoMaxStreams = INT32_MAX;
 
 }  // namespace
 
@@ -76,6 +78,13 @@ struct Connection::Callbacks {
                             const nghttp2_frame* frame, void* data) {
     Connection* const self = Of(data);
     if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+      if (self->stream_count_ >= self->max_streams_) {
+        self->Spend(1);
+        self->owner_->OnRefused(*self);
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE,
+                                  frame->hd.stream_id, kRefusedStream);
+        return 0;
+      }
       Stream* const stream = self->NewStream(frame->hd.stream_id);
       nghttp2_session_set_stream_user_data(session, frame->hd.stream_id,
                                            stream);
@@ -373,6 +382,19 @@ struct Connection::Callbacks {
   }
 };
 
+void Connection::TellMaxStreams(std::string* frame) const {
+  // A setting is a number of two bytes and a value of four (RFC 9113, 6.5.1).
+  for (size_t at = kFrameHead; at + 6 <= frame->size(); at += 6) {
+    if ((*frame)[at] != 0 ||
+        (*frame)[at + 1] != NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) {
+      continue;
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      (*frame)[at + 2 + i] = static_cast<char>(max_streams_ >> (24 - 8 * i));
+    }
+  }
+}
+
 void Connection::MakeSession() {
   static nghttp2_session_callbacks* const callbacks = Callbacks::Make();
   static nghttp2_option* const option = Callbacks::MakeOptions();
@@ -384,8 +406,11 @@ void Connection::MakeSession() {
   if (options_.server) {
     nghttp2_session_server_new3(&session, callbacks, this, option,
                                 SessionMemory());
+    // nghttp2 ends the connection, and all its calls, where the peer opens more
+    // streams than it was told of. So it has no bound (see TellMaxStreams).
     settings.push_back(
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options_.max_streams});
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, kNoMaxStreams});
+    max_streams_ = options_.max_streams;
     // Or nghttp2 keeps a tree of what every stream depends on.
     settings.push_back({NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1});
   } else {

@@ -22,10 +22,14 @@
 #include "http2/client.h"
 #include "http2/server.h"
 #include "http2/target.h"
+#include "tests/common/http2_server.h"
 
 namespace fncache::http2 {
 namespace {
 
+using ::fncache::testing::Http2Bytes;
+using ::fncache::testing::Http2Frame;
+using ::fncache::testing::Http2Header;
 using ::testing::HasSubstr;
 
 // A loop on a thread of its own.
@@ -432,6 +436,17 @@ class RawPeer {
     if (n > 0) left_.erase(0, static_cast<size_t>(n));
   }
   void Shutdown() const { shutdown(fd_, SHUT_RDWR); }
+  // Until `text` has come, or the end.
+  std::string ReadUntil(const std::string& text) const {
+    std::string all;
+    char piece[4096];
+    while (all.find(text) == std::string::npos) {
+      const ssize_t n = recv(fd_, piece, sizeof piece, 0);
+      if (n <= 0) break;
+      all.append(piece, static_cast<size_t>(n));
+    }
+    return all;
+  }
   // All until the end.
   std::string ReadAll() const {
     std::string all;
@@ -525,6 +540,40 @@ TEST_F(ConnectionTest, APeerThatAsksAndDoesNotReadIsNotReadEither) {
   loop_.Do([this] { client_ = nullptr; });
   peer.Shutdown();
   reader.join();
+}
+
+// One that knows the bound, having acknowledged it: the calls that it has stay.
+TEST_F(ConnectionTest, AStreamBeyondTheBoundIsRefusedAlone) {
+  server_options_.connection.max_streams = 2;
+  std::atomic<int> refused{0};
+  server_options_.events.stream_refused = [&] { ++refused; };
+  Start();
+  RawPeer peer(server_->address());
+  const auto headers = [](char stream) {
+    // POST, http; the body follows.
+    return Http2Bytes({Http2Frame::kHeaders, Http2Frame::kEndHeaders,
+                       "\x83\x86" + Http2Header(":path", "/echo") +
+                           Http2Header(":authority", "x")},
+                      std::string(3, '\0') + stream);
+  };
+  const std::string none(4, '\0');
+  ASSERT_TRUE(peer.Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
+                        Http2Bytes({Http2Frame::kSettings, 0, ""}, none)));
+  // The setting, as it is told.
+  EXPECT_THAT(peer.ReadUntil(std::string("\0\3\0\0\0\2", 6)),
+              HasSubstr(std::string("\0\3\0\0\0\2", 6)));
+  ASSERT_TRUE(peer.Send(
+      Http2Bytes({Http2Frame::kSettings, Http2Frame::kAck, ""}, none) +
+      headers(1) + headers(3) + headers(5) +
+      Http2Bytes({Http2Frame::kData, Http2Frame::kEndStream, "late"},
+                 std::string("\0\0\0\5", 4)) +
+      Http2Bytes({Http2Frame::kData, Http2Frame::kEndStream, "still there"},
+                 std::string("\0\0\0\1", 4))));
+  const std::string answer = peer.ReadUntil("still there");
+  EXPECT_THAT(answer, HasSubstr("still there"));
+  // RST_STREAM of the third with REFUSED_STREAM.
+  EXPECT_THAT(answer, HasSubstr(std::string("\0\0\4\3\0\0\0\0\5\0\0\0\7", 13)));
+  EXPECT_EQ(refused, 1);
 }
 
 TEST_F(ConnectionTest, Http1IsToldWhatThisIs) {
