@@ -370,12 +370,12 @@ bool Connection::Feed(absl::string_view bytes) {
   return false;
 }
 
-// A server's settings wait for the start of what the client says, which is
-// under way by then: behind frames no client of HTTP/1 could read what it is
-// told.
+// A plaintext server's settings wait for the start of what the client says,
+// which is under way by then: behind frames no client of HTTP/1 could read what
+// it is told. Over TLS there is none: ALPN has said so.
 bool Connection::HoldsSettings() const {
-  return options_.server && magic_ < kPreface.size() && !last_notice_ &&
-         !notice_.has_value();
+  return options_.server && !socket_.has_tls() && magic_ < kPreface.size() &&
+         !last_notice_ && !notice_.has_value();
 }
 
 // Has nghttp2 make the frames that are due, as far as output may run ahead.
