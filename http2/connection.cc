@@ -338,6 +338,8 @@ void Connection::TakeInput(absl::string_view bytes) {
     size_t length = 0;
     const size_t before = heads_.NextData(bytes, &stream, &length);
     if (!Feed(bytes.substr(0, before))) return;
+    const size_t unknown = heads_.TakeUnknown();
+    if (unknown > 0) Spend(static_cast<double>(unknown));
     if (stream != 0) OnStrayData(stream, length);
     bytes.remove_prefix(before);
   }

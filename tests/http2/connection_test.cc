@@ -499,6 +499,25 @@ TEST_F(ConnectionTest, FramesThatDoNoWorkEndTheConnection) {
   }
 }
 
+// Nor do frames of no type that there is, empty or not; some are no harm.
+TEST_F(ConnectionTest, UnknownFramesAreNoWork) {
+  Start();
+  for (const std::string& frame :
+       {Frame(0xee, 0, 0, ""), Frame(16, 0, 0, std::string(100, 'p'))}) {
+    RawPeer peer(server_->address());
+    ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
+    std::string some;
+    for (int i = 0; i < 500; ++i) some += frame;
+    ASSERT_TRUE(peer.Send(some + Frame(6, 0, 0, std::string(8, 'p'))));
+    EXPECT_THAT(peer.ReadUntil(Frame(6, 1, 0, std::string(8, 'p'))),
+                HasSubstr(Frame(6, 1, 0, std::string(8, 'p'))));
+    std::string many;
+    for (int i = 0; i < 3000; ++i) many += frame;
+    peer.Send(many);
+    EXPECT_THAT(peer.ReadAll(), HasSubstr(std::string("\0\0\0\x0b", 4)));
+  }
+}
+
 // POST http /x
 std::string Ask(uint32_t id) {
   return Frame(1, 5, id, std::string("\x83\x86\x04\x02/x\x01\x01t", 9));
