@@ -338,6 +338,8 @@ void Connection::TakeInput(absl::string_view bytes) {
     size_t length = 0;
     const size_t before = heads_.NextData(bytes, &stream, &length);
     if (!Feed(bytes.substr(0, before))) return;
+    const size_t unknown = heads_.TakeUnknown();
+    if (unknown > 0) Spend(static_cast<double>(unknown));
     if (stream != 0) OnStrayData(stream, length);
     bytes.remove_prefix(before);
   }
@@ -370,9 +372,18 @@ bool Connection::Feed(absl::string_view bytes) {
   return false;
 }
 
+// A plaintext server's settings wait for the start of what the client says,
+// which is under way by then: behind frames no client of HTTP/1 could read what
+// it is told. Over TLS there is none: ALPN has said so.
+bool Connection::HoldsSettings() const {
+  return options_.server && !socket_.has_tls() && magic_ < kPreface.size() &&
+         !last_notice_ && !notice_.has_value();
+}
+
 // Has nghttp2 make the frames that are due, as far as output may run ahead.
 void Connection::Gather() {
   if (host_.session == nullptr || state_ != State::kOpen) return;
+  if (HoldsSettings()) return;
   in_session_ = true;
   if (!host_.output.full()) {
     for (const int32_t id : host_.held_back) {
@@ -392,8 +403,15 @@ void Connection::Gather() {
       }
       break;
     }
-    host_.output.Copy(
-        {reinterpret_cast<const char*>(bytes), static_cast<size_t>(size)});
+    const absl::string_view frame(reinterpret_cast<const char*>(bytes),
+                                  static_cast<size_t>(size));
+    if (options_.server && !std::exchange(told_max_streams_, true)) {
+      std::string first(frame);
+      TellMaxStreams(&first);
+      host_.output.Copy(first);
+      continue;
+    }
+    host_.output.Copy(frame);
   }
   in_session_ = false;
 }

@@ -148,6 +148,9 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool Feed(absl::string_view bytes);
   // DATA of a stream that nghttp2 does not know any more, and drops.
   void OnStrayData(int32_t stream, size_t length);
+  bool HoldsSettings() const;
+  // Writes a server's bound into the settings that are its first frame.
+  void TellMaxStreams(std::string* frame) const;
   void Gather();
   // False where the socket is full.
   bool WriteSome();
@@ -176,6 +179,10 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   State state_ = State::kConnecting;
   ConnectionEnd end_ = ConnectionEnd::kDone;
   std::string words_;
+  // What nghttp2 said of the frame that came last.
+  std::string complaint_;
+  uint32_t max_streams_ = 0;  // a server's, as its client was told
+  bool told_max_streams_ = false;
   bool told_ = false;  // OnClosed was called
   bool ready_ = false;
   bool going_away_ = false;   // whoever says so

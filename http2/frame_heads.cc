@@ -7,7 +7,9 @@
 namespace fncache::http2 {
 namespace {
 
-constexpr uint8_t kData = 0;  // the type of a frame
+// Types of frames.
+constexpr uint8_t kData = 0;
+constexpr uint8_t kContinuation = 9;  // the last that HTTP/2 has
 
 }  // namespace
 
@@ -29,6 +31,7 @@ size_t FrameHeads::NextData(absl::string_view bytes, int32_t* stream,
     head_size_ = 0;
     payload_left_ =
         static_cast<size_t>(head_[0]) << 16 | head_[1] << 8 | head_[2];
+    if (head_[3] > kContinuation) ++unknown_;
     if (head_[3] != kData) continue;
     const uint32_t id = static_cast<uint32_t>(head_[5]) << 24 | head_[6] << 16 |
                         head_[7] << 8 | head_[8];

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@ constexpr size_t kFrameHead = 9;
 // Out of reach: the budget ends before.
 constexpr size_t kMostAcks = 1 << 20;
 constexpr size_t kMostFields = 256 << 10;
+constexpr uint32_t kNoMaxStreams = INT32_MAX;
 
 }  // namespace
 
@@ -34,6 +36,7 @@ struct Connection::Callbacks {
                           const nghttp2_frame_hd* head, void* data) {
     Connection* const self = Of(data);
     ++self->frames_;
+    self->complaint_.clear();
     switch (head->type) {
       case NGHTTP2_PRIORITY:
         // nghttp2 does not look at those that have no effect.
@@ -75,6 +78,13 @@ struct Connection::Callbacks {
                             const nghttp2_frame* frame, void* data) {
     Connection* const self = Of(data);
     if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+      if (self->stream_count_ >= self->max_streams_) {
+        self->Spend(1);
+        self->owner_->OnRefused(*self);
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE,
+                                  frame->hd.stream_id, kRefusedStream);
+        return 0;
+      }
       Stream* const stream = self->NewStream(frame->hd.stream_id);
       nghttp2_session_set_stream_user_data(session, frame->hd.stream_id,
                                            stream);
@@ -103,8 +113,8 @@ struct Connection::Callbacks {
       return 0;
     }
     // A client's first block after those of 1xx answers is its answer.
-    const bool trailers =
-        !stream->fields_.empty() && frame->headers.cat == NGHTTP2_HCAT_HEADERS;
+    const bool trailers = frame->headers.cat == NGHTTP2_HCAT_HEADERS &&
+                          (self->options_.server || stream->answered_);
     Fields& fields = trailers ? stream->trailers_ : stream->fields_;
     fields.Add({reinterpret_cast<const char*>(name), name_size},
                {reinterpret_cast<const char*>(value), value_size});
@@ -129,6 +139,7 @@ struct Connection::Callbacks {
       const absl::string_view status = stream->fields_.Find(":status");
       if (!status.empty() && status[0] == '1') {
         stream->fields_.Clear();
+        self->Spend(1);
         return;
       }
       stream->answered_ = true;
@@ -253,8 +264,11 @@ struct Connection::Callbacks {
           self->end_ == ConnectionEnd::kDone) {
         self->end_ = ConnectionEnd::kProtocol;
         if (self->words_.empty()) {
-          self->words_ = absl::StrCat("the peer broke the rules of HTTP/2: ",
-                                      ErrorCodeName(frame->goaway.error_code));
+          self->words_ = absl::StrCat(
+              "the peer broke the rules of HTTP/2: ",
+              self->complaint_.empty()
+                  ? absl::string_view(ErrorCodeName(frame->goaway.error_code))
+                  : self->complaint_);
         }
       }
       return 0;
@@ -315,11 +329,8 @@ struct Connection::Callbacks {
 
   static int OnError(nghttp2_session* /*session*/, int /*code*/,
                      const char* text, size_t size, void* data) {
-    Connection* const self = Of(data);
-    if (self->words_.empty()) {
-      self->words_ = absl::StrCat("the peer broke the rules of HTTP/2: ",
-                                  absl::string_view(text, size));
-    }
+    // It may concern one stream, and show what that carried.
+    Of(data)->complaint_.assign(text, size);
     return 0;
   }
 
@@ -371,6 +382,19 @@ struct Connection::Callbacks {
   }
 };
 
+void Connection::TellMaxStreams(std::string* frame) const {
+  // A setting is a number of two bytes and a value of four (RFC 9113, 6.5.1).
+  for (size_t at = kFrameHead; at + 6 <= frame->size(); at += 6) {
+    if ((*frame)[at] != 0 ||
+        (*frame)[at + 1] != NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) {
+      continue;
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      (*frame)[at + 2 + i] = static_cast<char>(max_streams_ >> (24 - 8 * i));
+    }
+  }
+}
+
 void Connection::MakeSession() {
   static nghttp2_session_callbacks* const callbacks = Callbacks::Make();
   static nghttp2_option* const option = Callbacks::MakeOptions();
@@ -382,8 +406,11 @@ void Connection::MakeSession() {
   if (options_.server) {
     nghttp2_session_server_new3(&session, callbacks, this, option,
                                 SessionMemory());
+    // nghttp2 ends the connection, and all its calls, where the peer opens more
+    // streams than it was told of. So it has no bound (see TellMaxStreams).
     settings.push_back(
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options_.max_streams});
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, kNoMaxStreams});
+    max_streams_ = options_.max_streams;
     // Or nghttp2 keeps a tree of what every stream depends on.
     settings.push_back({NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1});
   } else {

@@ -33,6 +33,7 @@ enum ErrorCode : uint32_t {
   kRefusedStream = 7,
   kCancel = 8,
   kEnhanceYourCalm = 11,
+  kInadequateSecurity = 12,
 };
 // "PROTOCOL_ERROR"...
 const char* ErrorCodeName(uint32_t code);

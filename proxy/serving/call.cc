@@ -588,9 +588,7 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
 void RunFunctionCall::OnDeadline() {
   deadline_timer_.reset();
   const bool joined = context_.flights.Leave(seat_.get());
-  AnswerError(
-      grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"),
-      /*collapsed=*/joined);
+  AnswerError(context_.upstream.TooLate(worker_), /*collapsed=*/joined);
 }
 
 bool RunFunctionCall::StopWaiting() {
@@ -624,6 +622,8 @@ void RunFunctionCall::OnPatienceEnd() {
 
 void RunFunctionCall::OnGone() {
   const bool late = incoming_->deadline() <= absl::Now();
+  const bool waits = stage_ == Stage::kWaiting ||
+                     (stage_ == Stage::kCalling && run_->connecting());
   const bool joined = StopWaiting();
   // One whose deadline has passed is still told that.
   if (stage_ == Stage::kReading) {
@@ -634,6 +634,10 @@ void RunFunctionCall::OnGone() {
   }
   Count(OutcomeOf(reason_, joined), late ? grpc::StatusCode::DEADLINE_EXCEEDED
                                          : grpc::StatusCode::CANCELLED);
+  if (late && waits) {
+    transport::IncomingCall::Finish(std::move(incoming_),
+                                    context_.upstream.TooLate(worker_));
+  }
   incoming_ = nullptr;
   End();
 }

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/random/random.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proxy/serving/answer.h"
 #include "proxy/serving/context.h"
@@ -83,8 +85,6 @@ void UpstreamRun::OnAbandoned(uint64_t abandonment) {
 void UpstreamRun::OnDone(transport::UnaryCall& call) {
   ended_ = context_.clock.Now();
   told_.cost = call.latency();
-  context_.instruments.RecordUpstream(call.status().error_code(),
-                                      call.latency());
   if (call.status().ok()) result_.message = std::move(call.response());
   // An OK without a message has nothing to read, so it is passed on as it is.
   if (!result_.message.valid() || use_ == Use::kPass) return End();
@@ -100,12 +100,16 @@ void UpstreamRun::OnDone(transport::UnaryCall& call) {
 
 void UpstreamRun::Work() {
   if (!result_.message.compressed()) return Apply(result_.message);
-  auto unpacked = transport::Unpack(call_->headers().Find("grpc-encoding"),
-                                    result_.message.bytes(),
-                                    state_->options.policy.max_entry_bytes);
+  const size_t storable = state_->options.policy.max_entry_bytes;
+  const size_t limit = context_.upstream.options().max_response_bytes;
+  auto unpacked =
+      transport::Unpack(call_->headers().Find("grpc-encoding"),
+                        result_.message.bytes(), std::min(storable, limit));
+  if (unpacked.ok()) return Apply(transport::Message(*std::move(unpacked)));
   // What cannot be unpacked here, or is too large to be stored, passes as it
   // is.
-  if (unpacked.ok()) Apply(transport::Message(*std::move(unpacked)));
+  oversized_ =
+      limit <= storable && absl::IsResourceExhausted(unpacked.status());
 }
 
 void UpstreamRun::OnWorked() {
@@ -150,6 +154,16 @@ void UpstreamRun::TellMisses() const {
 
 void UpstreamRun::End() {
   over_ = true;
+  if (oversized_) {
+    result_.message.Clear();
+    call_->Refuse(grpc::Status(
+        grpc::StatusCode::RESOURCE_EXHAUSTED,
+        absl::StrCat("the function's answer unpacks to more than "
+                     "max_response_bytes, ",
+                     size_t{context_.upstream.options().max_response_bytes})));
+  }
+  context_.instruments.RecordUpstream(call_->status().error_code(),
+                                      call_->latency());
   if (abandoned_timer_.has_value()) worker_->Cancel(*abandoned_timer_);
   abandoned_timer_.reset();
   TellMisses();

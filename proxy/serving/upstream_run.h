@@ -106,6 +106,8 @@ class UpstreamRun final : public FlightCall,
   const Told& told() const { return told_; }
   // The answer would have been kept, but for a purge that came meanwhile.
   bool purged() const { return purged_; }
+  // It waits for a connection to the function.
+  bool connecting() const { return call_->connecting(); }
   // Any thread.
   void Cancel() override {
     cancelled_.store(true, std::memory_order_relaxed);
@@ -187,6 +189,7 @@ class UpstreamRun final : public FlightCall,
   bool purged_ = false;
   // It would not be served any more, or what a later call filled is not.
   bool outlived_ = false;
+  bool oversized_ = false;  // it unpacks to more than max_response_bytes
   // Why it is not kept, where the answer could be read.
   absl::optional<cache::Policy::Refusal> refusal_;
 };

@@ -176,7 +176,7 @@ absl::StatusOr<std::unique_ptr<Unpacker>> Unpacker::Create(
   }
   auto stream = std::make_unique<Stream>();
   if (inflateInit2(&stream->z, window) != Z_OK) {
-    return absl::ResourceExhaustedError("no memory to unpack a message");
+    return absl::UnavailableError("no memory to unpack a message");
   }
   // zlib only reads it: its interface is older than const.
   stream->z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));

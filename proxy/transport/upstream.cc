@@ -36,6 +36,14 @@ class KeptClient final : public Worker::Attachment {
   http2::Client client;
 };
 
+grpc::Status TooLateAt(absl::string_view target, absl::string_view why) {
+  return grpc::Status(
+      grpc::StatusCode::DEADLINE_EXCEEDED,
+      absl::StrCat("Deadline Exceeded while waiting for a connection to the "
+                   "function at ",
+                   target, why));
+}
+
 }  // namespace
 
 grpc::StatusCode StatusOfReset(uint32_t code) {
@@ -47,6 +55,8 @@ grpc::StatusCode StatusOfReset(uint32_t code) {
       return grpc::StatusCode::CANCELLED;
     case http2::kEnhanceYourCalm:
       return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case http2::kInadequateSecurity:
+      return grpc::StatusCode::PERMISSION_DENIED;
     default:
       return grpc::StatusCode::INTERNAL;
   }
@@ -119,11 +129,7 @@ void Connecting::OnTimer() {
                                   upstream_->options_.target, why)));
   }
   if (deadline_ != absl::InfiniteFuture()) {
-    return given_up_(grpc::Status(
-        grpc::StatusCode::DEADLINE_EXCEEDED,
-        absl::StrCat("Deadline Exceeded while waiting for a connection to the "
-                     "function at ",
-                     upstream_->options_.target, why)));
+    return given_up_(TooLateAt(upstream_->options_.target, why));
   }
   given_up_(grpc::Status(
       grpc::StatusCode::UNAVAILABLE,
@@ -306,6 +312,13 @@ void UnaryCall::Fail(const grpc::Status& status) {
   Complete();
 }
 
+void UnaryCall::Refuse(const grpc::Status& status) {
+  status_ = status;
+  answered_ = false;
+  response_.Clear();
+  held_.Set(0);
+}
+
 void UnaryCall::Complete() {
   completing_ = true;
   latency_ = absl::Now() - started_;
@@ -402,11 +415,27 @@ http2::Client& Upstream::ClientOf(Worker* worker) {
   return *slot.client;
 }
 
+grpc::Status Upstream::TooLate(Worker* worker) {
+  const http2::Client& client = ClientOf(worker);
+  std::string why = client.ready() == 0 ? client.why() : "";
+  // Others may know more: the call that is waited for may be theirs.
+  if (why.empty() && connected() == 0) {
+    MutexLock lock(&mutex_);
+    why = why_;
+  }
+  if (why.empty()) {
+    return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED,
+                        "Deadline Exceeded");
+  }
+  return TooLateAt(options_.target, absl::StrCat(": ", why));
+}
+
 void Upstream::SetFailing(Slot* slot, bool failing, absl::string_view why) {
   const int change = failing - slot->failing;
   slot->failing = failing;
   MutexLock lock(&mutex_);
   failing_ += change;
+  why_ = std::string(failing ? why : "");
   if (failing) {
     const bool news = IsNews(why);
     if (options_.unreachable != nullptr) options_.unreachable(why, news);

@@ -122,6 +122,10 @@ class UnaryCall final : public Activity,
 
   // These are valid once the call is done.
   const grpc::Status& status() const { return status_; }
+  // It has not been sent yet, for want of a connection.
+  bool connecting() const {
+    return connecting_ != nullptr && stream_ == nullptr;
+  }
   // The answer is the function's own, up to its end.
   bool answered() const { return answered_; }
   // The response as it came; not valid unless the status is OK, or where the
@@ -129,6 +133,9 @@ class UnaryCall final : public Activity,
   Message& response() { return response_; }
   const http2::Fields& headers() const { return headers_; }
   const http2::Fields& trailers() const { return trailers_; }
+  // An answer that is not to be passed on after all: the call ends with this
+  // status of ours. Once it is done.
+  void Refuse(const grpc::Status& status);
   // Measures from the call's start to its completion.
   absl::Duration latency() const { return latency_; }
 
@@ -207,6 +214,10 @@ class Upstream {
   std::shared_ptr<UnaryCall> StartUnary(const UnaryRequest& request,
                                         UnaryCall::Done done);
 
+  // The status of a call that waited for a connection until its deadline: it
+  // says why there is none, as far as that is known. On the worker.
+  grpc::Status TooLate(Worker* worker);
+
   // How many connections there are, of all workers. Any thread.
   int connected() const { return connected_.load(std::memory_order_relaxed); }
 
@@ -232,6 +243,7 @@ class Upstream {
   // their order.
   Mutex mutex_;
   int failing_ ABSL_GUARDED_BY(mutex_) = 0;  // how many slots cannot connect
+  std::string why_ ABSL_GUARDED_BY(mutex_);  // the last of them could not
   // Why, without the addresses, since it was last reachable.
   std::vector<std::string> reasons_ ABSL_GUARDED_BY(mutex_);
 };

@@ -94,6 +94,17 @@ class ServerPeer {
   ServerPeer(const ServerPeer&) = delete;
   ServerPeer& operator=(const ServerPeer&) = delete;
 
+  // Sends a header block that is not the answer yet: `status` is a 1xx.
+  void Interim(int32_t id, const std::string& status, const Pairs& more) {
+    std::vector<nghttp2_nv> headers = {Header(":status", status)};
+    for (const auto& [name, value] : more) {
+      headers.push_back(Header(name, value));
+    }
+    ASSERT_EQ(nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, id, nullptr,
+                                     headers.data(), headers.size(), nullptr),
+              0);
+  }
+
   // Answers with headers, the body and trailers.
   void Answer(int32_t id, const std::string& body) {
     bodies_.push_back({body, 0});

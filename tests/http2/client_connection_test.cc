@@ -26,6 +26,7 @@ using ::fncache::testing::ServerPeer;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 const Pairs& RequestFields() {
@@ -52,7 +53,10 @@ std::string Text(size_t size) {
 
 // A call and what became of it.
 struct Call final : StreamUser {
-  void OnAnswer(Stream& stream) override { Take(stream.fields()); }
+  void OnAnswer(Stream& stream) override {
+    ++answers;
+    Take(stream.fields());
+  }
   void OnData(Stream& stream, absl::string_view bytes) override {
     stream.Consume(bytes.size());
     data.append(bytes.data(), bytes.size());
@@ -71,6 +75,7 @@ struct Call final : StreamUser {
 
   std::string text;  // of the body
   int32_t id = 0;
+  int answers = 0;
   Pairs fields;
   std::string data;
   int ends = 0;
@@ -291,6 +296,76 @@ TEST_F(ClientConnectionTest, ReadsWhateverFormAnswersHave) {
     }
     calls_.clear();
   }
+}
+
+// The final answer is the one that counts, whatever came before.
+TEST_F(ClientConnectionTest, InterimAnswersAreNoAnswers) {
+  Start();
+  peer_->on_request = [this](int32_t id) {
+    peer_->Interim(id, "100", {});
+    peer_->Interim(id, "103", {{"link", "</style.css>"}});
+    peer_->Answer(id, peer_->requests[id].body);
+  };
+  Settle();
+  const Call* const call = Open(Text(100));
+  Settle();
+  ExpectEcho(*call);
+  EXPECT_EQ(call->answers, 1);
+  EXPECT_EQ(call->fields, (Pairs{{":status", "200"},
+                                 {"content-type", "application/grpc"},
+                                 {"grpc-status", "0"}}));
+}
+
+TEST_F(ClientConnectionTest, EndlessInterimAnswersEndTheConnection) {
+  options_.budget = options_.budget_most = 100;
+  options_.budget_a_second = 0;
+  Start();
+  peer_->on_request = [this](int32_t id) {
+    for (int i = 0; i < 200; ++i) peer_->Interim(id, "103", {});
+  };
+  Settle();
+  const Call* const call = Open(Text(1));
+  Settle();
+  EXPECT_EQ(client_, nullptr);
+  EXPECT_EQ(end_, ConnectionEnd::kTooMuch);
+  EXPECT_EQ(call->ends, 1);
+}
+
+// What one call's fields were says nothing of the connection's end, and is
+// nobody else's business.
+TEST_F(ClientConnectionTest, ABadAnswerIsNotWhyTheConnectionEnds) {
+  Start({{}, 0, {{"x-token", "secret\x01"}}});
+  Settle();
+  const Call* const bad = Open(Text(1));
+  Settle();
+  EXPECT_EQ(bad->ends, 1);
+  EXPECT_EQ(bad->end.kind, StreamEnd::Kind::kPeerReset);
+  EXPECT_EQ(bad->end.code, kProtocolError);
+  ASSERT_NE(client_, nullptr);
+  peer_->on_request = [](int32_t) {};
+  const Call* const next = Open(Text(1));
+  Settle();
+  peer_ = nullptr;
+  loop_->RunOnce(0);
+  EXPECT_EQ(client_, nullptr);
+  EXPECT_EQ(words_, "the peer closed the connection");
+  EXPECT_EQ(next->end.why, words_);
+}
+
+TEST_F(ClientConnectionTest, ABrokenRuleIsToldAsItIs) {
+  Start({{}, 0, {{"x-token", "secret\x01"}}});
+  Settle();
+  Open(Text(1));
+  Settle();
+  ASSERT_NE(client_, nullptr);
+  // Settings of a stream, which are none.
+  ASSERT_EQ(write(peer_fd_, "\0\0\0\4\0\0\0\0\7", 9), 9);
+  loop_->RunOnce(0);
+  loop_->RunOnce(0);
+  EXPECT_EQ(client_, nullptr);
+  EXPECT_EQ(end_, ConnectionEnd::kProtocol);
+  EXPECT_THAT(words_, HasSubstr("the peer broke the rules of HTTP/2: "));
+  EXPECT_THAT(words_, Not(HasSubstr("secret")));
 }
 
 TEST_F(ClientConnectionTest, AResetIsToldWithItsCode) {

@@ -22,10 +22,14 @@
 #include "http2/client.h"
 #include "http2/server.h"
 #include "http2/target.h"
+#include "tests/common/http2_server.h"
 
 namespace fncache::http2 {
 namespace {
 
+using ::fncache::testing::Http2Bytes;
+using ::fncache::testing::Http2Frame;
+using ::fncache::testing::Http2Header;
 using ::testing::HasSubstr;
 
 // A loop on a thread of its own.
@@ -432,6 +436,17 @@ class RawPeer {
     if (n > 0) left_.erase(0, static_cast<size_t>(n));
   }
   void Shutdown() const { shutdown(fd_, SHUT_RDWR); }
+  // Until `text` has come, or the end.
+  std::string ReadUntil(const std::string& text) const {
+    std::string all;
+    char piece[4096];
+    while (all.find(text) == std::string::npos) {
+      const ssize_t n = recv(fd_, piece, sizeof piece, 0);
+      if (n <= 0) break;
+      all.append(piece, static_cast<size_t>(n));
+    }
+    return all;
+  }
   // All until the end.
   std::string ReadAll() const {
     std::string all;
@@ -484,6 +499,25 @@ TEST_F(ConnectionTest, FramesThatDoNoWorkEndTheConnection) {
   }
 }
 
+// Nor do frames of no type that there is, empty or not; some are no harm.
+TEST_F(ConnectionTest, UnknownFramesAreNoWork) {
+  Start();
+  for (const std::string& frame :
+       {Frame(0xee, 0, 0, ""), Frame(16, 0, 0, std::string(100, 'p'))}) {
+    RawPeer peer(server_->address());
+    ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
+    std::string some;
+    for (int i = 0; i < 500; ++i) some += frame;
+    ASSERT_TRUE(peer.Send(some + Frame(6, 0, 0, std::string(8, 'p'))));
+    EXPECT_THAT(peer.ReadUntil(Frame(6, 1, 0, std::string(8, 'p'))),
+                HasSubstr(Frame(6, 1, 0, std::string(8, 'p'))));
+    std::string many;
+    for (int i = 0; i < 3000; ++i) many += frame;
+    peer.Send(many);
+    EXPECT_THAT(peer.ReadAll(), HasSubstr(std::string("\0\0\0\x0b", 4)));
+  }
+}
+
 // POST http /x
 std::string Ask(uint32_t id) {
   return Frame(1, 5, id, std::string("\x83\x86\x04\x02/x\x01\x01t", 9));
@@ -527,6 +561,40 @@ TEST_F(ConnectionTest, APeerThatAsksAndDoesNotReadIsNotReadEither) {
   reader.join();
 }
 
+// One that knows the bound, having acknowledged it: the calls that it has stay.
+TEST_F(ConnectionTest, AStreamBeyondTheBoundIsRefusedAlone) {
+  server_options_.connection.max_streams = 2;
+  std::atomic<int> refused{0};
+  server_options_.events.stream_refused = [&] { ++refused; };
+  Start();
+  RawPeer peer(server_->address());
+  const auto headers = [](char stream) {
+    // POST, http; the body follows.
+    return Http2Bytes({Http2Frame::kHeaders, Http2Frame::kEndHeaders,
+                       "\x83\x86" + Http2Header(":path", "/echo") +
+                           Http2Header(":authority", "x")},
+                      std::string(3, '\0') + stream);
+  };
+  const std::string none(4, '\0');
+  ASSERT_TRUE(peer.Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
+                        Http2Bytes({Http2Frame::kSettings, 0, ""}, none)));
+  // The setting, as it is told.
+  EXPECT_THAT(peer.ReadUntil(std::string("\0\3\0\0\0\2", 6)),
+              HasSubstr(std::string("\0\3\0\0\0\2", 6)));
+  ASSERT_TRUE(peer.Send(
+      Http2Bytes({Http2Frame::kSettings, Http2Frame::kAck, ""}, none) +
+      headers(1) + headers(3) + headers(5) +
+      Http2Bytes({Http2Frame::kData, Http2Frame::kEndStream, "late"},
+                 std::string("\0\0\0\5", 4)) +
+      Http2Bytes({Http2Frame::kData, Http2Frame::kEndStream, "still there"},
+                 std::string("\0\0\0\1", 4))));
+  const std::string answer = peer.ReadUntil("still there");
+  EXPECT_THAT(answer, HasSubstr("still there"));
+  // RST_STREAM of the third with REFUSED_STREAM.
+  EXPECT_THAT(answer, HasSubstr(std::string("\0\0\4\3\0\0\0\0\5\0\0\0\7", 13)));
+  EXPECT_EQ(refused, 1);
+}
+
 TEST_F(ConnectionTest, Http1IsToldWhatThisIs) {
   server_options_.connection.http1_answer =
       "HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\nnot here\n";
@@ -534,6 +602,24 @@ TEST_F(ConnectionTest, Http1IsToldWhatThisIs) {
   RawPeer peer(server_->address());
   ASSERT_TRUE(peer.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
   EXPECT_THAT(peer.ReadAll(), HasSubstr("426 Upgrade Required"));
+}
+
+// Nothing that it could not read comes before.
+TEST_F(ConnectionTest, WhatHttp1IsToldIsHttp1) {
+  server_options_.connection.http1_answer =
+      "HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\nnot here\n";
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send("POST / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_EQ(peer.ReadAll(), server_options_.connection.http1_answer);
+}
+
+TEST_F(ConnectionTest, APeerThatSaysNothingDoesNotHoldUpAStop) {
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+  server_->Stop();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
 }
 
 TEST_F(ConnectionTest, APeerThatSaysNothingIsClosedInTime) {

@@ -372,6 +372,7 @@ class CachingProxy {
                                                  inflight_.get())) {}
   std::string target() const { return listener_->address(); }
   transport::Inflight& inflight() { return *inflight_; }
+  transport::Upstream& upstream() { return upstream_; }
   FlightTable::Stats flights() const { return handler_.GetFlights(); }
   FunctionHandler& handler() { return handler_; }
   insight::explain::MissMemory& misses() { return misses_; }

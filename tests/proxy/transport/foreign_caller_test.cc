@@ -2,6 +2,7 @@
 // Callers whose requests gRPC's own client would not send.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/http2_server.h"
+#include "tests/common/loopback_socket.h"
 #include "tests/proxy/serving/scripted.h"
 
 namespace fncache::proxy::transport {
@@ -65,6 +67,23 @@ class ForeignCaller {
   ForeignCaller(const ForeignCaller&) = delete;
   ForeignCaller& operator=(const ForeignCaller&) = delete;
 
+  // Reads until a header block has come that says a status; returns it as
+  // lines.
+  std::string ReadStatus() {
+    nghttp2_hd_inflater* inflater = nullptr;
+    EXPECT_EQ(nghttp2_hd_inflate_new(&inflater), 0);
+    std::string lines;
+    while (lines.find("grpc-status: ") == std::string::npos) {
+      const std::string head = ReadExactly(9);
+      if (head.empty()) break;
+      const std::string payload =
+          ReadExactly(static_cast<unsigned char>(head[1]) << 8 |
+                      static_cast<unsigned char>(head[2]));
+      if (head[3] == Http2Frame::kHeaders) lines = Inflate(inflater, payload);
+    }
+    nghttp2_hd_inflate_del(inflater);
+    return lines;
+  }
   // Reads until `text` has come, or the connection ends; returns all of it.
   std::string ReadUntil(const std::string& text) {
     std::string bytes;
@@ -78,6 +97,35 @@ class ForeignCaller {
   }
 
  private:
+  std::string ReadExactly(size_t size) const {
+    std::string bytes(size, '\0');
+    const ssize_t n = recv(connection_, bytes.data(), size, MSG_WAITALL);
+    return n == static_cast<ssize_t>(size) ? bytes : "";
+  }
+  static std::string Inflate(nghttp2_hd_inflater* inflater, std::string block) {
+    std::string lines;
+    auto* bytes = reinterpret_cast<uint8_t*>(block.data());
+    size_t left = block.size();
+    for (int flags = 0; (flags & NGHTTP2_HD_INFLATE_FINAL) == 0;) {
+      nghttp2_nv field;
+      const ssize_t n = nghttp2_hd_inflate_hd2(inflater, &field, &flags, bytes,
+                                               left, /*in_final=*/1);
+      if (n < 0) break;
+      bytes += n;
+      left -= static_cast<size_t>(n);
+      if ((flags & NGHTTP2_HD_INFLATE_EMIT) == 0) continue;
+      absl::StrAppend(
+          &lines,
+          absl::string_view(reinterpret_cast<char*>(field.name), field.namelen),
+          ": ",
+          absl::string_view(reinterpret_cast<char*>(field.value),
+                            field.valuelen),
+          "\n");
+    }
+    nghttp2_hd_inflate_end_headers(inflater);
+    return lines;
+  }
+
   const int connection_;
 };
 
@@ -96,6 +144,27 @@ TEST(ForeignCallerTest, ADeadlineThatNoClockWillSeeIsWaitedFor) {
     EXPECT_EQ(function.calls(), 1);
     proxy.Stop();
   }
+}
+
+// Whoever waits for a connection, his own call's or that of another caller, is
+// told what there was to wait for.
+TEST(ForeignCallerTest, ACallThatWaitedInVainIsToldForWhat) {
+  const ::fncache::testing::LoopbackSocket dead;
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(dead.target(), {}, &store);
+  ForeignCaller first(proxy.target(), "700m", serving::Request("a", "t"));
+  ASSERT_TRUE(Eventually([&] { return proxy.flights().callers == 1; }));
+  ForeignCaller joined(proxy.target(), "600m", serving::Request("a", "t"));
+  for (ForeignCaller* const caller : {&joined, &first}) {
+    const std::string answer = caller->ReadStatus();
+    EXPECT_THAT(answer, HasSubstr("grpc-status: 4\n"));
+    EXPECT_THAT(answer,
+                HasSubstr(absl::StrCat(
+                    "grpc-message: Deadline Exceeded while waiting for a "
+                    "connection to the function at ",
+                    dead.target(), ": ", dead.target(), ": cannot connect: ")));
+  }
+  proxy.Stop();
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Peers that take the function's place without speaking gRPC to the end:
 // another web server, or something in between that gives up.
+#include <zlib.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,6 +60,70 @@ TEST(ForeignFunctionTest, AnEndWithoutAStatusIsAnErrorAndIsNotStored) {
       EXPECT_EQ(caller->Wait().error_code(), grpc::StatusCode::UNKNOWN);
     }
     EXPECT_EQ(store.fills, 0);
+    proxy.Stop();
+  }
+}
+
+std::string Gzip(const std::string& text) {
+  z_stream stream = {};
+  EXPECT_EQ(
+      deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY),
+      Z_OK);
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+// Its packed bytes are few, and what they become is more than may be: it is not
+// in memory, not stored and not passed on. One that is too large to be stored
+// only passes as it came.
+TEST(ForeignFunctionTest, APackedAnswerMayBecomeNoMoreThanTheBound) {
+  const std::string packed = Gzip(
+      serving::Response("t", std::string(5000, 'x'), 60).SerializeAsString());
+  std::string message = Message(packed);
+  message[0] = 1;
+  constexpr unsigned char headers = Http2Frame::kEndHeaders;
+  Http2Server function(
+      {{Http2Frame::kHeaders, headers,
+        Http2Ok() + Http2Header("content-type", "application/grpc") +
+            Http2Header("grpc-encoding", "gzip")},
+       {Http2Frame::kData, 0, message},
+       {Http2Frame::kHeaders, headers | Http2Frame::kEndStream,
+        Http2Header("grpc-status", "0")}});
+  struct Bounds {
+    size_t answer;
+    size_t entry;
+    grpc::StatusCode code;
+    int fills;
+  };
+  for (const Bounds& bounds :
+       {Bounds{6000, 6000, grpc::StatusCode::OK, 1},
+        Bounds{6000, 4000, grpc::StatusCode::OK, 0},
+        Bounds{4000, 6000, grpc::StatusCode::RESOURCE_EXHAUSTED, 0},
+        Bounds{4000, 4000, grpc::StatusCode::RESOURCE_EXHAUSTED, 0}}) {
+    SCOPED_TRACE(absl::StrCat(bounds.answer, " ", bounds.entry));
+    settings::FunctionOptions options;
+    options.policy.max_entry_bytes = bounds.entry;
+    serving::ScriptedStore store;
+    serving::CachingProxy proxy(function.target(), options, &store);
+    proxy.upstream().SetLimits(bounds.answer, 64 << 10);
+    const auto channel = Connect(proxy.target());
+    auto caller = std::make_shared<serving::Caller>();
+    caller->Start(channel, kRunFunctionV1, serving::Request("a", "t"));
+    const grpc::Status status = caller->Wait();
+    EXPECT_EQ(status.error_code(), bounds.code) << status.error_message();
+    if (!status.ok()) {
+      EXPECT_EQ(status.error_message(),
+                "the function's answer unpacks to more than "
+                "max_response_bytes, 4000");
+    }
+    EXPECT_EQ(store.fills, bounds.fills);
     proxy.Stop();
   }
 }

@@ -220,5 +220,18 @@ TEST(UpstreamTest, CallerThatLeavesCancelsAWaitingUnaryCall) {
   EXPECT_TRUE(Eventually([&] { return proxy.listener().calls() == 0; }));
 }
 
+// "HTTP2 Transport Mapping" in gRPC's PROTOCOL-HTTP2.md.
+TEST(UpstreamTest, ResetsMeanWhatGrpcSaysTheyMean) {
+  using grpc::StatusCode;
+  EXPECT_EQ(StatusOfReset(http2::kNoError), StatusCode::INTERNAL);
+  EXPECT_EQ(StatusOfReset(http2::kProtocolError), StatusCode::INTERNAL);
+  EXPECT_EQ(StatusOfReset(http2::kRefusedStream), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(StatusOfReset(http2::kCancel), StatusCode::CANCELLED);
+  EXPECT_EQ(StatusOfReset(http2::kEnhanceYourCalm),
+            StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(StatusOfReset(http2::kInadequateSecurity),
+            StatusCode::PERMISSION_DENIED);
+}
+
 }  // namespace
 }  // namespace fncache::proxy::transport
