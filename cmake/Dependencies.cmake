@@ -28,6 +28,6 @@ pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(liblz4 REQUIRED IMPORTED_TARGET liblz4)
 # What `fncache load --request` and the benchmarks send with.
 pkg_check_modules(nghttp2 REQUIRED IMPORTED_TARGET libnghttp2)
-find_package(civetweb CONFIG REQUIRED)
+pkg_check_modules(microhttpd REQUIRED IMPORTED_TARGET libmicrohttpd)
 find_package(GTest CONFIG QUIET)
 include(GoogleTest)

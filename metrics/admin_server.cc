@@ -1,38 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/admin_server.h"
 
-#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cctype>
+#include <cerrno>
 #include <cstdint>
-#include <thread>
+#include <cstring>
+#include <list>
+#include <memory>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "civetweb.h"
-#include "common/log.h"
 #include "common/mutex.h"
-#include "metrics/ipv6_relay.h"
 
 namespace fncache::metrics {
 namespace {
 
-// A request must have arrived within this time, and writing an answer may stall
-// for as long. With this many threads, 40 connections that hang leave enough to
-// scrape with; civetweb's own defaults, 50 threads and 30 s, do not.
-constexpr char kTimeoutMilliseconds[] = "2000";
-constexpr char kThreads[] = "64";
+// A connection on which nothing moves for so long is closed.
+constexpr unsigned kIdleSeconds = 2;
+// One that moves is closed at this age, once another one comes.
+constexpr absl::Duration kMostAge = absl::Seconds(30);
+// Where more are open, the oldest one is closed: whoever holds connections
+// without asking pays for it, not who comes after.
+constexpr size_t kMostConnections = 512;
+// Of answers that were not sent yet. Beyond it the oldest one is not sent.
+constexpr size_t kMostHeld = 16 << 20;
+// What libmicrohttpd accepts; never reached, as the oldest ones go before.
+constexpr unsigned kConnectionLimit = 4 * kMostConnections;
+// A page that takes long holds up none of the others.
+constexpr unsigned kThreads = 4;
+// Of each connection: the request's head, and the answer's.
+constexpr size_t kConnectionMemory = 20 << 10;
 
 struct Address {
   std::string host;  // without brackets
@@ -59,7 +68,7 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text) {
     host = host.substr(1, host.size() - 2);
     if (host.empty()) return bad;
   }
-  // civetweb would read other characters as more than a host, such as a list.
+  // No list, no space: what resolvers might make of it is nobody's wish.
   for (const char c : host) {
     const bool plain = isalnum(static_cast<unsigned char>(c)) || c == '.' ||
                        c == '-' || c == '_';
@@ -69,30 +78,114 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text) {
   return address;
 }
 
-// As civetweb's `listening_ports` wants it. An IPv6 address gets a relay to a
-// port of ours (see ipv6_relay.h).
-std::string ListeningPort(const Address& address) {
-  if (address.ipv6) return "127.0.0.1:0";
-  if (address.host.empty()) return address.port;
-  return absl::StrCat(address.host, ":", address.port);
+absl::Status ErrnoStatus(int error) {
+  return absl::UnavailableError(std::strerror(error));
 }
 
-absl::string_view Reason(int code) {
-  switch (code) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 503:
-      return "Service Unavailable";
-    default:
-      return "Error";
+// A socket that listens there.
+absl::StatusOr<int> ListenOn(const Address& address) {
+  addrinfo hints = {};
+  hints.ai_family = address.ipv6 ? AF_INET6 : AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | (address.ipv6 ? AI_NUMERICHOST : 0);
+  addrinfo* found = nullptr;
+  const int failed =
+      getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(),
+                  address.port.c_str(), &hints, &found);
+  if (failed != 0) {
+    return absl::Status(address.ipv6 ? absl::StatusCode::kInvalidArgument
+                                     : absl::StatusCode::kUnavailable,
+                        gai_strerror(failed));
   }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found,
+                                                             &freeaddrinfo);
+  const int fd =
+      socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return ErrnoStatus(errno);
+  const int on = 1;
+  const int off = 0;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  // [::] is every address, of IPv4 too, whatever the system's default is.
+  if (address.ipv6) {
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  }
+  if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 ||
+      listen(fd, SOMAXCONN) != 0) {
+    const int error = errno;
+    close(fd);
+    return ErrnoStatus(error);
+  }
+  return fd;
 }
+
+int PortOf(int fd) {
+  sockaddr_storage bound = {};
+  socklen_t size = sizeof bound;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size);
+  return ntohs(bound.ss_family == AF_INET6
+                   ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
+                   : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+}
+
+// The connections that are open, the oldest first.
+class OpenConnections {
+ public:
+  struct One {
+    int fd;
+    absl::Time since;
+    size_t held = 0;  // bytes of its answer
+    bool told_to_go = false;
+  };
+  using Place = std::list<One>::iterator;
+
+  // Ends those that are too many, or too old, so that the new one is served.
+  Place Add(int fd) {
+    const absl::Time now = absl::Now();
+    MutexLock lock(&mutex_);
+    const Place added = all_.insert(all_.end(), One{fd, now});
+    ++staying_;
+    for (One& one : all_) {
+      if (one.told_to_go) continue;
+      if (staying_ <= kMostConnections && now - one.since < kMostAge) break;
+      End(&one);
+    }
+    return added;
+  }
+  // It has an answer of so many bytes, for which others that wait for their
+  // reader may have to go.
+  void Hold(Place place, size_t bytes) {
+    MutexLock lock(&mutex_);
+    if (place->told_to_go) return;
+    place->held += bytes;
+    held_ += bytes;
+    for (auto one = all_.begin(); held_ > kMostHeld && one != place; ++one) {
+      if (!one->told_to_go && one->held > 0) End(&*one);
+    }
+  }
+  void Remove(Place place) {
+    MutexLock lock(&mutex_);
+    if (!place->told_to_go) Forget(*place);
+    all_.erase(place);
+  }
+
+ private:
+  // Its thread finds it at its end. Closed it is only after Remove.
+  void End(One* one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    shutdown(one->fd, SHUT_RDWR);
+    one->told_to_go = true;
+    Forget(*one);
+  }
+  void Forget(const One& one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    --staying_;
+    held_ -= one.held;
+  }
+
+  Mutex mutex_;
+  std::list<One> all_ ABSL_GUARDED_BY(mutex_);
+  // Of those that were not told to go.
+  size_t staying_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t held_ ABSL_GUARDED_BY(mutex_) = 0;
+};
 
 }  // namespace
 
@@ -101,146 +194,117 @@ class AdminServer::Impl {
   explicit Impl(Pages pages) : pages_(std::move(pages)) {}
 
   ~Impl() {
-    relay_.reset();
-    if (context_ == nullptr) return;
-    // civetweb's accepting thread looks for the end every two seconds, and
-    // whenever someone connects.
-    std::atomic<bool> stopped{false};
-    std::thread waker([&] {
-      while (!stopped) {
-        Knock();
-        absl::SleepFor(absl::Milliseconds(5));
-      }
-    });
-    mg_stop(context_);
-    stopped = true;
-    waker.join();
+    if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
   }
 
   // Starts to serve, and returns the port.
   absl::StatusOr<int> Listen(const Address& address) {
-    const std::string listening_port = ListeningPort(address);
-    const std::vector<const char*> options = {"listening_ports",
-                                              listening_port.c_str(),  //
-                                              "num_threads",
-                                              kThreads,  //
-                                              "request_timeout_ms",
-                                              kTimeoutMilliseconds,  //
-                                              "linger_timeout_ms",
-                                              "500",  //
-                                              "enable_keep_alive",
-                                              "no",  //
-                                              "enable_directory_listing",
-                                              "no",  //
-                                              "max_request_size",
-                                              "16384",  //
-                                              nullptr};
-    mg_callbacks callbacks = {};
-    callbacks.begin_request = &BeginRequest;
-    callbacks.log_message = &LogMessage;
-    callbacks.log_access = &LogAccess;
-    mg_init_data init = {&callbacks, this,
-                         const_cast<const char**>(options.data())};
-    char text[256] = "";
-    mg_error_data error = {};
-    error.text = text;
-    error.text_buffer_size = sizeof(text);
-    context_ = mg_start2(&init, &error);
-    if (context_ == nullptr) {
-      MutexLock lock(&mutex_);
-      return absl::UnavailableError(messages_.empty()
-                                        ? std::string(text)
-                                        : absl::StrJoin(messages_, "; "));
+    absl::StatusOr<int> fd = ListenOn(address);
+    if (!fd.ok()) return fd;
+    const int port = PortOf(*fd);
+    // Without MHD_USE_ERROR_LOG it prints nothing: messages are about what
+    // clients do, who could fill the log.
+    daemon_ = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD, /*port=*/0,
+        /*apc=*/nullptr, nullptr, &OnRequest, this,  //
+        MHD_OPTION_LISTEN_SOCKET, *fd,               //
+        MHD_OPTION_THREAD_POOL_SIZE, kThreads,       //
+        MHD_OPTION_CONNECTION_LIMIT, kConnectionLimit,
+        MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionMemory,
+        MHD_OPTION_URI_LOG_CALLBACK, &OnUri, this,        //
+        MHD_OPTION_NOTIFY_COMPLETED, &OnCompleted, this,  //
+        MHD_OPTION_NOTIFY_CONNECTION, &OnConnection, this, MHD_OPTION_END);
+    if (daemon_ == nullptr) {
+      close(*fd);
+      return absl::UnavailableError("the HTTP server cannot start");
     }
-    mg_server_port ports[4] = {};
-    if (mg_get_server_ports(context_, 4, ports) < 1) {
-      return absl::UnavailableError("no port was bound");
-    }
-    self_.sin_family = AF_INET;
-    self_.sin_port = htons(ports[0].port);
-    if (inet_pton(AF_INET, address.host.c_str(), &self_.sin_addr) != 1 ||
-        self_.sin_addr.s_addr == htonl(INADDR_ANY)) {
-      self_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    }
-    {
-      MutexLock lock(&mutex_);
-      started_ = true;
-    }
-    if (!address.ipv6) return ports[0].port;
-    absl::StatusOr<std::unique_ptr<Ipv6Relay>> relay =
-        Ipv6Relay::Start(address.host, address.port, ports[0].port);
-    if (!relay.ok()) return relay.status();
-    relay_ = *std::move(relay);
-    return relay_->port();
+    return port;
   }
 
  private:
-  // Every request comes here, and none goes on to civetweb's own handling (of
-  // files, say): the result is never 0.
-  static int BeginRequest(mg_connection* connection) {
-    const mg_request_info* const request = mg_get_request_info(connection);
-    const auto* const self = static_cast<const Impl*>(request->user_data);
-    const absl::string_view method = request->request_method;
+  // As the client wrote it, before anything is unescaped: what OnRequest gets
+  // as its request.
+  static void* OnUri(void* /*self*/, const char* uri, MHD_Connection*) {
+    return new std::string(uri);
+  }
+  static void OnCompleted(void* /*self*/, MHD_Connection*, void** request,
+                          MHD_RequestTerminationCode) {
+    delete static_cast<std::string*>(std::exchange(*request, nullptr));
+  }
+
+  static void OnConnection(void* self, MHD_Connection* connection,
+                           void** context,
+                           MHD_ConnectionNotificationCode what) {
+    OpenConnections& open = static_cast<Impl*>(self)->open_;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+      const MHD_ConnectionInfo* const info = MHD_get_connection_info(
+          connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+      *context = new OpenConnections::Place(open.Add(info->connect_fd));
+    } else {
+      auto* const place = static_cast<OpenConnections::Place*>(*context);
+      open.Remove(*place);
+      delete place;
+    }
+  }
+
+  static MHD_Result OnRequest(void* self, MHD_Connection* connection,
+                              const char* /*url*/, const char* method,
+                              const char* /*version*/, const char* /*upload*/,
+                              size_t* /*upload_size*/, void** request) {
+    auto* const impl = static_cast<Impl*>(self);
+    const auto* const uri = static_cast<const std::string*>(*request);
+    const Response response = impl->Answer(method, *uri);
+    const MHD_ConnectionInfo* const info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    impl->open_.Hold(
+        *static_cast<OpenConnections::Place*>(info->socket_context),
+        response.body.size());
+    return Send(connection, response);
+  }
+
+  Response Answer(absl::string_view method, absl::string_view uri) const {
     Response response;
-    const auto page = self->pages_.find(
-        request->local_uri_raw == nullptr ? "" : request->local_uri_raw);
-    if (page == self->pages_.end()) {
+    const size_t mark = uri.find('?');
+    const auto page = pages_.find(std::string(uri.substr(0, mark)));
+    if (page == pages_.end()) {
       response.code = 404;
       response.body = "not found\n";
     } else if (method != "GET" && method != "HEAD") {
       response.code = 405;
       response.body = "only GET and HEAD\n";
-      response.more_headers = "Allow: GET, HEAD\r\n";
+      response.more_headers = {{"Allow", "GET, HEAD"}};
     } else {
       response = page->second(
-          request->query_string == nullptr ? "" : request->query_string);
+          mark == absl::string_view::npos ? "" : uri.substr(mark + 1));
     }
-    const std::string head = absl::StrCat(
-        "HTTP/1.1 ", response.code, " ", Reason(response.code),
-        "\r\nContent-Type: ", response.content_type,
-        "\r\nContent-Length: ", response.body.size(), "\r\n",
-        response.more_headers,
-        "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-        "Connection: close\r\n\r\n");
-    mg_write(connection, head.data(), head.size());
-    if (method != "HEAD") {
-      mg_write(connection, response.body.data(), response.body.size());
-    }
-    return response.code;
+    return response;
   }
 
-  // Connects to ourselves and hangs up.
-  void Knock() const {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    if (fd < 0) return;
-    (void)connect(fd, reinterpret_cast<const sockaddr*>(&self_), sizeof(self_));
-    close(fd);
+  // To HEAD libmicrohttpd leaves the body out.
+  static MHD_Result Send(MHD_Connection* connection, const Response& response) {
+    const std::unique_ptr<MHD_Response, void (*)(MHD_Response*)> answer(
+        MHD_create_response_from_buffer(response.body.size(),
+                                        const_cast<char*>(response.body.data()),
+                                        MHD_RESPMEM_MUST_COPY),
+        &MHD_destroy_response);
+    if (answer == nullptr) return MHD_NO;
+    const auto add = [&answer](const std::string& name,
+                               const std::string& value) {
+      MHD_add_response_header(answer.get(), name.c_str(), value.c_str());
+    };
+    for (const auto& [name, value] : response.more_headers) add(name, value);
+    add("Cache-Control", "no-store");
+    add("X-Content-Type-Options", "nosniff");
+    add("Connection", "close");
+    add("Content-Type", response.content_type);
+    return MHD_queue_response(connection, static_cast<unsigned>(response.code),
+                              answer.get());
   }
-
-  // The result is not 0, so civetweb prints nothing itself.
-  static int LogMessage(const mg_connection* connection, const char* message) {
-    auto* const self =
-        static_cast<Impl*>(mg_get_user_data(mg_get_context(connection)));
-    if (self == nullptr) return 1;
-    MutexLock lock(&self->mutex_);
-    // Messages before the start say why it fails. Later ones are about what
-    // clients do, and at a higher level clients could fill the log.
-    if (!self->started_) {
-      self->messages_.push_back(message);
-    } else {
-      Log(LogLevel::kDebug, "admin endpoint", {{"message", message}});
-    }
-    return 1;
-  }
-  static int LogAccess(const mg_connection*, const char*) { return 1; }
 
   const Pages pages_;
-  Mutex mutex_;
-  bool started_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::string> messages_ ABSL_GUARDED_BY(mutex_);
-  mg_context* context_ = nullptr;
-  sockaddr_in self_ = {};  // where Knock finds us
-  std::unique_ptr<Ipv6Relay> relay_;
+  OpenConnections open_;
+  MHD_Daemon* daemon_ = nullptr;
 };
 
 AdminServer::AdminServer(std::unique_ptr<Impl> impl, std::string address,
@@ -251,8 +315,6 @@ AdminServer::~AdminServer() = default;
 
 absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(
     absl::string_view address, Pages pages) {
-  static const unsigned features = mg_init_library(MG_FEATURES_DEFAULT);
-  (void)features;
   absl::StatusOr<Address> parsed = ParseAddress(address);
   if (!parsed.ok()) return parsed.status();
   auto impl = std::make_unique<Impl>(std::move(pages));

@@ -5,12 +5,12 @@
 // and HEAD, and nothing else: another path is 404, another method 405; no
 // files, no directory listing, no CGI. It shares nothing with the serving path,
 // and bounds what a client that sends nothing, or rubbish, can hold: a
-// connection that has not sent its request within two seconds is closed, and
-// there are threads enough that a scrape is answered while 40 such connections
-// hang.
+// connection on which nothing moves for two seconds is closed, and so is the
+// oldest one where 512 are open or 16 MiB of answers wait for their readers, so
+// that a scrape is answered at once whoever hangs on.
 //
 // Thread-safe. The pages are called on the server's own threads, several at a
-// time, until Stop or the destructor returns.
+// time, until the destructor returns.
 #ifndef FNCACHE_METRICS_ADMIN_SERVER_H_
 #define FNCACHE_METRICS_ADMIN_SERVER_H_
 
@@ -18,6 +18,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -30,8 +32,7 @@ class AdminServer {
     int code = 200;
     std::string content_type = "text/plain; charset=utf-8";
     std::string body;
-    // Whole lines, each with its "\r\n".
-    std::string more_headers;
+    std::vector<std::pair<std::string, std::string>> more_headers;
   };
   // By path: "/metrics". A page is given what stood behind the question mark,
   // as it came; most have no use for it.

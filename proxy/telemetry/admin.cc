@@ -21,9 +21,9 @@ namespace {
 constexpr char kHtml[] = "text/html; charset=utf-8";
 
 // Of the pages for people.
-std::string PageHeaders() {
-  return absl::StrCat("Content-Security-Policy: ", PagePolicy(),
-                      "\r\nReferrer-Policy: no-referrer\r\n");
+std::vector<std::pair<std::string, std::string>> PageHeaders() {
+  return {{"Content-Security-Policy", std::string(PagePolicy())},
+          {"Referrer-Policy", "no-referrer"}};
 }
 
 const char* State(const AdminView& view) {

@@ -58,6 +58,11 @@ class Connection {
            static_cast<ssize_t>(bytes.size());
   }
 
+  bool Readable() const {
+    pollfd ready = {fd_, POLLIN, 0};
+    return poll(&ready, 1, 10'000) == 1;
+  }
+
   // Returns what comes until the server closes the connection, or "(timeout)".
   std::string ReadAll(absl::Duration timeout = absl::Seconds(20)) {
     const absl::Time deadline = absl::Now() + timeout;
@@ -101,6 +106,11 @@ AdminServer::Pages Pages() {
     AdminServer::Response response;
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     response.body = "a_total 1\n";
+    return response;
+  };
+  pages["/large"] = [](absl::string_view) {
+    AdminServer::Response response;
+    response.body = std::string(5'000'000, 'x');
     return response;
   };
   pages["/readyz"] = [](absl::string_view) {
@@ -231,6 +241,67 @@ TEST_F(AdminServerTest, AScrapeIsAnsweredWhileFortyConnectionsHang) {
   slow.join();
 }
 
+// DESIGN: within a second while hundreds of idle or garbage connections hang.
+// More than it keeps: the oldest make room.
+TEST_F(AdminServerTest, AScrapeIsAnsweredAtOnceWhileHundredsHang) {
+  std::vector<std::unique_ptr<Connection>> hanging;
+  for (const int count : {100, 300, 800}) {
+    while (hanging.size() < static_cast<size_t>(count)) {
+      hanging.push_back(std::make_unique<Connection>(port_));
+      ASSERT_TRUE(hanging.back()->connected());
+      switch (hanging.size() % 4) {
+        case 0:  // sends nothing
+          break;
+        case 1:
+          hanging.back()->Send(std::string("\x16\x03\x01\x02\0\xff", 6));
+          break;
+        case 2:  // headers that never end
+          hanging.back()->Send("GET /metrics HTTP/1.1\r\nA: b\r\n");
+          break;
+        case 3:  // reads nothing of what it asks for
+          hanging.back()->Send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+          break;
+      }
+    }
+    for (const char* path : {"/metrics", "/readyz", "/metrics"}) {
+      const absl::Time start = absl::Now();
+      const std::string answer = Get(port_, path);
+      EXPECT_LT(absl::Now() - start, absl::Seconds(1)) << count;
+      EXPECT_THAT(answer, StartsWith("HTTP/1.1 ")) << count;
+      EXPECT_NE(answer.find("\r\n\r\n"), std::string::npos) << count;
+    }
+  }
+}
+
+// What answers hold is bounded: of readers that stall the last ones get all.
+TEST_F(AdminServerTest, AnswersThatNobodyReadsMakeRoom) {
+  std::vector<std::unique_ptr<Connection>> readers;
+  for (int i = 0; i < 12; ++i) {
+    readers.push_back(std::make_unique<Connection>(port_));
+    readers.back()->Send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    // In order: each has an answer before the next one asks.
+    EXPECT_TRUE(readers.back()->Readable());
+  }
+  EXPECT_LT(readers.front()->ReadAll().size(), 5'000'000u);
+  EXPECT_GT(readers.back()->ReadAll().size(), 5'000'000u);
+}
+
+// To look alive does not keep a connection for ever.
+TEST_F(AdminServerTest, TheOldestOfTooManyIsClosed) {
+  Connection first(port_);
+  first.Send("GET /metrics HTTP/1.1\r\n");
+  std::vector<std::unique_ptr<Connection>> more;
+  for (int i = 0; i < 600; ++i) {
+    more.push_back(std::make_unique<Connection>(port_));
+    ASSERT_TRUE(more.back()->connected());
+    more.back()->Send("G");
+    first.Send("A: b\r\n");
+  }
+  EXPECT_NE(first.ReadAll(absl::Milliseconds(1500)), "(timeout)");
+  EXPECT_TRUE(more.back()->Send("ET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_THAT(more.back()->ReadAll(), EndsWith("a_total 1\n"));
+}
+
 TEST_F(AdminServerTest, AConnectionThatNeverAsksIsClosed) {
   Connection idle(port_);
   Connection half(port_);
@@ -348,13 +419,7 @@ class AdminServerIpv6Test : public testing::Test {
  protected:
   void SetUp() override {
     if (!HasIpv6()) GTEST_SKIP() << "no IPv6 on this machine";
-    AdminServer::Pages pages = Pages();
-    pages["/large"] = [](absl::string_view) {
-      AdminServer::Response response;
-      response.body = std::string(5'000'000, 'x');
-      return response;
-    };
-    auto server = AdminServer::Start("[::1]:0", std::move(pages));
+    auto server = AdminServer::Start("[::1]:0", Pages());
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
