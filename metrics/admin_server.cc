@@ -254,13 +254,13 @@ class AdminServer::Impl {
                               size_t* /*upload_size*/, void** request) {
     auto* const impl = static_cast<Impl*>(self);
     const auto* const uri = static_cast<const std::string*>(*request);
-    const Response response = impl->Answer(method, *uri);
+    Response response = impl->Answer(method, *uri);
     const MHD_ConnectionInfo* const info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     impl->open_.Hold(
         *static_cast<OpenConnections::Place*>(info->socket_context),
         response.body.size());
-    return Send(connection, response);
+    return Send(connection, std::move(response));
   }
 
   Response Answer(absl::string_view method, absl::string_view uri) const {
@@ -282,13 +282,16 @@ class AdminServer::Impl {
   }
 
   // To HEAD libmicrohttpd leaves the body out.
-  static MHD_Result Send(MHD_Connection* connection, const Response& response) {
+  static MHD_Result Send(MHD_Connection* connection, Response response) {
+    auto body = std::make_unique<std::string>(std::move(response.body));
     const std::unique_ptr<MHD_Response, void (*)(MHD_Response*)> answer(
-        MHD_create_response_from_buffer(response.body.size(),
-                                        const_cast<char*>(response.body.data()),
-                                        MHD_RESPMEM_MUST_COPY),
+        MHD_create_response_from_buffer_with_free_callback_cls(
+            body->size(), body->data(),
+            [](void* whole) { delete static_cast<std::string*>(whole); },
+            body.get()),
         &MHD_destroy_response);
     if (answer == nullptr) return MHD_NO;
+    body.release();  // the answer's, now
     const auto add = [&answer](const std::string& name,
                                const std::string& value) {
       MHD_add_response_header(answer.get(), name.c_str(), value.c_str());
