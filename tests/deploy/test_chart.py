@@ -212,10 +212,101 @@ class Chart(unittest.TestCase):
                 (("--set-json", 'metrics={"enabled":true}', "--set-string",
                   r"customAnnotations.prometheus\.io/port=1"),
                  "customAnnotations: prometheus.io/port"),
+                (("--set", "extraEnvVarsFncache.REVISION_NAME=x"),
+                 "extraEnvVarsFncache: REVISION_NAME is written"),
+                (("--set", r"extraEnvVarsFncache.FNCACHE\.GENERATION=x"),
+                 "extraEnvVarsFncache: FNCACHE.GENERATION is written"),
+                (("-f", standalone, "--set-json",
+                  'networkPolicy.crossplaneSelector={"matchLabels":{"app":null}}'),
+                 "crossplaneSelector: empty"),
                 (("-f", standalone, "--set-json",
                   'networkPolicy.crossplaneSelector=null'), "crossplaneSelector")):
             with self.subTest(words):
                 self.assertIn(words, self.refused(*arguments))
+
+    def test_files_are_where_the_container_may_write(self):
+        # Where it may not, fncache ends at once.
+        mount = [{"name": "mine", "mountPath": "/var/log/fncache/"}]
+        for values, words in (
+                ({"config": {"trace": {"dir": "/var/trace"}}}, "trace.dir: /var/trace"),
+                ({"config": {"trace": {"dir": "trace"}}}, "trace.dir: trace"),
+                ({"config": {"trace": {"dir": "/cache/../trace"}}}, "trace.dir"),
+                ({"config": {"trace": {"dir": "/cached"}}}, "trace.dir: /cached"),
+                ({"config": {"trace": {"dir": "/cache/trace"}},
+                  "functionCache": {"enabled": False}}, "functionCache.enabled"),
+                ({"functions": [{"name": "a", "config": {"log": {
+                    "access_file": "/var/log/fncache/a"}}}]}, "a: log.access_file"),
+                ({"config": {"log": {"access_file": "/var/log/fncache/a"}},
+                  "extraVolumeMountsFncache": [{**mount[0], "readOnly": True}]},
+                 "log.access_file"),
+                ({"registry": {"enabled": True, "config": {"trace": {"dir": "/x"}},
+                               "prefixes": ["registry.example.org/function-"]}},
+                 "registry: trace.dir"),
+                ({"config": {"trace": {"dir": "/cache/trace"}}}, None),
+                ({"config": {"log": {"access_file": "/var/log/fncache/a"}},
+                  "extraVolumeMountsFncache": mount}, None),
+                ({"config": {"trace": {"dir": "/var/trace"}},
+                  "securityContextFncache": {"readOnlyRootFilesystem": False}}, None)):
+            with self.subTest(values), tempfile.NamedTemporaryFile(
+                    "w", suffix=".yaml") as file:
+                json.dump({"functions": [{"name": "a"}], **values}, file)
+                file.flush()
+                if words:
+                    self.assertIn(words, self.refused("-f", file.name))
+                else:
+                    done = tools.template("-f", file.name)
+                    self.assertEqual(done.returncode, 0, tools.said(done))
+
+    def test_names_that_look_like_numbers_stay_texts(self):
+        def texts(tree, key=""):
+            if isinstance(tree, dict):
+                for name, value in tree.items():
+                    yield from texts(value, name)
+            elif isinstance(tree, list):
+                for value in tree:
+                    yield from texts(value, key)
+            elif key.lower().endswith("name") or "/" in key:
+                yield key, tree
+        for word in ("123", "1e3", "0x1f", "true", "null"):
+            for mode in ("sidecar", "standalone"):
+                made = self.made(
+                    {"mode": mode, "nameOverride": word, "priorityClassName": word,
+                     "functions": [{"name": word, "image": IMAGE,
+                                    "tlsServerSecret": word,
+                                    **({"pvc": word} if mode == "sidecar" else {})}],
+                     "imagePullSecrets": [word], "runtimeClassName": word,
+                     "serviceAccount": {"create": True, "name": word},
+                     "standalone": {"tlsClientSecret": word},
+                     "podDisruptionBudget": {"enabled": True},
+                     "podMonitor": {"enabled": True},
+                     "prometheusRule": {"enabled": True},
+                     "dashboard": {"enabled": True}, "networkPolicy": {"enabled": True}},
+                    "--namespace", word, "--set", f"fullnameOverride=a{word}")
+                found = [(o["kind"], *text) for o in made for text in texts(o)]
+                self.assertGreater(len(found), 30)
+                for where in found:
+                    self.assertIsInstance(where[-1], str, (word, mode, where))
+
+    def test_long_names_of_two_releases_are_two(self):
+        names = set()
+        for release in ("a" * 45 + "-x", "a" * 45 + "-y", "a" * 53):
+            done = tools.run(tools.helm(), "template", release, tools.CHART,
+                             "--kube-version", tools.KUBE, "--set", "functions[0].name=f")
+            name, = {o["metadata"]["name"] for o in tools.documents(done.stdout)}
+            self.assertLessEqual(len(name), 42)
+            names.add(name)
+        self.assertEqual(len(names), 3)
+
+    def test_with_the_nodes_network_the_functions_service_is_found(self):
+        function = {"name": "a", "image": IMAGE}
+        for mode, policy, expected in (
+                ("standalone", "", "ClusterFirstWithHostNet"),
+                ("standalone", "None", "None"), ("sidecar", "", None)):
+            made = self.made({"mode": mode, "functions": [function],
+                              "hostNetwork": True, "dnsPolicy": policy})
+            config, = [o for o in made if o["kind"] == "DeploymentRuntimeConfig"]
+            pod = config["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]
+            self.assertEqual(pod.get("dnsPolicy"), expected)
 
     def test_no_two_objects_have_one_name(self):
         long = "function-" + "x" * 52

@@ -1,13 +1,17 @@
+{{/* At most 40 characters: what belongs to a function has its name behind it. Of
+     longer ones a hash keeps two releases apart. */}}
 {{- define "fncache.fullname" -}}
-{{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
-{{- else -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
-{{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- $full := printf "%s-%s" .Release.Name $name -}}
+{{- if .Values.fullnameOverride -}}
+{{- $full = .Values.fullnameOverride -}}
+{{- else if contains $name .Release.Name -}}
+{{- $full = .Release.Name -}}
 {{- end -}}
+{{- if gt (len $full) 40 -}}
+{{- printf "%s-%s" ($full | trunc 31 | trimSuffix "-") (sha256sum $full | trunc 8) -}}
+{{- else -}}
+{{- $full -}}
 {{- end -}}
 {{- end -}}
 
@@ -177,15 +181,17 @@ topologySpreadConstraints:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | toYaml }}
 {{- end }}
 {{- with .Values.runtimeClassName }}
-runtimeClassName: {{ . }}
+runtimeClassName: {{ . | toYaml }}
 {{- end }}
 {{- if .Values.hostNetwork }}
 hostNetwork: true
 {{- end }}
-{{- with .Values.dnsPolicy }}
+{{- /* Else Kubernetes asks the node's servers, which do not know the function's Service. */}}
+{{- $standalone := and (eq .Values.mode "standalone") (default false .Values.hostNetwork) }}
+{{- with default (ternary "ClusterFirstWithHostNet" "" $standalone) .Values.dnsPolicy }}
 dnsPolicy: {{ . }}
 {{- end }}
 {{- end -}}
@@ -231,7 +237,7 @@ securityContext:
 - name: FNCACHE_ADMIN_SOCKET
   value: /run/fncache/admin.sock
 {{- range $name, $value := .Values.extraEnvVarsFncache }}
-- name: {{ $name | replace "." "_" }}
+- name: {{ $name | replace "." "_" | toYaml }}
   value: {{ $value | quote }}
 {{- end }}
 {{- end -}}
@@ -253,14 +259,14 @@ securityContext:
 # ConfigMap.
 - name: fncache-config
   configMap:
-    name: {{ .name }}
+    name: {{ .name | toYaml }}
 - name: fncache-run
   emptyDir: {sizeLimit: 1Mi}
 {{- if .root.Values.functionCache.enabled }}
 - name: fncache-cache
   {{- if .pvc }}
   persistentVolumeClaim:
-    claimName: {{ .pvc }}
+    claimName: {{ .pvc | toYaml }}
   {{- else }}
   emptyDir:
     {{- with .root.Values.functionCache.medium }}
@@ -299,7 +305,7 @@ prometheus.io/path: /metrics
 apiVersion: pkg.crossplane.io/v1beta1
 kind: DeploymentRuntimeConfig
 metadata:
-  name: {{ $name }}
+  name: {{ $name | toYaml }}
   labels:
     {{- include "fncache.labels" $root | nindent 4 }}
   {{- with $root.Values.customAnnotations }}
@@ -337,7 +343,7 @@ spec:
           {{- end }}
         spec:
           {{- with include "fncache.serviceAccountName" $root }}
-          serviceAccountName: {{ . }}
+          serviceAccountName: {{ . | toYaml }}
           {{- end }}
           # As long as fncache drains, and 5 s to end.
           terminationGracePeriodSeconds: {{ add $drain 5 }}
@@ -417,8 +423,8 @@ spec:
 apiVersion: v1
 kind: ConfigMap
 metadata:
-  name: {{ include "fncache.nameOf" (dict "root" .root "name" .fn.name) }}
-  namespace: {{ .root.Release.Namespace }}
+  name: {{ include "fncache.nameOf" (dict "root" .root "name" .fn.name) | toYaml }}
+  namespace: {{ .root.Release.Namespace | toYaml }}
   labels:
     {{- include "fncache.labels" .root | nindent 4 }}
   {{- with .root.Values.customAnnotations }}
