@@ -323,6 +323,28 @@ class Chart(unittest.TestCase):
             pod = config["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]
             self.assertEqual(pod.get("dnsPolicy"), expected)
 
+    def test_no_request_is_above_its_limit(self):
+        # Kubernetes would refuse the pod.
+        for own, requests, limits in (
+                ({"limits": {"memory": "100Mi"}},
+                 {"cpu": "100m", "memory": "100Mi"}, {"memory": "100Mi"}),
+                ({"limits": {"cpu": "50m"}},
+                 {"cpu": "50m", "memory": "502Mi"}, {"cpu": "50m", "memory": "753Mi"}),
+                ({"limits": {"cpu": 2, "memory": "1G"}},
+                 {"cpu": "100m", "memory": "502Mi"}, {"cpu": 2, "memory": "1G"}),
+                ({"limits": {"memory": "4e8"}, "requests": {"memory": "1Mi"}},
+                 {"cpu": "100m", "memory": "1Mi"}, {"memory": "4e8"}),
+                ({"limits": {"memory": None}, "requests": {"cpu": None}},
+                 {"memory": "502Mi"}, {})):
+            with self.subTest(own):
+                made = self.made({"functions": [{"name": "a"}], "resourcesFncache": own})
+                config, = [o for o in made if o["kind"] == "DeploymentRuntimeConfig"]
+                pod = config["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]
+                self.assertEqual(pod["containers"][1]["resources"],
+                                 {"requests": requests, "limits": limits})
+        self.assertIn("no quantity", self.refused(
+            "--set", "functions[0].name=a,resourcesFncache.limits.memory=64MiB"))
+
     def test_no_two_objects_have_one_name(self):
         long = "function-" + "x" * 52
         for functions in (["a", "a-function"], ["functions", "registry", "dashboard"],

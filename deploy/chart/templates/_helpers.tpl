@@ -74,6 +74,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- mulf (regexFind "^[0-9.]+" $text | float64) (get $factors $unit) | floor | int64 -}}
 {{- end -}}
 
+{{/* Number of a quantity as Kubernetes reads it: 100m, 2, 512Mi, 1e3. */}}
+{{- define "fncache.quantity" -}}
+{{- $text := toString . -}}
+{{- $factors := dict "" 1.0 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 -}}
+{{- $number := regexFind "^[0-9.]+([eE][+-]?[0-9]+)?" $text -}}
+{{- $unit := trimPrefix $number $text -}}
+{{- if or (not $number) (not (hasKey $factors $unit)) -}}
+{{- fail (printf "resourcesFncache: %s is no quantity such as 100m or 512Mi" $text) -}}
+{{- end -}}
+{{- mulf ($number | float64) (get $factors $unit) -}}
+{{- end -}}
+
 {{/* Seconds of a duration such as 1m30s, rounded up. */}}
 {{- define "fncache.seconds" -}}
 {{- $sum := 0.0 -}}
@@ -215,7 +227,26 @@ resources:
   {{- $memory := include "fncache.memoryMiB" . | int64 }}
   {{- $tmpfs := include "fncache.tmpfsMiB" . | int64 }}
   {{- $computed := dict "requests" (dict "cpu" "100m" "memory" (printf "%dMi" (add $memory $tmpfs))) "limits" (dict "memory" (printf "%dMi" (add (div (mul $memory 3) 2) $tmpfs))) }}
-  {{- toYaml (mergeOverwrite $computed (deepCopy (default dict .root.Values.resourcesFncache))) | nindent 2 }}
+  {{- $own := deepCopy (default dict .root.Values.resourcesFncache) }}
+  {{- /* Kubernetes refuses a request above its limit. */}}
+  {{- range $what, $limit := default dict $own.limits }}
+  {{- $asked := get $computed.requests $what }}
+  {{- if and $asked (not (hasKey (default dict $own.requests) $what)) (not (kindIs "invalid" $limit)) }}
+  {{- if lt (include "fncache.quantity" $limit | float64) (include "fncache.quantity" $asked | float64) }}
+  {{- $_ := set $computed.requests $what $limit }}
+  {{- end }}
+  {{- end }}
+  {{- end }}
+  {{- $merged := mergeOverwrite $computed $own }}
+  {{- /* null takes one away. */}}
+  {{- range $kind := list "requests" "limits" }}
+  {{- range $what, $quantity := deepCopy (get $merged $kind) }}
+  {{- if kindIs "invalid" $quantity }}
+  {{- $_ := unset (get $merged $kind) $what }}
+  {{- end }}
+  {{- end }}
+  {{- end }}
+  {{- toYaml $merged | nindent 2 }}
 {{- with .root.Values.securityContextFncache }}
 securityContext:
   {{- toYaml . | nindent 2 }}
