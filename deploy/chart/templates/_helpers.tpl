@@ -254,10 +254,11 @@ securityContext:
 {{- end -}}
 
 {{- define "fncache.arguments" -}}
+{{- $every := ternary "[::]" "0.0.0.0" (default false .root.Values.ipv6) -}}
 - serve
 - --config=/etc/fncache/fncache.yaml
-- --listen=0.0.0.0:9443
-- --admin=0.0.0.0:{{ .root.Values.metrics.port }}
+- --listen={{ $every }}:9443
+- --admin={{ $every }}:{{ .root.Values.metrics.port }}
 {{- if .root.Values.functionCache.enabled }}
 - --cache-dir=/cache
 {{- end }}
