@@ -227,6 +227,8 @@ class Chart(unittest.TestCase):
                 (("--set-json", 'metrics={"enabled":true}', "--set-string",
                   r"customAnnotations.prometheus\.io/port=1"),
                  "customAnnotations: prometheus.io/port"),
+                (("--set", "functions[0].name=f,functionCache.sizeLimit=4Gi,"
+                           "config.cache.disk=2GiB"), "2.2 times config.cache.disk"),
                 (("--set", "extraEnvVarsFncache.REVISION_NAME=x"),
                  "extraEnvVarsFncache: REVISION_NAME is written"),
                 (("--set", r"extraEnvVarsFncache.FNCACHE\.GENERATION=x"),

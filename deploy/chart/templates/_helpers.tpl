@@ -77,11 +77,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{/* Number of a quantity as Kubernetes reads it: 100m, 2, 512Mi, 1e3. */}}
 {{- define "fncache.quantity" -}}
 {{- $text := toString . -}}
-{{- $factors := dict "" 1.0 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 -}}
+{{- $factors := dict "" 1.0 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 "Ei" 1152921504606846976.0 -}}
 {{- $number := regexFind "^[0-9.]+([eE][+-]?[0-9]+)?" $text -}}
 {{- $unit := trimPrefix $number $text -}}
 {{- if or (not $number) (not (hasKey $factors $unit)) -}}
-{{- fail (printf "resourcesFncache: %s is no quantity such as 100m or 512Mi" $text) -}}
+{{- fail (printf "%s is no quantity such as 100m or 512Mi" $text) -}}
 {{- end -}}
 {{- mulf ($number | float64) (get $factors $unit) -}}
 {{- end -}}
@@ -126,9 +126,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{/* MiB of the disk tier's volume where that is memory, which counts as the
-     container's. dict root, settings. */}}
+     container's. dict root, settings, pvc. */}}
 {{- define "fncache.tmpfsMiB" -}}
-{{- if and .root.Values.functionCache.enabled (eq (default "" .root.Values.functionCache.medium) "Memory") -}}
+{{- if and .root.Values.functionCache.enabled (eq (default "" .root.Values.functionCache.medium) "Memory") (not .pvc) -}}
 {{- include "fncache.diskMiB" .settings -}}
 {{- else -}}
 0
@@ -209,7 +209,7 @@ dnsPolicy: {{ . }}
 {{- end -}}
 
 {{/* What the container of fncache has in both modes, less name, arguments,
-     environment and the mounts of certificates. dict root, settings. */}}
+     environment and the mounts of certificates. dict root, settings, pvc. */}}
 {{- define "fncache.container" -}}
 image: {{ include "fncache.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -300,6 +300,12 @@ securityContext:
   persistentVolumeClaim:
     claimName: {{ .pvc | toYaml }}
   {{- else }}
+  {{- with .root.Values.functionCache.sizeLimit }}
+  {{- $disk := include "fncache.bytes" (default "4GiB" (default dict $.settings.cache).disk) | float64 }}
+  {{- if lt (include "fncache.quantity" . | float64) (mulf 2.2 $disk) }}
+  {{- fail (printf "functionCache.sizeLimit: %s is less than 2.2 times config.cache.disk: the pod would be evicted when the cache is full" .) }}
+  {{- end }}
+  {{- end }}
   emptyDir:
     {{- with .root.Values.functionCache.medium }}
     medium: {{ . }}
@@ -441,7 +447,7 @@ spec:
               - name: TLS_SERVER_CERTS_DIR
                 value: /tls/server
               {{- include "fncache.environment" $root | nindent 14 }}
-            {{- include "fncache.container" (dict "root" $root "settings" $settings) | nindent 12 }}
+            {{- include "fncache.container" (dict "root" $root "settings" $settings "pvc" .fn.pvc) | nindent 12 }}
             volumeMounts:
               # A volume that Crossplane adds.
               - {name: tls-server-certs, mountPath: /tls/server, readOnly: true}
