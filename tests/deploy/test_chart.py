@@ -126,6 +126,12 @@ class Chart(unittest.TestCase):
                  "prefixes"),
                 ("podMonitor.enable=true", "enable"),
                 ("mode=proxy", "mode"),
+                ("config.workers=65", "workers"),
+                ("config.workers=0", "workers"),
+                ("config.max_streams=1000001", "max_streams"),
+                ("config.trace.files=1", "files"),
+                ("config.ttl.jitter=1", "jitter"),
+                ("config.trace.sample=0", "sample"),
                 ("functionCache.sizeLimit=6GiB", "sizeLimit"),
                 ("resourcesFncache.limit.cpu=1", "'limit' not allowed"),
                 ("resourcesFunction.request.cpu=1", "'request' not allowed"),
@@ -155,7 +161,9 @@ class Chart(unittest.TestCase):
                           "observed.resources.*.resource.status.atProvider.lastChecked",
                           "required_resources.a.items.*.resource.metadata"]},
                 {"bypass_metadata": ["x-no_cache.1"]},
-                {"cache": {"memory": "1.5GiB", "disk": "2TB"}}, {"drain": "1h30m"}):
+                {"cache": {"memory": "1.5GiB", "disk": "2TB"}}, {"drain": "1h30m"},
+                {"workers": 64, "ttl": {"jitter": 0, "margin": 0.999},
+                 "trace": {"sample": 1, "files": 2}, "max_connections": 1000000}):
             with self.subTest(config):
                 self.assertTrue(self.made({"functions": [{"name": "a"}],
                                            "config": config}))
