@@ -237,6 +237,11 @@ class Chart(unittest.TestCase):
                  "customAnnotations: prometheus.io/port"),
                 (("--set", "functions[0].name=f,functionCache.sizeLimit=4Gi,"
                            "config.cache.disk=2GiB"), "2.2 times config.cache.disk"),
+                (("--set", "extraVolumesFncache[0].name=fncache-cache"),
+                 "extraVolumesFncache: fncache-cache"),
+                (("--set", "extraVolumeMountsFncache[0].name=x,"
+                           "extraVolumeMountsFncache[0].mountPath=/cache/"),
+                 "extraVolumeMountsFncache: /cache/"),
                 (("--set", "extraEnvVarsFncache.REVISION_NAME=x"),
                  "extraEnvVarsFncache: REVISION_NAME is written"),
                 (("--set", r"extraEnvVarsFncache.FNCACHE\.GENERATION=x"),
