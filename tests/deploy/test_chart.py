@@ -481,6 +481,12 @@ class Chart(unittest.TestCase):
         self.assertIn("registry.example.org/platform/function-", many)
         self.assertIn("kubectl delete imageconfigs.pkg.crossplane.io "
                       "cache-fncache-registry", many)
+        # An ImageConfig beats what a function of the list names.
+        self.assertIn("has the settings of `registry`", many)
+        self.assertNotIn("python: true", many)
+        self.assertNotIn("settings of `registry`", self.notes(
+            "--set", "registry.enabled=true,"
+            "registry.prefixes[0]=registry.example.org/function-"))
         standalone = self.notes(
             "-f", tools.path("deploy/chart/examples/standalone.yaml"))
         self.assertIn("helm rollback cache", standalone)
