@@ -11,6 +11,9 @@ if(EXISTS ${SOURCE}/.git)
   if(NOT failed EQUAL 0 OR NOT commit MATCHES "^[0-9a-f]+(-modified)?$")
     set(commit "")
   endif()
+# Where the repository was left behind, as the image's build does, whoever did so may say it.
+elseif("$ENV{FNCACHE_COMMIT}" MATCHES "^[0-9a-f]+(-modified)?$")
+  set(commit $ENV{FNCACHE_COMMIT})
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
 #include "commit.h"

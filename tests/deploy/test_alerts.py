@@ -141,6 +141,20 @@ class Dashboard(unittest.TestCase):
             for target in panel["targets"]:
                 self.assertEqual(target["datasource"]["uid"], "${datasource}")
 
+    def test_crossplanes_own_cache_is_not_ours(self):
+        # It counts under the same names, so every query says whose it wants, and
+        # `All` is the daemons that there are rather than everybody.
+        shared = "function_run_function_response_cache_"
+        for name, expression in promql.panels():
+            self.assertEqual(expression.count(shared),
+                             len(re.findall(shared + r"\w+\{[^}]*instance=~", expression)),
+                             name)
+        instance, = [v for v in self.made["templating"]["list"]
+                     if v["name"] == "instance"]
+        self.assertNotIn("allValue", instance)
+        for rule in promql.rules():
+            self.assertNotIn(shared, rule["expr"], rule["alert"])
+
     def test_functions_are_chosen_wherever_there_are_any(self):
         known = promql.catalogue()
         for name, expression in promql.panels():

@@ -126,6 +126,27 @@ class Chart(unittest.TestCase):
                  "prefixes"),
                 ("podMonitor.enable=true", "enable"),
                 ("mode=proxy", "mode"),
+                ("config.workers=65", "workers"),
+                ("config.workers=0", "workers"),
+                ("config.max_streams=1000001", "max_streams"),
+                ("config.trace.files=1", "files"),
+                ("config.ttl.jitter=1", "jitter"),
+                ("config.trace.sample=0", "sample"),
+                ("functionCache.sizeLimit=6GiB", "sizeLimit"),
+                ("resourcesFncache.limit.cpu=1", "'limit' not allowed"),
+                ("resourcesFunction.request.cpu=1", "'request' not allowed"),
+                ("functions[0].name=f,functions[0].resources.request.cpu=1",
+                 "'request' not allowed"),
+                ("functions[0].name=f,functions[0].env[0].nam=X", "'nam' not allowed"),
+                ("functions[0].name=f,functions[0].env[0].name=X,"
+                 "functions[0].env[0].value=1", "got number, want string"),
+                ("networkPolicy.crossplaneSelector.matchLabel.a=b",
+                 "'matchLabel' not allowed"),
+                ("networkPolicy.metricsFrom[0].namespaceSelecter.matchLabels.a=b",
+                 "'namespaceSelecter' not allowed"),
+                ("podDisruptionBudget.maxUnavailable=half", "maxUnavailable"),
+                ("podDisruptionBudget.maxUnavailable=-1", "maxUnavailable"),
+                ("prometheusRule.runbookUrl=https://example.org/a b", "runbookUrl"),
                 ("metrics.port=9443", "metrics.port: 9443 is taken"),
                 ("metrics.port=8080", "metrics.port: 8080 is taken"),
                 ("registry.enabled=true", "prefixes")):
@@ -140,7 +161,9 @@ class Chart(unittest.TestCase):
                           "observed.resources.*.resource.status.atProvider.lastChecked",
                           "required_resources.a.items.*.resource.metadata"]},
                 {"bypass_metadata": ["x-no_cache.1"]},
-                {"cache": {"memory": "1.5GiB", "disk": "2TB"}}, {"drain": "1h30m"}):
+                {"cache": {"memory": "1.5GiB", "disk": "2TB"}}, {"drain": "1h30m"},
+                {"workers": 64, "ttl": {"jitter": 0, "margin": 0.999},
+                 "trace": {"sample": 1, "files": 2}, "max_connections": 1000000}):
             with self.subTest(config):
                 self.assertTrue(self.made({"functions": [{"name": "a"}],
                                            "config": config}))
@@ -212,10 +235,130 @@ class Chart(unittest.TestCase):
                 (("--set-json", 'metrics={"enabled":true}', "--set-string",
                   r"customAnnotations.prometheus\.io/port=1"),
                  "customAnnotations: prometheus.io/port"),
+                (("--set", "functions[0].name=f,functionCache.sizeLimit=4Gi,"
+                           "config.cache.disk=2GiB"), "2.2 times config.cache.disk"),
+                (("--set", "extraVolumesFncache[0].name=fncache-cache"),
+                 "extraVolumesFncache: fncache-cache"),
+                (("--set", "extraVolumeMountsFncache[0].name=x,"
+                           "extraVolumeMountsFncache[0].mountPath=/cache/"),
+                 "extraVolumeMountsFncache: /cache/"),
+                (("--set", "extraEnvVarsFncache.REVISION_NAME=x"),
+                 "extraEnvVarsFncache: REVISION_NAME is written"),
+                (("--set", r"extraEnvVarsFncache.FNCACHE\.GENERATION=x"),
+                 "extraEnvVarsFncache: FNCACHE.GENERATION is written"),
+                (("-f", standalone, "--set-json",
+                  'networkPolicy.crossplaneSelector={"matchLabels":{"app":null}}'),
+                 "crossplaneSelector: empty"),
                 (("-f", standalone, "--set-json",
                   'networkPolicy.crossplaneSelector=null'), "crossplaneSelector")):
             with self.subTest(words):
                 self.assertIn(words, self.refused(*arguments))
+
+    def test_files_are_where_the_container_may_write(self):
+        # Where it may not, fncache ends at once.
+        mount = [{"name": "mine", "mountPath": "/var/log/fncache/"}]
+        for values, words in (
+                ({"config": {"trace": {"dir": "/var/trace"}}}, "trace.dir: /var/trace"),
+                ({"config": {"trace": {"dir": "trace"}}}, "trace.dir: trace"),
+                ({"config": {"trace": {"dir": "/cache/../trace"}}}, "trace.dir"),
+                ({"config": {"trace": {"dir": "/cached"}}}, "trace.dir: /cached"),
+                ({"config": {"trace": {"dir": "/cache/trace"}},
+                  "functionCache": {"enabled": False}}, "functionCache.enabled"),
+                ({"functions": [{"name": "a", "config": {"log": {
+                    "access_file": "/var/log/fncache/a"}}}]}, "a: log.access_file"),
+                ({"config": {"log": {"access_file": "/var/log/fncache/a"}},
+                  "extraVolumeMountsFncache": [{**mount[0], "readOnly": True}]},
+                 "log.access_file"),
+                ({"registry": {"enabled": True, "config": {"trace": {"dir": "/x"}},
+                               "prefixes": ["registry.example.org/function-"]}},
+                 "registry: trace.dir"),
+                ({"config": {"trace": {"dir": "/cache/trace"}}}, None),
+                ({"config": {"log": {"access_file": "/var/log/fncache/a"}},
+                  "extraVolumeMountsFncache": mount}, None),
+                ({"config": {"trace": {"dir": "/var/trace"}},
+                  "securityContextFncache": {"readOnlyRootFilesystem": False}}, None)):
+            with self.subTest(values), tempfile.NamedTemporaryFile(
+                    "w", suffix=".yaml") as file:
+                json.dump({"functions": [{"name": "a"}], **values}, file)
+                file.flush()
+                if words:
+                    self.assertIn(words, self.refused("-f", file.name))
+                else:
+                    done = tools.template("-f", file.name)
+                    self.assertEqual(done.returncode, 0, tools.said(done))
+
+    def test_names_that_look_like_numbers_stay_texts(self):
+        def texts(tree, key=""):
+            if isinstance(tree, dict):
+                for name, value in tree.items():
+                    yield from texts(value, name)
+            elif isinstance(tree, list):
+                for value in tree:
+                    yield from texts(value, key)
+            elif key.lower().endswith("name") or "/" in key:
+                yield key, tree
+        for word in ("123", "1e3", "0x1f", "true", "null"):
+            for mode in ("sidecar", "standalone"):
+                made = self.made(
+                    {"mode": mode, "nameOverride": word, "priorityClassName": word,
+                     "functions": [{"name": word, "image": IMAGE,
+                                    "tlsServerSecret": word,
+                                    **({"pvc": word} if mode == "sidecar" else {})}],
+                     "imagePullSecrets": [word], "runtimeClassName": word,
+                     "serviceAccount": {"create": True, "name": word},
+                     "standalone": {"tlsClientSecret": word},
+                     "podDisruptionBudget": {"enabled": True},
+                     "podMonitor": {"enabled": True},
+                     "prometheusRule": {"enabled": True},
+                     "dashboard": {"enabled": True}, "networkPolicy": {"enabled": True}},
+                    "--namespace", word, "--set", f"fullnameOverride=a{word}")
+                found = [(o["kind"], *text) for o in made for text in texts(o)]
+                self.assertGreater(len(found), 30)
+                for where in found:
+                    self.assertIsInstance(where[-1], str, (word, mode, where))
+
+    def test_long_names_of_two_releases_are_two(self):
+        names = set()
+        for release in ("a" * 45 + "-x", "a" * 45 + "-y", "a" * 53):
+            done = tools.run(tools.helm(), "template", release, tools.CHART,
+                             "--kube-version", tools.KUBE, "--set", "functions[0].name=f")
+            name, = {o["metadata"]["name"] for o in tools.documents(done.stdout)}
+            self.assertLessEqual(len(name), 42)
+            names.add(name)
+        self.assertEqual(len(names), 3)
+
+    def test_with_the_nodes_network_the_functions_service_is_found(self):
+        function = {"name": "a", "image": IMAGE}
+        for mode, policy, expected in (
+                ("standalone", "", "ClusterFirstWithHostNet"),
+                ("standalone", "None", "None"), ("sidecar", "", None)):
+            made = self.made({"mode": mode, "functions": [function],
+                              "hostNetwork": True, "dnsPolicy": policy})
+            config, = [o for o in made if o["kind"] == "DeploymentRuntimeConfig"]
+            pod = config["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]
+            self.assertEqual(pod.get("dnsPolicy"), expected)
+
+    def test_no_request_is_above_its_limit(self):
+        # Kubernetes would refuse the pod.
+        for own, requests, limits in (
+                ({"limits": {"memory": "100Mi"}},
+                 {"cpu": "100m", "memory": "100Mi"}, {"memory": "100Mi"}),
+                ({"limits": {"cpu": "50m"}},
+                 {"cpu": "50m", "memory": "502Mi"}, {"cpu": "50m", "memory": "753Mi"}),
+                ({"limits": {"cpu": 2, "memory": "1G"}},
+                 {"cpu": "100m", "memory": "502Mi"}, {"cpu": 2, "memory": "1G"}),
+                ({"limits": {"memory": "4e8"}, "requests": {"memory": "1Mi"}},
+                 {"cpu": "100m", "memory": "1Mi"}, {"memory": "4e8"}),
+                ({"limits": {"memory": None}, "requests": {"cpu": None}},
+                 {"memory": "502Mi"}, {})):
+            with self.subTest(own):
+                made = self.made({"functions": [{"name": "a"}], "resourcesFncache": own})
+                config, = [o for o in made if o["kind"] == "DeploymentRuntimeConfig"]
+                pod = config["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]
+                self.assertEqual(pod["containers"][1]["resources"],
+                                 {"requests": requests, "limits": limits})
+        self.assertIn("no quantity", self.refused(
+            "--set", "functions[0].name=a,resourcesFncache.limits.memory=64MiB"))
 
     def test_no_two_objects_have_one_name(self):
         long = "function-" + "x" * 52
@@ -338,6 +481,12 @@ class Chart(unittest.TestCase):
         self.assertIn("registry.example.org/platform/function-", many)
         self.assertIn("kubectl delete imageconfigs.pkg.crossplane.io "
                       "cache-fncache-registry", many)
+        # An ImageConfig beats what a function of the list names.
+        self.assertIn("has the settings of `registry`", many)
+        self.assertNotIn("python: true", many)
+        self.assertNotIn("settings of `registry`", self.notes(
+            "--set", "registry.enabled=true,"
+            "registry.prefixes[0]=registry.example.org/function-"))
         standalone = self.notes(
             "-f", tools.path("deploy/chart/examples/standalone.yaml"))
         self.assertIn("helm rollback cache", standalone)

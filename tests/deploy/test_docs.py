@@ -119,6 +119,22 @@ class Docs(unittest.TestCase):
                            tools.read("docs/operating.md"))
         self.assertEqual(set(found), {"pods"})
 
+    def test_a_function_under_a_registrys_prefix_gets_its_own_as_the_page_says(self):
+        self.assertIn("takes the one with the longest prefix",
+                      tools.read("docs/operating.md"))
+        made = tools.objects(tools.path("deploy/chart/examples/many-functions.yaml"))
+        prefixes = {o["metadata"]["name"]: o["spec"]["matchImages"][0]["prefix"]
+                    for o in made if o["kind"] == "ImageConfig"}
+        own = prefixes["function-naming"]
+        of_all = prefixes["cache-fncache-registry"]
+        # Of several that match Crossplane takes the longest.
+        self.assertTrue(own.startswith(of_all) and len(own) > len(of_all))
+        config, = [o for o in made if o["kind"] == "ImageConfig"
+                   and o["metadata"]["name"] == "function-naming"]
+        self.assertIn(config["spec"]["runtime"]["configRef"]["name"],
+                      {o["metadata"]["name"] for o in made
+                       if o["kind"] == "DeploymentRuntimeConfig"})
+
     def test_namespaces_are_crossplanes(self):
         for words in self.commands:
             for flag in ("-n", "--namespace"):

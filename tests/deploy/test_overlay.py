@@ -316,6 +316,17 @@ class Overlay(unittest.TestCase):
         for without, within in zip(*takes):
             self.assertEqual(within - without, size(volume["sizeLimit"]))
 
+    def test_a_claim_is_no_memory(self):
+        one = tools.path("deploy/chart/examples/one-function.yaml")
+        asked = set()
+        for more in ("functionCache.medium=Memory", "functionCache.medium="):
+            made = tools.documents(tools.template(
+                "-f", one, "--set", f"functions[0].pvc=claim,{more}").stdout)
+            config = next(o for o in made if o["kind"] == "DeploymentRuntimeConfig")
+            pod = Pod(config, made, "function-patch-and-transform", one)
+            asked.add(str(pod.proxy["resources"]))
+        self.assertEqual(len(asked), 1, asked)
+
     @for_each_pod()
     def test_the_disk_tier_fits_its_volume(self, pod):
         settings = pod.settings()

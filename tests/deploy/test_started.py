@@ -2,13 +2,14 @@
 """Both modes as rendered, started for real, with certificates as Crossplane
 makes them: calls go through the daemon to the function and come back."""
 import re
+import socket
 import unittest
 
 import tools
 from sidebyside.processes import Child, Nursery, run_tool
 from test_overlay import Pod
 
-LISTENING = r"listening on 127\.0\.0\.1:(\d+)"
+LISTENING = r"listening on (?:127\.0\.0\.1|\[::\]):(\d+)"
 # Of the certificates in tests/data.
 FUNCTION = "function-x"
 
@@ -22,11 +23,11 @@ class Started(unittest.TestCase):
     def start(self, *command, environment=None):
         return self.nursery.adopt(Child(command, environment))
 
-    def pod(self, example):
+    def pod(self, example, *more):
         """The example with the function's name changed."""
         values = tools.path(f"deploy/chart/examples/{example}.yaml")
         made = tools.documents(tools.template(
-            "-f", values, "--set", f"functions[0].name={FUNCTION}").stdout)
+            "-f", values, "--set", f"functions[0].name={FUNCTION}", *more).stdout)
         config = next(o for o in made if o["kind"] == "DeploymentRuntimeConfig")
         return Pod(config, made, FUNCTION, values)
 
@@ -36,7 +37,8 @@ class Started(unittest.TestCase):
         upstream = function.wait_for_line(LISTENING)[0][1]
         arguments, environment = pod.lay_out(str(self.nursery.directory))
         here = [re.sub(r"^--upstream=.*", f"--upstream=127.0.0.1:{upstream}",
-                       re.sub(r"0\.0\.0\.0:\d+", "127.0.0.1:0", argument))
+                       re.sub(r"\[::\]:\d+", "[::]:0", re.sub(
+                           r"0\.0\.0\.0:\d+", "127.0.0.1:0", argument)))
                 for argument in arguments]
         daemon = self.start(self.binary, *here, environment=environment)
         return daemon, daemon.wait_for_line(LISTENING)[0][1]
@@ -64,6 +66,16 @@ class Started(unittest.TestCase):
     def test_sidecar(self):
         self.answers(self.pod("one-function"), self.start(
             self.binary, "function", "--insecure", "--listen", "127.0.0.1:0"))
+
+    def test_with_ipv6_it_takes_both_kinds_of_calls(self):
+        if not socket.has_dualstack_ipv6():
+            self.skipTest("there is no IPv6")
+        pod = self.pod("one-function", "--set", "ipv6=true")
+        _, port = self.serve(pod, self.start(
+            self.binary, "function", "--insecure", "--listen", "127.0.0.1:0"))
+        for address in ("127.0.0.1", "::1"):
+            socket.create_connection((address, int(port)), timeout=10).close()
+        self.assertEqual([argument for argument in pod.args if "0.0.0.0" in argument], [])
 
     def test_standalone_with_mutual_tls(self):
         self.answers(self.pod("standalone"), self.function_with_certificates())

@@ -1,13 +1,17 @@
+{{/* At most 40 characters: what belongs to a function has its name behind it. Of
+     longer ones a hash keeps two releases apart. */}}
 {{- define "fncache.fullname" -}}
-{{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
-{{- else -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
-{{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- $full := printf "%s-%s" .Release.Name $name -}}
+{{- if .Values.fullnameOverride -}}
+{{- $full = .Values.fullnameOverride -}}
+{{- else if contains $name .Release.Name -}}
+{{- $full = .Release.Name -}}
 {{- end -}}
+{{- if gt (len $full) 40 -}}
+{{- printf "%s-%s" ($full | trunc 31 | trimSuffix "-") (sha256sum $full | trunc 8) -}}
+{{- else -}}
+{{- $full -}}
 {{- end -}}
 {{- end -}}
 
@@ -70,6 +74,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- mulf (regexFind "^[0-9.]+" $text | float64) (get $factors $unit) | floor | int64 -}}
 {{- end -}}
 
+{{/* Number of a quantity as Kubernetes reads it: 100m, 2, 512Mi, 1e3. */}}
+{{- define "fncache.quantity" -}}
+{{- $text := toString . -}}
+{{- $factors := dict "" 1.0 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 "Ei" 1152921504606846976.0 -}}
+{{- $number := regexFind "^[0-9.]+([eE][+-]?[0-9]+)?" $text -}}
+{{- $unit := trimPrefix $number $text -}}
+{{- if or (not $number) (not (hasKey $factors $unit)) -}}
+{{- fail (printf "%s is no quantity such as 100m or 512Mi" $text) -}}
+{{- end -}}
+{{- mulf ($number | float64) (get $factors $unit) -}}
+{{- end -}}
+
 {{/* Seconds of a duration such as 1m30s, rounded up. */}}
 {{- define "fncache.seconds" -}}
 {{- $sum := 0.0 -}}
@@ -110,9 +126,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{/* MiB of the disk tier's volume where that is memory, which counts as the
-     container's. dict root, settings. */}}
+     container's. dict root, settings, pvc. */}}
 {{- define "fncache.tmpfsMiB" -}}
-{{- if and .root.Values.functionCache.enabled (eq (default "" .root.Values.functionCache.medium) "Memory") -}}
+{{- if and .root.Values.functionCache.enabled (eq (default "" .root.Values.functionCache.medium) "Memory") (not .pvc) -}}
 {{- include "fncache.diskMiB" .settings -}}
 {{- else -}}
 0
@@ -177,21 +193,23 @@ topologySpreadConstraints:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | toYaml }}
 {{- end }}
 {{- with .Values.runtimeClassName }}
-runtimeClassName: {{ . }}
+runtimeClassName: {{ . | toYaml }}
 {{- end }}
 {{- if .Values.hostNetwork }}
 hostNetwork: true
 {{- end }}
-{{- with .Values.dnsPolicy }}
+{{- /* Else Kubernetes asks the node's servers, which do not know the function's Service. */}}
+{{- $standalone := and (eq .Values.mode "standalone") (default false .Values.hostNetwork) }}
+{{- with default (ternary "ClusterFirstWithHostNet" "" $standalone) .Values.dnsPolicy }}
 dnsPolicy: {{ . }}
 {{- end }}
 {{- end -}}
 
 {{/* What the container of fncache has in both modes, less name, arguments,
-     environment and the mounts of certificates. dict root, settings. */}}
+     environment and the mounts of certificates. dict root, settings, pvc. */}}
 {{- define "fncache.container" -}}
 image: {{ include "fncache.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -209,7 +227,26 @@ resources:
   {{- $memory := include "fncache.memoryMiB" . | int64 }}
   {{- $tmpfs := include "fncache.tmpfsMiB" . | int64 }}
   {{- $computed := dict "requests" (dict "cpu" "100m" "memory" (printf "%dMi" (add $memory $tmpfs))) "limits" (dict "memory" (printf "%dMi" (add (div (mul $memory 3) 2) $tmpfs))) }}
-  {{- toYaml (mergeOverwrite $computed (deepCopy (default dict .root.Values.resourcesFncache))) | nindent 2 }}
+  {{- $own := deepCopy (default dict .root.Values.resourcesFncache) }}
+  {{- /* Kubernetes refuses a request above its limit. */}}
+  {{- range $what, $limit := default dict $own.limits }}
+  {{- $asked := get $computed.requests $what }}
+  {{- if and $asked (not (hasKey (default dict $own.requests) $what)) (not (kindIs "invalid" $limit)) }}
+  {{- if lt (include "fncache.quantity" $limit | float64) (include "fncache.quantity" $asked | float64) }}
+  {{- $_ := set $computed.requests $what $limit }}
+  {{- end }}
+  {{- end }}
+  {{- end }}
+  {{- $merged := mergeOverwrite $computed $own }}
+  {{- /* null takes one away. */}}
+  {{- range $kind := list "requests" "limits" }}
+  {{- range $what, $quantity := deepCopy (get $merged $kind) }}
+  {{- if kindIs "invalid" $quantity }}
+  {{- $_ := unset (get $merged $kind) $what }}
+  {{- end }}
+  {{- end }}
+  {{- end }}
+  {{- toYaml $merged | nindent 2 }}
 {{- with .root.Values.securityContextFncache }}
 securityContext:
   {{- toYaml . | nindent 2 }}
@@ -217,10 +254,11 @@ securityContext:
 {{- end -}}
 
 {{- define "fncache.arguments" -}}
+{{- $every := ternary "[::]" "0.0.0.0" (default false .root.Values.ipv6) -}}
 - serve
 - --config=/etc/fncache/fncache.yaml
-- --listen=0.0.0.0:9443
-- --admin=0.0.0.0:{{ .root.Values.metrics.port }}
+- --listen={{ $every }}:9443
+- --admin={{ $every }}:{{ .root.Values.metrics.port }}
 {{- if .root.Values.functionCache.enabled }}
 - --cache-dir=/cache
 {{- end }}
@@ -231,7 +269,7 @@ securityContext:
 - name: FNCACHE_ADMIN_SOCKET
   value: /run/fncache/admin.sock
 {{- range $name, $value := .Values.extraEnvVarsFncache }}
-- name: {{ $name | replace "." "_" }}
+- name: {{ $name | replace "." "_" | toYaml }}
   value: {{ $value | quote }}
 {{- end }}
 {{- end -}}
@@ -253,15 +291,21 @@ securityContext:
 # ConfigMap.
 - name: fncache-config
   configMap:
-    name: {{ .name }}
+    name: {{ .name | toYaml }}
 - name: fncache-run
   emptyDir: {sizeLimit: 1Mi}
 {{- if .root.Values.functionCache.enabled }}
 - name: fncache-cache
   {{- if .pvc }}
   persistentVolumeClaim:
-    claimName: {{ .pvc }}
+    claimName: {{ .pvc | toYaml }}
   {{- else }}
+  {{- with .root.Values.functionCache.sizeLimit }}
+  {{- $disk := include "fncache.bytes" (default "4GiB" (default dict $.settings.cache).disk) | float64 }}
+  {{- if lt (include "fncache.quantity" . | float64) (mulf 2.2 $disk) }}
+  {{- fail (printf "functionCache.sizeLimit: %s is less than 2.2 times config.cache.disk: the pod would be evicted when the cache is full" .) }}
+  {{- end }}
+  {{- end }}
   emptyDir:
     {{- with .root.Values.functionCache.medium }}
     medium: {{ . }}
@@ -299,7 +343,7 @@ prometheus.io/path: /metrics
 apiVersion: pkg.crossplane.io/v1beta1
 kind: DeploymentRuntimeConfig
 metadata:
-  name: {{ $name }}
+  name: {{ $name | toYaml }}
   labels:
     {{- include "fncache.labels" $root | nindent 4 }}
   {{- with $root.Values.customAnnotations }}
@@ -337,7 +381,7 @@ spec:
           {{- end }}
         spec:
           {{- with include "fncache.serviceAccountName" $root }}
-          serviceAccountName: {{ . }}
+          serviceAccountName: {{ . | toYaml }}
           {{- end }}
           # As long as fncache drains, and 5 s to end.
           terminationGracePeriodSeconds: {{ add $drain 5 }}
@@ -403,7 +447,7 @@ spec:
               - name: TLS_SERVER_CERTS_DIR
                 value: /tls/server
               {{- include "fncache.environment" $root | nindent 14 }}
-            {{- include "fncache.container" (dict "root" $root "settings" $settings) | nindent 12 }}
+            {{- include "fncache.container" (dict "root" $root "settings" $settings "pvc" .fn.pvc) | nindent 12 }}
             volumeMounts:
               # A volume that Crossplane adds.
               - {name: tls-server-certs, mountPath: /tls/server, readOnly: true}
@@ -417,8 +461,8 @@ spec:
 apiVersion: v1
 kind: ConfigMap
 metadata:
-  name: {{ include "fncache.nameOf" (dict "root" .root "name" .fn.name) }}
-  namespace: {{ .root.Release.Namespace }}
+  name: {{ include "fncache.nameOf" (dict "root" .root "name" .fn.name) | toYaml }}
+  namespace: {{ .root.Release.Namespace | toYaml }}
   labels:
     {{- include "fncache.labels" .root | nindent 4 }}
   {{- with .root.Values.customAnnotations }}
