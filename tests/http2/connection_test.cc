@@ -3,9 +3,11 @@
 #include "http2/connection.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -612,6 +614,66 @@ TEST_F(ConnectionTest, WhatHttp1IsToldIsHttp1) {
   RawPeer peer(server_->address());
   ASSERT_TRUE(peer.Send("POST / HTTP/1.1\r\nHost: x\r\n\r\n"));
   EXPECT_EQ(peer.ReadAll(), server_options_.connection.http1_answer);
+}
+
+// Open files until the next one would be the first of those that are kept back.
+class AllButTheReserve {
+ public:
+  AllButTheReserve() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    files_.push_back(dup(0));
+    // So many that a sixteenth is between the bounds.
+    const int limit = std::max(files_.back() + 100, 160);
+    rlimit low = before_;
+    low.rlim_cur = static_cast<rlim_t>(limit);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    while (files_.back() >= 0 && files_.back() < limit - limit / 16 - 1) {
+      files_.push_back(dup(0));
+    }
+    EXPECT_GE(files_.back(), 0);
+  }
+  ~AllButTheReserve() { Close(); }
+  void Close() {
+    if (files_.empty()) return;
+    for (const int fd : files_) close(fd);
+    files_.clear();
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0);
+  }
+
+ private:
+  rlimit before_;
+  std::vector<int> files_;
+};
+
+TEST_F(ConnectionTest, TheLastFilesAreNotForCallers) {
+  std::atomic<int> failed{0};
+  server_options_.events.accept_failed = [&](const std::string& why) {
+    EXPECT_EQ(why, "Too many open files");
+    ++failed;
+  };
+  Start();
+  AllButTheReserve files;
+  RawPeer peer(server_->address());
+  // It goes on trying.
+  EXPECT_TRUE(Eventually([&] { return failed >= 2; }));
+  EXPECT_FALSE(server_->accepting());
+  EXPECT_EQ(server_->connections(), 0);
+  // Others find one.
+  const int one = dup(0);
+  EXPECT_GE(one, 0);
+  close(one);
+  files.Close();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+  EXPECT_TRUE(server_->accepting());
+}
+
+TEST_F(ConnectionTest, WhoAdministersGetsTheLastFiles) {
+  server_options_.uses_reserve = true;
+  Start();
+  AllButTheReserve files;
+  RawPeer peer(server_->address());
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+  EXPECT_TRUE(server_->accepting());
 }
 
 TEST_F(ConnectionTest, APeerThatSaysNothingDoesNotHoldUpAStop) {
