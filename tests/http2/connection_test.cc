@@ -616,6 +616,45 @@ TEST_F(ConnectionTest, WhatHttp1IsToldIsHttp1) {
   EXPECT_EQ(peer.ReadAll(), server_options_.connection.http1_answer);
 }
 
+// However little of it comes at first, and where it begins as HTTP/2 does.
+TEST_F(ConnectionTest, Http1InPiecesIsToldWhatThisIs) {
+  server_options_.connection.http1_answer =
+      "HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\nnot here\n";
+  std::atomic<uint64_t> ended{0};
+  server_options_.events.ended = [&](ConnectionEnd end, const std::string&) {
+    EXPECT_EQ(end, ConnectionEnd::kNotHttp2);
+    ++ended;
+  };
+  Start();
+  for (const std::string method : {"GET", "POST", "PUT", "PATCH"}) {
+    for (const size_t first : {1, 2, 3}) {
+      SCOPED_TRACE(absl::StrCat(method, " ", first));
+      const std::string request = method + " / HTTP/1.1\r\nHost: x\r\n\r\n";
+      ASSERT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+      const uint64_t before = ended;
+      RawPeer peer(server_->address());
+      ASSERT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+      for (size_t i = 0; i < first; ++i) {
+        ASSERT_TRUE(peer.Send(request.substr(i, 1)));
+        // It is there; with the second turn it has been read.
+        for (int turn = 0; turn < 2; ++turn) server_loop_.Do([] {});
+      }
+      EXPECT_EQ(ended, before);
+      ASSERT_TRUE(peer.Send(request.substr(first)));
+      EXPECT_EQ(peer.ReadAll(), server_options_.connection.http1_answer);
+    }
+  }
+}
+
+// What is neither is not waited for.
+TEST_F(ConnectionTest, AByteThatBeginsNothingEndsTheConnection) {
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send("x"));
+  peer.ReadAll();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+}
+
 // Open files until the next one would be the first of those that are kept back.
 class AllButTheReserve {
  public:
