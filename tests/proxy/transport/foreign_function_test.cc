@@ -169,6 +169,32 @@ TEST(ForeignFunctionTest, ABypassedCallsPackedAnswerPassesAsItCame) {
   proxy.Stop();
 }
 
+// It is sent once more, and then what happened is told.
+TEST(ForeignFunctionTest, ACallThatIsNotTakenTwiceSaysWhy) {
+  struct Case {
+    Http2Frame answer;
+    const char* words;
+  };
+  for (const Case& one :
+       {Case{{Http2Frame::kReset, 0, std::string("\0\0\0\7", 4)},
+             "the function did not take the call, which was sent twice: it "
+             "refused it (REFUSED_STREAM)"},
+        Case{{Http2Frame::kGoAway, 0, std::string(8, '\0')},
+             "the function did not take the call, which was sent twice: it "
+             "went away (GOAWAY)"}}) {
+    Http2Server function({one.answer});
+    serving::ScriptedStore store;
+    serving::CachingProxy proxy(function.target(), {}, &store);
+    const auto channel = Connect(proxy.target());
+    auto caller = std::make_shared<serving::Caller>();
+    caller->Start(channel, kRunFunctionV1, serving::Request("a", "t"));
+    const grpc::Status status = caller->Wait();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(status.error_message(), one.words);
+    proxy.Stop();
+  }
+}
+
 // Answers RunFunction at once, and forwards the rest.
 class AbortingHandler : public CallHandler {
  public:
