@@ -45,14 +45,27 @@ std::string ErrnoText(absl::string_view what) {
   return absl::StrCat(what, ": ", strerror_r(error, text.data(), text.size()));
 }
 
+constexpr absl::string_view kHttp1Starts[] = {
+    "GET ", "POST", "HEAD", "PUT ", "OPTI", "DELE", "PATC", "CONN", "HTTP"};
+
+// These may be the start of HTTP/1 or TLS, and more of it will tell.
+bool SaysTooLittle(absl::string_view bytes) {
+  if (bytes.size() == 1 && (bytes[0] == 0x15 || bytes[0] == 0x16)) return true;
+  for (const absl::string_view start : kHttp1Starts) {
+    if (bytes.size() < start.size() && absl::StartsWith(start, bytes)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // What the first bytes of a peer that does not speak HTTP/2 look like.
 std::string OtherProtocol(absl::string_view bytes) {
   if (bytes.size() >= 2 && (bytes[0] == 0x15 || bytes[0] == 0x16) &&
       bytes[1] == 0x03) {
     return "the peer speaks TLS, not plaintext";
   }
-  for (const absl::string_view start : {"GET ", "POST", "HEAD", "PUT ", "OPTI",
-                                        "DELE", "PATC", "CONN", "HTTP"}) {
+  for (const absl::string_view start : kHttp1Starts) {
     if (absl::StartsWith(bytes, start)) return "the peer speaks HTTP/1";
   }
   return "the peer does not speak HTTP/2";
@@ -291,15 +304,23 @@ void Connection::ReadSome() {
   }
 }
 
-// Compares the start of what a client says. False where it is something else.
+// Compares the start of what a client says. False where it is something else,
+// and known what.
 bool Connection::TakePreface(absl::string_view* bytes) {
   const absl::string_view expected = kPreface.substr(magic_, bytes->size());
-  if (absl::StartsWith(*bytes, expected)) {
+  if (other_.empty() && absl::StartsWith(*bytes, expected)) {
     magic_ += expected.size();
     return true;
   }
+  // It may have begun alike.
+  if (other_.empty()) other_ = std::string(kPreface.substr(0, magic_));
+  absl::StrAppend(&other_, bytes->substr(0, start_.size()));
+  if (SaysTooLittle(other_)) {
+    *bytes = {};
+    return true;
+  }
   end_ = ConnectionEnd::kNotHttp2;
-  words_ = OtherProtocol(*bytes);
+  words_ = OtherProtocol(other_);
   if (absl::EndsWith(words_, "HTTP/1") && !options_.http1_answer.empty()) {
     host_.output.Copy(options_.http1_answer);
   }

@@ -193,6 +193,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   // Bytes of the preface, or of `start_`, that have come.
   size_t magic_ = 0;
   std::array<char, 4> start_ = {};
+  std::string other_;  // the start of a client that does not say the preface
   FrameHeads heads_;
   uint64_t frames_ = 0;  // that have begun
   bool small_reads_ = false;

@@ -8,6 +8,7 @@
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -35,6 +36,10 @@ constexpr int kBacklog = 1024;
 // Connections accepted at a time, so that others are served between them.
 constexpr int kAcceptsATurn = 64;
 constexpr absl::Duration kAcceptAgain = absl::Milliseconds(100);
+// Of the files that the process may have open, so many are for others than
+// callers: a sixteenth, within these bounds.
+constexpr rlim_t kFewestReserved = 4;
+constexpr rlim_t kMostReserved = 32;
 
 absl::Status Errno(absl::string_view what) {
   return absl::ErrnoToStatus(errno, what);
@@ -125,6 +130,20 @@ int PortOf(int fd) {
     return ntohs(reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
   }
   return ntohs(reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port);
+}
+
+// The number that the next file would get lies in what is kept back. Where it
+// is another error that there is none, accepting will meet it, too.
+bool OnlyReserveIsLeft(int any_fd) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  const rlim_t reserve =
+      std::min(std::clamp(limit.rlim_cur / 16, kFewestReserved, kMostReserved),
+               limit.rlim_cur);
+  const int next = fcntl(any_fd, F_DUPFD_CLOEXEC, 0);
+  if (next < 0) return errno == EMFILE;
+  close(next);
+  return static_cast<rlim_t>(next) >= limit.rlim_cur - reserve;
 }
 
 }  // namespace
@@ -218,6 +237,10 @@ class Server::Acceptor final : public Loop::Watcher {
   }
   void OnReady(uint32_t /*events*/) override {
     for (int i = 0; i < kAcceptsATurn; ++i) {
+      if (!server_->options_.uses_reserve && OnlyReserveIsLeft(server_->fd_)) {
+        // Only the first is known to be there; what waits calls again.
+        return i == 0 ? Delay(EMFILE) : void();
+      }
       const int fd =
           accept4(server_->fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fd >= 0) {
@@ -231,19 +254,22 @@ class Server::Acceptor final : public Loop::Watcher {
       }
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
           errno == ENOMEM) {
-        server_->accepting_.store(false, std::memory_order_relaxed);
-        if (server_->options_.events.accept_failed) {
-          server_->options_.events.accept_failed(std::strerror(errno));
-        }
-        loop_->Unwatch(server_->fd_, this);
-        watching_ = false;
-        return Later();
+        return Delay(errno);
       }
       // Of one connection that is gone already (accept(2)).
     }
   }
 
  private:
+  void Delay(int error) {
+    server_->accepting_.store(false, std::memory_order_relaxed);
+    if (server_->options_.events.accept_failed) {
+      server_->options_.events.accept_failed(std::strerror(error));
+    }
+    loop_->Unwatch(server_->fd_, this);
+    watching_ = false;
+    Later();
+  }
   void Later() {
     again_ = loop_->After(kAcceptAgain, [this] {
       again_.reset();

@@ -2,7 +2,9 @@
 // Server: one address, from which connections are accepted and handed over to
 // loops, each to the least busy one, where it stays.
 //
-// Running out of files or memory delays accepting; it never ends it.
+// Running out of files or memory delays accepting; it never ends it. The last
+// files that the process may have open are left to others: who asks how it is,
+// say.
 //
 // Thread-safety: Listen, Start, Stop, Join and destruction from one thread,
 // which is no loop's; counts from any. The loops run before Start, and until
@@ -58,6 +60,8 @@ struct ServerOptions {
   // Of a unix socket, from the moment in which it is there; absent = what the
   // umask leaves. The umask applies besides.
   absl::optional<mode_t> socket_mode;
+  // Accepts with the last files, too: of few connections, of who administers.
+  bool uses_reserve = false;
   // TLS for one more connection; null = plaintext. On loops' threads.
   std::function<SSL*()> new_ssl;
   ServerEvents events;

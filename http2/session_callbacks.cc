@@ -237,6 +237,8 @@ struct Connection::Callbacks {
     } else {
       end.kind = StreamEnd::Kind::kPeerReset;
       end.unprocessed = !self->options_.server && code == kRefusedStream;
+      // nghttp2 ends it as if it had been refused.
+      end.went_away = end.unprocessed && !stream->peer_reset_;
     }
     const bool complete = stream->peer_ended_;
     if (complete || stream->peer_reset_) {

@@ -51,6 +51,8 @@ struct StreamEnd {
   // The peer has provably done nothing with the request: it was refused, lies
   // beyond its GOAWAY, or was never sent.
   bool unprocessed = false;
+  // It lies beyond the peer's GOAWAY.
+  bool went_away = false;
   // Of kLost: why the connection ended, in words.
   std::string why;
 };

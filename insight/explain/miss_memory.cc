@@ -686,16 +686,19 @@ struct MissMemory::Impl {
     if (section.has_value()) said->section = request::SectionName(*section);
   }
 
-  // Those whose answers are stored, as far as is known, of a function; of all
-  // where that is "".
+  // Of a function; of all where that is "".
   template <typename Do>
-  void ForEachStored(absl::string_view function, Do change)
+  void ForEach(absl::string_view function, Do change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     for (auto& identity : identities) {
       if (!function.empty() && identity.second.function != function) continue;
-      for (KeptRequest& kept : identity.second.requests) {
-        if (kept.fate == Fate::kStored) change(&kept);
-      }
+      for (KeptRequest& kept : identity.second.requests) change(&kept);
+    }
+  }
+  // What is under way is not stored after a purge either.
+  static void Purge(KeptRequest* kept) {
+    if (kept->fate == Fate::kStored || kept->fate == Fate::kPending) {
+      kept->fate = Fate::kPurged;
     }
   }
 
@@ -839,23 +842,22 @@ void MissMemory::OnPurged(const cache::key::Key& key) {
 
 void MissMemory::OnPurgedFunction(absl::string_view function) {
   const MutexLock lock(&impl_->mutex);
-  impl_->ForEachStored(function,
-                       [](KeptRequest* kept) { kept->fate = Fate::kPurged; });
+  impl_->ForEach(function, [](KeptRequest* kept) { Impl::Purge(kept); });
 }
 
 void MissMemory::OnPurgedGeneration(absl::string_view function,
                                     absl::string_view generation) {
   const uint64_t hash = absl::HashOf(generation);
   const MutexLock lock(&impl_->mutex);
-  impl_->ForEachStored(function, [hash](KeptRequest* kept) {
-    if (kept->generation == hash) kept->fate = Fate::kPurged;
+  impl_->ForEach(function, [hash](KeptRequest* kept) {
+    if (kept->generation == hash) Impl::Purge(kept);
   });
 }
 
 void MissMemory::OnSecretsErased(absl::string_view function) {
   const MutexLock lock(&impl_->mutex);
-  impl_->ForEachStored(function, [](KeptRequest* kept) {
-    if (!kept->secrets) return;
+  impl_->ForEach(function, [](KeptRequest* kept) {
+    if (kept->fate != Fate::kStored || !kept->secrets) return;
     kept->fate = Fate::kNotStored;
     kept->why = NotStored::kSecrets;
   });

@@ -134,6 +134,8 @@ class Server::Impl final : public transport::CallHandler {
     listen.limits.max_connections = kMaxConnections;
     listen.limits.max_streams = kMaxCalls;
     listen.socket_mode = 0600;
+    // To be asked what is wrong when callers have the others.
+    listen.uses_reserve = true;
     listen.events.connection_refused = [this] {
       if (options_.connection_refused) options_.connection_refused();
       TellRefusal(&connections_refused_,

@@ -435,7 +435,7 @@ void ForwardedCall::OnClosed(http2::Stream& /*stream*/,
     return worker_->loop()->AtTurnEnd(this);
   }
   http2::Stream& caller = call_->stream();
-  const grpc::Status status = transport::StatusOfEnd(end);
+  const grpc::Status status = transport::StatusOfEnd(end, resent_);
   if (end.kind == http2::StreamEnd::Kind::kLost || caller.answered()) {
     return Fail(status);
   }

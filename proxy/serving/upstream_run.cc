@@ -26,6 +26,9 @@ constexpr std::chrono::milliseconds kDeadlineSlack{20};
 // another thread and moving the bytes to its core cost a quarter of a miss with
 // an answer of 13 KB.
 constexpr size_t kHandedOver = 64 << 10;
+// So much of a packed answer is unpacked at a time when it is handed over: a
+// few kilobytes may become a gigabyte, and others have their turn meanwhile.
+constexpr size_t kUnpackedATime = 4 << 20;
 
 // How long a call goes on at most when its last caller has left.
 constexpr absl::Duration kMostAbandoned = absl::Minutes(2);
@@ -89,8 +92,9 @@ void UpstreamRun::OnDone(transport::UnaryCall& call) {
   // An OK without a message has nothing to read, so it is passed on as it is.
   if (!result_.message.valid() || use_ == Use::kPass) return End();
   const size_t compared = shadow_ == nullptr ? 0 : shadow_->bytes();
-  if (result_.message.size() + compared < kHandedOver) {
-    Work();
+  if (result_.message.size() + compared < kHandedOver &&
+      UnpackSome(kHandedOver)) {
+    Read();
     return End();
   }
   // The upstream call lets go of this when it has told it of its end.
@@ -98,21 +102,46 @@ void UpstreamRun::OnDone(transport::UnaryCall& call) {
   if (worker_->Offload(this)) OnWorked();
 }
 
-void UpstreamRun::Work() {
+bool UpstreamRun::UnpackSome(size_t step) {
+  if (!result_.message.compressed()) return true;
+  if (unpacker_ == nullptr) {
+    unpacked_limit_ = context_.upstream.options().max_response_bytes;
+    auto unpacker = transport::Unpacker::Create(
+        call_->headers().Find("grpc-encoding"), result_.message.bytes());
+    if (!unpacker.ok()) return true;
+    unpacker_ = *std::move(unpacker);
+  }
+  const absl::Status status = unpacker_->Step(step, unpacked_limit_);
+  if (status.ok()) {
+    // It is none to be stored, but may still be too large to be passed on.
+    if (unpacker_->size() > state_->options.policy.max_entry_bytes) {
+      unpacker_->StopKeeping();
+    }
+    if (!unpacker_->done()) return false;
+    if (unpacker_->keeps()) plain_ = transport::Message(unpacker_->Release());
+  }
+  oversized_ = absl::IsResourceExhausted(status);
+  unpacker_ = nullptr;
+  return true;
+}
+
+void UpstreamRun::Read() {
   if (!result_.message.compressed()) return Apply(result_.message);
-  const size_t storable = state_->options.policy.max_entry_bytes;
-  const size_t limit = context_.upstream.options().max_response_bytes;
-  auto unpacked =
-      transport::Unpack(call_->headers().Find("grpc-encoding"),
-                        result_.message.bytes(), std::min(storable, limit));
-  if (unpacked.ok()) return Apply(transport::Message(*std::move(unpacked)));
   // What cannot be unpacked here, or is too large to be stored, passes as it
   // is.
-  oversized_ =
-      limit <= storable && absl::IsResourceExhausted(unpacked.status());
+  if (plain_.valid()) Apply(plain_);
+  plain_.Clear();
+}
+
+void UpstreamRun::Work() {
+  read_ = UnpackSome(kUnpackedATime);
+  if (read_) Read();
 }
 
 void UpstreamRun::OnWorked() {
+  while (!read_) {
+    if (!worker_->Offload(this, /*goes_on=*/true)) return;
+  }
   const std::shared_ptr<UpstreamRun> self = std::move(self_);
   End();
 }
@@ -156,11 +185,11 @@ void UpstreamRun::End() {
   over_ = true;
   if (oversized_) {
     result_.message.Clear();
-    call_->Refuse(grpc::Status(
-        grpc::StatusCode::RESOURCE_EXHAUSTED,
-        absl::StrCat("the function's answer unpacks to more than "
-                     "max_response_bytes, ",
-                     size_t{context_.upstream.options().max_response_bytes})));
+    call_->Refuse(
+        grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                     absl::StrCat("the function's answer unpacks to more than "
+                                  "max_response_bytes, ",
+                                  unpacked_limit_)));
   }
   context_.instruments.RecordUpstream(call_->status().error_code(),
                                       call_->latency());

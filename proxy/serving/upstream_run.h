@@ -29,6 +29,7 @@
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
 #include "proxy/serving/shadow.h"
+#include "proxy/transport/codec.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/upstream.h"
@@ -125,8 +126,14 @@ class UpstreamRun final : public FlightCall,
   };
 
   void OnDone(transport::UnaryCall& call);
+  // Unpacks `step` bytes more of a packed answer, to store it and to know what
+  // it becomes. True once there is nothing more to unpack. Only as many are
+  // kept as may be stored.
+  bool UnpackSome(size_t step);
   // Reads the answer, stores it, and makes the message that is sent. The caller
   // and the flight hear of it afterwards, back on the worker.
+  void Read();
+  // Both, some at a time.
   void Work() override;
   void OnWorked() override;
   void End();
@@ -181,6 +188,10 @@ class UpstreamRun final : public FlightCall,
   bool over_ = false;
   // Set when the call has ended.
   std::shared_ptr<UpstreamRun> self_;  // until its answer has been read
+  std::unique_ptr<transport::Unpacker> unpacker_;
+  size_t unpacked_limit_ = 0;  // max_response_bytes when it began
+  transport::Message plain_;   // the answer, unpacked
+  bool read_ = false;
   absl::Time ended_;
   Result result_;
   Told told_;

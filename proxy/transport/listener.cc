@@ -53,6 +53,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
   server.connection.http1_answer = kHttp1Answer;
   server.max_connections = limits.max_connections;
   server.socket_mode = listener->options_.socket_mode;
+  server.uses_reserve = listener->options_.uses_reserve;
   server.events = listener->options_.events;
   if (ServerTls* const tls = listener->options_.tls) {
     server.new_ssl = [tls] { return tls->NewSsl(); };

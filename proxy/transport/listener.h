@@ -49,6 +49,8 @@ struct ListenerOptions {
   ListenerLimits limits;
   // Of a unix socket's file; absent = what the umask leaves.
   absl::optional<mode_t> socket_mode;
+  // As http2::ServerOptions has it.
+  bool uses_reserve = false;
   http2::ServerEvents events;
 };
 

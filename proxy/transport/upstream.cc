@@ -62,11 +62,20 @@ grpc::StatusCode StatusOfReset(uint32_t code) {
   }
 }
 
-grpc::Status StatusOfEnd(const http2::StreamEnd& end) {
+grpc::Status StatusOfEnd(const http2::StreamEnd& end, bool resent) {
   if (end.kind == http2::StreamEnd::Kind::kLost) {
     return grpc::Status(
         grpc::StatusCode::UNAVAILABLE,
         absl::StrCat("the connection to the function was lost: ", end.why));
+  }
+  if (end.unprocessed) {
+    const bool refused =
+        !end.went_away && end.kind == http2::StreamEnd::Kind::kPeerReset;
+    return grpc::Status(StatusOfReset(end.code),
+                        absl::StrCat("the function did not take the call",
+                                     resent ? ", which was sent twice: " : ": ",
+                                     refused ? "it refused it (REFUSED_STREAM)"
+                                             : "it went away (GOAWAY)"));
   }
   return grpc::Status(StatusOfReset(end.code),
                       absl::StrCat("the function reset the call: ",
@@ -302,7 +311,7 @@ void UnaryCall::OnClosed(http2::Stream& /*stream*/,
     // Not from here: the connection is in the middle of something.
     return worker_->loop()->AtTurnEnd(this);
   }
-  Fail(StatusOfEnd(end));
+  Fail(StatusOfEnd(end, resent_));
 }
 
 void UnaryCall::Fail(const grpc::Status& status) {

@@ -250,8 +250,9 @@ class Upstream {
 
 // What a reset of this HTTP/2 code means to gRPC.
 grpc::StatusCode StatusOfReset(uint32_t code);
-// The status of a call whose stream ended before its answer was complete.
-grpc::Status StatusOfEnd(const http2::StreamEnd& end);
+// The status of a call whose stream ended before its answer was complete;
+// `resent`: its second one.
+grpc::Status StatusOfEnd(const http2::StreamEnd& end, bool resent = false);
 
 }  // namespace fncache::proxy::transport
 

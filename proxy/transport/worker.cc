@@ -31,9 +31,9 @@ void Worker::Start() {
   thread_ = std::thread([this] { loop_.Run(); });
 }
 
-bool Worker::Offload(Job* job) {
+bool Worker::Offload(Job* job, bool goes_on) {
   if (assistants_ == nullptr || offloaded_ >= kMostOffloaded ||
-      calls_.load(std::memory_order_relaxed) <= 1) {
+      (!goes_on && calls_.load(std::memory_order_relaxed) <= 1)) {
     job->Work();
     return true;
   }

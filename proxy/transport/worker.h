@@ -132,8 +132,9 @@ class Worker {
   // Has the job done. True if it is done by now, which it is where this thread
   // has nothing else to do: then OnWorked is not called. Otherwise an assistant
   // does it, so that this thread goes on reading and writing, and OnWorked
-  // comes after this has returned.
-  [[nodiscard]] bool Offload(Job* job);
+  // comes after this has returned. Of a job that goes on with what an earlier
+  // one has begun this thread does no more at once, unless too many wait.
+  [[nodiscard]] bool Offload(Job* job, bool goes_on = false);
 
   // Cancels what is active, waits until all of it has left, and joins the
   // thread. From any other thread. Servers whose connections it has must have

@@ -22,7 +22,9 @@ struct Http2Frame {
   enum Type : unsigned char {
     kData = 0,
     kHeaders = 1,
+    kReset = 3,
     kSettings = 4,
+    kGoAway = 7,
     kWindowUpdate = 8
   };
   enum Flag : unsigned char { kEndStream = 1, kAck = 1, kEndHeaders = 4 };
@@ -106,7 +108,11 @@ class Http2Server {
       }
       if (type <= Http2Frame::kHeaders &&
           (flags & Http2Frame::kEndStream) != 0) {
-        for (const Http2Frame& frame : answer_) Send(fd, frame, head.substr(5));
+        for (const Http2Frame& frame : answer_) {
+          Send(fd, frame,
+               frame.type == Http2Frame::kGoAway ? std::string(4, '\0')
+                                                 : head.substr(5));
+        }
       }
     }
   }

@@ -385,6 +385,7 @@ TEST_F(ClientConnectionTest, AResetIsToldWithItsCode) {
   EXPECT_FALSE(calm->end.unprocessed);
   EXPECT_EQ(refused->ends, 1);
   EXPECT_TRUE(refused->end.unprocessed);
+  EXPECT_FALSE(refused->end.went_away);
 }
 
 TEST_F(ClientConnectionTest, GoAwayRefusesWhatWasNotTaken) {
@@ -402,6 +403,7 @@ TEST_F(ClientConnectionTest, GoAwayRefusesWhatWasNotTaken) {
   EXPECT_EQ(first->ends, 0);
   EXPECT_EQ(late->ends, 1);
   EXPECT_TRUE(late->end.unprocessed);
+  EXPECT_TRUE(late->end.went_away);
   peer_->Answer(first->id, "bye");
   Settle();
   EXPECT_EQ(first->data, "bye");

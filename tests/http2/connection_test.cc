@@ -3,9 +3,11 @@
 #include "http2/connection.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -612,6 +614,105 @@ TEST_F(ConnectionTest, WhatHttp1IsToldIsHttp1) {
   RawPeer peer(server_->address());
   ASSERT_TRUE(peer.Send("POST / HTTP/1.1\r\nHost: x\r\n\r\n"));
   EXPECT_EQ(peer.ReadAll(), server_options_.connection.http1_answer);
+}
+
+// However little of it comes at first, and where it begins as HTTP/2 does.
+TEST_F(ConnectionTest, Http1InPiecesIsToldWhatThisIs) {
+  server_options_.connection.http1_answer =
+      "HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\nnot here\n";
+  std::atomic<uint64_t> ended{0};
+  server_options_.events.ended = [&](ConnectionEnd end, const std::string&) {
+    EXPECT_EQ(end, ConnectionEnd::kNotHttp2);
+    ++ended;
+  };
+  Start();
+  for (const std::string method : {"GET", "POST", "PUT", "PATCH"}) {
+    for (const size_t first : {1, 2, 3}) {
+      SCOPED_TRACE(absl::StrCat(method, " ", first));
+      const std::string request = method + " / HTTP/1.1\r\nHost: x\r\n\r\n";
+      ASSERT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+      const uint64_t before = ended;
+      RawPeer peer(server_->address());
+      ASSERT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+      for (size_t i = 0; i < first; ++i) {
+        ASSERT_TRUE(peer.Send(request.substr(i, 1)));
+        // It is there; with the second turn it has been read.
+        for (int turn = 0; turn < 2; ++turn) server_loop_.Do([] {});
+      }
+      EXPECT_EQ(ended, before);
+      ASSERT_TRUE(peer.Send(request.substr(first)));
+      EXPECT_EQ(peer.ReadAll(), server_options_.connection.http1_answer);
+    }
+  }
+}
+
+// What is neither is not waited for.
+TEST_F(ConnectionTest, AByteThatBeginsNothingEndsTheConnection) {
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send("x"));
+  peer.ReadAll();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+}
+
+// Open files until the next one would be the first of those that are kept back.
+class AllButTheReserve {
+ public:
+  AllButTheReserve() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    files_.push_back(dup(0));
+    // So many that a sixteenth is between the bounds.
+    const int limit = std::max(files_.back() + 100, 160);
+    rlimit low = before_;
+    low.rlim_cur = static_cast<rlim_t>(limit);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    while (files_.back() >= 0 && files_.back() < limit - limit / 16 - 1) {
+      files_.push_back(dup(0));
+    }
+    EXPECT_GE(files_.back(), 0);
+  }
+  ~AllButTheReserve() { Close(); }
+  void Close() {
+    if (files_.empty()) return;
+    for (const int fd : files_) close(fd);
+    files_.clear();
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0);
+  }
+
+ private:
+  rlimit before_;
+  std::vector<int> files_;
+};
+
+TEST_F(ConnectionTest, TheLastFilesAreNotForCallers) {
+  std::atomic<int> failed{0};
+  server_options_.events.accept_failed = [&](const std::string& why) {
+    EXPECT_EQ(why, "Too many open files");
+    ++failed;
+  };
+  Start();
+  AllButTheReserve files;
+  RawPeer peer(server_->address());
+  // It goes on trying.
+  EXPECT_TRUE(Eventually([&] { return failed >= 2; }));
+  EXPECT_FALSE(server_->accepting());
+  EXPECT_EQ(server_->connections(), 0);
+  // Others find one.
+  const int one = dup(0);
+  EXPECT_GE(one, 0);
+  close(one);
+  files.Close();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+  EXPECT_TRUE(server_->accepting());
+}
+
+TEST_F(ConnectionTest, WhoAdministersGetsTheLastFiles) {
+  server_options_.uses_reserve = true;
+  Start();
+  AllButTheReserve files;
+  RawPeer peer(server_->address());
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+  EXPECT_TRUE(server_->accepting());
 }
 
 TEST_F(ConnectionTest, APeerThatSaysNothingDoesNotHoldUpAStop) {

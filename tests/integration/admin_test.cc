@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `fncache admin` and `fncache health` against a daemon, as operators run them.
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
@@ -612,6 +615,66 @@ TEST_F(AdminTest, HealthTellsReadinessFromLife) {
   EXPECT_EQ(ready.code, 1);
   EXPECT_THAT(ready.err, HasSubstr("/readyz: draining (503)"));
   EXPECT_EQ(json::parse(Admin({"stats", "--json"}).out)["state"], "draining");
+}
+
+// Connections on which nothing is said.
+class ManyConnections {
+ public:
+  ManyConnections(const std::string& address, int count) {
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int port = 0;
+    EXPECT_TRUE(
+        absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+    to.sin_port = htons(static_cast<uint16_t>(port));
+    for (int i = 0; i < count; ++i) {
+      fds_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      EXPECT_EQ(connect(fds_.back(), reinterpret_cast<const sockaddr*>(&to),
+                        sizeof to),
+                0);
+    }
+  }
+  ~ManyConnections() {
+    for (const int fd : fds_) close(fd);
+  }
+  ManyConnections(const ManyConnections&) = delete;
+  ManyConnections& operator=(const ManyConnections&) = delete;
+
+ private:
+  std::vector<int> fds_;
+};
+
+// Callers that have taken all files a daemon may have leave it some to be asked
+// by.
+TEST_F(AdminTest, HealthIsToldWhileCallersHaveTheOpenFiles) {
+  Process daemon({"-c", "ulimit -n 100; exec \"$0\" \"$@\"", FNCACHE_BINARY,
+                  "serve", "--insecure", "--listen", "127.0.0.1:0", "--admin",
+                  "127.0.0.1:0", "--upstream", function_.Listening().at(0),
+                  "--admin-socket", socket_, "--workers", "2"},
+                 {}, "/bin/sh");
+  ASSERT_TRUE(daemon.WaitForStderr("listening on ", 2));
+  ASSERT_TRUE(daemon.WaitForStderr("serving fncache admin on "));
+  const std::string admin = daemon.Listening().at(1);
+  const auto ready = [&] {
+    int status = 0;
+    HttpGet(admin, "/readyz", &status);
+    return status;
+  };
+  ASSERT_TRUE(Eventually([&] { return ready() == 200; }));
+  {
+    const ManyConnections callers(daemon.Listening().at(0), 300);
+    ASSERT_TRUE(daemon.WaitForStderr("cannot accept connections"));
+    EXPECT_TRUE(Eventually([&] { return ready() == 503; }));
+    EXPECT_EQ(Fncache({"health", "--admin", admin}).out, "ok\n");
+    EXPECT_EQ(Fncache({"health", "--ready", "--admin", admin}).code, 1);
+    EXPECT_EQ(Admin({"stats"}).code, 0);
+    EXPECT_GE(
+        Sample(HttpGet(admin, "/metrics"),
+               "fncache_accept_failures_total{function_name=\"function\"}"),
+        1);
+  }
+  EXPECT_TRUE(Eventually([&] { return ready() == 200; }));
 }
 
 TEST_F(AdminTest, TheTcpPortStaysReadOnly) {

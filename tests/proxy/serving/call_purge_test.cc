@@ -309,6 +309,25 @@ TEST_F(CallPurgeTest, TheNextMissSaysThatItWasPurged) {
       11u);
 }
 
+TEST_F(CallPurgeTest, CallersOfLaterAreToldSoWhileAnEarlierCallIsUnderWay) {
+  explains_ = true;
+  for (const Kind kind : kKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    auto earlier = Send(Request("a", "t"));
+    auto first = function_.Next();
+    Purge(Order(kind, Request("a", "t")));
+    auto later = Send(Request("a", "t"));
+    auto second = function_.Next();
+    first->Answer(Response("t", "x", 60).SerializeAsString());
+    ASSERT_TRUE(earlier->Wait().ok());
+    second->Answer(Response("t", "x", 60).SerializeAsString());
+    ASSERT_TRUE(later->Wait().ok());
+    EXPECT_EQ(later->cache_status(),
+              "fncache; fwd=miss; stored; detail=purged");
+    Purge(Order(kind, Request("a", "t")));
+  }
+}
+
 // ---- Soft purges
 
 class SoftPurgeTest : public CallPurgeTest {

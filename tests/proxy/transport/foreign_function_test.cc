@@ -23,7 +23,10 @@ using ::fncache::testing::Http2Ok;
 using ::fncache::testing::Http2Server;
 
 std::string Message(const std::string& bytes) {
-  return std::string(4, '\0') + static_cast<char>(bytes.size()) + bytes;
+  const size_t n = bytes.size();
+  return std::string{0, static_cast<char>(n >> 24), static_cast<char>(n >> 16),
+                     static_cast<char>(n >> 8), static_cast<char>(n)} +
+         bytes;
 }
 
 // A response that would be stored, or less, and then an end that says no
@@ -80,50 +83,114 @@ std::string Gzip(const std::string& text) {
   return out;
 }
 
+// Answers with a response of so many bytes, and some, packed.
+std::vector<Http2Frame> AnswersPacked(size_t bytes) {
+  std::string message = Message(Gzip(
+      serving::Response("t", std::string(bytes, 'x'), 60).SerializeAsString()));
+  message[0] = 1;
+  constexpr unsigned char headers = Http2Frame::kEndHeaders;
+  return {{Http2Frame::kHeaders, headers,
+           Http2Ok() + Http2Header("content-type", "application/grpc") +
+               Http2Header("grpc-encoding", "gzip")},
+          {Http2Frame::kData, 0, message},
+          {Http2Frame::kHeaders, headers | Http2Frame::kEndStream,
+           Http2Header("grpc-status", "0")}};
+}
+
+// What a packed answer becomes, the settings, and what comes of it.
+struct Bounds {
+  size_t bytes;
+  size_t answer;
+  size_t entry;
+  grpc::StatusCode code;
+  int fills;
+};
+
+void ExpectPackedAnswerIsHeldTo(const Bounds& bounds) {
+  SCOPED_TRACE(absl::StrCat(bounds.answer, " ", bounds.entry));
+  Http2Server function(AnswersPacked(bounds.bytes));
+  settings::FunctionOptions options;
+  options.policy.max_entry_bytes = bounds.entry;
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(function.target(), options, &store);
+  proxy.upstream().SetLimits(bounds.answer, 64 << 10);
+  const auto channel = Connect(proxy.target());
+  auto caller = std::make_shared<serving::Caller>();
+  caller->Start(channel, kRunFunctionV1, serving::Request("a", "t"));
+  const grpc::Status status = caller->Wait();
+  EXPECT_EQ(status.error_code(), bounds.code) << status.error_message();
+  if (!status.ok()) {
+    EXPECT_EQ(status.error_message(),
+              absl::StrCat("the function's answer unpacks to more than "
+                           "max_response_bytes, ",
+                           bounds.answer));
+  }
+  EXPECT_EQ(store.fills, bounds.fills);
+  proxy.Stop();
+}
+
 // Its packed bytes are few, and what they become is more than may be: it is not
 // in memory, not stored and not passed on. One that is too large to be stored
 // only passes as it came.
 TEST(ForeignFunctionTest, APackedAnswerMayBecomeNoMoreThanTheBound) {
-  const std::string packed = Gzip(
-      serving::Response("t", std::string(5000, 'x'), 60).SerializeAsString());
-  std::string message = Message(packed);
-  message[0] = 1;
-  constexpr unsigned char headers = Http2Frame::kEndHeaders;
-  Http2Server function(
-      {{Http2Frame::kHeaders, headers,
-        Http2Ok() + Http2Header("content-type", "application/grpc") +
-            Http2Header("grpc-encoding", "gzip")},
-       {Http2Frame::kData, 0, message},
-       {Http2Frame::kHeaders, headers | Http2Frame::kEndStream,
-        Http2Header("grpc-status", "0")}});
-  struct Bounds {
-    size_t answer;
-    size_t entry;
-    grpc::StatusCode code;
-    int fills;
-  };
   for (const Bounds& bounds :
-       {Bounds{6000, 6000, grpc::StatusCode::OK, 1},
-        Bounds{6000, 4000, grpc::StatusCode::OK, 0},
-        Bounds{4000, 6000, grpc::StatusCode::RESOURCE_EXHAUSTED, 0},
-        Bounds{4000, 4000, grpc::StatusCode::RESOURCE_EXHAUSTED, 0}}) {
-    SCOPED_TRACE(absl::StrCat(bounds.answer, " ", bounds.entry));
-    settings::FunctionOptions options;
-    options.policy.max_entry_bytes = bounds.entry;
+       {Bounds{5000, 6000, 6000, grpc::StatusCode::OK, 1},
+        Bounds{5000, 6000, 4000, grpc::StatusCode::OK, 0},
+        Bounds{5000, 4000, 6000, grpc::StatusCode::RESOURCE_EXHAUSTED, 0},
+        Bounds{5000, 4500, 4000, grpc::StatusCode::RESOURCE_EXHAUSTED, 0},
+        Bounds{5000, 4000, 4000, grpc::StatusCode::RESOURCE_EXHAUSTED, 0}}) {
+    ExpectPackedAnswerIsHeldTo(bounds);
+  }
+}
+
+// A few kilobytes that become megabytes are unpacked some at a time.
+TEST(ForeignFunctionTest, ALargePackedAnswerMayBecomeNoMoreThanTheBound) {
+  constexpr size_t mib = 1 << 20;
+  for (const Bounds& bounds :
+       {Bounds{10 * mib, 16 * mib, 16 * mib, grpc::StatusCode::OK, 1},
+        Bounds{10 * mib, 16 * mib, 2 * mib, grpc::StatusCode::OK, 0},
+        Bounds{10 * mib, 6 * mib, 2 * mib, grpc::StatusCode::RESOURCE_EXHAUSTED,
+               0}}) {
+    ExpectPackedAnswerIsHeldTo(bounds);
+  }
+}
+
+// Nothing is done with it, so that nobody unpacks it.
+TEST(ForeignFunctionTest, ABypassedCallsPackedAnswerPassesAsItCame) {
+  Http2Server function(AnswersPacked(5000));
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(function.target(), {}, &store);
+  proxy.upstream().SetLimits(4000, 64 << 10);
+  const auto channel = Connect(proxy.target());
+  auto caller = std::make_shared<serving::Caller>();
+  caller->context.AddMetadata("authorization", "x");
+  caller->Start(channel, kRunFunctionV1, serving::Request("a", "t"));
+  EXPECT_TRUE(caller->Wait().ok());
+  proxy.Stop();
+}
+
+// It is sent once more, and then what happened is told.
+TEST(ForeignFunctionTest, ACallThatIsNotTakenTwiceSaysWhy) {
+  struct Case {
+    Http2Frame answer;
+    const char* words;
+  };
+  for (const Case& one :
+       {Case{{Http2Frame::kReset, 0, std::string("\0\0\0\7", 4)},
+             "the function did not take the call, which was sent twice: it "
+             "refused it (REFUSED_STREAM)"},
+        Case{{Http2Frame::kGoAway, 0, std::string(8, '\0')},
+             "the function did not take the call, which was sent twice: it "
+             "went away (GOAWAY)"}}) {
+    Http2Server function({one.answer});
     serving::ScriptedStore store;
-    serving::CachingProxy proxy(function.target(), options, &store);
-    proxy.upstream().SetLimits(bounds.answer, 64 << 10);
+    serving::CachingProxy proxy(function.target(), {}, &store);
     const auto channel = Connect(proxy.target());
     auto caller = std::make_shared<serving::Caller>();
     caller->Start(channel, kRunFunctionV1, serving::Request("a", "t"));
     const grpc::Status status = caller->Wait();
-    EXPECT_EQ(status.error_code(), bounds.code) << status.error_message();
-    if (!status.ok()) {
-      EXPECT_EQ(status.error_message(),
-                "the function's answer unpacks to more than "
-                "max_response_bytes, 4000");
-    }
-    EXPECT_EQ(store.fills, bounds.fills);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(status.error_message(), one.words);
     proxy.Stop();
   }
 }

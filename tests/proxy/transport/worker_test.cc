@@ -108,6 +108,56 @@ TEST_F(WorkerJobsTest, JobsThatAssistantsDoNotTakeAreDoneAllTheSame) {
   EXPECT_EQ(Offload(&worker, 2), 0);
 }
 
+// Has three parts, of which one is done when it is begun.
+class LongJob final : public Job {
+ public:
+  explicit LongJob(Worker* worker) : worker_(worker) {}
+  void Begin() {
+    if (worker_->Offload(this)) OnWorked();
+  }
+  void Work() override { parts.fetch_add(1); }
+  void OnWorked() override {
+    while (parts < 3) {
+      if (!worker_->Offload(this, /*goes_on=*/true)) return;
+    }
+    over.Notify();
+  }
+  std::atomic<int> parts{0};
+  absl::Notification over;
+
+ private:
+  Worker* const worker_;
+};
+
+TEST_F(WorkerJobsTest, ASingleCallsJobThatGoesOnLetsOthersHaveTheirTurn) {
+  Worker worker(0, MakeAssistants(100));
+  LongJob job(&worker);
+  FakeCall call;
+  worker.Start();
+  worker.Post([&] {
+    worker.Enter(&call);
+    job.Begin();
+    EXPECT_EQ(job.parts, 1);
+    worker.Leave(&call);
+  });
+  EXPECT_TRUE(job.over.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  EXPECT_EQ(job.parts, 3);
+  worker.Stop();
+  assistants_ = nullptr;
+}
+
+TEST_F(WorkerJobsTest, WithoutAssistantsAJobThatGoesOnIsDoneAtOnce) {
+  Worker worker(0);
+  LongJob job(&worker);
+  worker.Start();
+  worker.Post([&] {
+    job.Begin();
+    EXPECT_EQ(job.parts, 3);
+  });
+  worker.Stop();
+  EXPECT_TRUE(job.over.HasBeenNotified());
+}
+
 TEST(WorkerTest, ATimerThatNeverComesHoldsUpNoOther) {
   Worker worker(0);
   absl::Notification came;
