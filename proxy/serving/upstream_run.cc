@@ -116,6 +116,7 @@ bool UpstreamRun::UnpackSome(size_t step) {
     // It is none to be stored, but may still be too large to be passed on.
     if (unpacker_->size() > state_->options.policy.max_entry_bytes) {
       unpacker_->StopKeeping();
+      refusal_ = cache::Policy::Refusal::kTooLarge;
     }
     if (!unpacker_->done()) return false;
     if (unpacker_->keeps()) plain_ = transport::Message(unpacker_->Release());

@@ -155,6 +155,25 @@ TEST(ForeignFunctionTest, ALargePackedAnswerMayBecomeNoMoreThanTheBound) {
   }
 }
 
+// As one that was not packed does.
+TEST(ForeignFunctionTest, APackedAnswerTooLargeToBeStoredSaysSo) {
+  Http2Server function(AnswersPacked(5000));
+  settings::FunctionOptions options;
+  options.policy.max_entry_bytes = 4000;
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(function.target(), options, &store, 2,
+                              /*explains=*/true);
+  const auto channel = Connect(proxy.target());
+  for (const char* detail : {"new", "\"not-stored: too-large\""}) {
+    auto caller = std::make_shared<serving::Caller>();
+    caller->Start(channel, kRunFunctionV1, serving::Request("a", "t"));
+    EXPECT_TRUE(caller->Wait().ok());
+    EXPECT_EQ(caller->cache_status(),
+              absl::StrCat("fncache; fwd=miss; detail=", detail));
+  }
+  proxy.Stop();
+}
+
 // Nothing is done with it, so that nobody unpacks it.
 TEST(ForeignFunctionTest, ABypassedCallsPackedAnswerPassesAsItCame) {
   Http2Server function(AnswersPacked(5000));
