@@ -291,7 +291,7 @@ class AdminServer::Impl {
             body.get()),
         &MHD_destroy_response);
     if (answer == nullptr) return MHD_NO;
-    body.release();  // the answer's, now
+    (void)body.release();  // the answer's, now
     const auto add = [&answer](const std::string& name,
                                const std::string& value) {
       MHD_add_response_header(answer.get(), name.c_str(), value.c_str());
