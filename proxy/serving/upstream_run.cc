@@ -135,12 +135,11 @@ void UpstreamRun::Read() {
 }
 
 void UpstreamRun::Work() {
-  read_ = UnpackSome(kUnpackedATime);
-  if (read_) Read();
+  if (UnpackSome(kUnpackedATime)) Read();
 }
 
 void UpstreamRun::OnWorked() {
-  while (!read_) {
+  while (unpacker_ != nullptr) {
     if (!worker_->Offload(this, /*goes_on=*/true)) return;
   }
   const std::shared_ptr<UpstreamRun> self = std::move(self_);

@@ -188,10 +188,10 @@ class UpstreamRun final : public FlightCall,
   bool over_ = false;
   // Set when the call has ended.
   std::shared_ptr<UpstreamRun> self_;  // until its answer has been read
+  // While there is more of it to unpack.
   std::unique_ptr<transport::Unpacker> unpacker_;
   size_t unpacked_limit_ = 0;  // max_response_bytes when it began
   transport::Message plain_;   // the answer, unpacked
-  bool read_ = false;
   absl::Time ended_;
   Result result_;
   Told told_;
