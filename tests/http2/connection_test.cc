@@ -29,8 +29,6 @@
 namespace fncache::http2 {
 namespace {
 
-using ::fncache::testing::Http2Bytes;
-using ::fncache::testing::Http2Frame;
 using ::fncache::testing::Http2Header;
 using ::testing::HasSubstr;
 
@@ -570,26 +568,20 @@ TEST_F(ConnectionTest, AStreamBeyondTheBoundIsRefusedAlone) {
   server_options_.events.stream_refused = [&] { ++refused; };
   Start();
   RawPeer peer(server_->address());
-  const auto headers = [](char stream) {
+  const auto headers = [](uint32_t stream) {
     // POST, http; the body follows.
-    return Http2Bytes({Http2Frame::kHeaders, Http2Frame::kEndHeaders,
-                       "\x83\x86" + Http2Header(":path", "/echo") +
-                           Http2Header(":authority", "x")},
-                      std::string(3, '\0') + stream);
+    return Frame(1, 4, stream,
+                 "\x83\x86" + Http2Header(":path", "/echo") +
+                     Http2Header(":authority", "x"));
   };
-  const std::string none(4, '\0');
-  ASSERT_TRUE(peer.Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
-                        Http2Bytes({Http2Frame::kSettings, 0, ""}, none)));
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
   // The setting, as it is told.
   EXPECT_THAT(peer.ReadUntil(std::string("\0\3\0\0\0\2", 6)),
               HasSubstr(std::string("\0\3\0\0\0\2", 6)));
-  ASSERT_TRUE(peer.Send(
-      Http2Bytes({Http2Frame::kSettings, Http2Frame::kAck, ""}, none) +
-      headers(1) + headers(3) + headers(5) +
-      Http2Bytes({Http2Frame::kData, Http2Frame::kEndStream, "late"},
-                 std::string("\0\0\0\5", 4)) +
-      Http2Bytes({Http2Frame::kData, Http2Frame::kEndStream, "still there"},
-                 std::string("\0\0\0\1", 4))));
+  ASSERT_TRUE(peer.Send(Frame(4, 1, 0, "") +  // SETTINGS, ACK
+                        headers(1) + headers(3) + headers(5) +
+                        Frame(0, 1, 5, "late") +
+                        Frame(0, 1, 1, "still there")));
   const std::string answer = peer.ReadUntil("still there");
   EXPECT_THAT(answer, HasSubstr("still there"));
   // RST_STREAM of the third with REFUSED_STREAM.
@@ -597,9 +589,11 @@ TEST_F(ConnectionTest, AStreamBeyondTheBoundIsRefusedAlone) {
   EXPECT_EQ(refused, 1);
 }
 
+const char kHttp1Answer[] =
+    "HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\nnot here\n";
+
 TEST_F(ConnectionTest, Http1IsToldWhatThisIs) {
-  server_options_.connection.http1_answer =
-      "HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\nnot here\n";
+  server_options_.connection.http1_answer = kHttp1Answer;
   Start();
   RawPeer peer(server_->address());
   ASSERT_TRUE(peer.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
@@ -608,18 +602,16 @@ TEST_F(ConnectionTest, Http1IsToldWhatThisIs) {
 
 // Nothing that it could not read comes before.
 TEST_F(ConnectionTest, WhatHttp1IsToldIsHttp1) {
-  server_options_.connection.http1_answer =
-      "HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\nnot here\n";
+  server_options_.connection.http1_answer = kHttp1Answer;
   Start();
   RawPeer peer(server_->address());
   ASSERT_TRUE(peer.Send("POST / HTTP/1.1\r\nHost: x\r\n\r\n"));
-  EXPECT_EQ(peer.ReadAll(), server_options_.connection.http1_answer);
+  EXPECT_EQ(peer.ReadAll(), kHttp1Answer);
 }
 
 // However little of it comes at first, and where it begins as HTTP/2 does.
 TEST_F(ConnectionTest, Http1InPiecesIsToldWhatThisIs) {
-  server_options_.connection.http1_answer =
-      "HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\nnot here\n";
+  server_options_.connection.http1_answer = kHttp1Answer;
   std::atomic<uint64_t> ended{0};
   server_options_.events.ended = [&](ConnectionEnd end, const std::string&) {
     EXPECT_EQ(end, ConnectionEnd::kNotHttp2);
@@ -641,7 +633,7 @@ TEST_F(ConnectionTest, Http1InPiecesIsToldWhatThisIs) {
       }
       EXPECT_EQ(ended, before);
       ASSERT_TRUE(peer.Send(request.substr(first)));
-      EXPECT_EQ(peer.ReadAll(), server_options_.connection.http1_answer);
+      EXPECT_EQ(peer.ReadAll(), kHttp1Answer);
     }
   }
 }

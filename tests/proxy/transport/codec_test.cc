@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/codec.h"
 
-#include <zlib.h>
-
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/proxy/transport/pack.h"
 
 namespace fncache::proxy::transport {
 namespace {
-
-std::string Pack(const std::string& text, int window) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY),
-            Z_OK);
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
 
 TEST(CodecTest, TimeoutsOfEachUnit) {
   EXPECT_EQ(ParseTimeout("1n"), absl::Nanoseconds(1));
@@ -92,7 +76,7 @@ TEST(CodecTest, WithoutAStatusTheHttpStatusCounts) {
 TEST(CodecTest, MessagesAreUnpackedWithinTheLimit) {
   const std::string text(100'000, 'x');
   for (const auto& [encoding, window] :
-       {std::pair("gzip", 31), std::pair("deflate", 15)}) {
+       {std::pair("gzip", kGzipWindow), std::pair("deflate", 15)}) {
     const std::string packed = Pack(text, window);
     const auto unpacked = Unpack(encoding, packed, text.size());
     ASSERT_TRUE(unpacked.ok()) << unpacked.status();

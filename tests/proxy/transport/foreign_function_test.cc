@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Peers that take the function's place without speaking gRPC to the end:
 // another web server, or something in between that gives up.
-#include <zlib.h>
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "tests/common/deaf_server.h"
 #include "tests/common/http2_server.h"
 #include "tests/proxy/serving/scripted.h"
+#include "tests/proxy/transport/pack.h"
 
 namespace fncache::proxy::transport {
 namespace {
@@ -67,26 +66,11 @@ TEST(ForeignFunctionTest, AnEndWithoutAStatusIsAnErrorAndIsNotStored) {
   }
 }
 
-std::string Gzip(const std::string& text) {
-  z_stream stream = {};
-  EXPECT_EQ(
-      deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY),
-      Z_OK);
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
 // Answers with a response of so many bytes, and some, packed.
 std::vector<Http2Frame> AnswersPacked(size_t bytes) {
-  std::string message = Message(Gzip(
-      serving::Response("t", std::string(bytes, 'x'), 60).SerializeAsString()));
+  std::string message = Message(Pack(
+      serving::Response("t", std::string(bytes, 'x'), 60).SerializeAsString(),
+      kGzipWindow));
   message[0] = 1;
   constexpr unsigned char headers = Http2Frame::kEndHeaders;
   return {{Http2Frame::kHeaders, headers,

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pack: packs a text with zlib, at once.
+#ifndef FNCACHE_TESTS_PROXY_TRANSPORT_PACK_H_
+#define FNCACHE_TESTS_PROXY_TRANSPORT_PACK_H_
+
+#include <zlib.h>
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace fncache::proxy::transport {
+
+// zlib's windowBits (deflateInit2): these are gzip; 15 is zlib's own form,
+// gRPC's "deflate".
+inline constexpr int kGzipWindow = 15 + 16;
+
+inline std::string Pack(const std::string& text, int window) {
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY),
+            Z_OK);
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+}  // namespace fncache::proxy::transport
+
+#endif  // FNCACHE_TESTS_PROXY_TRANSPORT_PACK_H_
