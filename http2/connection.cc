@@ -45,6 +45,12 @@ std::string ErrnoText(absl::string_view what) {
   return absl::StrCat(what, ": ", strerror_r(error, text.data(), text.size()));
 }
 
+// No acknowledgement of the peer's.
+bool IsSettings(absl::string_view frame) {
+  return frame.size() > 4 && frame[3] == NGHTTP2_SETTINGS &&
+         (frame[4] & NGHTTP2_FLAG_ACK) == 0;
+}
+
 constexpr absl::string_view kHttp1Starts[] = {
     "GET ", "POST", "HEAD", "PUT ", "OPTI", "DELE", "PATC", "CONN", "HTTP"};
 
@@ -88,6 +94,7 @@ Connection::Connection(Loop* loop, int fd, SSL* ssl,
       options_(*options),
       owner_(owner),
       host_(this, loop, this, options->low_water),
+      stream_window_(options->stream_window),
       budget_(*options, loop->now()),
       last_read_(loop->now()),
       idle_since_(loop->now()),
@@ -175,6 +182,31 @@ bool Connection::CanOpen() const {
 size_t Connection::peer_max_streams() const {
   return nghttp2_session_get_remote_settings(
       host_.session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+}
+
+uint32_t Connection::AcknowledgedWindow() const {
+  return nghttp2_session_get_local_settings(
+      host_.session, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE);
+}
+
+void Connection::SetStreams(uint32_t window, uint32_t most) {
+  if (state_ != State::kOpen || window == stream_window_ ||
+      AcknowledgedWindow() != stream_window_) {
+    return;
+  }
+  // The peer changes the windows of open streams, too (RFC 9113, 6.9.2).
+  if (window < stream_window_) {
+    for (Stream* stream = streams_; stream != nullptr; stream = stream->next_) {
+      stream->Grant(stream_window_ - window);
+    }
+  }
+  stream_window_ = window;
+  told_streams_ = most;
+  const nghttp2_settings_entry settings[] = {
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, window},
+      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, kNoMaxStreams}};
+  nghttp2_submit_settings(host_.session, NGHTTP2_FLAG_NONE, settings, 2);
+  Touch();
 }
 
 Stream* Connection::NewStream(int32_t id) {
@@ -426,10 +458,8 @@ void Connection::Gather() {
     }
     const absl::string_view frame(reinterpret_cast<const char*>(bytes),
                                   static_cast<size_t>(size));
-    if (options_.server && !std::exchange(told_max_streams_, true)) {
-      std::string first(frame);
-      TellMaxStreams(&first);
-      host_.output.Copy(first);
+    if (options_.server && IsSettings(frame)) {
+      host_.output.Copy(TellMaxStreams(frame));
       continue;
     }
     host_.output.Copy(frame);

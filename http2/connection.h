@@ -8,7 +8,8 @@
 //   bodies are sent by reference (Slice).
 // - Windows. The connection's is given back as bytes leave the socket: only a
 //   stream's own window holds its sender back. A stream begins with
-//   `stream_window` and gets more as its user calls Consume or Grant.
+//   `stream_window`, or what SetStreamWindow says, and gets more as its user
+//   calls Consume or Grant.
 // - Bounds. A header block of more than `max_field_bytes` is cut off and
 // marked;
 //   frames that do no work come out of a budget, beyond which the connection
@@ -106,6 +107,17 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   uint64_t bytes_read() const { return bytes_read_; }
   uint64_t bytes_written() const { return bytes_written_; }
 
+  // A server's: streams that the client opens once it knows begin with another
+  // window than the options', up to 16 MiB, and are no more than this, up to
+  // max_streams(). Those that are open stay, and keep their windows, or have
+  // more. Nothing happens
+  // where the window is no other, or the client has not acknowledged what it
+  // was told before.
+  void SetStreams(uint32_t window, uint32_t most);
+  uint32_t stream_window() const { return stream_window_; }
+  // How many there may be by the options, as the client was told at first.
+  uint32_t max_streams() const { return max_streams_; }
+
   // Opens a stream with this header block. Precondition: CanOpen().
   Stream* Open(const Fields& fields, bool end, StreamUser* user);
 
@@ -119,6 +131,10 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
 
  private:
   struct Callbacks;  // nghttp2's
+
+  // What nghttp2 is told: it ends the connection, and all its calls, where the
+  // peer opens more streams than that (see TellMaxStreams).
+  static constexpr uint32_t kNoMaxStreams = INT32_MAX;
 
   enum class State {
     kConnecting,  // TCP
@@ -149,8 +165,8 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   // DATA of a stream that nghttp2 does not know any more, and drops.
   void OnStrayData(int32_t stream, size_t length);
   bool HoldsSettings() const;
-  // Writes a server's bound into the settings that are its first frame.
-  void TellMaxStreams(std::string* frame) const;
+  // A frame of a server's settings, with the bound of its streams.
+  std::string TellMaxStreams(absl::string_view settings) const;
   void Gather();
   // False where the socket is full.
   bool WriteSome();
@@ -167,6 +183,13 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void Spend(double cost);
   bool IsYoung(const Stream& stream) const;
   bool HasEnded(int32_t id) const;
+  // The window that the peer's streams begin with, as it has acknowledged.
+  uint32_t AcknowledgedWindow() const;
+  // How many streams a client may have open by what it knows.
+  uint32_t MostStreams() const {
+    return AcknowledgedWindow() == stream_window_ ? told_streams_
+                                                  : max_streams_;
+  }
   void ArmCheck();
   void Check();
   std::string TlsFailure() const;
@@ -181,9 +204,10 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   std::string words_;
   // What nghttp2 said of the frame that came last.
   std::string complaint_;
-  uint32_t max_streams_ = 0;  // a server's, as its client was told
-  bool told_max_streams_ = false;
-  bool told_ = false;  // OnClosed was called
+  uint32_t stream_window_;     // as the peer was told last
+  uint32_t told_streams_ = 0;  // a server's, as its client was told last
+  uint32_t max_streams_ = 0;   // a server's, as its client was told
+  bool told_ = false;          // OnClosed was called
   bool ready_ = false;
   bool going_away_ = false;   // whoever says so
   bool last_notice_ = false;  // the second GOAWAY was sent

@@ -92,6 +92,8 @@ class Stream final : public Recycled {
   // Fields beyond the bound were left out of the last of these.
   bool oversized() const { return oversized_; }
   bool peer_ended() const { return peer_ended_; }
+  // Of a server's: how much of the request may come before Consume and Grant.
+  uint32_t first_window() const { return first_window_; }
   // A server's answer has begun. Nothing may follow a call that ends it.
   bool answered() const { return answered_; }
   bool ended() const { return ended_; }
@@ -136,6 +138,7 @@ class Stream final : public Recycled {
   StreamHost& host_;
   StreamUser* user_ = nullptr;
   int32_t id_ = -1;
+  uint32_t first_window_ = 0;
   bool oversized_ = false;
   bool peer_ended_ = false;
   bool answered_ = false;

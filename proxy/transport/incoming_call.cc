@@ -14,9 +14,19 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// So much of a request comes without being asked for: the window of each stream
-// at its start (http2::ConnectionOptions), less some for prefixes.
-constexpr size_t kStreamWindow = 63 << 10;
+// A connection whose requests were larger than what comes without being asked
+// for, and found room, has its streams begin with the larger window, and fewer
+// of them, so that all together bring no more than before: its next requests of
+// that size need not wait for a window's way there and back.
+constexpr uint32_t kUsualWindow = 64 << 10;
+constexpr uint32_t kLargeWindow = 256 << 10;
+constexpr uint32_t kMostWithLarge = 256;
+// With more than this on it, it has the usual ones again.
+constexpr size_t kFewStreams = 32;
+// Windows are large only while so many of those find room.
+constexpr size_t kLargeWindows = 16;
+// Of a window so much is left, or what follows a message would not be seen.
+constexpr uint32_t kSpareWindow = 1 << 10;
 
 // How often it is looked whether others wait for one that stands still.
 constexpr absl::Duration kLookAgain = absl::Seconds(1);
@@ -80,6 +90,16 @@ void AnswerStatus(http2::Stream& stream, absl::string_view content_type,
   stream.Answer(fields, /*end=*/true);
 }
 
+// Where a connection has the larger window: whether it is to have the usual one
+// again.
+void ShrinkWindow(http2::Connection& connection, const Inflight* inflight) {
+  if (connection.stream_window() <= kUsualWindow) return;
+  if (connection.streams() > kFewStreams ||
+      (inflight != nullptr && inflight->readers_wait())) {
+    connection.SetStreams(kUsualWindow, connection.max_streams());
+  }
+}
+
 }  // namespace
 
 http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
@@ -109,6 +129,7 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                  grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kAllHeld));
     return nullptr;
   }
+  ShrinkWindow(stream.connection(), inflight);
   // Deletes itself when its stream has gone and nobody owns it.
   auto* const call = new IncomingCall(stream, worker, limits);
   handler->StartCall(Ptr(call));
@@ -126,6 +147,7 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       fields_(stream.fields()),
       arrived_(absl::Now()),
       collector_(limits->max_request_bytes),
+      unasked_(stream.first_window() - kSpareWindow),
       metadata_(limits->room->inflight(), Inflight::Share::kReading, worker),
       reading_(limits->room->inflight(), Inflight::Share::kReading, worker),
       sending_(limits->room->inflight(), Inflight::Share::kRunning, worker),
@@ -201,12 +223,7 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
         return TellReader(
             grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kAllHeld));
       }
-      if (collector_.announced() > kStreamWindow) {
-        asked_ = true;
-        limits_.room->Ask(
-            this, &stream.connection(),
-            collector_.announced() + kMessagePrefix - kStreamWindow);
-      }
+      AskForRest(stream);
       return;
     case MessageCollector::State::kWhole:
       // Mostly its end is in the same bytes.
@@ -227,12 +244,33 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   }
 }
 
+void IncomingCall::AskForRest(http2::Stream& stream) {
+  const size_t whole = collector_.announced() + kMessagePrefix;
+  if (whole <= unasked_) return;
+  asked_ = true;
+  limits_.room->Ask(this, &stream.connection(), whole - unasked_);
+}
+
+void IncomingCall::GrowWindow() {
+  if (stream_ == nullptr || collector_.announced() <= kUsualWindow) return;
+  if (inflight() != nullptr &&
+      (inflight()->readers_wait() ||
+       !inflight()->HasRoom(Inflight::Share::kReading,
+                            kLargeWindows * kLargeWindow))) {
+    return;
+  }
+  http2::Connection& connection = stream_->connection();
+  if (connection.streams() > kFewStreams) return;
+  connection.SetStreams(kLargeWindow,
+                        std::min(connection.max_streams(), kMostWithLarge));
+}
+
 void IncomingCall::OnRoom() {
   if (stream_ == nullptr) return;
   moved_ = worker_->loop()->now();
   granted_ = collector_.announced();
   reading_.Set(granted_);
-  stream_->Grant(collector_.announced() + kMessagePrefix - kStreamWindow);
+  stream_->Grant(collector_.announced() + kMessagePrefix - unasked_);
 }
 
 // A request that has stopped coming is ended while others wait for its room.
@@ -242,7 +280,7 @@ void IncomingCall::WatchReading(absl::Duration after) {
     if (reader_ == nullptr || request_.valid()) return;
     // One that has not been granted waits itself.
     const bool waits = asked_ && granted_ == 0 &&
-                       collector_.held() + kMessagePrefix >= kStreamWindow;
+                       collector_.held() + kMessagePrefix >= unasked_;
     const absl::Duration idle =
         absl::Nanoseconds(worker_->loop()->now() - moved_);
     if (idle < kStandsStill) return WatchReading(kStandsStill - idle);
@@ -284,7 +322,10 @@ void IncomingCall::RequestIsThere() {
   if (idle_timer_.has_value()) worker_->Cancel(*idle_timer_);
   idle_timer_.reset();
   request_ = collector_.Release();
-  if (asked_) limits_.room->Forget(this);
+  if (asked_) {
+    limits_.room->Forget(this);
+    GrowWindow();
+  }
   if (!request_.compressed()) {
     plain_ = request_;
     return TellReader(grpc::Status::OK);

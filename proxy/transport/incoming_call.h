@@ -154,6 +154,11 @@ class IncomingCall final : public Activity,
   void OnTurnEnd() override;
   void OnRoom() override;
 
+  // Asks for room for what of the request does not come unasked.
+  void AskForRest(http2::Stream& stream);
+  // Has the next requests of its connection begin with a larger window, where
+  // there is room.
+  void GrowWindow();
   void WatchReading(absl::Duration after);
   void WatchSending(size_t unsent);
   void WeighRest();
@@ -184,8 +189,9 @@ class IncomingCall final : public Activity,
   absl::AnyInvocable<void(const grpc::Status&)> reader_;
   absl::optional<TimerId> deadline_timer_;
   MessageCollector collector_;
-  size_t granted_ = 0;  // bytes of the request that may come
-  int64_t moved_ = 0;   // when some came; the loop's time
+  const size_t unasked_;  // bytes that come without being asked for
+  size_t granted_ = 0;    // bytes of the request that may come
+  int64_t moved_ = 0;     // when some came; the loop's time
   absl::optional<TimerId> idle_timer_;
   Message request_;
   Message plain_;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both sides of a connection under random schedules: streams opened, bodies
-// sent in pieces, readers that stop, windows that grow, resets, refusals,
-// GOAWAY, a wire that stalls, cuts what passes into pieces of any size, and
-// breaks. A model says what must arrive.
+// sent in pieces, readers that stop, windows that grow, streams that begin with
+// other windows, resets, refusals, GOAWAY, a wire that stalls, cuts what passes
+// into pieces of any size, and breaks. A model says what must arrive.
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -164,6 +165,8 @@ class Schedule final : private ConnectionOwner {
     }
     call.served = true;
     call.server.stream = &stream;
+    first_[static_cast<size_t>(number)] = stream.first_window();
+    call.server.window = std::max(stream.first_window(), told_);
     return &call.server;
   }
   void OnClosed(Connection& connection, ConnectionEnd /*end*/,
@@ -240,6 +243,18 @@ class Schedule final : private ConnectionOwner {
         return party->Consume(1 + Below(8000));
     }
   }
+  // The streams of the client begin with another window. It changes those of
+  // open ones, too, but takes nothing from them.
+  void Tell() {
+    Connection* const server = sides_[kServer];
+    if (server == nullptr) return;
+    const uint32_t before = server->stream_window();
+    server->SetStreams(kWindow + static_cast<uint32_t>(Below(4)) * 5000,
+                       1 + static_cast<uint32_t>(Below(server->max_streams())));
+    told_ = server->stream_window();
+    if (told_ <= before) return;
+    for (const auto& call : calls_) call->server.window += told_ - before;
+  }
   void Step() {
     const Side side = Below(2) == 0 ? kClient : kServer;
     const size_t what = Below(1000);
@@ -258,6 +273,7 @@ class Schedule final : private ConnectionOwner {
       return;
     }
     if (what == 511 && breaks_) return Break();
+    if (what < 515) return Tell();
     if (calls_.empty()) return;
     Call& call =
         *calls_[calls_.size() - 1 - Below(std::min<size_t>(calls_.size(), 8))];
@@ -302,6 +318,21 @@ class Schedule final : private ConnectionOwner {
   // Lets everything that began come to its end.
   void Finish() {
     stalled_ = {};
+    for (int quiet = 0; quiet < 20;) {
+      const bool up = Pass(kClient, 50'000);
+      const bool down = Pass(kServer, 50'000);
+      Turn();
+      quiet = up || down ? 0 : quiet + 1;
+    }
+    // What a stream began with may come, whatever other streams began with
+    // since.
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      const Call& call = *calls_[i];
+      if (!call.client.open() || !call.server.open() || broken_) continue;
+      EXPECT_GE(call.server.received,
+                std::min<size_t>(call.client.sent, first_[i]))
+          << "call " << i;
+    }
     const absl::Time until = absl::Now() + absl::Seconds(20);
     for (int quiet = 0; quiet < 20 && !::testing::Test::HasFailure();) {
       ASSERT_LT(absl::Now(), until) << "something waits for ever";
@@ -379,6 +410,8 @@ class Schedule final : private ConnectionOwner {
   bool breaks_ = false;
   bool goes_away_ = false;
   bool went_ = false;
+  uint32_t told_ = kWindow;         // the window that streams begin with
+  std::map<size_t, size_t> first_;  // those that they began with, by call
   std::vector<std::unique_ptr<Call>> calls_;
 };
 

@@ -6,8 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,6 +36,7 @@ constexpr char kMethod[] =
 class ReadingHandler : public CallHandler {
  public:
   void StartCall(IncomingCallPtr call) override {
+    ++started_;
     auto kept = std::make_shared<IncomingCallPtr>(std::move(call));
     (*kept)->Read([this, kept](const grpc::Status& status) {
       {
@@ -42,20 +46,28 @@ class ReadingHandler : public CallHandler {
       IncomingCall::Finish(std::move(*kept), status);
     });
   }
+  int started() const { return started_; }
   std::vector<grpc::Status> read() {
     MutexLock lock(&mutex_);
     return read_;
   }
 
  private:
+  std::atomic<int> started_{0};
   Mutex mutex_;
   std::vector<grpc::Status> read_;
 };
 
-// Sends the start of a request, and no more.
+std::string BigEndian(uint32_t number) {
+  std::string bytes;
+  for (int i = 24; i >= 0; i -= 8) bytes += static_cast<char>(number >> i);
+  return bytes;
+}
+
+// Sends the start of a request of `size` bytes, and no more.
 class PartialCaller {
  public:
-  explicit PartialCaller(const std::string& port)
+  explicit PartialCaller(const std::string& port, uint32_t size = 4096)
       : connection_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -78,8 +90,8 @@ class PartialCaller {
                         Http2Header("content-type", "application/grpc"))},
                    first),
         Http2Bytes({Http2Frame::kData, 0,
-                    absl::StrCat(std::string(3, '\0'), "\x10",
-                                 std::string(1, 0), "the first of 4096 bytes")},
+                    absl::StrCat(std::string(1, '\0'), BigEndian(size),
+                                 "the first of some bytes")},
                    first));
     EXPECT_EQ(send(connection_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
@@ -152,6 +164,107 @@ TEST_F(IncomingCallTest, LargeMetadataIsCountedAndRefusedWhereAllIsHeld) {
   others_.Set(0);
   call.context().TryCancel();
   EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
+}
+
+class LargeRequestTest : public IncomingCallTest {
+ protected:
+  static constexpr size_t kSize = 200'000;
+
+  LargeRequestTest() { inflight_.SetBound(64 << 20); }  // reading 8 MiB
+
+  // A request that comes as a whole, or waits to.
+  class Large {
+   public:
+    explicit Large(const std::shared_ptr<grpc::Channel>& channel)
+        : call_(channel, kMethod), thread_([this] {
+            std::string answer;
+            call_.Unary(std::string(kSize, 'r'), &answer);
+          }) {}
+    ~Large() { thread_.join(); }
+
+   private:
+    TestCall call_;
+    std::thread thread_;
+  };
+  bool HaveCome(size_t requests) {
+    return Eventually([&] { return handler_.read().size() == requests; });
+  }
+
+  const std::shared_ptr<grpc::Channel> channel_ = Connect(listener_.address());
+};
+
+TEST_F(LargeRequestTest, TheNextOnItsConnectionNeedsNoRoomToBeGranted) {
+  { const Large first(channel_); }
+  ASSERT_TRUE(HaveCome(1));
+  // No room is left, and another one has what may be read beyond it.
+  others_.Set(16 << 20);
+  auto partial =
+      std::make_unique<PartialCaller>(listener_.port(), uint32_t{kSize});
+  const size_t held = (16 << 20) + kSize;
+  ASSERT_TRUE(Holds(held));
+  { const Large second(channel_); }
+  ASSERT_TRUE(HaveCome(2));
+  // Now the connection's next ones wait as others do, with what may come
+  // unasked.
+  ASSERT_TRUE(Eventually([&] { return inflight_.reading() == held; }));
+  {
+    const Large third(channel_);
+    EXPECT_TRUE(Holds(held + 60'000));
+    EXPECT_FALSE(Eventually([&] { return handler_.read().size() > 2; },
+                            absl::Milliseconds(100)));
+    EXPECT_LE(inflight_.reading(), held + (64 << 10));
+    others_.Set(0);
+  }
+  EXPECT_TRUE(HaveCome(3));
+  partial = nullptr;
+  EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
+}
+
+TEST_F(LargeRequestTest, ManyCallsOnItsConnectionEndThat) {
+  { const Large first(channel_); }
+  ASSERT_TRUE(HaveCome(1));
+  std::vector<std::unique_ptr<TestCall>> calls;
+  for (int i = 0; i < 200; ++i) {
+    calls.push_back(std::make_unique<TestCall>(channel_, kMethod));
+    ASSERT_TRUE(calls.back()->Start());
+  }
+  ASSERT_TRUE(Eventually([&] { return handler_.started() == 201; }));
+  // gRPC's client hears of what it was told as it waits for an answer.
+  std::string answer;
+  TestCall(channel_, kMethod).Unary("x", &answer);
+  ASSERT_TRUE(HaveCome(2));
+  others_.Set(16 << 20);
+  PartialCaller partial(listener_.port(), uint32_t{kSize});
+  const size_t held = (16 << 20) + kSize;
+  ASSERT_TRUE(Eventually([&] { return inflight_.reading() == held; }));
+  {
+    const Large next(channel_);
+    EXPECT_TRUE(Holds(held + 60'000));
+    EXPECT_FALSE(Eventually([&] { return handler_.read().size() > 2; },
+                            absl::Milliseconds(100)));
+    others_.Set(0);
+  }
+  EXPECT_TRUE(HaveCome(3));
+  for (const auto& call : calls) call->context().TryCancel();
+}
+
+TEST_F(LargeRequestTest, WithoutMuchRoomConnectionsStayAsTheyAre) {
+  others_.Set(5 << 20);
+  { const Large first(channel_); }
+  ASSERT_TRUE(HaveCome(1));
+  others_.Set(16 << 20);
+  auto partial =
+      std::make_unique<PartialCaller>(listener_.port(), uint32_t{kSize});
+  const size_t held = (16 << 20) + kSize;
+  ASSERT_TRUE(Eventually([&] { return inflight_.reading() == held; }));
+  {
+    const Large second(channel_);
+    EXPECT_TRUE(Holds(held + 60'000));
+    EXPECT_FALSE(Eventually([&] { return handler_.read().size() > 1; },
+                            absl::Milliseconds(100)));
+    others_.Set(0);
+  }
+  EXPECT_TRUE(HaveCome(2));
 }
 
 }  // namespace
