@@ -636,6 +636,8 @@ TEST_F(ConnectionTest, Http1InPiecesIsToldWhatThisIs) {
       EXPECT_EQ(peer.ReadAll(), kHttp1Answer);
     }
   }
+  // The last one has been counted.
+  EXPECT_TRUE(Eventually([&] { return ended == 12; }));
 }
 
 // What is neither is not waited for.
