@@ -45,12 +45,6 @@ std::string ErrnoText(absl::string_view what) {
   return absl::StrCat(what, ": ", strerror_r(error, text.data(), text.size()));
 }
 
-// No acknowledgement of the peer's.
-bool IsSettings(absl::string_view frame) {
-  return frame.size() > 4 && frame[3] == NGHTTP2_SETTINGS &&
-         (frame[4] & NGHTTP2_FLAG_ACK) == 0;
-}
-
 constexpr absl::string_view kHttp1Starts[] = {
     "GET ", "POST", "HEAD", "PUT ", "OPTI", "DELE", "PATC", "CONN", "HTTP"};
 
@@ -189,23 +183,20 @@ uint32_t Connection::AcknowledgedWindow() const {
       host_.session, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE);
 }
 
-void Connection::SetStreams(uint32_t window, uint32_t most) {
+void Connection::SetStreamWindow(uint32_t window) {
   if (state_ != State::kOpen || window == stream_window_ ||
       AcknowledgedWindow() != stream_window_) {
     return;
   }
   // The peer changes the windows of open streams, too (RFC 9113, 6.9.2).
-  if (window < stream_window_) {
-    for (Stream* stream = streams_; stream != nullptr; stream = stream->next_) {
-      stream->Grant(stream_window_ - window);
-    }
+  const int64_t change = int64_t{window} - int64_t{stream_window_};
+  for (Stream* stream = streams_; stream != nullptr; stream = stream->next_) {
+    stream->ShiftWindow(change);
   }
   stream_window_ = window;
-  told_streams_ = most;
-  const nghttp2_settings_entry settings[] = {
-      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, window},
-      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, kNoMaxStreams}};
-  nghttp2_submit_settings(host_.session, NGHTTP2_FLAG_NONE, settings, 2);
+  const nghttp2_settings_entry setting = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
+                                          window};
+  nghttp2_submit_settings(host_.session, NGHTTP2_FLAG_NONE, &setting, 1);
   Touch();
 }
 
@@ -458,8 +449,10 @@ void Connection::Gather() {
     }
     const absl::string_view frame(reinterpret_cast<const char*>(bytes),
                                   static_cast<size_t>(size));
-    if (options_.server && IsSettings(frame)) {
-      host_.output.Copy(TellMaxStreams(frame));
+    if (options_.server && !std::exchange(told_max_streams_, true)) {
+      std::string first(frame);
+      TellMaxStreams(&first);
+      host_.output.Copy(first);
       continue;
     }
     host_.output.Copy(frame);

@@ -108,15 +108,15 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   uint64_t bytes_written() const { return bytes_written_; }
 
   // A server's: streams that the client opens once it knows begin with another
-  // window than the options', up to 16 MiB, and are no more than this, up to
-  // max_streams(). Those that are open stay, and keep their windows, or have
-  // more. Nothing happens
-  // where the window is no other, or the client has not acknowledged what it
-  // was told before.
-  void SetStreams(uint32_t window, uint32_t most);
+  // window than the options', up to 16 MiB. Those that are open have at least
+  // what they began with. Nothing happens while the client has not acknowledged
+  // what it was told before.
+  void SetStreamWindow(uint32_t window);
   uint32_t stream_window() const { return stream_window_; }
-  // How many there may be by the options, as the client was told at first.
+  // A server's: how many streams its client may have open.
   uint32_t max_streams() const { return max_streams_; }
+  // For its user, who counts here what it holds of its streams.
+  size_t& held() { return held_; }
 
   // Opens a stream with this header block. Precondition: CanOpen().
   Stream* Open(const Fields& fields, bool end, StreamUser* user);
@@ -131,10 +131,6 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
 
  private:
   struct Callbacks;  // nghttp2's
-
-  // What nghttp2 is told: it ends the connection, and all its calls, where the
-  // peer opens more streams than that (see TellMaxStreams).
-  static constexpr uint32_t kNoMaxStreams = INT32_MAX;
 
   enum class State {
     kConnecting,  // TCP
@@ -165,8 +161,8 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   // DATA of a stream that nghttp2 does not know any more, and drops.
   void OnStrayData(int32_t stream, size_t length);
   bool HoldsSettings() const;
-  // A frame of a server's settings, with the bound of its streams.
-  std::string TellMaxStreams(absl::string_view settings) const;
+  // Writes a server's bound into the settings that are its first frame.
+  void TellMaxStreams(std::string* frame) const;
   void Gather();
   // False where the socket is full.
   bool WriteSome();
@@ -185,11 +181,6 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool HasEnded(int32_t id) const;
   // The window that the peer's streams begin with, as it has acknowledged.
   uint32_t AcknowledgedWindow() const;
-  // How many streams a client may have open by what it knows.
-  uint32_t MostStreams() const {
-    return AcknowledgedWindow() == stream_window_ ? told_streams_
-                                                  : max_streams_;
-  }
   void ArmCheck();
   void Check();
   std::string TlsFailure() const;
@@ -204,10 +195,10 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   std::string words_;
   // What nghttp2 said of the frame that came last.
   std::string complaint_;
-  uint32_t stream_window_;     // as the peer was told last
-  uint32_t told_streams_ = 0;  // a server's, as its client was told last
-  uint32_t max_streams_ = 0;   // a server's, as its client was told
-  bool told_ = false;          // OnClosed was called
+  uint32_t stream_window_;    // as the peer was told last
+  uint32_t max_streams_ = 0;  // a server's, as its client was told
+  bool told_max_streams_ = false;
+  bool told_ = false;  // OnClosed was called
   bool ready_ = false;
   bool going_away_ = false;   // whoever says so
   bool last_notice_ = false;  // the second GOAWAY was sent
@@ -240,6 +231,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   absl::optional<TimerId> notice_;
   uint64_t bytes_read_ = 0;
   uint64_t bytes_written_ = 0;
+  size_t held_ = 0;
 };
 
 }  // namespace fncache::http2

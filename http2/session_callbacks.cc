@@ -2,6 +2,7 @@
 // Connection's session: what nghttp2 calls back as it reads and makes frames.
 #include <nghttp2/nghttp2.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,6 +21,7 @@ constexpr size_t kFrameHead = 9;
 // Out of reach: the budget ends before.
 constexpr size_t kMostAcks = 1 << 20;
 constexpr size_t kMostFields = 256 << 10;
+constexpr uint32_t kNoMaxStreams = INT32_MAX;
 
 }  // namespace
 
@@ -77,7 +79,7 @@ struct Connection::Callbacks {
                             const nghttp2_frame* frame, void* data) {
     Connection* const self = Of(data);
     if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-      if (self->stream_count_ >= self->MostStreams()) {
+      if (self->stream_count_ >= self->max_streams_) {
         self->Spend(1);
         self->owner_->OnRefused(*self);
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE,
@@ -87,12 +89,13 @@ struct Connection::Callbacks {
       Stream* const stream = self->NewStream(frame->hd.stream_id);
       nghttp2_session_set_stream_user_data(session, frame->hd.stream_id,
                                            stream);
-      stream->first_window_ = self->AcknowledgedWindow();
-      // It was opened before the peer knew of a smaller one, and is to keep
-      // what it began with.
-      if (stream->first_window_ > self->stream_window_) {
-        stream->Grant(stream->first_window_ - self->stream_window_);
-      }
+      // One that was opened before the peer knew of another window gets that
+      // as it does.
+      stream->first_window_ =
+          std::min(self->AcknowledgedWindow(), self->stream_window_);
+      stream->window_shift_ =
+          std::max<int64_t>(0, int64_t{self->stream_window_} -
+                                   int64_t{self->AcknowledgedWindow()});
     } else if (Stream* const stream = Find(session, frame->hd.stream_id)) {
       stream->list_size_ = 0;
       stream->oversized_ = false;
@@ -389,19 +392,17 @@ struct Connection::Callbacks {
   }
 };
 
-std::string Connection::TellMaxStreams(absl::string_view settings) const {
-  std::string frame(settings);
+void Connection::TellMaxStreams(std::string* frame) const {
   // A setting is a number of two bytes and a value of four (RFC 9113, 6.5.1).
-  for (size_t at = kFrameHead; at + 6 <= frame.size(); at += 6) {
-    if (frame[at] != 0 ||
-        frame[at + 1] != NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) {
+  for (size_t at = kFrameHead; at + 6 <= frame->size(); at += 6) {
+    if ((*frame)[at] != 0 ||
+        (*frame)[at + 1] != NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) {
       continue;
     }
     for (size_t i = 0; i < 4; ++i) {
-      frame[at + 2 + i] = static_cast<char>(told_streams_ >> (24 - 8 * i));
+      (*frame)[at + 2 + i] = static_cast<char>(max_streams_ >> (24 - 8 * i));
     }
   }
-  return frame;
 }
 
 void Connection::MakeSession() {
@@ -415,10 +416,11 @@ void Connection::MakeSession() {
   if (options_.server) {
     nghttp2_session_server_new3(&session, callbacks, this, option,
                                 SessionMemory());
+    // nghttp2 ends the connection, and all its calls, where the peer opens more
+    // streams than it was told of. So it has no bound (see TellMaxStreams).
     settings.push_back(
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, kNoMaxStreams});
     max_streams_ = options_.max_streams;
-    told_streams_ = max_streams_;
     // Or nghttp2 keeps a tree of what every stream depends on.
     settings.push_back({NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1});
   } else {

@@ -167,6 +167,13 @@ void Stream::Grant(size_t bytes) {
   host_.Touch();
 }
 
+void Stream::ShiftWindow(int64_t change) {
+  window_shift_ += change;
+  if (window_shift_ >= 0) return;
+  Grant(static_cast<size_t>(-window_shift_));
+  window_shift_ = 0;
+}
+
 void Stream::GrowWindow(uint32_t window) {
   if (reset_ || peer_ended_) return;
   const int32_t now = nghttp2_session_get_stream_effective_local_window_size(

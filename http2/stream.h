@@ -132,6 +132,8 @@ class Stream final : public Recycled {
   void Ask(const Fields& fields, bool end);
   // Moves a DATA frame, whose head nghttp2 has made, to what is written.
   void WriteBody(absl::string_view head, size_t size);
+  // The peer is told to change its window. It keeps what it began with.
+  void ShiftWindow(int64_t change);
   // nghttp2 waits for more of the body no longer.
   void Resume();
 
@@ -139,6 +141,7 @@ class Stream final : public Recycled {
   StreamUser* user_ = nullptr;
   int32_t id_ = -1;
   uint32_t first_window_ = 0;
+  int64_t window_shift_ = 0;  // what it has besides, by changes of settings
   bool oversized_ = false;
   bool peer_ended_ = false;
   bool answered_ = false;

@@ -15,15 +15,14 @@ namespace fncache::proxy::transport {
 namespace {
 
 // A connection whose requests were larger than what comes without being asked
-// for, and found room, has its streams begin with the larger window, and fewer
-// of them, so that all together bring no more than before: its next requests of
-// that size need not wait for a window's way there and back.
+// for, and found room, has its streams begin with the larger window: its next
+// requests of that size need not wait for a window's way there and back. It has
+// the usual one again where others wait for room, or calls are many.
 constexpr uint32_t kUsualWindow = 64 << 10;
 constexpr uint32_t kLargeWindow = 256 << 10;
-constexpr uint32_t kMostWithLarge = 256;
-// With more than this on it, it has the usual ones again.
-constexpr size_t kFewStreams = 32;
-// Windows are large only while so many of those find room.
+constexpr size_t kFewStreams = 16;
+constexpr size_t kManyStreams = 32;
+// There must be room for so many of those.
 constexpr size_t kLargeWindows = 16;
 // Of a window so much is left, or what follows a message would not be seen.
 constexpr uint32_t kSpareWindow = 1 << 10;
@@ -94,9 +93,9 @@ void AnswerStatus(http2::Stream& stream, absl::string_view content_type,
 // again.
 void ShrinkWindow(http2::Connection& connection, const Inflight* inflight) {
   if (connection.stream_window() <= kUsualWindow) return;
-  if (connection.streams() > kFewStreams ||
+  if (connection.streams() > kManyStreams ||
       (inflight != nullptr && inflight->readers_wait())) {
-    connection.SetStreams(kUsualWindow, connection.max_streams());
+    connection.SetStreamWindow(kUsualWindow);
   }
 }
 
@@ -107,6 +106,8 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                                         CallHandler* handler) {
   const http2::Fields& fields = stream.fields();
   const absl::string_view content_type = fields.Find("content-type");
+  Inflight* const inflight = limits->room->inflight();
+  ShrinkWindow(stream.connection(), inflight);
   if (stream.oversized()) {
     AnswerStatus(stream, content_type,
                  grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -123,13 +124,11 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                               "upstream leads back to it"));
     return nullptr;
   }
-  Inflight* const inflight = limits->room->inflight();
   if (inflight != nullptr && Weight(fields) > 0 && inflight->RefuseReading()) {
     AnswerStatus(stream, content_type,
                  grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kAllHeld));
     return nullptr;
   }
-  ShrinkWindow(stream.connection(), inflight);
   // Deletes itself when its stream has gone and nobody owns it.
   auto* const call = new IncomingCall(stream, worker, limits);
   handler->StartCall(Ptr(call));
@@ -218,13 +217,15 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       moved_ = worker_->loop()->now();
       // Mostly the rest of it comes in this turn.
       if (!idle_timer_.has_value()) worker_->loop()->AtTurnEnd(this);
-      if (asked_) return;
-      if (inflight() != nullptr && inflight()->RefuseReading()) {
+      if (granted_ > 0) return;
+      if (!asked_ && inflight() != nullptr && inflight()->RefuseReading()) {
         return TellReader(
             grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kAllHeld));
       }
-      AskForRest(stream);
-      return;
+      if (HoldUnasked()) return AskForRest(stream);
+      return TellReader(grpc::Status(
+          grpc::StatusCode::RESOURCE_EXHAUSTED,
+          "the requests that are coming on this connection hold too much"));
     case MessageCollector::State::kWhole:
       // Mostly its end is in the same bytes.
       worker_->loop()->AtTurnEnd(this);
@@ -245,10 +246,30 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
 }
 
 void IncomingCall::AskForRest(http2::Stream& stream) {
+  if (asked_) return;
   const size_t whole = collector_.announced() + kMessagePrefix;
   if (whole <= unasked_) return;
   asked_ = true;
   limits_.room->Ask(this, &stream.connection(), whole - unasked_);
+}
+
+// Windows bound what comes unasked, but no peer is trusted to know of the last
+// change: all of a connection's calls hold hardly more than with the usual one.
+bool IncomingCall::HoldUnasked() {
+  CountUnasked(collector_.held());
+  http2::Connection& connection = stream_->connection();
+  if (connection.held() <= uint64_t{connection.max_streams()} * kUsualWindow +
+                               kManyStreams * kLargeWindow) {
+    return true;
+  }
+  if (inflight() != nullptr) inflight()->CountRefused();
+  return false;
+}
+
+void IncomingCall::CountUnasked(size_t bytes) {
+  if (stream_ == nullptr) return;
+  stream_->connection().held() += bytes - held_unasked_;
+  held_unasked_ = bytes;
 }
 
 void IncomingCall::GrowWindow() {
@@ -261,14 +282,14 @@ void IncomingCall::GrowWindow() {
   }
   http2::Connection& connection = stream_->connection();
   if (connection.streams() > kFewStreams) return;
-  connection.SetStreams(kLargeWindow,
-                        std::min(connection.max_streams(), kMostWithLarge));
+  connection.SetStreamWindow(kLargeWindow);
 }
 
 void IncomingCall::OnRoom() {
   if (stream_ == nullptr) return;
   moved_ = worker_->loop()->now();
   granted_ = collector_.announced();
+  CountUnasked(0);
   reading_.Set(granted_);
   stream_->Grant(collector_.announced() + kMessagePrefix - unasked_);
 }
@@ -370,6 +391,7 @@ void IncomingCall::UnpackMore() {
 }
 
 void IncomingCall::TellReader(const grpc::Status& status) {
+  CountUnasked(0);
   if (unpacking_timer_.has_value()) worker_->Cancel(*unpacking_timer_);
   unpacking_timer_.reset();
   std::exchange(reader_, nullptr)(status);
@@ -437,6 +459,7 @@ void IncomingCall::OnSent(http2::Stream& /*stream*/) {
 
 void IncomingCall::OnClosed(http2::Stream& /*stream*/,
                             const http2::StreamEnd& end) {
+  CountUnasked(0);
   stream_ = nullptr;
   if (!owned_) {
     delete this;
@@ -463,6 +486,7 @@ void IncomingCall::Drop() {
   tap_ = nullptr;
   notice_ = nullptr;
   reader_ = nullptr;
+  CountUnasked(0);
   if (asked_) limits_.room->Forget(this);
   if (unpacking_timer_.has_value()) worker_->Cancel(*unpacking_timer_);
   unpacking_timer_.reset();

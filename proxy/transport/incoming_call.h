@@ -156,6 +156,9 @@ class IncomingCall final : public Activity,
 
   // Asks for room for what of the request does not come unasked.
   void AskForRest(http2::Stream& stream);
+  // Counts what came, and was not granted; false if that is too much.
+  bool HoldUnasked();
+  void CountUnasked(size_t bytes);
   // Has the next requests of its connection begin with a larger window, where
   // there is room.
   void GrowWindow();
@@ -189,9 +192,10 @@ class IncomingCall final : public Activity,
   absl::AnyInvocable<void(const grpc::Status&)> reader_;
   absl::optional<TimerId> deadline_timer_;
   MessageCollector collector_;
-  const size_t unasked_;  // bytes that come without being asked for
-  size_t granted_ = 0;    // bytes of the request that may come
-  int64_t moved_ = 0;     // when some came; the loop's time
+  const size_t unasked_;     // bytes that come without being asked for
+  size_t held_unasked_ = 0;  // as counted at the connection
+  size_t granted_ = 0;       // bytes of the request that may come
+  int64_t moved_ = 0;        // when some came; the loop's time
   absl::optional<TimerId> idle_timer_;
   Message request_;
   Message plain_;

@@ -64,6 +64,8 @@ class Inflight {
   // More is being read than all may hold, which windows at the start of many
   // streams can bring about: true, and counted as refused, if so.
   bool RefuseReading();
+  // A request was refused for what others hold.
+  void CountRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
   // There is no room for one more relayed call, which takes so much: true, and
   // counted as refused, if so. Where none is, there is room for one.
   bool RefuseRelayed(size_t bytes);

@@ -94,6 +94,8 @@ class Party final : public StreamUser {
   size_t held = 0;
   size_t consumed = 0;
   size_t window = kWindow;
+  int64_t shift = 0;
+  int64_t most_shift = 0;
   bool answered = false;
   bool ended = false;  // this side has
   bool peer_ended = false;
@@ -166,7 +168,7 @@ class Schedule final : private ConnectionOwner {
     call.served = true;
     call.server.stream = &stream;
     first_[static_cast<size_t>(number)] = stream.first_window();
-    call.server.window = std::max(stream.first_window(), told_);
+    call.server.window = std::max({stream.first_window(), told_, before_});
     return &call.server;
   }
   void OnClosed(Connection& connection, ConnectionEnd /*end*/,
@@ -249,11 +251,19 @@ class Schedule final : private ConnectionOwner {
     Connection* const server = sides_[kServer];
     if (server == nullptr) return;
     const uint32_t before = server->stream_window();
-    server->SetStreams(kWindow + static_cast<uint32_t>(Below(4)) * 5000,
-                       1 + static_cast<uint32_t>(Below(server->max_streams())));
+    server->SetStreamWindow(kWindow + static_cast<uint32_t>(Below(4)) * 5000);
     told_ = server->stream_window();
-    if (told_ <= before) return;
-    for (const auto& call : calls_) call->server.window += told_ - before;
+    if (told_ == before) return;
+    before_ = before;
+    for (const auto& call : calls_) {
+      // What it has besides goes again, and comes again, but does not add up.
+      Party& party = call->server;
+      party.shift =
+          std::max<int64_t>(0, party.shift + int64_t{told_} - int64_t{before});
+      if (party.shift <= party.most_shift) continue;
+      party.window += static_cast<size_t>(party.shift - party.most_shift);
+      party.most_shift = party.shift;
+    }
   }
   void Step() {
     const Side side = Below(2) == 0 ? kClient : kServer;
@@ -411,6 +421,7 @@ class Schedule final : private ConnectionOwner {
   bool goes_away_ = false;
   bool went_ = false;
   uint32_t told_ = kWindow;         // the window that streams begin with
+  uint32_t before_ = kWindow;       // and did before
   std::map<size_t, size_t> first_;  // those that they began with, by call
   std::vector<std::unique_ptr<Call>> calls_;
 };

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -64,20 +65,25 @@ std::string BigEndian(uint32_t number) {
   return bytes;
 }
 
+int ConnectTo(const std::string& port) {
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int number = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(port, &number));
+  address.sin_port = htons(number);
+  EXPECT_EQ(connect(connection, reinterpret_cast<sockaddr*>(&address),
+                    sizeof address),
+            0);
+  return connection;
+}
+
 // Sends the start of a request of `size` bytes, and no more.
 class PartialCaller {
  public:
   explicit PartialCaller(const std::string& port, uint32_t size = 4096)
-      : connection_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int number = 0;
-    EXPECT_TRUE(absl::SimpleAtoi(port, &number));
-    address.sin_port = htons(number);
-    EXPECT_EQ(connect(connection_, reinterpret_cast<sockaddr*>(&address),
-                      sizeof address),
-              0);
+      : connection_(ConnectTo(port)) {
     const std::string first = std::string(3, '\0') + '\1';
     const std::string bytes = absl::StrCat(
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -217,6 +223,68 @@ TEST_F(LargeRequestTest, TheNextOnItsConnectionNeedsNoRoomToBeGranted) {
   }
   EXPECT_TRUE(HaveCome(3));
   partial = nullptr;
+  EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
+}
+
+// A caller that never says that it knows of the usual window brings no more
+// than with that.
+TEST_F(LargeRequestTest, WhatComesOnOneConnectionIsBoundedWhateverItKnows) {
+  inflight_.SetBound(256 << 20);  // reading 32 MiB
+  const int connection = ConnectTo(listener_.port());
+  const auto send_all = [&](const std::string& bytes) {
+    return send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  };
+  const std::string acknowledged =
+      Http2Bytes({Http2Frame::kSettings, 1, ""}, std::string(4, '\0'));
+  const auto head = [](uint32_t stream) {
+    return Http2Bytes(
+        {Http2Frame::kHeaders, Http2Frame::kEndHeaders,
+         absl::StrCat("\x83\x86", Http2Header(":path", kMethod),
+                      Http2Header(":authority", "function"),
+                      Http2Header("content-type", "application/grpc"))},
+        BigEndian(stream));
+  };
+  const auto data = [](uint32_t stream, std::string bytes, bool end = false) {
+    return Http2Bytes({Http2Frame::kData,
+                       static_cast<uint8_t>(end ? Http2Frame::kEndStream : 0),
+                       std::move(bytes)},
+                      BigEndian(stream));
+  };
+  const std::string prefix = std::string(1, '\0') + BigEndian(kSize);
+  const std::string piece(16'000, 'p');  // of 200,000
+  ASSERT_TRUE(send_all(absl::StrCat(
+      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+      Http2Bytes({Http2Frame::kSettings, 0, ""}, std::string(4, '\0')),
+      acknowledged, head(1), data(1, prefix))));
+  // The first is granted as its prefix comes.
+  ASSERT_TRUE(Holds(kSize));
+  for (size_t left = kSize; left > 0;) {
+    const size_t now = std::min(left, piece.size());
+    left -= now;
+    ASSERT_TRUE(send_all(data(1, piece.substr(0, now), left == 0)));
+  }
+  ASSERT_TRUE(HaveCome(1));
+  ASSERT_TRUE(send_all(acknowledged));
+  others_.Set(40 << 20);
+  auto partial =
+      std::make_unique<PartialCaller>(listener_.port(), uint32_t{kSize});
+  ASSERT_TRUE(Holds((40 << 20) + kSize));
+  // 1,024 times 64 KiB and 32 times 256 are 393 times what these bring.
+  for (uint32_t i = 0; i < 410; ++i) {
+    const uint32_t stream = 3 + 2 * i;
+    std::string bytes = head(stream) + data(stream, prefix);
+    for (int j = 0; j < 12; ++j) bytes += data(stream, piece);
+    ASSERT_TRUE(send_all(bytes));
+  }
+  ASSERT_TRUE(Eventually([&] { return handler_.read().size() > 1; }));
+  EXPECT_THAT(handler_.read().back().error_message(),
+              HasSubstr("on this connection"));
+  EXPECT_GE(inflight_.refused(), 1u);
+  EXPECT_LT(inflight_.reading(), (40 << 20) + (74 << 20));
+  close(connection);
+  partial = nullptr;
+  others_.Set(0);
   EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
 }
 
