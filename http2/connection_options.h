@@ -15,6 +15,9 @@
 
 namespace fncache::http2 {
 
+// The window that a stream begins with, unless something else is said.
+inline constexpr uint32_t kUsualWindow = 64 << 10;
+
 // Those that may be changed while there are connections say so by their types.
 struct ConnectionOptions {
   bool server = true;
@@ -23,7 +26,7 @@ struct ConnectionOptions {
   // Bytes of a header list (RFC 9113, 6.5.2).
   Changeable<uint32_t> max_field_bytes = 64 << 10;
   // Of each stream, and of the connection.
-  uint32_t stream_window = 64 << 10;
+  uint32_t stream_window = kUsualWindow;
   uint32_t connection_window = 16 << 20;
   // Below this OnSent comes.
   size_t low_water = 64 << 10;

@@ -93,9 +93,7 @@ struct Connection::Callbacks {
       // as it does.
       stream->first_window_ =
           std::min(self->AcknowledgedWindow(), self->stream_window_);
-      stream->window_shift_ =
-          std::max<int64_t>(0, int64_t{self->stream_window_} -
-                                   int64_t{self->AcknowledgedWindow()});
+      stream->window_shift_ = self->stream_window_ - stream->first_window_;
     } else if (Stream* const stream = Find(session, frame->hd.stream_id)) {
       stream->list_size_ = 0;
       stream->oversized_ = false;

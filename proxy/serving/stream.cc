@@ -27,7 +27,7 @@ constexpr absl::Duration kMaybeUnary = absl::Milliseconds(200);
 // Windows of relayed streams begin with what all have, and are doubled up to
 // this where four of them have passed, the reader keeps up, and calls that are
 // relayed hold less than half of what they may.
-constexpr uint32_t kFirstWindow = 64 << 10;
+constexpr uint32_t kFirstWindow = http2::kUsualWindow;
 constexpr uint32_t kLargestWindow = 1 << 20;
 
 // A start of a request that takes this is let go of where others need the room.

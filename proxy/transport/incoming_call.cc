@@ -18,7 +18,7 @@ namespace {
 // for, and found room, has its streams begin with the larger window: its next
 // requests of that size need not wait for a window's way there and back. It has
 // the usual one again where others wait for room, or calls are many.
-constexpr uint32_t kUsualWindow = 64 << 10;
+using http2::kUsualWindow;
 constexpr uint32_t kLargeWindow = 256 << 10;
 constexpr size_t kFewStreams = 16;
 constexpr size_t kManyStreams = 32;
@@ -89,8 +89,18 @@ void AnswerStatus(http2::Stream& stream, absl::string_view content_type,
   stream.Answer(fields, /*end=*/true);
 }
 
-// Where a connection has the larger window: whether it is to have the usual one
-// again.
+// After a request that was larger than the usual window, and found room.
+void GrowWindow(http2::Connection& connection, const Inflight* inflight) {
+  if (connection.streams() > kFewStreams) return;
+  if (inflight == nullptr ||
+      (!inflight->readers_wait() &&
+       inflight->HasRoom(Inflight::Share::kReading,
+                         kLargeWindows * kLargeWindow))) {
+    connection.SetStreamWindow(kLargeWindow);
+  }
+}
+
+// Before a request.
 void ShrinkWindow(http2::Connection& connection, const Inflight* inflight) {
   if (connection.stream_window() <= kUsualWindow) return;
   if (connection.streams() > kManyStreams ||
@@ -272,19 +282,6 @@ void IncomingCall::CountUnasked(size_t bytes) {
   held_unasked_ = bytes;
 }
 
-void IncomingCall::GrowWindow() {
-  if (stream_ == nullptr || collector_.announced() <= kUsualWindow) return;
-  if (inflight() != nullptr &&
-      (inflight()->readers_wait() ||
-       !inflight()->HasRoom(Inflight::Share::kReading,
-                            kLargeWindows * kLargeWindow))) {
-    return;
-  }
-  http2::Connection& connection = stream_->connection();
-  if (connection.streams() > kFewStreams) return;
-  connection.SetStreamWindow(kLargeWindow);
-}
-
 void IncomingCall::OnRoom() {
   if (stream_ == nullptr) return;
   moved_ = worker_->loop()->now();
@@ -345,7 +342,9 @@ void IncomingCall::RequestIsThere() {
   request_ = collector_.Release();
   if (asked_) {
     limits_.room->Forget(this);
-    GrowWindow();
+    if (stream_ != nullptr && request_.size() > kUsualWindow) {
+      GrowWindow(stream_->connection(), inflight());
+    }
   }
   if (!request_.compressed()) {
     plain_ = request_;

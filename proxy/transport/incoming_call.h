@@ -159,9 +159,6 @@ class IncomingCall final : public Activity,
   // Counts what came, and was not granted; false if that is too much.
   bool HoldUnasked();
   void CountUnasked(size_t bytes);
-  // Has the next requests of its connection begin with a larger window, where
-  // there is room.
-  void GrowWindow();
   void WatchReading(absl::Duration after);
   void WatchSending(size_t unsent);
   void WeighRest();

@@ -68,7 +68,7 @@ bool Inflight::HasRoom(Share share, size_t more) const {
 
 bool Inflight::RefuseReading() {
   if (Sum(Share::kReading) <= bound()) return false;
-  refused_.fetch_add(1, std::memory_order_relaxed);
+  CountRefused();
   return true;
 }
 
@@ -76,7 +76,7 @@ bool Inflight::RefuseRelayed(size_t bytes) {
   if (HasRoom(Share::kRelayed, bytes) || Sum(Share::kRelayed) == 0) {
     return false;
   }
-  refused_.fetch_add(1, std::memory_order_relaxed);
+  CountRefused();
   return true;
 }
 
@@ -85,7 +85,7 @@ bool Inflight::EndRelayed(const void* who) {
       GoBeyond(Share::kRelayed, who)) {
     return false;
   }
-  refused_.fetch_add(1, std::memory_order_relaxed);
+  CountRefused();
   return true;
 }
 
@@ -126,7 +126,7 @@ Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
   const absl::Time now = absl::Now();
   if (queue_.empty()) moved_ = now;
   if (waiting() + bytes > bound() / 8 && now - moved_ >= kStuck) {
-    refused_.fetch_add(1, std::memory_order_relaxed);
+    CountRefused();
     return Admission::kRefused;
   }
   waiter->ticket_ =

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Callers whose requests gRPC's own client would not send.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,18 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/http2_server.h"
 #include "tests/common/loopback_socket.h"
 #include "tests/proxy/serving/scripted.h"
+#include "tests/proxy/transport/raw_call.h"
 
 namespace fncache::proxy::transport {
 namespace {
 
-using ::fncache::testing::Http2Bytes;
 using ::fncache::testing::Http2Frame;
 using ::fncache::testing::Http2Header;
 using ::testing::HasSubstr;
@@ -30,38 +27,15 @@ class ForeignCaller {
  public:
   ForeignCaller(const std::string& target, const std::string& timeout,
                 const std::string& request)
-      : connection_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int port = 0;
-    EXPECT_TRUE(absl::SimpleAtoi(target.substr(target.rfind(':') + 1), &port));
-    address.sin_port = htons(port);
-    EXPECT_EQ(connect(connection_, reinterpret_cast<sockaddr*>(&address),
-                      sizeof address),
-              0);
-    const std::string none(4, '\0');
-    const std::string first = std::string(3, '\0') + '\1';
-    const std::string bytes = absl::StrCat(
-        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        Http2Bytes({Http2Frame::kSettings, 0, ""}, none),
-        Http2Bytes({Http2Frame::kHeaders, Http2Frame::kEndHeaders,
-                    absl::StrCat(
-                        // POST, http
-                        "\x83\x86", Http2Header(":path", kRunFunctionV1),
-                        Http2Header(":authority", "function"),
-                        Http2Header("te", "trailers"),
-                        Http2Header("content-type", "application/grpc"),
-                        Http2Header("grpc-timeout", timeout))},
-                   first),
-        Http2Bytes(
-            {Http2Frame::kData, Http2Frame::kEndStream,
-             absl::StrCat(std::string(4, '\0'),
-                          std::string(1, static_cast<char>(request.size())),
-                          request)},
-            first));
-    EXPECT_EQ(send(connection_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
+      : connection_(ConnectTo(target.substr(target.rfind(':') + 1))) {
+    EXPECT_TRUE(SendAll(
+        connection_,
+        absl::StrCat(
+            Greeting(),
+            CallHead(1, kRunFunctionV1,
+                     absl::StrCat(Http2Header("te", "trailers"),
+                                  Http2Header("grpc-timeout", timeout))),
+            CallData(1, MessageHead(request.size()) + request, true))));
   }
   ~ForeignCaller() { close(connection_); }
   ForeignCaller(const ForeignCaller&) = delete;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/incoming_call.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,19 +12,18 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/http2_server.h"
 #include "tests/proxy/loopback.h"
+#include "tests/proxy/transport/raw_call.h"
 
 namespace fncache::proxy::transport {
 namespace {
 
 using ::fncache::testing::Http2Bytes;
 using ::fncache::testing::Http2Frame;
-using ::fncache::testing::Http2Header;
 using ::testing::HasSubstr;
 
 constexpr char kMethod[] =
@@ -59,48 +55,15 @@ class ReadingHandler : public CallHandler {
   std::vector<grpc::Status> read_;
 };
 
-std::string BigEndian(uint32_t number) {
-  std::string bytes;
-  for (int i = 24; i >= 0; i -= 8) bytes += static_cast<char>(number >> i);
-  return bytes;
-}
-
-int ConnectTo(const std::string& port) {
-  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  int number = 0;
-  EXPECT_TRUE(absl::SimpleAtoi(port, &number));
-  address.sin_port = htons(number);
-  EXPECT_EQ(connect(connection, reinterpret_cast<sockaddr*>(&address),
-                    sizeof address),
-            0);
-  return connection;
-}
-
 // Sends the start of a request of `size` bytes, and no more.
 class PartialCaller {
  public:
   explicit PartialCaller(const std::string& port, uint32_t size = 4096)
       : connection_(ConnectTo(port)) {
-    const std::string first = std::string(3, '\0') + '\1';
-    const std::string bytes = absl::StrCat(
-        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        Http2Bytes({Http2Frame::kSettings, 0, ""}, std::string(4, '\0')),
-        Http2Bytes({Http2Frame::kHeaders, Http2Frame::kEndHeaders,
-                    absl::StrCat(
-                        // POST, http
-                        "\x83\x86", Http2Header(":path", kMethod),
-                        Http2Header(":authority", "function"),
-                        Http2Header("content-type", "application/grpc"))},
-                   first),
-        Http2Bytes({Http2Frame::kData, 0,
-                    absl::StrCat(std::string(1, '\0'), BigEndian(size),
-                                 "the first of some bytes")},
-                   first));
-    EXPECT_EQ(send(connection_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
+    EXPECT_TRUE(SendAll(
+        connection_, absl::StrCat(Greeting(), CallHead(1, kMethod),
+                                  CallData(1, MessageHead(size) +
+                                                  "the first of some bytes"))));
   }
   ~PartialCaller() { close(connection_); }
   PartialCaller(const PartialCaller&) = delete;
@@ -192,37 +155,46 @@ class LargeRequestTest : public IncomingCallTest {
     TestCall call_;
     std::thread thread_;
   };
+  // Leaves no room, and gives another one what may be read beyond it.
+  void TakeRoom(size_t others) {
+    others_.Set(others);
+    held_ = others + kSize;
+    partial_ =
+        std::make_unique<PartialCaller>(listener_.port(), uint32_t{kSize});
+    ASSERT_TRUE(Eventually([&] { return inflight_.reading() == held_; }));
+  }
+  // The next request waits, with what may come unasked, until there is room.
+  void ExpectTheNextToWait() {
+    const size_t before = handler_.read().size();
+    ASSERT_TRUE(Eventually([&] { return inflight_.reading() == held_; }));
+    {
+      const Large next(channel_);
+      EXPECT_TRUE(Holds(held_ + 60'000));
+      EXPECT_FALSE(Eventually([&] { return handler_.read().size() > before; },
+                              absl::Milliseconds(100)));
+      EXPECT_LE(inflight_.reading(), held_ + (64 << 10));
+      others_.Set(0);
+    }
+    EXPECT_TRUE(HaveCome(before + 1));
+  }
   bool HaveCome(size_t requests) {
     return Eventually([&] { return handler_.read().size() == requests; });
   }
 
   const std::shared_ptr<grpc::Channel> channel_ = Connect(listener_.address());
+  std::unique_ptr<PartialCaller> partial_;
+  size_t held_ = 0;
 };
 
 TEST_F(LargeRequestTest, TheNextOnItsConnectionNeedsNoRoomToBeGranted) {
   { const Large first(channel_); }
   ASSERT_TRUE(HaveCome(1));
-  // No room is left, and another one has what may be read beyond it.
-  others_.Set(16 << 20);
-  auto partial =
-      std::make_unique<PartialCaller>(listener_.port(), uint32_t{kSize});
-  const size_t held = (16 << 20) + kSize;
-  ASSERT_TRUE(Holds(held));
+  TakeRoom(16 << 20);
   { const Large second(channel_); }
   ASSERT_TRUE(HaveCome(2));
-  // Now the connection's next ones wait as others do, with what may come
-  // unasked.
-  ASSERT_TRUE(Eventually([&] { return inflight_.reading() == held; }));
-  {
-    const Large third(channel_);
-    EXPECT_TRUE(Holds(held + 60'000));
-    EXPECT_FALSE(Eventually([&] { return handler_.read().size() > 2; },
-                            absl::Milliseconds(100)));
-    EXPECT_LE(inflight_.reading(), held + (64 << 10));
-    others_.Set(0);
-  }
-  EXPECT_TRUE(HaveCome(3));
-  partial = nullptr;
+  // Now the connection's next ones wait as others do.
+  ExpectTheNextToWait();
+  partial_ = nullptr;
   EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
 }
 
@@ -231,51 +203,30 @@ TEST_F(LargeRequestTest, TheNextOnItsConnectionNeedsNoRoomToBeGranted) {
 TEST_F(LargeRequestTest, WhatComesOnOneConnectionIsBoundedWhateverItKnows) {
   inflight_.SetBound(256 << 20);  // reading 32 MiB
   const int connection = ConnectTo(listener_.port());
-  const auto send_all = [&](const std::string& bytes) {
-    return send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(bytes.size());
-  };
   const std::string acknowledged =
-      Http2Bytes({Http2Frame::kSettings, 1, ""}, std::string(4, '\0'));
-  const auto head = [](uint32_t stream) {
-    return Http2Bytes(
-        {Http2Frame::kHeaders, Http2Frame::kEndHeaders,
-         absl::StrCat("\x83\x86", Http2Header(":path", kMethod),
-                      Http2Header(":authority", "function"),
-                      Http2Header("content-type", "application/grpc"))},
-        BigEndian(stream));
-  };
-  const auto data = [](uint32_t stream, std::string bytes, bool end = false) {
-    return Http2Bytes({Http2Frame::kData,
-                       static_cast<uint8_t>(end ? Http2Frame::kEndStream : 0),
-                       std::move(bytes)},
-                      BigEndian(stream));
-  };
-  const std::string prefix = std::string(1, '\0') + BigEndian(kSize);
+      Http2Bytes({Http2Frame::kSettings, Http2Frame::kAck, ""}, BigEndian(0));
+  const std::string prefix = MessageHead(kSize);
   const std::string piece(16'000, 'p');  // of 200,000
-  ASSERT_TRUE(send_all(absl::StrCat(
-      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-      Http2Bytes({Http2Frame::kSettings, 0, ""}, std::string(4, '\0')),
-      acknowledged, head(1), data(1, prefix))));
+  ASSERT_TRUE(SendAll(
+      connection, absl::StrCat(Greeting(), acknowledged, CallHead(1, kMethod),
+                               CallData(1, prefix))));
   // The first is granted as its prefix comes.
   ASSERT_TRUE(Holds(kSize));
   for (size_t left = kSize; left > 0;) {
     const size_t now = std::min(left, piece.size());
     left -= now;
-    ASSERT_TRUE(send_all(data(1, piece.substr(0, now), left == 0)));
+    ASSERT_TRUE(
+        SendAll(connection, CallData(1, piece.substr(0, now), left == 0)));
   }
   ASSERT_TRUE(HaveCome(1));
-  ASSERT_TRUE(send_all(acknowledged));
-  others_.Set(40 << 20);
-  auto partial =
-      std::make_unique<PartialCaller>(listener_.port(), uint32_t{kSize});
-  ASSERT_TRUE(Holds((40 << 20) + kSize));
+  ASSERT_TRUE(SendAll(connection, acknowledged));
+  TakeRoom(40 << 20);
   // 1,024 times 64 KiB and 32 times 256 are 393 times what these bring.
   for (uint32_t i = 0; i < 410; ++i) {
     const uint32_t stream = 3 + 2 * i;
-    std::string bytes = head(stream) + data(stream, prefix);
-    for (int j = 0; j < 12; ++j) bytes += data(stream, piece);
-    ASSERT_TRUE(send_all(bytes));
+    std::string bytes = CallHead(stream, kMethod) + CallData(stream, prefix);
+    for (int j = 0; j < 12; ++j) bytes += CallData(stream, piece);
+    ASSERT_TRUE(SendAll(connection, bytes));
   }
   ASSERT_TRUE(Eventually([&] { return handler_.read().size() > 1; }));
   EXPECT_THAT(handler_.read().back().error_message(),
@@ -283,7 +234,7 @@ TEST_F(LargeRequestTest, WhatComesOnOneConnectionIsBoundedWhateverItKnows) {
   EXPECT_GE(inflight_.refused(), 1u);
   EXPECT_LT(inflight_.reading(), (40 << 20) + (74 << 20));
   close(connection);
-  partial = nullptr;
+  partial_ = nullptr;
   others_.Set(0);
   EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
 }
@@ -301,18 +252,8 @@ TEST_F(LargeRequestTest, ManyCallsOnItsConnectionEndThat) {
   std::string answer;
   TestCall(channel_, kMethod).Unary("x", &answer);
   ASSERT_TRUE(HaveCome(2));
-  others_.Set(16 << 20);
-  PartialCaller partial(listener_.port(), uint32_t{kSize});
-  const size_t held = (16 << 20) + kSize;
-  ASSERT_TRUE(Eventually([&] { return inflight_.reading() == held; }));
-  {
-    const Large next(channel_);
-    EXPECT_TRUE(Holds(held + 60'000));
-    EXPECT_FALSE(Eventually([&] { return handler_.read().size() > 2; },
-                            absl::Milliseconds(100)));
-    others_.Set(0);
-  }
-  EXPECT_TRUE(HaveCome(3));
+  TakeRoom(16 << 20);
+  ExpectTheNextToWait();
   for (const auto& call : calls) call->context().TryCancel();
 }
 
@@ -320,19 +261,8 @@ TEST_F(LargeRequestTest, WithoutMuchRoomConnectionsStayAsTheyAre) {
   others_.Set(5 << 20);
   { const Large first(channel_); }
   ASSERT_TRUE(HaveCome(1));
-  others_.Set(16 << 20);
-  auto partial =
-      std::make_unique<PartialCaller>(listener_.port(), uint32_t{kSize});
-  const size_t held = (16 << 20) + kSize;
-  ASSERT_TRUE(Eventually([&] { return inflight_.reading() == held; }));
-  {
-    const Large second(channel_);
-    EXPECT_TRUE(Holds(held + 60'000));
-    EXPECT_FALSE(Eventually([&] { return handler_.read().size() > 1; },
-                            absl::Milliseconds(100)));
-    others_.Set(0);
-  }
-  EXPECT_TRUE(HaveCome(2));
+  TakeRoom(16 << 20);
+  ExpectTheNextToWait();
 }
 
 }  // namespace
