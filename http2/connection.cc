@@ -23,8 +23,8 @@ constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 // Where what is no body makes more output wait than this, no more is read: of a
 // peer that asks, and does not read.
 constexpr size_t kMostAsked = 1 << 20;
-// Reads of a socket that has much, so that others are served between them.
-constexpr int kReadsATurn = 4;
+// Of a socket that has much, after which others are served.
+constexpr size_t kReadATurn = 256 << 10;
 // A read whose frames are smaller than this is its turn's last, the next are
 // smaller, and streams that were answered go at once: or many connections'
 // requests would be in memory together, and keep others waiting.
@@ -290,12 +290,17 @@ void Connection::OnReady(uint32_t events) {
   }
 }
 
+// Where a stream's window is larger, its body may be there in one piece.
+size_t Connection::ReadSize() const {
+  return std::min<size_t>(
+      small_reads_ ? kSmallRead : std::max(stream_window_, kUsualWindow),
+      loop_->buffer_size());
+}
+
 void Connection::ReadSome() {
-  for (int i = 0; i < kReadsATurn; ++i) {
-    const ssize_t size =
-        socket_.Read(loop_->buffer(),
-                     small_reads_ ? std::min(kSmallRead, loop_->buffer_size())
-                                  : loop_->buffer_size());
+  for (size_t taken = 0; taken < kReadATurn;) {
+    const size_t most = ReadSize();
+    const ssize_t size = socket_.Read(loop_->buffer(), most);
     if (size < 0) {
       if (errno == EAGAIN || errno == EINTR) return;
       return EndSoon(ConnectionEnd::kError,
@@ -312,6 +317,7 @@ void Connection::ReadSome() {
     }
     last_read_ = loop_->now();
     bytes_read_ += static_cast<uint64_t>(size);
+    taken += static_cast<size_t>(size);
     const uint64_t before = frames_;
     TakeInput(absl::string_view(loop_->buffer(), static_cast<size_t>(size)));
     small_reads_ = static_cast<size_t>(size) > kSmallRead / 2 &&
@@ -321,7 +327,7 @@ void Connection::ReadSome() {
       return;
     }
     if (state_ != State::kOpen || closing_ ||
-        static_cast<size_t>(size) < loop_->buffer_size() / 2) {
+        static_cast<size_t>(size) < most / 2) {
       return;
     }
   }

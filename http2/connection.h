@@ -152,6 +152,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void Shake();
   void Begin();  // HTTP/2
   void MakeSession();
+  size_t ReadSize() const;
   void ReadSome();
   void TakeInput(absl::string_view bytes);
   bool TakePreface(absl::string_view* bytes);

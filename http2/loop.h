@@ -57,9 +57,9 @@ class Loop {
 
   using Idle = absl::AnyInvocable<bool()>;
 
-  // What one read of a socket takes at most, which TLS needs to be 16 KiB. More
-  // means fewer reads, but may be more than caches hold.
-  explicit Loop(size_t buffer_size = 64 << 10);
+  // What one read of a socket takes at most, which TLS needs to be 16 KiB.
+  // Connections read less where their streams' windows are smaller.
+  explicit Loop(size_t buffer_size = 192 << 10);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;

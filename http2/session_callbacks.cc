@@ -22,6 +22,8 @@ constexpr size_t kFrameHead = 9;
 constexpr size_t kMostAcks = 1 << 20;
 constexpr size_t kMostFields = 256 << 10;
 constexpr uint32_t kNoMaxStreams = INT32_MAX;
+// What a frame may have, unless its receiver says that it takes more.
+constexpr uint32_t kUsualFrame = 16 << 10;
 
 }  // namespace
 
@@ -342,6 +344,20 @@ struct Connection::Callbacks {
     return 0;
   }
 
+  // How much of a body the next frame has, at most. nghttp2 makes room for all
+  // of it, without using that, and a server's connections are many.
+  static ssize_t FrameLength(nghttp2_session* session, uint8_t /*type*/,
+                             int32_t id, int32_t /*connection_window*/,
+                             int32_t /*stream_window*/, uint32_t taken,
+                             void* data) {
+    const Connection& self = *Of(data);
+    const Stream* const stream = Find(session, id);
+    if (self.options_.server || stream == nullptr) return kUsualFrame;
+    return static_cast<ssize_t>(std::clamp<size_t>(
+        stream->unsent_, kUsualFrame,
+        std::min(taken, self.options_.largest_frame)));
+  }
+
   static int WriteBody(nghttp2_session* /*session*/, nghttp2_frame* /*frame*/,
                        const uint8_t* head, size_t size,
                        nghttp2_data_source* source, void* /*data*/) {
@@ -371,6 +387,8 @@ struct Connection::Callbacks {
         callbacks, &OnInvalidFrame);
     nghttp2_session_callbacks_set_error_callback2(callbacks, &OnError);
     nghttp2_session_callbacks_set_send_data_callback(callbacks, &WriteBody);
+    nghttp2_session_callbacks_set_data_source_read_length_callback(
+        callbacks, &FrameLength);
     return callbacks;
   }
 
@@ -408,6 +426,7 @@ void Connection::MakeSession() {
   static nghttp2_option* const option = Callbacks::MakeOptions();
   std::vector<nghttp2_settings_entry> settings = {
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options_.stream_window},
+      {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, options_.largest_frame},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, options_.max_field_bytes},
   };
   nghttp2_session*& session = host_.session;

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "proxy/transport/codec.h"
 #include "proxy/transport/incoming_call.h"
+#include "proxy/transport/message.h"
 #include "proxy/transport/metadata.h"
 #include "proxy/transport/tls.h"
 
@@ -372,6 +373,7 @@ Upstream::Upstream(UpstreamOptions options, ClientTls* tls, int workers)
     target_.port = "0";
   }
   client_options_.connection.server = false;
+  client_options_.connection.largest_frame = kLargestFrame;
   client_options_.connection.max_field_bytes = options_.max_metadata_bytes;
   client_options_.connection.handshake_timeout = kAttempt;
   client_options_.connection.ping_after = kPingAfter;

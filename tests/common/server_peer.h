@@ -170,6 +170,7 @@ class ServerPeer {
   std::vector<std::pair<int32_t, uint32_t>> resets;
   std::vector<std::string> complaints;
   int pings = 0;
+  size_t largest_data = 0;  // frame that came
   // Called with every complete request; by default it is answered in kind.
   std::function<void(int32_t)> on_request = [this](int32_t id) {
     Answer(id, requests[id].body);
@@ -185,6 +186,9 @@ class ServerPeer {
 
   void OnFrame(const nghttp2_frame& frame) {
     const bool ends = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    if (frame.hd.type == NGHTTP2_DATA) {
+      largest_data = std::max(largest_data, frame.hd.length);
+    }
     if ((frame.hd.type == NGHTTP2_DATA || frame.hd.type == NGHTTP2_HEADERS) &&
         ends) {
       complete.push_back(frame.hd.stream_id);

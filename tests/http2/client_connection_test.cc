@@ -182,6 +182,33 @@ TEST_F(ClientConnectionTest, CallsCarryTheirFieldsAndBodiesThere) {
   EXPECT_EQ(client_->streams(), 0U);
 }
 
+TEST_F(ClientConnectionTest, FramesAreAsLargeAsBothEndsWant) {
+  const struct {
+    uint32_t own, peers, sent;
+  } cases[] = {
+      {16 << 10, 1 << 20, 16 << 10},
+      {60 << 10, 16 << 10, 16 << 10},
+      {60 << 10, 20'000, 20'000},
+      {60 << 10, 1 << 20, 60 << 10},
+  };
+  for (const auto& [own, peers, sent] : cases) {
+    SCOPED_TRACE(absl::StrCat(own, " ", peers));
+    options_.largest_frame = own;
+    Start({{{NGHTTP2_SETTINGS_MAX_FRAME_SIZE, peers}}, 0, {}});
+    Settle();
+    EXPECT_EQ(nghttp2_session_get_remote_settings(
+                  peer_->session, NGHTTP2_SETTINGS_MAX_FRAME_SIZE),
+              own);
+    const Call* const large = Open(Text(200'000));
+    const Call* const small = Open(Text(10));
+    Settle();
+    ExpectEcho(*large);
+    ExpectEcho(*small);
+    EXPECT_EQ(peer_->largest_data, sent);
+    EXPECT_THAT(peer_->complaints, IsEmpty());
+  }
+}
+
 // More than all windows hold, at once and taking turns.
 TEST_F(ClientConnectionTest, ManyLargeCallsShareTheWindows) {
   Start();
