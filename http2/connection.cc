@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "http2/prefetch.h"
 
 namespace fncache::http2 {
 namespace {
@@ -30,6 +31,8 @@ constexpr size_t kReadATurn = 256 << 10;
 // requests would be in memory together, and keep others waiting.
 constexpr size_t kSmallFrame = 256;
 constexpr size_t kSmallRead = 16 << 10;
+// What nghttp2's session is, as it asks for it.
+constexpr size_t kSession = 2928;
 // Between the two steps of a GOAWAY: what the peer sent before it knew arrives.
 constexpr absl::Duration kNotice = absl::Milliseconds(100);
 // A peer that is told of an error may take so long to read it.
@@ -249,6 +252,11 @@ void Connection::Spend(double cost) {
   words_ = "the peer sent too many frames that do no work";
   nghttp2_session_terminate_session(host_.session, NGHTTP2_ENHANCE_YOUR_CALM);
   Touch();
+}
+
+void Connection::Prefetch() const {
+  memory_.Prefetch();
+  if (host_.session != nullptr) http2::Prefetch(host_.session, kSession);
 }
 
 void Connection::OnReady(uint32_t events) {

@@ -37,6 +37,7 @@
 #include "http2/frame_budget.h"
 #include "http2/frame_heads.h"
 #include "http2/loop.h"
+#include "http2/session_memory.h"
 #include "http2/socket.h"
 #include "http2/stream.h"
 #include "http2/stream_host.h"
@@ -145,6 +146,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
              ConnectionOwner* owner);
   ~Connection();
 
+  void Prefetch() const override;
   void OnReady(uint32_t events) override;
   void OnTurnEnd() override;
 
@@ -233,6 +235,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   uint64_t bytes_read_ = 0;
   uint64_t bytes_written_ = 0;
   size_t held_ = 0;
+  SessionMemory memory_;  // is the most of it, and so the last
 };
 
 }  // namespace fncache::http2

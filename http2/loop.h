@@ -35,6 +35,8 @@ class Loop {
   // Somebody who waits for a socket.
   class Watcher {
    public:
+    // It is served next: asks the caches for what that takes.
+    virtual void Prefetch() const {}
     // `events` are epoll's. Removing any socket from the loop is allowed.
     virtual void OnReady(uint32_t events) = 0;
 
@@ -111,6 +113,9 @@ class Loop {
  private:
   void Wake();
   void BlockSigpipe();
+  // Who waits for that event, and has not stopped; null: it is the eventfd's, or
+  // that is so.
+  Watcher* WatcherOf(const epoll_event& event) const;
   void Serve(int count, const epoll_event* events);
   bool RunPosted();
   void RunTimers();

@@ -5,15 +5,6 @@
 #include <new>
 #include <vector>
 
-// Sanitizers are to see every use of what is gone, so with them nothing is used
-// again.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    defined(FNCACHE_TSAN)
-#define FNCACHE_RECYCLES 0
-#else
-#define FNCACHE_RECYCLES 1
-#endif
-
 namespace fncache::http2 {
 namespace {
 
@@ -49,7 +40,7 @@ size_t Recycler::Rounded(size_t bytes) {
 }
 
 void* Recycler::Allocate(size_t bytes) {
-  if (!FNCACHE_RECYCLES || bytes > kLargest) return ::operator new(bytes);
+  if (!kRecycles || bytes > kLargest) return ::operator new(bytes);
   const size_t index = ClassOf(bytes);
   std::vector<void*>& blocks = kept.classes[index];
   if (blocks.empty()) return ::operator new(kSmallest << index);
@@ -60,7 +51,7 @@ void* Recycler::Allocate(size_t bytes) {
 
 void Recycler::Free(void* block, size_t bytes) {
   if (block == nullptr) return;
-  if (FNCACHE_RECYCLES && bytes <= kLargest && !kept.over) {
+  if (kRecycles && bytes <= kLargest && !kept.over) {
     const size_t index = ClassOf(bytes);
     std::vector<void*>& blocks = kept.classes[index];
     if ((blocks.size() + 1) * (kSmallest << index) <= kKept) {

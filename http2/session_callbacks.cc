@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "http2/connection.h"
-#include "http2/session_memory.h"
 
 namespace fncache::http2 {
 namespace {
@@ -24,6 +24,28 @@ constexpr size_t kMostFields = 256 << 10;
 constexpr uint32_t kNoMaxStreams = INT32_MAX;
 // What a frame may have, unless its receiver says that it takes more.
 constexpr uint32_t kUsualFrame = 16 << 10;
+
+// As nghttp2 takes it, and copies.
+nghttp2_mem MemoryFunctions(SessionMemory* memory) {
+  nghttp2_mem functions;
+  functions.mem_user_data = memory;
+  functions.malloc = [](size_t size, void* self) {
+    return static_cast<SessionMemory*>(self)->Allocate(size);
+  };
+  functions.calloc = [](size_t count, size_t size, void* self) {
+    void* const block =
+        static_cast<SessionMemory*>(self)->Allocate(count * size);
+    std::memset(block, 0, count * size);
+    return block;
+  };
+  functions.realloc = [](void* block, size_t size, void* self) {
+    return static_cast<SessionMemory*>(self)->Reallocate(block, size);
+  };
+  functions.free = [](void* block, void* self) {
+    static_cast<SessionMemory*>(self)->Free(block);
+  };
+  return functions;
+}
 
 }  // namespace
 
@@ -430,9 +452,10 @@ void Connection::MakeSession() {
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, options_.max_field_bytes},
   };
   nghttp2_session*& session = host_.session;
+  nghttp2_mem memory = MemoryFunctions(&memory_);
   if (options_.server) {
     nghttp2_session_server_new3(&session, callbacks, this, option,
-                                SessionMemory());
+                                &memory);
     // nghttp2 ends the connection, and all its calls, where the peer opens more
     // streams than it was told of. So it has no bound (see TellMaxStreams).
     settings.push_back(
@@ -442,7 +465,7 @@ void Connection::MakeSession() {
     settings.push_back({NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1});
   } else {
     nghttp2_session_client_new3(&session, callbacks, this, option,
-                                SessionMemory());
+                                &memory);
     settings.push_back({NGHTTP2_SETTINGS_ENABLE_PUSH, 0});
   }
   nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings.data(),

@@ -2,7 +2,6 @@
 #include "http2/session_memory.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <new>
 
@@ -11,18 +10,13 @@
 namespace fncache::http2 {
 namespace {
 
-// With its size before each block; but for what each connection has one of, and
-// mostly does not use.
-constexpr size_t kMostRecycled = 8 << 10;
+// But for what each session has one of, which is not to be rounded up.
+constexpr size_t kMostRecycled = 1000;
 constexpr size_t kSizeBefore = alignof(std::max_align_t);
+// What takes more cells lies elsewhere, and so does all that sanitizers watch.
+constexpr size_t kMostCells = Recycler::kRecycles ? 3 : 0;
 
-void* Allocate(size_t size, void* /*data*/) {
-  auto* const block = static_cast<char*>(
-      size > kMostRecycled ? ::operator new(size + kSizeBefore)
-                           : Recycler::Allocate(size + kSizeBefore));
-  std::memcpy(block, &size, sizeof size);
-  return block + kSizeBefore;
-}
+size_t CellsOf(size_t bytes, size_t cell) { return (bytes + cell - 1) / cell; }
 
 size_t SizeOf(void* memory) {
   size_t size = 0;
@@ -30,35 +24,51 @@ size_t SizeOf(void* memory) {
   return size;
 }
 
-void Free(void* memory, void* /*data*/) {
-  if (memory == nullptr) return;
-  const size_t size = SizeOf(memory);
-  void* const block = static_cast<char*>(memory) - kSizeBefore;
-  if (size > kMostRecycled) return ::operator delete(block);
-  Recycler::Free(block, size + kSizeBefore);
-}
-
-void* AllocateZeroed(size_t count, size_t size, void* data) {
-  void* const memory = Allocate(count * size, data);
-  std::memset(memory, 0, count * size);
-  return memory;
-}
-
-void* Reallocate(void* memory, size_t size, void* data) {
-  void* const larger = Allocate(size, data);
-  if (memory != nullptr) {
-    std::memcpy(larger, memory, std::min(size, SizeOf(memory)));
-    Free(memory, data);
-  }
-  return larger;
-}
-
 }  // namespace
 
-nghttp2_mem* SessionMemory() {
-  static nghttp2_mem memory = {nullptr, &Allocate, &Free, &AllocateZeroed,
-                               &Reallocate};
-  return &memory;
+void* SessionMemory::Allocate(size_t size) {
+  const size_t all = size + kSizeBefore;
+  const size_t cells = CellsOf(all, kCell);
+  void* block = cells <= kMostCells ? TakeCells(cells) : nullptr;
+  if (block == nullptr) {
+    block =
+        size > kMostRecycled ? ::operator new(all) : Recycler::Allocate(all);
+  }
+  std::memcpy(block, &size, sizeof size);
+  return static_cast<char*>(block) + kSizeBefore;
+}
+
+void* SessionMemory::Reallocate(void* memory, size_t size) {
+  void* const other = Allocate(size);
+  if (memory == nullptr) return other;
+  std::memcpy(other, memory, std::min(size, SizeOf(memory)));
+  Free(memory);
+  return other;
+}
+
+void SessionMemory::Free(void* memory) {
+  if (memory == nullptr) return;
+  const size_t size = SizeOf(memory);
+  const size_t all = size + kSizeBefore;
+  void* const block = static_cast<char*>(memory) - kSizeBefore;
+  if (IsCell(block)) return GiveCells(block, CellsOf(all, kCell));
+  if (size > kMostRecycled) return ::operator delete(block);
+  Recycler::Free(block, all);
+}
+
+void* SessionMemory::TakeCells(size_t count) {
+  // A bit stays where enough others follow it.
+  uint64_t fits = free_;
+  for (size_t i = 1; i < count; ++i) fits &= free_ >> i;
+  if (fits == 0) return nullptr;
+  const auto first = static_cast<size_t>(__builtin_ctzll(fits));
+  free_ &= ~(((uint64_t{1} << count) - 1) << first);
+  return cells_ + first * kCell;
+}
+
+void SessionMemory::GiveCells(void* block, size_t count) {
+  const auto at = static_cast<size_t>(static_cast<char*>(block) - cells_);
+  free_ |= ((uint64_t{1} << count) - 1) << (at / kCell);
 }
 
 }  // namespace fncache::http2
