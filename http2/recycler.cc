@@ -10,8 +10,8 @@ namespace {
 
 // Blocks have sizes that are powers of two from 32 bytes on.
 constexpr size_t kSmallest = 32;
-constexpr size_t kClasses = 13;
-constexpr size_t kLargest = kSmallest << (kClasses - 1);  // 128 KiB
+constexpr size_t kClasses = 14;
+constexpr size_t kLargest = kSmallest << (kClasses - 1);  // 256 KiB
 // What a thread keeps of each size.
 constexpr size_t kKept = 2 << 20;
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One gRPC call over a plaintext connection, with nothing but a socket: what a
-caller sees that waits for a daemon to start. Not for load: bench/load is."""
+"""One gRPC call over a connection, with nothing but a socket: what a caller sees
+that waits for a daemon to start. Not for load: bench/load is."""
 
 import socket
 import struct
@@ -21,7 +21,8 @@ def _frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
 
 
 def _header(name: str, value: str) -> bytes:
-    """A literal without indexing, as RFC 7541 has it, for short strings."""
+    """A literal that the receiver's table keeps, as callers' libraries send
+    them (RFC 7541, 6.2.1), for short strings."""
 
     def text(part: str) -> bytes:
         raw = part.encode()
@@ -29,7 +30,7 @@ def _header(name: str, value: str) -> bytes:
             return bytes([len(raw)]) + raw
         return b"\x7f" + bytes([len(raw) - 127]) + raw
 
-    return b"\0" + text(name) + text(value)
+    return b"\x40" + text(name) + text(value)
 
 
 def request_headers(authority: str) -> bytes:
@@ -51,12 +52,13 @@ def call(address: str, framed: bytes, seconds: float = 30) -> bytes:
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), seconds) as connection:
-            return _call(connection, address, framed)
+            return call_on(connection, address, framed)
     except OSError as error:
         raise Failure(f"calling {address}: {error}") from error
 
 
-def _call(connection: socket.socket, address: str, framed: bytes) -> bytes:
+def call_on(connection: socket.socket, address: str, framed: bytes) -> bytes:
+    """The same as the first call of a connection, which stays open."""
     # INITIAL_WINDOW_SIZE; the requests fit into the server's first window.
     settings = struct.pack(">HI", 4, _BIG_WINDOW)
     out = _PREFACE + _frame(_SETTINGS, 0, 0, settings)

@@ -142,7 +142,6 @@ class Servers:
             *prefix,
             self.program("fncache"),
             "serve",
-            "--insecure",
             "--admin",
             "127.0.0.1:0",
             "--log-level",
@@ -167,6 +166,8 @@ class Servers:
             path = self._directory(name) / "config.yaml"
             path.write_text(configuration)
             command += ["--config", str(path)]
+        if "--tls-dir" not in arguments:
+            command.append("--insecure")
         command += arguments
         child = self._nursery.adopt(Child(command, environment))
         # The admin endpoint says so, too; which line is whose, the line tells.

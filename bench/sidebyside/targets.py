@@ -71,6 +71,11 @@ CPU_MANY_CONNECTIONS = {
     "closed": Target(1.4, at_least=False),
     "open": Target(1.25, at_least=False),
 }
+# Resident size of one that is idle after a call.
+IDLE_BYTES = {
+    "plaintext": Target(24_000, at_least=False),
+    "tls": Target(52_000, at_least=False),
+}
 DISK_OVER_MEMORY = Target(0.4)
 P99_BESIDE_DISK = Target(1.5, at_least=False)
 ALLOCATIONS_ABOVE_LIMIT = Target(2.0, at_least=False)

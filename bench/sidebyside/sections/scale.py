@@ -22,6 +22,7 @@ from ..profiles import (
 from ..processes import Failure, resident_bytes, run_tool
 from ..results import Series
 from ..servers import Server, scrape, total
+from . import idle
 
 SHAPE = "small"
 CONNECTIONS_SHAPE = "4k"
@@ -45,6 +46,7 @@ def plan(profile: Profile) -> float:
         runs * profile.runs * profile.run_seconds(CONNECTIONS_SHAPE)
         + max(profile.entries) / FILLS_A_SECOND
         + connecting
+        + idle.seconds(max(profile.connections))
         + 6
     )
 
@@ -53,6 +55,7 @@ def run(bench: Bench) -> None:
     _footprint(bench)
     _entries(bench)
     _connections(bench)
+    idle.measure(bench, max(bench.profile.connections))
     _functions(bench)
 
 
