@@ -32,7 +32,7 @@ if(FNCACHE_SANITIZE)
 endif()
 if(FNCACHE_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
-                      -fno-omit-frame-pointer)
+                      -fno-omit-frame-pointer -DFNCACHE_FUZZ=1)
   add_link_options(-fsanitize=address,undefined)
 endif()
 

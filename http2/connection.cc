@@ -306,8 +306,8 @@ size_t Connection::ReadSize() const {
 }
 
 void Connection::ReadSome() {
-  for (size_t taken = 0; taken < kReadATurn;) {
-    const size_t most = ReadSize();
+  for (size_t taken = 0; taken + kSmallRead <= kReadATurn;) {
+    const size_t most = std::min(ReadSize(), kReadATurn - taken);
     const ssize_t size = socket_.Read(loop_->buffer(), most);
     if (size < 0) {
       if (errno == EAGAIN || errno == EINTR) return;

@@ -28,8 +28,9 @@ struct ConnectionOptions {
   // Of each stream, and of the connection.
   uint32_t stream_window = kUsualWindow;
   uint32_t connection_window = 16 << 20;
-  // Bytes of a frame (RFC 9113, 4.2), from 16 KiB on: what the peer may send, and
-  // a client does where its peer takes that. A server's have the usual 16 KiB.
+  // Bytes of a frame (RFC 9113, 4.2), from 16 KiB on: what the peer may send,
+  // and a client does where its peer takes that. A server's have the usual 16
+  // KiB.
   uint32_t largest_frame = 16 << 10;
   // Below this OnSent comes.
   size_t low_water = 64 << 10;

@@ -202,8 +202,8 @@ void Loop::RunOnce(int64_t until) {
 
 Loop::Watcher* Loop::WatcherOf(const epoll_event& event) const {
   auto* const watcher = static_cast<Watcher*>(event.data.ptr);
-  const bool removed = std::find(removed_.begin(), removed_.end(), watcher) !=
-                       removed_.end();
+  const bool removed =
+      std::find(removed_.begin(), removed_.end(), watcher) != removed_.end();
   return removed ? nullptr : watcher;
 }
 

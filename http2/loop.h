@@ -113,8 +113,8 @@ class Loop {
  private:
   void Wake();
   void BlockSigpipe();
-  // Who waits for that event, and has not stopped; null: it is the eventfd's, or
-  // that is so.
+  // Who waits for that event, and has not stopped; null: it is the eventfd's,
+  // or that is so.
   Watcher* WatcherOf(const epoll_event& event) const;
   void Serve(int count, const epoll_event* events);
   bool RunPosted();

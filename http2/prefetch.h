@@ -5,13 +5,17 @@
 #define FNCACHE_HTTP2_PREFETCH_H_
 
 #include <cstddef>
+#include <cstdint>
 
 namespace fncache::http2 {
 
 inline void Prefetch(const void* memory, size_t bytes) {
   constexpr size_t kLine = 64;
-  const char* const from = static_cast<const char*>(memory);
-  for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at);
+  // A number: pointers must not leave what they point into.
+  const auto from = reinterpret_cast<uintptr_t>(memory);
+  for (size_t at = 0; at < bytes; at += kLine) {
+    __builtin_prefetch(reinterpret_cast<const void*>(from + at));
+  }
 }
 
 }  // namespace fncache::http2

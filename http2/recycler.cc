@@ -11,7 +11,7 @@ namespace {
 // Blocks have sizes that are powers of two from 32 bytes on.
 constexpr size_t kSmallest = 32;
 constexpr size_t kClasses = 14;
-constexpr size_t kLargest = kSmallest << (kClasses - 1);  // 256 KiB
+constexpr size_t kLargest = kSmallest << (kClasses - 1);  // 256 KiB in all
 // What a thread keeps of each size.
 constexpr size_t kKept = 2 << 20;
 

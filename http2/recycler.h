@@ -14,18 +14,16 @@
 
 namespace fncache::http2 {
 
-// Sanitizers are to see every use of what is gone, so with them nothing is used
-// again.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    defined(FNCACHE_TSAN)
-#define FNCACHE_RECYCLES false
-#else
-#define FNCACHE_RECYCLES true
-#endif
-
 class Recycler {
  public:
-  static constexpr bool kRecycles = FNCACHE_RECYCLES;
+  // Sanitizers are to see every use of what is gone, so with them nothing is
+  // used again.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    defined(FNCACHE_TSAN) || defined(FNCACHE_FUZZ)
+  static constexpr bool kRecycles = false;
+#else
+  static constexpr bool kRecycles = true;
+#endif
 
   // How large the block is that Allocate gives for so many bytes.
   static size_t Rounded(size_t bytes);

@@ -21,6 +21,8 @@ constexpr size_t kFrameHead = 9;
 // Out of reach: the budget ends before.
 constexpr size_t kMostAcks = 1 << 20;
 constexpr size_t kMostFields = 256 << 10;
+// So many fields beyond the bound of their list are a frame's work.
+constexpr uint32_t kFieldsDropped = 64;
 constexpr uint32_t kNoMaxStreams = INT32_MAX;
 // What a frame may have, unless its receiver says that it takes more.
 constexpr uint32_t kUsualFrame = 16 << 10;
@@ -130,6 +132,10 @@ struct Connection::Callbacks {
                       const uint8_t* value, size_t value_size,
                       uint8_t /*flags*/, void* data) {
     Connection* const self = Of(data);
+    // Or nghttp2 went on with what it has been given.
+    if (self->end_ == ConnectionEnd::kTooMuch) {
+      return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
     Stream* const stream = Find(session, frame->hd.stream_id);
     if (stream == nullptr) return 0;
     const size_t size = name_size + value_size + 32;
@@ -139,7 +145,10 @@ struct Connection::Callbacks {
     if (stream->list_size_ > limit) {
       stream->oversized_ = true;
       // Decoding what is not kept is work without use.
-      if (before / limit != stream->list_size_ / limit) self->Spend(1);
+      if (before / limit != stream->list_size_ / limit ||
+          ++stream->dropped_fields_ % kFieldsDropped == 0) {
+        self->Spend(1);
+      }
       return 0;
     }
     // A client's first block after those of 1xx answers is its answer.
@@ -367,7 +376,9 @@ struct Connection::Callbacks {
   }
 
   // How much of a body the next frame has, at most. nghttp2 makes room for all
-  // of it, without using that, and a server's connections are many.
+  // of it, without using that, and a server's connections are many. (It takes
+  // that room for header blocks as well, so that a peer that takes less later
+  // may get one that is too large for it.)
   static ssize_t FrameLength(nghttp2_session* session, uint8_t /*type*/,
                              int32_t id, int32_t /*connection_window*/,
                              int32_t /*stream_window*/, uint32_t taken,
@@ -375,9 +386,9 @@ struct Connection::Callbacks {
     const Connection& self = *Of(data);
     const Stream* const stream = Find(session, id);
     if (self.options_.server || stream == nullptr) return kUsualFrame;
-    return static_cast<ssize_t>(std::clamp<size_t>(
-        stream->unsent_, kUsualFrame,
-        std::min(taken, self.options_.largest_frame)));
+    const size_t largest = std::min(taken, self.options_.largest_frame);
+    return static_cast<ssize_t>(
+        std::max<size_t>(kUsualFrame, std::min(stream->unsent_, largest)));
   }
 
   static int WriteBody(nghttp2_session* /*session*/, nghttp2_frame* /*frame*/,
@@ -448,14 +459,14 @@ void Connection::MakeSession() {
   static nghttp2_option* const option = Callbacks::MakeOptions();
   std::vector<nghttp2_settings_entry> settings = {
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options_.stream_window},
-      {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, options_.largest_frame},
+      {NGHTTP2_SETTINGS_MAX_FRAME_SIZE,
+       std::max(options_.largest_frame, kUsualFrame)},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, options_.max_field_bytes},
   };
   nghttp2_session*& session = host_.session;
   nghttp2_mem memory = MemoryFunctions(&memory_);
   if (options_.server) {
-    nghttp2_session_server_new3(&session, callbacks, this, option,
-                                &memory);
+    nghttp2_session_server_new3(&session, callbacks, this, option, &memory);
     // nghttp2 ends the connection, and all its calls, where the peer opens more
     // streams than it was told of. So it has no bound (see TellMaxStreams).
     settings.push_back(
@@ -464,10 +475,10 @@ void Connection::MakeSession() {
     // Or nghttp2 keeps a tree of what every stream depends on.
     settings.push_back({NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1});
   } else {
-    nghttp2_session_client_new3(&session, callbacks, this, option,
-                                &memory);
+    nghttp2_session_client_new3(&session, callbacks, this, option, &memory);
     settings.push_back({NGHTTP2_SETTINGS_ENABLE_PUSH, 0});
   }
+  memory_.EndSetUp();
   nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings.data(),
                           settings.size());
   nghttp2_session_set_local_window_size(

@@ -10,50 +10,55 @@
 namespace fncache::http2 {
 namespace {
 
-// But for what each session has one of, which is not to be rounded up.
-constexpr size_t kMostRecycled = 1000;
-constexpr size_t kSizeBefore = alignof(std::max_align_t);
+// Larger blocks that last are not rounded up, as the recycler's are.
+constexpr size_t kMostRounded = 512;
 // What takes more cells lies elsewhere, and so does all that sanitizers watch.
 constexpr size_t kMostCells = Recycler::kRecycles ? 3 : 0;
 
-size_t CellsOf(size_t bytes, size_t cell) { return (bytes + cell - 1) / cell; }
-
-size_t SizeOf(void* memory) {
-  size_t size = 0;
-  std::memcpy(&size, static_cast<char*>(memory) - kSizeBefore, sizeof size);
-  return size;
-}
-
 }  // namespace
 
+// Before each block.
+struct alignas(std::max_align_t) SessionMemory::Head {
+  enum class Place : uint32_t { kCells, kRecycler, kHeap };
+
+  size_t all() const { return sizeof(Head) + size; }
+  size_t cells() const { return (all() + kCell - 1) / kCell; }
+
+  size_t size;
+  Place place;
+};
+
 void* SessionMemory::Allocate(size_t size) {
-  const size_t all = size + kSizeBefore;
-  const size_t cells = CellsOf(all, kCell);
-  void* block = cells <= kMostCells ? TakeCells(cells) : nullptr;
+  Head head = {size, Head::Place::kCells};
+  void* block = head.cells() <= kMostCells ? TakeCells(head.cells()) : nullptr;
   if (block == nullptr) {
-    block =
-        size > kMostRecycled ? ::operator new(all) : Recycler::Allocate(all);
+    const bool exact = !set_up_ && size > kMostRounded;
+    head.place = exact ? Head::Place::kHeap : Head::Place::kRecycler;
+    block = exact ? ::operator new(head.all()) : Recycler::Allocate(head.all());
   }
-  std::memcpy(block, &size, sizeof size);
-  return static_cast<char*>(block) + kSizeBefore;
+  return new (block) Head(head) + 1;
 }
 
 void* SessionMemory::Reallocate(void* memory, size_t size) {
   void* const other = Allocate(size);
   if (memory == nullptr) return other;
-  std::memcpy(other, memory, std::min(size, SizeOf(memory)));
+  std::memcpy(other, memory,
+              std::min(size, (static_cast<Head*>(memory) - 1)->size));
   Free(memory);
   return other;
 }
 
 void SessionMemory::Free(void* memory) {
   if (memory == nullptr) return;
-  const size_t size = SizeOf(memory);
-  const size_t all = size + kSizeBefore;
-  void* const block = static_cast<char*>(memory) - kSizeBefore;
-  if (IsCell(block)) return GiveCells(block, CellsOf(all, kCell));
-  if (size > kMostRecycled) return ::operator delete(block);
-  Recycler::Free(block, all);
+  Head* const head = static_cast<Head*>(memory) - 1;
+  switch (head->place) {
+    case Head::Place::kCells:
+      return GiveCells(head, head->cells());
+    case Head::Place::kRecycler:
+      return Recycler::Free(head, head->all());
+    case Head::Place::kHeap:
+      return ::operator delete(head);
+  }
 }
 
 void* SessionMemory::TakeCells(size_t count) {
@@ -66,8 +71,8 @@ void* SessionMemory::TakeCells(size_t count) {
   return cells_ + first * kCell;
 }
 
-void SessionMemory::GiveCells(void* block, size_t count) {
-  const auto at = static_cast<size_t>(static_cast<char*>(block) - cells_);
+void SessionMemory::GiveCells(void* cells, size_t count) {
+  const auto at = static_cast<size_t>(static_cast<char*>(cells) - cells_);
   free_ |= ((uint64_t{1} << count) - 1) << (at / kCell);
 }
 

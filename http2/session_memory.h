@@ -26,22 +26,25 @@ class SessionMemory {
   void* Reallocate(void* memory, size_t size);
   void Free(void* memory);
 
+  // What is allocated until then lasts as long as the session.
+  void EndSetUp() { set_up_ = true; }
+
   // Asks the caches for the small blocks.
-  void Prefetch() const { http2::Prefetch(cells_, sizeof cells_); }
+  void Prefetch() const { http2::Prefetch(this, sizeof *this); }
 
  private:
-  // A block is a run of cells, with its size before it. An entry of a header
-  // table takes two.
+  // A block of these is a run of cells. An entry of a header table takes two.
   static constexpr size_t kCell = 48;
   static constexpr size_t kCells = 64;
+  static_assert(kCell % alignof(std::max_align_t) == 0, "blocks are aligned");
+  static_assert(kCells == 64, "there is a bit for each");
+  struct Head;
 
   // Null: there is no room.
   void* TakeCells(size_t count);
-  void GiveCells(void* block, size_t count);
-  bool IsCell(const void* block) const {
-    return block >= cells_ && block < cells_ + sizeof cells_;
-  }
+  void GiveCells(void* cells, size_t count);
 
+  bool set_up_ = false;
   uint64_t free_ = ~uint64_t{0};  // a bit for each cell
   alignas(64) char cells_[kCells * kCell];
 };

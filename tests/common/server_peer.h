@@ -36,6 +36,8 @@ class ServerPeer {
     size_t padding = 0;
     // More response headers.
     Pairs headers;
+    // Frames as large as the client takes.
+    bool large_frames = false;
   };
 
   // Takes over `fd`, a socket that does not block.
@@ -75,6 +77,13 @@ class ServerPeer {
               max, frame->hd.length +
                        static_cast<ServerPeer*>(self)->options_.padding));
         });
+    if (options_.large_frames) {
+      nghttp2_session_callbacks_set_data_source_read_length_callback(
+          callbacks, [](nghttp2_session*, uint8_t, int32_t, int32_t, int32_t,
+                        uint32_t max_frame_size, void*) {
+            return static_cast<ssize_t>(max_frame_size);
+          });
+    }
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(
         callbacks,
         [](nghttp2_session*, const nghttp2_frame*, int code, void* self) {
@@ -112,12 +121,14 @@ class ServerPeer {
     provider.source.ptr = &bodies_.back();
     provider.read_callback = [](nghttp2_session* session, int32_t stream,
                                 uint8_t* to, size_t size, uint32_t* flags,
-                                nghttp2_data_source* source, void*) {
+                                nghttp2_data_source* source, void* self) {
       auto* const left =
           static_cast<std::pair<std::string, size_t>*>(source->ptr);
       const size_t n = std::min(size, left->first.size() - left->second);
       std::copy_n(left->first.data() + left->second, n, to);
       left->second += n;
+      auto& largest = static_cast<ServerPeer*>(self)->largest_sent;
+      largest = std::max(largest, n);
       if (left->second == left->first.size()) {
         *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
         nghttp2_nv trailer = Header("grpc-status", "0");
@@ -170,7 +181,8 @@ class ServerPeer {
   std::vector<std::pair<int32_t, uint32_t>> resets;
   std::vector<std::string> complaints;
   int pings = 0;
-  size_t largest_data = 0;  // frame that came
+  size_t largest_data = 0;  // of the frames that came
+  size_t largest_sent = 0;
   // Called with every complete request; by default it is answered in kind.
   std::function<void(int32_t)> on_request = [this](int32_t id) {
     Answer(id, requests[id].body);

@@ -29,6 +29,9 @@ using fncache::http2::StreamUser;
 
 constexpr uint32_t kWindow = 1000;
 constexpr uint32_t kMostFields = 300;
+constexpr uint32_t kLargestFrame = 30'000;
+// Windows allow one and a half.
+constexpr size_t kLargeBody = 40'000;
 constexpr int kCalls = 6;
 
 class Call final : public StreamUser {
@@ -43,7 +46,7 @@ class Call final : public StreamUser {
     fields.Add(":authority", "a");
     Stream* const stream = connection.Open(fields, way_ == 0, this);
     if (way_ == 0) return;
-    stream->Send(Slice::Copy(std::string(100, 'b')));
+    stream->Send(Slice::Copy(std::string(way_ == 3 ? kLargeBody : 100, 'b')));
     if (way_ != 1) stream->End();
   }
   void OnAnswer(Stream& stream) override {
@@ -126,9 +129,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.server = false;
   options.max_field_bytes = kMostFields;
   options.stream_window = kWindow;
+  options.largest_frame = kLargestFrame;
   options.budget = 30;
   Owner owner;
-  fncache::fuzz::Http2Peer peer(loop);
+  fncache::fuzz::Http2Peer peer(loop, kLargestFrame);
   Connection::Create(loop, peer.far_end(), nullptr, &options, &owner);
   peer.Turn();
   std::string input = fncache::fuzz::Http2Input(data, size);

@@ -22,7 +22,9 @@ namespace fncache::fuzz {
 
 class Http2Peer {
  public:
-  explicit Http2Peer(http2::Loop* loop) : loop_(loop) {
+  // `largest`: how much a frame may have that comes (RFC 9113, 6.5.2).
+  explicit Http2Peer(http2::Loop* loop, size_t largest = 16384)
+      : loop_(loop), largest_(largest) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
                    fds_) != 0) {
       std::abort();
@@ -72,7 +74,6 @@ class Http2Peer {
   }
   void CheckFrames() {
     constexpr size_t kHead = 9;
-    constexpr size_t kLargest = 16384;  // RFC 9113, 6.5.2
     size_t at = 0;
     if (client_preface_ < 0) {
       if (heard_.size() < 3) return;
@@ -88,7 +89,7 @@ class Http2Peer {
           reinterpret_cast<const unsigned char*>(&heard_[at]);
       const size_t length =
           static_cast<size_t>(head[0]) << 16 | head[1] << 8 | head[2];
-      if (length > kLargest || head[3] > 9) std::abort();
+      if (length > largest_ || head[3] > 9) std::abort();
       if (heard_.size() - at < kHead + length) break;
       const uint32_t id = static_cast<uint32_t>(head[5]) << 24 | head[6] << 16 |
                           head[7] << 8 | head[8];
@@ -102,6 +103,7 @@ class Http2Peer {
   }
 
   http2::Loop* const loop_;
+  const size_t largest_;
   int fds_[2] = {-1, -1};
   int client_preface_ = -1;
   std::string heard_;

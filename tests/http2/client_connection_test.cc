@@ -194,7 +194,7 @@ TEST_F(ClientConnectionTest, FramesAreAsLargeAsBothEndsWant) {
   for (const auto& [own, peers, sent] : cases) {
     SCOPED_TRACE(absl::StrCat(own, " ", peers));
     options_.largest_frame = own;
-    Start({{{NGHTTP2_SETTINGS_MAX_FRAME_SIZE, peers}}, 0, {}});
+    Start({{{NGHTTP2_SETTINGS_MAX_FRAME_SIZE, peers}}, 0, {}, true});
     Settle();
     EXPECT_EQ(nghttp2_session_get_remote_settings(
                   peer_->session, NGHTTP2_SETTINGS_MAX_FRAME_SIZE),
@@ -205,6 +205,21 @@ TEST_F(ClientConnectionTest, FramesAreAsLargeAsBothEndsWant) {
     ExpectEcho(*large);
     ExpectEcho(*small);
     EXPECT_EQ(peer_->largest_data, sent);
+    EXPECT_EQ(peer_->largest_sent, own);
+    EXPECT_THAT(peer_->complaints, IsEmpty());
+  }
+}
+
+TEST_F(ClientConnectionTest, LargeWindowsAreReadInLargePieces) {
+  options_.stream_window = 256 << 10;
+  options_.largest_frame = 64 << 10;
+  for (const size_t read_size : {20 << 10, 64 << 10, 192 << 10, 1 << 20}) {
+    SCOPED_TRACE(read_size);
+    Start({{}, 0, {}, true}, read_size);
+    Settle();
+    for (int i = 0; i < 4; ++i) Open(Text(700'000 + i));
+    Settle();
+    for (const Call& call : calls_) ExpectEcho(call);
     EXPECT_THAT(peer_->complaints, IsEmpty());
   }
 }

@@ -523,6 +523,56 @@ std::string Ask(uint32_t id) {
   return Frame(1, 5, id, std::string("\x83\x86\x04\x02/x\x01\x01t", 9));
 }
 
+// The sum of the DATA frames in what a server said, and the largest of them.
+std::pair<size_t, size_t> DataIn(absl::string_view said) {
+  size_t sum = 0, largest = 0;
+  while (said.size() >= 9) {
+    const auto byte = [&](size_t i) { return static_cast<uint8_t>(said[i]); };
+    const size_t size = byte(0) << 16 | byte(1) << 8 | byte(2);
+    if (byte(3) == 0) {
+      sum += size;
+      largest = std::max(largest, size);
+    }
+    said.remove_prefix(std::min(9 + size, said.size()));
+  }
+  return {sum, largest};
+}
+
+TEST_F(ConnectionTest, AServerTakesLargeFramesAndSendsUsualOnes) {
+  server_options_.connection.largest_frame = 64 << 10;
+  Start();
+  RawPeer peer(server_->address());
+  // MAX_FRAME_SIZE and INITIAL_WINDOW_SIZE of a megabyte each.
+  const std::string settings("\0\5\0\x10\0\0\0\4\0\x10\0\0", 12);
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, settings)));
+  // It holds once it is acknowledged.
+  const std::string told("\0\5\0\1\0\0", 6);
+  ASSERT_THAT(peer.ReadUntil(told), HasSubstr(told));
+  ASSERT_TRUE(peer.Send(
+      Frame(4, 1, 0, "") + Frame(8, 0, 0, std::string("\0\x10\0\0", 4)) +
+      Frame(1, 4, 1, std::string("\x83\x86\x04\x02/x\x01\x01t", 9)) +
+      Frame(0, 1, 1, std::string(60'000, 'b'))));
+  std::string answer = peer.ReadUntil(std::string("\1\5\0\0\0\1", 6));
+  // From its headers to its trailers.
+  const size_t begin = answer.find(std::string("\1\4\0\0\0\1", 6));
+  ASSERT_NE(begin, std::string::npos);
+  answer.erase(0, begin - 3);
+  EXPECT_EQ(DataIn(answer).first, 60'000U);
+  EXPECT_EQ(DataIn(answer).second, 16'384U);
+}
+
+// However small they are.
+TEST_F(ConnectionTest, FieldsBeyondTheBoundAreNoWork) {
+  Start();
+  RawPeer peer(server_->address());
+  // accept-encoding: gzip, deflate
+  const std::string fields(16'000, '\x90');
+  std::string block = Frame(1, 0, 1, "\x83\x86" + fields);
+  for (int i = 0; i < 6; ++i) block += Frame(9, 0, 1, fields);
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") + block));
+  EXPECT_THAT(peer.ReadAll(), HasSubstr(std::string("\0\0\0\x0b", 4)));
+}
+
 TEST_F(ConnectionTest, ThousandsOfSmallRequestsAtOnceAreAllAnswered) {
   server_options_.connection.max_streams = 20'000;
   Start();

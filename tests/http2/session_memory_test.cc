@@ -37,10 +37,11 @@ TEST(SessionMemoryTest, NoBlockTouchesAnother) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
     const auto memory = std::make_unique<SessionMemory>();
+    const int set_up = static_cast<int>(random() % 3000);
     std::vector<Block> blocks;
     for (int i = 0; i < 3000; ++i) {
-      const size_t size =
-          random() % 8 == 0 ? random() % 20000 : random() % 160;
+      if (i == set_up) memory->EndSetUp();
+      const size_t size = random() % 8 == 0 ? random() % 20000 : random() % 160;
       const char with = static_cast<char>(random());
       const size_t at = blocks.empty() ? 0 : random() % blocks.size();
       if (blocks.empty() || (random() % 2 == 0 && blocks.size() < 100)) {
@@ -79,20 +80,29 @@ TEST(SessionMemoryTest, NoneIsABlockToBeginWith) {
   memory.Free(block);
 }
 
-// What a session keeps lies together, also after much has come and gone.
+// Also after much has come and gone, in any order.
 TEST(SessionMemoryTest, SmallBlocksLieTogether) {
   if (!Recycler::kRecycles) GTEST_SKIP() << "a sanitizer watches each block";
   SessionMemory memory;
+  std::mt19937 random(1);
+  std::vector<char*> blocks;
+  const auto drop_all = [&] {
+    std::shuffle(blocks.begin(), blocks.end(), random);
+    for (char* const block : blocks) memory.Free(block);
+    blocks.clear();
+  };
   for (int round = 0; round < 1000; ++round) {
-    std::vector<char*> blocks;
+    for (int i = 0; i < 40; ++i) {
+      blocks.push_back(static_cast<char*>(memory.Allocate(random() % 200)));
+    }
+    drop_all();
     for (int i = 0; i < 32; ++i) {
       blocks.push_back(static_cast<char*>(memory.Allocate(80)));
+      EXPECT_LT(
+          static_cast<size_t>(blocks.back() - reinterpret_cast<char*>(&memory)),
+          sizeof memory);
     }
-    for (char* const block : blocks) {
-      EXPECT_LT(static_cast<size_t>(block - reinterpret_cast<char*>(&memory)),
-                sizeof memory);
-      memory.Free(block);
-    }
+    drop_all();
   }
 }
 
