@@ -8,7 +8,6 @@
 #include "absl/time/clock.h"
 #include "common/listen_failure.h"
 #include "http2/changeable.h"
-#include "proxy/transport/message.h"
 #include "proxy/transport/metadata.h"
 #include "proxy/transport/tls.h"
 
@@ -47,7 +46,6 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
   std::unique_ptr<Listener> listener(new Listener(std::move(options)));
   http2::ServerOptions server;
   const ListenerLimits& limits = listener->options_.limits;
-  server.connection.largest_frame = kLargestFrame;
   server.connection.max_streams = limits.max_streams;
   server.connection.max_field_bytes = limits.max_metadata_bytes;
   server.connection.idle_timeout = limits.idle_timeout;

@@ -20,11 +20,6 @@ namespace fncache::proxy::transport {
 // Before every message.
 inline constexpr size_t kMessagePrefix = 5;
 
-// A frame's bytes, as callers are told that they may send them, and as
-// functions are sent them that say so. gRPC's C library does both; grpc-go's
-// frames have 16 KiB, whatever it is told.
-inline constexpr uint32_t kLargestFrame = 64 << 10;
-
 class Message {
  public:
   // None at all; an empty message is another thing.

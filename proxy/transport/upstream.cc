@@ -10,7 +10,6 @@
 #include "absl/time/clock.h"
 #include "proxy/transport/codec.h"
 #include "proxy/transport/incoming_call.h"
-#include "proxy/transport/message.h"
 #include "proxy/transport/metadata.h"
 #include "proxy/transport/tls.h"
 
@@ -27,6 +26,9 @@ constexpr absl::Duration kAttempt = absl::Seconds(5);
 // A function that says nothing while calls wait is asked whether it is there;
 // Go's servers take no more than this (grpc-go, keepalive.EnforcementPolicy).
 constexpr absl::Duration kPingAfter = absl::Seconds(10);
+
+// Of a frame, where a function takes as much: one on gRPC's C library does.
+constexpr uint32_t kLargestFrame = 64 << 10;
 
 // Keeps a worker's client until the worker stops.
 class KeptClient final : public Worker::Attachment {
