@@ -306,6 +306,7 @@ size_t Connection::ReadSize() const {
 }
 
 void Connection::ReadSome() {
+  // A record of TLS needs as much room as a small read.
   for (size_t taken = 0; taken + kSmallRead <= kReadATurn;) {
     const size_t most = std::min(ReadSize(), kReadATurn - taken);
     const ssize_t size = socket_.Read(loop_->buffer(), most);

@@ -17,6 +17,8 @@ namespace fncache::http2 {
 
 // The window that a stream begins with, unless something else is said.
 inline constexpr uint32_t kUsualWindow = 64 << 10;
+// What a frame may have, unless its receiver says that it takes more.
+inline constexpr uint32_t kUsualFrame = 16 << 10;
 
 // Those that may be changed while there are connections say so by their types.
 struct ConnectionOptions {
@@ -28,10 +30,10 @@ struct ConnectionOptions {
   // Of each stream, and of the connection.
   uint32_t stream_window = kUsualWindow;
   uint32_t connection_window = 16 << 20;
-  // Bytes of a frame (RFC 9113, 4.2), from 16 KiB on: what the peer may send,
-  // and a client does where its peer takes that. A server's have the usual 16
-  // KiB.
-  uint32_t largest_frame = 16 << 10;
+  // Bytes of a frame (RFC 9113, 4.2), from the usual on: what the peer may
+  // send, and a client does where its peer takes that. A server's are the usual
+  // ones.
+  uint32_t largest_frame = kUsualFrame;
   // Below this OnSent comes.
   size_t low_water = 64 << 10;
   // TLS, preface and settings must be done within this.

@@ -24,8 +24,6 @@ constexpr size_t kMostFields = 256 << 10;
 // So many fields beyond the bound of their list are a frame's work.
 constexpr uint32_t kFieldsDropped = 64;
 constexpr uint32_t kNoMaxStreams = INT32_MAX;
-// What a frame may have, unless its receiver says that it takes more.
-constexpr uint32_t kUsualFrame = 16 << 10;
 
 // As nghttp2 takes it, and copies.
 nghttp2_mem MemoryFunctions(SessionMemory* memory) {

@@ -47,11 +47,15 @@ def request_headers(authority: str) -> bytes:
     )
 
 
+def connect(address: str, seconds: float = 30) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host, int(port)), seconds)
+
+
 def call(address: str, framed: bytes, seconds: float = 30) -> bytes:
     """The message that answers `framed` (a gRPC frame)."""
-    host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), seconds) as connection:
+        with connect(address, seconds) as connection:
             return call_on(connection, address, framed)
     except OSError as error:
         raise Failure(f"calling {address}: {error}") from error

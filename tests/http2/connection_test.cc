@@ -519,8 +519,9 @@ TEST_F(ConnectionTest, UnknownFramesAreNoWork) {
 }
 
 // POST http /x
-std::string Ask(uint32_t id) {
-  return Frame(1, 5, id, std::string("\x83\x86\x04\x02/x\x01\x01t", 9));
+std::string Ask(uint32_t id, bool end = true) {
+  return Frame(1, end ? 5 : 4, id,
+               std::string("\x83\x86\x04\x02/x\x01\x01t", 9));
 }
 
 // The sum of the DATA frames in what a server said, and the largest of them.
@@ -550,8 +551,7 @@ TEST_F(ConnectionTest, AServerTakesLargeFramesAndSendsUsualOnes) {
   ASSERT_THAT(peer.ReadUntil(told), HasSubstr(told));
   ASSERT_TRUE(peer.Send(
       Frame(4, 1, 0, "") + Frame(8, 0, 0, std::string("\0\x10\0\0", 4)) +
-      Frame(1, 4, 1, std::string("\x83\x86\x04\x02/x\x01\x01t", 9)) +
-      Frame(0, 1, 1, std::string(60'000, 'b'))));
+      Ask(1, /*end=*/false) + Frame(0, 1, 1, std::string(60'000, 'b'))));
   std::string answer = peer.ReadUntil(std::string("\1\5\0\0\0\1", 6));
   // From its headers to its trailers.
   const size_t begin = answer.find(std::string("\1\4\0\0\0\1", 6));

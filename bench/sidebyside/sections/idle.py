@@ -10,7 +10,7 @@ from typing import Dict, List, Optional
 
 from .. import spread, targets
 from ..bench import Bench
-from ..http2 import call_on
+from ..http2 import call_on, connect
 from ..processes import Failure, resident_bytes, run_tool
 from ..servers import Server, first_program
 
@@ -84,8 +84,7 @@ def _row(
 def _connect(
     address: str, context: Optional[ssl.SSLContext]
 ) -> socket.socket:
-    host, _, port = address.rpartition(":")
-    connection = socket.create_connection((host, int(port)), 30)
+    connection = connect(address)
     if context is None:
         return connection
     return context.wrap_socket(connection, server_hostname="localhost")
