@@ -59,12 +59,13 @@ void Outlines(benchmark::State& state) {
   Report(&state, requests);
 }
 
-void Explain(benchmark::State& state, double cpu_share) {
+void Explain(benchmark::State& state, double paths_cpu_share) {
   const std::vector<std::string> requests = Requests(state);
   SystemClock clock;
   explain::MissMemoryOptions options;
-  options.cpu_share = cpu_share;
-  if (cpu_share < 1) options.cpu_start = absl::ZeroDuration();
+  options.cpu_share = 1;
+  options.paths_cpu_share = paths_cpu_share;
+  if (paths_cpu_share < 1) options.cpu_start = absl::ZeroDuration();
   explain::MissMemory memory(options, &clock);
   const cache::key::MaskSet masks;
   uint64_t key = 0;

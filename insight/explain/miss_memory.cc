@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <limits>
 #include <list>
@@ -38,6 +39,11 @@ constexpr absl::Duration kIdle = absl::Hours(24);
 // byte for each slot.
 constexpr size_t kSlots = 2;
 
+// How often it is seen whether there is CPU time for more composites or only
+// for fewer; so many are looked at in any case.
+constexpr absl::Duration kBalanced = absl::Milliseconds(100);
+constexpr uint64_t kLeastAffordable = kAll / 64;
+
 // Stands for the value of nodes that have none to compare.
 constexpr uint64_t kNotCompared = 0;
 
@@ -49,6 +55,10 @@ uint64_t HashOfPaths(const std::vector<uint64_t>& paths) {
   return absl::HashOf(
       absl::string_view(reinterpret_cast<const char*>(paths.data()),
                         paths.size() * sizeof paths[0]));
+}
+
+uint64_t HashOfComposite(const request::CompositeName& name) {
+  return absl::HashOf(name.kind, name.object_namespace, name.name, name.uid);
 }
 
 // What an outline and the tables took at most, by how long it took: to ask for
@@ -370,6 +380,10 @@ size_t SectionsDiffering(const std::array<uint64_t, request::kSections>& a,
   return differing;
 }
 
+uint64_t Twice(uint64_t threshold) {
+  return threshold > kAll / 2 ? kAll : threshold * 2 + 1;
+}
+
 double ShareOf(uint64_t threshold) {
   return static_cast<double>(threshold) / static_cast<double>(kAll);
 }
@@ -424,6 +438,12 @@ struct MissMemory::Impl {
   uint64_t paths_threshold ABSL_GUARDED_BY(mutex) = kAll;
   std::map<std::string, Function> functions ABSL_GUARDED_BY(mutex);
   LastMisses last ABSL_GUARDED_BY(mutex);  // counted in `used`
+  // There is CPU time for composites whose hash is at most this.
+  uint64_t affordable ABSL_GUARDED_BY(mutex) = kAll;
+  absl::Time balanced ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
+  // The least of `threshold` and `affordable`: others are not looked at.
+  // Written under the lock.
+  std::atomic<uint64_t> looked_at{kAll};
 
   KeptRequest* Find(const cache::key::Key& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -507,7 +527,7 @@ struct MissMemory::Impl {
   void Grow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (used - last.bytes() >= options.bytes / 4) return;
     uint64_t* const least = threshold < kAll ? &threshold : &paths_threshold;
-    *least = *least > kAll / 2 ? kAll : *least * 2 + 1;
+    *least = Twice(*least);
   }
 
   std::shared_ptr<const Shape> ShapeOf(const Reader& reader)
@@ -702,17 +722,32 @@ struct MissMemory::Impl {
     }
   }
 
-  bool Affordable(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (options.cpu_share >= 1) return true;
-    const auto within = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-      return spent <= process * options.cpu_share + options.cpu_start;
-    };
-    if (within()) return true;
-    // To look takes microseconds, of which each thread has its share.
-    if (now - process_read < absl::Milliseconds(20)) return false;
+  // Whether less was spent than this share of the process's CPU time.
+  bool Within(double share) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return share >= 1 || spent <= process * share + options.cpu_start;
+  }
+  // To look takes microseconds, of which each thread has its share.
+  void ReadProcess(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (now - process_read < absl::Milliseconds(20)) return;
     process_read = now;
     process = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
-    return within();
+  }
+  bool PathsAffordable(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (Within(options.paths_cpu_share)) return true;
+    ReadProcess(now);
+    return Within(options.paths_cpu_share);
+  }
+  // Half as many composites where too much was spent, twice as many where there
+  // is time: those that stay know their past.
+  void Balance(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (now - balanced < kBalanced) return;
+    balanced = now;
+    ReadProcess(now);
+    if (!Within(options.cpu_share)) {
+      affordable = std::max(affordable / 2, kLeastAffordable);
+    } else if (Within(0.9 * options.cpu_share)) {
+      affordable = Twice(affordable);
+    }
   }
 
   std::unique_ptr<Reader> TakeReader() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -769,11 +804,15 @@ Explanation MissMemory::Explain(absl::string_view function,
   uint64_t size = 0;
   for (const absl::string_view slice : slices) size += slice.size();
   request::Outline outline;
-  const bool outlined =
-      size <= kMaxRead && request::ReadOutline(slices, &outline);
-  const request::CompositeName& name = outline.composite;
-  const uint64_t composite =
-      absl::HashOf(name.kind, name.object_namespace, name.name, name.uid);
+  bool outlined = size <= kMaxRead;
+  // Nothing is remembered of the others, so that there is nothing to compare.
+  const uint64_t looked_at = impl_->looked_at.load(std::memory_order_relaxed);
+  if (outlined && looked_at != kAll) {
+    request::ReadComposite(slices, &outline.composite);
+    outlined = HashOfComposite(outline.composite) <= looked_at;
+  }
+  outlined = outlined && request::ReadOutline(slices, &outline);
+  const uint64_t composite = HashOfComposite(outline.composite);
   const uint64_t identity = absl::HashOf(function, outline.identity);
   bool known = false;
   std::unique_ptr<Reader> reader;
@@ -781,7 +820,7 @@ Explanation MissMemory::Explain(absl::string_view function,
     const MutexLock lock(&impl_->mutex);
     known = impl_->OfKey(key, now, &said) || expired;
     if (outlined && size <= kMaxNodesRead &&
-        composite <= impl_->paths_threshold && impl_->Affordable(now)) {
+        composite <= impl_->paths_threshold && impl_->PathsAffordable(now)) {
       reader = impl_->TakeReader();
     }
   }
@@ -813,6 +852,9 @@ Explanation MissMemory::Explain(absl::string_view function,
   }
   impl_->spent +=
       reading + LeastOf(TimeOf(CLOCK_MONOTONIC) - start - reading_wall, size);
+  impl_->Balance(now);
+  impl_->looked_at.store(std::min(impl_->threshold, impl_->affordable),
+                         std::memory_order_relaxed);
   return said;
 }
 
@@ -886,12 +928,12 @@ uint64_t MissMemory::bytes() const {
 
 double MissMemory::paths_share() const {
   const MutexLock lock(&impl_->mutex);
-  return ShareOf(impl_->paths_threshold);
+  return ShareOf(std::min(impl_->paths_threshold, impl_->affordable));
 }
 
 double MissMemory::share() const {
   const MutexLock lock(&impl_->mutex);
-  return ShareOf(impl_->threshold);
+  return ShareOf(std::min(impl_->threshold, impl_->affordable));
 }
 
 absl::Duration MissMemory::cpu() const {

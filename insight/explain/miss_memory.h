@@ -10,7 +10,9 @@
 // not fit is sampled by composite, never evicted by age, which would keep
 // nothing under timers; of composites that are left out the paths go first,
 // then all. So is CPU time: beyond its share of the process's, and for requests
-// of more than kMaxNodesRead, Explain only says the section that changed.
+// of more than kMaxNodesRead, Explain only says the section that changed; where
+// even that takes too much, it looks at fewer composites. Of composites that
+// are left out it reads no more than their names.
 //
 // Thread-safe.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_MISS_MEMORY_H_
@@ -58,9 +60,11 @@ struct Explanation {
 
 struct MissMemoryOptions {
   uint64_t bytes = 16ull << 20;  // positive
-  // Of the process's CPU time, and so much from the start; 1: no bound. After
-  // 10 s of CPU time it is 5 % altogether.
-  double cpu_share = 0.04;
+  // Of the process's CPU time, and so much from the start; 1: no bound. Beyond
+  // the first share no paths are read, beyond the second fewer composites are
+  // looked at.
+  double paths_cpu_share = 0.04;
+  double cpu_share = 0.05;
   absl::Duration cpu_start = absl::Milliseconds(100);
 };
 
@@ -130,7 +134,7 @@ class MissMemory {
   // Memory in use, overhead included; at most the bound.
   uint64_t bytes() const;
   // The share of composites of which paths are remembered, and of which
-  // anything is.
+  // anything is: what memory and CPU time leave.
   double paths_share() const;
   double share() const;
   // CPU time that explaining took.

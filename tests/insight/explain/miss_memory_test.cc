@@ -43,7 +43,7 @@ std::string Request(const std::string& name, const std::string& version,
 
 class MissMemoryTest : public testing::Test {
  protected:
-  MissMemoryTest() { options_.cpu_share = 1; }
+  MissMemoryTest() { options_.paths_cpu_share = options_.cpu_share = 1; }
 
   MissMemory& memory() {
     if (memory_ == nullptr) {
@@ -205,7 +205,7 @@ TEST_F(MissMemoryTest, WhatIsNoRequestIsUnknown) {
 }
 
 TEST_F(MissMemoryTest, BeyondItsCpuItTellsTheReasonAndTheSection) {
-  options_.cpu_share = 0;
+  options_.paths_cpu_share = 0;
   options_.cpu_start = absl::ZeroDuration();
   Explain(Request("a", "1", R"(, "desired": {"resources": {"r": {}}})"), 1);
   Explanation said =
@@ -243,7 +243,7 @@ TEST_F(MissMemoryTest, BeyondItsCpuItTellsTheReasonAndTheSection) {
 }
 
 TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
-  options_.cpu_share = MissMemoryOptions().cpu_share;
+  options_.paths_cpu_share = MissMemoryOptions().paths_cpu_share;
   options_.cpu_start = absl::Milliseconds(5);
   std::string rest = R"(, "desired": {"resources": {"r": {"resource": {)";
   for (int i = 0; i < 2000; ++i) {
@@ -279,6 +279,62 @@ TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
   // case.
   EXPECT_LT(memory().cpu(),
             options_.cpu_start + 0.1 * process() + absl::Milliseconds(5));
+}
+
+TEST_F(MissMemoryTest, BeyondThatItLooksAtFewerComposites) {
+  // Requests of a size that takes time to look at.
+  const std::string rest = absl::StrCat(R"(, "context": {"text": ")",
+                                        std::string(1 << 20, 't'), R"("})");
+  constexpr size_t kComposites = 64;
+  std::vector<std::string> requests;
+  for (size_t i = 0; i < kComposites; ++i) {
+    requests.push_back(
+        Request(absl::StrCat(100 + i), "version 10000000", rest));
+  }
+  int calls = 0;
+  const auto explain = [&](size_t composite) {
+    std::string* const request = &requests[composite];
+    const size_t version = request->find("version 1") + 8;
+    request->replace(version, 8, absl::StrCat(10'000'000 + ++calls));
+    return Explain(*request, calls).reason;
+  };
+  const auto process = [] {
+    return absl::Nanoseconds(ReadClock(CLOCK_PROCESS_CPUTIME_ID));
+  };
+  options_ = MissMemoryOptions();
+  const absl::Duration begin = process();
+  memory();
+  // This process does nothing else. Once that has taken what it may, fewer and
+  // fewer composites are looked at, and in the end one in 64.
+  for (int round = 0; memory().share() > 1.0 / 60; ++round) {
+    ASSERT_LT(process() - begin, absl::Seconds(60));
+    for (size_t i = 0; i < kComposites; ++i) {
+      clock_.Advance(absl::Milliseconds(10));
+      const Reason reason = explain(i);
+      if (round == 0) {
+        EXPECT_EQ(reason, Reason::kNew);
+      }
+    }
+  }
+  EXPECT_EQ(memory().paths_share(), memory().share());
+  size_t unknown = 0;
+  for (size_t i = 0; i < kComposites; ++i) {
+    if (explain(i) == Reason::kUnknown) ++unknown;
+  }
+  EXPECT_GE(unknown, kComposites - 10);
+  // When the process has done other things for long enough, all are again.
+  RunFunctionRequest parsed;
+  while (memory().share() < 1) {
+    ASSERT_LT(process() - begin, absl::Seconds(120));
+    for (const std::string& request : requests) {
+      ASSERT_TRUE(parsed.ParseFromString(request));
+    }
+    clock_.Advance(absl::Milliseconds(100));
+    explain(0);
+  }
+  for (size_t i = 0; i < kComposites; ++i) {
+    EXPECT_EQ(explain(i), Reason::kChanged);
+  }
 }
 
 TEST_F(MissMemoryTest, MemoryIsBoundAndWhatFitsIsSampledByComposite) {
