@@ -87,17 +87,18 @@ bool SkipUnknown(const wire::MessageType& type, const char* p, const char* end,
 // Whether `text` is UTF-8. `end` is that of what may be read.
 bool IsPlainText(absl::string_view text, const char* end);
 
-// The upper half of this is KeyOrder, which is for the same numbers.
-inline uint64_t KeyProduct(uint64_t first, uint64_t last) {
-  constexpr uint64_t kSpread = 0x9e3779b97f4a7c15;
-  return (first + (last << 23 | last >> 41)) * kSpread;
+// The upper half of this is KeyOrder, which is for the same numbers. `spread`
+// is kKeySpread, from wherever the caller has it.
+inline constexpr uint64_t kKeySpread = 0x9e3779b97f4a7c15;
+inline uint64_t KeyProduct(uint64_t first, uint64_t last, uint64_t spread) {
+  return (first + (last << 23 | last >> 41)) * spread;
 }
 
 // Map entries are ordered by this number first (docs/key-format.md). `first`
 // and `last` are the first and the last 8 bytes of the key as little-endian
 // numbers; of a shorter key both are all of it, with zeros above.
 inline int32_t KeyOrder(uint64_t first, uint64_t last) {
-  return static_cast<int32_t>(KeyProduct(first, last) >> 32);
+  return static_cast<int32_t>(KeyProduct(first, last, kKeySpread) >> 32);
 }
 
 // A map entry as it lies in the request. The canonical form has its key and

@@ -21,8 +21,16 @@ constexpr size_t kFirstHolders = 1024;
 // key of 127 bytes and 8 bytes; and so much may be copied of one.
 constexpr ptrdiff_t kWindow = 192;
 
-// In the low bits of an entry's word: where its item is.
-constexpr int64_t kItemBits = 0x7f;
+// Until its Struct is in order an entry is one word, so that it can be put in
+// order in registers and little has to be stored and found again. That is the
+// `what` of an item, but for two things: above kOrderAt it has the upper bits
+// of its key's order, and instead of the depth, which is the same for all
+// entries of a Struct, how far from the Struct's start the entry begins.
+constexpr int kOrderAt = 47;
+constexpr uint64_t kOrderBits = ~uint64_t{0} << kOrderAt;
+constexpr uint64_t kMostPlace = 0xffff;
+// The size of what it holds has two bytes on the wire at most.
+constexpr uint64_t kMostHeld = 0x3fff;
 
 }  // namespace
 
@@ -50,6 +58,11 @@ struct StructWalk::Tables {
   // By the Value's tag.
   uint64_t mask[256] = {};
   uint64_t fixed[256] = {};
+  // Constants, since a register for each would be one too many.
+  uint64_t spread = kKeySpread;
+  uint64_t order_bits = kOrderBits;
+  uint64_t held_bits = kMostHeld << kHeldAt | kIsList;
+  uint64_t least_held = uint64_t{1} << kHeldAt;
 
   constexpr Tables() {
     for (size_t i = 0; i < 128; ++i) {
@@ -80,14 +93,15 @@ struct StructWalk::Tables {
   // Tags and lengths of key, value and what that holds.
   static constexpr uint64_t kHeads = 6;
   // Bytes that are copied, and have to be ASCII.
-  static constexpr uint64_t kText = (uint64_t{1} << kCopiedAt) + 1;
+  static constexpr uint64_t kText =
+      (uint64_t{1} << kCopiedAt) + (uint64_t{1} << kTextAt);
 
   // `never` are the bits of the byte behind the tag that are never set.
   constexpr void Fixed(char tag, uint64_t size, uint64_t never,
                        uint64_t no_text) {
     const uint64_t rest = size - 2;
     Of(tag, uint64_t{0xffffffff00ffffff} | never << 24, rest,
-       (kHeads + 2 + rest) * kText - no_text, 0);
+       (kHeads + 2 + rest) * kText - (no_text << kTextAt), 0);
   }
   constexpr void Long(char tag, uint64_t each_byte, uint64_t flags) {
     Of(tag, kNever | 0xffffffff, 0,
@@ -130,22 +144,57 @@ inline bool IsShortHolder(uint64_t head, uint64_t size) {
 }
 // The least size of a Value that IsLongHolder is for, and the most.
 constexpr uint64_t kLeastLong = 131;
-constexpr uint64_t kMostLong = 0x3fff;
+constexpr uint64_t kMostLong = kMostHeld;
 
 // So many bytes at most are copied as one block.
 constexpr uint64_t kMostShort = 63;
-constexpr uint64_t kLong = 0xc000;  // in an item's `what`: copied are more
+// In an item's `what`: copied are more.
+constexpr uint64_t kLong = 0xc0000000;
+// How many bytes have to be ASCII, and how many are copied.
+constexpr uint64_t kSizes = 0xffff0000;
 
-// Puts two in order.
+// The words of a few entries are put in order by sorting networks, as minima
+// and maxima in registers. False: two of the keys may have one order.
+
 inline void Sort2(int64_t* a, int64_t* b) {
   const int64_t less = *b < *a ? *b : *a;
   *b = *b < *a ? *a : *b;
   *a = less;
 }
+inline bool Differ(int64_t a, int64_t b) {
+  return static_cast<uint64_t>(a ^ b) >= uint64_t{1} << kOrderAt;
+}
 
-// Whether two words in order may have one order. (If not they have none.)
-inline bool MayTie(int64_t a, int64_t b) {
-  return (static_cast<uint64_t>(b) - static_cast<uint64_t>(a)) >> 32 == 0;
+inline bool Order(int64_t (&w)[2]) {
+  Sort2(&w[0], &w[1]);
+  return Differ(w[0], w[1]);
+}
+inline bool Order(int64_t (&w)[3]) {
+  Sort2(&w[0], &w[1]);
+  Sort2(&w[1], &w[2]);
+  Sort2(&w[0], &w[1]);
+  return Differ(w[0], w[1]) && Differ(w[1], w[2]);
+}
+inline bool Order(int64_t (&w)[4]) {
+  Sort2(&w[0], &w[1]);
+  Sort2(&w[2], &w[3]);
+  Sort2(&w[0], &w[2]);
+  Sort2(&w[1], &w[3]);
+  Sort2(&w[1], &w[2]);
+  return Differ(w[0], w[1]) && Differ(w[1], w[2]) && Differ(w[2], w[3]);
+}
+inline bool Order(int64_t (&w)[5]) {
+  Sort2(&w[0], &w[1]);
+  Sort2(&w[2], &w[3]);
+  Sort2(&w[0], &w[2]);
+  Sort2(&w[1], &w[3]);
+  Sort2(&w[1], &w[2]);
+  Sort2(&w[3], &w[4]);
+  Sort2(&w[2], &w[3]);
+  Sort2(&w[1], &w[2]);
+  Sort2(&w[0], &w[1]);
+  return Differ(w[0], w[1]) && Differ(w[1], w[2]) && Differ(w[2], w[3]) &&
+         Differ(w[3], w[4]);
 }
 
 }  // namespace
@@ -239,14 +288,10 @@ FNCACHE_AVX512 __attribute__((flatten)) char* StructWalk::WalkWithAvx512() {
 
 template <typename Ways>
 __attribute__((always_inline)) inline char* StructWalk::Walk() {
-  // The entries of one Struct; and their orders, each with where its item is.
-  Item items[kMostRanked];
-  int64_t words[kMostRanked + kRankPadding];
+  // The entries of one Struct; and where they are many, their orders alone.
+  int64_t words[kMostRanked];
+  int64_t orders[kMostRanked + kRankPadding];
   uint32_t ranked[kMostRanked + kRankPadding];
-  const auto item_of = [&items](int64_t word) -> const Item& {
-    return *reinterpret_cast<const Item*>(reinterpret_cast<const char*>(items) +
-                                          (word & kItemBits));
-  };
   const Tables& tables = *tables_;
   const char* const safe_end = safe_end_;
   // Copied here, so that what is written need not be looked for in them.
@@ -274,11 +319,12 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     const uint64_t holder = holders[at];
     const char* const end = start + (holder >> kHeldAt);
     const auto depth = [holder] {
-      return static_cast<int>(holder >> kDepthAt) & kMostDepth;
+      return static_cast<int>(holder) & kMostDepth;
     };
     const char* p = start;
     // The upper half stays.
-    absl::little_endian::Store32(&holders[at], Written(holder_count, holder));
+    absl::little_endian::Store32(&holders[at],
+                                 static_cast<uint32_t>(holder_count));
     if ((holder & kIsList) != 0) {
       const uint64_t below_depth = Depth(depth() - 2);
       // A list: elements that are Structs and lists are read here.
@@ -326,19 +372,19 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     const int64_t below_depth =
         static_cast<int64_t>(holder & Depth(kMostDepth)) -
         static_cast<int64_t>(Depth(3));
-    // The order of a key of less than 128 bytes, in the upper half.
+    // The upper bits of the order of a key of less than 128 bytes.
     const auto order_of = [&](const char* key, uint64_t key_size) {
       const uint64_t mask = tables.key_mask[key_size];
-      const uint64_t product = KeyProduct(
-          absl::little_endian::Load64(key) & mask,
-          absl::little_endian::Load64(key + tables.key_last[key_size]) & mask);
-      return static_cast<int64_t>(product) & ~kItemBits;
+      return KeyProduct(
+                 absl::little_endian::Load64(key) & mask,
+                 absl::little_endian::Load64(key + tables.key_last[key_size]) &
+                     mask,
+                 tables.spread) &
+             tables.order_bits;
     };
-    // How many bytes there are behind what was read.
-    ptrdiff_t left;
-    // Reads the entry at `p` as number `i`, if it is of the usual form, and all
-    // of it there.
-    const auto read = [&](size_t i, int64_t* word) {
+    // Reads the entry at `p`, if it is of the usual form; it may end behind the
+    // Struct.
+    const auto read = [&](int64_t* word) {
       if (ABSL_PREDICT_TRUE((absl::little_endian::Load32(p) & 0x80ff80ff) ==
                             (kStructFields | kMapKey << 16))) {
         // Lengths of one byte each.
@@ -348,19 +394,18 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         const char* const key = entry + 4;
         const char* const value = key + key_size;
         p += 2 + size;
-        left = end - p;
-        *word =
-            order_of(key, key_size) | static_cast<int64_t>(i * sizeof(Item));
-        const auto difference = static_cast<uint8_t>(size - key_size);
-        const uint8_t tag = Byte(value + 2);
-        items[i] = {entry, tables.each[tag] * difference + tables.what[tag] +
-                               tables.key_what[key_size] +
-                               static_cast<uint64_t>(below_depth)};
+        const uint64_t difference = (size - key_size) & 0xff;
+        const uint64_t tag = Byte(value + 2);
         const uint64_t head = absl::little_endian::Load32(value);
-        const uint64_t wrong =
-            ((head ^ tables.sizes[difference]) & tables.mask[tag]) ^
-            tables.fixed[tag];
-        return (wrong | static_cast<uint64_t>(left) >> 63) == 0;
+        if (ABSL_PREDICT_FALSE(((head ^ tables.sizes[difference]) &
+                                tables.mask[tag]) != tables.fixed[tag])) {
+          return false;
+        }
+        *word = static_cast<int64_t>(
+            tables.each[tag] * difference + tables.what[tag] +
+            tables.key_what[key_size] + static_cast<uint64_t>(entry - start) +
+            order_of(key, key_size));
+        return true;
       }
       // A large Struct or list: lengths of two bytes, but the key's.
       const uint64_t head = absl::little_endian::Load64(p);
@@ -375,15 +420,15 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
       const uint64_t value_head = absl::little_endian::Load64(key + key_size);
       const uint64_t tag = IsShort(value_head) ? value_head >> 16 & 0xff
                                                : value_head >> 24 & 0xff;
-      *word = order_of(key, key_size) | static_cast<int64_t>(i * sizeof(Item));
       const char* const entry = p;
       const auto hold = [&](uint64_t held, uint64_t heads) {
-        items[i] = {entry, held << kHeldAt | (key_size + heads) << kCopiedAt |
-                               static_cast<uint64_t>(below_depth) |
-                               (tag == kListValue ? kIsList : 0)};
+        *word = static_cast<int64_t>(order_of(key, key_size) |
+                                     (held & kMostHeld) << kHeldAt |
+                                     static_cast<uint64_t>(entry - start) |
+                                     (key_size + heads) << kCopiedAt |
+                                     (tag == kListValue ? kIsList : 0));
       };
       p += 3 + size;
-      left = end - p;
       bool is_holder;
       if (IsShort(value_head)) {
         // The entry is just long enough for such a length, and its value not.
@@ -397,116 +442,96 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
                     IsLongHolder(value_head >> 8, value_size);
       }
       // The bytes are copied for the check alone, and will be overwritten.
-      return left >= 0 && (value_head & 0xff) == kMapValue && is_holder &&
+      return (value_head & 0xff) == kMapValue && is_holder &&
              Ways::Low(Ways::Copy(key, out), key_size) == 0;
     };
     // Copies it. What it holds joins the queue.
-    const auto add = [&](const Item& item) {
-      const char* const from = item.start;
-      const uint64_t what = item.what;
-      if (ABSL_PREDICT_TRUE((what & kLong) == 0) &&
-          ABSL_PREDICT_TRUE(Ways::Low(Ways::Copy(from, out), what) == 0)) {
-        const uint64_t copied = (what >> kCopiedAt) & 0xff;
+    const auto add = [&](int64_t entry) {
+      const auto word = static_cast<uint64_t>(entry);
+      const char* const from = start + (word & kMostPlace);
+      const uint64_t held =
+          (word & tables.held_bits) | static_cast<uint64_t>(below_depth);
+      const uint64_t sizes = word >> kTextAt;
+      if (ABSL_PREDICT_TRUE((sizes & (kLong >> kTextAt)) == 0) &&
+          ABSL_PREDICT_TRUE(Ways::Low(Ways::Copy(from, out), sizes) == 0)) {
+        const uint64_t copied = (sizes >> (kCopiedAt - kTextAt)) & 0xff;
         out += copied;
         holder_starts[holder_count] = from + copied;
-        holders[holder_count] = what;
-        holder_count += (what >> kHeldAt) != 0 ? 1 : 0;
+        holders[holder_count] = held;
+        holder_count += held >= tables.least_held ? 1 : 0;
         return true;
       }
       leave();
-      if (!AddOdd(item, depth() - 2)) return false;
+      if (!AddOdd({from, held | (word & kSizes)}, depth() - 2)) return false;
       enter();
       return true;
     };
-    // For each number of entries there are instructions of its own: where a
-    // Struct ends is guessed once, and then all is known.
     bool added = false;
     do {
       if (ABSL_PREDICT_FALSE(end > safe_end || below_depth < 0 ||
+                             holder >> kHeldAt > kMostPlace ||
                              holder_count > room)) {
         break;
       }
-      int64_t a;
-      if (!read(0, &a)) break;
-      if (left == 0) {
-        if (!add(items[0])) return nullptr;
-        added = true;
-        break;
-      }
-      int64_t b;
-      if (!read(1, &b)) break;
-      if (left == 0) {
-        Sort2(&a, &b);
-        if (MayTie(a, b)) break;
-        if (!add(item_of(a)) || !add(item_of(b))) return nullptr;
-        added = true;
-        break;
-      }
-      int64_t c;
-      if (!read(2, &c)) break;
-      if (left == 0) {
-        Sort2(&a, &b);
-        Sort2(&b, &c);
-        Sort2(&a, &b);
-        if (MayTie(a, b) || MayTie(b, c)) break;
-        if (!add(item_of(a)) || !add(item_of(b)) || !add(item_of(c))) {
-          return nullptr;
-        }
-        added = true;
-        break;
-      }
-      int64_t d;
-      if (!read(3, &d)) break;
-      if (left == 0) {
-        Sort2(&a, &b);
-        Sort2(&c, &d);
-        Sort2(&a, &c);
-        Sort2(&b, &d);
-        Sort2(&b, &c);
-        if (MayTie(a, b) || MayTie(b, c) || MayTie(c, d)) break;
-        if (!add(item_of(a)) || !add(item_of(b)) || !add(item_of(c)) ||
-            !add(item_of(d))) {
-          return nullptr;
-        }
-        added = true;
-        break;
-      }
-      int64_t e;
-      if (!read(4, &e)) break;
-      if (left == 0) {
-        Sort2(&a, &b);
-        Sort2(&c, &d);
-        Sort2(&a, &c);
-        Sort2(&b, &d);
-        Sort2(&b, &c);
-        Sort2(&d, &e);
-        Sort2(&c, &d);
-        Sort2(&b, &c);
-        Sort2(&a, &b);
-        if (MayTie(a, b) || MayTie(b, c) || MayTie(c, d) || MayTie(d, e)) break;
-        if (!add(item_of(a)) || !add(item_of(b)) || !add(item_of(c)) ||
-            !add(item_of(d)) || !add(item_of(e))) {
-          return nullptr;
-        }
-        added = true;
-        break;
-      }
-      words[0] = a;
-      words[1] = b;
-      words[2] = c;
-      words[3] = d;
-      words[4] = e;
-      size_t count = 5;
+      int64_t* word = words;
       bool usual;
       do {
-        usual = read(count, &words[count]);
-        ++count;
-      } while (usual && left != 0 && count < kMostRanked);
-      if (!usual || left != 0 || !Ways::Rank(words, count, ranked)) break;
-      for (size_t i = 0; i < count; ++i) {
-        if (!add(items[ranked[i]])) return nullptr;
+        usual = read(word);
+        ++word;
+      } while (ABSL_PREDICT_TRUE(usual) && p < end &&
+               ABSL_PREDICT_TRUE(word != words + kMostRanked));
+      if (ABSL_PREDICT_FALSE(!usual || p != end)) break;
+      const size_t count = word - words;
+      // For each number of entries there are instructions of its own.
+      switch (count) {
+        case 1:
+          if (!add(words[0])) return nullptr;
+          added = true;
+          break;
+        case 2: {
+          int64_t w[] = {words[0], words[1]};
+          if (!Order(w)) break;
+          if (!add(w[0]) || !add(w[1])) return nullptr;
+          added = true;
+          break;
+        }
+        case 3: {
+          int64_t w[] = {words[0], words[1], words[2]};
+          if (!Order(w)) break;
+          if (!add(w[0]) || !add(w[1]) || !add(w[2])) return nullptr;
+          added = true;
+          break;
+        }
+        case 4: {
+          int64_t w[] = {words[0], words[1], words[2], words[3]};
+          if (!Order(w)) break;
+          if (!add(w[0]) || !add(w[1]) || !add(w[2]) || !add(w[3])) {
+            return nullptr;
+          }
+          added = true;
+          break;
+        }
+        case 5: {
+          int64_t w[] = {words[0], words[1], words[2], words[3], words[4]};
+          if (!Order(w)) break;
+          if (!add(w[0]) || !add(w[1]) || !add(w[2]) || !add(w[3]) ||
+              !add(w[4])) {
+            return nullptr;
+          }
+          added = true;
+          break;
+        }
+        default:
+          for (size_t i = 0; i < count; ++i) {
+            orders[i] = static_cast<int64_t>(static_cast<uint64_t>(words[i]) &
+                                             kOrderBits);
+          }
+          if (!Ways::Rank(orders, count, ranked)) break;
+          for (size_t i = 0; i < count; ++i) {
+            if (!add(words[ranked[i]])) return nullptr;
+          }
+          added = true;
       }
-      added = true;
     } while (false);
     if (ABSL_PREDICT_FALSE(!added)) {
       leave();
@@ -574,7 +599,7 @@ bool StructWalk::AddRestOfList(const char* p, const char* end, int depth) {
 // Adds an entry that is read in the usual way, and is too long to be copied in
 // one block or not ASCII.
 bool StructWalk::AddOdd(const Item& item, int depth) {
-  const uint64_t text = item.what & 0xff;
+  const uint64_t text = (item.what >> kTextAt) & 0xff;
   const uint64_t copied = (item.what >> kCopiedAt) & 0xff;
   if (copied >= 64 && copied < 128) {
     const uint64_t low =

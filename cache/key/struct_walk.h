@@ -48,33 +48,27 @@ class StructWalk {
 
  private:
   // An entry of a Struct, or a Struct or list that is to come. `what` holds,
-  // from the lowest bits on, how many of its first bytes have to be ASCII, how
-  // many bytes are copied, and the flags and fields below.
+  // from the lowest bits on, how many messages may be nested in what it is or
+  // holds, how many of its first bytes have to be ASCII, how many bytes are
+  // copied, whether it is or holds a list, and the size of what it is or holds.
   struct Item {
     const char* start;
     uint64_t what;
   };
 
   // In an Item's `what`.
-  static constexpr int kCopiedAt = 8;
-  static constexpr int kDepthAt = 16;  // how many may be nested in what it is
   static constexpr int kMostDepth = 0xfff;
-  static constexpr uint64_t kIsList = uint64_t{1}
-                                      << 31;  // it is, or holds, one
-  static constexpr int kHeldAt = 32;  // the size of what it is, or holds
+  static constexpr int kTextAt = 16;
+  static constexpr int kCopiedAt = 24;
+  static constexpr uint64_t kIsList = uint64_t{1} << 32;
+  static constexpr int kHeldAt = 33;
 
-  static uint64_t Depth(int depth) {
-    return static_cast<uint64_t>(depth) << kDepthAt;
-  }
+  static uint64_t Depth(int depth) { return static_cast<uint64_t>(depth); }
 
-  // The lower half of `what` once a Struct or list was written: how many had
-  // been met before it, which is the number of the first one in it, and still
-  // whether it is a list.
-  static uint32_t Written(size_t met, uint64_t what) {
-    return static_cast<uint32_t>(met) | static_cast<uint32_t>(what & kIsList);
-  }
+  // Once a Struct or list was written, the lower half of its `what` is how many
+  // had been met before: the number of the first one in it.
   static size_t FirstInner(uint64_t what) {
-    return static_cast<uint32_t>(what & (kIsList - 1));
+    return static_cast<uint32_t>(what);
   }
 
   struct Tables;
