@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -313,16 +314,77 @@ TEST_F(StructWalkTest, OrdersMapsOfAnySizeAndKeysOfOneOrder) {
   }
 }
 
+int32_t OrderOf(const std::string& key) {
+  const std::string bytes = Entry(key, "");
+  const char* p = bytes.data();
+  MapEntry entry;
+  EXPECT_TRUE(ReadEntry(&p, p + bytes.size(), p + bytes.size(), &entry));
+  return entry.order;
+}
+
 TEST_F(StructWalkTest, KeysOfOneOrderAreThere) {
-  const auto order = [](const std::string& key) {
-    const std::string bytes = Entry(key, "");
-    const char* p = bytes.data();
-    MapEntry entry;
-    EXPECT_TRUE(ReadEntry(&p, p + bytes.size(), p + bytes.size(), &entry));
-    return entry.order;
-  };
-  EXPECT_EQ(order(Alike(1)), order(Alike(2)));
-  EXPECT_NE(order("one"), order("two"));
+  EXPECT_EQ(OrderOf(Alike(1)), OrderOf(Alike(2)));
+  EXPECT_NE(OrderOf("one"), OrderOf("two"));
+}
+
+// Orders of which the upper bits are the same, which is all that the walk
+// compares at first.
+TEST_F(StructWalkTest, OrdersKeysOfWhichOnlyTheLowerBitsOfTheirOrderDiffer) {
+  constexpr int kLowerBits = 15;
+  std::map<int32_t, std::vector<std::string>> near;
+  std::vector<std::string> keys;
+  for (int i = 0; keys.size() < 9; ++i) {
+    const std::string key = absl::StrCat("key", i);
+    std::vector<std::string>& group = near[OrderOf(key) >> kLowerBits];
+    group.push_back(key);
+    if (group.size() == 9) keys = group;
+  }
+  for (size_t count = 2; count <= keys.size(); ++count) {
+    for (int run = 0; run < 20; ++run) {
+      std::vector<std::string> entries;
+      for (size_t i = 0; i < count; ++i) {
+        entries.push_back(
+            Entry(keys[i], i % 2 == 0 ? Text(absl::StrCat(i))
+                                      : Struct(Entry("in", Text("it")))));
+      }
+      std::string first;
+      std::string second;
+      for (const std::string& entry : entries) first += entry;
+      std::shuffle(entries.begin(), entries.end(), random_);
+      for (const std::string& entry : entries) second += entry;
+      Check(second);
+      CheckSame(first, second);
+      const std::string other = Entry("other", Text("t"));
+      CheckSame(other + first, second + other);
+    }
+  }
+}
+
+// An entry that begins 64 KiB behind its Struct's start, or about there.
+TEST_F(StructWalkTest, ReadsStructsOfAbout64KiB) {
+  // Nothing that is read in the usual way is larger than 16 KiB.
+  std::string most;
+  for (int i = 0; i < 4; ++i) {
+    most += Entry(absl::StrCat("large ", i),
+                  Struct(Entry("in", Text(std::string(16200, 't')))));
+  }
+  for (size_t size = 65500; size < 65580; ++size) {
+    const std::string key = "fill";
+    const size_t heads =
+        Entry(key, Struct(Entry("in", Text(std::string(200, 't'))))).size() -
+        200;
+    const std::string fields =
+        most +
+        Entry(key, Struct(Entry("in", Text(std::string(
+                                          size - most.size() - heads, 't')))));
+    ASSERT_EQ(fields.size(), size);
+    SCOPED_TRACE(size);
+    Check(fields);
+    Check(fields + Entry("a", Text("b")));
+    Check(fields + Entry("a", Struct(Entry("b", Text("c")))) +
+          Entry("b", Text("d")));
+    CheckSame(fields + Entry("a", Text("b")), Entry("a", Text("b")) + fields);
+  }
 }
 
 TEST_F(StructWalkTest, TakesAnyNumberOfStructsAndLists) {
