@@ -415,6 +415,8 @@ struct MissMemory::Impl {
       : options(options),
         clock(clock),
         secret(request::FingerprintSecret::Random()),
+        paths_left(options.cpu_start),
+        left(options.cpu_start),
         process(TimeOf(CLOCK_PROCESS_CPUTIME_ID)) {}
 
   const MissMemoryOptions options;
@@ -423,6 +425,9 @@ struct MissMemory::Impl {
 
   mutable Mutex mutex;
   absl::Duration spent ABSL_GUARDED_BY(mutex);
+  // CPU time that there is for paths, and for anything at all.
+  absl::Duration paths_left ABSL_GUARDED_BY(mutex);
+  absl::Duration left ABSL_GUARDED_BY(mutex);
   // As last read, and when.
   absl::Duration process ABSL_GUARDED_BY(mutex);
   absl::Time process_read ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
@@ -722,30 +727,43 @@ struct MissMemory::Impl {
     }
   }
 
-  // Whether less was spent than this share of the process's CPU time.
-  bool Within(double share) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return share >= 1 || spent <= process * share + options.cpu_start;
-  }
-  // To look takes microseconds, of which each thread has its share.
-  void ReadProcess(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  // What the process's CPU time since the last look adds to both accounts. To
+  // look takes microseconds, of which each thread has its share.
+  void Earn(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (now - process_read < absl::Milliseconds(20)) return;
     process_read = now;
+    const absl::Duration before = process;
     process = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
+    paths_left += (process - before) * options.paths_cpu_share;
+    left += (process - before) * options.cpu_share;
+    Bound();
+  }
+  void Spend(absl::Duration time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    spent += time;
+    paths_left -= time;
+    left -= time;
+    Bound();
+  }
+  // Neither what was saved lasts for ever, nor what was taken too much.
+  void Bound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    for (absl::Duration* const account : {&paths_left, &left}) {
+      *account = std::clamp(*account, -options.cpu_start, options.cpu_start);
+    }
   }
   bool PathsAffordable(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (Within(options.paths_cpu_share)) return true;
-    ReadProcess(now);
-    return Within(options.paths_cpu_share);
+    if (options.paths_cpu_share >= 1) return true;
+    Earn(now);
+    return paths_left > absl::ZeroDuration();
   }
   // Half as many composites where too much was spent, twice as many where there
   // is time: those that stay know their past.
   void Balance(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (now - balanced < kBalanced) return;
+    if (options.cpu_share >= 1 || now - balanced < kBalanced) return;
     balanced = now;
-    ReadProcess(now);
-    if (!Within(options.cpu_share)) {
+    Earn(now);
+    if (left < absl::ZeroDuration()) {
       affordable = std::max(affordable / 2, kLeastAffordable);
-    } else if (Within(0.9 * options.cpu_share)) {
+    } else if (left > options.cpu_start / 2) {
       affordable = Twice(affordable);
     }
   }
@@ -850,8 +868,8 @@ Explanation MissMemory::Explain(absl::string_view function,
   if (reader != nullptr && impl_->readers.size() < kReaders) {
     impl_->readers.push_back(std::move(reader));
   }
-  impl_->spent +=
-      reading + LeastOf(TimeOf(CLOCK_MONOTONIC) - start - reading_wall, size);
+  impl_->Spend(reading +
+               LeastOf(TimeOf(CLOCK_MONOTONIC) - start - reading_wall, size));
   impl_->Balance(now);
   impl_->looked_at.store(std::min(impl_->threshold, impl_->affordable),
                          std::memory_order_relaxed);

@@ -60,11 +60,12 @@ struct Explanation {
 
 struct MissMemoryOptions {
   uint64_t bytes = 16ull << 20;  // positive
-  // Of the process's CPU time, and so much from the start; 1: no bound. Beyond
-  // the first share no paths are read, beyond the second fewer composites are
-  // looked at.
+  // Of the process's CPU time; 1: no bound. Beyond the first share no paths are
+  // read, beyond the second fewer composites are looked at.
   double paths_cpu_share = 0.04;
   double cpu_share = 0.05;
+  // So much is there at the start, and so much may be saved, or owed. With 0
+  // nothing is done that a share bounds.
   absl::Duration cpu_start = absl::Milliseconds(100);
 };
 
