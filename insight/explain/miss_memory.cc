@@ -43,6 +43,9 @@ constexpr size_t kSlots = 2;
 // for fewer; so many are looked at in any case.
 constexpr absl::Duration kBalanced = absl::Milliseconds(100);
 constexpr uint64_t kLeastAffordable = kAll / 64;
+// A composite that was not looked at for lack of time has come again after
+// this, if it is there: runners ask for each every few minutes.
+constexpr absl::Duration kLeftOut = absl::Hours(1);
 
 // Stands for the value of nodes that have none to compare.
 constexpr uint64_t kNotCompared = 0;
@@ -446,6 +449,9 @@ struct MissMemory::Impl {
   // There is CPU time for composites whose hash is at most this.
   uint64_t affordable ABSL_GUARDED_BY(mutex) = kAll;
   absl::Time balanced ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
+  // The least that `affordable` was of late, and when it last was not all.
+  uint64_t always_seen ABSL_GUARDED_BY(mutex) = kAll;
+  absl::Time left_out ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
   // The least of `threshold` and `affordable`: others are not looked at.
   // Written under the lock.
   std::atomic<uint64_t> looked_at{kAll};
@@ -571,7 +577,6 @@ struct MissMemory::Impl {
                 uint64_t identity_hash, uint64_t composite,
                 const Reader* reader, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    Grow();
     if (composite > threshold) return;
     // Under `key: tag`, or by chance, it may be of another identity.
     const auto known = keys.find(key);
@@ -670,9 +675,11 @@ struct MissMemory::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const auto found = identities.find(identity);
     if (found == identities.end() || found->second.requests.empty()) {
-      // Of a composite that is not remembered nobody knows.
-      said->reason = composite <= threshold ? trace::Reason::kNew
-                                            : trace::Reason::kUnknown;
+      // Of a composite that is not remembered, or was not looked at, nobody
+      // knows.
+      said->reason = composite <= std::min(threshold, always_seen)
+                         ? trace::Reason::kNew
+                         : trace::Reason::kUnknown;
       return;
     }
     const std::list<KeptRequest>& all = found->second.requests;
@@ -736,19 +743,16 @@ struct MissMemory::Impl {
     process = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
     paths_left += (process - before) * options.paths_cpu_share;
     left += (process - before) * options.cpu_share;
-    Bound();
-  }
-  void Spend(absl::Duration time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    spent += time;
-    paths_left -= time;
-    left -= time;
-    Bound();
-  }
-  // Neither what was saved lasts for ever, nor what was taken too much.
-  void Bound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    // Neither what was saved lasts for ever, nor what was taken too much.
     for (absl::Duration* const account : {&paths_left, &left}) {
       *account = std::clamp(*account, -options.cpu_start, options.cpu_start);
     }
+  }
+  void Spend(absl::Duration paths, absl::Duration rest)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    spent += paths + rest;
+    paths_left -= paths;
+    left -= paths + rest;
   }
   bool PathsAffordable(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (options.paths_cpu_share >= 1) return true;
@@ -761,11 +765,15 @@ struct MissMemory::Impl {
     if (options.cpu_share >= 1 || now - balanced < kBalanced) return;
     balanced = now;
     Earn(now);
-    if (left < absl::ZeroDuration()) {
+    if (left <= absl::ZeroDuration()) {
       affordable = std::max(affordable / 2, kLeastAffordable);
     } else if (left > options.cpu_start / 2) {
       affordable = Twice(affordable);
     }
+    if (now - left_out > kLeftOut) always_seen = kAll;
+    if (affordable == kAll) return;
+    left_out = now;
+    always_seen = std::min(always_seen, affordable);
   }
 
   std::unique_ptr<Reader> TakeReader() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -854,6 +862,8 @@ Explanation MissMemory::Explain(absl::string_view function,
   }
 
   const MutexLock lock(&impl_->mutex);
+  // Whoever asks: of those that are left out there may be nobody else.
+  impl_->Grow();
   if (outlined) {
     const Reader* const nodes = read ? reader.get() : nullptr;
     if (!known) {
@@ -868,8 +878,8 @@ Explanation MissMemory::Explain(absl::string_view function,
   if (reader != nullptr && impl_->readers.size() < kReaders) {
     impl_->readers.push_back(std::move(reader));
   }
-  impl_->Spend(reading +
-               LeastOf(TimeOf(CLOCK_MONOTONIC) - start - reading_wall, size));
+  impl_->Spend(reading, LeastOf(TimeOf(CLOCK_MONOTONIC) - start - reading_wall,
+                                outlined ? size : 0));
   impl_->Balance(now);
   impl_->looked_at.store(std::min(impl_->threshold, impl_->affordable),
                          std::memory_order_relaxed);

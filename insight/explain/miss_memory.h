@@ -65,7 +65,7 @@ struct MissMemoryOptions {
   double paths_cpu_share = 0.04;
   double cpu_share = 0.05;
   // So much is there at the start, and so much may be saved, or owed. With 0
-  // nothing is done that a share bounds.
+  // no paths are read, and as few composites as may be are looked at.
   absl::Duration cpu_start = absl::Milliseconds(100);
 };
 
@@ -134,8 +134,8 @@ class MissMemory {
 
   // Memory in use, overhead included; at most the bound.
   uint64_t bytes() const;
-  // The share of composites of which paths are remembered, and of which
-  // anything is: what memory and CPU time leave.
+  // The share of composites of which paths are remembered, as far as there is
+  // CPU time to read them, and of which anything is.
   double paths_share() const;
   double share() const;
   // CPU time that explaining took.

@@ -259,10 +259,13 @@ std::string ExplainText(const v1::ExplainResponse& response) {
     break;
   }
   if (response.share() < 1 || response.paths_share() < 1) {
-    absl::StrAppend(&text, "\nexplain.memory is full: of ",
-                    Percent(response.share()),
-                    " of composites requests are remembered, of ",
-                    Percent(response.paths_share()), " with their paths.\n");
+    absl::StrAppend(
+        &text,
+        "\nexplain.memory is full, or there are more misses than can be "
+        "looked at: of ",
+        Percent(response.share()),
+        " of composites requests are remembered, of ",
+        Percent(response.paths_share()), " with their paths.\n");
   }
   return text;
 }

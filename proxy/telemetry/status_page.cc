@@ -304,8 +304,8 @@ constexpr Word kReasonWords[kMissReasons] = {
     {"generation", "It was answered by another generation of the function."},
     {"not-stored", "The answer to the request before was not one to keep."},
     {"unknown",
-     "Nobody remembers: explain.memory is full or 0, or the answer before is "
-     "still awaited."},
+     "Nobody remembers: explain.memory is full or 0, there were more misses "
+     "than can be looked at, or the answer before is still awaited."},
     {"changed", "The request is not what it was."}};
 
 void Frequent(const insight::explain::MissMemory::Top& top, const char* nothing,

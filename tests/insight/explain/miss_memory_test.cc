@@ -335,6 +335,35 @@ TEST_F(MissMemoryTest, BeyondThatItLooksAtFewerComposites) {
   for (size_t i = 0; i < kComposites; ++i) {
     EXPECT_EQ(explain(i), Reason::kChanged);
   }
+  // Of one that comes for the first time now, nobody knows whether it does.
+  const auto first = [&](absl::string_view name) {
+    return Explain(Request(std::string(name), "1"), ++calls).reason;
+  };
+  size_t not_known = 0;
+  for (size_t i = 0; i < kComposites; ++i) {
+    if (first(absl::StrCat("other ", i)) == Reason::kUnknown) ++not_known;
+  }
+  EXPECT_GE(not_known, kComposites - 10);
+  clock_.Advance(absl::Hours(2));
+  explain(0);
+  for (size_t i = 0; i < kComposites; ++i) {
+    EXPECT_EQ(first(absl::StrCat("yet another ", i)), Reason::kNew);
+  }
+}
+
+TEST_F(MissMemoryTest, WhoIsLeftOutForMemoryComesBack) {
+  options_.bytes = 1 << 20;
+  int known = 0;
+  bool full = false;
+  for (int i = 0; i < 20000; ++i) {
+    // Another input each time: the only composite fills the memory alone.
+    const std::string input = absl::StrCat(R"(, "input": {"a": )", i, "}");
+    const Reason reason = Explain(Request("a", "1", input), i + 1).reason;
+    full |= memory().share() < 1;
+    if (i >= 15000 && reason == Reason::kNew) ++known;
+  }
+  EXPECT_TRUE(full);
+  EXPECT_GT(known, 0);
 }
 
 TEST_F(MissMemoryTest, MemoryIsBoundAndWhatFitsIsSampledByComposite) {

@@ -195,7 +195,8 @@ TEST(TextTest, ExplainOfAFullMemoryAndOfNone) {
       ExplainText(Parsed<v1::ExplainResponse>(R"pb(explained: true
                                                    share: 0.5
                                                    paths_share: 0.25)pb")),
-      HasSubstr("explain.memory is full: of 50.0% of composites "
+      HasSubstr("explain.memory is full, or there are more misses than can "
+                "be looked at: of 50.0% of composites "
                 "requests are remembered, of 25.0% with their paths."));
   EXPECT_THAT(ExplainText(Parsed<v1::ExplainResponse>(
                   R"pb(functions {
