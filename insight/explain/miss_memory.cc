@@ -43,6 +43,8 @@ constexpr size_t kSlots = 2;
 // for fewer; so many are looked at in any case.
 constexpr absl::Duration kBalanced = absl::Milliseconds(100);
 constexpr uint64_t kLeastAffordable = kAll / 64;
+// More than that is saved of no time that passes.
+constexpr absl::Duration kMostElapsed = absl::Minutes(1);
 // A composite that was not looked at for lack of time has come again after
 // this, if it is there: runners ask for each every few minutes.
 constexpr absl::Duration kLeftOut = absl::Hours(1);
@@ -420,7 +422,8 @@ struct MissMemory::Impl {
         secret(request::FingerprintSecret::Random()),
         paths_left(options.cpu_start),
         left(options.cpu_start),
-        process(TimeOf(CLOCK_PROCESS_CPUTIME_ID)) {}
+        process(TimeOf(CLOCK_PROCESS_CPUTIME_ID)),
+        process_read(clock->Now()) {}
 
   const MissMemoryOptions options;
   Clock* const clock;
@@ -433,7 +436,7 @@ struct MissMemory::Impl {
   absl::Duration left ABSL_GUARDED_BY(mutex);
   // As last read, and when.
   absl::Duration process ABSL_GUARDED_BY(mutex);
-  absl::Time process_read ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
+  absl::Time process_read ABSL_GUARDED_BY(mutex);
   std::vector<std::unique_ptr<Reader>> readers ABSL_GUARDED_BY(mutex);
   absl::flat_hash_map<uint64_t, Identity> identities ABSL_GUARDED_BY(mutex);
   absl::flat_hash_map<cache::key::Key, uint64_t> keys ABSL_GUARDED_BY(mutex);
@@ -734,15 +737,23 @@ struct MissMemory::Impl {
     }
   }
 
-  // What the process's CPU time since the last look adds to both accounts. To
-  // look takes microseconds, of which each thread has its share.
+  // What the time since the last look adds to both accounts. To look takes
+  // microseconds, of which each thread has its share.
   void Earn(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (now - process_read < absl::Milliseconds(20)) return;
+    // The clock may be set back.
+    const absl::Duration elapsed =
+        std::max(now - process_read, absl::ZeroDuration());
+    if (now >= process_read && elapsed < absl::Milliseconds(20)) return;
     process_read = now;
     const absl::Duration before = process;
     process = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
-    paths_left += (process - before) * options.paths_cpu_share;
-    left += (process - before) * options.cpu_share;
+    const absl::Duration earned =
+        std::max((process - before) * options.cpu_share,
+                 std::min(elapsed, kMostElapsed) * options.core_share);
+    left += earned;
+    if (options.cpu_share > 0) {
+      paths_left += earned * (options.paths_cpu_share / options.cpu_share);
+    }
     // Neither what was saved lasts for ever, nor what was taken too much.
     for (absl::Duration* const account : {&paths_left, &left}) {
       *account = std::clamp(*account, -options.cpu_start, options.cpu_start);
@@ -762,7 +773,8 @@ struct MissMemory::Impl {
   // Half as many composites where too much was spent, twice as many where there
   // is time: those that stay know their past.
   void Balance(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (options.cpu_share >= 1 || now - balanced < kBalanced) return;
+    if (options.cpu_share >= 1) return;
+    if (now >= balanced && now - balanced < kBalanced) return;
     balanced = now;
     Earn(now);
     if (left <= absl::ZeroDuration()) {

@@ -64,6 +64,10 @@ struct MissMemoryOptions {
   // read, beyond the second fewer composites are looked at.
   double paths_cpu_share = 0.04;
   double cpu_share = 0.05;
+  // If that is more, of the time of one core, instead of `cpu_share`; and for
+  // paths as much less. (A process that has little to do has few misses, and
+  // nobody to take time from.)
+  double core_share = 0.005;
   // So much is there at the start, and so much may be saved, or owed. With 0
   // no paths are read, and as few composites as may be are looked at.
   absl::Duration cpu_start = absl::Milliseconds(100);

@@ -43,7 +43,10 @@ std::string Request(const std::string& name, const std::string& version,
 
 class MissMemoryTest : public testing::Test {
  protected:
-  MissMemoryTest() { options_.paths_cpu_share = options_.cpu_share = 1; }
+  MissMemoryTest() {
+    options_.paths_cpu_share = options_.cpu_share = 1;
+    options_.core_share = 0;
+  }
 
   MissMemory& memory() {
     if (memory_ == nullptr) {
@@ -281,6 +284,27 @@ TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
             options_.cpu_start + 0.1 * process() + absl::Milliseconds(5));
 }
 
+TEST_F(MissMemoryTest, AProcessThatHasLittleToDoTellsEveryPath) {
+  options_ = MissMemoryOptions();
+  options_.cpu_start = absl::Milliseconds(1);
+  std::string rest = R"(, "desired": {"resources": {"r": {"resource": {)";
+  for (int i = 0; i < 300; ++i) {
+    absl::StrAppend(&rest, i == 0 ? "" : ",", "\"k", i, "\": \"v\"");
+  }
+  rest += "}}}}";
+  // Hardly anything but this takes time, in which all of a share is nothing.
+  for (int i = 0; i < 300; ++i) {
+    clock_.Advance(absl::Seconds(1));
+    const Explanation said =
+        Explain(Request("a", absl::StrCat(i), rest), i + 1);
+    if (i == 0) continue;
+    ASSERT_EQ(said.detail,
+              "observed.composite.resource.metadata.resourceVersion")
+        << i;
+  }
+  EXPECT_EQ(memory().share(), 1);
+}
+
 TEST_F(MissMemoryTest, BeyondThatItLooksAtFewerComposites) {
   // Requests of a size that takes time to look at.
   const std::string rest = absl::StrCat(R"(, "context": {"text": ")",
@@ -302,6 +326,7 @@ TEST_F(MissMemoryTest, BeyondThatItLooksAtFewerComposites) {
     return absl::Nanoseconds(ReadClock(CLOCK_PROCESS_CPUTIME_ID));
   };
   options_ = MissMemoryOptions();
+  options_.core_share = 0;
   const absl::Duration begin = process();
   memory();
   // This process does nothing else. Once that has taken what it may, fewer and
