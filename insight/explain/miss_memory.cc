@@ -43,8 +43,6 @@ constexpr size_t kSlots = 2;
 // for fewer; so many are looked at in any case.
 constexpr absl::Duration kBalanced = absl::Milliseconds(100);
 constexpr uint64_t kLeastAffordable = kAll / 64;
-// More than that is saved of no time that passes.
-constexpr absl::Duration kMostElapsed = absl::Minutes(1);
 // A composite that was not looked at for lack of time has come again after
 // this, if it is there: runners ask for each every few minutes.
 constexpr absl::Duration kLeftOut = absl::Hours(1);
@@ -747,9 +745,8 @@ struct MissMemory::Impl {
     process_read = now;
     const absl::Duration before = process;
     process = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
-    const absl::Duration earned =
-        std::max((process - before) * options.cpu_share,
-                 std::min(elapsed, kMostElapsed) * options.core_share);
+    const absl::Duration earned = std::max(
+        (process - before) * options.cpu_share, elapsed * options.core_share);
     left += earned;
     if (options.cpu_share > 0) {
       paths_left += earned * (options.paths_cpu_share / options.cpu_share);

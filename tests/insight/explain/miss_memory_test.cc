@@ -41,6 +41,19 @@ std::string Request(const std::string& name, const std::string& version,
   return request.SerializeAsString();
 }
 
+// The rest of a request that has a desired resource of so many fields.
+std::string DesiredOf(int fields) {
+  std::string rest = R"(, "desired": {"resources": {"r": {"resource": {)";
+  for (int i = 0; i < fields; ++i) {
+    absl::StrAppend(&rest, i == 0 ? "" : ",", "\"k", i, "\": \"v\"");
+  }
+  return rest + "}}}}";
+}
+
+absl::Duration ProcessTime() {
+  return absl::Nanoseconds(ReadClock(CLOCK_PROCESS_CPUTIME_ID));
+}
+
 class MissMemoryTest : public testing::Test {
  protected:
   MissMemoryTest() {
@@ -248,16 +261,9 @@ TEST_F(MissMemoryTest, BeyondItsCpuItTellsTheReasonAndTheSection) {
 TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
   options_.paths_cpu_share = MissMemoryOptions().paths_cpu_share;
   options_.cpu_start = absl::Milliseconds(5);
-  std::string rest = R"(, "desired": {"resources": {"r": {"resource": {)";
-  for (int i = 0; i < 2000; ++i) {
-    absl::StrAppend(&rest, i == 0 ? "" : ",", "\"k", i, "\": \"v\"");
-  }
-  rest += "}}}}";
+  const std::string rest = DesiredOf(2000);
   std::string request = Request("a", "1000", rest);
   const size_t version = request.find("1000");
-  const auto process = [] {
-    return absl::Nanoseconds(ReadClock(CLOCK_PROCESS_CPUTIME_ID));
-  };
   memory();
   int paths = 0;
   int sections = 0;
@@ -281,17 +287,13 @@ TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
   // What it is allowed, one request more, and outlines, which are made in any
   // case.
   EXPECT_LT(memory().cpu(),
-            options_.cpu_start + 0.1 * process() + absl::Milliseconds(5));
+            options_.cpu_start + 0.1 * ProcessTime() + absl::Milliseconds(5));
 }
 
 TEST_F(MissMemoryTest, AProcessThatHasLittleToDoTellsEveryPath) {
   options_ = MissMemoryOptions();
   options_.cpu_start = absl::Milliseconds(1);
-  std::string rest = R"(, "desired": {"resources": {"r": {"resource": {)";
-  for (int i = 0; i < 300; ++i) {
-    absl::StrAppend(&rest, i == 0 ? "" : ",", "\"k", i, "\": \"v\"");
-  }
-  rest += "}}}}";
+  const std::string rest = DesiredOf(300);
   // Hardly anything but this takes time, in which all of a share is nothing.
   for (int i = 0; i < 300; ++i) {
     clock_.Advance(absl::Seconds(1));
@@ -322,17 +324,14 @@ TEST_F(MissMemoryTest, BeyondThatItLooksAtFewerComposites) {
     request->replace(version, 8, absl::StrCat(10'000'000 + ++calls));
     return Explain(*request, calls).reason;
   };
-  const auto process = [] {
-    return absl::Nanoseconds(ReadClock(CLOCK_PROCESS_CPUTIME_ID));
-  };
   options_ = MissMemoryOptions();
   options_.core_share = 0;
-  const absl::Duration begin = process();
+  const absl::Duration begin = ProcessTime();
   memory();
   // This process does nothing else. Once that has taken what it may, fewer and
   // fewer composites are looked at, and in the end one in 64.
   for (int round = 0; memory().share() > 1.0 / 60; ++round) {
-    ASSERT_LT(process() - begin, absl::Seconds(60));
+    ASSERT_LT(ProcessTime() - begin, absl::Seconds(60));
     for (size_t i = 0; i < kComposites; ++i) {
       clock_.Advance(absl::Milliseconds(10));
       const Reason reason = explain(i);
@@ -350,7 +349,7 @@ TEST_F(MissMemoryTest, BeyondThatItLooksAtFewerComposites) {
   // When the process has done other things for long enough, all are again.
   RunFunctionRequest parsed;
   while (memory().share() < 1) {
-    ASSERT_LT(process() - begin, absl::Seconds(120));
+    ASSERT_LT(ProcessTime() - begin, absl::Seconds(120));
     for (const std::string& request : requests) {
       ASSERT_TRUE(parsed.ParseFromString(request));
     }
