@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/optional.h"
 #include "cache/key/plain_wire.h"
 #include "cache/key/walk_machine.h"
@@ -298,11 +299,9 @@ TEST_F(StructWalkTest, OrdersMapsOfAnySizeAndKeysOfOneOrder) {
             alike > 0 && i % alike == 0 ? Alike(i) : absl::StrCat("k", i * i),
             Text(absl::StrCat(i))));
       }
-      std::string first;
-      std::string second;
-      for (const std::string& entry : entries) first += entry;
+      const std::string first = absl::StrJoin(entries, "");
       std::shuffle(entries.begin(), entries.end(), random_);
-      for (const std::string& entry : entries) second += entry;
+      const std::string second = absl::StrJoin(entries, "");
       Check(first);
       Check(second);
       CheckSame(first, second);
@@ -347,11 +346,9 @@ TEST_F(StructWalkTest, OrdersKeysOfWhichOnlyTheLowerBitsOfTheirOrderDiffer) {
         entries.push_back(
             Entry(keys[i], Struct(Entry("in", Text(std::string(2 * i, 't'))))));
       }
-      std::string first;
-      std::string second;
-      for (const std::string& entry : entries) first += entry;
+      const std::string first = absl::StrJoin(entries, "");
       std::shuffle(entries.begin(), entries.end(), random_);
-      for (const std::string& entry : entries) second += entry;
+      const std::string second = absl::StrJoin(entries, "");
       Check(second);
       CheckSame(first, second);
       const std::string other = Entry("other", Text("t"));
@@ -368,15 +365,12 @@ TEST_F(StructWalkTest, ReadsStructsOfAbout64KiB) {
     most += Entry(absl::StrCat("large ", i),
                   Struct(Entry("in", Text(std::string(16200, 't')))));
   }
+  const auto fill = [](size_t text) {
+    return Entry("fill", Struct(Entry("in", Text(std::string(text, 't')))));
+  };
+  const size_t heads = fill(200).size() - 200;
   for (size_t size = 65500; size < 65580; ++size) {
-    const std::string key = "fill";
-    const size_t heads =
-        Entry(key, Struct(Entry("in", Text(std::string(200, 't'))))).size() -
-        200;
-    const std::string fields =
-        most +
-        Entry(key, Struct(Entry("in", Text(std::string(
-                                          size - most.size() - heads, 't')))));
+    const std::string fields = most + fill(size - most.size() - heads);
     ASSERT_EQ(fields.size(), size);
     SCOPED_TRACE(size);
     Check(fields);
