@@ -751,10 +751,11 @@ struct MissMemory::Impl {
     if (options.cpu_share > 0) {
       paths_left += earned * (options.paths_cpu_share / options.cpu_share);
     }
-    // Neither what was saved lasts for ever, nor what was taken too much.
-    for (absl::Duration* const account : {&paths_left, &left}) {
-      *account = std::clamp(*account, -options.cpu_start, options.cpu_start);
-    }
+    // What was saved does not last for ever. Nor does what outlines took too
+    // much, of which some are read in any case; paths are read only of what is
+    // there, so that not more is owed than what was under way took.
+    paths_left = std::min(paths_left, options.cpu_start);
+    left = std::clamp(left, -options.cpu_start, options.cpu_start);
   }
   void Spend(absl::Duration paths, absl::Duration rest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {

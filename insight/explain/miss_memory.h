@@ -68,8 +68,9 @@ struct MissMemoryOptions {
   // paths as much less. (A process that has little to do has few misses, and
   // nobody to take time from.)
   double core_share = 0.005;
-  // So much is there at the start, and so much may be saved, or owed. With 0
-  // no paths are read, and as few composites as may be are looked at.
+  // So much is there at the start, and so much may be saved, or owed (for
+  // paths, what the last ones took). With 0 no paths are read, and as few
+  // composites as may be are looked at.
   absl::Duration cpu_start = absl::Milliseconds(100);
 };
 
