@@ -62,8 +62,8 @@ struct MissMemoryOptions {
   uint64_t bytes = 16ull << 20;  // positive
   // Of the process's CPU time; 1: no bound. Beyond the first share no paths are
   // read, beyond the second fewer composites are looked at.
-  double paths_cpu_share = 0.04;
-  double cpu_share = 0.05;
+  double paths_cpu_share = 0.024;
+  double cpu_share = 0.03;
   // If that is more, of the time of one core, instead of `cpu_share`; and for
   // paths as much less. (A process that has little to do has few misses, and
   // nobody to take time from.)

@@ -331,8 +331,9 @@ uint64_t KeyOfEntry(absl::string_view entry) {
   return XXH3_64bits(key.data(), key.size());
 }
 
-// Goes over `observed`, which takes the next `size` bytes; only the composite
-// is copied, where it lies in several slices. False: it is malformed.
+// Goes over `observed`, which takes the next `size` bytes, for as long as
+// `on_composite` says so; only the composite is copied, where it lies in
+// several slices. False: it is malformed.
 template <typename OnComposite, typename OnOther>
 bool ReadObserved(uint64_t size, SlicedCursor* cursor, OnComposite on_composite,
                   OnOther on_other) {
@@ -347,8 +348,9 @@ bool ReadObserved(uint64_t size, SlicedCursor* cursor, OnComposite on_composite,
     }
     absl::string_view composite;
     if (!cursor->Read(size, &composite, &copy)) return false;
-    on_composite(composite);
+    const bool goes_on = on_composite(composite);
     if (copy.capacity() > kKeptCopy) std::string().swap(copy);
+    if (!goes_on) return true;
   }
   return cursor->passed() == end;
 }
@@ -366,6 +368,7 @@ bool OutlineObserved(uint64_t size, SlicedCursor* cursor, Outline* outline) {
         OfComposite(composite, &outline->composite);
         outline->sums[static_cast<size_t>(Section::kComposite)] +=
             SumOf(composite);
+        return true;
       },
       [cursor, outline](uint64_t other) {
         return cursor->Sum(
@@ -406,8 +409,8 @@ CompositeName ReadComposite(absl::Span<const absl::string_view> slices) {
 
 void ReadComposite(absl::Span<const absl::string_view> slices,
                    CompositeName* name) {
-  // The last `observed` that has a composite counts; protobuf would merge
-  // several, which no encoder writes.
+  // The first composite that has a name counts; protobuf would merge several,
+  // which no encoder writes.
   Clear(name);
   SlicedCursor cursor(slices);
   while (!cursor.done()) {
@@ -422,12 +425,14 @@ void ReadComposite(absl::Span<const absl::string_view> slices,
             size, &cursor,
             [name](absl::string_view composite) {
               OfComposite(composite, name);
+              return !name->known();
             },
             [&cursor](uint64_t other) { return cursor.Skip(other); })) {
       return Clear(name);
     }
-    // Encoders write `meta` and `observed` first and once: what follows is the
-    // bulk, and is not read.
+    // Encoders write `meta` and then `observed`, in it the composite, first and
+    // once: what follows is the bulk, and is not read. To go from one resource
+    // to the next takes as long as memory takes, for each.
     if (name->known()) return;
   }
 }
