@@ -350,7 +350,7 @@ bool ReadObserved(uint64_t size, SlicedCursor* cursor, OnComposite on_composite,
     if (!cursor->Read(size, &composite, &copy)) return false;
     const bool goes_on = on_composite(composite);
     if (copy.capacity() > kKeptCopy) std::string().swap(copy);
-    if (!goes_on) return true;
+    if (!goes_on) return cursor->passed() <= end;
   }
   return cursor->passed() == end;
 }
@@ -365,7 +365,10 @@ bool OutlineObserved(uint64_t size, SlicedCursor* cursor, Outline* outline) {
   return ReadObserved(
       size, cursor,
       [outline](absl::string_view composite) {
-        OfComposite(composite, &outline->composite);
+        // The first one that has a name, as ReadComposite.
+        if (!outline->composite.known()) {
+          OfComposite(composite, &outline->composite);
+        }
         outline->sums[static_cast<size_t>(Section::kComposite)] +=
             SumOf(composite);
         return true;

@@ -23,8 +23,8 @@
 namespace fncache::insight::request {
 
 // The composite's name, reading no more than it needs: for callers that sample
-// by composite. What is not well-formed gives an empty name. The second one
-// makes use of the memory that *name has.
+// by composite. What is not well-formed, as far as it is read, gives an empty
+// name. The second one makes use of the memory that *name has.
 CompositeName ReadComposite(absl::Span<const absl::string_view> slices);
 void ReadComposite(absl::Span<const absl::string_view> slices,
                    CompositeName* name);

@@ -285,6 +285,25 @@ TEST(Identity, TheCompositeIsReadWithoutNodesToo) {
   }
 }
 
+// Which no encoder writes; but who samples by composite and who reads more must
+// mean the same one.
+TEST(Identity, OfSeveralCompositesTheFirstThatHasANameCounts) {
+  const auto observed = [](const std::string& composite) {
+    return FromJson(absl::StrCat(R"({"observed": {"composite": {"resource": {)",
+                                 composite, "}}}}"))
+        .SerializeAsString();
+  };
+  const std::string bytes =
+      absl::StrCat(observed(""), observed(R"("metadata": {"name": "first"})"),
+                   observed(R"("metadata": {"name": "second"})"));
+  EXPECT_EQ(ReadComposite({bytes}).name, "first");
+  Outline outline;
+  ASSERT_TRUE(ReadOutline({bytes}, &outline));
+  EXPECT_EQ(outline.composite.name, "first");
+  // What follows it is not read.
+  EXPECT_EQ(ReadComposite({absl::StrCat(bytes, "\x12\x7f")}).name, "first");
+}
+
 TEST(Identity, IsOfTheCompositeTheInputAndWhatIsRequired) {
   RequestNodes nodes(FingerprintSecret::Random());
   const FingerprintSecret secret = FingerprintSecret::Random();
