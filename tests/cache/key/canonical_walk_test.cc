@@ -15,7 +15,7 @@
 namespace fncache::cache::key {
 namespace {
 
-using std::string_literals::operator""s;
+using namespace std::string_literals;  // NOLINT(google-build-using-namespace)
 
 std::string Field(uint32_t number, absl::string_view bytes) {
   std::string out;
