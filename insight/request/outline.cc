@@ -355,7 +355,10 @@ bool ReadObserved(uint64_t size, SlicedCursor* cursor, OnComposite on_composite,
   return cursor->passed() == end;
 }
 
+// Of several composites the first that has a name counts; protobuf would merge
+// them, which no encoder writes.
 void OfComposite(absl::string_view composite, CompositeName* name) {
+  if (name->known()) return;
   absl::string_view object;
   if (LastField(composite, 1, &object)) OfObject(object, name);
 }
@@ -365,10 +368,7 @@ bool OutlineObserved(uint64_t size, SlicedCursor* cursor, Outline* outline) {
   return ReadObserved(
       size, cursor,
       [outline](absl::string_view composite) {
-        // The first one that has a name, as ReadComposite.
-        if (!outline->composite.known()) {
-          OfComposite(composite, &outline->composite);
-        }
+        OfComposite(composite, &outline->composite);
         outline->sums[static_cast<size_t>(Section::kComposite)] +=
             SumOf(composite);
         return true;
@@ -412,8 +412,6 @@ CompositeName ReadComposite(absl::Span<const absl::string_view> slices) {
 
 void ReadComposite(absl::Span<const absl::string_view> slices,
                    CompositeName* name) {
-  // The first composite that has a name counts; protobuf would merge several,
-  // which no encoder writes.
   Clear(name);
   SlicedCursor cursor(slices);
   while (!cursor.done()) {

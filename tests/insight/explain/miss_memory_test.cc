@@ -274,6 +274,7 @@ TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
   const absl::Duration begin = ProcessTime();
   absl::Duration most;  // of one request
   int paths = 0;
+  int sections = 0;
   for (int i = 0; i < 500; ++i) {
     request.replace(version, 4, absl::StrCat(1000 + i));
     clock_.Advance(absl::Milliseconds(20));
@@ -286,10 +287,10 @@ TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
     most = std::max(most, memory().cpu() - before);
     if (i == 0) continue;
     EXPECT_EQ(said.reason, Reason::kChanged);
-    paths += said.detail.empty() ? 0 : 1;
+    ++(said.detail.empty() ? sections : paths);
   }
   EXPECT_GT(paths, 0);
-  EXPECT_LT(paths, 400);
+  EXPECT_GT(sections, 200);
   // What it is allowed, one request more, as much again to compare and remember
   // what was read, and half as much again of what both take: measured twice,
   // that is not the same.
@@ -303,10 +304,9 @@ TEST_F(MissMemoryTest, AProcessThatHasLittleToDoTellsEveryPath) {
   options_ = MissMemoryOptions();
   options_.cpu_start = absl::Milliseconds(10);  // less than all of them take
   const std::string rest = DesiredOf(300);
-  // Hardly anything but this takes time, of which a share is next to nothing;
-  // half a percent of a core is 50 ms in each ten seconds.
+  // Hardly anything but this takes time, in which all of a share is nothing.
   for (int i = 0; i < 300; ++i) {
-    clock_.Advance(absl::Seconds(10));
+    clock_.Advance(absl::Seconds(1));
     const Explanation said =
         Explain(Request("a", absl::StrCat(i), rest), i + 1);
     if (i == 0) continue;
