@@ -406,6 +406,7 @@ void Connection::TakeInput(absl::string_view bytes) {
 
 void Connection::OnStrayData(int32_t stream, size_t length) {
   if (nghttp2_session_find_stream(host_.session, stream) != nullptr) return;
+  ++frames_;  // of which nghttp2 says nothing
   if (HasEnded(stream)) {
     // Nothing may come there (RFC 9113, 5.1).
     nghttp2_session_terminate_session(host_.session, NGHTTP2_STREAM_CLOSED);

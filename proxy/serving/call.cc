@@ -541,7 +541,13 @@ void RunFunctionCall::Launch(bool outlives) {
   Explain();
   if (trace_) trace_->KeepRequest(plain());
   access_.KeepRequest(plain());
-  incoming_->ForgetRequest();
+  if (!run_->waits_in_place()) return incoming_->ForgetRequest();
+  run_->WhenAdmitted([weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self != nullptr && self->incoming_ != nullptr) {
+      self->incoming_->ForgetRequest();
+    }
+  });
 }
 
 void RunFunctionCall::Explain() {

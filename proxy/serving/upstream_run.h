@@ -109,6 +109,10 @@ class UpstreamRun final : public FlightCall,
   bool purged() const { return purged_; }
   // It waits for a connection to the function.
   bool connecting() const { return call_->connecting(); }
+  bool waits_in_place() const { return call_->waits_in_place(); }
+  void WhenAdmitted(absl::AnyInvocable<void()> admitted) {
+    call_->WhenAdmitted(std::move(admitted));
+  }
   // Any thread.
   void Cancel() override {
     cancelled_.store(true, std::memory_order_relaxed);

@@ -41,11 +41,13 @@ constexpr size_t kRelayedStep = 4 << 10;
 // and as they are sent on.
 constexpr size_t kUsualFields = 1 << 10;
 
-// Of a packed request, so much is unpacked at a time.
-constexpr size_t kUnpackedATurn = 512 << 10;
+// Where complete requests of a connection hold no more than this, what others
+// hold is not looked at.
+constexpr size_t kUnchecked = 1 << 20;
 
-constexpr char kAllHeld[] =
-    "the requests that are coming hold all of inflight.bytes";
+constexpr char kTooMuchHeld[] =
+    "the requests that are coming on this connection hold more than their part "
+    "of inflight.bytes";
 
 constexpr absl::string_view kGrpc = "application/grpc";
 
@@ -109,6 +111,20 @@ void ShrinkWindow(http2::Connection& connection, const Inflight* inflight) {
   }
 }
 
+// Windows bound what comes unasked, but no peer is trusted to know of the last
+// change: all of a connection's calls hold hardly more than with the usual one,
+// and others are left some. `more` than is counted; `inflight` may be null.
+bool RefuseArriving(http2::Connection& connection, size_t more,
+                    Inflight* inflight) {
+  const size_t held = connection.held() + more;
+  const size_t most = size_t{connection.max_streams()} * kUsualWindow +
+                      kManyStreams * kLargeWindow;
+  if (inflight == nullptr) return held > most;
+  if (held <= most) return inflight->RefuseArriving(held);
+  inflight->CountRefused();
+  return true;
+}
+
 }  // namespace
 
 http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
@@ -134,9 +150,12 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                               "upstream leads back to it"));
     return nullptr;
   }
-  if (inflight != nullptr && Weight(fields) > 0 && inflight->RefuseReading()) {
-    AnswerStatus(stream, content_type,
-                 grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kAllHeld));
+  const size_t weight = Weight(fields);
+  if (inflight != nullptr && weight > 0 &&
+      RefuseArriving(stream.connection(), weight, inflight)) {
+    AnswerStatus(
+        stream, content_type,
+        grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kTooMuchHeld));
     return nullptr;
   }
   // Deletes itself when its stream has gone and nobody owns it.
@@ -157,8 +176,8 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       arrived_(absl::Now()),
       collector_(limits->max_request_bytes),
       unasked_(stream.first_window() - kSpareWindow),
-      metadata_(limits->room->inflight(), Inflight::Share::kReading, worker),
-      reading_(limits->room->inflight(), Inflight::Share::kReading, worker),
+      metadata_(limits->room->inflight(), Inflight::Share::kArriving, worker),
+      reading_(limits->room->inflight(), Inflight::Share::kArriving, worker),
       sending_(limits->room->inflight(), Inflight::Share::kRunning, worker),
       passing_(limits->room->inflight(), Inflight::Share::kRelayed, worker) {
   const absl::string_view timeout = fields_.Find("grpc-timeout");
@@ -168,14 +187,15 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
     if (parsed.has_value()) deadline_ = arrived_ + *parsed;
   }
   metadata_.Set(Weight(fields_));
+  if (metadata_.bytes() > 0) CountUnasked(0);
   worker_->Enter(this);
 }
 
 IncomingCall::~IncomingCall() {
-  if (asked_) limits_.room->Forget(this);
+  limits_.room->Forget(this);
   if (idle_timer_.has_value()) worker_->Cancel(*idle_timer_);
   if (sending_timer_.has_value()) worker_->Cancel(*sending_timer_);
-  if (unpacking_timer_.has_value()) worker_->Cancel(*unpacking_timer_);
+  if (unpacker_ != nullptr) limits_.unpacking->Forget(this);
   worker_->loop()->Forget(this);
   if (inflight() != nullptr && passing_.bytes() > 0) {
     inflight()->Yield(Inflight::Share::kRelayed, this);
@@ -211,6 +231,8 @@ void IncomingCall::OnDeadline() {
 
 void IncomingCall::Read(absl::AnyInvocable<void(const grpc::Status&)> done) {
   reader_ = std::move(done);
+  // Its metadata alone takes room from others.
+  if (metadata_.bytes() > 0) worker_->loop()->AtTurnEnd(this);
 }
 
 void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
@@ -228,15 +250,14 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       // Mostly the rest of it comes in this turn.
       if (!idle_timer_.has_value()) worker_->loop()->AtTurnEnd(this);
       if (granted_ > 0) return;
-      if (!asked_ && inflight() != nullptr && inflight()->RefuseReading()) {
-        return TellReader(
-            grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kAllHeld));
-      }
-      if (HoldUnasked()) return AskForRest(stream);
-      return TellReader(grpc::Status(
-          grpc::StatusCode::RESOURCE_EXHAUSTED,
-          "the requests that are coming on this connection hold too much"));
+      if (HoldUnasked(collector_.held(), 0)) return AskForRest(stream);
+      return TellReader(
+          grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kTooMuchHeld));
     case MessageCollector::State::kWhole:
+      if (granted_ == 0 && !HoldUnasked(collector_.held(), kUnchecked)) {
+        return TellReader(
+            grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kTooMuchHeld));
+      }
       // Mostly its end is in the same bytes.
       worker_->loop()->AtTurnEnd(this);
       return;
@@ -263,30 +284,26 @@ void IncomingCall::AskForRest(http2::Stream& stream) {
   limits_.room->Ask(this, &stream.connection(), whole - unasked_);
 }
 
-// Windows bound what comes unasked, but no peer is trusted to know of the last
-// change: all of a connection's calls hold hardly more than with the usual one.
-bool IncomingCall::HoldUnasked() {
-  CountUnasked(collector_.held());
+bool IncomingCall::HoldUnasked(size_t bytes, size_t free) {
+  CountUnasked(bytes);
   http2::Connection& connection = stream_->connection();
-  if (connection.held() <= uint64_t{connection.max_streams()} * kUsualWindow +
-                               kManyStreams * kLargeWindow) {
-    return true;
-  }
-  if (inflight() != nullptr) inflight()->CountRefused();
-  return false;
+  return connection.held() <= free ||
+         !RefuseArriving(connection, 0, inflight());
 }
 
 void IncomingCall::CountUnasked(size_t bytes) {
   if (stream_ == nullptr) return;
+  bytes += metadata_.bytes();
   stream_->connection().held() += bytes - held_unasked_;
   held_unasked_ = bytes;
 }
 
-void IncomingCall::OnRoom() {
+void IncomingCall::OnRoom(Inflight::Share share) {
   if (stream_ == nullptr) return;
   moved_ = worker_->loop()->now();
   granted_ = collector_.announced();
   CountUnasked(0);
+  reading_.Move(share);
   reading_.Set(granted_);
   stream_->Grant(collector_.announced() + kMessagePrefix - unasked_);
 }
@@ -341,7 +358,7 @@ void IncomingCall::RequestIsThere() {
   idle_timer_.reset();
   request_ = collector_.Release();
   if (asked_) {
-    limits_.room->Forget(this);
+    limits_.room->Complete(this);
     if (stream_ != nullptr && request_.size() > kUsualWindow) {
       GrowWindow(stream_->connection(), inflight());
     }
@@ -354,45 +371,54 @@ void IncomingCall::RequestIsThere() {
       Unpacker::Create(fields_.Find("grpc-encoding"), request_.bytes());
   if (!unpacker.ok()) return TellReader(grpc::Status::OK);
   unpacker_ = *std::move(unpacker);
-  UnpackMore();
+  limits_.unpacking->Add(this);
+}
+
+bool IncomingCall::HoldUnpacked(size_t bytes) {
+  if (granted_ == 0 && bytes <= kUnpackedATurn) {
+    return HoldUnasked(bytes, kUnchecked);
+  }
+  if (!limits_.room->Hold(this, &stream_->connection(), bytes)) return false;
+  if (granted_ == 0) {
+    CountUnasked(0);
+    reading_.Move(Inflight::Share::kReading);
+  }
+  return true;
 }
 
 // A few kilobytes may become a gigabyte: others have their turn meanwhile.
-void IncomingCall::UnpackMore() {
+size_t IncomingCall::OnStep() {
+  const size_t before = unpacker_->size();
   const absl::Status status =
       unpacker_->Step(kUnpackedATurn, limits_.max_request_bytes);
-  Inflight* const inflight = limits_.room->inflight();
+  const size_t made = unpacker_->size() - before;
   if (status.ok() && unpacker_->keeps()) {
-    reading_.Set(request_.size() + unpacker_->size());
+    const size_t both = request_.size() + unpacker_->size();
     // What there is no room for is not keyed, and passes as it came.
-    if (inflight != nullptr && unpacker_->size() > kUnpackedATurn &&
-        !inflight->HasRoom(Inflight::Share::kReading, unpacker_->size())) {
+    if (HoldUnpacked(both)) {
+      reading_.Set(both);
+    } else {
       unpacker_->StopKeeping();
       reading_.Set(request_.size());
     }
   }
   if (status.ok() && !unpacker_->done()) {
-    unpacking_timer_ = worker_->After(absl::ZeroDuration(), [this] {
-      unpacking_timer_.reset();
-      UnpackMore();
-    });
-    return;
+    limits_.unpacking->Add(this);
+    return made;
   }
   if (status.ok() && unpacker_->keeps()) plain_ = Message(unpacker_->Release());
   unpacker_ = nullptr;
-  if (absl::IsResourceExhausted(status)) {
-    return TellReader(grpc::Status(
-        grpc::StatusCode::RESOURCE_EXHAUSTED,
-        absl::StrCat("the request unpacks to more than max_request_bytes, ",
-                     limits_.max_request_bytes)));
-  }
-  TellReader(grpc::Status::OK);
+  TellReader(absl::IsResourceExhausted(status)
+                 ? grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                absl::StrCat("the request unpacks to more than "
+                                             "max_request_bytes, ",
+                                             limits_.max_request_bytes))
+                 : grpc::Status::OK);
+  return made;
 }
 
 void IncomingCall::TellReader(const grpc::Status& status) {
-  CountUnasked(0);
-  if (unpacking_timer_.has_value()) worker_->Cancel(*unpacking_timer_);
-  unpacking_timer_.reset();
+  if (unpacker_ != nullptr) limits_.unpacking->Forget(this);
   std::exchange(reader_, nullptr)(status);
 }
 
@@ -400,6 +426,8 @@ void IncomingCall::ForgetRequest() {
   request_.Clear();
   plain_.Clear();
   reading_.Set(0);
+  CountUnasked(0);
+  limits_.room->Forget(this);
 }
 
 // An answer that its caller does not take is given up while others wait.
@@ -425,6 +453,7 @@ bool IncomingCall::HoldRelayed() {
   const size_t bytes = kRelayedCall + Weight(fields_);
   if (inflight() != nullptr && inflight()->RefuseRelayed(bytes)) return false;
   metadata_.Set(0);
+  CountUnasked(0);
   passing_.Set(bytes);
   return true;
 }
@@ -458,7 +487,7 @@ void IncomingCall::OnSent(http2::Stream& /*stream*/) {
 
 void IncomingCall::OnClosed(http2::Stream& /*stream*/,
                             const http2::StreamEnd& end) {
-  CountUnasked(0);
+  stream_->connection().held() -= std::exchange(held_unasked_, 0);
   stream_ = nullptr;
   if (!owned_) {
     delete this;
@@ -485,10 +514,7 @@ void IncomingCall::Drop() {
   tap_ = nullptr;
   notice_ = nullptr;
   reader_ = nullptr;
-  CountUnasked(0);
-  if (asked_) limits_.room->Forget(this);
-  if (unpacking_timer_.has_value()) worker_->Cancel(*unpacking_timer_);
-  unpacking_timer_.reset();
+  if (unpacker_ != nullptr) limits_.unpacking->Forget(this);
   unpacker_ = nullptr;
   ForgetRequest();
   if (stream_ == nullptr) {

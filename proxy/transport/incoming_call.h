@@ -28,6 +28,7 @@
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/read_room.h"
+#include "proxy/transport/steps.h"
 #include "proxy/transport/worker.h"
 
 namespace fncache::proxy::transport {
@@ -53,14 +54,18 @@ class CallTap {
 // Bounds of what a listener's calls may hold on one worker.
 struct CallLimits {
   size_t max_request_bytes = 256 << 20;
-  ReadRoom* room = nullptr;  // outlives the calls
+  ReadRoom* room = nullptr;  // these outlive the calls
+  Steps* unpacking = nullptr;
 };
+// Of packed requests, so much is unpacked in a turn.
+constexpr size_t kUnpackedATurn = 512 << 10;
 
 class IncomingCall final : public Activity,
                            public http2::Recycled,
                            private http2::StreamUser,
                            private http2::Loop::Ender,
-                           private ReadRoom::Reader {
+                           private ReadRoom::Reader,
+                           private Steps::Task {
  public:
   // Starts the call of a request whose header block is there, and gives it to
   // `handler`; returns who uses its stream. Requests that are no gRPC are
@@ -152,18 +157,23 @@ class IncomingCall final : public Activity,
   void OnSent(http2::Stream& stream) override;
   void OnClosed(http2::Stream& stream, const http2::StreamEnd& end) override;
   void OnTurnEnd() override;
-  void OnRoom() override;
+  void OnRoom(Inflight::Share share) override;
 
   // Asks for room for what of the request does not come unasked.
   void AskForRest(http2::Stream& stream);
-  // Counts what came, and was not granted; false if that is too much.
-  bool HoldUnasked();
+  // Counts what came, and was not granted; false if that is too much. Where the
+  // connection's calls hold no more than `free`, it never is.
+  bool HoldUnasked(size_t bytes, size_t free);
+  // The same for a packed request and what has been unpacked of it.
+  bool HoldUnpacked(size_t bytes);
+  // At the connection; metadata besides.
   void CountUnasked(size_t bytes);
   void WatchReading(absl::Duration after);
   void WatchSending(size_t unsent);
   void WeighRest();
   void RequestIsThere();
-  void UnpackMore();
+  // Unpacks some more of the request.
+  size_t OnStep() override;
   void TellReader(const grpc::Status& status);
   void ArmDeadline();
   void OnDeadline();
@@ -197,7 +207,6 @@ class IncomingCall final : public Activity,
   Message request_;
   Message plain_;
   std::unique_ptr<Unpacker> unpacker_;  // of `request_`
-  absl::optional<TimerId> unpacking_timer_;
   http2::Fields headers_;
   http2::Fields trailers_;
   Held metadata_;  // fields beyond the usual, of a call that is not relayed

@@ -12,6 +12,10 @@ namespace {
 // so that hits go on.
 constexpr absl::Duration kStuck = absl::Seconds(5);
 
+// Of what others leave, what arrives on one connection may be four fifths: four
+// times as much as then is left.
+constexpr size_t kTimesWhatIsLeft = 4;
+
 }  // namespace
 
 // A place in the queue, which outlives whoever waits.
@@ -19,6 +23,7 @@ struct Inflight::Waiter::Ticket {
   Waiter* waiter;  // null: it waits no more. Under mutex_, as all of this
   Worker* worker;
   size_t bytes;
+  bool counted;  // as waiting
   bool admitted = false;
 };
 
@@ -35,8 +40,10 @@ void Inflight::Add(Share share, Worker* worker, size_t bytes) {
 void Inflight::Remove(Share share, Worker* worker, size_t bytes) {
   std::atomic<size_t>& count = lines_[static_cast<size_t>(worker->index())]
                                    .bytes[static_cast<size_t>(share)];
-  count.fetch_sub(bytes, std::memory_order_relaxed);
-  if (share != Share::kReading && waiting() > 0) AdmitWaiting();
+  // In order with who queues up at the same time: one of the two sees it.
+  count.fetch_sub(bytes, std::memory_order_seq_cst);
+  const bool lets_run = share == Share::kRunning || share == Share::kRelayed;
+  if (lets_run && queued_.load(std::memory_order_seq_cst) > 0) AdmitWaiting();
 }
 
 void Inflight::SetBound(size_t bound) {
@@ -48,7 +55,7 @@ size_t Inflight::Sum(Share share) const {
   size_t sum = 0;
   for (const Line& line : lines_) {
     sum +=
-        line.bytes[static_cast<size_t>(share)].load(std::memory_order_relaxed);
+        line.bytes[static_cast<size_t>(share)].load(std::memory_order_seq_cst);
   }
   // Lines are read one after the other: what was added to one and taken off
   // another may make it look as if there were less than none.
@@ -56,20 +63,28 @@ size_t Inflight::Sum(Share share) const {
 }
 
 size_t Inflight::limit(Share share) const {
+  if (share == Share::kArriving) return bound_;
   if (share != Share::kRunning) return bound_ / 8;
   return bound_ - bound_ / 4 - std::min(Sum(Share::kRelayed), bound_ / 4);
 }
 
 bool Inflight::HasRoom(Share share, size_t more) const {
-  // While misses wait for room, no more is read than has begun.
-  if (share == Share::kReading && waiting() >= bound() / 8) return false;
   return Sum(share) + more <= limit(share);
 }
 
-bool Inflight::RefuseReading() {
-  if (Sum(Share::kReading) <= bound()) return false;
+bool Inflight::RefuseArriving(size_t held) {
+  const size_t coming = Coming();
+  const size_t limit = this->limit(Share::kArriving);
+  const size_t left = limit - std::min(coming, limit);
+  if (held <= kTimesWhatIsLeft * left) return false;
   CountRefused();
   return true;
+}
+
+bool Inflight::readers_wait() const {
+  return readers_waiting_.load(std::memory_order_relaxed) > 0 ||
+         waiting() >= bound() / 8 ||
+         !HasRoom(Share::kReading, Sum(Share::kArriving));
 }
 
 bool Inflight::RefuseRelayed(size_t bytes) {
@@ -96,6 +111,14 @@ bool Inflight::GoBeyond(Share share, const void* who) {
          nobody == who;
 }
 
+bool Inflight::ReadBeyond(const void* who, size_t bytes) {
+  if (!GoBeyond(Share::kReading, who)) return false;
+  const size_t held = Sum(Share::kBeyond);
+  if (held == 0 || held + bytes <= limit(Share::kBeyond)) return true;
+  Yield(Share::kReading, who);
+  return false;
+}
+
 void Inflight::Yield(Share share, const void* who) {
   const void* expected = who;
   beyond_[static_cast<size_t>(share)].compare_exchange_strong(
@@ -106,50 +129,63 @@ Inflight::Unattended Inflight::TakeUnattended(size_t bytes) {
   bytes = std::max<size_t>(bytes, 1);
   size_t held = unattended_.load(std::memory_order_relaxed);
   do {
-    if (waiting() > 0 || (held > 0 && held + bytes > bound() / 8)) return {};
+    if (queued_.load(std::memory_order_relaxed) > 0 ||
+        (held > 0 && held + bytes > bound() / 8)) return {};
   } while (!unattended_.compare_exchange_weak(held, held + bytes,
                                               std::memory_order_relaxed));
   return {this, bytes};
 }
 
+bool Inflight::MayRun(size_t bytes) const {
+  const size_t running = Sum(Share::kRunning);
+  return running == 0 || running + bytes <= limit(Share::kRunning);
+}
+
 Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
                                     size_t bytes) {
   // Nobody is overtaken.
-  if (waiting() == 0) {
-    const size_t running = Sum(Share::kRunning);
-    if (running == 0 || running + bytes <= limit(Share::kRunning)) {
-      Add(Share::kRunning, worker, bytes);
-      return Admission::kAdmitted;
-    }
+  if (queued_.load(std::memory_order_relaxed) == 0 && MayRun(bytes)) {
+    Add(Share::kRunning, worker, bytes);
+    return Admission::kAdmitted;
   }
   MutexLock lock(&mutex_);
   const absl::Time now = absl::Now();
   if (queue_.empty()) moved_ = now;
-  if (waiting() + bytes > bound() / 8 && now - moved_ >= kStuck) {
+  const bool full = waiting() + bytes > bound() / 8;
+  if (full && now - moved_ >= kStuck) {
     CountRefused();
     return Admission::kRefused;
   }
-  waiter->ticket_ =
-      std::make_shared<Waiter::Ticket>(Waiter::Ticket{waiter, worker, bytes});
+  const bool counted = !full || waiting() == 0;
+  waiter->ticket_ = std::make_shared<Waiter::Ticket>(
+      Waiter::Ticket{waiter, worker, bytes, counted});
   queue_.push_back(waiter->ticket_);
-  // An empty message waits, too.
-  waiting_.fetch_add(std::max<size_t>(bytes, 1), std::memory_order_relaxed);
+  queued_.fetch_add(1, std::memory_order_seq_cst);
+  if (queue_.size() == 1 && MayRun(bytes)) {
+    // Room came meanwhile, from somebody who saw nobody wait.
+    queue_.pop_front();
+    queued_.fetch_sub(1, std::memory_order_relaxed);
+    waiter->ticket_ = nullptr;
+    Add(Share::kRunning, worker, bytes);
+    return Admission::kAdmitted;
+  }
+  if (!counted) return Admission::kWaitsInPlace;
+  waiting_.fetch_add(bytes, std::memory_order_relaxed);
   return Admission::kWaits;
 }
 
 void Inflight::Dequeue(const Waiter::Ticket& ticket) {
-  waiting_.fetch_sub(std::max<size_t>(ticket.bytes, 1),
-                     std::memory_order_relaxed);
+  queued_.fetch_sub(1, std::memory_order_relaxed);
+  if (ticket.counted) {
+    waiting_.fetch_sub(ticket.bytes, std::memory_order_relaxed);
+  }
 }
 
 void Inflight::AdmitWaiting() {
   MutexLock lock(&mutex_);
   while (!queue_.empty()) {
     const std::shared_ptr<Waiter::Ticket> ticket = queue_.front();
-    const size_t running = Sum(Share::kRunning);
-    if (running > 0 && running + ticket->bytes > limit(Share::kRunning)) {
-      return;
-    }
+    if (!MayRun(ticket->bytes)) return;
     queue_.pop_front();
     moved_ = absl::Now();
     Dequeue(*ticket);
@@ -168,13 +204,17 @@ void Inflight::AdmitWaiting() {
 }
 
 bool Inflight::Forget(Waiter* waiter) {
-  MutexLock lock(&mutex_);
-  const std::shared_ptr<Waiter::Ticket> ticket = std::move(waiter->ticket_);
-  if (ticket == nullptr || ticket->waiter == nullptr) return false;
-  ticket->waiter = nullptr;
-  if (ticket->admitted) return true;
-  queue_.erase(std::find(queue_.begin(), queue_.end(), ticket));
-  Dequeue(*ticket);
+  {
+    MutexLock lock(&mutex_);
+    const std::shared_ptr<Waiter::Ticket> ticket = std::move(waiter->ticket_);
+    if (ticket == nullptr || ticket->waiter == nullptr) return false;
+    ticket->waiter = nullptr;
+    if (ticket->admitted) return true;
+    queue_.erase(std::find(queue_.begin(), queue_.end(), ticket));
+    Dequeue(*ticket);
+  }
+  // There may be room for the next one.
+  if (queued_.load(std::memory_order_relaxed) > 0) AdmitWaiting();
   return false;
 }
 

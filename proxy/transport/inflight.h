@@ -2,12 +2,19 @@
 // Inflight: how many bytes the calls hold that have not ended, all functions
 // together, and who may hold more.
 //
-// The bound is shared out: calls that are being *reading* or looked up have an
-// eighth; misses that are *waiting* for room an eighth; calls that are
-// *relayed*, as bytes come, an eighth, and twice that before they are ended;
-// *running* calls, which are at the function, what these leave. One holder at a
-// time may go beyond its share, so that nothing can stand still for lack of
-// room.
+// The bound is shared out: requests that were given room to come as a whole
+// (*reading*), or are looked up, have an eighth; misses that are *waiting* for
+// room an eighth; calls that are *relayed*, as bytes come, an eighth, and twice
+// that before they are ended; *running* calls, which are at the function, what
+// these leave. One holder at a time may go beyond its share, so that nothing
+// can stand still for lack of room; a request that does is counted apart, as
+// others would have none of theirs for as long as it takes. What *arrives*
+// without having been given room (the first of each request, which is all of
+// most, and metadata) is bounded by all of it, so that those who send much of
+// that take no room from others' requests. Of both, no connection may have more
+// than a part of what others leave, so that whoever comes later is served, too
+// (dynamic thresholds: Choudhury and Hahne, "Dynamic queue length thresholds for
+// shared-memory packet switches", 1998).
 //
 // Every worker counts on its own cache line, so that calls of ordinary size
 // share nothing; whoever wants more adds the lines up.
@@ -32,7 +39,8 @@ namespace fncache::proxy::transport {
 
 class Inflight {
  public:
-  enum class Share { kReading, kRunning, kRelayed };
+  // kBeyond: requests that have gone beyond what there is for reading.
+  enum class Share { kArriving, kReading, kBeyond, kRunning, kRelayed };
 
   // A miss that waits for room to run.
   class Waiter {
@@ -48,7 +56,8 @@ class Inflight {
     struct Ticket;
     std::shared_ptr<Ticket> ticket_;
   };
-  enum class Admission { kAdmitted, kWaits, kRefused };
+  // kWaitsInPlace: it waits, and its bytes stay counted where they are.
+  enum class Admission { kAdmitted, kWaits, kWaitsInPlace, kRefused };
 
   // `workers`: how many there are, with indices from 0.
   Inflight(size_t bound, int workers);
@@ -59,11 +68,12 @@ class Inflight {
   void Add(Share share, Worker* worker, size_t bytes);
   void Remove(Share share, Worker* worker, size_t bytes);
 
-  // Whether so many bytes more may be read, or come as an answer.
+  // Whether there is room for so many bytes more: kReading, kRunning, kRelayed.
   bool HasRoom(Share share, size_t more) const;
-  // More is being read than all may hold, which windows at the start of many
-  // streams can bring about: true, and counted as refused, if so.
-  bool RefuseReading();
+  // One connection's requests hold `held` bytes of what arrives, of which this
+  // is too much where others hold what they do: true, and counted as refused,
+  // if so.
+  bool RefuseArriving(size_t held);
   // A request was refused for what others hold.
   void CountRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
   // There is no room for one more relayed call, which takes so much: true, and
@@ -78,17 +88,19 @@ class Inflight {
     readers_waiting_.fetch_add(change, std::memory_order_relaxed);
   }
   // Some do, or would.
-  bool readers_wait() const {
-    return readers_waiting_.load(std::memory_order_relaxed) > 0 ||
-           !HasRoom(Share::kReading, 0);
-  }
+  bool readers_wait() const;
   // The one that may go beyond: true if that is `who` from now on, until Yield.
   bool GoBeyond(Share share, const void* who);
+  // The same for a request of which so much is to be read. What has gone beyond
+  // before, and is looked up, leaves room for it.
+  bool ReadBeyond(const void* who, size_t bytes);
   void Yield(Share share, const void* who);
 
   // A miss of so many bytes wants to run. kAdmitted: they are counted as
-  // running. kWaits: `waiter` is told. kRefused: too much waits already, and
-  // nothing has left waiting for 5 s.
+  // running. Otherwise `waiter` is told when they are. kWaits: they are counted
+  // as waiting until then. kWaitsInPlace: there is no room for that, and it
+  // holds its place among what is read, of which no more comes than there is
+  // room for. kRefused: waiting is full, and nothing has left it for 5 s.
   Admission Admit(Waiter* waiter, Worker* worker, size_t bytes);
   // `waiter` waits no more. True if it was admitted, and not told yet: its
   // bytes are counted as running.
@@ -129,26 +141,35 @@ class Inflight {
 
   size_t bound() const { return bound_.load(std::memory_order_relaxed); }
   size_t limit(Share share) const;
-  size_t reading() const { return Sum(Share::kReading); }
+  // What arrives, and what is beyond, too.
+  size_t reading() const { return Coming() + Sum(Share::kBeyond); }
   size_t running() const { return Sum(Share::kRunning); }
   size_t relayed() const { return Sum(Share::kRelayed); }
   size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr size_t kShares = 5;
   struct alignas(64) Line {
-    std::atomic<size_t> bytes[3] = {};
+    std::atomic<size_t> bytes[kShares] = {};
   };
   size_t Sum(Share share) const;
+  // What arrives and what is being read.
+  size_t Coming() const {
+    return Sum(Share::kArriving) + Sum(Share::kReading);
+  }
   void Dequeue(const Waiter::Ticket& ticket)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // There is room for so much; or nothing runs, and then there is for one.
+  bool MayRun(size_t bytes) const;
   // Lets those run for whom there is room.
   void AdmitWaiting();
 
   std::atomic<size_t> bound_;
   std::vector<Line> lines_;
-  std::atomic<const void*> beyond_[3] = {};
+  std::atomic<const void*> beyond_[kShares] = {};
   std::atomic<size_t> waiting_{0};
+  std::atomic<size_t> queued_{0};  // the length of queue_
   std::atomic<size_t> unattended_{0};
   std::atomic<int> readers_waiting_{0};
   std::atomic<uint64_t> refused_{0};
@@ -180,11 +201,19 @@ class Held {
   }
   // They are counted already.
   void Adopt(size_t bytes) { bytes_ += bytes; }
+  // They are another share's from now on.
+  void Move(Inflight::Share share) {
+    if (share == share_) return;
+    const size_t bytes = bytes_;
+    Set(0);
+    share_ = share;
+    Set(bytes);
+  }
   size_t bytes() const { return bytes_; }
 
  private:
   Inflight* const inflight_;
-  const Inflight::Share share_;
+  Inflight::Share share_;
   Worker* const worker_;
   size_t bytes_ = 0;
 };

@@ -25,10 +25,11 @@ class Listener::Place final : public http2::Server::Handler {
   Place(Worker* worker, const ListenerOptions& options, CallHandler* handler)
       : worker_(worker),
         room_(options.inflight, worker),
+        unpacking_(worker, kUnpackedATurn),
         max_request_bytes_(options.limits.max_request_bytes),
         handler_(handler) {}
   http2::StreamUser* OnRequest(http2::Stream& stream) override {
-    const CallLimits limits{max_request_bytes_, &room_};
+    const CallLimits limits{max_request_bytes_, &room_, &unpacking_};
     return IncomingCall::Accept(stream, worker_, &limits, handler_);
   }
   void SetMaxRequestBytes(size_t bytes) { max_request_bytes_ = bytes; }
@@ -37,6 +38,7 @@ class Listener::Place final : public http2::Server::Handler {
  private:
   Worker* const worker_;
   ReadRoom room_;
+  Steps unpacking_;
   http2::Changeable<size_t> max_request_bytes_;
   CallHandler* const handler_;
 };

@@ -11,52 +11,78 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 
 }  // namespace
 
-void ReadRoom::Wait(int change) {
-  waiting_ += change;
-  if (inflight_ != nullptr) inflight_->ReadersWait(change);
+size_t ReadRoom::PartOf(const void* connection) const {
+  const auto found = parts_.find(connection);
+  return found == parts_.end() ? 0 : found->second;
+}
+
+void ReadRoom::Have(Reader* reader, size_t bytes) {
+  if (bytes == reader->has_) return;
+  size_t& part = parts_[reader->connection_];
+  part += bytes - reader->has_;
+  reader->has_ = bytes;
+  if (part == 0) parts_.erase(reader->connection_);
+}
+
+bool ReadRoom::HasRoom(const Reader& reader, size_t bytes) const {
+  if (inflight_ == nullptr || bytes <= reader.has_) return true;
+  return inflight_->HasRoom(
+      Inflight::Share::kReading,
+      PartOf(reader.connection_) + 2 * (bytes - reader.has_));
 }
 
 void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder) {
   reader->connection_ = connection;
   reader->remainder_ = remainder;
-  reader->granted_ = false;
-  reader->listed_ = true;
-  readers_.push_back(reader);
-  Wait(1);
-  if (inflight_ == nullptr ||
-      (waiting_ == 1 &&
-       inflight_->HasRoom(Inflight::Share::kReading, remainder))) {
-    return Grant(reader);
+  if (waiting_.empty() && HasRoom(*reader, remainder)) {
+    return Grant(reader, Inflight::Share::kReading);
   }
+  reader->state_ = Reader::State::kWaits;
+  waiting_.push_back(reader);
+  inflight_->ReadersWait(1);
   Look();
 }
 
-void ReadRoom::Grant(Reader* reader) {
-  reader->granted_ = true;
-  Wait(-1);
-  reader->OnRoom();
+bool ReadRoom::Hold(Reader* reader, const void* connection, size_t bytes) {
+  reader->connection_ = connection;
+  if (!HasRoom(*reader, bytes)) return false;
+  Have(reader, bytes);
+  return true;
 }
 
-void ReadRoom::Forget(Reader* reader) {
-  if (!reader->listed_) return;
-  reader->listed_ = false;
-  if (!reader->granted_) Wait(-1);
-  readers_.erase(std::find(readers_.begin(), readers_.end(), reader));
+void ReadRoom::Grant(Reader* reader, Inflight::Share share) {
+  reader->state_ = Reader::State::kComes;
+  if (share == Inflight::Share::kReading) Have(reader, reader->remainder_);
+  reader->OnRoom(share);
+}
+
+void ReadRoom::StopWaiting(Reader* reader) {
+  waiting_.erase(std::find(waiting_.begin(), waiting_.end(), reader));
+  inflight_->ReadersWait(-1);
+}
+
+void ReadRoom::Complete(Reader* reader) {
+  if (reader->state_ == Reader::State::kNone) return;
+  if (reader->state_ == Reader::State::kWaits) StopWaiting(reader);
+  reader->state_ = Reader::State::kNone;
   if (inflight_ != nullptr) {
     inflight_->Yield(Inflight::Share::kReading, reader);
   }
-  if (waiting_ > 0) ArmTimer();
+  if (!waiting_.empty()) ArmTimer();
 }
 
-ReadRoom::Reader* ReadRoom::Next(const Granted& granted) const {
+void ReadRoom::Forget(Reader* reader) {
+  Complete(reader);
+  Have(reader, 0);
+}
+
+ReadRoom::Reader* ReadRoom::Next() const {
   const size_t part = inflight_->limit(Inflight::Share::kReading) / 4;
   Reader* smallest = nullptr;
   bool smallest_over = false;
-  for (Reader* reader : readers_) {
-    if (reader->granted_) continue;
-    const auto found = granted.find(reader->connection_);
-    const bool over =
-        found != granted.end() && found->second + reader->remainder_ > part;
+  for (Reader* reader : waiting_) {
+    const size_t has = PartOf(reader->connection_);
+    const bool over = has > 0 && has + reader->remainder_ > part;
     if (smallest == nullptr || over < smallest_over ||
         (over == smallest_over && reader->remainder_ < smallest->remainder_)) {
       smallest = reader;
@@ -67,32 +93,25 @@ ReadRoom::Reader* ReadRoom::Next(const Granted& granted) const {
 }
 
 void ReadRoom::Look() {
-  Granted granted;
-  for (const Reader* reader : readers_) {
-    if (reader->granted_) granted[reader->connection_] += reader->remainder_;
-  }
-  while (waiting_ > 0) {
-    Reader* const next = Next(granted);
-    if (inflight_->HasRoom(Inflight::Share::kReading, next->remainder_)) {
-      granted[next->connection_] += next->remainder_;
-      Grant(next);
-      continue;
+  while (!waiting_.empty()) {
+    Reader* next = Next();
+    Inflight::Share share = Inflight::Share::kReading;
+    if (!HasRoom(*next, next->remainder_)) {
+      // One is enough.
+      next = waiting_.front();
+      share = Inflight::Share::kBeyond;
+      if (!inflight_->ReadBeyond(next, next->remainder_)) return ArmTimer();
     }
-    Reader* const oldest =
-        *std::find_if(readers_.begin(), readers_.end(),
-                      [](const Reader* one) { return !one->granted_; });
-    // One is enough: it counts as its bytes come.
-    if (inflight_->GoBeyond(Inflight::Share::kReading, oldest)) Grant(oldest);
-    break;
+    StopWaiting(next);
+    Grant(next, share);
   }
-  if (waiting_ > 0) ArmTimer();
 }
 
 void ReadRoom::ArmTimer() {
   if (timer_.has_value()) return;
   timer_ = worker_->After(kLookAgain, [this] {
     timer_.reset();
-    if (waiting_ > 0) Look();
+    Look();
   });
 }
 

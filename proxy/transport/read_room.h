@@ -20,21 +20,22 @@ namespace fncache::proxy::transport {
 
 class ReadRoom {
  public:
-  // A request that is larger than what may come unasked.
+  // A request that is larger than what may come unasked, or becomes so.
   class Reader {
    public:
-    // Its remainder may come.
-    virtual void OnRoom() = 0;
+    // Its remainder may come, and all of it is to be counted as `share`.
+    virtual void OnRoom(Inflight::Share share) = 0;
 
    protected:
     ~Reader() = default;
 
    private:
     friend class ReadRoom;
+    enum class State { kNone, kWaits, kComes };
+    State state_ = State::kNone;
     const void* connection_ = nullptr;
     size_t remainder_ = 0;
-    bool listed_ = false;
-    bool granted_ = false;
+    size_t has_ = 0;  // of its connection's part
   };
 
   // `inflight` may be null: there is room for all.
@@ -48,24 +49,34 @@ class ReadRoom {
   // `reader` has so much to come on its connection. OnRoom may be called at
   // once.
   void Ask(Reader* reader, const void* connection, size_t remainder);
-  // It is complete, or has ended. Harmless for one that did not ask.
+  // It wants to hold so much in all, unpacked: false if there is no room for
+  // that.
+  bool Hold(Reader* reader, const void* connection, size_t bytes);
+  // It is complete, and holds what it does until it is forgotten. Harmless for
+  // one that did not ask.
+  void Complete(Reader* reader);
+  // It has ended, or let go of its bytes. Harmless for one that did not ask.
   void Forget(Reader* reader);
 
  private:
-  void Wait(int change);
-  void Grant(Reader* reader);
-  // Bytes granted, by connection.
-  using Granted = absl::flat_hash_map<const void*, size_t>;
+  void StopWaiting(Reader* reader);
+  void Grant(Reader* reader, Inflight::Share share);
   // Who is next where there is room: the smallest, of a connection that has not
   // had its part while others ask. Precondition: somebody waits.
-  Reader* Next(const Granted& granted) const;
+  Reader* Next() const;
+  // There is room for it to have so much, and as much is left for others as its
+  // connection has then.
+  bool HasRoom(const Reader& reader, size_t bytes) const;
+  void Have(Reader* reader, size_t bytes);
+  size_t PartOf(const void* connection) const;
   void Look();
   void ArmTimer();
 
   Inflight* const inflight_;
   Worker* const worker_;
-  std::vector<Reader*> readers_;  // in order of arrival
-  int waiting_ = 0;               // of them, not granted
+  std::vector<Reader*> waiting_;  // in order of arrival
+  // Bytes that there was room for, by connection.
+  absl::flat_hash_map<const void*, size_t> parts_;
   absl::optional<TimerId> timer_;
 };
 

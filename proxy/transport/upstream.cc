@@ -180,6 +180,9 @@ void UnaryCall::Start(const UnaryRequest& request) {
   switch (inflight->Admit(this, worker_, request_.size())) {
     case Inflight::Admission::kAdmitted:
       return OnAdmitted();
+    case Inflight::Admission::kWaitsInPlace:
+      waits_in_place_ = true;
+      return ArmDeadline();
     case Inflight::Admission::kWaits:
       return ArmDeadline();
     case Inflight::Admission::kRefused:
@@ -192,6 +195,8 @@ void UnaryCall::Start(const UnaryRequest& request) {
 
 void UnaryCall::OnAdmitted() {
   held_.Adopt(request_.size());
+  waits_in_place_ = false;
+  if (when_admitted_ != nullptr) std::exchange(when_admitted_, nullptr)();
   Connect();
 }
 

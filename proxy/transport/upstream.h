@@ -126,6 +126,12 @@ class UnaryCall final : public Activity,
   bool connecting() const {
     return connecting_ != nullptr && stream_ == nullptr;
   }
+  // It waits for room to run, and whoever holds the request goes on to count it
+  // until `admitted` is called (Inflight::Admission::kWaitsInPlace).
+  bool waits_in_place() const { return waits_in_place_; }
+  void WhenAdmitted(absl::AnyInvocable<void()> admitted) {
+    when_admitted_ = std::move(admitted);
+  }
   // The answer is the function's own, up to its end.
   bool answered() const { return answered_; }
   // The response as it came; not valid unless the status is OK, or where the
@@ -175,6 +181,8 @@ class UnaryCall final : public Activity,
   Message request_;  // until the answer begins
   std::unique_ptr<Connecting> connecting_;
   http2::Stream* stream_ = nullptr;
+  bool waits_in_place_ = false;
+  absl::AnyInvocable<void()> when_admitted_;
   bool resent_ = false;
   bool completing_ = false;
   bool answered_ = false;

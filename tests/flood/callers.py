@@ -9,7 +9,7 @@ import time
 
 from frames import (
     CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PRIORITY, RST, SETTINGS, WINDOW,
-    Peer, bomb, data_frames, field, frame, message, request,
+    Peer, bomb, data_frames, field, frame, header_block, message, request,
 )
 
 SMALL = message(b"\n\x03\n\x01a")
@@ -97,12 +97,7 @@ def unknown_frames(address, over, count):
 
 def large_metadata(address, over, count):
     peer = Peer(address)
-    whole = request(b"".join(field("x-%d" % i, b"v" * 8000) for i in range(1900)))
-    parts = [whole[i : i + 16384] for i in range(0, len(whole), 16384)]
-    peer.send(frame(HEADERS, 0, 1, parts[0]))
-    for part in parts[1:-1]:
-        peer.send(frame(CONTINUATION, 0, 1, part))
-    peer.send(frame(CONTINUATION, END_HEADERS, 1, parts[-1]))
+    peer.send(header_block(1, request(b"".join(field("x-%d" % i, b"v" * 8000) for i in range(1900)))))
     count(1)
 
 
@@ -209,6 +204,32 @@ def many_streams(address, over, count):
     _endless(address, over, count, lambda s: frame(HEADERS, END_HEADERS, s, block))
 
 
+def held_metadata(address, over, count):
+    """Calls with as much metadata as may be, of which nothing more comes."""
+    peer = Peer(address)
+    block = request(b"".join(field("x-%d" % i, b"v" * 8000) for i in range(7)))
+    for i in range(1000):
+        peer.send(header_block(2 * i + 1, block))
+        count(1)
+    while not over():
+        time.sleep(0.1)
+    peer.close()
+
+
+def large_dribble(address, over, count):
+    """Large bodies that come a byte a second: they never stand still."""
+    peer = Peer(address)
+    block = request()
+    streams = [2 * i + 1 for i in range(500)]
+    for stream in streams:
+        peer.send(frame(HEADERS, END_HEADERS, stream, block)
+                  + frame(DATA, 0, stream, message(b"", announced=1 << 20)))
+    while not over():
+        peer.send(b"".join(frame(DATA, 0, stream, b"x") for stream in streams))
+        count(len(streams))
+        time.sleep(1)
+
+
 def dribble(address, over, count):
     """Bodies that come a byte at a time."""
     peer = Peer(address)
@@ -266,6 +287,8 @@ ATTACKS = {
     "announced lengths": announced_lengths,
     "streams beyond the limit": many_streams,
     "bodies byte by byte": dribble,
+    "large bodies a byte a second": large_dribble,
+    "metadata without bodies": held_metadata,
     "HTTP/1": garbage,
     "open files run out": out_of_files,
 }

@@ -51,12 +51,30 @@ def message(body: bytes, compressed: int = 0, announced: int = -1) -> bytes:
     return struct.pack(">BI", compressed, len(body) if announced < 0 else announced) + body
 
 
+def header_block(stream: int, block: bytes) -> bytes:
+    """In as many frames as it needs."""
+    pieces = [block[at : at + 16384] for at in range(0, len(block), 16384)]
+    return b"".join(
+        frame(CONTINUATION if i else HEADERS, END_HEADERS if i == len(pieces) - 1 else 0, stream, piece)
+        for i, piece in enumerate(pieces))
+
+
 def data_frames(stream: int, body: bytes, end: bool) -> bytes:
     out = []
     for at in range(0, max(len(body), 1), 16384):
         last = at + 16384 >= len(body)
         out.append(frame(DATA, END_STREAM if end and last else 0, stream, body[at : at + 16384]))
     return b"".join(out)
+
+
+def distinct_request(number: int, size: int) -> bytes:
+    """A request of some `size` bytes whose key is its number's: a field that
+    nobody knows counts."""
+    content = struct.pack(">Q", number) + bytes(size)
+    length, size = b"", len(content)
+    while size >= 128:
+        length, size = length + bytes([size & 127 | 128]), size >> 7
+    return message(b"\x7a" + length + bytes([size]) + content)
 
 
 def bomb(size: int) -> bytes:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callers and functions that are hostile together, with calls that are relayed:
-every method but RunFunction. One side sends as much as windows allow, the other
-takes nothing."""
+"""Callers and functions that are hostile together. With calls that are relayed,
+which is every method but RunFunction, one side sends as much as windows allow,
+the other takes nothing; calls of RunFunction are whole, and the function never
+answers."""
 
 import socket
 import struct
@@ -10,7 +11,7 @@ import time
 
 from frames import (
     ACK, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, RST, SETTINGS, WINDOW,
-    answer, field, frame, read_frames, request,
+    answer, distinct_request, field, frame, header_block, read_frames, request,
 )
 
 PATH = "/flood.Relayed/Stream"
@@ -90,10 +91,7 @@ def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, s
 
         def open_one(_=0):
             stream, side.next = side.next, side.next + 2
-            pieces = [block[i:i + 16384] for i in range(0, len(block), 16384)]
-            side.send(b"".join(
-                frame(HEADERS if i == 0 else 9, END_HEADERS if i == len(pieces) - 1 else 0, stream, piece)
-                for i, piece in enumerate(pieces)))
+            side.send(header_block(stream, block))
             if not sends:
                 return side.send(frame(DATA, END_STREAM, stream, bytes(5)))
             side.windows[stream] = WINDOW_SIZE
@@ -116,6 +114,64 @@ def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, s
         time.sleep(0.05)
 
     threads = [threading.Thread(target=one, daemon=True) for _ in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def run_function(address, over, count, size, connections, streams, distinct=True):
+    """So many requests at once on each connection, as far as windows let them
+    come, and another for each that ends."""
+    host, _, port = address.rpartition(":")
+    block = request()
+
+    def one(index):
+        while not over():
+            try:
+                with socket.create_connection((host, int(port)), 5) as connection:
+                    serve(connection, index)
+            except OSError:
+                time.sleep(0.05)
+
+    def serve(connection, index):
+        connection.settimeout(5)
+        side = Side(connection, over, count)
+        side.send(PREFACE + frame(SETTINGS, 0, 0, LARGE_WINDOW))
+        bodies, side.next = {}, 1
+        same = memoryview(distinct_request(0, size))
+
+        def pump(stream):
+            body = bodies.get(stream)
+            while body is not None and not over():
+                now = min(side.windows[stream], side.connection_window, 16384, len(body))
+                if now <= 0:
+                    break
+                side.windows[stream] -= now
+                side.connection_window -= now
+                side.send(frame(DATA, 0 if now < len(body) else END_STREAM, stream, bytes(body[:now])))
+                count(1)
+                body = bodies[stream] = body[now:] if now < len(body) else None
+
+        def open_one(_=0):
+            stream, side.next = side.next, side.next + 2
+            number = index << 40 | int(time.monotonic() * 1000) % 2**20 << 20 | stream
+            bodies[stream] = memoryview(distinct_request(number, size)) if distinct else same
+            side.windows[stream] = WINDOW_SIZE - 1
+            side.send(frame(HEADERS, END_HEADERS, stream, block))
+            pump(stream)
+
+        def again(stream):
+            bodies.pop(stream, None)
+            time.sleep(0.001)
+            open_one()
+
+        side.pump = pump
+        for _ in range(streams):
+            open_one()
+        side.read(lambda _: None, again)
+
+    threads = [threading.Thread(target=one, args=(i,), daemon=True) for i in range(connections)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -188,5 +244,13 @@ RELAYS = {
         lambda a, o, c: call(a, o, c, settings=LARGE_WINDOW, sends=False, deaf=True), answers_endlessly),
     "whole answers without a window": (
         lambda a, o, c: call(a, o, c, settings=NO_WINDOW, sends=False), answers_and_ends),
+    "misses of 60 KB, the function hangs": (
+        lambda a, o, c: run_function(a, o, c, 60_000, CONNECTIONS // 2, 100), takes_nothing),
+    "misses of 1 MB, the function hangs": (
+        lambda a, o, c: run_function(a, o, c, 1 << 20, CONNECTIONS // 2, 20), takes_nothing),
+    "misses of 100 MB, the function hangs": (
+        lambda a, o, c: run_function(a, o, c, 100 << 20, 2, 2), takes_nothing),
+    "all ask for the same 60 KB, the function hangs": (
+        lambda a, o, c: run_function(a, o, c, 60_000, CONNECTIONS // 2, 100, distinct=False), takes_nothing),
     "idle streams": (lambda a, o, c: call(a, o, c, unit=0), takes_nothing),
 }

@@ -613,6 +613,34 @@ TEST_F(NoRoomTest, CallsWithoutACallerHaveAnEighthBetweenThem) {
   for (const auto& call : hung) call->Fail(Failure());
 }
 
+// Where waiting is full, a miss goes on to be counted with what is read, so that
+// no more comes than there is room for; hits go on.
+TEST_F(NoRoomTest, AMissThatWaitsBeyondItsShareHoldsItsPlaceAmongThoseRead) {
+  FillAndTakeTheRoom();
+  EXPECT_EQ(Proxy().inflight().reading(), 0u);
+  const size_t waiting = Proxy().inflight().waiting();
+  auto more = Send(Request(std::string(kBytes / 4, 'm'), "t"));
+  EXPECT_TRUE(
+      Eventually([&] { return Proxy().inflight().reading() > kBytes / 4; }));
+  EXPECT_EQ(Proxy().inflight().waiting(), waiting);
+  auto leaves = Send(Request(std::string(kBytes / 4, 'l'), "t"));
+  EXPECT_TRUE(
+      Eventually([&] { return Proxy().inflight().reading() > kBytes / 2; }));
+  leaves->context.TryCancel();
+  leaves->Wait();
+  EXPECT_TRUE(
+      Eventually([&] { return Proxy().inflight().reading() < kBytes / 2; }));
+  std::exchange(hanging_, nullptr)->Fail(Failure());
+  // Both run now, and are counted there.
+  for (int i = 0; i < 2; ++i) {
+    function_.Next()->Answer(Response("t", "new", kTtl).SerializeAsString());
+  }
+  EXPECT_TRUE(waiting_caller_->Wait().ok());
+  EXPECT_TRUE(more->Wait().ok());
+  EXPECT_EQ(Proxy().inflight().reading(), 0u);
+  EXPECT_EQ(Proxy().inflight().waiting(), 0u);
+}
+
 // A request that there is no room to read has no key, hence no old answer.
 TEST_F(NoRoomTest, WhatCannotBeReadIsRefusedWhateverIsStored) {
   options_.policy.stale_if_error = absl::Minutes(10);

@@ -135,6 +135,38 @@ TEST_F(IncomingCallTest, LargeMetadataIsCountedAndRefusedWhereAllIsHeld) {
   EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
 }
 
+// Of what arrives, one connection leaves others some.
+TEST_F(IncomingCallTest, WhoSendsMuchAndEndsNothingIsRefusedAndNobodyElse) {
+  const int greedy = ConnectTo(listener_.port());
+  ASSERT_TRUE(SendAll(greedy, Greeting()));
+  // 9.6 MB of 8.
+  for (uint32_t i = 0; i < 600; ++i) {
+    ASSERT_TRUE(SendAll(
+        greedy, CallHead(1 + 2 * i, kMethod) +
+                    CallData(1 + 2 * i, MessageHead(60'000) +
+                                            std::string(16'000, 'g'))));
+  }
+  ASSERT_TRUE(Eventually([&] { return !handler_.read().empty(); }));
+  EXPECT_THAT(handler_.read().front().error_message(),
+              HasSubstr("on this connection"));
+  const int other = ConnectTo(listener_.port());
+  const std::string start = MessageHead(4096) + std::string(96, 'o');
+  ASSERT_TRUE(SendAll(
+      other, absl::StrCat(Greeting(), CallHead(1, kMethod),
+                          CallData(1, start))));
+  ASSERT_TRUE(Eventually([&] { return handler_.started() == 601; }));
+  ASSERT_TRUE(SendAll(other, CallData(1, std::string(4000, 'o'), true)));
+  EXPECT_TRUE(Eventually([&] {
+    const auto read = handler_.read();
+    return std::any_of(read.begin(), read.end(),
+                       [](const grpc::Status& status) { return status.ok(); });
+  }));
+  EXPECT_LE(inflight_.reading(), (8 << 20) * 4 / 5);
+  close(other);
+  close(greedy);
+  EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
+}
+
 class LargeRequestTest : public IncomingCallTest {
  protected:
   static constexpr size_t kSize = 200'000;
@@ -237,6 +269,29 @@ TEST_F(LargeRequestTest, WhatComesOnOneConnectionIsBoundedWhateverItKnows) {
   partial_ = nullptr;
   others_.Set(0);
   EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
+}
+
+// One that is announced to be large and stops takes no room from others, nor do
+// many that began and stopped.
+TEST_F(LargeRequestTest, OthersNeedNotWaitForWhatDoesNotCome) {
+  const PartialCaller large(listener_.port(), 60 << 20);
+  ASSERT_TRUE(Holds(60 << 20));
+  const int many = ConnectTo(listener_.port());
+  std::string bytes = Greeting();
+  for (uint32_t i = 0; i < 300; ++i) {
+    bytes += CallHead(1 + 2 * i, kMethod) +
+             CallData(1 + 2 * i, MessageHead(1 << 20) +
+                                     std::string(16'000, 'm'));
+  }
+  ASSERT_TRUE(SendAll(many, bytes));
+  ASSERT_TRUE(Eventually([&] { return handler_.started() == 301; }));
+  ASSERT_TRUE(handler_.read().empty());
+  const absl::Time start = absl::Now();
+  { const Large next(channel_); }
+  ASSERT_TRUE(HaveCome(1));
+  EXPECT_TRUE(handler_.read().back().ok());
+  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+  close(many);
 }
 
 TEST_F(LargeRequestTest, ManyCallsOnItsConnectionEndThat) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -50,13 +51,61 @@ TEST_F(InflightTest, SharesAreHeldByAllWorkersTogether) {
   EXPECT_EQ(inflight_.reading(), 65u);
 }
 
-TEST_F(InflightTest, ReadingIsRefusedBeyondAllOfIt) {
-  Held held(&inflight_, Share::kReading, worker(0));
-  held.Set(800);
-  EXPECT_FALSE(inflight_.RefuseReading());
-  held.Set(801);
-  EXPECT_TRUE(inflight_.RefuseReading());
+TEST_F(InflightTest, WhatArrivesOnAConnectionLeavesSomeToOthers) {
+  Held first(&inflight_, Share::kArriving, worker(0));
+  first.Set(640);
+  EXPECT_FALSE(inflight_.RefuseArriving(640));
+  first.Set(641);
+  EXPECT_TRUE(inflight_.RefuseArriving(641));
   EXPECT_EQ(inflight_.refused(), 1u);
+  // Another has four fifths of what is left, and so has a third.
+  Held second(&inflight_, Share::kArriving, worker(1));
+  second.Set(127);
+  EXPECT_FALSE(inflight_.RefuseArriving(127));
+  second.Set(129);
+  EXPECT_TRUE(inflight_.RefuseArriving(129));
+  Held third(&inflight_, Share::kArriving, worker(1));
+  third.Set(24);
+  EXPECT_FALSE(inflight_.RefuseArriving(24));
+  // The first has too much by now.
+  EXPECT_TRUE(inflight_.RefuseArriving(641));
+  third.Set(40);
+  EXPECT_TRUE(inflight_.RefuseArriving(40));
+  EXPECT_EQ(inflight_.reading(), 810u);
+  EXPECT_EQ(inflight_.refused(), 4u);
+}
+
+TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
+  Held arriving(&inflight_, Share::kArriving, worker(0));
+  Held held(&inflight_, Share::kReading, worker(1));
+  arriving.Set(700);
+  held.Set(5000);
+  held.Move(Share::kBeyond);
+  EXPECT_EQ(inflight_.reading(), 5700u);
+  EXPECT_TRUE(inflight_.HasRoom(Share::kReading, 100));
+  EXPECT_FALSE(inflight_.RefuseArriving(400));
+  // But what stands still is not let stand, as there is much of it.
+  EXPECT_TRUE(inflight_.readers_wait());
+  arriving.Set(100);
+  EXPECT_FALSE(inflight_.readers_wait());
+  held.Move(Share::kReading);
+  EXPECT_FALSE(inflight_.HasRoom(Share::kReading, 0));
+}
+
+// One reads beyond the room, and what has done so before leaves room for it.
+TEST_F(InflightTest, BeyondIsReadByOneAtATime) {
+  int a = 0;
+  int b = 0;
+  Held held(&inflight_, Share::kBeyond, worker(0));
+  EXPECT_TRUE(inflight_.ReadBeyond(&a, 5000));
+  EXPECT_FALSE(inflight_.ReadBeyond(&b, 1));
+  held.Set(60);
+  inflight_.Yield(Share::kReading, &a);  // which is looked up
+  EXPECT_FALSE(inflight_.ReadBeyond(&b, 41));
+  EXPECT_TRUE(inflight_.ReadBeyond(&b, 40));
+  inflight_.Yield(Share::kReading, &b);
+  held.Set(0);
+  EXPECT_TRUE(inflight_.ReadBeyond(&b, 5000));
 }
 
 TEST_F(InflightTest, RelayedCallsAreRefusedBeyondTheirShare) {
@@ -128,12 +177,12 @@ TEST_F(InflightTest, MissesRunInOrderAsRoomComes) {
   ASSERT_EQ(inflight_.Admit(&large, worker(0), 500), Admission::kAdmitted);
   Waiting next;
   EXPECT_EQ(inflight_.Admit(&next, worker(0), 200), Admission::kWaits);
-  // There would be room for this one, but nobody is overtaken.
-  EXPECT_EQ(inflight_.Admit(&small, worker(1), 10), Admission::kWaits);
-  EXPECT_EQ(inflight_.waiting(), 210u);
+  // There would be room for this one, but nobody is overtaken. As waiting is
+  // full, it takes up what is read.
+  EXPECT_EQ(inflight_.Admit(&small, worker(1), 10), Admission::kWaitsInPlace);
+  EXPECT_EQ(inflight_.waiting(), 200u);
   EXPECT_EQ(inflight_.running(), 500u);
-  // While waiting is full, no more is read.
-  EXPECT_FALSE(inflight_.HasRoom(Share::kReading, 1));
+  EXPECT_TRUE(inflight_.readers_wait());
   inflight_.Remove(Share::kRunning, worker(0), 500);
   EXPECT_TRUE(
       Eventually([&] { return next.admitted == 1 && small.admitted == 1; }));
@@ -144,27 +193,56 @@ TEST_F(InflightTest, MissesRunInOrderAsRoomComes) {
   EXPECT_EQ(inflight_.running(), 0u);
 }
 
+// Whoever queues up as the last one ends sees that, or is seen.
+TEST_F(InflightTest, NobodyIsForgottenInTheMomentBetween) {
+  std::atomic<int> runs{0};
+  const absl::Time until = absl::Now() + absl::Seconds(20);
+  const auto run = [&](int i) {
+    for (int j = 0; j < 50'000; ++j) {
+      Waiting waiter;
+      bool runs_now = inflight_.Admit(&waiter, worker(i), 600) ==
+                      Admission::kAdmitted;
+      while (!runs_now && absl::Now() < until) runs_now = waiter.admitted == 1;
+      if (!runs_now) {
+        inflight_.Forget(&waiter);
+        return;
+      }
+      ++runs;
+      inflight_.Remove(Share::kRunning, worker(i), 600);
+    }
+  };
+  std::thread other([&] { run(1); });
+  run(0);
+  other.join();
+  EXPECT_EQ(runs, 100'000);
+}
+
 TEST_F(InflightTest, WhatIsLargerThanAllRunsAlone) {
   Waiting first;
   ASSERT_EQ(inflight_.Admit(&first, worker(0), 5000), Admission::kAdmitted);
   Waiting second;
   EXPECT_EQ(inflight_.Admit(&second, worker(0), 1), Admission::kWaits);
+  Waiting empty;
+  EXPECT_EQ(inflight_.Admit(&empty, worker(0), 0), Admission::kWaits);
   EXPECT_FALSE(inflight_.Forget(&second));
+  EXPECT_FALSE(inflight_.Forget(&empty));
   EXPECT_EQ(inflight_.waiting(), 0u);
   inflight_.Remove(Share::kRunning, worker(0), 5000);
 }
 
 TEST_F(InflightTest, WhoStopsWaitingHoldsUpNobody) {
   Waiting running;
-  ASSERT_EQ(inflight_.Admit(&running, worker(0), 600), Admission::kAdmitted);
+  ASSERT_EQ(inflight_.Admit(&running, worker(0), 550), Admission::kAdmitted);
   Waiting gone;
   Waiting stays;
   ASSERT_EQ(inflight_.Admit(&gone, worker(0), 600), Admission::kWaits);
-  ASSERT_EQ(inflight_.Admit(&stays, worker(1), 50), Admission::kWaits);
+  ASSERT_EQ(inflight_.Admit(&stays, worker(1), 50), Admission::kWaitsInPlace);
+  // For which there was room all the time.
   EXPECT_FALSE(inflight_.Forget(&gone));
-  inflight_.Remove(Share::kRunning, worker(0), 600);
   EXPECT_TRUE(Eventually([&] { return stays.admitted == 1; }));
   EXPECT_EQ(gone.admitted, 0);
+  EXPECT_EQ(inflight_.running(), 600u);
+  inflight_.Remove(Share::kRunning, worker(0), 550);
   EXPECT_EQ(inflight_.running(), 50u);
 }
 
@@ -219,11 +297,13 @@ TEST_F(InflightTest, WhereTheFunctionHangsMissesAreRefused) {
 }
 
 struct Reading : ReadRoom::Reader {
-  void OnRoom() override {
+  void OnRoom(Share share) override {
+    as = share;
     if (on_room) on_room();
     ++told;
   }
   std::atomic<int> told{0};
+  Share as = Share::kArriving;
   std::function<void()> on_room;
 };
 
@@ -246,33 +326,103 @@ TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
   Reading large;
   Reading small;
   Do([&] {
-    room_.Ask(&first, this, 90);
+    room_.Ask(&first, this, 40);
     EXPECT_EQ(first.told, 1);
+    EXPECT_EQ(first.as, Share::kReading);
     inflight_.Add(Share::kReading, worker(0), 90);
     // No room for this one, but one may always go on.
     room_.Ask(&large, this, 5000);
     EXPECT_EQ(large.told, 1);
-    inflight_.Add(Share::kReading, worker(0), 5000);
+    EXPECT_EQ(large.as, Share::kBeyond);
+    inflight_.Add(Share::kBeyond, worker(0), 5000);
   });
   Reading middle;
   Do([&] {
     room_.Ask(&middle, this, 95);
-    room_.Ask(&small, this, 20);
+    room_.Ask(&small, this, 10);
     EXPECT_EQ(middle.told, 0);
     EXPECT_EQ(small.told, 0);
     // Room for one of them: it is the smaller, though it came later.
-    inflight_.Remove(Share::kReading, worker(0), 5020);
+    inflight_.Remove(Share::kReading, worker(0), 50);
   });
   EXPECT_TRUE(Eventually([&] { return small.told == 1; }));
+  EXPECT_EQ(small.as, Share::kReading);
   EXPECT_EQ(middle.told, 0);
-  Do([&] { room_.Forget(&large); });
+  Do([&] {
+    room_.Forget(&large);
+    inflight_.Remove(Share::kBeyond, worker(0), 5000);
+  });
   // Now nobody is beyond, and it is the oldest that waits.
   EXPECT_TRUE(Eventually([&] { return middle.told == 1; }));
+  EXPECT_EQ(middle.as, Share::kBeyond);
   Do([&] {
     for (Reading* one : {&first, &middle, &small, &large}) room_.Forget(one);
-    inflight_.Remove(Share::kReading, worker(0), 70);
+    inflight_.Remove(Share::kReading, worker(0), 40);
   });
   EXPECT_EQ(inflight_.reading(), 0u);
+}
+
+// Or one that asks for much and sends little would keep all others waiting.
+TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
+  int greedy = 0;
+  int others[3] = {};
+  Reading held[4];
+  Reading small[3];
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, this));
+  Do([&] {
+    for (Reading& one : held) {
+      one.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 20); };
+      room_.Ask(&one, &greedy, 20);
+    }
+    EXPECT_EQ(held[0].told + held[1].told, 2);
+    EXPECT_EQ(held[2].told + held[3].told, 0);
+    // One that is complete, and looked up, holds what it held.
+    room_.Complete(&held[0]);
+    room_.Ask(&small[0], &others[0], 20);
+    EXPECT_EQ(small[0].told, 1);
+    inflight_.Add(Share::kReading, worker(0), 20);
+    room_.Ask(&small[1], &others[1], 20);
+    EXPECT_EQ(small[1].told, 1);
+    inflight_.Add(Share::kReading, worker(0), 20);
+    room_.Ask(&small[2], &others[2], 11);
+    EXPECT_EQ(small[2].told, 0);
+    EXPECT_EQ(held[2].told, 0);
+    for (Reading* one : {&held[0], &held[1], &small[0], &small[1]}) {
+      room_.Forget(one);
+    }
+    inflight_.Remove(Share::kReading, worker(0), 80);
+  });
+  EXPECT_TRUE(Eventually([&] {
+    return small[2].told == 1 && held[2].told == 1 && held[3].told == 1;
+  }));
+  Do([&] {
+    for (Reading& one : held) room_.Forget(&one);
+    room_.Forget(&small[2]);
+    inflight_.Remove(Share::kReading, worker(0), 40);
+    inflight_.Yield(Share::kReading, this);
+  });
+  EXPECT_EQ(inflight_.reading(), 0u);
+}
+
+TEST_F(ReadRoomTest, WhatIsUnpackedNeedsRoomToo) {
+  Reading packed;
+  Reading other;
+  Do([&] {
+    EXPECT_TRUE(room_.Hold(&packed, this, 30));
+    inflight_.Add(Share::kReading, worker(0), 30);
+    EXPECT_TRUE(room_.Hold(&packed, this, 50));
+    inflight_.Add(Share::kReading, worker(0), 20);
+    EXPECT_FALSE(room_.Hold(&packed, this, 51));
+    // It has 50, of which none is left for its connection.
+    EXPECT_FALSE(room_.Hold(&other, this, 1));
+    int connection = 0;
+    EXPECT_TRUE(room_.Hold(&other, &connection, 25));
+    room_.Forget(&other);
+    room_.Forget(&packed);
+    inflight_.Remove(Share::kReading, worker(0), 50);
+    EXPECT_TRUE(room_.Hold(&other, this, 50));
+    room_.Forget(&other);
+  });
 }
 
 TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
@@ -284,24 +434,27 @@ TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
   Do([&] {
     // A quarter of the room is 25 bytes: it has that, as nobody else asks.
     room_.Ask(&held[0], &greedy, 20);
-    room_.Ask(&held[1], &greedy, 40);
-    inflight_.Add(Share::kReading, worker(0), 60);
+    inflight_.Add(Share::kReading, worker(0), 20);
+    room_.Ask(&held[1], &greedy, 30);
+    inflight_.Add(Share::kReading, worker(0), 30);
     // Somebody goes beyond, so that from now on there must be room.
     EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, this));
-    inflight_.Add(Share::kReading, worker(0), 40);
+    inflight_.Add(Share::kReading, worker(0), 50);
     room_.Ask(&small, &greedy, 10);
     room_.Ask(&larger, &other, 30);
     EXPECT_EQ(small.told + larger.told, 0);
-    // Room for one of them. The other connection's is let in, though larger,
-    // and fills it.
-    inflight_.Remove(Share::kReading, worker(0), 30);
+    // Room for either of them. The other connection's is let in, though
+    // larger, and then there is none.
+    inflight_.Remove(Share::kReading, worker(0), 70);
     larger.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 30); };
   });
   EXPECT_TRUE(Eventually([&] { return larger.told == 1; }));
   EXPECT_EQ(small.told, 0);
   Do([&] {
     EXPECT_EQ(held[0].told + held[1].told, 2);
-    inflight_.Remove(Share::kReading, worker(0), 100);
+    inflight_.Remove(Share::kReading, worker(0), 60);
+    room_.Forget(&held[0]);
+    room_.Forget(&held[1]);
     inflight_.Yield(Share::kReading, this);
   });
   // Nobody else asks any more.

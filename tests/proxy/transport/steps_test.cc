@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/transport/steps.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/proxy/loopback.h"
+
+namespace fncache::proxy::transport {
+namespace {
+
+class StepsTest : public ::testing::Test {
+ protected:
+  // Does `left` steps of so much, and writes its name at each.
+  struct Named : Steps::Task {
+    Named(StepsTest* to, char called, int steps, size_t how_much)
+        : test(to), name(called), left(steps), much(how_much) {}
+    size_t OnStep() override {
+      test->done_ += name;
+      if (--left > 0) test->steps_.Add(this);
+      if (left == 0) ++test->ended_;
+      return much;
+    }
+    StepsTest* const test;
+    const char name;
+    int left;
+    const size_t much;
+  };
+
+  StepsTest() { worker_->Start(); }
+  ~StepsTest() override { worker_->Stop(); }
+  void Do(absl::AnyInvocable<void()> task) {
+    std::atomic<bool> done{false};
+    worker_->Post([&] {
+      task();
+      done = true;
+    });
+    ASSERT_TRUE(Eventually([&] { return done.load(); }));
+  }
+  bool Ended(int tasks) {
+    return Eventually([&] { return ended_ == tasks; });
+  }
+
+  const std::unique_ptr<Worker> worker_ = std::make_unique<Worker>(0);
+  Steps steps_{worker_.get(), 10};
+  std::string done_;
+  std::atomic<int> ended_{0};
+};
+
+TEST_F(StepsTest, SmallTasksAreDoneAtOnce) {
+  Named a(this, 'a', 1, 4);
+  Named b(this, 'b', 1, 4);
+  Do([&] {
+    steps_.Add(&a);
+    EXPECT_EQ(done_, "a");
+    steps_.Add(&b);
+    EXPECT_EQ(done_, "ab");
+  });
+  EXPECT_EQ(ended_, 2);
+}
+
+TEST_F(StepsTest, ATurnHasSoMuchAndTheRestHasItsTurn) {
+  Named a(this, 'a', 3, 10);
+  Named b(this, 'b', 2, 10);
+  Named c(this, 'c', 1, 1);
+  Do([&] {
+    steps_.Add(&a);
+    steps_.Add(&b);
+    steps_.Add(&c);
+    EXPECT_EQ(done_, "a");
+    // Of each turn.
+    worker_->Post([&] { EXPECT_LE(done_.size(), 2u); });
+  });
+  ASSERT_TRUE(Ended(3));
+  Do([&] { EXPECT_EQ(done_, "aabcab"); });
+}
+
+TEST_F(StepsTest, ManySmallOnesAreNoMoreThanALargeOne) {
+  std::vector<std::unique_ptr<Named>> many;
+  for (int i = 0; i < 100; ++i) {
+    many.push_back(std::make_unique<Named>(this, 'm', 1, 1));
+  }
+  Do([&] {
+    for (const auto& one : many) steps_.Add(one.get());
+    EXPECT_EQ(done_.size(), 10u);
+  });
+  EXPECT_TRUE(Ended(100));
+}
+
+TEST_F(StepsTest, ForgottenOnesAreNotDone) {
+  Named a(this, 'a', 2, 10);
+  Named b(this, 'b', 2, 10);
+  Do([&] {
+    steps_.Add(&a);
+    steps_.Add(&b);
+    steps_.Forget(&b);
+    steps_.Forget(&b);
+  });
+  ASSERT_TRUE(Ended(1));
+  Do([&] { EXPECT_EQ(done_, "aa"); });
+}
+
+}  // namespace
+}  // namespace fncache::proxy::transport
