@@ -49,6 +49,14 @@ void FailureLog::AbandonedFailed(const grpc::Status& status) {
        status);
 }
 
+void FailureLog::Refused(transport::Refusal why, const grpc::Status& status) {
+  Tell(&refusals_[static_cast<size_t>(why)], "refused a call", status);
+}
+
+void FailureLog::MissRefused(const grpc::Status& status) {
+  Tell(&misses_, "refused a call", status);
+}
+
 void FailureLog::Tell(LogLimiter* lines, absl::string_view what,
                       const grpc::Status& status) {
   uint64_t unlogged = 0;

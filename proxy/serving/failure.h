@@ -10,6 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "common/log_limiter.h"
 #include "grpcpp/support/status.h"
+#include "proxy/telemetry/labels.h"
+#include "proxy/transport/incoming_call.h"
 
 namespace fncache::proxy::serving {
 
@@ -19,8 +21,8 @@ namespace fncache::proxy::serving {
 // (UNIMPLEMENTED); and with CANCELLED somebody has left.
 bool IsFailure(int code);
 
-// Says in the log that a function failed where no caller could see it. One line
-// a minute of each kind. Thread-safe.
+// Says in the log that a function failed where no caller could see it, or that
+// a caller was refused. One line a minute of each kind. Thread-safe.
 class FailureLog {
  public:
   explicit FailureLog(const std::string& function) : function_(function) {}
@@ -31,6 +33,10 @@ class FailureLog {
   void RefreshFailed(const grpc::Status& status);
   // A call that went on without its callers brought nothing to keep.
   void AbandonedFailed(const grpc::Status& status);
+  // A request was refused before it was there, or a relayed call.
+  void Refused(transport::Refusal why, const grpc::Status& status);
+  // A miss was, or its answer.
+  void MissRefused(const grpc::Status& status);
 
  private:
   void Tell(LogLimiter* lines, absl::string_view what,
@@ -40,6 +46,11 @@ class FailureLog {
   LogLimiter served_over_{absl::Minutes(1)};
   LogLimiter refreshes_{absl::Minutes(1)};
   LogLimiter abandoned_{absl::Minutes(1)};
+  LogLimiter misses_{absl::Minutes(1)};
+  struct Lines : LogLimiter {
+    Lines() : LogLimiter(absl::Minutes(1)) {}
+  };
+  Lines refusals_[telemetry::kRefusals];
 };
 
 }  // namespace fncache::proxy::serving

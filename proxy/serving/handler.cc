@@ -16,6 +16,12 @@ void FunctionHandler::StartCall(transport::IncomingCallPtr call) {
   }
 }
 
+void FunctionHandler::OnRefused(transport::Refusal why,
+                                const grpc::Status& status) {
+  context_.instruments.RequestRefused(static_cast<size_t>(why));
+  context_.log.Refused(why, status);
+}
+
 absl::optional<telemetry::ShadowReport> FunctionHandler::Shadow() const {
   const FunctionStatePtr state = context_.states.Newest();
   if (state->shadow == nullptr) return absl::nullopt;

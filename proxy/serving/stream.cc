@@ -205,7 +205,7 @@ class ForwardedCall final : public transport::CallTap,
   // Ends it at the caller with a status of ours.
   void Fail(const grpc::Status& status);
   // The same, and drops what waits to be sent to the caller.
-  void Evict(absl::string_view why);
+  void Evict(transport::Refusal why, absl::string_view words);
   void GiveUpFunction(uint32_t code);
   // Counts it. Before its caller can know: who has the status finds the call
   // counted.
@@ -325,7 +325,8 @@ void ForwardedCall::Weigh() {
     weight = Weight();
   }
   if (call_->HoldRelayed(weight) && inflight_->EndRelayed(this)) {
-    return Evict("the calls that are relayed hold too much of inflight.bytes");
+    return Evict(transport::Refusal::kRoom,
+                 "the calls that are relayed hold too much of inflight.bytes");
   }
   if (look_timer_.has_value() || !Waits()) return;
   moved_ = absl::Now();
@@ -342,7 +343,8 @@ void ForwardedCall::Look() {
   if (up && down) moved_ = now;
   if (now - moved_ >= transport::IncomingCall::kStandsStill &&
       call_->RelayedWait()) {
-    return Evict("the call stood still while others wait for inflight.bytes");
+    return Evict(transport::Refusal::kStalled,
+                 "the call stood still while others wait for inflight.bytes");
   }
   // What has gone since, without a word.
   call_->HoldRelayed(Weight());
@@ -460,9 +462,10 @@ void ForwardedCall::Fail(const grpc::Status& status) {
   GiveUpFunction(http2::kCancel);
 }
 
-void ForwardedCall::Evict(absl::string_view why) {
+void ForwardedCall::Evict(transport::Refusal why, absl::string_view words) {
   const grpc::Status status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                            std::string(why));
+                            std::string(words));
+  call_->TellRefusal(why, status);
   if (!call_->stream().answered()) return Fail(status);
   Count(status.error_code());
   call_->stream().Reset(http2::kEnhanceYourCalm);
@@ -534,6 +537,7 @@ void ForwardStream(transport::IncomingCallPtr call,
     const grpc::Status status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                               "the calls that are relayed hold their part of "
                               "inflight.bytes");
+    call->TellRefusal(transport::Refusal::kRoom, status);
     End(*call, status.error_code(), /*upstream=*/false, instruments);
     return transport::IncomingCall::Finish(std::move(call), status);
   }

@@ -334,6 +334,11 @@ const std::vector<Family>& Catalogue() {
        Type::kCounter,
        {"function_name"},
        "Calls that were refused, beyond max_streams."},
+      {"fncache_requests_refused_total",
+       Type::kCounter,
+       {"function_name", "reason"},
+       "Requests that were refused before they were complete, and relayed "
+       "calls, by reason (metadata, size, room, stalled, loop)."},
       {"fncache_requests_abandoned_total",
        Type::kCounter,
        {"function_name"},

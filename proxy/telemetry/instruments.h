@@ -241,6 +241,8 @@ class FunctionInstruments {
   void AcceptFailed() const { accept_failures_.Add(); }
   void StreamRefused() const { streams_refused_.Add(); }
   void RequestAbandoned() const { requests_abandoned_.Add(); }
+  // A request was refused; `reason` counts from 0.
+  void RequestRefused(size_t reason) const { requests_refused_[reason].Add(); }
 
   // The function cannot be reached, since `when` unless that is known already;
   // and it can be reached again.
@@ -314,6 +316,7 @@ class FunctionInstruments {
   metrics::Counter accept_failures_;
   metrics::Counter streams_refused_;
   metrics::Counter requests_abandoned_;
+  metrics::Counter requests_refused_[kRefusals];
 
   mutable Mutex mutex_;
   mutable Reachability reachability_ ABSL_GUARDED_BY(mutex_);

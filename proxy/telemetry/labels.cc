@@ -92,6 +92,12 @@ const char* ConnectionEndName(size_t index) {
   return kNames[index];
 }
 
+const char* RefusalName(size_t index) {
+  static constexpr const char* kNames[kRefusals] = {"metadata", "size", "room",
+                                                    "stalled", "loop"};
+  return kNames[index];
+}
+
 const char* TlsSideName(TlsSide side) {
   static constexpr const char* kNames[kTlsSides] = {"listener", "upstream"};
   return NameOf(side, kNames);

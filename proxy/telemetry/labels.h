@@ -62,11 +62,15 @@ const char* DroppedName(cache::Dropped why);  // "queue_full", ...
 inline constexpr size_t kTierErrors = 4;
 const char* TierErrorName(cache::TierError what);  // "read", "write", ...
 
-// Our side of a TLS connection.
 // How callers' connections end, by http2::ConnectionEnd.
 inline constexpr size_t kConnectionEnds = 10;
 const char* ConnectionEndName(size_t index);  // "done", "peer_left", ...
 
+// Why requests are refused, by transport::Refusal.
+inline constexpr size_t kRefusals = 5;
+const char* RefusalName(size_t index);  // "metadata", "size", ...
+
+// Our side of a TLS connection.
 inline constexpr size_t kTlsSides = 2;
 const char* TlsSideName(TlsSide side);  // "listener", "upstream"
 

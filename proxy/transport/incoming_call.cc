@@ -82,13 +82,16 @@ class ForeignRequest final : public http2::StreamUser {
   const absl::string_view code_;
 };
 
-void AnswerStatus(http2::Stream& stream, absl::string_view content_type,
-                  const grpc::Status& status) {
+http2::StreamUser* Refuse(http2::Stream& stream, CallHandler* handler,
+                          Refusal why, const grpc::Status& status) {
+  handler->OnRefused(why, status);
+  const absl::string_view content_type = stream.fields().Find("content-type");
   http2::Fields fields;
   fields.Add(":status", "200");
   fields.Add("content-type", content_type.empty() ? kGrpc : content_type);
   AddStatus(status, &fields);
   stream.Answer(fields, /*end=*/true);
+  return nullptr;
 }
 
 // After a request that was larger than the usual window, and found room.
@@ -128,39 +131,35 @@ bool RefuseArriving(http2::Connection& connection, size_t more,
 }  // namespace
 
 http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
-                                        const CallLimits* limits,
-                                        CallHandler* handler) {
+                                        const CallLimits* limits) {
   const http2::Fields& fields = stream.fields();
   const absl::string_view content_type = fields.Find("content-type");
   Inflight* const inflight = limits->room->inflight();
   ShrinkWindow(stream.connection(), inflight);
   if (stream.oversized()) {
-    AnswerStatus(stream, content_type,
-                 grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                              "the request's metadata is larger than "
-                              "max_metadata_bytes"));
-    return nullptr;
+    return Refuse(stream, limits->handler, Refusal::kMetadata,
+                  grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                               "the request's metadata is larger than "
+                               "max_metadata_bytes"));
   }
   if (fields.Find(":method") != "POST") return new ForeignRequest("405");
   if (!IsGrpc(content_type)) return new ForeignRequest("415");
   if (HasLoop(fields)) {
-    AnswerStatus(stream, content_type,
-                 grpc::Status(grpc::StatusCode::FAILED_PRECONDITION,
-                              "the call has passed this proxy before: its "
-                              "upstream leads back to it"));
-    return nullptr;
+    return Refuse(stream, limits->handler, Refusal::kLoop,
+                  grpc::Status(grpc::StatusCode::FAILED_PRECONDITION,
+                               "the call has passed this proxy before: its "
+                               "upstream leads back to it"));
   }
   const size_t weight = Weight(fields);
   if (inflight != nullptr && weight > 0 &&
       RefuseArriving(stream.connection(), weight, inflight)) {
-    AnswerStatus(
-        stream, content_type,
+    return Refuse(
+        stream, limits->handler, Refusal::kRoom,
         grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kTooMuchHeld));
-    return nullptr;
   }
   // Deletes itself when its stream has gone and nobody owns it.
   auto* const call = new IncomingCall(stream, worker, limits);
-  handler->StartCall(Ptr(call));
+  limits->handler->StartCall(Ptr(call));
   // A handler may have let go of it already.
   return call;
 }
@@ -251,21 +250,19 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       if (!idle_timer_.has_value()) worker_->loop()->AtTurnEnd(this);
       if (granted_ > 0) return;
       if (HoldUnasked(collector_.held(), 0)) return AskForRest(stream);
-      return TellReader(
-          grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kTooMuchHeld));
+      return RefuseRequest(Refusal::kRoom, kTooMuchHeld);
     case MessageCollector::State::kWhole:
       if (granted_ == 0 && !HoldUnasked(collector_.held(), kUnchecked)) {
-        return TellReader(
-            grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kTooMuchHeld));
+        return RefuseRequest(Refusal::kRoom, kTooMuchHeld);
       }
       // Mostly its end is in the same bytes.
       worker_->loop()->AtTurnEnd(this);
       return;
     case MessageCollector::State::kTooLarge:
-      return TellReader(grpc::Status(
-          grpc::StatusCode::RESOURCE_EXHAUSTED,
+      return RefuseRequest(
+          Refusal::kSize,
           absl::StrCat("the request is larger than max_request_bytes, ",
-                       limits_.max_request_bytes)));
+                       limits_.max_request_bytes));
     case MessageCollector::State::kSecond:
       return TellReader(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
                                      "RunFunction needs one request message"));
@@ -322,9 +319,9 @@ void IncomingCall::WatchReading(absl::Duration after) {
     if (waits || inflight() == nullptr || !inflight()->readers_wait()) {
       return WatchReading(kLookAgain);
     }
-    TellReader(grpc::Status(
-        grpc::StatusCode::RESOURCE_EXHAUSTED,
-        "the request stopped coming while others wait for inflight.bytes"));
+    RefuseRequest(
+        Refusal::kStalled,
+        "the request stopped coming while others wait for inflight.bytes");
   });
 }
 
@@ -408,13 +405,25 @@ size_t IncomingCall::OnStep() {
   }
   if (status.ok() && unpacker_->keeps()) plain_ = Message(unpacker_->Release());
   unpacker_ = nullptr;
-  TellReader(absl::IsResourceExhausted(status)
-                 ? grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                                absl::StrCat("the request unpacks to more than "
-                                             "max_request_bytes, ",
-                                             limits_.max_request_bytes))
-                 : grpc::Status::OK);
+  if (absl::IsResourceExhausted(status)) {
+    RefuseRequest(
+        Refusal::kSize,
+        absl::StrCat("the request unpacks to more than max_request_bytes, ",
+                     limits_.max_request_bytes));
+  } else {
+    TellReader(grpc::Status::OK);
+  }
   return made;
+}
+
+void IncomingCall::TellRefusal(Refusal why, const grpc::Status& status) const {
+  limits_.handler->OnRefused(why, status);
+}
+
+void IncomingCall::RefuseRequest(Refusal why, const std::string& words) {
+  const grpc::Status status(grpc::StatusCode::RESOURCE_EXHAUSTED, words);
+  TellRefusal(why, status);
+  TellReader(status);
 }
 
 void IncomingCall::TellReader(const grpc::Status& status) {

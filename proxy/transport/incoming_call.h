@@ -51,11 +51,22 @@ class CallTap {
   ~CallTap() = default;
 };
 
-// Bounds of what a listener's calls may hold on one worker.
+// Why a request is refused before it is there.
+enum class Refusal {
+  kMetadata,  // it is larger than max_metadata_bytes
+  kSize,      // the request is larger than max_request_bytes
+  kRoom,      // its connection's requests hold too much of inflight.bytes
+  kStalled,   // it stopped coming while others wait
+  kLoop,      // it has passed this proxy before
+};
+
+// Bounds of what a listener's calls may hold on one worker, and whoever serves
+// them. These outlive the calls.
 struct CallLimits {
   size_t max_request_bytes = 256 << 20;
-  ReadRoom* room = nullptr;  // these outlive the calls
+  ReadRoom* room = nullptr;
   Steps* unpacking = nullptr;
+  CallHandler* handler = nullptr;
 };
 // Of packed requests, so much is unpacked in a turn.
 constexpr size_t kUnpackedATurn = 512 << 10;
@@ -68,11 +79,10 @@ class IncomingCall final : public Activity,
                            private Steps::Task {
  public:
   // Starts the call of a request whose header block is there, and gives it to
-  // `handler`; returns who uses its stream. Requests that are no gRPC are
+  // its handler; returns who uses its stream. Requests that are no gRPC are
   // answered here: null is returned.
   static http2::StreamUser* Accept(http2::Stream& stream, Worker* worker,
-                                   const CallLimits* limits,
-                                   CallHandler* handler);
+                                   const CallLimits* limits);
 
   // IncomingCallPtr's deleter.
   struct LetGo {
@@ -122,6 +132,9 @@ class IncomingCall final : public Activity,
   // OnCallerGone.
   void Attach(CallTap* tap) { tap_ = tap; }
   http2::Stream& stream() { return *stream_; }
+
+  // Tells the handler that it is refused with this status, by whoever serves it.
+  void TellRefusal(Refusal why, const grpc::Status& status) const;
 
   // Counts what every relayed call takes; false, and counted as refused, where
   // there is no room for one more.
@@ -175,6 +188,8 @@ class IncomingCall final : public Activity,
   // Unpacks some more of the request.
   size_t OnStep() override;
   void TellReader(const grpc::Status& status);
+  // RESOURCE_EXHAUSTED, of which the handler is told, too.
+  void RefuseRequest(Refusal why, const std::string& words);
   void ArmDeadline();
   void OnDeadline();
   void Cancel();
@@ -223,6 +238,9 @@ using IncomingCallPtr = IncomingCall::Ptr;
 class CallHandler {
  public:
   virtual ~CallHandler() = default;
+  // A request is refused with this status. Reading the call, if there is one,
+  // ends with it.
+  virtual void OnRefused(Refusal /*why*/, const grpc::Status& /*status*/) {}
   // Takes over the call, from which nothing has been read yet. On
   // call->worker()'s thread.
   virtual void StartCall(IncomingCallPtr call) = 0;

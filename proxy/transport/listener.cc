@@ -29,8 +29,8 @@ class Listener::Place final : public http2::Server::Handler {
         max_request_bytes_(options.limits.max_request_bytes),
         handler_(handler) {}
   http2::StreamUser* OnRequest(http2::Stream& stream) override {
-    const CallLimits limits{max_request_bytes_, &room_, &unpacking_};
-    return IncomingCall::Accept(stream, worker_, &limits, handler_);
+    const CallLimits limits{max_request_bytes_, &room_, &unpacking_, handler_};
+    return IncomingCall::Accept(stream, worker_, &limits);
   }
   void SetMaxRequestBytes(size_t bytes) { max_request_bytes_ = bytes; }
   int busy() const override { return worker_->calls(); }
