@@ -818,6 +818,8 @@ void RunFunctionCall::End() {
   patience_timer_.reset();
   old_ = nullptr;
   entered_ = {};
+  // It may go on for others.
+  if (run_ != nullptr) run_->LetGo();
   run_ = nullptr;
   self_ = nullptr;
 }

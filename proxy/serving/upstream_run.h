@@ -113,6 +113,7 @@ class UpstreamRun final : public FlightCall,
   void WhenAdmitted(absl::AnyInvocable<void()> admitted) {
     call_->WhenAdmitted(std::move(admitted));
   }
+  void LetGo() { call_->LetGo(); }
   // Any thread.
   void Cancel() override {
     cancelled_.store(true, std::memory_order_relaxed);

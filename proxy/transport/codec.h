@@ -54,9 +54,12 @@ class Unpacker {
   Unpacker(const Unpacker&) = delete;
   Unpacker& operator=(const Unpacker&) = delete;
 
-  // Makes some `step` bytes more. DataLoss for bytes that are none,
-  // ResourceExhausted where there would be more than `limit` in all.
+  // Makes some `step` bytes more, or less where they cost more than usual.
+  // DataLoss for bytes that are none, ResourceExhausted where there would be
+  // more than `limit` in all.
   absl::Status Step(size_t step, size_t limit);
+  // How many bytes the steps so far would usually have made.
+  size_t worked() const { return worked_; }
   bool done() const { return done_; }
   // How many bytes there are so far.
   size_t size() const { return size_; }
@@ -68,9 +71,11 @@ class Unpacker {
 
  private:
   struct Stream;
-  explicit Unpacker(std::unique_ptr<Stream> stream);
+  Unpacker(std::unique_ptr<Stream> stream, absl::string_view bytes);
 
   const std::unique_ptr<Stream> stream_;
+  absl::string_view rest_;  // what zlib has not been given
+  size_t worked_ = 0;
   bool done_ = false;
   bool keeps_ = true;
   size_t size_ = 0;

@@ -43,7 +43,10 @@ constexpr size_t kUsualFields = 1 << 10;
 
 // Where complete requests of a connection hold no more than this, what others
 // hold is not looked at.
-constexpr size_t kUnchecked = 1 << 20;
+constexpr size_t kUnchecked = 64 << 10;
+
+// What zlib takes to unpack one.
+constexpr size_t kUnpacker = 40 << 10;
 
 constexpr char kTooMuchHeld[] =
     "the requests that are coming on this connection hold more than their part "
@@ -117,15 +120,12 @@ void ShrinkWindow(http2::Connection& connection, const Inflight* inflight) {
 // Windows bound what comes unasked, but no peer is trusted to know of the last
 // change: all of a connection's calls hold hardly more than with the usual one,
 // and others are left some. `more` than is counted; `inflight` may be null.
-bool RefuseArriving(http2::Connection& connection, size_t more,
-                    Inflight* inflight) {
+bool MayHold(http2::Connection& connection, size_t more,
+             const Inflight* inflight) {
   const size_t held = connection.held() + more;
   const size_t most = size_t{connection.max_streams()} * kUsualWindow +
                       kManyStreams * kLargeWindow;
-  if (inflight == nullptr) return held > most;
-  if (held <= most) return inflight->RefuseArriving(held);
-  inflight->CountRefused();
-  return true;
+  return held <= most && (inflight == nullptr || inflight->LeavesRoom(held));
 }
 
 }  // namespace
@@ -152,7 +152,8 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
   }
   const size_t weight = Weight(fields);
   if (inflight != nullptr && weight > 0 &&
-      RefuseArriving(stream.connection(), weight, inflight)) {
+      !MayHold(stream.connection(), weight, inflight)) {
+    inflight->CountRefused();
     return Refuse(
         stream, limits->handler, Refusal::kRoom,
         grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kTooMuchHeld));
@@ -194,7 +195,7 @@ IncomingCall::~IncomingCall() {
   limits_.room->Forget(this);
   if (idle_timer_.has_value()) worker_->Cancel(*idle_timer_);
   if (sending_timer_.has_value()) worker_->Cancel(*sending_timer_);
-  if (unpacker_ != nullptr) limits_.unpacking->Forget(this);
+  ForgetUnpacking();
   worker_->loop()->Forget(this);
   if (inflight() != nullptr && passing_.bytes() > 0) {
     inflight()->Yield(Inflight::Share::kRelayed, this);
@@ -250,10 +251,10 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       if (!idle_timer_.has_value()) worker_->loop()->AtTurnEnd(this);
       if (granted_ > 0) return;
       if (HoldUnasked(collector_.held(), 0)) return AskForRest(stream);
-      return RefuseRequest(Refusal::kRoom, kTooMuchHeld);
+      return RefuseForRoom();
     case MessageCollector::State::kWhole:
       if (granted_ == 0 && !HoldUnasked(collector_.held(), kUnchecked)) {
-        return RefuseRequest(Refusal::kRoom, kTooMuchHeld);
+        return RefuseForRoom();
       }
       // Mostly its end is in the same bytes.
       worker_->loop()->AtTurnEnd(this);
@@ -278,14 +279,14 @@ void IncomingCall::AskForRest(http2::Stream& stream) {
   const size_t whole = collector_.announced() + kMessagePrefix;
   if (whole <= unasked_) return;
   asked_ = true;
-  limits_.room->Ask(this, &stream.connection(), whole - unasked_);
+  limits_.room->Ask(this, &stream.connection(), whole - unasked_,
+                    collector_.announced());
 }
 
 bool IncomingCall::HoldUnasked(size_t bytes, size_t free) {
   CountUnasked(bytes);
   http2::Connection& connection = stream_->connection();
-  return connection.held() <= free ||
-         !RefuseArriving(connection, 0, inflight());
+  return connection.held() <= free || MayHold(connection, 0, inflight());
 }
 
 void IncomingCall::CountUnasked(size_t bytes) {
@@ -364,47 +365,62 @@ void IncomingCall::RequestIsThere() {
     plain_ = request_;
     return TellReader(grpc::Status::OK);
   }
-  auto unpacker =
-      Unpacker::Create(fields_.Find("grpc-encoding"), request_.bytes());
-  if (!unpacker.ok()) return TellReader(grpc::Status::OK);
-  unpacker_ = *std::move(unpacker);
-  limits_.unpacking->Add(this);
+  unpacks_of_ = &stream_->connection();
+  limits_.unpacking->Add(this, unpacks_of_);
+}
+
+void IncomingCall::ForgetUnpacking() {
+  if (unpacks_of_ == nullptr) return;
+  limits_.unpacking->Forget(this, std::exchange(unpacks_of_, nullptr));
 }
 
 bool IncomingCall::HoldUnpacked(size_t bytes) {
-  if (granted_ == 0 && bytes <= kUnpackedATurn) {
-    return HoldUnasked(bytes, kUnchecked);
+  const size_t came = granted_ == 0 ? request_.size() : 0;
+  if (bytes <= kUnpackedATurn) return HoldUnasked(came + bytes, kUnchecked);
+  // Others go beyond with less.
+  if (reading_.share() == Inflight::Share::kBeyond) return false;
+  CountUnasked(came);
+  if (!limits_.room->Hold(this, &stream_->connection(),
+                          request_.size() + bytes)) {
+    return false;
   }
-  if (!limits_.room->Hold(this, &stream_->connection(), bytes)) return false;
-  if (granted_ == 0) {
-    CountUnasked(0);
-    reading_.Move(Inflight::Share::kReading);
-  }
+  CountUnasked(0);
+  reading_.Move(Inflight::Share::kReading);
   return true;
 }
 
 // A few kilobytes may become a gigabyte: others have their turn meanwhile.
-size_t IncomingCall::OnStep() {
-  const size_t before = unpacker_->size();
+IncomingCall::Step IncomingCall::OnStep() {
+  if (unpacker_ == nullptr) {
+    auto unpacker =
+        Unpacker::Create(fields_.Find("grpc-encoding"), request_.bytes());
+    if (!unpacker.ok()) {
+      unpacks_of_ = nullptr;
+      TellReader(grpc::Status::OK);
+      return {0, /*more=*/false};
+    }
+    unpacker_ = *std::move(unpacker);
+  }
+  const size_t before = unpacker_->worked();
   const absl::Status status =
       unpacker_->Step(kUnpackedATurn, limits_.max_request_bytes);
-  const size_t made = unpacker_->size() - before;
+  const size_t done = unpacker_->worked() - before;
+  const bool more = status.ok() && !unpacker_->done();
   if (status.ok() && unpacker_->keeps()) {
-    const size_t both = request_.size() + unpacker_->size();
+    const size_t made = unpacker_->size() + (more ? kUnpacker : 0);
     // What there is no room for is not keyed, and passes as it came.
-    if (HoldUnpacked(both)) {
-      reading_.Set(both);
+    if (HoldUnpacked(made)) {
+      reading_.Set(request_.size() + made);
     } else {
       unpacker_->StopKeeping();
-      reading_.Set(request_.size());
+      reading_.Set(request_.size() + kUnpacker);
     }
   }
-  if (status.ok() && !unpacker_->done()) {
-    limits_.unpacking->Add(this);
-    return made;
-  }
+  if (more) return {done, more};
   if (status.ok() && unpacker_->keeps()) plain_ = Message(unpacker_->Release());
   unpacker_ = nullptr;
+  unpacks_of_ = nullptr;
+  if (!plain_.valid()) reading_.Set(request_.size());
   if (absl::IsResourceExhausted(status)) {
     RefuseRequest(
         Refusal::kSize,
@@ -413,7 +429,7 @@ size_t IncomingCall::OnStep() {
   } else {
     TellReader(grpc::Status::OK);
   }
-  return made;
+  return {done, more};
 }
 
 void IncomingCall::TellRefusal(Refusal why, const grpc::Status& status) const {
@@ -426,8 +442,13 @@ void IncomingCall::RefuseRequest(Refusal why, const std::string& words) {
   TellReader(status);
 }
 
+void IncomingCall::RefuseForRoom() {
+  if (inflight() != nullptr) inflight()->CountRefused();
+  RefuseRequest(Refusal::kRoom, kTooMuchHeld);
+}
+
 void IncomingCall::TellReader(const grpc::Status& status) {
-  if (unpacker_ != nullptr) limits_.unpacking->Forget(this);
+  ForgetUnpacking();
   std::exchange(reader_, nullptr)(status);
 }
 
@@ -447,7 +468,7 @@ void IncomingCall::WatchSending(size_t unsent) {
     const size_t now = stream_->unsent();
     const bool wait = passing_.bytes() > 0
                           ? RelayedWait()
-                          : inflight() != nullptr && inflight()->waiting() > 0;
+                          : inflight() != nullptr && inflight()->misses_wait();
     if (now == unsent && wait) return stream_->Reset(http2::kEnhanceYourCalm);
     WatchSending(now);
   });
@@ -523,7 +544,7 @@ void IncomingCall::Drop() {
   tap_ = nullptr;
   notice_ = nullptr;
   reader_ = nullptr;
-  if (unpacker_ != nullptr) limits_.unpacking->Forget(this);
+  ForgetUnpacking();
   unpacker_ = nullptr;
   ForgetRequest();
   if (stream_ == nullptr) {

@@ -177,7 +177,7 @@ class IncomingCall final : public Activity,
   // Counts what came, and was not granted; false if that is too much. Where the
   // connection's calls hold no more than `free`, it never is.
   bool HoldUnasked(size_t bytes, size_t free);
-  // The same for a packed request and what has been unpacked of it.
+  // A packed request holds so much besides; false where there is no room.
   bool HoldUnpacked(size_t bytes);
   // At the connection; metadata besides.
   void CountUnasked(size_t bytes);
@@ -186,10 +186,12 @@ class IncomingCall final : public Activity,
   void WeighRest();
   void RequestIsThere();
   // Unpacks some more of the request.
-  size_t OnStep() override;
+  Step OnStep() override;
+  void ForgetUnpacking();
   void TellReader(const grpc::Status& status);
   // RESOURCE_EXHAUSTED, of which the handler is told, too.
   void RefuseRequest(Refusal why, const std::string& words);
+  void RefuseForRoom();
   void ArmDeadline();
   void OnDeadline();
   void Cancel();
@@ -222,6 +224,7 @@ class IncomingCall final : public Activity,
   Message request_;
   Message plain_;
   std::unique_ptr<Unpacker> unpacker_;  // of `request_`
+  const void* unpacks_of_ = nullptr;    // its connection, while it is unpacked
   http2::Fields headers_;
   http2::Fields trailers_;
   Held metadata_;  // fields beyond the usual, of a call that is not relayed

@@ -8,10 +8,6 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// Where waiting is full and the function hangs, misses are refused after this,
-// so that hits go on.
-constexpr absl::Duration kStuck = absl::Seconds(5);
-
 // Of what others leave, what arrives on one connection may be four fifths: four
 // times as much as then is left.
 constexpr size_t kTimesWhatIsLeft = 4;
@@ -64,6 +60,7 @@ size_t Inflight::Sum(Share share) const {
 
 size_t Inflight::limit(Share share) const {
   if (share == Share::kArriving) return bound_;
+  if (share == Share::kBeyond) return bound_ / 2;
   if (share != Share::kRunning) return bound_ / 8;
   return bound_ - bound_ / 4 - std::min(Sum(Share::kRelayed), bound_ / 4);
 }
@@ -72,13 +69,15 @@ bool Inflight::HasRoom(Share share, size_t more) const {
   return Sum(share) + more <= limit(share);
 }
 
-bool Inflight::RefuseArriving(size_t held) {
-  const size_t coming = Coming();
+size_t Inflight::RoomToRead() const {
+  const size_t limit = this->limit(Share::kReading);
+  return limit - std::min(Sum(Share::kReading), limit);
+}
+
+bool Inflight::LeavesRoom(size_t held) const {
   const size_t limit = this->limit(Share::kArriving);
-  const size_t left = limit - std::min(coming, limit);
-  if (held <= kTimesWhatIsLeft * left) return false;
-  CountRefused();
-  return true;
+  const size_t left = limit - std::min(Coming(), limit);
+  return held <= kTimesWhatIsLeft * left;
 }
 
 bool Inflight::readers_wait() const {
@@ -181,6 +180,36 @@ void Inflight::Dequeue(const Waiter::Ticket& ticket) {
   }
 }
 
+void Inflight::TakeOut(const std::shared_ptr<Waiter::Ticket>& ticket) {
+  ticket->waiter = nullptr;
+  queue_.erase(std::find(queue_.begin(), queue_.end(), ticket));
+  Dequeue(*ticket);
+}
+
+bool Inflight::GivesUp(Waiter* waiter) {
+  {
+    MutexLock lock(&mutex_);
+    const std::shared_ptr<Waiter::Ticket> ticket = waiter->ticket_;
+    if (ticket == nullptr || ticket->admitted || ticket->counted ||
+        absl::Now() - moved_ < kStuck) {
+      return false;
+    }
+    TakeOut(ticket);
+    waiter->ticket_ = nullptr;
+  }
+  CountRefused();
+  AdmitWaiting();
+  return true;
+}
+
+void Inflight::Count(Waiter* waiter) {
+  MutexLock lock(&mutex_);
+  const auto& ticket = waiter->ticket_;
+  if (ticket == nullptr || ticket->admitted || ticket->counted) return;
+  ticket->counted = true;
+  waiting_.fetch_add(ticket->bytes, std::memory_order_relaxed);
+}
+
 void Inflight::AdmitWaiting() {
   MutexLock lock(&mutex_);
   while (!queue_.empty()) {
@@ -208,10 +237,11 @@ bool Inflight::Forget(Waiter* waiter) {
     MutexLock lock(&mutex_);
     const std::shared_ptr<Waiter::Ticket> ticket = std::move(waiter->ticket_);
     if (ticket == nullptr || ticket->waiter == nullptr) return false;
-    ticket->waiter = nullptr;
-    if (ticket->admitted) return true;
-    queue_.erase(std::find(queue_.begin(), queue_.end(), ticket));
-    Dequeue(*ticket);
+    if (ticket->admitted) {
+      ticket->waiter = nullptr;
+      return true;
+    }
+    TakeOut(ticket);
   }
   // There may be room for the next one.
   if (queued_.load(std::memory_order_relaxed) > 0) AdmitWaiting();

@@ -70,10 +70,11 @@ class Inflight {
 
   // Whether there is room for so many bytes more: kReading, kRunning, kRelayed.
   bool HasRoom(Share share, size_t more) const;
-  // One connection's requests hold `held` bytes of what arrives, of which this
-  // is too much where others hold what they do: true, and counted as refused,
-  // if so.
-  bool RefuseArriving(size_t held);
+  // How many more may be read.
+  size_t RoomToRead() const;
+  // One connection's requests hold `held` bytes of what arrives, which leaves
+  // some to others.
+  bool LeavesRoom(size_t held) const;
   // A request was refused for what others hold.
   void CountRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
   // There is no room for one more relayed call, which takes so much: true, and
@@ -92,7 +93,7 @@ class Inflight {
   // The one that may go beyond: true if that is `who` from now on, until Yield.
   bool GoBeyond(Share share, const void* who);
   // The same for a request of which so much is to be read. What has gone beyond
-  // before, and is looked up, leaves room for it.
+  // before, and is looked up or waits for room to run, may be half of all.
   bool ReadBeyond(const void* who, size_t bytes);
   void Yield(Share share, const void* who);
 
@@ -100,11 +101,22 @@ class Inflight {
   // running. Otherwise `waiter` is told when they are. kWaits: they are counted
   // as waiting until then. kWaitsInPlace: there is no room for that, and it
   // holds its place among what is read, of which no more comes than there is
-  // room for. kRefused: waiting is full, and nothing has left it for 5 s.
+  // room for. kRefused: waiting is full, and nothing has left it for 5 s. Those
+  // that wait in place ask GivesUp then.
   Admission Admit(Waiter* waiter, Worker* worker, size_t bytes);
   // `waiter` waits no more. True if it was admitted, and not told yet: its
   // bytes are counted as running.
   bool Forget(Waiter* waiter);
+  // `waiter` waits in place, and nothing has left waiting for 5 s: true, and
+  // counted as refused; it waits no more.
+  bool GivesUp(Waiter* waiter);
+  static constexpr absl::Duration kStuck = absl::Seconds(5);
+  // Its bytes are counted as waiting from now on.
+  void Count(Waiter* waiter);
+  // Misses wait for room to run.
+  bool misses_wait() const {
+    return queued_.load(std::memory_order_relaxed) > 0;
+  }
 
   // Room of calls that nobody waits for: they have an eighth of the bound
   // between them, or one of them more, and none while misses wait for room.
@@ -160,6 +172,8 @@ class Inflight {
   }
   void Dequeue(const Waiter::Ticket& ticket)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeOut(const std::shared_ptr<Waiter::Ticket>& ticket)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // There is room for so much; or nothing runs, and then there is for one.
   bool MayRun(size_t bytes) const;
   // Lets those run for whom there is room.
@@ -210,6 +224,7 @@ class Held {
     Set(bytes);
   }
   size_t bytes() const { return bytes_; }
+  Inflight::Share share() const { return share_; }
 
  private:
   Inflight* const inflight_;

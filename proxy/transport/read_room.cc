@@ -9,6 +9,9 @@ namespace {
 // How often room is looked for, where other workers may have made it.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 
+// Each looks at all that wait: others have their turn meanwhile.
+constexpr int kGrantsATurn = 32;
+
 }  // namespace
 
 size_t ReadRoom::PartOf(const void* connection) const {
@@ -24,35 +27,40 @@ void ReadRoom::Have(Reader* reader, size_t bytes) {
   if (part == 0) parts_.erase(reader->connection_);
 }
 
-bool ReadRoom::HasRoom(const Reader& reader, size_t bytes) const {
-  if (inflight_ == nullptr || bytes <= reader.has_) return true;
-  return inflight_->HasRoom(
-      Inflight::Share::kReading,
-      PartOf(reader.connection_) + 2 * (bytes - reader.has_));
+bool ReadRoom::Fits(const Reader& reader, size_t bytes, size_t room) const {
+  return bytes <= reader.has_ ||
+         PartOf(reader.connection_) + 2 * (bytes - reader.has_) <= room;
 }
 
-void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder) {
+void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder,
+                   size_t bytes) {
   reader->connection_ = connection;
   reader->remainder_ = remainder;
-  if (waiting_.empty() && HasRoom(*reader, remainder)) {
+  reader->bytes_ = bytes;
+  // Those who wait had no room when that was looked at last.
+  if (inflight_ == nullptr || Fits(*reader, bytes, inflight_->RoomToRead())) {
     return Grant(reader, Inflight::Share::kReading);
   }
   reader->state_ = Reader::State::kWaits;
   waiting_.push_back(reader);
   inflight_->ReadersWait(1);
-  Look();
+  if (waiting_.size() == 1) return Look();
+  LookIn(kLookAgain);
 }
 
 bool ReadRoom::Hold(Reader* reader, const void* connection, size_t bytes) {
   reader->connection_ = connection;
-  if (!HasRoom(*reader, bytes)) return false;
+  if (inflight_ != nullptr &&
+      !Fits(*reader, bytes, inflight_->RoomToRead())) {
+    return false;
+  }
   Have(reader, bytes);
   return true;
 }
 
 void ReadRoom::Grant(Reader* reader, Inflight::Share share) {
   reader->state_ = Reader::State::kComes;
-  if (share == Inflight::Share::kReading) Have(reader, reader->remainder_);
+  if (share == Inflight::Share::kReading) Have(reader, reader->bytes_);
   reader->OnRoom(share);
 }
 
@@ -68,21 +76,24 @@ void ReadRoom::Complete(Reader* reader) {
   if (inflight_ != nullptr) {
     inflight_->Yield(Inflight::Share::kReading, reader);
   }
-  if (!waiting_.empty()) ArmTimer();
+  if (!waiting_.empty()) LookIn(absl::ZeroDuration());
 }
 
 void ReadRoom::Forget(Reader* reader) {
   Complete(reader);
+  if (reader->has_ > 0 && !waiting_.empty()) LookIn(absl::ZeroDuration());
   Have(reader, 0);
 }
 
 ReadRoom::Reader* ReadRoom::Next() const {
   const size_t part = inflight_->limit(Inflight::Share::kReading) / 4;
+  const size_t room = inflight_->RoomToRead();
   Reader* smallest = nullptr;
   bool smallest_over = false;
   for (Reader* reader : waiting_) {
+    if (!Fits(*reader, reader->bytes_, room)) continue;
     const size_t has = PartOf(reader->connection_);
-    const bool over = has > 0 && has + reader->remainder_ > part;
+    const bool over = has > 0 && has + reader->bytes_ > part;
     if (smallest == nullptr || over < smallest_over ||
         (over == smallest_over && reader->remainder_ < smallest->remainder_)) {
       smallest = reader;
@@ -93,23 +104,33 @@ ReadRoom::Reader* ReadRoom::Next() const {
 }
 
 void ReadRoom::Look() {
-  while (!waiting_.empty()) {
+  absl::Duration again = absl::ZeroDuration();
+  for (int i = 0; i < kGrantsATurn && !waiting_.empty(); ++i) {
     Reader* next = Next();
     Inflight::Share share = Inflight::Share::kReading;
-    if (!HasRoom(*next, next->remainder_)) {
+    if (next == nullptr) {
       // One is enough.
       next = waiting_.front();
       share = Inflight::Share::kBeyond;
-      if (!inflight_->ReadBeyond(next, next->remainder_)) return ArmTimer();
+      if (!inflight_->ReadBeyond(next, next->bytes_)) {
+        again = kLookAgain;
+        break;
+      }
     }
     StopWaiting(next);
     Grant(next, share);
   }
+  if (!waiting_.empty()) LookIn(again);
 }
 
-void ReadRoom::ArmTimer() {
-  if (timer_.has_value()) return;
-  timer_ = worker_->After(kLookAgain, [this] {
+void ReadRoom::LookIn(absl::Duration delay) {
+  const bool soon = delay == absl::ZeroDuration();
+  if (timer_.has_value()) {
+    if (soon_ || !soon) return;
+    worker_->Cancel(*timer_);
+  }
+  soon_ = soon;
+  timer_ = worker_->After(delay, [this] {
     timer_.reset();
     Look();
   });

@@ -35,6 +35,7 @@ class ReadRoom {
     State state_ = State::kNone;
     const void* connection_ = nullptr;
     size_t remainder_ = 0;
+    size_t bytes_ = 0;
     size_t has_ = 0;  // of its connection's part
   };
 
@@ -46,9 +47,10 @@ class ReadRoom {
 
   Inflight* inflight() const { return inflight_; }
 
-  // `reader` has so much to come on its connection. OnRoom may be called at
-  // once.
-  void Ask(Reader* reader, const void* connection, size_t remainder);
+  // Of `bytes` that `reader` will hold, `remainder` is to come on its
+  // connection. OnRoom may be called at once.
+  void Ask(Reader* reader, const void* connection, size_t remainder,
+           size_t bytes);
   // It wants to hold so much in all, unpacked: false if there is no room for
   // that.
   bool Hold(Reader* reader, const void* connection, size_t bytes);
@@ -61,16 +63,16 @@ class ReadRoom {
  private:
   void StopWaiting(Reader* reader);
   void Grant(Reader* reader, Inflight::Share share);
-  // Who is next where there is room: the smallest, of a connection that has not
-  // had its part while others ask. Precondition: somebody waits.
+  // Who is next of those for whom there is room: the smallest, of a connection
+  // that has not had its part while others ask. Null if there is none.
   Reader* Next() const;
-  // There is room for it to have so much, and as much is left for others as its
-  // connection has then.
-  bool HasRoom(const Reader& reader, size_t bytes) const;
+  // `reader` may have so much where there is room for `room` bytes: as much is
+  // left for others as its connection has then.
+  bool Fits(const Reader& reader, size_t bytes, size_t room) const;
   void Have(Reader* reader, size_t bytes);
   size_t PartOf(const void* connection) const;
   void Look();
-  void ArmTimer();
+  void LookIn(absl::Duration delay);
 
   Inflight* const inflight_;
   Worker* const worker_;
@@ -78,6 +80,7 @@ class ReadRoom {
   // Bytes that there was room for, by connection.
   absl::flat_hash_map<const void*, size_t> parts_;
   absl::optional<TimerId> timer_;
+  bool soon_ = false;  // it goes off in the next turn
 };
 
 }  // namespace fncache::proxy::transport

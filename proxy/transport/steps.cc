@@ -7,22 +7,39 @@
 
 namespace fncache::proxy::transport {
 
-void Steps::Add(Task* task) {
-  if (!does_ && tasks_.empty() && done_ < a_turn_) return Do(task);
-  tasks_.push_back(task);
+void Steps::Add(Task* task, const void* connection) {
+  std::deque<Task*>& line = lines_[connection];
+  line.push_back(task);
+  if (line.size() == 1) order_.push_back(connection);
+  const bool alone = order_.size() == 1 && line.size() == 1;
+  if (alone && !does_ && done_ < a_turn_) DoNext();
   ArmTimer();
 }
 
-void Steps::Forget(Task* task) {
-  const auto found = std::find(tasks_.begin(), tasks_.end(), task);
-  if (found != tasks_.end()) tasks_.erase(found);
+void Steps::Forget(Task* task, const void* connection) {
+  const auto line = lines_.find(connection);
+  if (line == lines_.end()) return;
+  std::deque<Task*>& tasks = line->second;
+  const auto found = std::find(tasks.begin(), tasks.end(), task);
+  if (found == tasks.end()) return;
+  tasks.erase(found);
+  if (!tasks.empty()) return;
+  lines_.erase(line);
+  order_.erase(std::find(order_.begin(), order_.end(), connection));
 }
 
-void Steps::Do(Task* task) {
+void Steps::DoNext() {
+  const void* const connection = order_.front();
+  Task* const task = lines_[connection].front();
   does_ = true;
-  done_ += task->OnStep();
+  const Task::Step step = task->OnStep();
   does_ = false;
-  ArmTimer();
+  done_ += step.done;
+  if (!step.more) Forget(task, connection);
+  // Whoever is next may have been forgotten meanwhile.
+  if (order_.empty() || order_.front() != connection) return;
+  order_.pop_front();
+  order_.push_back(connection);
 }
 
 void Steps::ArmTimer() {
@@ -30,11 +47,8 @@ void Steps::ArmTimer() {
   timer_ = worker_->After(absl::ZeroDuration(), [this] {
     timer_.reset();
     done_ = 0;
-    while (!tasks_.empty() && done_ < a_turn_) {
-      Task* const task = tasks_.front();
-      tasks_.pop_front();
-      Do(task);
-    }
+    while (!order_.empty() && done_ < a_turn_) DoNext();
+    if (!order_.empty()) ArmTimer();
   });
 }
 

@@ -30,6 +30,9 @@ constexpr absl::Duration kPingAfter = absl::Seconds(10);
 // Of a frame, where a function takes as much: one on gRPC's C library does.
 constexpr uint32_t kLargestFrame = 64 << 10;
 
+constexpr char kNoneEnded[] =
+    "calls to functions hold inflight.bytes, and none has ended for 5s";
+
 // Keeps a worker's client until the worker stops.
 class KeptClient final : public Worker::Attachment {
  public:
@@ -182,15 +185,28 @@ void UnaryCall::Start(const UnaryRequest& request) {
       return OnAdmitted();
     case Inflight::Admission::kWaitsInPlace:
       waits_in_place_ = true;
+      WatchPlace();
       return ArmDeadline();
     case Inflight::Admission::kWaits:
       return ArmDeadline();
     case Inflight::Admission::kRefused:
-      return Fail(grpc::Status(
-          grpc::StatusCode::RESOURCE_EXHAUSTED,
-          "calls to functions hold inflight.bytes, and none has ended for "
-          "5s"));
+      return Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kNoneEnded));
   }
+}
+
+void UnaryCall::WatchPlace() {
+  place_timer_ = worker_->After(Inflight::kStuck / 5, [this] {
+    place_timer_.reset();
+    if (!waits_in_place_) return;
+    if (!upstream_->options().inflight->GivesUp(this)) return WatchPlace();
+    Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kNoneEnded));
+  });
+}
+
+void UnaryCall::LetGo() {
+  if (!std::exchange(waits_in_place_, false)) return;
+  when_admitted_ = nullptr;
+  upstream_->options().inflight->Count(this);
 }
 
 void UnaryCall::OnAdmitted() {
@@ -341,6 +357,9 @@ void UnaryCall::Complete() {
   latency_ = absl::Now() - started_;
   if (timer_.has_value()) worker_->Cancel(*timer_);
   timer_.reset();
+  if (place_timer_.has_value()) worker_->Cancel(*place_timer_);
+  place_timer_.reset();
+  waits_in_place_ = false;
   if (reading_timer_.has_value()) worker_->Cancel(*reading_timer_);
   reading_timer_.reset();
   if (Inflight* const inflight = upstream_->options().inflight) {

@@ -127,8 +127,10 @@ class UnaryCall final : public Activity,
     return connecting_ != nullptr && stream_ == nullptr;
   }
   // It waits for room to run, and whoever holds the request goes on to count it
-  // until `admitted` is called (Inflight::Admission::kWaitsInPlace).
+  // (Inflight::Admission::kWaitsInPlace), until `admitted` is called, or it says
+  // that it does so no more (LetGo).
   bool waits_in_place() const { return waits_in_place_; }
+  void LetGo();
   void WhenAdmitted(absl::AnyInvocable<void()> admitted) {
     when_admitted_ = std::move(admitted);
   }
@@ -168,6 +170,8 @@ class UnaryCall final : public Activity,
   void OnTurnEnd() override;
   void OnAdmitted() override;
 
+  // It is refused if nothing has moved for long.
+  void WatchPlace();
   // Lets more of the answer come, as far as there is room.
   void ReadOn();
   void ArmDeadline();
@@ -182,6 +186,7 @@ class UnaryCall final : public Activity,
   std::unique_ptr<Connecting> connecting_;
   http2::Stream* stream_ = nullptr;
   bool waits_in_place_ = false;
+  absl::optional<TimerId> place_timer_;
   absl::AnyInvocable<void()> when_admitted_;
   bool resent_ = false;
   bool completing_ = false;

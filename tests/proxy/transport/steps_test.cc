@@ -18,11 +18,10 @@ class StepsTest : public ::testing::Test {
   struct Named : Steps::Task {
     Named(StepsTest* to, char called, int steps, size_t how_much)
         : test(to), name(called), left(steps), much(how_much) {}
-    size_t OnStep() override {
+    Step OnStep() override {
       test->done_ += name;
-      if (--left > 0) test->steps_.Add(this);
-      if (left == 0) ++test->ended_;
-      return much;
+      if (--left == 0) ++test->ended_;
+      return {much, left > 0};
     }
     StepsTest* const test;
     const char name;
@@ -32,6 +31,8 @@ class StepsTest : public ::testing::Test {
 
   StepsTest() { worker_->Start(); }
   ~StepsTest() override { worker_->Stop(); }
+  // Each of a connection of its own.
+  void Add(Named& task) { steps_.Add(&task, &task); }
   void Do(absl::AnyInvocable<void()> task) {
     std::atomic<bool> done{false};
     worker_->Post([&] {
@@ -54,9 +55,9 @@ TEST_F(StepsTest, SmallTasksAreDoneAtOnce) {
   Named a(this, 'a', 1, 4);
   Named b(this, 'b', 1, 4);
   Do([&] {
-    steps_.Add(&a);
+    Add(a);
     EXPECT_EQ(done_, "a");
-    steps_.Add(&b);
+    Add(b);
     EXPECT_EQ(done_, "ab");
   });
   EXPECT_EQ(ended_, 2);
@@ -67,9 +68,9 @@ TEST_F(StepsTest, ATurnHasSoMuchAndTheRestHasItsTurn) {
   Named b(this, 'b', 2, 10);
   Named c(this, 'c', 1, 1);
   Do([&] {
-    steps_.Add(&a);
-    steps_.Add(&b);
-    steps_.Add(&c);
+    Add(a);
+    Add(b);
+    Add(c);
     EXPECT_EQ(done_, "a");
     // Of each turn.
     worker_->Post([&] { EXPECT_LE(done_.size(), 2u); });
@@ -84,20 +85,33 @@ TEST_F(StepsTest, ManySmallOnesAreNoMoreThanALargeOne) {
     many.push_back(std::make_unique<Named>(this, 'm', 1, 1));
   }
   Do([&] {
-    for (const auto& one : many) steps_.Add(one.get());
+    for (const auto& one : many) Add(*one);
     EXPECT_EQ(done_.size(), 10u);
   });
   EXPECT_TRUE(Ended(100));
+}
+
+// Else those who send many would keep all others waiting.
+TEST_F(StepsTest, ConnectionsHaveTheirTurnWhateverTheySend) {
+  const int greedy = 0;
+  Named many[] = {{this, 'm', 2, 10}, {this, 'n', 2, 10}, {this, 'o', 1, 10}};
+  Named other(this, 'x', 2, 10);
+  Do([&] {
+    for (Named& one : many) steps_.Add(&one, &greedy);
+    Add(other);
+  });
+  ASSERT_TRUE(Ended(4));
+  Do([&] { EXPECT_EQ(done_, "mmxnxno"); });
 }
 
 TEST_F(StepsTest, ForgottenOnesAreNotDone) {
   Named a(this, 'a', 2, 10);
   Named b(this, 'b', 2, 10);
   Do([&] {
-    steps_.Add(&a);
-    steps_.Add(&b);
-    steps_.Forget(&b);
-    steps_.Forget(&b);
+    Add(a);
+    Add(b);
+    steps_.Forget(&b, &b);
+    steps_.Forget(&b, &b);
   });
   ASSERT_TRUE(Ended(1));
   Do([&] { EXPECT_EQ(done_, "aa"); });
