@@ -185,9 +185,8 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
   streams_refused_ = counter("fncache_streams_refused_total");
   requests_abandoned_ = counter("fncache_requests_abandoned_total");
   for (size_t why = 0; why < kRefusals; ++why) {
-    requests_refused_[why] =
-        registry->AddCounter(Metric("fncache_requests_refused_total"),
-                             {name, RefusalName(why)});
+    requests_refused_[why] = registry->AddCounter(
+        Metric("fncache_requests_refused_total"), {name, RefusalName(why)});
   }
   upstream_latency_ = registry->AddHistogram(
       Metric("fncache_upstream_request_seconds"), {name}, Buckets::Calls());

@@ -133,7 +133,8 @@ class IncomingCall final : public Activity,
   void Attach(CallTap* tap) { tap_ = tap; }
   http2::Stream& stream() { return *stream_; }
 
-  // Tells the handler that it is refused with this status, by whoever serves it.
+  // Tells the handler that it is refused with this status, by whoever serves
+  // it.
   void TellRefusal(Refusal why, const grpc::Status& status) const;
 
   // Counts what every relayed call takes; false, and counted as refused, where

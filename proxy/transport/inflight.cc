@@ -129,7 +129,8 @@ Inflight::Unattended Inflight::TakeUnattended(size_t bytes) {
   size_t held = unattended_.load(std::memory_order_relaxed);
   do {
     if (queued_.load(std::memory_order_relaxed) > 0 ||
-        (held > 0 && held + bytes > bound() / 8)) return {};
+        (held > 0 && held + bytes > bound() / 8))
+      return {};
   } while (!unattended_.compare_exchange_weak(held, held + bytes,
                                               std::memory_order_relaxed));
   return {this, bytes};

@@ -13,8 +13,8 @@
 // most, and metadata) is bounded by all of it, so that those who send much of
 // that take no room from others' requests. Of both, no connection may have more
 // than a part of what others leave, so that whoever comes later is served, too
-// (dynamic thresholds: Choudhury and Hahne, "Dynamic queue length thresholds for
-// shared-memory packet switches", 1998).
+// (dynamic thresholds: Choudhury and Hahne, "Dynamic queue length thresholds
+// for shared-memory packet switches", 1998).
 //
 // Every worker counts on its own cache line, so that calls of ordinary size
 // share nothing; whoever wants more adds the lines up.
@@ -167,9 +167,7 @@ class Inflight {
   };
   size_t Sum(Share share) const;
   // What arrives and what is being read.
-  size_t Coming() const {
-    return Sum(Share::kArriving) + Sum(Share::kReading);
-  }
+  size_t Coming() const { return Sum(Share::kArriving) + Sum(Share::kReading); }
   void Dequeue(const Waiter::Ticket& ticket)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeOut(const std::shared_ptr<Waiter::Ticket>& ticket)

@@ -50,8 +50,7 @@ void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder,
 
 bool ReadRoom::Hold(Reader* reader, const void* connection, size_t bytes) {
   reader->connection_ = connection;
-  if (inflight_ != nullptr &&
-      !Fits(*reader, bytes, inflight_->RoomToRead())) {
+  if (inflight_ != nullptr && !Fits(*reader, bytes, inflight_->RoomToRead())) {
     return false;
   }
   Have(reader, bytes);

@@ -190,7 +190,8 @@ void UnaryCall::Start(const UnaryRequest& request) {
     case Inflight::Admission::kWaits:
       return ArmDeadline();
     case Inflight::Admission::kRefused:
-      return Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kNoneEnded));
+      return Fail(
+          grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kNoneEnded));
   }
 }
 

@@ -127,8 +127,8 @@ class UnaryCall final : public Activity,
     return connecting_ != nullptr && stream_ == nullptr;
   }
   // It waits for room to run, and whoever holds the request goes on to count it
-  // (Inflight::Admission::kWaitsInPlace), until `admitted` is called, or it says
-  // that it does so no more (LetGo).
+  // (Inflight::Admission::kWaitsInPlace), until `admitted` is called, or it
+  // says that it does so no more (LetGo).
   bool waits_in_place() const { return waits_in_place_; }
   void LetGo();
   void WhenAdmitted(absl::AnyInvocable<void()> admitted) {

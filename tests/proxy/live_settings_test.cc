@@ -279,6 +279,9 @@ class LiveSettingsTest : public ReloadTest,
     const Answer answer = Call(ask);
     EXPECT_EQ(answer.code, StatusCode::RESOURCE_EXHAUSTED);
     EXPECT_THAT(answer.message, HasSubstr("max_request_bytes, 2048"));
+    EXPECT_EQ(Metric("fncache_requests_refused_total{function_name="
+                     "\"function\",reason=\"size\"}"),
+              1);
     Reload("");
     EXPECT_EQ(Call(ask).code, StatusCode::OK);
   }

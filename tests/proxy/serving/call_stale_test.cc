@@ -613,8 +613,8 @@ TEST_F(NoRoomTest, CallsWithoutACallerHaveAnEighthBetweenThem) {
   for (const auto& call : hung) call->Fail(Failure());
 }
 
-// Where waiting is full, a miss goes on to be counted with what is read, so that
-// no more comes than there is room for; hits go on.
+// Where waiting is full, a miss goes on to be counted with what is read, so
+// that no more comes than there is room for; hits go on.
 TEST_F(NoRoomTest, AMissThatWaitsBeyondItsShareHoldsItsPlaceAmongThoseRead) {
   FillAndTakeTheRoom();
   EXPECT_EQ(Proxy().inflight().reading(), 0u);
@@ -652,9 +652,15 @@ TEST_F(NoRoomTest, WhatCannotBeReadIsRefusedWhateverIsStored) {
     ASSERT_TRUE(reading.Start());
     EXPECT_TRUE(Eventually([&] { return Proxy().inflight().reading() > 1; }));
     Proxy().inflight().SetBound(1);
+    ::testing::internal::CaptureStderr();
     auto caller = Send(Request("a", "t"), {{"x-text", text}});
     EXPECT_EQ(caller->Wait().error_code(),
               grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                ::testing::HasSubstr(
+                    " warning refused a call function=function "
+                    "status=RESOURCE_EXHAUSTED why=\"the requests that "
+                    "are coming on this connection hold more than "));
     EXPECT_EQ(Counts().ServedOver(), 0u);
     reading.context().TryCancel();
     reading.Finish();

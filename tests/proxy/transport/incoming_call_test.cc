@@ -143,17 +143,16 @@ TEST_F(IncomingCallTest, WhoSendsMuchAndEndsNothingIsRefusedAndNobodyElse) {
   for (uint32_t i = 0; i < 600; ++i) {
     ASSERT_TRUE(SendAll(
         greedy, CallHead(1 + 2 * i, kMethod) +
-                    CallData(1 + 2 * i, MessageHead(60'000) +
-                                            std::string(16'000, 'g'))));
+                    CallData(1 + 2 * i,
+                             MessageHead(60'000) + std::string(16'000, 'g'))));
   }
   ASSERT_TRUE(Eventually([&] { return !handler_.read().empty(); }));
   EXPECT_THAT(handler_.read().front().error_message(),
               HasSubstr("on this connection"));
   const int other = ConnectTo(listener_.port());
   const std::string start = MessageHead(4096) + std::string(96, 'o');
-  ASSERT_TRUE(SendAll(
-      other, absl::StrCat(Greeting(), CallHead(1, kMethod),
-                          CallData(1, start))));
+  ASSERT_TRUE(SendAll(other, absl::StrCat(Greeting(), CallHead(1, kMethod),
+                                          CallData(1, start))));
   ASSERT_TRUE(Eventually([&] { return handler_.started() == 601; }));
   ASSERT_TRUE(SendAll(other, CallData(1, std::string(4000, 'o'), true)));
   EXPECT_TRUE(Eventually([&] {
@@ -279,9 +278,9 @@ TEST_F(LargeRequestTest, OthersNeedNotWaitForWhatDoesNotCome) {
   const int many = ConnectTo(listener_.port());
   std::string bytes = Greeting();
   for (uint32_t i = 0; i < 300; ++i) {
-    bytes += CallHead(1 + 2 * i, kMethod) +
-             CallData(1 + 2 * i, MessageHead(1 << 20) +
-                                     std::string(16'000, 'm'));
+    bytes +=
+        CallHead(1 + 2 * i, kMethod) +
+        CallData(1 + 2 * i, MessageHead(1 << 20) + std::string(16'000, 'm'));
   }
   ASSERT_TRUE(SendAll(many, bytes));
   ASSERT_TRUE(Eventually([&] { return handler_.started() == 301; }));

@@ -198,8 +198,8 @@ TEST_F(InflightTest, NobodyIsForgottenInTheMomentBetween) {
   const auto run = [&](int i) {
     for (int j = 0; j < 50'000; ++j) {
       Waiting waiter;
-      bool runs_now = inflight_.Admit(&waiter, worker(i), 600) ==
-                      Admission::kAdmitted;
+      bool runs_now =
+          inflight_.Admit(&waiter, worker(i), 600) == Admission::kAdmitted;
       while (!runs_now && absl::Now() < until) runs_now = waiter.admitted == 1;
       if (!runs_now) {
         inflight_.Forget(&waiter);
