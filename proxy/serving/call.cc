@@ -772,10 +772,7 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
   const grpc::Status& status = call.status();
   access_.SetUpstreamLatency(call.latency());
   if (IsFailure(status.error_code()) && AnswerOld(status)) return;
-  if (!call.answered() &&
-      status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
-    context_.log.MissRefused(status);
-  }
+  if (call.refused()) context_.log.MissRefused(status);
   // RFC 9211: a cache further on has its say first, then this one.
   if (call.answered()) incoming_->Relay(call.headers(), call.trailers());
   AddForwardStatus(/*collapsed=*/false, stored);

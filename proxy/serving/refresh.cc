@@ -89,6 +89,7 @@ void Refresh::Launch() {
                /*own_deadline=*/true},
               shared_from_this());
   request_.Clear();
+  run_->LetGo();
   run_->SetFlight(context_.flights.Launched(seat_.get(), run_));
 }
 

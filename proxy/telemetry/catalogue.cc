@@ -337,8 +337,9 @@ const std::vector<Family>& Catalogue() {
       {"fncache_requests_refused_total",
        Type::kCounter,
        {"function_name", "reason"},
-       "Requests that were refused before they were complete, and relayed "
-       "calls, by reason (metadata, size, room, stalled, loop)."},
+       "Requests that were refused before they were complete, relayed calls, "
+       "and answers that were not taken, by reason (metadata, size, room, "
+       "stalled, loop)."},
       {"fncache_requests_abandoned_total",
        Type::kCounter,
        {"function_name"},

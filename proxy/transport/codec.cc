@@ -212,15 +212,15 @@ absl::Status Unpacker::Step(size_t step, size_t limit) {
     z.next_out = reinterpret_cast<Bytef*>(piece.data());
     z.avail_out = piece.size();
     const int result = inflate(&z, Z_NO_FLUSH);
+    const size_t now = piece.size() - z.avail_out;
+    worked_ += std::max(now, kUsualRatio * (input - z.avail_in));
     if (result != Z_OK && result != Z_STREAM_END) {
       return absl::DataLossError("a message cannot be unpacked");
     }
-    const size_t now = piece.size() - z.avail_out;
     if (now > limit - size_) {
       return absl::ResourceExhaustedError("a message unpacks to too much");
     }
     size_ += now;
-    worked_ += std::max(now, kUsualRatio * (input - z.avail_in));
     if (keeps_) out_.Append({piece.data(), now});
     if (result != Z_STREAM_END) continue;
     done_ = true;

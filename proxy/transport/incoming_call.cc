@@ -45,8 +45,10 @@ constexpr size_t kUsualFields = 1 << 10;
 // hold is not looked at.
 constexpr size_t kUnchecked = 64 << 10;
 
-// What zlib takes to unpack one.
+// What zlib takes to unpack one; and what beginning to costs, in bytes that are
+// made in that time.
 constexpr size_t kUnpacker = 40 << 10;
+constexpr size_t kBeginning = 1 << 10;
 
 constexpr char kTooMuchHeld[] =
     "the requests that are coming on this connection hold more than their part "
@@ -246,7 +248,10 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   switch (state) {
     case MessageCollector::State::kNone:
       ArmDeadline();
-      moved_ = worker_->loop()->now();
+      if (granted_ == 0 || collector_.held() - came_ >= SlowestComing()) {
+        moved_ = worker_->loop()->now();
+        came_ = collector_.held();
+      }
       // Mostly the rest of it comes in this turn.
       if (!idle_timer_.has_value()) worker_->loop()->AtTurnEnd(this);
       if (granted_ > 0) return;
@@ -299,11 +304,18 @@ void IncomingCall::CountUnasked(size_t bytes) {
 void IncomingCall::OnRoom(Inflight::Share share) {
   if (stream_ == nullptr) return;
   moved_ = worker_->loop()->now();
+  came_ = collector_.held();
   granted_ = collector_.announced();
   CountUnasked(0);
   reading_.Move(share);
   reading_.Set(granted_);
   stream_->Grant(collector_.announced() + kMessagePrefix - unasked_);
+}
+
+// Of one that holds room this must come in kStandsStill, or it stands still:
+// bytes that come one by one would keep others from theirs for ever.
+size_t IncomingCall::SlowestComing() const {
+  return std::clamp<size_t>(granted_ / 8, 1, 1 << 20);
 }
 
 // A request that has stopped coming is ended while others wait for its room.
@@ -375,18 +387,29 @@ void IncomingCall::ForgetUnpacking() {
 }
 
 bool IncomingCall::HoldUnpacked(size_t bytes) {
-  const size_t came = granted_ == 0 ? request_.size() : 0;
-  if (bytes <= kUnpackedATurn) return HoldUnasked(came + bytes, kUnchecked);
+  using Share = Inflight::Share;
+  const size_t both = request_.size() + bytes;
+  const bool small = std::max(request_.size(), bytes) <= kUnpackedATurn;
   // Others go beyond with less.
-  if (reading_.share() == Inflight::Share::kBeyond) return false;
-  CountUnasked(came);
-  if (!limits_.room->Hold(this, &stream_->connection(),
-                          request_.size() + bytes)) {
-    return false;
+  if (reading_.share() == Share::kBeyond) return small;
+  if (small) {
+    limits_.room->Forget(this);
+    reading_.Move(Share::kArriving);
+    return HoldUnasked(both, kUnchecked);
   }
+  if (!limits_.room->Hold(this, &stream_->connection(), both)) return false;
   CountUnasked(0);
-  reading_.Move(Inflight::Share::kReading);
+  reading_.Move(Share::kReading);
   return true;
+}
+
+void IncomingCall::HoldPacked(size_t more) {
+  if (reading_.share() == Inflight::Share::kArriving) {
+    CountUnasked(request_.size() + more);
+  } else {
+    limits_.room->Hold(this, &stream_->connection(), request_.size());
+  }
+  reading_.Set(request_.size() + more);
 }
 
 // A few kilobytes may become a gigabyte: others have their turn meanwhile.
@@ -404,7 +427,7 @@ IncomingCall::Step IncomingCall::OnStep() {
   const size_t before = unpacker_->worked();
   const absl::Status status =
       unpacker_->Step(kUnpackedATurn, limits_.max_request_bytes);
-  const size_t done = unpacker_->worked() - before;
+  const size_t done = unpacker_->worked() - before + kBeginning;
   const bool more = status.ok() && !unpacker_->done();
   if (status.ok() && unpacker_->keeps()) {
     const size_t made = unpacker_->size() + (more ? kUnpacker : 0);
@@ -413,14 +436,14 @@ IncomingCall::Step IncomingCall::OnStep() {
       reading_.Set(request_.size() + made);
     } else {
       unpacker_->StopKeeping();
-      reading_.Set(request_.size() + kUnpacker);
+      HoldPacked(kUnpacker);
     }
   }
   if (more) return {done, more};
   if (status.ok() && unpacker_->keeps()) plain_ = Message(unpacker_->Release());
   unpacker_ = nullptr;
   unpacks_of_ = nullptr;
-  if (!plain_.valid()) reading_.Set(request_.size());
+  if (!plain_.valid()) HoldPacked(0);
   if (absl::IsResourceExhausted(status)) {
     RefuseRequest(
         Refusal::kSize,
@@ -460,6 +483,11 @@ void IncomingCall::ForgetRequest() {
   limits_.room->Forget(this);
 }
 
+void IncomingCall::GiveUpAnswer(Refusal why, const char* words) {
+  TellRefusal(why, grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, words));
+  stream_->Reset(http2::kEnhanceYourCalm);
+}
+
 // An answer that its caller does not take is given up while others wait.
 void IncomingCall::WatchSending(size_t unsent) {
   sending_timer_ = worker_->After(kStandsStill, [this, unsent] {
@@ -469,7 +497,11 @@ void IncomingCall::WatchSending(size_t unsent) {
     const bool wait = passing_.bytes() > 0
                           ? RelayedWait()
                           : inflight() != nullptr && inflight()->misses_wait();
-    if (now == unsent && wait) return stream_->Reset(http2::kEnhanceYourCalm);
+    if (now == unsent && wait) {
+      return GiveUpAnswer(
+          Refusal::kStalled,
+          "the answer was not taken while others wait for inflight.bytes");
+    }
     WatchSending(now);
   });
 }
@@ -505,7 +537,9 @@ bool IncomingCall::RelayedWait() const {
 void IncomingCall::WeighRest() {
   const size_t unsent = stream_->unsent();
   if (HoldRelayed(unsent) && inflight()->EndRelayed(this)) {
-    return stream_->Reset(http2::kEnhanceYourCalm);
+    return GiveUpAnswer(
+        Refusal::kRoom,
+        "the calls that are relayed hold too much of inflight.bytes");
   }
   if (unsent > 0 && !sending_timer_.has_value()) WatchSending(unsent);
 }

@@ -180,9 +180,13 @@ class IncomingCall final : public Activity,
   bool HoldUnasked(size_t bytes, size_t free);
   // A packed request holds so much besides; false where there is no room.
   bool HoldUnpacked(size_t bytes);
+  // It holds no more than it did as it came, and `more`.
+  void HoldPacked(size_t more);
   // At the connection; metadata besides.
   void CountUnasked(size_t bytes);
   void WatchReading(absl::Duration after);
+  size_t SlowestComing() const;
+  void GiveUpAnswer(Refusal why, const char* words);
   void WatchSending(size_t unsent);
   void WeighRest();
   void RequestIsThere();
@@ -220,7 +224,8 @@ class IncomingCall final : public Activity,
   const size_t unasked_;     // bytes that come without being asked for
   size_t held_unasked_ = 0;  // as counted at the connection
   size_t granted_ = 0;       // bytes of the request that may come
-  int64_t moved_ = 0;        // when some came; the loop's time
+  int64_t moved_ = 0;        // when enough came; the loop's time
+  size_t came_ = 0;          // by then, of one that was granted
   absl::optional<TimerId> idle_timer_;
   Message request_;
   Message plain_;

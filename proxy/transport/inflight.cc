@@ -12,6 +12,9 @@ namespace {
 // times as much as then is left.
 constexpr size_t kTimesWhatIsLeft = 4;
 
+// A request of no more than this part of all is one of ordinary size.
+constexpr size_t kOrdinaryPart = 64;
+
 }  // namespace
 
 // A place in the queue, which outlives whoever waits.
@@ -21,6 +24,7 @@ struct Inflight::Waiter::Ticket {
   size_t bytes;
   bool counted;  // as waiting
   bool admitted = false;
+  std::list<std::shared_ptr<Ticket>>::iterator place = {};  // until admitted
 };
 
 Inflight::Inflight(size_t bound, int workers)
@@ -114,6 +118,14 @@ bool Inflight::ReadBeyond(const void* who, size_t bytes) {
   if (!GoBeyond(Share::kReading, who)) return false;
   const size_t held = Sum(Share::kBeyond);
   if (held == 0 || held + bytes <= limit(Share::kBeyond)) return true;
+  const int64_t now = absl::GetCurrentTimeNanos();
+  if (bytes <= bound() / kOrdinaryPart &&
+      now - beyond_half_.load(std::memory_order_relaxed) >=
+          absl::ToInt64Nanoseconds(kStuck)) {
+    // Nobody else is here: there is one at a time.
+    beyond_half_.store(now, std::memory_order_relaxed);
+    return true;
+  }
   Yield(Share::kReading, who);
   return false;
 }
@@ -136,6 +148,10 @@ Inflight::Unattended Inflight::TakeUnattended(size_t bytes) {
   return {this, bytes};
 }
 
+bool Inflight::IsFull(size_t bytes) const {
+  return waiting() > 0 && waiting() + bytes > bound() / 8;
+}
+
 bool Inflight::MayRun(size_t bytes) const {
   const size_t running = Sum(Share::kRunning);
   return running == 0 || running + bytes <= limit(Share::kRunning);
@@ -151,15 +167,14 @@ Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
   MutexLock lock(&mutex_);
   const absl::Time now = absl::Now();
   if (queue_.empty()) moved_ = now;
-  const bool full = waiting() + bytes > bound() / 8;
-  if (full && now - moved_ >= kStuck) {
+  if (waiting() + bytes > bound() / 8 && now - moved_ >= kStuck) {
     CountRefused();
     return Admission::kRefused;
   }
-  const bool counted = !full || waiting() == 0;
+  const bool counted = !IsFull(bytes);
   waiter->ticket_ = std::make_shared<Waiter::Ticket>(
       Waiter::Ticket{waiter, worker, bytes, counted});
-  queue_.push_back(waiter->ticket_);
+  waiter->ticket_->place = queue_.insert(queue_.end(), waiter->ticket_);
   queued_.fetch_add(1, std::memory_order_seq_cst);
   if (queue_.size() == 1 && MayRun(bytes)) {
     // Room came meanwhile, from somebody who saw nobody wait.
@@ -183,7 +198,7 @@ void Inflight::Dequeue(const Waiter::Ticket& ticket) {
 
 void Inflight::TakeOut(const std::shared_ptr<Waiter::Ticket>& ticket) {
   ticket->waiter = nullptr;
-  queue_.erase(std::find(queue_.begin(), queue_.end(), ticket));
+  queue_.erase(ticket->place);
   Dequeue(*ticket);
 }
 
@@ -192,7 +207,7 @@ bool Inflight::GivesUp(Waiter* waiter) {
     MutexLock lock(&mutex_);
     const std::shared_ptr<Waiter::Ticket> ticket = waiter->ticket_;
     if (ticket == nullptr || ticket->admitted || ticket->counted ||
-        absl::Now() - moved_ < kStuck) {
+        !IsFull(ticket->bytes) || absl::Now() - moved_ < kStuck) {
       return false;
     }
     TakeOut(ticket);

@@ -26,7 +26,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -93,7 +93,8 @@ class Inflight {
   // The one that may go beyond: true if that is `who` from now on, until Yield.
   bool GoBeyond(Share share, const void* who);
   // The same for a request of which so much is to be read. What has gone beyond
-  // before, and is looked up or waits for room to run, may be half of all.
+  // before, and is looked up or waits for its answer, may be half of all; then
+  // one of ordinary size goes beyond every 5 s.
   bool ReadBeyond(const void* who, size_t bytes);
   void Yield(Share share, const void* who);
 
@@ -172,6 +173,8 @@ class Inflight {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeOut(const std::shared_ptr<Waiter::Ticket>& ticket)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // So much has no room to wait, where some does.
+  bool IsFull(size_t bytes) const;
   // There is room for so much; or nothing runs, and then there is for one.
   bool MayRun(size_t bytes) const;
   // Lets those run for whom there is room.
@@ -180,6 +183,8 @@ class Inflight {
   std::atomic<size_t> bound_;
   std::vector<Line> lines_;
   std::atomic<const void*> beyond_[kShares] = {};
+  std::atomic<int64_t> beyond_half_{
+      0};  // when one went; absl::GetCurrentTimeNanos
   std::atomic<size_t> waiting_{0};
   std::atomic<size_t> queued_{0};  // the length of queue_
   std::atomic<size_t> unattended_{0};
@@ -187,7 +192,7 @@ class Inflight {
   std::atomic<uint64_t> refused_{0};
 
   Mutex mutex_;
-  std::deque<std::shared_ptr<Waiter::Ticket>> queue_ ABSL_GUARDED_BY(mutex_);
+  std::list<std::shared_ptr<Waiter::Ticket>> queue_ ABSL_GUARDED_BY(mutex_);
   // When something was admitted, or the queue was empty.
   absl::Time moved_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };

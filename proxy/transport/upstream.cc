@@ -190,8 +190,7 @@ void UnaryCall::Start(const UnaryRequest& request) {
     case Inflight::Admission::kWaits:
       return ArmDeadline();
     case Inflight::Admission::kRefused:
-      return Fail(
-          grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kNoneEnded));
+      return FailForRoom(kNoneEnded);
   }
 }
 
@@ -200,7 +199,7 @@ void UnaryCall::WatchPlace() {
     place_timer_.reset();
     if (!waits_in_place_) return;
     if (!upstream_->options().inflight->GivesUp(this)) return WatchPlace();
-    Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kNoneEnded));
+    FailForRoom(kNoneEnded);
   });
 }
 
@@ -252,9 +251,8 @@ void UnaryCall::OnAnswer(http2::Stream& stream) {
   request_.Clear();
   held_.Set(IncomingCall::Weight(headers_));
   if (stream.oversized()) {
-    return Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                             "the function's headers are larger than "
-                             "max_metadata_bytes"));
+    return FailForRoom(
+        "the function's headers are larger than max_metadata_bytes");
   }
 }
 
@@ -271,11 +269,9 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
     case MessageCollector::State::kWhole:
       return ReadOn();
     case MessageCollector::State::kTooLarge:
-      return Fail(
-          grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                       absl::StrCat("the function's answer is larger than "
-                                    "max_response_bytes, ",
-                                    collector_.limit())));
+      return FailForRoom(absl::StrCat(
+          "the function's answer is larger than max_response_bytes, ",
+          collector_.limit()));
     case MessageCollector::State::kSecond:
       return Fail(grpc::Status(grpc::StatusCode::INTERNAL,
                                "the function answered with two messages"));
@@ -303,9 +299,7 @@ void UnaryCall::ReadOn() {
 void UnaryCall::OnTrailers(http2::Stream& stream) {
   trailers_ = stream.trailers();
   if (!stream.oversized()) return;
-  Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                    "the function's trailers are larger than "
-                    "max_metadata_bytes"));
+  FailForRoom("the function's trailers are larger than max_metadata_bytes");
 }
 
 void UnaryCall::OnPeerEnd(http2::Stream& stream) {
@@ -346,7 +340,13 @@ void UnaryCall::Fail(const grpc::Status& status) {
   Complete();
 }
 
+void UnaryCall::FailForRoom(const std::string& words) {
+  refused_ = true;
+  Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, words));
+}
+
 void UnaryCall::Refuse(const grpc::Status& status) {
+  refused_ = true;
   status_ = status;
   answered_ = false;
   response_.Clear();

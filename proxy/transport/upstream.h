@@ -134,6 +134,8 @@ class UnaryCall final : public Activity,
   void WhenAdmitted(absl::AnyInvocable<void()> admitted) {
     when_admitted_ = std::move(admitted);
   }
+  // It, or its answer, was more than may be held here.
+  bool refused() const { return refused_; }
   // The answer is the function's own, up to its end.
   bool answered() const { return answered_; }
   // The response as it came; not valid unless the status is OK, or where the
@@ -160,6 +162,8 @@ class UnaryCall final : public Activity,
   void OnDeadline();
   // Ends it with a status that is not the function's.
   void Fail(const grpc::Status& status);
+  // With RESOURCE_EXHAUSTED.
+  void FailForRoom(const std::string& words);
   void Complete();
 
   void OnAnswer(http2::Stream& stream) override;
@@ -191,6 +195,7 @@ class UnaryCall final : public Activity,
   bool resent_ = false;
   bool completing_ = false;
   bool answered_ = false;
+  bool refused_ = false;
   absl::optional<TimerId> timer_;
   absl::optional<TimerId> reading_timer_;
   size_t unread_ = 0;  // came, and nothing may come instead

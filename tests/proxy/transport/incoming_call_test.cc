@@ -293,6 +293,25 @@ TEST_F(LargeRequestTest, OthersNeedNotWaitForWhatDoesNotCome) {
   close(many);
 }
 
+// Bytes that come one by one would keep the room for ever.
+TEST_F(LargeRequestTest, OneThatHardlyComesIsEndedWhileOthersWait) {
+  const int connection = ConnectTo(listener_.port());
+  const absl::Time start = absl::Now();
+  ASSERT_TRUE(
+      SendAll(connection, absl::StrCat(Greeting(), CallHead(1, kMethod),
+                                       CallData(1, MessageHead(kSize)))));
+  ASSERT_TRUE(Holds(kSize));
+  others_.Set(16 << 20);
+  ASSERT_TRUE(Eventually([&] {
+    SendAll(connection, CallData(1, "x"));
+    return !handler_.read().empty();
+  }));
+  EXPECT_GE(absl::Now() - start, absl::Seconds(10));
+  EXPECT_THAT(handler_.read().front().error_message(),
+              HasSubstr("stopped coming"));
+  close(connection);
+}
+
 TEST_F(LargeRequestTest, ManyCallsOnItsConnectionEndThat) {
   { const Large first(channel_); }
   ASSERT_TRUE(HaveCome(1));

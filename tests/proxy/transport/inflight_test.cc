@@ -102,6 +102,17 @@ TEST_F(InflightTest, BeyondIsReadByOneAtATime) {
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 341));
   EXPECT_TRUE(inflight_.ReadBeyond(&b, 340));
   inflight_.Yield(Share::kReading, &b);
+  // However much is held, some go on.
+  held.Set(5000);
+  const absl::Time start = absl::Now();
+  EXPECT_TRUE(inflight_.ReadBeyond(&b, 12));
+  inflight_.Yield(Share::kReading, &b);
+  EXPECT_FALSE(inflight_.ReadBeyond(&b, 13));
+  EXPECT_FALSE(inflight_.ReadBeyond(&b, 12));
+  EXPECT_TRUE(Eventually([&] { return inflight_.ReadBeyond(&b, 12); }));
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(4990));
+  EXPECT_FALSE(inflight_.ReadBeyond(&a, 12));
+  inflight_.Yield(Share::kReading, &b);
   held.Set(0);
   EXPECT_TRUE(inflight_.ReadBeyond(&b, 5000));
 }
