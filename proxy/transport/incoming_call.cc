@@ -406,7 +406,7 @@ bool IncomingCall::HoldUnpacked(size_t bytes) {
 void IncomingCall::HoldPacked(size_t more) {
   if (reading_.share() == Inflight::Share::kArriving) {
     CountUnasked(request_.size() + more);
-  } else {
+  } else if (reading_.share() == Inflight::Share::kReading) {
     limits_.room->Hold(this, &stream_->connection(), request_.size());
   }
   reading_.Set(request_.size() + more);

@@ -2,8 +2,7 @@
 #include "proxy/transport/inflight.h"
 
 #include <algorithm>
-
-#include "absl/time/clock.h"
+#include <chrono>
 
 namespace fncache::proxy::transport {
 namespace {
@@ -14,6 +13,13 @@ constexpr size_t kTimesWhatIsLeft = 4;
 
 // A request of no more than this part of all is one of ordinary size.
 constexpr size_t kOrdinaryPart = 64;
+
+const int64_t kStuckNanos = absl::ToInt64Nanoseconds(Inflight::kStuck);
+
+int64_t MonotonicNanos() {
+  return absl::ToInt64Nanoseconds(
+      absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()));
+}
 
 }  // namespace
 
@@ -118,10 +124,9 @@ bool Inflight::ReadBeyond(const void* who, size_t bytes) {
   if (!GoBeyond(Share::kReading, who)) return false;
   const size_t held = Sum(Share::kBeyond);
   if (held == 0 || held + bytes <= limit(Share::kBeyond)) return true;
-  const int64_t now = absl::GetCurrentTimeNanos();
+  const int64_t now = MonotonicNanos();
   if (bytes <= bound() / kOrdinaryPart &&
-      now - beyond_half_.load(std::memory_order_relaxed) >=
-          absl::ToInt64Nanoseconds(kStuck)) {
+      now - beyond_half_.load(std::memory_order_relaxed) >= kStuckNanos) {
     // Nobody else is here: there is one at a time.
     beyond_half_.store(now, std::memory_order_relaxed);
     return true;
@@ -165,9 +170,9 @@ Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
     return Admission::kAdmitted;
   }
   MutexLock lock(&mutex_);
-  const absl::Time now = absl::Now();
+  const int64_t now = MonotonicNanos();
   if (queue_.empty()) moved_ = now;
-  if (waiting() + bytes > bound() / 8 && now - moved_ >= kStuck) {
+  if (waiting() + bytes > bound() / 8 && now - moved_ >= kStuckNanos) {
     CountRefused();
     return Admission::kRefused;
   }
@@ -207,7 +212,7 @@ bool Inflight::GivesUp(Waiter* waiter) {
     MutexLock lock(&mutex_);
     const std::shared_ptr<Waiter::Ticket> ticket = waiter->ticket_;
     if (ticket == nullptr || ticket->admitted || ticket->counted ||
-        !IsFull(ticket->bytes) || absl::Now() - moved_ < kStuck) {
+        !IsFull(ticket->bytes) || MonotonicNanos() - moved_ < kStuckNanos) {
       return false;
     }
     TakeOut(ticket);
@@ -232,7 +237,7 @@ void Inflight::AdmitWaiting() {
     const std::shared_ptr<Waiter::Ticket> ticket = queue_.front();
     if (!MayRun(ticket->bytes)) return;
     queue_.pop_front();
-    moved_ = absl::Now();
+    moved_ = MonotonicNanos();
     Dequeue(*ticket);
     Add(Share::kRunning, ticket->worker, ticket->bytes);
     ticket->admitted = true;

@@ -183,8 +183,8 @@ class Inflight {
   std::atomic<size_t> bound_;
   std::vector<Line> lines_;
   std::atomic<const void*> beyond_[kShares] = {};
-  std::atomic<int64_t> beyond_half_{
-      0};  // when one went; absl::GetCurrentTimeNanos
+  // When one went beyond the half; nanoseconds of the monotonic clock.
+  std::atomic<int64_t> beyond_half_{INT64_MIN / 2};
   std::atomic<size_t> waiting_{0};
   std::atomic<size_t> queued_{0};  // the length of queue_
   std::atomic<size_t> unattended_{0};
@@ -193,8 +193,8 @@ class Inflight {
 
   Mutex mutex_;
   std::list<std::shared_ptr<Waiter::Ticket>> queue_ ABSL_GUARDED_BY(mutex_);
-  // When something was admitted, or the queue was empty.
-  absl::Time moved_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  // When something was admitted, or the queue was empty; the same clock.
+  int64_t moved_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Bytes that one call holds, given back at its end.
