@@ -369,7 +369,7 @@ void IncomingCall::RequestIsThere() {
   request_ = collector_.Release();
   if (asked_) {
     limits_.room->Complete(this);
-    if (stream_ != nullptr && request_.size() > kUsualWindow) {
+    if (request_.size() > kUsualWindow) {
       GrowWindow(stream_->connection(), inflight());
     }
   }

@@ -116,7 +116,7 @@ TEST(CodecTest, BytesThatMakeNothingAreUnpackedInStepsToo) {
     ASSERT_FALSE((*unpacker)->done());
     EXPECT_GE((*unpacker)->worked(), size_t(steps) * (512 << 10));
   }
-  EXPECT_EQ(steps, 6);                                    // of 64 KiB
+  EXPECT_EQ(steps, 24);                                   // of 16 KiB
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);  // it has no end
   EXPECT_EQ((*unpacker)->size(), 0u);
 }

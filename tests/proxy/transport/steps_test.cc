@@ -15,7 +15,7 @@ namespace {
 class StepsTest : public ::testing::Test {
  protected:
   // Does `left` steps of so much, and writes its name at each.
-  struct Named : Steps::Task {
+  struct Named final : Steps::Task {
     Named(StepsTest* to, char called, int steps, size_t how_much)
         : test(to), name(called), left(steps), much(how_much) {}
     Step OnStep() override {
