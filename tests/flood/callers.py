@@ -9,7 +9,7 @@ import time
 
 from frames import (
     CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PRIORITY, RST, SETTINGS, WINDOW,
-    Peer, bomb, data_frames, empty_blocks, field, frame, header_block, message, request,
+    Peer, bomb, data_frames, empty_blocks, field, frame, header_block, message, metadata, request,
 )
 
 SMALL = message(b"\n\x03\n\x01a")
@@ -97,7 +97,7 @@ def unknown_frames(address, over, count):
 
 def large_metadata(address, over, count):
     peer = Peer(address)
-    peer.send(header_block(1, request(b"".join(field("x-%d" % i, b"v" * 8000) for i in range(1900)))))
+    peer.send(header_block(1, request(metadata(1900))))
     count(1)
 
 
@@ -141,18 +141,24 @@ def packed_nothing(address, over, count):
         time.sleep(0.02)
 
 
-def held_calls(address, over, count):
-    """Many calls of 1 MB, each held just before its end."""
-    peer = Peer(address, settings=struct.pack(">HI", 4, 2**30))
-    block = request()
-    body = message(bytes(60000), announced=1 << 20)
-    for i in range(1024):
-        stream = 2 * i + 1
-        peer.send(frame(HEADERS, END_HEADERS, stream, block) + data_frames(stream, body, False))
+def _held(address, over, count, unit, streams=1000, settings=b""):
+    """`unit(stream)` on each, and nothing more."""
+    peer = Peer(address, settings=settings)
+    for i in range(streams):
+        peer.send(unit(2 * i + 1))
         count(1)
     while not over():
         time.sleep(0.1)
     peer.close()
+
+
+def held_calls(address, over, count):
+    """Many calls of 1 MB, each held just before its end."""
+    block = request()
+    body = message(bytes(60000), announced=1 << 20)
+    _held(address, over, count,
+          lambda s: frame(HEADERS, END_HEADERS, s, block) + data_frames(s, body, False),
+          streams=1024, settings=struct.pack(">HI", 4, 2**30))
 
 
 def slow_reader(address, over, count):
@@ -175,14 +181,10 @@ def slow_reader(address, over, count):
 
 def closed_window(address, over, count):
     """Asks, and lets no byte of the answers come."""
-    peer = Peer(address, settings=struct.pack(">HI", 4, 0))
     block = request()
-    for i in range(1024):
-        peer.send(frame(HEADERS, END_HEADERS, 2 * i + 1, block) + data_frames(2 * i + 1, SMALL, True))
-        count(1)
-    while not over():
-        time.sleep(0.1)
-    peer.close()
+    _held(address, over, count,
+          lambda s: frame(HEADERS, END_HEADERS, s, block) + data_frames(s, SMALL, True),
+          streams=1024, settings=struct.pack(">HI", 4, 0))
 
 
 def slowloris(address, over, count):
@@ -202,28 +204,16 @@ def slowloris(address, over, count):
 
 def announced_lengths(address, over, count):
     """Messages that are announced to be large, and do not come."""
-    peer = Peer(address)
     block = request()
     prefix = struct.pack(">BI", 0, 250 << 20)
-    for i in range(1000):
-        peer.send(frame(HEADERS, END_HEADERS, 2 * i + 1, block) + frame(DATA, 0, 2 * i + 1, prefix))
-        count(1)
-    while not over():
-        time.sleep(0.1)
-    peer.close()
+    _held(address, over, count, lambda s: frame(HEADERS, END_HEADERS, s, block) + frame(DATA, 0, s, prefix))
 
 
 def just_beyond_a_window(address, over, count):
     """Bodies of which all but the end comes."""
-    peer = Peer(address)
     block = request()
     body = message(bytes(64_500), announced=64_512)
-    for i in range(1000):
-        peer.send(frame(HEADERS, END_HEADERS, 2 * i + 1, block) + data_frames(2 * i + 1, body, False))
-        count(1)
-    while not over():
-        time.sleep(0.1)
-    peer.close()
+    _held(address, over, count, lambda s: frame(HEADERS, END_HEADERS, s, block) + data_frames(s, body, False))
 
 
 def many_streams(address, over, count):
@@ -233,41 +223,31 @@ def many_streams(address, over, count):
 
 def held_metadata(address, over, count):
     """Calls with as much metadata as may be, of which nothing more comes."""
-    peer = Peer(address)
-    block = request(b"".join(field("x-%d" % i, b"v" * 8000) for i in range(7)))
-    for i in range(1000):
-        peer.send(header_block(2 * i + 1, block))
-        count(1)
-    while not over():
-        time.sleep(0.1)
-    peer.close()
+    block = request(metadata(7))
+    _held(address, over, count, lambda s: header_block(s, block))
 
 
-def large_dribble(address, over, count):
-    """Large bodies that come a byte a second: they never stand still."""
+def _dribble(address, over, count, size, pause):
+    """Bodies of `size` that come a byte at a time."""
     peer = Peer(address)
     block = request()
     streams = [2 * i + 1 for i in range(500)]
     for stream in streams:
         peer.send(frame(HEADERS, END_HEADERS, stream, block)
-                  + frame(DATA, 0, stream, message(b"", announced=1 << 20)))
+                  + frame(DATA, 0, stream, message(b"", announced=size)))
     while not over():
         peer.send(b"".join(frame(DATA, 0, stream, b"x") for stream in streams))
         count(len(streams))
-        time.sleep(1)
+        time.sleep(pause)
 
 
 def dribble(address, over, count):
-    """Bodies that come a byte at a time."""
-    peer = Peer(address)
-    block = request()
-    streams = [2 * i + 1 for i in range(500)]
-    for stream in streams:
-        peer.send(frame(HEADERS, END_HEADERS, stream, block)
-                  + frame(DATA, 0, stream, message(b"", announced=60000)))
-    while not over():
-        peer.send(b"".join(frame(DATA, 0, stream, b"x") for stream in streams))
-        count(len(streams))
+    _dribble(address, over, count, size=60000, pause=0)
+
+
+def large_dribble(address, over, count):
+    """They never stand still."""
+    _dribble(address, over, count, size=1 << 20, pause=1)
 
 
 def garbage(address, over, count):

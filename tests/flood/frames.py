@@ -31,6 +31,11 @@ def field(name: str, value: bytes, first: int = 0) -> bytes:
     return bytes([first]) + text(name.encode()) + text(value)
 
 
+def metadata(fields: int) -> bytes:
+    """So many fields of 8 KB."""
+    return b"".join(field("x-%d" % i, b"v" * 8000) for i in range(fields))
+
+
 def request(more: bytes = b"", path: str = PATH) -> bytes:
     fields = (
         (":method", "POST"),

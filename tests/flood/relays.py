@@ -11,7 +11,7 @@ import time
 
 from frames import (
     ACK, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, RST, SETTINGS, WINDOW,
-    answer, distinct_request, field, frame, header_block, read_frames, request,
+    answer, distinct_request, field, frame, header_block, metadata, read_frames, request,
 )
 
 PATH = "/flood.Relayed/Stream"
@@ -69,19 +69,30 @@ class Side:
                 on_headers(stream)
 
 
-def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, sends=True):
-    """Opens all streams that it may on many connections, and opens one again for
-    each that ends."""
+def on_connections(address, over, connections, serve):
+    """`serve(connection, index)` on so many at once, each opened again when it
+    ends."""
     host, _, port = address.rpartition(":")
-    block = request(more, path=PATH)
 
-    def one():
+    def one(index):
         while not over():
             try:
                 with socket.create_connection((host, int(port)), 5) as connection:
-                    serve(connection)
+                    serve(connection, index)
             except OSError:
                 time.sleep(0.05)
+
+    threads = [threading.Thread(target=one, args=(i,), daemon=True) for i in range(connections)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, sends=True):
+    """Opens all streams that it may on many connections, and opens one again for
+    each that ends."""
+    block = request(more, path=PATH)
 
     def serve(connection):
         connection.settimeout(5)
@@ -113,26 +124,13 @@ def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, s
         side.read(lambda _: None, again)
         time.sleep(0.05)
 
-    threads = [threading.Thread(target=one, daemon=True) for _ in range(CONNECTIONS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_connections(address, over, CONNECTIONS, lambda connection, _: serve(connection))
 
 
 def run_function(address, over, count, size, connections, streams, distinct=True):
     """So many requests at once on each connection, as far as windows let them
     come, and another for each that ends."""
-    host, _, port = address.rpartition(":")
     block = request()
-
-    def one(index):
-        while not over():
-            try:
-                with socket.create_connection((host, int(port)), 5) as connection:
-                    serve(connection, index)
-            except OSError:
-                time.sleep(0.05)
 
     def serve(connection, index):
         connection.settimeout(5)
@@ -171,11 +169,7 @@ def run_function(address, over, count, size, connections, streams, distinct=True
             open_one()
         side.read(lambda _: None, again)
 
-    threads = [threading.Thread(target=one, args=(i,), daemon=True) for i in range(connections)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_connections(address, over, connections, serve)
 
 
 def takes_nothing(connection, over, count):
@@ -236,8 +230,7 @@ RELAYS = {
     "bodies without a window": (call, takes_nothing),
     "bodies that are not read": (call, reads_nothing),
     "bodies byte by byte": (lambda a, o, c: call(a, o, c, unit=1), takes_nothing),
-    "much metadata": (lambda a, o, c: call(a, o, c, more=b"".join(
-        field("x-%d" % i, b"v" * 8000) for i in range(7))), takes_nothing),
+    "much metadata": (lambda a, o, c: call(a, o, c, more=metadata(7)), takes_nothing),
     "endless answers without a window": (
         lambda a, o, c: call(a, o, c, settings=NO_WINDOW, sends=False), answers_endlessly),
     "endless answers that are not read": (
