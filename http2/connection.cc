@@ -281,6 +281,10 @@ void Connection::OnReady(uint32_t events) {
       return Shake();
     case State::kOpen:
       if ((events & EPOLLOUT) != 0) Touch();
+      // What it sent before that is not looked at.
+      if (!reads_ && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+        return PeerLeft();
+      }
       if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) ReadSome();
       return;
     case State::kEnding:
@@ -317,13 +321,7 @@ void Connection::ReadSome() {
                          ? absl::StrCat("cannot receive: ", TlsFailure())
                          : ErrnoText("cannot receive"));
     }
-    if (size == 0) {
-      if (end_ == ConnectionEnd::kDone && stream_count_ > 0) {
-        end_ = ConnectionEnd::kPeerLeft;
-      }
-      return EndNow(end_,
-                    words_.empty() ? "the peer closed the connection" : words_);
-    }
+    if (size == 0) return PeerLeft();
     last_read_ = loop_->now();
     bytes_read_ += static_cast<uint64_t>(size);
     taken += static_cast<size_t>(size);
@@ -335,11 +333,18 @@ void Connection::ReadSome() {
       if (!closing_) Gather();
       return;
     }
-    if (state_ != State::kOpen || closing_ ||
+    if (state_ != State::kOpen || closing_ || !reads_ ||
         static_cast<size_t>(size) < most / 2) {
       return;
     }
   }
+}
+
+void Connection::PeerLeft() {
+  if (end_ == ConnectionEnd::kDone && stream_count_ > 0) {
+    end_ = ConnectionEnd::kPeerLeft;
+  }
+  EndNow(end_, words_.empty() ? "the peer closed the connection" : words_);
 }
 
 // Compares the start of what a client says. False where it is something else,
@@ -521,8 +526,8 @@ void Connection::Flush() {
   const bool all = WriteSome();
   if (state_ == State::kOver) return;
   if (!all) {
-    return WatchFor(host_.output.size() > kMostAsked ? EPOLLOUT
-                                                     : EPOLLIN | EPOLLOUT);
+    return WatchFor(
+        host_.output.size() > kMostAsked ? EPOLLOUT : InputEvents() | EPOLLOUT);
   }
   if (state_ == State::kEnding) return Linger();
   if (nghttp2_session_want_read(host_.session) == 0 &&
@@ -530,7 +535,17 @@ void Connection::Flush() {
     if (end_ == ConnectionEnd::kDone && words_.empty()) words_ = "told to go";
     return Linger();
   }
-  WatchFor(EPOLLIN);
+  WatchFor(InputEvents());
+}
+
+uint32_t Connection::InputEvents() const {
+  return reads_ || state_ != State::kOpen ? EPOLLIN : EPOLLRDHUP;
+}
+
+void Connection::SetReading(bool reads) {
+  if (reads == reads_) return;
+  reads_ = reads;
+  Touch();
 }
 
 void Connection::EndSoon(ConnectionEnd end, std::string words) {

@@ -116,6 +116,9 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   uint32_t stream_window() const { return stream_window_; }
   // A server's: how many streams its client may have open.
   uint32_t max_streams() const { return max_streams_; }
+  // A server's: whether it takes what its client sends. If the client leaves
+  // while it does not, what was not taken is lost.
+  void SetReading(bool reads);
   // For its user, who counts here what it holds of its streams.
   size_t& held() { return held_; }
 
@@ -156,6 +159,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void MakeSession();
   size_t ReadSize() const;
   void ReadSome();
+  void PeerLeft();
   void TakeInput(absl::string_view bytes);
   bool TakePreface(absl::string_view* bytes);
   bool TakeStart(absl::string_view bytes);
@@ -172,6 +176,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void Written(size_t bytes);
   void Flush();
   void WatchFor(uint32_t events);
+  uint32_t InputEvents() const;
   // Ends it after what is queued has been written.
   void EndSoon(ConnectionEnd end, std::string words);
   void EndNow(ConnectionEnd end, std::string words);
@@ -215,6 +220,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   FrameHeads heads_;
   uint64_t frames_ = 0;  // that have begun
   bool small_reads_ = false;
+  bool reads_ = true;
 
   Stream* streams_ = nullptr;
   size_t stream_count_ = 0;

@@ -378,7 +378,7 @@ void IncomingCall::RequestIsThere() {
     return TellReader(grpc::Status::OK);
   }
   unpacks_of_ = &stream_->connection();
-  limits_.unpacking->Add(this, unpacks_of_);
+  limits_.unpacking->Add(this, request_.size(), unpacks_of_);
 }
 
 void IncomingCall::ForgetUnpacking() {

@@ -70,6 +70,8 @@ struct CallLimits {
 };
 // Of packed requests, so much is unpacked in a turn.
 constexpr size_t kUnpackedATurn = 512 << 10;
+// A connection of which more than so much waits to be unpacked is not read.
+constexpr size_t kMostToUnpack = 4 << 20;
 
 class IncomingCall final : public Activity,
                            public http2::Recycled,
@@ -230,7 +232,8 @@ class IncomingCall final : public Activity,
   Message request_;
   Message plain_;
   std::unique_ptr<Unpacker> unpacker_;  // of `request_`
-  const void* unpacks_of_ = nullptr;    // its connection, while it is unpacked
+  // Its connection, while it is unpacked.
+  http2::Connection* unpacks_of_ = nullptr;
   http2::Fields headers_;
   http2::Fields trailers_;
   Held metadata_;  // fields beyond the usual, of a call that is not relayed

@@ -25,7 +25,10 @@ class Listener::Place final : public http2::Server::Handler {
   Place(Worker* worker, const ListenerOptions& options, CallHandler* handler)
       : worker_(worker),
         room_(options.inflight, worker),
-        unpacking_(worker, kUnpackedATurn),
+        unpacking_(worker, kUnpackedATurn, kMostToUnpack,
+                   [](http2::Connection* connection, bool much) {
+                     connection->SetReading(!much);
+                   }),
         max_request_bytes_(options.limits.max_request_bytes),
         handler_(handler) {}
   http2::StreamUser* OnRequest(http2::Stream& stream) override {

@@ -7,30 +7,48 @@
 
 namespace fncache::proxy::transport {
 
-void Steps::Add(Task* task, const void* connection) {
-  std::deque<Task*>& line = lines_[connection];
-  line.push_back(task);
-  if (line.size() == 1) order_.push_back(connection);
-  const bool alone = order_.size() == 1 && line.size() == 1;
+void Steps::Add(Task* task, size_t bytes, http2::Connection* connection) {
+  Line& line = lines_[connection];
+  if (line.places.empty()) {
+    order_.push_back(connection);
+  } else {
+    line.bytes += bytes;
+  }
+  line.places.push_back({task, bytes});
+  Weigh(line, connection);
+  const bool alone = order_.size() == 1 && line.places.size() == 1;
   if (alone && !does_ && done_ < a_turn_) DoNext();
   ArmTimer();
 }
 
-void Steps::Forget(Task* task, const void* connection) {
-  const auto line = lines_.find(connection);
-  if (line == lines_.end()) return;
-  std::deque<Task*>& tasks = line->second;
-  const auto found = std::find(tasks.begin(), tasks.end(), task);
-  if (found == tasks.end()) return;
-  tasks.erase(found);
-  if (!tasks.empty()) return;
-  lines_.erase(line);
+void Steps::Forget(Task* task, http2::Connection* connection) {
+  const auto found = lines_.find(connection);
+  if (found == lines_.end()) return;
+  Line& line = found->second;
+  const auto place =
+      std::find_if(line.places.begin(), line.places.end(),
+                   [&](const Line::Place& one) { return one.task == task; });
+  if (place == line.places.end()) return;
+  const bool first = place == line.places.begin();
+  if (!first) line.bytes -= place->bytes;
+  line.places.erase(place);
+  if (first && !line.places.empty()) line.bytes -= line.places.front().bytes;
+  Weigh(line, connection);
+  if (!line.places.empty()) return;
+  lines_.erase(found);
   order_.erase(std::find(order_.begin(), order_.end(), connection));
 }
 
+void Steps::Weigh(Line& line, http2::Connection* connection) {
+  const bool is_long = line.bytes > (line.is_long ? a_line_ / 2 : a_line_);
+  if (is_long == line.is_long) return;
+  line.is_long = is_long;
+  on_long_(connection, is_long);
+}
+
 void Steps::DoNext() {
-  const void* const connection = order_.front();
-  Task* const task = lines_[connection].front();
+  http2::Connection* const connection = order_.front();
+  Task* const task = lines_[connection].places.front().task;
   does_ = true;
   const Task::Step step = task->OnStep();
   does_ = false;

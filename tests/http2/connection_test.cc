@@ -3,6 +3,7 @@
 #include "http2/connection.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -69,6 +70,7 @@ class EchoHandler final : public Server::Handler {
  public:
   StreamUser* OnRequest(Stream& stream) override {
     ++requests;
+    last = &stream.connection();
     if (stream.oversized()) {
       Fields fields;
       fields.Add(":status", "431");
@@ -83,6 +85,7 @@ class EchoHandler final : public Server::Handler {
   int busy() const override { return running.load(); }
 
   std::atomic<int> requests{0};
+  std::atomic<Connection*> last{nullptr};
   std::atomic<int> refusals{0};
   std::atomic<int> running{0};
   std::atomic<int> resets{0};
@@ -294,6 +297,31 @@ TEST_F(ConnectionTest, PiecesThatJoinArriveAsTheyWere) {
   request.Wait();
   EXPECT_EQ(request.end.kind, StreamEnd::Kind::kComplete);
   EXPECT_TRUE(request.answer == all);
+}
+
+TEST_F(ConnectionTest, WhatIsNotReadWaitsAtTheSocket) {
+  Start();
+  Request first("/hang", "x");
+  Begin(&first);
+  ASSERT_TRUE(Eventually([&] { return handler_.last != nullptr; }));
+  Connection* const connection = handler_.last;
+  server_loop_.Do([&] { connection->SetReading(false); });
+  Request second("/echo", "hello");
+  Begin(&second);
+  int waits = 0;
+  ASSERT_TRUE(Eventually([&] {
+    return ioctl(connection->fd(), FIONREAD, &waits) == 0 && waits > 0;
+  }));
+  for (int turn = 0; turn < 10; ++turn) server_loop_.Do([] {});
+  EXPECT_EQ(handler_.requests, 1);
+  server_loop_.Do([&] { connection->SetReading(true); });
+  second.Wait();
+  EXPECT_EQ(second.answer, "hello");
+  // Of one that is lost meanwhile nothing is kept.
+  server_loop_.Do([&] { connection->SetReading(false); });
+  loop_.Do([&] { first.stream->connection().Close("gone"); });
+  first.Wait();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
 }
 
 TEST_F(ConnectionTest, UnixSocketsServe) {

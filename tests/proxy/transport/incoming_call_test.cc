@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "tests/common/http2_server.h"
 #include "tests/proxy/loopback.h"
+#include "tests/proxy/transport/pack.h"
 #include "tests/proxy/transport/raw_call.h"
 
 namespace fncache::proxy::transport {
@@ -24,6 +25,7 @@ namespace {
 
 using ::fncache::testing::Http2Bytes;
 using ::fncache::testing::Http2Frame;
+using ::fncache::testing::Http2Header;
 using ::testing::HasSubstr;
 
 constexpr char kMethod[] =
@@ -162,6 +164,36 @@ TEST_F(IncomingCallTest, WhoSendsMuchAndEndsNothingIsRefusedAndNobodyElse) {
   }));
   EXPECT_LE(inflight_.reading(), (8 << 20) * 4 / 5);
   close(other);
+  close(greedy);
+  EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
+}
+
+// Else what it sends would be held in memory for as long as that takes.
+TEST_F(IncomingCallTest, WhoSendsFasterThanIsUnpackedIsHeldUp) {
+  const std::string packed = EmptyBlocks(60'000);
+  std::string message = MessageHead(packed.size()) + packed;
+  message[0] = '\1';
+  const std::string encoding = Http2Header("grpc-encoding", "gzip");
+  const int greedy = ConnectTo(listener_.port());
+  ASSERT_TRUE(SendAll(greedy, Greeting()));
+  // 12 MB, of which all that is held must leave others some of eight.
+  constexpr uint32_t kCalls = 200;
+  size_t most = 0;
+  for (uint32_t i = 0; i < kCalls; ++i) {
+    std::string bytes = CallHead(1 + 2 * i, kMethod, encoding);
+    for (size_t at = 0; at < message.size(); at += 16384) {
+      bytes += CallData(1 + 2 * i, message.substr(at, 16384),
+                        /*end=*/at + 16384 >= message.size());
+    }
+    ASSERT_TRUE(SendAll(greedy, bytes));
+    most = std::max(most, inflight_.reading());
+  }
+  ASSERT_TRUE(Eventually([&] { return handler_.read().size() == kCalls; }));
+  for (const grpc::Status& status : handler_.read()) {
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+  EXPECT_GT(most, kMostToUnpack / 2);
+  EXPECT_LT(most, kMostToUnpack + (1 << 20));
   close(greedy);
   EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
 }

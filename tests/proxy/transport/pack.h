@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pack: packs a text with zlib, at once.
+// Pack: packs a text with zlib, at once. EmptyBlocks: what takes long to
+// unpack.
 #ifndef FNCACHE_TESTS_PROXY_TRANSPORT_PACK_H_
 #define FNCACHE_TESTS_PROXY_TRANSPORT_PACK_H_
 
@@ -7,6 +8,7 @@
 
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
 
 namespace fncache::proxy::transport {
@@ -28,6 +30,19 @@ inline std::string Pack(const std::string& text, int window) {
   out.resize(stream.total_out);
   deflateEnd(&stream);
   return out;
+}
+
+// So many bytes at least, which say they are gzip, and unpack to nothing. They
+// have no end.
+inline std::string EmptyBlocks(size_t size) {
+  // Eight blocks (RFC 1951, 3.2.7) whose codes are there, and nothing else.
+  const std::string blocks = absl::HexStringToBytes(
+      "04c081000000000090ff6b100007020000000040feaf41001c080000000000f9bf060170"
+      "200000000000e4ff1a04c081000000000090ff6b100007020000000040feaf41001c0800"
+      "00000000f9bf060170200000000000e4ff1a");
+  std::string packed = absl::HexStringToBytes("1f8b08000000000000ff");
+  while (packed.size() < size) packed += blocks;
+  return packed;
 }
 
 }  // namespace fncache::proxy::transport

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,12 @@ class StepsTest : public ::testing::Test {
 
   StepsTest() { worker_->Start(); }
   ~StepsTest() override { worker_->Stop(); }
+  // They are names here only.
+  static http2::Connection* ConnectionOf(const void* whoever) {
+    return static_cast<http2::Connection*>(const_cast<void*>(whoever));
+  }
   // Each of a connection of its own.
-  void Add(Named& task) { steps_.Add(&task, &task); }
+  void Add(Named& task) { steps_.Add(&task, 0, ConnectionOf(&task)); }
   void Do(absl::AnyInvocable<void()> task) {
     std::atomic<bool> done{false};
     worker_->Post([&] {
@@ -46,7 +51,15 @@ class StepsTest : public ::testing::Test {
   }
 
   const std::unique_ptr<Worker> worker_ = std::make_unique<Worker>(0);
-  Steps steps_{worker_.get(), 10};
+  std::set<http2::Connection*> held_up_;
+  Steps steps_{worker_.get(), 10, 100,
+               [this](http2::Connection* connection, bool much) {
+                 if (much) {
+                   EXPECT_TRUE(held_up_.insert(connection).second);
+                 } else {
+                   EXPECT_EQ(held_up_.erase(connection), 1u);
+                 }
+               }};
   std::string done_;
   std::atomic<int> ended_{0};
 };
@@ -97,11 +110,42 @@ TEST_F(StepsTest, ConnectionsHaveTheirTurnWhateverTheySend) {
   Named many[] = {{this, 'm', 2, 10}, {this, 'n', 2, 10}, {this, 'o', 1, 10}};
   Named other(this, 'x', 2, 10);
   Do([&] {
-    for (Named& one : many) steps_.Add(&one, &greedy);
+    for (Named& one : many) steps_.Add(&one, 0, ConnectionOf(&greedy));
     Add(other);
   });
   ASSERT_TRUE(Ended(4));
   Do([&] { EXPECT_EQ(done_, "mmxnxno"); });
+}
+
+// Else what it sends would be held in memory for as long as they take.
+TEST_F(StepsTest, WhoeverSendsMoreThanIsDoneIsHeldUp) {
+  const int here = 0;
+  const int there = 0;
+  Named greedy[] = {{this, 'a', 1, 10},
+                    {this, 'b', 1, 10},
+                    {this, 'c', 1, 10},
+                    {this, 'd', 1, 10}};
+  Named other(this, 'x', 1, 10);
+  Do([&] {
+    const auto add = [&](Named& task, const int& connection) {
+      steps_.Add(&task, 60, ConnectionOf(&connection));
+    };
+    add(other, there);  // is done at once
+    add(greedy[0], here);
+    add(greedy[1], here);
+    EXPECT_TRUE(held_up_.empty());  // sixty wait, besides the first
+    add(greedy[2], here);
+    EXPECT_EQ(held_up_.count(ConnectionOf(&here)), 1u);
+    add(greedy[3], here);
+    // Half of what it may be is less than two, and the first is none of them.
+    steps_.Forget(&greedy[3], ConnectionOf(&here));
+    steps_.Forget(&greedy[0], ConnectionOf(&here));
+    EXPECT_EQ(held_up_.count(ConnectionOf(&here)), 1u);
+    steps_.Forget(&greedy[2], ConnectionOf(&here));
+    EXPECT_TRUE(held_up_.empty());
+  });
+  ASSERT_TRUE(Ended(2));
+  Do([&] { EXPECT_EQ(done_, "xb"); });
 }
 
 TEST_F(StepsTest, ForgottenOnesAreNotDone) {
@@ -110,8 +154,8 @@ TEST_F(StepsTest, ForgottenOnesAreNotDone) {
   Do([&] {
     Add(a);
     Add(b);
-    steps_.Forget(&b, &b);
-    steps_.Forget(&b, &b);
+    steps_.Forget(&b, ConnectionOf(&b));
+    steps_.Forget(&b, ConnectionOf(&b));
   });
   ASSERT_TRUE(Ended(1));
   Do([&] { EXPECT_EQ(done_, "aa"); });
