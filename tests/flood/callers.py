@@ -3,6 +3,7 @@
 that says when it is over, and a counter of what it managed; it is called again
 when it was thrown out."""
 
+import random
 import socket
 import struct
 import time
@@ -228,16 +229,29 @@ def held_metadata(address, over, count):
 
 
 def _dribble(address, over, count, size, pause):
-    """Bodies of `size` that come a byte at a time."""
+    """Bodies of up to `size` that come a byte at a time; for each that has come
+    another one begins, so that they hold the same all the time."""
     peer = Peer(address)
     block = request()
-    streams = [2 * i + 1 for i in range(500)]
-    for stream in streams:
+    left = {}
+    opened = iter(range(1, 2**31, 2))
+
+    def open_one():
+        stream = next(opened)
+        left[stream] = random.randint(1, size)
         peer.send(frame(HEADERS, END_HEADERS, stream, block)
-                  + frame(DATA, 0, stream, message(b"", announced=size)))
+                  + frame(DATA, 0, stream, message(b"", announced=left[stream])))
+
+    for _ in range(500):
+        open_one()
     while not over():
-        peer.send(b"".join(frame(DATA, 0, stream, b"x") for stream in streams))
-        count(len(streams))
+        peer.send(b"".join(frame(DATA, END_STREAM if bytes_ == 1 else 0, stream, b"x") for stream, bytes_ in left.items()))
+        count(len(left))
+        for stream in list(left):
+            left[stream] -= 1
+            if not left[stream]:
+                del left[stream]
+                open_one()
         time.sleep(pause)
 
 
