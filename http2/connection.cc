@@ -35,6 +35,8 @@ constexpr size_t kSmallRead = 16 << 10;
 constexpr size_t kSession = 2928;
 // Between the two steps of a GOAWAY: what the peer sent before it knew arrives.
 constexpr absl::Duration kNotice = absl::Milliseconds(100);
+// So often it is waited for where the peer is not read.
+constexpr int kMostNotices = 20;
 // A peer that is told of an error may take so long to read it.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 
@@ -259,14 +261,18 @@ void Connection::Prefetch() const {
   if (host_.session != nullptr) http2::Prefetch(host_.session, kSession);
 }
 
+int Connection::SocketError() const {
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
 void Connection::OnReady(uint32_t events) {
   switch (state_) {
     case State::kConnecting: {
-      int error = 0;
-      socklen_t size = sizeof error;
-      getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-      if (error != 0) {
-        errno = error;
+      errno = SocketError();
+      if (errno != 0) {
         return EndSoon(ConnectionEnd::kError, ErrnoText("cannot connect"));
       }
       if ((events & (EPOLLOUT | EPOLLIN)) == 0) return;
@@ -283,7 +289,9 @@ void Connection::OnReady(uint32_t events) {
       if ((events & EPOLLOUT) != 0) Touch();
       // What it sent before that is not looked at.
       if (!reads_ && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-        return PeerLeft();
+        errno = SocketError();
+        if (errno == 0) return PeerLeft();
+        return EndSoon(ConnectionEnd::kError, ErrnoText("cannot receive"));
       }
       if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) ReadSome();
       return;
@@ -526,8 +534,9 @@ void Connection::Flush() {
   const bool all = WriteSome();
   if (state_ == State::kOver) return;
   if (!all) {
-    return WatchFor(
-        host_.output.size() > kMostAsked ? EPOLLOUT : InputEvents() | EPOLLOUT);
+    const bool takes_more =
+        state_ == State::kOpen && host_.output.size() <= kMostAsked;
+    return WatchFor(takes_more ? InputEvents() | EPOLLOUT : EPOLLOUT);
   }
   if (state_ == State::kEnding) return Linger();
   if (nghttp2_session_want_read(host_.session) == 0 &&
@@ -539,7 +548,7 @@ void Connection::Flush() {
 }
 
 uint32_t Connection::InputEvents() const {
-  return reads_ || state_ != State::kOpen ? EPOLLIN : EPOLLRDHUP;
+  return reads_ ? EPOLLIN : EPOLLRDHUP;
 }
 
 void Connection::SetReading(bool reads) {
@@ -561,6 +570,8 @@ void Connection::EndSoon(ConnectionEnd end, std::string words) {
       end != ConnectionEnd::kError && end != ConnectionEnd::kPeerLeft) {
     Gather();
     state_ = State::kEnding;
+    ending_since_ = loop_->now();
+    ArmCheck();
     return Touch();
   }
   EndNow(end_, words_);
@@ -623,9 +634,16 @@ void Connection::GoAway() {
   }
   nghttp2_submit_shutdown_notice(host_.session);
   Touch();
+  TellLast();
+}
+
+void Connection::TellLast() {
+  ++notices_;
   notice_ = loop_->After(kNotice, [this] {
     notice_.reset();
     if (state_ != State::kOpen) return;
+    // What it has sent is not taken yet.
+    if (!reads_ && notices_ < kMostNotices) return TellLast();
     last_notice_ = true;
     going_away_ = true;
     nghttp2_submit_goaway(
@@ -658,8 +676,11 @@ void Connection::ArmCheck() {
     if (after == absl::InfiniteDuration()) return;
     next = std::min(next, std::max(since + Nanos(after), now));
   };
-  if (!ready_) at(opened_, options_.handshake_timeout);
-  if (ready_) {
+  if (state_ == State::kEnding) {
+    at(ending_since_, options_.end_timeout);
+  } else if (!ready_) {
+    at(opened_, options_.handshake_timeout);
+  } else {
     if (!notice_.has_value() && !last_notice_) {
       at(stream_count_ == 0 ? idle_since_ : now, options_.idle_timeout);
       at(opened_, options_.max_age);
@@ -683,6 +704,10 @@ void Connection::ArmCheck() {
 void Connection::Check() {
   const int64_t now = loop_->now();
   if (state_ == State::kOver || state_ == State::kLinger) return;
+  if (state_ == State::kEnding) {
+    if (now - ending_since_ < Nanos(options_.end_timeout)) return ArmCheck();
+    return EndNow(end_, words_);
+  }
   if (!ready_ && now - opened_ >= Nanos(options_.handshake_timeout)) {
     return EndNow(ConnectionEnd::kTimeout,
                   state_ == State::kConnecting ? "no connection in time"

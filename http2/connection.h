@@ -154,6 +154,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void OnTurnEnd() override;
 
   void Start();
+  int SocketError() const;
   void Shake();
   void Begin();  // HTTP/2
   void MakeSession();
@@ -189,6 +190,8 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool HasEnded(int32_t id) const;
   // The window that the peer's streams begin with, as it has acknowledged.
   uint32_t AcknowledgedWindow() const;
+  // Sends the second GOAWAY in a moment.
+  void TellLast();
   void ArmCheck();
   void Check();
   std::string TlsFailure() const;
@@ -210,6 +213,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool ready_ = false;
   bool going_away_ = false;   // whoever says so
   bool last_notice_ = false;  // the second GOAWAY was sent
+  int notices_ = 0;           // it was waited to send it
   bool in_session_ = false;   // inside of nghttp2
   bool closing_ = false;      // Close was called from there
   uint32_t watched_ = 0;
@@ -234,6 +238,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   int64_t last_read_;
   int64_t idle_since_;
   int64_t opened_;
+  int64_t ending_since_ = 0;
   int64_t last_ping_ = 0;
   bool ping_waits_ = false;
   absl::optional<TimerId> check_;

@@ -38,6 +38,8 @@ struct ConnectionOptions {
   size_t low_water = 64 << 10;
   // TLS, preface and settings must be done within this.
   absl::Duration handshake_timeout = absl::Seconds(10);
+  // And what is left to be said at the end must be taken within this.
+  absl::Duration end_timeout = absl::Seconds(10);
   // A connection without streams is told to go after this; infinite = never.
   ChangeableDuration idle_timeout = absl::InfiniteDuration();
   // A server's is told to go at this age; infinite = never.

@@ -22,6 +22,8 @@ void FunctionHandler::OnRefused(transport::Refusal why,
   context_.log.Refused(why, status);
 }
 
+void FunctionHandler::OnHeldUp() { context_.instruments.ConnectionHeldUp(); }
+
 absl::optional<telemetry::ShadowReport> FunctionHandler::Shadow() const {
   const FunctionStatePtr state = context_.states.Newest();
   if (state->shadow == nullptr) return absl::nullopt;

@@ -340,6 +340,11 @@ const std::vector<Family>& Catalogue() {
        "Requests that were refused before they were complete, relayed calls, "
        "and answers that were not taken, by reason (metadata, size, room, "
        "stalled, loop)."},
+      {"fncache_connections_held_up_total",
+       Type::kCounter,
+       {"function_name"},
+       "Times at which a caller's connection was not read for a while, as "
+       "4 MiB of its packed requests waited to be unpacked."},
       {"fncache_requests_abandoned_total",
        Type::kCounter,
        {"function_name"},

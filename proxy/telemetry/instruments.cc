@@ -183,6 +183,7 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
   connections_refused_ = counter("fncache_connections_refused_total");
   accept_failures_ = counter("fncache_accept_failures_total");
   streams_refused_ = counter("fncache_streams_refused_total");
+  connections_held_up_ = counter("fncache_connections_held_up_total");
   requests_abandoned_ = counter("fncache_requests_abandoned_total");
   for (size_t why = 0; why < kRefusals; ++why) {
     requests_refused_[why] = registry->AddCounter(

@@ -240,6 +240,8 @@ class FunctionInstruments {
   void ConnectionRefused() const { connections_refused_.Add(); }
   void AcceptFailed() const { accept_failures_.Add(); }
   void StreamRefused() const { streams_refused_.Add(); }
+  // A caller's connection is not read for a while.
+  void ConnectionHeldUp() const { connections_held_up_.Add(); }
   void RequestAbandoned() const { requests_abandoned_.Add(); }
   // A request was refused; `reason` counts from 0.
   void RequestRefused(size_t reason) const { requests_refused_[reason].Add(); }
@@ -315,6 +317,7 @@ class FunctionInstruments {
   metrics::Counter connections_refused_;
   metrics::Counter accept_failures_;
   metrics::Counter streams_refused_;
+  metrics::Counter connections_held_up_;
   metrics::Counter requests_abandoned_;
   metrics::Counter requests_refused_[kRefusals];
 

@@ -377,6 +377,7 @@ void IncomingCall::RequestIsThere() {
     plain_ = request_;
     return TellReader(grpc::Status::OK);
   }
+  ArmDeadline();
   unpacks_of_ = &stream_->connection();
   limits_.unpacking->Add(this, request_.size(), unpacks_of_);
 }

@@ -253,6 +253,8 @@ class CallHandler {
   // A request is refused with this status. Reading the call, if there is one,
   // ends with it.
   virtual void OnRefused(Refusal /*why*/, const grpc::Status& /*status*/) {}
+  // A connection is not read for a while (kMostToUnpack).
+  virtual void OnHeldUp() {}
   // Takes over the call, from which nothing has been read yet. On
   // call->worker()'s thread.
   virtual void StartCall(IncomingCallPtr call) = 0;

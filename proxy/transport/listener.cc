@@ -26,7 +26,8 @@ class Listener::Place final : public http2::Server::Handler {
       : worker_(worker),
         room_(options.inflight, worker),
         unpacking_(worker, kUnpackedATurn, kMostToUnpack,
-                   [](http2::Connection* connection, bool much) {
+                   [handler](http2::Connection* connection, bool much) {
+                     if (much) handler->OnHeldUp();
                      connection->SetReading(!much);
                    }),
         max_request_bytes_(options.limits.max_request_bytes),

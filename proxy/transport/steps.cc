@@ -36,6 +36,7 @@ void Steps::Forget(Task* task, http2::Connection* connection) {
   Weigh(line, connection);
   if (!line.places.empty()) return;
   lines_.erase(found);
+  if (order_.front() == connection) of_front_ = 0;
   order_.erase(std::find(order_.begin(), order_.end(), connection));
 }
 
@@ -53,9 +54,12 @@ void Steps::DoNext() {
   const Task::Step step = task->OnStep();
   does_ = false;
   done_ += step.done;
+  of_front_ += step.done;
   if (!step.more) Forget(task, connection);
   // Whoever is next may have been forgotten meanwhile.
   if (order_.empty() || order_.front() != connection) return;
+  if (of_front_ < a_turn_) return;
+  of_front_ = 0;
   order_.pop_front();
   order_.push_back(connection);
 }

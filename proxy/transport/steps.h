@@ -2,8 +2,8 @@
 // Steps: work of a worker's that may take long, done in steps, of which each
 // turn has a few: others' calls wait for no more than those, however many such
 // tasks there are. Those of one connection are done one after the other, and
-// connections have their steps in turn. One that sends them faster than they
-// are done is held up.
+// connections have their turn, each for as much as the others. One that sends
+// them faster than they are done is held up.
 //
 // Not thread-safe: on its worker's thread only.
 #ifndef FNCACHE_PROXY_TRANSPORT_STEPS_H_
@@ -79,7 +79,8 @@ class Steps {
   const size_t a_turn_;
   const size_t a_line_;
   OnLong on_long_;
-  size_t done_ = 0;  // in this turn
+  size_t done_ = 0;      // in this turn
+  size_t of_front_ = 0;  // of the connection whose turn it is
   bool does_ = false;
   absl::flat_hash_map<http2::Connection*, Line> lines_;
   std::deque<http2::Connection*> order_;  // of the connections that have tasks

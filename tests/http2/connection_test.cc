@@ -321,7 +321,7 @@ TEST_F(ConnectionTest, WhatIsNotReadWaitsAtTheSocket) {
   server_loop_.Do([&] { connection->SetReading(false); });
   loop_.Do([&] { first.stream->connection().Close("gone"); });
   first.Wait();
-  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return handler_.running == 0; }));
 }
 
 TEST_F(ConnectionTest, UnixSocketsServe) {
@@ -611,6 +611,44 @@ TEST_F(ConnectionTest, ThousandsOfSmallRequestsAtOnceAreAllAnswered) {
   ASSERT_TRUE(peer.Send(many));
   EXPECT_TRUE(Eventually([&] { return handler_.requests == 10'000; }));
   EXPECT_TRUE(Eventually([&] { return handler_.running == 0; }));
+}
+
+// One that does not read its answers, and breaks the rules: what it was to be
+// told is no work while it is not read, and given up in time.
+TEST_F(ConnectionTest, APeerThatDoesNotReadItsEndIsLetGo) {
+  server_options_.connection.end_timeout = absl::Seconds(2);
+  Start();
+  RawPeer peer(server_->address());
+  const std::string settings("\0\4\x40\0\0\0", 6);
+  const std::string much("\x3f\0\0\0", 4);
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, settings) +
+                        Frame(8, 0, 0, much)));
+  // Answers of 24 MB, more than the sockets take.
+  std::string asked;
+  for (uint32_t id = 1; id < 1201; id += 2) {
+    asked += Ask(id, /*end=*/false);
+    for (int i = 0; i < 4; ++i) {
+      asked += Frame(0, i == 3 ? 1 : 0, id, std::string(10'000, 'b'));
+    }
+  }
+  ASSERT_TRUE(peer.Send(asked));
+  ASSERT_TRUE(Eventually([&] { return handler_.requests == 600; }));
+  std::string fields = Frame(1, 0, 1201, "\x83");
+  for (int i = 0; i < 50; ++i) fields += Frame(9, 0, 1201, "");
+  ASSERT_TRUE(peer.Send(fields + std::string(100'000, 'x')));
+  const absl::Time start = absl::Now();
+  rusage before;
+  getrusage(RUSAGE_SELF, &before);
+  EXPECT_TRUE(Eventually([&] { return handler_.running == 0; }));
+  EXPECT_GE(absl::Now() - start, absl::Seconds(1));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  rusage after;
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(absl::DurationFromTimeval(after.ru_utime) +
+                absl::DurationFromTimeval(after.ru_stime) -
+                absl::DurationFromTimeval(before.ru_utime) -
+                absl::DurationFromTimeval(before.ru_stime),
+            absl::Seconds(1));
 }
 
 // Or what it is answered would pile up.

@@ -45,7 +45,9 @@ class ReadingHandler : public CallHandler {
       IncomingCall::Finish(std::move(*kept), status);
     });
   }
+  void OnHeldUp() override { ++held_up_; }
   int started() const { return started_; }
+  int held_up() const { return held_up_; }
   std::vector<grpc::Status> read() {
     MutexLock lock(&mutex_);
     return read_;
@@ -53,6 +55,7 @@ class ReadingHandler : public CallHandler {
 
  private:
   std::atomic<int> started_{0};
+  std::atomic<int> held_up_{0};
   Mutex mutex_;
   std::vector<grpc::Status> read_;
 };
@@ -188,10 +191,14 @@ TEST_F(IncomingCallTest, WhoSendsFasterThanIsUnpackedIsHeldUp) {
     ASSERT_TRUE(SendAll(greedy, bytes));
     most = std::max(most, inflight_.reading());
   }
-  ASSERT_TRUE(Eventually([&] { return handler_.read().size() == kCalls; }));
+  ASSERT_TRUE(Eventually([&] {
+    most = std::max(most, inflight_.reading());
+    return handler_.read().size() == kCalls;
+  }));
   for (const grpc::Status& status : handler_.read()) {
     EXPECT_TRUE(status.ok()) << status.error_message();
   }
+  EXPECT_GE(handler_.held_up(), 1);
   EXPECT_GT(most, kMostToUnpack / 2);
   EXPECT_LT(most, kMostToUnpack + (1 << 20));
   close(greedy);

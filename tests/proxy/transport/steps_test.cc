@@ -148,6 +148,23 @@ TEST_F(StepsTest, WhoeverSendsMoreThanIsDoneIsHeldUp) {
   Do([&] { EXPECT_EQ(done_, "xb"); });
 }
 
+// Else many small ones would take as many turns as others' large ones do.
+TEST_F(StepsTest, SmallTasksOfAConnectionAreDoneTogether) {
+  const int small = 0;
+  Named many[] = {{this, 'm', 1, 3},
+                  {this, 'n', 1, 3},
+                  {this, 'o', 1, 3},
+                  {this, 'p', 1, 3},
+                  {this, 'q', 1, 3}};
+  Named large(this, 'x', 4, 10);
+  Do([&] {
+    Add(large);
+    for (Named& one : many) steps_.Add(&one, 0, ConnectionOf(&small));
+  });
+  ASSERT_TRUE(Ended(6));
+  Do([&] { EXPECT_EQ(done_, "xxmnopxqx"); });
+}
+
 TEST_F(StepsTest, ForgottenOnesAreNotDone) {
   Named a(this, 'a', 2, 10);
   Named b(this, 'b', 2, 10);
