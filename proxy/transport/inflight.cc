@@ -2,7 +2,8 @@
 #include "proxy/transport/inflight.h"
 
 #include <algorithm>
-#include <chrono>
+
+#include "common/clock.h"
 
 namespace fncache::proxy::transport {
 namespace {
@@ -15,11 +16,6 @@ constexpr size_t kTimesWhatIsLeft = 4;
 constexpr size_t kOrdinaryPart = 64;
 
 const int64_t kStuckNanos = absl::ToInt64Nanoseconds(Inflight::kStuck);
-
-int64_t MonotonicNanos() {
-  return absl::ToInt64Nanoseconds(
-      absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()));
-}
 
 }  // namespace
 
@@ -121,17 +117,17 @@ bool Inflight::GoBeyond(Share share, const void* who) {
 }
 
 bool Inflight::ReadBeyond(const void* who, size_t bytes) {
-  if (!GoBeyond(Share::kReading, who)) return false;
+  if (!GoBeyond(Share::kBeyond, who)) return false;
   const size_t held = Sum(Share::kBeyond);
   if (held == 0 || held + bytes <= limit(Share::kBeyond)) return true;
-  const int64_t now = MonotonicNanos();
+  const int64_t now = ReadClock(CLOCK_MONOTONIC);
   if (bytes <= bound() / kOrdinaryPart &&
       now - beyond_half_.load(std::memory_order_relaxed) >= kStuckNanos) {
     // Nobody else is here: there is one at a time.
     beyond_half_.store(now, std::memory_order_relaxed);
     return true;
   }
-  Yield(Share::kReading, who);
+  Yield(Share::kBeyond, who);
   return false;
 }
 
@@ -170,7 +166,7 @@ Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
     return Admission::kAdmitted;
   }
   MutexLock lock(&mutex_);
-  const int64_t now = MonotonicNanos();
+  const int64_t now = ReadClock(CLOCK_MONOTONIC);
   if (queue_.empty()) moved_ = now;
   if (waiting() + bytes > bound() / 8 && now - moved_ >= kStuckNanos) {
     CountRefused();
@@ -212,7 +208,8 @@ bool Inflight::GivesUp(Waiter* waiter) {
     MutexLock lock(&mutex_);
     const std::shared_ptr<Waiter::Ticket> ticket = waiter->ticket_;
     if (ticket == nullptr || ticket->admitted || ticket->counted ||
-        !IsFull(ticket->bytes) || MonotonicNanos() - moved_ < kStuckNanos) {
+        !IsFull(ticket->bytes) ||
+        ReadClock(CLOCK_MONOTONIC) - moved_ < kStuckNanos) {
       return false;
     }
     TakeOut(ticket);
@@ -237,7 +234,7 @@ void Inflight::AdmitWaiting() {
     const std::shared_ptr<Waiter::Ticket> ticket = queue_.front();
     if (!MayRun(ticket->bytes)) return;
     queue_.pop_front();
-    moved_ = MonotonicNanos();
+    moved_ = ReadClock(CLOCK_MONOTONIC);
     Dequeue(*ticket);
     Add(Share::kRunning, ticket->worker, ticket->bytes);
     ticket->admitted = true;

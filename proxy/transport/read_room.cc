@@ -73,7 +73,7 @@ void ReadRoom::Complete(Reader* reader) {
   if (reader->state_ == Reader::State::kWaits) StopWaiting(reader);
   reader->state_ = Reader::State::kNone;
   if (inflight_ != nullptr) {
-    inflight_->Yield(Inflight::Share::kReading, reader);
+    inflight_->Yield(Inflight::Share::kBeyond, reader);
   }
   if (!waiting_.empty()) LookIn(absl::ZeroDuration());
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/transport/worker.h"
 
-#include <chrono>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/thread_pool.h"
 
 namespace fncache::proxy::transport {
@@ -62,8 +62,7 @@ void Worker::SubmitJobs() {
 }
 
 bool Worker::Alive(absl::Duration within) {
-  const int64_t now = absl::ToInt64Nanoseconds(
-      absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()));
+  const int64_t now = ReadClock(CLOCK_MONOTONIC);
   int64_t none = 0;
   if (asked_.compare_exchange_strong(none, now)) {
     Post([this] { asked_.store(0); });

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -63,6 +64,16 @@ inline bool Eventually(const std::function<bool()>& condition,
     absl::SleepFor(absl::Milliseconds(1));
   }
   return true;
+}
+
+// Runs `task` on the worker's thread, and waits for it.
+inline bool DoOn(transport::Worker* worker, absl::AnyInvocable<void()> task) {
+  std::atomic<bool> done{false};
+  worker->Post([&] {
+    task();
+    done = true;
+  });
+  return Eventually([&] { return done.load(); });
 }
 
 // The function server. Its methods:

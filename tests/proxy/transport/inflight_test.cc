@@ -98,21 +98,21 @@ TEST_F(InflightTest, BeyondIsReadByOneAtATime) {
   EXPECT_TRUE(inflight_.ReadBeyond(&a, 5000));
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 1));
   held.Set(60);
-  inflight_.Yield(Share::kReading, &a);  // which is looked up
+  inflight_.Yield(Share::kBeyond, &a);  // which is looked up
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 341));
   EXPECT_TRUE(inflight_.ReadBeyond(&b, 340));
-  inflight_.Yield(Share::kReading, &b);
+  inflight_.Yield(Share::kBeyond, &b);
   // However much is held, some go on.
   held.Set(5000);
   const absl::Time start = absl::Now();
   EXPECT_TRUE(inflight_.ReadBeyond(&b, 12));
-  inflight_.Yield(Share::kReading, &b);
+  inflight_.Yield(Share::kBeyond, &b);
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 13));
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 12));
   EXPECT_TRUE(Eventually([&] { return inflight_.ReadBeyond(&b, 12); }));
   EXPECT_GE(absl::Now() - start, absl::Milliseconds(4990));
   EXPECT_FALSE(inflight_.ReadBeyond(&a, 12));
-  inflight_.Yield(Share::kReading, &b);
+  inflight_.Yield(Share::kBeyond, &b);
   held.Set(0);
   EXPECT_TRUE(inflight_.ReadBeyond(&b, 5000));
 }
@@ -170,14 +170,14 @@ TEST_F(InflightTest, RunningCallsHaveWhatRelayedOnesLeave) {
 TEST_F(InflightTest, OneAtATimeGoesBeyond) {
   int a = 0;
   int b = 0;
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, &a));
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, &a));
-  EXPECT_FALSE(inflight_.GoBeyond(Share::kReading, &b));
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, &a));
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, &a));
+  EXPECT_FALSE(inflight_.GoBeyond(Share::kBeyond, &b));
   EXPECT_TRUE(inflight_.GoBeyond(Share::kRunning, &b));
-  inflight_.Yield(Share::kReading, &b);  // which it is not
-  EXPECT_FALSE(inflight_.GoBeyond(Share::kReading, &b));
-  inflight_.Yield(Share::kReading, &a);
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, &b));
+  inflight_.Yield(Share::kBeyond, &b);  // which it is not
+  EXPECT_FALSE(inflight_.GoBeyond(Share::kBeyond, &b));
+  inflight_.Yield(Share::kBeyond, &a);
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, &b));
 }
 
 TEST_F(InflightTest, MissesRunInOrderAsRoomComes) {
@@ -350,12 +350,7 @@ struct Reading : ReadRoom::Reader {
 class ReadRoomTest : public InflightTest {
  protected:
   void Do(absl::AnyInvocable<void()> task) {
-    std::atomic<bool> done{false};
-    worker(0)->Post([&] {
-      task();
-      done = true;
-    });
-    ASSERT_TRUE(Eventually([&] { return done.load(); }));
+    ASSERT_TRUE(DoOn(worker(0), std::move(task)));
   }
   ReadRoom room_{&inflight_, worker(0)};
 };
@@ -407,7 +402,7 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
   int others[3] = {};
   Reading held[4];
   Reading small[3];
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, this));
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, this));
   Do([&] {
     for (Reading& one : held) {
       one.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 20); };
@@ -438,7 +433,7 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
     for (Reading& one : held) room_.Forget(&one);
     room_.Forget(&small[2]);
     inflight_.Remove(Share::kReading, worker(0), 40);
-    inflight_.Yield(Share::kReading, this);
+    inflight_.Yield(Share::kBeyond, this);
   });
   EXPECT_EQ(inflight_.reading(), 0u);
 }
@@ -446,7 +441,7 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
 // It is what is held that needs room, however little is missing.
 TEST_F(ReadRoomTest, OfWhichLittleIsMissingNeedsItsRoomToo) {
   Reading held[3];
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, this));
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, this));
   Do([&] {
     for (Reading& one : held) {
       one.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 20); };
@@ -456,7 +451,7 @@ TEST_F(ReadRoomTest, OfWhichLittleIsMissingNeedsItsRoomToo) {
     EXPECT_EQ(held[2].told, 0);
     for (Reading& one : held) room_.Forget(&one);
     inflight_.Remove(Share::kReading, worker(0), 40);
-    inflight_.Yield(Share::kReading, this);
+    inflight_.Yield(Share::kBeyond, this);
   });
 }
 
@@ -467,7 +462,7 @@ TEST_F(ReadRoomTest, AConnectionThatHasItsPartHoldsUpNobody) {
   Reading held;
   Reading small;
   Reading larger;
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, this));
+  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, this));
   Do([&] {
     held.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 20); };
     room_.Ask(&held, &greedy, 20, 20);
@@ -482,7 +477,7 @@ TEST_F(ReadRoomTest, AConnectionThatHasItsPartHoldsUpNobody) {
   Do([&] {
     for (Reading* one : {&held, &small, &larger}) room_.Forget(one);
     inflight_.Remove(Share::kReading, worker(0), 80);
-    inflight_.Yield(Share::kReading, this);
+    inflight_.Yield(Share::kBeyond, this);
   });
 }
 
@@ -520,7 +515,7 @@ TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
     room_.Ask(&held[1], &greedy, 30, 30);
     inflight_.Add(Share::kReading, worker(0), 30);
     // Somebody goes beyond, so that from now on there must be room.
-    EXPECT_TRUE(inflight_.GoBeyond(Share::kReading, this));
+    EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, this));
     inflight_.Add(Share::kReading, worker(0), 50);
     room_.Ask(&small, &greedy, 10, 10);
     room_.Ask(&larger, &other, 30, 30);
@@ -537,7 +532,7 @@ TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
     inflight_.Remove(Share::kReading, worker(0), 60);
     room_.Forget(&held[0]);
     room_.Forget(&held[1]);
-    inflight_.Yield(Share::kReading, this);
+    inflight_.Yield(Share::kBeyond, this);
   });
   // Nobody else asks any more.
   EXPECT_TRUE(Eventually([&] { return small.told == 1; }));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -39,12 +40,7 @@ class StepsTest : public ::testing::Test {
   // Each of a connection of its own.
   void Add(Named& task) { steps_.Add(&task, 0, ConnectionOf(&task)); }
   void Do(absl::AnyInvocable<void()> task) {
-    std::atomic<bool> done{false};
-    worker_->Post([&] {
-      task();
-      done = true;
-    });
-    ASSERT_TRUE(Eventually([&] { return done.load(); }));
+    ASSERT_TRUE(DoOn(worker_.get(), std::move(task)));
   }
   bool Ended(int tasks) {
     return Eventually([&] { return ended_ == tasks; });
