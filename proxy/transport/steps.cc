@@ -9,12 +9,9 @@ namespace fncache::proxy::transport {
 
 void Steps::Add(Task* task, size_t bytes, http2::Connection* connection) {
   Line& line = lines_[connection];
-  if (line.places.empty()) {
-    order_.push_back(connection);
-  } else {
-    line.bytes += bytes;
-  }
+  if (line.places.empty()) order_.push_back(connection);
   line.places.push_back({task, bytes});
+  line.bytes += bytes;
   Weigh(line, connection);
   const bool alone = order_.size() == 1 && line.places.size() == 1;
   if (alone && !does_ && done_ < a_turn_) DoNext();
@@ -29,10 +26,8 @@ void Steps::Forget(Task* task, http2::Connection* connection) {
       std::find_if(line.places.begin(), line.places.end(),
                    [&](const Line::Place& one) { return one.task == task; });
   if (place == line.places.end()) return;
-  const bool first = place == line.places.begin();
-  if (!first) line.bytes -= place->bytes;
+  line.bytes -= place->bytes;
   line.places.erase(place);
-  if (first && !line.places.empty()) line.bytes -= line.places.front().bytes;
   Weigh(line, connection);
   if (!line.places.empty()) return;
   lines_.erase(found);
@@ -41,7 +36,10 @@ void Steps::Forget(Task* task, http2::Connection* connection) {
 }
 
 void Steps::Weigh(Line& line, http2::Connection* connection) {
-  const bool is_long = line.bytes > (line.is_long ? a_line_ / 2 : a_line_);
+  // The first is being done.
+  const size_t waits =
+      line.places.empty() ? 0 : line.bytes - line.places.front().bytes;
+  const bool is_long = waits > (line.is_long ? a_line_ / 2 : a_line_);
   if (is_long == line.is_long) return;
   line.is_long = is_long;
   on_long_(connection, is_long);

@@ -37,8 +37,7 @@ class Steps {
     ~Task() = default;
   };
 
-  // Much of a connection's waits, so that it should send no more for now; or no
-  // longer.
+  // A connection's line has become long, or is long no longer.
   using OnLong = absl::AnyInvocable<void(http2::Connection*, bool)>;
 
   // Once the steps of a turn come to `a_turn`, others wait for the next one. A
@@ -66,12 +65,13 @@ class Steps {
       size_t bytes;
     };
     std::deque<Place> places;
-    size_t bytes = 0;  // of all but the first, which is being done
+    size_t bytes = 0;
     bool is_long = false;
   };
 
   // The next step. Precondition: there is one.
   void DoNext();
+  // Tells whether the line is long, where that has changed.
   void Weigh(Line& line, http2::Connection* connection);
   void ArmTimer();
 
