@@ -12,6 +12,11 @@ namespace {
 // times as much as then is left.
 constexpr size_t kTimesWhatIsLeft = 4;
 
+// A connection whose requests hold no more than this part of all finds room
+// that those which hold more cannot take: so much, over and above all.
+constexpr size_t kLittlePart = 256;
+constexpr size_t kSparedPart = 8;
+
 // A request of no more than this part of all is one of ordinary size.
 constexpr size_t kOrdinaryPart = 64;
 
@@ -81,7 +86,8 @@ size_t Inflight::RoomToRead() const {
 }
 
 bool Inflight::LeavesRoom(size_t held) const {
-  const size_t limit = this->limit(Share::kArriving);
+  size_t limit = this->limit(Share::kArriving);
+  if (held <= limit / kLittlePart) limit += limit / kSparedPart;
   const size_t left = limit - std::min(Coming(), limit);
   return held <= kTimesWhatIsLeft * left;
 }

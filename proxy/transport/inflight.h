@@ -11,7 +11,8 @@
 // others would have none of theirs for as long as it takes. What *arrives*
 // without having been given room (the first of each request, which is all of
 // most, and metadata) is bounded by all of it, so that those who send much of
-// that take no room from others' requests. Of both, no connection may have more
+// that take no room from others' requests, and by an eighth more where it comes
+// on a connection that holds little. Of both, no connection may have more
 // than a part of what others leave, so that whoever comes later is served, too
 // (dynamic thresholds: Choudhury and Hahne, "Dynamic queue length thresholds
 // for shared-memory packet switches", 1998).

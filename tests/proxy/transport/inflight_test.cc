@@ -73,6 +73,24 @@ TEST_F(InflightTest, WhatArrivesOnAConnectionLeavesSomeToOthers) {
   EXPECT_EQ(inflight_.reading(), 810u);
 }
 
+// Many that hold much leave nothing of all; who holds little is served.
+TEST_F(InflightTest, WhoHoldsLittleFindsRoomThatOthersCannotTake) {
+  inflight_.SetBound(8000);
+  Held much(&inflight_, Share::kArriving, worker(0));
+  much.Set(8000);
+  EXPECT_FALSE(inflight_.LeavesRoom(32));
+  EXPECT_TRUE(inflight_.LeavesRoom(31));
+  Held little(&inflight_, Share::kArriving, worker(1));
+  little.Set(992);
+  EXPECT_TRUE(inflight_.LeavesRoom(31));
+  // That is bounded, too.
+  little.Set(993);
+  EXPECT_FALSE(inflight_.LeavesRoom(31));
+  EXPECT_TRUE(inflight_.LeavesRoom(28));
+  little.Set(1000);
+  EXPECT_FALSE(inflight_.LeavesRoom(1));
+}
+
 TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
   Held arriving(&inflight_, Share::kArriving, worker(0));
   Held held(&inflight_, Share::kReading, worker(1));
