@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peers that break rules, stall or speak something else, byte by byte.
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "http2/target.h"
+#include "tests/common/http2_server.h"
+#include "tests/http2/connection_test.h"
+
+namespace fncache::http2 {
+namespace {
+
+using ::fncache::testing::Http2Header;
+using ::testing::HasSubstr;
+
+// A connected socket to the server, for bytes made by hand.
+class RawPeer {
+ public:
+  explicit RawPeer(const std::string& target)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const auto parsed = ParseTarget(target);
+    EXPECT_TRUE(parsed.ok());
+    const Endpoint& to = parsed->endpoints[0];
+    EXPECT_EQ(
+        connect(fd_, reinterpret_cast<const sockaddr*>(&to.address), to.size),
+        0);
+  }
+  ~RawPeer() { close(fd_); }
+  bool Send(const std::string& bytes) const {
+    return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  }
+  // Within this time.
+  bool CanSend(absl::Duration time) const {
+    pollfd one = {fd_, POLLOUT, 0};
+    return poll(&one, 1, static_cast<int>(absl::ToInt64Milliseconds(time))) > 0;
+  }
+  // What does not fit comes first the next time.
+  void SendSome(const std::string& bytes) {
+    left_ += bytes;
+    const ssize_t n =
+        send(fd_, left_.data(), left_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) left_.erase(0, static_cast<size_t>(n));
+  }
+  void Shutdown() const { shutdown(fd_, SHUT_RDWR); }
+  // Until `text` has come, or the end.
+  std::string ReadUntil(const std::string& text) const {
+    std::string all;
+    char piece[4096];
+    while (all.find(text) == std::string::npos) {
+      const ssize_t n = recv(fd_, piece, sizeof piece, 0);
+      if (n <= 0) break;
+      all.append(piece, static_cast<size_t>(n));
+    }
+    return all;
+  }
+  // All until the end.
+  std::string ReadAll() const {
+    std::string all;
+    char piece[4096];
+    for (;;) {
+      const ssize_t n = recv(fd_, piece, sizeof piece, 0);
+      if (n <= 0) return all;
+      all.append(piece, static_cast<size_t>(n));
+    }
+  }
+
+ private:
+  const int fd_;
+  std::string left_;
+};
+
+std::string Frame(char type, char flags, uint32_t id,
+                  const std::string& payload) {
+  const size_t n = payload.size();
+  std::string out = {static_cast<char>(n >> 16),
+                     static_cast<char>(n >> 8),
+                     static_cast<char>(n),
+                     type,
+                     flags,
+                     static_cast<char>(id >> 24),
+                     static_cast<char>(id >> 16),
+                     static_cast<char>(id >> 8),
+                     static_cast<char>(id)};
+  return out + payload;
+}
+const char kClientPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+TEST_F(ConnectionTest, FramesThatDoNoWorkEndTheConnection) {
+  Start();
+  const std::string ping = Frame(6, 0, 0, std::string(8, 'p'));
+  const std::string settings = Frame(4, 0, 0, "");
+  const std::string window = Frame(8, 0, 0, std::string("\0\0\0\1", 4));
+  const std::string priority = Frame(2, 0, 1, std::string("\0\0\0\0\20", 5));
+  for (const std::string& frame : {ping, settings, window, priority}) {
+    RawPeer peer(server_->address());
+    ASSERT_TRUE(peer.Send(kClientPreface + settings));
+    std::string many;
+    for (int i = 0; i < 3000; ++i) many += frame;
+    peer.Send(many);
+    const std::string answer = peer.ReadAll();
+    // GOAWAY with ENHANCE_YOUR_CALM.
+    const size_t code = answer.rfind(std::string("\0\0\0\x0b", 4));
+    EXPECT_NE(code, std::string::npos)
+        << static_cast<int>(frame[3]) << ": " << answer.size() << " bytes";
+  }
+}
+
+// Nor do frames of no type that there is, empty or not; some are no harm.
+TEST_F(ConnectionTest, UnknownFramesAreNoWork) {
+  Start();
+  for (const std::string& frame :
+       {Frame(0xee, 0, 0, ""), Frame(16, 0, 0, std::string(100, 'p'))}) {
+    RawPeer peer(server_->address());
+    ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
+    std::string some;
+    for (int i = 0; i < 500; ++i) some += frame;
+    ASSERT_TRUE(peer.Send(some + Frame(6, 0, 0, std::string(8, 'p'))));
+    EXPECT_THAT(peer.ReadUntil(Frame(6, 1, 0, std::string(8, 'p'))),
+                HasSubstr(Frame(6, 1, 0, std::string(8, 'p'))));
+    std::string many;
+    for (int i = 0; i < 3000; ++i) many += frame;
+    peer.Send(many);
+    EXPECT_THAT(peer.ReadAll(), HasSubstr(std::string("\0\0\0\x0b", 4)));
+  }
+}
+
+// POST http /x
+std::string Ask(uint32_t id, bool end = true) {
+  return Frame(1, end ? 5 : 4, id,
+               std::string("\x83\x86\x04\x02/x\x01\x01t", 9));
+}
+
+// The sum of the DATA frames in what a server said, and the largest of them.
+std::pair<size_t, size_t> DataIn(absl::string_view said) {
+  size_t sum = 0, largest = 0;
+  while (said.size() >= 9) {
+    const auto byte = [&](size_t i) { return static_cast<uint8_t>(said[i]); };
+    const size_t size = byte(0) << 16 | byte(1) << 8 | byte(2);
+    if (byte(3) == 0) {
+      sum += size;
+      largest = std::max(largest, size);
+    }
+    said.remove_prefix(std::min(9 + size, said.size()));
+  }
+  return {sum, largest};
+}
+
+TEST_F(ConnectionTest, AServerTakesLargeFramesAndSendsUsualOnes) {
+  server_options_.connection.largest_frame = 64 << 10;
+  Start();
+  RawPeer peer(server_->address());
+  // MAX_FRAME_SIZE and INITIAL_WINDOW_SIZE of a megabyte each.
+  const std::string settings("\0\5\0\x10\0\0\0\4\0\x10\0\0", 12);
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, settings)));
+  // It holds once it is acknowledged.
+  const std::string told("\0\5\0\1\0\0", 6);
+  ASSERT_THAT(peer.ReadUntil(told), HasSubstr(told));
+  ASSERT_TRUE(peer.Send(
+      Frame(4, 1, 0, "") + Frame(8, 0, 0, std::string("\0\x10\0\0", 4)) +
+      Ask(1, /*end=*/false) + Frame(0, 1, 1, std::string(60'000, 'b'))));
+  std::string answer = peer.ReadUntil(std::string("\1\5\0\0\0\1", 6));
+  // From its headers to its trailers.
+  const size_t begin = answer.find(std::string("\1\4\0\0\0\1", 6));
+  ASSERT_NE(begin, std::string::npos);
+  answer.erase(0, begin - 3);
+  EXPECT_EQ(DataIn(answer).first, 60'000U);
+  EXPECT_EQ(DataIn(answer).second, 16'384U);
+}
+
+// However small they are.
+TEST_F(ConnectionTest, FieldsBeyondTheBoundAreNoWork) {
+  Start();
+  RawPeer peer(server_->address());
+  // accept-encoding: gzip, deflate
+  const std::string fields(16'000, '\x90');
+  std::string block = Frame(1, 0, 1, "\x83\x86" + fields);
+  for (int i = 0; i < 6; ++i) block += Frame(9, 0, 1, fields);
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") + block));
+  EXPECT_THAT(peer.ReadAll(), HasSubstr(std::string("\0\0\0\x0b", 4)));
+}
+
+TEST_F(ConnectionTest, ThousandsOfSmallRequestsAtOnceAreAllAnswered) {
+  server_options_.connection.max_streams = 20'000;
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
+  std::string many;
+  for (uint32_t i = 0; i < 10'000; ++i) many += Ask(2 * i + 1);
+  ASSERT_TRUE(peer.Send(many));
+  EXPECT_TRUE(Eventually([&] { return handler_.requests == 10'000; }));
+  EXPECT_TRUE(Eventually([&] { return handler_.running == 0; }));
+}
+
+// One that does not read its answers, and breaks the rules: what it was to be
+// told is no work while it is not read, and given up in time.
+TEST_F(ConnectionTest, APeerThatDoesNotReadItsEndIsLetGo) {
+  server_options_.connection.end_timeout = absl::Seconds(2);
+  Start();
+  RawPeer peer(server_->address());
+  const std::string settings("\0\4\x40\0\0\0", 6);
+  const std::string much("\x3f\0\0\0", 4);
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, settings) +
+                        Frame(8, 0, 0, much)));
+  // Answers of 24 MB, more than the sockets take.
+  std::string asked;
+  for (uint32_t id = 1; id < 1201; id += 2) {
+    asked += Ask(id, /*end=*/false);
+    for (int i = 0; i < 4; ++i) {
+      asked += Frame(0, i == 3 ? 1 : 0, id, std::string(10'000, 'b'));
+    }
+  }
+  ASSERT_TRUE(peer.Send(asked));
+  ASSERT_TRUE(Eventually([&] { return handler_.requests == 600; }));
+  std::string fields = Frame(1, 0, 1201, "\x83");
+  for (int i = 0; i < 50; ++i) fields += Frame(9, 0, 1201, "");
+  ASSERT_TRUE(peer.Send(fields + std::string(100'000, 'x')));
+  const absl::Time start = absl::Now();
+  rusage before;
+  getrusage(RUSAGE_SELF, &before);
+  EXPECT_TRUE(Eventually([&] { return handler_.running == 0; }));
+  EXPECT_GE(absl::Now() - start, absl::Seconds(1));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  rusage after;
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(absl::DurationFromTimeval(after.ru_utime) +
+                absl::DurationFromTimeval(after.ru_stime) -
+                absl::DurationFromTimeval(before.ru_utime) -
+                absl::DurationFromTimeval(before.ru_stime),
+            absl::Seconds(1));
+}
+
+// Or what it is answered would pile up.
+TEST_F(ConnectionTest, APeerThatAsksAndDoesNotReadIsNotReadEither) {
+  // Each is told that its fields are too large, without a body.
+  server_options_.connection.max_field_bytes = 16;
+  server_options_.connection.budget = 1e9;
+  server_options_.connection.budget_most = 1e9;
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
+  uint32_t id = 1;
+  // Sends as long as something is taken within a second.
+  while (peer.CanSend(absl::Seconds(1)) && id < 20'000'000) {
+    std::string many;
+    for (int i = 0; i < 500; ++i, id += 2) many += Ask(id);
+    peer.SendSome(many);
+  }
+  EXPECT_LT(id, 20'000'000u);
+  const int before = handler_.requests;
+  // Once it reads, it goes on.
+  std::thread reader([&] { peer.ReadAll(); });
+  EXPECT_TRUE(Eventually([&] { return handler_.requests > before; }));
+  loop_.Do([this] { client_ = nullptr; });
+  peer.Shutdown();
+  reader.join();
+}
+
+// One that knows the bound, having acknowledged it: the calls that it has stay.
+TEST_F(ConnectionTest, AStreamBeyondTheBoundIsRefusedAlone) {
+  server_options_.connection.max_streams = 2;
+  std::atomic<int> refused{0};
+  server_options_.events.stream_refused = [&] { ++refused; };
+  Start();
+  RawPeer peer(server_->address());
+  const auto headers = [](uint32_t stream) {
+    // POST, http; the body follows.
+    return Frame(1, 4, stream,
+                 "\x83\x86" + Http2Header(":path", "/echo") +
+                     Http2Header(":authority", "x"));
+  };
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
+  // The setting, as it is told.
+  EXPECT_THAT(peer.ReadUntil(std::string("\0\3\0\0\0\2", 6)),
+              HasSubstr(std::string("\0\3\0\0\0\2", 6)));
+  ASSERT_TRUE(peer.Send(Frame(4, 1, 0, "") +  // SETTINGS, ACK
+                        headers(1) + headers(3) + headers(5) +
+                        Frame(0, 1, 5, "late") +
+                        Frame(0, 1, 1, "still there")));
+  const std::string answer = peer.ReadUntil("still there");
+  EXPECT_THAT(answer, HasSubstr("still there"));
+  // RST_STREAM of the third with REFUSED_STREAM.
+  EXPECT_THAT(answer, HasSubstr(std::string("\0\0\4\3\0\0\0\0\5\0\0\0\7", 13)));
+  EXPECT_EQ(refused, 1);
+}
+
+const char kHttp1Answer[] =
+    "HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\n\r\nnot here\n";
+
+TEST_F(ConnectionTest, Http1IsToldWhatThisIs) {
+  server_options_.connection.http1_answer = kHttp1Answer;
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_THAT(peer.ReadAll(), HasSubstr("426 Upgrade Required"));
+}
+
+// Nothing that it could not read comes before.
+TEST_F(ConnectionTest, WhatHttp1IsToldIsHttp1) {
+  server_options_.connection.http1_answer = kHttp1Answer;
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send("POST / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_EQ(peer.ReadAll(), kHttp1Answer);
+}
+
+// However little of it comes at first, and where it begins as HTTP/2 does.
+TEST_F(ConnectionTest, Http1InPiecesIsToldWhatThisIs) {
+  server_options_.connection.http1_answer = kHttp1Answer;
+  std::atomic<uint64_t> ended{0};
+  server_options_.events.ended = [&](ConnectionEnd end, const std::string&) {
+    EXPECT_EQ(end, ConnectionEnd::kNotHttp2);
+    ++ended;
+  };
+  Start();
+  for (const std::string method : {"GET", "POST", "PUT", "PATCH"}) {
+    for (const size_t first : {1, 2, 3}) {
+      SCOPED_TRACE(absl::StrCat(method, " ", first));
+      const std::string request = method + " / HTTP/1.1\r\nHost: x\r\n\r\n";
+      ASSERT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+      const uint64_t before = ended;
+      RawPeer peer(server_->address());
+      ASSERT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+      for (size_t i = 0; i < first; ++i) {
+        ASSERT_TRUE(peer.Send(request.substr(i, 1)));
+        // It is there; with the second turn it has been read.
+        for (int turn = 0; turn < 2; ++turn) server_loop_.Do([] {});
+      }
+      EXPECT_EQ(ended, before);
+      ASSERT_TRUE(peer.Send(request.substr(first)));
+      EXPECT_EQ(peer.ReadAll(), kHttp1Answer);
+    }
+  }
+  // The last one has been counted.
+  EXPECT_TRUE(Eventually([&] { return ended == 12; }));
+}
+
+// What is neither is not waited for.
+TEST_F(ConnectionTest, AByteThatBeginsNothingEndsTheConnection) {
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send("x"));
+  peer.ReadAll();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+}
+
+// Open files until the next one would be the first of those that are kept back.
+class AllButTheReserve {
+ public:
+  AllButTheReserve() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    files_.push_back(dup(0));
+    // So many that a sixteenth is between the bounds.
+    const int limit = std::max(files_.back() + 100, 160);
+    rlimit low = before_;
+    low.rlim_cur = static_cast<rlim_t>(limit);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    while (files_.back() >= 0 && files_.back() < limit - limit / 16 - 1) {
+      files_.push_back(dup(0));
+    }
+    EXPECT_GE(files_.back(), 0);
+  }
+  ~AllButTheReserve() { Close(); }
+  void Close() {
+    if (files_.empty()) return;
+    for (const int fd : files_) close(fd);
+    files_.clear();
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0);
+  }
+
+ private:
+  rlimit before_;
+  std::vector<int> files_;
+};
+
+TEST_F(ConnectionTest, TheLastFilesAreNotForCallers) {
+  std::atomic<int> failed{0};
+  server_options_.events.accept_failed = [&](const std::string& why) {
+    EXPECT_EQ(why, "Too many open files");
+    ++failed;
+  };
+  Start();
+  AllButTheReserve files;
+  RawPeer peer(server_->address());
+  // It goes on trying.
+  EXPECT_TRUE(Eventually([&] { return failed >= 2; }));
+  EXPECT_FALSE(server_->accepting());
+  EXPECT_EQ(server_->connections(), 0);
+  // Others find one.
+  const int one = dup(0);
+  EXPECT_GE(one, 0);
+  close(one);
+  files.Close();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+  EXPECT_TRUE(server_->accepting());
+}
+
+TEST_F(ConnectionTest, WhoAdministersGetsTheLastFiles) {
+  server_options_.uses_reserve = true;
+  Start();
+  AllButTheReserve files;
+  RawPeer peer(server_->address());
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+  EXPECT_TRUE(server_->accepting());
+}
+
+TEST_F(ConnectionTest, APeerThatSaysNothingDoesNotHoldUpAStop) {
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(Eventually([&] { return server_->connections() == 1; }));
+  server_->Stop();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+}
+
+TEST_F(ConnectionTest, APeerThatSaysNothingIsClosedInTime) {
+  server_options_.connection.handshake_timeout = absl::Milliseconds(50);
+  Start();
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send("PRI * HT"));
+  peer.ReadAll();
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+}
+
+TEST_F(ConnectionTest, AnIdleConnectionIsToldToGo) {
+  server_options_.connection.idle_timeout = absl::Milliseconds(50);
+  Start();
+  Request request("/echo", "x");
+  Begin(&request);
+  request.Wait();
+  // The client makes a new one, which is told to go in turn.
+  EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
+}
+
+}  // namespace
+}  // namespace fncache::http2
