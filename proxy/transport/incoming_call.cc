@@ -176,8 +176,8 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       method_(MethodOf(stream.fields().Find(":path"))),
       fields_(stream.fields()),
       arrived_(absl::Now()),
-      collector_(limits->max_request_bytes),
       unasked_(stream.first_window() - kSpareWindow),
+      collector_(limits->max_request_bytes, unasked_),
       metadata_(limits->room->inflight(), Inflight::Share::kArriving, worker),
       reading_(limits->room->inflight(), Inflight::Share::kArriving, worker),
       sending_(limits->room->inflight(), Inflight::Share::kRunning, worker),
@@ -306,6 +306,7 @@ void IncomingCall::OnRoom(Inflight::Share share) {
   moved_ = worker_->loop()->now();
   came_ = collector_.held();
   granted_ = collector_.announced();
+  collector_.Expect();
   CountUnasked(0);
   reading_.Move(share);
   reading_.Set(granted_);

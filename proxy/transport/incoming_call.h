@@ -222,8 +222,8 @@ class IncomingCall final : public Activity,
   absl::AnyInvocable<void()> notice_;
   absl::AnyInvocable<void(const grpc::Status&)> reader_;
   absl::optional<TimerId> deadline_timer_;
+  const size_t unasked_;  // bytes that come without being asked for
   MessageCollector collector_;
-  const size_t unasked_;     // bytes that come without being asked for
   size_t held_unasked_ = 0;  // as counted at the connection
   size_t granted_ = 0;       // bytes of the request that may come
   int64_t moved_ = 0;        // when enough came; the loop's time

@@ -4,18 +4,11 @@
 #include <algorithm>
 
 namespace fncache::proxy::transport {
-namespace {
-
-// What is announced is believed so far; beyond, room is made as bytes come.
-constexpr size_t kBelieved = 256 << 10;
-
-}  // namespace
-
 MessageCollector::State MessageCollector::Begin() {
   if (head_[0] > 1) return State::kBroken;
   for (size_t i = 1; i < kMessagePrefix; ++i) length_ = length_ << 8 | head_[i];
   if (length_ > limit_) return State::kTooLarge;
-  buffer_.Reserve(std::min(length_, kBelieved));
+  buffer_.Reserve(std::min(length_, believed_));
   return length_ == 0 ? State::kWhole : State::kNone;
 }
 

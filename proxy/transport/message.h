@@ -63,7 +63,11 @@ class MessageCollector {
     kBroken,    // its first byte is neither 0 nor 1
   };
 
-  explicit MessageCollector(size_t limit) : limit_(limit) {}
+  // What is announced is believed up to `believed` bytes; beyond, room is made
+  // as bytes come. By default that is what a stream's first window lets come.
+  static constexpr size_t kBelieved = 63 << 10;
+  explicit MessageCollector(size_t limit, size_t believed = kBelieved)
+      : limit_(limit), believed_(believed) {}
 
   // Takes the bytes that came next. States other than kNone and kWhole stay.
   State Take(absl::string_view bytes);
@@ -78,8 +82,12 @@ class MessageCollector {
     return prefix_ < kMessagePrefix ? kMessagePrefix - prefix_
                                     : length_ - buffer_.size();
   }
-  // Bytes that are held; room that was only made takes no memory yet.
+  // Bytes that are held.
   size_t held() const { return buffer_.size(); }
+  // Bytes that there is room for, which takes memory where others used it.
+  size_t room() const { return buffer_.capacity(); }
+  // All that is announced may come: there is room for it at once.
+  void Expect() { buffer_.Reserve(announced()); }
   // Precondition: kWhole, or kSecond. Once.
   Message Release();
 
@@ -87,6 +95,7 @@ class MessageCollector {
   State Begin();
 
   const size_t limit_;
+  const size_t believed_;
   State state_ = State::kNone;
   size_t prefix_ = 0;  // bytes of it that have come
   uint8_t head_[kMessagePrefix] = {};

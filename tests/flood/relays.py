@@ -29,6 +29,14 @@ class Side:
         self.socket, self.over, self.count, self.unit = connection, over, count, unit
         self.connection_window = 65535
         self.windows = {}
+        self.open = set()  # a caller's streams; an answer's end and a reset may both come
+
+    def ended(self, stream):
+        """Whether this is the first that says so."""
+        if stream not in self.open:
+            return False
+        self.open.discard(stream)
+        return True
 
     def send(self, bytes_):
         self.socket.sendall(bytes_)
@@ -102,6 +110,7 @@ def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, s
 
         def open_one(_=0):
             stream, side.next = side.next, side.next + 2
+            side.open.add(stream)
             side.send(header_block(stream, block))
             if not sends:
                 return side.send(frame(DATA, END_STREAM, stream, bytes(5)))
@@ -116,7 +125,9 @@ def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, s
                 time.sleep(0.1)
             return
 
-        def again(_):
+        def again(stream):
+            if not side.ended(stream):
+                return
             time.sleep(0.001)
             open_one()
             side.pump(side.next - 2)
@@ -155,11 +166,14 @@ def run_function(address, over, count, size, connections, streams, distinct=True
             stream, side.next = side.next, side.next + 2
             number = index << 40 | int(time.monotonic() * 1000) % 2**20 << 20 | stream
             bodies[stream] = memoryview(distinct_request(number, size)) if distinct else same
+            side.open.add(stream)
             side.windows[stream] = WINDOW_SIZE - 1
             side.send(frame(HEADERS, END_HEADERS, stream, block))
             pump(stream)
 
         def again(stream):
+            if not side.ended(stream):
+                return
             bodies.pop(stream, None)
             time.sleep(0.001)
             open_one()
@@ -210,6 +224,20 @@ def answers_endlessly(connection, over, count):
     side.read(lambda _: None, once(begin), first_preface=True)
 
 
+def answers_in_part(connection, over, count):
+    """As much of an answer of 1 MB as windows allow, and never its end."""
+    side = Side(connection, over, count)
+    side.send(frame(SETTINGS, 0, 0, struct.pack(">HI", 3, 2**31 - 1)))
+
+    def begin(stream):
+        side.send(frame(HEADERS, END_HEADERS, stream, answer()) + frame(DATA, 0, stream, struct.pack(">BI", 0, 1 << 20)))
+        side.windows[stream] = WINDOW_SIZE - 5
+        side.connection_window -= 5
+        side.pump(stream)
+
+    side.read(lambda _: None, once(begin), first_preface=True)
+
+
 def answers_and_ends(connection, over, count):
     """Whole answers, as large as a window."""
     side = Side(connection, over, count)
@@ -245,5 +273,7 @@ RELAYS = {
         lambda a, o, c: run_function(a, o, c, 100 << 20, 2, 2), takes_nothing),
     "all ask for the same 60 KB, the function hangs": (
         lambda a, o, c: run_function(a, o, c, 60_000, CONNECTIONS // 2, 100, distinct=False), takes_nothing),
+    "answers in part, the function hangs": (
+        lambda a, o, c: run_function(a, o, c, 50, CONNECTIONS // 2, 25), answers_in_part),
     "idle streams": (lambda a, o, c: call(a, o, c, unit=0), takes_nothing),
 }

@@ -56,6 +56,22 @@ TEST(MessageTest, NoMoreIsHeldThanHasCome) {
   EXPECT_EQ(collector.missing(), 0xffffffffu);
 }
 
+// What nobody has let come takes no memory; what may come has room at once.
+TEST(MessageTest, RoomIsMadeForWhatIsBelievedOrExpected) {
+  const std::string text(100'000, 'x');
+  const std::string framed = Framed(text);
+  MessageCollector collector(1 << 20, /*believed=*/1000);
+  collector.Take(framed.substr(0, 10));
+  EXPECT_GE(collector.room(), 1000u);
+  EXPECT_LT(collector.room(), 4000u);
+  collector.Take(framed.substr(10, 5000));
+  EXPECT_LT(collector.room(), 20'000u);
+  collector.Expect();
+  EXPECT_GE(collector.room(), text.size());
+  EXPECT_EQ(collector.Take(framed.substr(5010)), State::kWhole);
+  EXPECT_EQ(collector.Release().bytes(), text);
+}
+
 TEST(MessageTest, PassingMessagesAreCounted) {
   const std::string all = Framed("first") + Framed("") + Framed("third one");
   for (size_t step = 1; step <= all.size(); ++step) {
