@@ -8,14 +8,22 @@
 namespace fncache::http2 {
 namespace {
 
-// Blocks have sizes that are powers of two from 32 bytes on.
+// Blocks have sizes that are powers of two from 32 bytes on, and from 16 KiB on
+// so much more: what a whole window lets come fits, with its owner's head.
 constexpr size_t kSmallest = 32;
 constexpr size_t kClasses = 14;
-constexpr size_t kLargest = kSmallest << (kClasses - 1);  // 256 KiB in all
+constexpr size_t kHeaded = 16 << 10;
+constexpr size_t kHead = 64;
+constexpr size_t SizeOf(size_t index) {
+  const size_t size = kSmallest << index;
+  return size < kHeaded ? size : size + kHead;
+}
+constexpr size_t kLargest = SizeOf(kClasses - 1);  // 256 KiB
 // What a thread keeps of each size.
 constexpr size_t kKept = 2 << 20;
 
 size_t ClassOf(size_t bytes) {
+  if (bytes > kHeaded) bytes -= kHead;
   size_t index = 0;
   for (size_t size = kSmallest; size < bytes; size <<= 1) ++index;
   return index;
@@ -36,14 +44,14 @@ thread_local Kept kept;
 }  // namespace
 
 size_t Recycler::Rounded(size_t bytes) {
-  return bytes > kLargest ? bytes : kSmallest << ClassOf(bytes);
+  return bytes > kLargest ? bytes : SizeOf(ClassOf(bytes));
 }
 
 void* Recycler::Allocate(size_t bytes) {
   if (!kRecycles || bytes > kLargest) return ::operator new(bytes);
   const size_t index = ClassOf(bytes);
   std::vector<void*>& blocks = kept.classes[index];
-  if (blocks.empty()) return ::operator new(kSmallest << index);
+  if (blocks.empty()) return ::operator new(SizeOf(index));
   void* const block = blocks.back();
   blocks.pop_back();
   return block;
@@ -54,7 +62,7 @@ void Recycler::Free(void* block, size_t bytes) {
   if (kRecycles && bytes <= kLargest && !kept.over) {
     const size_t index = ClassOf(bytes);
     std::vector<void*>& blocks = kept.classes[index];
-    if ((blocks.size() + 1) * (kSmallest << index) <= kKept) {
+    if ((blocks.size() + 1) * SizeOf(index) <= kKept + kHead) {
       blocks.push_back(block);
       return;
     }

@@ -106,18 +106,13 @@ bool Inflight::RefuseRelayed(size_t bytes) {
   return true;
 }
 
-bool Inflight::End(Share share, size_t most, const void* who) {
-  if (Sum(share) <= most || GoBeyond(share, who)) return false;
+bool Inflight::EndRelayed(const void* who) {
+  if (Sum(Share::kRelayed) <= 2 * limit(Share::kRelayed) ||
+      GoBeyond(Share::kRelayed, who)) {
+    return false;
+  }
   CountRefused();
   return true;
-}
-
-bool Inflight::EndRelayed(const void* who) {
-  return End(Share::kRelayed, 2 * limit(Share::kRelayed), who);
-}
-
-bool Inflight::EndRunning(const void* who, size_t largest) {
-  return End(Share::kRunning, bound() + largest, who);
 }
 
 bool Inflight::GoBeyond(Share share, const void* who) {

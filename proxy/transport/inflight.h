@@ -85,10 +85,6 @@ class Inflight {
   // bring about: true, and counted as refused, if so. `who`, which holds more
   // now, may be the one that goes beyond.
   bool EndRelayed(const void* who);
-  // More runs than all may hold and one answer of `largest` bytes, as windows
-  // at the start of many answers can bring about: true, and counted as refused,
-  // if so. `who`, which holds more now, may be the one that goes beyond.
-  bool EndRunning(const void* who, size_t largest);
   // So many more, or fewer, requests wait for room to be read.
   void ReadersWait(int change) {
     readers_waiting_.fetch_add(change, std::memory_order_relaxed);
@@ -174,9 +170,6 @@ class Inflight {
   size_t Sum(Share share) const;
   // What arrives and what is being read.
   size_t Coming() const { return Sum(Share::kArriving) + Sum(Share::kReading); }
-  // `share` holds more than `most`, and `who` is not the one that may go
-  // beyond: true, and counted as refused, if so.
-  bool End(Share share, size_t most, const void* who);
   void Dequeue(const Waiter::Ticket& ticket)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeOut(const std::shared_ptr<Waiter::Ticket>& ticket)

@@ -64,8 +64,8 @@ class MessageCollector {
   };
 
   // What is announced is believed up to `believed` bytes; beyond, room is made
-  // as bytes come. By default that is what a stream's first window lets come.
-  static constexpr size_t kBelieved = 63 << 10;
+  // as bytes come.
+  static constexpr size_t kBelieved = 256 << 10;
   explicit MessageCollector(size_t limit, size_t believed = kBelieved)
       : limit_(limit), believed_(believed) {}
 

@@ -264,15 +264,9 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   }
   const MessageCollector::State state = collector_.Take(bytes);
   held_.Set(collector_.held() + IncomingCall::Weight(headers_));
-  Inflight* const inflight = upstream_->options().inflight;
   switch (state) {
     case MessageCollector::State::kNone:
     case MessageCollector::State::kWhole:
-      if (inflight != nullptr &&
-          inflight->EndRunning(this, collector_.limit())) {
-        return FailForRoom(
-            "the answers of functions hold more than inflight.bytes");
-      }
       return ReadOn();
     case MessageCollector::State::kTooLarge:
       return FailForRoom(absl::StrCat(

@@ -167,23 +167,6 @@ TEST_F(InflightTest, RelayedCallsThatHoldTooMuchAreEndedButForOne) {
   EXPECT_FALSE(inflight_.EndRelayed(&b));
 }
 
-// Many small calls run, and each one's answer may begin to come.
-TEST_F(InflightTest, AnswersThatHoldTooMuchAreEndedButForOne) {
-  int a = 0;
-  int b = 0;
-  Held held(&inflight_, Share::kRunning, worker(0));
-  // All that may be held, and one large answer besides.
-  held.Set(1300);
-  EXPECT_FALSE(inflight_.EndRunning(&b, 500));
-  held.Set(1301);
-  EXPECT_FALSE(inflight_.EndRunning(&a, 500));
-  EXPECT_TRUE(inflight_.EndRunning(&b, 500));
-  EXPECT_FALSE(inflight_.EndRunning(&b, 501));
-  EXPECT_EQ(inflight_.refused(), 1u);
-  inflight_.Yield(Share::kRunning, &a);
-  EXPECT_FALSE(inflight_.EndRunning(&b, 500));
-}
-
 TEST_F(InflightTest, RunningCallsHaveWhatRelayedOnesLeave) {
   EXPECT_EQ(inflight_.limit(Share::kRunning), 600u);
   Held relayed(&inflight_, Share::kRelayed, worker(0));

@@ -72,6 +72,17 @@ TEST(MessageTest, RoomIsMadeForWhatIsBelievedOrExpected) {
   EXPECT_EQ(collector.Release().bytes(), text);
 }
 
+// All that a window of 64 KiB lets come needs no more room than that.
+TEST(MessageTest, AWholeWindowHasNoRoomForMore) {
+  const std::string framed = Framed(std::string(1 << 20, 'x'));
+  MessageCollector collector(1 << 20, /*believed=*/63 << 10);
+  for (size_t i = 0; i < 64 << 10; i += 16 << 10) {
+    collector.Take(framed.substr(i, 16 << 10));
+  }
+  EXPECT_EQ(collector.held(), (64u << 10) - kMessagePrefix);
+  EXPECT_LT(collector.room(), 66'000u);
+}
+
 TEST(MessageTest, PassingMessagesAreCounted) {
   const std::string all = Framed("first") + Framed("") + Framed("third one");
   for (size_t step = 1; step <= all.size(); ++step) {
