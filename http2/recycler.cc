@@ -19,7 +19,7 @@ constexpr size_t SizeOf(size_t index) {
   return size < kHeaded ? size : size + kHead;
 }
 constexpr size_t kLargest = SizeOf(kClasses - 1);  // 256 KiB
-// What a thread keeps of each size.
+// What a thread keeps of each size, but for the heads.
 constexpr size_t kKept = 2 << 20;
 
 size_t ClassOf(size_t bytes) {
@@ -62,7 +62,7 @@ void Recycler::Free(void* block, size_t bytes) {
   if (kRecycles && bytes <= kLargest && !kept.over) {
     const size_t index = ClassOf(bytes);
     std::vector<void*>& blocks = kept.classes[index];
-    if ((blocks.size() + 1) * SizeOf(index) <= kKept + kHead) {
+    if ((blocks.size() + 1) * (kSmallest << index) <= kKept) {
       blocks.push_back(block);
       return;
     }
