@@ -55,7 +55,13 @@ Process::Process(std::vector<std::string> args, const Environment& env,
   const int failed =
       posix_spawnp(&pid_, program.c_str(), &actions, nullptr,
                    Pointers(args).data(), Pointers(environment).data());
-  EXPECT_EQ(failed, 0) << "cannot run " << program;
+  EXPECT_EQ(failed, 0) << "cannot run " << program
+                       << " (tests run in the repository's root)";
+  // There is no process then; to the kernel -1 would be all of them.
+  if (failed != 0) {
+    reaped_ = true;
+    exit_code_ = 127;
+  }
   posix_spawn_file_actions_destroy(&actions);
   close(out[1]);
   close(err[1]);
