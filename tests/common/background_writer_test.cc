@@ -69,9 +69,8 @@ TEST(BackgroundWriterTest, APipeThatNobodyReadsHoldsNobodyUp) {
     const size_t begin = text.size();
     text += ReadUntil(ends[0], "\n");
     ASSERT_GT(text.size(), begin);
-    for (const absl::string_view one :
-         absl::StrSplit(absl::string_view(text).substr(begin), '\n',
-                        absl::SkipEmpty())) {
+    for (const absl::string_view one : absl::StrSplit(
+             absl::string_view(text).substr(begin), '\n', absl::SkipEmpty())) {
       absl::string_view count = one;
       if (absl::ConsumePrefix(&count, "dropped ")) {
         size_t here = 0;
