@@ -5,7 +5,6 @@
 #define FNCACHE_TESTS_HTTP2_CONNECTION_TEST_H_
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "http2/connection.h"
 #include "http2/server.h"
 #include "http2/target.h"
+#include "tests/common/eventually.h"
 
 namespace fncache::http2 {
 
@@ -213,14 +213,6 @@ class ConnectionTest : public ::testing::Test {
       if (connection != nullptr) return request->OnConnection(*connection);
       client_->Wait(request);
     });
-  }
-  // For something that another thread does.
-  static bool Eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < 20'000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return false;
   }
   std::string why() {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -24,6 +24,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "proto/function_v1.grpc.pb.h"
+#include "tests/common/eventually.h"
 #include "tests/common/temp_dir.h"
 #include "tests/integration/process.h"
 #include "tests/integration/terminal.h"
@@ -57,15 +58,6 @@ Ended Fncache(const Texts& arguments,
   ended.out = process.Stdout();
   ended.err = process.Stderr();
   return ended;
-}
-
-bool Eventually(const std::function<bool()>& condition) {
-  const absl::Time until = absl::Now() + kPatience;
-  while (!condition()) {
-    if (absl::Now() > until) return false;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return true;
 }
 
 class AdminTest : public ::testing::Test {

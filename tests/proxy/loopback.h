@@ -37,6 +37,7 @@
 #include "proxy/transport/tls.h"
 #include "proxy/transport/upstream.h"
 #include "proxy/transport/worker.h"
+#include "tests/common/eventually.h"
 
 namespace fncache::proxy {
 
@@ -53,17 +54,6 @@ inline std::string Text(const grpc::ByteBuffer& buffer) {
     out.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
   return out;
-}
-
-// Waits, without guessing how long, for something another thread does.
-inline bool Eventually(const std::function<bool()>& condition,
-                       absl::Duration limit = absl::Seconds(20)) {
-  const absl::Time until = absl::Now() + limit;
-  while (!condition()) {
-    if (absl::Now() > until) return false;
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-  return true;
 }
 
 // Runs `task` on the worker's thread, and waits for it.

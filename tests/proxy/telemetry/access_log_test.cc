@@ -21,6 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/common/eventually.h"
 #include "tests/common/temp_dir.h"
 
 namespace fncache::proxy::telemetry {
@@ -30,18 +31,6 @@ using ::fncache::testing::ReadFile;
 using ::fncache::testing::TempDir;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr absl::Duration kPatience = absl::Seconds(60);
-
-template <typename Condition>
-bool Eventually(Condition condition) {
-  const absl::Time until = absl::Now() + kPatience;
-  while (absl::Now() < until) {
-    if (condition()) return true;
-    absl::SleepFor(absl::Milliseconds(2));
-  }
-  return condition();
-}
 
 AccessRecord Record() {
   AccessRecord record;
