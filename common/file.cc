@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -103,6 +104,18 @@ absl::Status CheckWritable(const std::string& path) {
   }
   if (access(asked.c_str(), W_OK) != 0) return CannotWrite(path, errno);
   return absl::OkStatus();
+}
+
+std::string FollowedPath(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path whole = fs::absolute(path, error);
+  if (error) whole = path;
+  fs::path followed = fs::weakly_canonical(whole, error);
+  if (error) followed = whole.lexically_normal();
+  // A slash at the end would be a last part without a name.
+  if (!followed.has_filename()) followed = followed.parent_path();
+  return followed.string();
 }
 
 }  // namespace fncache

@@ -31,6 +31,10 @@ absl::Status WriteTextFile(const std::string& path, absl::string_view text);
 // work whose result is to be written.
 absl::Status CheckWritable(const std::string& path);
 
+// The path made absolute, with links followed as far as it is there, so that
+// what is equal is one file; without a slash at its end. Thread-safe.
+std::string FollowedPath(const std::string& path);
+
 }  // namespace fncache
 
 #endif  // FNCACHE_COMMON_FILE_H_

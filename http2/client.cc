@@ -28,16 +28,38 @@ constexpr absl::Duration kBetweenResolutions = absl::Seconds(1);
 // A target whose good connection ended cannot be reached after so long without
 // another one. Where connecting again fails sooner, that is the reason to tell.
 constexpr absl::Duration kLost = absl::Seconds(1);
+// To one address, where it allows no stream: it may allow some later, and
+// another one may find somebody else behind that address.
+constexpr size_t kMostUseless = 4;
+
+// It is there, and its peer does not allow a single stream.
+bool IsUseless(const Connection& connection) {
+  return connection.ready() && !connection.going_away() &&
+         connection.streams() == 0 && connection.peer_max_streams() == 0;
+}
 
 }  // namespace
 
 // One address, and the connections to it.
 struct Client::Peer {
+  // There is one that lasts, or may.
+  bool connected() const {
+    return std::any_of(
+        connections.begin(), connections.end(),
+        [](const Connection* one) { return !one->going_away(); });
+  }
+  size_t CountUseless() const {
+    return static_cast<size_t>(
+        std::count_if(connections.begin(), connections.end(),
+                      [](const Connection* one) { return IsUseless(*one); }));
+  }
+
   Endpoint endpoint;
   std::vector<Connection*> connections;
   size_t connecting = 0;
   size_t next = 0;
   int failures = 0;      // in a row
+  int useless = 0;       // connections in a row that allowed no stream
   bool leaving = false;  // no longer among the target's addresses
   std::vector<std::pair<Connection*, int64_t>> since;
   absl::optional<TimerId> again;
@@ -60,6 +82,7 @@ Client::~Client() {
   }
   if (timer_.has_value()) loop_->Cancel(*timer_);
   if (lost_.has_value()) loop_->Cancel(*lost_);
+  if (proof_.has_value()) loop_->Cancel(*proof_);
   for (const auto& peer : peers_) {
     if (peer->again.has_value()) loop_->Cancel(*peer->again);
     while (!peer->connections.empty()) {
@@ -147,17 +170,18 @@ void Client::SetEndpoints(std::vector<Endpoint> endpoints) {
     for (Connection* connection : connections) connection->GoAway();
   }
   for (Endpoint& endpoint : endpoints) {
-    Peer* known = nullptr;
-    for (const auto& peer : peers_) {
-      if (peer->endpoint == endpoint) known = peer.get();
-    }
-    if (known == nullptr) {
-      peers_.push_back(std::make_unique<Peer>());
-      known = peers_.back().get();
-      known->endpoint = std::move(endpoint);
-    }
-    if (known->connections.empty() && !known->again.has_value()) {
-      Connect(known);
+    const bool known = std::any_of(peers_.begin(), peers_.end(),
+                                   [&](const std::unique_ptr<Peer>& peer) {
+                                     return peer->endpoint == endpoint;
+                                   });
+    if (known) continue;
+    peers_.push_back(std::make_unique<Peer>());
+    peers_.back()->endpoint = std::move(endpoint);
+  }
+  // All are there by now: one that fails at once is not the only one.
+  for (const auto& peer : peers_) {
+    if (peer->connections.empty() && !peer->again.has_value()) {
+      Connect(peer.get());
     }
   }
   peers_.erase(std::remove_if(peers_.begin(), peers_.end(),
@@ -209,21 +233,39 @@ void Client::Connect(Peer* peer) {
 void Client::ConnectLater(Peer* peer) {
   if (draining_ || peer->leaving || peer->again.has_value()) return;
   absl::Duration pause = absl::ZeroDuration();
-  if (peer->failures > 0) {
+  const int failures = std::max(peer->failures, peer->useless);
+  if (failures > 0) {
     pause = std::min(
         options_.longest_pause,
-        options_.first_pause * std::pow(1.6, std::min(peer->failures - 1, 20)));
+        options_.first_pause * std::pow(1.6, std::min(failures - 1, 20)));
   }
   peer->again = loop_->After(pause, [this, peer] {
     peer->again.reset();
+    // One more was for those who waited.
+    if (waiting_.empty() && peer->connected()) return;
     Connect(peer);
   });
+}
+
+// An address was not tried yet, or was good when it was used last, and nothing
+// is known of what connecting to it will meet.
+bool Client::HasChance() const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const std::unique_ptr<Peer>& peer) {
+                       return !peer->leaving && peer->failures == 0;
+                     });
 }
 
 void Client::Failed(const std::string& why) {
   why_ = why;
   ResolveSoon();
   if (ready() > 0) return;
+  // Whether it can be reached is not known yet. How that one fails will tell.
+  if (reachable_ && HasChance()) return;
+  TellFailed(why);
+}
+
+void Client::TellFailed(const std::string& why) {
   Found();
   reachable_ = false;
   if (options_.changed != nullptr) options_.changed(false, why);
@@ -237,11 +279,52 @@ void Client::Found() {
 
 void Client::Lost(const std::string& why) {
   ResolveSoon();
-  if (!reachable_ || lost_.has_value() || ready() > 0) return;
+  if (ready() > 0) return;
+  if (doubted_) why_ = why;
+  if (lost_.has_value()) return;
+  // It is known, unless it takes connections and ends them: then this is why.
+  if (!reachable_ && !doubted_) return;
   lost_ = loop_->After(kLost, [this, why] {
     lost_.reset();
-    Failed(why);
+    why_ = why;
+    ResolveSoon();
+    TellFailed(why);
   });
+}
+
+void Client::TellReachable() {
+  if (reachable_) return;
+  reachable_ = true;
+  if (options_.changed != nullptr) options_.changed(true, "");
+}
+
+// There is a connection to give, and there was none.
+void Client::Up() {
+  taken_ = false;
+  proven_ = false;
+  if (proof_.has_value()) loop_->Cancel(*proof_);
+  proof_ = loop_->After(options_.proof, [this] {
+    proof_.reset();
+    Prove();
+  });
+  // Or one that tells every connection to go would come back again and again.
+  if (!doubted_) TellReachable();
+}
+
+void Client::Prove() {
+  proven_ = true;
+  doubted_ = false;
+  if (proof_.has_value()) loop_->Cancel(*proof_);
+  proof_.reset();
+  TellReachable();
+}
+
+// A connection that was given is not any more.
+void Client::Down() {
+  if (ready() > 0) return;
+  if (!proven_) doubted_ = true;
+  if (proof_.has_value()) loop_->Cancel(*proof_);
+  proof_.reset();
 }
 
 size_t Client::connections() const {
@@ -260,6 +343,26 @@ size_t Client::ready() const {
   return sum;
 }
 
+std::string Client::WhyWaiting() const {
+  size_t ready = 0;
+  bool allowed = false;
+  for (const auto& peer : peers_) {
+    for (const Connection* connection : peer->connections) {
+      if (!connection->ready() || connection->going_away()) continue;
+      ++ready;
+      allowed = allowed || connection->peer_max_streams() > 0;
+    }
+  }
+  if (ready > 0 && !allowed) return "the function allows no streams";
+  if (ready > 0) {
+    return absl::StrCat("the function allows no more streams, connections: ",
+                        ready);
+  }
+  if (!why_.empty()) return why_;
+  return peers_.empty() ? absl::StrCat("no addresses of ", target_.host, " yet")
+                        : "connecting takes long";
+}
+
 Connection* Client::Take() {
   Start();
   for (size_t i = 0; i < peers_.size(); ++i) {
@@ -269,7 +372,9 @@ Connection* Client::Take() {
     for (size_t j = 0; j < peer->connections.size(); ++j) {
       // The first that has room: the others can then become idle and go.
       Connection* const connection = peer->connections[j];
-      if (connection->CanOpen()) return connection;
+      if (!connection->CanOpen()) continue;
+      taken_ = true;
+      return connection;
     }
   }
   return nullptr;
@@ -295,6 +400,10 @@ void Client::WantMore() {
   for (const auto& peer : peers_) {
     if (peer->leaving || peer->connecting > 0 || peer->again.has_value() ||
         peer->connections.size() >= options_.most_connections) {
+      continue;
+    }
+    if (peer->useless > 0 && peer->CountUseless() > 0) {
+      ConnectLater(peer.get());
       continue;
     }
     if (least == nullptr ||
@@ -352,25 +461,33 @@ void Client::OnReady(Connection& connection) {
   }
   why_.clear();
   Found();
-  if (!reachable_) {
-    reachable_ = true;
-    if (options_.changed != nullptr) options_.changed(true, "");
+  if (ready() == 1) Up();
+  if (connection.peer_max_streams() > 0) {
+    peer->useless = 0;
+  } else {
+    ++peer->useless;
+    // Those that are there longer may be allowed some sooner.
+    if (peer->CountUseless() > kMostUseless) connection.GoAway();
   }
   ServeWaiting();
   WantMore();
 }
 
-void Client::OnRoom(Connection& /*connection*/) {
+// A stream has ended, or the peer's settings have changed.
+void Client::OnRoom(Connection& connection) {
+  if (taken_ && !proven_ && !connection.going_away() &&
+      connection.streams() == 0) {
+    Prove();  // a call has ended, and the connection lasts
+  }
   if (!waiting_.empty()) ServeWaiting();
 }
 
 void Client::OnGoingAway(Connection& connection) {
   Peer* const peer = PeerOf(connection);
   if (peer == nullptr || draining_) return;
+  if (connection.ready()) Down();
   // Its streams may last; calls that come now need another one.
-  for (Connection* one : peer->connections) {
-    if (one != &connection && !one->going_away()) return;
-  }
+  if (peer->connected()) return;
   for (auto& [one, since] : peer->since) {
     if (one != &connection) continue;
     peer->failures =
@@ -398,20 +515,24 @@ void Client::OnClosed(Connection& connection, ConnectionEnd /*end*/,
     options_.connected(-1);
   }
   if (draining_) return;
-  if (!connection.ready()) --peer->connecting;
+  if (connection.ready()) {
+    Down();
+  } else {
+    --peer->connecting;
+  }
   if (since != 1) {
     peer->failures =
         since > 0 && loop_->now() - since > kGood ? 0 : peer->failures + 1;
   }
-  if (peer->connections.empty()) {
-    if (!peer->leaving) ConnectLater(peer);
-    const std::string why = absl::StrCat(peer->endpoint.text, ": ", words);
-    // That a good one ended says less than what connecting again will meet.
-    if (connection.ready()) {
-      Lost(why);
-    } else {
-      Failed(why);
-    }
+  // Others may be there only until their streams have ended.
+  if (peer->connected()) return;
+  ConnectLater(peer);
+  const std::string why = absl::StrCat(peer->endpoint.text, ": ", words);
+  // That a good one ended says less than what connecting again will meet.
+  if (connection.ready()) {
+    Lost(why);
+  } else {
+    Failed(why);
   }
 }
 
@@ -429,6 +550,8 @@ void Client::Renew() {
 void Client::Drain() {
   draining_ = true;
   Found();
+  if (proof_.has_value()) loop_->Cancel(*proof_);
+  proof_.reset();
   for (const auto& peer : peers_) {
     if (peer->again.has_value()) loop_->Cancel(*peer->again);
     peer->again.reset();

@@ -6,7 +6,8 @@
 // thread of their own, again every `resolve_every` and when connecting failed.
 // Connecting is tried again with a growing pause, also where peers accept and
 // then tell to go. Where all connections have as many streams as the peer
-// allows, more are made.
+// allows, more are made: at once where the last one took calls, else with that
+// pause, too.
 //
 // Not thread-safe: it is used and destroyed on the loop's thread, or while that
 // does not run.
@@ -40,10 +41,13 @@ struct ClientOptions {
   // To one address, where the peer limits streams.
   size_t most_connections = 64;
   // The target can be reached, when that changes; or it cannot, and why, at
-  // every attempt that fails.
+  // every attempt that fails. Where its last connection ended before it was of
+  // any use, it can be reached once one is: a call has ended there, or it has
+  // lasted `proof`.
   std::function<void(bool reachable, const std::string& why)> changed;
   // So many connections more, or fewer, can be sent calls.
   std::function<void(int change)> connected;
+  absl::Duration proof = absl::Seconds(10);
 };
 
 class Client final : private ConnectionOwner {
@@ -76,6 +80,9 @@ class Client final : private ConnectionOwner {
 
   // Why there is no connection; empty while nothing has failed.
   const std::string& why() const { return why_; }
+  // What callers wait for, for people: also where nothing has failed, and where
+  // there are connections.
+  std::string WhyWaiting() const;
   size_t connections() const;
   // Connections whose peer can be sent calls.
   size_t ready() const;
@@ -99,9 +106,15 @@ class Client final : private ConnectionOwner {
   void SetEndpoints(std::vector<Endpoint> endpoints);
   void Connect(Peer* peer);
   void ConnectLater(Peer* peer);
+  bool HasChance() const;
   void Failed(const std::string& why);
+  void TellFailed(const std::string& why);
   void Lost(const std::string& why);
   void Found();
+  void TellReachable();
+  void Up();
+  void Prove();
+  void Down();
   void ServeWaiting();
   void WantMore();
   void Trim();
@@ -119,7 +132,12 @@ class Client final : private ConnectionOwner {
   bool started_ = false;
   bool draining_ = false;
   bool serving_ = false;
-  bool reachable_ = true;
+  bool reachable_ = true;  // as was told
+  // Since there are connections to give: one was given to a call, and was of
+  // use.
+  bool taken_ = false;
+  bool proven_ = false;
+  bool doubted_ = false;  // the last ones ended before they were of use
   std::string why_;
   std::vector<std::unique_ptr<Peer>> peers_;
   size_t next_ = 0;
@@ -127,6 +145,7 @@ class Client final : private ConnectionOwner {
   std::shared_ptr<Resolution> resolving_;
   absl::optional<TimerId> timer_;  // of the next resolution
   absl::optional<TimerId> lost_;   // until a lost target is told as such
+  absl::optional<TimerId> proof_;  // until connections have lasted
   absl::Time resolved_ = absl::InfinitePast();
   int failed_resolutions_ = 0;
 };

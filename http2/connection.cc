@@ -37,6 +37,9 @@ constexpr size_t kSession = 2928;
 constexpr absl::Duration kNotice = absl::Milliseconds(100);
 // So often it is waited for where the peer is not read.
 constexpr int kMostNotices = 20;
+// What a DATA frame costs that comes after this side has ended its stream. Some
+// were under way, and small ones may be many; but not for ever.
+constexpr double kStrayData = 1.0 / 16;
 // A peer that is told of an error may take so long to read it.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 
@@ -94,6 +97,7 @@ Connection::Connection(Loop* loop, int fd, SSL* ssl,
       owner_(owner),
       host_(this, loop, this, options->low_water),
       stream_window_(options->stream_window),
+      heads_(options->server),
       budget_(*options, loop->now()),
       last_read_(loop->now()),
       idle_since_(loop->now()),
@@ -213,6 +217,7 @@ Stream* Connection::NewStream(int32_t id) {
   stream->link_ = &streams_;
   if (streams_ != nullptr) streams_->link_ = &stream->next_;
   streams_ = stream;
+  if (stream_count_ == 0) busy_since_ = loop_->now();
   ++stream_count_;
   return stream;
 }
@@ -334,7 +339,7 @@ void Connection::ReadSome() {
     bytes_read_ += static_cast<uint64_t>(size);
     taken += static_cast<size_t>(size);
     const uint64_t before = frames_;
-    TakeInput(absl::string_view(loop_->buffer(), static_cast<size_t>(size)));
+    TakeInput(absl::MakeSpan(loop_->buffer(), static_cast<size_t>(size)));
     small_reads_ = static_cast<size_t>(size) > kSmallRead / 2 &&
                    (frames_ - before) * kSmallFrame > static_cast<size_t>(size);
     if (small_reads_) {
@@ -393,7 +398,8 @@ bool Connection::TakeStart(absl::string_view bytes) {
   return false;
 }
 
-void Connection::TakeInput(absl::string_view bytes) {
+void Connection::TakeInput(absl::Span<char> input) {
+  absl::string_view bytes(input.data(), input.size());
   // The preface is no frame, though nghttp2 wants it.
   const size_t magic = magic_;
   if (options_.server && magic_ < kPreface.size() && !TakePreface(&bytes)) {
@@ -405,15 +411,15 @@ void Connection::TakeInput(absl::string_view bytes) {
     if (!Feed(bytes.substr(0, preface))) return;
     bytes.remove_prefix(preface);
   }
-  while (!bytes.empty()) {
+  for (input = input.last(bytes.size()); !input.empty();) {
     int32_t stream = 0;
     size_t length = 0;
-    const size_t before = heads_.NextData(bytes, &stream, &length);
-    if (!Feed(bytes.substr(0, before))) return;
+    const size_t before = heads_.NextData(input, &stream, &length);
+    if (!Feed({input.data(), before})) return;
     const size_t unknown = heads_.TakeUnknown();
     if (unknown > 0) Spend(static_cast<double>(unknown));
     if (stream != 0) OnStrayData(stream, length);
-    bytes.remove_prefix(before);
+    input.remove_prefix(before);
   }
 }
 
@@ -425,9 +431,8 @@ void Connection::OnStrayData(int32_t stream, size_t length) {
     nghttp2_session_terminate_session(host_.session, NGHTTP2_STREAM_CLOSED);
     return;
   }
-  // What was under way when this side ended the stream; but empty frames were
-  // of no use even then.
-  if (length == 0) Spend(1);
+  // Empty frames were of no use even to the stream.
+  Spend(length == 0 ? 1 : kStrayData);
 }
 
 bool Connection::Feed(absl::string_view bytes) {
@@ -668,6 +673,14 @@ void Connection::LookAtTimes() {
   if (state_ != State::kOver && state_ != State::kLinger) ArmCheck();
 }
 
+int64_t Connection::PingDue() const {
+  if (options_.ping_after == absl::InfiniteDuration()) return INT64_MAX;
+  const int64_t due =
+      std::max(last_read_, busy_since_) + Nanos(options_.ping_after);
+  if (last_ping_ == 0) return due;
+  return std::max(due, last_ping_ + Nanos(options_.ping_every));
+}
+
 void Connection::ArmCheck() {
   if (check_.has_value()) loop_->Cancel(*check_);
   int64_t next = INT64_MAX;
@@ -687,8 +700,10 @@ void Connection::ArmCheck() {
     }
     if (ping_waits_) {
       at(last_ping_, options_.ping_timeout);
+    } else if (stream_count_ == 0) {
+      at(now, options_.ping_after);  // whether there are any by then
     } else {
-      at(now, options_.ping_after);
+      at(PingDue(), absl::ZeroDuration());
     }
   }
   if (next == INT64_MAX) {
@@ -734,10 +749,7 @@ void Connection::Check() {
     }
     ping_waits_ = false;
   }
-  if (ready_ && stream_count_ > 0 && !ping_waits_ &&
-      options_.ping_after != absl::InfiniteDuration() &&
-      now - last_read_ >= Nanos(options_.ping_after) &&
-      (last_ping_ == 0 || now - last_ping_ >= Nanos(options_.ping_every))) {
+  if (ready_ && stream_count_ > 0 && !ping_waits_ && now >= PingDue()) {
     last_ping_ = now;
     ping_waits_ = true;
     nghttp2_submit_ping(host_.session, NGHTTP2_FLAG_NONE, nullptr);

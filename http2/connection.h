@@ -32,6 +32,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "http2/connection_options.h"
 #include "http2/fields.h"
 #include "http2/frame_budget.h"
@@ -69,7 +70,8 @@ class ConnectionOwner {
   virtual void OnReady(Connection& connection) {}
   // No more streams can be opened here.
   virtual void OnGoingAway(Connection& connection) {}
-  // A stream has ended, so that another one may be opened.
+  // Another stream may be opened: one has ended, or a client's peer has told of
+  // other settings than it began with.
   virtual void OnRoom(Connection& connection) {}
   // A server's: a stream was reset before its request was complete.
   virtual void OnAbandoned(Connection& connection) {}
@@ -161,7 +163,8 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   size_t ReadSize() const;
   void ReadSome();
   void PeerLeft();
-  void TakeInput(absl::string_view bytes);
+  // May write into it (see FrameHeads).
+  void TakeInput(absl::Span<char> input);
   bool TakePreface(absl::string_view* bytes);
   bool TakeStart(absl::string_view bytes);
   // Gives nghttp2 what has come. False: it has ended the session for that.
@@ -192,6 +195,8 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   uint32_t AcknowledgedWindow() const;
   // Sends the second GOAWAY in a moment.
   void TellLast();
+  // When a client may ask whether its peer is there, if nothing comes.
+  int64_t PingDue() const;
   void ArmCheck();
   void Check();
   std::string TlsFailure() const;
@@ -237,6 +242,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   FrameBudget budget_;
   int64_t last_read_;
   int64_t idle_since_;
+  int64_t busy_since_ = 0;
   int64_t opened_;
   int64_t ending_since_ = 0;
   int64_t last_ping_ = 0;

@@ -19,6 +19,9 @@ namespace fncache::http2 {
 struct Field {
   absl::string_view name;
   absl::string_view value;
+  // A secret, of which no header table may know (RFC 7541, 6.2.3): whoever
+  // sends it on says so again.
+  bool never_indexed = false;
 };
 
 class Fields {
@@ -57,13 +60,18 @@ class Fields {
     size_t index_;
   };
 
-  void Add(absl::string_view name, absl::string_view value) {
+  void Add(absl::string_view name, absl::string_view value,
+           bool never_indexed = false) {
     if (bytes_.capacity() == 0) bytes_.Reserve(kUsual);
     places_.push_back({static_cast<uint32_t>(bytes_.size()),
                        static_cast<uint32_t>(name.size()),
-                       static_cast<uint32_t>(value.size())});
+                       static_cast<uint32_t>(value.size()), never_indexed});
     bytes_.Append(name);
     bytes_.Append(value);
+  }
+  // As it is, to be sent on.
+  void Add(const Field& field) {
+    Add(field.name, field.value, field.never_indexed);
   }
   size_t size() const { return places_.size(); }
   bool empty() const { return places_.empty(); }
@@ -72,7 +80,8 @@ class Fields {
     const Place& place = places_[i];
     const absl::string_view all = bytes_.bytes();
     return {all.substr(place.begin, place.name),
-            all.substr(place.begin + place.name, place.value)};
+            all.substr(place.begin + place.name, place.value),
+            place.never_indexed};
   }
   // The first value of that name; empty if there is none.
   absl::string_view Find(absl::string_view name) const {
@@ -100,8 +109,10 @@ class Fields {
   struct Place {
     uint32_t begin;
     uint32_t name;
-    uint32_t value;
+    uint32_t value : 31;
+    bool never_indexed : 1;
   };
+  static_assert(sizeof(Place) == 12, "a call has dozens of them");
   // What a call's fields take.
   static constexpr size_t kUsual = 480;
 

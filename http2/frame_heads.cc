@@ -9,16 +9,28 @@ namespace {
 
 // Types of frames.
 constexpr uint8_t kData = 0;
+constexpr uint8_t kGoAway = 7;
 constexpr uint8_t kContinuation = 9;  // the last that HTTP/2 has
+
+// What a GOAWAY's payload begins with.
+constexpr uint8_t kLastStream = 4;
 
 }  // namespace
 
-size_t FrameHeads::NextData(absl::string_view bytes, int32_t* stream,
+size_t FrameHeads::NextData(absl::Span<char> bytes, int32_t* stream,
                             size_t* length) {
   size_t at = 0;
   while (at < bytes.size()) {
     if (payload_left_ > 0) {
       const size_t now = std::min(payload_left_, bytes.size() - at);
+      if (last_left_ > 0) {
+        const size_t cleared = std::min<size_t>(last_left_, now);
+        std::memset(bytes.data() + at, 0, cleared);
+        // A frame that is too short for it has none.
+        last_left_ = now == payload_left_
+                         ? 0
+                         : static_cast<uint8_t>(last_left_ - cleared);
+      }
       payload_left_ -= now;
       at += now;
       continue;
@@ -32,6 +44,9 @@ size_t FrameHeads::NextData(absl::string_view bytes, int32_t* stream,
     payload_left_ =
         static_cast<size_t>(head_[0]) << 16 | head_[1] << 8 | head_[2];
     if (head_[3] > kContinuation) ++unknown_;
+    if (head_[3] == kGoAway && server_ && payload_left_ > 0) {
+      last_left_ = kLastStream;
+    }
     if (head_[3] != kData) continue;
     const uint32_t id = static_cast<uint32_t>(head_[5]) << 24 | head_[6] << 16 |
                         head_[7] << 8 | head_[8];

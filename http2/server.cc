@@ -23,9 +23,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "http2/target.h"
 
@@ -99,27 +97,63 @@ std::string FolderOf(const std::string& path) {
   return path.substr(0, std::max<size_t>(slash, 1));
 }
 
-// A socket file that a process left which is gone is taken over.
-int BindPath(const sockaddr_un& address, socklen_t size,
-             absl::optional<mode_t> mode) {
-  const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
-  if (address.sun_path[0] == '\0') return Bind(generic, size, false);
-  const FolderLock lock(FolderOf(address.sun_path));
-  const int fd = Bind(generic, size, false, mode);
-  if (fd >= 0 || errno != EADDRINUSE) return fd;
-  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool dead =
-      probe >= 0 && connect(probe, generic, size) != 0 && errno == ECONNREFUSED;
-  if (probe >= 0) close(probe);
-  // Only a socket: connecting to another file is refused, too.
+absl::Status InUse(absl::string_view text) {
+  return absl::UnavailableError(
+      absl::StrCat(text, ": the address is in use: somebody listens there"));
+}
+
+// Removes the socket file that a process left which is gone. Says what has the
+// path where it is not free then.
+absl::Status FreePath(absl::string_view text, const sockaddr_un& address,
+                      socklen_t size) {
   struct stat file = {};
-  errno = EADDRINUSE;
-  if (!dead || lstat(address.sun_path, &file) != 0 || !S_ISSOCK(file.st_mode) ||
-      unlink(address.sun_path) != 0) {
-    errno = EADDRINUSE;
-    return -1;
+  if (lstat(address.sun_path, &file) != 0) {
+    // It went meanwhile.
+    return errno == ENOENT ? absl::OkStatus() : Errno(text);
   }
-  return Bind(generic, size, false, mode);
+  // Only a socket: connecting to another file is refused, too.
+  if (!S_ISSOCK(file.st_mode)) {
+    return absl::UnavailableError(
+        absl::StrCat(text, ": a file is there that is no socket"));
+  }
+  // Without waiting for who accepts too slowly, and is alive.
+  const int probe =
+      socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (probe < 0) return Errno(text);
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+  const int error = connect(probe, generic, size) == 0 ? 0 : errno;
+  close(probe);
+  if (error == 0 || error == EAGAIN) return InUse(text);
+  if (error == ENOENT) return absl::OkStatus();
+  if (error != ECONNREFUSED) {
+    return absl::ErrnoToStatus(
+        error,
+        absl::StrCat(text, ": a socket is there that cannot be connected to"));
+  }
+  if (unlink(address.sun_path) == 0 || errno == ENOENT) return absl::OkStatus();
+  return Errno(
+      absl::StrCat(text, ": the socket that a process left cannot be removed"));
+}
+
+// A bound socket. A socket file that a process left which is gone is taken
+// over. Errors begin with `text`.
+absl::StatusOr<int> BindUnix(absl::string_view text, const sockaddr_un& address,
+                             socklen_t size, absl::optional<mode_t> mode) {
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+  if (address.sun_path[0] == '\0') {
+    const int fd = Bind(generic, size, false);
+    if (fd >= 0) return fd;
+    return errno == EADDRINUSE ? InUse(text) : Errno(text);
+  }
+  const FolderLock lock(FolderOf(address.sun_path));
+  int fd = Bind(generic, size, false, mode);
+  if (fd < 0 && errno == EADDRINUSE) {
+    const absl::Status free = FreePath(text, address, size);
+    if (!free.ok()) return free;
+    fd = Bind(generic, size, false, mode);
+  }
+  if (fd < 0) return Errno(text);
+  return fd;
 }
 
 int PortOf(int fd) {
@@ -285,18 +319,17 @@ class Server::Acceptor final : public Loop::Watcher {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
     const std::string& address, ServerOptions options) {
-  absl::string_view path = address;
-  if (absl::ConsumePrefix(&path, "unix:")) {
-    Endpoint endpoint;
-    if (!UnixEndpoint(path, &endpoint)) {
-      return absl::InvalidArgumentError("the path of the socket is too long");
-    }
-    const int fd =
-        BindPath(*reinterpret_cast<const sockaddr_un*>(&endpoint.address),
-                 endpoint.size, options.socket_mode);
-    if (fd < 0) return Errno(address);
+  if (IsUnix(address)) {
+    const absl::StatusOr<Target> target = ParseTarget(address);
+    if (!target.ok()) return target.status();
+    const Endpoint& endpoint = target->endpoints.front();
+    const auto& at = *reinterpret_cast<const sockaddr_un*>(&endpoint.address);
+    const absl::StatusOr<int> fd =
+        BindUnix(address, at, endpoint.size, options.socket_mode);
+    if (!fd.ok()) return fd.status();
+    // Empty where the name is abstract: there is no file.
     return std::unique_ptr<Server>(
-        new Server(fd, address, std::string(path), std::move(options)));
+        new Server(*fd, address, at.sun_path, std::move(options)));
   }
   std::string host;
   std::string port;

@@ -85,9 +85,12 @@ class Server {
     Handler* handler;
   };
 
-  // Binds HOST:PORT, [IPV6]:PORT (port 0 takes a free one) or unix:PATH, and
-  // listens. A host that is every IPv4 address is every IPv6 address, too,
-  // where the machine has those. The status is an errno's.
+  // Binds HOST:PORT, [IPV6]:PORT (port 0 takes a free one), or unix:PATH or
+  // unix-abstract:NAME as targets have them, and listens. A host that is every
+  // IPv4 address is every IPv6 address, too, where the machine has those. A
+  // socket file that nobody listens on is replaced. Unavailable where somebody
+  // does, or the file is no socket; InvalidArgument for what is no address;
+  // else the status is an errno's.
   static absl::StatusOr<std::unique_ptr<Server>> Listen(
       const std::string& address, ServerOptions options);
   // Precondition: never started, or joined.

@@ -73,16 +73,17 @@ struct Connection::Callbacks {
       case NGHTTP2_HEADERS:
         if (self->HasEnded(head->stream_id)) {
           nghttp2_session_terminate_session(session, NGHTTP2_STREAM_CLOSED);
+        } else if (IsForNobody(*self, head->stream_id)) {
+          self->Spend(1);
         }
         break;
       case NGHTTP2_CONTINUATION:
+        // nghttp2 bounds how many a header block has.
         break;
       case NGHTTP2_DATA:
+        // How much of it is padding is not known yet (see OnFrame).
         if (self->HasEnded(head->stream_id)) {
           nghttp2_session_terminate_session(session, NGHTTP2_STREAM_CLOSED);
-        }
-        if (head->length == 0 && (head->flags & NGHTTP2_FLAG_END_STREAM) == 0) {
-          self->Spend(1);
         }
         break;
       case NGHTTP2_RST_STREAM:
@@ -90,13 +91,28 @@ struct Connection::Callbacks {
         if (Find(session, head->stream_id) == nullptr) self->Spend(1);
         break;
       case NGHTTP2_PING:
+        // nghttp2 also takes an answer to no PING.
+        if ((head->flags & NGHTTP2_FLAG_ACK) == 0 || !self->ping_waits_) {
+          self->Spend(1);
+        }
+        break;
       case NGHTTP2_SETTINGS:
+        // An answer to none is an error to nghttp2.
         if ((head->flags & NGHTTP2_FLAG_ACK) == 0) self->Spend(1);
         break;
       default:
         self->Spend(1);
     }
     return 0;
+  }
+
+  // Whether a header block that comes there opens no stream, and belongs to
+  // none that there is. nghttp2 decodes it and says nothing.
+  static bool IsForNobody(const Connection& self, int32_t id) {
+    nghttp2_session* const session = self.host_.session;
+    if (Find(session, id) != nullptr) return false;
+    return !self.options_.server || self.last_notice_ ||
+           id <= nghttp2_session_get_last_proc_stream_id(session);
   }
 
   static int OnBeginHeaders(nghttp2_session* session,
@@ -127,8 +143,8 @@ struct Connection::Callbacks {
 
   static int OnHeader(nghttp2_session* session, const nghttp2_frame* frame,
                       const uint8_t* name, size_t name_size,
-                      const uint8_t* value, size_t value_size,
-                      uint8_t /*flags*/, void* data) {
+                      const uint8_t* value, size_t value_size, uint8_t flags,
+                      void* data) {
     Connection* const self = Of(data);
     // Or nghttp2 went on with what it has been given.
     if (self->end_ == ConnectionEnd::kTooMuch) {
@@ -154,7 +170,8 @@ struct Connection::Callbacks {
                           (self->options_.server || stream->answered_);
     Fields& fields = trailers ? stream->trailers_ : stream->fields_;
     fields.Add({reinterpret_cast<const char*>(name), name_size},
-               {reinterpret_cast<const char*>(value), value_size});
+               {reinterpret_cast<const char*>(value), value_size},
+               (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0);
     return 0;
   }
 
@@ -191,10 +208,14 @@ struct Connection::Callbacks {
     Connection* const self = Of(data);
     switch (frame->hd.type) {
       case NGHTTP2_SETTINGS:
-        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) == 0 && !self->ready_) {
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) return 0;
+        if (!self->ready_) {
           self->ready_ = true;
           self->ArmCheck();
           self->owner_->OnReady(*self);
+        } else if (!self->options_.server) {
+          // It may allow more streams now.
+          self->owner_->OnRoom(*self);
         }
         return 0;
       case NGHTTP2_GOAWAY:
@@ -225,8 +246,14 @@ struct Connection::Callbacks {
           stream->peer_reset_ = true;
         }
         return 0;
-      case NGHTTP2_HEADERS:
       case NGHTTP2_DATA:
+        // `padlen` counts the byte that says it, and is 0 without padding.
+        if (frame->hd.length == frame->data.padlen &&
+            (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) {
+          self->Spend(1);
+        }
+        break;
+      case NGHTTP2_HEADERS:
         break;
       default:
         return 0;
@@ -286,6 +313,10 @@ struct Connection::Callbacks {
     } else if (!stream->reset_ && !stream->answered_ &&
                (!complete || self->IsYoung(*stream))) {
       self->Spend(1);
+    } else if (stream->reset_ && !self->options_.server) {
+      // A function may have answered before it knew: headers, trailers, a
+      // reset.
+      self->budget_.EarnCall();
     }
     if (!complete && !stream->reset_ && self->options_.server &&
         !stream->answered_) {

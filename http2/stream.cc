@@ -33,7 +33,8 @@ const std::vector<nghttp2_nv>& Values(const Fields& fields) {
     nv.value =
         reinterpret_cast<uint8_t*>(const_cast<char*>(field.value.data()));
     nv.valuelen = field.value.size();
-    nv.flags = NGHTTP2_NV_FLAG_NONE;
+    nv.flags =
+        field.never_indexed ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
     out.push_back(nv);
   }
   return out;

@@ -78,12 +78,19 @@ bool SplitHostPort(absl::string_view text, std::string* host,
   return true;
 }
 
+bool IsUnix(absl::string_view text) {
+  return absl::StartsWith(text, "unix:") ||
+         absl::StartsWith(text, "unix-abstract:");
+}
+
 bool UnixEndpoint(absl::string_view path, Endpoint* out) {
   auto* const address = reinterpret_cast<sockaddr_un*>(&out->address);
-  if (path.empty() || path.size() >= sizeof address->sun_path) return false;
+  if (path.empty()) return false;
+  const bool abstract = path[0] == '\0';
+  // A path ends with a NUL, an abstract name begins with one.
+  if (path.size() + (abstract ? 0 : 1) > sizeof address->sun_path) return false;
   address->sun_family = AF_UNIX;
   std::memcpy(address->sun_path, path.data(), path.size());
-  const bool abstract = path[0] == '\0';
   out->size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) +
                                      path.size() + (abstract ? 0 : 1));
   out->text = abstract ? absl::StrCat("unix-abstract:", path.substr(1))

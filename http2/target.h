@@ -49,7 +49,10 @@ absl::StatusOr<std::vector<Endpoint>> Resolve(const std::string& host,
 // False where the text has no port. Brackets are taken off the host.
 bool SplitHostPort(absl::string_view text, std::string* host,
                    std::string* port);
-// False where the path is too long. A leading NUL is an abstract name's.
+// The text is a unix socket's, by a path or an abstract name.
+bool IsUnix(absl::string_view text);
+// False where the path is empty or too long. A leading NUL is an abstract
+// name's.
 bool UnixEndpoint(absl::string_view path, Endpoint* out);
 
 // Has the kernel notice a TCP peer that vanished, within 20 s or so.

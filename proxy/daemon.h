@@ -67,7 +67,7 @@ class Daemon {
 
   // Fails where a port is taken, a directory locked, certificates missing and
   // the like, with a message that names the thing. Logs `listening on
-  // HOST:PORT` for each listener and for the admin endpoint.
+  // ADDRESS` for each listener and for the admin endpoint.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       settings::DaemonOptions options, Extras extras);
   // Cancels the calls that are left, if it was not drained.
@@ -75,10 +75,10 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  // HOST:PORT of each function's listener, with the real port; in the order of
-  // the functions.
+  // The address of each function's listener as asked for, with the real port;
+  // in the order of the functions.
   const std::vector<std::string>& addresses() const { return addresses_; }
-  // The same of the admin endpoint; empty if there is none.
+  // HOST:PORT of the admin endpoint; empty if there is none.
   const std::string& admin_address() const { return admin_address_; }
   // Path of the admin socket; empty if there is none.
   std::string admin_socket() const;

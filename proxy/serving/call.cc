@@ -628,8 +628,8 @@ void RunFunctionCall::OnPatienceEnd() {
 
 void RunFunctionCall::OnGone() {
   const bool late = incoming_->deadline() <= absl::Now();
-  const bool waits = stage_ == Stage::kWaiting ||
-                     (stage_ == Stage::kCalling && run_->connecting());
+  const bool connecting = stage_ == Stage::kCalling && run_->connecting();
+  const bool waits = stage_ == Stage::kWaiting || connecting;
   const bool joined = StopWaiting();
   // One whose deadline has passed is still told that.
   if (stage_ == Stage::kReading) {
@@ -641,8 +641,8 @@ void RunFunctionCall::OnGone() {
   Count(OutcomeOf(reason_, joined), late ? grpc::StatusCode::DEADLINE_EXCEEDED
                                          : grpc::StatusCode::CANCELLED);
   if (late && waits) {
-    transport::IncomingCall::Finish(std::move(incoming_),
-                                    context_.upstream.TooLate(worker_));
+    transport::IncomingCall::Finish(
+        std::move(incoming_), context_.upstream.TooLate(worker_, connecting));
   }
   incoming_ = nullptr;
   End();

@@ -57,6 +57,17 @@ void FailureLog::MissRefused(const grpc::Status& status) {
   Tell(&misses_, "refused a call", status);
 }
 
+void FailureLog::AnswerInDoubt(absl::string_view why) {
+  uint64_t unlogged = 0;
+  if (!doubts_.Allows(absl::Now(), &unlogged)) return;
+  std::vector<LogField> fields = {{"function", function_},
+                                  {"why", std::string(why)}};
+  if (unlogged > 0) fields.emplace_back("unlogged", absl::StrCat(unlogged));
+  Log(LogLevel::kWarning,
+      "the function's answer may be no success: it is passed on, and not kept",
+      fields);
+}
+
 void FailureLog::Tell(LogLimiter* lines, absl::string_view what,
                       const grpc::Status& status) {
   uint64_t unlogged = 0;

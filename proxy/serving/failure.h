@@ -37,6 +37,8 @@ class FailureLog {
   void Refused(transport::Refusal why, const grpc::Status& status);
   // A miss was, or its answer.
   void MissRefused(const grpc::Status& status);
+  // An answer was passed on that some may take for an error.
+  void AnswerInDoubt(absl::string_view why);
 
  private:
   void Tell(LogLimiter* lines, absl::string_view what,
@@ -47,6 +49,7 @@ class FailureLog {
   LogLimiter refreshes_{absl::Minutes(1)};
   LogLimiter abandoned_{absl::Minutes(1)};
   LogLimiter misses_{absl::Minutes(1)};
+  LogLimiter doubts_{absl::Minutes(1)};
   struct Lines : LogLimiter {
     Lines() : LogLimiter(absl::Minutes(1)) {}
   };

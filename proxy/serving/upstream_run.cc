@@ -88,9 +88,14 @@ void UpstreamRun::OnAbandoned(uint64_t abandonment) {
 void UpstreamRun::OnDone(transport::UnaryCall& call) {
   ended_ = context_.clock.Now();
   told_.cost = call.latency();
-  if (call.status().ok()) result_.message = std::move(call.response());
-  // An OK without a message has nothing to read, so it is passed on as it is.
+  result_.message = std::move(call.response());
+  // An OK without a message has nothing to read, and one that gRPC's libraries
+  // may read as an error is none to be kept: they are passed on as they are.
   if (!result_.message.valid() || use_ == Use::kPass) return End();
+  if (!call.doubt().empty()) {
+    context_.log.AnswerInDoubt(call.doubt());
+    return End();
+  }
   const size_t compared = shadow_ == nullptr ? 0 : shadow_->bytes();
   if (result_.message.size() + compared < kHandedOver &&
       UnpackSome(kHandedOver)) {
@@ -191,6 +196,7 @@ void UpstreamRun::End() {
                                   "max_response_bytes, ",
                                   unpacked_limit_)));
   }
+  if (rewritten_) call_->OnMessageChanged();
   context_.instruments.RecordUpstream(call_->status().error_code(),
                                       call_->latency());
   if (abandoned_timer_.has_value()) worker_->Cancel(*abandoned_timer_);
@@ -215,7 +221,7 @@ void UpstreamRun::End() {
 // while it is kept.
 void UpstreamRun::SupersedeOlder() {
   if (use_ != Use::kStore || purged_ || result_.entry ||
-      !result_.message.valid()) {
+      !result_.message.valid() || !call_->doubt().empty()) {
     return;
   }
   const cache::store::Found found = store_.GetMemory(key_, ended_);
@@ -275,6 +281,7 @@ void UpstreamRun::Apply(const transport::Message& response) {
   told_.told_ttl = ttl;
   if (ttl.has_value()) {
     result_.message = MessageWithTtl(*view, response, *ttl);
+    rewritten_ = true;
   }
 }
 

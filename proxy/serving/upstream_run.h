@@ -206,6 +206,7 @@ class UpstreamRun final : public FlightCall,
   // It would not be served any more, or what a later call filled is not.
   bool outlived_ = false;
   bool oversized_ = false;  // it unpacks to more than max_response_bytes
+  bool rewritten_ = false;  // it is not as the function sent it
   // Why it is not kept, where the answer could be read.
   absl::optional<cache::Policy::Refusal> refusal_;
 };

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/file.h"
 #include "common/utf8.h"
 
 namespace fncache::proxy::settings {
@@ -99,16 +100,32 @@ absl::Status CheckEndpoints(absl::string_view list,
   return absl::OkStatus();
 }
 
+constexpr absl::string_view kUnix = "unix:";
+constexpr absl::string_view kAbstract = "unix-abstract:";
+
+bool IsUnix(absl::string_view text) {
+  return absl::StartsWith(text, kUnix) || absl::StartsWith(text, kAbstract);
+}
+
 // A unix socket's path.
 absl::Status CheckSocketPath(absl::string_view path) {
   // unix://PATH would be a host; unix:///PATH is an absolute path.
-  if (absl::StartsWith(path, "//") && !absl::ConsumePrefix(&path, "///")) {
+  if (absl::StartsWith(path, "///")) {
+    path.remove_prefix(2);
+  } else if (absl::StartsWith(path, "//")) {
     return absl::InvalidArgumentError("has a host before the path");
   }
-  if (path.empty()) return absl::InvalidArgumentError("has no path");
+  if (path.empty() || path == "/") {
+    return absl::InvalidArgumentError("has no path");
+  }
   static_assert(sizeof(sockaddr_un::sun_path) == kMaxSocketPath + 1, "");
   if (path.size() > kMaxSocketPath) {
-    return absl::InvalidArgumentError("has a path that is too long");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has a path that is too long: ", path.size(),
+        " bytes, where a unix socket's has at most ", kMaxSocketPath));
+  }
+  if (absl::StrContains(path, '\0')) {
+    return absl::InvalidArgumentError("has a path with a NUL");
   }
   if (path.find_first_of("?#") != absl::string_view::npos) {
     // gRPC reads a URI, whose path ends there.
@@ -117,12 +134,26 @@ absl::Status CheckSocketPath(absl::string_view path) {
   return absl::OkStatus();
 }
 
+// Of a text that IsUnix.
+absl::Status CheckUnix(absl::string_view text) {
+  if (!absl::ConsumePrefix(&text, kAbstract)) text.remove_prefix(kUnix.size());
+  return CheckSocketPath(text);
+}
+
+// What is the same for the same socket, of a text that IsUnix.
+std::string SocketOf(absl::string_view text) {
+  if (absl::StartsWith(text, kAbstract)) return std::string(text);
+  text.remove_prefix(kUnix.size());
+  return FollowedPath(std::string(text));
+}
+
+bool SameSocket(absl::string_view a, absl::string_view b) {
+  return IsUnix(a) && IsUnix(b) && SocketOf(a) == SocketOf(b);
+}
+
 absl::Status CheckTargetParts(absl::string_view text) {
   absl::string_view rest = text;
-  if (absl::ConsumePrefix(&rest, "unix-abstract:")) {
-    return CheckSocketPath(rest);
-  }
-  if (absl::ConsumePrefix(&rest, "unix:")) return CheckSocketPath(rest);
+  if (IsUnix(text)) return CheckUnix(text);
   if (absl::ConsumePrefix(&rest, "ipv4:")) {
     return CheckEndpoints(
         rest, [](const Address& a) { return !a.bracketed && IsIpv4(a.host); },
@@ -153,6 +184,10 @@ absl::Status CheckTargetParts(absl::string_view text) {
   return CheckEndpoint(rest, &IsHost, "has no host to call");
 }
 
+std::string Shown(absl::string_view text) {
+  return absl::StrCat("\"", Printable(text.substr(0, 100)), "\" ");
+}
+
 bool TakesEveryHost(const Address& address) {
   return address.host == (address.bracketed ? "::" : "0.0.0.0");
 }
@@ -161,17 +196,23 @@ bool TakesEveryHost(const Address& address) {
 
 absl::Status CheckAddress(absl::string_view text) {
   const Address address = Split(text);
-  const std::string shown =
-      absl::StrCat("\"", Printable(text.substr(0, 100)), "\" ");
   if (address.port < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(shown, "has no port from 0 to 65535"));
+        absl::StrCat(Shown(text), "has no port from 0 to 65535"));
   }
   if (!IsHost(address)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(shown, "has no host to listen on"));
+        absl::StrCat(Shown(text), "has no host to listen on"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckListen(absl::string_view text) {
+  if (!IsUnix(text)) return CheckAddress(text);
+  const absl::Status status = CheckUnix(text);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat(Shown(text), status.message()));
 }
 
 const char kTargetForms[] =
@@ -181,11 +222,12 @@ const char kTargetForms[] =
 absl::Status CheckTarget(absl::string_view text) {
   const absl::Status status = CheckTargetParts(text);
   if (status.ok()) return status;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "\"", Printable(text.substr(0, 100)), "\" ", status.message()));
+  return absl::InvalidArgumentError(
+      absl::StrCat(Shown(text), status.message()));
 }
 
 bool AddressesCollide(absl::string_view a, absl::string_view b) {
+  if (IsUnix(a) || IsUnix(b)) return SameSocket(a, b);
   const Address first = Split(a);
   const Address second = Split(b);
   if (first.port != second.port || first.port == 0) return false;
@@ -194,7 +236,7 @@ bool AddressesCollide(absl::string_view a, absl::string_view b) {
 }
 
 bool LeadsTo(absl::string_view target, absl::string_view listen) {
-  if (absl::StartsWith(target, "unix")) return false;
+  if (IsUnix(target) || IsUnix(listen)) return SameSocket(target, listen);
   if (!absl::ConsumePrefix(&target, "ipv4:") &&
       !absl::ConsumePrefix(&target, "ipv6:") &&
       absl::ConsumePrefix(&target, "dns:")) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses as settings give them: those to listen on (HOST:PORT and
-// [IPV6]:PORT), and the targets that calls go to.
+// [IPV6]:PORT, and for functions unix sockets), and the targets that calls go
+// to.
 //
-// Pure functions, thread-safe.
+// Thread-safe. Pure functions, but for the links that are followed where two
+// paths of unix sockets are compared.
 #ifndef FNCACHE_PROXY_SETTINGS_ADDRESS_H_
 #define FNCACHE_PROXY_SETTINGS_ADDRESS_H_
 
@@ -20,6 +22,10 @@ inline constexpr size_t kMaxSocketPath = 107;
 // addresses, not empty; IPv6 in brackets; ports 0 to 65535.
 absl::Status CheckAddress(absl::string_view text);
 
+// The same, but for unix:PATH, unix:///PATH and unix-abstract:NAME, which are
+// fine as well and read as CheckTarget reads them.
+absl::Status CheckListen(absl::string_view text);
+
 // The forms of a target that CheckTarget accepts, for messages.
 extern const char kTargetForms[];
 
@@ -29,11 +35,13 @@ extern const char kTargetForms[];
 absl::Status CheckTarget(absl::string_view text);
 
 // Whether listening on both cannot work: the same port, other than 0, on the
-// same host or where one takes every host. Both passed CheckAddress.
+// same host or where one takes every host; or one unix socket. Both passed
+// CheckListen.
 bool AddressesCollide(absl::string_view a, absl::string_view b);
 
 // Whether calls to this target come in at this address of the same machine.
-// Both passed their checks. Names other than localhost are not asked for.
+// The one passed CheckTarget, the other CheckListen. Names other than localhost
+// are not asked for.
 bool LeadsTo(absl::string_view target, absl::string_view listen);
 
 }  // namespace fncache::proxy::settings

@@ -111,14 +111,24 @@ absl::Status CheckDistinct(const ResolvedSettings& resolved,
                        listening.listen, "\"; accepted: the function's own"));
     }
   }
-  if (options.admin.empty()) return absl::OkStatus();
+  const std::string admin_socket = options.admin_socket.value_or("");
   for (const FunctionOptions& function : options.functions) {
-    if (!AddressesCollide(options.admin, function.listen)) continue;
-    return SettingError(
-        resolved.top.at("admin"),
-        absl::StrCat("\"", options.admin, "\" collides with listen \"",
-                     function.listen,
-                     "\"; accepted: another address, or empty for none"));
+    const auto collides = [&](const char* key, const std::string& address) {
+      return SettingError(
+          resolved.top.at(key),
+          absl::StrCat("\"", address, "\" collides with listen \"",
+                       function.listen,
+                       "\"; accepted: another address, or empty for none"));
+    };
+    if (!options.admin.empty() &&
+        AddressesCollide(options.admin, function.listen)) {
+      return collides("admin", options.admin);
+    }
+    if (!admin_socket.empty() &&
+        AddressesCollide(absl::StrCat("unix:", admin_socket),
+                         function.listen)) {
+      return collides("admin_socket", admin_socket);
+    }
   }
   return absl::OkStatus();
 }

@@ -32,7 +32,7 @@ inline constexpr size_t kMaxGenerationBytes = 1024;
 // One function behind the proxy.
 struct FunctionOptions {
   std::string name = "function";
-  // HOST:PORT; port 0 takes a free one.
+  // HOST:PORT, port 0 takes a free one; or a unix socket (CheckListen).
   std::string listen = "0.0.0.0:9443";
   // Any gRPC target.
   std::string upstream;

@@ -134,8 +134,9 @@ absl::Status IntoMetadataKeys(const Values& values, Values* out) {
   return absl::OkStatus();
 }
 
-absl::Status IntoAddress(const std::string& text, std::string* out) {
-  absl::Status status = CheckAddress(text);
+absl::Status IntoAddress(const std::string& text, std::string* out,
+                         absl::Status (*check)(absl::string_view)) {
+  absl::Status status = check(text);
   if (status.ok()) *out = text;
   return status;
 }
@@ -258,11 +259,14 @@ std::vector<Row> FunctionRows() {
     setting.group = "Function";
     rows.push_back(OfFunction(std::move(setting), scope, std::move(apply)));
   };
-  add(Text("listen", "ADDR", "0.0.0.0:9443", kAddressForm,
+  add(Text("listen", "ADDR", "0.0.0.0:9443",
+           absl::StrCat(kAddressForm, ", unix:PATH or unix-abstract:NAME"),
            "Where callers of the function connect. Never shared with another "
-           "process."),
+           "process. A unix socket's file has the mode that the umask leaves, "
+           "takes the place of one that nobody listens on, and is removed at "
+           "the end."),
       SettingScope::kFunction, [](const Values& v, FunctionOptions* o) {
-        return IntoAddress(v[0], &o->listen);
+        return IntoAddress(v[0], &o->listen, &CheckListen);
       });
   Setting upstream = Text("upstream", "TARGET", absl::nullopt, kTargetForms,
                           "The function that calls go to.");
@@ -432,7 +436,7 @@ std::vector<Row> OperationRows() {
            "Where /metrics, /healthz, /readyz and /statusz are served; / is "
            "an index of them."),
       [](const Values& v, DaemonOptions* o) {
-        if (!v[0].empty()) return IntoAddress(v[0], &o->admin);
+        if (!v[0].empty()) return IntoAddress(v[0], &o->admin, &CheckAddress);
         o->admin.clear();
         return absl::OkStatus();
       });

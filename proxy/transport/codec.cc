@@ -10,8 +10,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace fncache::proxy::transport {
 namespace {
@@ -39,6 +42,46 @@ int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   const char lower = absl::ascii_tolower(static_cast<unsigned char>(c));
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+size_t Count(const http2::Fields& fields, absl::string_view name) {
+  size_t count = 0;
+  for (const http2::Field field : fields) count += field.name == name ? 1 : 0;
+  return count;
+}
+
+// The code of a grpc-status: its digits alone.
+absl::optional<int> CodeOf(absl::string_view text) {
+  int code = 0;
+  // SimpleAtoi would take space around it, and a sign.
+  if (text.empty() ||
+      !absl::ascii_isdigit(static_cast<unsigned char>(text.front())) ||
+      !absl::ascii_isdigit(static_cast<unsigned char>(text.back())) ||
+      !absl::SimpleAtoi(text, &code) || code > kMostCode) {
+    return absl::nullopt;
+  }
+  return code;
+}
+
+absl::string_view Last(const http2::Fields& fields, absl::string_view name) {
+  absl::string_view last;
+  for (const http2::Field field : fields) {
+    if (field.name == name) last = field.value;
+  }
+  return last;
+}
+
+// Whether all binary values are base64, with or without padding. Several of one
+// name may come joined by commas.
+bool CanDecodeAll(const http2::Fields& fields) {
+  std::string decoded;
+  for (const http2::Field field : fields) {
+    if (!absl::EndsWith(field.name, "-bin")) continue;
+    for (const absl::string_view value : absl::StrSplit(field.value, ',')) {
+      if (!absl::Base64Unescape(value, &decoded)) return false;
+    }
+  }
+  return true;
 }
 
 // zlib is given so much at a time, as it may make nothing of it and take long:
@@ -138,9 +181,40 @@ grpc::StatusCode StatusOfHttp(absl::string_view http_status) {
   return grpc::StatusCode::UNKNOWN;
 }
 
+bool IsGrpc(absl::string_view content_type) {
+  if (!absl::ConsumePrefix(&content_type, "application/grpc")) return false;
+  return content_type.empty() || content_type[0] == '+' ||
+         content_type[0] == ';';
+}
+
+absl::string_view DoubtOfOk(const http2::Fields& headers,
+                            const http2::Fields& trailers) {
+  if (headers.Find(":status") != "200") return "its HTTP status is not 200";
+  if (Count(headers, "content-type") != 1 ||
+      !IsGrpc(headers.Find("content-type"))) {
+    return "its content-type is not one of gRPC's";
+  }
+  if (Count(headers, "grpc-encoding") > 1) return "it has two encodings";
+  if (headers.Has("grpc-status")) return "its headers have a status";
+  if (Count(trailers, "grpc-status") != 1) return "it has not one status";
+  if (trailers.Find("grpc-status") != "0") return "its status is not 0";
+  if (trailers.Has("grpc-status-details-bin")) {
+    return "its status has the details of an error";
+  }
+  if (!CanDecodeAll(headers) || !CanDecodeAll(trailers)) {
+    return "a binary field is not base64";
+  }
+  return "";
+}
+
+bool SaysOneStatus(const http2::Fields& trailers) {
+  return Count(trailers, "grpc-status") == 1 &&
+         CodeOf(trailers.Find("grpc-status")).has_value();
+}
+
 grpc::Status ReadStatus(const http2::Fields& fields,
                         absl::string_view http_status) {
-  const absl::string_view text = fields.Find("grpc-status");
+  const absl::string_view text = Last(fields, "grpc-status");
   if (text.empty()) {
     return grpc::Status(
         StatusOfHttp(http_status),
@@ -149,17 +223,15 @@ grpc::Status ReadStatus(const http2::Fields& fields,
             : absl::StrCat("the function answered with HTTP status ",
                            http_status));
   }
-  int code = 0;
-  if (!absl::SimpleAtoi(text, &code) || code < 0 || code > kMostCode) {
-    code = static_cast<int>(grpc::StatusCode::UNKNOWN);
-  }
+  const int code =
+      CodeOf(text).value_or(static_cast<int>(grpc::StatusCode::UNKNOWN));
   std::string details;
-  const absl::string_view packed = fields.Find("grpc-status-details-bin");
+  const absl::string_view packed = Last(fields, "grpc-status-details-bin");
   if (!packed.empty() && !absl::Base64Unescape(packed, &details)) {
     details.clear();
   }
   return grpc::Status(static_cast<grpc::StatusCode>(code),
-                      DecodeStatusText(fields.Find("grpc-message")), details);
+                      DecodeStatusText(Last(fields, "grpc-message")), details);
 }
 
 struct Unpacker::Stream {

@@ -36,8 +36,25 @@ std::string DecodeStatusText(absl::string_view text);
 // grpc-status-details-bin, the last two where they are not empty.
 void AddStatus(const grpc::Status& status, http2::Fields* fields);
 
+// Whether this content-type is gRPC's: "application/grpc", or that with a format
+// or a parameter behind it.
+bool IsGrpc(absl::string_view content_type);
+
+// Why an answer with these fields and a message is no success beyond doubt, in
+// words; empty if it is: HTTP status 200, one content-type, which is gRPC's, at
+// most one grpc-encoding, one grpc-status, which is "0" and in the trailers, no
+// details of an error, and no -bin field that is not base64. Of others gRPC's
+// libraries make different things, mostly errors: they pass as they came, and
+// are nobody else's answer.
+absl::string_view DoubtOfOk(const http2::Fields& headers,
+                            const http2::Fields& trailers);
+
+// Whether these trailers have one status, and one that can be read.
+bool SaysOneStatus(const http2::Fields& trailers);
+
 // The status that a function's last fields say; where they say none, UNKNOWN or
-// what `http_status`, the answer's :status, maps to.
+// what `http_status`, the answer's :status, maps to. Of one that comes twice
+// gRPC's libraries take the last.
 grpc::Status ReadStatus(const http2::Fields& fields,
                         absl::string_view http_status);
 // Of an HTTP status alone.

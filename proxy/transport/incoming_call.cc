@@ -54,14 +54,6 @@ constexpr char kTooMuchHeld[] =
     "the requests that are coming on this connection hold more than their part "
     "of inflight.bytes";
 
-constexpr absl::string_view kGrpc = "application/grpc";
-
-bool IsGrpc(absl::string_view content_type) {
-  if (!absl::ConsumePrefix(&content_type, kGrpc)) return false;
-  return content_type.empty() || content_type[0] == '+' ||
-         content_type[0] == ';';
-}
-
 // A request that is no call of gRPC, which is told so when it is complete: what
 // is wrong with it besides then shows itself first. Deletes itself.
 class ForeignRequest final : public http2::StreamUser {
@@ -93,7 +85,8 @@ http2::StreamUser* Refuse(http2::Stream& stream, CallHandler* handler,
   const absl::string_view content_type = stream.fields().Find("content-type");
   http2::Fields fields;
   fields.Add(":status", "200");
-  fields.Add("content-type", content_type.empty() ? kGrpc : content_type);
+  fields.Add("content-type",
+             content_type.empty() ? "application/grpc" : content_type);
   AddStatus(status, &fields);
   stream.Answer(fields, /*end=*/true);
   return nullptr;
@@ -233,8 +226,8 @@ void IncomingCall::OnDeadline() {
 
 void IncomingCall::Read(absl::AnyInvocable<void(const grpc::Status&)> done) {
   reader_ = std::move(done);
-  // Its metadata alone takes room from others.
-  if (metadata_.bytes() > 0) worker_->loop()->AtTurnEnd(this);
+  // Without any of its message it takes room from others, too.
+  worker_->loop()->AtTurnEnd(this);
 }
 
 void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
@@ -359,9 +352,15 @@ void IncomingCall::OnTurnEnd() {
   if (collector_.state() == MessageCollector::State::kWhole) {
     return RequestIsThere();
   }
-  if (!idle_timer_.has_value() && inflight() != nullptr) {
-    WatchReading(kStandsStill);
+  if (inflight() == nullptr) return;
+  if (!lasts_) {
+    lasts_ = true;
+    metadata_.Set(metadata_.bytes() + kCallItself);
+    if (!HoldUnasked(granted_ > 0 ? 0 : collector_.held(), 2 * kUnchecked)) {
+      return RefuseForRoom();
+    }
   }
+  if (!idle_timer_.has_value()) WatchReading(kStandsStill);
 }
 
 void IncomingCall::RequestIsThere() {
@@ -603,14 +602,14 @@ http2::Fields IncomingCall::Head() const {
   http2::Fields head;
   head.Add(":status", "200");
   head.Add("content-type", fields_.Find("content-type"));
-  for (const http2::Field field : headers_) head.Add(field.name, field.value);
+  for (const http2::Field field : headers_) head.Add(field);
   return head;
 }
 
 void IncomingCall::SendStatus(const grpc::Status& status) {
   http2::Fields head = relayed_ ? headers_ : Head();
   if (!relayed_) AddStatus(status, &head);
-  for (const http2::Field field : trailers_) head.Add(field.name, field.value);
+  for (const http2::Field field : trailers_) head.Add(field);
   stream_->Answer(head, /*end=*/true);
 }
 

@@ -152,6 +152,10 @@ class IncomingCall final : public Activity,
   // No call more can be relayed; then one that stands still is ended.
   bool RelayedWait() const;
   static constexpr absl::Duration kStandsStill = absl::Seconds(10);
+  // What a call takes besides its bytes: stream, session and call. It is
+  // counted for those whose request is not there when the turn ends in which
+  // they began.
+  static constexpr size_t kCallItself = 8 << 10;
 
   // These end the call, and let go of it.
   static void Answer(Ptr call, Message message, const grpc::Status& status);
@@ -215,6 +219,7 @@ class IncomingCall final : public Activity,
   bool late_ = false;  // its deadline has passed
   bool relayed_ = false;
   bool asked_ = false;  // for room, where the request is large
+  bool lasts_ = false;  // its request was not there when its turn ended
   CallTap* tap_ = nullptr;
   http2::Fields fields_;
   absl::Time arrived_;

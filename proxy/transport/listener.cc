@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/listen_failure.h"
 #include "http2/changeable.h"
+#include "http2/target.h"
 #include "proxy/transport/metadata.h"
 #include "proxy/transport/tls.h"
 
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(
   auto listening =
       http2::Server::Listen(listener->options_.address, std::move(server));
   if (!listening.ok()) {
-    if (!absl::StartsWith(listener->options_.address, "unix:")) {
+    if (!http2::IsUnix(listener->options_.address)) {
       return ListenFailure(listener->options_.address);
     }
     return absl::Status(

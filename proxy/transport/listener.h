@@ -37,7 +37,7 @@ struct ListenerLimits {
 };
 
 struct ListenerOptions {
-  std::string address;  // HOST:PORT, port 0 takes a free one; or unix:PATH
+  std::string address;  // as http2::Server::Listen takes it
   // The workers that serve its calls, which other listeners may share. At least
   // one. They outlive the listener; they run from before Start until after
   // Join.
@@ -57,7 +57,7 @@ struct ListenerOptions {
 class Listener final {
  public:
   // Binds the address and listens. Unavailable, naming the address, if it is
-  // taken; of a unix socket whatever the system says.
+  // taken; else, of a unix socket, whatever the system says.
   static absl::StatusOr<std::unique_ptr<Listener>> Create(
       ListenerOptions options);
   // Cancels what is left, and waits for it.
@@ -73,7 +73,7 @@ class Listener final {
   // Start to StopAccepting.
   void SetLimits(const ListenerLimits& limits);
 
-  // HOST:PORT with the real port.
+  // As asked for, with the real port.
   const std::string& address() const { return server_->address(); }
   size_t connections() const { return server_->connections(); }
   bool accepting() const { return server_->accepting(); }

@@ -57,7 +57,7 @@ http2::Fields RequestFields(const http2::Fields& fields, absl::Time arrived,
                (own_deadline || now - arrived > kRecent)) {
       out.Add(field.name, FormatTimeout(deadline - now));
     } else {
-      out.Add(field.name, field.value);
+      out.Add(field);
     }
   }
   if (own_deadline && timed && !fields.Has(kTimeout)) {

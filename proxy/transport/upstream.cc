@@ -84,7 +84,9 @@ grpc::Status StatusOfEnd(const http2::StreamEnd& end, bool resent) {
                                              : "it went away (GOAWAY)"));
   }
   return grpc::Status(StatusOfReset(end.code),
-                      absl::StrCat("the function reset the call: ",
+                      absl::StrCat(end.kind == http2::StreamEnd::Kind::kReset
+                                       ? "the function's answer breaks HTTP/2: "
+                                       : "the function reset the call: ",
                                    http2::ErrorCodeName(end.code)));
 }
 
@@ -135,8 +137,7 @@ void Connecting::OnTimer() {
   if (!over && client.why().empty()) return ArmTimer();
   client.Forget(this);
   waiting_ = false;
-  const std::string why =
-      client.why().empty() ? "" : absl::StrCat(": ", client.why());
+  const std::string why = absl::StrCat(": ", client.WhyWaiting());
   if (!over) {
     return given_up_(
         grpc::Status(grpc::StatusCode::UNAVAILABLE,
@@ -258,12 +259,14 @@ void UnaryCall::OnAnswer(http2::Stream& stream) {
 
 void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   unread_ += bytes.size();
-  if (headers_.Find(":status") != "200" ||
-      !absl::StartsWith(headers_.Find("content-type"), "application/grpc")) {
-    return ReadOn();  // another server's page
-  }
   const MessageCollector::State state = collector_.Take(bytes);
   held_.Set(collector_.held() + IncomingCall::Weight(headers_));
+  if (headers_.Find(":status") != "200" ||
+      !IsGrpc(headers_.Find("content-type"))) {
+    // Another server's page, most likely; but what is framed as a message
+    // passes as it came.
+    return ReadOn();
+  }
   switch (state) {
     case MessageCollector::State::kNone:
     case MessageCollector::State::kWhole:
@@ -302,20 +305,28 @@ void UnaryCall::OnTrailers(http2::Stream& stream) {
   FailForRoom("the function's trailers are larger than max_metadata_bytes");
 }
 
-void UnaryCall::OnPeerEnd(http2::Stream& stream) {
+void UnaryCall::OnPeerEnd(http2::Stream& /*stream*/) {
   if (completing_) return;
-  const bool alone = trailers_.empty();
-  status_ = ReadStatus(alone ? headers_ : trailers_, headers_.Find(":status"));
+  // Headers have a status where nothing else comes; with a message it is to be
+  // in trailers.
+  const bool alone = trailers_.empty() && collector_.empty();
+  const http2::Fields& last = alone ? headers_ : trailers_;
+  status_ = ReadStatus(last, headers_.Find(":status"));
   // Without a status it is no answer of gRPC, and must not pass as one.
-  answered_ = (alone ? headers_ : trailers_).Has("grpc-status");
-  if (status_.ok()) {
-    if (collector_.state() == MessageCollector::State::kWhole) {
+  answered_ = last.Has("grpc-status");
+  if (collector_.state() == MessageCollector::State::kWhole) {
+    doubt_ = DoubtOfOk(headers_, trailers_);
+    // Who reads the status in another way finds the message that goes with it.
+    if (status_.ok() || (answered_ && !SaysOneStatus(trailers_))) {
       response_ = collector_.Release();
-    } else if (!collector_.empty()) {
-      answered_ = false;
-      status_ = grpc::Status(grpc::StatusCode::INTERNAL,
-                             "the function's answer was cut off");
     }
+  } else if (status_.ok() && !collector_.empty()) {
+    answered_ = false;
+    status_ = grpc::Status(
+        grpc::StatusCode::INTERNAL,
+        collector_.state() == MessageCollector::State::kNone
+            ? "the function's answer was cut off"
+            : "the function's answer is not framed as gRPC's are");
   }
   Complete();
 }
@@ -331,6 +342,15 @@ void UnaryCall::OnClosed(http2::Stream& /*stream*/,
     return worker_->loop()->AtTurnEnd(this);
   }
   Fail(StatusOfEnd(end, resent_));
+}
+
+void UnaryCall::OnMessageChanged() {
+  if (!headers_.Has("content-length")) return;
+  http2::Fields others;
+  for (const http2::Field field : headers_) {
+    if (field.name != "content-length") others.Add(field);
+  }
+  headers_ = std::move(others);
 }
 
 void UnaryCall::Fail(const grpc::Status& status) {
@@ -453,8 +473,11 @@ http2::Client& Upstream::ClientOf(Worker* worker) {
   return *slot.client;
 }
 
-grpc::Status Upstream::TooLate(Worker* worker) {
+grpc::Status Upstream::TooLate(Worker* worker, bool connecting) {
   const http2::Client& client = ClientOf(worker);
+  if (connecting) {
+    return TooLateAt(options_.target, absl::StrCat(": ", client.WhyWaiting()));
+  }
   std::string why = client.ready() == 0 ? client.why() : "";
   // Others may know more: the call that is waited for may be theirs.
   if (why.empty() && connected() == 0) {

@@ -138,11 +138,17 @@ class UnaryCall final : public Activity,
   bool refused() const { return refused_; }
   // The answer is the function's own, up to its end.
   bool answered() const { return answered_; }
-  // The response as it came; not valid unless the status is OK, or where the
-  // function sent none.
+  // The response as it came; not valid where the function sent none, or a status
+  // that all read as another one than OK.
   Message& response() { return response_; }
+  // Why the response is no success beyond doubt (DoubtOfOk), and so nothing to
+  // be read or kept; empty if it is. Of a response that is there.
+  absl::string_view doubt() const { return doubt_; }
   const http2::Fields& headers() const { return headers_; }
   const http2::Fields& trailers() const { return trailers_; }
+  // What is passed on is not the response as it came: the headers are not to
+  // say how long that was (RFC 9113, 8.1.1).
+  void OnMessageChanged();
   // An answer that is not to be passed on after all: the call ends with this
   // status of ours. Once it is done.
   void Refuse(const grpc::Status& status);
@@ -195,6 +201,7 @@ class UnaryCall final : public Activity,
   bool resent_ = false;
   bool completing_ = false;
   bool answered_ = false;
+  absl::string_view doubt_;
   bool refused_ = false;
   absl::optional<TimerId> timer_;
   absl::optional<TimerId> reading_timer_;
@@ -232,9 +239,10 @@ class Upstream {
   std::shared_ptr<UnaryCall> StartUnary(const UnaryRequest& request,
                                         UnaryCall::Done done);
 
-  // The status of a call that waited for a connection until its deadline: it
-  // says why there is none, as far as that is known. On the worker.
-  grpc::Status TooLate(Worker* worker);
+  // The status of a call that waited until its deadline, for a connection or a
+  // stream (`connecting`) or for another call that may: it says why there is
+  // none, as far as that is known. On the worker.
+  grpc::Status TooLate(Worker* worker, bool connecting = false);
 
   // How many connections there are, of all workers. Any thread.
   int connected() const { return connected_.load(std::memory_order_relaxed); }

@@ -113,6 +113,22 @@ TEST_F(FileTest, WhatCannotBeWrittenIsKnownBefore) {
   }
 }
 
+TEST_F(FileTest, FollowedPathsAreEqualWhereTheFileIsOne) {
+  const std::string path = FollowedPath(Write("f", "x"));
+  const std::string folder = path.substr(0, path.rfind('/'));
+  std::filesystem::create_directory(folder + "/sub");
+  std::filesystem::create_symlink("sub", folder + "/link");
+  for (const std::string& same :
+       {folder + "/./sub/../f", folder + "//f", folder + "/link/../f",
+        std::filesystem::relative(path).string()}) {
+    EXPECT_EQ(FollowedPath(same), path) << same;
+  }
+  // What is not there yet is as good.
+  EXPECT_EQ(FollowedPath(folder + "/link/new"), folder + "/sub/new");
+  EXPECT_EQ(FollowedPath(folder + "/new/"), folder + "/new");
+  EXPECT_EQ(FollowedPath("/"), "/");
+}
+
 TEST_F(FileTest, WhatMayNotBeReadIsPermissionDenied) {
   if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
   const std::string path = Write("f", "x");

@@ -47,8 +47,12 @@ class ServerPeer {
     nghttp2_session_callbacks_set_on_header_callback(
         callbacks,
         [](nghttp2_session*, const nghttp2_frame* frame, const uint8_t* name,
-           size_t name_size, const uint8_t* value, size_t value_size, uint8_t,
-           void* self) {
+           size_t name_size, const uint8_t* value, size_t value_size,
+           uint8_t flags, void* self) {
+          if ((flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0) {
+            static_cast<ServerPeer*>(self)->never_indexed.emplace_back(
+                reinterpret_cast<const char*>(name), name_size);
+          }
           static_cast<ServerPeer*>(self)
               ->requests[frame->hd.stream_id]
               .headers.emplace_back(
@@ -180,6 +184,7 @@ class ServerPeer {
   std::vector<int32_t> complete;  // streams whose request is complete
   std::vector<std::pair<int32_t, uint32_t>> resets;
   std::vector<std::string> complaints;
+  std::vector<std::string> never_indexed;  // names of such fields
   int pings = 0;
   size_t largest_data = 0;  // of the frames that came
   size_t largest_sent = 0;

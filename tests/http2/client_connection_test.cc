@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "http2/connection.h"
 #include "http2/loop.h"
+#include "tests/common/eventually.h"
 #include "tests/common/server_peer.h"
 #include "tests/common/temp_dir.h"
 
@@ -24,6 +25,7 @@ namespace {
 using ::fncache::testing::Pairs;
 using ::fncache::testing::ServerPeer;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -70,13 +72,18 @@ struct Call final : StreamUser {
   void Take(const Fields& taken) {
     for (const Field field : taken) {
       fields.emplace_back(std::string(field.name), std::string(field.value));
+      if (field.never_indexed) never_indexed.emplace_back(field.name);
     }
+    block = taken;
   }
 
   std::string text;  // of the body
+  Stream* stream = nullptr;
   int32_t id = 0;
   int answers = 0;
   Pairs fields;
+  std::vector<std::string> never_indexed;  // names of such fields
+  Fields block;                            // that came last
   std::string data;
   int ends = 0;
   StreamEnd end;
@@ -116,6 +123,17 @@ class ClientConnectionTest : public ::testing::Test, public ConnectionOwner {
     words_ = words;
   }
 
+  void OnRoom(Connection& connection) override {
+    ++rooms_;
+    had_room_ = connection.CanOpen();
+  }
+
+  // Bytes that the peer's nghttp2 would not send.
+  void PeerSends(const std::string& bytes) const {
+    ASSERT_EQ(write(peer_fd_, bytes.data(), bytes.size()),
+              static_cast<ssize_t>(bytes.size()));
+  }
+
   // Both ends, until nothing moves any more.
   void Settle() {
     for (bool moved = true; moved;) {
@@ -143,6 +161,7 @@ class ClientConnectionTest : public ::testing::Test, public ConnectionOwner {
     Fields fields;
     for (const auto& [name, value] : RequestFields()) fields.Add(name, value);
     Stream* const stream = client_->Open(fields, /*end=*/false, call);
+    call->stream = stream;
     call->id = stream->id();
     auto all = Slice::Static(call->text);
     const size_t third = all.size() / 3;
@@ -163,6 +182,8 @@ class ClientConnectionTest : public ::testing::Test, public ConnectionOwner {
   int peer_fd_ = -1;
   ConnectionEnd end_ = ConnectionEnd::kDone;
   std::string words_;
+  int rooms_ = 0;
+  bool had_room_ = false;
 };
 
 TEST_F(ClientConnectionTest, CallsCarryTheirFieldsAndBodiesThere) {
@@ -320,6 +341,54 @@ TEST_F(ClientConnectionTest, OpensNoMoreStreamsThanThePeerAllows) {
   EXPECT_TRUE(client_->CanOpen());
 }
 
+// Those who wait for a stream need not wait for one to end.
+TEST_F(ClientConnectionTest, SettingsThatAllowMoreStreamsMakeRoom) {
+  Start({{{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 1}}, 0, {}});
+  peer_->on_request = [](int32_t) {};
+  Settle();
+  Open(Text(1));
+  Settle();
+  EXPECT_FALSE(client_->CanOpen());
+  EXPECT_EQ(rooms_, 0);
+  const nghttp2_settings_entry two = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+                                      2};
+  nghttp2_submit_settings(peer_->session, NGHTTP2_FLAG_NONE, &two, 1);
+  Settle();
+  EXPECT_EQ(rooms_, 1);
+  EXPECT_TRUE(had_room_);
+}
+
+// Whoever passes a secret on leaves it out of its header tables, too (RFC 7541,
+// 6.2.3).
+TEST_F(ClientConnectionTest, WhatIsNeverIndexedStaysSo) {
+  Start();
+  peer_->on_request = [](int32_t) {};
+  Settle();
+  const Call* const first = Open(Text(1));
+  Settle();
+  EXPECT_THAT(peer_->never_indexed, IsEmpty());
+  // HEADERS that end the stream: 200, and two literals of a new name.
+  const std::string block =
+      "\x88\x10\x08x-secret\x01v" + std::string("\0\x06x-open\x01v", 10);
+  PeerSends(std::string("\0\0", 2) + static_cast<char>(block.size()) +
+            std::string("\1\5\0\0\0\1", 6) + block);
+  Settle();
+  EXPECT_THAT(first->never_indexed, ElementsAre("x-secret"));
+  EXPECT_THAT(first->fields, Contains(Pair("x-open", "v")));
+
+  Fields fields;
+  for (const auto& [name, value] : RequestFields()) fields.Add(name, value);
+  for (const Field field : Fields(first->block)) {
+    if (field.name[0] != ':') fields.Add(field);
+  }
+  calls_.emplace_back();
+  client_->Open(fields, /*end=*/true, &calls_.back());
+  Settle();
+  EXPECT_THAT(peer_->never_indexed, ElementsAre("x-secret"));
+  EXPECT_THAT(peer_->requests[3].headers, Contains(Pair("x-secret", "v")));
+  EXPECT_THAT(peer_->requests[3].headers, Contains(Pair("x-open", "v")));
+}
+
 // Padded frames, header blocks of several frames, all in pieces of any size;
 // but nghttp2 counts a CONTINUATION frame for each piece of its head.
 TEST_F(ClientConnectionTest, ReadsWhateverFormAnswersHave) {
@@ -371,6 +440,65 @@ TEST_F(ClientConnectionTest, EndlessInterimAnswersEndTheConnection) {
   EXPECT_EQ(client_, nullptr);
   EXPECT_EQ(end_, ConnectionEnd::kTooMuch);
   EXPECT_EQ(call->ends, 1);
+}
+
+TEST_F(ClientConnectionTest, EndlessFramesThatDoNoWorkEndTheConnection) {
+  options_.budget = options_.budget_most = 100;
+  options_.budget_a_second = 0;
+  const std::string headers("\0\0\1\1\4\0\0\0\1\x88", 10);
+  const struct {
+    const char* what;
+    std::string frame;
+  } cases[] = {
+      {"answers to no PING",
+       std::string("\0\0\x08\6\1\0\0\0\0", 9) + "12345678"},
+      {"padding of no bytes", std::string("\0\0\1\0\x08\0\0\0\1\0", 10)},
+      {"padding", std::string("\0\0\3\0\x08\0\0\0\1\2\0\0", 12)},
+      {"nothing", std::string("\0\0\0\0\0\0\0\0\1", 9)},
+  };
+  for (const auto& [what, frame] : cases) {
+    SCOPED_TRACE(what);
+    Start();
+    peer_->on_request = [](int32_t) {};
+    Settle();
+    Open(Text(1));
+    Settle();
+    PeerSends(headers);
+    for (int i = 0; i < 50; ++i) PeerSends(frame);
+    Settle();
+    ASSERT_NE(client_, nullptr);
+    for (int i = 0; i < 100; ++i) PeerSends(frame);
+    Settle();
+    EXPECT_EQ(client_, nullptr);
+    EXPECT_EQ(end_, ConnectionEnd::kTooMuch);
+  }
+}
+
+// Nor for calls that this side has given up. What was under way as it did is
+// no fault.
+TEST_F(ClientConnectionTest, AnswersToNobodyEndTheConnection) {
+  options_.budget = options_.budget_most = 100;
+  options_.budget_a_second = 0;
+  Start();
+  peer_->on_request = [](int32_t) {};
+  Settle();
+  const std::string end("\0\0\1\1\5\0\0\0", 8);
+  for (int id = 1; id < 201; id += 2) {
+    Open(Text(1));
+    Settle();
+    calls_.back().stream->Reset(kCancel);
+    Settle();
+    // Its headers, and its trailers.
+    for (int i = 0; i < 2; ++i) {
+      PeerSends(end + static_cast<char>(id) + "\x88");
+    }
+    Settle();
+    ASSERT_NE(client_, nullptr) << id;
+  }
+  for (int i = 0; i < 200; ++i) PeerSends(end + "\1\x88");
+  Settle();
+  EXPECT_EQ(client_, nullptr);
+  EXPECT_EQ(end_, ConnectionEnd::kTooMuch);
 }
 
 // What one call's fields were says nothing of the connection's end, and is
@@ -473,6 +601,67 @@ TEST_F(ClientConnectionTest, PingsAreAnswered) {
   nghttp2_submit_ping(peer_->session, NGHTTP2_FLAG_NONE, nullptr);
   Settle();
   EXPECT_EQ(peer_->pings, 1);
+}
+
+// One that is frozen: counted from the last that came, not from when it was
+// looked at.
+TEST_F(ClientConnectionTest, ASilentPeerIsAskedAndGivenUpInTime) {
+  options_.ping_after = absl::Seconds(1);
+  options_.ping_timeout = absl::Milliseconds(500);
+  Start();
+  peer_->on_request = [](int32_t) {};
+  Settle();
+  const Call* const call = Open(Text(1));
+  Settle();
+  // A moment after it is looked at for the first time.
+  const int64_t start = loop_->now();
+  ASSERT_TRUE(Eventually([&] {
+    loop_->RunOnce(0);
+    return loop_->now() - start > 100'000'000;
+  }));
+  peer_->Interim(call->id, "103", {});
+  Settle();
+  const uint64_t written = client_->bytes_written();
+  const int64_t last = loop_->now();
+  ASSERT_TRUE(Eventually([&] {
+    loop_->RunOnce(0);
+    return client_->bytes_written() > written;
+  }));
+  const int64_t asked = loop_->now();
+  EXPECT_GE(asked - last, 990'000'000);
+  EXPECT_LT(asked - last, 1'500'000'000);
+  ASSERT_TRUE(Eventually([&] {
+    loop_->RunOnce(0);
+    return client_ == nullptr;
+  }));
+  EXPECT_EQ(end_, ConnectionEnd::kTimeout);
+  EXPECT_EQ(words_, "the peer does not answer a PING");
+  EXPECT_LT(loop_->now() - asked, 900'000'000);
+  EXPECT_EQ(call->end.kind, StreamEnd::Kind::kLost);
+}
+
+// However long nothing has come before there was a call.
+TEST_F(ClientConnectionTest, ACallOnAQuietConnectionIsNoReasonToAskAtOnce) {
+  options_.ping_after = absl::Milliseconds(500);
+  Start();
+  peer_->on_request = [](int32_t) {};
+  Settle();
+  const int64_t start = loop_->now();
+  ASSERT_TRUE(Eventually([&] {
+    loop_->RunOnce(0);
+    return loop_->now() - start > 700'000'000;
+  }));
+  Open(Text(1));
+  Settle();
+  const uint64_t written = client_->bytes_written();
+  const int64_t opened = loop_->now();
+  ASSERT_TRUE(Eventually([&] {
+    loop_->RunOnce(0);
+    return client_->bytes_written() > written;
+  }));
+  EXPECT_GE(loop_->now() - opened, 490'000'000);
+  Settle();
+  EXPECT_NE(client_, nullptr);
 }
 
 TEST_F(ClientConnectionTest, APeerThatIsGoneLosesItsCalls) {

@@ -102,10 +102,12 @@ const char kClientPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 TEST_F(ConnectionTest, FramesThatDoNoWorkEndTheConnection) {
   Start();
   const std::string ping = Frame(6, 0, 0, std::string(8, 'p'));
+  // An answer to none.
+  const std::string pong = Frame(6, 1, 0, std::string(8, 'p'));
   const std::string settings = Frame(4, 0, 0, "");
   const std::string window = Frame(8, 0, 0, std::string("\0\0\0\1", 4));
   const std::string priority = Frame(2, 0, 1, std::string("\0\0\0\0\20", 5));
-  for (const std::string& frame : {ping, settings, window, priority}) {
+  for (const std::string& frame : {ping, pong, settings, window, priority}) {
     RawPeer peer(server_->address());
     ASSERT_TRUE(peer.Send(kClientPreface + settings));
     std::string many;
@@ -142,6 +144,132 @@ TEST_F(ConnectionTest, UnknownFramesAreNoWork) {
 std::string Ask(uint32_t id, bool end = true) {
   return Frame(1, end ? 5 : 4, id,
                std::string("\x83\x86\x04\x02/x\x01\x01t", 9));
+}
+
+TEST_F(ConnectionTest, DataWithoutBytesIsNoWork) {
+  Start();
+  // With padding, the first byte of which is its length, and without.
+  for (const std::string& frame :
+       {Frame(0, 8, 1, std::string(1, '\0')),
+        Frame(0, 8, 1, '\5' + std::string(5, '\0')), Frame(0, 0, 1, "")}) {
+    SCOPED_TRACE(frame.size());
+    RawPeer peer(server_->address());
+    ASSERT_TRUE(
+        peer.Send(kClientPreface + Frame(4, 0, 0, "") + Ask(1, /*end=*/false)));
+    std::string some;
+    for (int i = 0; i < 500; ++i) some += frame;
+    const std::string pong = Frame(6, 1, 0, std::string(8, 'p'));
+    ASSERT_TRUE(peer.Send(some + Frame(6, 0, 0, std::string(8, 'p'))));
+    EXPECT_THAT(peer.ReadUntil(pong), HasSubstr(pong));
+    std::string many;
+    for (int i = 0; i < 3000; ++i) many += frame;
+    peer.Send(many);
+    EXPECT_THAT(peer.ReadAll(), HasSubstr(std::string("\0\0\0\x0b", 4)));
+  }
+}
+
+// One byte and much padding is a small message.
+TEST_F(ConnectionTest, DataWithPaddingIsWork) {
+  Start();
+  RawPeer peer(server_->address());
+  std::string many;
+  for (int i = 0; i < 3000; ++i)
+    many += Frame(0, 8, 1, std::string("\1b\0", 3));
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") +
+                        Ask(1, /*end=*/false) + many + Frame(0, 1, 1, "last")));
+  EXPECT_THAT(peer.ReadUntil("last"), HasSubstr("bblast"));
+}
+
+// Of streams that ended long ago.
+TEST_F(ConnectionTest, WhatComesForNobodyIsNoWork) {
+  Start();
+  const std::string headers = Ask(1);
+  const std::string data = Frame(0, 0, 1, "x");
+  for (const std::string& frame : {headers, data}) {
+    SCOPED_TRACE(frame == data ? "data" : "headers");
+    const int before = handler_.requests;
+    RawPeer peer(server_->address());
+    ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
+    std::string calls;
+    for (uint32_t i = 0; i < 40; ++i) calls += Ask(2 * i + 1);
+    ASSERT_TRUE(peer.Send(calls));
+    ASSERT_TRUE(Eventually([&] { return handler_.requests == before + 40; }));
+    ASSERT_TRUE(Eventually([&] { return handler_.running == 0; }));
+    std::string many;
+    for (int i = 0; i < (frame == data ? 30'000 : 3000); ++i) many += frame;
+    peer.Send(many);
+    EXPECT_THAT(peer.ReadAll(), HasSubstr(std::string("\0\0\0\x0b", 4)));
+    EXPECT_EQ(handler_.requests, before + 40);
+  }
+}
+
+// GOAWAY, without an error.
+std::string GoAway(const std::string& last) {
+  return Frame(7, 0, 0, last + std::string(4, '\0') + "bye");
+}
+
+// A server opens no streams, so whichever the last of them is said to be means
+// nothing. 2^31-1 is grpc-go's.
+TEST_F(ConnectionTest, ACallerThatGoesKeepsItsCalls) {
+  std::atomic<int> ended{0};
+  server_options_.events.ended = [&](ConnectionEnd end,
+                                     const std::string& words) {
+    EXPECT_EQ(end, ConnectionEnd::kDone) << words;
+    ++ended;
+  };
+  Start();
+  int peers = 0;
+  for (const std::string& last :
+       {std::string("\x7f\xff\xff\xff", 4), std::string("\xff\xff\xff\xff", 4),
+        std::string("\0\0\0\1", 4), std::string("\0\0\0\2", 4),
+        std::string("\0\0\0\0", 4)}) {
+    // Within its head, where that ends, and within and behind the last stream.
+    for (const size_t first : {1, 9, 10, 12, 13, 15}) {
+      SCOPED_TRACE(absl::StrCat(static_cast<int>(last[3]), " ", first));
+      const int before = handler_.requests;
+      RawPeer peer(server_->address());
+      ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") +
+                            Ask(1, /*end=*/false)));
+      ASSERT_TRUE(Eventually([&] { return handler_.requests == before + 1; }));
+      // It may say so again, of fewer streams or more.
+      const std::string rest = GoAway(last) + GoAway(std::string(4, '\x7f')) +
+                               Frame(0, 1, 1, "still there");
+      ASSERT_TRUE(peer.Send(rest.substr(0, first)));
+      // With the second turn it has been read.
+      for (int turn = 0; turn < 2; ++turn) server_loop_.Do([] {});
+      ASSERT_TRUE(peer.Send(rest.substr(first)));
+      const std::string answer = peer.ReadAll();
+      EXPECT_THAT(answer, HasSubstr("still there"));
+      // To its trailers.
+      EXPECT_THAT(answer, HasSubstr(std::string("\1\5\0\0\0\1", 6)));
+      ++peers;
+    }
+  }
+  EXPECT_TRUE(Eventually([&] { return ended == peers; }));
+}
+
+TEST_F(ConnectionTest, ACallerThatSaysGoodbyeBreaksNoRule) {
+  std::atomic<int> done{0};
+  std::atomic<int> broken{0};
+  server_options_.events.ended = [&](ConnectionEnd end, const std::string&) {
+    ++(end == ConnectionEnd::kDone ? done : broken);
+  };
+  Start();
+  {
+    RawPeer peer(server_->address());
+    ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") +
+                          GoAway("\x7f\xff\xff\xff")));
+    // The server has nothing to wait for.
+    peer.ReadAll();
+  }
+  EXPECT_TRUE(Eventually([&] { return done == 1; }));
+  EXPECT_EQ(broken, 0);
+  // One that is too short for a last stream is still wrong.
+  RawPeer peer(server_->address());
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") +
+                        Frame(7, 0, 0, "\x7f\xff") + Ask(1)));
+  peer.ReadAll();
+  EXPECT_TRUE(Eventually([&] { return broken == 1; }));
 }
 
 // The sum of the DATA frames in what a server said, and the largest of them.

@@ -224,6 +224,12 @@ TEST_F(CommandLineTest, AListenerThatCannotBindSaysWhy) {
   ExpectOneLine(Fncache({"serve", "--insecure", "--upstream=h:1",
                          "--admin=", "--listen=nowhere.invalid:9443"}),
                 1, {"nowhere.invalid:9443: its host has no address"});
+  const std::string file = File("precious");
+  ExpectOneLine(Fncache({"serve", "--insecure", "--upstream=h:1",
+                         "--admin=", "--listen=unix:" + file}),
+                1,
+                {"cannot listen on unix:" + file +
+                 ": a file is there that is no socket"});
 }
 
 TEST_F(CommandLineTest, WhatIsNotASettingIsRefusedByName) {

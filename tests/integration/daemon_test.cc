@@ -189,6 +189,53 @@ TEST_F(DaemonTest, SuccessorTakesTheDirectoryOver) {
   ASSERT_TRUE(second.WaitForStderr("listening on ", 2));
 }
 
+// Of two functions, by a path and by an abstract name.
+TEST_F(DaemonTest, CallersComeOverUnixSockets) {
+  StartFunction();
+  Process second(
+      {"function", "--listen", "127.0.0.1:0", "--insecure", "--ttl", "1h"});
+  ASSERT_TRUE(second.WaitForStderr("listening on "));
+  const TempDir dir;
+  const std::string path = dir.File("f.sock");
+  const std::string abstract = absl::StrCat("unix-abstract:", dir.File("g"));
+  WriteFile(dir.File("f.yaml"),
+            absl::StrCat("functions:\n- {name: f, listen: 'unix:", path,
+                         "', upstream: '", function_->Listening().at(0),
+                         "'}\n- {name: g, listen: '", abstract,
+                         "', upstream: '", second.Listening().at(0), "'}\n"));
+  const std::vector<std::string> arguments = {
+      "serve",   "--insecure", "--config",       dir.File("f.yaml"),
+      "--admin", "",           "--admin-socket", ""};
+  // A predecessor that was killed leaves its socket, which is taken over.
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    Process daemon(arguments);
+    ASSERT_TRUE(daemon.WaitForStderr("listening on ", 2));
+    EXPECT_EQ(daemon.Listening(),
+              (std::vector<std::string>{"unix:" + path, abstract}));
+    for (const std::string& target :
+         {"unix:" + path, "unix://" + path, abstract}) {
+      const auto stub = StubFor(target);
+      const Answer first = Call(stub.get(), target);
+      EXPECT_TRUE(first.status.ok()) << first.status.error_message();
+      EXPECT_EQ(first.response.meta().tag(), "tag of " + target);
+      EXPECT_TRUE(absl::StartsWith(Call(stub.get(), target).cache_status,
+                                   "fncache; hit; ttl="));
+    }
+    // Who comes while it is there leaves it alone.
+    Process other(arguments);
+    EXPECT_EQ(other.Wait(), 1);
+    EXPECT_TRUE(absl::StrContains(
+        other.Stderr(), absl::StrCat("cannot listen on unix:", path,
+                                     ": the address is in use: somebody "
+                                     "listens there")))
+        << other.Stderr();
+    EXPECT_TRUE(Call(StubFor("unix:" + path).get(), "still there").status.ok());
+    daemon.Signal(signal);
+    EXPECT_EQ(daemon.Wait(), signal == SIGKILL ? 128 + SIGKILL : 0);
+    EXPECT_EQ(access(path.c_str(), F_OK) == 0, signal == SIGKILL);
+  }
+}
+
 TEST_F(DaemonTest, TakenPortEndsTheStartAndIsNamed) {
   StartFunction();
   auto daemon = StartDaemon();

@@ -136,6 +136,23 @@ TEST_F(TlsProcessTest, CrossplanesCertificatesOnEveryConnection) {
   EXPECT_EQ(response.meta().tag(), "t");
 }
 
+TEST_F(TlsProcessTest, CrossplanesCertificatesOverAUnixSocket) {
+  const TempDir dir;
+  const std::string address = absl::StrCat("unix:", dir.File("f.sock"));
+  Process function({"function", "--listen", "127.0.0.1:0", "--tls-dir",
+                    Dir("server"), "--ttl", "1h"});
+  ASSERT_TRUE(function.WaitForStderr("listening on "));
+  Process daemon({"serve", "--tls-dir", Dir("server"), "--listen", address,
+                  "--admin", "", "--upstream", function.Listening().at(0),
+                  "--upstream-tls-dir", Dir("client"), "--upstream-server-name",
+                  "function-x"});
+  ASSERT_TRUE(daemon.WaitForStderr("listening on "));
+  RunFunctionResponse response;
+  const grpc::Status status = CallAsCrossplane(address, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message() << daemon.Stderr();
+  EXPECT_EQ(response.meta().tag(), "t");
+}
+
 TEST_F(TlsProcessTest, RefusedCallersAreCountedAndLoggedOnceASecond) {
   Start({"--upstream", "127.0.0.1:1"});
   const int port = PortOf(address_);

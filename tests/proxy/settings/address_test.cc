@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/settings/address.h"
 
+#include <filesystem>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/temp_dir.h"
 
 namespace fncache::proxy::settings {
 namespace {
@@ -48,6 +52,38 @@ TEST(AddressTest, ReasonsAreOneShortLine) {
   const absl::Status status = CheckAddress("a\nb" + std::string(5000, '\xff'));
   EXPECT_EQ(status.message().find('\n'), absl::string_view::npos);
   EXPECT_LT(status.message().size(), 600u);
+}
+
+TEST(AddressTest, FunctionsListenOnUnixSocketsToo) {
+  for (const std::string& text :
+       {std::string("0.0.0.0:9443"), std::string("[::]:0"),
+        std::string("unix:/run/f.sock"), std::string("unix:///run/f.sock"),
+        std::string("unix:f.sock"), std::string("unix-abstract:f"),
+        "unix:" + std::string(107, 'a'), "unix:///" + std::string(106, 'a'),
+        "unix-abstract:" + std::string(107, 'a')}) {
+    EXPECT_TRUE(CheckListen(text).ok()) << CheckListen(text);
+  }
+  const std::pair<std::string, const char*> kCases[] = {
+      {"unix", "no port"},
+      {"/run/f.sock", "no port"},
+      {"dns:///h", "no port"},
+      {"ipv4:1.2.3.4:1", "no host to listen on"},
+      {"unix:", "\"unix:\" has no path"},
+      {"unix:///", "no path"},
+      {"unix:/", "no path"},
+      {"unix-abstract:", "no path"},
+      {"unix://host/path", "has a host before the path"},
+      {"unix:/a?b", "a path with ? or #"},
+      {std::string("unix:/a\0b", 9), "a path with a NUL"},
+      {"unix:" + std::string(108, 'a'),
+       "too long: 108 bytes, where a unix socket's has at most 107"},
+      {"unix:///" + std::string(107, 'a'), "too long: 108 bytes"},
+  };
+  for (const auto& [text, why] : kCases) {
+    const absl::Status status = CheckListen(text);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
+    EXPECT_THAT(status.message(), HasSubstr(why)) << text;
+  }
 }
 
 TEST(AddressTest, TargetsAreWhatGrpcCanCall) {
@@ -127,6 +163,14 @@ TEST(AddressTest, CollideOnTheSamePortOfTheSameOrEveryHost) {
       {"[::1]:1", "127.0.0.1:1", false},
       {"[::1]:1", "[0::1]:1", true},
       {"0.0.0.0:1", "h:2", false},
+      {"unix:/run/f", "unix:///run/f", true},
+      {"unix:/run/./f", "unix:/run/g/../f", true},
+      {"unix:f", "unix:./f", true},
+      {"unix:/run/f", "unix:/run/g", false},
+      {"unix-abstract:f", "unix-abstract:f", true},
+      {"unix-abstract:f", "unix-abstract:g", false},
+      {"unix-abstract:f", "unix:f", false},
+      {"unix:1", "0.0.0.0:1", false},
   };
   for (const auto& test : kCases) {
     EXPECT_EQ(AddressesCollide(test.a, test.b), test.collide)
@@ -159,11 +203,32 @@ TEST(AddressTest, TargetsThatLeadBackAreSeen) {
       {"127.0.0.1:9443", "127.0.0.2:9443", false},
       {"unix:/run/f.sock", "0.0.0.0:9443", false},
       {"127.0.0.1:0", "127.0.0.1:0", false},
+      {"unix:/run/f.sock", "unix:///run/f.sock", true},
+      {"unix:///run/../run/f.sock", "unix:/run/f.sock", true},
+      {"unix:/run/f.sock", "unix:/run/g.sock", false},
+      {"unix-abstract:f", "unix-abstract:f", true},
+      {"unix-abstract:f", "unix:f", false},
+      {"127.0.0.1:9443", "unix:/run/f.sock", false},
+      {"localhost:9443", "unix:9443", false},
+      {"unixes:9443", "unixes:9443", true},
   };
   for (const auto& test : kCases) {
     EXPECT_EQ(LeadsTo(test.target, test.listen), test.leads)
         << test.target << " " << test.listen;
   }
+}
+
+TEST(AddressTest, ATargetThatLeadsBackOverALinkIsSeen) {
+  const testing::TempDir dir;
+  std::filesystem::create_directory(dir.File("sockets"));
+  std::filesystem::create_symlink("sockets", dir.File("link"));
+  const std::string listen = absl::StrCat("unix:", dir.File("sockets/f"));
+  EXPECT_TRUE(LeadsTo(absl::StrCat("unix:", dir.File("link/f")), listen));
+  EXPECT_TRUE(LeadsTo(
+      absl::StrCat("unix:",
+                   std::filesystem::relative(dir.File("link/f")).string()),
+      listen));
+  EXPECT_FALSE(LeadsTo(absl::StrCat("unix:", dir.File("link/g")), listen));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proxy/settings/check.h"
@@ -570,6 +571,36 @@ TEST(SettingsTest, AFunctionThatIsTheProxyItselfIsRefused) {
   ExpectRefused(Given({"--insecure", "--listen", "0.0.0.0:9443", "--upstream",
                        "127.0.0.1:9443"}),
                 {"--upstream", "leads back"});
+  ExpectRefused(Given({"--insecure", "--listen", "unix:/run/f.sock",
+                       "--upstream", "unix:///run/f.sock"}),
+                {"--upstream", "leads back", "unix:/run/f.sock"});
+}
+
+TEST(SettingsTest, FunctionsListenOnUnixSockets) {
+  const Outcome one = Given(
+      {"--insecure", "--upstream", "x:1", "--listen", "unix:/run/f.sock"});
+  ASSERT_TRUE(one.status.ok()) << one.status;
+  EXPECT_EQ(one.options.daemon.functions.at(0).listen, "unix:/run/f.sock");
+  const std::string first =
+      "functions:\n- {name: a, listen: 'unix:/run/a', upstream: 'x:1'}\n";
+  const auto with = [&](const std::string& listen) {
+    return Given({"--insecure"}, {},
+                 absl::StrCat(first, "- {name: b, listen: '", listen,
+                              "', upstream: 'y:1'}\n"));
+  };
+  EXPECT_TRUE(with("unix-abstract:b").status.ok());
+  ExpectRefused(with("unix:///run/a"),
+                {"f.yaml:3", "functions[1].listen", "already used by"});
+  ExpectRefused(with("unix:/" + std::string(107, 'b')),
+                {"f.yaml:3", "functions[1].listen", "too long: 108 bytes",
+                 "accepted: HOST:PORT", "unix:PATH"});
+  ExpectRefused(Given({"--insecure", "--upstream", "x:1", "--admin-socket",
+                       "/run/f.sock", "--listen", "unix:/run/f.sock"}),
+                {"--admin-socket", "collides with listen"});
+  // Where metrics are asked for is an address.
+  ExpectRefused(
+      Given({"--insecure", "--upstream", "x:1", "--admin", "unix:/run/f.sock"}),
+      {"--admin", "no port"});
 }
 
 TEST(SettingsTest, ATraceIsNotWrittenInWhatTheDiskTierRemoves) {

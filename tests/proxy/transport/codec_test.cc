@@ -73,6 +73,38 @@ TEST(CodecTest, WithoutAStatusTheHttpStatusCounts) {
   EXPECT_EQ(ReadStatus(odd, "200").error_code(), grpc::StatusCode::UNKNOWN);
 }
 
+// As gRPC's libraries have it.
+TEST(CodecTest, TheLastStatusCountsAndOnlyDigitsAreOne) {
+  http2::Fields twice;
+  twice.Add("grpc-status", "0");
+  twice.Add("grpc-status", "13");
+  EXPECT_EQ(ReadStatus(twice, "200").error_code(), grpc::StatusCode::INTERNAL);
+  EXPECT_FALSE(SaysOneStatus(twice));
+  for (const char* text : {" 0", "0 ", "\t0", "+0", "-0", "zero", "0x0"}) {
+    http2::Fields fields;
+    fields.Add("grpc-status", text);
+    EXPECT_EQ(ReadStatus(fields, "200").error_code(),
+              grpc::StatusCode::UNKNOWN)
+        << text;
+    EXPECT_FALSE(SaysOneStatus(fields)) << text;
+  }
+  http2::Fields one;
+  one.Add("grpc-status", "5");
+  EXPECT_TRUE(SaysOneStatus(one));
+}
+
+TEST(CodecTest, ContentTypesOfGrpc) {
+  for (const char* type : {"application/grpc", "application/grpc+proto",
+                           "application/grpc;x=y"}) {
+    EXPECT_TRUE(IsGrpc(type)) << type;
+  }
+  for (const char* type :
+       {"", "application/grpcfoo", "application/grpc-web", "application/grpc ;",
+        "text/html", "application/GRPC"}) {
+    EXPECT_FALSE(IsGrpc(type)) << type;
+  }
+}
+
 TEST(CodecTest, MessagesAreUnpackedWithinTheLimit) {
   const std::string text(100'000, 'x');
   for (const auto& [encoding, window] :

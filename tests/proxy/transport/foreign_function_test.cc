@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/deaf_server.h"
 #include "tests/common/http2_server.h"
@@ -64,6 +66,128 @@ TEST(ForeignFunctionTest, AnEndWithoutAStatusIsAnErrorAndIsNotStored) {
     EXPECT_EQ(store.fills, 0);
     proxy.Stop();
   }
+}
+
+// What gRPC's libraries, or some of them, take for an error, though a reader who
+// is less careful finds "grpc-status: 0" and a message in it.
+struct Doubtful {
+  const char* what;
+  std::string headers;   // behind :status
+  std::string trailers;  // empty: the message ends the answer
+  const char* status = "200";
+  bool empty_trailers = false;
+};
+
+std::vector<Doubtful> DoubtfulAnswers() {
+  const std::string grpc = Http2Header("content-type", "application/grpc");
+  const std::string ok = Http2Header("grpc-status", "0");
+  const auto type = [](const char* value) {
+    return Http2Header("content-type", value);
+  };
+  const auto status = [](const char* value) {
+    return Http2Header("grpc-status", value);
+  };
+  return {
+      {"two statuses, the last an error", grpc, ok + status("13")},
+      {"two statuses, the last OK", grpc, status("13") + ok},
+      {"a status and an empty one", grpc, ok + status("")},
+      {"a status in the headers alone", grpc + ok, ""},
+      {"a status in the headers and empty trailers", grpc + ok, "", "200",
+       /*empty_trailers=*/true},
+      {"a status in headers and trailers", grpc + status("13"), ok},
+      {"space around the status", grpc, status(" 0 ")},
+      {"a sign", grpc, status("+0")},
+      {"two digits", grpc, status("00")},
+      {"details that are not base64", grpc,
+       ok + Http2Header("grpc-status-details-bin", "!!")},
+      {"details of an error", grpc,
+       ok + Http2Header("grpc-status-details-bin", "CAk")},
+      {"a trailer that is not base64", grpc, ok + Http2Header("x-bin", "!!")},
+      {"another content-type", type("application/grpcfoo"), ok},
+      {"gRPC-Web", type("application/grpc-web+proto"), ok},
+      {"no content-type", "", ok},
+      {"a page", type("text/html"), ok},
+      {"two content-types", grpc + type("text/html"), ok},
+      {"two encodings",
+       grpc + Http2Header("grpc-encoding", "identity") +
+           Http2Header("grpc-encoding", "gzip"),
+       ok},
+      {"another HTTP status", grpc, ok, "503"},
+  };
+}
+
+std::vector<Http2Frame> FramesOf(const Doubtful& answer,
+                                 const std::string& message) {
+  constexpr unsigned char end = Http2Frame::kEndStream;
+  constexpr unsigned char headers = Http2Frame::kEndHeaders;
+  const bool trailers = answer.empty_trailers || !answer.trailers.empty();
+  std::vector<Http2Frame> frames = {
+      {Http2Frame::kHeaders, headers,
+       Http2Header(":status", answer.status) + answer.headers},
+      {Http2Frame::kData, trailers ? static_cast<unsigned char>(0) : end,
+       message}};
+  if (trailers) {
+    frames.push_back({Http2Frame::kHeaders, headers | end, answer.trailers});
+  }
+  return frames;
+}
+
+// Each caller gets what the function sent, and nobody another one's.
+TEST(ForeignFunctionTest, WhatMayBeAnErrorIsNotStored) {
+  const std::string message =
+      Message(serving::Response("t", "hello", 60).SerializeAsString());
+  for (const Doubtful& answer : DoubtfulAnswers()) {
+    SCOPED_TRACE(answer.what);
+    Http2Server function(FramesOf(answer, message));
+    serving::ScriptedStore store;
+    serving::CachingProxy proxy(function.target(), {}, &store);
+    const auto direct = std::make_shared<serving::Caller>();
+    direct->Start(Connect(function.target()), kRunFunctionV1,
+                  serving::Request("a", "t"));
+    direct->Wait();
+    const auto channel = Connect(proxy.target());
+    for (int call = 0; call < 2; ++call) {
+      auto caller = std::make_shared<serving::Caller>();
+      caller->Start(channel, kRunFunctionV1, serving::Request("a", "t"));
+      const grpc::Status status = caller->Wait();
+      EXPECT_EQ(status.ok(), direct->Wait().ok()) << status.error_message();
+      if (status.ok()) {
+        EXPECT_EQ(caller->has_message(), direct->has_message());
+      }
+      EXPECT_FALSE(absl::StrContains(caller->cache_status(), "hit") ||
+                   absl::StrContains(caller->cache_status(), "stored"))
+          << caller->cache_status();
+    }
+    EXPECT_EQ(store.fills, 0);
+    proxy.Stop();
+  }
+}
+
+// Once its TTL is another one, the message is not as long as the function said.
+TEST(ForeignFunctionTest, AChangedMessageHasNoContentLengthOfTheOldOne) {
+  const std::string message =
+      Message(serving::Response("t", "hello", 60).SerializeAsString());
+  Http2Server function(
+      {{Http2Frame::kHeaders, Http2Frame::kEndHeaders,
+        Http2Ok() + Http2Header("content-type", "application/grpc") +
+            Http2Header("content-length", absl::StrCat(message.size())) +
+            Http2Header("x-head", "kept")},
+       {Http2Frame::kData, 0, message},
+       {Http2Frame::kHeaders, Http2Frame::kEndHeaders | Http2Frame::kEndStream,
+        Http2Header("grpc-status", "0")}});
+  settings::FunctionOptions options;
+  options.policy.requeue_ttl.kind = cache::RequeueTtl::Kind::kFixed;
+  options.policy.requeue_ttl.fixed = absl::Seconds(7);
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(function.target(), options, &store);
+  auto caller = std::make_shared<serving::Caller>();
+  caller->Start(Connect(proxy.target()), kRunFunctionV1,
+                serving::Request("a", "t"));
+  EXPECT_TRUE(caller->Wait().ok());
+  EXPECT_EQ(caller->response().meta().ttl().seconds(), 7);
+  EXPECT_THAT(caller->Headers("content-length"), ::testing::IsEmpty());
+  EXPECT_THAT(caller->Headers("x-head"), ::testing::ElementsAre("kept"));
+  proxy.Stop();
 }
 
 // Answers with a response of so many bytes, and some, packed.

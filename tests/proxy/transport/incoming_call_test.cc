@@ -171,6 +171,23 @@ TEST_F(IncomingCallTest, WhoSendsMuchAndEndsNothingIsRefusedAndNobodyElse) {
   EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
 }
 
+// A call takes memory before anything of its message has come.
+TEST_F(IncomingCallTest, CallsWithoutAMessageAreCountedAndRefused) {
+  const int greedy = ConnectTo(listener_.port());
+  ASSERT_TRUE(SendAll(greedy, Greeting()));
+  for (uint32_t i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(SendAll(greedy, CallHead(1 + 2 * i, kMethod)));
+  }
+  EXPECT_TRUE(Holds(4 << 20));
+  ASSERT_TRUE(Eventually([&] { return !handler_.read().empty(); }));
+  const grpc::Status status = handler_.read().front();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("on this connection"));
+  EXPECT_LT(inflight_.reading(), 8 << 20);
+  close(greedy);
+  EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
+}
+
 // Else what it sends would be held in memory for as long as that takes.
 TEST_F(IncomingCallTest, WhoSendsFasterThanIsUnpackedIsHeldUp) {
   const std::string packed = EmptyBlocks(60'000);
@@ -225,10 +242,11 @@ class LargeRequestTest : public IncomingCallTest {
     TestCall call_;
     std::thread thread_;
   };
-  // Leaves no room, and gives another one what may be read beyond it.
-  void TakeRoom(size_t others) {
+  // Leaves no room, and gives another one what may be read beyond it, with so
+  // many calls besides of which nothing has come.
+  void TakeRoom(size_t others, size_t calls = 0) {
     others_.Set(others);
-    held_ = others + kSize;
+    held_ = others + kSize + (calls + 1) * IncomingCall::kCallItself;
     partial_ =
         std::make_unique<PartialCaller>(listener_.port(), uint32_t{kSize});
     ASSERT_TRUE(Eventually([&] { return inflight_.reading() == held_; }));
@@ -242,7 +260,8 @@ class LargeRequestTest : public IncomingCallTest {
       EXPECT_TRUE(Holds(held_ + 60'000));
       EXPECT_FALSE(Eventually([&] { return handler_.read().size() > before; },
                               absl::Milliseconds(100)));
-      EXPECT_LE(inflight_.reading(), held_ + (64 << 10));
+      EXPECT_LE(inflight_.reading(),
+                held_ + (64 << 10) + IncomingCall::kCallItself);
       others_.Set(0);
     }
     EXPECT_TRUE(HaveCome(before + 1));
@@ -364,7 +383,7 @@ TEST_F(LargeRequestTest, ManyCallsOnItsConnectionEndThat) {
   std::string answer;
   TestCall(channel_, kMethod).Unary("x", &answer);
   ASSERT_TRUE(HaveCome(2));
-  TakeRoom(16 << 20);
+  TakeRoom(16 << 20, calls.size());
   ExpectTheNextToWait();
   for (const auto& call : calls) call->context().TryCancel();
 }

@@ -5,7 +5,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/common/temp_dir.h"
 #include "tests/proxy/loopback.h"
 
 namespace fncache::proxy::transport {
@@ -27,6 +29,23 @@ TEST(ListenerTest, PortInUseIsRefusedByName) {
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(second.status().message().find((*first)->address()),
             absl::string_view::npos);
+}
+
+TEST(ListenerTest, ASocketInUseIsRefusedByName) {
+  const testing::TempDir dir;
+  Worker worker(0);
+  for (const std::string& address :
+       {absl::StrCat("unix:", dir.File("f.sock")),
+        absl::StrCat("unix-abstract:", dir.File("f"))}) {
+    const auto first = Listener::Create(At(address, &worker));
+    ASSERT_TRUE(first.ok()) << first.status();
+    EXPECT_EQ((*first)->address(), address);
+    const auto second = Listener::Create(At(address, &worker));
+    EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(second.status().message(),
+              absl::StrCat("cannot listen on ", address,
+                           ": the address is in use: somebody listens there"));
+  }
 }
 
 TEST(ListenerTest, ListenerThatNeverStartedGoesQuietly) {
