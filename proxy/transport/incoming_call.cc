@@ -251,6 +251,10 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       if (HoldUnasked(collector_.held(), 0)) return AskForRest(stream);
       return RefuseForRoom();
     case MessageCollector::State::kWhole:
+      if (std::exchange(lasts_, false)) {
+        metadata_.Set(metadata_.bytes() - kCallItself);
+        if (granted_ > 0) CountUnasked(0);
+      }
       if (granted_ == 0 && !HoldUnasked(collector_.held(), kUnchecked)) {
         return RefuseForRoom();
       }

@@ -152,10 +152,10 @@ class IncomingCall final : public Activity,
   // No call more can be relayed; then one that stands still is ended.
   bool RelayedWait() const;
   static constexpr absl::Duration kStandsStill = absl::Seconds(10);
-  // What a call takes besides its bytes: stream, session and call. It is
-  // counted for those whose request is not there when the turn ends in which
-  // they began.
-  static constexpr size_t kCallItself = 8 << 10;
+  // Some two thirds of what a call takes besides its bytes: stream, session and
+  // call. It is counted for those whose request is not there when the turn ends
+  // in which they began, and until it is.
+  static constexpr size_t kCallItself = 4 << 10;
 
   // These end the call, and let go of it.
   static void Answer(Ptr call, Message message, const grpc::Status& status);

@@ -173,10 +173,13 @@ TEST_F(IncomingCallTest, WhoSendsMuchAndEndsNothingIsRefusedAndNobodyElse) {
 
 // A call takes memory before anything of its message has come.
 TEST_F(IncomingCallTest, CallsWithoutAMessageAreCountedAndRefused) {
-  const int greedy = ConnectTo(listener_.port());
-  ASSERT_TRUE(SendAll(greedy, Greeting()));
-  for (uint32_t i = 0; i < 1000; ++i) {
-    ASSERT_TRUE(SendAll(greedy, CallHead(1 + 2 * i, kMethod)));
+  const int greedy[] = {ConnectTo(listener_.port()),
+                        ConnectTo(listener_.port())};
+  for (const int connection : greedy) {
+    ASSERT_TRUE(SendAll(connection, Greeting()));
+    for (uint32_t i = 0; i < 1000; ++i) {
+      ASSERT_TRUE(SendAll(connection, CallHead(1 + 2 * i, kMethod)));
+    }
   }
   EXPECT_TRUE(Holds(4 << 20));
   ASSERT_TRUE(Eventually([&] { return !handler_.read().empty(); }));
@@ -184,7 +187,7 @@ TEST_F(IncomingCallTest, CallsWithoutAMessageAreCountedAndRefused) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("on this connection"));
   EXPECT_LT(inflight_.reading(), 8 << 20);
-  close(greedy);
+  for (const int connection : greedy) close(connection);
   EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
 }
 
