@@ -255,7 +255,8 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
         metadata_.Set(metadata_.bytes() - kCallItself);
         if (granted_ > 0) CountUnasked(0);
       }
-      if (granted_ == 0 && !HoldUnasked(collector_.held(), kUnchecked)) {
+      if (granted_ == 0 &&
+          !HoldUnasked(collector_.held(), kUnchecked + kCallItself)) {
         return RefuseForRoom();
       }
       // Mostly its end is in the same bytes.
