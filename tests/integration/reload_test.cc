@@ -13,6 +13,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
+#include "tests/common/eventually.h"
 #include "tests/common/temp_dir.h"
 #include "tests/integration/process.h"
 
@@ -84,7 +85,10 @@ TEST_F(ReloadProcessTest, ASignalHasTheFileReadAgain) {
   EXPECT_EQ(Call(), "fncache; fwd=bypass");
   EXPECT_THAT(daemon_->Stderr(), HasSubstr("mode=\"on -> off\""));
   EXPECT_THAT(daemon_->Stderr(), HasSubstr("workers=\"unset -> 5\""));
-  EXPECT_THAT(Page("/statusz"), HasSubstr("workers: unset -&gt; 5"));
+  // The page has it when all is in force, just behind the log's line.
+  EXPECT_TRUE(Eventually([this] {
+    return absl::StrContains(Page("/statusz"), "workers: unset -&gt; 5");
+  }));
   WriteFile(file, Base() + "mode: of\n");
   daemon_->Signal(SIGHUP);
   ASSERT_TRUE(daemon_->WaitForStderr("settings were not reloaded"));
