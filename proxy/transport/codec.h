@@ -36,8 +36,8 @@ std::string DecodeStatusText(absl::string_view text);
 // grpc-status-details-bin, the last two where they are not empty.
 void AddStatus(const grpc::Status& status, http2::Fields* fields);
 
-// Whether this content-type is gRPC's: "application/grpc", or that with a format
-// or a parameter behind it.
+// Whether this content-type is gRPC's: "application/grpc", or that with a
+// format or a parameter behind it.
 bool IsGrpc(absl::string_view content_type);
 
 // Why an answer with these fields and a message is no success beyond doubt, in

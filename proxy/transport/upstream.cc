@@ -322,11 +322,11 @@ void UnaryCall::OnPeerEnd(http2::Stream& /*stream*/) {
     }
   } else if (status_.ok() && !collector_.empty()) {
     answered_ = false;
-    status_ = grpc::Status(
-        grpc::StatusCode::INTERNAL,
-        collector_.state() == MessageCollector::State::kNone
-            ? "the function's answer was cut off"
-            : "the function's answer is not framed as gRPC's are");
+    status_ =
+        grpc::Status(grpc::StatusCode::INTERNAL,
+                     collector_.state() == MessageCollector::State::kNone
+                         ? "the function's answer was cut off"
+                         : "the function's answer is not framed as gRPC's are");
   }
   Complete();
 }

@@ -138,8 +138,8 @@ class UnaryCall final : public Activity,
   bool refused() const { return refused_; }
   // The answer is the function's own, up to its end.
   bool answered() const { return answered_; }
-  // The response as it came; not valid where the function sent none, or a status
-  // that all read as another one than OK.
+  // The response as it came; not valid where the function sent none, or a
+  // status that all read as another one than OK.
   Message& response() { return response_; }
   // Why the response is no success beyond doubt (DoubtOfOk), and so nothing to
   // be read or kept; empty if it is. Of a response that is there.

@@ -83,8 +83,7 @@ TEST(CodecTest, TheLastStatusCountsAndOnlyDigitsAreOne) {
   for (const char* text : {" 0", "0 ", "\t0", "+0", "-0", "zero", "0x0"}) {
     http2::Fields fields;
     fields.Add("grpc-status", text);
-    EXPECT_EQ(ReadStatus(fields, "200").error_code(),
-              grpc::StatusCode::UNKNOWN)
+    EXPECT_EQ(ReadStatus(fields, "200").error_code(), grpc::StatusCode::UNKNOWN)
         << text;
     EXPECT_FALSE(SaysOneStatus(fields)) << text;
   }
@@ -94,8 +93,8 @@ TEST(CodecTest, TheLastStatusCountsAndOnlyDigitsAreOne) {
 }
 
 TEST(CodecTest, ContentTypesOfGrpc) {
-  for (const char* type : {"application/grpc", "application/grpc+proto",
-                           "application/grpc;x=y"}) {
+  for (const char* type :
+       {"application/grpc", "application/grpc+proto", "application/grpc;x=y"}) {
     EXPECT_TRUE(IsGrpc(type)) << type;
   }
   for (const char* type :

@@ -68,8 +68,8 @@ TEST(ForeignFunctionTest, AnEndWithoutAStatusIsAnErrorAndIsNotStored) {
   }
 }
 
-// What gRPC's libraries, or some of them, take for an error, though a reader who
-// is less careful finds "grpc-status: 0" and a message in it.
+// What gRPC's libraries, or some of them, take for an error, though a reader
+// who is less careful finds "grpc-status: 0" and a message in it.
 struct Doubtful {
   const char* what;
   std::string headers;   // behind :status
