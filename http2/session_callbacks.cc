@@ -308,15 +308,14 @@ struct Connection::Callbacks {
     if (complete || stream->peer_reset_) {
       self->ended_[self->next_ended_++ % self->ended_.size()] = id;
     }
-    if (stream->answered_ && stream->end_sent_) {
+    // Of one that a client has reset, the function may have answered before it
+    // knew: headers, trailers, a reset.
+    const bool cut = stream->reset_ && !self->options_.server;
+    if (cut || (stream->answered_ && stream->end_sent_)) {
       self->budget_.EarnCall();
     } else if (!stream->reset_ && !stream->answered_ &&
                (!complete || self->IsYoung(*stream))) {
       self->Spend(1);
-    } else if (stream->reset_ && !self->options_.server) {
-      // A function may have answered before it knew: headers, trailers, a
-      // reset.
-      self->budget_.EarnCall();
     }
     if (!complete && !stream->reset_ && self->options_.server &&
         !stream->answered_) {
