@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/serving/failure.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,16 @@
 #include "proxy/telemetry/labels.h"
 
 namespace fncache::proxy::serving {
+namespace {
+
+// `unlogged`: how many lines of the kind were left out before.
+void Warn(absl::string_view what, std::vector<LogField> fields,
+          uint64_t unlogged) {
+  if (unlogged > 0) fields.emplace_back("unlogged", absl::StrCat(unlogged));
+  Log(LogLevel::kWarning, what, fields);
+}
+
+}  // namespace
 
 bool IsFailure(int code) {
   switch (code) {
@@ -60,12 +71,8 @@ void FailureLog::MissRefused(const grpc::Status& status) {
 void FailureLog::AnswerInDoubt(absl::string_view why) {
   uint64_t unlogged = 0;
   if (!doubts_.Allows(absl::Now(), &unlogged)) return;
-  std::vector<LogField> fields = {{"function", function_},
-                                  {"why", std::string(why)}};
-  if (unlogged > 0) fields.emplace_back("unlogged", absl::StrCat(unlogged));
-  Log(LogLevel::kWarning,
-      "the function's answer may be no success: it is passed on, and not kept",
-      fields);
+  Warn("the function's answer may be no success: it is passed on, and not kept",
+       {{"function", function_}, {"why", std::string(why)}}, unlogged);
 }
 
 void FailureLog::Tell(LogLimiter* lines, absl::string_view what,
@@ -79,8 +86,7 @@ void FailureLog::Tell(LogLimiter* lines, absl::string_view what,
     constexpr size_t kMostWords = 200;
     fields.emplace_back("why", status.error_message().substr(0, kMostWords));
   }
-  if (unlogged > 0) fields.emplace_back("unlogged", absl::StrCat(unlogged));
-  Log(LogLevel::kWarning, what, fields);
+  Warn(what, std::move(fields), unlogged);
 }
 
 }  // namespace fncache::proxy::serving

@@ -53,10 +53,8 @@ size_t Count(const http2::Fields& fields, absl::string_view name) {
 // The code of a grpc-status: its digits alone.
 absl::optional<int> CodeOf(absl::string_view text) {
   int code = 0;
-  // SimpleAtoi would take space around it, and a sign.
-  if (text.empty() ||
-      !absl::ascii_isdigit(static_cast<unsigned char>(text.front())) ||
-      !absl::ascii_isdigit(static_cast<unsigned char>(text.back())) ||
+  // SimpleAtoi would take space around them, and a sign.
+  if (!std::all_of(text.begin(), text.end(), &absl::ascii_isdigit) ||
       !absl::SimpleAtoi(text, &code) || code > kMostCode) {
     return absl::nullopt;
   }
