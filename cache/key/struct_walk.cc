@@ -2,6 +2,8 @@
 #include "cache/key/struct_walk.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/base/internal/endian.h"
 #include "absl/base/optimization.h"
@@ -154,47 +156,96 @@ constexpr uint64_t kLong = 0xc0000000;
 constexpr uint64_t kSizes = 0xffff0000;
 
 // The words of a few entries are put in order by sorting networks, as minima
-// and maxima in registers. False: two of the keys may have one order.
+// and maxima in registers: of each two, the less at the first of these places.
+struct Exchange {
+  size_t first;
+  size_t second;
+};
+// For each number of words as few exchanges as there can be (Knuth, The Art of
+// Computer Programming, 3, 5.3.4).
+template <size_t kCount>
+constexpr Exchange kNetwork[1] = {};
+template <>
+constexpr Exchange kNetwork<2>[] = {{0, 1}};
+template <>
+constexpr Exchange kNetwork<3>[] = {{0, 1}, {1, 2}, {0, 1}};
+template <>
+constexpr Exchange kNetwork<4>[] = {{0, 1}, {2, 3}, {0, 2}, {1, 3}, {1, 2}};
+template <>
+constexpr Exchange kNetwork<5>[] = {{0, 1}, {2, 3}, {0, 2}, {1, 3}, {1, 2},
+                                    {3, 4}, {2, 3}, {1, 2}, {0, 1}};
+template <>
+constexpr Exchange kNetwork<6>[] = {{0, 5}, {1, 3}, {2, 4}, {1, 2},
+                                    {3, 4}, {0, 3}, {2, 5}, {0, 1},
+                                    {2, 3}, {4, 5}, {1, 2}, {3, 4}};
+template <>
+constexpr Exchange kNetwork<7>[] = {
+    {0, 6}, {2, 3}, {4, 5}, {0, 2}, {1, 4}, {3, 6}, {0, 1}, {2, 5},
+    {3, 4}, {1, 2}, {4, 6}, {2, 3}, {4, 5}, {1, 2}, {3, 4}, {5, 6}};
+template <>
+constexpr Exchange kNetwork<8>[] = {{0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 4},
+                                    {1, 5}, {2, 6}, {3, 7}, {0, 1}, {2, 3},
+                                    {4, 5}, {6, 7}, {2, 4}, {3, 5}, {1, 4},
+                                    {3, 6}, {1, 2}, {3, 4}, {5, 6}};
+template <>
+constexpr Exchange kNetwork<9>[] = {
+    {0, 3}, {1, 7}, {2, 5}, {4, 8}, {0, 7}, {2, 4}, {3, 8}, {5, 6}, {0, 2},
+    {1, 3}, {4, 5}, {7, 8}, {1, 4}, {3, 6}, {5, 7}, {0, 1}, {2, 4}, {3, 5},
+    {6, 8}, {2, 3}, {4, 5}, {6, 7}, {1, 2}, {3, 4}, {5, 6}};
 
-inline void Sort2(int64_t* a, int64_t* b) {
-  const int64_t less = *b < *a ? *b : *a;
-  *b = *b < *a ? *a : *b;
-  *a = less;
+constexpr void Do(const Exchange& exchange, int64_t* words) {
+  const int64_t a = words[exchange.first];
+  const int64_t b = words[exchange.second];
+  words[exchange.first] = b < a ? b : a;
+  words[exchange.second] = b < a ? a : b;
 }
+
+// Whether this network puts all words in order. It does if it does so with all
+// that are 0 or 1 (the zero-one principle; ibid.).
+template <size_t kCount>
+constexpr bool Orders() {
+  for (unsigned bits = 0; bits < 1u << kCount; ++bits) {
+    int64_t words[kCount] = {};
+    for (size_t i = 0; i < kCount; ++i) words[i] = bits >> i & 1;
+    for (const Exchange& exchange : kNetwork<kCount>) Do(exchange, words);
+    for (size_t i = 1; i < kCount; ++i) {
+      if (words[i] < words[i - 1]) return false;
+    }
+  }
+  return true;
+}
+static_assert(Orders<2>() && Orders<3>() && Orders<4>() && Orders<5>() &&
+              Orders<6>() && Orders<7>() && Orders<8>() && Orders<9>());
+
 inline bool Differ(int64_t a, int64_t b) {
   return static_cast<uint64_t>(a ^ b) >= uint64_t{1} << kOrderAt;
 }
 
-inline bool Order(int64_t (&w)[2]) {
-  Sort2(&w[0], &w[1]);
-  return Differ(w[0], w[1]);
+enum class Added : uint8_t {
+  kAll,
+  // Nothing: two of the keys may have one order.
+  kNone,
+  // One cannot be.
+  kInvalid,
+};
+
+template <size_t kCount, typename Add, size_t... kExchanges, size_t... kPlaces>
+inline Added AddInOrder(const int64_t* from, const Add& add,
+                        std::index_sequence<kExchanges...> /*exchanges*/,
+                        std::index_sequence<kPlaces...> /*all but the last*/) {
+  int64_t words[] = {from[kPlaces]..., from[kCount - 1]};
+  (Do(kNetwork<kCount>[kExchanges], words), ...);
+  if (!(Differ(words[kPlaces], words[kPlaces + 1]) && ...)) return Added::kNone;
+  return (add(words[kPlaces]) && ...) && add(words[kCount - 1])
+             ? Added::kAll
+             : Added::kInvalid;
 }
-inline bool Order(int64_t (&w)[3]) {
-  Sort2(&w[0], &w[1]);
-  Sort2(&w[1], &w[2]);
-  Sort2(&w[0], &w[1]);
-  return Differ(w[0], w[1]) && Differ(w[1], w[2]);
-}
-inline bool Order(int64_t (&w)[4]) {
-  Sort2(&w[0], &w[1]);
-  Sort2(&w[2], &w[3]);
-  Sort2(&w[0], &w[2]);
-  Sort2(&w[1], &w[3]);
-  Sort2(&w[1], &w[2]);
-  return Differ(w[0], w[1]) && Differ(w[1], w[2]) && Differ(w[2], w[3]);
-}
-inline bool Order(int64_t (&w)[5]) {
-  Sort2(&w[0], &w[1]);
-  Sort2(&w[2], &w[3]);
-  Sort2(&w[0], &w[2]);
-  Sort2(&w[1], &w[3]);
-  Sort2(&w[1], &w[2]);
-  Sort2(&w[3], &w[4]);
-  Sort2(&w[2], &w[3]);
-  Sort2(&w[1], &w[2]);
-  Sort2(&w[0], &w[1]);
-  return Differ(w[0], w[1]) && Differ(w[1], w[2]) && Differ(w[2], w[3]) &&
-         Differ(w[3], w[4]);
+// Adds a few words by their order, with instructions for just as many.
+template <size_t kCount, typename Add>
+inline Added AddFew(const int64_t* words, const Add& add) {
+  return AddInOrder<kCount>(
+      words, add, std::make_index_sequence<std::size(kNetwork<kCount>)>(),
+      std::make_index_sequence<kCount - 1>());
 }
 
 }  // namespace
@@ -466,7 +517,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
       enter();
       return true;
     };
-    bool added = false;
+    Added added = Added::kNone;
     do {
       if (ABSL_PREDICT_FALSE(end > safe_end || below_depth < 0 ||
                              holder >> kHeldAt > kMostPlace ||
@@ -482,45 +533,35 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
                ABSL_PREDICT_TRUE(word != words + kMostRanked));
       if (ABSL_PREDICT_FALSE(!usual || p != end)) break;
       const size_t count = word - words;
-      // For each number of entries there are instructions of its own.
+      // For each small number of entries there are instructions of its own.
       switch (count) {
         case 1:
-          if (!add(words[0])) return nullptr;
-          added = true;
+          added = add(words[0]) ? Added::kAll : Added::kInvalid;
           break;
-        case 2: {
-          int64_t w[] = {words[0], words[1]};
-          if (!Order(w)) break;
-          if (!add(w[0]) || !add(w[1])) return nullptr;
-          added = true;
+        case 2:
+          added = AddFew<2>(words, add);
           break;
-        }
-        case 3: {
-          int64_t w[] = {words[0], words[1], words[2]};
-          if (!Order(w)) break;
-          if (!add(w[0]) || !add(w[1]) || !add(w[2])) return nullptr;
-          added = true;
+        case 3:
+          added = AddFew<3>(words, add);
           break;
-        }
-        case 4: {
-          int64_t w[] = {words[0], words[1], words[2], words[3]};
-          if (!Order(w)) break;
-          if (!add(w[0]) || !add(w[1]) || !add(w[2]) || !add(w[3])) {
-            return nullptr;
-          }
-          added = true;
+        case 4:
+          added = AddFew<4>(words, add);
           break;
-        }
-        case 5: {
-          int64_t w[] = {words[0], words[1], words[2], words[3], words[4]};
-          if (!Order(w)) break;
-          if (!add(w[0]) || !add(w[1]) || !add(w[2]) || !add(w[3]) ||
-              !add(w[4])) {
-            return nullptr;
-          }
-          added = true;
+        case 5:
+          added = AddFew<5>(words, add);
           break;
-        }
+        case 6:
+          added = AddFew<6>(words, add);
+          break;
+        case 7:
+          added = AddFew<7>(words, add);
+          break;
+        case 8:
+          added = AddFew<8>(words, add);
+          break;
+        case 9:
+          added = AddFew<9>(words, add);
+          break;
         default:
           for (size_t i = 0; i < count; ++i) {
             orders[i] = static_cast<int64_t>(static_cast<uint64_t>(words[i]) &
@@ -530,10 +571,11 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
           for (size_t i = 0; i < count; ++i) {
             if (!add(words[ranked[i]])) return nullptr;
           }
-          added = true;
+          added = Added::kAll;
       }
     } while (false);
-    if (ABSL_PREDICT_FALSE(!added)) {
+    if (ABSL_PREDICT_FALSE(added != Added::kAll)) {
+      if (added == Added::kInvalid) return nullptr;
       leave();
       if (!AddStruct(at, start, end, depth())) return nullptr;
       enter();
