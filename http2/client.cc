@@ -80,15 +80,20 @@ Client::~Client() {
     const std::lock_guard<std::mutex> lock(resolving_->mutex);
     resolving_->client = nullptr;
   }
-  if (timer_.has_value()) loop_->Cancel(*timer_);
-  if (lost_.has_value()) loop_->Cancel(*lost_);
-  if (proof_.has_value()) loop_->Cancel(*proof_);
+  Cancel(&timer_);
+  Cancel(&lost_);
+  Cancel(&proof_);
   for (const auto& peer : peers_) {
-    if (peer->again.has_value()) loop_->Cancel(*peer->again);
+    Cancel(&peer->again);
     while (!peer->connections.empty()) {
       peer->connections.back()->Close("the client stops");
     }
   }
+}
+
+void Client::Cancel(absl::optional<TimerId>* timer) {
+  if (timer->has_value()) loop_->Cancel(**timer);
+  timer->reset();
 }
 
 void Client::Start() {
@@ -103,7 +108,7 @@ void Client::Start() {
 
 void Client::ResolveSoon() {
   if (target_.host.empty() || resolving_ != nullptr || draining_) return;
-  if (timer_.has_value()) loop_->Cancel(*timer_);
+  Cancel(&timer_);
   const absl::Duration since = absl::Now() - resolved_;
   timer_ = loop_->After(
       std::max(absl::ZeroDuration(), kBetweenResolutions - since), [this] {
@@ -164,8 +169,7 @@ void Client::SetEndpoints(std::vector<Endpoint> endpoints) {
     if (peer->leaving == !stays) continue;
     peer->leaving = !stays;
     if (stays) continue;
-    if (peer->again.has_value()) loop_->Cancel(*peer->again);
-    peer->again.reset();
+    Cancel(&peer->again);
     const std::vector<Connection*> connections = peer->connections;
     for (Connection* connection : connections) connection->GoAway();
   }
@@ -272,10 +276,7 @@ void Client::TellFailed(const std::string& why) {
 }
 
 // Ends the wait that Lost began.
-void Client::Found() {
-  if (lost_.has_value()) loop_->Cancel(*lost_);
-  lost_.reset();
-}
+void Client::Found() { Cancel(&lost_); }
 
 void Client::Lost(const std::string& why) {
   ResolveSoon();
@@ -302,7 +303,7 @@ void Client::TellReachable() {
 void Client::Up() {
   taken_ = false;
   proven_ = false;
-  if (proof_.has_value()) loop_->Cancel(*proof_);
+  Cancel(&proof_);
   proof_ = loop_->After(options_.proof, [this] {
     proof_.reset();
     Prove();
@@ -314,8 +315,7 @@ void Client::Up() {
 void Client::Prove() {
   proven_ = true;
   doubted_ = false;
-  if (proof_.has_value()) loop_->Cancel(*proof_);
-  proof_.reset();
+  Cancel(&proof_);
   TellReachable();
 }
 
@@ -323,8 +323,7 @@ void Client::Prove() {
 void Client::Down() {
   if (ready() > 0) return;
   if (!proven_) doubted_ = true;
-  if (proof_.has_value()) loop_->Cancel(*proof_);
-  proof_.reset();
+  Cancel(&proof_);
 }
 
 size_t Client::connections() const {
@@ -541,8 +540,7 @@ void Client::Renew() {
     const std::vector<Connection*> connections = peer->connections;
     for (Connection* connection : connections) connection->GoAway();
     if (peer->leaving) continue;
-    if (peer->again.has_value()) loop_->Cancel(*peer->again);
-    peer->again.reset();
+    Cancel(&peer->again);
     Connect(peer.get());
   }
 }
@@ -550,11 +548,9 @@ void Client::Renew() {
 void Client::Drain() {
   draining_ = true;
   Found();
-  if (proof_.has_value()) loop_->Cancel(*proof_);
-  proof_.reset();
+  Cancel(&proof_);
   for (const auto& peer : peers_) {
-    if (peer->again.has_value()) loop_->Cancel(*peer->again);
-    peer->again.reset();
+    Cancel(&peer->again);
     const std::vector<Connection*> connections = peer->connections;
     for (Connection* connection : connections) connection->GoAway();
   }

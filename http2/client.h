@@ -99,6 +99,7 @@ class Client final : private ConnectionOwner {
   struct Peer;  // an address
   struct Resolution;
 
+  void Cancel(absl::optional<TimerId>* timer);
   void Start();
   void ResolveSoon();
   void StartResolving();

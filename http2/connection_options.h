@@ -50,7 +50,7 @@ struct ConnectionOptions {
   absl::Duration ping_every = absl::Seconds(310);
   absl::Duration ping_timeout = absl::Seconds(20);
   // The budget of frames that do no work: at the start, a second, for each call
-  // answered, and at most.
+  // answered or message of a stream sent, and at most.
   double budget = 1000;
   double budget_a_second = 100;
   double budget_a_call = 4;

@@ -24,7 +24,10 @@ class FrameBudget {
 
   // A call was answered.
   void EarnCall() { Earn(options_.budget_a_call); }
-  // So many bytes of bodies have come.
+  // All that there was to send of a body that goes on was sent: that may be one
+  // message of many, of which each is like a call.
+  void EarnMessage() { Earn(options_.budget_a_call); }
+  // So many bytes of bodies have come or were sent.
   void EarnBytes(size_t bytes) {
     moved_ += bytes;
     if (moved_ < kMovedAFrame) return;

@@ -168,6 +168,7 @@ struct Connection::Callbacks {
     // A client's first block after those of 1xx answers is its answer.
     const bool trailers = frame->headers.cat == NGHTTP2_HCAT_HEADERS &&
                           (self->options_.server || stream->answered_);
+    if (trailers && !stream->keeps_trailers_) return 0;
     Fields& fields = trailers ? stream->trailers_ : stream->fields_;
     fields.Add({reinterpret_cast<const char*>(name), name_size},
                {reinterpret_cast<const char*>(value), value_size},
@@ -421,9 +422,16 @@ struct Connection::Callbacks {
 
   static int WriteBody(nghttp2_session* /*session*/, nghttp2_frame* /*frame*/,
                        const uint8_t* head, size_t size,
-                       nghttp2_data_source* source, void* /*data*/) {
-    static_cast<Stream*>(source->ptr)
-        ->WriteBody({reinterpret_cast<const char*>(head), kFrameHead}, size);
+                       nghttp2_data_source* source, void* data) {
+    auto* const stream = static_cast<Stream*>(source->ptr);
+    FrameBudget& budget = Of(data)->budget_;
+    // Who takes it has to say so, by WINDOW_UPDATE, and measures how fast it
+    // comes, by PING.
+    budget.EarnBytes(size);
+    if (size > 0 && size == stream->unsent_ && !stream->ended_) {
+      budget.EarnMessage();
+    }
+    stream->WriteBody({reinterpret_cast<const char*>(head), kFrameHead}, size);
     return 0;
   }
 

@@ -52,7 +52,7 @@ struct Stream::BodyReader {
                       size_t size, uint32_t* flags, nghttp2_data_source* source,
                       void* /*data*/) {
     auto* const stream = static_cast<Stream*>(source->ptr);
-    if (stream->unsent_ == 0 && !stream->ended_) {
+    if (stream->unsent_ == 0 && (!stream->ended_ || stream->ends_by_reset_)) {
       stream->deferred_ = true;
       return NGHTTP2_ERR_DEFERRED;
     }
@@ -64,7 +64,7 @@ struct Stream::BodyReader {
     }
     const size_t now = std::min(size, stream->unsent_);
     if (now > 0) *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-    if (stream->ended_ && now == stream->unsent_) {
+    if (stream->ended_ && now == stream->unsent_ && !stream->ends_by_reset_) {
       *flags |= NGHTTP2_DATA_FLAG_EOF;
       if (!stream->own_trailers_.empty()) {
         *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -73,6 +73,7 @@ struct Stream::BodyReader {
             0) {
           return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         }
+        stream->own_trailers_.Clear();
       }
     }
     return static_cast<ssize_t>(now);
@@ -154,6 +155,14 @@ void Stream::Reset(uint32_t code) {
   host_.Touch();
 }
 
+void Stream::ResetWhenSent(uint32_t code) {
+  if (ended_ || reset_) return;
+  if (unsent_ == 0) return Reset(code);
+  ended_ = true;
+  ends_by_reset_ = true;
+  reset_code_ = code;
+}
+
 void Stream::Consume(size_t bytes) {
   if (bytes == 0) return;
   nghttp2_session_consume_stream(host_.session, id_, bytes);
@@ -216,6 +225,7 @@ void Stream::WriteBody(absl::string_view head, size_t size) {
     body_.erase(body_.begin(), body_.begin() + kDropTogether);
     body_first_ = 0;
   }
+  if (ends_by_reset_ && unsent_ == 0) Reset(reset_code_);
   if (was_full_ && unsent_ < host_.low_water) {
     was_full_ = false;
     if (user_ != nullptr && !reset_) user_->OnSent(*this);

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
@@ -89,6 +90,15 @@ class Stream final : public Recycled {
   // The peer's header block: a server's request, a client's answer.
   const Fields& fields() const { return fields_; }
   const Fields& trailers() const { return trailers_; }
+  // The header block is the caller's from now on.
+  Fields TakeFields() {
+    Fields taken = std::move(fields_);
+    fields_.Clear();
+    return taken;
+  }
+  // Whether trailers are kept; a user that does not want them has them take no
+  // memory. OnTrailers is called for them all the same.
+  void KeepTrailers(bool keep) { keeps_trailers_ = keep; }
   // Fields beyond the bound were left out of the last of these.
   bool oversized() const { return oversized_; }
   bool peer_ended() const { return peer_ended_; }
@@ -111,9 +121,13 @@ class Stream final : public Recycled {
   // Ends both sides at once; what waits to be sent is dropped. OnClosed follows
   // in this turn.
   void Reset(uint32_t code);
+  // The same, but once what waits has been sent. Nothing may follow.
+  void ResetWhenSent(uint32_t code);
 
   // Of what Send took, what has not been given to the socket yet.
   size_t unsent() const { return unsent_; }
+  // The trailers that EndWith took, while they wait behind that.
+  const Fields& unsent_trailers() const { return own_trailers_; }
 
   // The user is done with so many bytes of those that came, and as many may
   // come instead.
@@ -142,15 +156,18 @@ class Stream final : public Recycled {
   int32_t id_ = -1;
   uint32_t first_window_ = 0;
   int64_t window_shift_ = 0;  // what it has besides, by changes of settings
+  bool keeps_trailers_ = true;
   bool oversized_ = false;
   bool peer_ended_ = false;
   bool answered_ = false;
   bool ended_ = false;  // this side: nothing more is queued
   bool end_sent_ = false;
-  bool deferred_ = false;          // nghttp2 waits for more of the body
-  bool was_full_ = false;          // OnSent is due
-  bool reset_ = false;             // by us
-  bool peer_reset_ = false;        // its frame has come
+  bool ends_by_reset_ = false;  // with `reset_code_`, after what is queued
+  bool deferred_ = false;       // nghttp2 waits for more of the body
+  bool was_full_ = false;       // OnSent is due
+  bool reset_ = false;          // by us
+  bool peer_reset_ = false;     // its frame has come
+  uint32_t reset_code_ = kNoError;
   int64_t opened_ = 0;             // monotonic nanoseconds
   uint64_t sent_at_ = UINT64_MAX;  // the output's offset of its header block
   size_t list_size_ = 0;           // of the block that is being received

@@ -20,8 +20,8 @@
 namespace fncache::proxy::serving {
 namespace {
 
-// So long after its first answer a call with one request may still prove to be
-// unary, which a graceful stop waits for.
+// So long after its first answer is complete a call with one request may still
+// prove to be unary, which a graceful stop waits for.
 constexpr absl::Duration kMaybeUnary = absl::Milliseconds(200);
 
 // Windows of relayed streams begin with what all have, and are doubled up to
@@ -74,6 +74,8 @@ class Way {
     from.GrowWindow(window_);
   }
   uint64_t messages() const { return messages_.begun(); }
+  // One of them has begun to come and is not complete.
+  bool amid() const { return messages_.amid(); }
   // Of what came, so much waits to be sent: what the call holds for that, or
   // has granted.
   size_t Held(size_t waits) const {
@@ -277,7 +279,7 @@ void ForwardedCall::OnConnection(http2::Connection& connection) {
       /*end=*/false, this);
   for (const http2::Slice& piece : start_.pieces()) function_->Send(piece);
   up_.Passed(call_->stream(), *function_);
-  if (half_closed_) function_->End();
+  if (half_closed_) function_->EndWith(call_->stream().trailers());
   UpdateKind();
 }
 
@@ -354,7 +356,13 @@ void ForwardedCall::Look() {
 
 void ForwardedCall::OnCallerEnd() {
   half_closed_ = true;
-  if (function_ != nullptr) function_->End();
+  if (call_->stream().oversized()) {
+    return Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                             "the request's trailers are larger than "
+                             "max_metadata_bytes"));
+  }
+  if (function_ != nullptr) function_->EndWith(call_->stream().trailers());
+  WeighSoon();
   UpdateKind();
 }
 
@@ -438,11 +446,13 @@ void ForwardedCall::OnClosed(http2::Stream& /*stream*/,
   }
   http2::Stream& caller = call_->stream();
   const grpc::Status status = transport::StatusOfEnd(end, resent_);
-  if (end.kind == http2::StreamEnd::Kind::kLost || caller.answered()) {
+  using Kind = http2::StreamEnd::Kind;
+  if (end.kind == Kind::kLost ||
+      (end.kind != Kind::kPeerReset && caller.answered())) {
     return Fail(status);
   }
   Count(status.error_code());
-  caller.Reset(end.code);
+  caller.ResetWhenSent(end.code);
   call_ = nullptr;
   EndSoon();
 }
@@ -517,7 +527,7 @@ void ForwardedCall::UpdateKind() {
   } else if (down_.messages() > 1) {
     call_->SetKind(transport::Activity::Kind::kStream);
   } else if (call_->kind() == transport::Activity::Kind::kUnary &&
-             !maybe_unary_timer_.has_value()) {
+             !down_.amid() && !maybe_unary_timer_.has_value()) {
     maybe_unary_timer_ = worker_->After(kMaybeUnary, [this] {
       maybe_unary_timer_.reset();
       if (call_ != nullptr) {

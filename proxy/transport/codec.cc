@@ -185,12 +185,24 @@ bool IsGrpc(absl::string_view content_type) {
          content_type[0] == ';';
 }
 
+bool IsGrpcProto(absl::string_view content_type) {
+  if (!absl::ConsumePrefix(&content_type, "application/grpc")) return false;
+  absl::ConsumePrefix(&content_type, "+proto");
+  return content_type.empty() || content_type[0] == ';';
+}
+
+bool CanBeKeyed(const http2::Fields& request) {
+  return Count(request, "content-type") == 1 &&
+         IsGrpcProto(request.Find("content-type")) &&
+         Count(request, "grpc-encoding") <= 1;
+}
+
 absl::string_view DoubtOfOk(const http2::Fields& headers,
                             const http2::Fields& trailers) {
   if (headers.Find(":status") != "200") return "its HTTP status is not 200";
   if (Count(headers, "content-type") != 1 ||
-      !IsGrpc(headers.Find("content-type"))) {
-    return "its content-type is not one of gRPC's";
+      !IsGrpcProto(headers.Find("content-type"))) {
+    return "its content-type is not gRPC's for protobuf";
   }
   if (Count(headers, "grpc-encoding") > 1) return "it has two encodings";
   if (headers.Has("grpc-status")) return "its headers have a status";

@@ -39,9 +39,16 @@ void AddStatus(const grpc::Status& status, http2::Fields* fields);
 // Whether this content-type is gRPC's: "application/grpc", or that with a
 // format or a parameter behind it.
 bool IsGrpc(absl::string_view content_type);
+// Of these, whether it says that messages are protobuf's, which is what no
+// format means, too.
+bool IsGrpcProto(absl::string_view content_type);
+
+// Whether a request with these fields is what its bytes look like: of those
+// that say another format, or two encodings, only the function knows.
+bool CanBeKeyed(const http2::Fields& request);
 
 // Why an answer with these fields and a message is no success beyond doubt, in
-// words; empty if it is: HTTP status 200, one content-type, which is gRPC's, at
+// words; empty if it is: HTTP status 200, one content-type (IsGrpcProto), at
 // most one grpc-encoding, one grpc-status, which is "0" and in the trailers, no
 // details of an error, and no -bin field that is not base64. Of others gRPC's
 // libraries make different things, mostly errors: they pass as they came, and

@@ -37,8 +37,8 @@ constexpr size_t kLargeAnswer = 64 << 10;
 // which steps it is counted what it holds besides.
 constexpr size_t kRelayedCall = 8 << 10;
 constexpr size_t kRelayedStep = 4 << 10;
-// Fields beyond this are counted, three times: with the stream, with the call,
-// and as they are sent on.
+// Fields beyond this are counted, three times: with the call, and twice as they
+// are sent on.
 constexpr size_t kUsualFields = 1 << 10;
 
 // Where complete requests of a connection hold no more than this, what others
@@ -79,10 +79,17 @@ class ForeignRequest final : public http2::StreamUser {
   const absl::string_view code_;
 };
 
+// Of a call that is not served nothing is kept, however long it stays.
+http2::Fields TakeFields(http2::Stream& stream) {
+  stream.KeepTrailers(false);
+  return stream.TakeFields();
+}
+
 http2::StreamUser* Refuse(http2::Stream& stream, CallHandler* handler,
                           Refusal why, const grpc::Status& status) {
   handler->OnRefused(why, status);
-  const absl::string_view content_type = stream.fields().Find("content-type");
+  const http2::Fields request = TakeFields(stream);
+  const absl::string_view content_type = request.Find("content-type");
   http2::Fields fields;
   fields.Add(":status", "200");
   fields.Add("content-type",
@@ -137,8 +144,11 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                                "the request's metadata is larger than "
                                "max_metadata_bytes"));
   }
-  if (fields.Find(":method") != "POST") return new ForeignRequest("405");
-  if (!IsGrpc(content_type)) return new ForeignRequest("415");
+  const bool is_post = fields.Find(":method") == "POST";
+  if (!is_post || !IsGrpc(content_type)) {
+    TakeFields(stream);
+    return new ForeignRequest(is_post ? "415" : "405");
+  }
   if (HasLoop(fields)) {
     return Refuse(stream, limits->handler, Refusal::kLoop,
                   grpc::Status(grpc::StatusCode::FAILED_PRECONDITION,
@@ -167,7 +177,7 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       limits_(*limits),
       stream_(&stream),
       method_(MethodOf(stream.fields().Find(":path"))),
-      fields_(stream.fields()),
+      fields_(stream.TakeFields()),
       arrived_(absl::Now()),
       unasked_(stream.first_window() - kSpareWindow),
       collector_(limits->max_request_bytes, unasked_),
@@ -181,6 +191,7 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
     const auto parsed = ParseTimeout(timeout);
     if (parsed.has_value()) deadline_ = arrived_ + *parsed;
   }
+  stream.KeepTrailers(false);
   metadata_.Set(Weight(fields_));
   if (metadata_.bytes() > 0) CountUnasked(0);
   worker_->Enter(this);
@@ -378,6 +389,7 @@ void IncomingCall::RequestIsThere() {
       GrowWindow(stream_->connection(), inflight());
     }
   }
+  if (!CanBeKeyed(fields_)) return TellReader(grpc::Status::OK);
   if (!request_.compressed()) {
     plain_ = request_;
     return TellReader(grpc::Status::OK);
@@ -499,7 +511,7 @@ void IncomingCall::WatchSending(size_t unsent) {
   sending_timer_ = worker_->After(kStandsStill, [this, unsent] {
     sending_timer_.reset();
     if (stream_ == nullptr) return;
-    const size_t now = stream_->unsent();
+    const size_t now = Unsent();
     const bool wait = passing_.bytes() > 0
                           ? RelayedWait()
                           : inflight() != nullptr && inflight()->misses_wait();
@@ -530,7 +542,8 @@ bool IncomingCall::HoldRelayed(size_t bytes) {
   const size_t before = passing_.bytes();
   const size_t steps =
       bytes > kFree ? (bytes + kRelayedStep - 1) / kRelayedStep : 0;
-  passing_.Set(kRelayedCall + Weight(fields_) + steps * kRelayedStep);
+  passing_.Set(kRelayedCall + Weight(fields_) + Weight(stream_->trailers()) +
+               steps * kRelayedStep);
   return passing_.bytes() > before;
 }
 
@@ -539,9 +552,13 @@ bool IncomingCall::RelayedWait() const {
          !inflight()->HasRoom(Inflight::Share::kRelayed, kRelayedCall);
 }
 
+size_t IncomingCall::Unsent() const {
+  return stream_->unsent() + Weight(stream_->unsent_trailers());
+}
+
 // Of a relayed call that is over but for what its caller has not taken yet.
 void IncomingCall::WeighRest() {
-  const size_t unsent = stream_->unsent();
+  const size_t unsent = Unsent();
   if (HoldRelayed(unsent) && inflight()->EndRelayed(this)) {
     return GiveUpAnswer(
         Refusal::kRoom,
@@ -575,6 +592,11 @@ void IncomingCall::OnClosed(http2::Stream& /*stream*/,
   if (notice_ != nullptr) std::exchange(notice_, nullptr)();
 }
 
+void IncomingCall::Attach(CallTap* tap) {
+  tap_ = tap;
+  stream_->KeepTrailers(true);
+}
+
 void IncomingCall::Cancel() {
   if (stream_ != nullptr) stream_->Reset(http2::kCancel);
 }
@@ -592,7 +614,7 @@ void IncomingCall::Drop() {
     return;
   }
   // OnClosed follows.
-  if (passing_.bytes() > 0 && stream_->unsent() > kFree) {
+  if (passing_.bytes() > 0 && Unsent() > kFree) {
     worker_->loop()->AtTurnEnd(this);
   }
   if (stream_->ended()) return;
@@ -635,8 +657,9 @@ void IncomingCall::Answer(Ptr call, Message message,
   for (const http2::Slice& piece : message.pieces()) stream->Send(piece);
   // Entries are the memory tier's.
   if (call->relayed_) {
-    call->sending_.Set(message.size());
-    if (message.size() > kLargeAnswer) call->WatchSending(message.size());
+    const size_t size = message.size() + Weight(call->trailers_);
+    call->sending_.Set(size);
+    if (size > kLargeAnswer) call->WatchSending(size);
   } else {
     AddStatus(status, &call->trailers_);
   }

@@ -132,7 +132,7 @@ class IncomingCall final : public Activity,
 
   // From now on `tap` gets what comes and uses stream(), which is there until
   // OnCallerGone.
-  void Attach(CallTap* tap) { tap_ = tap; }
+  void Attach(CallTap* tap);
   http2::Stream& stream() { return *stream_; }
 
   // Tells the handler that it is refused with this status, by whoever serves
@@ -195,6 +195,8 @@ class IncomingCall final : public Activity,
   void GiveUpAnswer(Refusal why, const char* words);
   void WatchSending(size_t unsent);
   void WeighRest();
+  // What waits for the caller to take it.
+  size_t Unsent() const;
   void RequestIsThere();
   // Unpacks some more of the request.
   Step OnStep() override;

@@ -108,6 +108,8 @@ class MessageCounter {
  public:
   void Take(absl::string_view bytes);
   uint64_t begun() const { return begun_; }
+  // The last that has begun is not complete.
+  bool amid() const { return prefix_ > 0 || left_ > 0; }
 
  private:
   uint64_t begun_ = 0;

@@ -107,7 +107,7 @@ Connecting::~Connecting() {
 void Connecting::Start() {
   http2::Client& client = upstream_->ClientOf(worker_);
   if (http2::Connection* const connection = client.Take()) {
-    return found_(*connection);
+    return Find(*connection);
   }
   limit_ = deadline_ == absl::InfiniteFuture()
                ? absl::Now() + upstream_->options_.connect_limit
@@ -127,6 +127,11 @@ void Connecting::OnConnection(http2::Connection& connection) {
   waiting_ = false;
   if (timer_.has_value()) worker_->Cancel(*timer_);
   timer_.reset();
+  Find(connection);
+}
+
+void Connecting::Find(http2::Connection& connection) {
+  has_found_ = true;
   found_(connection);
 }
 
@@ -248,7 +253,7 @@ void UnaryCall::OnDeadline() {
 }
 
 void UnaryCall::OnAnswer(http2::Stream& stream) {
-  headers_ = stream.fields();
+  headers_ = stream.TakeFields();
   request_.Clear();
   held_.Set(IncomingCall::Weight(headers_));
   if (stream.oversized()) {

@@ -70,8 +70,10 @@ class Connecting final : private http2::Client::Waiter {
   Connecting& operator=(const Connecting&) = delete;
 
   void Start();
+  bool found() const { return has_found_; }
 
  private:
+  void Find(http2::Connection& connection);
   void OnConnection(http2::Connection& connection) override;
   // Has `given_up_` called when it has waited for as long as it may.
   void ArmTimer();
@@ -85,6 +87,7 @@ class Connecting final : private http2::Client::Waiter {
   const bool impatient_;
   absl::Time limit_;
   bool waiting_ = false;
+  bool has_found_ = false;
   absl::optional<TimerId> timer_;
 };
 
@@ -124,7 +127,7 @@ class UnaryCall final : public Activity,
   const grpc::Status& status() const { return status_; }
   // It has not been sent yet, for want of a connection.
   bool connecting() const {
-    return connecting_ != nullptr && stream_ == nullptr;
+    return connecting_ != nullptr && !connecting_->found();
   }
   // It waits for room to run, and whoever holds the request goes on to count it
   // (Inflight::Admission::kWaitsInPlace), until `admitted` is called, or it

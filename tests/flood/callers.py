@@ -142,15 +142,17 @@ def packed_nothing(address, over, count):
         time.sleep(0.02)
 
 
-def _held(address, over, count, unit, streams=1000, settings=b""):
+def _held(address, over, count, unit, streams=1000, settings=b"", connections=1):
     """`unit(stream)` on each, and nothing more."""
-    peer = Peer(address, settings=settings)
-    for i in range(streams):
-        peer.send(unit(2 * i + 1))
-        count(1)
+    peers = [Peer(address, settings=settings) for _ in range(connections)]
+    for peer in peers:
+        for i in range(streams):
+            peer.send(unit(2 * i + 1))
+            count(1)
     while not over():
         time.sleep(0.1)
-    peer.close()
+    for peer in peers:
+        peer.close()
 
 
 def held_calls(address, over, count):
@@ -226,6 +228,12 @@ def held_metadata(address, over, count):
     """Calls with as much metadata as may be, of which nothing more comes."""
     block = request(metadata(7))
     _held(address, over, count, lambda s: header_block(s, block))
+
+
+def held_requests(address, over, count):
+    """The same, where they are no calls of gRPC."""
+    block = request(metadata(7)).replace(b"application/grpc", b"application/json")
+    _held(address, over, count, lambda s: header_block(s, block), connections=4)
 
 
 def _dribble(address, over, count, size, pause):
@@ -312,6 +320,7 @@ ATTACKS = {
     "bodies byte by byte": dribble,
     "large bodies a byte a second": large_dribble,
     "metadata without bodies": held_metadata,
+    "metadata of no calls": held_requests,
     "HTTP/1": garbage,
     "open files run out": out_of_files,
 }

@@ -56,11 +56,12 @@ def message(body: bytes, compressed: int = 0, announced: int = -1) -> bytes:
     return struct.pack(">BI", compressed, len(body) if announced < 0 else announced) + body
 
 
-def header_block(stream: int, block: bytes) -> bytes:
-    """In as many frames as it needs."""
+def header_block(stream: int, block: bytes, flags: int = 0) -> bytes:
+    """In as many frames as it needs; `flags` are the first one's."""
     pieces = [block[at : at + 16384] for at in range(0, len(block), 16384)]
     return b"".join(
-        frame(CONTINUATION if i else HEADERS, END_HEADERS if i == len(pieces) - 1 else 0, stream, piece)
+        frame(CONTINUATION if i else HEADERS,
+              (0 if i else flags) | (END_HEADERS if i == len(pieces) - 1 else 0), stream, piece)
         for i, piece in enumerate(pieces))
 
 

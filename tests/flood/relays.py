@@ -97,7 +97,7 @@ def on_connections(address, over, connections, serve):
         thread.join()
 
 
-def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, sends=True):
+def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, sends=True, trailers=b""):
     """Opens all streams that it may on many connections, and opens one again for
     each that ends."""
     block = request(more, path=PATH)
@@ -112,6 +112,8 @@ def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, s
             stream, side.next = side.next, side.next + 2
             side.open.add(stream)
             side.send(header_block(stream, block))
+            if trailers:
+                return side.send(frame(DATA, 0, stream, bytes(5)) + header_block(stream, trailers, END_STREAM))
             if not sends:
                 return side.send(frame(DATA, END_STREAM, stream, bytes(5)))
             side.windows[stream] = WINDOW_SIZE
@@ -138,7 +140,7 @@ def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, s
     on_connections(address, over, CONNECTIONS, lambda connection, _: serve(connection))
 
 
-def run_function(address, over, count, size, connections, streams, distinct=True):
+def run_function(address, over, count, size, connections, streams, distinct=True, trailers=b""):
     """So many requests at once on each connection, as far as windows let them
     come, and another for each that ends."""
     block = request()
@@ -158,7 +160,10 @@ def run_function(address, over, count, size, connections, streams, distinct=True
                     break
                 side.windows[stream] -= now
                 side.connection_window -= now
-                side.send(frame(DATA, 0 if now < len(body) else END_STREAM, stream, bytes(body[:now])))
+                last = now == len(body)
+                side.send(frame(DATA, END_STREAM if last and not trailers else 0, stream, bytes(body[:now])))
+                if last and trailers:
+                    side.send(header_block(stream, trailers, END_STREAM))
                 count(1)
                 body = bodies[stream] = body[now:] if now < len(body) else None
 
@@ -259,6 +264,10 @@ RELAYS = {
     "bodies that are not read": (call, reads_nothing),
     "bodies byte by byte": (lambda a, o, c: call(a, o, c, unit=1), takes_nothing),
     "much metadata": (lambda a, o, c: call(a, o, c, more=metadata(7)), takes_nothing),
+    "metadata behind requests": (
+        lambda a, o, c: call(a, o, c, sends=False, trailers=metadata(7)), takes_nothing),
+    "metadata behind misses": (
+        lambda a, o, c: run_function(a, o, c, 50, CONNECTIONS // 2, 100, trailers=metadata(7)), takes_nothing),
     "endless answers without a window": (
         lambda a, o, c: call(a, o, c, settings=NO_WINDOW, sends=False), answers_endlessly),
     "endless answers that are not read": (

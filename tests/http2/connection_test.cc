@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -165,6 +166,74 @@ TEST_F(ConnectionTest, AHeaderBlockThatCannotBeSentEndsItsStream) {
   Begin(&next);
   next.Wait();
   EXPECT_EQ(next.answer, "y");
+}
+
+// Whoever wants a stream's fields has them, and who does not has none.
+TEST(StreamTest, FieldsAreTakenAndTrailersDropped) {
+  // Answers with how many trailers it was shown.
+  struct Handler final : Server::Handler, StreamUser {
+    StreamUser* OnRequest(Stream& stream) override {
+      stream.KeepTrailers(stream.fields().Find(":path") == "/keep");
+      const Fields fields = stream.TakeFields();
+      EXPECT_FALSE(fields.empty());
+      EXPECT_TRUE(stream.fields().empty());
+      return this;
+    }
+    int busy() const override { return 0; }
+    void OnData(Stream& stream, absl::string_view bytes) override {
+      stream.Consume(bytes.size());
+    }
+    void OnTrailers(Stream& stream) override {
+      shown = stream.trailers().size();
+    }
+    void OnPeerEnd(Stream& stream) override {
+      Fields fields;
+      fields.Add(":status", absl::StrCat(200 + shown));
+      stream.Answer(fields, /*end=*/true);
+    }
+    void OnClosed(Stream& /*stream*/, const StreamEnd& /*end*/) override {}
+    size_t shown = 99;
+  };
+  Handler handler;
+  RunningLoop server_loop;
+  auto server = *Server::Listen("127.0.0.1:0", ServerOptions());
+  server->Start({{server_loop.loop(), &handler}});
+  ClientOptions options;
+  options.connection.server = false;
+  RunningLoop loop;
+  std::unique_ptr<Client> client;
+  for (const auto& [path, status] :
+       std::vector<std::pair<std::string, std::string>>{{"/keep", "202"},
+                                                        {"/drop", "200"}}) {
+    Request request(path, "x");
+    request.stays_open = true;
+    loop.Do([&] {
+      if (client == nullptr) {
+        client = std::make_unique<Client>(
+            loop.loop(), *ParseTarget(server->address()), &options);
+      }
+      Connection* const connection = client->Take();
+      if (connection != nullptr) return request.OnConnection(*connection);
+      client->Wait(&request);
+    });
+    ASSERT_TRUE(Eventually([&] {
+      bool open = false;
+      loop.Do([&] {
+        if (request.stream == nullptr) return;
+        open = true;
+        Fields trailers;
+        trailers.Add("x-a", "1");
+        trailers.Add("x-b", "2");
+        request.stream->EndWith(std::move(trailers));
+      });
+      return open;
+    }));
+    request.Wait();
+    EXPECT_EQ(request.status, status);
+  }
+  loop.Do([&] { client = nullptr; });
+  server->Stop();
+  server->Join();
 }
 
 TEST_F(ConnectionTest, AStoppingServerLetsCallsFinish) {

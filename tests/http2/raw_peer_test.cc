@@ -67,6 +67,13 @@ class RawPeer {
     }
     return all;
   }
+  // What comes next; nothing at the end.
+  std::string ReadSome() const {
+    std::string piece(64 << 10, '\0');
+    const ssize_t n = recv(fd_, piece.data(), piece.size(), 0);
+    piece.resize(n > 0 ? static_cast<size_t>(n) : 0);
+    return piece;
+  }
   // All until the end.
   std::string ReadAll() const {
     std::string all;
@@ -119,6 +126,63 @@ TEST_F(ConnectionTest, FramesThatDoNoWorkEndTheConnection) {
     EXPECT_NE(code, std::string::npos)
         << static_cast<int>(frame[3]) << ": " << answer.size() << " bytes";
   }
+}
+
+// Answers every call with as much.
+class Fountain final : public Server::Handler, public StreamUser {
+ public:
+  static constexpr size_t kBytes = 8 << 20;
+  StreamUser* OnRequest(Stream& /*stream*/) override { return this; }
+  int busy() const override { return 0; }
+  void OnData(Stream& /*stream*/, absl::string_view /*bytes*/) override {}
+  void OnPeerEnd(Stream& stream) override {
+    Fields fields;
+    fields.Add(":status", "200");
+    stream.Answer(fields, /*end=*/false);
+    stream.Send(Slice::Copy(std::string(kBytes, 'x')));
+    stream.End();
+  }
+  void OnClosed(Stream& /*stream*/, const StreamEnd& /*end*/) override {}
+};
+
+// Who takes much has to say so, and may measure how fast it comes.
+TEST(FrameBudgetTest, BytesThatAreSentPayForWhatTheyMakePeersSay) {
+  RunningLoop loop;
+  Fountain handler;
+  auto server = *Server::Listen("127.0.0.1:0", ServerOptions());
+  server->Start({{loop.loop(), &handler}});
+  const RawPeer peer(server->address());
+  ASSERT_TRUE(
+      peer.Send(kClientPreface + Frame(4, 0, 0, "") +
+                Frame(1, 5, 1,
+                      absl::StrCat("\x82\x86", Http2Header(":path", "/"),
+                                   Http2Header(":authority", "test")))));
+  size_t body = 0;
+  std::string bytes;
+  while (body < Fountain::kBytes) {
+    const std::string more = peer.ReadSome();
+    if (more.empty()) break;
+    bytes += more;
+    while (bytes.size() >= 9) {
+      const auto at = [&bytes](int i) {
+        return static_cast<unsigned char>(bytes[i]);
+      };
+      const size_t size = at(0) << 16 | at(1) << 8 | at(2);
+      if (bytes.size() < 9 + size) break;
+      if (at(3) == 0) {
+        body += size;
+        const std::string window = {0, 0, static_cast<char>(size >> 8),
+                                    static_cast<char>(size)};
+        peer.Send(Frame(8, 0, 0, window) + Frame(8, 0, 1, window) +
+                  Frame(6, 0, 0, std::string(8, 'p')));
+      }
+      bytes.erase(0, 9 + size);
+    }
+  }
+  EXPECT_EQ(body, Fountain::kBytes);
+  server->Stop();
+  peer.Shutdown();
+  server->Join();
 }
 
 // Nor do frames of no type that there is, empty or not; some are no harm.

@@ -204,6 +204,114 @@ func streamBothWays(t *testing.T, conn *grpc.ClientConn, messages int, text stri
 	}
 }
 
+// TestSmallWindowsAndManyMessages has those who take much, and say so by
+// WINDOW_UPDATEs for each quarter of a small window and a PING for each message
+// of a stream, keep their connections.
+func TestSmallWindowsAndManyMessages(t *testing.T) {
+	const window, size, messages = 64 << 10, 1 << 20, 200
+	for _, windows := range []struct {
+		name     string
+		caller   []grpc.DialOption
+		function []grpc.ServerOption
+	}{
+		{"defaults", nil, nil},
+		{"windows of 64 KiB",
+			[]grpc.DialOption{grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window)},
+			[]grpc.ServerOption{grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window)}},
+	} {
+		for _, test := range []struct {
+			name string
+			call func(*testing.T, testgrpc.TestServiceClient)
+		}{
+			{"download", func(t *testing.T, client testgrpc.TestServiceClient) { download(t, client, messages, size) }},
+			{"upload", func(t *testing.T, client testgrpc.TestServiceClient) { upload(t, client, messages, size) }},
+			{"ping-pong", func(t *testing.T, client testgrpc.TestServiceClient) {
+				var all sync.WaitGroup
+				for range 8 {
+					all.Go(func() { pingPong(t, client, 3000) })
+				}
+				all.Wait()
+			}},
+		} {
+			t.Run(windows.name+" "+test.name, func(t *testing.T) {
+				d := serve(t, (&echo{}).start(t, windows.function...), "--insecure")
+				var opened dials
+				test.call(t, testgrpc.NewTestServiceClient(connect(t, d.listen, append(windows.caller, opened.count())...)))
+				opened.wasOne(t)
+			})
+		}
+	}
+}
+
+// download has the function send messages of a size.
+func download(t *testing.T, client testgrpc.TestServiceClient, messages, size int) {
+	t.Helper()
+	ask := &testgrpc.StreamingOutputCallRequest{}
+	for range messages {
+		ask.ResponseParameters = append(ask.ResponseParameters, &testgrpc.ResponseParameters{Size: int32(size)})
+	}
+	stream, err := client.StreamingOutputCall(within(t), ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range messages {
+		rsp, err := stream.Recv()
+		if err != nil {
+			t.Fatalf("message %d: %v", i, err)
+		}
+		if got := len(rsp.GetPayload().GetBody()); got != size {
+			t.Fatalf("message %d has %d bytes", i, got)
+		}
+	}
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("after the messages: %v", err)
+	}
+}
+
+// upload sends it messages of a size.
+func upload(t *testing.T, client testgrpc.TestServiceClient, messages, size int) {
+	t.Helper()
+	stream, err := client.StreamingInputCall(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := make([]byte, size)
+	for range messages {
+		if stream.Send(&testgrpc.StreamingInputCallRequest{Payload: &testgrpc.Payload{Body: body}}) != nil {
+			break // the status says why
+		}
+	}
+	rsp, err := stream.CloseAndRecv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := int(rsp.GetAggregatedPayloadSize()); got != messages*size {
+		t.Errorf("%d bytes arrived", got)
+	}
+}
+
+// pingPong sends messages of a byte, each when the one before is answered.
+func pingPong(t *testing.T, client testgrpc.TestServiceClient, rounds int) {
+	stream, err := client.FullDuplexCall(within(t))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for i := range rounds {
+		err := stream.Send(&testgrpc.StreamingOutputCallRequest{Payload: &testgrpc.Payload{Body: []byte{1}}})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if err != nil {
+			t.Errorf("round %d: %v", i, err)
+			return
+		}
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Error(err)
+	}
+}
+
 // packing says how the last message arrived at one end.
 type packing struct {
 	mu       sync.Mutex

@@ -25,7 +25,8 @@ import (
 const maxMessage = 64 << 20
 
 // echo is a function that answers with the text that it was sent, on the one
-// method that fncache caches and on two that it passes through.
+// method that fncache caches and on two that it passes through; on two more it
+// sends or takes as much as it is told.
 type echo struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 	testgrpc.UnimplementedTestServiceServer
@@ -59,6 +60,30 @@ func (e *echo) UnaryCall(ctx context.Context, req *testgrpc.SimpleRequest) (*tes
 		return nil, err
 	}
 	return &testgrpc.SimpleResponse{Payload: req.GetPayload()}, nil
+}
+
+func (e *echo) StreamingOutputCall(req *testgrpc.StreamingOutputCallRequest, stream testgrpc.TestService_StreamingOutputCallServer) error {
+	for _, one := range req.GetResponseParameters() {
+		body := make([]byte, one.GetSize())
+		if err := stream.Send(&testgrpc.StreamingOutputCallResponse{Payload: &testgrpc.Payload{Body: body}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *echo) StreamingInputCall(stream testgrpc.TestService_StreamingInputCallServer) error {
+	sum := 0
+	for {
+		req, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return stream.SendAndClose(&testgrpc.StreamingInputCallResponse{AggregatedPayloadSize: int32(sum)})
+		}
+		if err != nil {
+			return err
+		}
+		sum += len(req.GetPayload().GetBody())
+	}
 }
 
 func (e *echo) FullDuplexCall(stream testgrpc.TestService_FullDuplexCallServer) error {

@@ -101,6 +101,31 @@ TEST(CodecTest, ContentTypesOfGrpc) {
        {"", "application/grpcfoo", "application/grpc-web", "application/grpc ;",
         "text/html", "application/GRPC"}) {
     EXPECT_FALSE(IsGrpc(type)) << type;
+    EXPECT_FALSE(IsGrpcProto(type)) << type;
+  }
+}
+
+TEST(CodecTest, RequestsOfProtobufCanBeKeyed) {
+  http2::Fields fields;
+  EXPECT_FALSE(CanBeKeyed(fields));
+  for (const char* type :
+       {"application/grpc", "application/grpc+proto", "application/grpc;x=y",
+        "application/grpc+proto;x=y"}) {
+    fields.Clear();
+    fields.Add("content-type", type);
+    EXPECT_TRUE(CanBeKeyed(fields)) << type;
+    fields.Add("grpc-encoding", "gzip");
+    EXPECT_TRUE(CanBeKeyed(fields)) << type;
+    fields.Add("grpc-encoding", "gzip");
+    EXPECT_FALSE(CanBeKeyed(fields)) << type;
+  }
+  for (const char* type :
+       {"application/grpc+json", "application/grpc+", "application/grpc+proto3",
+        "application/grpc+protobuf"}) {
+    EXPECT_TRUE(IsGrpc(type)) << type;
+    fields.Clear();
+    fields.Add("content-type", type);
+    EXPECT_FALSE(CanBeKeyed(fields)) << type;
   }
 }
 

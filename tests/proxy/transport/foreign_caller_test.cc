@@ -4,45 +4,59 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "http2/server.h"
+#include "http2/stream.h"
+#include "tests/common/deaf_server.h"
 #include "tests/common/http2_server.h"
 #include "tests/common/loopback_socket.h"
+#include "tests/http2/connection_test.h"
+#include "tests/proxy/loopback.h"
 #include "tests/proxy/serving/scripted.h"
 #include "tests/proxy/transport/raw_call.h"
 
 namespace fncache::proxy::transport {
 namespace {
 
+using ::fncache::testing::Http2Bytes;
 using ::fncache::testing::Http2Frame;
 using ::fncache::testing::Http2Header;
+using ::fncache::testing::Http2Ok;
+using ::fncache::testing::Http2Server;
 using ::testing::HasSubstr;
 
-// One RunFunction call on a connection of its own, with this grpc-timeout.
+// A connection of its own, and on it stream 1.
 class ForeignCaller {
  public:
+  // What is said there behind the greeting.
+  ForeignCaller(const std::string& target, const std::string& bytes)
+      : connection_(ConnectTo(target.substr(target.rfind(':') + 1))) {
+    EXPECT_TRUE(SendAll(connection_, Greeting() + bytes));
+  }
+  // A RunFunction call with this grpc-timeout.
   ForeignCaller(const std::string& target, const std::string& timeout,
                 const std::string& request)
-      : connection_(ConnectTo(target.substr(target.rfind(':') + 1))) {
-    EXPECT_TRUE(SendAll(
-        connection_,
-        absl::StrCat(
-            Greeting(),
-            CallHead(1, kRunFunctionV1,
-                     absl::StrCat(Http2Header("te", "trailers"),
-                                  Http2Header("grpc-timeout", timeout))),
-            CallData(1, MessageHead(request.size()) + request, true))));
-  }
+      : ForeignCaller(
+            target,
+            absl::StrCat(
+                CallHead(1, kRunFunctionV1,
+                         absl::StrCat(Http2Header("te", "trailers"),
+                                      Http2Header("grpc-timeout", timeout))),
+                CallData(1, MessageHead(request.size()) + request, true))) {}
   ~ForeignCaller() { close(connection_); }
   ForeignCaller(const ForeignCaller&) = delete;
   ForeignCaller& operator=(const ForeignCaller&) = delete;
 
-  // Reads until a header block has come that says a status; returns it as
-  // lines.
+  // Reads until a header block has come that says a status; returns all blocks
+  // as lines.
   std::string ReadStatus() {
     nghttp2_hd_inflater* inflater = nullptr;
     EXPECT_EQ(nghttp2_hd_inflate_new(&inflater), 0);
@@ -53,10 +67,24 @@ class ForeignCaller {
       const std::string payload =
           ReadExactly(static_cast<unsigned char>(head[1]) << 8 |
                       static_cast<unsigned char>(head[2]));
-      if (head[3] == Http2Frame::kHeaders) lines = Inflate(inflater, payload);
+      if (head[3] == Http2Frame::kHeaders) lines += Inflate(inflater, payload);
     }
     nghttp2_hd_inflate_del(inflater);
     return lines;
+  }
+  // Reads until the stream is reset, or the connection ends; returns the code,
+  // and how many bytes of a body came before it.
+  std::pair<std::string, size_t> ReadReset() const {
+    size_t body = 0;
+    while (true) {
+      const std::string head = ReadExactly(9);
+      if (head.empty()) return {"", body};
+      const std::string payload =
+          ReadExactly(static_cast<unsigned char>(head[1]) << 8 |
+                      static_cast<unsigned char>(head[2]));
+      if (head[3] == Http2Frame::kData) body += payload.size();
+      if (head[3] == Http2Frame::kReset) return {payload, body};
+    }
   }
   // Reads until `text` has come, or the connection ends; returns all of it.
   std::string ReadUntil(const std::string& text) {
@@ -139,6 +167,159 @@ TEST(ForeignCallerTest, ACallThatWaitedInVainIsToldForWhat) {
                     dead.target(), ": ", dead.target(), ": cannot connect: ")));
   }
   proxy.Stop();
+}
+
+// Of a request that says another format than protobuf, or two encodings, only
+// the function knows what it is: its answer is nobody else's.
+TEST(ForeignCallerTest, WhatOnlyTheFunctionCanReadIsNotKeyed) {
+  const std::string type = Http2Header("content-type", "application/grpc");
+  for (const std::string& fields :
+       {Http2Header("content-type", "application/grpc+json"),
+        Http2Header("content-type", "application/grpc+x; a=b"),
+        type + Http2Header("content-type", "application/grpc+json"),
+        type + Http2Header("grpc-encoding", "identity") +
+            Http2Header("grpc-encoding", "gzip")}) {
+    const std::string response =
+        serving::Response("t", "hello", 60).SerializeAsString();
+    Http2Server function(
+        {{Http2Frame::kHeaders, Http2Frame::kEndHeaders, Http2Ok() + type},
+         {Http2Frame::kData, 0, MessageHead(response.size()) + response},
+         {Http2Frame::kHeaders,
+          Http2Frame::kEndHeaders | Http2Frame::kEndStream,
+          Http2Header("grpc-status", "0")}});
+    serving::ScriptedStore store;
+    serving::CachingProxy proxy(function.target(), {}, &store);
+    const std::string request = serving::Request("a", "t");
+    for (int call = 0; call < 2; ++call) {
+      ForeignCaller caller(
+          proxy.target(),
+          absl::StrCat(
+              Http2Bytes({Http2Frame::kHeaders, Http2Frame::kEndHeaders,
+                          absl::StrCat("\x83\x86",  // POST, http
+                                       Http2Header(":path", kRunFunctionV1),
+                                       Http2Header(":authority", "f"), fields)},
+                         BigEndian(1)),
+              CallData(1, MessageHead(request.size()) + request, true)));
+      EXPECT_THAT(caller.ReadStatus(), HasSubstr("fwd=bypass\n"));
+    }
+    EXPECT_EQ(store.fills, 0);
+    proxy.Stop();
+  }
+}
+
+// A relayed call's caller has what came before the function's reset, and then
+// its code.
+TEST(ForeignCallerTest, AResetPassesBehindWhatTheFunctionSent) {
+  const std::string headers =
+      Http2Ok() + Http2Header("content-type", "application/grpc");
+  const Http2Frame answer = {Http2Frame::kHeaders, Http2Frame::kEndHeaders,
+                             headers};
+  const Http2Frame body = {Http2Frame::kData, 0, std::string(16'000, 'x')};
+  for (const uint32_t code : {2, 8, 11}) {
+    const Http2Frame reset = {Http2Frame::kReset, 0, BigEndian(code)};
+    for (const auto& frames : std::vector<std::vector<Http2Frame>>{
+             {reset},
+             {answer, reset},
+             {answer, body, body, body, reset},
+         }) {
+      Http2Server function(frames);
+      serving::ScriptedStore store;
+      serving::CachingProxy proxy(function.target(), {}, &store);
+      const ForeignCaller caller(
+          proxy.target(),
+          CallHead(1, "/t.T/Other") + CallData(1, MessageHead(0), true));
+      EXPECT_EQ(caller.ReadReset(),
+                std::make_pair(BigEndian(code),
+                               frames.size() == 5 ? size_t{48'000} : 0));
+      proxy.Stop();
+    }
+  }
+}
+
+// Answers a call when it is complete, and keeps its trailers.
+class TrailerReader final : public http2::Server::Handler,
+                            public http2::StreamUser {
+ public:
+  http2::StreamUser* OnRequest(http2::Stream& /*stream*/) override {
+    return this;
+  }
+  int busy() const override { return 0; }
+  void OnData(http2::Stream& stream, absl::string_view bytes) override {
+    stream.Consume(bytes.size());
+  }
+  void OnTrailers(http2::Stream& stream) override {
+    MutexLock lock(&mutex_);
+    value_ = std::string(stream.trailers().Find("x-last"));
+  }
+  void OnPeerEnd(http2::Stream& stream) override {
+    http2::Fields fields;
+    fields.Add(":status", "200");
+    fields.Add("content-type", "application/grpc");
+    fields.Add("grpc-status", "0");
+    stream.Answer(fields, /*end=*/true);
+  }
+  void OnClosed(http2::Stream& /*stream*/,
+                const http2::StreamEnd& /*end*/) override {}
+  std::string value() {
+    MutexLock lock(&mutex_);
+    return value_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::string value_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A call without a message on stream 1, with these trailers.
+std::string CallWithTrailers(const std::string& fields) {
+  return absl::StrCat(
+      CallHead(1, "/t.T/Hang"), CallData(1, MessageHead(0)),
+      Http2Bytes({Http2Frame::kHeaders,
+                  Http2Frame::kEndHeaders | Http2Frame::kEndStream, fields},
+                 BigEndian(1)));
+}
+
+// No library of gRPC sends them, and a relayed call's are passed on.
+TEST(ForeignCallerTest, TrailersOfARequestPass) {
+  http2::RunningLoop loop;
+  TrailerReader function;
+  auto server = *http2::Server::Listen("127.0.0.1:0", http2::ServerOptions());
+  server->Start({{loop.loop(), &function}});
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(server->address(), {}, &store);
+  ForeignCaller caller(proxy.target(),
+                       CallWithTrailers(Http2Header("x-last", "v")));
+  EXPECT_THAT(caller.ReadStatus(), HasSubstr("grpc-status: 0\n"));
+  EXPECT_EQ(function.value(), "v");
+
+  // 34 bytes each, as they are counted (RFC 9113, 6.5.2).
+  std::string many;
+  for (int i = 0; i < 2000; ++i) many += Http2Header("x", "v");
+  ForeignCaller large(proxy.target(), CallWithTrailers(many));
+  const std::string refusal = large.ReadStatus();
+  EXPECT_THAT(refusal, HasSubstr("grpc-status: 8\n"));
+  EXPECT_THAT(refusal,
+              HasSubstr("trailers are larger than max_metadata_bytes"));
+  proxy.Stop();
+  server->Stop();
+  server->Join();
+}
+
+TEST(ForeignCallerTest, TrailersOfARequestAreCounted) {
+  // Nobody takes them there.
+  const ::fncache::testing::DeafServer function;
+  Inflight inflight(256 << 20, 2);
+  UpstreamOptions options = TestProxy::To(function.target());
+  options.inflight = &inflight;
+  const TestProxy proxy(options);
+  // 40 KB, as they are counted.
+  std::string trailers;
+  for (int i = 0; i < 1000; ++i) trailers += Http2Header("x", "1234567");
+  {
+    const ForeignCaller caller(proxy.target(), CallWithTrailers(trailers));
+    EXPECT_TRUE(Eventually([&] { return inflight.relayed() >= 3 * 40'000; }));
+  }
+  EXPECT_TRUE(Eventually([&] { return inflight.relayed() == 0; }));
 }
 
 }  // namespace
