@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,9 +20,18 @@
 namespace fncache {
 namespace {
 
+// Connecting to a function that fails is tried every two seconds, and fails in
+// the same way: that is told again after so long.
+constexpr absl::Duration kOldNews = absl::Hours(1);
+// Of so many different things.
+constexpr size_t kMostTold = 100;
+
 struct State {
   LogLimiter server_lines{absl::Seconds(1)};
   LogLimiter client_lines{absl::Seconds(1)};
+  Mutex told_mutex;
+  // What was told of functions, and when last.
+  std::map<std::string, absl::Time> told ABSL_GUARDED_BY(told_mutex);
   // Held while observers run, so that they can go.
   Mutex observers_mutex;
   std::vector<const HandshakeObserver*> observers
@@ -40,10 +51,27 @@ std::string Shortened(const std::string& text) {
   return absl::StrCat(WellFormedUtf8(text.substr(0, kMost)), "...");
 }
 
+bool IsNews(const HandshakeFailure& failure) {
+  if (failure.side == TlsSide::kServer) return true;
+  State& state = TheState();
+  const absl::Time now = absl::Now();
+  MutexLock lock(&state.told_mutex);
+  if (state.told.size() >= kMostTold) state.told.clear();
+  const auto [told, first] =
+      state.told.emplace(absl::StrCat(failure.words, failure.certificate), now);
+  // A clock that was set back must not silence the log.
+  if (!first && now >= told->second && now - told->second < kOldNews) {
+    return false;
+  }
+  told->second = now;
+  return true;
+}
+
 void LogFailure(const HandshakeFailure& failure) {
   const bool server = failure.side == TlsSide::kServer;
   State& state = TheState();
   uint64_t unlogged = 0;
+  if (!IsNews(failure)) return;
   if (!(server ? state.server_lines : state.client_lines)
            .Allows(absl::Now(), &unlogged)) {
     return;

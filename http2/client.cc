@@ -514,10 +514,14 @@ void Client::OnClosed(Connection& connection, ConnectionEnd /*end*/,
     options_.connected(-1);
   }
   if (draining_) return;
+  const std::string why = absl::StrCat(peer->endpoint.text, ": ", words);
   if (connection.ready()) {
     Down();
   } else {
     --peer->connecting;
+  }
+  if (connection.lost_streams() && options_.lost != nullptr) {
+    options_.lost(why);
   }
   if (since != 1) {
     peer->failures =
@@ -525,8 +529,9 @@ void Client::OnClosed(Connection& connection, ConnectionEnd /*end*/,
   }
   // Others may be there only until their streams have ended.
   if (peer->connected()) return;
+  // That one is not wanted any more says nothing of the target.
+  if (peer->leaving && !connection.ready()) return;
   ConnectLater(peer);
-  const std::string why = absl::StrCat(peer->endpoint.text, ": ", words);
   // That a good one ended says less than what connecting again will meet.
   if (connection.ready()) {
     Lost(why);

@@ -45,6 +45,8 @@ struct ClientOptions {
   // any use, it can be reached once one is: a call has ended there, or it has
   // lasted `proof`.
   std::function<void(bool reachable, const std::string& why)> changed;
+  // A connection ended with calls on it, and why.
+  std::function<void(const std::string& why)> lost;
   // So many connections more, or fewer, can be sent calls.
   std::function<void(int change)> connected;
   absl::Duration proof = absl::Seconds(10);

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "http2/prefetch.h"
+#include "http2/target.h"
 
 namespace fncache::http2 {
 namespace {
@@ -128,11 +129,21 @@ void Connection::Start() {
   }
   ArmCheck();
   if (!options_.server) return;
+  // By the time that somebody asks it may have left.
+  socklen_t size = sizeof peer_;
+  getpeername(fd(), reinterpret_cast<sockaddr*>(&peer_), &size);
   if (socket_.has_tls()) {
     state_ = State::kHandshake;
     return;
   }
   Begin();
+}
+
+std::string Connection::peer() const {
+  if (peer_.sin6_family != AF_INET && peer_.sin6_family != AF_INET6) return "";
+  return AddressText(reinterpret_cast<const sockaddr*>(&peer_),
+                     peer_.sin6_family == AF_INET ? sizeof(sockaddr_in)
+                                                  : sizeof(sockaddr_in6));
 }
 
 void Connection::Begin() {
@@ -296,7 +307,7 @@ void Connection::OnReady(uint32_t events) {
       if (!reads_ && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
         errno = SocketError();
         if (errno == 0) return PeerLeft();
-        return EndSoon(ConnectionEnd::kError, ErrnoText("cannot receive"));
+        return ReadFailed();
       }
       if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) ReadSome();
       return;
@@ -329,10 +340,7 @@ void Connection::ReadSome() {
     const ssize_t size = socket_.Read(loop_->buffer(), most);
     if (size < 0) {
       if (errno == EAGAIN || errno == EINTR) return;
-      return EndSoon(ConnectionEnd::kError,
-                     errno == EPROTO && socket_.has_tls()
-                         ? absl::StrCat("cannot receive: ", TlsFailure())
-                         : ErrnoText("cannot receive"));
+      return ReadFailed();
     }
     if (size == 0) return PeerLeft();
     last_read_ = loop_->now();
@@ -353,11 +361,29 @@ void Connection::ReadSome() {
   }
 }
 
+void Connection::ReadFailed() {
+  const bool in_tls = errno == EPROTO && socket_.has_tls();
+  EndSoon(ConnectionEnd::kError,
+          in_tls ? absl::StrCat("cannot receive: ", TlsFailure())
+                 : absl::StrCat(ErrnoText("cannot receive"), Silence()));
+}
+
 void Connection::PeerLeft() {
   if (end_ == ConnectionEnd::kDone && stream_count_ > 0) {
     end_ = ConnectionEnd::kPeerLeft;
   }
-  EndNow(end_, words_.empty() ? "the peer closed the connection" : words_);
+  EndNow(end_, words_.empty()
+                   ? absl::StrCat("the peer closed the connection", Silence())
+                   : words_);
+}
+
+// What to say of a server that left without a word, as it does where it wants
+// TLS, or another client.
+const char* Connection::Silence() const {
+  if (options_.server || magic_ > 0) return "";
+  return socket_.has_tls() ? "; it said nothing before, so it may want a "
+                             "client's certificate"
+                           : "; it said nothing before, so it may want TLS";
 }
 
 // Compares the start of what a client says. False where it is something else,
@@ -501,7 +527,8 @@ bool Connection::WriteSome() {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return false;
       EndNow(ConnectionEnd::kError,
-             words_.empty() ? ErrnoText("cannot send") : words_);
+             words_.empty() ? absl::StrCat(ErrnoText("cannot send"), Silence())
+                            : words_);
       return false;
     }
     Written(static_cast<size_t>(written));
@@ -608,6 +635,7 @@ void Connection::EndNow(ConnectionEnd end, std::string words) {
   if (watched_ != 0) loop_->Unwatch(fd(), this);
   watched_ = 0;
   going_away_ = true;
+  lost_streams_ = streams_ != nullptr;
   while (streams_ != nullptr) {
     StreamEnd lost;
     lost.kind = StreamEnd::Kind::kLost;

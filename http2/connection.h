@@ -22,6 +22,7 @@
 #ifndef FNCACHE_HTTP2_CONNECTION_H_
 #define FNCACHE_HTTP2_CONNECTION_H_
 
+#include <netinet/in.h>
 #include <openssl/types.h>
 #include <sys/types.h>
 
@@ -98,10 +99,14 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
 
   Loop* loop() const { return loop_; }
   int fd() const { return socket_.fd(); }
+  // A server's: the address of its client, for people; empty where it has none.
+  std::string peer() const;
   // The peer's settings are known.
   bool ready() const { return ready_; }
   bool going_away() const { return going_away_; }
   size_t streams() const { return stream_count_; }
+  // It ended with streams open.
+  bool lost_streams() const { return lost_streams_; }
   // A client may open a stream now.
   bool CanOpen() const;
   // The number of streams that the peer allows.
@@ -163,6 +168,8 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   size_t ReadSize() const;
   void ReadSome();
   void PeerLeft();
+  void ReadFailed();
+  const char* Silence() const;
   // May write into it (see FrameHeads).
   void TakeInput(absl::Span<char> input);
   bool TakePreface(absl::string_view* bytes);
@@ -209,6 +216,8 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   State state_ = State::kConnecting;
   ConnectionEnd end_ = ConnectionEnd::kDone;
   std::string words_;
+  bool lost_streams_ = false;
+  sockaddr_in6 peer_ = {};  // or sockaddr_in
   // What nghttp2 said of the frame that came last.
   std::string complaint_;
   uint32_t stream_window_;    // as the peer was told last

@@ -237,7 +237,7 @@ class Server::Part final : public ConnectionOwner {
                 const std::string& words) override {
     all_.erase(&connection);
     if (server_->options_.events.ended) {
-      server_->options_.events.ended(end, words);
+      server_->options_.events.ended(connection, end, words);
     }
     Gone();
   }
@@ -278,12 +278,12 @@ class Server::Acceptor final : public Loop::Watcher {
       const int fd =
           accept4(server_->fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fd >= 0) {
-        server_->accepting_.store(true, std::memory_order_relaxed);
+        Accepts();
         server_->HandOver(fd);
         continue;
       }
       if (errno == EAGAIN) {
-        server_->accepting_.store(true, std::memory_order_relaxed);
+        Accepts();
         return;
       }
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
@@ -295,6 +295,12 @@ class Server::Acceptor final : public Loop::Watcher {
   }
 
  private:
+  void Accepts() {
+    if (server_->accepting_.exchange(true, std::memory_order_relaxed)) return;
+    if (server_->options_.events.accepts_again) {
+      server_->options_.events.accepts_again();
+    }
+  }
   void Delay(int error) {
     server_->accepting_.store(false, std::memory_order_relaxed);
     if (server_->options_.events.accept_failed) {

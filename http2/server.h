@@ -34,7 +34,9 @@ namespace fncache::http2 {
 // What happens to a server's connections; the functions are called on loops'
 // threads, and may be null.
 struct ServerEvents {
-  std::function<void(ConnectionEnd end, const std::string& words)> ended;
+  std::function<void(const Connection& connection, ConnectionEnd end,
+                     const std::string& words)>
+      ended;
   // Beyond `max_connections`; a stream beyond `max_streams`.
   std::function<void()> connection_refused;
   std::function<void()> stream_refused;
@@ -42,6 +44,8 @@ struct ServerEvents {
   std::function<void()> abandoned;
   // No more could be accepted, for a while.
   std::function<void(const std::string& why)> accept_failed;
+  // It goes on.
+  std::function<void()> accepts_again;
 };
 
 // What may be changed while a server accepts connections.

@@ -47,6 +47,12 @@ nghttp2_mem MemoryFunctions(SessionMemory* memory) {
   return functions;
 }
 
+absl::string_view WordsOf(uint32_t code) {
+  if (code != NGHTTP2_COMPRESSION_ERROR) return ErrorCodeName(code);
+  // nghttp2 takes no string of HPACK beyond that.
+  return "COMPRESSION_ERROR, or a name or value of metadata is beyond 64 KiB";
+}
+
 }  // namespace
 
 // nghttp2's callbacks.
@@ -334,11 +340,11 @@ struct Connection::Callbacks {
           self->end_ == ConnectionEnd::kDone) {
         self->end_ = ConnectionEnd::kProtocol;
         if (self->words_.empty()) {
-          self->words_ = absl::StrCat(
-              "the peer broke the rules of HTTP/2: ",
-              self->complaint_.empty()
-                  ? absl::string_view(ErrorCodeName(frame->goaway.error_code))
-                  : self->complaint_);
+          self->words_ =
+              absl::StrCat("the peer broke the rules of HTTP/2: ",
+                           self->complaint_.empty()
+                               ? WordsOf(frame->goaway.error_code)
+                               : self->complaint_);
         }
       }
       return 0;

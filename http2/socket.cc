@@ -77,6 +77,12 @@ ssize_t Socket::Read(char* to, size_t size) {
       case SSL_ERROR_SYSCALL:
         return errno == 0 ? 0 : -1;
       default:
+        // A peer that closes without a close_notify: where a body ends says
+        // HTTP/2.
+        if (ERR_GET_REASON(ERR_peek_last_error()) ==
+            SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+          return 0;
+        }
         errno = EPROTO;
         return -1;
     }

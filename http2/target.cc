@@ -20,18 +20,6 @@
 namespace fncache::http2 {
 namespace {
 
-std::string TextOf(const sockaddr* address, socklen_t size) {
-  std::array<char, NI_MAXHOST> host;
-  std::array<char, NI_MAXSERV> port;
-  if (getnameinfo(address, size, host.data(), host.size(), port.data(),
-                  port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "?";
-  }
-  return address->sa_family == AF_INET6
-             ? absl::StrCat("[", host.data(), "]:", port.data())
-             : absl::StrCat(host.data(), ":", port.data());
-}
-
 absl::StatusOr<std::vector<Endpoint>> Ask(const std::string& host,
                                           const std::string& port, int flags) {
   addrinfo hints = {};
@@ -48,7 +36,7 @@ absl::StatusOr<std::vector<Endpoint>> Ask(const std::string& host,
     Endpoint endpoint;
     std::memcpy(&endpoint.address, one->ai_addr, one->ai_addrlen);
     endpoint.size = one->ai_addrlen;
-    endpoint.text = TextOf(one->ai_addr, one->ai_addrlen);
+    endpoint.text = AddressText(one->ai_addr, one->ai_addrlen);
     bool known = false;
     for (const Endpoint& other : out) known = known || other == endpoint;
     if (!known) out.push_back(std::move(endpoint));
@@ -62,6 +50,18 @@ absl::Status Unfit(absl::string_view text, absl::string_view why) {
 }
 
 }  // namespace
+
+std::string AddressText(const sockaddr* address, socklen_t size) {
+  std::array<char, NI_MAXHOST> host;
+  std::array<char, NI_MAXSERV> port;
+  if (getnameinfo(address, size, host.data(), host.size(), port.data(),
+                  port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "?";
+  }
+  return address->sa_family == AF_INET6
+             ? absl::StrCat("[", host.data(), "]:", port.data())
+             : absl::StrCat(host.data(), ":", port.data());
+}
 
 bool SplitHostPort(absl::string_view text, std::string* host,
                    std::string* port) {

@@ -46,6 +46,9 @@ absl::StatusOr<Target> ParseTarget(absl::string_view text);
 absl::StatusOr<std::vector<Endpoint>> Resolve(const std::string& host,
                                               const std::string& port);
 
+// "HOST:PORT" of an address, the host in brackets where it is one of IPv6.
+std::string AddressText(const sockaddr* address, socklen_t size);
+
 // False where the text has no port. Brackets are taken off the host.
 bool SplitHostPort(absl::string_view text, std::string* host,
                    std::string* port);

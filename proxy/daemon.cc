@@ -410,15 +410,18 @@ void Daemon::OpenExplain(Clock* clock) {
 
 namespace {
 
-// One line a minute for each kind of thing that a listener's peers cause.
+// One line a minute for each kind of thing that a function's callers cause, or
+// it does.
 class PeerLog {
  public:
   explicit PeerLog(const telemetry::FunctionInstruments* function)
       : function_(function) {}
-  void Tell(LogLimiter* lines, absl::string_view what, absl::string_view why) {
+  void Tell(LogLimiter* lines, absl::string_view what, absl::string_view why,
+            std::string peer = "") {
     uint64_t unlogged = 0;
     if (!lines->Allows(absl::Now(), &unlogged)) return;
     std::vector<LogField> fields = {{"function", function_->name()}};
+    if (!peer.empty()) fields.emplace_back("peer", std::move(peer));
     if (!why.empty()) fields.emplace_back("why", std::string(why));
     if (unlogged > 0) fields.emplace_back("unlogged", absl::StrCat(unlogged));
     Log(LogLevel::kWarning, what, fields);
@@ -427,7 +430,13 @@ class PeerLog {
   LogLimiter connections{absl::Minutes(1)};
   LogLimiter streams{absl::Minutes(1)};
   LogLimiter accepting{absl::Minutes(1)};
-  LogLimiter ended{absl::Minutes(1)};
+  LogLimiter accepts_again{absl::Minutes(1)};
+  // Connections that end, each in its way: what is often and harmless does not
+  // hide an attack.
+  LogLimiter foreign{absl::Minutes(1)};
+  LogLimiter slow{absl::Minutes(1)};
+  LogLimiter broken{absl::Minutes(1)};
+  LogLimiter flooding{absl::Minutes(1)};
 
  private:
   const telemetry::FunctionInstruments* const function_;
@@ -436,15 +445,22 @@ class PeerLog {
 http2::ServerEvents Events(const telemetry::FunctionInstruments* function) {
   auto log = std::make_shared<PeerLog>(function);
   http2::ServerEvents events;
-  events.ended = [function, log](http2::ConnectionEnd end,
+  events.ended = [function, log](const http2::Connection& connection,
+                                 http2::ConnectionEnd end,
                                  const std::string& words) {
     function->ConnectionEnded(static_cast<size_t>(end));
+    const auto tell = [&](LogLimiter* lines) {
+      log->Tell(lines, "ended a caller's connection", words, connection.peer());
+    };
     switch (end) {
       case http2::ConnectionEnd::kNotHttp2:
+        return tell(&log->foreign);
       case http2::ConnectionEnd::kTimeout:
+        return tell(&log->slow);
       case http2::ConnectionEnd::kProtocol:
+        return tell(&log->broken);
       case http2::ConnectionEnd::kTooMuch:
-        return log->Tell(&log->ended, "ended a caller's connection", words);
+        return tell(&log->flooding);
       default:
         return;
     }
@@ -462,6 +478,9 @@ http2::ServerEvents Events(const telemetry::FunctionInstruments* function) {
   events.accept_failed = [function, log](const std::string& why) {
     function->AcceptFailed();
     log->Tell(&log->accepting, "cannot accept connections, trying again", why);
+  };
+  events.accepts_again = [log] {
+    log->Tell(&log->accepts_again, "accepting connections again", "");
   };
   return events;
 }
@@ -506,6 +525,11 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
       Log(LogLevel::kInfo, "the function can be reached again",
           {{"function", instruments->name()}, {"upstream", target}});
     };
+    upstream.lost =
+        [log = std::make_shared<PeerLog>(instruments)](absl::string_view why) {
+          log->Tell(&log->broken,
+                    "lost a connection to the function with calls", why);
+        };
     function.upstream = std::make_unique<transport::Upstream>(
         std::move(upstream), impl_->client_tls.get(), count);
     const auto id = static_cast<cache::FunctionId>(i);
@@ -623,6 +647,7 @@ absl::Status Daemon::OpenAdmin(Clock* clock) {
   }
   telemetry::AdminView view;
   view.ready = [this] { return ready() && Accepting(); };
+  view.started = [this] { return ready(); };
   view.alive = [this] { return Alive(); };
   view.draining = [this] { return draining_.load(); };
   for (const settings::FunctionOptions& function : options_.functions) {
@@ -661,7 +686,8 @@ absl::Status Daemon::OpenAdminSocket(Clock* clock) {
   }
   parts.state = [this] {
     if (draining_.load()) return "draining";
-    return ready() && Accepting() ? "ready" : "starting";
+    if (!ready()) return "starting";
+    return Accepting() ? "ready" : "not_accepting";
   };
   parts.settings = [this] {
     return impl_->reloader == nullptr ? "" : impl_->reloader->yaml();

@@ -627,7 +627,7 @@ void RunFunctionCall::OnPatienceEnd() {
 }
 
 void RunFunctionCall::OnGone() {
-  const bool late = incoming_->deadline() <= absl::Now();
+  const bool late = transport::IsOver(incoming_->deadline(), absl::Now());
   const bool connecting = stage_ == Stage::kCalling && run_->connecting();
   const bool waits = stage_ == Stage::kWaiting || connecting;
   const bool joined = StopWaiting();
@@ -772,7 +772,13 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
   const grpc::Status& status = call.status();
   access_.SetUpstreamLatency(call.latency());
   if (IsFailure(status.error_code()) && AnswerOld(status)) return;
-  if (call.refused()) context_.log.MissRefused(status);
+  if (const absl::optional<transport::Refusal> why = call.refused()) {
+    // Those for which there is no room are counted by who has none (Inflight).
+    if (*why != transport::Refusal::kRoom) {
+      context_.instruments.RequestRefused(static_cast<size_t>(*why));
+    }
+    context_.log.MissRefused(status);
+  }
   // RFC 9211: a cache further on has its say first, then this one.
   if (call.answered()) incoming_->Relay(call.headers(), call.trailers());
   AddForwardStatus(/*collapsed=*/false, stored);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "http2/connection.h"
@@ -206,6 +207,8 @@ class ForwardedCall final : public transport::CallTap,
   void OnDeadline();
   // Ends it at the caller with a status of ours.
   void Fail(const grpc::Status& status);
+  // The same, of a header block that is too large.
+  void RefuseMetadata(absl::string_view whose);
   // The same, and drops what waits to be sent to the caller.
   void Evict(transport::Refusal why, absl::string_view words);
   void GiveUpFunction(uint32_t code);
@@ -357,9 +360,7 @@ void ForwardedCall::Look() {
 void ForwardedCall::OnCallerEnd() {
   half_closed_ = true;
   if (call_->stream().oversized()) {
-    return Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                             "the request's trailers are larger than "
-                             "max_metadata_bytes"));
+    return RefuseMetadata("the request's trailers");
   }
   if (function_ != nullptr) function_->EndWith(call_->stream().trailers());
   WeighSoon();
@@ -372,7 +373,7 @@ void ForwardedCall::OnCallerSent() {
 }
 
 void ForwardedCall::OnCallerGone(uint32_t code) {
-  const bool late = call_->deadline() <= absl::Now();
+  const bool late = transport::IsOver(call_->deadline(), absl::Now());
   Count(late ? grpc::StatusCode::DEADLINE_EXCEEDED
              : grpc::StatusCode::CANCELLED);
   call_ = nullptr;
@@ -382,11 +383,7 @@ void ForwardedCall::OnCallerGone(uint32_t code) {
 void ForwardedCall::OnAnswer(http2::Stream& stream) {
   ForgetStart();
   answer_fields_ = transport::IncomingCall::Weight(stream.fields());
-  if (stream.oversized()) {
-    return Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                             "the function's headers are larger than "
-                             "max_metadata_bytes"));
-  }
+  if (stream.oversized()) return RefuseMetadata("the function's headers");
   // An answer that ends here passes as it is, too.
   if (call_ != nullptr && !stream.peer_ended()) {
     call_->stream().Answer(stream.fields(), /*end=*/false);
@@ -405,10 +402,7 @@ void ForwardedCall::OnData(http2::Stream& stream, absl::string_view bytes) {
 }
 
 void ForwardedCall::OnTrailers(http2::Stream& stream) {
-  if (!stream.oversized()) return;
-  Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                    "the function's trailers are larger than "
-                    "max_metadata_bytes"));
+  if (stream.oversized()) RefuseMetadata("the function's trailers");
 }
 
 void ForwardedCall::OnPeerEnd(http2::Stream& stream) {
@@ -470,6 +464,15 @@ void ForwardedCall::Fail(const grpc::Status& status) {
     transport::IncomingCall::Finish(std::move(call_), status);
   }
   GiveUpFunction(http2::kCancel);
+}
+
+void ForwardedCall::RefuseMetadata(absl::string_view whose) {
+  if (call_ == nullptr) return;
+  const grpc::Status status(
+      grpc::StatusCode::RESOURCE_EXHAUSTED,
+      absl::StrCat(whose, " are larger than max_metadata_bytes"));
+  call_->TellRefusal(transport::Refusal::kMetadata, status);
+  Fail(status);
 }
 
 void ForwardedCall::Evict(transport::Refusal why, absl::string_view words) {

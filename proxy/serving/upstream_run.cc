@@ -191,6 +191,7 @@ void UpstreamRun::End() {
   if (oversized_) {
     result_.message.Clear();
     call_->Refuse(
+        transport::Refusal::kSize,
         grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                      absl::StrCat("the function's answer unpacks to more than "
                                   "max_response_bytes, ",

@@ -584,7 +584,8 @@ std::vector<Row> LimitRows() {
   add(Text("max_metadata_bytes", "SIZE", "64KiB",
            "a size from 4KiB to 128KiB, such as 16KiB",
            "Metadata of one call, in either direction, names, values and 32 "
-           "for each counted; beyond it the call fails."),
+           "for each counted; beyond it the call fails. A single name or value "
+           "beyond 64 KiB, as it is sent, ends its connection."),
       [](const Values& v, DaemonOptions* o) {
         return IntoSize(v[0], 4 << 10, 128 << 10, &o->max_metadata_bytes);
       });

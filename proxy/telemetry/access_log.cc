@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -287,9 +288,15 @@ absl::Status AccessLog::Configure(const AccessLogOptions& options) {
 }
 
 void AccessLog::Reopen() {
-  MutexLock lock(&mutex_);
-  reopen_ = true;
-  changed_.SignalAll();
+  {
+    MutexLock lock(&mutex_);
+    if (output_ != nullptr && !output_->file.empty()) {
+      reopen_ = true;
+      return changed_.SignalAll();
+    }
+  }
+  Log(LogLevel::kInfo, "ignored a signal: no file of an access log is open",
+      {{"signal", strsignal(SIGUSR1)}});
 }
 
 bool AccessLog::Chooses(const CallRecord& call) const {

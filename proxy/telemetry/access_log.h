@@ -83,7 +83,7 @@ class AccessLog {
 
   // The file was moved away: what comes from now on goes to a new one of its
   // name. Where that cannot be opened, one line of the log says so, and the old
-  // one stays. Without a file it does nothing.
+  // one stays. Without a file it says so.
   void Reopen();
 
   // Whether any call may have a line: ask before reading for it.

@@ -28,7 +28,8 @@ std::vector<std::pair<std::string, std::string>> PageHeaders() {
 
 const char* State(const AdminView& view) {
   if (view.draining()) return "draining";
-  return view.ready() ? "ready" : "starting";
+  if (view.ready()) return "ready";
+  return view.started && view.started() ? "not_accepting" : "starting";
 }
 
 }  // namespace

@@ -43,6 +43,9 @@ inline constexpr size_t kMissesListed = 5;
 struct AdminView {
   // Every listener is bound, the store is open, and draining has not started.
   std::function<bool()> ready;
+  // It was ready, and has not begun to drain: where it is not ready all the
+  // same, it accepts no connections. May be empty.
+  std::function<bool()> started;
   std::function<bool()> draining;
   // Every worker serves; may be empty.
   std::function<bool()> alive;

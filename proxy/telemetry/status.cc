@@ -37,6 +37,7 @@ class Finder {
   explicit Finder(const Status& status) : status_(status) {}
 
   std::vector<Problem> Find() {
+    Accepting();
     Functions();
     Tiers();
     Certificates();
@@ -69,6 +70,13 @@ class Finder {
   std::string SinceText(absl::Time since) const {
     return absl::StrCat("since ", TimeText(since), " (for ",
                         SpanText(status_.reading.now - since), ")");
+  }
+
+  void Accepting() {
+    if (status_.state != "not_accepting") return;
+    Error("not_accepting", "",
+          "No new connections are accepted: files or memory have run out, as "
+          "the log says, or a worker hangs.");
   }
 
   void Functions() {

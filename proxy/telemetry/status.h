@@ -24,7 +24,7 @@ namespace fncache::proxy::telemetry {
 
 struct Status {
   std::string version;
-  std::string state;  // "ready", "draining", "starting"
+  std::string state;  // "ready", "draining", "starting", "not_accepting"
   absl::Duration uptime;
   ProcessFigures process;
   // Counts since the start and in the last minute, and the tiers.

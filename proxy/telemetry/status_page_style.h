@@ -34,7 +34,7 @@ h2 { font-size: 1.05rem; margin: 2rem 0 .4rem; }
 p { margin: .25rem 0; } .dim { color: var(--dim); }
 .pill { font-size: .8rem; font-weight: 600; padding: .1rem .55rem;
   border-radius: 1rem; border: 1px solid; vertical-align: .15em; }
-.warn { color: var(--warn); } .ready, .good { color: var(--good); } .draining, .starting { color: var(--warn); }
+.warn { color: var(--warn); } .ready, .good { color: var(--good); } .draining, .starting, .not_accepting { color: var(--warn); }
 .bad { color: var(--bad); }
 .tiles { display: grid; gap: .75rem; margin: 1rem 0;
   grid-template-columns: repeat(4, 1fr); }

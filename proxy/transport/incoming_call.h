@@ -51,6 +51,12 @@ class CallTap {
   ~CallTap() = default;
 };
 
+// A call that ends now ends for its deadline. A caller's own clock mostly ends
+// it a little before the time that its grpc-timeout meant here.
+inline bool IsOver(absl::Time deadline, absl::Time now) {
+  return deadline - now <= absl::Milliseconds(20);
+}
+
 // Why a request is refused before it is there.
 enum class Refusal {
   kMetadata,  // it is larger than max_metadata_bytes

@@ -19,6 +19,10 @@ namespace {
 // So long an impatient call waits before it looks whether connecting fails: a
 // connection that was lost is made anew in less.
 constexpr absl::Duration kImpatience = absl::Milliseconds(250);
+// A call that waits in vain is told so by this much before its deadline, or its
+// caller's own clock would be first, which knows nothing of why. Below what
+// takes a status for the deadline's (serving/upstream_run.cc).
+constexpr absl::Duration kHeadStart = absl::Milliseconds(5);
 // How often room for more of an answer is looked for.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 // One attempt to connect, TLS and settings included.
@@ -109,9 +113,10 @@ void Connecting::Start() {
   if (http2::Connection* const connection = client.Take()) {
     return Find(*connection);
   }
+  const absl::Time now = absl::Now();
   limit_ = deadline_ == absl::InfiniteFuture()
-               ? absl::Now() + upstream_->options_.connect_limit
-               : deadline_;
+               ? now + upstream_->options_.connect_limit
+               : deadline_ - std::min(kHeadStart, (deadline_ - now) / 10);
   ArmTimer();
   waiting_ = true;
   client.Wait(this);
@@ -176,6 +181,7 @@ void UnaryCall::Cancel() {
 }
 
 void UnaryCall::CancelNow() {
+  if (IsOver(deadline_, absl::Now())) return OnDeadline();
   Fail(grpc::Status(grpc::StatusCode::CANCELLED, "Cancelled"));
 }
 
@@ -196,7 +202,7 @@ void UnaryCall::Start(const UnaryRequest& request) {
     case Inflight::Admission::kWaits:
       return ArmDeadline();
     case Inflight::Admission::kRefused:
-      return FailForRoom(kNoneEnded);
+      return FailForRoom(Refusal::kRoom, kNoneEnded);
   }
 }
 
@@ -205,7 +211,7 @@ void UnaryCall::WatchPlace() {
     place_timer_.reset();
     if (!waits_in_place_) return;
     if (!upstream_->options().inflight->GivesUp(this)) return WatchPlace();
-    FailForRoom(kNoneEnded);
+    FailForRoom(Refusal::kRoom, kNoneEnded);
   });
 }
 
@@ -224,7 +230,10 @@ void UnaryCall::OnAdmitted() {
 
 void UnaryCall::ArmDeadline() {
   if (timer_.has_value() || deadline_ == absl::InfiniteFuture()) return;
-  timer_ = worker_->After(deadline_ - absl::Now(), [this] { OnDeadline(); });
+  timer_ = worker_->After(deadline_ - absl::Now(), [this] {
+    timer_.reset();
+    OnDeadline();
+  });
 }
 
 void UnaryCall::Connect() {
@@ -248,7 +257,6 @@ void UnaryCall::Send(http2::Connection& connection) {
 }
 
 void UnaryCall::OnDeadline() {
-  timer_.reset();
   Fail(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"));
 }
 
@@ -258,6 +266,7 @@ void UnaryCall::OnAnswer(http2::Stream& stream) {
   held_.Set(IncomingCall::Weight(headers_));
   if (stream.oversized()) {
     return FailForRoom(
+        Refusal::kMetadata,
         "the function's headers are larger than max_metadata_bytes");
   }
 }
@@ -277,9 +286,11 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
     case MessageCollector::State::kWhole:
       return ReadOn();
     case MessageCollector::State::kTooLarge:
-      return FailForRoom(absl::StrCat(
-          "the function's answer is larger than max_response_bytes, ",
-          collector_.limit()));
+      return FailForRoom(
+          Refusal::kSize,
+          absl::StrCat(
+              "the function's answer is larger than max_response_bytes, ",
+              collector_.limit()));
     case MessageCollector::State::kSecond:
       return Fail(grpc::Status(grpc::StatusCode::INTERNAL,
                                "the function answered with two messages"));
@@ -307,7 +318,8 @@ void UnaryCall::ReadOn() {
 void UnaryCall::OnTrailers(http2::Stream& stream) {
   trailers_ = stream.trailers();
   if (!stream.oversized()) return;
-  FailForRoom("the function's trailers are larger than max_metadata_bytes");
+  FailForRoom(Refusal::kMetadata,
+              "the function's trailers are larger than max_metadata_bytes");
 }
 
 void UnaryCall::OnPeerEnd(http2::Stream& /*stream*/) {
@@ -365,13 +377,13 @@ void UnaryCall::Fail(const grpc::Status& status) {
   Complete();
 }
 
-void UnaryCall::FailForRoom(const std::string& words) {
-  refused_ = true;
+void UnaryCall::FailForRoom(Refusal why, const std::string& words) {
+  refused_ = why;
   Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, words));
 }
 
-void UnaryCall::Refuse(const grpc::Status& status) {
-  refused_ = true;
+void UnaryCall::Refuse(Refusal why, const grpc::Status& status) {
+  refused_ = why;
   status_ = status;
   answered_ = false;
   response_.Clear();
@@ -443,6 +455,9 @@ Upstream::Upstream(UpstreamOptions options, ClientTls* tls, int workers)
     own->changed = [this, slot = &slot](bool reachable,
                                         const std::string& why) {
       SetFailing(slot, !reachable, why);
+    };
+    own->lost = [this](const std::string& why) {
+      if (options_.lost != nullptr) options_.lost(why);
     };
     own->connected = [this](int change) {
       connected_.fetch_add(change, std::memory_order_relaxed);

@@ -31,6 +31,8 @@
 
 namespace fncache::proxy::transport {
 
+enum class Refusal;  // incoming_call.h
+
 class ClientTls;
 class Upstream;
 
@@ -52,6 +54,8 @@ struct UpstreamOptions {
   // nobody is told.
   std::function<void(absl::string_view why, bool news)> unreachable;
   std::function<void()> reachable;
+  // Told that a connection ended with calls on it, and why; the same.
+  std::function<void(absl::string_view why)> lost;
 };
 
 // A call that waits for a connection, until its deadline or the limit.
@@ -137,8 +141,8 @@ class UnaryCall final : public Activity,
   void WhenAdmitted(absl::AnyInvocable<void()> admitted) {
     when_admitted_ = std::move(admitted);
   }
-  // It, or its answer, was more than may be held here.
-  bool refused() const { return refused_; }
+  // Why it, or its answer, was more than may be held here, if it was.
+  absl::optional<Refusal> refused() const { return refused_; }
   // The answer is the function's own, up to its end.
   bool answered() const { return answered_; }
   // The response as it came; not valid where the function sent none, or a
@@ -154,7 +158,7 @@ class UnaryCall final : public Activity,
   void OnMessageChanged();
   // An answer that is not to be passed on after all: the call ends with this
   // status of ours. Once it is done.
-  void Refuse(const grpc::Status& status);
+  void Refuse(Refusal why, const grpc::Status& status);
   // Measures from the call's start to its completion.
   absl::Duration latency() const { return latency_; }
 
@@ -172,7 +176,7 @@ class UnaryCall final : public Activity,
   // Ends it with a status that is not the function's.
   void Fail(const grpc::Status& status);
   // With RESOURCE_EXHAUSTED.
-  void FailForRoom(const std::string& words);
+  void FailForRoom(Refusal why, const std::string& words);
   void Complete();
 
   void OnAnswer(http2::Stream& stream) override;
@@ -205,7 +209,7 @@ class UnaryCall final : public Activity,
   bool completing_ = false;
   bool answered_ = false;
   absl::string_view doubt_;
-  bool refused_ = false;
+  absl::optional<Refusal> refused_;
   absl::optional<TimerId> timer_;
   absl::optional<TimerId> reading_timer_;
   size_t unread_ = 0;  // came, and nothing may come instead

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/handshake_failure.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -67,6 +68,23 @@ TEST(HandshakeFailureTest, ObserversAreToldWhatTheLogLeavesOut) {
   // One line, and a second one on a machine that stood still for a second.
   EXPECT_LT(log.size(), 1000u);
   EXPECT_THAT(log, Not(HasSubstr("\x1b")));
+}
+
+// It is connected to again and again.
+TEST(HandshakeFailureTest, WhatFailsWithAFunctionAgainIsToldOnce) {
+  HandshakeFailure failure;
+  failure.side = TlsSide::kClient;
+  failure.words = "the function's certificate has expired";
+  ::testing::internal::CaptureStderr();
+  ReportHandshakeFailure(failure);
+  // The log has a line a second at most, whatever it says.
+  absl::SleepFor(absl::Milliseconds(1100));
+  ReportHandshakeFailure(failure);
+  failure.words = "the function does not speak TLS";
+  ReportHandshakeFailure(failure);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
+  EXPECT_THAT(log, HasSubstr("does not speak TLS"));
 }
 
 }  // namespace

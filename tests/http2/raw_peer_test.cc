@@ -276,7 +276,8 @@ std::string GoAway(const std::string& last) {
 // nothing. 2^31-1 is grpc-go's.
 TEST_F(ConnectionTest, ACallerThatGoesKeepsItsCalls) {
   std::atomic<int> ended{0};
-  server_options_.events.ended = [&](ConnectionEnd end,
+  server_options_.events.ended = [&](const Connection& /*connection*/,
+                                     ConnectionEnd end,
                                      const std::string& words) {
     EXPECT_EQ(end, ConnectionEnd::kDone) << words;
     ++ended;
@@ -315,7 +316,8 @@ TEST_F(ConnectionTest, ACallerThatGoesKeepsItsCalls) {
 TEST_F(ConnectionTest, ACallerThatSaysGoodbyeBreaksNoRule) {
   std::atomic<int> done{0};
   std::atomic<int> broken{0};
-  server_options_.events.ended = [&](ConnectionEnd end, const std::string&) {
+  server_options_.events.ended = [&](const Connection& /*connection*/,
+                                     ConnectionEnd end, const std::string&) {
     ++(end == ConnectionEnd::kDone ? done : broken);
   };
   Start();
@@ -513,7 +515,8 @@ TEST_F(ConnectionTest, WhatHttp1IsToldIsHttp1) {
 TEST_F(ConnectionTest, Http1InPiecesIsToldWhatThisIs) {
   server_options_.connection.http1_answer = kHttp1Answer;
   std::atomic<uint64_t> ended{0};
-  server_options_.events.ended = [&](ConnectionEnd end, const std::string&) {
+  server_options_.events.ended = [&](const Connection& /*connection*/,
+                                     ConnectionEnd end, const std::string&) {
     EXPECT_EQ(end, ConnectionEnd::kNotHttp2);
     ++ended;
   };

@@ -228,6 +228,21 @@ TEST_F(TlsProcessTest, NobodyResumesASession) {
   }
 }
 
+// Most servers just close a connection that does not begin with TLS.
+TEST_F(TlsProcessTest, AFunctionThatWantsTlsIsToldAsOneThatMay) {
+  Process function(
+      {"function", "--listen", "127.0.0.1:0", "--tls-dir", Dir("server")});
+  ASSERT_TRUE(function.WaitForStderr("listening on "));
+  Start({"--upstream", function.Listening().at(0)});
+  std::thread caller([this] {
+    RunFunctionResponse response;
+    CallAsCrossplane(address_, &response);
+  });
+  EXPECT_TRUE(daemon_->WaitForStderr("so it may want TLS"));
+  daemon_->Signal(SIGKILL);
+  caller.join();
+}
+
 TEST_F(TlsProcessTest, FunctionsThatAreRefusedAreCountedAndLogged) {
   // Its certificate is for function-x and localhost.
   Process function(

@@ -32,6 +32,7 @@ class AdminTest : public ::testing::Test {
   void SetUp() override {
     AdminView view;
     view.ready = [this] { return ready_.load(); };
+    view.started = [this] { return started_.load(); };
     view.draining = [this] { return draining_.load(); };
     view.upstreams = {"dns:///function-a:9443"};
     view.settings = [] {
@@ -55,6 +56,7 @@ class AdminTest : public ::testing::Test {
   }
 
   std::atomic<bool> ready_{false};
+  std::atomic<bool> started_{false};
   std::atomic<bool> draining_{false};
   Instruments instruments_{{"function-a"}};
   SimulatedClock clock_{absl::FromUnixSeconds(1'800'000'000)};
@@ -67,6 +69,13 @@ TEST_F(AdminTest, ReadyOnceReadyAndNoMoreAsSoonAsDrainingStarts) {
   ready_ = true;
   EXPECT_THAT(Page("/readyz"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(Page("/metrics"), HasSubstr("\nfncache_ready 1\n"));
+  // It accepts no connections.
+  started_ = true;
+  ready_ = false;
+  EXPECT_THAT(Page("/readyz"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(Page("/readyz"), EndsWith("\r\n\r\nnot_accepting\n"));
+  EXPECT_THAT(Page("/statusz"), HasSubstr("No new connections are accepted"));
+  ready_ = true;
   draining_ = true;
   EXPECT_THAT(Page("/readyz"), StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(Page("/readyz"), EndsWith("\r\n\r\ndraining\n"));

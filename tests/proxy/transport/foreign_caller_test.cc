@@ -169,6 +169,22 @@ TEST(ForeignCallerTest, ACallThatWaitedInVainIsToldForWhat) {
   proxy.Stop();
 }
 
+// A call that its function has is not told of connections.
+TEST(ForeignCallerTest, ACallThatTheFunctionHasIsNotToldOfConnections) {
+  serving::ScriptedFunction function;
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(function.target(), {}, &store);
+  // The first one makes the connection, which the others find.
+  std::vector<serving::FunctionCallPtr> calls;
+  for (const char* const text : {"a", "b", "c"}) {
+    ForeignCaller caller(proxy.target(), "300m", serving::Request(text, "t"));
+    calls.push_back(function.Next());
+    EXPECT_THAT(caller.ReadStatus(),
+                HasSubstr("grpc-message: Deadline Exceeded\n"));
+  }
+  proxy.Stop();
+}
+
 // Of a request that says another format than protobuf, or two encodings, only
 // the function knows what it is: its answer is nobody else's.
 TEST(ForeignCallerTest, WhatOnlyTheFunctionCanReadIsNotKeyed) {
