@@ -114,27 +114,6 @@ TEST_F(DaemonTest, DrainLetsUnaryCallsFinishAndThenCancelsStreams) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(15));
 }
 
-TEST_F(DaemonTest, DrainWaitsForOneAnswerHoweverLongItTakes) {
-  const auto daemon = Start(Options());
-  ASSERT_NE(daemon, nullptr);
-  TestCall unary(Connect(daemon->addresses()[0]), "/t.T/Echo");
-  const std::string message(4 << 20, 'x');
-  ASSERT_TRUE(unary.Start());
-  ASSERT_TRUE(unary.Write(message));
-  ASSERT_TRUE(unary.HalfClose());
-  ASSERT_TRUE(Eventually([&] { return function_.half_closed == 1; }));
-  // It has begun, and its caller takes no more of it than comes unasked: for
-  // longer than a stream of one answer is taken for a unary call.
-  absl::SleepFor(absl::Milliseconds(400));
-  std::thread stop([&] { daemon->Drain(); });
-  ASSERT_TRUE(Eventually([&] { return !daemon->ready(); }));
-  std::string back;
-  EXPECT_TRUE(unary.Read(&back));
-  EXPECT_TRUE(back == message);
-  EXPECT_TRUE(unary.Finish().ok());
-  stop.join();
-}
-
 TEST_F(DaemonTest, CallsLeftWhenTheDrainEndsAreCancelled) {
   settings::DaemonOptions options = Options();
   options.drain = absl::Milliseconds(200);

@@ -6,15 +6,18 @@
 
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "http2/server.h"
 #include "http2/stream.h"
+#include "proxy/daemon.h"
 #include "tests/common/deaf_server.h"
 #include "tests/common/http2_server.h"
 #include "tests/common/loopback_socket.h"
@@ -85,6 +88,28 @@ class ForeignCaller {
       if (head[3] == Http2Frame::kData) body += payload.size();
       if (head[3] == Http2Frame::kReset) return {payload, body};
     }
+  }
+  bool Send(const std::string& bytes) const {
+    return SendAll(connection_, bytes);
+  }
+  // Reads until so much of a body has come, or the stream or the connection has
+  // ended; returns how much that is.
+  size_t ReadBody(size_t most) const {
+    size_t body = 0;
+    while (body < most) {
+      const std::string head = ReadExactly(9);
+      if (head.empty()) break;
+      const std::string payload =
+          ReadExactly(static_cast<unsigned char>(head[1]) << 8 |
+                      static_cast<unsigned char>(head[2]));
+      if (head[3] == Http2Frame::kData) body += payload.size();
+      if (head[3] == Http2Frame::kReset ||
+          (head[3] <= Http2Frame::kHeaders &&
+           (head[4] & Http2Frame::kEndStream) != 0)) {
+        break;
+      }
+    }
+    return body;
   }
   // Reads until `text` has come, or the connection ends; returns all of it.
   std::string ReadUntil(const std::string& text) {
@@ -317,6 +342,68 @@ TEST(ForeignCallerTest, TrailersOfARequestPass) {
   EXPECT_THAT(refusal,
               HasSubstr("trailers are larger than max_metadata_bytes"));
   proxy.Stop();
+  server->Stop();
+  server->Join();
+}
+
+// Answers with one large message.
+class LargeAnswer final : public http2::Server::Handler,
+                          public http2::StreamUser {
+ public:
+  static constexpr size_t kBytes = 400'000;
+  http2::StreamUser* OnRequest(http2::Stream& /*stream*/) override {
+    return this;
+  }
+  int busy() const override { return 0; }
+  void OnData(http2::Stream& stream, absl::string_view bytes) override {
+    stream.Consume(bytes.size());
+  }
+  void OnPeerEnd(http2::Stream& stream) override {
+    http2::Fields fields;
+    fields.Add(":status", "200");
+    fields.Add("content-type", "application/grpc");
+    stream.Answer(fields, /*end=*/false);
+    stream.Send(
+        http2::Slice::Copy(MessageHead(kBytes) + std::string(kBytes, 'x')));
+    http2::Fields trailers;
+    trailers.Add("grpc-status", "0");
+    stream.EndWith(std::move(trailers));
+  }
+  void OnClosed(http2::Stream& /*stream*/,
+                const http2::StreamEnd& /*end*/) override {}
+};
+
+// A stop waits for one answer, however long its caller takes for it.
+TEST(ForeignCallerTest, AnAnswerThatIsTakenSlowlyIsNoStream) {
+  http2::RunningLoop loop;
+  LargeAnswer function;
+  auto server = *http2::Server::Listen("127.0.0.1:0", http2::ServerOptions());
+  server->Start({{loop.loop(), &function}});
+  settings::DaemonOptions options;
+  settings::FunctionOptions one;
+  one.listen = "127.0.0.1:0";
+  one.upstream = server->address();
+  options.functions.push_back(one);
+  options.cache_memory = 16 << 20;
+  options.drain = absl::Seconds(20);
+  auto daemon = *Daemon::Start(options, {});
+  const ForeignCaller caller(
+      daemon->addresses()[0],
+      CallHead(1, "/t.T/Other") + CallData(1, MessageHead(0), true));
+  constexpr size_t kWindow = 65'535;
+  EXPECT_EQ(caller.ReadBody(kWindow), kWindow);
+  // Longer than a stream of one answer is taken for a unary call.
+  absl::SleepFor(absl::Milliseconds(400));
+  std::thread stop([&] { daemon->Drain(); });
+  ASSERT_TRUE(Eventually([&] { return !daemon->ready(); }));
+  for (const uint32_t stream : {0, 1}) {
+    ASSERT_TRUE(caller.Send(
+        Http2Bytes({Http2Frame::kWindowUpdate, 0, BigEndian(1 << 20)},
+                   BigEndian(stream))));
+  }
+  EXPECT_EQ(caller.ReadBody(2 * LargeAnswer::kBytes),
+            5 + LargeAnswer::kBytes - kWindow);
+  stop.join();
   server->Stop();
   server->Join();
 }
