@@ -41,6 +41,10 @@ constexpr int kMostNotices = 20;
 // What a DATA frame costs that comes after this side has ended its stream. Some
 // were under way, and small ones may be many; but not for ever.
 constexpr double kStrayData = 1.0 / 16;
+// Bodies run ahead of the socket by less (Output::kMost), all by no more.
+constexpr size_t kMostOutput = 4 * Output::kMost;
+// Who does not read what there is, is not asked for more.
+constexpr size_t kMostToOpen = 2 * Output::kMost;
 // A peer that is told of an error may take so long to read it.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 
@@ -189,6 +193,7 @@ std::string Connection::TlsFailure() const {
 
 bool Connection::CanOpen() const {
   return state_ == State::kOpen && ready_ && !going_away_ && !closing_ &&
+         host_.output.size() < kMostToOpen &&
          stream_count_ < peer_max_streams() &&
          nghttp2_session_check_request_allowed(host_.session) != 0;
 }
@@ -260,6 +265,10 @@ bool Connection::HasEnded(int32_t id) const {
 
 bool Connection::IsYoung(const Stream& stream) const {
   return loop_->now() - stream.opened_ < Nanos(options_.young);
+}
+
+void Connection::SpendOfSent() {
+  if (!budget_.SpendOfSent()) Spend(1);
 }
 
 void Connection::Spend(double cost) {
@@ -496,7 +505,8 @@ void Connection::Gather() {
     }
     host_.held_back.clear();
   }
-  while (true) {
+  // Header blocks wait with their streams, too, where they are counted.
+  while (host_.output.size() < kMostOutput) {
     const uint8_t* bytes = nullptr;
     const ssize_t size = nghttp2_session_mem_send(host_.session, &bytes);
     if (size <= 0) {
@@ -531,7 +541,9 @@ bool Connection::WriteSome() {
                             : words_);
       return false;
     }
+    const bool took = host_.output.size() < kMostToOpen;
     Written(static_cast<size_t>(written));
+    if (!took && !options_.server && CanOpen()) owner_->OnRoom(*this);
     if (host_.output.size() < Output::kMost / 2) Gather();
   }
   return true;

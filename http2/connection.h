@@ -196,6 +196,8 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   Stream* NewStream(int32_t id);
   void Touch() { host_.Touch(); }
   void Spend(double cost);
+  // On a frame that may be an answer to what was sent.
+  void SpendOfSent();
   bool IsYoung(const Stream& stream) const;
   bool HasEnded(int32_t id) const;
   // The window that the peer's streams begin with, as it has acknowledged.

@@ -48,9 +48,9 @@ struct ConnectionOptions {
   // and how long its answer may take.
   absl::Duration ping_after = absl::InfiniteDuration();
   absl::Duration ping_every = absl::Seconds(310);
-  absl::Duration ping_timeout = absl::Seconds(20);
+  absl::Duration ping_timeout = absl::Seconds(50);
   // The budget of frames that do no work: at the start, a second, for each call
-  // answered or message of a stream sent, and at most.
+  // answered, and at most.
   double budget = 1000;
   double budget_a_second = 100;
   double budget_a_call = 4;

@@ -24,9 +24,21 @@ class FrameBudget {
 
   // A call was answered.
   void EarnCall() { Earn(options_.budget_a_call); }
-  // All that there was to send of a body that goes on was sent: that may be one
-  // message of many, of which each is like a call.
-  void EarnMessage() { Earn(options_.budget_a_call); }
+  // A piece of a body was sent. Its receiver has to say that it has taken it,
+  // on the stream and on the connection, and may measure how fast it came: that
+  // is paid for apart, and by small pieces, too.
+  void EarnSent(size_t bytes) {
+    EarnBytes(bytes);
+    sent_ = std::min(
+        options_.budget_most,
+        sent_ + kAnswersAPiece + static_cast<double>(bytes) / kSentAnAnswer);
+  }
+  // Whether a frame that answers what was sent is paid for.
+  bool SpendOfSent() {
+    if (sent_ < 1) return false;
+    sent_ -= 1;
+    return true;
+  }
   // So many bytes of bodies have come or were sent.
   void EarnBytes(size_t bytes) {
     moved_ += bytes;
@@ -47,6 +59,9 @@ class FrameBudget {
  private:
   // So many bytes of bodies pay for a frame that does no work.
   static constexpr uint64_t kMovedAFrame = 4096;
+  // Of what was sent: Go's net/http answers each 4 KiB twice.
+  static constexpr double kAnswersAPiece = 4;
+  static constexpr double kSentAnAnswer = 1024;
 
   void Earn(double frames) {
     left_ = std::min(options_.budget_most, left_ + frames);
@@ -54,6 +69,7 @@ class FrameBudget {
 
   const ConnectionOptions& options_;
   double left_;
+  double sent_ = 0;  // answers to what was sent that are paid for
   int64_t since_;
   uint64_t moved_ = 0;  // bytes not yet turned into frames
 };

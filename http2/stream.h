@@ -171,6 +171,7 @@ class Stream final : public Recycled {
   int64_t opened_ = 0;             // monotonic nanoseconds
   uint64_t sent_at_ = UINT64_MAX;  // the output's offset of its header block
   size_t list_size_ = 0;           // of the block that is being received
+  uint32_t block_fields_ = 0;      // of it
   uint32_t dropped_fields_ = 0;    // for its size
   Fields fields_;
   Fields trailers_;

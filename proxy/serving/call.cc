@@ -61,6 +61,9 @@ constexpr double kPatience = 0.9;
 
 // Requests from this size on are worth another thread's time.
 constexpr size_t kHandedOver = 32 << 10;
+// Keys of requests as large take milliseconds to be made, for which no other
+// connection of the worker is to wait.
+constexpr size_t kLongWork = 1 << 20;
 
 // As what a call counts that is no hit. `collapsed`: it ended while it waited
 // for another caller's flight.
@@ -329,7 +332,8 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
   if (state_->options.key == cache::key::KeySource::kContent &&
       plain().size() >= kHandedOver) {
     stage_ = Stage::kKeying;
-    if (worker_->Offload(&keying_job_)) OnKeyed(digest_);
+    const bool long_work = plain().size() >= kLongWork;
+    if (worker_->Offload(&keying_job_, /*goes_on=*/long_work)) OnKeyed(digest_);
     return;
   }
   OnKeyed(ComputeDigest());

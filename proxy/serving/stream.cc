@@ -490,6 +490,13 @@ void ForwardedCall::OnDeadline() {
   deadline_timer_.reset();
   // While it waits for a connection, what it waited for in vain is said.
   if (connecting_ != nullptr && function_ == nullptr) return;
+  if (call_ != nullptr && call_->stream().answered() && down_.amid()) {
+    // Behind a part of a message no status would be read.
+    Count(grpc::StatusCode::DEADLINE_EXCEEDED);
+    call_->stream().Reset(http2::kCancel);
+    call_ = nullptr;
+    return GiveUpFunction(http2::kCancel);
+  }
   Fail(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"));
 }
 

@@ -520,6 +520,8 @@ void IncomingCall::WatchSending(size_t unsent) {
           Refusal::kStalled,
           "the answer was not taken while others wait for inflight.bytes");
     }
+    // It may not be the memory tier's any more.
+    if (passing_.bytes() == 0) sending_.Set(now);
     WatchSending(now);
   });
 }
@@ -645,6 +647,7 @@ void IncomingCall::Relay(const http2::Fields& headers,
   relayed_ = true;
   headers_ = headers;
   trailers_ = trailers;
+  sending_.Set(Weight(headers_) + Weight(trailers_));
 }
 
 void IncomingCall::Answer(Ptr call, Message message,
@@ -655,14 +658,14 @@ void IncomingCall::Answer(Ptr call, Message message,
                  /*end=*/false);
   stream->Send(MessagePrefix(message.compressed(), message.size()));
   for (const http2::Slice& piece : message.pieces()) stream->Send(piece);
-  // Entries are the memory tier's.
+  const size_t size = message.size() + call->sending_.bytes();
+  // Entries are the memory tier's, unless they stay here.
   if (call->relayed_) {
-    const size_t size = message.size() + Weight(call->trailers_);
     call->sending_.Set(size);
-    if (size > kLargeAnswer) call->WatchSending(size);
   } else {
     AddStatus(status, &call->trailers_);
   }
+  if (size > kLargeAnswer) call->WatchSending(size);
   stream->EndWith(std::move(call->trailers_));
 }
 

@@ -98,6 +98,10 @@ class Inflight {
   // one of ordinary size goes beyond every 5 s.
   bool ReadBeyond(const void* who, size_t bytes);
   void Yield(Share share, const void* who);
+  // Whether so many bytes more may go beyond the bound in all. Any thread.
+  bool HasRoomBeyond(size_t bytes) const {
+    return Sum(Share::kBeyond) + bytes <= limit(Share::kBeyond);
+  }
 
   // A miss of so many bytes wants to run. kAdmitted: they are counted as
   // running. Otherwise `waiter` is told when they are. kWaits: they are counted

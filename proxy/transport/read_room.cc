@@ -9,6 +9,11 @@ namespace {
 // How often room is looked for, where other workers may have made it.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 
+// Where nobody was granted anything for so long, those who wait may be what
+// those who were granted room wait for: a proxy before this one may send its
+// streams' bytes in order (haproxy does, beyond its buffers).
+constexpr int64_t kStandsStill = 100'000'000;
+
 // Each looks at all that wait: others have their turn meanwhile.
 constexpr int kGrantsATurn = 32;
 
@@ -59,6 +64,7 @@ bool ReadRoom::Hold(Reader* reader, const void* connection, size_t bytes) {
 
 void ReadRoom::Grant(Reader* reader, Inflight::Share share) {
   reader->state_ = Reader::State::kComes;
+  granted_ = worker_->loop()->now();
   if (share == Inflight::Share::kReading) Have(reader, reader->bytes_);
   reader->OnRoom(share);
 }
@@ -111,7 +117,10 @@ void ReadRoom::Look() {
       // One is enough.
       next = waiting_.front();
       share = Inflight::Share::kBeyond;
-      if (!inflight_->ReadBeyond(next, next->bytes_)) {
+      const bool stands_still =
+          granted_ > 0 && worker_->loop()->now() - granted_ >= kStandsStill &&
+          inflight_->HasRoomBeyond(next->bytes_);
+      if (!stands_still && !inflight_->ReadBeyond(next, next->bytes_)) {
         again = kLookAgain;
         break;
       }

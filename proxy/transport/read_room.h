@@ -80,7 +80,8 @@ class ReadRoom {
   // Bytes that there was room for, by connection.
   absl::flat_hash_map<const void*, size_t> parts_;
   absl::optional<TimerId> timer_;
-  bool soon_ = false;  // it goes off in the next turn
+  bool soon_ = false;    // it goes off in the next turn
+  int64_t granted_ = 0;  // when somebody was granted room last
 };
 
 }  // namespace fncache::proxy::transport

@@ -31,11 +31,17 @@ constexpr absl::Duration kAttempt = absl::Seconds(5);
 // Go's servers take no more than this (grpc-go, keepalive.EnforcementPolicy).
 constexpr absl::Duration kPingAfter = absl::Seconds(10);
 
+// What HTTP/2 begins with: haproxy 2.6 loses the trailers of some answers where
+// it is told 65,536.
+constexpr uint32_t kWindow = 65'535;
 // Of a frame, where a function takes as much: one on gRPC's C library does.
 constexpr uint32_t kLargestFrame = 64 << 10;
 
 constexpr char kNoneEnded[] =
     "calls to functions hold inflight.bytes, and none has ended for 5s";
+
+constexpr char kNoRoomForFields[] =
+    "calls hold inflight.bytes: there is no room for the function's metadata";
 
 // Keeps a worker's client until the worker stops.
 class KeptClient final : public Worker::Attachment {
@@ -269,6 +275,19 @@ void UnaryCall::OnAnswer(http2::Stream& stream) {
         Refusal::kMetadata,
         "the function's headers are larger than max_metadata_bytes");
   }
+  if (!MayHoldFields()) FailForRoom(Refusal::kRoom, kNoRoomForFields);
+}
+
+// Metadata comes unasked, of an answer as of a request.
+bool UnaryCall::MayHoldFields() {
+  Inflight* const inflight = upstream_->options().inflight;
+  if (inflight == nullptr ||
+      IncomingCall::Weight(headers_) + IncomingCall::Weight(trailers_) == 0 ||
+      inflight->HasRoom(Inflight::Share::kRunning, 0)) {
+    return true;
+  }
+  inflight->CountRefused();
+  return false;
 }
 
 void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
@@ -317,7 +336,10 @@ void UnaryCall::ReadOn() {
 
 void UnaryCall::OnTrailers(http2::Stream& stream) {
   trailers_ = stream.trailers();
-  if (!stream.oversized()) return;
+  if (!stream.oversized()) {
+    if (!MayHoldFields()) FailForRoom(Refusal::kRoom, kNoRoomForFields);
+    return;
+  }
   FailForRoom(Refusal::kMetadata,
               "the function's trailers are larger than max_metadata_bytes");
 }
@@ -438,6 +460,7 @@ Upstream::Upstream(UpstreamOptions options, ClientTls* tls, int workers)
   }
   client_options_.connection.server = false;
   client_options_.connection.largest_frame = kLargestFrame;
+  client_options_.connection.stream_window = kWindow;
   client_options_.connection.max_field_bytes = options_.max_metadata_bytes;
   client_options_.connection.handshake_timeout = kAttempt;
   client_options_.connection.ping_after = kPingAfter;

@@ -189,6 +189,7 @@ class UnaryCall final : public Activity,
 
   // It is refused if nothing has moved for long.
   void WatchPlace();
+  bool MayHoldFields();
   // Lets more of the answer come, as far as there is room.
   void ReadOn();
   void ArmDeadline();
