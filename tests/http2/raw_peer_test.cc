@@ -185,6 +185,56 @@ TEST(FrameBudgetTest, BytesThatAreSentPayForWhatTheyMakePeersSay) {
   server->Join();
 }
 
+// Who is in a hurry cancels what it has asked for, hundreds of times a second;
+// who resets what it has not even asked costs more than that.
+TEST_F(ConnectionTest, ResetsOfCompleteRequestsCostLess) {
+  Start();
+  for (const bool complete : {true, false}) {
+    const RawPeer peer(server_->address());
+    ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
+    const std::string block =
+        absl::StrCat("\x83\x86", Http2Header(":path", "/hang"),
+                     Http2Header(":authority", "test"));
+    const char flags = complete ? 5 : 4;
+    for (uint32_t id = 1; id < 6001; id += 2) {
+      peer.Send(Frame(1, flags, id, block) +
+                Frame(3, 0, id, std::string("\0\0\0\x08", 4)));
+    }
+    peer.Send(Frame(6, 0, 0, std::string(8, 'p')));
+    const std::string pong = Frame(6, 1, 0, std::string(8, 'p'));
+    const std::string answer = peer.ReadUntil(pong);
+    EXPECT_EQ(answer.find(pong) != std::string::npos, complete);
+    peer.Shutdown();
+  }
+}
+
+// A field may take a byte, and work as any other.
+TEST_F(ConnectionTest, HundredsOfFieldsAreWork) {
+  Start();
+  for (const size_t fields : {size_t{200}, size_t{1900}}) {
+    const RawPeer peer(server_->address());
+    ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
+    // One goes to the table, and is referred to.
+    const std::string block = absl::StrCat(
+        "\x83\x86", Http2Header(":path", "/echo"),
+        Http2Header(":authority", "test"), absl::string_view("\x40\x01x\0", 4),
+        std::string(fields, '\xbe'));
+    std::string all;
+    bool ended = false;
+    for (uint32_t id = 1; id < 1001 && !ended; id += 2) {
+      peer.Send(Frame(1, 5, id, block));
+      if (id % 100 == 1) {
+        const std::string ping = std::to_string(10'000'000 + id);
+        peer.Send(Frame(6, 0, 0, ping));
+        ended = peer.ReadUntil(Frame(6, 1, 0, ping)).find(ping) ==
+                std::string::npos;
+      }
+    }
+    EXPECT_EQ(ended, fields == 1900);
+    peer.Shutdown();
+  }
+}
+
 // Nor do frames of no type that there is, empty or not; some are no harm.
 TEST_F(ConnectionTest, UnknownFramesAreNoWork) {
   Start();

@@ -277,6 +277,22 @@ TEST(ForeignCallerTest, AResetPassesBehindWhatTheFunctionSent) {
   }
 }
 
+// Behind a part of a message nobody would read a status.
+TEST(ForeignCallerTest, ADeadlineAmidAMessageIsAReset) {
+  Http2Server function(
+      {{Http2Frame::kHeaders, Http2Frame::kEndHeaders,
+        Http2Ok() + Http2Header("content-type", "application/grpc")},
+       {Http2Frame::kData, 0, MessageHead(1000) + "a part of it"}});
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(function.target(), {}, &store);
+  const ForeignCaller caller(
+      proxy.target(),
+      CallHead(1, "/t.T/Other", Http2Header("grpc-timeout", "300m")) +
+          CallData(1, MessageHead(0), true));
+  EXPECT_EQ(caller.ReadReset(), std::make_pair(BigEndian(8), size_t{17}));
+  proxy.Stop();
+}
+
 // Answers a call when it is complete, and keeps its trailers.
 class TrailerReader final : public http2::Server::Handler,
                             public http2::StreamUser {
