@@ -325,7 +325,7 @@ void IncomingCall::OnRoom(Inflight::Share share) {
 // Of one that holds room this must come in kStandsStill, or it stands still:
 // bytes that come one by one would keep others from theirs for ever.
 size_t IncomingCall::SlowestComing() const {
-  return std::clamp<size_t>(granted_ / 8, 1, 1 << 20);
+  return std::clamp<size_t>(granted_ / 8, 1, 64 << 10);
 }
 
 // A request that has stopped coming is ended while others wait for its room.

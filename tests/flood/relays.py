@@ -113,6 +113,7 @@ def call(address, over, count, settings=b"", unit=16384, more=b"", deaf=False, s
             side.open.add(stream)
             side.send(header_block(stream, block))
             if trailers:
+                count(1)
                 return side.send(frame(DATA, 0, stream, bytes(5)) + header_block(stream, trailers, END_STREAM))
             if not sends:
                 return side.send(frame(DATA, END_STREAM, stream, bytes(5)))
