@@ -202,7 +202,7 @@ TEST(ForeignCallerTest, ACallThatTheFunctionHasIsNotToldOfConnections) {
   // The first one makes the connection, which the others find.
   std::vector<serving::FunctionCallPtr> calls;
   for (const char* const text : {"a", "b", "c"}) {
-    ForeignCaller caller(proxy.target(), "300m", serving::Request(text, "t"));
+    ForeignCaller caller(proxy.target(), "900m", serving::Request(text, "t"));
     calls.push_back(function.Next());
     EXPECT_THAT(caller.ReadStatus(),
                 HasSubstr("grpc-message: Deadline Exceeded\n"));
@@ -287,7 +287,7 @@ TEST(ForeignCallerTest, ADeadlineAmidAMessageIsAReset) {
   serving::CachingProxy proxy(function.target(), {}, &store);
   const ForeignCaller caller(
       proxy.target(),
-      CallHead(1, "/t.T/Other", Http2Header("grpc-timeout", "300m")) +
+      CallHead(1, "/t.T/Other", Http2Header("grpc-timeout", "1S")) +
           CallData(1, MessageHead(0), true));
   EXPECT_EQ(caller.ReadReset(), std::make_pair(BigEndian(8), size_t{17}));
   proxy.Stop();
