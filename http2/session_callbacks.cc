@@ -49,12 +49,15 @@ nghttp2_mem MemoryFunctions(SessionMemory* memory) {
 
 // What a reset of a young request costs that was complete: its caller may just
 // be in a hurry, as one is that cancels 500 calls a second.
-constexpr double kComplete = 1.0 / 8;
+constexpr double kCompleteReset = 1.0 / 8;
 
 // So many fields are usual, of which nobody has more than dozens; of more, each
 // so many cost as much as a frame, as they may take a byte each.
 constexpr size_t kManyFields = 256;
 constexpr size_t kFieldsAFrame = 128;
+// As they are work, they count as small frames, too, after which others have
+// their turn.
+constexpr size_t kFieldsASmallFrame = 16;
 
 absl::string_view WordsOf(uint32_t code) {
   if (code != NGHTTP2_COMPRESSION_ERROR) return ErrorCodeName(code);
@@ -177,7 +180,7 @@ struct Connection::Callbacks {
     ++stream->block_fields_;
     if (stream->block_fields_ > kManyFields &&
         stream->block_fields_ % kFieldsAFrame == 0) {
-      self->frames_ += kFieldsAFrame / 16;
+      self->frames_ += kFieldsAFrame / kFieldsASmallFrame;
       self->Spend(1);
     }
     const size_t before = stream->list_size_;
@@ -343,7 +346,7 @@ struct Connection::Callbacks {
       self->budget_.EarnCall();
     } else if (self->options_.server && !stream->reset_ && !stream->answered_ &&
                (!complete || self->IsYoung(*stream))) {
-      self->Spend(complete ? kComplete : 1);
+      self->Spend(complete ? kCompleteReset : 1);
     }
     if (!complete && !stream->reset_ && self->options_.server &&
         !stream->answered_) {

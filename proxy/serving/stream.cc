@@ -211,6 +211,8 @@ class ForwardedCall final : public transport::CallTap,
   void RefuseMetadata(absl::string_view whose);
   // The same, and drops what waits to be sent to the caller.
   void Evict(transport::Refusal why, absl::string_view words);
+  // Resets it at the caller, and counts it as one of that status.
+  void CutOff(int code, uint32_t reset);
   void GiveUpFunction(uint32_t code);
   // Counts it. Before its caller can know: who has the status finds the call
   // counted.
@@ -480,8 +482,12 @@ void ForwardedCall::Evict(transport::Refusal why, absl::string_view words) {
                             std::string(words));
   call_->TellRefusal(why, status);
   if (!call_->stream().answered()) return Fail(status);
-  Count(status.error_code());
-  call_->stream().Reset(http2::kEnhanceYourCalm);
+  CutOff(status.error_code(), http2::kEnhanceYourCalm);
+}
+
+void ForwardedCall::CutOff(int code, uint32_t reset) {
+  Count(code);
+  call_->stream().Reset(reset);
   call_ = nullptr;
   GiveUpFunction(http2::kCancel);
 }
@@ -492,10 +498,7 @@ void ForwardedCall::OnDeadline() {
   if (connecting_ != nullptr && function_ == nullptr) return;
   if (call_ != nullptr && call_->stream().answered() && down_.amid()) {
     // Behind a part of a message no status would be read.
-    Count(grpc::StatusCode::DEADLINE_EXCEEDED);
-    call_->stream().Reset(http2::kCancel);
-    call_ = nullptr;
-    return GiveUpFunction(http2::kCancel);
+    return CutOff(grpc::StatusCode::DEADLINE_EXCEEDED, http2::kCancel);
   }
   Fail(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"));
 }

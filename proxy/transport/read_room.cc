@@ -12,7 +12,7 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 // Where nobody was granted anything for so long, those who wait may be what
 // those who were granted room wait for: a proxy before this one may send its
 // streams' bytes in order (haproxy does, beyond its buffers).
-constexpr int64_t kStandsStill = 500'000'000;
+constexpr int64_t kNobodyGranted = 500'000'000;
 
 // Each looks at all that wait: others have their turn meanwhile.
 constexpr int kGrantsATurn = 32;
@@ -111,7 +111,7 @@ ReadRoom::Reader* ReadRoom::Next() const {
 void ReadRoom::Look() {
   absl::Duration again = absl::ZeroDuration();
   const bool stands_still =
-      granted_ > 0 && worker_->loop()->now() - granted_ >= kStandsStill;
+      granted_ > 0 && worker_->loop()->now() - granted_ >= kNobodyGranted;
   for (int i = 0; i < kGrantsATurn && !waiting_.empty(); ++i) {
     Reader* next = Next();
     Inflight::Share share = Inflight::Share::kReading;

@@ -270,24 +270,24 @@ void UnaryCall::OnAnswer(http2::Stream& stream) {
   headers_ = stream.TakeFields();
   request_.Clear();
   held_.Set(IncomingCall::Weight(headers_));
-  if (stream.oversized()) {
-    return FailForRoom(
-        Refusal::kMetadata,
-        "the function's headers are larger than max_metadata_bytes");
-  }
-  if (!MayHoldFields()) FailForRoom(Refusal::kRoom, kNoRoomForFields);
+  CheckFields(stream, "headers");
 }
 
 // Metadata comes unasked, of an answer as of a request.
-bool UnaryCall::MayHoldFields() {
+void UnaryCall::CheckFields(const http2::Stream& stream, const char* what) {
+  if (stream.oversized()) {
+    return FailForRoom(Refusal::kMetadata,
+                       absl::StrCat("the function's ", what,
+                                    " are larger than max_metadata_bytes"));
+  }
   Inflight* const inflight = upstream_->options().inflight;
   if (inflight == nullptr ||
       IncomingCall::Weight(headers_) + IncomingCall::Weight(trailers_) == 0 ||
       inflight->HasRoom(Inflight::Share::kRunning, 0)) {
-    return true;
+    return;
   }
   inflight->CountRefused();
-  return false;
+  FailForRoom(Refusal::kRoom, kNoRoomForFields);
 }
 
 void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
@@ -336,12 +336,7 @@ void UnaryCall::ReadOn() {
 
 void UnaryCall::OnTrailers(http2::Stream& stream) {
   trailers_ = stream.trailers();
-  if (!stream.oversized()) {
-    if (!MayHoldFields()) FailForRoom(Refusal::kRoom, kNoRoomForFields);
-    return;
-  }
-  FailForRoom(Refusal::kMetadata,
-              "the function's trailers are larger than max_metadata_bytes");
+  CheckFields(stream, "trailers");
 }
 
 void UnaryCall::OnPeerEnd(http2::Stream& /*stream*/) {
@@ -479,9 +474,7 @@ Upstream::Upstream(UpstreamOptions options, ClientTls* tls, int workers)
                                         const std::string& why) {
       SetFailing(slot, !reachable, why);
     };
-    own->lost = [this](const std::string& why) {
-      if (options_.lost != nullptr) options_.lost(why);
-    };
+    own->lost = options_.lost;
     own->connected = [this](int change) {
       connected_.fetch_add(change, std::memory_order_relaxed);
     };

@@ -189,7 +189,8 @@ class UnaryCall final : public Activity,
 
   // It is refused if nothing has moved for long.
   void WatchPlace();
-  bool MayHoldFields();
+  // Fails it where these are too large, or there is no room for them.
+  void CheckFields(const http2::Stream& stream, const char* what);
   // Lets more of the answer come, as far as there is room.
   void ReadOn();
   void ArmDeadline();

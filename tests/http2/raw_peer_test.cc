@@ -219,7 +219,6 @@ TEST_F(ConnectionTest, HundredsOfFieldsAreWork) {
         "\x83\x86", Http2Header(":path", "/echo"),
         Http2Header(":authority", "test"), absl::string_view("\x40\x01x\0", 4),
         std::string(fields, '\xbe'));
-    std::string all;
     bool ended = false;
     for (uint32_t id = 1; id < 1001 && !ended; id += 2) {
       peer.Send(Frame(1, 5, id, block));

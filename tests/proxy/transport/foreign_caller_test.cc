@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -65,11 +66,8 @@ class ForeignCaller {
     EXPECT_EQ(nghttp2_hd_inflate_new(&inflater), 0);
     std::string lines;
     while (lines.find("grpc-status: ") == std::string::npos) {
-      const std::string head = ReadExactly(9);
+      const auto [head, payload] = ReadFrame();
       if (head.empty()) break;
-      const std::string payload =
-          ReadExactly(static_cast<unsigned char>(head[1]) << 8 |
-                      static_cast<unsigned char>(head[2]));
       if (head[3] == Http2Frame::kHeaders) lines += Inflate(inflater, payload);
     }
     nghttp2_hd_inflate_del(inflater);
@@ -80,11 +78,8 @@ class ForeignCaller {
   std::pair<std::string, size_t> ReadReset() const {
     size_t body = 0;
     while (true) {
-      const std::string head = ReadExactly(9);
+      const auto [head, payload] = ReadFrame();
       if (head.empty()) return {"", body};
-      const std::string payload =
-          ReadExactly(static_cast<unsigned char>(head[1]) << 8 |
-                      static_cast<unsigned char>(head[2]));
       if (head[3] == Http2Frame::kData) body += payload.size();
       if (head[3] == Http2Frame::kReset) return {payload, body};
     }
@@ -97,11 +92,8 @@ class ForeignCaller {
   size_t ReadBody(size_t most) const {
     size_t body = 0;
     while (body < most) {
-      const std::string head = ReadExactly(9);
+      const auto [head, payload] = ReadFrame();
       if (head.empty()) break;
-      const std::string payload =
-          ReadExactly(static_cast<unsigned char>(head[1]) << 8 |
-                      static_cast<unsigned char>(head[2]));
       if (head[3] == Http2Frame::kData) body += payload.size();
       if (head[3] == Http2Frame::kReset ||
           (head[3] <= Http2Frame::kHeaders &&
@@ -124,6 +116,13 @@ class ForeignCaller {
   }
 
  private:
+  // The head of a frame, empty at the end, and what is in it.
+  std::pair<std::string, std::string> ReadFrame() const {
+    const std::string head = ReadExactly(9);
+    if (head.empty()) return {};
+    return {head, ReadExactly(static_cast<unsigned char>(head[1]) << 8 |
+                              static_cast<unsigned char>(head[2]))};
+  }
   std::string ReadExactly(size_t size) const {
     std::string bytes(size, '\0');
     const ssize_t n = recv(connection_, bytes.data(), size, MSG_WAITALL);
@@ -293,10 +292,10 @@ TEST(ForeignCallerTest, ADeadlineAmidAMessageIsAReset) {
   proxy.Stop();
 }
 
-// Answers a call when it is complete, and keeps its trailers.
-class TrailerReader final : public http2::Server::Handler,
-                            public http2::StreamUser {
+// A function that takes requests whole; others say what it answers.
+class WholeFunction : public http2::Server::Handler, public http2::StreamUser {
  public:
+  const std::string& address() const { return server_->address(); }
   http2::StreamUser* OnRequest(http2::Stream& /*stream*/) override {
     return this;
   }
@@ -304,19 +303,40 @@ class TrailerReader final : public http2::Server::Handler,
   void OnData(http2::Stream& stream, absl::string_view bytes) override {
     stream.Consume(bytes.size());
   }
+  void OnClosed(http2::Stream& /*stream*/,
+                const http2::StreamEnd& /*end*/) override {}
+
+ protected:
+  WholeFunction() { server_->Start({{loop_.loop(), this}}); }
+  ~WholeFunction() {
+    server_->Stop();
+    server_->Join();
+  }
+  static http2::Fields Head() {
+    http2::Fields fields;
+    fields.Add(":status", "200");
+    fields.Add("content-type", "application/grpc");
+    return fields;
+  }
+
+ private:
+  http2::RunningLoop loop_;
+  std::unique_ptr<http2::Server> server_ =
+      *http2::Server::Listen("127.0.0.1:0", http2::ServerOptions());
+};
+
+// Answers a call when it is complete, and keeps its trailers.
+class TrailerReader final : public WholeFunction {
+ public:
   void OnTrailers(http2::Stream& stream) override {
     MutexLock lock(&mutex_);
     value_ = std::string(stream.trailers().Find("x-last"));
   }
   void OnPeerEnd(http2::Stream& stream) override {
-    http2::Fields fields;
-    fields.Add(":status", "200");
-    fields.Add("content-type", "application/grpc");
+    http2::Fields fields = Head();
     fields.Add("grpc-status", "0");
     stream.Answer(fields, /*end=*/true);
   }
-  void OnClosed(http2::Stream& /*stream*/,
-                const http2::StreamEnd& /*end*/) override {}
   std::string value() {
     MutexLock lock(&mutex_);
     return value_;
@@ -338,12 +358,9 @@ std::string CallWithTrailers(const std::string& fields) {
 
 // No library of gRPC sends them, and a relayed call's are passed on.
 TEST(ForeignCallerTest, TrailersOfARequestPass) {
-  http2::RunningLoop loop;
   TrailerReader function;
-  auto server = *http2::Server::Listen("127.0.0.1:0", http2::ServerOptions());
-  server->Start({{loop.loop(), &function}});
   serving::ScriptedStore store;
-  serving::CachingProxy proxy(server->address(), {}, &store);
+  serving::CachingProxy proxy(function.address(), {}, &store);
   ForeignCaller caller(proxy.target(),
                        CallWithTrailers(Http2Header("x-last", "v")));
   EXPECT_THAT(caller.ReadStatus(), HasSubstr("grpc-status: 0\n"));
@@ -358,47 +375,29 @@ TEST(ForeignCallerTest, TrailersOfARequestPass) {
   EXPECT_THAT(refusal,
               HasSubstr("trailers are larger than max_metadata_bytes"));
   proxy.Stop();
-  server->Stop();
-  server->Join();
 }
 
 // Answers with one large message.
-class LargeAnswer final : public http2::Server::Handler,
-                          public http2::StreamUser {
+class LargeAnswer final : public WholeFunction {
  public:
   static constexpr size_t kBytes = 400'000;
-  http2::StreamUser* OnRequest(http2::Stream& /*stream*/) override {
-    return this;
-  }
-  int busy() const override { return 0; }
-  void OnData(http2::Stream& stream, absl::string_view bytes) override {
-    stream.Consume(bytes.size());
-  }
   void OnPeerEnd(http2::Stream& stream) override {
-    http2::Fields fields;
-    fields.Add(":status", "200");
-    fields.Add("content-type", "application/grpc");
-    stream.Answer(fields, /*end=*/false);
+    stream.Answer(Head(), /*end=*/false);
     stream.Send(
         http2::Slice::Copy(MessageHead(kBytes) + std::string(kBytes, 'x')));
     http2::Fields trailers;
     trailers.Add("grpc-status", "0");
     stream.EndWith(std::move(trailers));
   }
-  void OnClosed(http2::Stream& /*stream*/,
-                const http2::StreamEnd& /*end*/) override {}
 };
 
 // A stop waits for one answer, however long its caller takes for it.
 TEST(ForeignCallerTest, AnAnswerThatIsTakenSlowlyIsNoStream) {
-  http2::RunningLoop loop;
   LargeAnswer function;
-  auto server = *http2::Server::Listen("127.0.0.1:0", http2::ServerOptions());
-  server->Start({{loop.loop(), &function}});
   settings::DaemonOptions options;
   settings::FunctionOptions one;
   one.listen = "127.0.0.1:0";
-  one.upstream = server->address();
+  one.upstream = function.address();
   options.functions.push_back(one);
   options.cache_memory = 16 << 20;
   options.drain = absl::Seconds(20);
@@ -420,8 +419,6 @@ TEST(ForeignCallerTest, AnAnswerThatIsTakenSlowlyIsNoStream) {
   EXPECT_EQ(caller.ReadBody(2 * LargeAnswer::kBytes),
             5 + LargeAnswer::kBytes - kWindow);
   stop.join();
-  server->Stop();
-  server->Join();
 }
 
 TEST(ForeignCallerTest, TrailersOfARequestAreCounted) {
