@@ -471,7 +471,8 @@ TEST(SettingsTest, ReferencePageIsTheTable) {
   const std::string page{std::istreambuf_iterator<char>(in), {}};
   EXPECT_EQ(page, ServeReference())
       << "To print docs/settings.md anew: FNCACHE_TEST_REGENERATE=1 "
-         "proxy_test --gtest_filter='*ReferencePageIsTheTable'";
+         "proxy_test --gtest_filter='*ReferencePageIsTheTable'; then "
+         "scripts/chart-schema writes the chart's schema anew";
 }
 
 TEST(SettingsTest, LimitsAreNumbersWithinTheirRanges) {
