@@ -51,31 +51,31 @@ std::string Shortened(const std::string& text) {
   return absl::StrCat(WellFormedUtf8(text.substr(0, kMost)), "...");
 }
 
-bool IsNews(const HandshakeFailure& failure) {
-  if (failure.side == TlsSide::kServer) return true;
+// Whether there is to be a line now, which counts as told then.
+bool MayTell(const HandshakeFailure& failure, uint64_t* unlogged) {
   State& state = TheState();
   const absl::Time now = absl::Now();
+  if (failure.side == TlsSide::kServer) {
+    return state.server_lines.Allows(now, unlogged);
+  }
+  std::string what = absl::StrCat(failure.words, failure.certificate);
   MutexLock lock(&state.told_mutex);
-  if (state.told.size() >= kMostTold) state.told.clear();
-  const auto [told, first] =
-      state.told.emplace(absl::StrCat(failure.words, failure.certificate), now);
+  const auto told = state.told.find(what);
   // A clock that was set back must not silence the log.
-  if (!first && now >= told->second && now - told->second < kOldNews) {
+  if (told != state.told.end() && now >= told->second &&
+      now - told->second < kOldNews) {
     return false;
   }
-  told->second = now;
+  if (!state.client_lines.Allows(now, unlogged)) return false;
+  if (state.told.size() >= kMostTold) state.told.clear();
+  state.told[std::move(what)] = now;
   return true;
 }
 
 void LogFailure(const HandshakeFailure& failure) {
   const bool server = failure.side == TlsSide::kServer;
-  State& state = TheState();
   uint64_t unlogged = 0;
-  if (!IsNews(failure)) return;
-  if (!(server ? state.server_lines : state.client_lines)
-           .Allows(absl::Now(), &unlogged)) {
-    return;
-  }
+  if (!MayTell(failure, &unlogged)) return;
   std::vector<LogField> fields = {
       {"reason", HandshakeFaultName(failure.fault)}};
   if (!failure.certificate.empty()) {

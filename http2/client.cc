@@ -28,6 +28,8 @@ constexpr absl::Duration kBetweenResolutions = absl::Seconds(1);
 // A target whose good connection ended cannot be reached after so long without
 // another one. Where connecting again fails sooner, that is the reason to tell.
 constexpr absl::Duration kLost = absl::Seconds(1);
+
+constexpr char kNoStreams[] = "the function allows no streams";
 // To one address, where it allows no stream: it may allow some later, and
 // another one may find somebody else behind that address.
 constexpr size_t kMostUseless = 4;
@@ -101,6 +103,7 @@ void Client::Start() {
   started_ = true;
   if (target_.host.empty()) {
     SetEndpoints(target_.endpoints);
+    TrimLater();
   } else {
     StartResolving();
   }
@@ -155,6 +158,8 @@ void Client::OnResolved(absl::StatusOr<std::vector<Endpoint>> found) {
     if (ready() == 0) Failed(std::string(found.status().message()));
   }
   if (draining_) return;
+  // Failing may have set it.
+  Cancel(&timer_);
   timer_ = loop_->After(next, [this] {
     timer_.reset();
     Trim();
@@ -294,9 +299,41 @@ void Client::Lost(const std::string& why) {
 }
 
 void Client::TellReachable() {
-  if (reachable_) return;
+  if (reachable_ || !AllowsStreams()) return;
   reachable_ = true;
   if (options_.changed != nullptr) options_.changed(true, "");
+}
+
+bool Client::AllowsStreams() const {
+  for (const auto& peer : peers_) {
+    for (const Connection* connection : peer->connections) {
+      if (connection->ready() && !connection->going_away() &&
+          connection->peer_max_streams() > 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// A function that allows no streams on any connection can be reached no more
+// than one that has none; it may allow some in a moment.
+void Client::TellAllowed() {
+  if (AllowsStreams()) {
+    if (std::exchange(barred_, false)) {
+      Found();
+      if (!doubted_) TellReachable();
+    }
+    return;
+  }
+  const bool known = std::exchange(barred_, true) && !reachable_;
+  if (known || lost_.has_value()) return;
+  lost_ = loop_->After(kLost, [this] {
+    lost_.reset();
+    if (ready() == 0) return;
+    why_ = kNoStreams;
+    TellFailed(why_);
+  });
 }
 
 // There is a connection to give, and there was none.
@@ -344,18 +381,19 @@ size_t Client::ready() const {
 
 std::string Client::WhyWaiting() const {
   size_t ready = 0;
-  bool allowed = false;
+  bool takes = false;
   for (const auto& peer : peers_) {
     for (const Connection* connection : peer->connections) {
       if (!connection->ready() || connection->going_away()) continue;
       ++ready;
-      allowed = allowed || connection->peer_max_streams() > 0;
+      takes = takes || !connection->full();
     }
   }
-  if (ready > 0 && !allowed) return "the function allows no streams";
+  if (ready > 0 && !AllowsStreams()) return kNoStreams;
   if (ready > 0) {
-    return absl::StrCat("the function allows no more streams, connections: ",
-                        ready);
+    return absl::StrCat(takes ? "the function allows no more streams"
+                              : "the function does not read what it is sent",
+                        ", connections: ", ready);
   }
   if (!why_.empty()) return why_;
   return peers_.empty() ? absl::StrCat("no addresses of ", target_.host, " yet")
@@ -382,14 +420,14 @@ Connection* Client::Take() {
 void Client::Wait(Waiter* waiter) {
   Start();
   waiter->waiting_ = true;
-  waiting_.push_back(waiter);
+  waiter->place_ = waiting_.insert(waiting_.end(), waiter);
   WantMore();
 }
 
 void Client::Forget(Waiter* waiter) {
   if (!waiter->waiting_) return;
   waiter->waiting_ = false;
-  waiting_.erase(std::find(waiting_.begin(), waiting_.end(), waiter));
+  waiting_.erase(waiter->place_);
 }
 
 // Where callers wait though there are connections, these are full.
@@ -425,6 +463,16 @@ void Client::ServeWaiting() {
     waiter->OnConnection(*connection);
   }
   serving_ = false;
+}
+
+// Where there is a name, its resolutions see to that.
+void Client::TrimLater() {
+  timer_ = loop_->After(options_.resolve_every, [this] {
+    timer_.reset();
+    if (draining_) return;
+    Trim();
+    TrimLater();
+  });
 }
 
 // Connections that were made for a burst go when it is over.
@@ -468,17 +516,25 @@ void Client::OnReady(Connection& connection) {
     // Those that are there longer may be allowed some sooner.
     if (peer->CountUseless() > kMostUseless) connection.GoAway();
   }
+  TellAllowed();
   ServeWaiting();
   WantMore();
 }
 
 // A stream has ended, or the peer's settings have changed.
 void Client::OnRoom(Connection& connection) {
-  if (taken_ && !proven_ && !connection.going_away() &&
-      connection.streams() == 0) {
-    Prove();  // a call has ended, and the connection lasts
+  if (taken_ && !proven_ &&
+      (connection.served() ||
+       (!connection.going_away() && connection.streams() == 0))) {
+    Prove();  // a call has been answered, or has ended and the connection lasts
   }
+  if (barred_ || connection.peer_max_streams() == 0) TellAllowed();
   if (!waiting_.empty()) ServeWaiting();
+}
+
+// It has answered calls, or lasted: that it is over is no failure.
+bool Client::IsGood(const Connection& connection, int64_t since) const {
+  return connection.served() || (since > 0 && loop_->now() - since > kGood);
 }
 
 void Client::OnGoingAway(Connection& connection) {
@@ -489,8 +545,7 @@ void Client::OnGoingAway(Connection& connection) {
   if (peer->connected()) return;
   for (auto& [one, since] : peer->since) {
     if (one != &connection) continue;
-    peer->failures =
-        since > 0 && loop_->now() - since > kGood ? 0 : peer->failures + 1;
+    peer->failures = IsGood(connection, since) ? 0 : peer->failures + 1;
     since = 1;  // judged
   }
   ConnectLater(peer);
@@ -524,8 +579,7 @@ void Client::OnClosed(Connection& connection, ConnectionEnd /*end*/,
     options_.lost(why);
   }
   if (since != 1) {
-    peer->failures =
-        since > 0 && loop_->now() - since > kGood ? 0 : peer->failures + 1;
+    peer->failures = IsGood(connection, since) ? 0 : peer->failures + 1;
   }
   // Others may be there only until their streams have ended.
   if (peer->connected()) return;

@@ -16,8 +16,8 @@
 
 #include <openssl/types.h>
 
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +39,7 @@ struct ClientOptions {
   absl::Duration longest_pause = absl::Seconds(2);
   absl::Duration resolve_every = absl::Seconds(30);
   // To one address, where the peer limits streams.
-  size_t most_connections = 64;
+  size_t most_connections = 256;
   // The target can be reached, when that changes; or it cannot, and why, at
   // every attempt that fails. Where its last connection ended before it was of
   // any use, it can be reached once one is: a call has ended there, or it has
@@ -66,6 +66,7 @@ class Client final : private ConnectionOwner {
    private:
     friend class Client;
     bool waiting_ = false;
+    std::list<Waiter*>::iterator place_;  // where it waits
   };
 
   // The options outlive the client.
@@ -104,6 +105,10 @@ class Client final : private ConnectionOwner {
   void Cancel(absl::optional<TimerId>* timer);
   void Start();
   void ResolveSoon();
+  bool IsGood(const Connection& connection, int64_t since) const;
+  // Some connection does.
+  bool AllowsStreams() const;
+  void TellAllowed();
   void StartResolving();
   void OnResolved(absl::StatusOr<std::vector<Endpoint>> found);
   void SetEndpoints(std::vector<Endpoint> endpoints);
@@ -121,6 +126,7 @@ class Client final : private ConnectionOwner {
   void ServeWaiting();
   void WantMore();
   void Trim();
+  void TrimLater();
   Peer* PeerOf(const Connection& connection);
 
   void OnReady(Connection& connection) override;
@@ -136,6 +142,7 @@ class Client final : private ConnectionOwner {
   bool draining_ = false;
   bool serving_ = false;
   bool reachable_ = true;  // as was told
+  bool barred_ = false;    // no connection allows streams
   // Since there are connections to give: one was given to a call, and was of
   // use.
   bool taken_ = false;
@@ -144,7 +151,7 @@ class Client final : private ConnectionOwner {
   std::string why_;
   std::vector<std::unique_ptr<Peer>> peers_;
   size_t next_ = 0;
-  std::deque<Waiter*> waiting_;
+  std::list<Waiter*> waiting_;
   std::shared_ptr<Resolution> resolving_;
   absl::optional<TimerId> timer_;  // of the next resolution
   absl::optional<TimerId> lost_;   // until a lost target is told as such

@@ -34,6 +34,8 @@ constexpr size_t kSmallFrame = 256;
 constexpr size_t kSmallRead = 16 << 10;
 // What nghttp2's session is, as it asks for it.
 constexpr size_t kSession = 2928;
+// Whose socket has taken nothing for so long takes nothing any more.
+constexpr absl::Duration kStuck = absl::Seconds(20);
 // Between the two steps of a GOAWAY: what the peer sent before it knew arrives.
 constexpr absl::Duration kNotice = absl::Milliseconds(100);
 // So often it is waited for where the peer is not read.
@@ -45,6 +47,9 @@ constexpr double kStrayData = 1.0 / 16;
 constexpr size_t kMostOutput = 4 * Output::kMost;
 // Who does not read what there is, is not asked for more.
 constexpr size_t kMostToOpen = 2 * Output::kMost;
+// Whose window has been used up for so long does not read what there is: calls
+// on other connections need not wait for that. In nanoseconds.
+constexpr int64_t kBlocked = 20'000'000;
 // A peer that is told of an error may take so long to read it.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 
@@ -193,9 +198,22 @@ std::string Connection::TlsFailure() const {
 
 bool Connection::CanOpen() const {
   return state_ == State::kOpen && ready_ && !going_away_ && !closing_ &&
-         host_.output.size() < kMostToOpen &&
-         stream_count_ < peer_max_streams() &&
+         !full() && stream_count_ < peer_max_streams() &&
          nghttp2_session_check_request_allowed(host_.session) != 0;
+}
+
+bool Connection::full() const {
+  return host_.output.size() >= kMostToOpen ||
+         (blocked_since_ != 0 && loop_->now() - blocked_since_ > kBlocked);
+}
+
+// Whether calls wait for the connection's window, and since when.
+void Connection::LookAtWindow() {
+  if (nghttp2_session_get_remote_window_size(host_.session) > 0) {
+    blocked_since_ = 0;
+  } else if (blocked_since_ == 0) {
+    blocked_since_ = loop_->now();
+  }
 }
 
 size_t Connection::peer_max_streams() const {
@@ -309,6 +327,8 @@ void Connection::OnReady(uint32_t events) {
       return Shake();
     }
     case State::kHandshake:
+      // Its event comes again.
+      if (options_.server && !loop_->TakesLongWork()) return;
       return Shake();
     case State::kOpen:
       if ((events & EPOLLOUT) != 0) Touch();
@@ -357,6 +377,7 @@ void Connection::ReadSome() {
     taken += static_cast<size_t>(size);
     const uint64_t before = frames_;
     TakeInput(absl::MakeSpan(loop_->buffer(), static_cast<size_t>(size)));
+    if (block_since_ != 0 && !std::exchange(block_watched_, true)) ArmCheck();
     small_reads_ = static_cast<size_t>(size) > kSmallRead / 2 &&
                    (frames_ - before) * kSmallFrame > static_cast<size_t>(size);
     if (small_reads_) {
@@ -527,6 +548,7 @@ void Connection::Gather() {
     }
     host_.output.Copy(frame);
   }
+  if (!options_.server) LookAtWindow();
   in_session_ = false;
 }
 
@@ -535,18 +557,31 @@ bool Connection::WriteSome() {
     const ssize_t written = socket_.Write(host_.output);
     if (written < 0) {
       if (errno == EINTR) continue;
-      if (errno == EAGAIN) return false;
+      if (errno == EAGAIN) {
+        WatchStuck();
+        return false;
+      }
       EndNow(ConnectionEnd::kError,
              words_.empty() ? absl::StrCat(ErrnoText("cannot send"), Silence())
                             : words_);
       return false;
     }
-    const bool took = host_.output.size() < kMostToOpen;
+    const bool was_full = full();
+    stuck_since_ = 0;
     Written(static_cast<size_t>(written));
-    if (!took && !options_.server && CanOpen()) owner_->OnRoom(*this);
+    if (was_full && !options_.server && CanOpen()) owner_->OnRoom(*this);
     if (host_.output.size() < Output::kMost / 2) Gather();
   }
   return true;
+}
+
+// Of TCP's sockets the kernel sees to that (TCP_USER_TIMEOUT).
+void Connection::WatchStuck() {
+  const bool is_tcp =
+      peer_.sin6_family == AF_INET || peer_.sin6_family == AF_INET6;
+  if (!options_.server || is_tcp || stuck_since_ != 0) return;
+  stuck_since_ = loop_->now();
+  ArmCheck();
 }
 
 void Connection::Written(size_t bytes) {
@@ -579,7 +614,7 @@ void Connection::Flush() {
   if (state_ == State::kOver) return;
   if (!all) {
     const bool takes_more =
-        state_ == State::kOpen && host_.output.size() <= kMostAsked;
+        state_ == State::kOpen && host_.output.size() < kMostAsked;
     return WatchFor(takes_more ? InputEvents() | EPOLLOUT : EPOLLOUT);
   }
   if (state_ == State::kEnding) return Linger();
@@ -734,6 +769,8 @@ void Connection::ArmCheck() {
   } else if (!ready_) {
     at(opened_, options_.handshake_timeout);
   } else {
+    if (block_since_ != 0) at(block_since_, options_.handshake_timeout);
+    if (stuck_since_ != 0) at(stuck_since_, kStuck);
     if (!notice_.has_value() && !last_notice_) {
       at(stream_count_ == 0 ? idle_since_ : now, options_.idle_timeout);
       at(opened_, options_.max_age);
@@ -769,6 +806,14 @@ void Connection::Check() {
                   : state_ == State::kHandshake
                       ? "no TLS handshake in time"
                       : "the peer did not begin to speak HTTP/2 in time");
+  }
+  if (block_since_ != 0 &&
+      now - block_since_ >= Nanos(options_.handshake_timeout)) {
+    return EndNow(ConnectionEnd::kTimeout,
+                  "the peer did not end a header block in time");
+  }
+  if (stuck_since_ != 0 && now - stuck_since_ >= Nanos(kStuck)) {
+    return EndNow(ConnectionEnd::kTimeout, "the peer takes nothing");
   }
   const absl::Duration idle_timeout = options_.idle_timeout;
   const absl::Duration max_age = options_.max_age;

@@ -71,8 +71,8 @@ class ConnectionOwner {
   virtual void OnReady(Connection& connection) {}
   // No more streams can be opened here.
   virtual void OnGoingAway(Connection& connection) {}
-  // Another stream may be opened: one has ended, or a client's peer has told of
-  // other settings than it began with.
+  // Another stream may be opened: one has ended, a client's peer has told of
+  // other settings than it began with, or has taken what waited to be sent.
   virtual void OnRoom(Connection& connection) {}
   // A server's: a stream was reset before its request was complete.
   virtual void OnAbandoned(Connection& connection) {}
@@ -109,6 +109,11 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool lost_streams() const { return lost_streams_; }
   // A client may open a stream now.
   bool CanOpen() const;
+  // So much waits to be sent, or its window has been used up for so long, that
+  // a client opens no more streams.
+  bool full() const;
+  // It has answered a call of a client's.
+  bool served() const { return served_; }
   // The number of streams that the peer allows.
   size_t peer_max_streams() const;
   // Bytes of HTTP/2 that came from the socket, and went to it.
@@ -195,9 +200,17 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void CloseStream(Stream* stream, const StreamEnd& end);
   Stream* NewStream(int32_t id);
   void Touch() { host_.Touch(); }
+  void LookAtWindow();
+  void WatchStuck();
   void Spend(double cost);
   // On a frame that may be an answer to what was sent.
   void SpendOfSent();
+  // The n-th field of a block has come; bytes of a block for no stream have.
+  void SpendOfField(uint32_t n);
+  void SpendOfUnheard(size_t length);
+  void SpendOfSettings(size_t length);
+  // A frame of a header block has begun.
+  void BlockGoesOn(bool ends);
   bool IsYoung(const Stream& stream) const;
   bool HasEnded(int32_t id) const;
   // The window that the peer's streams begin with, as it has acknowledged.
@@ -227,6 +240,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   bool told_max_streams_ = false;
   bool told_ = false;  // OnClosed was called
   bool ready_ = false;
+  bool served_ = false;
   bool going_away_ = false;   // whoever says so
   bool last_notice_ = false;  // the second GOAWAY was sent
   int notices_ = 0;           // it was waited to send it
@@ -238,7 +252,13 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   std::array<char, 4> start_ = {};
   std::string other_;  // the start of a client that does not say the preface
   FrameHeads heads_;
-  uint64_t frames_ = 0;  // that have begun
+  uint64_t frames_ = 0;          // that have begun
+  uint32_t refused_fields_ = 0;  // of a block whose stream was refused
+  bool for_nobody_ = false;      // the block that comes has no stream
+  bool block_watched_ = false;
+  int64_t block_since_ = 0;    // when a header block began that goes on
+  int64_t stuck_since_ = 0;    // the socket is full, and takes nothing
+  int64_t blocked_since_ = 0;  // a client's window is used up
   bool small_reads_ = false;
   bool reads_ = true;
 

@@ -26,12 +26,16 @@ class FrameBudget {
   void EarnCall() { Earn(options_.budget_a_call); }
   // A piece of a body was sent. Its receiver has to say that it has taken it,
   // on the stream and on the connection, and may measure how fast it came: that
-  // is paid for apart, and by small pieces, too.
-  void EarnSent(size_t bytes) {
+  // is paid for apart, and by small pieces, too. But where a window of the
+  // receiver's `cut` it, by no more than its bytes are worth, or a window of a
+  // byte would pay for the next.
+  void EarnSent(size_t bytes, bool cut) {
     EarnBytes(bytes);
-    sent_ = std::min(
-        options_.budget_most,
-        sent_ + kAnswersAPiece + static_cast<double>(bytes) / kSentAnAnswer);
+    const auto sent = static_cast<double>(bytes);
+    const double piece =
+        cut ? std::min(kAnswersAPiece, sent / kCutAnAnswer) : kAnswersAPiece;
+    sent_ =
+        std::min(options_.budget_most, sent_ + piece + sent / kSentAnAnswer);
   }
   // Whether a frame that answers what was sent is paid for.
   bool SpendOfSent() {
@@ -62,6 +66,7 @@ class FrameBudget {
   // Of what was sent: Go's net/http answers each 4 KiB twice.
   static constexpr double kAnswersAPiece = 4;
   static constexpr double kSentAnAnswer = 1024;
+  static constexpr double kCutAnAnswer = 64;
 
   void Earn(double frames) {
     left_ = std::min(options_.budget_most, left_ + frames);

@@ -107,14 +107,14 @@ void Loop::Unwatch(int fd, Watcher* watcher) {
 void Loop::AtTurnEnd(Ender* ender) {
   if (ender->asked_) return;
   ender->asked_ = true;
+  ender->place_ = enders_.size();
   enders_.push_back(ender);
 }
 
 void Loop::Forget(Ender* ender) {
   if (!ender->asked_) return;
   ender->asked_ = false;
-  std::replace(enders_.begin(), enders_.end(), ender,
-               static_cast<Ender*>(nullptr));
+  enders_[ender->place_] = nullptr;
 }
 
 void Loop::EndTurn() {
@@ -210,6 +210,7 @@ Loop::Watcher* Loop::WatcherOf(const epoll_event& event) const {
 void Loop::Serve(int count, const epoll_event* events) {
   now_ = MonotonicNanos();
   last_turn_.store(now_, std::memory_order_relaxed);
+  long_work_ = 0;
   serving_ = true;
   // Where sockets are many, what they take lies in no cache: while one is
   // served, it is asked for the next one's.

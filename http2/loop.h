@@ -54,6 +54,7 @@ class Loop {
 
    private:
     friend class Loop;
+    size_t place_ = 0;  // in enders_, while it is asked
     bool asked_ = false;
   };
 
@@ -106,11 +107,18 @@ class Loop {
   // The monotonic clock as this turn began.
   int64_t now() const { return now_; }
 
+  // Whether somebody may do what takes long, a signature of TLS say, in this
+  // turn; who may not has it done in one of the next.
+  bool TakesLongWork() { return long_work_++ < kLongWork; }
+
   // For one read of a socket; whoever reads uses it until it returns.
   char* buffer() { return buffer_.get(); }
   size_t buffer_size() const { return buffer_size_; }
 
  private:
+  // Others wait for it meanwhile.
+  static constexpr int kLongWork = 2;
+
   void Wake();
   void BlockSigpipe();
   // Who waits for that event, and has not stopped; null: it is the eventfd's,
@@ -128,6 +136,7 @@ class Loop {
   bool quit_ = false;
   bool sigpipe_blocked_ = false;
   int64_t now_ = 0;
+  int long_work_ = 0;  // of this turn
   const size_t buffer_size_;
   const std::unique_ptr<char[]> buffer_;
   absl::btree_map<TimerId, absl::AnyInvocable<void()>> timers_;

@@ -59,6 +59,10 @@ constexpr size_t kFieldsAFrame = 128;
 // their turn.
 constexpr size_t kFieldsASmallFrame = 16;
 
+// And streams whose windows change.
+constexpr size_t kStreamsAFrame = 64;
+constexpr size_t kStreamsASmallFrame = 8;
+
 absl::string_view WordsOf(uint32_t code) {
   if (code != NGHTTP2_COMPRESSION_ERROR) return ErrorCodeName(code);
   // nghttp2 takes no string of HPACK beyond that.
@@ -89,14 +93,20 @@ struct Connection::Callbacks {
         self->Spend(1);
         break;
       case NGHTTP2_HEADERS:
+        self->BlockGoesOn((head->flags & NGHTTP2_FLAG_END_HEADERS) != 0);
         if (self->HasEnded(head->stream_id)) {
           nghttp2_session_terminate_session(session, NGHTTP2_STREAM_CLOSED);
-        } else if (IsForNobody(*self, head->stream_id)) {
-          self->Spend(1);
+          break;
         }
+        self->for_nobody_ = IsForNobody(*self, head->stream_id);
+        if (!self->for_nobody_) break;
+        self->Spend(1);
+        self->SpendOfUnheard(head->length);
         break;
       case NGHTTP2_CONTINUATION:
         // nghttp2 bounds how many a header block has.
+        self->BlockGoesOn((head->flags & NGHTTP2_FLAG_END_HEADERS) != 0);
+        if (self->for_nobody_) self->SpendOfUnheard(head->length);
         break;
       case NGHTTP2_DATA:
         // How much of it is padding is not known yet (see OnFrame).
@@ -121,7 +131,9 @@ struct Connection::Callbacks {
         break;
       case NGHTTP2_SETTINGS:
         // An answer to none is an error to nghttp2.
-        if ((head->flags & NGHTTP2_FLAG_ACK) == 0) self->Spend(1);
+        if ((head->flags & NGHTTP2_FLAG_ACK) == 0) {
+          self->SpendOfSettings(head->length);
+        }
         break;
       default:
         self->Spend(1);
@@ -144,6 +156,7 @@ struct Connection::Callbacks {
     if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
       if (self->stream_count_ >= self->max_streams_) {
         self->Spend(1);
+        self->refused_fields_ = 0;
         self->owner_->OnRefused(*self);
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE,
                                   frame->hd.stream_id, kRefusedStream);
@@ -175,14 +188,10 @@ struct Connection::Callbacks {
       return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
     Stream* const stream = Find(session, frame->hd.stream_id);
+    self->SpendOfField(stream == nullptr ? ++self->refused_fields_
+                                         : ++stream->block_fields_);
     if (stream == nullptr) return 0;
     const size_t size = name_size + value_size + 32;
-    ++stream->block_fields_;
-    if (stream->block_fields_ > kManyFields &&
-        stream->block_fields_ % kFieldsAFrame == 0) {
-      self->frames_ += kFieldsAFrame / kFieldsASmallFrame;
-      self->Spend(1);
-    }
     const size_t before = stream->list_size_;
     stream->list_size_ += size;
     const size_t limit = self->options_.max_field_bytes;
@@ -272,6 +281,12 @@ struct Connection::Callbacks {
           self->ping_waits_ = false;
         }
         return 0;
+      case NGHTTP2_WINDOW_UPDATE:
+        if (frame->hd.stream_id == 0 && self->blocked_since_ != 0) {
+          self->LookAtWindow();
+          self->owner_->OnRoom(*self);
+        }
+        return 0;
       case NGHTTP2_RST_STREAM:
         if (Stream* const stream = Find(session, frame->hd.stream_id)) {
           stream->peer_reset_ = true;
@@ -327,6 +342,7 @@ struct Connection::Callbacks {
     end.code = code;
     if (code == NGHTTP2_NO_ERROR && stream->peer_ended_ && stream->end_sent_) {
       end.kind = StreamEnd::Kind::kComplete;
+      self->served_ = true;
     } else if (stream->reset_) {
       end.kind = StreamEnd::Kind::kReset;
     } else {
@@ -342,11 +358,12 @@ struct Connection::Callbacks {
     // Of one that a client has reset, the function may have answered before it
     // knew: headers, trailers, a reset.
     const bool cut = stream->reset_ && !self->options_.server;
+    const bool served = complete || stream->passes_;
     if (cut || (stream->answered_ && stream->end_sent_)) {
       self->budget_.EarnCall();
     } else if (self->options_.server && !stream->reset_ && !stream->answered_ &&
-               (!complete || self->IsYoung(*stream))) {
-      self->Spend(complete ? kCompleteReset : 1);
+               (!served || self->IsYoung(*stream))) {
+      self->Spend(served ? kCompleteReset : 1);
     }
     if (!complete && !stream->reset_ && self->options_.server &&
         !stream->answered_) {
@@ -379,6 +396,7 @@ struct Connection::Callbacks {
     if (stream == nullptr) return 0;
     if (frame->hd.type == NGHTTP2_HEADERS && stream->sent_at_ == UINT64_MAX) {
       stream->sent_at_ = self->host_.output.total();
+      stream->OnHeadersSent();
     }
     if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return 0;
     stream->end_sent_ = true;
@@ -452,9 +470,11 @@ struct Connection::Callbacks {
   static int WriteBody(nghttp2_session* /*session*/, nghttp2_frame* /*frame*/,
                        const uint8_t* head, size_t size,
                        nghttp2_data_source* source, void* data) {
-    if (size > 0) Of(data)->budget_.EarnSent(size);
-    static_cast<Stream*>(source->ptr)
-        ->WriteBody({reinterpret_cast<const char*>(head), kFrameHead}, size);
+    auto* const stream = static_cast<Stream*>(source->ptr);
+    // Bodies are cut at the ends of windows, and into frames, which are larger.
+    const bool cut = size < stream->unsent_;
+    if (size > 0) Of(data)->budget_.EarnSent(size, cut);
+    stream->WriteBody({reinterpret_cast<const char*>(head), kFrameHead}, size);
     return 0;
   }
 
@@ -499,6 +519,35 @@ struct Connection::Callbacks {
     return option;
   }
 };
+
+void Connection::SpendOfField(uint32_t n) {
+  if (n <= kManyFields || n % kFieldsAFrame != 0) return;
+  frames_ += kFieldsAFrame / kFieldsASmallFrame;
+  Spend(1);
+}
+
+// nghttp2 walks all streams, as their windows may change.
+void Connection::SpendOfSettings(size_t length) {
+  if (length == 0) return Spend(1);
+  frames_ += stream_count_ / kStreamsASmallFrame;
+  Spend(1 + static_cast<double>(stream_count_) / kStreamsAFrame);
+}
+
+void Connection::BlockGoesOn(bool ends) {
+  if (ends) {
+    block_since_ = 0;
+  } else if (block_since_ == 0) {
+    block_since_ = loop_->now();
+    block_watched_ = false;
+  }
+}
+
+void Connection::SpendOfUnheard(size_t length) {
+  // nghttp2 decodes it without a word; a field may take a byte.
+  if (length <= kManyFields) return;
+  frames_ += length / kFieldsASmallFrame;
+  Spend(static_cast<double>(length - kManyFields) / kFieldsAFrame);
+}
 
 void Connection::TellMaxStreams(std::string* frame) const {
   // A setting is a number of two bytes and a value of four (RFC 9113, 6.5.1).

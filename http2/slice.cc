@@ -7,7 +7,7 @@
 
 namespace fncache::http2 {
 
-const Slice::Keeper Buffer::kKeeper = {&Buffer::Keep, &Buffer::Drop};
+const Slice::Keeper Buffer::kKeeper = {&Buffer::Keep, &Buffer::Drop, nullptr};
 
 Slice Slice::Copy(absl::string_view bytes) {
   Buffer buffer;

@@ -20,10 +20,12 @@ namespace fncache::http2 {
 class Slice {
  public:
   // How bytes are kept: `keep` takes one more share of `owner`, `drop` gives
-  // one back. Both may be called on any thread.
+  // one back; `kept` says whether the bytes are there for somebody else anyway
+  // (null: they are not). All may be called on any thread.
   struct Keeper {
     void (*keep)(void* owner);
     void (*drop)(void* owner);
+    bool (*kept)(void* owner);
   };
 
   Slice() = default;
@@ -59,6 +61,11 @@ class Slice {
   const char* data() const { return bytes_.data(); }
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
+  // They are in memory whether or not this share is.
+  bool kept() const {
+    return keeper_ == nullptr ||
+           (keeper_->kept != nullptr && keeper_->kept(owner_));
+  }
 
   // Takes the first `size` bytes off, which share what keeps them.
   Slice TakeFront(size_t size) {

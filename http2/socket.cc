@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kVectors = 256;
 // What a record of TLS holds.
 constexpr size_t kRecord = 16384;
+// So many of a read, after which others are served.
+constexpr int kMostRecords = 64;
 
 }  // namespace
 
@@ -57,7 +59,8 @@ const char* Socket::TlsReason() {
 ssize_t Socket::Read(char* to, size_t size) {
   if (ssl_ == nullptr) return read(fd_, to, size);
   size_t taken = 0;
-  while (size - taken >= kRecord) {
+  // A record may have a byte.
+  for (int i = 0; i < kMostRecords && size - taken >= kRecord; ++i) {
     ERR_clear_error();
     errno = 0;
     const int result =

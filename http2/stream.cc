@@ -52,7 +52,9 @@ struct Stream::BodyReader {
                       size_t size, uint32_t* flags, nghttp2_data_source* source,
                       void* /*data*/) {
     auto* const stream = static_cast<Stream*>(source->ptr);
-    if (stream->unsent_ == 0 && (!stream->ended_ || stream->ends_by_reset_)) {
+    const bool goes_on =
+        !stream->ended_ || stream->last_reset_ || stream->reset_;
+    if (stream->unsent_ == 0 && goes_on) {
       stream->deferred_ = true;
       return NGHTTP2_ERR_DEFERRED;
     }
@@ -64,7 +66,7 @@ struct Stream::BodyReader {
     }
     const size_t now = std::min(size, stream->unsent_);
     if (now > 0) *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-    if (stream->ended_ && now == stream->unsent_ && !stream->ends_by_reset_) {
+    if (stream->ended_ && now == stream->unsent_ && !stream->last_reset_) {
       *flags |= NGHTTP2_DATA_FLAG_EOF;
       if (!stream->own_trailers_.empty()) {
         *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -152,15 +154,29 @@ void Stream::Reset(uint32_t code) {
   if (reset_) return;
   reset_ = true;
   nghttp2_submit_rst_stream(host_.session, NGHTTP2_FLAG_NONE, id_, code);
+  // Nothing more is sent, which may be long before its peer takes the reset.
+  ForgetBody();
+  unsent_ = 0;
+  own_trailers_.Clear();
   host_.Touch();
 }
 
 void Stream::ResetWhenSent(uint32_t code) {
   if (ended_ || reset_) return;
-  if (unsent_ == 0) return Reset(code);
+  if (unsent_ == 0 && sent_at_ != UINT64_MAX) return Reset(code);
   ended_ = true;
-  ends_by_reset_ = true;
-  reset_code_ = code;
+  last_reset_ = code;
+}
+
+void Stream::OnHeadersSent() {
+  if (last_reset_ && unsent_ == 0) Reset(*last_reset_);
+}
+
+void Stream::ForgetBody() {
+  body_.clear();
+  body_first_ = 0;
+  tail_open_ = false;
+  tail_.Clear();
 }
 
 void Stream::Consume(size_t bytes) {
@@ -217,15 +233,12 @@ void Stream::WriteBody(absl::string_view head, size_t size) {
     if (body_[body_first_].empty()) ++body_first_;
   }
   if (body_first_ == body_.size()) {
-    body_.clear();
-    body_first_ = 0;
-    tail_open_ = false;
-    tail_.Clear();
+    ForgetBody();
   } else if (body_first_ == kDropTogether) {
     body_.erase(body_.begin(), body_.begin() + kDropTogether);
     body_first_ = 0;
   }
-  if (ends_by_reset_ && unsent_ == 0) Reset(reset_code_);
+  if (last_reset_ && unsent_ == 0) Reset(*last_reset_);
   if (was_full_ && unsent_ < host_.low_water) {
     was_full_ = false;
     if (user_ != nullptr && !reset_) user_->OnSent(*this);

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -104,6 +105,9 @@ class Stream final : public Recycled {
   bool peer_ended() const { return peer_ended_; }
   // Of a server's: how much of the request may come before Consume and Grant.
   uint32_t first_window() const { return first_window_; }
+  // A server's request is served as it comes, however long it does: resets cost
+  // what those of complete ones do.
+  void set_passes() { passes_ = true; }
   // A server's answer has begun. Nothing may follow a call that ends it.
   bool answered() const { return answered_; }
   bool ended() const { return ended_; }
@@ -144,6 +148,9 @@ class Stream final : public Recycled {
 
   // A client's header block. With `end` nothing follows.
   void Ask(const Fields& fields, bool end);
+  void OnHeadersSent();
+  // What Send took and was not sent.
+  void ForgetBody();
   // Moves a DATA frame, whose head nghttp2 has made, to what is written.
   void WriteBody(absl::string_view head, size_t size);
   // The peer is told to change its window. It keeps what it began with.
@@ -157,17 +164,18 @@ class Stream final : public Recycled {
   uint32_t first_window_ = 0;
   int64_t window_shift_ = 0;  // what it has besides, by changes of settings
   bool keeps_trailers_ = true;
+  bool passes_ = false;
   bool oversized_ = false;
   bool peer_ended_ = false;
   bool answered_ = false;
   bool ended_ = false;  // this side: nothing more is queued
   bool end_sent_ = false;
-  bool ends_by_reset_ = false;  // with `reset_code_`, after what is queued
-  bool deferred_ = false;       // nghttp2 waits for more of the body
-  bool was_full_ = false;       // OnSent is due
-  bool reset_ = false;          // by us
-  bool peer_reset_ = false;     // its frame has come
-  uint32_t reset_code_ = kNoError;
+  bool deferred_ = false;    // nghttp2 waits for more of the body
+  bool was_full_ = false;    // OnSent is due
+  bool reset_ = false;       // by us
+  bool peer_reset_ = false;  // its frame has come
+  // Of the reset that comes after what is queued, in place of an end.
+  std::optional<uint32_t> last_reset_;
   int64_t opened_ = 0;             // monotonic nanoseconds
   uint64_t sent_at_ = UINT64_MAX;  // the output's offset of its header block
   size_t list_size_ = 0;           // of the block that is being received

@@ -10,7 +10,7 @@
 // TTL.
 // A hit is one new `meta` (see response.h) followed by the body.
 //
-// Thread-safe: immutable but for the count of references and Supersede's mark.
+// Thread-safe: immutable but for the count of references and two marks.
 #ifndef FNCACHE_CACHE_STORE_ENTRY_H_
 #define FNCACHE_CACHE_STORE_ENTRY_H_
 
@@ -135,6 +135,19 @@ class Entry {
     return (refs_.load(std::memory_order_relaxed) & kSuperseded) != 0;
   }
 
+  // The memory store that has it says so; one that is in none is memory of
+  // those alone who still hold it.
+  void SetInMemory(bool in_memory) const {
+    if (in_memory) {
+      refs_.fetch_or(kInMemory, std::memory_order_relaxed);
+    } else {
+      refs_.fetch_and(~kInMemory, std::memory_order_relaxed);
+    }
+  }
+  bool in_memory() const {
+    return (refs_.load(std::memory_order_relaxed) & kInMemory) != 0;
+  }
+
   absl::string_view meta_rest() const;
   absl::string_view body() const { return {bytes(), body_size_}; }
   // How many bytes of memory this entry occupies: header, bytes, and the
@@ -150,7 +163,7 @@ class Entry {
     // Release orders this holder's reads before the memory is freed; acquire
     // orders the freeing after every other holder's reads.
     const uint32_t was = refs_.fetch_sub(1, std::memory_order_acq_rel);
-    if ((was & ~kSuperseded) == 1) Free(this);
+    if ((was & ~kMarks) == 1) Free(this);
   }
   static void Free(const Entry* entry);
 
@@ -179,8 +192,10 @@ class Entry {
            (has_retention_ ? sizeof(int64_t) : 0);
   }
 
-  // The highest bit of `refs_`.
+  // The highest bits of `refs_`.
   static constexpr uint32_t kSuperseded = uint32_t{1} << 31;
+  static constexpr uint32_t kInMemory = uint32_t{1} << 30;
+  static constexpr uint32_t kMarks = kSuperseded | kInMemory;
 
   // The header has 40 bytes, since every entry of a cache pays for each of
   // them.

@@ -87,7 +87,11 @@ MemoryShard::MemoryShard(uint64_t capacity, Observer* observer)
   AddBucket();
 }
 
-MemoryShard::~MemoryShard() = default;
+MemoryShard::~MemoryShard() {
+  for (size_t i = 0; i < size_; ++i) {
+    At(static_cast<Index>(i)).entry->SetInMemory(false);
+  }
+}
 
 inline MemoryShard::Node& MemoryShard::At(Index i) const { return nodes_[i]; }
 
@@ -234,6 +238,7 @@ void MemoryShard::Insert(const key::Key& key, EntryRef entry, bool main,
   Node& node = At(i);
   node.key = key;
   node.entry = std::move(entry);
+  node.entry->SetInMemory(true);
   node.frequency.store(frequency, std::memory_order_relaxed);
   node.main = main;
   node.kept_below = kept_below;
@@ -250,6 +255,7 @@ void MemoryShard::Remove(Index i, Removal why, Doomed* doomed) {
   observer_->OnRemoved(Tier::kMemory, why, entry.function(),
                        /*last=*/!node.kept_below, 1,
                        entry.body().size() + entry.meta_rest().size());
+  entry.SetInMemory(false);
   Dequeue(i);
   Unlink(i);
   doomed->push_back(std::exchange(node.entry, nullptr));

@@ -22,7 +22,8 @@ constexpr http2::Slice::Keeper kEntryKeeper = {
       cache::store::EntryRef(share).Release();
       share.Release();
     },
-    [](void* owner) { cache::store::EntryRef(EntryOf(owner)); }};
+    [](void* owner) { cache::store::EntryRef(EntryOf(owner)); },
+    [](void* owner) { return EntryOf(owner)->in_memory(); }};
 
 }  // namespace
 

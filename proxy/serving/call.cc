@@ -332,8 +332,12 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
   if (state_->options.key == cache::key::KeySource::kContent &&
       plain().size() >= kHandedOver) {
     stage_ = Stage::kKeying;
-    const bool long_work = plain().size() >= kLongWork;
-    if (worker_->Offload(&keying_job_, /*goes_on=*/long_work)) OnKeyed(digest_);
+    using Effort = transport::Worker::Effort;
+    const bool is_long = plain().size() >= kLongWork;
+    if (worker_->Offload(&keying_job_,
+                         is_long ? Effort::kLong : Effort::kUsual)) {
+      OnKeyed(digest_);
+    }
     return;
   }
   OnKeyed(ComputeDigest());
@@ -777,10 +781,7 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
   access_.SetUpstreamLatency(call.latency());
   if (IsFailure(status.error_code()) && AnswerOld(status)) return;
   if (const absl::optional<transport::Refusal> why = call.refused()) {
-    // Those for which there is no room are counted by who has none (Inflight).
-    if (*why != transport::Refusal::kRoom) {
-      context_.instruments.RequestRefused(static_cast<size_t>(*why));
-    }
+    context_.instruments.RequestRefused(static_cast<size_t>(*why));
     context_.log.MissRefused(status);
   }
   // RFC 9211: a cache further on has its say first, then this one.

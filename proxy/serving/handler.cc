@@ -22,6 +22,10 @@ void FunctionHandler::OnRefused(transport::Refusal why,
   context_.log.Refused(why, status);
 }
 
+void FunctionHandler::OnAnswered(const grpc::Status& status) {
+  context_.instruments.Answered(status.error_code());
+}
+
 void FunctionHandler::OnHeldUp() { context_.instruments.ConnectionHeldUp(); }
 
 absl::optional<telemetry::ShadowReport> FunctionHandler::Shadow() const {

@@ -39,6 +39,7 @@ class FunctionHandler final : public transport::CallHandler {
 
   void StartCall(transport::IncomingCallPtr call) override;
   void OnRefused(transport::Refusal why, const grpc::Status& status) override;
+  void OnAnswered(const grpc::Status& status) override;
   void OnHeldUp() override;
 
   // Calls whose requests are there from now on live under these settings. Name,

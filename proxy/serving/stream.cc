@@ -306,6 +306,7 @@ void ForwardedCall::OnCallerData(absl::string_view bytes) {
   }
   up_.Passed(call_->stream(), *function_);
   WeighSoon();
+  UpdateKind();
 }
 
 void ForwardedCall::ForgetStart() {
@@ -421,7 +422,9 @@ void ForwardedCall::OnPeerEnd(http2::Stream& stream) {
     caller.Answer(stream.fields(), /*end=*/true);
   }
   call_ = nullptr;
-  if (!half_closed_) GiveUpFunction(http2::kNoError);
+  // It may never take the rest of the request.
+  const bool untaken = function_ != nullptr && function_->unsent() > 0;
+  if (!half_closed_ || untaken) GiveUpFunction(http2::kNoError);
 }
 
 void ForwardedCall::OnSent(http2::Stream& /*stream*/) {
@@ -532,10 +535,14 @@ void ForwardedCall::Count(int code) {
 }
 
 // A graceful stop waits for unary calls only. That a call is one shows by and
-// by: one request and the half-close, then one answer and the status.
+// by: one request, which may take long to come, and the half-close, then one
+// answer and the status.
 void ForwardedCall::UpdateKind() {
   if (call_ == nullptr) return;
-  if (half_closed_ && up_.messages() == 1 && down_.messages() == 0) {
+  if ((half_closed_ || up_.amid()) && up_.messages() == 1 &&
+      down_.messages() == 0) {
+    if (maybe_unary_timer_.has_value()) worker_->Cancel(*maybe_unary_timer_);
+    maybe_unary_timer_.reset();
     call_->SetKind(transport::Activity::Kind::kUnary);
   } else if (down_.messages() > 1) {
     call_->SetKind(transport::Activity::Kind::kStream);

@@ -145,7 +145,7 @@ void UpstreamRun::Work() {
 
 void UpstreamRun::OnWorked() {
   while (unpacker_ != nullptr) {
-    if (!worker_->Offload(this, /*goes_on=*/true)) return;
+    if (!worker_->Offload(this, transport::Worker::Effort::kGoesOn)) return;
   }
   const std::shared_ptr<UpstreamRun> self = std::move(self_);
   End();
@@ -198,8 +198,10 @@ void UpstreamRun::End() {
                                   unpacked_limit_)));
   }
   if (rewritten_) call_->OnMessageChanged();
-  context_.instruments.RecordUpstream(call_->status().error_code(),
-                                      call_->latency());
+  if (call_->began()) {
+    context_.instruments.RecordUpstream(call_->status().error_code(),
+                                        call_->latency());
+  }
   if (abandoned_timer_.has_value()) worker_->Cancel(*abandoned_timer_);
   abandoned_timer_.reset();
   TellMisses();

@@ -235,6 +235,13 @@ bool AddressesCollide(absl::string_view a, absl::string_view b) {
          TakesEveryHost(second);
 }
 
+// An IPv4 address may be written as one of IPv6 (RFC 4291, 2.5.5.2).
+std::string HostOf(const Address& address) {
+  std::string host = address.host;
+  if (absl::StartsWith(host, "::ffff:")) host.erase(0, 7);
+  return IsIpv4(host) ? host : address.host;
+}
+
 bool LeadsTo(absl::string_view target, absl::string_view listen) {
   if (IsUnix(target) || IsUnix(listen)) return SameSocket(target, listen);
   if (!absl::ConsumePrefix(&target, "ipv4:") &&
@@ -246,13 +253,14 @@ bool LeadsTo(absl::string_view target, absl::string_view listen) {
   for (const absl::string_view one : absl::StrSplit(target, ',')) {
     const Address to = Split(one);
     if (to.port != at.port || at.port == 0) continue;
-    const bool local = to.host == "localhost" || to.host == "::1" ||
-                       TakesEveryHost(to) ||
-                       (IsIpv4(to.host) && absl::StartsWith(to.host, "127."));
-    if (to.host == at.host ||
-        (to.host == "localhost" &&
-         (at.host == "127.0.0.1" || at.host == "::1")) ||
-        (local && (TakesEveryHost(at) || at.host == "localhost"))) {
+    const std::string host = HostOf(to);
+    const std::string own = HostOf(at);
+    // Connecting to all addresses is connecting to this machine.
+    const bool here = host == "localhost" || TakesEveryHost(to);
+    const bool local = here || host == "::1" ||
+                       (IsIpv4(host) && absl::StartsWith(host, "127."));
+    if (host == own || (here && (own == "127.0.0.1" || own == "::1")) ||
+        (local && (TakesEveryHost(at) || own == "localhost"))) {
       return true;
     }
   }

@@ -337,9 +337,10 @@ const std::vector<Family>& Catalogue() {
       {"fncache_requests_refused_total",
        Type::kCounter,
        {"function_name", "reason"},
-       "Requests that were refused before they were complete, relayed calls, "
-       "and answers that were not taken, by reason (metadata, size, room, "
-       "stalled, loop)."},
+       "Calls of which the request was refused before it was complete, or the "
+       "answer as larger than it may be or as not taken, and relayed calls "
+       "that "
+       "were, by reason (metadata, size, room, stalled, loop)."},
       {"fncache_connections_held_up_total",
        Type::kCounter,
        {"function_name"},
@@ -365,8 +366,8 @@ const std::vector<Family>& Catalogue() {
       {"fncache_inflight_refused_total",
        Type::kCounter,
        {},
-       "Calls refused for lack of room: misses while none ended, "
-       "requests and relayed calls while others held it."},
+       "Calls refused for lack of room: misses while none ended, requests, "
+       "metadata of answers and relayed calls while others held it."},
       {"fncache_workers", Type::kGauge, {}, "Threads that serve calls."},
 
       // Certificates, by side: listener, upstream.

@@ -91,6 +91,7 @@ FunctionCounts FunctionCounts::Since(const FunctionCounts& earlier) const {
   since.abandoned -= earlier.abandoned;
   since.abandoned_finished -= earlier.abandoned_finished;
   since.abandoned_refused -= earlier.abandoned_refused;
+  Subtract(earlier.refused, since.refused);
   since.shadow_lookups -= earlier.shadow_lookups;
   Subtract(earlier.shadow_hits, since.shadow_hits);
   Subtract(earlier.shadow_differences, since.shadow_differences);
@@ -331,6 +332,9 @@ FunctionCounts FunctionInstruments::Read() const {
   counts.abandoned = abandoned_.Value();
   counts.abandoned_finished = abandoned_finished_.Value();
   counts.abandoned_refused = abandoned_refused_.Value();
+  for (size_t why = 0; why < kRefusals; ++why) {
+    counts.refused[why] = requests_refused_[why].Value();
+  }
   counts.shadow_lookups = shadow_lookups_.Value();
   for (size_t by = 0; by < kShadowBys; ++by) {
     counts.shadow_hits[by] = shadow_hits_[by].Value();

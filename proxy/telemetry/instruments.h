@@ -99,6 +99,8 @@ struct FunctionCounts {
   uint64_t abandoned = 0;
   uint64_t abandoned_finished = 0;
   uint64_t abandoned_refused = 0;
+  // Calls refused by a limit, by transport::Refusal.
+  uint64_t refused[kRefusals] = {};
   // Under `mode: shadow`: look-ups; what would have been hits and was compared,
   // and of them those that differed; and what could not be compared.
   uint64_t shadow_lookups = 0;
@@ -243,6 +245,8 @@ class FunctionInstruments {
   // A caller's connection is not read for a while.
   void ConnectionHeldUp() const { connections_held_up_.Add(); }
   void RequestAbandoned() const { requests_abandoned_.Add(); }
+  // A call was answered with this status that was never begun.
+  void Answered(int code) const { answers_[StatusCodeIndex(code)].Add(); }
   // A request was refused; `reason` counts from 0.
   void RequestRefused(size_t reason) const { requests_refused_[reason].Add(); }
 

@@ -94,6 +94,7 @@ class Finder {
       }
       ServedOver(function, recent);
       NoRoom(function, recent);
+      Refused(function, recent);
     }
   }
 
@@ -127,6 +128,26 @@ class Finder {
     Warn("no_room_without_caller", function.name,
          absl::StrCat("As many calls to ", function.name,
                       " as may run without a caller did in the last minute: ",
+                      absl::StrJoin(what, ", "), "."));
+  }
+
+  void Refused(const Status::Function& function, const FunctionCounts& recent) {
+    // By transport::Refusal.
+    static constexpr const char* kWhy[kRefusals] = {
+        "metadata beyond max_metadata_bytes ",
+        "larger than max_request_bytes or max_response_bytes ",
+        "no room (inflight.bytes) ",
+        "stopped moving while others waited for room ",
+        "a loop, as upstream leads back here "};
+    std::vector<std::string> what;
+    for (size_t why = 0; why < kRefusals; ++why) {
+      if (recent.refused[why] == 0) continue;
+      what.push_back(absl::StrCat(kWhy[why], Times(recent.refused[why])));
+    }
+    if (what.empty()) return;
+    Warn("calls_refused", function.name,
+         absl::StrCat("Calls of ", function.name,
+                      " were refused in the last minute: ",
                       absl::StrJoin(what, ", "), "."));
   }
 

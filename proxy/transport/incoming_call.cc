@@ -45,6 +45,12 @@ constexpr size_t kUsualFields = 1 << 10;
 // hold is not looked at.
 constexpr size_t kUnchecked = 64 << 10;
 
+// Calls beyond so many of a connection are counted themselves, however small
+// their requests: until they are answered, and then until their caller has the
+// answer.
+constexpr size_t kUncountedCalls = 8;
+constexpr size_t kServedCall = 12 << 10;
+
 // What zlib takes to unpack one; and what beginning to costs, in bytes that are
 // made in that time.
 constexpr size_t kUnpacker = 40 << 10;
@@ -53,6 +59,13 @@ constexpr size_t kBeginning = 1 << 10;
 constexpr char kTooMuchHeld[] =
     "the requests that are coming on this connection hold more than their part "
     "of inflight.bytes";
+
+// Of what a call holds, or has room for, so much must move in kStandsStill, or
+// it stands still: bytes that move one by one would keep others from theirs for
+// ever.
+size_t SlowestOf(size_t held) {
+  return std::clamp<size_t>(held / 8, 1, 64 << 10);
+}
 
 // A request that is no call of gRPC, which is told so when it is complete: what
 // is wrong with it besides then shows itself first. Deletes itself.
@@ -88,6 +101,7 @@ http2::Fields TakeFields(http2::Stream& stream) {
 http2::StreamUser* Refuse(http2::Stream& stream, CallHandler* handler,
                           Refusal why, const grpc::Status& status) {
   handler->OnRefused(why, status);
+  handler->OnAnswered(status);
   const http2::Fields request = TakeFields(stream);
   const absl::string_view content_type = request.Find("content-type");
   http2::Fields fields;
@@ -97,6 +111,10 @@ http2::StreamUser* Refuse(http2::Stream& stream, CallHandler* handler,
   AddStatus(status, &fields);
   stream.Answer(fields, /*end=*/true);
   return nullptr;
+}
+
+bool IsCrowded(const http2::Connection& connection) {
+  return connection.streams() > kUncountedCalls;
 }
 
 // After a request that was larger than the usual window, and found room.
@@ -155,9 +173,12 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                                "the call has passed this proxy before: its "
                                "upstream leads back to it"));
   }
-  const size_t weight = Weight(fields);
-  if (inflight != nullptr && weight > 0 &&
-      !MayHold(stream.connection(), weight, inflight)) {
+  http2::Connection& connection = stream.connection();
+  const size_t metadata = Weight(fields);
+  const size_t weight = metadata + (IsCrowded(connection) ? kCallItself : 0);
+  const size_t unchecked = metadata > 0 ? 0 : kUnchecked;
+  if (inflight != nullptr && connection.held() + weight > unchecked &&
+      !MayHold(connection, weight, inflight)) {
     inflight->CountRefused();
     return Refuse(
         stream, limits->handler, Refusal::kRoom,
@@ -177,6 +198,7 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       limits_(*limits),
       stream_(&stream),
       method_(MethodOf(stream.fields().Find(":path"))),
+      crowded_(IsCrowded(stream.connection())),
       fields_(stream.TakeFields()),
       arrived_(absl::Now()),
       unasked_(stream.first_window() - kSpareWindow),
@@ -194,6 +216,7 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
   stream.KeepTrailers(false);
   metadata_.Set(Weight(fields_));
   if (metadata_.bytes() > 0) CountUnasked(0);
+  if (crowded_) CountItself(kCallItself);
   worker_->Enter(this);
 }
 
@@ -262,10 +285,7 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       if (HoldUnasked(collector_.held(), 0)) return AskForRest(stream);
       return RefuseForRoom();
     case MessageCollector::State::kWhole:
-      if (std::exchange(lasts_, false)) {
-        metadata_.Set(metadata_.bytes() - kCallItself);
-        if (granted_ > 0) CountUnasked(0);
-      }
+      if (std::exchange(lasts_, false) && !crowded_) CountItself(0);
       if (granted_ == 0 &&
           !HoldUnasked(collector_.held(), kUnchecked + kCallItself)) {
         return RefuseForRoom();
@@ -310,6 +330,14 @@ void IncomingCall::CountUnasked(size_t bytes) {
   held_unasked_ = bytes;
 }
 
+void IncomingCall::CountItself(size_t bytes) {
+  const size_t more = bytes - std::exchange(itself_, bytes);
+  metadata_.Set(metadata_.bytes() + more);
+  if (stream_ == nullptr) return;
+  stream_->connection().held() += more;
+  held_unasked_ += more;
+}
+
 void IncomingCall::OnRoom(Inflight::Share share) {
   if (stream_ == nullptr) return;
   moved_ = worker_->loop()->now();
@@ -322,11 +350,7 @@ void IncomingCall::OnRoom(Inflight::Share share) {
   stream_->Grant(collector_.announced() + kMessagePrefix - unasked_);
 }
 
-// Of one that holds room this must come in kStandsStill, or it stands still:
-// bytes that come one by one would keep others from theirs for ever.
-size_t IncomingCall::SlowestComing() const {
-  return std::clamp<size_t>(granted_ / 8, 1, 64 << 10);
-}
+size_t IncomingCall::SlowestComing() const { return SlowestOf(granted_); }
 
 // A request that has stopped coming is ended while others wait for its room.
 void IncomingCall::WatchReading(absl::Duration after) {
@@ -371,7 +395,7 @@ void IncomingCall::OnTurnEnd() {
   if (inflight() == nullptr) return;
   if (!lasts_) {
     lasts_ = true;
-    metadata_.Set(metadata_.bytes() + kCallItself);
+    CountItself(kCallItself);
     if (!HoldUnasked(granted_ > 0 ? 0 : collector_.held(), 2 * kUnchecked)) {
       return RefuseForRoom();
     }
@@ -383,6 +407,7 @@ void IncomingCall::RequestIsThere() {
   if (idle_timer_.has_value()) worker_->Cancel(*idle_timer_);
   idle_timer_.reset();
   request_ = collector_.Release();
+  if (crowded_) CountItself(kServedCall);
   if (asked_) {
     limits_.room->Complete(this);
     if (request_.size() > kUsualWindow) {
@@ -506,22 +531,24 @@ void IncomingCall::GiveUpAnswer(Refusal why, const char* words) {
   stream_->Reset(http2::kEnhanceYourCalm);
 }
 
-// An answer that its caller does not take is given up while others wait.
+// An answer that its caller does not take is given up while others wait for the
+// room that it holds; one of the memory tier's holds none.
 void IncomingCall::WatchSending(size_t unsent) {
   sending_timer_ = worker_->After(kStandsStill, [this, unsent] {
     sending_timer_.reset();
     if (stream_ == nullptr) return;
     const size_t now = Unsent();
-    const bool wait = passing_.bytes() > 0
+    const bool passes = passing_.bytes() > 0;
+    const bool holds = passes || relayed_ || !entry_.kept();
+    const bool wait = passes
                           ? RelayedWait()
                           : inflight() != nullptr && inflight()->misses_wait();
-    if (now == unsent && wait) {
+    if (holds && wait && now + SlowestOf(unsent) > unsent) {
       return GiveUpAnswer(
           Refusal::kStalled,
           "the answer was not taken while others wait for inflight.bytes");
     }
-    // It may not be the memory tier's any more.
-    if (passing_.bytes() == 0) sending_.Set(now);
+    if (!passes) sending_.Set(holds ? now : 0);
     WatchSending(now);
   });
 }
@@ -535,6 +562,7 @@ bool IncomingCall::HoldRelayed() {
   const size_t bytes = kRelayedCall + Weight(fields_);
   if (inflight() != nullptr && inflight()->RefuseRelayed(bytes)) return false;
   metadata_.Set(0);
+  itself_ = 0;
   CountUnasked(0);
   passing_.Set(bytes);
   return true;
@@ -596,6 +624,7 @@ void IncomingCall::OnClosed(http2::Stream& /*stream*/,
 
 void IncomingCall::Attach(CallTap* tap) {
   tap_ = tap;
+  stream_->set_passes();
   stream_->KeepTrailers(true);
 }
 
@@ -654,24 +683,26 @@ void IncomingCall::Answer(Ptr call, Message message,
                           const grpc::Status& status) {
   http2::Stream* const stream = call->stream_;
   if (stream == nullptr) return;
+  call->CountAnswered();
   stream->Answer(call->relayed_ ? call->headers_ : call->Head(),
                  /*end=*/false);
   stream->Send(MessagePrefix(message.compressed(), message.size()));
   for (const http2::Slice& piece : message.pieces()) stream->Send(piece);
-  const size_t size = message.size() + call->sending_.bytes();
-  // Entries are the memory tier's, unless they stay here.
-  if (call->relayed_) {
-    call->sending_.Set(size);
-  } else {
-    AddStatus(status, &call->trailers_);
-  }
-  if (size > kLargeAnswer) call->WatchSending(size);
+  if (!call->relayed_) AddStatus(status, &call->trailers_);
+  call->headers_.Clear();
   stream->EndWith(std::move(call->trailers_));
+  const size_t unsent = call->Unsent();
+  if (call->relayed_) call->sending_.Set(unsent);
+  if (unsent <= kLargeAnswer) return;
+  // An entry is the memory tier's for now, and may become its readers'.
+  if (!call->relayed_) call->entry_ = message.pieces().back();
+  call->WatchSending(unsent);
 }
 
 void IncomingCall::Finish(Ptr call, const grpc::Status& status) {
   http2::Stream* const stream = call->stream_;
   if (stream == nullptr) return;
+  call->CountAnswered();
   // As the function did: all in one block, or trailers after headers.
   if (call->relayed_ && !call->trailers_.empty()) {
     stream->Answer(call->headers_, /*end=*/false);

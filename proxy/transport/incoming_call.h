@@ -160,7 +160,8 @@ class IncomingCall final : public Activity,
   static constexpr absl::Duration kStandsStill = absl::Seconds(10);
   // Some two thirds of what a call takes besides its bytes: stream, session and
   // call. It is counted for those whose request is not there when the turn ends
-  // in which they began, and until it is.
+  // in which they began, and until it is; and for those of a connection that
+  // has many, to their end.
   static constexpr size_t kCallItself = 4 << 10;
 
   // These end the call, and let go of it.
@@ -196,6 +197,10 @@ class IncomingCall final : public Activity,
   void HoldPacked(size_t more);
   // At the connection; metadata besides.
   void CountUnasked(size_t bytes);
+  void CountItself(size_t bytes);
+  void CountAnswered() {
+    if (itself_ > kCallItself) CountItself(kCallItself);
+  }
   void WatchReading(absl::Duration after);
   size_t SlowestComing() const;
   void GiveUpAnswer(Refusal why, const char* words);
@@ -228,6 +233,8 @@ class IncomingCall final : public Activity,
   bool relayed_ = false;
   bool asked_ = false;  // for room, where the request is large
   bool lasts_ = false;  // its request was not there when its turn ended
+  const bool crowded_;  // its connection has many calls
+  size_t itself_ = 0;   // of `metadata_`, for the call itself
   CallTap* tap_ = nullptr;
   http2::Fields fields_;
   absl::Time arrived_;
@@ -249,10 +256,12 @@ class IncomingCall final : public Activity,
   http2::Connection* unpacks_of_ = nullptr;
   http2::Fields headers_;
   http2::Fields trailers_;
-  Held metadata_;  // fields beyond the usual, of a call that is not relayed
+  // Fields beyond the usual, and the call itself; of one that is not relayed.
+  Held metadata_;
   Held reading_;
-  Held sending_;  // an answer that is nobody else's
-  Held passing_;  // of a relayed call
+  Held sending_;        // an answer that is nobody else's
+  http2::Slice entry_;  // some of a large one that is the memory tier's
+  Held passing_;        // of a relayed call
   absl::optional<TimerId> sending_timer_;
 };
 
@@ -266,6 +275,8 @@ class CallHandler {
   // A request is refused with this status. Reading the call, if there is one,
   // ends with it.
   virtual void OnRefused(Refusal /*why*/, const grpc::Status& /*status*/) {}
+  // A call that is refused was answered at once, and is not started.
+  virtual void OnAnswered(const grpc::Status& /*status*/) {}
   // A connection is not read for a while (kMostToUnpack).
   virtual void OnHeldUp() {}
   // Takes over the call, from which nothing has been read yet. On

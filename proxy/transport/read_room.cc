@@ -9,10 +9,11 @@ namespace {
 // How often room is looked for, where other workers may have made it.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 
-// Where nobody was granted anything for so long, those who wait may be what
-// those who were granted room wait for: a proxy before this one may send its
-// streams' bytes in order (haproxy does, beyond its buffers).
-constexpr int64_t kNobodyGranted = 500'000'000;
+// Who has waited for so long may be what those who were granted room wait for:
+// a proxy before this one may send its streams' bytes in order (haproxy does,
+// beyond its buffers). Or these come slowly, and hold room that smaller ones
+// get in turn.
+constexpr int64_t kWaitsLong = 500'000'000;
 
 // Each looks at all that wait: others have their turn meanwhile.
 constexpr int kGrantsATurn = 32;
@@ -47,6 +48,7 @@ void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder,
     return Grant(reader, Inflight::Share::kReading);
   }
   reader->state_ = Reader::State::kWaits;
+  reader->since_ = worker_->loop()->now();
   waiting_.push_back(reader);
   inflight_->ReadersWait(1);
   if (waiting_.size() == 1) return Look();
@@ -64,7 +66,6 @@ bool ReadRoom::Hold(Reader* reader, const void* connection, size_t bytes) {
 
 void ReadRoom::Grant(Reader* reader, Inflight::Share share) {
   reader->state_ = Reader::State::kComes;
-  granted_ = worker_->loop()->now();
   if (share == Inflight::Share::kReading) Have(reader, reader->bytes_);
   reader->OnRoom(share);
 }
@@ -110,8 +111,7 @@ ReadRoom::Reader* ReadRoom::Next() const {
 
 void ReadRoom::Look() {
   absl::Duration again = absl::ZeroDuration();
-  const bool stands_still =
-      granted_ > 0 && worker_->loop()->now() - granted_ >= kNobodyGranted;
+  const int64_t now = worker_->loop()->now();
   for (int i = 0; i < kGrantsATurn && !waiting_.empty(); ++i) {
     Reader* next = Next();
     Inflight::Share share = Inflight::Share::kReading;
@@ -119,8 +119,9 @@ void ReadRoom::Look() {
       // One is enough.
       next = waiting_.front();
       share = Inflight::Share::kBeyond;
-      if (!(stands_still && inflight_->HasRoomBeyond(next->bytes_)) &&
-          !inflight_->ReadBeyond(next, next->bytes_)) {
+      const bool long_enough = now - next->since_ >= kWaitsLong &&
+                               inflight_->HasRoomBeyond(next->bytes_);
+      if (!long_enough && !inflight_->ReadBeyond(next, next->bytes_)) {
         again = kLookAgain;
         break;
       }

@@ -36,7 +36,8 @@ class ReadRoom {
     const void* connection_ = nullptr;
     size_t remainder_ = 0;
     size_t bytes_ = 0;
-    size_t has_ = 0;  // of its connection's part
+    size_t has_ = 0;     // of its connection's part
+    int64_t since_ = 0;  // when it began to wait
   };
 
   // `inflight` may be null: there is room for all.
@@ -80,8 +81,7 @@ class ReadRoom {
   // Bytes that there was room for, by connection.
   absl::flat_hash_map<const void*, size_t> parts_;
   absl::optional<TimerId> timer_;
-  bool soon_ = false;    // it goes off in the next turn
-  int64_t granted_ = 0;  // when somebody was granted room last
+  bool soon_ = false;  // it goes off in the next turn
 };
 
 }  // namespace fncache::proxy::transport

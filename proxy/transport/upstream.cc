@@ -23,6 +23,9 @@ constexpr absl::Duration kImpatience = absl::Milliseconds(250);
 // caller's own clock would be first, which knows nothing of why. Below what
 // takes a status for the deadline's (serving/upstream_run.cc).
 constexpr absl::Duration kHeadStart = absl::Milliseconds(5);
+// And by so much of a longer time, as gRPC's C core rounds what it tells up to
+// three digits.
+constexpr absl::Duration kMostHeadStart = absl::Milliseconds(15);
 // How often room for more of an answer is looked for.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 // One attempt to connect, TLS and settings included.
@@ -120,9 +123,12 @@ void Connecting::Start() {
     return Find(*connection);
   }
   const absl::Time now = absl::Now();
-  limit_ = deadline_ == absl::InfiniteFuture()
-               ? now + upstream_->options_.connect_limit
-               : deadline_ - std::min(kHeadStart, (deadline_ - now) / 10);
+  const absl::Duration left = deadline_ - now;
+  limit_ =
+      deadline_ == absl::InfiniteFuture()
+          ? now + upstream_->options_.connect_limit
+          : deadline_ - std::min(left / 10, std::clamp(left / 100, kHeadStart,
+                                                       kMostHeadStart));
   ArmTimer();
   waiting_ = true;
   client.Wait(this);
@@ -243,6 +249,7 @@ void UnaryCall::ArmDeadline() {
 }
 
 void UnaryCall::Connect() {
+  began_ = true;
   // While it waits for a connection, what it waits for is said.
   if (timer_.has_value()) worker_->Cancel(*timer_);
   timer_.reset();
@@ -423,7 +430,9 @@ void UnaryCall::Complete() {
   }
   if (stream_ != nullptr) {
     stream_->set_user(nullptr);
-    if (!stream_->peer_ended() || !stream_->ended()) {
+    // A function may answer before it has the whole request, which it may never
+    // take then.
+    if (!stream_->peer_ended() || !stream_->ended() || stream_->unsent() > 0) {
       stream_->Reset(status_.ok() ? http2::kNoError : http2::kCancel);
     }
     stream_ = nullptr;

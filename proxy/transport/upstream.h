@@ -143,6 +143,8 @@ class UnaryCall final : public Activity,
   }
   // Why it, or its answer, was more than may be held here, if it was.
   absl::optional<Refusal> refused() const { return refused_; }
+  // It had room, and was on its way to the function.
+  bool began() const { return began_; }
   // The answer is the function's own, up to its end.
   bool answered() const { return answered_; }
   // The response as it came; not valid where the function sent none, or a
@@ -211,6 +213,7 @@ class UnaryCall final : public Activity,
   bool completing_ = false;
   bool answered_ = false;
   absl::string_view doubt_;
+  bool began_ = false;
   absl::optional<Refusal> refused_;
   absl::optional<TimerId> timer_;
   absl::optional<TimerId> reading_timer_;

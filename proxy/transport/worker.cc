@@ -31,13 +31,20 @@ void Worker::Start() {
   thread_ = std::thread([this] { loop_.Run(); });
 }
 
-bool Worker::Offload(Job* job, bool goes_on) {
-  if (assistants_ == nullptr || offloaded_ >= kMostOffloaded ||
-      (!goes_on && calls_.load(std::memory_order_relaxed) <= 1)) {
+bool Worker::Offload(Job* job, Effort effort) {
+  if (assistants_ == nullptr ||
+      (effort != Effort::kLong && offloaded_ >= kMostOffloaded) ||
+      (effort == Effort::kUsual &&
+       calls_.load(std::memory_order_relaxed) <= 1)) {
     job->Work();
     return true;
   }
   ++offloaded_;
+  if (effort == Effort::kLong) {
+    job->next_ = nullptr;
+    Submit(job);
+    return false;
+  }
   job->next_ = jobs_;
   jobs_ = job;
   if (++job_count_ == kJobsTogether) SubmitJobs();
@@ -46,8 +53,11 @@ bool Worker::Offload(Job* job, bool goes_on) {
 
 void Worker::SubmitJobs() {
   if (jobs_ == nullptr) return;
-  Job* const jobs = std::exchange(jobs_, nullptr);
   job_count_ = 0;
+  Submit(std::exchange(jobs_, nullptr));
+}
+
+void Worker::Submit(Job* jobs) {
   ThreadPool::Work work = [this, jobs](bool /*run*/) {
     for (Job* job = jobs; job != nullptr; job = job->next_) job->Work();
     // Each job counts as an activity, so that the worker stays open until this

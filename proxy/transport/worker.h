@@ -129,12 +129,15 @@ class Worker {
   // thread, one at a time.
   bool Alive(absl::Duration within);
 
+  // kGoesOn: with what an earlier one has begun, of which this thread does no
+  // more at once. kLong: it takes longer than others are to wait for it, so
+  // that this thread does none of it while there are assistants.
+  enum class Effort { kUsual, kGoesOn, kLong };
   // Has the job done. True if it is done by now, which it is where this thread
-  // has nothing else to do: then OnWorked is not called. Otherwise an assistant
-  // does it, so that this thread goes on reading and writing, and OnWorked
-  // comes after this has returned. Of a job that goes on with what an earlier
-  // one has begun this thread does no more at once, unless too many wait.
-  [[nodiscard]] bool Offload(Job* job, bool goes_on = false);
+  // has nothing else to do, or too many wait: then OnWorked is not called.
+  // Otherwise an assistant does it, so that this thread goes on reading and
+  // writing, and OnWorked comes after this has returned.
+  [[nodiscard]] bool Offload(Job* job, Effort effort = Effort::kUsual);
 
   // Cancels what is active, waits until all of it has left, and joins the
   // thread. From any other thread. Servers whose connections it has must have
@@ -144,6 +147,8 @@ class Worker {
  private:
   // Hands the jobs that are waiting to the assistants.
   void SubmitJobs();
+  // Hands a list of them over.
+  void Submit(Job* jobs);
   void OnWorked(Job* job);
   // Does one job that has not been handed over. False if there is none.
   bool DoOneJob();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/log_limiter.h"
 #include "gmock/gmock.h"
@@ -85,6 +86,25 @@ TEST(HandshakeFailureTest, WhatFailsWithAFunctionAgainIsToldOnce) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
   EXPECT_THAT(log, HasSubstr("does not speak TLS"));
+}
+
+// Several functions whose certificates are at fault start together.
+TEST(HandshakeFailureTest, WhatTheLimitKeptBackIsNoOldNews) {
+  HandshakeFailure failure;
+  failure.side = TlsSide::kClient;
+  ::testing::internal::CaptureStderr();
+  // The one that a test before this may have left the limit to, and two more.
+  for (const char* const name : {"zero", "one", "two"}) {
+    failure.words =
+        absl::StrCat("the certificate is not the function's: ", name);
+    ReportHandshakeFailure(failure);
+  }
+  absl::SleepFor(absl::Milliseconds(1100));
+  failure.words = "the certificate is not the function's: two";
+  ReportHandshakeFailure(failure);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("function's: two"));
+  EXPECT_THAT(log, HasSubstr("unlogged="));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 #include <utility>
@@ -57,8 +58,9 @@ inline std::string Http2Header(const std::string& name,
 
 class Http2Server {
  public:
-  explicit Http2Server(std::vector<Http2Frame> answer)
-      : answer_(std::move(answer)) {
+  // `early`: it answers as calls begin, and takes no more of them.
+  explicit Http2Server(std::vector<Http2Frame> answer, bool early = false)
+      : answer_(std::move(answer)), early_(early) {
     listening_.Listen(8);
     acceptor_ = std::thread([this] { Accept(); });
   }
@@ -76,6 +78,8 @@ class Http2Server {
   Http2Server& operator=(const Http2Server&) = delete;
 
   std::string target() const { return listening_.target(); }
+  // How many calls were reset.
+  int resets() const { return resets_; }
 
  private:
   void Accept() {
@@ -88,7 +92,7 @@ class Http2Server {
     }
   }
 
-  void Serve(int fd) const {
+  void Serve(int fd) {
     std::string preface(24, '\0');
     if (!Receive(fd, &preface)) return;
     Send(fd, {Http2Frame::kSettings, 0, ""}, std::string(4, '\0'));
@@ -106,8 +110,10 @@ class Http2Server {
         Send(fd, {Http2Frame::kSettings, Http2Frame::kAck, ""},
              std::string(4, '\0'));
       }
-      if (type <= Http2Frame::kHeaders &&
-          (flags & Http2Frame::kEndStream) != 0) {
+      if (type == Http2Frame::kReset) ++resets_;
+      if (early_ ? type == Http2Frame::kHeaders
+                 : type <= Http2Frame::kHeaders &&
+                       (flags & Http2Frame::kEndStream) != 0) {
         for (const Http2Frame& frame : answer_) {
           Send(fd, frame,
                frame.type == Http2Frame::kGoAway ? std::string(4, '\0')
@@ -128,6 +134,8 @@ class Http2Server {
   }
 
   const std::vector<Http2Frame> answer_;
+  const bool early_;
+  std::atomic<int> resets_{0};
   const LoopbackSocket listening_;
   std::thread acceptor_;
   Mutex mutex_;

@@ -38,6 +38,8 @@ class ServerPeer {
     Pairs headers;
     // Frames as large as the client takes.
     bool large_frames = false;
+    // It gives no window back.
+    bool takes_nothing = false;
   };
 
   // Takes over `fd`, a socket that does not block.
@@ -95,7 +97,11 @@ class ServerPeer {
               nghttp2_strerror(code));
           return 0;
         });
-    nghttp2_session_server_new(&session, callbacks, this);
+    nghttp2_option* option = nullptr;
+    nghttp2_option_new(&option);
+    nghttp2_option_set_no_auto_window_update(option, options_.takes_nothing);
+    nghttp2_session_server_new2(&session, callbacks, this, option);
+    nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);
     nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE,
                             options_.settings.data(), options_.settings.size());

@@ -26,6 +26,8 @@ namespace {
 using ::fncache::testing::LoopbackSocket;
 using ::fncache::testing::ServerPeer;
 using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -49,6 +51,7 @@ class Function {
       Unblock(fd);
       ServerPeer::Options options;
       options.settings = settings;
+      options.takes_nothing = takes_nothing;
       peers.push_back(std::make_unique<ServerPeer>(fd, options));
       if (on_peer != nullptr) on_peer(peers.back().get());
     }
@@ -61,6 +64,7 @@ class Function {
   }
 
   std::vector<nghttp2_settings_entry> settings;  // that it begins with
+  bool takes_nothing = false;                    // the next of them
   std::function<void(ServerPeer*)> on_peer;
   std::deque<std::unique_ptr<ServerPeer>> peers;
 
@@ -185,6 +189,65 @@ TEST_F(ClientTest, ConnectionsWithoutStreamsAreTriedAgainAndNotCollected) {
   EXPECT_GE(most, 4U);
   function_.settings = {};
   EXPECT_TRUE(Until([&] { return Answered() == 1; }));
+}
+
+TEST_F(ClientTest, AFunctionThatAllowsNoStreamsIsToldAsOneThatIsNotThere) {
+  options_.first_pause = options_.longest_pause = kNever;
+  function_.settings = {Streams(0)};
+  Start();
+  Begin();
+  ASSERT_TRUE(Until([&] { return !lost_.empty(); }));
+  EXPECT_THAT(lost_, ElementsAre("the function allows no streams"));
+  EXPECT_THAT(found_, IsEmpty());
+  EXPECT_EQ(client_->ready(), 1u);
+  const nghttp2_settings_entry more = Streams(10);
+  nghttp2_submit_settings(function_.peers[0]->session, NGHTTP2_FLAG_NONE, &more,
+                          1);
+  EXPECT_TRUE(Until([&] { return Answered() == 1; }));
+  EXPECT_THAT(lost_, SizeIs(1));
+  EXPECT_THAT(found_, SizeIs(1));
+}
+
+// nginx tells each connection to go after some calls.
+TEST_F(ClientTest, ConnectionsThatWereOfUseAreMadeAnewAtOnce) {
+  options_.first_pause = options_.longest_pause = kNever;
+  Start();
+  for (size_t i = 1; i <= 10; ++i) {
+    Begin();
+    ASSERT_TRUE(Until([&] { return Answered() == i; }));
+    TellToGo(function_.peers.back().get());
+    ASSERT_TRUE(Until([&] {
+      return client_->ready() == 1 && function_.peers.size() == i + 1;
+    }));
+  }
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+// A call whose body is not taken has used up the connection's window.
+TEST_F(ClientTest, OthersDoNotWaitForABodyThatIsNotTaken) {
+  function_.takes_nothing = true;
+  Start();
+  requests_.push_back(
+      std::make_unique<Request>("/hang", std::string(1 << 20, 'x')));
+  client_->Wait(requests_.back().get());
+  ASSERT_TRUE(Until([&] { return client_->ready() == 1; }));
+  function_.takes_nothing = false;
+  const absl::Time start = absl::Now();
+  while (absl::Now() - start < absl::Milliseconds(50)) Turn();
+  Begin();
+  EXPECT_TRUE(Until([&] { return Answered() == 1; }));
+  EXPECT_THAT(function_.peers, SizeIs(2));
+}
+
+// There is no name to be resolved, after which they would go otherwise.
+TEST_F(ClientTest, ConnectionsOfABurstGo) {
+  options_.resolve_every = absl::Milliseconds(50);
+  function_.settings = {Streams(1)};
+  Start();
+  for (int i = 0; i < 5; ++i) Begin();
+  ASSERT_TRUE(Until([&] { return Answered() == 5; }));
+  EXPECT_THAT(function_.peers.size(), Gt(1u));
+  EXPECT_TRUE(Until([&] { return client_->connections() == 1; }));
 }
 
 TEST_F(ClientTest, CallsThatWaitForStreamsSayWhatTheyWaitFor) {

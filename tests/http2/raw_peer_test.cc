@@ -106,6 +106,12 @@ std::string Frame(char type, char flags, uint32_t id,
 }
 const char kClientPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+// POST http /x
+std::string Ask(uint32_t id, bool end = true) {
+  return Frame(1, end ? 5 : 4, id,
+               std::string("\x83\x86\x04\x02/x\x01\x01t", 9));
+}
+
 TEST_F(ConnectionTest, FramesThatDoNoWorkEndTheConnection) {
   Start();
   const std::string ping = Frame(6, 0, 0, std::string(8, 'p'));
@@ -185,6 +191,34 @@ TEST(FrameBudgetTest, BytesThatAreSentPayForWhatTheyMakePeersSay) {
   server->Join();
 }
 
+// Or a byte would pay for the window of the next one, for ever.
+TEST(FrameBudgetTest, WindowsOfAByteAreNotPaidForByWhatTheyLetOut) {
+  RunningLoop loop;
+  Fountain handler;
+  auto server = *Server::Listen("127.0.0.1:0", ServerOptions());
+  server->Start({{loop.loop(), &handler}});
+  const RawPeer peer(server->address());
+  // SETTINGS_INITIAL_WINDOW_SIZE of 0.
+  ASSERT_TRUE(peer.Send(
+      kClientPreface + Frame(4, 0, 0, std::string("\0\4\0\0\0\0", 6)) +
+      Frame(1, 5, 1,
+            absl::StrCat("\x82\x86", Http2Header(":path", "/"),
+                         Http2Header(":authority", "test")))));
+  const std::string window = Frame(8, 0, 1, std::string("\0\0\0\1", 4));
+  bool ended = false;
+  for (int i = 0; i < 20'000 && !ended; ++i) {
+    if (!peer.Send(window)) ended = true;
+    // One at a time, as each is to have a frame of its own.
+    const std::string came = peer.ReadSome();
+    ended = ended || came.empty() ||
+            came.find(std::string("\0\0\0\x0b", 4)) != std::string::npos;
+  }
+  EXPECT_TRUE(ended);
+  server->Stop();
+  peer.Shutdown();
+  server->Join();
+}
+
 // Who is in a hurry cancels what it has asked for, hundreds of times a second;
 // who resets what it has not even asked costs more than that.
 TEST_F(ConnectionTest, ResetsOfCompleteRequestsCostLess) {
@@ -234,6 +268,112 @@ TEST_F(ConnectionTest, HundredsOfFieldsAreWork) {
   }
 }
 
+// So they are where a stream is refused, and where they are late for one.
+TEST_F(ConnectionTest, HundredsOfFieldsForNobodyAreWork) {
+  server_options_.connection.max_streams = 64;
+  Start();
+  const std::string block = absl::StrCat(
+      "\x83\x86", Http2Header(":path", "/hang"), Http2Header(":authority", "t"),
+      absl::string_view("\x40\x01x\0", 4));
+  const std::string fields = block + std::string(14'000, '\xbe');
+  for (const bool late : {false, true}) {
+    SCOPED_TRACE(late);
+    const int before = handler_.requests;
+    const RawPeer peer(server_->address());
+    std::string calls;
+    for (uint32_t i = 0; i < 64; ++i) {
+      calls += late ? Ask(2 * i + 1) : Frame(1, 4, 2 * i + 1, block);
+    }
+    ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") + calls));
+    ASSERT_TRUE(Eventually([&] { return handler_.requests == before + 64; }));
+    if (late) {
+      ASSERT_TRUE(Eventually([&] { return handler_.running == 0; }));
+    }
+    std::string code;
+    for (uint32_t i = 64; i < 84 && code.empty(); ++i) {
+      peer.Send(Frame(1, 5, late ? 1 : 2 * i + 1, fields));
+      const std::string ping = std::to_string(10'000'000 + i);
+      peer.Send(Frame(6, 0, 0, ping));
+      const std::string answer = peer.ReadUntil(Frame(6, 1, 0, ping));
+      if (answer.find(ping) == std::string::npos) code = answer;
+    }
+    EXPECT_THAT(code, HasSubstr(std::string("\0\0\0\x0b", 4)));
+    peer.Shutdown();
+    ASSERT_TRUE(Eventually([&] { return handler_.running == 0; }));
+  }
+}
+
+// It would be held for ever, and it is no call that any limit knows.
+TEST_F(ConnectionTest, AHeaderBlockEndsInTime) {
+  server_options_.connection.handshake_timeout = absl::Milliseconds(300);
+  std::atomic<int> ended{0};
+  server_options_.events.ended = [&](const Connection& /*connection*/,
+                                     ConnectionEnd end,
+                                     const std::string& words) {
+    EXPECT_EQ(end, ConnectionEnd::kTimeout);
+    EXPECT_EQ(words, "the peer did not end a header block in time");
+    ++ended;
+  };
+  Start();
+  const RawPeer peer(server_->address());
+  // Without END_HEADERS, and some more of it.
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") +
+                        Frame(1, 0, 1, "\x83\x86") + Frame(9, 0, 1, "\x84")));
+  EXPECT_TRUE(Eventually([&] { return ended == 1; }));
+  peer.ReadAll();
+}
+
+// nghttp2 walks all streams for each.
+TEST_F(ConnectionTest, SettingsOfManyStreamsAreMuchWork) {
+  Start();
+  const RawPeer peer(server_->address());
+  std::string calls;
+  for (uint32_t i = 0; i < 640; ++i) {
+    calls += Frame(1, 4, 2 * i + 1,
+                   absl::StrCat("\x83\x86", Http2Header(":path", "/hang"),
+                                Http2Header(":authority", "t")));
+  }
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") + calls));
+  ASSERT_TRUE(Eventually([&] { return handler_.requests == 640; }));
+  // SETTINGS_INITIAL_WINDOW_SIZE; 1,000 were allowed otherwise.
+  std::string settings;
+  for (int i = 0; i < 200; ++i) {
+    settings += Frame(4, 0, 0, std::string("\0\4\0\0\0\1", 6));
+  }
+  peer.Send(settings);
+  EXPECT_THAT(peer.ReadAll(), HasSubstr(std::string("\0\0\0\x0b", 4)));
+}
+
+// An answer's headers pass, too, where it is reset in the same turn.
+TEST(FrameBudgetTest, AResetComesBehindHeadersThatWereJustMade) {
+  class Resetting final : public Server::Handler, public StreamUser {
+   public:
+    StreamUser* OnRequest(Stream& /*stream*/) override { return this; }
+    int busy() const override { return 0; }
+    void OnData(Stream& /*stream*/, absl::string_view /*bytes*/) override {}
+    void OnPeerEnd(Stream& stream) override {
+      Fields fields;
+      fields.Add(":status", "200");
+      stream.Answer(fields, /*end=*/false);
+      stream.ResetWhenSent(kInternalError);
+    }
+    void OnClosed(Stream& /*stream*/, const StreamEnd& /*end*/) override {}
+  };
+  RunningLoop loop;
+  Resetting handler;
+  auto server = *Server::Listen("127.0.0.1:0", ServerOptions());
+  server->Start({{loop.loop(), &handler}});
+  const RawPeer peer(server->address());
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") + Ask(1)));
+  const std::string reset = Frame(3, 0, 1, std::string("\0\0\0\2", 4));
+  const std::string answer = peer.ReadUntil(reset);
+  EXPECT_THAT(answer, HasSubstr(std::string("\1\4\0\0\0\1\x88", 7)));
+  EXPECT_THAT(answer, HasSubstr(reset));
+  server->Stop();
+  peer.Shutdown();
+  server->Join();
+}
+
 // Nor do frames of no type that there is, empty or not; some are no harm.
 TEST_F(ConnectionTest, UnknownFramesAreNoWork) {
   Start();
@@ -251,12 +391,6 @@ TEST_F(ConnectionTest, UnknownFramesAreNoWork) {
     peer.Send(many);
     EXPECT_THAT(peer.ReadAll(), HasSubstr(std::string("\0\0\0\x0b", 4)));
   }
-}
-
-// POST http /x
-std::string Ask(uint32_t id, bool end = true) {
-  return Frame(1, end ? 5 : 4, id,
-               std::string("\x83\x86\x04\x02/x\x01\x01t", 9));
 }
 
 TEST_F(ConnectionTest, DataWithoutBytesIsNoWork) {

@@ -142,6 +142,19 @@ TEST(EntryTest, TheMarkOfBeingSupersededIsNoReference) {
   // asan says whether it is freed, and once.
 }
 
+TEST(EntryTest, TheMarksOfBeingInMemoryAndSupersededAreApart) {
+  const EntryRef entry = Make(SomeInfo(), "", {"body"});
+  EXPECT_FALSE(entry->in_memory());
+  entry->SetInMemory(true);
+  EXPECT_FALSE(entry->superseded());
+  entry->Supersede();
+  entry->SetInMemory(false);
+  EXPECT_FALSE(entry->in_memory());
+  EXPECT_TRUE(entry->superseded());
+  entry->SetInMemory(true);
+  EXPECT_TRUE(EntryRef(entry)->in_memory());
+}
+
 TEST(EntryTest, CostIsCappedNotWrapped) {
   EntryInfo info = SomeInfo();
   info.cost = absl::Hours(100);

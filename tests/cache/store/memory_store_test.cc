@@ -62,6 +62,29 @@ TEST_F(MemoryStoreTest, AShardHoldsAtLeastFourOfTheLargestEntries) {
   EXPECT_EQ(MemoryStore({256 * kMegabyte, ~uint64_t{0}}, nullptr).shards(), 1);
 }
 
+// Whoever still sends one that was evicted holds memory that the store's bound
+// knows nothing of.
+TEST_F(MemoryStoreTest, EntriesKnowWhetherTheyAreInIt) {
+  auto store = std::make_unique<MemoryStore>(
+      MemoryStoreOptions{kMegabyte, kMegabyte / 8}, &observer_);
+  ASSERT_EQ(Put(*store, 1, 100'000), PutResult::kStored);
+  const EntryRef first = store->Get(KeyOf(1), now()).entry;
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(first->in_memory());
+  ASSERT_EQ(Put(*store, 1, 100'001), PutResult::kStored);
+  EXPECT_FALSE(first->in_memory());
+  EntryRef last = store->Get(KeyOf(1), now()).entry;
+  EXPECT_TRUE(last->in_memory());
+  for (uint64_t n = 2; n < 40; ++n) Put(*store, n, 100'000);
+  EXPECT_EQ(last->in_memory(), Has(*store, 1));
+  Put(*store, 100, 1000);
+  last = store->Get(KeyOf(100), now()).entry;
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(last->in_memory());
+  store = nullptr;
+  EXPECT_FALSE(last->in_memory());
+}
+
 TEST_F(MemoryStoreTest, FourOfTheLargestEntriesFitWhereverTheyGo) {
   for (uint64_t base = 0; base < 160; base += 4) {
     MemoryStore store({20 * kMegabyte, 2 * kMegabyte}, &observer_);

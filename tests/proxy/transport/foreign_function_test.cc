@@ -133,6 +133,32 @@ std::vector<Http2Frame> FramesOf(const Doubtful& answer,
 }
 
 // Each caller gets what the function sent, and nobody another one's.
+// A function may say no before it has the request, and need not reset it (RFC
+// 9113, 8.1): what it will not take must not stay in memory.
+TEST(ForeignFunctionTest, ARequestThatIsNotTakenIsLetGoOf) {
+  Http2Server function(
+      {{Http2Frame::kHeaders, Http2Frame::kEndHeaders | Http2Frame::kEndStream,
+        absl::StrCat(Http2Ok(), Http2Header("content-type", "application/grpc"),
+                     Http2Header("grpc-status", "7"))}},
+      /*early=*/true);
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(function.target(), {}, &store);
+  const auto channel = Connect(proxy.target());
+  int calls = 0;
+  for (const char* const method : {kRunFunctionV1, "/t.T/Relayed"}) {
+    SCOPED_TRACE(method);
+    for (int i = 0; i < 3; ++i) {
+      auto caller = std::make_shared<serving::Caller>();
+      caller->Start(channel, method,
+                    serving::Request("a", std::string(1 << 20, 't')));
+      EXPECT_EQ(caller->Wait().error_code(),
+                grpc::StatusCode::PERMISSION_DENIED);
+      ++calls;
+      EXPECT_TRUE(Eventually([&] { return function.resets() == calls; }));
+    }
+  }
+}
+
 TEST(ForeignFunctionTest, WhatMayBeAnErrorIsNotStored) {
   const std::string message =
       Message(serving::Response("t", "hello", 60).SerializeAsString());

@@ -399,5 +399,121 @@ TEST_F(LargeRequestTest, WithoutMuchRoomConnectionsStayAsTheyAre) {
   ExpectTheNextToWait();
 }
 
+// Answers with bytes that somebody else keeps for now, as the memory tier does.
+class KeptAnswers final : public CallHandler {
+ public:
+  static constexpr size_t kSize = 200'000;
+
+  void StartCall(IncomingCallPtr call) override {
+    static constexpr http2::Slice::Keeper kKeeper = {
+        [](void*) {}, [](void*) {},
+        [](void* self) {
+          return static_cast<KeptAnswers*>(self)->kept.load();
+        }};
+    auto kept = std::make_shared<IncomingCallPtr>(std::move(call));
+    (*kept)->Read([this, kept](const grpc::Status& /*status*/) {
+      Message message(http2::Slice::Copy("meta"));
+      message.Append(http2::Slice(bytes_, this, &kKeeper));
+      IncomingCall::Answer(std::move(*kept), std::move(message),
+                           grpc::Status::OK);
+      ++answered;
+    });
+  }
+  void OnRefused(Refusal why, const grpc::Status& /*status*/) override {
+    if (why == Refusal::kStalled) ++given_up;
+    if (why == Refusal::kRoom) ++no_room;
+  }
+  std::atomic<bool> kept{true};
+  std::atomic<int> answered{0};
+  std::atomic<int> given_up{0};
+  std::atomic<int> no_room{0};
+
+ private:
+  const std::string bytes_ = std::string(kSize, 'e');
+};
+
+struct NeverAdmitted final : Inflight::Waiter {
+  void OnAdmitted() override {}
+};
+
+// Answers that nobody takes, however small, are calls that are there.
+TEST(SlowTakerTest, CallsWhoseAnswersAreNotTakenAreCountedAndBounded) {
+  Inflight inflight(1 << 20, 3);
+  KeptAnswers handler;
+  TestListener listener(&handler, 2, nullptr, &inflight);
+  const int connection = ConnectTo(listener.port());
+  std::string calls = absl::StrCat(
+      Greeting(),
+      Http2Bytes({Http2Frame::kSettings, 0, std::string("\0\4\0\0\0\0", 6)},
+                 BigEndian(0)));
+  constexpr int kCalls = 600;
+  for (uint32_t i = 0; i < kCalls; ++i) {
+    absl::StrAppend(&calls, CallHead(2 * i + 1, kMethod),
+                    CallData(2 * i + 1, MessageHead(1) + "x", /*end=*/true));
+  }
+  ASSERT_TRUE(SendAll(connection, calls));
+  ASSERT_TRUE(
+      Eventually([&] { return handler.answered + handler.no_room == kCalls; }));
+  // Four fifths of what others leave.
+  EXPECT_NEAR(handler.answered, (1 << 20) * 4 / 5 / IncomingCall::kCallItself,
+              20);
+  EXPECT_TRUE(Eventually([&] {
+    return inflight.reading() ==
+           (handler.answered - 8) * IncomingCall::kCallItself;
+  }));
+  close(connection);
+  EXPECT_TRUE(Eventually([&] { return inflight.reading() == 0; }));
+}
+
+// Who takes a hit byte by byte holds nothing that others could have, until it
+// is the last who holds it.
+TEST(SlowTakerTest, TakesNoRoomUnlessTheEntryHasGone) {
+  Inflight inflight(8 << 20, 3);
+  KeptAnswers handler;
+  TestListener listener(&handler, 2, nullptr, &inflight);
+  const std::unique_ptr<Worker> worker = std::make_unique<Worker>(2);
+  Held others(&inflight, Inflight::Share::kRunning, worker.get());
+  others.Set(inflight.limit(Inflight::Share::kRunning));
+  NeverAdmitted miss;
+  ASSERT_EQ(inflight.Admit(&miss, worker.get(), 1000),
+            Inflight::Admission::kWaits);
+  const size_t before = inflight.running();
+
+  const int connection = ConnectTo(listener.port());
+  std::string calls = absl::StrCat(
+      Greeting(),
+      // SETTINGS_INITIAL_WINDOW_SIZE of 0.
+      Http2Bytes({Http2Frame::kSettings, 0, std::string("\0\4\0\0\0\0", 6)},
+                 BigEndian(0)));
+  for (const uint32_t id : {1, 3, 5}) {
+    absl::StrAppend(&calls, CallHead(id, kMethod),
+                    CallData(id, MessageHead(1) + "x", /*end=*/true));
+  }
+  ASSERT_TRUE(SendAll(connection, calls));
+  ASSERT_TRUE(Eventually([&] { return handler.answered == 3; }));
+  const auto trickle = [&] {
+    for (const uint32_t id : {1, 3, 5}) {
+      SendAll(connection,
+              Http2Bytes({Http2Frame::kWindowUpdate, 0, BigEndian(1)},
+                         BigEndian(id)));
+    }
+    absl::SleepFor(absl::Milliseconds(100));
+  };
+  const absl::Time start = absl::Now();
+  while (absl::Now() - start < absl::Seconds(11)) {
+    trickle();
+    ASSERT_EQ(inflight.running(), before);
+  }
+  EXPECT_EQ(handler.given_up, 0);
+  handler.kept = false;
+  EXPECT_TRUE(Eventually([&] {
+    trickle();
+    return handler.given_up == 3;
+  }));
+  EXPECT_TRUE(Eventually([&] { return inflight.running() == before; }));
+  inflight.Forget(&miss);
+  close(connection);
+}
+
 }  // namespace
 }  // namespace fncache::proxy::transport

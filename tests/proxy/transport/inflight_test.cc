@@ -414,6 +414,34 @@ TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
   EXPECT_EQ(inflight_.reading(), 0u);
 }
 
+// Who comes after a quiet time has not waited.
+TEST_F(ReadRoomTest, WhoWaitsStandsStillSinceThen) {
+  Reading first;
+  Reading beyond;
+  Reading next;
+  Do([&] { room_.Ask(&first, this, 40, 40); });
+  absl::SleepFor(absl::Milliseconds(600));
+  absl::Time asked;
+  Do([&] {
+    inflight_.Add(Share::kReading, worker(0), 90);
+    room_.Ask(&beyond, this, 200, 200);
+    EXPECT_EQ(beyond.told, 1);  // one always does
+    EXPECT_EQ(beyond.as, Share::kBeyond);
+    inflight_.Add(Share::kBeyond, worker(0), 200);
+    asked = absl::Now();
+    room_.Ask(&next, this, 95, 95);
+    EXPECT_EQ(next.told, 0);
+  });
+  EXPECT_TRUE(Eventually([&] { return next.told == 1; }));
+  EXPECT_EQ(next.as, Share::kBeyond);
+  EXPECT_GE(absl::Now() - asked, absl::Milliseconds(490));
+  Do([&] {
+    for (Reading* one : {&first, &beyond, &next}) room_.Forget(one);
+    inflight_.Remove(Share::kReading, worker(0), 90);
+    inflight_.Remove(Share::kBeyond, worker(0), 200);
+  });
+}
+
 // Or one that asks for much and sends little would keep all others waiting.
 TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
   int greedy = 0;

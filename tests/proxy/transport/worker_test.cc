@@ -26,9 +26,9 @@ class TestJob final : public Job {
   TestJob(Worker* worker, std::atomic<int>* done)
       : worker_(worker), done_(done) {}
   // On the worker's thread.
-  void Offload() {
+  void Offload(Worker::Effort effort) {
     home_ = std::this_thread::get_id();
-    if (worker_->Offload(this)) OnWorked();
+    if (worker_->Offload(this, effort)) OnWorked();
   }
   void Work() override {
     thread_ = std::this_thread::get_id();
@@ -58,7 +58,8 @@ class WorkerJobsTest : public ::testing::Test {
 
   // Offloads all jobs in one task, beside so many calls, and stops the worker
   // at once. Returns how many jobs another thread has done.
-  int Offload(Worker* worker, int calls) {
+  int Offload(Worker* worker, int calls,
+              Worker::Effort effort = Worker::Effort::kUsual) {
     std::vector<std::unique_ptr<TestJob>> jobs;
     for (int i = 0; i < kJobs; ++i) {
       jobs.push_back(std::make_unique<TestJob>(worker, &done_));
@@ -67,7 +68,7 @@ class WorkerJobsTest : public ::testing::Test {
     worker->Start();
     worker->Post([&] {
       for (FakeCall& call : fakes) worker->Enter(&call);
-      for (const auto& job : jobs) job->Offload();
+      for (const auto& job : jobs) job->Offload(effort);
       for (FakeCall& call : fakes) worker->Leave(&call);
     });
     worker->Stop();
@@ -108,6 +109,16 @@ TEST_F(WorkerJobsTest, JobsThatAssistantsDoNotTakeAreDoneAllTheSame) {
   EXPECT_EQ(Offload(&worker, 2), 0);
 }
 
+TEST_F(WorkerJobsTest, ALongJobHoldsTheWorkerUpNowhere) {
+  Worker worker(0, MakeAssistants(100));
+  EXPECT_EQ(Offload(&worker, 1, Worker::Effort::kLong), kJobs);
+}
+
+TEST_F(WorkerJobsTest, LongJobsThatAssistantsDoNotTakeAreDoneAllTheSame) {
+  Worker worker(0, MakeAssistants(0));
+  EXPECT_EQ(Offload(&worker, 1, Worker::Effort::kLong), 0);
+}
+
 // Has three parts, of which one is done when it is begun.
 class LongJob final : public Job {
  public:
@@ -118,7 +129,7 @@ class LongJob final : public Job {
   void Work() override { parts.fetch_add(1); }
   void OnWorked() override {
     while (parts < 3) {
-      if (!worker_->Offload(this, /*goes_on=*/true)) return;
+      if (!worker_->Offload(this, Worker::Effort::kGoesOn)) return;
     }
     over.Notify();
   }
