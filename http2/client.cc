@@ -286,7 +286,7 @@ void Client::Found() { Cancel(&lost_); }
 void Client::Lost(const std::string& why) {
   ResolveSoon();
   if (ready() > 0) return;
-  if (doubted_) why_ = why;
+  if (doubted_ || lost_.has_value()) why_ = why;
   if (lost_.has_value()) return;
   // It is known, unless it takes connections and ends them: then this is why.
   if (!reachable_ && !doubted_) return;
@@ -330,8 +330,7 @@ void Client::TellAllowed() {
   if (known || lost_.has_value()) return;
   lost_ = loop_->After(kLost, [this] {
     lost_.reset();
-    if (ready() == 0) return;
-    why_ = kNoStreams;
+    if (ready() > 0 || why_.empty()) why_ = kNoStreams;
     TellFailed(why_);
   });
 }
@@ -478,11 +477,17 @@ void Client::TrimLater() {
 // Connections that were made for a burst go when it is over.
 void Client::Trim() {
   for (const auto& peer : peers_) {
-    size_t left = peer->connections.size();
-    const std::vector<Connection*> connections = peer->connections;
+    std::vector<Connection*> connections;
+    for (Connection* connection : peer->connections) {
+      if (connection->ready() && !connection->going_away() &&
+          !connection->full()) {
+        connections.push_back(connection);
+      }
+    }
+    size_t left = connections.size();
     for (Connection* connection : connections) {
       if (left < 2) break;
-      if (!connection->ready() || connection->streams() > 0) continue;
+      if (connection->streams() > 0) continue;
       --left;
       connection->GoAway();
     }
@@ -541,6 +546,7 @@ void Client::OnGoingAway(Connection& connection) {
   Peer* const peer = PeerOf(connection);
   if (peer == nullptr || draining_) return;
   if (connection.ready()) Down();
+  if (ready() > 0) TellAllowed();
   // Its streams may last; calls that come now need another one.
   if (peer->connected()) return;
   for (auto& [one, since] : peer->since) {
@@ -572,6 +578,7 @@ void Client::OnClosed(Connection& connection, ConnectionEnd /*end*/,
   const std::string why = absl::StrCat(peer->endpoint.text, ": ", words);
   if (connection.ready()) {
     Down();
+    if (ready() > 0) TellAllowed();
   } else {
     --peer->connecting;
   }

@@ -50,6 +50,7 @@ constexpr size_t kMostToOpen = 2 * Output::kMost;
 // Whose window has been used up for so long does not read what there is: calls
 // on other connections need not wait for that. In nanoseconds.
 constexpr int64_t kBlocked = 20'000'000;
+constexpr int32_t kLeastWindow = 4 << 10;
 // A peer that is told of an error may take so long to read it.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 
@@ -207,9 +208,11 @@ bool Connection::full() const {
          (blocked_since_ != 0 && loop_->now() - blocked_since_ > kBlocked);
 }
 
-// Whether calls wait for the connection's window, and since when.
+// Whether calls wait for the connection's window, and since when. A few bytes
+// let nobody go on.
 void Connection::LookAtWindow() {
-  if (nghttp2_session_get_remote_window_size(host_.session) > 0) {
+  const int32_t window = nghttp2_session_get_remote_window_size(host_.session);
+  if (window >= kLeastWindow || (window > 0 && blocked_since_ == 0)) {
     blocked_since_ = 0;
   } else if (blocked_since_ == 0) {
     blocked_since_ = loop_->now();
@@ -377,7 +380,6 @@ void Connection::ReadSome() {
     taken += static_cast<size_t>(size);
     const uint64_t before = frames_;
     TakeInput(absl::MakeSpan(loop_->buffer(), static_cast<size_t>(size)));
-    if (block_since_ != 0 && !std::exchange(block_watched_, true)) ArmCheck();
     small_reads_ = static_cast<size_t>(size) > kSmallRead / 2 &&
                    (frames_ - before) * kSmallFrame > static_cast<size_t>(size);
     if (small_reads_) {
@@ -474,8 +476,15 @@ void Connection::TakeInput(absl::Span<char> input) {
     if (!Feed({input.data(), before})) return;
     const size_t unknown = heads_.TakeUnknown();
     if (unknown > 0) Spend(static_cast<double>(unknown));
+    if (!heads_.in_block()) SpendOfUnheard();
     if (stream != 0) OnStrayData(stream, length);
     input.remove_prefix(before);
+  }
+  if (!heads_.in_block()) {
+    block_since_ = 0;
+  } else if (block_since_ == 0) {
+    block_since_ = loop_->now();
+    ArmCheck();
   }
 }
 
@@ -807,6 +816,8 @@ void Connection::Check() {
                       ? "no TLS handshake in time"
                       : "the peer did not begin to speak HTTP/2 in time");
   }
+  // What was not read may be the rest of it.
+  if (block_since_ != 0 && (watched_ & EPOLLIN) == 0) block_since_ = now;
   if (block_since_ != 0 &&
       now - block_since_ >= Nanos(options_.handshake_timeout)) {
     return EndNow(ConnectionEnd::kTimeout,

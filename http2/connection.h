@@ -205,12 +205,11 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void Spend(double cost);
   // On a frame that may be an answer to what was sent.
   void SpendOfSent();
-  // The n-th field of a block has come; bytes of a block for no stream have.
+  // The n-th field of a block has come; blocks have of which nghttp2 did not
+  // tell all.
   void SpendOfField(uint32_t n);
-  void SpendOfUnheard(size_t length);
+  void SpendOfUnheard();
   void SpendOfSettings(size_t length);
-  // A frame of a header block has begun.
-  void BlockGoesOn(bool ends);
   bool IsYoung(const Stream& stream) const;
   bool HasEnded(int32_t id) const;
   // The window that the peer's streams begin with, as it has acknowledged.
@@ -254,11 +253,10 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   FrameHeads heads_;
   uint64_t frames_ = 0;          // that have begun
   uint32_t refused_fields_ = 0;  // of a block whose stream was refused
-  bool for_nobody_ = false;      // the block that comes has no stream
-  bool block_watched_ = false;
-  int64_t block_since_ = 0;    // when a header block began that goes on
-  int64_t stuck_since_ = 0;    // the socket is full, and takes nothing
-  int64_t blocked_since_ = 0;  // a client's window is used up
+  size_t told_bytes_ = 0;        // of header blocks, by nghttp2
+  int64_t block_since_ = 0;      // when a header block began that goes on
+  int64_t stuck_since_ = 0;      // the socket is full, and takes nothing
+  int64_t blocked_since_ = 0;    // a client's window is used up
   bool small_reads_ = false;
   bool reads_ = true;
 

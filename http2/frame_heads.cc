@@ -9,8 +9,12 @@ namespace {
 
 // Types of frames.
 constexpr uint8_t kData = 0;
+constexpr uint8_t kHeaders = 1;
+constexpr uint8_t kPushPromise = 5;
 constexpr uint8_t kGoAway = 7;
 constexpr uint8_t kContinuation = 9;  // the last that HTTP/2 has
+
+constexpr uint8_t kEndHeaders = 4;  // a flag
 
 // What a GOAWAY's payload begins with.
 constexpr uint8_t kLastStream = 4;
@@ -33,6 +37,10 @@ size_t FrameHeads::NextData(absl::Span<char> bytes, int32_t* stream,
       }
       payload_left_ -= now;
       at += now;
+      if (of_block_) {
+        block_bytes_ += now;
+        block_ = payload_left_ > 0 || !ends_block_;
+      }
       continue;
     }
     const size_t now = std::min(head_.size() - head_size_, bytes.size() - at);
@@ -43,6 +51,12 @@ size_t FrameHeads::NextData(absl::Span<char> bytes, int32_t* stream,
     head_size_ = 0;
     payload_left_ =
         static_cast<size_t>(head_[0]) << 16 | head_[1] << 8 | head_[2];
+    of_block_ = head_[3] == kHeaders || head_[3] == kPushPromise ||
+                head_[3] == kContinuation;
+    if (of_block_) {
+      ends_block_ = (head_[4] & kEndHeaders) != 0;
+      block_ = payload_left_ > 0 || !ends_block_;
+    }
     if (head_[3] > kContinuation) ++unknown_;
     if (head_[3] == kGoAway && server_ && payload_left_ > 0) {
       last_left_ = kLastStream;

@@ -30,6 +30,11 @@ class FrameHeads {
   // How many frames of types that HTTP/2 does not have there were since this
   // was asked last. nghttp2 passes over them in silence.
   size_t TakeUnknown() { return std::exchange(unknown_, 0); }
+  // A header block has begun, and has not come to its end: whoever it is for,
+  // as nghttp2 says nothing of those that it passes over.
+  bool in_block() const { return block_; }
+  // So many bytes of header blocks have come since this was asked last.
+  size_t TakeBlockBytes() { return std::exchange(block_bytes_, 0); }
 
  private:
   std::array<uint8_t, 9> head_ = {};  // the next one's
@@ -38,6 +43,10 @@ class FrameHeads {
   size_t head_size_ = 0;     // bytes of it that have come
   size_t payload_left_ = 0;  // before it
   size_t unknown_ = 0;
+  bool block_ = false;
+  bool of_block_ = false;    // the payload that comes is
+  bool ends_block_ = false;  // with it
+  size_t block_bytes_ = 0;
 };
 
 }  // namespace fncache::http2

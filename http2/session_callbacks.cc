@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -59,6 +60,9 @@ constexpr size_t kFieldsAFrame = 128;
 // their turn.
 constexpr size_t kFieldsASmallFrame = 16;
 
+// More than a field takes beside its name and value (RFC 7541, 6).
+constexpr size_t kFieldOverhead = 16;
+
 // And streams whose windows change.
 constexpr size_t kStreamsAFrame = 64;
 constexpr size_t kStreamsASmallFrame = 8;
@@ -93,20 +97,14 @@ struct Connection::Callbacks {
         self->Spend(1);
         break;
       case NGHTTP2_HEADERS:
-        self->BlockGoesOn((head->flags & NGHTTP2_FLAG_END_HEADERS) != 0);
         if (self->HasEnded(head->stream_id)) {
           nghttp2_session_terminate_session(session, NGHTTP2_STREAM_CLOSED);
-          break;
+        } else if (IsForNobody(*self, head->stream_id)) {
+          self->Spend(1);
         }
-        self->for_nobody_ = IsForNobody(*self, head->stream_id);
-        if (!self->for_nobody_) break;
-        self->Spend(1);
-        self->SpendOfUnheard(head->length);
         break;
       case NGHTTP2_CONTINUATION:
         // nghttp2 bounds how many a header block has.
-        self->BlockGoesOn((head->flags & NGHTTP2_FLAG_END_HEADERS) != 0);
-        if (self->for_nobody_) self->SpendOfUnheard(head->length);
         break;
       case NGHTTP2_DATA:
         // How much of it is padding is not known yet (see OnFrame).
@@ -188,6 +186,7 @@ struct Connection::Callbacks {
       return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
     Stream* const stream = Find(session, frame->hd.stream_id);
+    self->told_bytes_ += name_size + value_size + kFieldOverhead;
     self->SpendOfField(stream == nullptr ? ++self->refused_fields_
                                          : ++stream->block_fields_);
     if (stream == nullptr) return 0;
@@ -533,20 +532,17 @@ void Connection::SpendOfSettings(size_t length) {
   Spend(1 + static_cast<double>(stream_count_) / kStreamsAFrame);
 }
 
-void Connection::BlockGoesOn(bool ends) {
-  if (ends) {
-    block_since_ = 0;
-  } else if (block_since_ == 0) {
-    block_since_ = loop_->now();
-    block_watched_ = false;
-  }
-}
-
-void Connection::SpendOfUnheard(size_t length) {
-  // nghttp2 decodes it without a word; a field may take a byte.
-  if (length <= kManyFields) return;
-  frames_ += length / kFieldsASmallFrame;
-  Spend(static_cast<double>(length - kManyFields) / kFieldsAFrame);
+// Of streams that have ended, or of those that are malformed, nghttp2 decodes
+// the rest without a word; and a field may take a byte. A client's are answers
+// to calls that it has reset, which is its own doing: others have their turn
+// all the same.
+void Connection::SpendOfUnheard() {
+  const size_t told = std::exchange(told_bytes_, 0);
+  const size_t came = heads_.TakeBlockBytes();
+  if (came <= told + kManyFields) return;
+  const size_t unheard = came - told - kManyFields;
+  frames_ += unheard / kFieldsASmallFrame;
+  if (options_.server) Spend(static_cast<double>(unheard) / kFieldsAFrame);
 }
 
 void Connection::TellMaxStreams(std::string* frame) const {

@@ -163,7 +163,8 @@ void Stream::Reset(uint32_t code) {
 
 void Stream::ResetWhenSent(uint32_t code) {
   if (ended_ || reset_) return;
-  if (unsent_ == 0 && sent_at_ != UINT64_MAX) return Reset(code);
+  const bool waits = unsent_ > 0 || (answered_ && sent_at_ == UINT64_MAX);
+  if (!waits) return Reset(code);
   ended_ = true;
   last_reset_ = code;
 }

@@ -148,6 +148,13 @@ bool MayHold(http2::Connection& connection, size_t more,
   return held <= most && (inflight == nullptr || inflight->LeavesRoom(held));
 }
 
+// All of its calls leave others some, whatever their requests hold.
+bool MayHaveMore(const http2::Connection& connection,
+                 const Inflight& inflight) {
+  const size_t calls = connection.streams() * IncomingCall::kCallItself;
+  return calls <= kUnchecked || inflight.LeavesRoom(calls);
+}
+
 }  // namespace
 
 http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
@@ -173,12 +180,10 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                                "the call has passed this proxy before: its "
                                "upstream leads back to it"));
   }
-  http2::Connection& connection = stream.connection();
-  const size_t metadata = Weight(fields);
-  const size_t weight = metadata + (IsCrowded(connection) ? kCallItself : 0);
-  const size_t unchecked = metadata > 0 ? 0 : kUnchecked;
-  if (inflight != nullptr && connection.held() + weight > unchecked &&
-      !MayHold(connection, weight, inflight)) {
+  const size_t weight = Weight(fields);
+  if (inflight != nullptr &&
+      ((weight > 0 && !MayHold(stream.connection(), weight, inflight)) ||
+       !MayHaveMore(stream.connection(), *inflight))) {
     inflight->CountRefused();
     return Refuse(
         stream, limits->handler, Refusal::kRoom,
@@ -204,6 +209,7 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       unasked_(stream.first_window() - kSpareWindow),
       collector_(limits->max_request_bytes, unasked_),
       metadata_(limits->room->inflight(), Inflight::Share::kArriving, worker),
+      itself_(limits->room->inflight(), Inflight::Share::kCalls, worker),
       reading_(limits->room->inflight(), Inflight::Share::kArriving, worker),
       sending_(limits->room->inflight(), Inflight::Share::kRunning, worker),
       passing_(limits->room->inflight(), Inflight::Share::kRelayed, worker) {
@@ -216,7 +222,6 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
   stream.KeepTrailers(false);
   metadata_.Set(Weight(fields_));
   if (metadata_.bytes() > 0) CountUnasked(0);
-  if (crowded_) CountItself(kCallItself);
   worker_->Enter(this);
 }
 
@@ -285,7 +290,10 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       if (HoldUnasked(collector_.held(), 0)) return AskForRest(stream);
       return RefuseForRoom();
     case MessageCollector::State::kWhole:
-      if (std::exchange(lasts_, false) && !crowded_) CountItself(0);
+      if (std::exchange(lasts_, false)) {
+        metadata_.Set(metadata_.bytes() - kCallItself);
+        if (granted_ > 0) CountUnasked(0);
+      }
       if (granted_ == 0 &&
           !HoldUnasked(collector_.held(), kUnchecked + kCallItself)) {
         return RefuseForRoom();
@@ -328,14 +336,6 @@ void IncomingCall::CountUnasked(size_t bytes) {
   bytes += metadata_.bytes();
   stream_->connection().held() += bytes - held_unasked_;
   held_unasked_ = bytes;
-}
-
-void IncomingCall::CountItself(size_t bytes) {
-  const size_t more = bytes - std::exchange(itself_, bytes);
-  metadata_.Set(metadata_.bytes() + more);
-  if (stream_ == nullptr) return;
-  stream_->connection().held() += more;
-  held_unasked_ += more;
 }
 
 void IncomingCall::OnRoom(Inflight::Share share) {
@@ -395,7 +395,7 @@ void IncomingCall::OnTurnEnd() {
   if (inflight() == nullptr) return;
   if (!lasts_) {
     lasts_ = true;
-    CountItself(kCallItself);
+    metadata_.Set(metadata_.bytes() + kCallItself);
     if (!HoldUnasked(granted_ > 0 ? 0 : collector_.held(), 2 * kUnchecked)) {
       return RefuseForRoom();
     }
@@ -407,7 +407,7 @@ void IncomingCall::RequestIsThere() {
   if (idle_timer_.has_value()) worker_->Cancel(*idle_timer_);
   idle_timer_.reset();
   request_ = collector_.Release();
-  if (crowded_) CountItself(kServedCall);
+  if (crowded_) itself_.Set(kServedCall);
   if (asked_) {
     limits_.room->Complete(this);
     if (request_.size() > kUsualWindow) {
@@ -539,7 +539,7 @@ void IncomingCall::WatchSending(size_t unsent) {
     if (stream_ == nullptr) return;
     const size_t now = Unsent();
     const bool passes = passing_.bytes() > 0;
-    const bool holds = passes || relayed_ || !entry_.kept();
+    const bool holds = passes || relayed_ || entry_.empty() || !entry_.kept();
     const bool wait = passes
                           ? RelayedWait()
                           : inflight() != nullptr && inflight()->misses_wait();
@@ -562,7 +562,7 @@ bool IncomingCall::HoldRelayed() {
   const size_t bytes = kRelayedCall + Weight(fields_);
   if (inflight() != nullptr && inflight()->RefuseRelayed(bytes)) return false;
   metadata_.Set(0);
-  itself_ = 0;
+  itself_.Set(0);
   CountUnasked(0);
   passing_.Set(bytes);
   return true;
@@ -683,7 +683,7 @@ void IncomingCall::Answer(Ptr call, Message message,
                           const grpc::Status& status) {
   http2::Stream* const stream = call->stream_;
   if (stream == nullptr) return;
-  call->CountAnswered();
+  if (call->crowded_) call->itself_.Set(kCallItself);
   stream->Answer(call->relayed_ ? call->headers_ : call->Head(),
                  /*end=*/false);
   stream->Send(MessagePrefix(message.compressed(), message.size()));
@@ -695,14 +695,16 @@ void IncomingCall::Answer(Ptr call, Message message,
   if (call->relayed_) call->sending_.Set(unsent);
   if (unsent <= kLargeAnswer) return;
   // An entry is the memory tier's for now, and may become its readers'.
-  if (!call->relayed_) call->entry_ = message.pieces().back();
+  if (!call->relayed_ && !message.pieces().empty()) {
+    call->entry_ = message.pieces().back();
+  }
   call->WatchSending(unsent);
 }
 
 void IncomingCall::Finish(Ptr call, const grpc::Status& status) {
   http2::Stream* const stream = call->stream_;
   if (stream == nullptr) return;
-  call->CountAnswered();
+  if (call->crowded_) call->itself_.Set(kCallItself);
   // As the function did: all in one block, or trailers after headers.
   if (call->relayed_ && !call->trailers_.empty()) {
     stream->Answer(call->headers_, /*end=*/false);

@@ -161,7 +161,7 @@ class IncomingCall final : public Activity,
   // Some two thirds of what a call takes besides its bytes: stream, session and
   // call. It is counted for those whose request is not there when the turn ends
   // in which they began, and until it is; and for those of a connection that
-  // has many, to their end.
+  // has many, while their answer is not taken.
   static constexpr size_t kCallItself = 4 << 10;
 
   // These end the call, and let go of it.
@@ -197,10 +197,6 @@ class IncomingCall final : public Activity,
   void HoldPacked(size_t more);
   // At the connection; metadata besides.
   void CountUnasked(size_t bytes);
-  void CountItself(size_t bytes);
-  void CountAnswered() {
-    if (itself_ > kCallItself) CountItself(kCallItself);
-  }
   void WatchReading(absl::Duration after);
   size_t SlowestComing() const;
   void GiveUpAnswer(Refusal why, const char* words);
@@ -234,7 +230,6 @@ class IncomingCall final : public Activity,
   bool asked_ = false;  // for room, where the request is large
   bool lasts_ = false;  // its request was not there when its turn ended
   const bool crowded_;  // its connection has many calls
-  size_t itself_ = 0;   // of `metadata_`, for the call itself
   CallTap* tap_ = nullptr;
   http2::Fields fields_;
   absl::Time arrived_;
@@ -256,8 +251,8 @@ class IncomingCall final : public Activity,
   http2::Connection* unpacks_of_ = nullptr;
   http2::Fields headers_;
   http2::Fields trailers_;
-  // Fields beyond the usual, and the call itself; of one that is not relayed.
-  Held metadata_;
+  Held metadata_;  // fields beyond the usual, of a call that is not relayed
+  Held itself_;    // the call, where its connection has many
   Held reading_;
   Held sending_;        // an answer that is nobody else's
   http2::Slice entry_;  // some of a large one that is the memory tier's

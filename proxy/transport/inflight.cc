@@ -88,7 +88,7 @@ size_t Inflight::RoomToRead() const {
 bool Inflight::LeavesRoom(size_t held) const {
   size_t limit = this->limit(Share::kArriving);
   if (held <= limit / kLittlePart) limit += limit / kSparedPart;
-  const size_t left = limit - std::min(Coming(), limit);
+  const size_t left = limit - std::min(Coming() + calls(), limit);
   return held <= kTimesWhatIsLeft * left;
 }
 

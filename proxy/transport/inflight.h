@@ -40,8 +40,9 @@ namespace fncache::proxy::transport {
 
 class Inflight {
  public:
-  // kBeyond: requests that have gone beyond what there is for reading.
-  enum class Share { kArriving, kReading, kBeyond, kRunning, kRelayed };
+  // kBeyond: requests that have gone beyond what there is for reading. kCalls:
+  // what many calls of a connection take themselves.
+  enum class Share { kArriving, kReading, kBeyond, kRunning, kRelayed, kCalls };
 
   // A miss that waits for room to run.
   class Waiter {
@@ -161,13 +162,15 @@ class Inflight {
   size_t limit(Share share) const;
   // What arrives, and what is beyond, too.
   size_t reading() const { return Coming() + Sum(Share::kBeyond); }
-  size_t running() const { return Sum(Share::kRunning); }
+  // And what calls take themselves.
+  size_t running() const { return Sum(Share::kRunning) + calls(); }
+  size_t calls() const { return Sum(Share::kCalls); }
   size_t relayed() const { return Sum(Share::kRelayed); }
   size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr size_t kShares = 5;
+  static constexpr size_t kShares = 6;
   struct alignas(64) Line {
     std::atomic<size_t> bytes[kShares] = {};
   };

@@ -275,9 +275,15 @@ TEST_F(ConnectionTest, HundredsOfFieldsForNobodyAreWork) {
   const std::string block = absl::StrCat(
       "\x83\x86", Http2Header(":path", "/hang"), Http2Header(":authority", "t"),
       absl::string_view("\x40\x01x\0", 4));
-  const std::string fields = block + std::string(14'000, '\xbe');
-  for (const bool late : {false, true}) {
-    SCOPED_TRACE(late);
+  const std::string many(14'000, '\xbe');
+  struct Case {
+    bool late;
+    bool apart;  // most of them in frames of their own
+  };
+  for (const Case& test : {Case{false, false}, Case{true, false},
+                           Case{false, true}, Case{true, true}}) {
+    SCOPED_TRACE(absl::StrCat(test.late, test.apart));
+    const bool late = test.late;
     const int before = handler_.requests;
     const RawPeer peer(server_->address());
     std::string calls;
@@ -291,7 +297,10 @@ TEST_F(ConnectionTest, HundredsOfFieldsForNobodyAreWork) {
     }
     std::string code;
     for (uint32_t i = 64; i < 84 && code.empty(); ++i) {
-      peer.Send(Frame(1, 5, late ? 1 : 2 * i + 1, fields));
+      const uint32_t id = late ? 1 : 2 * i + 1;
+      peer.Send(test.apart ? Frame(1, 1, id, block) + Frame(9, 0, id, many) +
+                                 Frame(9, 4, id, many)
+                           : Frame(1, 5, id, block + many));
       const std::string ping = std::to_string(10'000'000 + i);
       peer.Send(Frame(6, 0, 0, ping));
       const std::string answer = peer.ReadUntil(Frame(6, 1, 0, ping));
@@ -321,6 +330,24 @@ TEST_F(ConnectionTest, AHeaderBlockEndsInTime) {
                         Frame(1, 0, 1, "\x83\x86") + Frame(9, 0, 1, "\x84")));
   EXPECT_TRUE(Eventually([&] { return ended == 1; }));
   peer.ReadAll();
+}
+
+// Nobody is told of a block for a stream that has gone, nor of its end.
+TEST_F(ConnectionTest, ABlockForNobodyEndsAsAnyOther) {
+  server_options_.connection.handshake_timeout = absl::Milliseconds(200);
+  Start();
+  const RawPeer peer(server_->address());
+  std::string calls;
+  for (uint32_t i = 0; i < 40; ++i) calls += Ask(2 * i + 1);
+  ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") + calls));
+  ASSERT_TRUE(Eventually([&] { return handler_.requests == 40; }));
+  ASSERT_TRUE(Eventually([&] { return handler_.running == 0; }));
+  peer.Send(Frame(1, 1, 1, "\x83") + Frame(9, 4, 1, "\x86"));
+  absl::SleepFor(absl::Milliseconds(500));
+  const std::string pong = Frame(6, 1, 0, std::string(8, 'p'));
+  peer.Send(Frame(6, 0, 0, std::string(8, 'p')));
+  EXPECT_THAT(peer.ReadUntil(pong), HasSubstr(pong));
+  peer.Shutdown();
 }
 
 // nghttp2 walks all streams for each.

@@ -83,6 +83,19 @@ TEST_F(ProblemsTest, CallsThatFoundNoRoomWithoutACallerAreTold) {
                           "abandoned call was cancelled once."));
 }
 
+TEST_F(ProblemsTest, CallsThatWereRefusedAreTold) {
+  const FunctionInstruments& b = source_.instruments.function(1);
+  b.RequestRefused(2);
+  b.RequestRefused(2);
+  b.RequestRefused(4);
+  EXPECT_THAT(Problems(),
+              ElementsAre("warning calls_refused b: Calls of b were refused in "
+                          "the last minute: no room (inflight.bytes) 2 times, "
+                          "a loop, as upstream leads back here once."));
+  source_.Pass(absl::Minutes(2));
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
 TEST_F(ProblemsTest, LostLinesOfTheAccessLogAreTold) {
   source_.instruments.access_log().written.Add(1);
   EXPECT_THAT(Problems(), IsEmpty());

@@ -411,7 +411,8 @@ class KeptAnswers final : public CallHandler {
           return static_cast<KeptAnswers*>(self)->kept.load();
         }};
     auto kept = std::make_shared<IncomingCallPtr>(std::move(call));
-    (*kept)->Read([this, kept](const grpc::Status& /*status*/) {
+    (*kept)->Read([this, kept](const grpc::Status& status) {
+      if (!status.ok()) return IncomingCall::Finish(std::move(*kept), status);
       Message message(http2::Slice::Copy("meta"));
       message.Append(http2::Slice(bytes_, this, &kKeeper));
       IncomingCall::Answer(std::move(*kept), std::move(message),
@@ -458,11 +459,11 @@ TEST(SlowTakerTest, CallsWhoseAnswersAreNotTakenAreCountedAndBounded) {
   EXPECT_NEAR(handler.answered, (1 << 20) * 4 / 5 / IncomingCall::kCallItself,
               20);
   EXPECT_TRUE(Eventually([&] {
-    return inflight.reading() ==
+    return inflight.running() ==
            (handler.answered - 8) * IncomingCall::kCallItself;
   }));
   close(connection);
-  EXPECT_TRUE(Eventually([&] { return inflight.reading() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return inflight.running() == 0; }));
 }
 
 // Who takes a hit byte by byte holds nothing that others could have, until it
