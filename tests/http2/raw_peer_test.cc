@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -134,6 +135,28 @@ TEST_F(ConnectionTest, FramesThatDoNoWorkEndTheConnection) {
   }
 }
 
+// A peer of a server with this handler, on a loop of their own.
+class ServedPeer {
+ public:
+  explicit ServedPeer(Server::Handler* handler) {
+    server_->Start({{loop_.loop(), handler}});
+  }
+  ~ServedPeer() {
+    server_->Stop();
+    peer_.Shutdown();
+    server_->Join();
+  }
+  ServedPeer(const ServedPeer&) = delete;
+  ServedPeer& operator=(const ServedPeer&) = delete;
+  const RawPeer& peer() const { return peer_; }
+
+ private:
+  RunningLoop loop_;
+  const std::unique_ptr<Server> server_ =
+      *Server::Listen("127.0.0.1:0", ServerOptions());
+  const RawPeer peer_{server_->address()};
+};
+
 // Answers every call with as much.
 class Fountain final : public Server::Handler, public StreamUser {
  public:
@@ -153,11 +176,9 @@ class Fountain final : public Server::Handler, public StreamUser {
 
 // Who takes much has to say so, and may measure how fast it comes.
 TEST(FrameBudgetTest, BytesThatAreSentPayForWhatTheyMakePeersSay) {
-  RunningLoop loop;
   Fountain handler;
-  auto server = *Server::Listen("127.0.0.1:0", ServerOptions());
-  server->Start({{loop.loop(), &handler}});
-  const RawPeer peer(server->address());
+  const ServedPeer served(&handler);
+  const RawPeer& peer = served.peer();
   ASSERT_TRUE(
       peer.Send(kClientPreface + Frame(4, 0, 0, "") +
                 Frame(1, 5, 1,
@@ -186,18 +207,13 @@ TEST(FrameBudgetTest, BytesThatAreSentPayForWhatTheyMakePeersSay) {
     }
   }
   EXPECT_EQ(body, Fountain::kBytes);
-  server->Stop();
-  peer.Shutdown();
-  server->Join();
 }
 
 // Or a byte would pay for the window of the next one, for ever.
 TEST(FrameBudgetTest, WindowsOfAByteAreNotPaidForByWhatTheyLetOut) {
-  RunningLoop loop;
   Fountain handler;
-  auto server = *Server::Listen("127.0.0.1:0", ServerOptions());
-  server->Start({{loop.loop(), &handler}});
-  const RawPeer peer(server->address());
+  const ServedPeer served(&handler);
+  const RawPeer& peer = served.peer();
   // SETTINGS_INITIAL_WINDOW_SIZE of 0.
   ASSERT_TRUE(peer.Send(
       kClientPreface + Frame(4, 0, 0, std::string("\0\4\0\0\0\0", 6)) +
@@ -214,9 +230,6 @@ TEST(FrameBudgetTest, WindowsOfAByteAreNotPaidForByWhatTheyLetOut) {
             came.find(std::string("\0\0\0\x0b", 4)) != std::string::npos;
   }
   EXPECT_TRUE(ended);
-  server->Stop();
-  peer.Shutdown();
-  server->Join();
 }
 
 // Who is in a hurry cancels what it has asked for, hundreds of times a second;
@@ -386,19 +399,14 @@ TEST(FrameBudgetTest, AResetComesBehindHeadersThatWereJustMade) {
     }
     void OnClosed(Stream& /*stream*/, const StreamEnd& /*end*/) override {}
   };
-  RunningLoop loop;
   Resetting handler;
-  auto server = *Server::Listen("127.0.0.1:0", ServerOptions());
-  server->Start({{loop.loop(), &handler}});
-  const RawPeer peer(server->address());
+  const ServedPeer served(&handler);
+  const RawPeer& peer = served.peer();
   ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "") + Ask(1)));
   const std::string reset = Frame(3, 0, 1, std::string("\0\0\0\2", 4));
   const std::string answer = peer.ReadUntil(reset);
   EXPECT_THAT(answer, HasSubstr(std::string("\1\4\0\0\0\1\x88", 7)));
   EXPECT_THAT(answer, HasSubstr(reset));
-  server->Stop();
-  peer.Shutdown();
-  server->Join();
 }
 
 // Nor do frames of no type that there is, empty or not; some are no harm.
