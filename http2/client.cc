@@ -28,11 +28,16 @@ constexpr absl::Duration kBetweenResolutions = absl::Seconds(1);
 // A target whose good connection ended cannot be reached after so long without
 // another one. Where connecting again fails sooner, that is the reason to tell.
 constexpr absl::Duration kLost = absl::Seconds(1);
-
-constexpr char kNoStreams[] = "the function allows no streams";
 // To one address, where it allows no stream: it may allow some later, and
 // another one may find somebody else behind that address.
 constexpr size_t kMostUseless = 4;
+
+constexpr char kNoStreams[] = "the function allows no streams";
+
+// Calls may be given to it, now or when it has room.
+bool IsUsable(const Connection& connection) {
+  return connection.ready() && !connection.going_away();
+}
 
 // It is there, and its peer does not allow a single stream.
 bool IsUseless(const Connection& connection) {
@@ -307,8 +312,7 @@ void Client::TellReachable() {
 bool Client::AllowsStreams() const {
   for (const auto& peer : peers_) {
     for (const Connection* connection : peer->connections) {
-      if (connection->ready() && !connection->going_away() &&
-          connection->peer_max_streams() > 0) {
+      if (IsUsable(*connection) && connection->peer_max_streams() > 0) {
         return true;
       }
     }
@@ -372,7 +376,7 @@ size_t Client::ready() const {
   size_t sum = 0;
   for (const auto& peer : peers_) {
     for (const Connection* connection : peer->connections) {
-      if (connection->ready() && !connection->going_away()) ++sum;
+      if (IsUsable(*connection)) ++sum;
     }
   }
   return sum;
@@ -383,7 +387,7 @@ std::string Client::WhyWaiting() const {
   bool takes = false;
   for (const auto& peer : peers_) {
     for (const Connection* connection : peer->connections) {
-      if (!connection->ready() || connection->going_away()) continue;
+      if (!IsUsable(*connection)) continue;
       ++ready;
       takes = takes || !connection->full();
     }
@@ -479,8 +483,7 @@ void Client::Trim() {
   for (const auto& peer : peers_) {
     std::vector<Connection*> connections;
     for (Connection* connection : peer->connections) {
-      if (connection->ready() && !connection->going_away() &&
-          !connection->full()) {
+      if (IsUsable(*connection) && !connection->full()) {
         connections.push_back(connection);
       }
     }

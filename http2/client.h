@@ -106,7 +106,7 @@ class Client final : private ConnectionOwner {
   void Start();
   void ResolveSoon();
   bool IsGood(const Connection& connection, int64_t since) const;
-  // Some connection does.
+  // Of some connection the peer does.
   bool AllowsStreams() const;
   void TellAllowed();
   void StartResolving();

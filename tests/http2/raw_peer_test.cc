@@ -157,13 +157,19 @@ class ServedPeer {
   const RawPeer peer_{server_->address()};
 };
 
-// Answers every call with as much.
-class Fountain final : public Server::Handler, public StreamUser {
+// Others say how it answers a request, of which nothing is kept.
+class Answerer : public Server::Handler, public StreamUser {
  public:
-  static constexpr size_t kBytes = 8 << 20;
   StreamUser* OnRequest(Stream& /*stream*/) override { return this; }
   int busy() const override { return 0; }
   void OnData(Stream& /*stream*/, absl::string_view /*bytes*/) override {}
+  void OnClosed(Stream& /*stream*/, const StreamEnd& /*end*/) override {}
+};
+
+// Answers every call with as much.
+class Fountain final : public Answerer {
+ public:
+  static constexpr size_t kBytes = 8 << 20;
   void OnPeerEnd(Stream& stream) override {
     Fields fields;
     fields.Add(":status", "200");
@@ -171,7 +177,6 @@ class Fountain final : public Server::Handler, public StreamUser {
     stream.Send(Slice::Copy(std::string(kBytes, 'x')));
     stream.End();
   }
-  void OnClosed(Stream& /*stream*/, const StreamEnd& /*end*/) override {}
 };
 
 // Who takes much has to say so, and may measure how fast it comes.
@@ -386,18 +391,14 @@ TEST_F(ConnectionTest, SettingsOfManyStreamsAreMuchWork) {
 
 // An answer's headers pass, too, where it is reset in the same turn.
 TEST(FrameBudgetTest, AResetComesBehindHeadersThatWereJustMade) {
-  class Resetting final : public Server::Handler, public StreamUser {
+  class Resetting final : public Answerer {
    public:
-    StreamUser* OnRequest(Stream& /*stream*/) override { return this; }
-    int busy() const override { return 0; }
-    void OnData(Stream& /*stream*/, absl::string_view /*bytes*/) override {}
     void OnPeerEnd(Stream& stream) override {
       Fields fields;
       fields.Add(":status", "200");
       stream.Answer(fields, /*end=*/false);
       stream.ResetWhenSent(kInternalError);
     }
-    void OnClosed(Stream& /*stream*/, const StreamEnd& /*end*/) override {}
   };
   Resetting handler;
   const ServedPeer served(&handler);
