@@ -596,8 +596,9 @@ void Client::OnClosed(Connection& connection, ConnectionEnd /*end*/,
   // That one is not wanted any more says nothing of the target.
   if (peer->leaving && !connection.ready()) return;
   ConnectLater(peer);
-  // That a good one ended says less than what connecting again will meet.
-  if (connection.ready()) {
+  // That a good one ended says less than what connecting again will meet, and
+  // the first attempt, made at once, may meet what is about to go itself.
+  if (connection.ready() || (lost_.has_value() && peer->failures == 1)) {
     Lost(why);
   } else {
     Failed(why);

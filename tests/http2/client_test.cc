@@ -223,6 +223,18 @@ TEST_F(ClientTest, ConnectionsThatWereOfUseAreMadeAnewAtOnce) {
   EXPECT_THAT(lost_, IsEmpty());
 }
 
+// As a process ends, its listener may still take a connection that nobody will
+// serve.
+TEST_F(ClientTest, OneThatIsTakenByAFunctionThatGoesIsNotWhy) {
+  Start();
+  Begin();
+  ASSERT_TRUE(Until([&] { return Answered() == 1; }));
+  function_.on_peer = [this](ServerPeer*) { function_.Stop(); };
+  function_.peers.clear();
+  ASSERT_TRUE(Until([&] { return !lost_.empty(); }));
+  EXPECT_THAT(lost_, ElementsAre(HasSubstr("Connection refused")));
+}
+
 // A call whose body is not taken has used up the connection's window.
 TEST_F(ClientTest, OthersDoNotWaitForABodyThatIsNotTaken) {
   function_.takes_nothing = true;
