@@ -8,8 +8,8 @@
 namespace fncache {
 
 ThreadPool::ThreadPool(int threads, size_t max_waiting)
-    : max_waiting_(max_waiting) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+    : max_waiting_(max_waiting), threads_(threads) {
+  for (int i = 0; i < threads; ++i) running_.emplace_back([this] { Run(); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -18,13 +18,14 @@ ThreadPool::~ThreadPool() {
     stop_ = true;
     changed_.SignalAll();
   }
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread& thread : running_) thread.join();
 }
 
-bool ThreadPool::Submit(Work* work) {
+bool ThreadPool::Submit(Work* work, bool is_long) {
   MutexLock lock(&mutex_);
   if (waiting_.size() >= max_waiting_ || stop_) return false;
-  waiting_.push_back(std::move(*work));
+  waiting_.push_back({std::move(*work), is_long});
+  if (is_long) long_.fetch_add(1, std::memory_order_relaxed);
   changed_.Signal();
   return true;
 }
@@ -43,12 +44,13 @@ void ThreadPool::Run() {
   while (true) {
     while (waiting_.empty() && !stop_) changed_.Wait(&mutex_);
     if (waiting_.empty()) break;
-    Work work = std::move(waiting_.front());
+    Piece piece = std::move(waiting_.front());
     waiting_.pop_front();
     const bool run = !stop_;
     mutex_.Unlock();
-    work(run);
-    work = nullptr;
+    piece.work(run);
+    piece.work = nullptr;
+    if (piece.is_long) long_.fetch_sub(1, std::memory_order_relaxed);
     mutex_.Lock();
   }
   mutex_.Unlock();

@@ -11,6 +11,7 @@
 #ifndef FNCACHE_COMMON_THREAD_POOL_H_
 #define FNCACHE_COMMON_THREAD_POOL_H_
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <limits>
@@ -38,21 +39,33 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // False, and `*work` untouched, if too much waits already.
-  bool Submit(Work* work);
+  // False, and `*work` untouched, if too much waits already. `is_long`: others
+  // are better done elsewhere than to wait for it.
+  bool Submit(Work* work, bool is_long = false);
+
+  // All threads have long work, or will have before what is submitted now.
+  bool taken_up() const {
+    return long_.load(std::memory_order_relaxed) >= threads_;
+  }
 
   // How much work waits for a thread.
   size_t waiting() const;
 
  private:
+  struct Piece {
+    Work work;
+    bool is_long;
+  };
   void Run();
 
   const size_t max_waiting_;
+  const int threads_;
+  std::atomic<int> long_{0};
   mutable Mutex mutex_;
   CondVar changed_;
-  std::deque<Work> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Piece> waiting_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_;
+  std::vector<std::thread> running_;
 };
 
 }  // namespace fncache

@@ -116,6 +116,7 @@ Connection::Connection(Loop* loop, int fd, SSL* ssl,
 
 Connection::~Connection() {
   loop_->Forget(this);
+  loop_->Unqueue(this);
   if (check_.has_value()) loop_->Cancel(*check_);
   if (notice_.has_value()) loop_->Cancel(*notice_);
   if (watched_ != 0) loop_->Unwatch(fd(), this);
@@ -160,6 +161,10 @@ void Connection::Begin() {
   state_ = State::kOpen;
   MakeSession();
   Touch();
+}
+
+void Connection::OnLongWork() {
+  if (state_ == State::kHandshake) Shake();
 }
 
 void Connection::Shake() {
@@ -330,9 +335,10 @@ void Connection::OnReady(uint32_t events) {
       return Shake();
     }
     case State::kHandshake:
-      // Its event comes again.
-      if (options_.server && !loop_->TakesLongWork()) return;
-      return Shake();
+      if (!options_.server) return Shake();
+      // Its events would be there in every turn meanwhile, in place of others'.
+      WatchFor(EPOLLONESHOT);
+      return loop_->Queue(this);
     case State::kOpen:
       if ((events & EPOLLOUT) != 0) Touch();
       // What it sent before that is not looked at.

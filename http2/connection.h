@@ -86,7 +86,9 @@ class ConnectionOwner {
   ~ConnectionOwner() = default;
 };
 
-class Connection final : private Loop::Watcher, private Loop::Ender {
+class Connection final : private Loop::Watcher,
+                         private Loop::Ender,
+                         private Loop::LongWorker {
  public:
   // Takes over `fd`, a non-blocking socket that is connected, or about to be,
   // and `ssl`, if not null, which is set up for its side. Owner and options
@@ -164,6 +166,7 @@ class Connection final : private Loop::Watcher, private Loop::Ender {
   void Prefetch() const override;
   void OnReady(uint32_t events) override;
   void OnTurnEnd() override;
+  void OnLongWork() override;
 
   void Start();
   int SocketError() const;

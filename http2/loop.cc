@@ -129,6 +129,26 @@ void Loop::EndTurn() {
   enders_.clear();
 }
 
+void Loop::Queue(LongWorker* worker) {
+  if (worker->queued_) return;
+  worker->queued_ = true;
+  worker->place_ = queue_.insert(queue_.end(), worker);
+}
+
+void Loop::Unqueue(LongWorker* worker) {
+  if (!worker->queued_) return;
+  worker->queued_ = false;
+  queue_.erase(worker->place_);
+}
+
+void Loop::RunLongWork() {
+  for (int i = 0; i < kLongWork && !queue_.empty(); ++i) {
+    LongWorker* const worker = queue_.front();
+    Unqueue(worker);
+    worker->OnLongWork();
+  }
+}
+
 bool Loop::RunPosted() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -150,6 +170,7 @@ void Loop::RunTimers() {
 }
 
 int Loop::WaitFor() const {
+  if (!queue_.empty()) return 0;
   if (timers_.empty()) return -1;
   const int64_t wait = timers_.begin()->first.first - MonotonicNanos();
   if (wait <= 0) return 0;
@@ -186,6 +207,7 @@ void Loop::RunOnce(int64_t until) {
   if (!enders_.empty()) EndTurn();
   std::array<epoll_event, kEventsATurn> events;
   if (!timers_.empty()) until = std::min(until, timers_.begin()->first.first);
+  if (!queue_.empty()) until = 0;
   const int64_t wait = std::max<int64_t>(until - MonotonicNanos(), 0);
   timespec timeout;
   timeout.tv_sec = wait / 1'000'000'000;
@@ -210,7 +232,6 @@ Loop::Watcher* Loop::WatcherOf(const epoll_event& event) const {
 void Loop::Serve(int count, const epoll_event* events) {
   now_ = MonotonicNanos();
   last_turn_.store(now_, std::memory_order_relaxed);
-  long_work_ = 0;
   serving_ = true;
   // Where sockets are many, what they take lies in no cache: while one is
   // served, it is asked for the next one's.
@@ -231,6 +252,7 @@ void Loop::Serve(int count, const epoll_event* events) {
   removed_.clear();
   RunPosted();
   RunTimers();
+  RunLongWork();
   EndTurn();
 }
 

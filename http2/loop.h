@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -56,6 +57,20 @@ class Loop {
     friend class Loop;
     size_t place_ = 0;  // in enders_, while it is asked
     bool asked_ = false;
+  };
+
+  // Somebody with work to do that takes long, a signature of TLS say.
+  class LongWorker {
+   public:
+    virtual void OnLongWork() = 0;
+
+   protected:
+    ~LongWorker() = default;
+
+   private:
+    friend class Loop;
+    std::list<LongWorker*>::iterator place_;  // in queue_
+    bool queued_ = false;
   };
 
   using Idle = absl::AnyInvocable<bool()>;
@@ -107,16 +122,18 @@ class Loop {
   // The monotonic clock as this turn began.
   int64_t now() const { return now_; }
 
-  // Whether somebody may do what takes long, a signature of TLS say, in this
-  // turn; who may not has it done in one of the next.
-  bool TakesLongWork() { return long_work_++ < kLongWork; }
+  // OnLongWork is called once, behind those who asked before: a turn has a few
+  // of them, and serves all others in between. Unqueue takes that back, and
+  // must be called before `worker` goes.
+  void Queue(LongWorker* worker);
+  void Unqueue(LongWorker* worker);
 
   // For one read of a socket; whoever reads uses it until it returns.
   char* buffer() { return buffer_.get(); }
   size_t buffer_size() const { return buffer_size_; }
 
  private:
-  // Others wait for it meanwhile.
+  // Long work in a turn: others wait for it meanwhile.
   static constexpr int kLongWork = 2;
 
   void Wake();
@@ -127,6 +144,7 @@ class Loop {
   void Serve(int count, const epoll_event* events);
   bool RunPosted();
   void RunTimers();
+  void RunLongWork();
   void EndTurn();
   // Milliseconds that epoll may wait; -1 = for ever.
   int WaitFor() const;
@@ -136,12 +154,12 @@ class Loop {
   bool quit_ = false;
   bool sigpipe_blocked_ = false;
   int64_t now_ = 0;
-  int long_work_ = 0;  // of this turn
   const size_t buffer_size_;
   const std::unique_ptr<char[]> buffer_;
   absl::btree_map<TimerId, absl::AnyInvocable<void()>> timers_;
   uint64_t next_timer_ = 0;
   std::vector<Ender*> enders_;
+  std::list<LongWorker*> queue_;
   Idle idle_;
   // Watchers that were removed in this turn, whose events must not be served.
   std::vector<Watcher*> removed_;

@@ -111,6 +111,8 @@ class Stream final : public Recycled {
   // A server's answer has begun. Nothing may follow a call that ends it.
   bool answered() const { return answered_; }
   bool ended() const { return ended_; }
+  // And that has been said to the peer: no window holds it back.
+  bool end_sent() const { return end_sent_; }
 
   // A server's header block. With `end` nothing follows.
   void Answer(const Fields& fields, bool end);
@@ -130,6 +132,8 @@ class Stream final : public Recycled {
 
   // Of what Send took, what has not been given to the socket yet.
   size_t unsent() const { return unsent_; }
+  // The last of that. Precondition: there is some.
+  const Slice& last_unsent() const { return body_.back(); }
   // The trailers that EndWith took, while they wait behind that.
   const Fields& unsent_trailers() const { return own_trailers_; }
 

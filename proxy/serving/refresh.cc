@@ -47,10 +47,8 @@ std::shared_ptr<Refresh> Refresh::Open(ServingContext* context,
   // Its caller has been answered, so it must not stand in the way of others.
   transport::Inflight::Unattended unattended;
   if (auto* const inflight = context->upstream.options().inflight) {
-    using transport::Inflight;
     const size_t bytes = call.request().size();
-    if (inflight->running() == 0 ||
-        inflight->HasRoom(Inflight::Share::kRunning, bytes)) {
+    if (inflight->MayRun(bytes)) {
       unattended = inflight->TakeUnattended(bytes);
     }
     if (!unattended.taken()) {

@@ -422,8 +422,8 @@ void ForwardedCall::OnPeerEnd(http2::Stream& stream) {
     caller.Answer(stream.fields(), /*end=*/true);
   }
   call_ = nullptr;
-  // It may never take the rest of the request.
-  const bool untaken = function_ != nullptr && function_->unsent() > 0;
+  // It may never take the rest of the request, or the window for its end.
+  const bool untaken = function_ != nullptr && !function_->end_sent();
   if (!half_closed_ || untaken) GiveUpFunction(http2::kNoError);
 }
 

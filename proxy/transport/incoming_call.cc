@@ -30,9 +30,6 @@ constexpr uint32_t kSpareWindow = 1 << 10;
 // How often it is looked whether others wait for one that stands still.
 constexpr absl::Duration kLookAgain = absl::Seconds(1);
 
-// Answers of this size hold up others where nobody reads them, for so long.
-constexpr size_t kLargeAnswer = 64 << 10;
-
 // What a relayed call takes, its two streams and their usual fields; and in
 // which steps it is counted what it holds besides.
 constexpr size_t kRelayedCall = 8 << 10;
@@ -385,8 +382,8 @@ void IncomingCall::OnPeerEnd(http2::Stream& /*stream*/) {
 
 void IncomingCall::OnTurnEnd() {
   if (!owned_) {
-    if (stream_ != nullptr && passing_.bytes() > 0) WeighRest();
-    return;
+    if (stream_ == nullptr) return;
+    return passing_.bytes() > 0 ? WeighRest() : AnswerIsNotTaken();
   }
   if (reader_ == nullptr || request_.valid()) return;
   if (collector_.state() == MessageCollector::State::kWhole) {
@@ -526,30 +523,64 @@ void IncomingCall::ForgetRequest() {
   limits_.room->Forget(this);
 }
 
+void IncomingCall::ForgetMetadata() {
+  if (metadata_.bytes() == 0) return;
+  const http2::Fields gone = std::move(fields_);
+  fields_.Clear();
+  metadata_.Set(0);
+  CountUnasked(0);
+}
+
 void IncomingCall::GiveUpAnswer(Refusal why, const char* words) {
   TellRefusal(why, grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, words));
   stream_->Reset(http2::kEnhanceYourCalm);
 }
 
-// An answer that its caller does not take is given up while others wait for the
-// room that it holds; one of the memory tier's holds none.
+void IncomingCall::WatchAnswer() {
+  // Behind its connection, which sends it as its turn ends.
+  worker_->loop()->Forget(this);
+  worker_->loop()->AtTurnEnd(this);
+}
+
+void IncomingCall::AnswerIsNotTaken() {
+  if (stream_->end_sent() || sending_timer_.has_value()) return;
+  if (!relayed_ && stream_->unsent() > 0) entry_ = stream_->last_unsent();
+  sending_timer_ = worker_->After(kLookAgain, [this] {
+    sending_timer_.reset();
+    KeepWatching(Unsent());
+  });
+}
+
+void IncomingCall::KeepWatching(size_t unsent) {
+  if (passing_.bytes() == 0) sending_.Set(HoldsAnswer() ? unsent : 0);
+  WatchSending(unsent);
+}
+
+// An entry is the memory tier's for now, and may become its readers'.
+bool IncomingCall::HoldsAnswer() const {
+  return relayed_ || entry_.empty() || !entry_.kept();
+}
+
+bool IncomingCall::OthersWait() const {
+  if (passing_.bytes() > 0) return RelayedWait();
+  if (inflight() == nullptr) return false;
+  return (HoldsAnswer() && inflight()->misses_wait()) ||
+         (itself_.bytes() > 0 && inflight()->LeavesLittle());
+}
+
+// An answer that its caller does not take is given up while others wait for
+// that room; one of the memory tier's takes none.
 void IncomingCall::WatchSending(size_t unsent) {
   sending_timer_ = worker_->After(kStandsStill, [this, unsent] {
     sending_timer_.reset();
     if (stream_ == nullptr) return;
     const size_t now = Unsent();
-    const bool passes = passing_.bytes() > 0;
-    const bool holds = passes || relayed_ || entry_.empty() || !entry_.kept();
-    const bool wait = passes
-                          ? RelayedWait()
-                          : inflight() != nullptr && inflight()->misses_wait();
-    if (holds && wait && now + SlowestOf(unsent) > unsent) {
+    if (OthersWait() && now + SlowestOf(unsent) > unsent) {
       return GiveUpAnswer(
           Refusal::kStalled,
           "the answer was not taken while others wait for inflight.bytes");
     }
-    if (!passes) sending_.Set(holds ? now : 0);
-    WatchSending(now);
+    KeepWatching(now);
   });
 }
 
@@ -691,14 +722,9 @@ void IncomingCall::Answer(Ptr call, Message message,
   if (!call->relayed_) AddStatus(status, &call->trailers_);
   call->headers_.Clear();
   stream->EndWith(std::move(call->trailers_));
-  const size_t unsent = call->Unsent();
-  if (call->relayed_) call->sending_.Set(unsent);
-  if (unsent <= kLargeAnswer) return;
-  // An entry is the memory tier's for now, and may become its readers'.
-  if (!call->relayed_ && !message.pieces().empty()) {
-    call->entry_ = message.pieces().back();
-  }
-  call->WatchSending(unsent);
+  if (call->relayed_) call->sending_.Set(call->Unsent());
+  call->ForgetMetadata();
+  call->WatchAnswer();
 }
 
 void IncomingCall::Finish(Ptr call, const grpc::Status& status) {
@@ -708,9 +734,12 @@ void IncomingCall::Finish(Ptr call, const grpc::Status& status) {
   // As the function did: all in one block, or trailers after headers.
   if (call->relayed_ && !call->trailers_.empty()) {
     stream->Answer(call->headers_, /*end=*/false);
-    return stream->EndWith(std::move(call->trailers_));
+    stream->EndWith(std::move(call->trailers_));
+    call->WatchAnswer();
+  } else {
+    call->SendStatus(status);
   }
-  call->SendStatus(status);
+  call->ForgetMetadata();
 }
 
 }  // namespace fncache::proxy::transport

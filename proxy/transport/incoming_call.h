@@ -200,6 +200,16 @@ class IncomingCall final : public Activity,
   void WatchReading(absl::Duration after);
   size_t SlowestComing() const;
   void GiveUpAnswer(Refusal why, const char* words);
+  // Its fields are needed no more.
+  void ForgetMetadata();
+  // Its answer is as complete as it will be. If not all of it is taken in this
+  // turn, AnswerIsNotTaken follows.
+  void WatchAnswer();
+  void AnswerIsNotTaken();
+  bool HoldsAnswer() const;
+  // Others wait for the room that its answer, or the call itself, takes.
+  bool OthersWait() const;
+  void KeepWatching(size_t unsent);
   void WatchSending(size_t unsent);
   void WeighRest();
   // What waits for the caller to take it.
@@ -255,7 +265,7 @@ class IncomingCall final : public Activity,
   Held itself_;    // the call, where its connection has many
   Held reading_;
   Held sending_;        // an answer that is nobody else's
-  http2::Slice entry_;  // some of a large one that is the memory tier's
+  http2::Slice entry_;  // some of one that is not taken: the memory tier's
   Held passing_;        // of a relayed call
   absl::optional<TimerId> sending_timer_;
 };

@@ -77,6 +77,8 @@ class Inflight {
   // One connection's requests hold `held` bytes of what arrives, which leaves
   // some to others.
   bool LeavesRoom(size_t held) const;
+  // What arrives, and the calls of which nothing is taken, leave others little.
+  bool LeavesLittle() const { return Coming() + calls() > bound() / 4 * 3; }
   // A request was refused for what others hold.
   void CountRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
   // There is no room for one more relayed call, which takes so much: true, and
@@ -104,6 +106,9 @@ class Inflight {
     return Sum(Share::kBeyond) + bytes <= limit(Share::kBeyond);
   }
 
+  // There is room for so much to run; or nothing runs, and then there is for
+  // one.
+  bool MayRun(size_t bytes) const;
   // A miss of so many bytes wants to run. kAdmitted: they are counted as
   // running. Otherwise `waiter` is told when they are. kWaits: they are counted
   // as waiting until then. kWaitsInPlace: there is no room for that, and it
@@ -183,8 +188,6 @@ class Inflight {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // So much has no room to wait, where some does.
   bool IsFull(size_t bytes) const;
-  // There is room for so much; or nothing runs, and then there is for one.
-  bool MayRun(size_t bytes) const;
   // Lets those run for whom there is room.
   void AdmitWaiting();
 

@@ -33,16 +33,16 @@ void Worker::Start() {
 
 bool Worker::Offload(Job* job, Effort effort) {
   if (assistants_ == nullptr ||
-      (effort != Effort::kLong && offloaded_ >= kMostOffloaded) ||
       (effort == Effort::kUsual &&
-       calls_.load(std::memory_order_relaxed) <= 1)) {
+       (offloaded_ >= kMostOffloaded || assistants_->taken_up() ||
+        calls_.load(std::memory_order_relaxed) <= 1))) {
     job->Work();
     return true;
   }
   ++offloaded_;
   if (effort == Effort::kLong) {
     job->next_ = nullptr;
-    Submit(job);
+    Submit(job, /*is_long=*/true);
     return false;
   }
   job->next_ = jobs_;
@@ -54,10 +54,10 @@ bool Worker::Offload(Job* job, Effort effort) {
 void Worker::SubmitJobs() {
   if (jobs_ == nullptr) return;
   job_count_ = 0;
-  Submit(std::exchange(jobs_, nullptr));
+  Submit(std::exchange(jobs_, nullptr), /*is_long=*/false);
 }
 
-void Worker::Submit(Job* jobs) {
+void Worker::Submit(Job* jobs, bool is_long) {
   ThreadPool::Work work = [this, jobs](bool /*run*/) {
     for (Job* job = jobs; job != nullptr; job = job->next_) job->Work();
     // Each job counts as an activity, so that the worker stays open until this
@@ -68,7 +68,7 @@ void Worker::Submit(Job* jobs) {
       }
     });
   };
-  if (!assistants_->Submit(&work)) work(/*run=*/true);
+  if (!assistants_->Submit(&work, is_long)) work(/*run=*/true);
 }
 
 bool Worker::Alive(absl::Duration within) {

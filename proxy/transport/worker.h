@@ -129,12 +129,13 @@ class Worker {
   // thread, one at a time.
   bool Alive(absl::Duration within);
 
-  // kGoesOn: with what an earlier one has begun, of which this thread does no
-  // more at once. kLong: it takes longer than others are to wait for it, so
-  // that this thread does none of it while there are assistants.
+  // kGoesOn: with what an earlier one has begun. kLong: it takes longer than
+  // others are to wait for it. While there are assistants this thread does none
+  // of either, unless it has nothing else to do.
   enum class Effort { kUsual, kGoesOn, kLong };
   // Has the job done. True if it is done by now, which it is where this thread
-  // has nothing else to do, or too many wait: then OnWorked is not called.
+  // has nothing else to do, too many wait, or long ones have all assistants:
+  // then OnWorked is not called.
   // Otherwise an assistant does it, so that this thread goes on reading and
   // writing, and OnWorked comes after this has returned.
   [[nodiscard]] bool Offload(Job* job, Effort effort = Effort::kUsual);
@@ -148,7 +149,7 @@ class Worker {
   // Hands the jobs that are waiting to the assistants.
   void SubmitJobs();
   // Hands a list of them over.
-  void Submit(Job* jobs);
+  void Submit(Job* jobs, bool is_long);
   void OnWorked(Job* job);
   // Does one job that has not been handed over. False if there is none.
   bool DoOneJob();

@@ -58,9 +58,13 @@ inline std::string Http2Header(const std::string& name,
 
 class Http2Server {
  public:
-  // `early`: it answers as calls begin, and takes no more of them.
-  explicit Http2Server(std::vector<Http2Frame> answer, bool early = false)
-      : answer_(std::move(answer)), early_(early) {
+  // `early`: it answers as calls begin, and takes no more of them. `settings`:
+  // the payload of its first frame.
+  explicit Http2Server(std::vector<Http2Frame> answer, bool early = false,
+                       std::string settings = "")
+      : answer_(std::move(answer)),
+        early_(early),
+        settings_(std::move(settings)) {
     listening_.Listen(8);
     acceptor_ = std::thread([this] { Accept(); });
   }
@@ -95,7 +99,7 @@ class Http2Server {
   void Serve(int fd) {
     std::string preface(24, '\0');
     if (!Receive(fd, &preface)) return;
-    Send(fd, {Http2Frame::kSettings, 0, ""}, std::string(4, '\0'));
+    Send(fd, {Http2Frame::kSettings, 0, settings_}, std::string(4, '\0'));
     while (true) {
       std::string head(9, '\0');
       if (!Receive(fd, &head)) return;
@@ -135,6 +139,7 @@ class Http2Server {
 
   const std::vector<Http2Frame> answer_;
   const bool early_;
+  const std::string settings_;
   std::atomic<int> resets_{0};
   const LoopbackSocket listening_;
   std::thread acceptor_;

@@ -91,6 +91,45 @@ class Ready final : public Loop::Watcher {
   const std::unique_ptr<int> asked_ = std::make_unique<int>(0);
 };
 
+class LongWork final : public Loop::LongWorker {
+ public:
+  LongWork(int number, std::vector<int>* done) : number_(number), done_(done) {}
+  void OnLongWork() override { done_->push_back(number_); }
+
+ private:
+  const int number_;
+  std::vector<int>* const done_;
+};
+
+TEST(LoopTest, LongWorkIsDoneInOrderAndOthersHaveTheirTurns) {
+  Loop loop;
+  std::vector<int> done;
+  std::vector<std::unique_ptr<LongWork>> work;
+  for (int i = 0; i < 10; ++i) {
+    work.push_back(std::make_unique<LongWork>(i, &done));
+    loop.Queue(work.back().get());
+    loop.Queue(work.back().get());
+  }
+  loop.Unqueue(work[3].get());
+  loop.Unqueue(work[3].get());
+  std::vector<size_t> before;  // of it, as others are served
+  Ready ready(&loop);
+  ready.on_ready = [&] { before.push_back(done.size()); };
+  for (int i = 0; i < 6; ++i) loop.RunOnce(Now() + kMinute);
+  EXPECT_EQ(done, (std::vector<int>{0, 1, 2, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(before, (std::vector<size_t>{0, 2, 4, 6, 8, 9}));
+}
+
+// The loop does not wait for events while there is some.
+TEST(LoopTest, LongWorkIsDoneWhereNothingElseIs) {
+  Loop loop;
+  std::vector<int> done;
+  LongWork work(1, &done);
+  loop.Queue(&work);
+  loop.RunOnce(Now() + kMinute);
+  EXPECT_EQ(done, std::vector<int>{1});
+}
+
 TEST(LoopTest, WhoIsServedLaterInATurnMayGo) {
   for (size_t keeper = 0; keeper < 5; ++keeper) {
     Loop loop;

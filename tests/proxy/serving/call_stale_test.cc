@@ -592,6 +592,22 @@ TEST_F(NoRoomTest, ARefreshForWhichThereIsNoRoomDoesNotBegin) {
   EXPECT_TRUE(Eventually([&] { return Counts().refreshes == 1; }));
 }
 
+// Nothing runs where others are only answered.
+TEST_F(NoRoomTest, ALargeRefreshMayRunAlone) {
+  options_.policy.stale_while_revalidate = absl::Minutes(10);
+  const std::string large = Request(std::string(kBytes * 7 / 8, 'x'), "t");
+  Fill(large, Response("t", "old", kTtl));
+  Proxy().clock.Advance(absl::Seconds(kTtl) * 0.9 + absl::Seconds(1));
+  const auto worker = std::make_unique<transport::Worker>(0);
+  transport::Held others(&Proxy().inflight(),
+                         transport::Inflight::Share::kCalls, worker.get());
+  others.Set(1000);
+  ExpectStale(Send(large), 1);
+  function_.Next()->Answer(Response("t", "new", kTtl).SerializeAsString());
+  EXPECT_TRUE(Eventually([&] { return Counts().refreshes == 1; }));
+  EXPECT_EQ(Counts().refreshes_refused, 0u);
+}
+
 TEST_F(NoRoomTest, CallsWithoutACallerHaveAnEighthBetweenThem) {
   options_.policy.stale_while_revalidate = absl::Minutes(10);
   const auto large = [](int i) {
@@ -785,16 +801,22 @@ TEST_F(AbandonedTest, AtMostSixteenGoOn) {
 
 // As refreshes do: a second, then twice as long, half a minute at most.
 TEST_F(AbandonedTest, AfterAFailureTheNextOnesEndWithTheirCallers) {
-  Abandon()->Fail(Failure());
-  EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
   auto call = Abandon();
+  EXPECT_TRUE(Eventually([&] { return Gauges().abandoned == 1; }));
+  call->Fail(Failure());
+  EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
+  call = Abandon();
   EXPECT_TRUE(Eventually([&] { return call->cancelled(); }));
   EXPECT_EQ(Counts().abandoned, 1u);
   // Of another key that says nothing.
-  Abandon("b")->Answer(Response("t", "late", kTtl).SerializeAsString());
+  call = Abandon("b");
+  EXPECT_TRUE(Eventually([&] { return Gauges().abandoned == 1; }));
+  call->Answer(Response("t", "late", kTtl).SerializeAsString());
   EXPECT_TRUE(Eventually([&] { return Counts().abandoned_finished == 1; }));
   Proxy().clock.Advance(absl::Milliseconds(1001));
-  Abandon()->Answer(Response("t", "late", kTtl).SerializeAsString());
+  call = Abandon();
+  EXPECT_TRUE(Eventually([&] { return Gauges().abandoned == 1; }));
+  call->Answer(Response("t", "late", kTtl).SerializeAsString());
   EXPECT_TRUE(Eventually([&] { return Counts().abandoned_finished == 2; }));
 }
 

@@ -13,6 +13,7 @@
 #include "tests/common/http2_server.h"
 #include "tests/proxy/serving/scripted.h"
 #include "tests/proxy/transport/pack.h"
+#include "tests/proxy/transport/raw_call.h"
 
 namespace fncache::proxy::transport {
 namespace {
@@ -135,12 +136,15 @@ std::vector<Http2Frame> FramesOf(const Doubtful& answer,
 // Each caller gets what the function sent, and nobody another one's.
 // A function may say no before it has the request, and need not reset it (RFC
 // 9113, 8.1): what it will not take must not stay in memory.
+std::vector<Http2Frame> Denied() {
+  return {
+      {Http2Frame::kHeaders, Http2Frame::kEndHeaders | Http2Frame::kEndStream,
+       absl::StrCat(Http2Ok(), Http2Header("content-type", "application/grpc"),
+                    Http2Header("grpc-status", "7"))}};
+}
+
 TEST(ForeignFunctionTest, ARequestThatIsNotTakenIsLetGoOf) {
-  Http2Server function(
-      {{Http2Frame::kHeaders, Http2Frame::kEndHeaders | Http2Frame::kEndStream,
-        absl::StrCat(Http2Ok(), Http2Header("content-type", "application/grpc"),
-                     Http2Header("grpc-status", "7"))}},
-      /*early=*/true);
+  Http2Server function(Denied(), /*early=*/true);
   serving::ScriptedStore store;
   serving::CachingProxy proxy(function.target(), {}, &store);
   const auto channel = Connect(proxy.target());
@@ -157,6 +161,25 @@ TEST(ForeignFunctionTest, ARequestThatIsNotTakenIsLetGoOf) {
       EXPECT_TRUE(Eventually([&] { return function.resets() == calls; }));
     }
   }
+}
+
+// There is nothing of its body that would wait, but its end does.
+TEST(ForeignFunctionTest, ARequestWhoseEndIsNotTakenIsLetGoOf) {
+  // SETTINGS_INITIAL_WINDOW_SIZE of 0.
+  Http2Server function(Denied(), /*early=*/true,
+                       std::string("\0\4\0\0\0\0", 6));
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(function.target(), {}, &store);
+  const std::string target = proxy.target();
+  const int connection = ConnectTo(target.substr(target.rfind(':') + 1));
+  ASSERT_TRUE(SendAll(connection, Greeting()));
+  for (int i = 0; i < 3; ++i) {
+    const auto stream = static_cast<uint32_t>(2 * i + 1);
+    ASSERT_TRUE(SendAll(connection, CallHead(stream, "/t.T/Relayed") +
+                                        CallData(stream, "", /*end=*/true)));
+    EXPECT_TRUE(Eventually([&] { return function.resets() == i + 1; }));
+  }
+  close(connection);
 }
 
 TEST(ForeignFunctionTest, WhatMayBeAnErrorIsNotStored) {

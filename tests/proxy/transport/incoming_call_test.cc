@@ -410,7 +410,7 @@ TEST_F(LargeRequestTest, WithoutMuchRoomConnectionsStayAsTheyAre) {
 // Answers with bytes that somebody else keeps for now, as the memory tier does.
 class KeptAnswers final : public CallHandler {
  public:
-  static constexpr size_t kSize = 200'000;
+  explicit KeptAnswers(size_t size = 200'000) : bytes_(size, 'e') {}
 
   void StartCall(IncomingCallPtr call) override {
     static constexpr http2::Slice::Keeper kKeeper = {
@@ -423,6 +423,7 @@ class KeptAnswers final : public CallHandler {
       if (!status.ok()) return IncomingCall::Finish(std::move(*kept), status);
       Message message(http2::Slice::Copy("meta"));
       message.Append(http2::Slice(bytes_, this, &kKeeper));
+      if (relays) (*kept)->Relay({}, {});
       IncomingCall::Answer(std::move(*kept), std::move(message),
                            grpc::Status::OK);
       ++answered;
@@ -433,17 +434,24 @@ class KeptAnswers final : public CallHandler {
     if (why == Refusal::kRoom) ++no_room;
   }
   std::atomic<bool> kept{true};
+  std::atomic<bool> relays{false};  // as the answers of misses are
   std::atomic<int> answered{0};
   std::atomic<int> given_up{0};
   std::atomic<int> no_room{0};
 
  private:
-  const std::string bytes_ = std::string(kSize, 'e');
+  const std::string bytes_;
 };
 
 struct NeverAdmitted final : Inflight::Waiter {
   void OnAdmitted() override {}
 };
+
+// SETTINGS_INITIAL_WINDOW_SIZE of 0.
+std::string NoWindow() {
+  return Http2Bytes({Http2Frame::kSettings, 0, std::string("\0\4\0\0\0\0", 6)},
+                    BigEndian(0));
+}
 
 // Answers that nobody takes, however small, are calls that are there.
 TEST(SlowTakerTest, CallsWhoseAnswersAreNotTakenAreCountedAndBounded) {
@@ -451,10 +459,7 @@ TEST(SlowTakerTest, CallsWhoseAnswersAreNotTakenAreCountedAndBounded) {
   KeptAnswers handler;
   TestListener listener(&handler, 2, nullptr, &inflight);
   const int connection = ConnectTo(listener.port());
-  std::string calls = absl::StrCat(
-      Greeting(),
-      Http2Bytes({Http2Frame::kSettings, 0, std::string("\0\4\0\0\0\0", 6)},
-                 BigEndian(0)));
+  std::string calls = absl::StrCat(Greeting(), NoWindow());
   constexpr int kCalls = 600;
   for (uint32_t i = 0; i < kCalls; ++i) {
     absl::StrAppend(&calls, CallHead(2 * i + 1, kMethod),
@@ -470,8 +475,51 @@ TEST(SlowTakerTest, CallsWhoseAnswersAreNotTakenAreCountedAndBounded) {
     return inflight.running() ==
            (handler.answered - 8) * IncomingCall::kCallItself;
   }));
-  close(connection);
+  // Which leaves others so little that they are ended after a while.
+  ASSERT_TRUE(inflight.LeavesLittle());
+  EXPECT_TRUE(
+      Eventually([&] { return handler.given_up == handler.answered - 8; }));
   EXPECT_TRUE(Eventually([&] { return inflight.running() == 0; }));
+  close(connection);
+}
+
+// A miss's answer holds room while it is not taken, and so does an entry that
+// the memory tier has no more; what its request's metadata held is there again.
+TEST(SlowTakerTest, SmallAnswersAreGivenUpWhileMissesWait) {
+  Inflight inflight(8 << 20, 3);
+  KeptAnswers handler(1000);
+  TestListener listener(&handler, 2, nullptr, &inflight);
+  const std::unique_ptr<Worker> worker = std::make_unique<Worker>(2);
+  Held others(&inflight, Inflight::Share::kRunning, worker.get());
+  others.Set(inflight.limit(Inflight::Share::kRunning));
+  const size_t before = inflight.running();
+  const int connection = ConnectTo(listener.port());
+  ASSERT_TRUE(SendAll(connection, absl::StrCat(Greeting(), NoWindow())));
+  std::string metadata;
+  for (int i = 0; i < 10; ++i) {
+    metadata += Http2Header(absl::StrCat("name-", i), std::string(100, 'v'));
+  }
+  const auto call = [&](uint32_t id) {
+    return CallHead(id, kMethod, metadata) +
+           CallData(id, MessageHead(1) + "x", /*end=*/true);
+  };
+  handler.relays = true;
+  ASSERT_TRUE(SendAll(connection, call(1) + call(3)));
+  EXPECT_TRUE(Eventually([&] { return handler.answered == 2; }));
+  EXPECT_TRUE(Eventually([&] { return inflight.running() > before + 2000; }));
+  handler.relays = false;
+  ASSERT_TRUE(SendAll(connection, call(5) + call(7)));
+  ASSERT_TRUE(Eventually([&] { return handler.answered == 4; }));
+  EXPECT_EQ(inflight.reading(), 0u);
+  NeverAdmitted miss;
+  ASSERT_EQ(inflight.Admit(&miss, worker.get(), 1000),
+            Inflight::Admission::kWaits);
+  EXPECT_TRUE(Eventually([&] { return handler.given_up == 2; }));
+  handler.kept = false;
+  EXPECT_TRUE(Eventually([&] { return handler.given_up == 4; }));
+  EXPECT_TRUE(Eventually([&] { return inflight.running() == before; }));
+  inflight.Forget(&miss);
+  close(connection);
 }
 
 // Who takes a hit byte by byte holds nothing that others could have, until it
@@ -489,11 +537,7 @@ TEST(SlowTakerTest, TakesNoRoomUnlessTheEntryHasGone) {
   const size_t before = inflight.running();
 
   const int connection = ConnectTo(listener.port());
-  std::string calls = absl::StrCat(
-      Greeting(),
-      // SETTINGS_INITIAL_WINDOW_SIZE of 0.
-      Http2Bytes({Http2Frame::kSettings, 0, std::string("\0\4\0\0\0\0", 6)},
-                 BigEndian(0)));
+  std::string calls = absl::StrCat(Greeting(), NoWindow());
   for (const uint32_t id : {1, 3, 5}) {
     absl::StrAppend(&calls, CallHead(id, kMethod),
                     CallData(id, MessageHead(1) + "x", /*end=*/true));

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/thread_pool.h"
 #include "gtest/gtest.h"
+#include "tests/common/eventually.h"
 
 namespace fncache::proxy::transport {
 namespace {
@@ -112,6 +113,24 @@ TEST_F(WorkerJobsTest, JobsThatAssistantsDoNotTakeAreDoneAllTheSame) {
 TEST_F(WorkerJobsTest, ALongJobHoldsTheWorkerUpNowhere) {
   Worker worker(0, MakeAssistants(100));
   EXPECT_EQ(Offload(&worker, 1, Worker::Effort::kLong), kJobs);
+}
+
+TEST_F(WorkerJobsTest, WhatGoesOnHoldsTheWorkerUpNowhereHoweverMuchThereIs) {
+  Worker worker(0, MakeAssistants(100));
+  EXPECT_EQ(Offload(&worker, 2, Worker::Effort::kGoesOn), kJobs);
+}
+
+TEST_F(WorkerJobsTest, UsualJobsDoNotWaitForLongOnes) {
+  Worker worker(0, MakeAssistants(100));
+  absl::Notification end;
+  ThreadPool::Work work = [&](bool /*run*/) { end.WaitForNotification(); };
+  ASSERT_TRUE(assistants_->Submit(&work, /*is_long=*/true));
+  std::thread ender([&] {
+    EXPECT_TRUE(Eventually([&] { return done_ == kJobs; }));
+    end.Notify();
+  });
+  EXPECT_EQ(Offload(&worker, 2), 0);
+  ender.join();
 }
 
 TEST_F(WorkerJobsTest, LongJobsThatAssistantsDoNotTakeAreDoneAllTheSame) {
