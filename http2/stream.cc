@@ -169,6 +169,10 @@ void Stream::ResetWhenSent(uint32_t code) {
   last_reset_ = code;
 }
 
+bool Stream::blocked() const {
+  return nghttp2_session_get_stream_remote_window_size(host_.session, id_) <= 0;
+}
+
 void Stream::OnHeadersSent() {
   if (last_reset_ && unsent_ == 0) Reset(*last_reset_);
 }

@@ -132,6 +132,8 @@ class Stream final : public Recycled {
 
   // Of what Send took, what has not been given to the socket yet.
   size_t unsent() const { return unsent_; }
+  // Its peer has used its window up, and takes no more of it for now.
+  bool blocked() const;
   // The last of that. Precondition: there is some.
   const Slice& last_unsent() const { return body_.back(); }
   // The trailers that EndWith took, while they wait behind that.

@@ -533,6 +533,9 @@ void IncomingCall::ForgetMetadata() {
 
 void IncomingCall::GiveUpAnswer(Refusal why, const char* words) {
   TellRefusal(why, grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, words));
+  // Others that are looked at in this turn need not go for that room, too.
+  itself_.Set(0);
+  sending_.Set(0);
   stream_->Reset(http2::kEnhanceYourCalm);
 }
 
@@ -568,19 +571,29 @@ bool IncomingCall::OthersWait() const {
          (itself_.bytes() > 0 && inflight()->LeavesLittle());
 }
 
+// Answers are sent one after the other: it may stand behind others that are
+// taken, as long as its caller lets it come.
+bool IncomingCall::Moves(size_t unsent, uint64_t written) const {
+  const size_t least = SlowestOf(unsent);
+  if (Unsent() + least <= unsent) return true;
+  const http2::Connection& connection = stream_->connection();
+  return !stream_->blocked() &&
+         connection.bytes_written() - written >= least * connection.streams();
+}
+
 // An answer that its caller does not take is given up while others wait for
-// that room; one of the memory tier's takes none.
+// the room that it takes, or its call.
 void IncomingCall::WatchSending(size_t unsent) {
-  sending_timer_ = worker_->After(kStandsStill, [this, unsent] {
+  const uint64_t written = stream_->connection().bytes_written();
+  sending_timer_ = worker_->After(kStandsStill, [this, unsent, written] {
     sending_timer_.reset();
     if (stream_ == nullptr) return;
-    const size_t now = Unsent();
-    if (OthersWait() && now + SlowestOf(unsent) > unsent) {
+    if (OthersWait() && !Moves(unsent, written)) {
       return GiveUpAnswer(
           Refusal::kStalled,
           "the answer was not taken while others wait for inflight.bytes");
     }
-    KeepWatching(now);
+    KeepWatching(Unsent());
   });
 }
 
@@ -625,7 +638,7 @@ void IncomingCall::WeighRest() {
         Refusal::kRoom,
         "the calls that are relayed hold too much of inflight.bytes");
   }
-  if (unsent > 0 && !sending_timer_.has_value()) WatchSending(unsent);
+  if (!stream_->end_sent() && !sending_timer_.has_value()) WatchSending(unsent);
 }
 
 void IncomingCall::OnSent(http2::Stream& /*stream*/) {
@@ -676,9 +689,7 @@ void IncomingCall::Drop() {
     return;
   }
   // OnClosed follows.
-  if (passing_.bytes() > 0 && Unsent() > kFree) {
-    worker_->loop()->AtTurnEnd(this);
-  }
+  if (passing_.bytes() > 0 && !stream_->end_sent()) WatchAnswer();
   if (stream_->ended()) return;
   if (late_ && !stream_->answered()) {
     return SendStatus(

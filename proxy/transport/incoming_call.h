@@ -210,6 +210,9 @@ class IncomingCall final : public Activity,
   // Others wait for the room that its answer, or the call itself, takes.
   bool OthersWait() const;
   void KeepWatching(size_t unsent);
+  // Of so much that was not taken, when the connection had written so much,
+  // enough has moved.
+  bool Moves(size_t unsent, uint64_t written) const;
   void WatchSending(size_t unsent);
   void WeighRest();
   // What waits for the caller to take it.

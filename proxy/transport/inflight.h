@@ -77,7 +77,8 @@ class Inflight {
   // One connection's requests hold `held` bytes of what arrives, which leaves
   // some to others.
   bool LeavesRoom(size_t held) const;
-  // What arrives, and the calls of which nothing is taken, leave others little.
+  // What arrives, and the calls whose answers are not taken, leave others
+  // little.
   bool LeavesLittle() const { return Coming() + calls() > bound() / 4 * 3; }
   // A request was refused for what others hold.
   void CountRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
