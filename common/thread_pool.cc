@@ -8,8 +8,8 @@
 namespace fncache {
 
 ThreadPool::ThreadPool(int threads, size_t max_waiting)
-    : max_waiting_(max_waiting), threads_(threads) {
-  for (int i = 0; i < threads; ++i) running_.emplace_back([this] { Run(); });
+    : max_waiting_(max_waiting) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -18,7 +18,7 @@ ThreadPool::~ThreadPool() {
     stop_ = true;
     changed_.SignalAll();
   }
-  for (std::thread& thread : running_) thread.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 bool ThreadPool::Submit(Work* work, bool is_long) {

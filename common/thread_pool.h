@@ -45,7 +45,8 @@ class ThreadPool {
 
   // All threads have long work, or will have before what is submitted now.
   bool taken_up() const {
-    return long_.load(std::memory_order_relaxed) >= threads_;
+    return long_.load(std::memory_order_relaxed) >=
+           static_cast<int>(threads_.size());
   }
 
   // How much work waits for a thread.
@@ -59,13 +60,12 @@ class ThreadPool {
   void Run();
 
   const size_t max_waiting_;
-  const int threads_;
   std::atomic<int> long_{0};
   mutable Mutex mutex_;
   CondVar changed_;
   std::deque<Piece> waiting_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> running_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace fncache

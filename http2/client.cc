@@ -41,8 +41,8 @@ bool IsUsable(const Connection& connection) {
 
 // It is there, and its peer does not allow a single stream.
 bool IsUseless(const Connection& connection) {
-  return connection.ready() && !connection.going_away() &&
-         connection.streams() == 0 && connection.peer_max_streams() == 0;
+  return IsUsable(connection) && connection.streams() == 0 &&
+         connection.peer_max_streams() == 0;
 }
 
 }  // namespace

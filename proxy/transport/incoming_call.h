@@ -206,12 +206,13 @@ class IncomingCall final : public Activity,
   // turn, AnswerIsNotTaken follows.
   void WatchAnswer();
   void AnswerIsNotTaken();
+  // What of it is not taken takes memory that nobody else has use for.
   bool HoldsAnswer() const;
   // Others wait for the room that its answer, or the call itself, takes.
   bool OthersWait() const;
   void KeepWatching(size_t unsent);
-  // Of so much that was not taken, when the connection had written so much,
-  // enough has moved.
+  // Enough has moved since `unsent` bytes waited and its connection had written
+  // `written`.
   bool Moves(size_t unsent, uint64_t written) const;
   void WatchSending(size_t unsent);
   void WeighRest();

@@ -135,9 +135,9 @@ class Worker {
   enum class Effort { kUsual, kGoesOn, kLong };
   // Has the job done. True if it is done by now, which it is where this thread
   // has nothing else to do, too many wait, or long ones have all assistants:
-  // then OnWorked is not called.
-  // Otherwise an assistant does it, so that this thread goes on reading and
-  // writing, and OnWorked comes after this has returned.
+  // then OnWorked is not called. Otherwise an assistant does it, so that this
+  // thread goes on reading and writing, and OnWorked comes after this has
+  // returned.
   [[nodiscard]] bool Offload(Job* job, Effort effort = Effort::kUsual);
 
   // Cancels what is active, waits until all of it has left, and joins the

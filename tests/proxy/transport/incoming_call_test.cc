@@ -443,9 +443,31 @@ class KeptAnswers final : public CallHandler {
   const std::string bytes_;
 };
 
-struct NeverAdmitted final : Inflight::Waiter {
+// A miss waits for room to run, all of which others have.
+class MissThatWaits final : public Inflight::Waiter {
+ public:
+  explicit MissThatWaits(Inflight* inflight)
+      : inflight_(*inflight),
+        others_(inflight, Inflight::Share::kRunning, worker_.get()) {
+    others_.Set(inflight_.limit(Inflight::Share::kRunning));
+    EXPECT_EQ(inflight_.Admit(this, worker_.get(), 1000),
+              Inflight::Admission::kWaits);
+  }
+  ~MissThatWaits() { inflight_.Forget(this); }
+  MissThatWaits(const MissThatWaits&) = delete;
+  MissThatWaits& operator=(const MissThatWaits&) = delete;
   void OnAdmitted() override {}
+
+ private:
+  Inflight& inflight_;
+  const std::unique_ptr<Worker> worker_ = std::make_unique<Worker>(2);
+  Held others_;
 };
+
+std::string SmallCall(uint32_t id, const std::string& metadata = "") {
+  return CallHead(id, kMethod, metadata) +
+         CallData(id, MessageHead(1) + "x", /*end=*/true);
+}
 
 // SETTINGS_INITIAL_WINDOW_SIZE of 0.
 std::string NoWindow() {
@@ -462,8 +484,7 @@ TEST(SlowTakerTest, CallsWhoseAnswersAreNotTakenAreCountedAndBounded) {
   std::string calls = absl::StrCat(Greeting(), NoWindow());
   constexpr int kCalls = 600;
   for (uint32_t i = 0; i < kCalls; ++i) {
-    absl::StrAppend(&calls, CallHead(2 * i + 1, kMethod),
-                    CallData(2 * i + 1, MessageHead(1) + "x", /*end=*/true));
+    calls += SmallCall(2 * i + 1);
   }
   ASSERT_TRUE(SendAll(connection, calls));
   ASSERT_TRUE(
@@ -492,9 +513,7 @@ TEST(SlowTakerTest, SmallAnswersAreGivenUpWhileMissesWait) {
   Inflight inflight(8 << 20, 3);
   KeptAnswers handler(1000);
   TestListener listener(&handler, 2, nullptr, &inflight);
-  const std::unique_ptr<Worker> worker = std::make_unique<Worker>(2);
-  Held others(&inflight, Inflight::Share::kRunning, worker.get());
-  others.Set(inflight.limit(Inflight::Share::kRunning));
+  const MissThatWaits miss(&inflight);
   const size_t before = inflight.running();
   const int connection = ConnectTo(listener.port());
   ASSERT_TRUE(SendAll(connection, absl::StrCat(Greeting(), NoWindow())));
@@ -502,26 +521,20 @@ TEST(SlowTakerTest, SmallAnswersAreGivenUpWhileMissesWait) {
   for (int i = 0; i < 10; ++i) {
     metadata += Http2Header(absl::StrCat("name-", i), std::string(100, 'v'));
   }
-  const auto call = [&](uint32_t id) {
-    return CallHead(id, kMethod, metadata) +
-           CallData(id, MessageHead(1) + "x", /*end=*/true);
-  };
   handler.relays = true;
-  ASSERT_TRUE(SendAll(connection, call(1) + call(3)));
+  ASSERT_TRUE(
+      SendAll(connection, SmallCall(1, metadata) + SmallCall(3, metadata)));
   EXPECT_TRUE(Eventually([&] { return handler.answered == 2; }));
   EXPECT_TRUE(Eventually([&] { return inflight.running() > before + 2000; }));
   handler.relays = false;
-  ASSERT_TRUE(SendAll(connection, call(5) + call(7)));
+  ASSERT_TRUE(
+      SendAll(connection, SmallCall(5, metadata) + SmallCall(7, metadata)));
   ASSERT_TRUE(Eventually([&] { return handler.answered == 4; }));
   EXPECT_EQ(inflight.reading(), 0u);
-  NeverAdmitted miss;
-  ASSERT_EQ(inflight.Admit(&miss, worker.get(), 1000),
-            Inflight::Admission::kWaits);
   EXPECT_TRUE(Eventually([&] { return handler.given_up == 2; }));
   handler.kept = false;
   EXPECT_TRUE(Eventually([&] { return handler.given_up == 4; }));
   EXPECT_TRUE(Eventually([&] { return inflight.running() == before; }));
-  inflight.Forget(&miss);
   close(connection);
 }
 
@@ -532,12 +545,7 @@ TEST(SlowTakerTest, WhatStandsBehindOthersIsNotGivenUp) {
   KeptAnswers handler(3'000'000);
   handler.relays = true;
   TestListener listener(&handler, 2, nullptr, &inflight);
-  const std::unique_ptr<Worker> worker = std::make_unique<Worker>(2);
-  Held others(&inflight, Inflight::Share::kRunning, worker.get());
-  others.Set(inflight.limit(Inflight::Share::kRunning));
-  NeverAdmitted miss;
-  ASSERT_EQ(inflight.Admit(&miss, worker.get(), 1000),
-            Inflight::Admission::kWaits);
+  const MissThatWaits miss(&inflight);
   const int connection = ConnectTo(listener.port());
   const int small = 16 << 10;
   setsockopt(connection, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
@@ -548,10 +556,7 @@ TEST(SlowTakerTest, WhatStandsBehindOthersIsNotGivenUp) {
                  BigEndian(0)),
       Http2Bytes({Http2Frame::kWindowUpdate, 0, BigEndian(1 << 24)},
                  BigEndian(0)));
-  for (const uint32_t id : {1, 3, 5}) {
-    absl::StrAppend(&calls, CallHead(id, kMethod),
-                    CallData(id, MessageHead(1) + "x", /*end=*/true));
-  }
+  for (const uint32_t id : {1, 3, 5}) calls += SmallCall(id);
   ASSERT_TRUE(SendAll(connection, calls));
   ASSERT_TRUE(Eventually([&] { return handler.answered == 3; }));
   std::string taken(30'000, '\0');
@@ -563,7 +568,6 @@ TEST(SlowTakerTest, WhatStandsBehindOthersIsNotGivenUp) {
   EXPECT_EQ(handler.given_up, 0);
   // Now it does not.
   EXPECT_TRUE(Eventually([&] { return handler.given_up > 0; }));
-  inflight.Forget(&miss);
   close(connection);
 }
 
@@ -573,20 +577,12 @@ TEST(SlowTakerTest, TakesNoRoomUnlessTheEntryHasGone) {
   Inflight inflight(8 << 20, 3);
   KeptAnswers handler;
   TestListener listener(&handler, 2, nullptr, &inflight);
-  const std::unique_ptr<Worker> worker = std::make_unique<Worker>(2);
-  Held others(&inflight, Inflight::Share::kRunning, worker.get());
-  others.Set(inflight.limit(Inflight::Share::kRunning));
-  NeverAdmitted miss;
-  ASSERT_EQ(inflight.Admit(&miss, worker.get(), 1000),
-            Inflight::Admission::kWaits);
+  const MissThatWaits miss(&inflight);
   const size_t before = inflight.running();
 
   const int connection = ConnectTo(listener.port());
   std::string calls = absl::StrCat(Greeting(), NoWindow());
-  for (const uint32_t id : {1, 3, 5}) {
-    absl::StrAppend(&calls, CallHead(id, kMethod),
-                    CallData(id, MessageHead(1) + "x", /*end=*/true));
-  }
+  for (const uint32_t id : {1, 3, 5}) calls += SmallCall(id);
   ASSERT_TRUE(SendAll(connection, calls));
   ASSERT_TRUE(Eventually([&] { return handler.answered == 3; }));
   const auto trickle = [&] {
@@ -609,7 +605,6 @@ TEST(SlowTakerTest, TakesNoRoomUnlessTheEntryHasGone) {
     return handler.given_up == 3;
   }));
   EXPECT_TRUE(Eventually([&] { return inflight.running() == before; }));
-  inflight.Forget(&miss);
   close(connection);
 }
 
