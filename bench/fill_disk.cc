@@ -24,7 +24,6 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -35,6 +34,7 @@
 #include "cache/store/disk_store.h"
 #include "cache/store/entry.h"
 #include "common/clock.h"
+#include "common/command_line.h"
 #include "common/file.h"
 #include "common/method.h"
 
@@ -155,18 +155,19 @@ absl::Status Fill(const Command& command) {
 int Main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   Command command;
-  CLI::App app("Fills a cache directory with answers to the load client.");
-  app.add_option("--dir", command.dir, "Made where it is missing")->required();
-  app.add_option("--gib", command.gib, "How much is to be on disk");
-  app.add_option("--shape", command.shape, "As in load");
-  app.add_option("--first-key", command.first_key, "As in load");
-  app.add_option("--seed", command.seed, "As in load");
-  app.add_option("--distinct", command.distinct, "As in load");
-  app.add_option("--response", command.response,
+  CommandLine line("Fills a cache directory with answers to the load client.");
+  line.AddOption("--dir", &command.dir, "Made where it is missing").Required();
+  line.AddOption("--gib", &command.gib, "How much is to be on disk");
+  line.AddOption("--shape", &command.shape, "As in load");
+  line.AddOption("--first-key", &command.first_key, "As in load");
+  line.AddOption("--seed", &command.seed, "As in load");
+  line.AddOption("--distinct", &command.distinct, "As in load");
+  line.AddOption("--response", &command.response,
                  "The answer; else load's own of 13 KB");
-  app.add_option("--function", command.function, "As the daemon has it");
-  app.add_option("--generation", command.generation, "As the daemon has it");
-  CLI11_PARSE(app, argc, argv);
+  line.AddOption("--function", &command.function, "As the daemon has it");
+  line.AddOption("--generation", &command.generation, "As the daemon has it");
+  const absl::optional<int> code = line.ParseForMain(argc, argv);
+  if (code.has_value()) return *code;
   const absl::Status status = Fill(command);
   if (status.ok()) return 0;
   std::fprintf(stderr, "fill_disk: %s\n", status.ToString().c_str());

@@ -23,9 +23,9 @@
 #include <thread>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
+#include "common/command_line.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
@@ -145,14 +145,16 @@ int main(int argc, char** argv) {
   std::string file;
   int workers =
       static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  CLI::App app("A bare gRPC server that answers every call with a file");
-  app.add_option("--listen", listen, "HOST:PORT")->capture_default_str();
-  app.add_option("--response", file, "the message that answers, unframed")
-      ->required();
-  app.add_option("--workers", workers, "threads, each with a completion queue")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  fncache::CommandLine line(
+      "A bare gRPC server that answers every call with a file");
+  line.AddOption("--listen", &listen, "HOST:PORT").ShowDefault();
+  line.AddOption("--response", &file, "the message that answers, unframed")
+      .Required();
+  line.AddOption("--workers", &workers, "threads, each with a completion queue")
+      .ShowDefault()
+      .Positive();
+  const absl::optional<int> code = line.ParseForMain(argc, argv);
+  if (code.has_value()) return *code;
 
   std::ifstream in(file, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)),

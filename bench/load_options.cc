@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/load_options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/command_line.h"
 #include "common/duration.h"
 #include "common/method.h"
 
@@ -46,8 +47,8 @@ Examples:
 Exit codes: 0 when all answers were right; 1 when any was not, or the run could
 not be made; 2 for options that do not fit.)";
 
-// CLI11 fills these in; the texts are read afterwards, so that each complaint
-// can name the option and what it accepts.
+// Parse fills these in. The texts are read afterwards, so that each error can
+// name the option and what it accepts.
 struct Texts {
   std::vector<std::string> targets;
   std::vector<std::string> headers;
@@ -75,153 +76,153 @@ struct Texts {
   std::string ttl = "1h";
 };
 
-void DefineLoad(CLI::App* app, Texts* texts) {
+void DefineLoad(CommandLine* line, Texts* texts) {
   const std::string group = "How much";
-  app->add_option("--target", texts->targets,
+  line->AddOption("--target", &texts->targets,
                   "Where the server listens; connections are\n"
                   "spread over repeated ones in turn")
-      ->type_name("HOST:PORT")
-      ->group(group)
-      ->allow_extra_args(false);
-  app->add_option("--connections", texts->connections, "How many connections")
-      ->type_name("N")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--streams", texts->streams,
+      .TypeName("HOST:PORT")
+      .Group(group)
+      .OneValueEach();
+  line->AddOption("--connections", &texts->connections, "How many connections")
+      .TypeName("N")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--streams", &texts->streams,
                   "Closed loop: calls at once on each of them")
-      ->type_name("N")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--rate", texts->rate,
+      .TypeName("N")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--rate", &texts->rate,
                   "Open loop: so many calls a second in all;\n"
                   "0: closed loop")
-      ->type_name("NUMBER")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--max-outstanding", texts->max_outstanding,
+      .TypeName("NUMBER")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--max-outstanding", &texts->max_outstanding,
                   "Open loop: calls at once at most; what is due\n"
                   "beyond waits, and its latency counts that")
-      ->type_name("N")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--warmup", texts->warmup, "Load before the measured window")
-      ->type_name("DURATION")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--duration", texts->duration, "The measured window")
-      ->type_name("DURATION")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--calls", texts->calls,
+      .TypeName("N")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--warmup", &texts->warmup, "Load before the measured window")
+      .TypeName("DURATION")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--duration", &texts->duration, "The measured window")
+      .TypeName("DURATION")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--calls", &texts->calls,
                   "The measured window in calls, instead of\n"
                   "--duration; without --warmup the run makes\n"
                   "exactly so many; 0: by --duration")
-      ->type_name("N")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--patience", texts->patience,
+      .TypeName("N")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--patience", &texts->patience,
                   "Give up when no call ends for so long")
-      ->type_name("DURATION")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--server-pid", texts->pids,
+      .TypeName("DURATION")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--server-pid", &texts->pids,
                   "Measure this process's CPU time; repeats")
-      ->type_name("PID")
-      ->group(group)
-      ->allow_extra_args(false);
+      .TypeName("PID")
+      .Group(group)
+      .OneValueEach();
 }
 
-void DefineRequests(CLI::App* app, Texts* texts) {
+void DefineRequests(CommandLine* line, Texts* texts) {
   const std::string group = "Requests";
-  app->add_option("--shape", texts->shape, "small, 4k, 17k, 130k or 1m")
-      ->type_name("SHAPE")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--distinct", texts->distinct, "So many different messages")
-      ->type_name("N")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--orders", texts->orders,
+  line->AddOption("--shape", &texts->shape, "small, 4k, 17k, 130k or 1m")
+      .TypeName("SHAPE")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--distinct", &texts->distinct, "So many different messages")
+      .TypeName("N")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--orders", &texts->orders,
                   "Prepared encodings of each, in other random\n"
                   "map orders; 0: 8, of 1m 2")
-      ->type_name("N")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--keys", texts->keys,
+      .TypeName("N")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--keys", &texts->keys,
                   "Ask for so many keys; 0: every call's is new")
-      ->type_name("N")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--first-key", texts->first_key, "The first of them")
-      ->type_name("K")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--pick", texts->pick, "random or sequential")
-      ->type_name("HOW")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--seed", texts->seed,
+      .TypeName("N")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--first-key", &texts->first_key, "The first of them")
+      .TypeName("K")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--pick", &texts->pick, "random or sequential")
+      .TypeName("HOW")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--seed", &texts->seed,
                   "Decides all that is random; other seeds are\n"
                   "other messages")
-      ->type_name("NUMBER")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--path", texts->path,
+      .TypeName("NUMBER")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--path", &texts->path,
                   "The method's path; default: RunFunction, v1")
-      ->type_name("METHOD")
-      ->group(group);
-  app->add_option("--header", texts->headers,
+      .TypeName("METHOD")
+      .Group(group);
+  line->AddOption("--header", &texts->headers,
                   "One more header of every request; repeats")
-      ->type_name("NAME:VALUE")
-      ->group(group)
-      ->allow_extra_args(false);
+      .TypeName("NAME:VALUE")
+      .Group(group)
+      .OneValueEach();
 }
 
-void DefineAnswers(CLI::App* app, LoadCommand* command, Texts* texts) {
+void DefineAnswers(CommandLine* line, LoadCommand* command, Texts* texts) {
   const std::string group = "Answers";
-  app->add_option("--expect-response", command->expect_response,
+  line->AddOption("--expect-response", &command->expect_response,
                   "The message that every answer must be, but\n"
                   "for meta")
-      ->type_name("FILE")
-      ->group(group);
-  app->add_option("--expect-status", texts->expect_status,
+      .TypeName("FILE")
+      .Group(group);
+  line->AddOption("--expect-status", &texts->expect_status,
                   "What every cache-status must say: hit, miss,\n"
                   "stale, request, bypass, or none for no such\n"
                   "header")
-      ->type_name("STATUS")
-      ->group(group);
-  app->add_option("--check-every", texts->check_every,
+      .TypeName("STATUS")
+      .Group(group);
+  line->AddOption("--check-every", &texts->check_every,
                   "Check one in so many byte for byte")
-      ->type_name("N")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--check-tags", texts->check_tags,
+      .TypeName("N")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--check-tags", &texts->check_tags,
                   "Of which answers the tag must be the\n"
                   "caller's: hits (and collapsed ones), all, none")
-      ->type_name("WHICH")
-      ->group(group)
-      ->capture_default_str();
+      .TypeName("WHICH")
+      .Group(group)
+      .ShowDefault();
 }
 
-void DefineFiles(CLI::App* app, LoadCommand* command, Texts* texts) {
+void DefineFiles(CommandLine* line, LoadCommand* command, Texts* texts) {
   const std::string group = "Files, instead of a run";
-  app->add_option("--write-request", command->write_request,
+  line->AddOption("--write-request", &command->write_request,
                   "Write the request of --first-key as one gRPC\n"
                   "message, prefix included")
-      ->type_name("FILE")
-      ->group(group);
-  app->add_option("--write-response", command->write_response,
+      .TypeName("FILE")
+      .Group(group);
+  line->AddOption("--write-response", &command->write_response,
                   "Write an answer, without a prefix")
-      ->type_name("FILE")
-      ->group(group);
-  app->add_option("--response", texts->response, "Which: 13k or small")
-      ->type_name("SHAPE")
-      ->group(group)
-      ->capture_default_str();
-  app->add_option("--ttl", texts->ttl, "Its TTL")
-      ->type_name("DURATION|none")
-      ->group(group)
-      ->capture_default_str();
+      .TypeName("FILE")
+      .Group(group);
+  line->AddOption("--response", &texts->response, "Which: 13k or small")
+      .TypeName("SHAPE")
+      .Group(group)
+      .ShowDefault();
+  line->AddOption("--ttl", &texts->ttl, "Its TTL")
+      .TypeName("DURATION|none")
+      .Group(group)
+      .ShowDefault();
 }
 
 absl::Status Unfit(absl::string_view option, absl::string_view text,
@@ -412,20 +413,20 @@ absl::StatusOr<LoadCommand> ParseLoadCommand(int argc,
                                              const char* const* argv) {
   LoadCommand command;
   Texts texts;
-  CLI::App app(kDescription, "load");
-  app.get_formatter()->column_width(30);
-  DefineLoad(&app, &texts);
-  DefineRequests(&app, &texts);
-  DefineAnswers(&app, &command, &texts);
-  DefineFiles(&app, &command, &texts);
-  app.footer(kFooter);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    command.help = app.help();
-    return command;
-  } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(error.what());
+  CommandLine line(kDescription, "load");
+  DefineLoad(&line, &texts);
+  DefineRequests(&line, &texts);
+  DefineAnswers(&line, &command, &texts);
+  DefineFiles(&line, &command, &texts);
+  line.Footer(kFooter);
+  switch (line.Parse(argc, argv)) {
+    case CommandLine::Outcome::kHelp:
+      command.help = line.Help();
+      return command;
+    case CommandLine::Outcome::kError:
+      return absl::InvalidArgumentError(line.plain_error());
+    case CommandLine::Outcome::kParsed:
+      break;
   }
   absl::Status status = Read(texts, &command);
   if (!status.ok()) return status;

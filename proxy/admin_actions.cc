@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/log_level.h"
 #include "common/version.h"
+#include "proto/admin.pb.h"
 #include "proxy/admin/units.h"
 #include "proxy/admin_stats.h"
 #include "proxy/telemetry/labels.h"

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/utf8.h"
 #include "insight/explain/proposed_mask.h"
+#include "proto/admin.pb.h"
 #include "proxy/admin/units.h"
 #include "proxy/telemetry/labels.h"
 

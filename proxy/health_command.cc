@@ -8,13 +8,13 @@
 #include <memory>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/command_line.h"
 #include "common/duration.h"
 #include "common/settings.h"
 #include "common/standard_streams.h"
@@ -49,35 +49,24 @@ struct Flags {
   bool ready = false;
 };
 
-struct App {
-  std::unique_ptr<CLI::App> app;
-  CLI::Option* admin;
-};
-
-App MakeApp(Flags* flags) {
-  App made;
-  made.app = std::make_unique<CLI::App>(
+CommandLine MakeLine(Flags* flags) {
+  CommandLine line(
       "Asks a daemon whether it is well (/healthz), or ready for calls "
       "(/readyz).",
       "fncache health");
-  made.admin = made.app
-                   ->add_option("--admin", flags->admin,
-                                "The daemon's admin address, HOST:PORT")
-                   ->type_name("ADDR");
-  made.app
-      ->add_option("--config", flags->config,
-                   "The daemon's settings, where the address may be")
-      ->type_name("FILE");
-  made.app->add_flag("--ready", flags->ready,
-                     "Ask whether it is ready, not only alive");
-  made.app
-      ->add_option("--timeout", flags->timeout,
-                   "How long it may take to answer")
-      ->type_name("DURATION")
-      ->capture_default_str();
-  made.app->footer(kFooter);
-  WrapHelp(made.app.get());
-  return made;
+  line.AddOption("--admin", &flags->admin,
+                 "The daemon's admin address, HOST:PORT")
+      .TypeName("ADDR");
+  line.AddOption("--config", &flags->config,
+                 "The daemon's settings, where the address may be")
+      .TypeName("FILE");
+  line.AddFlag("--ready", &flags->ready,
+               "Ask whether it is ready, not only alive");
+  line.AddOption("--timeout", &flags->timeout, "How long it may take to answer")
+      .TypeName("DURATION")
+      .ShowDefault();
+  line.Footer(kFooter);
+  return line;
 }
 
 int Fail(int code, absl::string_view message) {
@@ -93,8 +82,9 @@ absl::optional<std::string> Variable(const std::string& name) {
 
 // The setting `admin` as the daemon has it. NotFound for a file that cannot be
 // read.
-absl::StatusOr<std::string> AdminSetting(const App& app, const Flags& flags) {
-  if (app.admin->count() > 0) return flags.admin;
+absl::StatusOr<std::string> AdminSetting(const CommandLine& line,
+                                         const Flags& flags) {
+  if (line.Given("--admin")) return flags.admin;
   SettingsInput input;
   input.environment = Variable;
   input.file_name = flags.config.empty()
@@ -170,24 +160,24 @@ absl::StatusOr<Answer> Get(const std::string& url, absl::Duration timeout) {
 
 std::string HealthHelp() {
   Flags flags;
-  return MakeApp(&flags).app->help();
+  return MakeLine(&flags).Help();
 }
 
 std::vector<CommandFlag> HealthCommandFlags() {
   Flags flags;
-  return FlagsOf(*MakeApp(&flags).app);
+  return MakeLine(&flags).Flags();
 }
 
 int HealthMain(int argc, char** argv) {
   Flags flags;
-  const App app = MakeApp(&flags);
-  try {
-    app.app->parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
+  CommandLine line = MakeLine(&flags);
+  const CommandLine::Outcome outcome = line.Parse(argc, argv);
+  if (outcome == CommandLine::Outcome::kHelp) {
     return PrintResult("fncache health", HealthHelp());
-  } catch (const CLI::ParseError& error) {
-    return Fail(kBadUsage, absl::StrCat(WhyNotParsed(*app.app, error),
-                                        "; see fncache health --help"));
+  }
+  if (outcome == CommandLine::Outcome::kError) {
+    return Fail(kBadUsage,
+                absl::StrCat(line.error(), "; see fncache health --help"));
   }
   const auto timeout = ParseGoDuration(flags.timeout);
   if (!timeout.ok() || *timeout < absl::Milliseconds(1) ||
@@ -197,7 +187,7 @@ int HealthMain(int argc, char** argv) {
                              "\" is not accepted; accepted: a duration from "
                              "1ms to 1h"));
   }
-  const absl::StatusOr<std::string> admin = AdminSetting(app, flags);
+  const absl::StatusOr<std::string> admin = AdminSetting(line, flags);
   if (!admin.ok()) {
     return Fail(absl::IsInvalidArgument(admin.status()) ? kBadUsage : kUnwell,
                 admin.status().message());

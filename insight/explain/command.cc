@@ -3,13 +3,12 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "common/command_flags.h"
+#include "common/command_line.h"
 #include "common/duration.h"
 #include "common/file.h"
 #include "common/standard_streams.h"
@@ -54,44 +53,41 @@ struct Flags {
   AnalysisOptions options;
 };
 
-std::unique_ptr<CLI::App> MakeApp(Flags* flags) {
-  auto app = std::make_unique<CLI::App>(
+CommandLine MakeLine(Flags* flags) {
+  CommandLine line(
       "Says why requests missed, who wrote what changed in them, and which "
       "mask "
       "would\nhave made hits of them.",
       "fncache explain");
-  app->add_option("FILE", flags->files,
-                  "A trace, or two requests (A.binpb B.binpb)")
-      ->required()
-      ->expected(1, 2);
-  app->add_option("--function", flags->options.function,
-                  "Only calls of this function")
-      ->type_name("NAME");
-  app->add_option("--xr", flags->options.composite,
-                  "Only calls for this composite")
-      ->type_name("[NAMESPACE/]NAME");
-  app->add_option(
-         "--phase", flags->options.phase,
-         "Only calls of this phase of a load (settle, warmup, measure)")
-      ->type_name("PHASE");
-  app->add_option("--last", flags->options.last,
-                  "Only the last N misses; 0: all")
-      ->check([](const std::string& text) { return WhyNoWholeNumber(text); })
-      ->type_name("N")
-      ->capture_default_str();
-  app->add_option("--by", flags->by, "What changed, by path, section or writer")
-      ->check(CLI::IsMember({"path", "section", "writer"}).description(""))
-      ->type_name("path|section|writer")
-      ->capture_default_str();
-  app->add_option(
-         "--lifetime", flags->lifetime,
-         "Try masks as if every answer lived so long; default: as long "
-         "as it did")
-      ->type_name("DURATION");
-  app->add_flag("--json", flags->json, "Print JSON");
-  app->footer(kFooter);
-  WrapHelp(app.get());
-  return app;
+  line.AddOption("FILE", &flags->files,
+                 "A trace, or two requests (A.binpb B.binpb)")
+      .Required()
+      .Expected(1, 2);
+  line.AddOption("--function", &flags->options.function,
+                 "Only calls of this function")
+      .TypeName("NAME");
+  line.AddOption("--xr", &flags->options.composite,
+                 "Only calls for this composite")
+      .TypeName("[NAMESPACE/]NAME");
+  line.AddOption("--phase", &flags->options.phase,
+                 "Only calls of this phase of a load (settle, warmup, measure)")
+      .TypeName("PHASE");
+  line.AddOption("--last", &flags->options.last,
+                 "Only the last N misses; 0: all")
+      .Check([](const std::string& text) { return WhyNoWholeNumber(text); })
+      .TypeName("N")
+      .ShowDefault();
+  line.AddOption("--by", &flags->by, "What changed, by path, section or writer")
+      .OneOf({"path", "section", "writer"})
+      .TypeName("path|section|writer")
+      .ShowDefault();
+  line.AddOption("--lifetime", &flags->lifetime,
+                 "Try masks as if every answer lived so long; default: as long "
+                 "as it did")
+      .TypeName("DURATION");
+  line.AddFlag("--json", &flags->json, "Print JSON");
+  line.Footer(kFooter);
+  return line;
 }
 
 int Fail(int code, absl::string_view message) {
@@ -176,24 +172,24 @@ int ExplainTwo(const Flags& flags) {
 
 std::string ExplainHelp() {
   Flags flags;
-  return MakeApp(&flags)->help();
+  return MakeLine(&flags).Help();
 }
 
 std::vector<CommandFlag> ExplainCommandFlags() {
   Flags flags;
-  return FlagsOf(*MakeApp(&flags));
+  return MakeLine(&flags).Flags();
 }
 
 int ExplainMain(int argc, char** argv) {
   Flags flags;
-  const std::unique_ptr<CLI::App> app = MakeApp(&flags);
-  try {
-    app->parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
+  CommandLine line = MakeLine(&flags);
+  const CommandLine::Outcome outcome = line.Parse(argc, argv);
+  if (outcome == CommandLine::Outcome::kHelp) {
     return PrintResult("fncache explain", ExplainHelp());
-  } catch (const CLI::ParseError& error) {
-    return Fail(kBadUsage, absl::StrCat(WhyNotParsed(*app, error),
-                                        "; see fncache explain --help"));
+  }
+  if (outcome == CommandLine::Outcome::kError) {
+    return Fail(kBadUsage,
+                absl::StrCat(line.error(), "; see fncache explain --help"));
   }
   if (!flags.lifetime.empty()) {
     const auto lifetime = ParseGoDuration(flags.lifetime);

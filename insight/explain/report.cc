@@ -8,10 +8,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/duration.h"
+#include "common/json_tree.h"
 #include "common/text_table.h"
 #include "common/utf8.h"
 #include "insight/explain/analysis.h"
-#include "nlohmann/json.hpp"
 
 namespace fncache::insight::explain {
 namespace {
@@ -140,53 +140,52 @@ std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
 }
 
 std::string AnalysisJson(const Analysis& analysis) {
-  using nlohmann::json;
   const auto shares = [](const std::vector<Share>& all) {
-    json list = json::array();
+    JsonTree list = JsonTree::Array();
     for (const Share& one : all) {
-      list.push_back({{"name", one.name},
-                      {"misses", one.misses},
-                      {"function_seconds", one.seconds}});
+      list.Append({{"name", one.name},
+                   {"misses", one.misses},
+                   {"function_seconds", one.seconds}});
     }
     return list;
   };
-  json paths = json::array();
+  JsonTree paths = JsonTree::Array();
   for (const PathShare& one : analysis.paths) {
-    paths.push_back({{"path", one.path},
-                     {"section", one.section},
-                     {"writer", one.writer},
-                     {"misses", one.misses},
-                     {"function_seconds", one.seconds},
-                     {"mask", one.mask},
-                     {"allowed", !one.mask.empty()}});
+    paths.Append({{"path", one.path},
+                  {"section", one.section},
+                  {"writer", one.writer},
+                  {"misses", one.misses},
+                  {"function_seconds", one.seconds},
+                  {"mask", one.mask},
+                  {"allowed", !one.mask.empty()}});
   }
-  json masks = json::array();
+  JsonTree masks = JsonTree::Array();
   for (const MaskShare& one : analysis.masks) {
-    masks.push_back({{"mask", one.mask},
-                     {"whole", one.whole},
-                     {"hits_alone", one.alone},
-                     {"hits_together", one.together},
-                     {"function_seconds", one.seconds_together}});
+    masks.Append({{"mask", one.mask},
+                  {"whole", one.whole},
+                  {"hits_alone", one.alone},
+                  {"hits_together", one.together},
+                  {"function_seconds", one.seconds_together}});
   }
-  const json all = {{"version", 1},
-                    {"calls", analysis.calls},
-                    {"hits", analysis.hits},
-                    {"misses", analysis.misses},
-                    {"bypasses", analysis.bypasses},
-                    {"function_seconds", analysis.seconds},
-                    {"seconds", absl::ToDoubleSeconds(analysis.span)},
-                    {"composites", analysis.composites},
-                    {"functions", analysis.functions},
-                    {"has_paths", analysis.has_paths},
-                    {"pathless", analysis.pathless},
-                    {"dropped", analysis.dropped},
-                    {"damaged", analysis.damaged},
-                    {"reasons", shares(analysis.reasons)},
-                    {"paths", paths},
-                    {"sections", shares(analysis.sections)},
-                    {"writers", shares(analysis.writers)},
-                    {"masks", masks}};
-  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  const JsonTree all = {{"version", 1},
+                        {"calls", analysis.calls},
+                        {"hits", analysis.hits},
+                        {"misses", analysis.misses},
+                        {"bypasses", analysis.bypasses},
+                        {"function_seconds", analysis.seconds},
+                        {"seconds", absl::ToDoubleSeconds(analysis.span)},
+                        {"composites", analysis.composites},
+                        {"functions", analysis.functions},
+                        {"has_paths", analysis.has_paths},
+                        {"pathless", analysis.pathless},
+                        {"dropped", analysis.dropped},
+                        {"damaged", analysis.damaged},
+                        {"reasons", shares(analysis.reasons)},
+                        {"paths", paths},
+                        {"sections", shares(analysis.sections)},
+                        {"writers", shares(analysis.writers)},
+                        {"masks", masks}};
+  return all.Dump(2, JsonTree::Order::kSorted) + "\n";
 }
 
 }  // namespace fncache::insight::explain

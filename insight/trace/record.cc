@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "cache/wire/wire.h"
 #include "common/utf8.h"
+#include "proto/trace.pb.h"
 #include "xxhash.h"
 
 namespace fncache::insight::trace {

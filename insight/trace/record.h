@@ -9,7 +9,11 @@
 #include <string>
 
 #include "insight/trace/traced_call.h"
-#include "proto/trace.pb.h"
+
+namespace fncache::trace {
+class Call;
+class Node;
+}  // namespace fncache::trace
 
 namespace fncache::insight::trace {
 

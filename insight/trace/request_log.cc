@@ -7,6 +7,7 @@
 #include "absl/base/internal/endian.h"
 #include "absl/strings/string_view.h"
 #include "insight/trace/record.h"
+#include "proto/trace.pb.h"
 #include "xxhash.h"
 
 namespace fncache::insight::trace {

@@ -19,7 +19,11 @@
 #include "cache/key/seeded_sha256.h"
 #include "insight/request/identity.h"
 #include "insight/request/nodes.h"
-#include "proto/trace.pb.h"
+
+namespace fncache::trace {
+class Path;
+class Request;
+}  // namespace fncache::trace
 
 namespace fncache::insight::trace {
 

@@ -9,14 +9,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "common/duration.h"
+#include "common/json_tree.h"
 #include "common/size.h"
 #include "common/utf8.h"
-#include "nlohmann/json.hpp"
 
 namespace fncache::insight::whatif {
 namespace {
-
-using nlohmann::json;
 
 constexpr double kNano = 1e-9, kMicro = 1e-6;
 
@@ -83,8 +81,8 @@ std::string Sizes(const Spread& spread) {
                       ", median ", size(spread.median));
 }
 
-json SpreadJson(const Spread& spread) {
-  if (spread.count == 0) return nullptr;
+JsonTree SpreadJson(const Spread& spread) {
+  if (spread.count == 0) return JsonTree();
   return {{"min", spread.least},
           {"p50", spread.median},
           {"p99", spread.p99},
@@ -191,19 +189,19 @@ std::string InfoText(const Info& info) {
 }
 
 std::string InfoJson(const Info& info) {
-  json steps = json::array();
+  JsonTree steps = JsonTree::Array();
   for (const StepInfo& step : info.steps) {
-    steps.push_back({{"function", step.function},
-                     {"step", step.step},
-                     {"calls", step.calls},
-                     {"outcomes", step.outcomes},
-                     {"request_bytes", SpreadJson(step.request_bytes)},
-                     {"response_bytes", SpreadJson(step.response_bytes)},
-                     {"function_ttl", SpreadJson(step.function_ttl)},
-                     {"told_ttl", SpreadJson(step.told_ttl)},
-                     {"cost", SpreadJson(step.cost)}});
+    steps.Append({{"function", step.function},
+                  {"step", step.step},
+                  {"calls", step.calls},
+                  {"outcomes", step.outcomes},
+                  {"request_bytes", SpreadJson(step.request_bytes)},
+                  {"response_bytes", SpreadJson(step.response_bytes)},
+                  {"function_ttl", SpreadJson(step.function_ttl)},
+                  {"told_ttl", SpreadJson(step.told_ttl)},
+                  {"cost", SpreadJson(step.cost)}});
   }
-  const json all = {
+  const JsonTree all = {
       {"version", 1},
       {"writer", info.writer},
       {"writer_version", info.writer_version},
@@ -221,7 +219,7 @@ std::string InfoJson(const Info& info) {
       {"dropped", info.dropped},
       {"damaged", info.damaged},
       {"steps", steps}};
-  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return all.Dump(2, JsonTree::Order::kSorted) + "\n";
 }
 
 }  // namespace fncache::insight::whatif

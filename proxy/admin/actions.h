@@ -13,7 +13,30 @@
 #define FNCACHE_PROXY_ADMIN_ACTIONS_H_
 
 #include "absl/status/statusor.h"
-#include "proto/admin.pb.h"
+
+// A source file that calls or implements an action includes proto/admin.pb.h.
+namespace fncache::admin::v1 {
+class ConfigRequest;
+class ConfigResponse;
+class ExplainRequest;
+class ExplainResponse;
+class LookUpRequest;
+class LookUpResponse;
+class PurgeRequest;
+class PurgeResponse;
+class ReloadRequest;
+class ReloadResponse;
+class SetLogLevelRequest;
+class SetLogLevelResponse;
+class ShadowRequest;
+class ShadowResponse;
+class StartTraceRequest;
+class StartTraceResponse;
+class StatsRequest;
+class StatsResponse;
+class StopTraceRequest;
+class StopTraceResponse;
+}  // namespace fncache::admin::v1
 
 namespace fncache::proxy::admin {
 

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "proto/admin.pb.h"
 #include "proxy/admin/actions.h"
 
 namespace fncache::proxy::admin {

@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/command_flags.h"
+#include "common/command_line.h"
 #include "common/duration.h"
 #include "common/file.h"
 #include "common/log_level.h"
@@ -77,59 +77,58 @@ struct Flags {
   std::string for_time;
 };
 
-struct App {
-  std::unique_ptr<CLI::App> app;
-  CLI::App* stats;
-  CLI::App* lookup;
-  CLI::App* purge;
-  CLI::App* explain;
-  CLI::App* config;
-  CLI::App* reload;
-  CLI::App* trace;
-  CLI::App* trace_start;
-  CLI::App* trace_stop;
-  CLI::App* log;
-  CLI::App* shadow;
-  CLI::Option* watch;
-  CLI::Option* generation;
+// The command line of `fncache admin`, and what it owns.
+struct Line {
+  CommandLine top{
+      "Looks into a running daemon and changes it, over its admin socket.",
+      "fncache admin"};
+  CommandLine* stats;
+  CommandLine* lookup;
+  CommandLine* purge;
+  CommandLine* explain;
+  CommandLine* config;
+  CommandLine* reload;
+  CommandLine* trace;
+  CommandLine* trace_start;
+  CommandLine* trace_stop;
+  CommandLine* log;
+  CommandLine* shadow;
+  CommandLine::Option watch;
+  CommandLine::Option generation;
 };
 
-CLI::App* AddCommand(CLI::App* app, const std::string& name,
-                     const std::string& purpose, const std::string& footer) {
-  CLI::App* const command = app->add_subcommand(name, purpose);
-  command->fallthrough();
-  command->footer(absl::StrCat(
+CommandLine* AddCommand(CommandLine* line, const std::string& name,
+                        const std::string& purpose, const std::string& footer) {
+  CommandLine* const command = line->AddCommand(name, purpose);
+  command->Footer(absl::StrCat(
       footer,
       "\n\n--socket and --cache-dir say which daemon: see fncache admin "
       "--help"));
   return command;
 }
 
-void AddJson(CLI::App* command, Flags* flags) {
-  command->add_flag("--json", flags->json, "Print JSON");
+void AddJson(CommandLine* command, Flags* flags) {
+  command->AddFlag("--json", &flags->json, "Print JSON");
 }
 
-void AddFor(CLI::App* command, Flags* flags, const char* help) {
-  command->add_option("--for", flags->for_time, help)->type_name("DURATION");
+void AddFor(CommandLine* command, Flags* flags, const char* help) {
+  command->AddOption("--for", &flags->for_time, help).TypeName("DURATION");
 }
 
-App MakeApp(Flags* flags) {
-  App made;
-  made.app = std::make_unique<CLI::App>(
-      "Looks into a running daemon and changes it, over its admin socket.",
-      "fncache admin");
-  CLI::App* const app = made.app.get();
-  app->add_option("--socket", flags->socket, "The daemon's admin socket")
-      ->type_name("PATH");
-  app->add_option("--cache-dir", flags->cache_dir,
-                  "The daemon's cache directory: its admin.sock is the socket")
-      ->type_name("DIR");
-  app->footer(kFooter);
-  app->get_formatter()->label("SUBCOMMAND", "COMMAND");
-  app->get_formatter()->label("Subcommands", "Commands");
+Line MakeLine(Flags* flags) {
+  Line made;
+  CommandLine* const top = &made.top;
+  top->AddOption("--socket", &flags->socket, "The daemon's admin socket")
+      .TypeName("PATH");
+  top->AddOption("--cache-dir", &flags->cache_dir,
+                 "The daemon's cache directory: its admin.sock is the socket")
+      .TypeName("DIR");
+  top->Footer(kFooter);
+  top->Label("SUBCOMMAND", "COMMAND");
+  top->Label("Subcommands", "Commands");
 
   made.stats = AddCommand(
-      app, "stats", "What the daemon does, and has done since its start", R"(
+      top, "stats", "What the daemon does, and has done since its start", R"(
 On a terminal --watch is a live table (q ends it); elsewhere it prints one after
 the other. Rates are of the time since the look before; in the first since the
 start. With --json each look is an object on a line.
@@ -137,39 +136,39 @@ start. With --json each look is an object on a line.
 Example:
   fncache admin stats --json | jq '.functions[].since_start.hit_rate')");
   made.watch = made.stats
-                   ->add_option("--watch", flags->watch,
-                                "Look again so often; alone: 1s")
-                   ->expected(0, 1)
-                   ->type_name("DURATION");
+                   ->AddOption("--watch", &flags->watch,
+                               "Look again so often; alone: 1s")
+                   .Expected(0, 1)
+                   .TypeName("DURATION");
   AddJson(made.stats, flags);
 
   made.lookup = AddCommand(
-      app, "lookup", "The entries of a key: tier, age, lifetimes, bans", R"(
+      top, "lookup", "The entries of a key: tier, age, lifetimes, bans", R"(
 A key is the 32 hex digits that logs, traces and fncache admin explain --json
 show. A request is a RunFunctionRequest as it is on the wire.
 
 Example:
   fncache admin lookup --key 5d41402abc4b2a76b9719d911017c592)");
-  made.lookup->add_option("--key", flags->key, "The entries of this key")
-      ->type_name("KEY");
+  made.lookup->AddOption("--key", &flags->key, "The entries of this key")
+      .TypeName("KEY");
   made.lookup
-      ->add_option("--request", flags->request,
-                   "Those that this request would find")
-      ->type_name("FILE");
+      ->AddOption("--request", &flags->request,
+                  "Those that this request would find")
+      .TypeName("FILE");
   made.lookup
-      ->add_option("--function", flags->function,
-                   "The function that it is for; needed with --request where "
-                   "there are several")
-      ->type_name("NAME");
+      ->AddOption("--function", &flags->function,
+                  "The function that it is for; needed with --request where "
+                  "there are several")
+      .TypeName("NAME");
 
   made.lookup
-      ->add_option("--method", flags->method,
-                   "The protocol's version that the request is of: v1 or "
-                   "v1beta1; default: v1")
-      ->type_name("VERSION");
+      ->AddOption("--method", &flags->method,
+                  "The protocol's version that the request is of: v1 or "
+                  "v1beta1; default: v1")
+      .TypeName("VERSION");
 
   made.purge =
-      AddCommand(app, "purge", "Make entries unreachable, in every tier", R"(
+      AddCommand(top, "purge", "Make entries unreachable, in every tier", R"(
 It is done when this returns: a purged entry is never served again, also after
 kill -9. Calls under way are answered, but kept by nobody. --generation "" is
 that of a function without one.
@@ -179,22 +178,22 @@ Examples:
   fncache admin purge --function function-auto-ready --generation REVISION
   fncache admin purge --key 5d41402abc4b2a76b9719d911017c592
   fncache admin purge --all)");
-  made.purge->add_option("--key", flags->key, "The entry of this key")
-      ->type_name("KEY");
+  made.purge->AddOption("--key", &flags->key, "The entry of this key")
+      .TypeName("KEY");
   made.purge
-      ->add_option("--function", flags->function,
-                   "All of this function; with --key, only its")
-      ->type_name("NAME");
+      ->AddOption("--function", &flags->function,
+                  "All of this function; with --key, only its")
+      .TypeName("NAME");
   made.generation = made.purge
-                        ->add_option("--generation", flags->generation,
-                                     "Only this generation of the function")
-                        ->type_name("TEXT");
-  made.purge->add_flag("--all", flags->all, "Everything, of all functions");
-  made.purge->add_flag(
-      "--soft", flags->soft,
+                        ->AddOption("--generation", &flags->generation,
+                                    "Only this generation of the function")
+                        .TypeName("TEXT");
+  made.purge->AddFlag("--all", &flags->all, "Everything, of all functions");
+  made.purge->AddFlag(
+      "--soft", &flags->soft,
       "Make entries stale instead; refused where stale serving is off");
 
-  made.explain = AddCommand(app, "explain",
+  made.explain = AddCommand(top, "explain",
                             "Why calls missed, and which masks would help", R"(
 What fncache explain tells of a trace, this tells of the daemon's memory
 (explain.memory): reasons since the start, and the last misses one by one.
@@ -202,36 +201,36 @@ What fncache explain tells of a trace, this tells of the daemon's memory
 Example:
   fncache admin explain --function function-auto-ready --last 5)");
   made.explain
-      ->add_option("--function", flags->function, "Only of this function")
-      ->type_name("NAME");
+      ->AddOption("--function", &flags->function, "Only of this function")
+      .TypeName("NAME");
   made.explain
-      ->add_option("--last", flags->last, "So many of the last misses; 0: none")
-      ->check([](const std::string& text) {
+      ->AddOption("--last", &flags->last, "So many of the last misses; 0: none")
+      .Check([](const std::string& text) {
         return WhyNoWholeNumber(text, UINT32_MAX);
       })
-      ->type_name("N")
-      ->capture_default_str();
+      .TypeName("N")
+      .ShowDefault();
   AddJson(made.explain, flags);
 
   made.config =
-      AddCommand(app, "config", "The settings in force, and who gave them", R"(
+      AddCommand(top, "config", "The settings in force, and who gave them", R"(
 It is YAML that fncache serve --config reads back.
 
 Example:
   fncache admin config | grep -v default)");
 
-  made.reload = AddCommand(app, "reload", "Read the settings again", R"(
+  made.reload = AddCommand(top, "reload", "Read the settings again", R"(
 Prints what changed, and what needs a restart to change. If the settings do not
 fit, nothing changes, the reason is said, and the exit code is 1.
 
 Example:
   fncache admin reload)");
 
-  made.trace = AddCommand(app, "trace", "Trace calls, for fncache explain",
+  made.trace = AddCommand(top, "trace", "Trace calls, for fncache explain",
                           R"(
 Example:
   fncache admin trace start --dir /var/tmp/trace --level paths --for 10m)");
-  made.trace->require_subcommand(0, 1);
+  made.trace->AtMostOneCommand();
   made.trace_start = AddCommand(made.trace, "start", "Trace calls from now on",
                                 R"(
 Without --for it holds until trace stop, or a reload with another trace.*.
@@ -239,14 +238,14 @@ Without --for it holds until trace stop, or a reload with another trace.*.
 Example:
   fncache admin trace start --dir /var/tmp/trace --level paths --for 10m)");
   made.trace_start
-      ->add_option("--dir", flags->dir,
-                   "Where to: an absolute path on the daemon's machine; "
-                   "default: trace.dir")
-      ->type_name("DIR");
+      ->AddOption("--dir", &flags->dir,
+                  "Where to: an absolute path on the daemon's machine; "
+                  "default: trace.dir")
+      .TypeName("DIR");
   made.trace_start
-      ->add_option("--level", flags->level,
-                   "keys, paths or full; default: trace.level")
-      ->type_name("LEVEL");
+      ->AddOption("--level", &flags->level,
+                  "keys, paths or full; default: trace.level")
+      .TypeName("LEVEL");
   AddFor(made.trace_start, flags, "Only for so long");
   made.trace_stop = AddCommand(made.trace, "stop", "Trace no more",
                                R"(
@@ -256,26 +255,20 @@ trace.*, or until what trace start --for begins is over.
 Example:
   fncache admin trace stop)");
 
-  made.log = AddCommand(app, "log", "Log from this level up", R"(
+  made.log = AddCommand(top, "log", "Log from this level up", R"(
 Without --for it holds until the next order, or a reload with another log.level.
 
 Example:
   fncache admin log debug --for 10m)");
-  made.log->add_option("LEVEL", flags->level, "debug, info, warn or error")
-      ->type_name("");
+  made.log->AddOption("LEVEL", &flags->level, "debug, info, warn or error")
+      .TypeName("");
   AddFor(made.log, flags, "Only for so long; then as the settings say");
 
   made.shadow =
-      AddCommand(app, "shadow", "What mode: shadow found out about masks", R"(
+      AddCommand(top, "shadow", "What mode: shadow found out about masks", R"(
 Example:
   fncache admin shadow)");
   AddJson(made.shadow, flags);
-  for (CLI::App* const one :
-       {app, made.stats, made.lookup, made.purge, made.explain, made.config,
-        made.reload, made.trace, made.trace_start, made.trace_stop, made.log,
-        made.shadow}) {
-    WrapHelp(one);
-  }
   return made;
 }
 
@@ -336,25 +329,26 @@ absl::Status CheckWord(absl::string_view what, const std::string& word,
 // What was asked for, with the flags checked before anybody is asked.
 class Invocation {
  public:
-  Invocation(const App& app, const Flags& flags) : app_(app), flags_(flags) {}
+  Invocation(const Line& line, const Flags& flags)
+      : line_(line), flags_(flags) {}
 
   // Returns the exit code of what is no failure. InvalidArgument is wrong
   // usage.
   absl::StatusOr<int> Run() {
     const absl::Status given = CheckNoneEmpty();
     if (!given.ok()) return given;
-    if (app_.stats->parsed()) return Stats();
-    if (app_.lookup->parsed()) return LookUp();
-    if (app_.purge->parsed()) return Purge();
-    if (app_.explain->parsed()) return Explain();
-    if (app_.config->parsed()) return Config();
-    if (app_.reload->parsed()) return Reload();
-    if (app_.trace_start->parsed()) return StartTrace();
-    if (app_.trace_stop->parsed()) return StopTrace();
-    if (app_.trace->parsed()) {
+    if (line_.stats->parsed()) return Stats();
+    if (line_.lookup->parsed()) return LookUp();
+    if (line_.purge->parsed()) return Purge();
+    if (line_.explain->parsed()) return Explain();
+    if (line_.config->parsed()) return Config();
+    if (line_.reload->parsed()) return Reload();
+    if (line_.trace_start->parsed()) return StartTrace();
+    if (line_.trace_stop->parsed()) return StopTrace();
+    if (line_.trace->parsed()) {
       return BadUsage("what to do is missing; accepted: start, stop");
     }
-    if (app_.log->parsed()) return LogLevel();
+    if (line_.log->parsed()) return LogLevel();
     return Shadow();
   }
 
@@ -362,21 +356,21 @@ class Invocation {
   // A variable that was not set in a script must not make a flag as good as
   // not given: purge --key "$KEY" --all.
   absl::Status CheckNoneEmpty() const {
-    for (const CLI::App* at = app_.app.get();;
-         at = at->get_subcommands().front()) {
-      for (const CLI::Option* const option : at->get_options()) {
-        if (option == app_.watch || option == app_.generation ||
-            option->get_lnames().empty() || option->get_type_name().empty()) {
+    for (const CommandLine* at = &line_.top; at != nullptr;
+         at = at->given_command()) {
+      for (const CommandLine::Option& option : at->options()) {
+        const std::string name = option.name();
+        if (option == line_.watch || option == line_.generation ||
+            !absl::StartsWith(name, "--") || option.argument().empty()) {
           continue;
         }
-        for (const std::string& value : option->results()) {
+        for (const std::string& value : option.results()) {
           if (!value.empty()) continue;
-          return BadUsage(absl::StrCat("--", option->get_lnames().front(),
-                                       ": must not be empty"));
+          return BadUsage(absl::StrCat(name, ": must not be empty"));
         }
       }
-      if (at->get_subcommands().empty()) return absl::OkStatus();
     }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::string> Socket() const {
@@ -411,7 +405,7 @@ class Invocation {
   absl::StatusOr<int> Stats() const {
     WatchOptions options;
     options.json = flags_.json;
-    if (app_.watch->count() > 0) {
+    if (line_.watch.given()) {
       const auto every =
           ParsePositive("--watch", flags_.watch.empty() ? "1s" : flags_.watch,
                         absl::Milliseconds(100));
@@ -456,7 +450,7 @@ class Invocation {
   absl::StatusOr<int> Purge() {
     v1::PurgeRequest request;
     request.set_soft(flags_.soft);
-    const bool of_generation = app_.generation->count() > 0;
+    const bool of_generation = line_.generation.given();
     std::string what;
     if (flags_.all) {
       if (!flags_.key.empty() || !flags_.function.empty() || of_generation) {
@@ -578,34 +572,23 @@ class Invocation {
                              : ShadowText(*response));
   }
 
-  const App& app_;
+  const Line& line_;
   const Flags& flags_;
   std::string socket_;  // that was called
 };
 
 // "fncache admin purge".
-std::string NameOf(const App& app) {
+std::string NameOf(const Line& line) {
   std::string name = "fncache admin";
-  const CLI::App* at = app.app.get();
-  while (!at->get_subcommands().empty()) {
-    at = at->get_subcommands().front();
-    absl::StrAppend(&name, " ", at->get_name());
+  for (const CommandLine* at = line.top.given_command(); at != nullptr;
+       at = at->given_command()) {
+    absl::StrAppend(&name, " ", at->name());
   }
   return name;
 }
 
-// Those that the command that was given takes.
-std::vector<CommandFlag> FlagsTaken(const App& app) {
-  std::vector<CommandFlag> flags = FlagsOf(*app.app);
-  const CLI::App* at = app.app.get();
-  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
-  if (at == app.app.get()) return flags;
-  for (CommandFlag& flag : FlagsOf(*at)) flags.push_back(std::move(flag));
-  return flags;
-}
-
-int Fail(const App& app, const absl::Status& status) {
-  const std::string name = NameOf(app);
+int Fail(const Line& line, const absl::Status& status) {
+  const std::string name = NameOf(line);
   const bool usage = absl::IsInvalidArgument(status);
   std::fprintf(stderr, "%s: %s%s\n", name.c_str(),
                Printable(status.message()).c_str(),
@@ -613,41 +596,38 @@ int Fail(const App& app, const absl::Status& status) {
   return usage ? kBadUsage : kFailed;
 }
 
-absl::Status NotParsed(const App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> extras = app.app->remaining(/*recurse=*/true);
-  const bool command = !app.app->get_subcommands().empty();
-  if (!extras.empty()) {
-    if (!command && extras.front().rfind('-', 0) != 0) {
-      return CheckWord("command", extras.front(), AdminWords());
-    }
-    return BadUsage(NotTaken(extras.front(), FlagsTaken(app)));
+absl::Status NotParsed(const Line& line) {
+  const std::vector<std::string> extras = line.top.remaining();
+  const bool command = line.top.given_command() != nullptr;
+  if (!extras.empty() && !command && extras.front().rfind('-', 0) != 0) {
+    return CheckWord("command", extras.front(), AdminWords());
   }
-  return BadUsage(Printable(absl::string_view(error.what()).substr(0, 300)));
+  return BadUsage(line.top.error());
 }
 
 }  // namespace
 
 std::string AdminHelp() {
   Flags flags;
-  return MakeApp(&flags).app->help();
+  return MakeLine(&flags).top.Help();
 }
 
 std::vector<std::string> AdminWords() {
   Flags flags;
   std::vector<std::string> words;
-  const App made = MakeApp(&flags);
-  for (const CLI::App* const command : made.app->get_subcommands({})) {
-    words.push_back(command->get_name());
+  const Line made = MakeLine(&flags);
+  for (const CommandLine* const command : made.top.commands()) {
+    words.push_back(command->name());
   }
   return words;
 }
 
 std::vector<CommandFlag> AdminCommandFlags() {
   Flags values;
-  const App made = MakeApp(&values);
-  std::vector<CommandFlag> all = FlagsOf(*made.app);
-  const auto add = [&all](const CLI::App& app) {
-    for (CommandFlag& flag : FlagsOf(app)) {
+  const Line made = MakeLine(&values);
+  std::vector<CommandFlag> all = made.top.Flags();
+  const auto add = [&all](const CommandLine& line) {
+    for (CommandFlag& flag : line.Flags()) {
       const bool known =
           std::any_of(all.begin(), all.end(), [&flag](const CommandFlag& one) {
             return one.names.back() == flag.names.back();
@@ -655,9 +635,9 @@ std::vector<CommandFlag> AdminCommandFlags() {
       if (!known) all.push_back(std::move(flag));
     }
   };
-  for (const CLI::App* const command : made.app->get_subcommands({})) {
+  for (const CommandLine* const command : made.top.commands()) {
     add(*command);
-    for (const CLI::App* const inner : command->get_subcommands({})) {
+    for (const CommandLine* const inner : command->commands()) {
       add(*inner);
     }
   }
@@ -666,19 +646,19 @@ std::vector<CommandFlag> AdminCommandFlags() {
 
 int AdminMain(int argc, char** argv) {
   Flags flags;
-  const App app = MakeApp(&flags);
-  try {
-    app.app->parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return PrintResult("fncache admin", app.app->help());
-  } catch (const CLI::ParseError& error) {
-    return Fail(app, NotParsed(app, error));
+  Line line = MakeLine(&flags);
+  const CommandLine::Outcome outcome = line.top.Parse(argc, argv);
+  if (outcome == CommandLine::Outcome::kHelp) {
+    return PrintResult("fncache admin", line.top.Help());
   }
-  if (app.app->get_subcommands().empty()) {
-    return Fail(app, CheckWord("a command", "", AdminWords()));
+  if (outcome == CommandLine::Outcome::kError) {
+    return Fail(line, NotParsed(line));
   }
-  const absl::StatusOr<int> code = Invocation(app, flags).Run();
-  return code.ok() ? *code : Fail(app, code.status());
+  if (line.top.given_command() == nullptr) {
+    return Fail(line, CheckWord("a command", "", AdminWords()));
+  }
+  const absl::StatusOr<int> code = Invocation(line, flags).Run();
+  return code.ok() ? *code : Fail(line, code.status());
 }
 
 }  // namespace fncache::proxy::admin

@@ -20,6 +20,7 @@
 #include "common/log_limiter.h"
 #include "common/thread_pool.h"
 #include "common/utf8.h"
+#include "proto/admin.pb.h"
 #include "proxy/admin/socket.h"
 #include "proxy/transport/codec.h"
 #include "proxy/transport/incoming_call.h"

@@ -8,14 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "common/json_tree.h"
 #include "common/utf8.h"
-#include "nlohmann/json.hpp"
 #include "proxy/admin/units.h"
 
 namespace fncache::proxy::admin {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = JsonTree;
 using Row = std::vector<std::string>;
 
 // Of a name, so that the table fits 80 columns.
@@ -324,8 +324,8 @@ double UnixSeconds(absl::Time time) {
 }
 
 Json CountsJson(const Counts& counts) {
-  Json object = Json::object();
-  for (const v1::Count& count : counts) object[count.name()] = count.count();
+  Json object = Json::Object();
+  for (const v1::Count& count : counts) object.Set(count.name(), count.count());
   return object;
 }
 
@@ -341,9 +341,9 @@ Json LatencyJson(const v1::Latency& latency) {
 // In the words of /statusz?format=json.
 Json FunctionCountsJson(const v1::FunctionStats& function,
                         absl::Duration length) {
-  Json latency = Json::object();
+  Json latency = Json::Object();
   for (const auto& one : function.latency_by_outcome()) {
-    latency[one.outcome()] = LatencyJson(one.latency());
+    latency.Set(one.outcome(), LatencyJson(one.latency()));
   }
   const uint64_t calls = Sum(function.calls_by_outcome());
   const absl::optional<double> rate = HitRate(function);
@@ -410,16 +410,16 @@ std::string StatsTable(const v1::StatsResponse& now, const Change& change,
 std::string StatsJson(const v1::StatsResponse& now, const Change& change) {
   const absl::Duration uptime =
       std::max(FromProto(now.uptime()), absl::Milliseconds(1));
-  Json functions = Json::array();
+  Json functions = Json::Array();
   for (int i = 0; i < now.functions_size(); ++i) {
-    functions.push_back(FunctionJson(
-        now.functions(i), uptime, change.counted.functions(i), change.length));
+    functions.Append(FunctionJson(now.functions(i), uptime,
+                                  change.counted.functions(i), change.length));
   }
-  Json tiers = Json::array();
+  Json tiers = Json::Array();
   for (int i = 0; i < now.tiers_size(); ++i) {
     const v1::TierStats& tier = now.tiers(i);
     const v1::TierStats& counted = change.counted.tiers(i);
-    tiers.push_back({
+    tiers.Append({
         {"tier", tier.tier()},
         {"up", tier.up()},
         {"entries", tier.entries()},
@@ -433,9 +433,9 @@ std::string StatsJson(const v1::StatsResponse& now, const Change& change) {
           {"since_start", CountsJson(tier.errors())}}},
     });
   }
-  Json certificates = Json::array();
+  Json certificates = Json::Array();
   for (const auto& certificate : now.certificates()) {
-    certificates.push_back({
+    certificates.Append({
         {"side", certificate.side()},
         {"expires_unix_seconds", UnixSeconds(FromProto(certificate.expires()))},
         {"last_reload_failed", certificate.last_reload_failed()},
@@ -479,9 +479,7 @@ std::string StatsJson(const v1::StatsResponse& now, const Change& change) {
           {"dropped", now.access_log_lines_dropped()}}}}},
       {"certificates", certificates},
   };
-  return json.dump(-1, ' ', /*ensure_ascii=*/false,
-                   Json::error_handler_t::replace) +
-         "\n";
+  return json.Dump() + "\n";
 }
 
 }  // namespace fncache::proxy::admin

@@ -8,16 +8,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/json_tree.h"
 #include "common/text_table.h"
 #include "common/utf8.h"
-#include "nlohmann/json.hpp"
+#include "proto/admin.pb.h"
 #include "proxy/admin/change.h"
 #include "proxy/admin/units.h"
 
 namespace fncache::proxy::admin {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = JsonTree;
 using Rows = std::vector<std::vector<std::string>>;
 
 // Of each list; --json has all.
@@ -37,11 +38,7 @@ std::string Percent(double share) {
   return absl::StrFormat("%.1f%%", 100 * share);
 }
 
-std::string Dump(const Json& json) {
-  return json.dump(2, ' ', /*ensure_ascii=*/false,
-                   Json::error_handler_t::replace) +
-         "\n";
-}
+std::string Dump(const Json& json) { return json.Dump(2) + "\n"; }
 
 double UnixSeconds(const google::protobuf::Timestamp& time) {
   return absl::ToDoubleSeconds(FromProto(time) - absl::UnixEpoch());
@@ -85,9 +82,9 @@ std::string MasksText(const v1::ExplainResponse::FunctionMisses& function) {
 }
 
 Json ListJson(const Counts& counts, const char* what) {
-  Json list = Json::array();
+  Json list = Json::Array();
   for (const v1::Count& count : counts) {
-    list.push_back({{what, count.name()}, {"count", count.count()}});
+    list.Append({{what, count.name()}, {"count", count.count()}});
   }
   return list;
 }
@@ -271,15 +268,15 @@ std::string ExplainText(const v1::ExplainResponse& response) {
 }
 
 std::string ExplainJson(const v1::ExplainResponse& response) {
-  Json functions = Json::array();
+  Json functions = Json::Array();
   for (const auto& function : response.functions()) {
-    Json masks = Json::array();
+    Json masks = Json::Array();
     for (const auto& mask : function.masks()) {
-      masks.push_back({{"mask", mask.mask()},
-                       {"count", mask.count()},
-                       {"whole", mask.whole()}});
+      masks.Append({{"mask", mask.mask()},
+                    {"count", mask.count()},
+                    {"whole", mask.whole()}});
     }
-    functions.push_back({
+    functions.Append({
         {"function", function.function()},
         {"misses", Sum(function.reasons())},
         {"reasons", ListJson(function.reasons(), "reason")},
@@ -288,9 +285,9 @@ std::string ExplainJson(const v1::ExplainResponse& response) {
         {"masks", masks},
     });
   }
-  Json last = Json::array();
+  Json last = Json::Array();
   for (const auto& miss : response.last()) {
-    last.push_back({
+    last.Append({
         {"time_unix_seconds", UnixSeconds(miss.time())},
         {"function", miss.function()},
         {"composite", miss.composite()},

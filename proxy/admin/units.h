@@ -10,8 +10,11 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "google/protobuf/duration.pb.h"
-#include "google/protobuf/timestamp.pb.h"
+
+namespace google::protobuf {
+class Duration;
+class Timestamp;
+}  // namespace google::protobuf
 
 namespace fncache::proxy::admin {
 

@@ -9,15 +9,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/json_tree.h"
 #include "common/text_table.h"
 #include "common/utf8.h"
-#include "nlohmann/json.hpp"
 #include "proxy/telemetry/shadow_verdict.h"
 
 namespace fncache::proxy::telemetry {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = JsonTree;
 
 constexpr size_t kPathsShown = 10;
 
@@ -347,36 +347,36 @@ Json CountJson(const ShadowReport::Count& count) {
 }
 
 Json UnixSeconds(absl::Time time) {
-  if (time == absl::InfiniteFuture()) return {};
+  if (time == absl::InfiniteFuture()) return Json();
   return absl::ToDoubleSeconds(time - absl::UnixEpoch());
 }
 
 Json ReportJson(const ShadowReport& report) {
   const ShadowVerdict verdict = Judge(report);
-  Json by = Json::object();
+  Json by = Json::Object();
   for (size_t i = 0; i < kShadowBys; ++i) {
-    by[ShadowByName(static_cast<ShadowBy>(i))] = CountJson(report.by[i]);
+    by.Set(ShadowByName(static_cast<ShadowBy>(i)), CountJson(report.by[i]));
   }
-  Json masks = Json::array();
+  Json masks = Json::Array();
   for (const ShadowReport::Mask& mask : report.masks) {
-    masks.push_back({{"path", mask.path},
-                     {"values", mask.values},
-                     {"changed", CountJson(mask.changed)},
-                     {"alone", CountJson(mask.alone)}});
+    masks.Append({{"path", mask.path},
+                  {"values", mask.values},
+                  {"changed", CountJson(mask.changed)},
+                  {"alone", CountJson(mask.alone)}});
   }
-  Json reasons = Json::array();
-  for (const size_t at : verdict.paths)
-    reasons.push_back(report.paths[at].path);
-  Json paths = Json::array();
+  Json reasons = Json::Array();
+  for (const size_t at : verdict.paths) reasons.Append(report.paths[at].path);
+  Json paths = Json::Array();
   for (const ShadowReport::Path& path : report.paths) {
-    Json differences = Json::object();
+    Json differences = Json::Object();
     for (size_t i = 0; i < kShadowBys; ++i) {
-      differences[ShadowByName(static_cast<ShadowBy>(i))] = path.differences[i];
+      differences.Set(ShadowByName(static_cast<ShadowBy>(i)),
+                      path.differences[i]);
     }
-    paths.push_back({{"path", path.path},
-                     {"differences", differences},
-                     {"first_unix_seconds", UnixSeconds(path.first)},
-                     {"last_unix_seconds", UnixSeconds(path.last)}});
+    paths.Append({{"path", path.path},
+                  {"differences", differences},
+                  {"first_unix_seconds", UnixSeconds(path.first)},
+                  {"last_unix_seconds", UnixSeconds(path.last)}});
   }
   return {
       {"function", report.function},
@@ -424,13 +424,11 @@ std::string ShadowText(absl::Span<const ShadowReport> reports) {
 }
 
 std::string ShadowJson(absl::Span<const ShadowReport> reports) {
-  Json functions = Json::array();
+  Json functions = Json::Array();
   for (const ShadowReport& report : reports) {
-    functions.push_back(ReportJson(report));
+    functions.Append(ReportJson(report));
   }
-  // Names are UTF-8, as requests are; whatever is not is replaced.
-  return Json{{"functions", functions}}.dump(-1, ' ', /*ensure_ascii=*/false,
-                                             Json::error_handler_t::replace);
+  return Json{{"functions", functions}}.Dump();
 }
 
 }  // namespace fncache::proxy::telemetry

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/telemetry/status_json.h"
 
-#include "nlohmann/json.hpp"
+#include "common/json_tree.h"
 
 namespace fncache::proxy::telemetry {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = JsonTree;
 
 double Seconds(absl::Duration duration) {
   return absl::ToDoubleSeconds(duration);
@@ -25,36 +25,36 @@ Json Latency(const metrics::Distribution& latency) {
 
 // Why calls missed.
 Json Missed(const FunctionCounts& counts) {
-  Json object = Json::object();
+  Json object = Json::Object();
   for (size_t why = 0; why < kMissReasons; ++why) {
-    object[MissReasonName(why)] = counts.missed[why];
+    object.Set(MissReasonName(why), counts.missed[why]);
   }
   return object;
 }
 
 Json ByCode(const uint64_t (&counts)[kStatusCodes]) {
-  Json object = Json::object();
+  Json object = Json::Object();
   for (size_t code = 0; code < kStatusCodes; ++code) {
-    object[StatusCodeName(static_cast<int>(code))] = counts[code];
+    object.Set(StatusCodeName(static_cast<int>(code)), counts[code]);
   }
   return object;
 }
 
 Json ByShadowBy(const uint64_t (&counts)[kShadowBys]) {
-  Json object = Json::object();
+  Json object = Json::Object();
   for (size_t by = 0; by < kShadowBys; ++by) {
-    object[ShadowByName(static_cast<ShadowBy>(by))] = counts[by];
+    object.Set(ShadowByName(static_cast<ShadowBy>(by)), counts[by]);
   }
   return object;
 }
 
 Json Counts(const FunctionCounts& counts, absl::Duration length) {
-  Json by_outcome = Json::object();
-  Json latency = Json::object();
+  Json by_outcome = Json::Object();
+  Json latency = Json::Object();
   for (size_t o = 0; o < kOutcomes; ++o) {
     const auto outcome = static_cast<Outcome>(o);
-    by_outcome[OutcomeName(outcome)] = counts.Calls(outcome);
-    latency[OutcomeName(outcome)] = Latency(counts.latency[o]);
+    by_outcome.Set(OutcomeName(outcome), counts.Calls(outcome));
+    latency.Set(OutcomeName(outcome), Latency(counts.latency[o]));
   }
   uint64_t upstream = 0;
   for (const uint64_t of_code : counts.upstream) upstream += of_code;
@@ -96,62 +96,62 @@ Json Counts(const FunctionCounts& counts, absl::Duration length) {
 }
 
 Json MostOf(const insight::explain::MissMemory::Top& top, const char* what) {
-  Json list = Json::array();
+  Json list = Json::Array();
   for (const auto& [name, count] : top) {
-    list.push_back({{what, name}, {"count", count}});
+    list.Append({{what, name}, {"count", count}});
   }
   return list;
 }
 
 // Calls of each minute, the oldest first.
 Json LastHour(const OutcomeHour::Hour& hour, size_t id) {
-  Json by_outcome = Json::object();
+  Json by_outcome = Json::Object();
   for (size_t o = 0; o < kOutcomes; ++o) {
-    Json minutes = Json::array();
-    for (const auto& minute : hour.functions[id]) minutes.push_back(minute[o]);
-    by_outcome[OutcomeName(static_cast<Outcome>(o))] = minutes;
+    Json minutes = Json::Array();
+    for (const auto& minute : hour.functions[id]) minutes.Append(minute[o]);
+    by_outcome.Set(OutcomeName(static_cast<Outcome>(o)), minutes);
   }
   return {{"last_minute_unix_seconds", UnixSeconds(hour.last_minute)},
           {"calls_by_outcome", by_outcome}};
 }
 
 Json Masks(const FunctionFacts& facts) {
-  Json list = Json::array();
+  Json list = Json::Array();
   for (const MaskUse& use : facts.masks) {
-    list.push_back({{"mask", use.mask},
-                    {"paths", use.paths},
-                    {"paths_matched", use.matched}});
+    list.Append({{"mask", use.mask},
+                 {"paths", use.paths},
+                 {"paths_matched", use.matched}});
   }
   return list;
 }
 
 Json Bans(const FunctionFacts& facts) {
-  Json list = Json::array();
+  Json list = Json::Array();
   for (const BanInForce& ban : facts.bans) {
-    list.push_back({{"of", ban.of},
-                    {"before_unix_seconds", UnixSeconds(ban.before)},
-                    {"soft", ban.soft}});
+    list.Append({{"of", ban.of},
+                 {"before_unix_seconds", UnixSeconds(ban.before)},
+                 {"soft", ban.soft}});
   }
   return list;
 }
 
 Json More(const FunctionFacts& facts) {
-  Json list = Json::array();
+  Json list = Json::Array();
   for (const FunctionFacts::Row& row : facts.more) {
-    list.push_back({{"what", row.what}, {"text", row.text}, {"bad", row.bad}});
+    list.Append({{"what", row.what}, {"text", row.text}, {"bad", row.bad}});
   }
   return list;
 }
 
 Json Functions(const Status& status) {
-  Json list = Json::array();
+  Json list = Json::Array();
   for (size_t id = 0; id < status.functions.size(); ++id) {
     const Status::Function& function = status.functions[id];
     const Reachability& reach = function.reachability;
     const LastError& error = function.last_error;
     const bool there = function.facts.has_value();
     const FunctionFacts facts = function.facts.value_or(FunctionFacts());
-    list.push_back({
+    list.Append({
         {"name", function.name},
         {"upstream", function.upstream},
         {"reachable", reach.reachable},
@@ -193,25 +193,26 @@ Json Functions(const Status& status) {
 }
 
 Json TierErrors(const uint64_t (&errors)[kTierErrors]) {
-  Json object = Json::object();
+  Json object = Json::Object();
   for (size_t what = 0; what < kTierErrors; ++what) {
-    object[TierErrorName(static_cast<cache::TierError>(what))] = errors[what];
+    object.Set(TierErrorName(static_cast<cache::TierError>(what)),
+               errors[what]);
   }
   return object;
 }
 
 Json Tiers(const History::Reading& reading) {
-  Json list = Json::array();
+  Json list = Json::Array();
   for (size_t i = 0; i < reading.tiers.size(); ++i) {
     const Instruments::TierReading& tier = reading.tiers[i];
     const auto index = static_cast<size_t>(tier.tier);
-    Json removed = Json::object();
+    Json removed = Json::Object();
     for (size_t why = 0; why < kRemovals; ++why) {
-      removed[RemovalName(static_cast<cache::Removal>(why))] =
-          tier.removed[why];
+      removed.Set(RemovalName(static_cast<cache::Removal>(why)),
+                  tier.removed[why]);
     }
     const auto& down = reading.down_since[i];
-    list.push_back({
+    list.Append({
         {"tier", TierName(tier.tier)},
         {"up", !down.has_value()},
         {"down_since_unix_seconds",
@@ -229,23 +230,23 @@ Json Tiers(const History::Reading& reading) {
 }
 
 Json FillsDropped(const DaemonCounts& counts) {
-  Json object = Json::object();
+  Json object = Json::Object();
   for (size_t why = 0; why < kDroppedReasons; ++why) {
-    object[DroppedName(static_cast<cache::Dropped>(why))] =
-        counts.fills_dropped[why];
+    object.Set(DroppedName(static_cast<cache::Dropped>(why)),
+               counts.fills_dropped[why]);
   }
   return object;
 }
 
 Json HandshakesFailed(const DaemonCounts& counts) {
-  Json sides = Json::object();
+  Json sides = Json::Object();
   for (size_t side = 0; side < kTlsSides; ++side) {
-    Json reasons = Json::object();
+    Json reasons = Json::Object();
     for (size_t fault = 0; fault < kHandshakeFaults; ++fault) {
-      reasons[HandshakeFaultName(static_cast<HandshakeFault>(fault))] =
-          counts.handshakes_failed[side][fault];
+      reasons.Set(HandshakeFaultName(static_cast<HandshakeFault>(fault)),
+                  counts.handshakes_failed[side][fault]);
     }
-    sides[TlsSideName(static_cast<TlsSide>(side))] = reasons;
+    sides.Set(TlsSideName(static_cast<TlsSide>(side)), reasons);
   }
   return sides;
 }
@@ -256,10 +257,10 @@ Json AccessLogLines(const DaemonCounts& counts) {
 }
 
 Json Certificates(const Status& status) {
-  Json list = Json::array();
+  Json list = Json::Array();
   for (const Instruments::CertificateReading& certificate :
        status.certificates) {
-    list.push_back({
+    list.Append({
         {"side", TlsSideName(certificate.side)},
         {"expires_unix_seconds", UnixSeconds(certificate.expiry)},
         {"reloads", certificate.reloads},
@@ -271,9 +272,9 @@ Json Certificates(const Status& status) {
 }
 
 Json Problems(const Status& status) {
-  Json list = Json::array();
+  Json list = Json::Array();
   for (const Problem& problem : FindProblems(status)) {
-    list.push_back({
+    list.Append({
         {"severity", SeverityName(problem.severity)},
         {"kind", problem.kind},
         {"subject", problem.subject},
@@ -296,7 +297,7 @@ Json Reload(const ReloadFigures& reload) {
 }
 
 Json Settings(const Status& status) {
-  Json list = Json::array();
+  Json list = Json::Array();
   for (const ListedSetting& setting : status.settings) {
     Json value;
     if (setting.is_list) {
@@ -304,7 +305,7 @@ Json Settings(const Status& status) {
     } else if (setting.set) {
       value = setting.values.front();
     }
-    list.push_back({
+    list.Append({
         {"function",
          setting.function.empty() ? Json() : Json(setting.function)},
         {"key", setting.key},
@@ -348,11 +349,7 @@ std::string RenderStatusJson(const Status& status) {
       {"reload", Reload(status.reload)},
       {"settings", Settings(status)},
   };
-  // Bytes that are no UTF-8, which a file name may hold, are replaced: by
-  // default dump() would throw.
-  return json.dump(2, ' ', /*ensure_ascii=*/false,
-                   Json::error_handler_t::replace) +
-         "\n";
+  return json.Dump(2) + "\n";
 }
 
 }  // namespace fncache::proxy::telemetry

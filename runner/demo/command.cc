@@ -8,14 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <thread>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/command_flags.h"
+#include "common/command_line.h"
 #include "common/standard_streams.h"
 #include "common/threads.h"
 #include "common/utf8.h"
@@ -61,42 +59,41 @@ void WatchSignals(const std::string& folder, const DemoScreen& screen) {
   }).detach();
 }
 
-std::unique_ptr<CLI::App> MakeApp(std::string* out) {
-  auto app = std::make_unique<CLI::App>(
+CommandLine MakeLine(std::string* out) {
+  CommandLine line(
       "Shows on one machine what fncache does: a slow function, the daemon in "
       "front of\nit, a crash, an expiry, what was saved, why calls missed, and "
       "the mask that ends\nthat.",
       "fncache demo");
-  app->add_option("--out", *out,
-                  "Leave report.html and the last step's data here")
-      ->type_name("DIR");
-  app->footer(kFooter);
-  return app;
+  line.AddOption("--out", out,
+                 "Leave report.html and the last step's data here")
+      .TypeName("DIR");
+  line.Footer(kFooter);
+  return line;
 }
 
 }  // namespace
 
 std::string DemoHelp() {
   std::string out;
-  return MakeApp(&out)->help();
+  return MakeLine(&out).Help();
 }
 
 std::vector<CommandFlag> DemoCommandFlags() {
   std::string out;
-  return FlagsOf(*MakeApp(&out));
+  return MakeLine(&out).Flags();
 }
 
 int DemoMain(int argc, char** argv) {
   std::string out;
-  const std::unique_ptr<CLI::App> made = MakeApp(&out);
-  CLI::App& app = *made;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
+  CommandLine line = MakeLine(&out);
+  const CommandLine::Outcome outcome = line.Parse(argc, argv);
+  if (outcome == CommandLine::Outcome::kHelp) {
     return PrintResult("fncache demo", DemoHelp());
-  } catch (const CLI::ParseError& error) {
+  }
+  if (outcome == CommandLine::Outcome::kError) {
     std::fprintf(stderr, "fncache demo: %s; see fncache demo --help\n",
-                 WhyNotParsed(app, error).c_str());
+                 line.error().c_str());
     return 2;
   }
 

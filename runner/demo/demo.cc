@@ -16,15 +16,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "absl/types/optional.h"
 #include "common/file.h"
+#include "google/protobuf/struct.pb.h"
 #include "insight/trace/reader.h"
-#include "nlohmann/json.hpp"
 #include "runner/demo/child_process.h"
 #include "runner/demo/inputs.h"
 #include "runner/load/results.h"
 #include "runner/scrape/scrape.h"
 #include "runner/text/json.h"
+#include "runner/text/object.h"
 
 namespace fncache::runner::demo {
 namespace {
@@ -73,6 +76,14 @@ std::string Mebibytes(double bytes) {
 
 std::string Percent(double share) {
   return absl::StrFormat("%.1f %%", 100 * share);
+}
+
+// The number in a field of `object`; nullopt if it has none.
+absl::optional<double> Number(const text::Value& object,
+                              absl::string_view name) {
+  const text::Value* const value = text::Find(object.struct_value(), {name});
+  if (value == nullptr || !value->has_number_value()) return absl::nullopt;
+  return value->number_value();
 }
 
 double DiskBytes(const std::string& folder) {
@@ -523,32 +534,35 @@ struct Demo::Impl {
     const auto why = RunCommand(
         "explaining", {"explain", trace, "--phase", "measure", "--json"});
     if (!why.ok()) return why.status();
-    const auto explained = text::ParseJson(why->out);
+    const auto explained = text::ParseJsonStruct(why->out);
     if (!explained.ok()) return explained.status();
-    const text::Json* const masks = text::Find(*explained, {"masks"});
-    if (masks == nullptr || masks->empty()) {
+    const text::ListValue* const masks = text::FindList(*explained, {"masks"});
+    if (masks == nullptr || masks->values().empty()) {
       Claim(false, "fncache explain proposes a mask");
       return absl::OkStatus();
     }
     // Masks, each with those above it: the first that brings what all bring.
     Arguments hidden;
     Arguments what_if = {"replay", trace, "--json", "-"};
-    const double all = masks->back().value("hits_together", 0.0);
-    for (const text::Json& mask : *masks) {
-      const std::string name = text::FindText(mask, {"mask"});
+    const double all =
+        Number(*masks->values().rbegin(), "hits_together").value_or(0);
+    for (const text::Value& mask : masks->values()) {
+      const std::string name = text::FindText(mask.struct_value(), {"mask"});
       hidden.insert(hidden.end(), {"--mask", name});
       what_if.insert(what_if.end(), {"--what-if", "mask=" + name});
-      if (mask.value("hits_together", 0.0) >= all) break;
+      if (Number(mask, "hits_together").value_or(0) >= all) break;
     }
     const auto foretold = RunCommand("asking what a mask would give", what_if);
     if (!foretold.ok()) return foretold.status();
-    const auto predicted = text::ParseJson(foretold->out);
+    const auto predicted = text::ParseJsonStruct(foretold->out);
     if (!predicted.ok()) return predicted.status();
-    const text::Json* const settings = text::Find(*predicted, {"settings"});
-    if (settings == nullptr || settings->empty()) {
+    const text::ListValue* const settings =
+        text::FindList(*predicted, {"settings"});
+    if (settings == nullptr || settings->values().empty()) {
       return absl::InternalError("fncache replay --what-if says nothing");
     }
-    const double expected = settings->front().value("hit_rate", -1.0);
+    const double expected =
+        Number(settings->values(0), "hit_rate").value_or(-1);
     const auto masked =
         Written("reconciling with the mask", function, hidden, "", with);
     if (!masked.ok()) return masked.status();

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/struct.pb.h"
-#include "proto/function_v1.pb.h"
+#include "proto/function_v1_fwd.h"
 #include "runner/engine/events.h"
 #include "runner/engine/observed.h"
 #include "runner/text/object.h"

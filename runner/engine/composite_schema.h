@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "google/protobuf/struct.pb.h"
+#include "proto/struct_fwd.h"
 #include "runner/text/object.h"
 
 namespace fncache::runner::engine {

@@ -15,6 +15,8 @@
 #include "cache/key/field_path.h"
 #include "common/nearest.h"
 #include "common/utf8.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/text/object.h"
 #include "runner/text/typed_text.h"
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/engine/metadata.h"
 #include "runner/text/rfc3339.h"
 

@@ -14,8 +14,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "google/protobuf/struct.pb.h"
-#include "proto/function_v1.pb.h"
+#include "proto/function_v1_fwd.h"
+#include "proto/struct_fwd.h"
 #include "runner/text/object.h"
 
 namespace fncache::runner::engine {

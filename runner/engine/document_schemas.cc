@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "google/protobuf/struct.pb.h"
+#include "nlohmann/json.hpp"
 #include "runner/engine/group_version.h"
 #include "runner/engine/schema_document.h"
 
@@ -43,6 +45,16 @@ class DocumentSchemas : public SchemaSource {
 std::unique_ptr<SchemaSource> MakeDocumentSchemas(
     std::vector<text::Json> documents) {
   return std::make_unique<DocumentSchemas>(std::move(documents));
+}
+
+std::unique_ptr<SchemaSource> MakeDocumentSchemasOfStructs(
+    const std::vector<google::protobuf::Struct>& documents) {
+  std::vector<text::Json> converted;
+  converted.reserve(documents.size());
+  for (const google::protobuf::Struct& document : documents) {
+    converted.push_back(text::FromStruct(document));
+  }
+  return MakeDocumentSchemas(std::move(converted));
 }
 
 }  // namespace fncache::runner::engine

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "proto/struct_fwd.h"
 #include "runner/engine/schema_source.h"
 #include "runner/text/json.h"
 
@@ -17,6 +18,8 @@ namespace fncache::runner::engine {
 // group-version, the first of them keeps it, as in the reference runner.
 std::unique_ptr<SchemaSource> MakeDocumentSchemas(
     std::vector<text::Json> documents);
+std::unique_ptr<SchemaSource> MakeDocumentSchemasOfStructs(
+    const std::vector<google::protobuf::Struct>& documents);
 
 }  // namespace fncache::runner::engine
 

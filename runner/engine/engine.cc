@@ -7,6 +7,8 @@
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/engine/composed_resources.h"
 #include "runner/engine/composite_schema.h"
 #include "runner/engine/metadata.h"

@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/mutex.h"
+#include "google/protobuf/struct.pb.h"
+#include "nlohmann/json.hpp"
 #include "runner/engine/group_version.h"
 #include "runner/engine/schema_document.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/struct.pb.h"
 
 namespace fncache::runner::engine {
 

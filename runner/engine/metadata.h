@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "google/protobuf/struct.pb.h"
+#include "proto/struct_fwd.h"
 #include "runner/text/object.h"
 
 namespace fncache::runner::engine {

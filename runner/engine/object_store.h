@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/struct.pb.h"
-#include "proto/function_v1.pb.h"
+#include "proto/function_v1_fwd.h"
 
 namespace fncache::runner::engine {
 

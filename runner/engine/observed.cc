@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/engine/metadata.h"
 #include "runner/text/quoted.h"
 

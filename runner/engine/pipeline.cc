@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/engine/group_version.h"
 #include "runner/engine/requirements.h"
 #include "runner/engine/step_request.h"

@@ -8,6 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/struct.pb.h"
 #include "runner/engine/conditions.h"
 #include "runner/engine/metadata.h"
 #include "runner/text/rfc3339.h"

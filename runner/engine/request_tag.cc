@@ -2,6 +2,7 @@
 #include "runner/engine/request_tag.h"
 
 #include "common/sha256.h"
+#include "proto/function_v1.pb.h"
 #include "runner/text/deterministic_bytes.h"
 
 namespace fncache::runner::engine {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "proto/function_v1.pb.h"
+#include "proto/function_v1_fwd.h"
 
 namespace fncache {
 class Sha256;

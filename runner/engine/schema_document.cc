@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "common/status.h"
 #include "google/protobuf/struct.pb.h"
+#include "nlohmann/json.hpp"
 
 namespace fncache::runner::engine {
 namespace {
@@ -178,8 +179,8 @@ class Flattener {
 }  // namespace
 
 SchemaDocument::SchemaDocument(text::Json document)
-    : document_(std::move(document)) {
-  for (const text::Json& component : ComponentsOf(document_)) {
+    : document_(std::make_unique<const text::Json>(std::move(document))) {
+  for (const text::Json& component : ComponentsOf(*document_)) {
     size_t length = 0;
     for (const text::Json* const entry : KindsOf(component, &length)) {
       GroupVersion names{text::FindText(*entry, {"group"}),
@@ -195,6 +196,8 @@ SchemaDocument::SchemaDocument(text::Json document)
   }
 }
 
+SchemaDocument::~SchemaDocument() = default;
+
 FoundSchema SchemaDocument::Find(const GroupVersion& group_version,
                                  const std::string& kind) {
   const auto component =
@@ -206,7 +209,7 @@ FoundSchema SchemaDocument::Find(const GroupVersion& group_version,
   if (known != flattened_.end()) return known->second;
   Value value;
   const absl::Status status =
-      Flattener(ComponentsOf(document_)).Component(*component->second, &value);
+      Flattener(ComponentsOf(*document_)).Component(*component->second, &value);
   FoundSchema found =
       status.ok()
           ? FoundSchema(std::move(*value.mutable_struct_value()))

@@ -7,12 +7,12 @@
 #define FNCACHE_RUNNER_ENGINE_SCHEMA_DOCUMENT_H_
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <tuple>
 
 #include "common/mutex.h"
-#include "nlohmann/json.hpp"
 #include "runner/engine/group_version.h"
 #include "runner/engine/schema_source.h"
 #include "runner/text/json.h"
@@ -27,6 +27,7 @@ inline constexpr size_t kMaxFlattenedBytes = 64 << 20;
 class SchemaDocument {
  public:
   explicit SchemaDocument(text::Json document);
+  ~SchemaDocument();
 
   // All group-versions that its x-kubernetes-group-version-kind lists name.
   const std::set<GroupVersion>& group_versions() const {
@@ -42,7 +43,7 @@ class SchemaDocument {
  private:
   using Kind = std::tuple<std::string, std::string, std::string>;
 
-  const text::Json document_;
+  const std::unique_ptr<const text::Json> document_;
   std::set<GroupVersion> group_versions_;
   // The component whose list is just that kind; group and version in lower
   // case, since they are compared without regard to it.

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "google/protobuf/struct.pb.h"
+#include "proto/struct_fwd.h"
 
 namespace fncache::runner::engine {
 

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/json_tree.h"
 #include "common/status.h"
-#include "nlohmann/json.hpp"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/text/quoted.h"
 
 namespace fncache::runner::engine {
@@ -24,8 +26,7 @@ namespace {
 std::string FirstToken(const Value& value) {
   switch (value.kind_case()) {
     case Value::kStringValue:
-      return nlohmann::json(value.string_value())
-          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      return JsonTree(value.string_value()).Dump();
     case Value::kBoolValue:
       return value.bool_value() ? "true" : "false";
     case Value::kNumberValue: {
@@ -35,7 +36,7 @@ std::string FirstToken(const Value& value) {
           number == static_cast<double>(static_cast<int64_t>(number))) {
         return absl::StrCat(static_cast<int64_t>(number));
       }
-      return nlohmann::json(number).dump();
+      return JsonTree(number).Dump();
     }
     case Value::kListValue:
       return "[";

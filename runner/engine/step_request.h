@@ -6,7 +6,7 @@
 #define FNCACHE_RUNNER_ENGINE_STEP_REQUEST_H_
 
 #include "absl/status/status.h"
-#include "proto/function_v1.pb.h"
+#include "proto/function_v1_fwd.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/object_store.h"
 

@@ -8,20 +8,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
-#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cache/key/mask.h"
-#include "common/command_flags.h"
+#include "common/command_line.h"
 #include "common/duration.h"
 #include "common/log.h"
 #include "common/standard_streams.h"
@@ -77,62 +75,62 @@ struct Flags {
   bool log_calls = false;
 };
 
-std::unique_ptr<CLI::App> MakeApp(Flags* flags) {
-  auto app = std::make_unique<CLI::App>(
+CommandLine MakeLine(Flags* flags) {
+  CommandLine line(
       "A real composition function: renders resources from its input, or "
       "answers from\nrecordings, at a settable cost.",
       "fncache function");
-  app->add_option("--listen", flags->listen,
-                  "HOST:PORT to listen on; port 0 takes a free one")
-      ->type_name("ADDR")
-      ->capture_default_str();
-  app->add_flag("--insecure", flags->insecure,
-                "Listen in plaintext (beats $TLS_SERVER_CERTS_DIR)");
-  app->add_option("--tls-dir", flags->tls_dir,
-                  "Folder of tls.crt, tls.key and, if callers need\n"
-                  "a certificate, ca.crt;\n"
-                  "default $TLS_SERVER_CERTS_DIR")
-      ->type_name("DIR");
-  app->add_option("--cost", flags->cost,
-                  "What every call costs: sleep=DURATION,\n"
-                  "cpu=DURATION, or both with a comma between;\n"
-                  "repeats add up")
-      ->type_name("COST")
-      ->allow_extra_args(false);
-  app->add_option("--ttl", flags->ttl,
-                  "TTL that the answers carry; 0 means \"do not\n"
-                  "cache\", none leaves the field out")
-      ->type_name("DURATION|none")
-      ->capture_default_str();
-  app->add_option("--fail-rate", flags->fail_rate,
-                  "Fraction of the calls to answer with\n"
-                  "UNAVAILABLE, 0 to 1")
-      ->type_name("FRACTION")
-      ->capture_default_str();
-  app->add_option("--seed", flags->seed, "Decides which calls fail")
-      ->type_name("NUMBER")
-      ->capture_default_str();
-  app->add_option("--fatal", flags->fatal,
-                  "Answer every call with a FATAL result\n"
-                  "of this message")
-      ->type_name("[TEXT]")
-      ->expected(0, 1);
-  app->add_option("--recorded", flags->recorded,
-                  "Answer from the recorded calls (*.req.bin with\n"
-                  "*.rsp.bin) below this folder; repeats")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
-  app->add_option("--mask", flags->mask,
-                  "Path of the request that does not matter when\n"
-                  "it is compared with recordings, or a named set\n"
-                  "(@versions, ...); repeats")
-      ->type_name("FIELD")
-      ->allow_extra_args(false);
-  app->add_flag("--log-calls", flags->log_calls,
-                "Log a line for every call, with its number,\n"
-                "before answering");
-  app->footer(kFooter);
-  return app;
+  line.AddOption("--listen", &flags->listen,
+                 "HOST:PORT to listen on; port 0 takes a free one")
+      .TypeName("ADDR")
+      .ShowDefault();
+  line.AddFlag("--insecure", &flags->insecure,
+               "Listen in plaintext (beats $TLS_SERVER_CERTS_DIR)");
+  line.AddOption("--tls-dir", &flags->tls_dir,
+                 "Folder of tls.crt, tls.key and, if callers need\n"
+                 "a certificate, ca.crt;\n"
+                 "default $TLS_SERVER_CERTS_DIR")
+      .TypeName("DIR");
+  line.AddOption("--cost", &flags->cost,
+                 "What every call costs: sleep=DURATION,\n"
+                 "cpu=DURATION, or both with a comma between;\n"
+                 "repeats add up")
+      .TypeName("COST")
+      .OneValueEach();
+  line.AddOption("--ttl", &flags->ttl,
+                 "TTL that the answers carry; 0 means \"do not\n"
+                 "cache\", none leaves the field out")
+      .TypeName("DURATION|none")
+      .ShowDefault();
+  line.AddOption("--fail-rate", &flags->fail_rate,
+                 "Fraction of the calls to answer with\n"
+                 "UNAVAILABLE, 0 to 1")
+      .TypeName("FRACTION")
+      .ShowDefault();
+  line.AddOption("--seed", &flags->seed, "Decides which calls fail")
+      .TypeName("NUMBER")
+      .ShowDefault();
+  line.AddOption("--fatal", &flags->fatal,
+                 "Answer every call with a FATAL result\n"
+                 "of this message")
+      .TypeName("[TEXT]")
+      .Expected(0, 1);
+  line.AddOption("--recorded", &flags->recorded,
+                 "Answer from the recorded calls (*.req.bin with\n"
+                 "*.rsp.bin) below this folder; repeats")
+      .TypeName("DIR")
+      .OneValueEach();
+  line.AddOption("--mask", &flags->mask,
+                 "Path of the request that does not matter when\n"
+                 "it is compared with recordings, or a named set\n"
+                 "(@versions, ...); repeats")
+      .TypeName("FIELD")
+      .OneValueEach();
+  line.AddFlag("--log-calls", &flags->log_calls,
+               "Log a line for every call, with its number,\n"
+               "before answering");
+  line.Footer(kFooter);
+  return line;
 }
 
 absl::StatusOr<absl::optional<absl::Duration>> ParseTtl(
@@ -227,25 +225,23 @@ int Serve(const FunctionServerOptions& options, const Responder& responder) {
 
 std::string FunctionHelp() {
   Flags flags;
-  return MakeApp(&flags)->help();
+  return MakeLine(&flags).Help();
 }
 
 std::vector<CommandFlag> FunctionCommandFlags() {
   Flags flags;
-  return FlagsOf(*MakeApp(&flags));
+  return MakeLine(&flags).Flags();
 }
 
 int FunctionMain(int argc, char** argv) {
   Flags flags;
-  const std::unique_ptr<CLI::App> made = MakeApp(&flags);
-  CLI::App& app = *made;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
+  CommandLine line = MakeLine(&flags);
+  const CommandLine::Outcome outcome = line.Parse(argc, argv);
+  if (outcome == CommandLine::Outcome::kHelp) {
     return PrintResult("fncache function", FunctionHelp());
-  } catch (const CLI::ParseError& error) {
-    return Refuse(absl::StrCat(WhyNotParsed(app, error),
-                               "; see fncache function --help"));
+  }
+  if (outcome == CommandLine::Outcome::kError) {
+    return Refuse(absl::StrCat(line.error(), "; see fncache function --help"));
   }
 
   if (flags.insecure && !flags.tls_dir.empty()) {
@@ -283,7 +279,7 @@ int FunctionMain(int argc, char** argv) {
   const auto ttl = ParseTtl(flags.ttl);
   if (!ttl.ok()) return Refuse(absl::StrCat("--ttl: ", ttl.status().message()));
   answers.ttl = *ttl;
-  if (app.count("--fatal") > 0) {
+  if (line.Given("--fatal")) {
     answers.fatal = flags.fatal.empty() || flags.fatal[0].empty()
                         ? "this function fails, as --fatal asks"
                         : flags.fatal[0];
@@ -301,7 +297,7 @@ int FunctionMain(int argc, char** argv) {
   if (answers.fatal.has_value()) {
     return Refuse("--fatal and --recorded: accepted is one of them");
   }
-  if (app.count("--ttl") > 0 && !answers.ttl.has_value()) {
+  if (line.Given("--ttl") && !answers.ttl.has_value()) {
     return Refuse("--ttl none: not with --recorded; accepted: a duration");
   }
   const auto masks =
@@ -311,7 +307,7 @@ int FunctionMain(int argc, char** argv) {
   }
   const auto recordings = RecordedResponder::Load(
       flags.recorded, *masks,
-      app.count("--ttl") > 0 ? answers.ttl : absl::nullopt);
+      line.Given("--ttl") ? answers.ttl : absl::nullopt);
   if (!recordings.ok()) {
     return CannotStart(
         absl::StrCat("--recorded: ", recordings.status().message()));

@@ -14,6 +14,8 @@
 #include "absl/strings/str_replace.h"
 #include "cache/key/field_path.h"
 #include "common/status.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/function/request_path.h"
 
 namespace fncache::runner::function {

@@ -16,8 +16,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "google/protobuf/struct.pb.h"
-#include "proto/function_v1.pb.h"
+#include "proto/function_v1_fwd.h"
+#include "proto/struct_fwd.h"
 
 namespace fncache::runner::function {
 

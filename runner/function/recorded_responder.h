@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "cache/key/mask.h"
+#include "proto/function_v1.pb.h"
 #include "runner/function/flat_message.h"
 #include "runner/function/responder.h"
 

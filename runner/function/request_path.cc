@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/utf8.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/text/object.h"
 
 namespace fncache::runner::function {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "proto/function_v1.pb.h"
+
 namespace fncache::runner::function {
 
 void SetTtl(absl::Duration ttl, RunFunctionResponse* response) {

@@ -25,6 +25,7 @@
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/proto_buffer_reader.h"
 #include "grpcpp/support/proto_buffer_writer.h"
+#include "proto/function_v1.pb.h"
 #include "runner/client/parse.h"
 
 namespace fncache::runner::function {

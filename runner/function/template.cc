@@ -14,6 +14,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "cache/key/field_path.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/function/expression.h"
 #include "runner/text/object.h"
 

@@ -8,7 +8,7 @@
 #define FNCACHE_RUNNER_FUNCTION_TEMPLATE_H_
 
 #include "absl/status/status.h"
-#include "proto/function_v1.pb.h"
+#include "proto/function_v1_fwd.h"
 
 namespace fncache::runner::function {
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "proto/function_v1.pb.h"
 #include "runner/function/template.h"
 
 namespace fncache::runner::function {

@@ -5,9 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <memory>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +13,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/command_flags.h"
+#include "common/command_line.h"
 #include "common/duration.h"
 #include "common/file.h"
 #include "common/utf8.h"
@@ -62,31 +62,25 @@ struct Given {
   Texts files;
 };
 
-std::unique_ptr<CLI::App> MakeApp(Given* g) {
-  auto app = std::make_unique<CLI::App>(
+CommandLine MakeLine(Given* g) {
+  CommandLine line(
       "Load-tests pipelines, or one function, and measures what a cache in "
       "front\nof it is worth:\n\n"
       "  fncache load XR COMPOSITION [FUNCTIONS]\n"
       "  fncache load --request FILE.binpb... TARGET\n"
       "  fncache load report FILE... [--html FILE]",
       "fncache load");
-  app->set_help_flag();
-  app->allow_extras();
-  app->footer(kFooter);
+  line.NoHelpFlag();
+  line.AllowExtras();
+  line.Footer(kFooter);
   const auto text = [&](const char* name, std::string& value, const char* help,
                         const char* type) {
-    auto* const option = app->add_option(name, value, help)->type_name(type);
-    if (!value.empty()) option->capture_default_str();
-    return option;
+    const auto option = line.AddOption(name, &value, help).TypeName(type);
+    if (!value.empty()) option.ShowDefault();
   };
   const auto list = [&](const char* name, Texts& value, const char* help,
                         const char* type) {
-    app->add_option(name, value, help)
-        ->type_name(type)
-        ->type_size(1)
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    line.AddOption(name, &value, help).TypeName(type).Repeats();
   };
   text("--composites", g->composites,
        "Copies of the XR, each with its own name, uid\nand cluster", "N");
@@ -131,16 +125,16 @@ std::unique_ptr<CLI::App> MakeApp(Given* g) {
   text("--max-in-flight", g->max_in_flight,
        "Open loop: beyond, starts are dropped", "N");
   list("--threshold", g->thresholds, "What must hold (below); repeats", "EXPR");
-  app->add_flag("--abort-on-fail", g->abort_on_fail,
-                "End when a threshold that is a limit fails");
+  line.AddFlag("--abort-on-fail", &g->abort_on_fail,
+               "End when a threshold that is a limit fails");
   list("--find-max", g->find_max,
        "Find the most --composites, or --rate, for which\nit holds; repeats",
        "EXPR");
   text("--json", g->json, "The results (docs/load-testing.md); - = stdout",
        "FILE");
   text("--html", g->html, "The results as a page", "FILE");
-  app->add_flag("--percentiles", g->percentiles,
-                "The distribution as wrk2 writes it");
+  line.AddFlag("--percentiles", &g->percentiles,
+               "The distribution as wrk2 writes it");
   text("--trace", g->trace, "Write a trace (docs/trace-format.md)", "DIR");
   text("--trace-level", g->trace_level, "keys, paths or full", "LEVEL");
   text("--progress", g->progress, "auto, plain or none", "HOW");
@@ -161,8 +155,8 @@ std::unique_ptr<CLI::App> MakeApp(Given* g) {
        "DIR");
   list("--metadata", g->metadata, "With --request: of every call; repeats",
        "K=V");
-  app->add_flag("-h,--help", g->help, "print this");
-  return app;
+  line.AddFlag("-h,--help", &g->help, "print this");
+  return line;
 }
 
 absl::Status Refused(absl::string_view flag, absl::string_view given,
@@ -267,8 +261,8 @@ std::string* FieldOf(absl::string_view key, Given* g) {
 }
 
 // Puts the file's options where the flags' are; flags win.
-absl::Status ReadScenario(const CLI::App& app, Given* g, LoadOptions* options,
-                          Checks* checks) {
+absl::Status ReadScenario(const CommandLine& line, Given* g,
+                          LoadOptions* options, Checks* checks) {
   const auto text = ReadSmallFile(g->scenario, kMaxYamlBytes);
   if (!text.ok()) {
     return absl::InvalidArgumentError(
@@ -276,10 +270,10 @@ absl::Status ReadScenario(const CLI::App& app, Given* g, LoadOptions* options,
   }
   auto scenario = ParseScenario(*text, g->scenario);
   if (!scenario.ok()) return scenario.status();
-  const bool churn_given = app.count("--churn") > 0;
+  const bool churn_given = line.Given("--churn");
   for (const Scenario::Option& option : scenario->options) {
     const std::string flag = absl::StrCat("--", option.key);
-    if (app.count(flag) > 0) continue;
+    if (line.Given(flag)) continue;
     checks->StandsAt(flag, option.place);
     std::string& given = options->given[flag];
     if (option.key == "churn") {
@@ -299,9 +293,9 @@ absl::Status ReadScenario(const CLI::App& app, Given* g, LoadOptions* options,
 
 // What would be without effect is an error: the loops send what has settled,
 // and --request knows no composites.
-void CheckLoop(const CLI::App& app, const LoadOptions& options,
+void CheckLoop(const CommandLine& line, const LoadOptions& options,
                Checks* checks) {
-  if (options.loop != LoadOptions::Loop::kModel && app.count("--churn") > 0) {
+  if (options.loop != LoadOptions::Loop::kModel && line.Given("--churn")) {
     checks->Say(
         "--churn: not with --rate, --stages, --concurrency or --request, where "
         "state does not evolve");
@@ -312,7 +306,7 @@ void CheckLoop(const CLI::App& app, const LoadOptions& options,
         "--realtime", "--poll-interval", "--resync", "--breaker",
         "--seed-requirements", "--ready-after", "--ready-writes",
         "--scenario"}) {
-    if (app.count(flag) > 0) {
+    if (line.Given(flag)) {
       checks->Say(absl::StrCat(flag, ": not with --request"));
     }
   }
@@ -505,12 +499,12 @@ absl::Status WithHelp(absl::string_view why) {
 
 std::string LoadHelp() {
   Given given;
-  return MakeApp(&given)->help();
+  return MakeLine(&given).Help();
 }
 
 std::vector<CommandFlag> LoadCommandFlags() {
   Given given;
-  std::vector<CommandFlag> flags = FlagsOf(*MakeApp(&given));
+  std::vector<CommandFlag> flags = MakeLine(&given).Flags();
   Texts names;
   for (const CommandFlag& flag : flags) {
     names.insert(names.end(), flag.names.begin(), flag.names.end());
@@ -539,28 +533,26 @@ std::vector<CommandFlag> LoadCommandFlags() {
 
 absl::StatusOr<LoadOptions> ParseLoadOptions(int argc, char** argv) {
   Given given;
-  const std::unique_ptr<CLI::App> app = MakeApp(&given);
-  try {
-    app->parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return WithHelp(WhyNotParsed(*app, error));
+  CommandLine line = MakeLine(&given);
+  if (line.Parse(argc, argv) == CommandLine::Outcome::kError) {
+    return WithHelp(line.error());
   }
   LoadOptions options;
   options.help = given.help;
   if (options.help) return options;
   Checks checks;
   if (!given.scenario.empty()) {
-    const absl::Status read = ReadScenario(*app, &given, &options, &checks);
+    const absl::Status read = ReadScenario(line, &given, &options, &checks);
     if (!read.ok()) return read;
   }
   ReadModel(given, &options.model, &checks);
-  ReadLoop(given, app->count("--duration") > 0, &options, &checks);
+  ReadLoop(given, line.Given("--duration"), &options, &checks);
   ReadOutput(given, &options, &checks);
-  for (const CLI::Option* option : app->get_options()) {
-    if (option->count() == 0) continue;
-    options.given[option->get_name()] = absl::StrJoin(option->results(), ", ");
+  for (const CommandLine::Option& option : line.options()) {
+    if (!option.given()) continue;
+    options.given[option.name()] = absl::StrJoin(option.results(), ", ");
   }
-  const Texts rest = app->remaining();
+  const Texts rest = line.remaining();
   if (!given.requests.empty()) {
     for (const std::string& text : rest) {
       if (absl::StartsWith(text, "-")) {
@@ -580,7 +572,7 @@ absl::StatusOr<LoadOptions> ParseLoadOptions(int argc, char** argv) {
   if (!given.find_max.empty() && !options.stages.empty()) {
     checks.Say("--find-max: not with --stages");
   }
-  CheckLoop(*app, options, &checks);
+  CheckLoop(line, options, &checks);
   CheckEvents(options, &checks);
   if (!checks.status.ok()) return checks.status;
   options.render.tls_dir = given.tls_dir;
@@ -589,7 +581,7 @@ absl::StatusOr<LoadOptions> ParseLoadOptions(int argc, char** argv) {
   if (!valid.ok()) return valid;
 
   Texts texts = {"render"};
-  if (app->count("--tls-dir") > 0) {
+  if (line.Given("--tls-dir")) {
     texts.push_back(absl::StrCat("--tls-dir=", given.tls_dir));
   }
   texts.insert(texts.end(), rest.begin(), rest.end());
@@ -609,16 +601,14 @@ absl::StatusOr<LoadOptions> ParseLoadOptions(int argc, char** argv) {
 
 absl::StatusOr<ReportOptions> ParseReportOptions(int argc, char** argv) {
   ReportOptions options;
-  CLI::App app("", "fncache load report");
-  app.set_help_flag();
-  app.add_flag("-h,--help", options.help, "print this");
-  app.add_option("--html", options.html, "The page")->type_name("FILE");
-  app.add_flag("--percentiles", options.percentiles, "As wrk2 writes them");
-  app.add_option("FILE", options.files)->expected(0, 1000);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return WithHelp(WhyNotParsed(app, error));
+  CommandLine line("", "fncache load report");
+  line.NoHelpFlag();
+  line.AddFlag("-h,--help", &options.help, "print this");
+  line.AddOption("--html", &options.html, "The page").TypeName("FILE");
+  line.AddFlag("--percentiles", &options.percentiles, "As wrk2 writes them");
+  line.AddOption("FILE", &options.files).Expected(0, 1000);
+  if (line.Parse(argc, argv) == CommandLine::Outcome::kError) {
+    return WithHelp(line.error());
   }
   if (!options.help && (options.files.empty() || options.files.size() > 2)) {
     return WithHelp("report: one file of results is needed, or two to compare");

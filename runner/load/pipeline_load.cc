@@ -296,7 +296,7 @@ std::vector<engine::EngineInput> Templates(const render::RenderInputs& inputs) {
   std::vector<engine::EngineInput> all;
   for (const render::CompositeToRender& composite : inputs.composites) {
     engine::EngineInput input;
-    input.composite = text::ToStruct(composite.object);
+    input.composite = text::ToStruct(*composite.object);
     input.composition = inputs.composition;
     input.observed = composite.observed;
     input.required = inputs.required;

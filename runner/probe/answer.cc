@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "proto/function_v1.pb.h"
+#include "runner/client/function_caller.h"
 #include "runner/text/deterministic_bytes.h"
 
 namespace fncache::runner::probe {

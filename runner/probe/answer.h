@@ -9,9 +9,12 @@
 #include <set>
 #include <string>
 
-#include "proto/function_v1.pb.h"
-#include "runner/client/function_caller.h"
+#include "proto/function_v1_fwd.h"
 #include "runner/function/flat_message.h"
+
+namespace fncache::runner::client {
+struct CallResult;
+}  // namespace fncache::runner::client
 
 namespace fncache::runner::probe {
 

@@ -10,10 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "common/command_flags.h"
+#include "common/command_line.h"
 #include "common/duration.h"
 #include "common/standard_streams.h"
 #include "common/threads.h"
@@ -72,55 +71,47 @@ struct Flags {
       context_values, context_files;
 };
 
-std::unique_ptr<CLI::App> MakeApp(Flags* flags) {
-  auto app = std::make_unique<CLI::App>(
+CommandLine MakeLine(Flags* flags) {
+  CommandLine line(
       "Says which fields of a request a function's answer depends on, by "
       "asking it,\nand which masks follow from that.",
       "fncache probe");
-  app->add_option("FILE", flags->files, "A request, a trace, or what to render")
-      ->required()
-      ->expected(1, 3);
-  app->add_option("--function", flags->functions,
-                  "The function to ask, as the trace or the Composition names "
-                  "it, and where it listens. Repeats for the other functions "
-                  "of a pipeline; the first is the one that is asked, or "
-                  "--step says which")
-      ->type_name("NAME=TARGET")
-      ->type_size(1)
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app->add_option("--step", flags->step,
-                  "The step of the pipeline; default: the first of the "
-                  "function")
-      ->type_name("STEP");
-  app->add_option("--calls", flags->calls,
-                  "Ask so often at most; what is left then is untried")
-      ->check(CLI::Range(kFewestCalls, kMostCalls))
-      ->type_name("N")
-      ->capture_default_str();
-  app->add_option("--timeout", flags->timeout,
-                  "Of each call, and of each step before the one that is asked")
-      ->type_name("DURATION")
-      ->capture_default_str();
-  app->add_option("--tls-dir", flags->tls_dir,
-                  "tls.crt, tls.key and ca.crt that the runner has; without, "
-                  "functions are called in plaintext")
-      ->type_name("DIR");
-  app->add_option("--seed", flags->seed,
-                  "Altered values are made from it; the same seed asks the "
-                  "same")
-      ->type_name("N")
-      ->capture_default_str();
-  app->add_flag("--json", flags->json, "Print JSON, with all paths");
-  const auto input = [&app](const char* names, std::vector<std::string>* into,
-                            const char* help, const char* type) {
-    app->add_option(names, *into, help)
-        ->type_name(type)
-        ->type_size(1)
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  line.AddOption("FILE", &flags->files, "A request, a trace, or what to render")
+      .Required()
+      .Expected(1, 3);
+  line.AddOption("--function", &flags->functions,
+                 "The function to ask, as the trace or the Composition names "
+                 "it, and where it listens. Repeats for the other functions "
+                 "of a pipeline; the first is the one that is asked, or "
+                 "--step says which")
+      .TypeName("NAME=TARGET")
+      .Repeats();
+  line.AddOption("--step", &flags->step,
+                 "The step of the pipeline; default: the first of the "
+                 "function")
+      .TypeName("STEP");
+  line.AddOption("--calls", &flags->calls,
+                 "Ask so often at most; what is left then is untried")
+      .Range(kFewestCalls, kMostCalls)
+      .TypeName("N")
+      .ShowDefault();
+  line.AddOption("--timeout", &flags->timeout,
+                 "Of each call, and of each step before the one that is asked")
+      .TypeName("DURATION")
+      .ShowDefault();
+  line.AddOption("--tls-dir", &flags->tls_dir,
+                 "tls.crt, tls.key and ca.crt that the runner has; without, "
+                 "functions are called in plaintext")
+      .TypeName("DIR");
+  line.AddOption("--seed", &flags->seed,
+                 "Altered values are made from it; the same seed asks the "
+                 "same")
+      .TypeName("N")
+      .ShowDefault();
+  line.AddFlag("--json", &flags->json, "Print JSON, with all paths");
+  const auto input = [&line](const char* names, std::vector<std::string>* into,
+                             const char* help, const char* type) {
+    line.AddOption(names, into, help).TypeName(type).Repeats();
   };
   input("-o,--observed-resources", &flags->observed,
         "With XR: composed resources, as the cluster has them", "PATH");
@@ -135,9 +126,8 @@ std::unique_ptr<CLI::App> MakeApp(Flags* flags) {
         "With XR: context before the first step; repeats", "KEY=YAML");
   input("--context-files", &flags->context_files,
         "With XR: the same from files", "KEY=FILE");
-  app->footer(kFooter);
-  WrapHelp(app.get());
-  return app;
+  line.Footer(kFooter);
+  return line;
 }
 
 int Fail(int code, absl::string_view message) {
@@ -290,23 +280,23 @@ class Session {
 
 std::string ProbeHelp() {
   Flags flags;
-  return MakeApp(&flags)->help();
+  return MakeLine(&flags).Help();
 }
 
 std::vector<CommandFlag> ProbeCommandFlags() {
   Flags flags;
-  return FlagsOf(*MakeApp(&flags));
+  return MakeLine(&flags).Flags();
 }
 
 int ProbeMain(int argc, char** argv) {
   Flags flags;
-  const std::unique_ptr<CLI::App> app = MakeApp(&flags);
-  try {
-    app->parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
+  CommandLine line = MakeLine(&flags);
+  const CommandLine::Outcome outcome = line.Parse(argc, argv);
+  if (outcome == CommandLine::Outcome::kHelp) {
     return PrintResult("fncache probe", ProbeHelp());
-  } catch (const CLI::ParseError& error) {
-    return FailUsage(WhyNotParsed(*app, error));
+  }
+  if (outcome == CommandLine::Outcome::kError) {
+    return FailUsage(line.error());
   }
   const auto timeout = ParseGoDuration(flags.timeout);
   if (!timeout.ok() || *timeout <= absl::ZeroDuration()) {

@@ -8,6 +8,7 @@
 
 #include "cache/key/field_path.h"
 #include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/probe/alter.h"
 
 // extra_resources is deprecated, and honoured.
@@ -155,6 +156,12 @@ RequestFields::RequestFields(std::vector<Request> requests)
 }
 
 RequestFields::~RequestFields() = default;
+
+size_t RequestFields::requests() const { return requests_.size(); }
+
+const RequestFields::Request& RequestFields::request(size_t index) const {
+  return requests_[index];
+}
 
 void RequestFields::Number(Node* node, int parent) {
   node->index = static_cast<int>(fields_.size());

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/function_v1.pb.h"
+#include "proto/function_v1_fwd.h"
 
 namespace fncache::runner::probe {
 
@@ -57,8 +57,8 @@ class RequestFields {
   // Parents before what is in them, names in the order of their bytes.
   const std::vector<Field>& fields() const { return fields_; }
 
-  size_t requests() const { return requests_.size(); }
-  const Request& request(size_t index) const { return requests_[index]; }
+  size_t requests() const;
+  const Request& request(size_t index) const;
 
   // That request with each field changed as `changes` says, which has one for
   // each of fields(). What values become follows from `seed` and the place

@@ -9,6 +9,8 @@
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "common/mutex.h"
+#include "proto/function_v1.pb.h"
+#include "runner/client/function_caller.h"
 #include "runner/probe/answer.h"
 
 namespace fncache::runner::probe {

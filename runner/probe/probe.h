@@ -17,12 +17,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/function_v1.pb.h"
-#include "runner/client/function_caller.h"
+#include "proto/function_v1_fwd.h"
 #include "runner/probe/fields.h"
 #include "runner/probe/masks.h"
 #include "runner/probe/search.h"
 #include "runner/probe/variation.h"
+
+namespace fncache::runner::client {
+class FunctionCaller;
+}  // namespace fncache::runner::client
 
 namespace fncache::runner::probe {
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/json_tree.h"
 #include "common/utf8.h"
-#include "nlohmann/json.hpp"
 
 namespace fncache::runner::probe {
 namespace {
@@ -173,29 +173,28 @@ std::string ReportText(const ProbeReport& report) {
 }
 
 std::string ReportJson(const ProbeReport& report) {
-  using nlohmann::json;
   const ProbeResult& result = report.result;
-  json masks = json::array();
+  JsonTree masks = JsonTree::Array();
   for (const ProposedMask& one : result.masks) {
-    json mask = {
+    JsonTree mask = {
         {"mask", one.mask}, {"paths", one.fields}, {"bytes", one.bytes}};
-    if (report.trace_calls > 0) mask["varied"] = one.varied;
-    masks.push_back(std::move(mask));
+    if (report.trace_calls > 0) mask.Set("varied", one.varied);
+    masks.Append(std::move(mask));
   }
-  json all = {{"version", 1},
-              {"function", report.function},
-              {"request", report.source},
-              {"calls", result.calls},
-              {"complete", result.complete},
-              {"restarts", result.restarts},
-              {"read", PathsOf(result, Result::kRead)},
-              {"unread", PathsOf(result, Result::kUnread)},
-              {"untried", PathsOf(result, Result::kUntried)},
-              {"unstable", result.unstable},
-              {"masks", masks},
-              {"evidence", Evidence(report)}};
-  if (report.trace_calls > 0) all["trace_calls"] = report.trace_calls;
-  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  JsonTree all = {{"version", 1},
+                  {"function", report.function},
+                  {"request", report.source},
+                  {"calls", result.calls},
+                  {"complete", result.complete},
+                  {"restarts", result.restarts},
+                  {"read", PathsOf(result, Result::kRead)},
+                  {"unread", PathsOf(result, Result::kUnread)},
+                  {"untried", PathsOf(result, Result::kUntried)},
+                  {"unstable", result.unstable},
+                  {"masks", masks},
+                  {"evidence", Evidence(report)}};
+  if (report.trace_calls > 0) all.Set("trace_calls", report.trace_calls);
+  return all.Dump(2, JsonTree::Order::kSorted) + "\n";
 }
 
 }  // namespace fncache::runner::probe

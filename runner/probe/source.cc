@@ -215,7 +215,7 @@ absl::StatusOr<Source> MakeRequest(const render::RenderFlags& flags,
   composition.steps.resize(static_cast<size_t>(step) + 1);
   const std::string name = composition.steps.back().name;
   engine::EngineInput input;
-  input.composite = text::ToStruct(composite.object);
+  input.composite = text::ToStruct(*composite.object);
   input.composition =
       std::make_shared<const engine::Composition>(std::move(composition));
   input.observed = composite.observed;

@@ -74,7 +74,7 @@ class Results {
 engine::EngineInput InputOf(const RenderInputs& inputs,
                             const CompositeToRender& composite) {
   engine::EngineInput input;
-  input.composite = text::ToStruct(composite.object);
+  input.composite = text::ToStruct(*composite.object);
   input.composition = inputs.composition;
   input.observed = composite.observed;
   input.required = inputs.required;

@@ -223,12 +223,12 @@ class Session {
     RenderOutputOptions options;
     options.full_composite = flags_.include_full_composite;
     options.results = flags_.include_results;
-    const auto made = OutputDocuments(composite.object, rendered.outcome.output,
-                                      rendered.context, options);
+    const auto made = PrintOutput(*composite.object, rendered.outcome.output,
+                                  rendered.context, options);
     if (!made.ok()) {
       return Fail(kCannotRender, absl::StrCat(prefix, made.status().message()));
     }
-    absl::StrAppend(documents, PrintDocuments(*made));
+    absl::StrAppend(documents, *made);
     return 0;
   }
 

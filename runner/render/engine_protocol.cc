@@ -8,13 +8,11 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "nlohmann/json.hpp"
 #include "proto/render.pb.h"
 #include "runner/client/parse.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/document_schemas.h"
 #include "runner/engine/engine.h"
-#include "runner/text/json.h"
 
 namespace fncache::runner::render {
 namespace {
@@ -62,12 +60,9 @@ absl::StatusOr<engine::EngineInput> ToEngineInput(CompositeInput* input) {
     engine.definition = std::make_shared<const Struct>(
         std::move(*input->mutable_composite_resource_definition()));
   }
-  std::vector<text::Json> documents;
-  for (const Struct& document : input->required_schemas()) {
-    documents.push_back(text::FromStruct(document));
-  }
   // Without documents too: it still refuses what is no apiVersion.
-  engine.schemas = engine::MakeDocumentSchemas(std::move(documents));
+  engine.schemas = engine::MakeDocumentSchemasOfStructs(
+      *Objects(input->mutable_required_schemas()));
   return engine;
 }
 

@@ -10,7 +10,6 @@
 #include <functional>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/command_flags.h"
+#include "common/command_line.h"
 #include "common/duration.h"
 #include "common/utf8.h"
 #include "runner/render/help.h"
@@ -483,13 +483,13 @@ std::vector<CommandFlag> RenderCommandFlags() {
 
 absl::StatusOr<RenderFlags> ParseRenderFlags(int argc, char** argv) {
   RenderFlags flags;
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
-  app.add_flag("-h,--help", flags.help,
+  CommandLine line;
+  line.NoHelpFlag();
+  line.AllowExtras();
+  line.AddFlag("-h,--help", &flags.help,
                "what this command does, and its flags");
   Texts files;
-  app.add_option("FILES", files)->expected(0, 1 << 20);
+  line.AddOption("FILES", &files).Expected(0, 1 << 20);
   std::vector<Texts> given(Table().size());
   for (size_t i = 0; i < given.size(); ++i) {
     const FlagHelp& row = Table()[i].help;
@@ -497,8 +497,7 @@ absl::StatusOr<RenderFlags> ParseRenderFlags(int argc, char** argv) {
         row.short_name, row.short_name.empty() ? "" : ",", row.name);
     Texts* const texts = &given[i];
     if (row.argument.empty()) {
-      // CLI11 gives the number of times, negative for =false.
-      app.add_flag_function(
+      line.AddFlag(
           names,
           [texts](int64_t times) {
             texts->push_back(times > 0 ? "true" : "false");
@@ -506,22 +505,15 @@ absl::StatusOr<RenderFlags> ParseRenderFlags(int argc, char** argv) {
           row.text);
       continue;
     }
-    app.add_option(names, *texts, row.text)
-        ->type_name(row.argument)
-        ->type_size(1)
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    line.AddOption(names, texts, row.text).TypeName(row.argument).Repeats();
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return BadUsage(WhyNotParsed(app, error));
+  if (line.Parse(argc, argv) == CommandLine::Outcome::kError) {
+    return BadUsage(line.error());
   }
   if (flags.help) return flags;
-  const Texts unknown = app.remaining();
+  const Texts unknown = line.remaining();
   if (!unknown.empty()) {
-    return BadUsage(NotTaken(unknown[0], FlagsOf(app)));
+    return BadUsage(NotTaken(unknown[0], line.Flags()));
   }
   for (size_t i = 0; i < given.size(); ++i) {
     if (given[i].empty()) continue;

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "nlohmann/json.hpp"
 #include "runner/engine/composite_defaults.h"
 #include "runner/engine/document_schemas.h"
 #include "runner/render/context_steps.h"
@@ -39,7 +40,7 @@ std::shared_ptr<const Objects> ToObjects(
   auto objects = std::make_shared<Objects>();
   objects->reserve(loaded.size());
   for (const LoadedObject& one : loaded) {
-    objects->push_back(text::ToStruct(one.object));
+    objects->push_back(text::ToStruct(*one.object));
   }
   return objects;
 }
@@ -80,7 +81,7 @@ absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
         continue;
       }
       for (LoadedObject& one : *file.objects) {
-        if (one.object.empty()) continue;  // only comments
+        if (one.object->empty()) continue;  // only comments
         CompositeToRender composite;
         composite.object = std::move(one.object);
         composite.where = std::move(one.where);
@@ -98,7 +99,7 @@ absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
 absl::StatusOr<text::Json> LoadDefinition(const std::string& path) {
   auto loaded = LoadObject(path);
   if (!loaded.ok()) return CannotLoad("XRD", path, loaded.status());
-  return std::move(loaded->object);
+  return std::move(*loaded->object);
 }
 
 // The first error ends a render of one composite; of several it is kept for the
@@ -108,16 +109,16 @@ absl::Status Check(bool several, const text::Json& composition,
                    std::vector<CompositeToRender>* composites) {
   for (CompositeToRender& composite : *composites) {
     if (!composite.status.ok()) continue;
-    composite.status = CheckComposition(composition, composite.object);
+    composite.status = CheckComposition(composition, *composite.object);
     if (composite.status.ok() && definition != nullptr) {
       const absl::Status status =
-          engine::ApplyDefaults(*definition, &composite.object);
+          engine::ApplyDefaults(*definition, composite.object.get());
       if (!status.ok()) {
-        composite.status =
-            Prefixed(absl::StrCat("cannot apply XRD defaults to XR ",
-                                  text::Quoted(text::FindText(
-                                      composite.object, {"metadata", "name"}))),
-                     status);
+        composite.status = Prefixed(
+            absl::StrCat("cannot apply XRD defaults to XR ",
+                         text::Quoted(text::FindText(*composite.object,
+                                                     {"metadata", "name"}))),
+            status);
       }
     }
     if (!several && !composite.status.ok()) return composite.status;
@@ -161,7 +162,7 @@ void GiveObserved(const std::vector<LoadedObject>& observed,
     if (!composite.status.ok()) continue;
     std::vector<LoadedObject> own;
     for (const LoadedObject& one : observed) {
-      if (BelongsTo(one.object, composite.object)) own.push_back(one);
+      if (BelongsTo(*one.object, *composite.object)) own.push_back(one);
     }
     composite.observed = ToObjects(own);
   }
@@ -275,7 +276,7 @@ absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags) {
   if (!composition.ok()) {
     return CannotLoad("Composition", flags.composition, composition.status());
   }
-  auto parsed = engine::ParseComposition(text::ToStruct(composition->object));
+  auto parsed = engine::ParseComposition(text::ToStruct(*composition->object));
   if (!parsed.ok()) {
     return CannotLoad("Composition", flags.composition, parsed.status());
   }
@@ -284,7 +285,7 @@ absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags) {
   inputs.composition = std::make_shared<const engine::Composition>(
       WithContextSteps(*std::move(parsed), seeds, flags.include_context));
   auto status =
-      Check(several, composition->object, nullptr, &inputs.composites);
+      Check(several, *composition->object, nullptr, &inputs.composites);
   if (!status.ok()) return status;
 
   status = LoadTargets(flags, &inputs);
@@ -293,7 +294,7 @@ absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags) {
     const auto definition = LoadDefinition(flags.definition);
     if (!definition.ok()) return definition.status();
     status =
-        Check(several, composition->object, &*definition, &inputs.composites);
+        Check(several, *composition->object, &*definition, &inputs.composites);
     if (!status.ok()) return status;
     inputs.definition =
         std::make_shared<const Struct>(text::ToStruct(*definition));

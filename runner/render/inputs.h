@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "google/protobuf/struct.pb.h"
-#include "nlohmann/json.hpp"
 #include "runner/client/function_client.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/engine.h"
@@ -24,7 +23,8 @@
 namespace fncache::runner::render {
 
 struct CompositeToRender {
-  text::Json object;  // with defaults filled in
+  // With defaults filled in; null if it could not be loaded.
+  std::shared_ptr<text::Json> object;
   std::string where;  // its file, with the document's number of several
   engine::EngineInput::Objects observed;
   // A status that is not ok says why this one cannot be rendered, though others

@@ -16,6 +16,8 @@
 #include "absl/types/optional.h"
 #include "common/status.h"
 #include "common/utf8.h"
+#include "google/protobuf/struct.pb.h"
+#include "nlohmann/json.hpp"
 #include "runner/engine/composition.h"
 #include "runner/render/input_file.h"
 #include "runner/text/kubernetes_yaml.h"
@@ -112,6 +114,10 @@ absl::StatusOr<text::Json> ReadObject(const std::string& path) {
   return object;
 }
 
+LoadedObject Loaded(text::Json object, std::string where) {
+  return {std::make_shared<text::Json>(std::move(object)), std::move(where)};
+}
+
 // All documents of one file; null where there is no content.
 absl::StatusOr<std::vector<LoadedObject>> ObjectsOf(
     const std::string& path, const absl::StatusOr<std::string>& text) {
@@ -129,7 +135,7 @@ absl::StatusOr<std::vector<LoadedObject>> ObjectsOf(
     absl::StatusOr<text::Json> object =
         ParseObject((*documents)[i].text, (*documents)[i].line);
     if (!object.ok()) return Prefixed(where, object.status());
-    objects.push_back({*std::move(object), where});
+    objects.push_back(Loaded(*std::move(object), where));
   }
   return objects;
 }
@@ -185,7 +191,7 @@ absl::StatusOr<std::vector<LoadedObject>> ReadObjects(const std::string& path) {
 // Comments alone stand for an empty object.
 void FillEmpty(std::vector<LoadedObject>* objects) {
   for (LoadedObject& object : *objects) {
-    if (object.object.is_null()) object.object = text::Json::object();
+    if (object.object->is_null()) *object.object = text::Json::object();
   }
 }
 
@@ -215,8 +221,8 @@ absl::Status CheckKind(const text::Json& object) {
 // Whether everything has a kind, or is empty.
 absl::Status CheckKinds(const std::vector<LoadedObject>& objects) {
   for (const LoadedObject& object : objects) {
-    if (object.object.is_null()) continue;
-    const absl::Status kind = CheckKind(object.object);
+    if (object.object->is_null()) continue;
+    const absl::Status kind = CheckKind(*object.object);
     if (!kind.ok()) return Prefixed(object.where, kind);
   }
   return absl::OkStatus();
@@ -328,7 +334,7 @@ absl::StatusOr<text::Json> ReadSchema(const std::string& path) {
 absl::StatusOr<LoadedObject> LoadObject(const std::string& path) {
   absl::StatusOr<text::Json> object = ReadObject(path);
   if (!object.ok()) return Prefixed(path, object.status());
-  return LoadedObject{*std::move(object), path};
+  return Loaded(*std::move(object), path);
 }
 
 absl::StatusOr<std::vector<LoadedObject>> LoadObjects(const std::string& path) {
@@ -373,7 +379,7 @@ absl::StatusOr<LoadedObject> LoadComposite(const std::string& path) {
   const absl::Status status =
       object.ok() ? CheckKind(*object) : object.status();
   if (!status.ok()) return Prefixed(path, status);
-  return LoadedObject{*std::move(object), path};
+  return Loaded(*std::move(object), path);
 }
 
 absl::StatusOr<LoadedObject> LoadComposition(const std::string& path) {
@@ -389,7 +395,7 @@ absl::StatusOr<LoadedObject> LoadComposition(const std::string& path) {
   absl::Status status = engine::ParseComposition(composition).status();
   if (status.ok()) status = engine::CheckFieldsOfSpec(composition);
   if (!status.ok()) return Prefixed(path, status);
-  return LoadedObject{*std::move(object), path};
+  return Loaded(*std::move(object), path);
 }
 
 absl::Status CheckComposition(const text::Json& composition,
@@ -430,18 +436,18 @@ absl::StatusOr<std::vector<client::FunctionTarget>> LoadFunctions(
   }
   for (const LoadedObject& object : *objects) {
     const std::string api_version =
-        text::FindTypedText(object.object, {"apiVersion"});
+        text::FindTypedText(*object.object, {"apiVersion"});
     if ((api_version != "pkg.crossplane.io/v1" &&
          api_version != "pkg.crossplane.io/v1beta1") ||
-        text::FindTypedText(object.object, {"kind"}) != "Function") {
+        text::FindTypedText(*object.object, {"kind"}) != "Function") {
       return Prefixed(object.where,
                       absl::InvalidArgumentError(absl::StrCat(
-                          "not a function: ", KindAndName(object.object))));
+                          "not a function: ", KindAndName(*object.object))));
     }
     const std::string name =
-        text::FindTypedText(object.object, {"metadata", "name"});
+        text::FindTypedText(*object.object, {"metadata", "name"});
     if (known.count(name) > 0) continue;
-    absl::StatusOr<std::string> target = TargetOf(object.object, annotations);
+    absl::StatusOr<std::string> target = TargetOf(*object.object, annotations);
     if (!target.ok()) return Prefixed(object.where, target.status());
     targets[name] = *std::move(target);
   }

@@ -12,20 +12,20 @@
 #ifndef FNCACHE_RUNNER_RENDER_LOADER_H_
 #define FNCACHE_RUNNER_RENDER_LOADER_H_
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 #include "runner/client/function_client.h"
 #include "runner/text/json.h"
 
 namespace fncache::runner::render {
 
 struct LoadedObject {
-  text::Json object;
+  std::shared_ptr<text::Json> object;  // not null; copies share it
   std::string where;  // `FILE`, or `FILE (document 3)` of several
 };
 

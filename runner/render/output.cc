@@ -10,6 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/status.h"
+#include "google/protobuf/struct.pb.h"
+#include "nlohmann/json.hpp"
+#include "proto/render.pb.h"
 #include "runner/text/rfc3339.h"
 #include "runner/text/yaml_writer.h"
 
@@ -184,6 +187,15 @@ std::string PrintDocuments(const std::vector<text::Json>& documents) {
     absl::StrAppend(&all, "---\n", text::ToYaml(document));
   }
   return all;
+}
+
+absl::StatusOr<std::string> PrintOutput(
+    const text::Json& composite, const CompositeOutput& output,
+    const absl::optional<google::protobuf::Struct>& context,
+    const RenderOutputOptions& options) {
+  const auto documents = OutputDocuments(composite, output, context, options);
+  if (!documents.ok()) return documents.status();
+  return PrintDocuments(*documents);
 }
 
 }  // namespace fncache::runner::render

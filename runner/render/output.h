@@ -13,10 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "google/protobuf/struct.pb.h"
-#include "nlohmann/json.hpp"
-#include "proto/render.pb.h"
+#include "proto/struct_fwd.h"
 #include "runner/text/json.h"
+
+namespace crossplane::render::v1alpha1 {
+class CompositeOutput;
+}  // namespace crossplane::render::v1alpha1
 
 namespace fncache::runner::render {
 
@@ -38,6 +40,12 @@ absl::StatusOr<std::vector<text::Json>> OutputDocuments(
 
 // The documents as YAML, with `---` before each.
 std::string PrintDocuments(const std::vector<text::Json>& documents);
+// OutputDocuments, printed so.
+absl::StatusOr<std::string> PrintOutput(
+    const text::Json& composite,
+    const crossplane::render::v1alpha1::CompositeOutput& output,
+    const absl::optional<google::protobuf::Struct>& context,
+    const RenderOutputOptions& options);
 
 // Gives all `status.conditions` one fixed time and only the fields that a
 // condition has; a status without conditions gets a null. What cannot be read

@@ -8,7 +8,8 @@
 #include "absl/strings/str_split.h"
 #include "cache/key/field_path.h"
 #include "common/utf8.h"
-#include "nlohmann/json.hpp"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/text/json.h"
 #include "runner/text/object.h"
 #include "runner/text/yaml_writer.h"
@@ -40,8 +41,7 @@ std::string Below(absl::string_view path, absl::string_view key) {
 
 // A value on one line, cut where it is long.
 std::string Shown(const Value& value) {
-  std::string text = Printable(text::FromValue(value).dump(
-      -1, ' ', false, text::Json::error_handler_t::replace));
+  std::string text = Printable(text::ToJsonText(value));
   if (text.size() <= kMaxShownBytes) return text;
   size_t end = 0;
   while (end < kMaxShownBytes) {
@@ -56,8 +56,7 @@ bool IsLarge(const Value& value) {
 }
 
 // The lines of what is new below a heading, at most kMaxShownLines of them.
-void AddYaml(const text::Json& json, Lines* lines) {
-  const std::string yaml = text::ToYaml(json);
+void AddYaml(const std::string& yaml, Lines* lines) {
   Lines all = absl::StrSplit(yaml, '\n', absl::SkipEmpty());
   const size_t shown = std::min<size_t>(all.size(), kMaxShownLines);
   for (size_t i = 0; i < shown; ++i) {
@@ -104,7 +103,7 @@ void DiffValues(const std::string& path, const Value* before,
       return;
     }
     lines->push_back(absl::StrCat("+ ", path, ":"));
-    AddYaml(text::FromValue(*after), lines);
+    AddYaml(text::ValueToYaml(*after), lines);
   } else if (after == nullptr) {
     lines->push_back(absl::StrCat("- ", path, ": ", Shown(*before)));
   } else if (text::Equal(*before, *after)) {
@@ -170,18 +169,18 @@ std::string Heading(const std::string& path, const Resource& resource) {
 }
 
 // Leaves out apiVersion and kind, which the heading has already.
-text::Json Body(const Resource& resource) {
+Struct Body(const Resource& resource) {
   Struct body = resource.resource();
   text::Remove(&body, {"apiVersion"});
   text::Remove(&body, {"kind"});
-  return text::FromStruct(body);
+  return body;
 }
 
 void AddResource(const std::string& path, const Resource& resource,
                  Lines* lines) {
   lines->push_back(absl::StrCat("+ ", Heading(path, resource)));
-  const text::Json body = Body(resource);
-  if (!body.empty()) AddYaml(body, lines);
+  const Struct body = Body(resource);
+  if (!body.fields().empty()) AddYaml(text::StructToYaml(body), lines);
   DiffDetails(path, Resource(), resource, lines);
   if (resource.ready() != Resource().ready()) {
     lines->push_back(

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "google/protobuf/struct.pb.h"
-#include "proto/function_v1.pb.h"
+#include "proto/function_v1_fwd.h"
+#include "proto/struct_fwd.h"
 
 namespace fncache::runner::render {
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/command_line.h"
 #include "common/file.h"
 #include "common/standard_streams.h"
 #include "common/threads.h"
@@ -139,25 +139,25 @@ std::string Contradiction(const ReplayFlags& flags) {
 
 std::string ReplayHelp() {
   ReplayFlags flags;
-  return MakeReplayApp(&flags)->help();
+  return MakeReplayLine(&flags).Help();
 }
 
 std::vector<CommandFlag> ReplayCommandFlags() {
   ReplayFlags flags;
-  return FlagsOf(*MakeReplayApp(&flags));
+  return MakeReplayLine(&flags).Flags();
 }
 
 int ReplayMain(int argc, char** argv,
                const insight::whatif::SettingsReader& settings) {
   ReplayFlags flags;
-  const std::unique_ptr<CLI::App> app = MakeReplayApp(&flags);
-  try {
-    app->parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
+  CommandLine line = MakeReplayLine(&flags);
+  const CommandLine::Outcome outcome = line.Parse(argc, argv);
+  if (outcome == CommandLine::Outcome::kHelp) {
     return PrintResult("fncache replay", ReplayHelp());
-  } catch (const CLI::ParseError& error) {
-    return Fail(kBadUsage, absl::StrCat(WhyNotParsed(*app, error),
-                                        "; see fncache replay --help"));
+  }
+  if (outcome == CommandLine::Outcome::kError) {
+    return Fail(kBadUsage,
+                absl::StrCat(line.error(), "; see fncache replay --help"));
   }
   const std::string wrong = Contradiction(flags);
   if (!wrong.empty()) return Fail(kBadUsage, wrong);

@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/command_flags.h"
 #include "common/duration.h"
 #include "common/size.h"
 #include "common/utf8.h"
@@ -150,67 +149,63 @@ absl::StatusOr<Texts> ValuesOf(const std::string& text,
 
 }  // namespace
 
-std::unique_ptr<CLI::App> MakeReplayApp(ReplayFlags* flags) {
-  auto app = std::make_unique<CLI::App>(
+CommandLine MakeReplayLine(ReplayFlags* flags) {
+  CommandLine line(
       "Says what is in a trace and what other settings would have given for "
       "it,\nor plays it again.",
       "fncache replay");
-  app->add_option("TRACE", flags->trace, "A trace")->required();
-  app->add_flag("--info", flags->info, "Say what is in the trace");
-  app->add_option("--what-if", flags->what_if,
-                  "A setting that is not as it was; repeats")
-      ->type_name("KEY=VALUE")
-      ->expected(1)
-      ->take_all();
-  app->add_option("--sweep", flags->sweep,
-                  "Several values of a setting; repeats")
-      ->type_name("KEY=A,B,C|KEY=A..B")
-      ->expected(1)
-      ->take_all();
-  app->add_option("--arrivals", flags->arrivals, "When calls come")
-      ->check(CLI::IsMember({"recorded", "model"}).description(""))
-      ->type_name("recorded|model")
-      ->capture_default_str();
-  app->add_option("--by", flags->by, "Tell them apart")
-      ->check(CLI::IsMember({"function", "step", "xr"}).description(""))
-      ->type_name("function|step|xr");
-  app->add_option("--mrc", flags->mrc,
-                  "Write the miss ratio by cache.memory, as CSV")
-      ->type_name("FILE");
-  app->add_flag("--suggest-masks", flags->suggest_masks,
-                "Try the masks that would have made hits, and say what each "
-                "gives");
-  app->add_option("--threshold", flags->thresholds,
-                  "What must hold; repeats; see below")
-      ->type_name("EXPR")
-      ->expected(1)
-      ->take_all();
-  app->add_option_function<std::vector<std::string>>(
-         "--json",
-         [flags](const std::vector<std::string>& files) {
-           flags->json = files.empty() || files[0].empty() ? "-" : files[0];
-         },
-         "Write the results as JSON; -, or nothing: stdout")
-      ->type_name("FILE")
-      ->expected(0, 1);
-  app->add_option("--html", flags->html, "Write the results as a page")
-      ->type_name("FILE");
-  app->add_option("--export", flags->export_as, "Print the results as CSV")
-      ->check(CLI::IsMember({"csv"}).description(""))
-      ->type_name("csv");
-  app->add_flag("--play", flags->play, "Send the trace's messages again");
-  app->add_option("--target", flags->target, "Where --play sends them")
-      ->type_name("ADDR");
-  app->add_option("--speed", flags->speed,
-                  "How fast --play goes: a factor, or without pauses")
-      ->type_name("N|max")
-      ->capture_default_str();
-  app->add_option("--tls-dir", flags->tls_dir,
-                  "tls.crt, tls.key and ca.crt for --play; default: plaintext")
-      ->type_name("DIR");
-  app->footer(kFooter);
-  WrapHelp(app.get());
-  return app;
+  line.AddOption("TRACE", &flags->trace, "A trace").Required();
+  line.AddFlag("--info", &flags->info, "Say what is in the trace");
+  line.AddOption("--what-if", &flags->what_if,
+                 "A setting that is not as it was; repeats")
+      .TypeName("KEY=VALUE")
+      .RepeatsWithLists();
+  line.AddOption("--sweep", &flags->sweep,
+                 "Several values of a setting; repeats")
+      .TypeName("KEY=A,B,C|KEY=A..B")
+      .RepeatsWithLists();
+  line.AddOption("--arrivals", &flags->arrivals, "When calls come")
+      .OneOf({"recorded", "model"})
+      .TypeName("recorded|model")
+      .ShowDefault();
+  line.AddOption("--by", &flags->by, "Tell them apart")
+      .OneOf({"function", "step", "xr"})
+      .TypeName("function|step|xr");
+  line.AddOption("--mrc", &flags->mrc,
+                 "Write the miss ratio by cache.memory, as CSV")
+      .TypeName("FILE");
+  line.AddFlag("--suggest-masks", &flags->suggest_masks,
+               "Try the masks that would have made hits, and say what each "
+               "gives");
+  line.AddOption("--threshold", &flags->thresholds,
+                 "What must hold; repeats; see below")
+      .TypeName("EXPR")
+      .RepeatsWithLists();
+  line.AddOption(
+          "--json",
+          [flags](const std::vector<std::string>& files) {
+            flags->json = files.empty() || files[0].empty() ? "-" : files[0];
+          },
+          "Write the results as JSON; -, or nothing: stdout")
+      .TypeName("FILE")
+      .Expected(0, 1);
+  line.AddOption("--html", &flags->html, "Write the results as a page")
+      .TypeName("FILE");
+  line.AddOption("--export", &flags->export_as, "Print the results as CSV")
+      .OneOf({"csv"})
+      .TypeName("csv");
+  line.AddFlag("--play", &flags->play, "Send the trace's messages again");
+  line.AddOption("--target", &flags->target, "Where --play sends them")
+      .TypeName("ADDR");
+  line.AddOption("--speed", &flags->speed,
+                 "How fast --play goes: a factor, or without pauses")
+      .TypeName("N|max")
+      .ShowDefault();
+  line.AddOption("--tls-dir", &flags->tls_dir,
+                 "tls.crt, tls.key and ca.crt for --play; default: plaintext")
+      .TypeName("DIR");
+  line.Footer(kFooter);
+  return line;
 }
 
 std::string Question::Label() const {

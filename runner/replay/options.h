@@ -5,13 +5,12 @@
 #ifndef FNCACHE_RUNNER_REPLAY_OPTIONS_H_
 #define FNCACHE_RUNNER_REPLAY_OPTIONS_H_
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
+#include "common/command_line.h"
 #include "insight/whatif/engine.h"
 #include "insight/whatif/settings.h"
 
@@ -30,8 +29,8 @@ struct ReplayFlags {
   std::string target, speed = "1", tls_dir;
 };
 
-// The parser, which fills `flags`.
-std::unique_ptr<CLI::App> MakeReplayApp(ReplayFlags* flags);
+// The parser, which fills `flags`; they must outlive its Parse.
+CommandLine MakeReplayLine(ReplayFlags* flags);
 
 // One set of settings that is asked about: what it is called, and what of the
 // trace's own settings it replaces.

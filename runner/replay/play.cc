@@ -12,11 +12,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/json_tree.h"
 #include "common/mutex.h"
 #include "common/utf8.h"
 #include "insight/request/redact.h"
 #include "insight/trace/reader.h"
-#include "nlohmann/json.hpp"
 #include "proto/function_v1.pb.h"
 #include "runner/client/function_client.h"
 #include "runner/load/format.h"
@@ -234,17 +234,16 @@ std::string PlayedText(const Played& played) {
 }
 
 std::string PlayedJson(const Played& played) {
-  using nlohmann::json;
-  const json all = {{"version", 1},
-                    {"sent", played.sent},
-                    {"same", played.same},
-                    {"different", played.different},
-                    {"unknown", played.unknown},
-                    {"without_message", played.without_message},
-                    {"outcomes", played.outcomes},
-                    {"example", played.example},
-                    {"seconds", played.seconds}};
-  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  const JsonTree all = {{"version", 1},
+                        {"sent", played.sent},
+                        {"same", played.same},
+                        {"different", played.different},
+                        {"unknown", played.unknown},
+                        {"without_message", played.without_message},
+                        {"outcomes", played.outcomes},
+                        {"example", played.example},
+                        {"seconds", played.seconds}};
+  return all.Dump(2, JsonTree::Order::kSorted) + "\n";
 }
 
 }  // namespace fncache::runner::replay

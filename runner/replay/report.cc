@@ -7,9 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "common/json_tree.h"
 #include "common/text_table.h"
 #include "common/utf8.h"
-#include "nlohmann/json.hpp"
 #include "runner/load/format.h"
 #include "runner/load/html.h"
 
@@ -19,7 +19,6 @@ namespace {
 using insight::whatif::Outcome;
 using insight::whatif::Tally;
 using load::Escape;
-using nlohmann::json;
 using Cells = std::vector<std::string>;
 
 double Rate(uint64_t count, double seconds) {
@@ -73,29 +72,27 @@ std::vector<Cells> GroupRows(const Report& report, const Row& row) {
   return rows;
 }
 
-json OrNull(absl::optional<double> value) {
-  return value.has_value() ? json(*value) : json(nullptr);
+JsonTree OrNull(absl::optional<double> value) {
+  return value.has_value() ? JsonTree(*value) : JsonTree();
 }
 
-json AgesJson(const Outcome& outcome) {
-  if (!outcome.ages.has_value()) return nullptr;
+JsonTree AgesJson(const Outcome& outcome) {
+  if (!outcome.ages.has_value()) return JsonTree();
   return {{"p50", outcome.ages->p50},
           {"p99", outcome.ages->p99},
           {"max", outcome.ages->max}};
 }
 
-json RowJson(const Report& report, const Row& row) {
-  json what_if = json::object();
+JsonTree RowJson(const Report& report, const Row& row) {
+  std::map<std::string, std::string> what_if;
   for (const auto& [key, value] : row.question.what_if) {
     // A list's values are given one by one.
-    what_if[key] =
-        what_if.contains(key)
-            ? absl::StrCat(what_if[key].get<std::string>(), ",", value)
-            : value;
+    const auto [at, first] = what_if.emplace(key, value);
+    if (!first) absl::StrAppend(&at->second, ",", value);
   }
   const Outcome& outcome = row.outcome;
   const Outcome& measured = report.measured;
-  json all = {
+  JsonTree all = {
       {"what_if", what_if},
       {"hit_rate", OrNull(outcome.all.HitRate())},
       {"measured_hit_rate", OrNull(measured.all.HitRate())},
@@ -116,9 +113,9 @@ json RowJson(const Report& report, const Row& row) {
       {"evictions", outcome.evictions},
       {"served_age", AgesJson(outcome)},
       {"measured_served_age", AgesJson(measured)}};
-  json groups = json::array();
+  JsonTree groups = JsonTree::Array();
   for (const Group& group : row.groups) {
-    groups.push_back(
+    groups.Append(
         {{"name", group.name},
          {"hit_rate", OrNull(group.predicted.HitRate())},
          {"measured_hit_rate", OrNull(group.measured.HitRate())},
@@ -127,14 +124,14 @@ json RowJson(const Report& report, const Row& row) {
          {"function_seconds", group.predicted.function_seconds},
          {"measured_function_seconds", group.measured.function_seconds}});
   }
-  if (!report.by.empty()) all["by"] = groups;
-  json thresholds = json::array();
+  if (!report.by.empty()) all.Set("by", groups);
+  JsonTree thresholds = JsonTree::Array();
   for (const load::ThresholdResults& one : row.thresholds) {
-    thresholds.push_back({{"expression", one.expression},
-                          {"value", OrNull(one.value)},
-                          {"ok", one.ok}});
+    thresholds.Append({{"expression", one.expression},
+                       {"value", OrNull(one.value)},
+                       {"ok", one.ok}});
   }
-  all["thresholds"] = thresholds;
+  all.Set("thresholds", thresholds);
   return all;
 }
 
@@ -212,19 +209,19 @@ std::string ReportText(const Report& report) {
 }
 
 std::string ReportJson(const Report& report) {
-  json settings = json::array();
-  for (const Row& row : report.rows) settings.push_back(RowJson(report, row));
-  json masks = json::array();
-  for (const auto& mask : report.masks) masks.push_back(mask.mask);
-  const json all = {{"version", 1},
-                    {"trace", report.trace},
-                    {"arrivals", report.arrivals},
-                    {"calls", report.measured.calls},
-                    {"seconds", report.measured.seconds},
-                    {"settings", settings},
-                    {"suggested_masks", masks},
-                    {"notes", report.notes}};
-  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  JsonTree settings = JsonTree::Array();
+  for (const Row& row : report.rows) settings.Append(RowJson(report, row));
+  JsonTree masks = JsonTree::Array();
+  for (const auto& mask : report.masks) masks.Append(mask.mask);
+  const JsonTree all = {{"version", 1},
+                        {"trace", report.trace},
+                        {"arrivals", report.arrivals},
+                        {"calls", report.measured.calls},
+                        {"seconds", report.measured.seconds},
+                        {"settings", settings},
+                        {"suggested_masks", masks},
+                        {"notes", report.notes}};
+  return all.Dump(2, JsonTree::Order::kSorted) + "\n";
 }
 
 std::string ReportCsv(const Report& report) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
 
 namespace fncache::runner::text {
@@ -192,6 +193,12 @@ absl::StatusOr<Json> ParseJson(absl::string_view text) {
   return root;
 }
 
+absl::StatusOr<Struct> ParseJsonStruct(absl::string_view text) {
+  const absl::StatusOr<Json> json = ParseJson(text);
+  if (!json.ok()) return json.status();
+  return ToStruct(*json);
+}
+
 Struct ToStruct(const Json& json) {
   Struct object;
   if (json.is_object()) Fill(json, &object);
@@ -239,6 +246,11 @@ Json FromValue(const Value& from) {
       break;
   }
   return nullptr;
+}
+
+std::string ToJsonText(const Value& value) {
+  return FromValue(value).dump(-1, ' ', /*ensure_ascii=*/false,
+                               Json::error_handler_t::replace);
 }
 
 const Json* Find(const Json& json, JsonPath path) {

@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "google/protobuf/struct.pb.h"
 #include "nlohmann/json_fwd.hpp"
+#include "proto/struct_fwd.h"
 
 namespace fncache::runner::text {
 
@@ -26,6 +26,9 @@ inline constexpr int kMaxJsonDepth = 1000;
 // of two equal keys wins. A number beyond 64 bits becomes a double, and one
 // that no double holds is an error.
 absl::StatusOr<Json> ParseJson(absl::string_view text);
+// The same, as ToStruct makes it, for files that do not need a Json.
+absl::StatusOr<google::protobuf::Struct> ParseJsonStruct(
+    absl::string_view text);
 
 // Converts to what functions get. Whole numbers become doubles (so that
 // 9007199254740993 becomes ...992), -0.0 becomes 0, and nulls, empty maps and
@@ -39,6 +42,10 @@ google::protobuf::Value ToValue(const Json& json);
 // uint64 becomes that whole number; every other stays a double.
 Json FromStruct(const google::protobuf::Struct& from);
 Json FromValue(const google::protobuf::Value& from);
+
+// What FromValue gives, as one line of JSON. Bytes that are not UTF-8 become
+// U+FFFD.
+std::string ToJsonText(const google::protobuf::Value& value);
 
 // A field name for each level.
 using JsonPath = std::initializer_list<absl::string_view>;

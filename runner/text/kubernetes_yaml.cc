@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/utf8.h"
+#include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
 #include "runner/text/yaml_scalar.h"
 

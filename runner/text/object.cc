@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/text/object.h"
 
+#include "google/protobuf/struct.pb.h"
+
 namespace fncache::runner::text {
 
 using google::protobuf::ListValue;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
 #include "runner/text/yaml_scalar.h"
 

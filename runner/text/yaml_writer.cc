@@ -170,4 +170,12 @@ std::string ToYaml(const Json& json) {
   return WithoutBidiControls(text);
 }
 
+std::string StructToYaml(const google::protobuf::Struct& object) {
+  return ToYaml(FromStruct(object));
+}
+
+std::string ValueToYaml(const google::protobuf::Value& value) {
+  return ToYaml(FromValue(value));
+}
+
 }  // namespace fncache::runner::text

@@ -15,12 +15,18 @@
 
 #include <string>
 
+#include "proto/struct_fwd.h"
 #include "runner/text/json.h"
 
 namespace fncache::runner::text {
 
 // Returns one document whose last line is ended, without a `---` before it.
 std::string ToYaml(const Json& json);
+// The same of FromStruct, or of FromValue. No overloads of ToYaml:
+// nlohmann/json would ask whether a Json converts to these types, which are
+// incomplete here.
+std::string StructToYaml(const google::protobuf::Struct& object);
+std::string ValueToYaml(const google::protobuf::Value& value);
 
 }  // namespace fncache::runner::text
 

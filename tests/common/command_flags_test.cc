@@ -4,48 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace fncache {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::StartsWith;
-
-std::string Why(CLI::App* app, std::vector<std::string> reversed) {
-  try {
-    app->parse(std::move(reversed));
-  } catch (const CLI::ParseError& error) {
-    return WhyNotParsed(*app, error);
-  }
-  return "";
-}
-
-TEST(CommandFlagsTest, AreReadOffAnApp) {
-  CLI::App app;
-  std::string listen;
-  std::vector<std::string> masks;
-  bool trace = false;
-  app.add_option("-l,--listen", listen, "Where callers\nconnect")
-      ->type_name("ADDR");
-  app.add_option("--mask", masks, "Left out")->type_name("FIELD");
-  app.add_flag("--trace", trace, "Say more");
-  app.add_option("FILES", masks);
-  const std::vector<CommandFlag> flags = FlagsOf(app);
-  ASSERT_EQ(flags.size(), 4u);
-  EXPECT_THAT(flags[0].names, ElementsAre("-h", "--help"));
-  EXPECT_EQ(flags[0].argument, "");
-  EXPECT_THAT(flags[1].names, ElementsAre("-l", "--listen"));
-  EXPECT_EQ(flags[1].argument, "ADDR");
-  EXPECT_EQ(flags[1].help, "Where callers connect");
-  EXPECT_FALSE(flags[1].repeats);
-  EXPECT_EQ(flags[2].argument, "FIELD");
-  EXPECT_TRUE(flags[2].repeats);
-  EXPECT_THAT(flags[3].names, ElementsAre("--trace"));
-  EXPECT_EQ(flags[3].argument, "");
-}
 
 TEST(CommandFlagsTest, WhatIsNotTakenIsSaidInOneLine) {
   const std::vector<CommandFlag> flags = {
@@ -56,17 +18,6 @@ TEST(CommandFlagsTest, WhatIsNotTakenIsSaidInOneLine) {
   EXPECT_EQ(NotTaken("stray", flags), "unexpected argument stray");
   EXPECT_EQ(NotTaken("a\nb", flags).find('\n'), std::string::npos);
   EXPECT_LT(NotTaken(std::string(1 << 20, '-'), flags).size(), 1000u);
-}
-
-TEST(CommandFlagsTest, AnAppSaysWhyItCouldNotParse) {
-  CLI::App app;
-  std::string listen;
-  app.add_option("--listen", listen);
-  EXPECT_EQ(Why(&app, {"--lisetn"}),
-            "unknown flag --lisetn; did you mean --listen?");
-  EXPECT_EQ(Why(&app, {"x", "b"}), "unexpected argument b");
-  EXPECT_THAT(Why(&app, {"--listen"}), StartsWith("--listen"));
-  EXPECT_EQ(Why(&app, {"a", "--listen"}), "");
 }
 
 TEST(CommandFlagsTest, WholeNumbersAreNoOthers) {

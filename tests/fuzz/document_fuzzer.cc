@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "common/utf8.h"
+#include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
 #include "runner/text/json.h"
 #include "runner/text/kubernetes_yaml.h"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "nlohmann/json.hpp"
 #include "runner/text/kubernetes_yaml.h"
 #include "runner/text/yaml_writer.h"
 #include "tests/fuzz/merge_key.h"

@@ -93,14 +93,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto composition = fncache::runner::render::LoadComposition(path);
   if (Loads(composition)) {
     const auto parsed = fncache::runner::engine::ParseComposition(
-        fncache::runner::text::ToStruct(composition->object));
+        fncache::runner::text::ToStruct(*composition->object));
     Check(parsed.ok());
   }
   const auto objects = fncache::runner::render::LoadObjects(path);
   if (Loads(objects)) {
     for (size_t i = 0; i + 1 < objects->size() && i < 4; ++i) {
-      Define((*objects)[i].object, (*objects)[i + 1].object);
-      Compose((*objects)[i].object, (*objects)[i + 1].object);
+      Define(*(*objects)[i].object, *(*objects)[i + 1].object);
+      Compose(*(*objects)[i].object, *(*objects)[i + 1].object);
     }
   }
   close(file);

@@ -9,6 +9,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
+#include "proto/function_v1.pb.h"
 #include "runner/function/template.h"
 #include "runner/function/template_responder.h"
 

@@ -16,7 +16,9 @@
 #include "absl/strings/str_split.h"
 #include "cache/key/mask.h"
 #include "common/clock.h"
+#include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "proto/function_v1.pb.h"
 #include "runner/client/function_caller.h"
 #include "runner/engine/composition.h"
@@ -89,7 +91,7 @@ engine::EngineInput::Objects Load(const std::vector<std::string>& paths) {
   auto objects = std::make_shared<std::vector<Struct>>();
   if (!loaded.ok()) return objects;
   for (const render::LoadedObject& object : *loaded) {
-    objects->push_back(text::ToStruct(object.object));
+    objects->push_back(text::ToStruct(*object.object));
   }
   return objects;
 }
@@ -122,10 +124,10 @@ absl::optional<engine::EngineInput> LoadCase(const fs::path& folder) {
   EXPECT_TRUE(composite.ok()) << composite.status();
   EXPECT_TRUE(loaded.ok()) << loaded.status();
   if (!composite.ok() || !loaded.ok()) return absl::nullopt;
-  auto composition = engine::ParseComposition(text::ToStruct(loaded->object));
+  auto composition = engine::ParseComposition(text::ToStruct(*loaded->object));
   EXPECT_TRUE(composition.ok()) << composition.status();
   if (!composition.ok()) return absl::nullopt;
-  input.composite = text::ToStruct(composite->object);
+  input.composite = text::ToStruct(*composite->object);
   input.composition =
       std::make_shared<const engine::Composition>(*std::move(composition));
   input.observed = Load(observed);

@@ -9,6 +9,7 @@
 #include "common/sha256.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/struct.pb.h"
 #include "runner/engine/metadata.h"
 #include "runner/text/object.h"
 #include "runner/text/rfc3339.h"

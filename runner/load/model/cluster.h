@@ -16,7 +16,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "google/protobuf/struct.pb.h"
+#include "proto/struct_fwd.h"
 #include "runner/load/model/field_owners.h"
 #include "runner/load/model/random.h"
 

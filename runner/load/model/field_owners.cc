@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "google/protobuf/struct.pb.h"
 #include "runner/text/object.h"
 #include "runner/text/rfc3339.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "google/protobuf/struct.pb.h"
+#include "proto/struct_fwd.h"
 
 namespace fncache::runner::load::model {
 

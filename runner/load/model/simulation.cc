@@ -15,6 +15,8 @@
 #include "common/sha256.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 #include "runner/engine/composed_resources.h"
 #include "runner/engine/composite_schema.h"
 #include "runner/engine/conditions.h"

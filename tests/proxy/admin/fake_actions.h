@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "common/mutex.h"
+#include "proto/admin.pb.h"
 #include "proxy/admin/actions.h"
 
 namespace fncache::proxy::admin {

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "proto/admin.pb.h"
 #include "tests/proxy/admin/stats_testing.h"
 
 namespace fncache::proxy::admin {

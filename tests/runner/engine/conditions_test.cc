@@ -2,7 +2,9 @@
 #include "runner/engine/conditions.h"
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
+#include "proto/function_v1.pb.h"
 #include "runner/text/rfc3339.h"
 #include "tests/runner/messages.h"
 

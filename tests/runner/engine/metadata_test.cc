@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/engine/metadata.h"
 
+#include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
 #include "tests/runner/messages.h"
 

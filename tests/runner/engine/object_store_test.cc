@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
+#include "proto/function_v1.pb.h"
 #include "runner/text/deterministic_bytes.h"
 #include "runner/text/object.h"
 #include "tests/runner/messages.h"

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "gmock/gmock.h"
+#include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
+#include "proto/function_v1.pb.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::function {

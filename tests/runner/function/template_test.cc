@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/function_v1.pb.h"
 #include "runner/function/template_responder.h"
 #include "tests/runner/messages.h"
 

@@ -10,6 +10,7 @@
 #include "cache/key/reencode.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/function_v1.pb.h"
 #include "runner/text/deterministic_bytes.h"
 #include "tests/runner/messages.h"
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/mutex.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "runner/render/context_steps.h"
 #include "tests/runner/messages.h"
 
@@ -98,9 +99,10 @@ RenderInputs Inputs(const std::vector<std::string>& names) {
       WithContextSteps(std::move(composition), false, true));
   for (const std::string& name : names) {
     CompositeToRender composite;
-    composite.object["apiVersion"] = "ex.org/v1";
-    composite.object["kind"] = "XR";
-    composite.object["metadata"]["name"] = name;
+    composite.object = std::make_shared<text::Json>(
+        text::Json{{"apiVersion", "ex.org/v1"},
+                   {"kind", "XR"},
+                   {"metadata", {{"name", name}}}});
     composite.where = name + ".yaml";
     if (name == "broken") composite.status = absl::InvalidArgumentError("why");
     inputs.composites.push_back(std::move(composite));

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "runner/render/context_steps.h"
 #include "tests/common/temp_dir.h"
 #include "tests/runner/messages.h"
@@ -72,7 +73,7 @@ TEST_F(RenderInputsTest, LoadsWhatTheFlagsName) {
   flags_.credentials = File("s.yaml", "metadata: {name: s}\n");
   const RenderInputs inputs = Load();
   ASSERT_EQ(inputs.composites.size(), 1u);
-  EXPECT_EQ(inputs.composites[0].object["kind"], "XR");
+  EXPECT_EQ((*inputs.composites[0].object)["kind"], "XR");
   ASSERT_NE(inputs.composites[0].observed, nullptr);
   EXPECT_EQ(inputs.composites[0].observed->size(), 2u);
   ASSERT_EQ(inputs.required->size(), 3u);
@@ -196,7 +197,7 @@ TEST_F(RenderInputsTest, AllTakesEveryDocumentInTheOrderOfFiles) {
   std::vector<std::string> names;
   for (const auto& one : inputs.composites) {
     EXPECT_TRUE(one.status.ok()) << one.status;
-    names.push_back(one.object["metadata"]["name"]);
+    names.push_back((*one.object)["metadata"]["name"]);
   }
   EXPECT_THAT(names, ElementsAre("a1", "a2", "b", "z"));
   EXPECT_THAT(inputs.composites[1].where, HasSubstr("a.yml (document "));

@@ -18,6 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "runner/engine/composition.h"
 #include "runner/render/input_file.h"
 #include "tests/common/temp_dir.h"
@@ -80,15 +81,15 @@ class LoaderTest : public ::testing::Test {
   text::Json Yaml(const std::string& text) {
     const auto loaded = LoadObject(Write("parsed.yaml", text));
     EXPECT_TRUE(loaded.ok()) << loaded.status();
-    return loaded.ok() ? loaded->object : text::Json();
+    return loaded.ok() ? *loaded->object : text::Json();
   }
 
   static std::vector<std::string> Names(
       const std::vector<LoadedObject>& objects) {
     std::vector<std::string> names;
     for (const LoadedObject& object : objects) {
-      const auto it = object.object.find("name");
-      names.push_back(it == object.object.end() ? "-" : it->dump());
+      const auto it = object.object->find("name");
+      names.push_back(it == object.object->end() ? "-" : it->dump());
     }
     return names;
   }
@@ -112,7 +113,7 @@ TEST_F(LoaderTest, ASingleObjectIsTheFirstDocumentOfItsFile) {
         "text: |\n  --- x\nname: a\n"}) {
     const auto loaded = LoadObject(Write("x.yaml", text));
     ASSERT_TRUE(loaded.ok()) << text << loaded.status();
-    EXPECT_EQ(loaded->object["name"], "a") << text;
+    EXPECT_EQ((*loaded->object)["name"], "a") << text;
     EXPECT_EQ(loaded->where, PathOf("x.yaml"));
   }
 }
@@ -214,7 +215,7 @@ TEST_F(LoaderTest, APipeThatIsNamedIsReadToItsEnd) {
   const auto composite = LoadComposite(path);
   writer.join();
   ASSERT_TRUE(composite.ok()) << composite.status();
-  EXPECT_EQ(composite->object["kind"], "XShop");
+  EXPECT_EQ((*composite->object)["kind"], "XShop");
 
   writer = writing("name: 1\n---\nname: 2\n");
   const auto objects = LoadObjects(path);
@@ -254,7 +255,7 @@ TEST_F(LoaderTest, ADocumentOfCommentsIsAnEmptyObject) {
   for (const auto& objects : {LoadObjects(path), LoadResources({path})}) {
     ASSERT_TRUE(objects.ok()) << objects.status();
     EXPECT_THAT(Names(*objects), ElementsAre("-", "1"));
-    EXPECT_EQ((*objects)[0].object, text::Json::object());
+    EXPECT_EQ(*(*objects)[0].object, text::Json::object());
   }
 }
 
@@ -333,7 +334,7 @@ TEST_F(LoaderTest, OnlyPartOfALargeObjectIsShown) {
 TEST_F(LoaderTest, ACompositeNeedsAKind) {
   const auto loaded = LoadComposite(Write("xr.yaml", kComposite));
   ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_EQ(loaded->object["metadata"]["name"], "a");
+  EXPECT_EQ((*loaded->object)["metadata"]["name"], "a");
   EXPECT_EQ(ErrorOf(LoadComposite(Write("no.yaml", "apiVersion: ex.org/v1\n"))),
             absl::StrCat(PathOf("no.yaml"),
                          ": Object 'Kind' is missing in "
@@ -603,10 +604,10 @@ TEST_F(LoaderTest, TheInputsOfRealPipelinesLoad) {
           LoadComposition((folder.path() / "composition.yaml").string());
       ASSERT_TRUE(composition.ok()) << composition.status();
       const absl::Status checked =
-          CheckComposition(composition->object, composite->object);
+          CheckComposition(*composition->object, *composite->object);
       EXPECT_TRUE(checked.ok()) << checked;
       const auto parsed =
-          engine::ParseComposition(text::ToStruct(composition->object));
+          engine::ParseComposition(text::ToStruct(*composition->object));
       ASSERT_TRUE(parsed.ok()) << parsed.status();
       EXPECT_THAT(parsed->steps, Not(IsEmpty()));
       std::ifstream args(folder.path() / "args");

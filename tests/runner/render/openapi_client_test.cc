@@ -22,6 +22,7 @@
 #include "common/mutex.h"
 #include "common/tls_contexts.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runner/engine/fetched_schemas.h"

@@ -4,8 +4,10 @@
 #include <string>
 
 #include "gmock/gmock.h"
+#include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "proto/render.pb.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::render {

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "common/utf8.h"
+#include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runner/text/kubernetes_yaml.h"
