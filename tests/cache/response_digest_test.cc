@@ -10,6 +10,7 @@
 #include "tests/cache/key/random_encoding.h"
 #include "tests/cache/key/random_request.h"
 #include "tests/cache/response_digest_checker.h"
+#include "tests/common/long_form.h"
 
 namespace fncache::cache {
 namespace {
@@ -93,7 +94,7 @@ TEST(ResponseDigestProperty, DigestsAreEqualIfAndOnlyIfMessagesAre) {
 }
 
 TEST(ResponseDigestPropertyHeavy, DigestsAreEqualIfAndOnlyIfMessagesAre) {
-  CheckRandomResponses(2, 30000);
+  CheckRandomResponses(2, fncache::testing::ShortOrLong(6000, 30000));
 }
 
 TEST(ResponseDigest, AnyBytesAreReadableIfAndOnlyIfProtobufReadsThem) {

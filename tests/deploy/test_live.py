@@ -49,7 +49,7 @@ class Live(unittest.TestCase):
         with open(config, "w", encoding="utf-8") as file:
             json.dump({
                 "tls_dir": tools.path("tests/data/certificates/server"),
-                "admin": "127.0.0.1:0", "generation": "one",
+                "admin": "127.0.0.1:0", "admin_socket": "", "generation": "one",
                 "cache": {"dir": os.path.join(folder, "cache"), "memory": "64KiB",
                           "disk": "16MiB"},
                 "mask": ["@versions", "@times", "@composite-conditions"],
@@ -127,7 +127,7 @@ class Live(unittest.TestCase):
         return {alert["labels"]["alertname"] for alert in cls.ask("alerts")["alerts"]}
 
     @staticmethod
-    def wait_until(holds, seconds=40):
+    def wait_until(holds, seconds=120):
         deadline = time.monotonic() + seconds
         while not holds():
             if time.monotonic() > deadline:

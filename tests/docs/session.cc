@@ -162,6 +162,19 @@ bool Session::Listens(const std::string& log,
          Count(said, "listening on") >= background.size() + daemons;
 }
 
+absl::Status Session::ListensOnItsPorts(const std::string& log) const {
+  const std::string said = testing::ReadFile(log);
+  for (const auto& [named, used] : ports_) {
+    const std::regex at(absl::StrCat("listening on \\S*:", named, "\\b"));
+    if (std::regex_search(said, at)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("a command of the page listens on port ", named,
+                       " by default: name the address\n", said));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Session::Run(const std::string& commands) {
   const std::string log =
       logs_.File(absl::StrCat("block-", log_files_.size(), ".log"));
@@ -227,7 +240,7 @@ absl::Status Session::Run(const std::string& commands) {
   }
   cwd_ = testing::ReadFile(next);
   cwd_.erase(cwd_.find_last_not_of('\n') + 1);
-  return absl::OkStatus();
+  return ListensOnItsPorts(log);
 }
 
 std::string Session::Output() const {

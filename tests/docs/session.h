@@ -46,6 +46,10 @@ class Session {
   // Five ports that are free, and no other Session's while this one lives.
   void TakePorts();
   bool Listens(const std::string& log, const std::string& commands) const;
+  // An error if a command listens on a port that pages name, and not on this
+  // session's port instead. Its port comes from a default. The error comes on
+  // every machine, also where the port is free.
+  absl::Status ListensOnItsPorts(const std::string& log) const;
 
   testing::TempDir clone_;
   testing::TempDir logs_;

@@ -48,6 +48,16 @@ TEST(SessionTest, CommandThatEndsInsteadOfListeningIsAnError) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("nothing.yaml"));
 }
 
+// Such a page works only where the port is free.
+TEST(SessionTest, APortThatADefaultNamedIsAnError) {
+  Session session;
+  // Session replaces ports that a command names; a format has none.
+  const absl::Status status =
+      session.Run("printf 'listening on 127.0.0.1:%d\\n' 9901\n");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("port 9901"));
+}
+
 TEST(SessionTest, WhatItLeftRunningEndsWithTheProcess) {
   // Processes that the other process leaves behind become ours to wait for.
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);

@@ -343,7 +343,7 @@ class Schedule final : private ConnectionOwner {
                 std::min<size_t>(call.client.sent, first_[i]))
           << "call " << i;
     }
-    const absl::Time until = absl::Now() + absl::Seconds(20);
+    const absl::Time until = absl::Now() + absl::Seconds(60);
     for (int quiet = 0; quiet < 20 && !::testing::Test::HasFailure();) {
       ASSERT_LT(absl::Now(), until) << "something waits for ever";
       bool open = false;

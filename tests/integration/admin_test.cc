@@ -339,7 +339,7 @@ TEST_F(WatchTest, LeavesAtOnceWhileTheDaemonHangs) {
       watch->Signal(SIGINT);
     }
     EXPECT_EQ(watch->Wait(), 0);
-    EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+    EXPECT_LT(absl::Now() - start, kPatience / 2);
     EXPECT_FALSE(Look().alternate());
     daemon->Signal(SIGCONT);
   }
@@ -538,12 +538,15 @@ TEST_F(AdminTest, WithoutADaemonCommandsSaySoAndFail) {
                                        ": No such file or directory; is the "
                                        "daemon running?")));
   }
-  const Ended nowhere =
-      Fncache({"admin", "stats"}, {{"XDG_RUNTIME_DIR", dir_.path()}});
-  EXPECT_EQ(nowhere.code, 1);
-  EXPECT_THAT(nowhere.err,
-              HasSubstr(absl::StrCat("no admin socket at ",
-                                     dir_.File("fncache/admin.sock"))));
+  // A daemon of this machine would be found.
+  if (!std::filesystem::exists("/run/fncache/admin.sock")) {
+    const Ended nowhere =
+        Fncache({"admin", "stats"}, {{"XDG_RUNTIME_DIR", dir_.path()}});
+    EXPECT_EQ(nowhere.code, 1);
+    EXPECT_THAT(nowhere.err,
+                HasSubstr(absl::StrCat("no admin socket at ",
+                                       dir_.File("fncache/admin.sock"))));
+  }
   EXPECT_EQ(Admin({"lookup", "--request", dir_.File("none")}).code, 1);
 }
 
@@ -554,7 +557,7 @@ TEST_F(AdminTest, AStopEndsWithAClientConnected) {
   const absl::Time start = absl::Now();
   daemon->Signal(SIGTERM);
   EXPECT_EQ(daemon->Wait(), 0);
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  EXPECT_LT(absl::Now() - start, kPatience / 2);
   EXPECT_FALSE(std::filesystem::exists(socket_));
 }
 

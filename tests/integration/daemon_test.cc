@@ -27,6 +27,7 @@
 #include "proto/function_v1.grpc.pb.h"
 #include "proto/function_v1.pb.h"
 #include "tests/common/deaf_server.h"
+#include "tests/common/long_form.h"
 #include "tests/integration/process.h"
 
 namespace fncache::testing {
@@ -563,10 +564,11 @@ TEST_F(DaemonTest, ThreadsShareOneHeapSoThatMemoryStaysWithinItsBound) {
   EXPECT_GT(HeapsOfThreads(several.pid()), 0);
 }
 
-TEST_F(DaemonTest, HeavyHundredStopsUnderLoad) {
+TEST_F(DaemonTest, HeavyStopsUnderLoad) {
   StartFunction({"--cost", "sleep=2ms"});
   TempDir dir;
-  for (int round = 0; round < 100; ++round) {
+  const int rounds = fncache::testing::ShortOrLong(30, 100);
+  for (int round = 0; round < rounds; ++round) {
     SCOPED_TRACE(absl::StrCat("round ", round));
     std::vector<std::string> more = {"--drain", "10s"};
     if (round % 2 == 1) {

@@ -3,12 +3,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/mutex.h"  // FNCACHE_TSAN
+#include "tests/common/temp_dir.h"
 
 namespace fncache::testing {
 namespace {
@@ -18,7 +20,6 @@ bool IsOurs(absl::string_view variable) {
          absl::StartsWith(variable, "FUNCTION_NAME=") ||
          absl::StartsWith(variable, "REVISION_NAME=") ||
          absl::StartsWith(variable, "TLS_SERVER_CERTS_DIR=") ||
-         // Where daemons would have their admin sockets.
          absl::StartsWith(variable, "XDG_RUNTIME_DIR=");
 }
 
@@ -29,7 +30,20 @@ std::vector<std::string> CleanEnvironment() {
   for (char** each = environ; *each != nullptr; ++each) {
     if (!IsOurs(*each)) clean.emplace_back(*each);
   }
+  static const TempDir runtime;
+  clean.push_back("XDG_RUNTIME_DIR=" + runtime.path());
   return clean;
+}
+
+void SetVariable(const std::string& name, const std::string& value,
+                 std::vector<std::string>* environment) {
+  const std::string start = name + "=";
+  environment->erase(std::remove_if(environment->begin(), environment->end(),
+                                    [&](const std::string& variable) {
+                                      return absl::StartsWith(variable, start);
+                                    }),
+                     environment->end());
+  environment->push_back(start + value);
 }
 
 void AllowClients(std::vector<std::string>* environment) {

@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
@@ -32,6 +35,60 @@ int CountLines(absl::string_view all, absl::string_view text) {
   return count;
 }
 
+// The settings file that a command line or its variables name, "" for none.
+std::string ConfigOf(const std::vector<std::string>& args,
+                     const Process::Environment& env) {
+  std::string path;
+  for (const auto& [name, value] : env) {
+    if (name == "FNCACHE_CONFIG") path = value;
+  }
+  for (size_t i = 0; i + 1 < args.size(); ++i) {
+    if (args[i] == "--config") path = args[i + 1];
+  }
+  return std::filesystem::is_regular_file(path) ? ReadFile(path) : "";
+}
+
+// Whether a key is given anywhere. It reads no YAML: a key that is missed gets
+// a second value, and its test fails on every machine.
+bool Names(const std::string& key, absl::string_view words,
+           const Process::Environment& env, absl::string_view config) {
+  const std::string variable =
+      absl::StrCat("FNCACHE_", absl::AsciiStrToUpper(key));
+  for (const auto& each : env) {
+    if (each.first == variable) return true;
+  }
+  return absl::StrContains(words, absl::StrCat(" --", key, " ")) ||
+         absl::StrContains(words, absl::StrCat(" --", key, "=")) ||
+         absl::StrContains(config, absl::StrCat(key, ":")) ||
+         absl::StrContains(config, absl::StrCat("\"", key, "\":"));
+}
+
+// Gives the child free ports instead of the defaults of its addresses. The
+// words of a shell's command count too.
+void AvoidDefaultAddresses(const Process::Environment& env,
+                           std::vector<std::string>* args,
+                           std::vector<std::string>* environment) {
+  constexpr char kAnyPort[] = "127.0.0.1:0";
+  const std::string words = absl::StrCat(" ", absl::StrJoin(*args, " "), " ");
+  for (const char* ends : {" --check ", " --help ", " -h ", " help "}) {
+    if (absl::StrContains(words, ends)) return;
+  }
+  if (absl::StrContains(words, " serve ")) {
+    const std::string config = ConfigOf(*args, env);
+    if (!Names("admin", words, env, config)) {
+      SetVariable("FNCACHE_ADMIN", kAnyPort, environment);
+    }
+    // An entry of `functions` needs its own.
+    if (!Names("listen", words, env, config) &&
+        !absl::StrContains(config, "functions")) {
+      SetVariable("FNCACHE_LISTEN", kAnyPort, environment);
+    }
+  } else if (!args->empty() && args->front() == "function" &&
+             !Names("listen", words, {}, "")) {
+    args->insert(args->begin() + 1, {"--listen", kAnyPort});
+  }
+}
+
 }  // namespace
 
 Process::Process(std::vector<std::string> args, const Environment& env,
@@ -48,10 +105,9 @@ Process::Process(std::vector<std::string> args, const Environment& env,
 
   std::vector<std::string> environment = CleanEnvironment();
   if (args.empty() || args[0] != "serve") AllowClients(&environment);
+  for (const auto& [name, value] : env) SetVariable(name, value, &environment);
+  AvoidDefaultAddresses(env, &args, &environment);
   args.insert(args.begin(), program);
-  for (const auto& [name, value] : env) {
-    environment.push_back(absl::StrCat(name, "=", value));
-  }
   const int failed =
       posix_spawnp(&pid_, program.c_str(), &actions, nullptr,
                    Pointers(args).data(), Pointers(environment).data());

@@ -34,6 +34,10 @@ class Process {
   // binary, with `args`. The environment is this process's without any
   // FNCACHE_*, FUNCTION_NAME, REVISION_NAME and TLS_SERVER_CERTS_DIR, plus
   // `env`.
+  //
+  // A daemon or a function takes no address that a default names (9901, 9443),
+  // because another one on this machine may have it: if neither `args` nor
+  // `env` nor the settings file names an address, it gets a free port.
   explicit Process(std::vector<std::string> args, const Environment& env = {},
                    const std::string& program = FNCACHE_BINARY);
   ~Process();

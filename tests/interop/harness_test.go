@@ -32,7 +32,7 @@ import (
 )
 
 // patience bounds every wait for something that must happen.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // daemon is one running `fncache serve`.
 type daemon struct {
@@ -50,7 +50,7 @@ func serve(t *testing.T, upstream string, args ...string) *daemon {
 	if binary == "" {
 		t.Fatal("FNCACHE_BINARY does not name the binary to test")
 	}
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", upstream}, args...)
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--admin-socket", "", "--upstream", upstream}, args...)
 	d := &daemon{cmd: exec.Command(binary, args...)}
 	stderr, err := d.cmd.StderrPipe()
 	if err != nil {

@@ -2,6 +2,7 @@
 #include "proxy/admin_stats.h"
 
 #include "gtest/gtest.h"
+#include "proto/admin.pb.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/transport/inflight.h"
 

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/common/certificates.h"
 #include "tests/proxy/loopback.h"
+#include "tests/proxy/start_daemon.h"
 
 namespace fncache::proxy {
 namespace {
@@ -26,7 +27,7 @@ class DaemonTest : public ::testing::Test {
     return options;
   }
   static std::unique_ptr<Daemon> Start(settings::DaemonOptions options) {
-    auto daemon = Daemon::Start(std::move(options), {});
+    auto daemon = StartDaemon(std::move(options), {});
     EXPECT_TRUE(daemon.ok()) << daemon.status();
     return daemon.ok() ? *std::move(daemon) : nullptr;
   }
@@ -67,7 +68,7 @@ TEST_F(DaemonTest, PortInUseFailsTheStartNamingIt) {
   ASSERT_NE(first, nullptr);
   settings::DaemonOptions options = Options();
   options.functions[0].listen = first->addresses()[0];
-  const auto second = Daemon::Start(std::move(options), {});
+  const auto second = StartDaemon(std::move(options), {});
   ASSERT_FALSE(second.ok());
   EXPECT_NE(second.status().message().find(first->addresses()[0]),
             absl::string_view::npos)
@@ -78,7 +79,7 @@ TEST_F(DaemonTest, MissingCertificatesFailTheStartNamingTheFile) {
   ::fncache::testing::TempDir empty;
   settings::DaemonOptions options = Options();
   options.tls_dir = empty.path();
-  const auto daemon = Daemon::Start(std::move(options), {});
+  const auto daemon = StartDaemon(std::move(options), {});
   ASSERT_FALSE(daemon.ok());
   EXPECT_NE(daemon.status().message().find(empty.File("tls.crt")),
             absl::string_view::npos)
@@ -139,7 +140,7 @@ TEST_F(DaemonTest, CacheDirectoryInUseIsWaitedForThenNamed) {
   Daemon::Extras extras;
   std::atomic<int> asked{0};
   extras.cancelled = [&] { return ++asked > 1; };
-  const auto second = Daemon::Start(options, std::move(extras));
+  const auto second = StartDaemon(options, std::move(extras));
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), absl::StatusCode::kCancelled);
   // The predecessor leaves: the successor starts.

@@ -26,6 +26,7 @@
 #include "tests/common/http_get.h"
 #include "tests/common/temp_dir.h"
 #include "tests/proxy/serving/scripted.h"
+#include "tests/proxy/start_daemon.h"
 
 namespace fncache::proxy {
 namespace {
@@ -89,7 +90,7 @@ class DaemonPurgeTest : public ::testing::Test {
     daemon_ = nullptr;
     Daemon::Extras extras;
     extras.disk_retry = absl::Milliseconds(5);
-    auto daemon = Daemon::Start(std::move(options), std::move(extras));
+    auto daemon = StartDaemon(std::move(options), std::move(extras));
     ASSERT_TRUE(daemon.ok()) << daemon.status();
     daemon_ = *std::move(daemon);
   }
@@ -472,7 +473,7 @@ void Child() {
   options.cache_memory = 16 << 20;
   options.cache_dir = getenv(kChildDir);
   options.cache_disk = 64 << 20;
-  auto daemon = Daemon::Start(options, {});
+  auto daemon = StartDaemon(options, {});
   if (!daemon.ok()) _exit(3);
   const int pipe = atoi(getenv(kChildPipe));
   const auto tell = [pipe](const std::string& line) {

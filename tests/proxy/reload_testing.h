@@ -6,6 +6,7 @@
 #define FNCACHE_TESTS_PROXY_RELOAD_TESTING_H_
 
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "tests/common/http_get.h"
 #include "tests/common/temp_dir.h"
 #include "tests/proxy/serving/scripted.h"
+#include "tests/proxy/start_daemon.h"
 
 namespace fncache::proxy {
 
@@ -149,8 +151,12 @@ class ReloadTest : public ::testing::Test {
                         "\"\nadmin: \"127.0.0.1:0\"\ndrain: 1s\n");
   }
   std::string file() const { return dir_.File("fncache.yaml"); }
+  // Replaces the file at once: a daemon that follows it never reads an
+  // unfinished one, however long this thread stalls.
   void Write(const std::string& settings) {
-    ::fncache::testing::WriteFile(file(), Base() + settings);
+    const std::string fresh = dir_.File("fncache.yaml.new");
+    ::fncache::testing::WriteFile(fresh, Base() + settings);
+    std::filesystem::rename(fresh, file());
   }
   void Start(const std::string& settings,
              absl::Duration interval = absl::InfiniteDuration()) {
@@ -168,7 +174,7 @@ class ReloadTest : public ::testing::Test {
     extras.config_interval = interval;
     extras.start.emplace(StartSettings{source, effective->resolved, *text, {}});
     auto daemon =
-        Daemon::Start(std::move(effective->options.daemon), std::move(extras));
+        StartDaemon(std::move(effective->options.daemon), std::move(extras));
     ASSERT_TRUE(daemon.ok()) << daemon.status();
     daemon_ = *std::move(daemon);
     channel_ = Connect(daemon_->addresses()[0]);

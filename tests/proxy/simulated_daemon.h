@@ -25,6 +25,7 @@
 #include "proxy/daemon.h"
 #include "proxy/settings/check.h"
 #include "proxy/settings/settings.h"
+#include "tests/proxy/start_daemon.h"
 
 namespace fncache::proxy {
 
@@ -41,8 +42,8 @@ class SimulatedDaemon {
       : start_(absl::FromUnixSeconds(1'900'000'000)), clock_(start_) {
     Daemon::Extras extras;
     extras.clock = &clock_;
-    auto daemon = Daemon::Start(Options(settings, upstream, functions),
-                                std::move(extras));
+    auto daemon =
+        StartDaemon(Options(settings, upstream, functions), std::move(extras));
     if (!daemon.ok()) {
       ADD_FAILURE() << daemon.status();
       std::abort();

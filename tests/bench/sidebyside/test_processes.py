@@ -18,7 +18,7 @@ from sidebyside.processes import (
 )
 
 
-def gone(pid, seconds=10):
+def gone(pid, seconds=60):
     """Whether the process ends; a zombie has ended."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

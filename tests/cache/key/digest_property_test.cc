@@ -18,6 +18,7 @@
 #include "tests/cache/key/random_encoding.h"
 #include "tests/cache/key/random_request.h"
 #include "tests/cache/key/request_data.h"
+#include "tests/common/long_form.h"
 
 namespace fncache::cache::key {
 namespace {
@@ -208,11 +209,11 @@ TEST(DigestProperty, TagKeysAreEqualIfAndOnlyIfTagsAndTheRestAre) {
 }
 
 TEST(DigestPropertyHeavy, TagKeysAreEqualIfAndOnlyIfTagsAndTheRestAre) {
-  CheckRandomTags(4, 17000);
+  CheckRandomTags(4, fncache::testing::ShortOrLong(3000, 17000));
 }
 
 TEST(DigestPropertyHeavy, KeysAreEqualIfAndOnlyIfMessagesAre) {
-  CheckRandomRequests(2, 17000);
+  CheckRandomRequests(2, fncache::testing::ShortOrLong(3000, 17000));
 }
 
 // Cut off at every length, and with one byte in four gone: CheckOne keeps what

@@ -276,7 +276,7 @@ TEST_F(InterimStoreTest, NoKeyMeetsEntriesOfAnotherSeed) {
       ASSERT_EQ(Get(next, old_key, n), -1);
       // Memory is emptied once the successor is there, so maybe only now.
       const auto until =
-          std::chrono::steady_clock::now() + std::chrono::seconds(20);
+          std::chrono::steady_clock::now() + std::chrono::seconds(60);
       while (Get(store.get(), old_key, n) != -1 &&
              std::chrono::steady_clock::now() < until) {
         std::this_thread::yield();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/common/long_form.h"
 #include "tests/proxy/serving/later.h"
 #include "tests/proxy/serving/scripted.h"
 
@@ -223,7 +224,7 @@ void Rounds(int first, int rounds, cache::Mode mode = cache::Mode::kOn) {
 TEST(CallScheduleTest, EveryCallEndsOnceUnderItsOwnTag) { Rounds(1, 8); }
 
 TEST(CallScheduleHeavyTest, EveryCallEndsOnceUnderItsOwnTag) {
-  Rounds(1000, 60);
+  Rounds(1000, fncache::testing::ShortOrLong(30, 60));
 }
 
 TEST(CallScheduleTest, InShadowEveryCallHasTheFunctionsAnswer) {
@@ -231,7 +232,7 @@ TEST(CallScheduleTest, InShadowEveryCallHasTheFunctionsAnswer) {
 }
 
 TEST(CallScheduleHeavyTest, InShadowEveryCallHasTheFunctionsAnswer) {
-  Rounds(1000, 60, cache::Mode::kShadow);
+  Rounds(1000, fncache::testing::ShortOrLong(30, 60), cache::Mode::kShadow);
 }
 
 }  // namespace

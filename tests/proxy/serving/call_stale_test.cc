@@ -282,7 +282,7 @@ TEST_F(RevalidateTest, AStopWaitsForNoRefresh) {
   auto refresh = function_.Next();
   const absl::Time begin = absl::Now();
   Proxy().Stop();
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(60));
   EXPECT_TRUE(Eventually([&] { return refresh->cancelled(); }));
 }
 
@@ -694,10 +694,19 @@ class AbandonedTest : public StaleTest {
   AbandonedTest() { options_.policy.finish_abandoned = absl::Seconds(30); }
   // A call whose caller runs out of patience.
   FunctionCallPtr Abandon(const std::string& name = "a") {
-    auto caller = Send(Request(name, "t"), {}, absl::Milliseconds(300));
-    auto call = function_.Next();
-    EXPECT_EQ(caller->Wait().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-    return call;
+    // A call that a busy machine delays beyond its deadline does not reach the
+    // function: the next one has more time.
+    absl::Duration patience = absl::Milliseconds(300);
+    for (bool reached = false; !reached && patience < absl::Minutes(1);) {
+      const int before = function_.calls();
+      auto caller = Send(Request(name, "t"), {}, patience);
+      EXPECT_EQ(caller->Wait().error_code(),
+                grpc::StatusCode::DEADLINE_EXCEEDED);
+      reached =
+          Eventually([&] { return function_.calls() > before; }, patience);
+      patience *= 10;
+    }
+    return function_.Next();
   }
 };
 
@@ -754,13 +763,14 @@ TEST_F(AbandonedTest, WithoutADeadlineItEndsByItself) {
   auto call = function_.Next();
   caller->context.TryCancel();
   EXPECT_EQ(caller->Wait().error_code(), grpc::StatusCode::CANCELLED);
-  EXPECT_TRUE(Eventually([&] { return Gauges().abandoned == 1; }));
+  // The count stays; the gauge may fall before this thread reads it.
+  EXPECT_TRUE(Eventually([&] { return Counts().abandoned == 1; }));
   EXPECT_TRUE(Eventually([&] { return call->cancelled(); }));
   EXPECT_TRUE(Eventually([&] { return Proxy().flights().empty(); }));
 }
 
 TEST_F(AbandonedTest, WhoJoinedIsNotCancelledWithIt) {
-  options_.policy.finish_abandoned = absl::Milliseconds(300);
+  options_.policy.finish_abandoned = absl::Seconds(1);
   auto caller = Send(Request("a", "t"));
   auto call = function_.Next();
   caller->context.TryCancel();
@@ -768,7 +778,7 @@ TEST_F(AbandonedTest, WhoJoinedIsNotCancelledWithIt) {
   EXPECT_TRUE(Eventually([&] { return Gauges().abandoned == 1; }));
   auto joined = Send(Request("a", "u"));
   WaitForCallers(1);
-  absl::SleepFor(absl::Milliseconds(400));  // the end that it had alone
+  absl::SleepFor(absl::Milliseconds(1100));  // the end that it had alone
   EXPECT_FALSE(call->cancelled());
   call->Answer(Response("t", "late", kTtl).SerializeAsString());
   EXPECT_TRUE(joined->Wait().ok());

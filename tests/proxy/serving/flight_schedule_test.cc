@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "proxy/serving/flight.h"
 #include "proxy/telemetry/instruments.h"
+#include "tests/common/long_form.h"
 
 namespace fncache::proxy::serving {
 namespace {
@@ -511,7 +512,7 @@ TEST(FlightScheduleTest, NoScheduleLosesACallerOrAnswersItTwice) {
 }
 
 TEST(FlightScheduleHeavyTest, NoScheduleLosesACallerOrAnswersItTwice) {
-  TrySchedules(4001, 20000);
+  TrySchedules(4001, fncache::testing::ShortOrLong(8000, 20000));
 }
 
 // A caller whose thread polls for its signal.

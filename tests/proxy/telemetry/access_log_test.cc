@@ -354,11 +354,12 @@ TEST_F(AccessLogTest, APipeThatNobodyReadsCostsLinesAndNoTime) {
     log_->Write(Record());
     longest = std::max(longest, absl::Now() - before);
   }
-  EXPECT_LT(longest, absl::Seconds(5));  // a busy machine's, not a pipe's
+  // A write that waited for the pipe would wait for ever.
+  EXPECT_LT(longest, absl::Seconds(60));
   EXPECT_GT(dropped(), 0u);
   const absl::Time before = absl::Now();
   log_ = nullptr;
-  EXPECT_LT(absl::Now() - before, absl::Seconds(20));
+  EXPECT_LT(absl::Now() - before, absl::Seconds(60));
   EXPECT_EQ(written() + dropped(), kLines);
   // What is in the pipe are whole lines, as many as were counted.
   std::string text;

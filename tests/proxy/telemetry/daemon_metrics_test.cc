@@ -26,6 +26,7 @@
 #include "proxy/daemon.h"
 #include "tests/common/http_get.h"
 #include "tests/common/temp_dir.h"
+#include "tests/proxy/start_daemon.h"
 
 namespace fncache::proxy::telemetry {
 namespace {
@@ -86,7 +87,7 @@ class DaemonMetricsTest : public ::testing::Test {
     options.functions.push_back(function);
     options.admin = "127.0.0.1:0";
     options.drain = absl::Seconds(1);
-    auto daemon = Daemon::Start(options, std::move(extras));
+    auto daemon = StartDaemon(options, std::move(extras));
     ASSERT_TRUE(daemon.ok()) << daemon.status();
     daemon_ = *std::move(daemon);
     grpc::ChannelArguments arguments;

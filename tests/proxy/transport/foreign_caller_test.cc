@@ -25,6 +25,7 @@
 #include "tests/http2/connection_test.h"
 #include "tests/proxy/loopback.h"
 #include "tests/proxy/serving/scripted.h"
+#include "tests/proxy/start_daemon.h"
 #include "tests/proxy/transport/raw_call.h"
 
 namespace fncache::proxy::transport {
@@ -401,7 +402,7 @@ TEST(ForeignCallerTest, AnAnswerThatIsTakenSlowlyIsNoStream) {
   options.functions.push_back(one);
   options.cache_memory = 16 << 20;
   options.drain = absl::Seconds(20);
-  auto daemon = *Daemon::Start(options, {});
+  auto daemon = *StartDaemon(options, {});
   const ForeignCaller caller(
       daemon->addresses()[0],
       CallHead(1, "/t.T/Other") + CallData(1, MessageHead(0), true));

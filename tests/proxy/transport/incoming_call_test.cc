@@ -358,7 +358,7 @@ TEST_F(LargeRequestTest, OthersNeedNotWaitForWhatDoesNotCome) {
   { const Large next(channel_); }
   ASSERT_TRUE(HaveCome(1));
   EXPECT_TRUE(handler_.read().back().ok());
-  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(9)) << "at ten those end";
   close(many);
 }
 

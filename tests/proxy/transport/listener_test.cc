@@ -80,7 +80,7 @@ TEST(ListenerTest, IdleConnectionsDoNotHoldUpAStop) {
   const absl::Time start = absl::Now();
   proxy.listener().StopAccepting(start + absl::Seconds(60));
   proxy.listener().Join();
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(40));
 }
 
 // A call counts as one or the other while it goes on.
