@@ -2,14 +2,18 @@
 # Names the usual combinations of what people type; CMakePresets.json says what
 # each build is.
 
-JOBS ?= $(shell nproc)
+# Tests at a time. Many wait for a limit of some seconds to pass, and take no CPU
+# time meanwhile.
+JOBS ?= $(shell expr 2 '*' $$(nproc))
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
-# Clones at different places share what ccache knows.
+# Clones in different folders share what ccache knows; the last line lets it
+# know precompiled headers (cmake/Toolbox.cmake).
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
+export CCACHE_SLOPPINESS := pch_defines,time_macros
 
-.PHONY: help setup setup-tests setup-checks setup-bench setup-package setup-deploy setup-deploy-checks build demo test asan tsan fuzz flood interop \
+.PHONY: help setup setup-tests setup-checks setup-bench setup-package setup-deploy setup-deploy-checks build demo test asan tsan fuzz flood nightly interop \
   image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-micro lint format install clean
 
 help: ## this list
@@ -39,17 +43,17 @@ build: setup ## build/release/fncache, without the tests
 demo: build ## a slow function, the daemon in front of it, what that saves, why calls miss
 	@build/release/fncache demo --out build/demo
 
-test: setup-tests ## every test, on the release build
+test: setup-tests ## every test, on the release build (CTEST_FLAGS: -R NAME and others of ctest)
 	@scripts/build release
-	@ctest --preset release -j $(JOBS) $(CTEST_FLAGS)
+	@scripts/test release -j $(JOBS) $(CTEST_FLAGS)
 
 asan: setup-tests ## unit and integration tests under address and undefined-behaviour sanitizers
 	@scripts/build asan
-	@ctest --preset asan -j $(JOBS) $(CTEST_FLAGS)
+	@scripts/test asan -j $(JOBS) $(CTEST_FLAGS)
 
-tsan: setup-tests ## the same under the thread sanitizer
+tsan: setup-tests ## the same under the thread sanitizer, without the modules of tests/tsan/without_threads.txt
 	@scripts/build tsan
-	@setarch -R ctest --preset tsan -j $(JOBS) $(CTEST_FLAGS)
+	@setarch -R scripts/test tsan -j $(JOBS) $(CTEST_FLAGS)
 
 fuzz: setup-checks ## every fuzzer for FUZZ_SECONDS (20) over its corpus
 	@scripts/build fuzz fuzzers
@@ -58,6 +62,13 @@ fuzz: setup-checks ## every fuzzer for FUZZ_SECONDS (20) over its corpus
 flood: bench-programs ## hostile callers and functions beside one that behaves (FLOOD_FLAGS: tests/flood/run --help)
 	@scripts/build release fncache
 	@tests/flood/run $(FLOOD_FLAGS)
+
+nightly: ## the long forms of what CI runs short: tests, floods, fuzzers, deploy-tests, bench: three hours
+	@FNCACHE_LONG_TESTS=1 $(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory flood
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
+	@$(MAKE) --no-print-directory deploy-tests
+	@$(MAKE) --no-print-directory bench
 
 setup-deploy-checks:
 	@scripts/setup deploy-checks

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Everything comes from Debian 12 (packages.txt); nothing is vendored. Without
-# GTest there are no tests, and the binary is built all the same.
+# Everything comes from Debian 12 (packages.txt); nothing is vendored.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(absl CONFIG REQUIRED)
@@ -29,5 +28,22 @@ pkg_check_modules(liblz4 REQUIRED IMPORTED_TARGET liblz4)
 # What `fncache load --request` and the benchmarks send with.
 pkg_check_modules(nghttp2 REQUIRED IMPORTED_TARGET libnghttp2)
 pkg_check_modules(microhttpd REQUIRED IMPORTED_TARGET libmicrohttpd)
-find_package(GTest CONFIG QUIET)
-include(GoogleTest)
+# The tests are an option of their own, and what it needs is required then.
+# libgtest-dev alone is found as GTest, without the target GTest::gmock.
+if(FNCACHE_TESTS)
+  find_package(GTest CONFIG QUIET)
+  foreach(needed "GTest::gtest_main libgtest-dev" "GTest::gmock libgmock-dev")
+    string(REPLACE " " ";" needed "${needed}")
+    list(GET needed 0 library)
+    list(GET needed 1 package)
+    if(NOT TARGET ${library})
+      # scripts/build prints this line alone.
+      message(FATAL_ERROR "fncache: the tests need ${library}, which is not there: apt-get install ${package}")
+    endif()
+  endforeach()
+  find_package(Python3 3.9 QUIET COMPONENTS Interpreter)
+  if(NOT Python3_Interpreter_FOUND)
+    message(FATAL_ERROR "fncache: the tests need Python 3.9, which is not there: apt-get install python3")
+  endif()
+  include(GoogleTest)
+endif()

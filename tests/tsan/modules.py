@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the modules of without_threads.txt have no threads, locks or atomics.
+
+Prints each word that contradicts the list, exit code 1; else how many modules
+and files it read."""
+
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+WORDS = re.compile(r"std::(thread|atomic|mutex|async|call_once)|thread_local|\bthread_local\b|"
+                   r"\b(Mutex|MutexLock|CondVar|ThreadPool|Notification|pthread_\w+|Assistants)\b")
+
+
+def main():
+    modules = files = faults = 0
+    for line in (HERE / "without_threads.txt").read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        words, _, reason = line.partition(" # ")
+        module, *allowed = words.split()
+        modules += 1
+        sources = sorted(p for p in (ROOT / module).glob("*") if p.suffix in (".h", ".cc"))
+        if not sources or not reason.strip():
+            print(f"{module}: no sources, or no reason")
+            faults += 1
+        for path in sources:
+            files += 1
+            if path.name in allowed:
+                continue
+            for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                if WORDS.search(text.split("//")[0]):
+                    print(f"{path.relative_to(ROOT)}:{number}: {text.strip()}")
+                    faults += 1
+    print(f"{modules} modules without threads, {files} files read, {faults} faults")
+    return 0 if modules and not faults else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
