@@ -200,7 +200,7 @@ void Rounds(int first, int rounds, cache::Mode mode = cache::Mode::kOn) {
   for (int seed = first; seed < first + rounds; ++seed) {
     SCOPED_TRACE(seed);
     Round(seed, /*stop_early=*/seed % 5 == 0, mode, &totals);
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
   std::printf(
       "%d calls: %d OK (%d hits, of them %d stale, %d collapsed), %d timed "
