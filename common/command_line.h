@@ -2,9 +2,9 @@
 // The command line of a program or of one of its commands: defines options,
 // parses arguments into variables and prints the help.
 //
-// This is a compile firewall. CLI11 costs 23 s of compile time for each file
-// that includes it, so command_line.cc alone does (scripts/rooms checks that).
-// No type and no exception of CLI11 crosses this interface.
+// This is a compile firewall. CLI11 costs about 10 s of compile time for each
+// file that includes it, so command_line.cc alone does (scripts/rooms checks
+// that). No type and no exception of CLI11 crosses this interface.
 //
 //   std::string listen = "127.0.0.1:9443";
 //   CommandLine line("Serves calls.", "fncache example");

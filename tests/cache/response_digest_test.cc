@@ -38,7 +38,8 @@ void CheckRandomResponses(uint64_t seed, int responses) {
   ResponseDigestChecker checker;
   int pairs = 0, equal_pairs = 0;
   for (int i = 0; i < responses; ++i) {
-    SCOPED_TRACE(::testing::Message() << "response " << i << " of seed " << seed);
+    SCOPED_TRACE(::testing::Message()
+                 << "response " << i << " of seed " << seed);
     const v1::RunFunctionResponse response = key::RandomResponse(&random);
     v1::RunFunctionResponse changed = response;
     key::Mutate(&changed, &random);
