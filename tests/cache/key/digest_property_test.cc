@@ -201,11 +201,11 @@ void CheckRandomTags(uint64_t seed, int requests) {
 }
 
 TEST(DigestProperty, KeysAreEqualIfAndOnlyIfMessagesAre) {
-  CheckRandomRequests(1, 1000);
+  CheckRandomRequests(1, fncache::testing::FewerSanitized(1000));
 }
 
 TEST(DigestProperty, TagKeysAreEqualIfAndOnlyIfTagsAndTheRestAre) {
-  CheckRandomTags(3, 1000);
+  CheckRandomTags(3, fncache::testing::FewerSanitized(1000));
 }
 
 TEST(DigestPropertyHeavy, TagKeysAreEqualIfAndOnlyIfTagsAndTheRestAre) {
@@ -291,7 +291,7 @@ TEST(DigestProperty, RecordedRequestsByTagStandForTheirRestOnly) {
   for (const std::string& bytes : recorded) {
     RunFunctionRequest request;
     ASSERT_TRUE(ProtobufParses(bytes, &request));
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < fncache::testing::FewerSanitized(40); ++i) {
       RunFunctionRequest changed = request;
       Mutate(&changed, &random);
       bool equal = false;

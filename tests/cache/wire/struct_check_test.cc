@@ -10,6 +10,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
+#include "tests/common/long_form.h"
 
 namespace fncache::cache::wire {
 namespace {
@@ -72,7 +73,8 @@ TEST(StructCheck, AgreesWithProtobufWhicheverByteIsChanged) {
   const std::string good = Everything(1).SerializeAsString();
   std::string bytes = good;
   int refused = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) {
+  constexpr int kStep = fncache::testing::kSanitized ? 5 : 1;
+  for (size_t i = 0; i < bytes.size(); i += kStep) {
     for (int change : {0x01, 0x08, 0x7f, 0x80}) {
       bytes[i] = static_cast<char>(good[i] ^ change);
       const bool parses = Parses(bytes, 100);
@@ -81,7 +83,7 @@ TEST(StructCheck, AgreesWithProtobufWhicheverByteIsChanged) {
     }
     bytes[i] = good[i];
   }
-  EXPECT_GT(refused, 1000);
+  EXPECT_GT(refused, 1000 / kStep);
 }
 
 TEST(StructCheck, AgreesWithProtobufWhereverItIsCutShort) {
