@@ -59,7 +59,7 @@ class JsonTree {
   template <typename T>
   JsonTree(const std::map<std::string, T>& fields);
 
-  // An object. Of two fields with one name the first counts.
+  // An object. The first of two fields with one name counts.
   JsonTree(std::initializer_list<Field> fields);
   // NOLINTEND(google-explicit-constructor)
 
