@@ -49,7 +49,7 @@ test: setup-tests ## every test, on the release build (CTEST_FLAGS: -R NAME and 
 	@scripts/build release
 	@scripts/test release -j $(JOBS) $(CTEST_FLAGS)
 
-asan: setup-tests ## unit and integration tests under address and undefined-behaviour sanitizers
+asan: setup-checks ## unit and integration tests under address and undefined-behaviour sanitizers
 	@scripts/build asan
 	@scripts/test asan -j $(JOBS) $(CTEST_FLAGS)
 
@@ -58,7 +58,7 @@ tsan: setup-tests ## the same under the thread sanitizer, without the modules of
 	@setarch -R scripts/test tsan -j $(JOBS) $(CTEST_FLAGS)
 
 fuzz: setup-checks ## every fuzzer for FUZZ_SECONDS (20) over its corpus
-	@scripts/build fuzz fuzzers
+	@scripts/build asan fuzzers
 	@scripts/fuzz $(FUZZ_SECONDS)
 
 flood: bench-programs ## hostile callers and functions beside one that behaves (FLOOD_FLAGS: tests/flood/run --help)

@@ -16,6 +16,7 @@
 #include "benchmark/benchmark.h"
 #include "cache/key/digest.h"
 #include "common/method.h"
+#include "proto/function_v1.pb.h"
 
 namespace fncache::bench {
 namespace {

@@ -14,6 +14,7 @@
 #include "bench/request_encoding.h"
 #include "bench/request_generator.h"
 #include "common/file.h"
+#include "proto/function_v1.pb.h"
 
 namespace fncache::bench {
 namespace {

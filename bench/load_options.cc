@@ -14,6 +14,7 @@
 #include "common/command_line.h"
 #include "common/duration.h"
 #include "common/method.h"
+#include "proto/function_v1.pb.h"
 
 namespace fncache::bench {
 namespace {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bench/request_encoding.h"
+#include "proto/function_v1.pb.h"
 
 namespace fncache::bench {
 namespace {

@@ -14,6 +14,7 @@
 #include "insight/explain/miss_memory.h"
 #include "insight/request/nodes.h"
 #include "insight/request/outline.h"
+#include "proto/function_v1.pb.h"
 
 namespace fncache::insight {
 namespace {

@@ -13,6 +13,7 @@
 #include "bench/random.h"
 #include "google/protobuf/duration.pb.h"
 #include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 
 // extra_resources is deprecated, and still sent by runners.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

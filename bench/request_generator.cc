@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "bench/random.h"
 #include "google/protobuf/struct.pb.h"
+#include "proto/function_v1.pb.h"
 
 namespace fncache::bench {
 namespace {

@@ -27,7 +27,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "proto/function_v1.pb.h"
+#include "proto/function_v1_fwd.h"
 
 namespace fncache::bench {
 

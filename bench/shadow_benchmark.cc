@@ -11,6 +11,7 @@
 #include "benchmark/benchmark.h"
 #include "cache/response.h"
 #include "common/clock.h"
+#include "proto/function_v1.pb.h"
 #include "proxy/serving/shadow.h"
 #include "proxy/telemetry/instruments.h"
 

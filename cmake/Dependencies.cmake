@@ -37,7 +37,7 @@ if(FNCACHE_TESTS)
     list(GET needed 0 library)
     list(GET needed 1 package)
     if(NOT TARGET ${library})
-      # scripts/build prints this line alone.
+      # scripts/configure prints this line alone.
       message(FATAL_ERROR "fncache: the tests need ${library}, which is not there: apt-get install ${package}")
     endif()
   endforeach()

@@ -20,7 +20,7 @@ constexpr int kStreams = 3;
 bool was_closed[kStreams] = {};
 
 // Sanitizers are not ready so early.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(FNCACHE_TSAN)
+#if !defined(FNCACHE_ASAN) && !defined(FNCACHE_TSAN)
 // The loader runs what stands in this section before any initialiser of a
 // shared library.
 [[gnu::section(".preinit_array"), gnu::used]] void (*const fill_first)() = [] {

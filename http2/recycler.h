@@ -18,8 +18,7 @@ class Recycler {
  public:
   // Sanitizers are to see every use of what is gone, so with them nothing is
   // used again.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    defined(FNCACHE_TSAN) || defined(FNCACHE_FUZZ)
+#if defined(FNCACHE_ASAN) || defined(FNCACHE_TSAN)
   static constexpr bool kRecycles = false;
 #else
   static constexpr bool kRecycles = true;

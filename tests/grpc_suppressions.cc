@@ -32,7 +32,7 @@ extern "C" const char* __tsan_default_suppressions() {
 }
 #endif
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(FNCACHE_ASAN)
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:EVP_RAND_CTX_new\n"
          "leak:ERR_clear_error\n"

@@ -10,6 +10,7 @@
 #include "common/method.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/function_v1.pb.h"
 
 namespace fncache::bench {
 namespace {

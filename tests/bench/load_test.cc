@@ -104,7 +104,7 @@ class LoadTest : public ::testing::Test {
 
   // Blocks until the server has worked for what some `calls` calls take.
   void WaitForWork(int calls) const {
-#if defined(__SANITIZE_ADDRESS__) || defined(FNCACHE_TSAN)
+#if defined(FNCACHE_ASAN) || defined(FNCACHE_TSAN)
     constexpr int64_t kCallNanos = 200'000;
 #else
     constexpr int64_t kCallNanos = 20'000;

@@ -21,6 +21,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "proto/function_v1.pb.h"
 
 namespace fncache::bench {
 namespace {

@@ -24,7 +24,7 @@ class ConfigureTest(unittest.TestCase):
         files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
                                stdout=subprocess.PIPE, check=True).stdout.decode().split("\0")
         for name in files:
-            # Test data and fuzzers' inputs are no part of a configuration.
+            # A configuration reads neither test data nor fuzzers' inputs.
             if name and (ROOT / name).is_file() and not name.startswith(("tests/data/", "tests/fuzz/corpus/")):
                 target = self.clone / name
                 target.parent.mkdir(parents=True, exist_ok=True)

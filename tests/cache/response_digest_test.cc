@@ -91,11 +91,11 @@ void CheckRandomResponses(uint64_t seed, int responses) {
 }
 
 TEST(ResponseDigestProperty, DigestsAreEqualIfAndOnlyIfMessagesAre) {
-  CheckRandomResponses(1, fncache::testing::FewerSanitized(3000));
+  CheckRandomResponses(1, fncache::testing::FewerSanitized(1600));
 }
 
 TEST(ResponseDigestPropertyHeavy, DigestsAreEqualIfAndOnlyIfMessagesAre) {
-  CheckRandomResponses(2, fncache::testing::ShortOrLong(6000, 30000));
+  CheckRandomResponses(2, fncache::testing::ShortOrLong(3000, 30000));
 }
 
 TEST(ResponseDigest, AnyBytesAreReadableIfAndOnlyIfProtobufReadsThem) {

@@ -64,7 +64,7 @@ void Free(std::vector<void*>* blocks) {
 class HugeHeapTest : public ::testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(FNCACHE_TSAN)
+#if defined(FNCACHE_ASAN) || defined(FNCACHE_TSAN)
     GTEST_SKIP() << "the sanitizers have an allocator of their own";
 #endif
     if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) {

@@ -22,15 +22,15 @@ Number ShortOrLong(Number short_form, Number long_form) {
   return asked != nullptr && std::string(asked) == "1" ? long_form : short_form;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(FNCACHE_TSAN)
+#if defined(FNCACHE_ASAN) || defined(FNCACHE_TSAN)
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
 #endif
 
-// Returns `plain`, or a quarter of it in a sanitizer's build.
+// Returns `plain`, or an eighth of it in a sanitizer's build.
 constexpr int FewerSanitized(int plain) {
-  return kSanitized ? plain / 4 : plain;
+  return kSanitized ? plain / 8 : plain;
 }
 
 }  // namespace fncache::testing

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "cache/key/reencode.h"
+#include "proto/function_v1.pb.h"
 #include "tests/cache/key/key_oracle.h"
 #include "tests/cache/key/random_encoding.h"
 #include "tests/cache/key/random_request.h"

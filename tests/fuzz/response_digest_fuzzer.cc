@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/function_v1.pb.h"
 #include "tests/cache/key/random_encoding.h"
 #include "tests/cache/key/random_request.h"
 #include "tests/cache/response_digest_checker.h"

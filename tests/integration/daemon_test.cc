@@ -548,7 +548,7 @@ int HeapsOfThreads(pid_t pid) {
 }
 
 TEST_F(DaemonTest, ThreadsShareOneHeapSoThatMemoryStaysWithinItsBound) {
-#if defined(__SANITIZE_ADDRESS__) || defined(FNCACHE_TSAN)
+#if defined(FNCACHE_ASAN) || defined(FNCACHE_TSAN)
   GTEST_SKIP() << "the sanitizers have an allocator of their own";
 #endif
   StartFunction();

@@ -75,7 +75,7 @@ TEST(SurroundingsTest, OutputThatCannotBeWrittenIsAnError) {
 // No file, socket or database of the daemon's gets the number of a descriptor
 // that is closed at the start.
 TEST(SurroundingsTest, StandardStreamsThatAreClosedAreFilled) {
-#if defined(__SANITIZE_ADDRESS__) || defined(FNCACHE_TSAN)
+#if defined(FNCACHE_ASAN) || defined(FNCACHE_TSAN)
   GTEST_SKIP() << "sanitizers open descriptors of their own";
 #endif
   const TempDir dir;

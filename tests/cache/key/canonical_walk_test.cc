@@ -87,8 +87,12 @@ TEST(CanonicalWalk, ResourcesHaveOneFormIfAndOnlyIfTheyAreEqual) {
   const std::vector<std::string> resources = Resources();
   KeyChecker checker{MaskSet()};
   size_t same = 0;
-  for (const std::string& a : resources) {
-    for (const std::string& b : resources) {
+  // With sanitizers each with itself and with one in seven others.
+  constexpr size_t kStep = fncache::testing::kSanitized ? 7 : 1;
+  for (size_t i = 0; i < resources.size(); ++i) {
+    for (size_t j = i % kStep; j < resources.size(); j += kStep) {
+      const std::string& a = resources[i];
+      const std::string& b = resources[j];
       bool equal = false;
       ASSERT_EQ(checker.CheckPair(Request(a), Request(b), &equal), "")
           << ::testing::PrintToString(a.substr(0, 100)) << " "
@@ -113,7 +117,7 @@ TEST(CanonicalWalk, UsualResourcesTakeTheFastPath) {
 TEST(CanonicalWalk, AResourceMayBeNestedAsDeepAsAnythingElse) {
   KeyChecker checker{MaskSet()};
   size_t keyed = 0;
-  constexpr int kStep = fncache::testing::kSanitized ? 3 : 1;
+  constexpr int kStep = fncache::testing::kSanitized ? 5 : 1;
   for (int levels = 325; levels < 340; levels += kStep) {
     for (const bool list : {false, true}) {
       // A Value around the innermost, so that every depth is met.
@@ -133,7 +137,7 @@ TEST(CanonicalWalk, AResourceMayBeNestedAsDeepAsAnythingElse) {
       }
     }
   }
-  EXPECT_GT(keyed, 10U);
+  EXPECT_GT(keyed, 4U);
   EXPECT_LT(keyed, 110U);
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
+#include "proto/function_v1.pb.h"
 #include "tests/cache/key/key_oracle.h"
 #include "tests/cache/key/random_encoding.h"
 #include "tests/cache/key/random_request.h"
@@ -201,19 +202,19 @@ void CheckRandomTags(uint64_t seed, int requests) {
 }
 
 TEST(DigestProperty, KeysAreEqualIfAndOnlyIfMessagesAre) {
-  CheckRandomRequests(1, fncache::testing::FewerSanitized(1000));
+  CheckRandomRequests(1, fncache::testing::FewerSanitized(800));
 }
 
 TEST(DigestProperty, TagKeysAreEqualIfAndOnlyIfTagsAndTheRestAre) {
-  CheckRandomTags(3, fncache::testing::FewerSanitized(1000));
+  CheckRandomTags(3, fncache::testing::FewerSanitized(800));
 }
 
 TEST(DigestPropertyHeavy, TagKeysAreEqualIfAndOnlyIfTagsAndTheRestAre) {
-  CheckRandomTags(4, fncache::testing::ShortOrLong(3000, 17000));
+  CheckRandomTags(4, fncache::testing::ShortOrLong(1500, 17000));
 }
 
 TEST(DigestPropertyHeavy, KeysAreEqualIfAndOnlyIfMessagesAre) {
-  CheckRandomRequests(2, fncache::testing::ShortOrLong(3000, 17000));
+  CheckRandomRequests(2, fncache::testing::ShortOrLong(1500, 17000));
 }
 
 // Cut off at every length, and with one byte in four gone: CheckOne keeps what

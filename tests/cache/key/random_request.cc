@@ -8,6 +8,7 @@
 #include "google/protobuf/descriptor.pb.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/unknown_field_set.h"
+#include "proto/function_v1.pb.h"
 
 namespace fncache::cache::key {
 namespace {

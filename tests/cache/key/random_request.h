@@ -12,7 +12,7 @@
 #include <random>
 
 #include "google/protobuf/message.h"
-#include "proto/function_v1.pb.h"
+#include "proto/function_v1_fwd.h"
 
 namespace fncache::cache::key {
 

@@ -289,7 +289,7 @@ TEST_F(MemoryStoreTest, KeysThatTheIndexCannotTellApartAreToldApart) {
 // allocator (bench/memory_footprint counts that exactly: some 70). Its own word
 // is left out here, its rounding not.
 TEST_F(MemoryStoreTest, OverheadPerEntryIsWhatItIsSaidToBe) {
-#if defined(__SANITIZE_ADDRESS__) || defined(FNCACHE_TSAN)
+#if defined(FNCACHE_ASAN) || defined(FNCACHE_TSAN)
   GTEST_SKIP() << "sanitizers have an allocator of their own";
 #endif
   constexpr uint64_t kCount = 60000;

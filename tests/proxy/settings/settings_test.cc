@@ -15,6 +15,7 @@
 #include "proxy/settings/check.h"
 #include "proxy/settings/flags.h"
 #include "proxy/settings/help.h"
+#include "tests/common/long_form.h"
 
 namespace fncache::proxy::settings {
 namespace {
@@ -119,11 +120,7 @@ TEST(SettingsTest, TableDefaultsAreTheOptionsDefaults) {
 
 // The strongest of the given layers wins, in every combination.
 TEST(SettingsTest, PrecedenceHoldsInRandomCombinations) {
-#if defined(__SANITIZE_ADDRESS__) || defined(FNCACHE_TSAN)
-  constexpr int kRounds = 500;  // 5,000 take minutes there
-#else
-  constexpr int kRounds = 5000;
-#endif
+  constexpr int kRounds = fncache::testing::FewerSanitized(4000);
   std::mt19937 random(7);
   const char* const kKeys[] = {"ttl.max",         "ttl.margin", "store_fatal",
                                "max_entry_bytes", "mask",       "drain"};
