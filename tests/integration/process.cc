@@ -195,7 +195,8 @@ void Process::Signal(int signal) {
 int Process::Wait() {
   if (reaped_) return exit_code_;
   int status = 0;
-  const absl::Time until = absl::Now() + 2 * kPatience;
+  // ctest gives a test 300 s.
+  const absl::Time until = absl::Now() + 4 * kPatience;
   {
     // Its end closes its pipes: wait for that, so that a process that hangs is
     // a failure of this test and not of the whole run.

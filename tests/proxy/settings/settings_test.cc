@@ -120,7 +120,7 @@ TEST(SettingsTest, TableDefaultsAreTheOptionsDefaults) {
 
 // The strongest of the given layers wins, in every combination.
 TEST(SettingsTest, PrecedenceHoldsInRandomCombinations) {
-  constexpr int kRounds = fncache::testing::FewerSanitized(4000);
+  constexpr int kRounds = fncache::testing::FewerSanitized(1600);
   std::mt19937 random(7);
   const char* const kKeys[] = {"ttl.max",         "ttl.margin", "store_fatal",
                                "max_entry_bytes", "mask",       "drain"};
