@@ -96,14 +96,19 @@ TEST_F(ReloadProcessTest, ASignalHasTheFileReadAgain) {
               HasSubstr(absl::StrCat("why=\"", file, ":6: mode: ")));
   EXPECT_THAT(daemon_->Stderr(), HasSubstr("accepted: on, off or shadow"));
   EXPECT_EQ(Call(), "fncache; fwd=bypass");
-  EXPECT_EQ(Sample(Page("/metrics"), "fncache_config_last_reload_successful"),
-            0);
+  // Metrics follow just behind the log's line.
+  EXPECT_TRUE(Eventually([this] {
+    return Sample(Page("/metrics"), "fncache_config_last_reload_successful") ==
+           0;
+  }));
   WriteFile(file, Base());
   daemon_->Signal(SIGHUP);
   ASSERT_TRUE(daemon_->WaitForStderr("settings were reloaded", 2));
   EXPECT_THAT(Call(), HasSubstr("hit"));
-  EXPECT_EQ(Sample(Page("/metrics"), "fncache_config_last_reload_successful"),
-            1);
+  EXPECT_TRUE(Eventually([this] {
+    return Sample(Page("/metrics"), "fncache_config_last_reload_successful") ==
+           1;
+  }));
   EXPECT_EQ(Sample(Page("/metrics"),
                    "fncache_config_reloads_total{result=\"failure\"}"),
             1);

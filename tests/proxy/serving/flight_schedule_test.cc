@@ -514,7 +514,7 @@ TEST(FlightScheduleTest, NoScheduleLosesACallerOrAnswersItTwice) {
 }
 
 TEST(FlightScheduleHeavyTest, NoScheduleLosesACallerOrAnswersItTwice) {
-  TrySchedules(4001, fncache::testing::ShortOrLong(4000, 20000));
+  TrySchedules(4001, fncache::testing::ShortOrLong(8000, 20000));
 }
 
 // A caller whose thread polls for its signal.
