@@ -117,7 +117,7 @@ TEST(CanonicalWalk, UsualResourcesTakeTheFastPath) {
 TEST(CanonicalWalk, AResourceMayBeNestedAsDeepAsAnythingElse) {
   KeyChecker checker{MaskSet()};
   size_t keyed = 0;
-  constexpr int kStep = fncache::testing::kSanitized ? 8 : 1;
+  constexpr int kStep = fncache::testing::kSanitized ? 3 : 1;
   for (int levels = 325; levels < 340; levels += kStep) {
     for (const bool list : {false, true}) {
       // A Value around the innermost, so that every depth is met.
@@ -137,7 +137,7 @@ TEST(CanonicalWalk, AResourceMayBeNestedAsDeepAsAnythingElse) {
       }
     }
   }
-  EXPECT_GT(keyed, 4U);
+  EXPECT_GT(keyed, 10U);
   EXPECT_LT(keyed, 110U);
 }
 

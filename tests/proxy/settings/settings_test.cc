@@ -120,11 +120,12 @@ TEST(SettingsTest, TableDefaultsAreTheOptionsDefaults) {
 
 // The strongest of the given layers wins, in every combination.
 TEST(SettingsTest, PrecedenceHoldsInRandomCombinations) {
-  constexpr int kRounds = fncache::testing::FewerSanitized(1600);
+  const int rounds = fncache::testing::ShortOrLong(
+      fncache::testing::FewerSanitized(1600), 5000);
   std::mt19937 random(7);
   const char* const kKeys[] = {"ttl.max",         "ttl.margin", "store_fatal",
                                "max_entry_bytes", "mask",       "drain"};
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     std::vector<std::string> flags = {"--insecure"};
     Map environment;
     std::map<std::string, std::string> top, entry;
