@@ -42,7 +42,7 @@ if(FNCACHE_TESTS)
     endif()
   endforeach()
   # Debian's own sees Debian's packages for Python; another may come first in PATH.
-  if(EXISTS /usr/bin/python3)
+  if(NOT Python3_EXECUTABLE AND EXISTS /usr/bin/python3)
     set(Python3_EXECUTABLE /usr/bin/python3)
   endif()
   find_package(Python3 3.9 QUIET COMPONENTS Interpreter)

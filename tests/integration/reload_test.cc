@@ -66,6 +66,13 @@ class ReloadProcessTest : public ::testing::Test {
   std::string Page(const std::string& path) {
     return HttpGet(daemon_->Listening()[1], path);
   }
+  // Metrics follow just behind the log's line.
+  bool LastReloadBecomes(double value) {
+    return Eventually([&] {
+      return Sample(Page("/metrics"),
+                    "fncache_config_last_reload_successful") == value;
+    });
+  }
 
   TempDir dir_;
   std::unique_ptr<Process> function_;
@@ -96,19 +103,12 @@ TEST_F(ReloadProcessTest, ASignalHasTheFileReadAgain) {
               HasSubstr(absl::StrCat("why=\"", file, ":6: mode: ")));
   EXPECT_THAT(daemon_->Stderr(), HasSubstr("accepted: on, off or shadow"));
   EXPECT_EQ(Call(), "fncache; fwd=bypass");
-  // Metrics follow just behind the log's line.
-  EXPECT_TRUE(Eventually([this] {
-    return Sample(Page("/metrics"), "fncache_config_last_reload_successful") ==
-           0;
-  }));
+  EXPECT_TRUE(LastReloadBecomes(0));
   WriteFile(file, Base());
   daemon_->Signal(SIGHUP);
   ASSERT_TRUE(daemon_->WaitForStderr("settings were reloaded", 2));
   EXPECT_THAT(Call(), HasSubstr("hit"));
-  EXPECT_TRUE(Eventually([this] {
-    return Sample(Page("/metrics"), "fncache_config_last_reload_successful") ==
-           1;
-  }));
+  EXPECT_TRUE(LastReloadBecomes(1));
   EXPECT_EQ(Sample(Page("/metrics"),
                    "fncache_config_reloads_total{result=\"failure\"}"),
             1);
