@@ -4,16 +4,15 @@
 
 # Tests at a time. Many wait for a limit of some seconds to pass, and take no CPU
 # time meanwhile.
-JOBS ?= $(shell expr 2 '*' $$(nproc))
+JOBS ?= $(shell expr 3 '*' $$(nproc))
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
-# Clones in different folders share what ccache knows; the last line lets it
-# know precompiled headers (cmake/Toolbox.cmake).
+# Clones in different folders share what ccache knows. The last two let it know
+# precompiled headers (cmake/Toolbox.cmake, cmake/precompile).
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-# A precompiled header has 100 MB, and would be hashed for each file.
-export CCACHE_INODECACHE := 1
+export CCACHE_PCH_EXTSUM := 1
 
 .PHONY: help setup setup-tests setup-checks setup-bench setup-package setup-deploy setup-deploy-checks build demo test asan tsan fuzz flood nightly interop \
   image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-micro lint format install clean
@@ -53,7 +52,7 @@ asan: setup-checks ## unit and integration tests under address and undefined-beh
 	@scripts/build asan
 	@scripts/test asan -j $(JOBS) $(CTEST_FLAGS)
 
-tsan: setup-tests ## the same under the thread sanitizer, without the modules of tests/tsan/without_threads.txt
+tsan: setup-tests ## the same under the thread sanitizer, without what stands in tests/tsan/without_threads.txt
 	@scripts/build tsan
 	@setarch -R scripts/test tsan -j $(JOBS) $(CTEST_FLAGS)
 
