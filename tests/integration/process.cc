@@ -192,11 +192,10 @@ void Process::Signal(int signal) {
   if (!reaped_) kill(pid_, signal);
 }
 
-int Process::Wait() {
+int Process::Wait(absl::Duration limit) {
   if (reaped_) return exit_code_;
   int status = 0;
-  // ctest gives a test 300 s.
-  const absl::Time until = absl::Now() + 4 * kPatience;
+  const absl::Time until = absl::Now() + limit;
   {
     // Its end closes its pipes: wait for that, so that a process that hangs is
     // a failure of this test and not of the whole run.

@@ -55,8 +55,9 @@ class Process {
   std::vector<std::string> Listening() const;
 
   void Signal(int signal);
-  // Waits for the end; the exit code, or 128 + the signal that ended it.
-  int Wait();
+  // Waits for the end; the exit code, or 128 + the signal that ended it. After
+  // `limit` the test has failed.
+  int Wait(absl::Duration limit = 2 * kPatience);
 
   pid_t pid() const { return pid_; }
   std::string Stdout() const;

@@ -79,7 +79,7 @@ class DaemonPurgeTest : public ::testing::Test {
       function.upstream = function_.target();
       options.functions.push_back(function);
     }
-    options.admin = "";
+    options.admin = "127.0.0.1:0";
     options.cache_memory = 16 << 20;
     options.cache_dir = directory_.path() + "/cache";
     options.cache_disk = 64 << 20;
@@ -125,8 +125,20 @@ class DaemonPurgeTest : public ::testing::Test {
     EXPECT_TRUE(reports.ok()) << reports.status();
     return *reports;
   }
+  std::string Metrics() {
+    const std::string& address = daemon_->admin_address();
+    int port = 0;
+    EXPECT_TRUE(
+        absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+    return ::fncache::testing::HttpGet(port, "/metrics");
+  }
+  // Until it is there, and does not only wait to be written.
   void AwaitDisk(const std::string& name) {
-    EXPECT_TRUE(Eventually([&] { return LookUp(About(name)).size() == 2; }));
+    EXPECT_TRUE(Eventually([&] {
+      return LookUp(About(name)).size() == 2 &&
+             absl::StrContains(
+                 Metrics(), "fncache_queue_depth{queue=\"disk_fills\"} 0\n");
+    }));
   }
 
   CountingFunction function_;
@@ -400,23 +412,14 @@ TEST_F(DaemonPurgeTest, AnEntryOfAnotherBuildIsToldByItsKey) {
 }
 
 TEST_F(DaemonPurgeTest, MetricsCountPurgesAndBans) {
-  auto options = Options();
-  options.admin = "127.0.0.1:0";
-  Start(options);
-  const std::string& address = daemon_->admin_address();
-  int port = 0;
-  ASSERT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  Start();
   Ask("a");
-  // An entry that still waits to be written would go without a word of the disk.
-  EXPECT_TRUE(Eventually([&] {
-    return absl::StrContains(::fncache::testing::HttpGet(port, "/metrics"),
-                             "fncache_tier_entries{tier=\"disk\"} 1\n");
-  }));
+  AwaitDisk("a");
   ASSERT_TRUE(daemon_->Purge(OfKey("a")).ok());
   ASSERT_TRUE(daemon_->Purge(Of(Kind::kFunction, "first")).ok());
   ASSERT_TRUE(daemon_->Purge(Of(Kind::kFunction, "first")).ok());
   ASSERT_TRUE(daemon_->Purge(Of(Kind::kGeneration, "second")).ok());
-  const std::string text = ::fncache::testing::HttpGet(port, "/metrics");
+  const std::string text = Metrics();
   for (const char* const line :
        {"fncache_purges_total{scope=\"key\"} 1\n",
         "fncache_purges_total{scope=\"function\"} 2\n",
