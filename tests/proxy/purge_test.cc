@@ -136,8 +136,8 @@ class DaemonPurgeTest : public ::testing::Test {
   void AwaitDisk(const std::string& name) {
     EXPECT_TRUE(Eventually([&] {
       return LookUp(About(name)).size() == 2 &&
-             absl::StrContains(
-                 Metrics(), "fncache_queue_depth{queue=\"disk_fills\"} 0\n");
+             absl::StrContains(Metrics(),
+                               "fncache_queue_depth{queue=\"disk_fills\"} 0\n");
     }));
   }
 
