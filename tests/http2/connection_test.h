@@ -65,6 +65,7 @@ class EchoHandler final : public Server::Handler {
     if (stream.oversized()) {
       Fields fields;
       fields.Add(":status", "431");
+      if (!why.empty()) fields.Add("x-why", why);
       stream.Answer(fields, /*end=*/true);
       return nullptr;
     }
@@ -80,6 +81,7 @@ class EchoHandler final : public Server::Handler {
   std::atomic<int> refusals{0};
   std::atomic<int> running{0};
   std::atomic<int> resets{0};
+  std::string why;  // What an oversized request is told.
 
  private:
   class Call final : public StreamUser {
