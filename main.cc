@@ -105,7 +105,9 @@ const std::vector<Command>& Commands() {
     auto* all = new std::vector<Command>{
         {"serve",
          "answer a function's repeated calls from memory or disk",
-         fncache::proxy::ServeMain,
+         [](int argc, char** argv) {
+           return fncache::proxy::ServeMain(argc, argv, fncache::Commit());
+         },
          fncache::proxy::settings::ServeHelp,
          fncache::proxy::settings::ServeCommandFlags,
          {}},

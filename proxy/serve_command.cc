@@ -22,6 +22,7 @@
 #include "common/threads.h"
 #include "common/tls_files.h"
 #include "common/utf8.h"
+#include "common/version.h"
 #include "proxy/admin/server.h"
 #include "proxy/serve.h"
 #include "proxy/settings/check.h"
@@ -106,6 +107,12 @@ void TuneHeap() {
   UseHugeHeap();
 }
 
+void LogStart(const std::string& commit) {
+  std::vector<LogField> fields = {{"version", Version()}};
+  if (!commit.empty()) fields.push_back({"commit", commit});
+  Log(LogLevel::kInfo, "starting fncache", fields);
+}
+
 // Checks that the certificates which the settings name are there and fit.
 absl::Status CheckCertificates(bool check, settings::ServeOptions* options) {
   const struct {
@@ -136,7 +143,7 @@ absl::Status CheckCertificates(bool check, settings::ServeOptions* options) {
 
 }  // namespace
 
-int ServeMain(int argc, char** argv) {
+int ServeMain(int argc, char** argv, const std::string& commit) {
   const absl::StatusOr<settings::ServeFlags> flags = settings::ParseServeFlags(
       std::vector<std::string>(argv + 1, argv + argc));
   if (!flags.ok()) return Fail(flags.status(), kUsage);
@@ -174,6 +181,7 @@ int ServeMain(int argc, char** argv) {
   if (!certificates.ok()) return Fail(certificates, kUnavailable);
 
   InitLogging(options->daemon.log_level, options->daemon.log_format);
+  if (!flags->check) LogStart(commit);
   for (const std::string& line : mistyped) Log(LogLevel::kWarning, line);
   for (const std::string& warning : options->warnings) {
     Log(LogLevel::kWarning, warning);

@@ -96,12 +96,17 @@ absl::StatusOr<std::string> FindSocket(const SocketSearch& search) {
   if (given.has_value() && !given->empty()) return *given;
   const auto cache_dir = search.environment("FNCACHE_CACHE_DIR");
   const std::vector<std::string> places =
-      DefaultSockets(cache_dir, search.environment);
+      DefaultSockets(cache_dir, search.environment, search.user_folder);
+  std::string unsafe;
   for (const std::string& place : places) {
-    if (Exists(place)) return place;
+    if (!Exists(place)) continue;
+    if (FolderOf(place) != search.user_folder) return place;
+    const absl::Status status = CheckUserFolder(search.user_folder);
+    if (status.ok()) return place;
+    unsafe = absl::StrCat("; not used: ", status.message());
   }
   return absl::NotFoundError(
-      absl::StrCat("no admin socket at ", absl::StrJoin(places, " or "),
+      absl::StrCat("no admin socket at ", absl::StrJoin(places, " or "), unsafe,
                    "; is the daemon running? If it is, ", kWhere,
                    cache_dir.value_or("").empty()
                        ? ", and --cache-dir DIR where the daemon has one"

@@ -25,13 +25,15 @@ struct SocketSearch {
   std::string flag;       // --socket; empty: not given
   std::string cache_dir;  // --cache-dir, as that
   Environment environment;
+  std::string user_folder = UserFolder();
 };
 
 // The flag's, else that in the directory of --cache-dir, whether or not they
 // are there: who names a daemon means no other one. Else
 // $FNCACHE_ADMIN_SOCKET, else the first of the default places, with
-// $FNCACHE_CACHE_DIR, where there is one. NotFound says where it was looked for
-// and what to do.
+// $FNCACHE_CACHE_DIR, where there is one. A socket in a user folder that is not
+// safe is passed by, because another user may serve it. NotFound says where it
+// was looked for and what to do.
 absl::StatusOr<std::string> FindSocket(const SocketSearch& search);
 
 // Ok if a daemon serves the socket; else as Client::Connect. Starts no threads.

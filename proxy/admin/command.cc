@@ -46,9 +46,10 @@ constexpr uint32_t kDefaultLast = 20;
 constexpr char kFooter[] = R"(
 The socket: --socket PATH, else DIR/admin.sock with --cache-dir DIR, and no
 other; without these $FNCACHE_ADMIN_SOCKET, else the first that there is of
-$FNCACHE_CACHE_DIR/admin.sock, $XDG_RUNTIME_DIR/fncache/admin.sock and
-/run/fncache/admin.sock. Who may open it (mode 0600: the daemon's user, and
-root) may administer; nobody is asked whether they are sure.
+$FNCACHE_CACHE_DIR/admin.sock, $XDG_RUNTIME_DIR/fncache/admin.sock,
+/run/fncache/admin.sock and /tmp/fncache-UID/admin.sock (UID: your user's
+number). Who may open it (mode 0600: the daemon's user, and root) may
+administer; nobody is asked whether they are sure.
 
 Examples:
   fncache admin stats --watch

@@ -2,7 +2,7 @@
 // Where the admin socket is, if nobody says so: the daemon and its client look
 // in the same places.
 //
-// Pure functions, thread-safe.
+// Thread-safe.
 #ifndef FNCACHE_PROXY_ADMIN_SOCKET_H_
 #define FNCACHE_PROXY_ADMIN_SOCKET_H_
 
@@ -25,12 +25,27 @@ absl::Status CheckSocketPath(const std::string& path);
 // That of a daemon with this cache directory.
 std::string SocketBeside(const std::string& cache_dir);
 
+// Returns the folder of this user's sockets on a machine without a better
+// one: /tmp/fncache-UID, of the effective user. It does not depend on the
+// environment, so that daemon and client agree.
+std::string UserFolder();
+
+// Returns OK if only this user can have put files there: `path` is a folder
+// and no link, belongs to the effective user, has mode 0700, and lies in a
+// folder where other users cannot replace it. NotFound if nothing is there.
+// FailedPrecondition says why it is not safe.
+absl::Status CheckUserFolder(const std::string& path);
+
 // In the order in which they are tried: CACHE_DIR/admin.sock where there is
 // such a directory, $XDG_RUNTIME_DIR/fncache/admin.sock where that is set,
-// /run/fncache/admin.sock.
+// /run/fncache/admin.sock, USER_FOLDER/admin.sock. The last one is safe only
+// where CheckUserFolder says so.
 std::vector<std::string> DefaultSockets(
     const absl::optional<std::string>& cache_dir,
-    const Environment& environment);
+    const Environment& environment, const std::string& user_folder);
+
+// Returns the folder of the socket.
+std::string FolderOf(const std::string& socket);
 
 }  // namespace fncache::proxy::admin
 

@@ -4,9 +4,10 @@
 #include <sys/stat.h>
 
 #include <utility>
+#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/log.h"
 #include "common/status.h"
 
@@ -15,14 +16,24 @@ namespace {
 
 constexpr char kSetting[] = "admin_socket";
 
-// In $XDG_RUNTIME_DIR the folder is ours to make; /run/fncache is the service
-// manager's, and a cache directory has been made by the disk tier.
-void MakeFolder(const std::string& socket, const Environment& environment) {
-  const std::string runtime = environment("XDG_RUNTIME_DIR").value_or("");
-  const std::string folder = socket.substr(0, socket.rfind('/'));
+// Makes the folder of a default socket, where that is ours to make: /run/fncache
+// is the service manager's, and a cache directory has been made by the disk
+// tier. The error is that of a folder which is not safe; whatever else is wrong
+// with it the listener says.
+absl::Status MakeFolder(const std::string& socket,
+                        const StartOptions& options) {
+  const std::string runtime =
+      options.environment("XDG_RUNTIME_DIR").value_or("");
+  const std::string folder = FolderOf(socket);
+  if (folder == options.user_folder) {
+    // It follows no link, and fails where anything is there.
+    mkdir(folder.c_str(), 0700);
+    return CheckUserFolder(folder);
+  }
   if (!runtime.empty() && folder == absl::StrCat(runtime, "/fncache")) {
     mkdir(folder.c_str(), 0700);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -42,21 +53,23 @@ absl::StatusOr<std::unique_ptr<Server>> StartService(
     if (!server.ok()) return Prefixed(kSetting, server.status());
     return server;
   }
-  std::string why;
-  for (const std::string& path :
-       DefaultSockets(options.cache_dir, options.environment)) {
-    MakeFolder(path, options.environment);
-    auto server = start(path);
-    if (server.ok()) return server;
-    // The first place is the one that people will ask for.
-    if (why.empty()) why = std::string(server.status().message());
+  std::vector<std::string> why;
+  for (const std::string& path : DefaultSockets(
+           options.cache_dir, options.environment, options.user_folder)) {
+    absl::Status status = MakeFolder(path, options);
+    if (status.ok()) {
+      auto server = start(path);
+      if (server.ok()) return server;
+      status = server.status();
+    }
+    why.emplace_back(status.message());
     // The next place would be found by a client that means the other daemon.
-    if (absl::IsAlreadyExists(server.status())) break;
+    if (absl::IsAlreadyExists(status)) break;
   }
   Log(LogLevel::kInfo,
-      "fncache admin cannot reach this daemon: it has no admin socket; "
-      "--admin-socket PATH gives it one",
-      {{"why", why}});
+      "no admin socket: fncache admin cannot reach this daemon; admin_socket "
+      "gives it one",
+      {{"why", absl::StrJoin(why, "; ")}});
   return nullptr;
 }
 

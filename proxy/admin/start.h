@@ -25,6 +25,8 @@ struct StartOptions {
   // See ServerOptions.
   std::function<void()> connection_refused;
   Environment environment;
+  // Made with mode 0700 where it is needed and not there.
+  std::string user_folder = UserFolder();
 };
 
 // Null, with a line in the log that says why, where no default place can be

@@ -447,8 +447,9 @@ std::vector<Row> OperationRows() {
            "The unix socket of fncache admin, mode 0600: who may open it may "
            "purge, reload and look inside.");
   admin_socket.default_note =
-      "DIR/admin.sock beside cache.dir, else $XDG_RUNTIME_DIR/fncache/"
-      "admin.sock or /run/fncache/admin.sock where that can be made";
+      "DIR/admin.sock beside cache.dir, else the first that can be made of "
+      "$XDG_RUNTIME_DIR/fncache/admin.sock, /run/fncache/admin.sock and "
+      "/tmp/fncache-UID/admin.sock";
   add(std::move(admin_socket), [](const Values& v, DaemonOptions* o) {
     if (v[0].size() > kMaxSocketPath) {
       return absl::InvalidArgumentError(

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "common/version.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
 #include "grpcpp/create_channel.h"
@@ -455,10 +456,59 @@ TEST_F(AdminTest, TheSocketIsInTheRuntimeDirectoryElse) {
                                     dir_.File("fncache/admin.sock")));
   EXPECT_EQ(Fncache({"admin", "stats"}, runtime).code, 0);
   const auto second = StartDaemon({}, runtime);
-  EXPECT_TRUE(second->WaitForStderr("it has no admin socket"));
+  EXPECT_TRUE(second->WaitForStderr("no admin socket: "));
   EXPECT_THAT(second->Stderr(), HasSubstr("another process serves it"));
   const auto none = StartDaemon({"--admin-socket="}, runtime);
   EXPECT_THAT(none->Stderr(), Not(HasSubstr("fncache admin")));
+}
+
+// As on a machine, or in a shell, without $XDG_RUNTIME_DIR.
+TEST_F(AdminTest, TheSocketIsInTheUsersFolderAtLast) {
+  if (std::filesystem::exists("/run/fncache")) {
+    GTEST_SKIP() << "/run/fncache is there, and goes before the user's";
+  }
+  const Process::Environment nothing = {{"XDG_RUNTIME_DIR", ""}};
+  const std::string folder = absl::StrCat("/tmp/fncache-", geteuid());
+  const auto daemon = StartDaemon({}, nothing);
+  if (absl::StrContains(daemon->Stderr(), "another process serves it")) {
+    GTEST_SKIP() << "another daemon of this user has " << folder;
+  }
+  ASSERT_TRUE(daemon->WaitForStderr(
+      absl::StrCat("serving fncache admin on ", folder, "/admin.sock")));
+  const Ended stats = Fncache({"admin", "stats"}, nothing);
+  EXPECT_EQ(stats.code, 0) << stats.err;
+  EXPECT_THAT(stats.out, HasSubstr("buckets"));
+  struct stat made = {};
+  ASSERT_EQ(lstat(folder.c_str(), &made), 0);
+  EXPECT_TRUE(S_ISDIR(made.st_mode));
+  EXPECT_EQ(made.st_mode & 07777, 0700u);
+  daemon->Signal(SIGTERM);
+  EXPECT_EQ(daemon->Wait(), 0);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/admin.sock"));
+  // Nothing is left here, unless another daemon began to use it.
+  rmdir(folder.c_str());
+}
+
+TEST_F(AdminTest, TheLogBeginsWithTheVersion) {
+  // Warnings come later: this variable has a typing error.
+  const auto daemon = StartDaemon({}, {{"FNCACHE_TTL_MIM", "1h"}});
+  const std::string said = daemon->Stderr();
+  EXPECT_THAT(said.substr(0, said.find('\n')),
+              MatchesRegex(absl::StrCat(
+                  "[^ ]+ info starting fncache version=", Version(),
+                  "( commit=[0-9a-f]+(-modified)?)?")));
+  // The same as `fncache version` says.
+  const std::string version = Fncache({"version"}).out;
+  const size_t commit = version.find("(commit ");
+  if (commit != std::string::npos) {
+    EXPECT_THAT(said, HasSubstr(absl::StrCat(
+                          "commit=", version.substr(commit + 8, 12))));
+  }
+  EXPECT_THAT(said, HasSubstr("FNCACHE_TTL_MIM"));
+  EXPECT_THAT(Fncache({"serve", "--insecure", "--upstream", "127.0.0.1:1",
+                       "--listen", "127.0.0.1:0", "--admin=", "--check"})
+                  .err,
+              Not(HasSubstr("starting")));
 }
 
 TEST_F(AdminTest, AGivenSocketThatIsServedEndsTheStart) {

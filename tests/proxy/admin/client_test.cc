@@ -27,6 +27,7 @@ namespace fncache::proxy::admin {
 namespace {
 
 using ::fncache::testing::TempDir;
+using ::fncache::testing::WriteFile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -43,6 +44,7 @@ class ClientTest : public ::testing::Test {
     SocketSearch search;
     search.flag = flag;
     search.environment = Variables();
+    search.user_folder = user_folder_;
     return search;
   }
   // The daemon's side: the path that it serves, "" if none.
@@ -52,6 +54,7 @@ class ClientTest : public ::testing::Test {
     options.path = std::move(path);
     options.cache_dir = std::move(cache_dir);
     options.environment = Variables();
+    options.user_folder = user_folder_;
     auto server = StartService(options, &actions_);
     status_ = server.status();
     if (!server.ok() || *server == nullptr) return "";
@@ -60,6 +63,7 @@ class ClientTest : public ::testing::Test {
   }
 
   TempDir dir_;
+  std::string user_folder_ = dir_.File("of-user");
   std::map<std::string, std::string> variables_;
   FakeActions actions_;
   std::vector<std::unique_ptr<Server>> servers_;
@@ -67,15 +71,113 @@ class ClientTest : public ::testing::Test {
 };
 
 TEST_F(ClientTest, DefaultPlacesHaveAnOrder) {
-  EXPECT_THAT(DefaultSockets(absl::nullopt, Variables()),
-              ElementsAre("/run/fncache/admin.sock"));
+  const std::string of_user = "/tmp/fncache-7";
+  EXPECT_THAT(
+      DefaultSockets(absl::nullopt, Variables(), of_user),
+      ElementsAre("/run/fncache/admin.sock", "/tmp/fncache-7/admin.sock"));
   variables_["XDG_RUNTIME_DIR"] = "/run/user/7";
-  EXPECT_THAT(DefaultSockets(std::string("/cache"), Variables()),
-              ElementsAre("/cache/admin.sock", "/run/user/7/fncache/admin.sock",
-                          "/run/fncache/admin.sock"));
+  EXPECT_THAT(
+      DefaultSockets(std::string("/cache"), Variables(), of_user),
+      ElementsAre("/cache/admin.sock", "/run/user/7/fncache/admin.sock",
+                  "/run/fncache/admin.sock", "/tmp/fncache-7/admin.sock"));
   variables_["XDG_RUNTIME_DIR"] = "relative";
-  EXPECT_THAT(DefaultSockets(std::string(), Variables()),
-              ElementsAre("/run/fncache/admin.sock"));
+  EXPECT_THAT(
+      DefaultSockets(std::string(), Variables(), of_user),
+      ElementsAre("/run/fncache/admin.sock", "/tmp/fncache-7/admin.sock"));
+  EXPECT_EQ(UserFolder(), absl::StrCat("/tmp/fncache-", geteuid()));
+  EXPECT_EQ(SocketSearch().user_folder, UserFolder());
+  EXPECT_EQ(StartOptions().user_folder, UserFolder());
+}
+
+// The last of the default places. Not where this machine's own daemon may have
+// /run/fncache/admin.sock, or a test that is root could make it.
+class UserFolderTest : public ClientTest {
+ protected:
+  void SetUp() override {
+    if (std::filesystem::exists("/run/fncache")) {
+      GTEST_SKIP() << "/run/fncache is there, and goes before the user's";
+    }
+  }
+  // Why neither side uses the folder. The daemon goes without a socket, and
+  // changes nothing; the client does not connect.
+  std::string WhyNot() {
+    EXPECT_EQ(Started(), "");
+    EXPECT_TRUE(status_.ok()) << status_;
+    const auto found = FindSocket(Search());
+    EXPECT_EQ(found.status().code(), absl::StatusCode::kNotFound);
+    return std::string(CheckUserFolder(user_folder_).message());
+  }
+};
+
+TEST_F(UserFolderTest, BothSidesUseItWhereThereIsNothingBetter) {
+  const std::string socket = user_folder_ + "/admin.sock";
+  EXPECT_EQ(FindSocket(Search()).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Started(), socket);
+  EXPECT_EQ(*FindSocket(Search()), socket);
+  EXPECT_TRUE(CheckSocket(socket).ok());
+  struct stat folder = {};
+  ASSERT_EQ(stat(user_folder_.c_str(), &folder), 0);
+  EXPECT_EQ(folder.st_mode & 0777, 0700u);
+  EXPECT_EQ(folder.st_uid, geteuid());
+  // A second daemon does not take it away, and the next one finds the folder.
+  EXPECT_EQ(Started(), "");
+  servers_.clear();
+  EXPECT_EQ(Started(), socket);
+}
+
+TEST_F(UserFolderTest, ALinkIsNotFollowed) {
+  const std::string target = dir_.File("target");
+  ASSERT_EQ(symlink(target.c_str(), user_folder_.c_str()), 0);
+  EXPECT_EQ(WhyNot(), absl::StrCat(user_folder_, " is a link; accepted: a ",
+                                   "folder of user ", geteuid(),
+                                   " with mode 0700"));
+  EXPECT_FALSE(std::filesystem::exists(target)) << "mkdir made it";
+  // Nor is one to a folder that would do, with a socket in it that answers.
+  ASSERT_EQ(mkdir(target.c_str(), 0700), 0);
+  ASSERT_NE(Started(target + "/admin.sock"), "");
+  EXPECT_THAT(WhyNot(), HasSubstr(" is a link; "));
+  EXPECT_THAT(std::string(FindSocket(Search()).status().message()),
+              HasSubstr("; not used: " + user_folder_ + " is a link; "));
+}
+
+TEST_F(UserFolderTest, OneThatOthersMayUseIsNotUsed) {
+  ASSERT_EQ(mkdir(user_folder_.c_str(), 0700), 0);
+  for (const mode_t mode : {0755, 0770, 0777, 0701, 01777}) {
+    ASSERT_EQ(chmod(user_folder_.c_str(), mode), 0);
+    EXPECT_THAT(WhyNot(), HasSubstr(" has mode 0")) << mode;
+    struct stat folder = {};
+    ASSERT_EQ(stat(user_folder_.c_str(), &folder), 0);
+    EXPECT_EQ(folder.st_mode & 07777, mode) << "it was changed";
+  }
+  ASSERT_EQ(chmod(user_folder_.c_str(), 0700), 0);
+  EXPECT_NE(Started(), "");
+}
+
+TEST_F(UserFolderTest, AFileInItsPlaceIsNotUsed) {
+  WriteFile(user_folder_, "");
+  EXPECT_THAT(WhyNot(), HasSubstr(" is no folder; "));
+}
+
+TEST_F(UserFolderTest, OneOfAnotherUserIsNotUsed) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs to be two users";
+  const std::string socket = user_folder_ + "/admin.sock";
+  EXPECT_EQ(Started(), socket);
+  ASSERT_EQ(chown(user_folder_.c_str(), 65534, 65534), 0);
+  EXPECT_TRUE(CheckSocket(socket).ok()) << "it would answer";
+  EXPECT_EQ(WhyNot(),
+            absl::StrCat(user_folder_, " belongs to user 65534; accepted: a ",
+                         "folder of user 0 with mode 0700"));
+}
+
+TEST_F(UserFolderTest, OneThatOthersCanReplaceIsNotUsed) {
+  const std::string above = dir_.File("above");
+  ASSERT_EQ(mkdir(above.c_str(), 0700), 0);
+  ASSERT_EQ(chmod(above.c_str(), 0777), 0);
+  user_folder_ = above + "/of-user";
+  EXPECT_THAT(WhyNot(), HasSubstr(" can be replaced by other users; "));
+  // As /tmp is.
+  ASSERT_EQ(chmod(above.c_str(), 01777), 0);
+  EXPECT_EQ(Started(), user_folder_ + "/admin.sock");
 }
 
 TEST_F(ClientTest, BothSidesLookInTheSamePlaces) {
@@ -148,7 +250,9 @@ TEST_F(ClientTest, SaysWhereItLookedForASocket) {
   const absl::Status status = FindSocket(Search()).status();
   EXPECT_EQ(status.message(),
             absl::StrCat("no admin socket at ", dir_.path(),
-                         "/fncache/admin.sock or /run/fncache/admin.sock; is "
+                         "/fncache/admin.sock or /run/fncache/admin.sock or ",
+                         user_folder_,
+                         "/admin.sock; is "
                          "the daemon running? If it is, the daemon's log says "
                          "where its socket is; --socket PATH names it, and "
                          "--cache-dir DIR where the daemon has one"));
