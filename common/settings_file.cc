@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/nearest.h"
 #include "common/utf8.h"
 
 namespace fncache {
@@ -116,7 +117,8 @@ bool SettingsFileReader::IsParent(const std::string& name) const {
   return false;
 }
 
-std::string SettingsFileReader::Children(const std::string& parent) const {
+std::vector<std::string> SettingsFileReader::Children(
+    const std::string& parent) const {
   std::vector<std::string> names;
   for (const Setting& setting : settings_) {
     const std::string here = NameHere(setting);
@@ -128,7 +130,7 @@ std::string SettingsFileReader::Children(const std::string& parent) const {
     }
   }
   if (!entry_ && parent.empty()) names.push_back(kFunctionsKey);
-  return absl::StrJoin(names, ", ");
+  return names;
 }
 
 absl::Status SettingsFileReader::Read(const YamlNode& map,
@@ -156,15 +158,17 @@ absl::Status SettingsFileReader::ReadBelow(const YamlNode& map,
       (*out)[setting->key] = std::move(value);
     } else if (!dotted && IsParent(name)) {
       if (child.value.kind != YamlNode::Kind::kMap) {
-        return SettingError(value,
-                            absl::StrCat("must be a map; accepted keys: ",
-                                         Children(name + ".")));
+        return SettingError(
+            value, absl::StrCat("must be a map; accepted keys: ",
+                                absl::StrJoin(Children(name + "."), ", ")));
       }
       absl::Status status = ReadBelow(child.value, name + ".", out);
       if (!status.ok()) return status;
     } else {
-      return SettingError(value, absl::StrCat("unknown key; accepted keys: ",
-                                              Children(parent)));
+      const std::vector<std::string> keys = Children(parent);
+      return SettingError(
+          value, absl::StrCat("unknown key", DidYouMean(child.key, keys),
+                              "; accepted keys: ", absl::StrJoin(keys, ", ")));
     }
   }
   return absl::OkStatus();

@@ -45,8 +45,8 @@ class SettingsFileReader {
   std::string NameHere(const Setting& setting) const;
   const Setting* FindHere(const std::string& name) const;
   bool IsParent(const std::string& name) const;
-  // The keys that are accepted directly below `parent`, for messages.
-  std::string Children(const std::string& parent) const;
+  // The keys that are accepted directly below `parent`.
+  std::vector<std::string> Children(const std::string& parent) const;
   absl::Status ReadBelow(const YamlNode& map, const std::string& parent,
                          SettingValues* out) const;
 

@@ -16,10 +16,10 @@ namespace {
 
 constexpr char kSetting[] = "admin_socket";
 
-// Makes the folder of a default socket, where that is ours to make: /run/fncache
-// is the service manager's, and a cache directory has been made by the disk
-// tier. The error is that of a folder which is not safe; whatever else is wrong
-// with it the listener says.
+// Makes the folder of a default socket, where that is ours to make:
+// /run/fncache is the service manager's, and a cache directory has been made by
+// the disk tier. The error is that of a folder which is not safe; whatever else
+// is wrong with it the listener says.
 absl::Status MakeFolder(const std::string& socket,
                         const StartOptions& options) {
   const std::string runtime =

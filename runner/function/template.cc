@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "cache/key/field_path.h"
+#include "common/nearest.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
 #include "runner/function/expression.h"
@@ -49,8 +50,10 @@ class Object {
     }
     if (!unknown.empty()) {
       return Bad(cache::key::PathBelow(where, *unknown.begin()),
-                 absl::StrCat("no such field; accepted: ",
-                              absl::StrJoin(known, ", ")));
+                 absl::StrCat(
+                     "no such field",
+                     DidYouMean(*unknown.begin(), {known.begin(), known.end()}),
+                     "; accepted: ", absl::StrJoin(known, ", ")));
     }
     return Object(fields, std::move(where));
   }

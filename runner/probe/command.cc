@@ -2,9 +2,12 @@
 #include "runner/probe/command.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -54,8 +57,8 @@ for this request, not proof: probe requests of several composites.
 
 Values of the request are sent to the function only; none is printed.
 
-Exit codes: 0; 1 where there is no request, or the function does not answer it;
-2 for flags that do not fit.)";
+Exit codes: 0; 1 where a file is not there, holds no request, or the function
+does not answer it; 2 for flags that do not fit.)";
 
 struct Flags {
   std::vector<std::string> files;
@@ -148,6 +151,11 @@ class Session {
         targets_(std::move(targets)) {}
 
   int Run() {
+    // Before any other reason, which may only follow from a mistyped name.
+    for (const std::string& file : flags_.files) {
+      if (file == "-" || access(file.c_str(), F_OK) == 0) continue;
+      return Fail(kFailed, absl::StrCat(file, ": ", std::strerror(errno)));
+    }
     const bool rendered = flags_.files.size() > 1;
     const int code = rendered ? FromPipeline() : FromFile();
     return code != 0 ? code : Probe();
@@ -223,9 +231,10 @@ class Session {
     const auto render = render::ParseRenderFlags(
         static_cast<int>(pointers.size()), pointers.data());
     if (!render.ok()) {
-      return Fail(kBadUsage, absl::StrReplaceAll(render.status().message(),
-                                                 {{"fncache render --help",
-                                                   "fncache probe --help"}}));
+      return Fail(absl::IsNotFound(render.status()) ? kFailed : kBadUsage,
+                  absl::StrReplaceAll(
+                      render.status().message(),
+                      {{"fncache render --help", "fncache probe --help"}}));
     }
     const auto inputs = render::LoadRenderInputs(*render);
     if (!inputs.ok()) return Fail(kFailed, inputs.status().message());

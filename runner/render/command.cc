@@ -268,9 +268,10 @@ int RenderMain(int argc, char** argv) {
   HandleSignals();
   auto flags = ParseRenderFlags(argc, argv);
   if (!flags.ok()) {
-    return Fail(
-        absl::IsInvalidArgument(flags.status()) ? kBadUsage : kCannotRender,
-        flags.status().message());
+    // The reference command checks files as it parses its command line.
+    const bool usage = absl::IsInvalidArgument(flags.status()) ||
+                       absl::IsNotFound(flags.status());
+    return Fail(usage ? kBadUsage : kCannotRender, flags.status().message());
   }
   if (flags->help) {
     return PrintResult("fncache render", RenderHelp());

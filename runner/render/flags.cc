@@ -374,7 +374,8 @@ absl::Status CheckFile(const char* what, const std::string& path,
   if (stat(path.c_str(), &found) != 0) {
     std::string why = std::strerror(errno);
     why[0] = absl::ascii_tolower(why[0]);
-    return Refused(what, absl::StrCat("stat ", Printable(path), ": ", why));
+    return absl::NotFoundError(
+        absl::StrCat(what, ": stat ", Printable(path), ": ", why));
   }
   if (S_ISDIR(found.st_mode) && !or_directory) {
     return Refused(what, absl::StrCat("\"", Printable(path),

@@ -59,9 +59,10 @@ struct RenderFlags {
   bool help = false;
 };
 
-// InvalidArgument, which is bad usage, names the flag, or the file that is not
-// there; FailedPrecondition is what the reference command does not count as
-// such.
+// InvalidArgument, which is bad usage, names the flag. NotFound names a file
+// that is not there, which the reference command counts as bad usage, and other
+// commands do not. FailedPrecondition is what the reference command does not
+// count as such.
 absl::StatusOr<RenderFlags> ParseRenderFlags(int argc, char** argv);
 
 // The text that --help prints.

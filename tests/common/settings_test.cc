@@ -179,9 +179,22 @@ TEST(SettingsTableTest, UnknownKeysNameTheKnownOnes) {
                 "f.yaml:1: a: unknown key; accepted keys: function, "
                 "generation, ttl, store_it, mask, drain, functions");
   ExpectRefused(Resolve("ttl:\n  mux: 1"),
-                "f.yaml:2: ttl.mux: unknown key; accepted keys: max, min");
+                "f.yaml:2: ttl.mux: unknown key; did you mean max?; accepted "
+                "keys: max, min");
   ExpectRefused(Resolve("ttl: 1h"),
                 "f.yaml:1: ttl: must be a map; accepted keys: max, min");
+  // One that resembles a known one where it stands is proposed, as for flags.
+  ExpectRefused(Resolve("generatoin: g"),
+                "f.yaml:1: generatoin: unknown key; did you mean generation?; "
+                "accepted keys: function, generation, ttl, store_it, mask, "
+                "drain, functions");
+  ExpectRefused(Resolve("function: f\nfunctons: []"),
+                "f.yaml:2: functons: unknown key; did you mean functions?; "
+                "accepted keys: function, generation, ttl, store_it, mask, "
+                "drain, functions");
+  ExpectRefused(Resolve("functions:\n- {nmae: a}"),
+                "f.yaml:2: functions[0].nmae: unknown key; did you mean name?; "
+                "accepted keys: name, generation, ttl, store_it, mask");
   EXPECT_FALSE(Resolve("ttl.max: 1").ok());
   EXPECT_FALSE(Resolve("'': 1").ok());
   EXPECT_FALSE(Resolve("name: 1").ok());

@@ -501,8 +501,8 @@ TEST_F(AdminTest, TheLogBeginsWithTheVersion) {
   const std::string version = Fncache({"version"}).out;
   const size_t commit = version.find("(commit ");
   if (commit != std::string::npos) {
-    EXPECT_THAT(said, HasSubstr(absl::StrCat(
-                          "commit=", version.substr(commit + 8, 12))));
+    EXPECT_THAT(said, HasSubstr(absl::StrCat("commit=",
+                                             version.substr(commit + 8, 12))));
   }
   EXPECT_THAT(said, HasSubstr("FNCACHE_TTL_MIM"));
   EXPECT_THAT(Fncache({"serve", "--insecure", "--upstream", "127.0.0.1:1",

@@ -156,7 +156,15 @@ TEST_F(ProbeTest, BadInputIsOneLine) {
        1,
        "there are: buckets, policy"},
       {{kXr, kComposition}, 2, "--function NAME=TARGET or --step"},
-      {{kXr, dir_.path() + "/none", "--function", nothing}, 2, "none"},
+      // A file that is not there, whatever else is wrong.
+      {{dir_.path() + "/none"}, 1, "/none: No such file or directory\n"},
+      {{kXr, dir_.path() + "/none", "--function", nothing},
+       1,
+       "/none: No such file or directory\n"},
+      {{kXr, kComposition, "--xrd", dir_.path() + "/none", "--function",
+        "function-buckets=127.0.0.1:1"},
+       1,
+       "/none: no such file or directory\n"},
       {{kXr, kComposition, "--function", "function-buckets=127.0.0.1:1",
         "--timeout", "1s"},
        1,
@@ -169,6 +177,11 @@ TEST_F(ProbeTest, BadInputIsOneLine) {
     EXPECT_EQ(ended.out, "");
     EXPECT_THAT(ended.err, HasSubstr(one.says));
     EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1);
+    const size_t missing = ended.err.find("/none");
+    if (missing != std::string::npos) {
+      EXPECT_EQ(ended.err.find("/none", missing + 1), std::string::npos)
+          << "the file is named twice";
+    }
   }
 }
 

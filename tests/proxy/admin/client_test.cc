@@ -128,9 +128,9 @@ TEST_F(UserFolderTest, BothSidesUseItWhereThereIsNothingBetter) {
 TEST_F(UserFolderTest, ALinkIsNotFollowed) {
   const std::string target = dir_.File("target");
   ASSERT_EQ(symlink(target.c_str(), user_folder_.c_str()), 0);
-  EXPECT_EQ(WhyNot(), absl::StrCat(user_folder_, " is a link; accepted: a ",
-                                   "folder of user ", geteuid(),
-                                   " with mode 0700"));
+  EXPECT_EQ(WhyNot(),
+            absl::StrCat(user_folder_, " is a link; accepted: a ",
+                         "folder of user ", geteuid(), " with mode 0700"));
   EXPECT_FALSE(std::filesystem::exists(target)) << "mkdir made it";
   // Nor is one to a folder that would do, with a socket in it that answers.
   ASSERT_EQ(mkdir(target.c_str(), 0700), 0);

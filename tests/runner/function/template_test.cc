@@ -342,12 +342,16 @@ TEST(TemplateTest, FaultIsAFatalResultAndNothingIsHalfRendered) {
 }
 
 TEST(TemplateTest, UnknownFieldsAreFaultsThatSayWhatIsAccepted) {
-  EXPECT_THAT(Fault(R"({"resorces": []})"),
-              HasSubstr("spec.resorces: no such field; accepted: requirements, "
-                        "resources, status"));
-  EXPECT_THAT(Fault(R"({"resources": [{"nme": "x"}]})"),
-              HasSubstr("spec.resources[0].nme: no such field; accepted: name, "
-                        "count, base, ready"));
+  EXPECT_THAT(
+      Fault(R"({"resorces": []})"),
+      HasSubstr("spec.resorces: no such field; did you mean resources?; "
+                "accepted: requirements, "
+                "resources, status"));
+  EXPECT_THAT(
+      Fault(R"({"resources": [{"nme": "x"}]})"),
+      HasSubstr("spec.resources[0].nme: no such field; did you mean name?; "
+                "accepted: name, "
+                "count, base, ready"));
   EXPECT_THAT(Fault(R"({"conditions": [{"x": 1}]})"),
               HasSubstr("spec.conditions[0].x: no such field"));
   EXPECT_THAT(Fault(R"({"results": [{"x": 1}]})"),

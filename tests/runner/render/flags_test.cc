@@ -153,21 +153,32 @@ TEST_F(RenderFlagsTest, CapabilitiesAreDroppedByName) {
 }
 
 TEST_F(RenderFlagsTest, WhatIsMissingIsNamed) {
-  const auto message = [](const std::vector<std::string>& arguments) {
-    const auto flags = Parse(arguments);
-    EXPECT_TRUE(absl::IsInvalidArgument(flags.status()));
-    return std::string(flags.status().message());
+  using absl::StatusCode;
+  const std::string gone = dir_.path() + "/gone.yaml";
+  const struct {
+    std::vector<std::string> arguments;
+    StatusCode code;
+    std::string says;
+  } kCases[] = {
+      {{}, StatusCode::kInvalidArgument, "<composite-resource> <composition>"},
+      {{xr_}, StatusCode::kInvalidArgument, "<composition>"},
+      {{dir_.path(), composition_},
+       StatusCode::kInvalidArgument,
+       "exists but is a directory"},
+      {{gone, composition_},
+       StatusCode::kNotFound,
+       "gone.yaml: no such file or directory"},
+      {{xr_, gone}, StatusCode::kNotFound, "<composition>: stat "},
+      {{xr_, composition_, "--xrd", gone},
+       StatusCode::kNotFound,
+       "--xrd: stat "},
+      {{"--all", gone, composition_}, StatusCode::kNotFound, "--all: stat "},
   };
-  EXPECT_THAT(message({}), HasSubstr("<composite-resource> <composition>"));
-  EXPECT_THAT(message({xr_}), HasSubstr("<composition>"));
-  EXPECT_THAT(message({dir_.path() + "/gone.yaml", composition_}),
-              HasSubstr("gone.yaml: no such file or directory"));
-  EXPECT_THAT(message({xr_, dir_.path() + "/gone.yaml"}),
-              HasSubstr("<composition>: stat "));
-  EXPECT_THAT(message({dir_.path(), composition_}),
-              HasSubstr("exists but is a directory"));
-  EXPECT_THAT(Refused({"--xrd", dir_.path() + "/gone.yaml"}),
-              HasSubstr("--xrd: stat "));
+  for (const auto& one : kCases) {
+    const auto flags = Parse(one.arguments);
+    EXPECT_EQ(flags.status().code(), one.code) << flags.status();
+    EXPECT_THAT(std::string(flags.status().message()), HasSubstr(one.says));
+  }
 }
 
 TEST_F(RenderFlagsTest, AMissingFunctionsOrObservedFileIsNotBadUsage) {
