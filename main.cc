@@ -14,6 +14,7 @@
 #include "common/command.h"
 #include "common/completion.h"
 #include "common/grpc_log.h"
+#include "common/help_text.h"
 #include "common/man_page.h"
 #include "common/nearest.h"
 #include "common/standard_streams.h"
@@ -49,35 +50,58 @@ int CompletionMain(int argc, char** argv);
 
 const std::vector<CommandFlag>& HelpFlag() {
   static const auto* const flags = new std::vector<CommandFlag>{
-      {{"-h", "--help"}, "", "Print this and exit", false}};
+      {{"-h", "--help"}, "", fncache::kHelpOfHelp, false}};
   return *flags;
 }
 
-std::string HelpHelp() {
-  return R"(Explains a command, or lists all of them.
+std::vector<CommandFlag> HelpFlags() {
+  std::vector<CommandFlag> flags = {
+      {{"--man"},
+       "",
+       "As a page of the manual: fncache help --man serve | man -l -",
+       false}};
+  flags.push_back(HelpFlag().front());
+  return flags;
+}
 
-Usage: fncache help [COMMAND]
+// The end of a small command's help.
+std::string FlagsText(const std::vector<CommandFlag>& flags) {
+  std::string text = "Flags:\n";
+  for (const CommandFlag& flag : flags) {
+    fncache::AppendHelpRow(fncache::FlagUsage(flag.names, flag.argument),
+                           flag.help, &text);
+  }
+  return absl::StrCat(
+      text, "\nExit codes: 0; 2 for a command line that does not fit.\n");
+}
+
+std::string HelpHelp() {
+  return absl::StrCat(R"(Explains a command, or lists all of them.
+
+Usage: fncache help [COMMAND [SUBCOMMAND]...]
        fncache help --man [COMMAND]
 
-Flags:
-  --man       as a page of the manual:
-              fncache help --man serve | man -l -
-  -h, --help  print this
-)";
+Examples:
+  fncache help serve
+  fncache help admin stats
+
+)",
+                      FlagsText(HelpFlags()));
 }
 
 std::string VersionHelp() {
-  return R"(Prints the version and, where it is known, the commit it was built from.
+  return absl::StrCat(
+      R"(Prints the version and, where it is known, the commit it was built from.
 
-Usage: fncache version
+Usage: fncache version [flags]
 
-Flags:
-  -h, --help  print this
-)";
+)",
+      FlagsText(HelpFlag()));
 }
 
 std::string CompletionHelp() {
-  return R"(Prints a script that teaches a shell to complete commands, flags and files.
+  return absl::StrCat(
+      R"(Prints a script that teaches a shell to complete commands, flags and files.
 
 Usage: fncache completion bash|zsh|fish
 
@@ -89,15 +113,8 @@ For every session to come:
   fncache completion zsh > ~/.zfunc/_fncache    # where ~/.zfunc is in $fpath
   fncache completion fish > ~/.config/fish/completions/fncache.fish
 
-Flags:
-  -h, --help  print this
-)";
-}
-
-std::vector<CommandFlag> HelpFlags() {
-  std::vector<CommandFlag> flags = HelpFlag();
-  flags.push_back({{"--man"}, "", "As a page of the manual", false});
-  return flags;
+)",
+      FlagsText(HelpFlag()));
 }
 
 const std::vector<Command>& Commands() {
@@ -217,7 +234,7 @@ const Command* Find(absl::string_view name) {
 
 std::string Help() {
   std::string help =
-      "fncache: a caching proxy for Crossplane's composition functions\n\n"
+      "A caching proxy for Crossplane's composition functions.\n\n"
       "Usage: fncache COMMAND [flags]\n\nCommands:\n";
   for (const Command& command : Commands()) {
     absl::StrAppend(&help, "  ", command.name,
@@ -271,12 +288,12 @@ std::string UnknownCommand(absl::string_view name) {
                       " (see fncache --help)");
 }
 
-// The arguments of a small command of this file: at most one of its words, and
-// which of its flags stand among them.
+// The arguments of a small command of this file: its words, at most one but for
+// help, and which of its flags stand among them.
 struct Arguments {
   bool help = false;
   bool man = false;
-  std::string word;
+  std::vector<std::string> words;
   std::string wrong;  // why they are not accepted
 };
 
@@ -288,9 +305,10 @@ Arguments Parse(const Command& command, int argc, char** argv) {
       parsed.help = true;
     } else if (argument == "--man" && command.name == "help") {
       parsed.man = true;
-    } else if (!argument.empty() && argument[0] != '-' && parsed.word.empty() &&
-               !command.words.empty()) {
-      parsed.word = argument;
+    } else if (!argument.empty() && argument[0] != '-' &&
+               !command.words.empty() &&
+               (parsed.words.empty() || command.name == "help")) {
+      parsed.words.push_back(argument);
     } else if (parsed.wrong.empty()) {
       parsed.wrong = absl::StrCat(fncache::NotTaken(argument, command.flags()),
                                   "; see fncache ", command.name, " --help");
@@ -299,15 +317,48 @@ Arguments Parse(const Command& command, int argc, char** argv) {
   return parsed;
 }
 
+// The help of a command below `command`: what it prints with --help. `words`
+// are its name and those below it.
+int HelpBelow(const Command& command, const std::vector<std::string>& words) {
+  if (std::find(command.words.begin(), command.words.end(), words.front()) ==
+      command.words.end()) {
+    return Refuse(
+        "fncache help",
+        absl::StrCat(
+            "unknown command \"",
+            fncache::Printable(words.front().substr(0, 100)), "\" of ",
+            command.name, fncache::DidYouMean(words.front(), command.words),
+            "; accepted: ",
+            command.words.empty() ? "none"
+                                  : absl::StrJoin(command.words, ", ")));
+  }
+  std::vector<std::string> texts = {command.name};
+  texts.insert(texts.end(), words.begin(), words.end());
+  texts.emplace_back("--help");
+  std::vector<char*> arguments;
+  for (std::string& text : texts) arguments.push_back(text.data());
+  return command.run(static_cast<int>(arguments.size()), arguments.data());
+}
+
 int HelpMain(int argc, char** argv) {
   const Arguments arguments = Parse(*Find("help"), argc, argv);
   if (arguments.help) return PrintResult("fncache help", HelpHelp());
   if (!arguments.wrong.empty()) return Refuse("fncache help", arguments.wrong);
-  const Command* const command = Find(arguments.word);
-  if (!arguments.word.empty() && command == nullptr) {
-    return Refuse("fncache help", UnknownCommand(arguments.word));
+  const std::vector<std::string>& words = arguments.words;
+  const Command* const command = words.empty() ? nullptr : Find(words.front());
+  if (!words.empty() && command == nullptr) {
+    return Refuse("fncache help", UnknownCommand(words.front()));
   }
-  if (arguments.man) return PrintResult("fncache help", ManPageOf(command));
+  if (arguments.man) {
+    if (words.size() > 1) {
+      return Refuse("fncache help",
+                    "--man: a page is of one command; see fncache help --help");
+    }
+    return PrintResult("fncache help", ManPageOf(command));
+  }
+  if (words.size() > 1) {
+    return HelpBelow(*command, {words.begin() + 1, words.end()});
+  }
   return PrintResult("fncache help",
                      command == nullptr ? Help() : command->help());
 }
@@ -328,7 +379,8 @@ int CompletionMain(int argc, char** argv) {
   if (!arguments.wrong.empty()) {
     return Refuse("fncache completion", arguments.wrong);
   }
-  const std::string& shell = arguments.word;
+  const std::string shell =
+      arguments.words.empty() ? "" : arguments.words.front();
   if (shell == "bash") {
     return PrintResult("fncache completion",
                        fncache::BashCompletion(Commands()));

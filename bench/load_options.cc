@@ -84,7 +84,7 @@ void DefineLoad(CommandLine* line, Texts* texts) {
                   "spread over repeated ones in turn")
       .TypeName("HOST:PORT")
       .Group(group)
-      .OneValueEach();
+      .Repeats();
   line->AddOption("--connections", &texts->connections, "How many connections")
       .TypeName("N")
       .Group(group)
@@ -130,7 +130,7 @@ void DefineLoad(CommandLine* line, Texts* texts) {
                   "Measure this process's CPU time; repeats")
       .TypeName("PID")
       .Group(group)
-      .OneValueEach();
+      .Repeats();
 }
 
 void DefineRequests(CommandLine* line, Texts* texts) {
@@ -176,7 +176,7 @@ void DefineRequests(CommandLine* line, Texts* texts) {
                   "One more header of every request; repeats")
       .TypeName("NAME:VALUE")
       .Group(group)
-      .OneValueEach();
+      .Repeats();
 }
 
 void DefineAnswers(CommandLine* line, LoadCommand* command, Texts* texts) {

@@ -9,11 +9,13 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "common/help_text.h"
 #include "common/utf8.h"
 
 namespace fncache {
@@ -21,35 +23,6 @@ namespace {
 
 // Longer errors of CLI11 are cut off: they contain arguments.
 constexpr size_t kMostErrorBytes = 300;
-
-// Columns of the help.
-constexpr size_t kColumns = 80;
-
-// Breaks `line` at spaces, so that it fits in `width` columns.
-std::string Wrapped(absl::string_view line, size_t width) {
-  std::string wrapped;
-  size_t used = 0;
-  for (const absl::string_view word : absl::StrSplit(line, ' ')) {
-    const bool fits = used + 1 + word.size() <= width;
-    if (used > 0) wrapped += fits ? ' ' : '\n';
-    used = (used > 0 && fits ? used + 1 : 0) + word.size();
-    absl::StrAppend(&wrapped, word);
-  }
-  return wrapped;
-}
-
-class WrappingFormatter : public CLI::Formatter {
- public:
-  std::string make_option_desc(const CLI::Option* option) const override {
-    const size_t width = kColumns - get_column_width();
-    const std::vector<absl::string_view> lines =
-        absl::StrSplit(option->get_description(), '\n');
-    return absl::StrJoin(lines, "\n",
-                         [width](std::string* out, absl::string_view line) {
-                           *out += Wrapped(line, width);
-                         });
-  }
-};
 
 // Why `text` is no value of a flag that is counted. CLI11 would throw what is
 // no ParseError.
@@ -64,25 +37,29 @@ std::string WhyNoFlagValue(const std::string& text) {
   return "";
 }
 
+// Of an option with dashes.
+CommandFlag FlagOf(const CLI::Option& option) {
+  CommandFlag flag;
+  for (const std::string& name : option.get_snames()) {
+    flag.names.push_back(absl::StrCat("-", name));
+  }
+  for (const std::string& name : option.get_lnames()) {
+    flag.names.push_back(absl::StrCat("--", name));
+  }
+  if (option.get_items_expected_max() > 0) {
+    flag.argument = option.get_type_name();
+  }
+  flag.help = absl::StrReplaceAll(option.get_description(), {{"\n", " "}});
+  flag.repeats =
+      option.get_expected_max() > 1 ||
+      option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+  return flag;
+}
+
 std::vector<CommandFlag> FlagsOf(const CLI::App& app) {
   std::vector<CommandFlag> flags;
   for (const CLI::Option* const option : app.get_options()) {
-    CommandFlag flag;
-    for (const std::string& name : option->get_snames()) {
-      flag.names.push_back(absl::StrCat("-", name));
-    }
-    for (const std::string& name : option->get_lnames()) {
-      flag.names.push_back(absl::StrCat("--", name));
-    }
-    if (flag.names.empty()) continue;  // a positional argument
-    if (option->get_items_expected_max() > 0) {
-      flag.argument = option->get_type_name();
-    }
-    flag.help = absl::StrReplaceAll(option->get_description(), {{"\n", " "}});
-    flag.repeats =
-        option->get_expected_max() > 1 ||
-        option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
-    flags.push_back(std::move(flag));
+    if (option->nonpositional()) flags.push_back(FlagOf(*option));
   }
   return flags;
 }
@@ -109,6 +86,7 @@ std::string WhyNotParsed(const CLI::App& app, absl::string_view error) {
 
 struct CommandLine::Option::Definition {
   CLI::Option* option;
+  std::string range = {};  // "5 to 7", for the help
 };
 
 struct CommandLine::Impl {
@@ -130,8 +108,17 @@ struct CommandLine::Impl {
   template <typename Call>
   Outcome Run(const Call& parse);
 
+  // "fncache admin trace".
+  std::string FullName() const;
+  std::string Usage() const;
+  std::string Help() const;
+
   std::unique_ptr<CLI::App> owned;  // null for a command below another
   CLI::App* app;
+  // What follows the name in the usage, a line each; empty = what the
+  // definitions say.
+  std::vector<std::string> usages;
+  std::string footer;
   // As CLI11 has them, in its order.
   std::deque<Option::Definition> definitions;
   std::vector<std::unique_ptr<CommandLine>> commands;
@@ -182,18 +169,16 @@ Option Option::RepeatsWithLists() const noexcept {
   return *this;
 }
 
-Option Option::OneValueEach() const noexcept {
-  definition_->option->allow_extra_args(false);
-  return *this;
-}
-
 Option Option::Range(int min, int max) const noexcept {
-  definition_->option->check(CLI::Range(min, max));
+  definition_->option->check(CLI::Range(min, max).description(""));
+  definition_->range = absl::StrCat(min, " to ", max);
   return *this;
 }
 
 Option Option::Positive() const noexcept {
-  definition_->option->check(CLI::PositiveNumber);
+  CLI::Validator positive = CLI::PositiveNumber;
+  definition_->option->check(positive.description(""));
+  definition_->range = "above 0";
   return *this;
 }
 
@@ -229,7 +214,7 @@ CommandLine::CommandLine(const std::string& purpose,
                          const std::string& name) noexcept {
   auto app = std::make_unique<CLI::App>(purpose, name);
   // Commands below this one inherit it.
-  app->formatter(std::make_shared<WrappingFormatter>());
+  app->set_help_flag("-h,--help", kHelpOfHelp);
   impl_ = std::make_unique<Impl>(app.get());
   impl_->owned = std::move(app);
 }
@@ -298,13 +283,12 @@ void CommandLine::NoHelpFlag() noexcept {
   impl_->app->set_help_flag();
 }
 
-void CommandLine::Footer(const std::string& text) noexcept {
-  impl_->app->footer(text);
+void CommandLine::Usage(std::vector<std::string> lines) noexcept {
+  impl_->usages = std::move(lines);
 }
 
-void CommandLine::Label(const std::string& word,
-                        const std::string& replacement) noexcept {
-  impl_->app->get_formatter()->label(word, replacement);
+void CommandLine::Footer(const std::string& text) noexcept {
+  impl_->footer = text;
 }
 
 void CommandLine::AllowExtras() noexcept { impl_->app->allow_extras(); }
@@ -356,6 +340,9 @@ absl::optional<int> CommandLine::ParseForMain(
     int argc, const char* const* argv) noexcept {
   try {
     impl_->app->parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(Help().c_str(), stdout);
+    return EXIT_SUCCESS;
   } catch (const CLI::ParseError& error) {
     return impl_->app->exit(error);
   } catch (const std::exception& error) {
@@ -371,7 +358,107 @@ const std::string& CommandLine::plain_error() const {
   return impl_->plain_error;
 }
 
-std::string CommandLine::Help() const noexcept { return impl_->app->help(); }
+std::string CommandLine::Impl::FullName() const {
+  std::string name = app->get_name();
+  for (const CLI::App* above = app->get_parent(); above != nullptr;
+       above = above->get_parent()) {
+    name = absl::StrCat(above->get_name(), " ", name);
+  }
+  return name;
+}
+
+std::string CommandLine::Impl::Usage() const {
+  const std::string name = FullName();
+  if (!usages.empty()) {
+    return absl::StrCat(
+        "Usage: ",
+        absl::StrJoin(usages, "\n       ",
+                      [&name](std::string* out, const std::string& line) {
+                        absl::StrAppend(out, name, " ", line);
+                      }),
+        "\n");
+  }
+  std::string usage = absl::StrCat(
+      "Usage: ", name, commands.empty() ? "" : " COMMAND", " [flags]");
+  for (const Option::Definition& one : definitions) {
+    const CLI::Option& option = *one.option;
+    if (option.nonpositional()) continue;
+    const bool list = option.get_items_expected_max() > 1;
+    absl::StrAppend(&usage, option.get_required() ? " " : " [",
+                    option.get_name(), list ? "..." : "",
+                    option.get_required() ? "" : "]");
+  }
+  return usage + "\n";
+}
+
+std::string CommandLine::Impl::Help() const {
+  // Where CLI11 puts an option that has no group of its own.
+  constexpr absl::string_view kNoGroup = "Options";
+  std::string help;
+  const std::string purpose = app->get_description();
+  if (!purpose.empty()) {
+    absl::StrAppend(&help, purpose, absl::EndsWith(purpose, ".") ? "" : ".",
+                    "\n\n");
+  }
+  absl::StrAppend(&help, Usage());
+  std::string arguments;
+  // The flags' rows by the headings, in the order of their first flag.
+  std::vector<std::pair<std::string, std::string>> groups;
+  std::string of_help;
+  for (const Option::Definition& one : definitions) {
+    const CLI::Option& option = *one.option;
+    std::string text = option.get_description();
+    std::vector<std::string> notes;
+    if (!one.range.empty()) notes.push_back(one.range);
+    if (!option.get_default_str().empty()) {
+      notes.push_back(absl::StrCat("default ", option.get_default_str()));
+    }
+    if (!notes.empty()) {
+      absl::StrAppend(&text, text.empty() ? "" : " ", "(",
+                      absl::StrJoin(notes, "; "), ")");
+    }
+    if (!option.nonpositional()) {
+      if (text.empty()) continue;
+      AppendHelpRow(absl::StrCat("  ", option.get_name()), text, &arguments);
+      continue;
+    }
+    const CommandFlag flag = FlagOf(option);
+    const std::string left = FlagUsage(flag.names, flag.argument);
+    // It comes last, wherever it was defined.
+    if (flag.names.back() == "--help") {
+      AppendHelpRow(left, text, &of_help);
+      continue;
+    }
+    const std::string heading =
+        option.get_group() == kNoGroup ? "Flags" : option.get_group();
+    auto group = std::find_if(
+        groups.begin(), groups.end(),
+        [&heading](const auto& known) { return known.first == heading; });
+    if (group == groups.end()) {
+      group = groups.emplace(groups.end(), heading, "");
+    }
+    AppendHelpRow(left, text, &group->second);
+  }
+  if (groups.empty()) groups.push_back({"Flags", ""});
+  groups.back().second += of_help;
+  if (!arguments.empty()) absl::StrAppend(&help, "\nArguments:\n", arguments);
+  for (const auto& [heading, rows] : groups) {
+    if (!rows.empty()) absl::StrAppend(&help, "\n", heading, ":\n", rows);
+  }
+  if (!commands.empty()) absl::StrAppend(&help, "\nCommands:\n");
+  for (const auto& command : commands) {
+    AppendHelpRow(absl::StrCat("  ", command->name()),
+                  command->impl_->app->get_description(), &help);
+  }
+  const absl::string_view end = absl::StripAsciiWhitespace(footer);
+  if (!end.empty()) absl::StrAppend(&help, "\n", end, "\n");
+  return help;
+}
+
+std::string CommandLine::Help() const noexcept {
+  const CommandLine* const given = given_command();
+  return given == nullptr ? impl_->Help() : given->Help();
+}
 
 std::vector<CommandFlag> CommandLine::Flags() const noexcept {
   return FlagsOf(*impl_->app);

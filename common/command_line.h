@@ -68,12 +68,9 @@ class CommandLine {
     Option Repeats() const noexcept;
     // As Repeats, but each time takes all values up to the next option.
     Option RepeatsWithLists() const noexcept;
-    // As Repeats, but the help shows "..." behind the placeholder. It differs
-    // from a plain list, which takes all values up to the next option.
-    Option OneValueEach() const noexcept;
 
     // Checks of each value, in the order of these calls. The help names the
-    // range of the first two behind the placeholder.
+    // range of the first two.
     Option Range(int min, int max) const noexcept;  // both included
     Option Positive() const noexcept;
     Option OneOf(const std::vector<std::string>& values) const noexcept;
@@ -88,7 +85,7 @@ class CommandLine {
     // With dashes and the long one if there are several: "--listen"; the name
     // in the usage for a positional argument.
     std::string name() const noexcept;
-    // The placeholder of the value with its range; empty for a flag.
+    // The placeholder of the value; empty for a flag.
     std::string argument() const noexcept;
 
     friend bool operator==(Option a, Option b) noexcept {
@@ -113,8 +110,8 @@ class CommandLine {
   ~CommandLine();
 
   // `names` are separated by commas, "-l,--listen"; a name without dashes is a
-  // positional argument. `help` is one or more sentences, which Help() breaks
-  // into lines. A list takes all values up to the next option; see Repeats.
+  // positional argument. `help` is one or more sentences. A list takes all
+  // values up to the next option; see Repeats.
   Option AddOption(const std::string& names, std::string* target,
                    const std::string& help = "") noexcept;
   Option AddOption(const std::string& names, std::vector<std::string>* target,
@@ -141,11 +138,11 @@ class CommandLine {
 
   // Removes -h,--help: Parse does not return kHelp then.
   void NoHelpFlag() noexcept;
-  // The text below the options of the help.
+  // What follows the name in the usage, a line for each way to call it, such as
+  // "[flags] TRACE". The default is made of the definitions.
+  void Usage(std::vector<std::string> lines) noexcept;
+  // The text below the flags of the help.
   void Footer(const std::string& text) noexcept;
-  // Replaces a word of the help's frame, such as "SUBCOMMAND" in the usage
-  // line. It applies to all commands of this tree.
-  void Label(const std::string& word, const std::string& replacement) noexcept;
   // Unknown arguments are no error: remaining() returns them.
   void AllowExtras() noexcept;
 
@@ -172,8 +169,8 @@ class CommandLine {
   // The same in the words of CLI11, as they are: of any length and characters.
   const std::string& plain_error() const;
 
-  // The text of --help, in 80 columns if placeholders and words are short. It
-  // is the help of the command that the last Parse saw, if there are commands.
+  // The text of --help, in the form of help_text.h. It is the help of the
+  // command that the last Parse saw, if there are commands.
   std::string Help() const noexcept;
   // The options with dashes as data.
   std::vector<CommandFlag> Flags() const noexcept;

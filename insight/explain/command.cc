@@ -59,10 +59,8 @@ CommandLine MakeLine(Flags* flags) {
       "mask "
       "would\nhave made hits of them.",
       "fncache explain");
-  line.AddOption("FILE", &flags->files,
-                 "A trace, or two requests (A.binpb B.binpb)")
-      .Required()
-      .Expected(1, 2);
+  line.Usage({"[flags] TRACE", "[flags] A.binpb B.binpb"});
+  line.AddOption("FILE", &flags->files).Required().Expected(1, 2);
   line.AddOption("--function", &flags->options.function,
                  "Only calls of this function")
       .TypeName("NAME");

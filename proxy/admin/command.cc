@@ -125,8 +125,6 @@ Line MakeLine(Flags* flags) {
                  "The daemon's cache directory: its admin.sock is the socket")
       .TypeName("DIR");
   top->Footer(kFooter);
-  top->Label("SUBCOMMAND", "COMMAND");
-  top->Label("Subcommands", "Commands");
 
   made.stats = AddCommand(
       top, "stats", "What the daemon does, and has done since its start", R"(
@@ -261,8 +259,8 @@ Without --for it holds until the next order, or a reload with another log.level.
 
 Example:
   fncache admin log debug --for 10m)");
-  made.log->AddOption("LEVEL", &flags->level, "debug, info, warn or error")
-      .TypeName("");
+  made.log->AddOption("LEVEL", &flags->level, "debug, info, warn or error");
+  made.log->Usage({"LEVEL [flags]"});
   AddFor(made.log, flags, "Only for so long; then as the settings say");
 
   made.shadow =

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cache/key/mask.h"
+#include "common/help_text.h"
 #include "proxy/settings/settings.h"
 
 namespace fncache::proxy::settings {
@@ -26,6 +27,11 @@ void AppendWrapped(absl::string_view text, size_t indent, std::string* out) {
     absl::StrAppend(&line, line.size() > indent ? " " : "", word);
   }
   absl::StrAppend(out, line, "\n");
+}
+
+std::string FirstSentence(const std::string& text) {
+  const size_t end = text.find(". ");
+  return end == std::string::npos ? text : text.substr(0, end + 1);
 }
 
 std::string DefaultText(const Setting& setting) {
@@ -51,10 +57,22 @@ std::string ScopeText(const Setting& setting) {
   return "";
 }
 
-std::string FlagUsage(const Setting& setting) {
+std::string SettingUsage(const Setting& setting) {
   return setting.metavar.empty()
              ? FlagName(setting.key)
              : absl::StrCat(FlagName(setting.key), " ", setting.metavar);
+}
+
+// The settings that matter first, a line each; the groups explain all of them.
+void AppendFirstSettings(std::string* out) {
+  constexpr const char* kFirst[] = {"upstream",  "listen", "tls_dir",
+                                    "cache.dir", "mask",   "ttl.min"};
+  absl::StrAppend(out, "The settings that matter first:\n");
+  for (const char* const key : kFirst) {
+    const Setting& setting = *ServeSettings().Find(key);
+    AppendHelpRow(FlagUsage({FlagName(key)}, setting.metavar),
+                  FirstSentence(setting.help), out);
+  }
 }
 
 void AppendGroups(std::string* out,
@@ -99,7 +117,7 @@ std::vector<CommandFlag> ServeCommandFlags() {
        "Check settings, masks and certificates, print the effective settings "
        "as YAML, and exit.",
        false},
-      {{"-h", "--help"}, "", "Print this and exit.", false}};
+      {{"-h", "--help"}, "", kHelpOfHelp, false}};
   for (const Setting& setting : ServeSettings().settings()) {
     flags.push_back({{FlagName(setting.key)},
                      setting.metavar,
@@ -111,11 +129,14 @@ std::vector<CommandFlag> ServeCommandFlags() {
 
 std::string ServeHelp() {
   std::string out =
-      R"(fncache serve: answer a function's repeated calls from memory or disk
+      R"(Answers a function's repeated calls from memory or disk.
 
 Usage: fncache serve --insecure --upstream TARGET [flags]
        fncache serve --config FILE [flags]
 
+)";
+  AppendFirstSettings(&out);
+  absl::StrAppend(&out, R"(
 Examples:
   A function on this machine, in plaintext:
     fncache serve --insecure --upstream localhost:9444
@@ -142,9 +163,9 @@ Command:
   --check
       Check settings, masks and certificates, print the effective settings as
       YAML, and exit.
-  --help
+  -h, --help
       Print this.
-)";
+)");
   AppendGroups(
       &out,
       [](const std::string& group, std::string* text) {
@@ -152,7 +173,7 @@ Command:
       },
       [](const Setting& setting, std::string* text) {
         absl::StrAppend(
-            text, "  ", FlagUsage(setting),
+            text, "  ", SettingUsage(setting),
             setting.kind == Setting::Kind::kList ? "  (repeats)" : "",
             "  (env ", EnvironmentName(setting.key), ")\n");
         AppendWrapped(setting.help, 6, text);
@@ -219,7 +240,7 @@ docs/operating.md, "Changing settings while it runs", tells all of it.
         absl::StrAppend(text, "\n### `", setting.key, "`\n\n");
         AppendWrapped(setting.help, 0, text);
         absl::StrAppend(
-            text, "\n- flag: `", FlagUsage(setting), "`\n- environment: `",
+            text, "\n- flag: `", SettingUsage(setting), "`\n- environment: `",
             EnvironmentName(setting.key),
             "`\n- default: ", DefaultText(setting),
             "\n- accepted: ", setting.accepted, "\n- of: ", ScopeText(setting),

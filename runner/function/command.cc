@@ -86,49 +86,44 @@ CommandLine MakeLine(Flags* flags) {
       .ShowDefault();
   line.AddFlag("--insecure", &flags->insecure,
                "Listen in plaintext (beats $TLS_SERVER_CERTS_DIR)");
-  line.AddOption("--tls-dir", &flags->tls_dir,
-                 "Folder of tls.crt, tls.key and, if callers need\n"
-                 "a certificate, ca.crt;\n"
-                 "default $TLS_SERVER_CERTS_DIR")
+  line.AddOption(
+          "--tls-dir", &flags->tls_dir,
+          "Folder of tls.crt, tls.key and, if callers need a certificate, "
+          "ca.crt; default: $TLS_SERVER_CERTS_DIR")
       .TypeName("DIR");
   line.AddOption("--cost", &flags->cost,
-                 "What every call costs: sleep=DURATION,\n"
-                 "cpu=DURATION, or both with a comma between;\n"
-                 "repeats add up")
+                 "What every call costs: sleep=DURATION, cpu=DURATION, or both "
+                 "with a comma between; repeats add up")
       .TypeName("COST")
-      .OneValueEach();
+      .Repeats();
   line.AddOption("--ttl", &flags->ttl,
-                 "TTL that the answers carry; 0 means \"do not\n"
-                 "cache\", none leaves the field out")
+                 "TTL that the answers carry; 0 means \"do not cache\", none "
+                 "leaves the field out")
       .TypeName("DURATION|none")
       .ShowDefault();
   line.AddOption("--fail-rate", &flags->fail_rate,
-                 "Fraction of the calls to answer with\n"
-                 "UNAVAILABLE, 0 to 1")
+                 "Fraction of the calls to answer with UNAVAILABLE, 0 to 1")
       .TypeName("FRACTION")
       .ShowDefault();
   line.AddOption("--seed", &flags->seed, "Decides which calls fail")
       .TypeName("NUMBER")
       .ShowDefault();
   line.AddOption("--fatal", &flags->fatal,
-                 "Answer every call with a FATAL result\n"
-                 "of this message")
+                 "Answer every call with a FATAL result of this message")
       .TypeName("[TEXT]")
       .Expected(0, 1);
   line.AddOption("--recorded", &flags->recorded,
-                 "Answer from the recorded calls (*.req.bin with\n"
-                 "*.rsp.bin) below this folder; repeats")
+                 "Answer from the recorded calls (*.req.bin with *.rsp.bin) "
+                 "below this folder; repeats")
       .TypeName("DIR")
-      .OneValueEach();
+      .Repeats();
   line.AddOption("--mask", &flags->mask,
-                 "Path of the request that does not matter when\n"
-                 "it is compared with recordings, or a named set\n"
-                 "(@versions, ...); repeats")
+                 "Path of the request that does not matter when it is compared "
+                 "with recordings, or a named set (@versions, ...); repeats")
       .TypeName("FIELD")
-      .OneValueEach();
+      .Repeats();
   line.AddFlag("--log-calls", &flags->log_calls,
-               "Log a line for every call, with its number,\n"
-               "before answering");
+               "Log a line for every call, with its number, before answering");
   line.Footer(kFooter);
   return line;
 }

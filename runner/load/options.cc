@@ -17,6 +17,7 @@
 #include "common/command_line.h"
 #include "common/duration.h"
 #include "common/file.h"
+#include "common/help_text.h"
 #include "common/utf8.h"
 #include "common/yaml.h"
 
@@ -65,11 +66,11 @@ struct Given {
 CommandLine MakeLine(Given* g) {
   CommandLine line(
       "Load-tests pipelines, or one function, and measures what a cache in "
-      "front\nof it is worth:\n\n"
-      "  fncache load XR COMPOSITION [FUNCTIONS]\n"
-      "  fncache load --request FILE.binpb... TARGET\n"
-      "  fncache load report FILE... [--html FILE]",
+      "front\nof it is worth.",
       "fncache load");
+  line.Usage({"[flags] XR COMPOSITION [FUNCTIONS]",
+              "[flags] --request FILE.binpb... TARGET",
+              "report FILE... [--html FILE]"});
   line.NoHelpFlag();
   line.AllowExtras();
   line.Footer(kFooter);
@@ -155,7 +156,7 @@ CommandLine MakeLine(Given* g) {
        "DIR");
   list("--metadata", g->metadata, "With --request: of every call; repeats",
        "K=V");
-  line.AddFlag("-h,--help", &g->help, "print this");
+  line.AddFlag("-h,--help", &g->help, kHelpOfHelp);
   return line;
 }
 

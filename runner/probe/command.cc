@@ -38,7 +38,7 @@ constexpr int kFewestCalls = 5;
 constexpr int kMostCalls = 1000000;
 
 constexpr char kFooter[] = R"(
-FILE is one of
+What is read:
   REQUEST.binpb                   a RunFunctionRequest, as it is on the wire
   TRACE                           the folder of a trace of level full, or one of
                                   its files: the newest request of the function,
@@ -79,9 +79,7 @@ CommandLine MakeLine(Flags* flags) {
       "Says which fields of a request a function's answer depends on, by "
       "asking it,\nand which masks follow from that.",
       "fncache probe");
-  line.AddOption("FILE", &flags->files, "A request, a trace, or what to render")
-      .Required()
-      .Expected(1, 3);
+  line.AddOption("FILE", &flags->files).Required().Expected(1, 3);
   line.AddOption("--function", &flags->functions,
                  "The function to ask, as the trace or the Composition names "
                  "it, and where it listens. Repeats for the other functions "
@@ -129,6 +127,8 @@ CommandLine MakeLine(Flags* flags) {
         "With XR: context before the first step; repeats", "KEY=YAML");
   input("--context-files", &flags->context_files,
         "With XR: the same from files", "KEY=FILE");
+  line.Usage(
+      {"[flags] REQUEST.binpb|TRACE", "[flags] XR COMPOSITION [FUNCTIONS]"});
   line.Footer(kFooter);
   return line;
 }

@@ -19,6 +19,7 @@
 #include "common/command_flags.h"
 #include "common/command_line.h"
 #include "common/duration.h"
+#include "common/help_text.h"
 #include "common/utf8.h"
 #include "runner/render/help.h"
 #include "runner/render/input_file.h"
@@ -478,7 +479,7 @@ std::vector<CommandFlag> RenderCommandFlags() {
     named.repeats = !flag.help.repeats.empty();
     all.push_back(std::move(named));
   }
-  all.push_back({{"-h", "--help"}, "", "print this", false});
+  all.push_back({{"-h", "--help"}, "", kHelpOfHelp, false});
   return all;
 }
 

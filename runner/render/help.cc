@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/render/help.h"
 
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
+#include "common/help_text.h"
 
 namespace fncache::runner::render {
 namespace {
@@ -12,14 +13,15 @@ using Group = FlagHelp::Group;
 
 constexpr char kIntroduction[] =
     R"(Renders what Crossplane would apply for a composite resource (XR): runs the
-Composition's pipeline against running functions, and prints the XR, its composed
-resources and, where asked for, results and context. Requests, documents,
-messages and exit codes are those of `crossplane render`; it needs no cluster and
-no Docker.
+Composition's pipeline against running functions, and prints the XR, its
+composed resources and, where asked for, results and context. Requests,
+documents, messages and exit codes are those of `crossplane render`; it needs no
+cluster and no Docker.
 
 Usage: fncache render [flags] XR COMPOSITION [FUNCTIONS]
        fncache render [flags] --all PATH COMPOSITION [FUNCTIONS]
 
+Arguments:
   XR           YAML file of the composite resource
   COMPOSITION  YAML file of the Composition, of mode Pipeline
   FUNCTIONS    YAML file, or folder of such files, of the Functions and where
@@ -65,9 +67,6 @@ stderr; 80 for flags that do not fit and for an XR, Composition or XRD file that
 is not there; 255 after --timeout; 130 after Ctrl-C. Of several XRs the highest.
 )";
 
-constexpr size_t kWidth = 80;
-constexpr size_t kTextColumn = 34;
-
 struct Section {
   Group group;
   const char* title;
@@ -80,30 +79,14 @@ constexpr Section kSections[] = {
     {Group::kMany, "Many at once:"},
 };
 
-// `  -o, --observed-resources PATH   text`, the text wrapped at its column.
 void AppendRow(const FlagHelp& row, std::string* out) {
-  std::string line = absl::StrCat(
-      "  ", row.short_name.empty() ? "   " : row.short_name + ",", " ",
-      row.name, row.argument.empty() ? "" : " ", row.argument);
-  if (line.size() >= kTextColumn) {
-    absl::StrAppend(out, line, "\n");
-    line.clear();
-  }
-  line.resize(kTextColumn, ' ');
-  const std::string text =
-      absl::StrCat(row.text, row.repeats.empty() ? "" : "; ", row.repeats);
-  bool first = true;
-  for (const absl::string_view word :
-       absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    if (!first && line.size() + 1 + word.size() > kWidth) {
-      absl::StrAppend(out, line, "\n");
-      line.assign(kTextColumn, ' ');
-      first = true;
-    }
-    absl::StrAppend(&line, first ? "" : " ", word);
-    first = false;
-  }
-  absl::StrAppend(out, line, "\n");
+  std::vector<std::string> names;
+  if (!row.short_name.empty()) names.push_back(row.short_name);
+  names.push_back(row.name);
+  AppendHelpRow(
+      FlagUsage(names, row.argument),
+      absl::StrCat(row.text, row.repeats.empty() ? "" : "; ", row.repeats),
+      out);
 }
 
 }  // namespace
@@ -114,6 +97,9 @@ std::string HelpText(const std::vector<FlagHelp>& rows) {
     absl::StrAppend(&help, section.title, "\n");
     for (const FlagHelp& row : rows) {
       if (row.group == section.group) AppendRow(row, &help);
+    }
+    if (section.group == kSections[std::size(kSections) - 1].group) {
+      AppendHelpRow(FlagUsage({"-h", "--help"}, ""), kHelpOfHelp, &help);
     }
     absl::StrAppend(&help, "\n");
   }

@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "common/clock.h"
 #include "common/duration.h"
+#include "common/help_text.h"
 #include "common/nearest.h"
 #include "common/standard_streams.h"
 #include "common/threads.h"
@@ -40,10 +41,12 @@ RenderResponse on standard output, both protobuf. It is what
 
 runs; people use fncache render.
 
-Usage: fncache internal render [--timeout=2m]
+Usage: fncache internal render [flags]
 
 Flags:
-  --timeout=DURATION  For all calls of functions together (default 2m)
+      --timeout DURATION          For all calls of functions together (default
+                                  2m)
+  -h, --help                      Print this
 
 Exit codes: 0; 3 where a step returned a FATAL result, with what could be
 rendered; 1 for any other failure; 80 for bad usage.
@@ -127,7 +130,7 @@ std::string InternalHelp() { return kHelp; }
 std::vector<CommandFlag> InternalCommandFlags() {
   return {
       {{"--timeout"}, "DURATION", "For all calls of functions together", false},
-      {{"-h", "--help"}, "", "Print this and exit", false}};
+      {{"-h", "--help"}, "", kHelpOfHelp, false}};
 }
 
 int InternalMain(int argc, char** argv) {

@@ -154,7 +154,7 @@ CommandLine MakeReplayLine(ReplayFlags* flags) {
       "Says what is in a trace and what other settings would have given for "
       "it,\nor plays it again.",
       "fncache replay");
-  line.AddOption("TRACE", &flags->trace, "A trace").Required();
+  line.AddOption("TRACE", &flags->trace).Required();
   line.AddFlag("--info", &flags->info, "Say what is in the trace");
   line.AddOption("--what-if", &flags->what_if,
                  "A setting that is not as it was; repeats")

@@ -122,10 +122,15 @@ TEST(CommandLineTest, HelpIsNoError) {
   EXPECT_EQ(line.Parse({"--help"}), Outcome::kHelp);
   EXPECT_EQ(line.Parse({"-h"}), Outcome::kHelp);
   EXPECT_EQ(line.error(), "");
-  EXPECT_THAT(line.Help(), StartsWith("Serves calls.\nUsage: fncache example "
-                                      "[OPTIONS]\n"));
-  EXPECT_THAT(line.Help(), HasSubstr("-h,--help"));
-  EXPECT_THAT(line.Help(), HasSubstr("The end.\n"));
+  EXPECT_EQ(line.Help(),
+            "Serves calls.\n"
+            "\n"
+            "Usage: fncache example [flags]\n"
+            "\n"
+            "Flags:\n"
+            "  -h, --help                      Print this\n"
+            "\n"
+            "The end.\n");
 }
 
 TEST(CommandLineTest, WithoutItsHelpFlagHelpIsAFlagOfTheCaller) {
@@ -140,45 +145,57 @@ TEST(CommandLineTest, WithoutItsHelpFlagHelpIsAFlagOfTheCaller) {
   EXPECT_TRUE(help);
 }
 
-TEST(CommandLineTest, HelpIsBrokenIntoLinesAndKeepsThoseOfTheCaller) {
-  CommandLine line;
-  std::string long_text = "x", broken;
-  line.AddOption("--long", &long_text,
+TEST(CommandLineTest, HelpIsMadeOfTheDefinitions) {
+  CommandLine line("Tries", "fncache try");
+  std::string text = "x", broken;
+  int number = 1;
+  Texts repeated, files;
+  line.AddOption("-t,--text", &text,
                  "One two three four five six seven eight nine ten eleven "
                  "twelve thirteen")
       .TypeName("TEXT")
       .ShowDefault();
-  line.AddOption("--broken", &broken, "Here\nand there");
-  const std::string indent(30, ' ');
-  EXPECT_THAT(
-      line.Help(),
-      HasSubstr("  --long TEXT=x               One two three four five six "
-                "seven eight nine ten\n" +
-                indent + "eleven twelve thirteen\n"));
-  EXPECT_THAT(line.Help(), HasSubstr("Here\n" + indent + "and there\n"));
-  // Nothing of it stays in the definition.
-  EXPECT_THAT(line.Flags()[1].help, HasSubstr("nine ten eleven twelve"));
-  EXPECT_EQ(line.Help(), line.Help());
-}
-
-TEST(CommandLineTest, HelpShowsGroupsRangesAndWhatIsRequired) {
-  CommandLine line;
-  int number = 1;
-  Texts each, repeated, files;
+  line.AddOption("--broken", &broken, "here\nand there").TypeName("TEXT");
   line.AddOption("--number", &number)
       .Range(1, 9)
+      .TypeName("N")
       .Group("Numbers")
       .ShowDefault();
-  line.AddOption("--positive", &number, "A").Positive();
-  line.AddOption("--each", &each, "B").OneValueEach();
-  line.AddOption("--repeated", &repeated, "C").Repeats();
+  line.AddOption("--positive", &number, "A")
+      .Positive()
+      .TypeName("N")
+      .Group("Numbers");
+  line.AddOption("--repeated", &repeated, "C").Repeats().TypeName("TEXT");
   line.AddOption("FILE", &files, "Files").Required().Expected(1, 2);
-  const std::string help = line.Help();
-  EXPECT_THAT(help, HasSubstr("\nNumbers:\n  --number INT:INT in [1 - 9]=1"));
-  EXPECT_THAT(help, HasSubstr("  --positive INT:POSITIVE     A\n"));
-  EXPECT_THAT(help, HasSubstr("  --each TEXT ...             B\n"));
-  EXPECT_THAT(help, HasSubstr("  --repeated TEXT             C\n"));
-  EXPECT_THAT(help, HasSubstr("  FILE TEXT REQUIRED "));
+  line.AddOption("MORE", &broken);
+  EXPECT_EQ(
+      line.Help(),
+      "Tries.\n"
+      "\n"
+      "Usage: fncache try [flags] FILE... [MORE]\n"
+      "\n"
+      "Arguments:\n"
+      "  FILE                            Files\n"
+      "\n"
+      "Flags:\n"
+      "  -t, --text TEXT                 One two three four five six seven "
+      "eight nine\n"
+      "                                  ten eleven twelve thirteen (default "
+      "x)\n"
+      "      --broken TEXT               Here and there\n"
+      "      --repeated TEXT             C\n"
+      "\n"
+      "Numbers:\n"
+      "      --number N                  (1 to 9; default 1)\n"
+      "      --positive N                A (above 0)\n"
+      "  -h, --help                      Print this\n");
+  // Nothing of it stays in the definition.
+  EXPECT_THAT(line.Flags()[1].help, HasSubstr("nine ten eleven twelve"));
+  EXPECT_EQ(line.Flags()[3].argument, "N");
+  EXPECT_EQ(line.Help(), line.Help());
+  line.Usage({"[flags] FILE", "other"});
+  EXPECT_THAT(line.Help(), HasSubstr("\nUsage: fncache try [flags] FILE\n"
+                                     "       fncache try other\n"));
 }
 
 TEST(CommandLineTest, ValuesAreChecked) {
@@ -209,12 +226,11 @@ TEST(CommandLineTest, ValuesAreChecked) {
 
 TEST(CommandLineTest, ListsDifferInWhatAnOccurrenceTakes) {
   CommandLine line;
-  Texts lists, repeats, repeats_with_lists, each, rest;
+  Texts lists, repeats, repeats_with_lists, rest;
   line.AddOption("--lists", &lists);
   line.AddOption("--repeats", &repeats).Repeats();
   line.AddOption("--repeats-with-lists", &repeats_with_lists)
       .RepeatsWithLists();
-  line.AddOption("--each", &each).OneValueEach();
   line.AddOption("REST", &rest);
   EXPECT_EQ(Why(&line, {"--lists", "a", "b", "--lists=c"}), "");
   EXPECT_THAT(lists, ElementsAre("a", "b", "c"));
@@ -226,9 +242,6 @@ TEST(CommandLineTest, ListsDifferInWhatAnOccurrenceTakes) {
       Why(&line, {"--repeats-with-lists", "a", "b", "--repeats-with-lists=c"}),
       "");
   EXPECT_THAT(repeats_with_lists, ElementsAre("a", "b", "c"));
-  EXPECT_EQ(Why(&line, {"--each", "a", "d", "--each=c"}), "");
-  EXPECT_THAT(each, ElementsAre("a", "c"));
-  EXPECT_THAT(rest, ElementsAre("d"));
 }
 
 TEST(CommandLineTest, FlagsAreCounted) {
@@ -306,7 +319,6 @@ class CommandLineWithCommandsTest : public ::testing::Test {
  protected:
   CommandLineWithCommandsTest() {
     line_.AddOption("--socket", &socket_).TypeName("PATH");
-    line_.Label("SUBCOMMAND", "COMMAND");
     stats_ = line_.AddCommand("stats", "What it does");
     trace_ = line_.AddCommand("trace", "Traces");
     trace_->AtMostOneCommand();
@@ -347,11 +359,15 @@ TEST_F(CommandLineWithCommandsTest, AreListed) {
 }
 
 TEST_F(CommandLineWithCommandsTest, HelpIsThatOfTheCommand) {
-  EXPECT_THAT(line_.Help(), HasSubstr("Usage: fncache admin [OPTIONS] "
-                                      "[COMMAND]\n"));
+  EXPECT_THAT(line_.Help(), StartsWith("Administers.\n\nUsage: fncache admin "
+                                       "COMMAND [flags]\n"));
+  EXPECT_THAT(line_.Help(),
+              HasSubstr("\nCommands:\n"
+                        "  stats                           What it does\n"
+                        "  trace                           Traces\n"));
   EXPECT_EQ(line_.Parse({"trace", "start", "--help"}), Outcome::kHelp);
-  EXPECT_THAT(line_.Help(), StartsWith("Starts\nUsage: fncache admin trace "
-                                       "start [OPTIONS]\n"));
+  EXPECT_THAT(line_.Help(), StartsWith("Starts.\n\nUsage: fncache admin trace "
+                                       "start [flags]\n"));
   EXPECT_THAT(line_.Help(), HasSubstr("--level LEVEL"));
 }
 
@@ -378,7 +394,7 @@ TEST(CommandLineForMainTest, PrintsAndReturnsTheExitCode) {
   ::testing::internal::CaptureStdout();
   EXPECT_EQ(line.ParseForMain(2, help), 0);
   EXPECT_THAT(::testing::internal::GetCapturedStdout(),
-              StartsWith("Fills a directory.\nUsage: fill [OPTIONS]\n"));
+              StartsWith("Fills a directory.\n\nUsage: fill [flags]\n"));
 
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(line.ParseForMain(1, good), 106);

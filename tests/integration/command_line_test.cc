@@ -6,10 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proxy/admin/command.h"
 #include "proxy/settings/settings.h"
 #include "tests/common/loopback_socket.h"
 #include "tests/integration/process.h"
@@ -18,6 +23,7 @@ namespace fncache::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
@@ -533,6 +539,87 @@ TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
       EXPECT_LE(line.size(), 80u) << line;
     }
   }
+}
+
+// The lines of a text, without the end of the last one.
+std::vector<std::string> Lines(const std::string& text) {
+  return absl::StrSplit(absl::StripSuffix(text, "\n"), '\n');
+}
+
+TEST_F(CommandLineTest, EveryHelpHasOneStyle) {
+  std::vector<Arguments> commands = {{"load", "report"},
+                                     {"internal", "render"}};
+  for (const std::string& line : Lines(Fncache({"--help"}).out)) {
+    if (!absl::StartsWith(line, "  ")) continue;
+    commands.push_back({line.substr(2, line.find(' ', 2) - 2)});
+  }
+  EXPECT_GT(commands.size(), 12u);
+  for (const std::string& word : proxy::admin::AdminWords()) {
+    commands.push_back({"admin", word});
+  }
+  commands.push_back({"admin", "trace", "start"});
+  commands.push_back({"admin", "trace", "stop"});
+  for (Arguments arguments : commands) {
+    const std::string name = absl::StrJoin(arguments, " ");
+    SCOPED_TRACE(name);
+    // `fncache help admin stats` is `fncache admin stats --help`.
+    Arguments help = arguments;
+    help.insert(help.begin(), "help");
+    arguments.push_back("--help");
+    const Ended ended = Fncache(arguments);
+    EXPECT_EQ(Fncache(help).out, ended.out);
+    EXPECT_EQ(ended.code, 0);
+    EXPECT_EQ(ended.err, "");
+    const std::string& text = ended.out;
+    // A sentence of what it is for, the usage, and its flags.
+    const size_t usage = text.find("\n\nUsage: fncache ");
+    ASSERT_NE(usage, std::string::npos);
+    EXPECT_TRUE(absl::ascii_isupper(text.front()));
+    EXPECT_EQ(text[usage - 1], '.');
+    EXPECT_THAT(text, HasSubstr("\n  -h, --help"));
+    // Nothing that only the parser's author understands.
+    for (const char* const odd :
+         {"OPTIONS", "Options:", "TEXT REQUIRED", "(1x)", " in [", ":INT",
+          ":POSITIVE", "SUBCOMMAND]\n", " ...\n", "-h,--help", "\n\n\n",
+          " \n"}) {
+      EXPECT_THAT(text, Not(HasSubstr(odd)));
+    }
+    EXPECT_EQ(text.find("Print this"), text.rfind("Print this"));
+    if (arguments[0] != "admin" || arguments.size() == 2) {
+      EXPECT_THAT(text, HasSubstr("\nExit codes: 0"));
+    }
+    for (const std::string& line : Lines(text)) {
+      EXPECT_LE(line.size(), 80u) << line;
+    }
+  }
+}
+
+TEST_F(CommandLineTest, HelpOfServeBeginsWithTheSettingsThatMatter) {
+  const std::string help = Fncache({"serve", "--help"}).out;
+  const size_t first = help.find("The settings that matter first:\n");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_LT(first, help.find("Examples:"));
+  const std::string rows =
+      help.substr(first, help.find("\n\n", first) + 1 - first);
+  std::vector<std::string> flags;
+  for (const std::string& line : Lines(rows)) {
+    const size_t dashes = line.find("--");
+    if (dashes != 6) continue;
+    flags.push_back(line.substr(dashes, line.find(' ', dashes) - dashes));
+  }
+  EXPECT_THAT(flags, ElementsAre("--upstream", "--listen", "--tls-dir",
+                                 "--cache-dir", "--mask", "--ttl-min"));
+}
+
+TEST_F(CommandLineTest, HelpOfACommandBelowAnother) {
+  EXPECT_THAT(Fncache({"help", "admin", "stats"}).out,
+              HasSubstr("\nUsage: fncache admin stats [flags]\n"));
+  ExpectOneLine(Fncache({"help", "admin", "stat"}), 2,
+                {"unknown command \"stat\" of admin; did you mean stats?",
+                 "accepted: stats, lookup, "});
+  ExpectOneLine(Fncache({"help", "serve", "stats"}), 2,
+                {"unknown command \"stats\" of serve; accepted: none"});
+  ExpectOneLine(Fncache({"help", "--man", "admin", "stats"}), 2, {"--man: "});
 }
 
 TEST_F(CommandLineTest, EveryCommandHasHelpAndIsListed) {

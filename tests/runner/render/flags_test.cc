@@ -312,7 +312,7 @@ TEST_F(RenderFlagsTest, HelpNamesEveryFlag) {
     EXPECT_THAT(RenderHelp(), Not(HasSubstr("--crossplane-binary FILE")));
     const std::string help = RenderHelp();
     for (const absl::string_view line : absl::StrSplit(help, '\n')) {
-      EXPECT_LE(line.size(), 82u) << line;
+      EXPECT_LE(line.size(), 80u) << line;
     }
   }
 }
