@@ -10,7 +10,8 @@
 
 namespace fncache::metrics {
 
-Buckets::Buckets(const std::vector<absl::Duration>& bounds) {
+Buckets::Buckets(const std::vector<absl::Duration>& bounds,
+                 const std::vector<absl::Duration>& exposed) {
   for (const absl::Duration bound : bounds) {
     const int64_t n = absl::ToInt64Nanoseconds(bound);
     const uint64_t last = bounds_.empty() ? 0 : bounds_.back();
@@ -25,6 +26,17 @@ Buckets::Buckets(const std::vector<absl::Duration>& bounds) {
       inner[i] = last + width * (i + 1) / kParts;
     }
     inner_.push_back(inner);
+  }
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    const size_t next = exposed_.size();
+    if (exposed.empty() ||
+        (next < exposed.size() && exposed[next] == bounds[i])) {
+      exposed_.push_back(i);
+    }
+  }
+  if (!exposed.empty() && exposed_.size() != exposed.size()) {
+    Log(LogLevel::kError, "a histogram exposes a bound that it does not have");
+    std::abort();
   }
   inner_.emplace_back().fill(std::numeric_limits<uint64_t>::max());
   for (size_t width = 0; width < start_.size(); ++width) {
@@ -50,16 +62,19 @@ const Buckets& Buckets::Calls() {
   using absl::Microseconds;
   using absl::Milliseconds;
   using absl::Seconds;
-  static const Buckets* const buckets =
-      new Buckets({Microseconds(10),  Microseconds(20),  Microseconds(30),
-                   Microseconds(50),  Microseconds(75),  Microseconds(100),
-                   Microseconds(150), Microseconds(200), Microseconds(300),
-                   Microseconds(500), Milliseconds(1),   Milliseconds(2),
-                   Milliseconds(5),   Milliseconds(10),  Milliseconds(20),
-                   Milliseconds(50),  Milliseconds(100), Milliseconds(200),
-                   Milliseconds(500), Seconds(1),        Seconds(2),
-                   Seconds(5),        Seconds(10),       Seconds(20),
-                   Seconds(30),       Seconds(60),       Seconds(120)});
+  static const Buckets* const buckets = new Buckets(
+      {Microseconds(10),  Microseconds(20),  Microseconds(30),
+       Microseconds(50),  Microseconds(75),  Microseconds(100),
+       Microseconds(150), Microseconds(200), Microseconds(300),
+       Microseconds(500), Milliseconds(1),   Milliseconds(2),
+       Milliseconds(5),   Milliseconds(10),  Milliseconds(20),
+       Milliseconds(50),  Milliseconds(100), Milliseconds(200),
+       Milliseconds(500), Seconds(1),        Seconds(2),
+       Seconds(5),        Seconds(10),       Seconds(20),
+       Seconds(30),       Seconds(60),       Seconds(120)},
+      {Microseconds(50), Microseconds(200), Milliseconds(1), Milliseconds(5),
+       Milliseconds(20), Milliseconds(100), Milliseconds(500), Seconds(2),
+       Seconds(10), Seconds(30), Seconds(120)});
   return *buckets;
 }
 
@@ -72,7 +87,10 @@ const Buckets& Buckets::Tiers() {
        Microseconds(20), Microseconds(50), Microseconds(100), Microseconds(200),
        Microseconds(500), Milliseconds(1), Milliseconds(2), Milliseconds(5),
        Milliseconds(10), Milliseconds(50), Milliseconds(100), Milliseconds(500),
-       Seconds(1), Seconds(10)});
+       Seconds(1), Seconds(10)},
+      {Microseconds(5), Microseconds(20), Microseconds(50), Microseconds(200),
+       Milliseconds(1), Milliseconds(5), Milliseconds(10), Milliseconds(50),
+       Milliseconds(100), Seconds(1), Seconds(10)});
   return *buckets;
 }
 

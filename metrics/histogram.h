@@ -41,17 +41,24 @@ class Buckets {
   // bounds is one part.
   static constexpr size_t kParts = 4;
 
-  // Precondition: not empty, positive, strictly rising.
-  explicit Buckets(const std::vector<absl::Duration>& bounds);
+  // `exposed`: the bounds that a scrape gets; empty = all. Each is a series of
+  // each histogram, so there are fewer of them than bounds that count.
+  // Precondition for `bounds`: not empty, positive, strictly rising. Those of
+  // `exposed` are among them, in the same order.
+  explicit Buckets(const std::vector<absl::Duration>& bounds,
+                   const std::vector<absl::Duration>& exposed = {});
 
   // Calls from 10 us (a hit takes 20 to 200) to two minutes (all that a
-  // reconcile has), finer where hits are.
+  // reconcile has), finer where hits are. A scrape gets 11 bounds, among them
+  // the 5 ms of the alert FncacheHitsSlow.
   static const Buckets& Calls();
-  // Look-ups and writes of a tier: 1 us to 10 s.
+  // Look-ups and writes of a tier: 1 us to 10 s. A scrape gets 11 bounds.
   static const Buckets& Tiers();
 
   // Upper bounds in nanoseconds.
   absl::Span<const uint64_t> bounds() const { return bounds_; }
+  // Those that a scrape gets, by their index.
+  absl::Span<const size_t> exposed() const { return exposed_; }
 
   // Parts are numbered from 0; those of bucket i are i * kParts and the next.
   size_t parts() const { return bounds_.size() * kParts + 1; }
@@ -72,6 +79,7 @@ class Buckets {
 
  private:
   std::vector<uint64_t> bounds_;
+  std::vector<size_t> exposed_;
   // The inclusive upper bounds of each bucket's parts but the last; those of
   // the bucket above all bounds are out of reach.
   std::vector<std::array<uint64_t, kParts - 1>> inner_;

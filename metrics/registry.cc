@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/log.h"
 #include "common/mutex.h"
 #include "prometheus/metric_family.h"
@@ -25,6 +26,7 @@ struct Series {
   uint32_t cells = 0;
   double unit = 1;
   bool is_signed = false;
+  Exposed exposed = Exposed::kFromTheStart;
 };
 
 struct FamilySeries {
@@ -59,9 +61,10 @@ prometheus::ClientMetric::Histogram ReadHistogram(const Histogram& histogram) {
   out.sample_sum = absl::ToDoubleSeconds(read.Sum());
   out.sample_count = read.Count();
   uint64_t cumulative = 0;
+  size_t next = 0;
   // The serializer adds the bucket of +Inf.
-  for (size_t i = 0; i < bounds.size(); ++i) {
-    cumulative += counts[i];
+  for (const size_t i : read.buckets->exposed()) {
+    while (next <= i) cumulative += counts[next++];
     prometheus::ClientMetric::Bucket bucket;
     bucket.cumulative_count = cumulative;
     bucket.upper_bound = static_cast<double>(bounds[i]) / 1e9;
@@ -70,18 +73,25 @@ prometheus::ClientMetric::Histogram ReadHistogram(const Histogram& histogram) {
   return out;
 }
 
-prometheus::ClientMetric ReadSeries(Type type, const Series& series) {
+// Nothing where the series is not exposed yet.
+absl::optional<prometheus::ClientMetric> ReadSeries(Type type,
+                                                    const Series& series) {
   prometheus::ClientMetric metric;
   metric.label = series.labels;
   switch (type) {
     case Type::kCounter:
       metric.counter.value = ReadValue(series);
+      if (series.exposed == Exposed::kOnceCounted &&
+          metric.counter.value == 0) {
+        return absl::nullopt;
+      }
       break;
     case Type::kGauge:
       metric.gauge.value = ReadValue(series);
       break;
     case Type::kHistogram:
       metric.histogram = ReadHistogram(series.histogram);
+      if (metric.histogram.sample_count == 0) return absl::nullopt;
       break;
   }
   return metric;
@@ -141,7 +151,8 @@ class Registry::Impl {
       collected.type = ToPrometheus(family.family->type);
       collected.metric.reserve(family.series.size());
       for (const Series& series : family.series) {
-        collected.metric.push_back(ReadSeries(family.family->type, series));
+        auto metric = ReadSeries(family.family->type, series);
+        if (metric.has_value()) collected.metric.push_back(*std::move(metric));
       }
       out.push_back(std::move(collected));
     }
@@ -159,11 +170,12 @@ Registry::Registry() : impl_(std::make_unique<Impl>()) {}
 Registry::~Registry() = default;
 
 Counter Registry::AddCounter(const Family& family, const Values& values,
-                             double unit) {
+                             double unit, Exposed exposed) {
   Series series;
   series.cells = 1;
   series.first = internal::ReserveCells(series.cells);
   series.unit = unit;
+  series.exposed = exposed;
   const Counter handle(series.first);
   impl_->Add(family, values, std::move(series));
   return handle;

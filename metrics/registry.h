@@ -29,6 +29,11 @@ enum class Type { kCounter, kGauge, kHistogram };
 // "counter", "gauge", "histogram".
 const char* TypeName(Type type);
 
+// When a scrape gets a counter's series. Prometheus' rate and increase do not
+// see the first step of a series that appears with a value, so a counter that
+// an alert reads is there from the start.
+enum class Exposed { kFromTheStart, kOnceCounted };
+
 // A Family is what all series of one name have in common. It must outlive the
 // registry.
 struct Family {
@@ -53,8 +58,9 @@ class Registry {
   // A scrape gets the count times `unit`: 1e-9 for nanoseconds of a metric
   // in seconds.
   Counter AddCounter(const Family& family, const Values& values,
-                     double unit = 1);
+                     double unit = 1, Exposed exposed = Exposed::kFromTheStart);
   UpDown AddUpDown(const Family& family, const Values& values);
+  // A scrape gets its series once something was observed.
   Histogram AddHistogram(const Family& family, const Values& values,
                          const Buckets& buckets);
   // A gauge or counter read by calling `read`, on the scraping thread.

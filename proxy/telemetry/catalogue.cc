@@ -114,6 +114,12 @@ const std::vector<Family>& Catalogue() {
        Type::kCounter,
        {"function_name", "code"},
        "Calls made to the function that have ended, by gRPC status code."},
+      {"fncache_upstream_failures_total",
+       Type::kCounter,
+       {"function_name"},
+       "Calls made to the function that ended with any status but OK, "
+       "CANCELLED "
+       "and UNIMPLEMENTED."},
       {"fncache_upstream_request_seconds",
        Type::kHistogram,
        {"function_name"},

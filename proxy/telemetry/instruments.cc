@@ -12,6 +12,7 @@
 namespace fncache::proxy::telemetry {
 
 using metrics::Buckets;
+using metrics::Exposed;
 using metrics::Registry;
 
 namespace {
@@ -118,6 +119,12 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
   const auto counter = [&](absl::string_view metric, double unit = 1) {
     return registry->AddCounter(Metric(metric), {name}, unit);
   };
+  const auto by_code = [&](absl::string_view metric, size_t code,
+                           Exposed exposed = Exposed::kOnceCounted) {
+    return registry->AddCounter(Metric(metric),
+                                {name, StatusCodeName(static_cast<int>(code))},
+                                /*unit=*/1, exposed);
+  };
   const auto gauge = [&](absl::string_view metric) {
     return registry->AddUpDown(Metric(metric), {name});
   };
@@ -159,12 +166,13 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
                                         {name, MissReasonName(why)});
   }
   for (size_t code = 0; code < kStatusCodes; ++code) {
-    answers_[code] = registry->AddCounter(Metric("fncache_responses_total"),
-                                          {name, StatusCodeName(code)});
+    answers_[code] = by_code("fncache_responses_total", code);
+    // An alert reads OK, and the failures of all other codes together.
     upstream_calls_[code] =
-        registry->AddCounter(Metric("fncache_upstream_requests_total"),
-                             {name, StatusCodeName(code)});
+        by_code("fncache_upstream_requests_total", code,
+                code == kOk ? Exposed::kFromTheStart : Exposed::kOnceCounted);
   }
+  upstream_failures_ = counter("fncache_upstream_failures_total");
   streams_ = counter("fncache_streams_forwarded_total");
   saved_seconds_ = counter("fncache_function_seconds_saved_total", 1e-9);
   shadow_lookups_ = counter("fncache_shadow_lookups_total");
@@ -177,9 +185,12 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
   }
   shadow_uncompared_ = counter("fncache_shadow_uncompared_total");
   for (size_t end = 0; end < kConnectionEnds; ++end) {
-    connections_ended_[end] =
-        registry->AddCounter(Metric("fncache_connections_ended_total"),
-                             {name, ConnectionEndName(end)});
+    const absl::string_view reason = ConnectionEndName(end);
+    // The one that an alert reads is there from the start.
+    connections_ended_[end] = registry->AddCounter(
+        Metric("fncache_connections_ended_total"), {name, std::string(reason)},
+        /*unit=*/1,
+        reason == "too_much" ? Exposed::kFromTheStart : Exposed::kOnceCounted);
   }
   connections_refused_ = counter("fncache_connections_refused_total");
   accept_failures_ = counter("fncache_accept_failures_total");
@@ -205,8 +216,7 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
   refreshes_refused_ = counter("fncache_refreshes_refused_total");
   refreshes_running_ = gauge("fncache_refreshes_running");
   for (size_t code = 0; code < kStatusCodes; ++code) {
-    served_over_[code] = registry->AddCounter(
-        Metric("fncache_stale_if_error_total"), {name, StatusCodeName(code)});
+    served_over_[code] = by_code("fncache_stale_if_error_total", code);
   }
   superseded_ = counter("fncache_superseded_entries_total");
   abandoned_ = counter("fncache_abandoned_calls_total");
@@ -268,6 +278,7 @@ void FunctionInstruments::RecordUpstream(int code,
   upstream_latency_.Observe(latency);
   const size_t index = StatusCodeIndex(code);
   if (!IsUpstreamError(index)) return;
+  upstream_failures_.Add();
   last_error_.store(
       absl::ToUnixMillis(absl::Now()) * 32 + static_cast<int64_t>(index),
       std::memory_order_relaxed);

@@ -274,6 +274,7 @@ class FunctionInstruments {
   metrics::Counter answers_[kStatusCodes];
   metrics::Counter streams_;
   metrics::Counter upstream_calls_[kStatusCodes];
+  metrics::Counter upstream_failures_;
   metrics::Histogram upstream_latency_;
   metrics::Counter saved_seconds_;  // in nanoseconds
 

@@ -62,6 +62,13 @@ TEST_P(BucketsTest, PartsFollowEachOtherAndTakeWhatTheySay) {
   EXPECT_EQ(buckets.Greatest(buckets.parts() - 1), ~uint64_t{0});
 }
 
+TEST_P(BucketsTest, AScrapeGetsTwelveAtMost) {
+  // Infinity is one more.
+  EXPECT_LE(GetParam()->exposed().size() + 1, 12u);
+  EXPECT_EQ(GetParam()->bounds()[GetParam()->exposed().back()],
+            GetParam()->bounds().back());
+}
+
 INSTANTIATE_TEST_SUITE_P(All, BucketsTest,
                          testing::Values(&Buckets::Calls(), &Buckets::Tiers()));
 

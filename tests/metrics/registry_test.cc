@@ -2,6 +2,7 @@
 #include "metrics/registry.h"
 
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -55,6 +56,62 @@ app_took_seconds_bucket{of="hit",le="2e-05"} 1
 app_took_seconds_bucket{of="hit",le="1"} 2
 app_took_seconds_bucket{of="hit",le="+Inf"} 3
 )");
+}
+
+TEST(RegistryTest, SomeSeriesAppearWithTheirFirstValue) {
+  const Family calls{"app_calls_total", Type::kCounter, {"code"}, "Calls."};
+  const Family took{"app_took_seconds", Type::kHistogram, {"of"}, "Took."};
+  const Buckets buckets({absl::Seconds(1)});
+  Registry registry;
+  registry.AddCounter(calls, {"OK"});
+  const Counter aborted =
+      registry.AddCounter(calls, {"ABORTED"}, 1, Exposed::kOnceCounted);
+  const Histogram histogram = registry.AddHistogram(took, {"hit"}, buckets);
+  registry.AddHistogram(took, {"miss"}, buckets);
+  const std::string nothing = R"(# HELP app_calls_total Calls.
+# TYPE app_calls_total counter
+app_calls_total{code="OK"} 0
+# HELP app_took_seconds Took.
+# TYPE app_took_seconds histogram
+)";
+  EXPECT_EQ(registry.Expose(), nothing);
+  aborted.Add();
+  histogram.Observe(absl::ZeroDuration());
+  const std::string both = R"(# HELP app_calls_total Calls.
+# TYPE app_calls_total counter
+app_calls_total{code="OK"} 0
+app_calls_total{code="ABORTED"} 1
+# HELP app_took_seconds Took.
+# TYPE app_took_seconds histogram
+app_took_seconds_count{of="hit"} 1
+app_took_seconds_sum{of="hit"} 0
+app_took_seconds_bucket{of="hit",le="1"} 1
+app_took_seconds_bucket{of="hit",le="+Inf"} 1
+)";
+  EXPECT_EQ(registry.Expose(), both);
+}
+
+TEST(RegistryTest, AHistogramExposesSomeOfItsBounds) {
+  const Family took{"app_took_seconds", Type::kHistogram, {}, "Took."};
+  const Buckets buckets(
+      {absl::Seconds(1), absl::Seconds(2), absl::Seconds(3), absl::Seconds(4)},
+      {absl::Seconds(2), absl::Seconds(3)});
+  Registry registry;
+  const Histogram histogram = registry.AddHistogram(took, {}, buckets);
+  for (const int seconds : {1, 2, 3, 4, 5}) {
+    histogram.Observe(absl::Seconds(seconds));
+  }
+  EXPECT_EQ(registry.Expose(), R"(# HELP app_took_seconds Took.
+# TYPE app_took_seconds histogram
+app_took_seconds_count 5
+app_took_seconds_sum 15
+app_took_seconds_bucket{le="2"} 2
+app_took_seconds_bucket{le="3"} 3
+app_took_seconds_bucket{le="+Inf"} 5
+)");
+  // A reader of the process gets all.
+  EXPECT_EQ(histogram.Read().BucketCounts(),
+            (std::vector<uint64_t>{1, 1, 1, 1, 1}));
 }
 
 TEST(RegistryTest, AnEmptyOneExposesNothing) {

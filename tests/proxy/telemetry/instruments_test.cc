@@ -3,11 +3,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,6 +36,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr int kOk = 0;
+constexpr int kCancelled = 1;
 constexpr int kDeadlineExceeded = 4;
 constexpr int kUnimplemented = 12;
 
@@ -107,7 +110,7 @@ TEST_F(InstrumentsTest, RequestsAreCountedByMethodAndOutcomeAndLatency) {
   const std::string hit = "{function_name=\"f\",outcome=\"hit\"";
   EXPECT_EQ(Value("fncache_request_seconds_count" + hit + "}"), "1");
   EXPECT_EQ(Value("fncache_request_seconds_sum" + hit + "}"), "0.003");
-  EXPECT_EQ(Value("fncache_request_seconds_bucket" + hit + ",le=\"0.002\"}"),
+  EXPECT_EQ(Value("fncache_request_seconds_bucket" + hit + ",le=\"0.001\"}"),
             "0");
   EXPECT_EQ(Value("fncache_request_seconds_bucket" + hit + ",le=\"0.005\"}"),
             "1");
@@ -125,7 +128,7 @@ TEST_F(InstrumentsTest, StreamsAreForwardedAndHaveNoPlaceInCallLatencies) {
   EXPECT_EQ(OfF("fncache_streams_forwarded_total"), "1");
   EXPECT_EQ(Value("fncache_request_seconds_count{function_name=\"f\",outcome="
                   "\"bypass\"}"),
-            "0");
+            "");
 }
 
 TEST_F(InstrumentsTest, AHitSavesTheFillingCallsLatency) {
@@ -169,6 +172,10 @@ TEST_F(InstrumentsTest, UpstreamCallsAreCountedByStatus) {
   EXPECT_EQ(Value(calls + "{function_name=\"f\",code=\"OK\"}"), "1");
   EXPECT_EQ(Value(calls + "{function_name=\"f\",code=\"UNKNOWN\"}"), "1");
   EXPECT_EQ(OfF("fncache_upstream_request_seconds_sum"), "6");
+  // Callers that leave and versions that it does not know are no failures.
+  f().RecordUpstream(kCancelled, absl::Seconds(1));
+  f().RecordUpstream(kUnimplemented, absl::Seconds(1));
+  EXPECT_EQ(OfF("fncache_upstream_failures_total"), "2");
 }
 
 TEST_F(InstrumentsTest, DeletesAreEntriesExpiredOrEvictedFromTheLastTier) {
@@ -355,7 +362,8 @@ TEST_F(InstrumentsTest, OldAnswersGivenUpAreCounted) {
 }
 
 TEST_F(InstrumentsTest, RatesWorkFromTheFirstScrape) {
-  // Every counter that a call or a store may raise is there, at zero.
+  // Counters are there, at zero, but for those that appear with their first
+  // value.
   const std::string text = instruments_.registry()->Expose();
   for (const char* series :
        {"function_run_function_response_cache_hits_total{function_name=\"g\"} "
@@ -364,12 +372,20 @@ TEST_F(InstrumentsTest, RatesWorkFromTheFirstScrape) {
         "outcome=\"collapsed\"} 0\n",
         "fncache_requests_total{function_name=\"g\",method=\"other\",outcome="
         "\"bypass\"} 0\n",
-        "fncache_responses_total{function_name=\"g\",code=\"UNAUTHENTICATED\"}"
-        " 0\n",
+        "fncache_upstream_requests_total{function_name=\"g\",code=\"OK\"} 0\n",
+        "fncache_upstream_failures_total{function_name=\"g\"} 0\n",
+        "fncache_connections_ended_total{function_name=\"g\",reason="
+        "\"too_much\"} 0\n",
         "fncache_fills_dropped_total{reason=\"shutdown\"} 0\n"}) {
     EXPECT_THAT(text, HasSubstr(series));
   }
   EXPECT_THAT(text, Not(HasSubstr("method=\"other\",outcome=\"hit\"")));
+  for (const char* later :
+       {"_bucket{", "_sum{", "_count{", "code=\"UNAVAILABLE\"",
+        "fncache_responses_total{", "fncache_stale_if_error_total{",
+        "reason=\"peer_left\""}) {
+    EXPECT_THAT(text, Not(HasSubstr(later)));
+  }
 }
 
 // Everything that can be registered, registered.
@@ -392,6 +408,78 @@ void WatchAll(Instruments* instruments) {
   for (const auto side : {TlsSide::kServer, TlsSide::kClient}) {
     instruments->WatchCertificate(side, [] { return absl::UnixEpoch(); });
   }
+}
+
+// `increase` and `rate` do not see the first step of a series that appears with
+// it, so an alert would be late, or silent.
+TEST_F(InstrumentsTest, CountersThatAnAlertReadsAreThereFromTheStart) {
+  WatchAll(&instruments_);
+  const std::string text = instruments_.registry()->Expose();
+  std::ifstream in(FNCACHE_SOURCE_DIR "/deploy/prometheus/fncache.rules.yaml");
+  const std::string rules(std::istreambuf_iterator<char>(in), {});
+  const std::regex selector(R"re((fncache_[a-z_]+_total)(\{[^}]*\})?)re");
+  const std::regex matcher(R"re(([a-z_]+)=(~?)"([^"]*)")re");
+  size_t counters = 0;
+  for (const absl::string_view line : absl::StrSplit(rules, '\n')) {
+    // What is said of a metric is no expression.
+    if (absl::StrContains(line, "#") || absl::StrContains(line, ": '")) {
+      continue;
+    }
+    const std::string expression(line);
+    for (std::sregex_iterator
+             at(expression.begin(), expression.end(), selector),
+         end;
+         at != end; ++at) {
+      ++counters;
+      const std::string name = (*at)[1].str(), labels = (*at)[2].str();
+      const metrics::Family& family = Metric(name);
+      const bool by_code = std::find(family.labels.begin(), family.labels.end(),
+                                     "code") != family.labels.end();
+      EXPECT_TRUE(!by_code || labels == "{code=\"OK\"}") << expression;
+      // A series for each value that the expression names; any, if it names
+      // none.
+      std::vector<std::string> needed;
+      for (std::sregex_iterator label(labels.begin(), labels.end(), matcher);
+           label != end; ++label) {
+        const std::string values = (*label)[3].str();
+        for (const absl::string_view value : absl::StrSplit(values, '|')) {
+          needed.push_back(absl::StrCat((*label)[1].str(), "=\"", value, "\""));
+        }
+      }
+      if (needed.empty()) needed.emplace_back();
+      for (const std::string& one : needed) {
+        bool found = false;
+        for (const absl::string_view series : absl::StrSplit(text, '\n')) {
+          found = found || (absl::StartsWith(series, name) &&
+                            absl::StrContains(series, one) &&
+                            absl::EndsWith(series, " 0"));
+        }
+        EXPECT_TRUE(found) << name << " " << one;
+      }
+    }
+  }
+  EXPECT_GT(counters, 15u);
+}
+
+// What a Prometheus keeps for five functions without a call; a sixth part of
+// what it was with all buckets and all status codes.
+TEST(SeriesTest, FiveIdleFunctionsHaveFewerThan600) {
+  Instruments instruments({"a", "b", "c", "d", "e"});
+  WatchAll(&instruments);
+  for (cache::FunctionId id = 1; id < 5; ++id) {
+    instruments.WatchConnections(
+        id, [] { return size_t{0}; }, [] { return size_t{0}; });
+    instruments.WatchBackingOff(id, [] { return size_t{0}; });
+  }
+  const PurgeMetrics purges(instruments.registry(),
+                            std::make_shared<cache::store::Bans>());
+  const std::string text = instruments.registry()->Expose();
+  size_t series = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!line.empty() && !absl::StartsWith(line, "#")) ++series;
+  }
+  EXPECT_LT(series, 600u);
+  EXPECT_GT(series, 300u);
 }
 
 TEST_F(InstrumentsTest, TheCatalogueIsWhatIsExposed) {
