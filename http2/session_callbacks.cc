@@ -67,6 +67,16 @@ constexpr size_t kFieldOverhead = 16;
 constexpr size_t kStreamsAFrame = 64;
 constexpr size_t kStreamsASmallFrame = 8;
 
+// Without spaces and tabs at its ends. Some peers send them, as HTTP/1 has them
+// around values, but a field must not have them (RFC 9113, 8.2.1): sent on,
+// they would make the next peer reset the call.
+absl::string_view WithoutBlanks(absl::string_view value) {
+  constexpr absl::string_view kBlanks = " \t";
+  const size_t first = value.find_first_not_of(kBlanks);
+  if (first == absl::string_view::npos) return {};
+  return value.substr(first, value.find_last_not_of(kBlanks) + 1 - first);
+}
+
 absl::string_view WordsOf(uint32_t code) {
   if (code != NGHTTP2_COMPRESSION_ERROR) return ErrorCodeName(code);
   // nghttp2 takes no string of HPACK beyond that.
@@ -208,9 +218,10 @@ struct Connection::Callbacks {
                           (self->options_.server || stream->answered_);
     if (trailers && !stream->keeps_trailers_) return 0;
     Fields& fields = trailers ? stream->trailers_ : stream->fields_;
-    fields.Add({reinterpret_cast<const char*>(name), name_size},
-               {reinterpret_cast<const char*>(value), value_size},
-               (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0);
+    fields.Add(
+        {reinterpret_cast<const char*>(name), name_size},
+        WithoutBlanks({reinterpret_cast<const char*>(value), value_size}),
+        (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0);
     return 0;
   }
 
@@ -507,7 +518,8 @@ struct Connection::Callbacks {
     nghttp2_option* option = nullptr;
     nghttp2_option_new(&option);
     nghttp2_option_set_no_auto_window_update(option, 1);
-    // Go does not encode a space at the end of grpc-message.
+    // Or it would reset the stream for blanks around a value, which Go sends
+    // where a grpc-message ends in a space. OnHeader strips them.
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
     // The budget holds resets, too.

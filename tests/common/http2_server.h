@@ -84,6 +84,12 @@ class Http2Server {
   std::string target() const { return listening_.target(); }
   // How many calls were reset.
   int resets() const { return resets_; }
+  // The header blocks that came, trailers too, as they were compressed for
+  // their connection.
+  std::vector<std::string> blocks() {
+    MutexLock lock(&mutex_);
+    return blocks_;
+  }
 
  private:
   void Accept() {
@@ -115,6 +121,10 @@ class Http2Server {
              std::string(4, '\0'));
       }
       if (type == Http2Frame::kReset) ++resets_;
+      if (type == Http2Frame::kHeaders) {
+        MutexLock lock(&mutex_);
+        blocks_.push_back(payload);
+      }
       if (early_ ? type == Http2Frame::kHeaders
                  : type <= Http2Frame::kHeaders &&
                        (flags & Http2Frame::kEndStream) != 0) {
@@ -144,6 +154,7 @@ class Http2Server {
   const LoopbackSocket listening_;
   std::thread acceptor_;
   Mutex mutex_;
+  std::vector<std::string> blocks_ ABSL_GUARDED_BY(mutex_);
   // Written by the acceptor only.
   std::vector<int> connections_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;

@@ -386,7 +386,7 @@ class Schedule final : private ConnectionOwner {
     if (client.peer_ended) {
       EXPECT_TRUE(server.ended);
       EXPECT_EQ(client.received, server.sent);
-      EXPECT_EQ(client.trailer, server.trailer.empty() ? "" : "good ");
+      EXPECT_EQ(client.trailer, server.trailer.empty() ? "" : "good");
     }
     EXPECT_LE(server.received, client.sent);
     EXPECT_LE(client.received, server.sent);
@@ -404,7 +404,7 @@ class Schedule final : private ConnectionOwner {
     }
     EXPECT_TRUE(call.served && client.peer_ended && client.answered);
     EXPECT_EQ(client.received, server.sent);
-    EXPECT_EQ(client.trailer, server.trailer.empty() ? "" : "good ");
+    EXPECT_EQ(client.trailer, server.trailer.empty() ? "" : "good");
     EXPECT_EQ(server.end.code, kNoError);
     EXPECT_EQ(client.end.code, kNoError);
   }

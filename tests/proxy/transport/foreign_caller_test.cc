@@ -38,6 +38,43 @@ using ::fncache::testing::Http2Ok;
 using ::fncache::testing::Http2Server;
 using ::testing::HasSubstr;
 
+// Decompressors of header blocks.
+class Inflater {
+ public:
+  Inflater() { EXPECT_EQ(nghttp2_hd_inflate_new(&inflater_), 0); }
+  ~Inflater() { nghttp2_hd_inflate_del(inflater_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  // The fields of the next block, a line each.
+  std::string Lines(std::string block) {
+    std::string lines;
+    auto* bytes = reinterpret_cast<uint8_t*>(block.data());
+    size_t left = block.size();
+    for (int flags = 0; (flags & NGHTTP2_HD_INFLATE_FINAL) == 0;) {
+      nghttp2_nv field;
+      const ssize_t n = nghttp2_hd_inflate_hd2(inflater_, &field, &flags, bytes,
+                                               left, /*in_final=*/1);
+      if (n < 0) break;
+      bytes += n;
+      left -= static_cast<size_t>(n);
+      if ((flags & NGHTTP2_HD_INFLATE_EMIT) == 0) continue;
+      absl::StrAppend(
+          &lines,
+          absl::string_view(reinterpret_cast<char*>(field.name), field.namelen),
+          ": ",
+          absl::string_view(reinterpret_cast<char*>(field.value),
+                            field.valuelen),
+          "\n");
+    }
+    nghttp2_hd_inflate_end_headers(inflater_);
+    return lines;
+  }
+
+ private:
+  nghttp2_hd_inflater* inflater_ = nullptr;
+};
+
 // A connection of its own, and on it stream 1.
 class ForeignCaller {
  public:
@@ -63,15 +100,13 @@ class ForeignCaller {
   // Reads until a header block has come that says a status; returns all blocks
   // as lines.
   std::string ReadStatus() {
-    nghttp2_hd_inflater* inflater = nullptr;
-    EXPECT_EQ(nghttp2_hd_inflate_new(&inflater), 0);
+    Inflater inflater;
     std::string lines;
     while (lines.find("grpc-status: ") == std::string::npos) {
       const auto [head, payload] = ReadFrame();
       if (head.empty()) break;
-      if (head[3] == Http2Frame::kHeaders) lines += Inflate(inflater, payload);
+      if (head[3] == Http2Frame::kHeaders) lines += inflater.Lines(payload);
     }
-    nghttp2_hd_inflate_del(inflater);
     return lines;
   }
   // Reads until the stream is reset, or the connection ends; returns the code,
@@ -129,30 +164,6 @@ class ForeignCaller {
     const ssize_t n = recv(connection_, bytes.data(), size, MSG_WAITALL);
     return n == static_cast<ssize_t>(size) ? bytes : "";
   }
-  static std::string Inflate(nghttp2_hd_inflater* inflater, std::string block) {
-    std::string lines;
-    auto* bytes = reinterpret_cast<uint8_t*>(block.data());
-    size_t left = block.size();
-    for (int flags = 0; (flags & NGHTTP2_HD_INFLATE_FINAL) == 0;) {
-      nghttp2_nv field;
-      const ssize_t n = nghttp2_hd_inflate_hd2(inflater, &field, &flags, bytes,
-                                               left, /*in_final=*/1);
-      if (n < 0) break;
-      bytes += n;
-      left -= static_cast<size_t>(n);
-      if ((flags & NGHTTP2_HD_INFLATE_EMIT) == 0) continue;
-      absl::StrAppend(
-          &lines,
-          absl::string_view(reinterpret_cast<char*>(field.name), field.namelen),
-          ": ",
-          absl::string_view(reinterpret_cast<char*>(field.value),
-                            field.valuelen),
-          "\n");
-    }
-    nghttp2_hd_inflate_end_headers(inflater);
-    return lines;
-  }
-
   const int connection_;
 };
 
@@ -375,6 +386,84 @@ TEST(ForeignCallerTest, TrailersOfARequestPass) {
   EXPECT_THAT(refusal, HasSubstr("grpc-status: 8\n"));
   EXPECT_THAT(refusal,
               HasSubstr("trailers are larger than max_metadata_bytes"));
+  proxy.Stop();
+}
+
+// RFC 9113, 8.2.1: values have no blanks at their ends. Peers that send them
+// all the same are served, and the next peer does not see them.
+TEST(ForeignCallerTest, BlanksAroundValuesOfARequestAreStripped) {
+  Http2Server function(
+      {{Http2Frame::kHeaders, Http2Frame::kEndHeaders | Http2Frame::kEndStream,
+        absl::StrCat(Http2Ok(), Http2Header("content-type", "application/grpc"),
+                     Http2Header("grpc-status", "0"))}});
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(function.target(), {}, &store);
+  const std::string fields = absl::StrCat(
+      Http2Header("te", "trailers"),
+      Http2Header("cache-control", "\t no-store "),
+      Http2Header("x-blank", " \t a \t b\t "), Http2Header("x-empty", " \t "));
+  const std::string request = serving::Request("a", "t");
+  const std::string data = MessageHead(request.size()) + request;
+  ForeignCaller keyed(proxy.target(), CallHead(1, kRunFunctionV1, fields) +
+                                          CallData(1, data, /*end=*/true));
+  const std::string answer = keyed.ReadStatus();
+  EXPECT_THAT(answer, HasSubstr("grpc-status: 0\n"));
+  EXPECT_THAT(answer, HasSubstr("fwd=request"));
+  ForeignCaller relayed(
+      proxy.target(),
+      absl::StrCat(CallHead(1, "/t.T/Relayed", fields), CallData(1, data),
+                   Http2Bytes({Http2Frame::kHeaders,
+                               Http2Frame::kEndHeaders | Http2Frame::kEndStream,
+                               Http2Header("x-last", "\tv ")},
+                              BigEndian(1))));
+  EXPECT_THAT(relayed.ReadStatus(), HasSubstr("grpc-status: 0\n"));
+
+  // Both calls, on one connection to the function.
+  const std::vector<std::string> blocks = function.blocks();
+  ASSERT_EQ(blocks.size(), 3u);
+  Inflater inflater;
+  for (int call = 0; call < 2; ++call) {
+    const std::string lines = inflater.Lines(blocks[call]);
+    EXPECT_THAT(lines, HasSubstr("\ncache-control: no-store\n"));
+    EXPECT_THAT(lines, HasSubstr("\nx-blank: a \t b\n"));
+    EXPECT_THAT(lines, HasSubstr("\nx-empty: \n"));
+  }
+  EXPECT_EQ(inflater.Lines(blocks[2]), "x-last: v\n");
+  proxy.Stop();
+}
+
+TEST(ForeignCallerTest, BlanksAroundValuesOfAnAnswerAreStripped) {
+  const std::string response =
+      serving::Response("t", "hello", 60).SerializeAsString();
+  constexpr unsigned char headers = Http2Frame::kEndHeaders;
+  Http2Server function(
+      {{Http2Frame::kHeaders, headers,
+        absl::StrCat(Http2Ok(),
+                     Http2Header("content-type", "\t application/grpc "),
+                     Http2Header("x-blank", " \t a \t b\t "),
+                     Http2Header("x-empty", " \t "))},
+       {Http2Frame::kData, 0, MessageHead(response.size()) + response},
+       {Http2Frame::kHeaders, headers | Http2Frame::kEndStream,
+        absl::StrCat(Http2Header("grpc-status", " 0\t"),
+                     Http2Header("x-last", "\tv "))}});
+  serving::ScriptedStore store;
+  serving::CachingProxy proxy(function.target(), {}, &store);
+  const std::string request = serving::Request("a", "t");
+  // A relayed call, and one whose answer is stored.
+  for (const char* const method : {"/t.T/Relayed", kRunFunctionV1}) {
+    SCOPED_TRACE(method);
+    ForeignCaller caller(
+        proxy.target(),
+        CallHead(1, method, Http2Header("te", "trailers")) +
+            CallData(1, MessageHead(request.size()) + request, true));
+    const std::string lines = caller.ReadStatus();
+    EXPECT_THAT(lines, HasSubstr("\ncontent-type: application/grpc\n"));
+    EXPECT_THAT(lines, HasSubstr("\nx-blank: a \t b\n"));
+    EXPECT_THAT(lines, HasSubstr("\nx-empty: \n"));
+    EXPECT_THAT(lines, HasSubstr("grpc-status: 0\n"));
+    EXPECT_THAT(lines, HasSubstr("x-last: v\n"));
+  }
+  EXPECT_EQ(store.fills, 1);
   proxy.Stop();
 }
 

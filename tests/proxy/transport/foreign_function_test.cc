@@ -96,7 +96,6 @@ std::vector<Doubtful> DoubtfulAnswers() {
       {"a status in the headers and empty trailers", grpc + ok, "", "200",
        /*empty_trailers=*/true},
       {"a status in headers and trailers", grpc + status("13"), ok},
-      {"space around the status", grpc, status(" 0 ")},
       {"a sign", grpc, status("+0")},
       {"two digits", grpc, status("00")},
       {"details that are not base64", grpc,
