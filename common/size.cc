@@ -17,7 +17,7 @@ struct Unit {
   uint64_t bytes;
 };
 
-// FormatSize takes the first of equals, so kB is never printed.
+// FormatSize takes the first of equals, so neither kB nor Ki is ever printed.
 constexpr Unit kUnits[] = {
     {"", 1},
     {"KiB", 1ull << 10},
@@ -34,6 +34,13 @@ constexpr Unit kUnits[] = {
     {"EB", 1000ull * 1000 * 1000 * 1000 * 1000 * 1000},
     {"B", 1},
     {"kB", 1000ull},
+    // As Kubernetes writes them.
+    {"Ki", 1ull << 10},
+    {"Mi", 1ull << 20},
+    {"Gi", 1ull << 30},
+    {"Ti", 1ull << 40},
+    {"Pi", 1ull << 50},
+    {"Ei", 1ull << 60},
 };
 
 // Digits after the point that count; with the largest unit the product stays
@@ -48,7 +55,7 @@ absl::Status Bad(absl::string_view text, absl::string_view why) {
 
 }  // namespace
 
-const char kSizeForm[] = "a size such as 1024, 64MB, 256MiB or 1.5GiB";
+const char kSizeForm[] = "a size such as 1024, 64MB, 256MiB, 256Mi or 1.5GiB";
 
 absl::StatusOr<uint64_t> ParseSize(absl::string_view text) {
   absl::string_view rest = text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes in bytes with binary or decimal units: 256MiB, 4GiB, 64MB, 1024.
+// Sizes in bytes with binary or decimal units: 256MiB, 256Mi, 4GiB, 64MB, 1024.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_COMMON_SIZE_H_
@@ -17,9 +17,10 @@ namespace fncache {
 extern const char kSizeForm[];
 
 // Parses a number of bytes (1024, 1024B) or a decimal number with a unit of
-// 1024 (KiB, MiB, GiB, TiB, PiB, EiB) or of 1000 (kB or KB, MB, GB, TB, PB,
-// EB). A part of a byte is cut off (1.1KiB is 1126). InvalidArgument says what
-// is wrong and what is accepted, also from 16EiB on.
+// 1024 (KiB, MiB, GiB, TiB, PiB, EiB, each also without the B, as Kubernetes
+// writes them) or of 1000 (kB or KB, MB, GB, TB, PB, EB). A part of a byte is
+// cut off (1.1KiB is 1126). InvalidArgument says what is wrong and what is
+// accepted, also from 16EiB on.
 absl::StatusOr<uint64_t> ParseSize(absl::string_view text);
 
 // The exact size, in the unit that gives the smallest whole number: 256MiB,

@@ -16,6 +16,7 @@
 #include "absl/types/optional.h"
 #include "common/command_line.h"
 #include "common/duration.h"
+#include "common/listen_address.h"
 #include "common/settings.h"
 #include "common/standard_streams.h"
 #include "common/status.h"
@@ -55,7 +56,7 @@ CommandLine MakeLine(Flags* flags) {
       "(/readyz).",
       "fncache health");
   line.AddOption("--admin", &flags->admin,
-                 "The daemon's admin address, HOST:PORT")
+                 "The daemon's admin address, HOST:PORT or :PORT")
       .TypeName("ADDR");
   line.AddOption("--config", &flags->config,
                  "The daemon's settings, where the address may be")
@@ -105,7 +106,8 @@ absl::StatusOr<std::string> AdminSetting(const CommandLine& line,
 }
 
 // Where to ask a daemon that listens there.
-std::string AddressToAsk(const std::string& listening) {
+std::string AddressToAsk(const std::string& setting) {
+  const std::string listening = WithHost(setting);
   const size_t colon = listening.rfind(':');
   const std::string host = listening.substr(0, colon);
   const std::string port = listening.substr(colon);
@@ -201,9 +203,9 @@ int HealthMain(int argc, char** argv) {
   if (!address.ok() || absl::EndsWith(*admin, ":0")) {
     return Fail(kBadUsage,
                 absl::StrCat("admin: \"", *admin,
-                             "\" is not accepted; accepted: HOST:PORT or "
-                             "[IPV6]:PORT, with the port that the daemon "
-                             "has"));
+                             "\" is not accepted; accepted: HOST:PORT, "
+                             "[IPV6]:PORT or :PORT, with the port that the "
+                             "daemon has"));
   }
   const std::string url = absl::StrCat("http://", AddressToAsk(*admin),
                                        flags.ready ? "/readyz" : "/healthz");

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/file.h"
+#include "common/listen_address.h"
 #include "common/utf8.h"
 
 namespace fncache::proxy::settings {
@@ -195,7 +196,7 @@ bool TakesEveryHost(const Address& address) {
 }  // namespace
 
 absl::Status CheckAddress(absl::string_view text) {
-  const Address address = Split(text);
+  const Address address = Split(WithHost(text));
   if (address.port < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(Shown(text), "has no port from 0 to 65535"));
@@ -228,8 +229,8 @@ absl::Status CheckTarget(absl::string_view text) {
 
 bool AddressesCollide(absl::string_view a, absl::string_view b) {
   if (IsUnix(a) || IsUnix(b)) return SameSocket(a, b);
-  const Address first = Split(a);
-  const Address second = Split(b);
+  const Address first = Split(WithHost(a));
+  const Address second = Split(WithHost(b));
   if (first.port != second.port || first.port == 0) return false;
   return first.host == second.host || TakesEveryHost(first) ||
          TakesEveryHost(second);
@@ -249,7 +250,7 @@ bool LeadsTo(absl::string_view target, absl::string_view listen) {
       absl::ConsumePrefix(&target, "dns:")) {
     target.remove_prefix(target.rfind('/') + 1);
   }
-  const Address at = Split(listen);
+  const Address at = Split(WithHost(listen));
   for (const absl::string_view one : absl::StrSplit(target, ',')) {
     const Address to = Split(one);
     if (to.port != at.port || at.port == 0) continue;

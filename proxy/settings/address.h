@@ -19,7 +19,8 @@ namespace fncache::proxy::settings {
 inline constexpr size_t kMaxSocketPath = 107;
 
 // OK, or InvalidArgument that says what is wrong. Hosts are names or literal
-// addresses, not empty; IPv6 in brackets; ports 0 to 65535.
+// addresses, or left out (common/listen_address.h); IPv6 in brackets; ports 0
+// to 65535.
 absl::Status CheckAddress(absl::string_view text);
 
 // The same, but for unix:PATH, unix:///PATH and unix-abstract:NAME, which are

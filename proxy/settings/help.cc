@@ -151,7 +151,9 @@ Examples:
 Each setting is a flag, an environment variable and a key of the file: --ttl-max
 1h, FNCACHE_TTL_MAX=1h, ttl: {max: 1h}. Where several are given, the first of
 these counts: the function's own entry under `functions:`, flag, environment,
-file. The flag of a list repeats; its variable is a YAML list, [a, b].
+file. The flag of a list repeats; its variable is a YAML list, [a, b]. A size is
+256MiB, 256Mi (the same) or 64MB, a duration 90s or 1h30m. An address without a
+host, :9443, is 0.0.0.0:9443.
 
 Most settings can change while it runs: it reads the file again when its content
 has changed, or on SIGHUP. --check tells which. A file with an error leaves all
@@ -222,7 +224,8 @@ A setting has one name in three spellings: a key of the file that `--config`
 names (dots are nesting: `ttl: {max: 1h}`), a flag and an environment variable.
 A function's own entry under `functions:` wins, then flag, environment, top
 level of the file, default. A list's flag repeats; its variable is a YAML flow
-list. With `functions:`, a list of maps, `name`, `listen` and `upstream` come
+list. A size is `256MiB`, `256Mi` (the same) or `64MB`, a duration `90s` or `1h30m`.
+An address to listen on may leave out its host: `:9443` is `0.0.0.0:9443`. With `functions:`, a list of maps, `name`, `listen` and `upstream` come
 from its entries only and no two entries share one. Anything that does not fit
 stops the start with one line and exit code 2. `--check` prints the settings in
 effect, and which of them can change while it runs.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/duration.h"
+#include "common/listen_address.h"
 #include "common/log_level.h"
 #include "common/size.h"
 #include "proxy/settings/address.h"
@@ -137,7 +138,7 @@ absl::Status IntoMetadataKeys(const Values& values, Values* out) {
 absl::Status IntoAddress(const std::string& text, std::string* out,
                          absl::Status (*check)(absl::string_view)) {
   absl::Status status = check(text);
-  if (status.ok()) *out = text;
+  if (status.ok()) *out = WithHost(text);
   return status;
 }
 
@@ -250,7 +251,9 @@ Setting List(std::string key, std::string metavar, std::string accepted,
 constexpr char kDurationFromZero[] =
     "a duration from 0 up, such as 90s, 1h30m or 100ms";
 constexpr char kAddressForm[] =
-    "HOST:PORT or [IPV6]:PORT with a port from 0 to 65535 (0 takes a free one)";
+    "HOST:PORT, [IPV6]:PORT or :PORT (every address of IPv4) with a port from "
+    "0 "
+    "to 65535 (0 takes a free one)";
 
 std::vector<Row> FunctionRows() {
   std::vector<Row> rows;
@@ -354,7 +357,7 @@ std::vector<Row> CacheRows() {
     return absl::OkStatus();
   });
   add(Reloads(Text("cache.memory", "SIZE", "256MiB",
-                   "a size from 1KiB up, such as 64MB or 256MiB",
+                   "a size from 1KiB up, such as 64MB, 256MiB or 256Mi",
                    "Bound of the memory tier, all overheads counted.")),
       [](const Values& v, DaemonOptions* o) {
         return IntoSize(v[0], 1 << 10, ~uint64_t{0}, &o->cache_memory);

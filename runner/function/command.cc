@@ -21,6 +21,7 @@
 #include "cache/key/mask.h"
 #include "common/command_line.h"
 #include "common/duration.h"
+#include "common/listen_address.h"
 #include "common/log.h"
 #include "common/standard_streams.h"
 #include "common/threads.h"
@@ -81,7 +82,8 @@ CommandLine MakeLine(Flags* flags) {
       "answers from\nrecordings, at a settable cost.",
       "fncache function");
   line.AddOption("--listen", &flags->listen,
-                 "HOST:PORT to listen on; port 0 takes a free one")
+                 "HOST:PORT to listen on, or :PORT for 0.0.0.0:PORT; port 0 "
+                 "takes a free one")
       .TypeName("ADDR")
       .ShowDefault();
   line.AddFlag("--insecure", &flags->insecure,
@@ -144,7 +146,7 @@ absl::StatusOr<absl::optional<absl::Duration>> ParseTtl(
 bool IsListenAddress(absl::string_view address) {
   const size_t colon = address.rfind(':');
   uint32_t port = 0;
-  return colon != absl::string_view::npos && colon > 0 &&
+  return colon != absl::string_view::npos &&
          absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535;
 }
 
@@ -251,8 +253,8 @@ int FunctionMain(int argc, char** argv) {
   }
   if (!IsListenAddress(flags.listen)) {
     return Refuse(absl::StrCat("--listen: \"", flags.listen,
-                               "\" is not accepted; accepted: HOST:PORT, the "
-                               "port from 0 to 65535"));
+                               "\" is not accepted; accepted: HOST:PORT or "
+                               ":PORT, the port from 0 to 65535"));
   }
   FunctionServerOptions options;
   if (!absl::SimpleAtod(flags.fail_rate, &options.fail_rate) ||
@@ -280,7 +282,7 @@ int FunctionMain(int argc, char** argv) {
                         : flags.fatal[0];
   }
 
-  options.listen = flags.listen;
+  options.listen = WithHost(flags.listen);
   if (!flags.insecure) options.tls_dir = flags.tls_dir;
   options.cost = *cost;
   options.log_calls = flags.log_calls;

@@ -28,6 +28,12 @@ TEST(SizeTest, ReadsBinaryAndDecimalUnits) {
       {"1kB", 1000},
       {"1KB", 1000},
       {"1KiB", 1024},
+      {"256Mi", 256ull << 20},
+      {"1Ki", 1024},
+      {"1.5Gi", 3ull << 29},
+      {"2Ti", 2ull << 40},
+      {"1Pi", 1ull << 50},
+      {"15Ei", 15ull << 60},
       {"1.5GiB", 3ull << 29},
       {".5KiB", 512},
       {"1.1KiB", 1126},
@@ -46,8 +52,9 @@ TEST(SizeTest, ReadsBinaryAndDecimalUnits) {
 
 TEST(SizeTest, RefusesTheRestAndSaysWhatIsAccepted) {
   for (const char* text :
-       {"", ".", "MiB", "-1", "+1", "1 MiB", " 1", "1 ", "1mib", "1m", "1M",
-        "1Mi", "1e3", "0x10", "1.5", "1.5B", "1..5MiB", "1,5MiB", "256MiBB"}) {
+       {"",     ".",   "MiB",  "-1",      "+1",     "1 MiB",  " 1",   "1 ",
+        "1mib", "1m",  "1M",   "1Mib",    "1mi",    "1i",     "1 Mi", "1e3",
+        "0x10", "1.5", "1.5B", "1..5MiB", "1,5MiB", "256MiBB"}) {
     const auto size = ParseSize(text);
     ASSERT_FALSE(size.ok()) << text;
     EXPECT_THAT(size.status().message(), HasSubstr("256MiB")) << text;
@@ -70,6 +77,7 @@ TEST(SizeTest, PrintsTheSmallestWholeNumber) {
   EXPECT_EQ(FormatSize(1024), "1KiB");
   EXPECT_EQ(FormatSize(1025), "1025");
   EXPECT_EQ(FormatSize(256ull << 20), "256MiB");
+  EXPECT_EQ(FormatSize(*ParseSize("1.5Gi")), "1536MiB");
   EXPECT_EQ(FormatSize(64'000'000), "64MB");
   EXPECT_EQ(FormatSize(3ull << 29), "1536MiB");
 }

@@ -26,7 +26,8 @@ class Chart(unittest.TestCase):
         for values in tools.EXAMPLES:
             with self.subTest(tools.name(values)):
                 done = tools.run(tools.helm(), "lint", "--strict", tools.CHART, "-f",
-                                 values, "--kube-version", tools.KUBE)
+                                 values, "--kube-version", tools.KUBE,
+                                 *tools.OUR_IMAGE)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertIn("0 chart(s) failed", done.stdout)
 
@@ -92,6 +93,32 @@ class Chart(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0, arguments)
         return tools.said(done)
 
+    def test_the_placeholder_image_is_refused(self):
+        functions = ("--set", "functions[0].name=f")
+        default = tools.yaml.safe_load(tools.read("deploy/chart/values.yaml"))
+        placeholder = default["image"]["repository"]
+        for repository in (placeholder, "example.com/fncache", "example.net:5000/f",
+                           "registry.example.org/other"):
+            with self.subTest(repository):
+                said = self.refused(*functions, "--set", f"image.repository={repository}")
+                self.assertIn(f"image.repository: {repository} is a placeholder, and there "
+                              "is no published image: build one", said)
+        for values in tools.EXAMPLES:
+            with self.subTest(tools.name(values)):
+                self.assertIn("image.repository", self.refused(
+                    "-f", values, "--set", f"image.repository={placeholder}"))
+                self.assertEqual(tools.yaml.safe_load(tools.read(values))["image"]
+                                 ["repository"], placeholder)
+        self.assertIn("is a placeholder", self.refused(
+            "--set", "registry.enabled=true,registry.prefixes[0]=r/function-",
+            "--set", f"image.repository={placeholder}"))
+        # A registry that only looks like it, and a chart that makes no pod.
+        for arguments in ((*functions, "--set", "image.repository=myexample.org/f"),
+                          (*functions, "--set", "image.repository=example.org.cn/f"),
+                          ("--set", f"image.repository={placeholder}")):
+            done = tools.template(*arguments)
+            self.assertEqual(done.returncode, 0, tools.said(done))
+
     def test_misspelt_values_are_errors(self):
         for option, named in (
                 ("fuctions[0].name=f", "fuctions"),
@@ -102,7 +129,6 @@ class Chart(unittest.TestCase):
                 ("functions[0].name=F_x", "name"),
                 ("config.drain=soon", "drain"),
                 ("config.cache.memory=12XB", "memory"),
-                ("config.cache.memory=64Mi", "memory"),
                 ("config.key=tags", "key"),
                 ("config.requeue_ttl=foo", "requeue_ttl"),
                 ("config.requeue_ttl=0", "requeue_ttl"),
@@ -162,6 +188,7 @@ class Chart(unittest.TestCase):
                           "required_resources.a.items.*.resource.metadata"]},
                 {"bypass_metadata": ["x-no_cache.1"]},
                 {"cache": {"memory": "1.5GiB", "disk": "2TB"}}, {"drain": "1h30m"},
+                {"cache": {"memory": "256Mi", "disk": "1.5Gi"}},
                 {"workers": 64, "ttl": {"jitter": 0, "margin": 0.999},
                  "trace": {"sample": 1, "files": 2}, "max_connections": 1000000}):
             with self.subTest(config):
@@ -321,7 +348,8 @@ class Chart(unittest.TestCase):
         names = set()
         for release in ("a" * 45 + "-x", "a" * 45 + "-y", "a" * 53):
             done = tools.run(tools.helm(), "template", release, tools.CHART,
-                             "--kube-version", tools.KUBE, "--set", "functions[0].name=f")
+                             "--kube-version", tools.KUBE, *tools.OUR_IMAGE,
+                             "--set", "functions[0].name=f")
             name, = {o["metadata"]["name"] for o in tools.documents(done.stdout)}
             self.assertLessEqual(len(name), 42)
             names.add(name)
@@ -461,7 +489,7 @@ class Chart(unittest.TestCase):
                            '"/NOTES.txt") . | nindent 2 }}\n')
             done = tools.run(tools.helm(), "template", tools.RELEASE, chart, "-n",
                              namespace, "--kube-version", tools.KUBE, "-s",
-                             "templates/notes.yaml", *arguments)
+                             "templates/notes.yaml", *tools.OUR_IMAGE, *arguments)
         self.assertEqual(done.returncode, 0, tools.said(done))
         return tools.documents(done.stdout)[0]["notes"]
 

@@ -95,10 +95,8 @@ class SidecarTest : public ::testing::Test {
     ADD_FAILURE() << "no " << name;
     return "";
   }
-  // Of "2Gi" as Kubernetes, and "2GiB" as fncache writes it.
   static double Bytes(const std::string& text) {
-    const auto size =
-        ParseSize(absl::EndsWith(text, "B") ? text : absl::StrCat(text, "B"));
+    const auto size = ParseSize(text);
     EXPECT_TRUE(size.ok()) << size.status();
     return size.value_or(0);
   }

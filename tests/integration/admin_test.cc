@@ -621,6 +621,7 @@ TEST_F(AdminTest, HealthAsksTheDaemon) {
   EXPECT_EQ(Fncache({"health"}, {{"FNCACHE_ADMIN", admin_}}).code, 0);
   const std::string port = admin_.substr(admin_.rfind(':'));
   EXPECT_EQ(Fncache({"health", "--admin", "0.0.0.0" + port}).code, 0);
+  EXPECT_EQ(Fncache({"health", "--admin", port}).code, 0);
   const std::string file = dir_.File("f.yaml");
   WriteFile(file, absl::StrCat("admin: ", admin_, "\n"));
   EXPECT_EQ(Fncache({"health", "--config", file}).code, 0);

@@ -504,6 +504,22 @@ TEST_F(CommandLineTest, CrossplanesVariablesAreDefaultsOnly) {
       AllOf(HasSubstr("function: f  # "), HasSubstr("generation: r  # ")));
 }
 
+TEST_F(CommandLineTest, SizesOfKubernetesAndAddressesOfGoAreTaken) {
+  const Ended checked =
+      Fncache(Check({"--listen", ":9443", "--cache-memory", "256Mi"}));
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_THAT(checked.out, AllOf(HasSubstr("memory: 256Mi  # "),
+                                 HasSubstr("listen: \":9443\"  # ")));
+  // It reads back.
+  EXPECT_EQ(Fncache({"serve", "--check", "--config", File(checked.out)}).code,
+            0);
+  Process function({"function", "--insecure", "--listen", ":0"});
+  ASSERT_TRUE(function.WaitForStderr("listening on 0.0.0.0:"));
+  Process daemon({"serve", "--insecure", "--listen", ":0", "--admin", ":0",
+                  "--upstream", "127.0.0.1:1"});
+  ASSERT_TRUE(daemon.WaitForStderr("listening on 0.0.0.0:", 2));
+}
+
 TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
   for (const Arguments& arguments :
        {Arguments{"--help"},

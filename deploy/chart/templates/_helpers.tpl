@@ -63,10 +63,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* Bytes of a size as fncache reads it: 256MiB, 64MB, 1024. */}}
+{{/* Bytes of a size as fncache reads it: 256MiB, 256Mi, 64MB, 1024. */}}
 {{- define "fncache.bytes" -}}
 {{- $text := toString . -}}
-{{- $factors := dict "" 1.0 "B" 1.0 "KiB" 1024.0 "MiB" 1048576.0 "GiB" 1073741824.0 "TiB" 1099511627776.0 "kB" 1e3 "KB" 1e3 "MB" 1e6 "GB" 1e9 "TB" 1e12 -}}
+{{- $factors := dict "" 1.0 "B" 1.0 "KiB" 1024.0 "MiB" 1048576.0 "GiB" 1073741824.0 "TiB" 1099511627776.0 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "kB" 1e3 "KB" 1e3 "MB" 1e6 "GB" 1e9 "TB" 1e12 -}}
 {{- $unit := regexReplaceAll "^[0-9.]+" $text "" -}}
 {{- if not (hasKey $factors $unit) -}}
 {{- fail (printf "%s is no size such as 256MiB" $text) -}}

@@ -19,7 +19,7 @@ TEST(AddressTest, TakesNamesAndLiteralAddresses) {
   for (const char* text :
        {"0.0.0.0:9443", "127.0.0.1:0", "localhost:1", "[::]:65535", "[::1]:80",
         "[fe80::1]:80", "[::ffff:1.2.3.4]:80", "a-b.c_d.example:443", "h:00080",
-        "1.2.3.4.example:1"}) {
+        "1.2.3.4.example:1", ":9443", ":0"}) {
     EXPECT_TRUE(CheckAddress(text).ok()) << CheckAddress(text);
   }
 }
@@ -37,15 +37,27 @@ TEST(AddressTest, RefusesWhatHasNoPort) {
 
 TEST(AddressTest, RefusesWhatHasNoHost) {
   for (const char* text :
-       {":9443", "[]:9443", "::1:9443", "[1.2.3.4]:80", "[h]:80", "[::1:80",
-        "::1]:80", "1.2.3:80", "1.2.3.256:80", "999:80", "a b:80", "a/b:80",
-        "http://a:80", "a\n:80", "[fe80::1%eth0]:80"}) {
+       {"[]:9443", "::1:9443", "[1.2.3.4]:80", "[h]:80", "[::1:80", "::1]:80",
+        "1.2.3:80", "1.2.3.256:80", "999:80", "a b:80", "a/b:80", "http://a:80",
+        "a\n:80", "[fe80::1%eth0]:80"}) {
     const absl::Status status = CheckAddress(text);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
     EXPECT_THAT(status.message(), HasSubstr("no host")) << text;
   }
   EXPECT_FALSE(CheckAddress(std::string(254, 'a') + ":80").ok());
   EXPECT_FALSE(CheckAddress(absl::string_view("a\0b:80", 6)).ok());
+}
+
+TEST(AddressTest, WithoutAHostItIsEveryAddress) {
+  EXPECT_TRUE(AddressesCollide(":9443", "127.0.0.1:9443"));
+  EXPECT_TRUE(AddressesCollide("0.0.0.0:9443", ":9443"));
+  EXPECT_FALSE(AddressesCollide(":9443", ":9444"));
+  EXPECT_TRUE(LeadsTo("localhost:9443", ":9443"));
+  EXPECT_FALSE(CheckAddress(":").ok());
+  EXPECT_FALSE(CheckAddress(":65536").ok());
+  EXPECT_FALSE(CheckAddress("::9443").ok());
+  // Calls have to go to somewhere.
+  EXPECT_FALSE(CheckTarget(":9443").ok());
 }
 
 TEST(AddressTest, ReasonsAreOneShortLine) {

@@ -575,6 +575,31 @@ TEST(SettingsTest, AFunctionThatIsTheProxyItselfIsRefused) {
                 {"--upstream", "leads back", "unix:/run/f.sock"});
 }
 
+TEST(SettingsTest, SizesAndAddressesMayBeWrittenAsKubernetesAndGoDo) {
+  const Outcome made =
+      Given({"--insecure", "--upstream", "x:1", "--listen", ":9443", "--admin",
+             ":9901", "--cache-memory", "256Mi"},
+            {{"FNCACHE_CACHE_DISK", "2Gi"}}, "inflight: {bytes: 64Mi}\n");
+  ASSERT_TRUE(made.status.ok()) << made.status;
+  const DaemonOptions& daemon = made.options.daemon;
+  EXPECT_EQ(daemon.functions.at(0).listen, "0.0.0.0:9443");
+  EXPECT_EQ(daemon.admin, "0.0.0.0:9901");
+  EXPECT_EQ(daemon.cache_memory, uint64_t{256} << 20);
+  EXPECT_EQ(daemon.cache_disk, uint64_t{2} << 30);
+  ExpectRefused(Given({"--insecure"}, {},
+                      "functions:\n"
+                      "- {name: a, listen: ':9443', upstream: 'x:1'}\n"
+                      "- {name: b, listen: '0.0.0.0:9443', upstream: 'x:2'}\n"),
+                {"f.yaml:3", "functions[1].listen", "already used by"});
+  ExpectRefused(Given({"--insecure", "--upstream", "x:1", "--listen", ":9901"}),
+                {"collides with listen \"0.0.0.0:9901\""});
+  ExpectRefused(Given({"--insecure", "--upstream", ":9444"}),
+                {"--upstream", "has no host to call"});
+  ExpectRefused(
+      Given({"--insecure", "--upstream", "x:1", "--cache-memory", "256M"}),
+      {"--cache-memory", "256MiB or 256Mi"});
+}
+
 TEST(SettingsTest, FunctionsListenOnUnixSockets) {
   const Outcome one = Given(
       {"--insecure", "--upstream", "x:1", "--listen", "unix:/run/f.sock"});
