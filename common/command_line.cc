@@ -37,7 +37,7 @@ std::string WhyNoFlagValue(const std::string& text) {
   return "";
 }
 
-// Of an option with dashes.
+// Returns an option with dashes as data.
 CommandFlag FlagOf(const CLI::Option& option) {
   CommandFlag flag;
   for (const std::string& name : option.get_snames()) {
@@ -115,8 +115,7 @@ struct CommandLine::Impl {
 
   std::unique_ptr<CLI::App> owned;  // null for a command below another
   CLI::App* app;
-  // What follows the name in the usage, a line each; empty = what the
-  // definitions say.
+  // The usage behind the name, a line each; empty = made of the definitions.
   std::vector<std::string> usages;
   std::string footer;
   // As CLI11 has them, in its order.

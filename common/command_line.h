@@ -138,7 +138,7 @@ class CommandLine {
 
   // Removes -h,--help: Parse does not return kHelp then.
   void NoHelpFlag() noexcept;
-  // What follows the name in the usage, a line for each way to call it, such as
+  // Sets the usage behind the name, a line for each way to call it, such as
   // "[flags] TRACE". The default is made of the definitions.
   void Usage(std::vector<std::string> lines) noexcept;
   // The text below the flags of the help.

@@ -27,7 +27,7 @@ namespace fncache {
 // No line of a help text is longer, but for a word that is.
 inline constexpr size_t kHelpColumns = 80;
 
-// What the flag -h, --help says of itself.
+// The text of the flag -h, --help.
 inline constexpr char kHelpOfHelp[] = "Print this";
 
 // The left side of a flag's row: `  -o, --output FILE`, or with the long name

@@ -54,8 +54,8 @@ absl::Status CheckUserFolder(const std::string& path) {
   }
   const unsigned mode = folder.st_mode & 0777;
   if (mode != 0700) return unsafe(absl::StrFormat("has mode %04o", mode));
-  // Whoever may write to the parent may rename what is in it, but for the
-  // sticky bit, which leaves that to the owner.
+  // A user who may write to the parent may rename any folder in it, unless the
+  // sticky bit leaves that to the folder's owner.
   struct stat parent = {};
   if (stat(absl::StrCat(FolderOf(path), "/").c_str(), &parent) != 0) {
     return unsafe(absl::StrCat("cannot be checked: ", std::strerror(errno)));

@@ -267,8 +267,8 @@ class Page {
     ExpectPromql(block);
   }
 
-  // Read off Crossplane 2.4 and controller-runtime. Of ours there are some with
-  // the same beginning, which nobody has before fncache is installed.
+  // The names were read off Crossplane 2.4 and controller-runtime. Some of
+  // fncache's own begin alike, and do not exist before it is installed.
   void QueryOfCrossplane(const Block& block) {
     static const std::regex* const kMetric = new std::regex(
         "\\b(?:fncache|function_run|controller_runtime)_[a-z_]+");

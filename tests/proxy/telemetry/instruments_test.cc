@@ -421,7 +421,7 @@ TEST_F(InstrumentsTest, CountersThatAnAlertReadsAreThereFromTheStart) {
   const std::regex matcher(R"re(([a-z_]+)=(~?)"([^"]*)")re");
   size_t counters = 0;
   for (const absl::string_view line : absl::StrSplit(rules, '\n')) {
-    // What is said of a metric is no expression.
+    // Comments and annotations are no expressions.
     if (absl::StrContains(line, "#") || absl::StrContains(line, ": '")) {
       continue;
     }
@@ -461,8 +461,8 @@ TEST_F(InstrumentsTest, CountersThatAnAlertReadsAreThereFromTheStart) {
   EXPECT_GT(counters, 15u);
 }
 
-// What a Prometheus keeps for five functions without a call; a sixth part of
-// what it was with all buckets and all status codes.
+// A Prometheus keeps these for five functions without a call. With all buckets
+// and all status codes from the start there were 2,226.
 TEST(SeriesTest, FiveIdleFunctionsHaveFewerThan600) {
   Instruments instruments({"a", "b", "c", "d", "e"});
   WatchAll(&instruments);
