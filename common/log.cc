@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "common/background_writer.h"
 #include "common/log_text.h"
@@ -41,18 +42,29 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
 // Null until LogInBackground.
 std::atomic<BackgroundWriter*> g_background{nullptr};
 
+// The line of LogBeforeTheNext, or null. It belongs to the caller that takes
+// it.
+std::atomic<const std::string*> g_before_the_next{nullptr};
+
+void WriteLine(absl::string_view line) {
+  if (BackgroundWriter* const background =
+          g_background.load(std::memory_order_acquire)) {
+    background->Write(line);
+  } else {
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    std::fflush(stderr);
+  }
+}
+
 class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    if (BackgroundWriter* const background =
-            g_background.load(std::memory_order_acquire)) {
-      background->Write({line.data(), line.size()});
-    } else {
-      std::fwrite(line.data(), 1, line.size(), stderr);
-      std::fflush(stderr);
-    }
+    const std::unique_ptr<const std::string> before(
+        g_before_the_next.exchange(nullptr));
+    if (before != nullptr) WriteLine(*before);
+    WriteLine({line.data(), line.size()});
   }
   void flush_() override {}
 };
@@ -136,6 +148,16 @@ void InitLogging(LogLevel level, LogFormat format) {
   Logger(LogFormat::kText).set_level(ToSpdlog(level));
   Logger(LogFormat::kJson).set_level(ToSpdlog(level));
   g_format = format;
+}
+
+void LogBeforeTheNext(absl::string_view message,
+                      absl::Span<const LogField> fields) {
+  std::unique_ptr<const std::string> line;
+  if (Logger(g_format).should_log(ToSpdlog(LogLevel::kInfo))) {
+    line = std::make_unique<const std::string>(
+        LineOf(LogLevel::kInfo, message, fields));
+  }
+  delete g_before_the_next.exchange(line.release());
 }
 
 void Log(LogLevel level, absl::string_view message,

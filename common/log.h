@@ -33,6 +33,12 @@ struct LogField {
 // line on, at any time.
 void InitLogging(LogLevel level, LogFormat format);
 
+// Logs at level info, but only when the next line is logged, and before it. So
+// that line is the first of a daemon, while a start that fails has its one line
+// of reason. A second call replaces the line of the first.
+void LogBeforeTheNext(absl::string_view message,
+                      absl::Span<const LogField> fields);
+
 // From now on nobody who logs waits for stderr, which may be a pipe that is not
 // read: another thread writes, up to 1 MiB waits for it, and beyond that lines
 // are dropped, of which one line tells when it goes on. For good.

@@ -110,7 +110,7 @@ void TuneHeap() {
 void LogStart(const std::string& commit) {
   std::vector<LogField> fields = {{"version", Version()}};
   if (!commit.empty()) fields.push_back({"commit", commit});
-  Log(LogLevel::kInfo, "starting fncache", fields);
+  LogBeforeTheNext("starting fncache", fields);
 }
 
 // Checks that the certificates which the settings name are there and fit.

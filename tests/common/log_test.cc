@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -115,6 +116,38 @@ TEST_F(LogTest, JsonReadsBackAsWhatWasSaid) {
 TEST_F(LogTest, JsonOfWhatIsNotUtf8IsJson) {
   const auto object = Json("\xed\xa0\x80", {{"k", "a\xff"}});
   EXPECT_EQ(object.fields().at("k").string_value(), "a\xef\xbf\xbd");
+}
+
+TEST_F(LogTest, ALineMayWaitForTheNext) {
+  InitLogging(LogLevel::kInfo, LogFormat::kText);
+  const std::vector<LogField> fields = {{"version", "1"}};
+  EXPECT_EQ(Logged([&] {
+              LogBeforeTheNext("replaced", {});
+              LogBeforeTheNext("starting", fields);
+              Log(LogLevel::kDebug, "not printed");
+            }),
+            "");
+  EXPECT_THAT(
+      Logged([] {
+        Log(LogLevel::kInfo, "a");
+        Log(LogLevel::kInfo, "b");
+      }),
+      MatchesRegex(absl::StrCat(kTime, " info starting version=1\n", kTime,
+                                " info a\n", kTime, " info b\n")));
+  // It is of level info, and of the form that is set.
+  InitLogging(LogLevel::kWarning, LogFormat::kJson);
+  EXPECT_THAT(Logged([&] {
+                LogBeforeTheNext("starting", fields);
+                Log(LogLevel::kWarning, "a");
+              }),
+              ::testing::Not(::testing::HasSubstr("starting")));
+  InitLogging(LogLevel::kInfo, LogFormat::kJson);
+  EXPECT_THAT(Logged([&] {
+                LogBeforeTheNext("starting", fields);
+                Log(LogLevel::kWarning, "a");
+              }),
+              MatchesRegex("[{][^\n]*\"msg\":\"starting\",\"version\":\"1\"[}]"
+                           "\n[{][^\n]*\n"));
 }
 
 TEST_F(LogTest, NothingBelowTheLevelIsPrinted) {
