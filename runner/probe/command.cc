@@ -38,7 +38,7 @@ constexpr int kFewestCalls = 5;
 constexpr int kMostCalls = 1000000;
 
 constexpr char kFooter[] = R"(
-What is read:
+Input:
   REQUEST.binpb                   a RunFunctionRequest, as it is on the wire
   TRACE                           the folder of a trace of level full, or one of
                                   its files: the newest request of the function,
