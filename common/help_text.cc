@@ -12,6 +12,17 @@ namespace {
 
 constexpr size_t kTextColumn = 34;
 
+// The text with a capital letter first, unless it begins with a value or a
+// file: `auto: ...`, `tls.crt, ...`.
+std::string Capitalized(absl::string_view text) {
+  std::string capitalized(text);
+  for (const char c : text.substr(0, text.find_first_of(" \n"))) {
+    if (!absl::ascii_isalpha(c)) return capitalized;
+  }
+  if (!text.empty()) capitalized[0] = absl::ascii_toupper(capitalized[0]);
+  return capitalized;
+}
+
 }  // namespace
 
 std::string FlagUsage(const std::vector<std::string>& names,
@@ -30,10 +41,7 @@ void AppendHelpRow(absl::string_view left, absl::string_view text,
     line.clear();
   }
   line.resize(kTextColumn, ' ');
-  std::string capitalized(text);
-  if (!capitalized.empty()) {
-    capitalized[0] = absl::ascii_toupper(capitalized[0]);
-  }
+  const std::string capitalized = Capitalized(text);
   bool first = true;
   for (const absl::string_view word :
        absl::StrSplit(capitalized, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {

@@ -36,8 +36,9 @@ inline constexpr char kHelpOfHelp[] = "Print this";
 std::string FlagUsage(const std::vector<std::string>& names,
                       absl::string_view argument);
 
-// Appends a row: `left`, and from a column that all rows share `text`, which
-// begins with a capital letter and is broken into lines at its spaces.
+// Appends a row: `left`, and from a column that all rows share `text`, broken
+// into lines at its spaces. Its first letter becomes a capital one, unless the
+// first word is a value or a file, with other characters than letters.
 void AppendHelpRow(absl::string_view left, absl::string_view text,
                    std::string* out);
 

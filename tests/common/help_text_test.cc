@@ -30,6 +30,11 @@ TEST(HelpTextTest, TextsShareAColumnAndBeginWithACapital) {
   EXPECT_EQ(Row("  --a-name-that-needs-more-than-it", "says it"),
             "  --a-name-that-needs-more-than-it\n" + column + "Says it\n");
   EXPECT_EQ(Row("  --a", ""), "  --a\n");
+  // Values and files stay as they are.
+  EXPECT_EQ(Row(column, "tls.crt and tls.key"),
+            column + "tls.crt and tls.key\n");
+  EXPECT_EQ(Row(column, "auto: on a terminal"),
+            column + "auto: on a terminal\n");
 }
 
 TEST(HelpTextTest, LinesEndBeforeTheLastColumn) {
