@@ -31,23 +31,21 @@ TEST(HelpTextTest, TextsShareAColumnAndBeginWithACapital) {
             "  --a-name-that-needs-more-than-it\n" + column + "Says it\n");
   EXPECT_EQ(Row("  --a", ""), "  --a\n");
   // Values and files stay as they are.
-  EXPECT_EQ(Row(column, "tls.crt and tls.key"),
-            column + "tls.crt and tls.key\n");
-  EXPECT_EQ(Row(column, "auto: on a terminal"),
-            column + "auto: on a terminal\n");
+  EXPECT_EQ(Row("", "tls.crt and tls.key"), column + "tls.crt and tls.key\n");
+  EXPECT_EQ(Row("", "auto: on a terminal"), column + "auto: on a terminal\n");
 }
 
 TEST(HelpTextTest, LinesEndBeforeTheLastColumn) {
   const std::string column(34, ' ');
   const std::string word(22, 'w');
-  EXPECT_EQ(Row(column, word + " " + word + "w " + word),
+  EXPECT_EQ(Row("", word + " " + word + "w " + word),
             column + "W" + word.substr(1) + " " + word + "w\n" + column + word +
                 "\n");
   // Lines of the caller are none of their own.
-  EXPECT_EQ(Row(column, "one\ntwo"), column + "One two\n");
+  EXPECT_EQ(Row("", "one\ntwo"), column + "One two\n");
   // A word that is too long stands alone.
   EXPECT_EQ(
-      Row(column, "a " + std::string(90, 'x') + " b"),
+      Row("", "a " + std::string(90, 'x') + " b"),
       column + "A\n" + column + std::string(90, 'x') + "\n" + column + "b\n");
 }
 
