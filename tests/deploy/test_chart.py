@@ -208,6 +208,7 @@ class Chart(unittest.TestCase):
         for at, key in enumerate([*of_all, *nested]):
             # Each in one of the modes, in turn.
             changed = json.loads(json.dumps((everything, standalone)[at % 2]))
+            changed["image"]["repository"] = "registry.test/fncache"
             where = changed
             *above, last = key.split(".")
             for part in above:
@@ -217,7 +218,7 @@ class Chart(unittest.TestCase):
                     "w", suffix=".yaml") as file:
                 json.dump(changed, file)
                 file.flush()
-                done = tools.template("-f", file.name)
+                done = tools.template("-f", file.name, image=())
                 words = tools.said(done)
                 for trace in ("nil pointer", "wrong type", "error calling", "<nil>"):
                     self.assertNotIn(trace, words)

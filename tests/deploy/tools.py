@@ -54,9 +54,9 @@ def said(process):
                      if "found symbolic link" not in line)
 
 
-def template(*arguments, kube=KUBE):
+def template(*arguments, kube=KUBE, image=OUR_IMAGE):
     return run(helm(), "template", RELEASE, CHART, "-n", NAMESPACE,
-               "--kube-version", kube, *OUR_IMAGE, *arguments)
+               "--kube-version", kube, *image, *arguments)
 
 
 @functools.lru_cache(None)
