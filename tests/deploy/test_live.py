@@ -5,6 +5,7 @@ should fire does when the function goes, and then the daemon."""
 import json
 import math
 import os
+import re
 import time
 import unittest
 import urllib.error
@@ -16,6 +17,20 @@ import promql
 import tools
 from sidebyside.processes import (Child, Nursery, free_port, run_tool,
                                   wait_for_port)
+
+# Series of these appear with their first value, so a daemon that is well has
+# few of them. The label, and the values that it can have.
+CODES = set("""OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND
+    ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED
+    OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS
+    UNAUTHENTICATED""".split())
+LATER = {
+    "fncache_responses_total": ("code", CODES),
+    "fncache_upstream_requests_total": ("code", CODES),
+    "fncache_stale_if_error_total": ("code", CODES),
+    "fncache_connections_ended_total": (
+        "reason", {"done", "peer_left", "error", "handshake", "not_http2", "timeout",
+                   "protocol", "too_much", "idle", "closed"})}
 
 # Expressions that return nothing here, and why that is right.
 NOTHING = {}
@@ -86,10 +101,14 @@ class Live(unittest.TestCase):
         cls.wait_until(cls.ready)
         # What rises between two scrapes has a rate.
         cls.wait_until(lambda: cls.values("count_over_time(fncache_ready[1m]) > 1"))
-        done = run_tool(cls.loading("--composites", "40", "--rate", "25", "--duration", "8s"), 60)
-        assert done.returncode == 0, done.stdout + done.stderr
-        # The last scrape has all of it.
-        cls.wait_until(lambda: cls.values("sum(fncache_requests_total) > 100"))
+        # Histograms appear with their first value, and have a rate from the next
+        # scrape on: the first composite makes them appear, others make them rise.
+        for composites, duration, calls in (1, "1s", 1), (40, "8s", 100):
+            done = run_tool(cls.loading("--composites", str(composites), "--rate", "25",
+                                        "--duration", duration), 60)
+            assert done.returncode == 0, done.stdout + done.stderr
+            cls.wait_until(lambda calls=calls: cls.values(
+                f"sum(fncache_requests_total) > {calls}"))
 
     @classmethod
     def loading(cls, *arguments):
@@ -169,7 +188,22 @@ class Live(unittest.TestCase):
             kept = [label for label in labels.split(", ") if not label.startswith(
                 ("job=", "instance=", "function_name=", "version="))]
             with self.subTest(one):
+                if metric in LATER:
+                    label, values = LATER[metric]
+                    self.assertIn(kept, [[f'{label}="{value}"'] for value in values])
+                    continue
                 self.assertTrue(self.values(f"{metric}{{{', '.join(kept)}}}"))
+
+    def test_3_what_appears_later_has_the_values_that_the_page_names(self):
+        page = tools.read("docs/metrics.md")
+        row, = [line for line in page.splitlines()
+                if line.startswith("| `fncache_connections_ended_total`")]
+        self.assertEqual(set(re.findall(r"[a-z_0-9]+", row.split("(")[1])),
+                         LATER["fncache_connections_ended_total"][1])
+        for metric in LATER:
+            found = self.ask("label/" + LATER[metric][0] + "/values",
+                             **{"match[]": metric})
+            self.assertLessEqual(set(found), LATER[metric][1])
 
     def test_3_the_variables_find_functions_and_daemons(self):
         self.assertEqual(
