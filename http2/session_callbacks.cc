@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "http2/connection.h"
+#include "http2/field_value.h"
 
 namespace fncache::http2 {
 namespace {
@@ -66,16 +67,6 @@ constexpr size_t kFieldOverhead = 16;
 // And streams whose windows change.
 constexpr size_t kStreamsAFrame = 64;
 constexpr size_t kStreamsASmallFrame = 8;
-
-// Without spaces and tabs at its ends. Some peers send them, as HTTP/1 has them
-// around values, but a field must not have them (RFC 9113, 8.2.1): sent on,
-// they would make the next peer reset the call.
-absl::string_view WithoutBlanks(absl::string_view value) {
-  constexpr absl::string_view kBlanks = " \t";
-  const size_t first = value.find_first_not_of(kBlanks);
-  if (first == absl::string_view::npos) return {};
-  return value.substr(first, value.find_last_not_of(kBlanks) + 1 - first);
-}
 
 absl::string_view WordsOf(uint32_t code) {
   if (code != NGHTTP2_COMPRESSION_ERROR) return ErrorCodeName(code);

@@ -87,14 +87,21 @@ class Page {
 
   void Check() {
     const std::map<std::string, void (Page::*)(const Block&)> kChecks = {
-        {"run", &Page::Run},           {"run-if", &Page::RunIf},
-        {"commands", &Page::Commands}, {"output", &Page::Output},
-        {"like", &Page::Like},         {"held", &Page::Held},
-        {"figure", &Page::Figure},     {"same", &Page::Same},
-        {"part", &Page::Part},         {"check", &Page::Settings},
-        {"template", &Page::Template}, {"query", &Page::Query},
+        {"run", &Page::Run},
+        {"run-if", &Page::RunIf},
+        {"commands", &Page::Commands},
+        {"output", &Page::Output},
+        {"like", &Page::Like},
+        {"held", &Page::Held},
+        {"figure", &Page::Figure},
+        {"same", &Page::Same},
+        {"part", &Page::Part},
+        {"check", &Page::Settings},
+        {"template", &Page::Template},
+        {"query", &Page::Query},
         {"crossplane", &Page::QueryOfCrossplane},
-        {"image", &Page::Image},       {"cluster", &Page::Cluster},
+        {"image", &Page::Image},
+        {"cluster", &Page::Cluster},
     };
     for (const Block& block : blocks_) {
       SCOPED_TRACE(block.where());
