@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/sha256.h"
 #include "common/status.h"
 #include "google/protobuf/struct.pb.h"
@@ -245,10 +246,13 @@ std::string ComposedName(absl::string_view generate_name,
 
 bool IsValidName(absl::string_view api_version, absl::string_view kind,
                  absl::string_view name) {
-  if (name.empty() || name.size() > kMaxNameLength) return false;
   const bool rbac = text::GroupOf(api_version) == "rbac.authorization.k8s.io" &&
                     (kind == "Role" || kind == "ClusterRole" ||
                      kind == "RoleBinding" || kind == "ClusterRoleBinding");
+  const std::string without_colons =
+      rbac ? absl::StrReplaceAll(name, {{":", ""}}) : std::string();
+  if (rbac) name = without_colons;
+  if (name.empty() || name.size() > kMaxNameLength) return false;
   const auto word = [](char c) {
     return absl::ascii_islower(c) || absl::ascii_isdigit(c);
   };
@@ -258,7 +262,7 @@ bool IsValidName(absl::string_view api_version, absl::string_view kind,
   for (const char c : name) {
     if (c == '.') {
       if (!word(before)) return false;
-    } else if (c == '-' || (rbac && c == ':')) {
+    } else if (c == '-') {
       if (before == '.') return false;
     } else if (!word(c)) {
       return false;

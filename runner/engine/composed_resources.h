@@ -56,8 +56,9 @@ std::string ComposedName(absl::string_view generate_name,
                          absl::string_view composite_uid,
                          absl::string_view name);
 
-// Whether `name` is an RFC 1123 subdomain of at most 253 bytes. RBAC roles and
-// bindings, by `api_version` and `kind`, may have `:` in their names as well.
+// Whether `name` is an RFC 1123 subdomain of at most 253 bytes. Of RBAC roles
+// and bindings, by `api_version` and `kind`, that is what must remain without
+// every `:`, so that a name may begin or end with one.
 bool IsValidName(absl::string_view api_version, absl::string_view kind,
                  absl::string_view name);
 

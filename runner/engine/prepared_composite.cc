@@ -89,10 +89,16 @@ void Delete(absl::Time now, PreparedComposite* prepared) {
   prepared->finished = true;
 }
 
+// Notes in the status that a requested reconcile ran. The annotation stays, so
+// a composite from a cluster may have one that was handled before.
 void HandleRequest(PreparedComposite* prepared) {
   const std::string requested =
       AnnotationOf(prepared->composite, kRequestedAnnotation);
-  if (requested.empty()) return;
+  if (requested.empty() ||
+      requested == text::FindText(prepared->composite,
+                                  {"status", "lastHandledReconcileAt"})) {
+    return;
+  }
   prepared->events.push_back(
       NormalEvent("ReconcileRequestHandled", "Handling reconcile request"));
   SetNested(&prepared->composite, {"status", "lastHandledReconcileAt"},
@@ -194,11 +200,11 @@ PreparedComposite PrepareComposite(Struct stored, CompositeSchema schema,
     Pause(now, &prepared);
     return prepared;
   }
+  HandleRequest(&prepared);
   if (IsDeleted(prepared.composite)) {
     Delete(now, &prepared);
     return prepared;
   }
-  HandleRequest(&prepared);
   SelectComposition(schema, composition.name, &prepared);
   LabelPrefix(&prepared);
   SetConnectionSecret(schema, composition.connection_secrets_namespace,

@@ -120,10 +120,12 @@ Struct SuccessfulComposite(const PreparedComposite& prepared,
   SetConditions({Synced(now), Ready(rendered.ready, rendered.unready, now)},
                 &composite);
 
+  // The runner writes no status that equals the one it read, and to it null
+  // equals none. (A desired status of null takes no conditions.)
   const Value* const status = text::Find(composite, {"status"});
-  const bool unchanged = status != nullptr &&
-                         prepared.original_status.has_value() &&
-                         text::Equal(*status, *prepared.original_status);
+  const bool unchanged =
+      text::Equal(status != nullptr ? *status : Value(),
+                  prepared.original_status.value_or(Value()));
   return prepared.updated && unchanged ? observed : composite;
 }
 

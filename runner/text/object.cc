@@ -115,6 +115,7 @@ absl::string_view VersionOf(absl::string_view api_version) {
 }
 
 bool Equal(const Value& a, const Value& b) {
+  if (IsNull(a) || IsNull(b)) return IsNull(a) && IsNull(b);
   if (a.kind_case() != b.kind_case()) return false;
   switch (a.kind_case()) {
     case Value::kNumberValue:

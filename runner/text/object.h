@@ -47,7 +47,8 @@ Value BoolValue(bool value);
 absl::string_view GroupOf(absl::string_view api_version);
 absl::string_view VersionOf(absl::string_view api_version);
 
-// Whether both hold the same, maps unordered, numbers by their value.
+// Whether both hold the same, maps unordered, numbers by their value. A Value
+// without a kind equals null.
 bool Equal(const Value& a, const Value& b);
 bool Equal(const Struct& a, const Struct& b);
 

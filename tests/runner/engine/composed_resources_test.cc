@@ -273,7 +273,14 @@ TEST(ComposeTest, RbacRolesAndBindingsMayHaveColons) {
   constexpr char kRbac[] = "rbac.authorization.k8s.io/v1";
   for (const char* const kind :
        {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}) {
-    EXPECT_TRUE(IsValidName(kRbac, kind, "system:a:b")) << kind;
+    // Without its colons a name must be what any other is.
+    for (const char* const name : {"system:a:b", ":a", "a:", "::a::", "a:.b"}) {
+      EXPECT_TRUE(IsValidName(kRbac, kind, name)) << kind << name;
+    }
+    for (const char* const name : {":", "-:a", "a:-", "a.:.b", "a:B"}) {
+      EXPECT_FALSE(IsValidName(kRbac, kind, name)) << kind << name;
+    }
+    EXPECT_TRUE(IsValidName(kRbac, kind, std::string(253, 'a') + ":"));
     EXPECT_FALSE(IsValidName("ex.org/v1", kind, "system:a")) << kind;
   }
   EXPECT_FALSE(IsValidName(kRbac, "Other", "system:a"));

@@ -204,6 +204,26 @@ TEST(CompositeTest, ARequestIsHandledBeforeTheCompositionIsSelected) {
       "noon");
 }
 
+TEST(CompositeTest, ARequestThatWasHandledIsNotHandledAgain) {
+  const PreparedComposite prepared = Prepare(R"({"metadata": {"name": "a",
+      "annotations": {"crossplane.io/reconcile-requested-at": "noon"}},
+      "status": {"lastHandledReconcileAt": "noon"}})");
+  EXPECT_EQ(Lines(prepared.events), Wanted({kSelected}));
+  EXPECT_EQ(
+      text::FindText(prepared.composite, {"status", "lastHandledReconcileAt"}),
+      "noon");
+}
+
+TEST(CompositeTest, ARequestIsHandledOnADeletedCompositeToo) {
+  const PreparedComposite prepared = Prepare(R"({"metadata": {"name": "a",
+      "deletionTimestamp": "2024-01-01T00:00:00Z",
+      "annotations": {"crossplane.io/reconcile-requested-at": "noon"}}})");
+  EXPECT_TRUE(prepared.finished);
+  EXPECT_EQ(
+      Lines(prepared.events),
+      Wanted({"Normal ReconcileRequestHandled Handling reconcile request"}));
+}
+
 TEST(CompositeTest, CompositionRefBecomesJustTheName) {
   const PreparedComposite prepared = Prepare(R"({"spec": {"crossplane":
       {"compositionRef": {"name": "old", "kind": "K"}}}})");

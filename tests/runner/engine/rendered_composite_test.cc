@@ -247,6 +247,15 @@ std::string Settled(absl::string_view labels) {
   return json;
 }
 
+// Null takes no conditions, and equals the status that was not there.
+TEST(CompositeOutputTest, ANullStatusLeavesWhatWasWrittenBefore) {
+  const PreparedComposite prepared = Prepared(
+      R"({"apiVersion": "ex.org/v1", "kind": "XR", "metadata": {"name": "a"}})");
+  const Struct composite = SuccessfulComposite(
+      prepared, kModern, Rendered(R"({"status": null})"), kNow);
+  EXPECT_TRUE(text::Equal(composite, prepared.composite)) << ToJson(composite);
+}
+
 TEST(CompositeOutputTest, AnUnchangedStatusLeavesWhatWasWrittenBefore) {
   const PreparedComposite prepared = Prepared(Settled(""));
   const Struct composite = SuccessfulComposite(
