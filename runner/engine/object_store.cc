@@ -2,17 +2,18 @@
 #include "runner/engine/object_store.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/status.h"
 #include "google/protobuf/struct.pb.h"
+#include "nlohmann/json.hpp"
 #include "proto/function_v1.pb.h"
+#include "runner/text/base64.h"
 #include "runner/text/object.h"
+#include "runner/text/typed_object.h"
 
 namespace fncache::runner::engine {
 
@@ -60,57 +61,6 @@ bool HasLabels(const Struct& object,
     return it != labels->fields().end() &&
            it->second.string_value() == label.second;
   });
-}
-
-// The value of a base64 digit, or -1.
-int Digit(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  if (c == '+') return 62;
-  return c == '/' ? 63 : -1;
-}
-
-// Standard base64 with its padding, line ends ignored, as Kubernetes' own tools
-// accept it; abseil's decoder takes more.
-absl::StatusOr<std::string> DecodeBase64(absl::string_view text) {
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  uint32_t bits = 0;
-  int digits = 0;   // of the group of four
-  int padding = 0;  // of the last group
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '\n' || c == '\r') continue;
-    const int digit = Digit(c);
-    const bool fits = padding > 0 ? c == '=' && digits + padding < 4
-                                  : digit >= 0 || (c == '=' && digits >= 2);
-    if (!fits) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("illegal base64 data at input byte ", at));
-    }
-    if (c == '=') {
-      ++padding;
-      continue;
-    }
-    bits = bits << 6 | static_cast<uint32_t>(digit);
-    if (++digits < 4) continue;
-    bytes.push_back(static_cast<char>(bits >> 16));
-    bytes.push_back(static_cast<char>(bits >> 8));
-    bytes.push_back(static_cast<char>(bits));
-    bits = 0;
-    digits = 0;
-  }
-  if (digits > 0) {
-    if (digits + padding != 4) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("illegal base64 data at input byte ", text.size()));
-    }
-    // Two digits are 12 bits, one byte of them used; three are 18, two used.
-    if (digits == 3) bytes.push_back(static_cast<char>(bits >> 10));
-    bytes.push_back(static_cast<char>(digits == 3 ? bits >> 2 : bits >> 4));
-  }
-  return bytes;
 }
 
 }  // namespace
@@ -193,29 +143,17 @@ fn::Resources ObjectStore::Select(const fn::ResourceSelector& selector) const {
 
 absl::StatusOr<std::map<std::string, std::string>> SecretData(
     const Struct& secret) {
+  const absl::Status form = text::CheckUnstructured(text::ObjectType::kSecret,
+                                                    text::FromStruct(secret));
+  if (!form.ok()) return form;
   std::map<std::string, std::string> decoded;
-  const Value* const data = text::Find(secret, {"data"});
-  if (data == nullptr || text::IsNull(*data)) return decoded;
-  if (!data->has_struct_value()) {
-    return absl::InvalidArgumentError("data is no map");
-  }
-  // Ordered, so that of several bad values always the same one is named.
-  std::map<absl::string_view, const Value*> values;
-  for (const auto& [name, value] : data->struct_value().fields()) {
-    values.emplace(name, &value);
-  }
-  for (const auto& [name, value] : values) {
-    std::string& bytes = decoded[std::string(name)];
-    if (text::IsNull(*value)) continue;
-    if (value->kind_case() != Value::kStringValue) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("data.", name, " is no text"));
-    }
-    absl::StatusOr<std::string> plain = DecodeBase64(value->string_value());
-    if (!plain.ok()) {
-      return Prefixed(absl::StrCat("data.", name), plain.status());
-    }
-    bytes = *std::move(plain);
+  const Struct* const data = text::FindMap(secret, {"data"});
+  if (data == nullptr) return decoded;
+  for (const auto& [name, value] : data->fields()) {
+    const absl::StatusOr<std::string> bytes =
+        text::DecodeBase64(value.string_value());
+    if (!bytes.ok()) return bytes.status();
+    decoded[name] = *bytes;
   }
   return decoded;
 }

@@ -70,8 +70,9 @@ class ObjectStore {
       shared_;
 };
 
-// The decoded `data` of a Secret; a value of null is empty. InvalidArgument
-// names the key whose value is no text or no base64.
+// The decoded `data` of a Secret, never its `stringData`; a value of null is
+// empty. InvalidArgument, in the reference's words, if any of its fields has
+// another type than a Secret's.
 absl::StatusOr<std::map<std::string, std::string>> SecretData(
     const google::protobuf::Struct& secret);
 

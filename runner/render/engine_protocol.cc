@@ -8,11 +8,14 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "nlohmann/json.hpp"
 #include "proto/render.pb.h"
 #include "runner/client/parse.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/document_schemas.h"
 #include "runner/engine/engine.h"
+#include "runner/text/json.h"
+#include "runner/text/typed_object.h"
 
 namespace fncache::runner::render {
 namespace {
@@ -34,7 +37,8 @@ EngineAnswer Failed(std::string message) {
 
 EngineAnswer Refused(absl::string_view what) {
   return Failed(absl::StrCat("cannot render ", what,
-                             ": fncache renders composite resources only"));
+                             ": not supported, fncache renders composite "
+                             "resources only"));
 }
 
 engine::EngineInput::Objects Objects(RepeatedPtrField<Struct>* from) {
@@ -44,7 +48,14 @@ engine::EngineInput::Objects Objects(RepeatedPtrField<Struct>* from) {
 }
 
 absl::StatusOr<engine::EngineInput> ToEngineInput(CompositeInput* input) {
-  auto composition = engine::ParseComposition(input->composition());
+  const auto object = text::ReadTypedJson(
+      text::ObjectType::kComposition, text::FromStruct(input->composition()));
+  if (!object.ok()) {
+    return Prefixed(
+        "cannot convert composition from protobuf: cannot unmarshal JSON",
+        object.status());
+  }
+  auto composition = engine::ParseComposition(text::ToStruct(*object));
   if (!composition.ok()) {
     return Prefixed("cannot convert composition from protobuf",
                     composition.status());

@@ -35,6 +35,17 @@ absl::Status CannotLoad(absl::string_view what, const std::string& path,
       absl::Status(status.code(), why));
 }
 
+// Whether both are the same object of a cluster.
+bool IsSame(const text::Json& a, const text::Json& b) {
+  for (const text::JsonPath path :
+       {text::JsonPath{"apiVersion"}, text::JsonPath{"kind"},
+        text::JsonPath{"metadata", "namespace"},
+        text::JsonPath{"metadata", "name"}}) {
+    if (text::FindText(a, path) != text::FindText(b, path)) return false;
+  }
+  return true;
+}
+
 std::shared_ptr<const Objects> ToObjects(
     const std::vector<LoadedObject>& loaded) {
   auto objects = std::make_shared<Objects>();
@@ -96,12 +107,6 @@ absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
   return composites;
 }
 
-absl::StatusOr<text::Json> LoadDefinition(const std::string& path) {
-  auto loaded = LoadObject(path);
-  if (!loaded.ok()) return CannotLoad("XRD", path, loaded.status());
-  return std::move(*loaded->object);
-}
-
 // The first error ends a render of one composite; of several it is kept for the
 // one that it is about.
 absl::Status Check(bool several, const text::Json& composition,
@@ -152,17 +157,18 @@ absl::Status LoadTargets(const RenderFlags& flags, RenderInputs* inputs) {
   return absl::OkStatus();
 }
 
+// Gives each composite its observed resources. A copy of the composite among
+// them is left out: the output of a render, fed back, begins with one, and in
+// the store it would replace the composite (crossplane/cli#256).
 void GiveObserved(const std::vector<LoadedObject>& observed,
                   std::vector<CompositeToRender>* composites, bool several) {
-  if (!several) {
-    (*composites)[0].observed = ToObjects(observed);
-    return;
-  }
   for (CompositeToRender& composite : *composites) {
     if (!composite.status.ok()) continue;
     std::vector<LoadedObject> own;
     for (const LoadedObject& one : observed) {
-      if (BelongsTo(*one.object, *composite.object)) own.push_back(one);
+      if (IsSame(*one.object, *composite.object)) continue;
+      if (several && !BelongsTo(*one.object, *composite.object)) continue;
+      own.push_back(one);
     }
     composite.observed = ToObjects(own);
   }
@@ -170,7 +176,7 @@ void GiveObserved(const std::vector<LoadedObject>& observed,
 
 absl::Status LoadObjectsOf(const RenderFlags& flags, RenderInputs* inputs) {
   if (!flags.credentials.empty()) {
-    const auto loaded = LoadObjects(flags.credentials);
+    const auto loaded = LoadSecrets(flags.credentials);
     if (!loaded.ok()) {
       return CannotLoad("secrets", flags.credentials, loaded.status());
     }
@@ -292,7 +298,9 @@ absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags) {
   if (!status.ok()) return status;
   if (!flags.definition.empty()) {
     const auto definition = LoadDefinition(flags.definition);
-    if (!definition.ok()) return definition.status();
+    if (!definition.ok()) {
+      return CannotLoad("XRD", flags.definition, definition.status());
+    }
     status =
         Check(several, *composition->object, &*definition, &inputs.composites);
     if (!status.ok()) return status;

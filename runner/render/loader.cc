@@ -23,6 +23,7 @@
 #include "runner/text/kubernetes_yaml.h"
 #include "runner/text/object.h"
 #include "runner/text/quoted.h"
+#include "runner/text/typed_object.h"
 #include "runner/text/typed_text.h"
 
 namespace fncache::runner::render {
@@ -38,79 +39,72 @@ constexpr absl::string_view kDefaultTarget = "localhost:9443";
 // An object is cut to this size in a message, since nobody reads more.
 constexpr size_t kMaxShownBytes = 1000;
 
-// YAML in UTF-16 says so in its first bytes; the parser reads it.
-bool IsUtf16(absl::string_view text) {
-  return absl::StartsWith(text, "\xff\xfe") ||
-         absl::StartsWith(text, "\xfe\xff");
+// What the reference's command line says in front of what is wrong with a file
+// of each kind.
+constexpr absl::string_view kCannotReadComposite =
+    "cannot unmarshal composite resource YAML";
+constexpr absl::string_view kCannotReadComposition =
+    "cannot unmarshal composition resource YAML";
+constexpr absl::string_view kCannotReadDefinition = "cannot unmarshal XRD YAML";
+constexpr absl::string_view kCannotReadFunction =
+    "cannot parse YAML Function manifest";
+constexpr absl::string_view kCannotReadSecret =
+    "cannot parse YAML secret manifest";
+
+// The first document of a text as it is written.
+absl::StatusOr<text::Json> ParseValues(absl::string_view text) {
+  absl::StatusOr<text::Json> values = text::ParseYamlValues(text);
+  if (values.ok()) return values;
+  return Prefixed("error converting YAML to JSON", values.status());
 }
 
-absl::Status CheckUtf8(absl::string_view text) {
-  size_t line = 1;
-  while (!text.empty()) {
-    const size_t bytes = Utf8CharacterBytes(text);
-    if (bytes == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("line ", line, ": is not UTF-8"));
-    }
-    if (text[0] == '\n') ++line;
-    text.remove_prefix(bytes);
-  }
-  return absl::OkStatus();
+// The same as an object without a fixed form; null if it has no content.
+absl::StatusOr<text::Json> ParseObject(absl::string_view text) {
+  absl::StatusOr<text::Json> json = ParseValues(text);
+  if (!json.ok()) return json;
+  const absl::Status made = text::MakeUnstructured(&*json);
+  if (!made.ok()) return Prefixed("error converting YAML to JSON", made);
+  if (json->is_object() || json->is_null()) return json;
+  const absl::string_view word = json->is_array()     ? "array"
+                                 : json->is_string()  ? "string"
+                                 : json->is_boolean() ? "bool"
+                                                      : "number";
+  return absl::InvalidArgumentError(absl::StrCat(
+      "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ",
+      word, " into Go value of type map[string]interface {}"));
 }
 
-// Whether a line begins with a marker of documents: `---` or `...`, and then
-// the line's end or a blank. Nothing else in YAML can look so, not even within
-// a block of text.
-bool IsMarker(absl::string_view line, absl::string_view marker) {
-  return absl::ConsumePrefix(&line, marker) &&
-         (line.empty() || line[0] == ' ' || line[0] == '\t' || line[0] == '\r');
+absl::Status CheckContent(const absl::StatusOr<text::Json>& object) {
+  if (!object.ok()) return object.status();
+  return object->is_null()
+             ? absl::InvalidArgumentError("its first document is empty")
+             : absl::OkStatus();
 }
 
-// The first document of a text that may have several, whatever the others are
-// like. Comments and directives before a first `---` are no document.
-absl::string_view FirstDocument(absl::string_view text) {
-  absl::string_view rest = text;
-  absl::ConsumePrefix(&rest, "\xef\xbb\xbf");
-  bool begun = false;
-  while (!rest.empty()) {
-    const absl::string_view line = rest.substr(0, rest.find('\n'));
-    const bool starts = IsMarker(line, "---");
-    if (begun && (starts || IsMarker(line, "..."))) {
-      return text.substr(0, text.size() - rest.size());
-    }
-    const size_t first = line.find_first_not_of(" \t\r");
-    begun = begun || starts ||
-            (first != absl::string_view::npos && line[first] != '#' &&
-             line[0] != '%' && !IsMarker(line, "..."));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-  }
-  return text;
-}
-
-// A document as an object, or null if it has no content.
-absl::StatusOr<text::Json> ParseObject(absl::string_view text, int first_line) {
-  absl::StatusOr<text::Json> json = text::ParseKubernetesYaml(text, first_line);
-  if (!json.ok()) return json.status();
-  if (!json->is_object() && !json->is_null()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("is ", text::TypeName(*json), ", not an object"));
-  }
-  return json;
-}
-
-// Reads a file as one object; errors do not name the path.
+// The first document of a file, null if it has no content. Errors do not name
+// the path.
 absl::StatusOr<text::Json> ReadObject(const std::string& path) {
   const absl::StatusOr<std::string> text = ReadNamedFile(path);
   if (!text.ok()) return text.status();
-  if (!IsUtf16(*text)) {
-    const absl::Status utf8 = CheckUtf8(*text);
-    if (!utf8.ok()) return utf8;
-  }
-  absl::StatusOr<text::Json> object = ParseObject(
-      IsUtf16(*text) ? absl::string_view(*text) : FirstDocument(*text), 1);
-  if (object.ok() && object->is_null()) {
-    return absl::InvalidArgumentError("its first document is empty");
-  }
+  return ParseObject(*text);
+}
+
+// Reads the first document of a file as an object of a fixed form. Errors do
+// not name the path. `values` is the object as it was written.
+absl::StatusOr<text::Json> ReadTyped(const std::string& path,
+                                     text::ObjectType type,
+                                     absl::string_view cannot_read,
+                                     text::Json* values) {
+  const absl::StatusOr<std::string> text = ReadNamedFile(path);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<text::Json> written = ParseValues(*text);
+  if (!written.ok()) return Prefixed(cannot_read, written.status());
+  const absl::Status content = CheckContent(written);
+  if (!content.ok()) return content;
+  *values = *written;
+  absl::StatusOr<text::Json> object =
+      text::ReadTypedYaml(type, *std::move(written));
+  if (!object.ok()) return Prefixed(cannot_read, object.status());
   return object;
 }
 
@@ -118,13 +112,34 @@ LoadedObject Loaded(text::Json object, std::string where) {
   return {std::make_shared<text::Json>(std::move(object)), std::move(where)};
 }
 
+// Makes an object of a document.
+using Read = absl::StatusOr<text::Json> (*)(absl::string_view text);
+
+absl::StatusOr<text::Json> ReadSecret(absl::string_view text) {
+  absl::StatusOr<text::Json> values = ParseValues(text);
+  if (values.ok()) {
+    values = text::ReadTypedYaml(text::ObjectType::kSecret, *std::move(values));
+  }
+  if (values.ok()) return values;
+  return Prefixed(kCannotReadSecret, values.status());
+}
+
+absl::StatusOr<text::Json> ReadFunction(absl::string_view text) {
+  absl::StatusOr<text::Json> values = ParseValues(text);
+  if (values.ok()) {
+    values =
+        text::ReadTypedYaml(text::ObjectType::kFunction, *std::move(values));
+  }
+  if (values.ok()) return values;
+  return Prefixed(kCannotReadFunction, values.status());
+}
+
 // All documents of one file; null where there is no content.
 absl::StatusOr<std::vector<LoadedObject>> ObjectsOf(
-    const std::string& path, const absl::StatusOr<std::string>& text) {
+    const std::string& path, const absl::StatusOr<std::string>& text,
+    Read read) {
   if (!text.ok()) return Prefixed(path, text.status());
-  const absl::Status utf8 = CheckUtf8(*text);
-  if (!utf8.ok()) return Prefixed(path, utf8);
-  const absl::StatusOr<std::vector<text::YamlDocument>> documents =
+  const absl::StatusOr<std::vector<std::string>> documents =
       text::SplitYamlDocuments(*text);
   if (!documents.ok()) return Prefixed(path, documents.status());
   std::vector<LoadedObject> objects;
@@ -132,8 +147,7 @@ absl::StatusOr<std::vector<LoadedObject>> ObjectsOf(
     const std::string where =
         documents->size() == 1 ? path
                                : absl::StrCat(path, " (document ", i + 1, ")");
-    absl::StatusOr<text::Json> object =
-        ParseObject((*documents)[i].text, (*documents)[i].line);
+    absl::StatusOr<text::Json> object = read((*documents)[i]);
     if (!object.ok()) return Prefixed(where, object.status());
     objects.push_back(Loaded(*std::move(object), where));
   }
@@ -148,12 +162,13 @@ bool HasExtension(absl::string_view path, absl::string_view extension) {
 // is no content. The first that is wrong ends it if `all_or_nothing`, since no
 // other one is needed then.
 absl::StatusOr<std::vector<LoadedFile>> ReadFiles(const std::string& path,
-                                                  bool all_or_nothing) {
+                                                  bool all_or_nothing,
+                                                  Read read = ParseObject) {
   const absl::StatusOr<bool> is_folder = IsFolder(path);
   if (!is_folder.ok()) return Prefixed(path, is_folder.status());
   std::vector<LoadedFile> files;
   if (!*is_folder) {
-    files.push_back({path, ObjectsOf(path, ReadNamedFile(path))});
+    files.push_back({path, ObjectsOf(path, ReadNamedFile(path), read)});
     return files;
   }
   const absl::StatusOr<std::vector<FolderEntry>> entries = ListFolder(path);
@@ -164,7 +179,7 @@ absl::StatusOr<std::vector<LoadedFile>> ReadFiles(const std::string& path,
       continue;
     }
     files.push_back(
-        {entry.path, ObjectsOf(entry.path, ReadFoundFile(entry.path))});
+        {entry.path, ObjectsOf(entry.path, ReadFoundFile(entry.path), read)});
     if (all_or_nothing && !files.back().objects.ok()) break;
   }
   if (files.empty()) {
@@ -174,10 +189,11 @@ absl::StatusOr<std::vector<LoadedFile>> ReadFiles(const std::string& path,
   return files;
 }
 
-// Loads as LoadObjects does, but gives null where there is no content.
-absl::StatusOr<std::vector<LoadedObject>> ReadObjects(const std::string& path) {
+// The objects of all files; null where there is no content.
+absl::StatusOr<std::vector<LoadedObject>> ReadObjects(const std::string& path,
+                                                      Read read = ParseObject) {
   absl::StatusOr<std::vector<LoadedFile>> files =
-      ReadFiles(path, /*all_or_nothing=*/true);
+      ReadFiles(path, /*all_or_nothing=*/true, read);
   if (!files.ok()) return files.status();
   std::vector<LoadedObject> objects;
   for (LoadedFile& file : *files) {
@@ -215,7 +231,9 @@ absl::Status CheckKind(const text::Json& object) {
     shown = absl::StrCat(shown.substr(0, end), "...");
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("Object 'Kind' is missing in '", Printable(shown), "'"));
+      absl::StrCat("error unmarshaling JSON: while decoding JSON: Object "
+                   "'Kind' is missing in '",
+                   Printable(shown), "'"));
 }
 
 // Whether everything has a kind, or is empty.
@@ -230,8 +248,8 @@ absl::Status CheckKinds(const std::vector<LoadedObject>& objects) {
 
 // Returns `KIND/NAME` of a Composition or a Function.
 std::string KindAndName(const text::Json& object) {
-  return absl::StrCat(text::FindTypedText(object, {"kind"}), "/",
-                      text::FindTypedText(object, {"metadata", "name"}));
+  return absl::StrCat(text::FindText(object, {"kind"}), "/",
+                      text::FindText(object, {"metadata", "name"}));
 }
 
 absl::Status CheckSelector(const text::Json& composition,
@@ -246,9 +264,11 @@ absl::Status CheckSelector(const text::Json& composition,
     }
   }
   const std::string name =
-      text::Quoted(text::FindTypedText(composition, {"metadata", "name"}));
+      text::Quoted(text::FindText(composition, {"metadata", "name"}));
   for (const auto& label : wanted->items()) {
-    const std::string value = text::TypedText(label.value()).value_or("");
+    // A null is "", as it is in any map of text.
+    const auto* const text = label.value().get_ptr<const std::string*>();
+    const std::string value = text == nullptr ? "" : *text;
     const text::Json* const has =
         text::Find(composition, {"metadata", "labels", label.key()});
     if (has == nullptr) {
@@ -256,7 +276,8 @@ absl::Status CheckSelector(const text::Json& composition,
           absl::StrCat("composition ", name, " is missing required label ",
                        text::Quoted(label.key())));
     }
-    const std::string got = text::TypedText(*has).value_or("");
+    const std::string got =
+        has->is_string() ? *has->get_ptr<const std::string*>() : "";
     if (got != value) {
       return absl::InvalidArgumentError(
           absl::StrCat("composition ", name, " has incorrect value for label ",
@@ -273,7 +294,7 @@ using Annotations = std::vector<std::pair<std::string, std::string>>;
 std::string AnnotationOf(const text::Json& function,
                          const Annotations& replaced, absl::string_view name) {
   std::string value =
-      text::FindTypedText(function, {"metadata", "annotations", name});
+      text::FindText(function, {"metadata", "annotations", name});
   for (const auto& annotation : replaced) {
     if (annotation.first == name) value = annotation.second;
   }
@@ -282,7 +303,7 @@ std::string AnnotationOf(const text::Json& function,
 
 absl::StatusOr<std::string> TargetOf(const text::Json& function,
                                      const Annotations& replaced) {
-  const std::string name = text::FindTypedText(function, {"metadata", "name"});
+  const std::string name = text::FindText(function, {"metadata", "name"});
   const std::string runtime = AnnotationOf(function, replaced, kRuntime);
   if (runtime.empty() || runtime == "Docker") {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -333,7 +354,8 @@ absl::StatusOr<text::Json> ReadSchema(const std::string& path) {
 
 absl::StatusOr<LoadedObject> LoadObject(const std::string& path) {
   absl::StatusOr<text::Json> object = ReadObject(path);
-  if (!object.ok()) return Prefixed(path, object.status());
+  const absl::Status status = CheckContent(object);
+  if (!status.ok()) return Prefixed(path, status);
   return Loaded(*std::move(object), path);
 }
 
@@ -341,6 +363,18 @@ absl::StatusOr<std::vector<LoadedObject>> LoadObjects(const std::string& path) {
   absl::StatusOr<std::vector<LoadedObject>> objects = ReadObjects(path);
   if (objects.ok()) FillEmpty(&*objects);
   return objects;
+}
+
+absl::StatusOr<text::Json> LoadDefinition(const std::string& path) {
+  text::Json values;
+  absl::StatusOr<text::Json> object = ReadTyped(
+      path, text::ObjectType::kDefinition, kCannotReadDefinition, &values);
+  if (!object.ok()) return Prefixed(path, object.status());
+  return object;
+}
+
+absl::StatusOr<std::vector<LoadedObject>> LoadSecrets(const std::string& path) {
+  return ReadObjects(path, ReadSecret);
 }
 
 absl::StatusOr<std::vector<LoadedObject>> LoadResources(
@@ -376,24 +410,28 @@ absl::StatusOr<std::vector<LoadedFile>> LoadResourceFiles(
 
 absl::StatusOr<LoadedObject> LoadComposite(const std::string& path) {
   absl::StatusOr<text::Json> object = ReadObject(path);
-  const absl::Status status =
-      object.ok() ? CheckKind(*object) : object.status();
+  absl::Status status = object.status();
+  if (status.ok() && !object->is_null()) status = CheckKind(*object);
+  if (absl::IsInvalidArgument(status)) {
+    return Prefixed(path, Prefixed(kCannotReadComposite, status));
+  }
+  if (status.ok()) status = CheckContent(object);
   if (!status.ok()) return Prefixed(path, status);
   return Loaded(*std::move(object), path);
 }
 
 absl::StatusOr<LoadedObject> LoadComposition(const std::string& path) {
-  absl::StatusOr<text::Json> object = ReadObject(path);
+  text::Json values;
+  absl::StatusOr<text::Json> object = ReadTyped(
+      path, text::ObjectType::kComposition, kCannotReadComposition, &values);
   if (!object.ok()) return Prefixed(path, object.status());
-  if (text::FindTypedText(*object, {"apiVersion"}) !=
+  if (text::FindText(*object, {"apiVersion"}) !=
           "apiextensions.crossplane.io/v1" ||
-      text::FindTypedText(*object, {"kind"}) != "Composition") {
+      text::FindText(*object, {"kind"}) != "Composition") {
     return Prefixed(path, absl::InvalidArgumentError(absl::StrCat(
                               "not a composition: ", KindAndName(*object))));
   }
-  const Struct composition = text::ToStruct(*object);
-  absl::Status status = engine::ParseComposition(composition).status();
-  if (status.ok()) status = engine::CheckFieldsOfSpec(composition);
+  const absl::Status status = engine::CheckFieldsOfSpec(text::ToStruct(values));
   if (!status.ok()) return Prefixed(path, status);
   return Loaded(*std::move(object), path);
 }
@@ -401,22 +439,20 @@ absl::StatusOr<LoadedObject> LoadComposition(const std::string& path) {
 absl::Status CheckComposition(const text::Json& composition,
                               const text::Json& composite) {
   absl::Status status = engine::CheckCompositeType(
-      "kind",
-      text::FindTypedText(composition, {"spec", "compositeTypeRef", "kind"}),
+      "kind", text::FindText(composition, {"spec", "compositeTypeRef", "kind"}),
       KindOf(composite));
   if (!status.ok()) return status;
   status = engine::CheckCompositeType(
       "apiVersion",
-      text::FindTypedText(composition,
-                          {"spec", "compositeTypeRef", "apiVersion"}),
+      text::FindText(composition, {"spec", "compositeTypeRef", "apiVersion"}),
       text::FindText(composite, {"apiVersion"}));
   if (!status.ok()) return status;
   status = CheckSelector(composition, composite);
   if (!status.ok()) return status;
-  if (text::FindTypedText(composition, {"spec", "mode"}) != "Pipeline") {
+  if (text::FindText(composition, {"spec", "mode"}) != "Pipeline") {
     return absl::InvalidArgumentError(absl::StrCat(
         "render only supports Composition Function pipelines: Composition ",
-        text::Quoted(text::FindTypedText(composition, {"metadata", "name"})),
+        text::Quoted(text::FindText(composition, {"metadata", "name"})),
         " must use spec.mode: Pipeline"));
   }
   return absl::OkStatus();
@@ -426,7 +462,8 @@ absl::StatusOr<std::vector<client::FunctionTarget>> LoadFunctions(
     const std::string& path,
     const std::vector<std::pair<std::string, std::string>>& annotations,
     const std::vector<client::FunctionTarget>& given) {
-  absl::StatusOr<std::vector<LoadedObject>> objects = LoadObjects(path);
+  absl::StatusOr<std::vector<LoadedObject>> objects =
+      ReadObjects(path, ReadFunction);
   if (!objects.ok()) return objects.status();
   // Of two with one name the last counts.
   std::map<std::string, std::string> targets;
@@ -436,16 +473,16 @@ absl::StatusOr<std::vector<client::FunctionTarget>> LoadFunctions(
   }
   for (const LoadedObject& object : *objects) {
     const std::string api_version =
-        text::FindTypedText(*object.object, {"apiVersion"});
+        text::FindText(*object.object, {"apiVersion"});
     if ((api_version != "pkg.crossplane.io/v1" &&
          api_version != "pkg.crossplane.io/v1beta1") ||
-        text::FindTypedText(*object.object, {"kind"}) != "Function") {
+        text::FindText(*object.object, {"kind"}) != "Function") {
       return Prefixed(object.where,
                       absl::InvalidArgumentError(absl::StrCat(
                           "not a function: ", KindAndName(*object.object))));
     }
     const std::string name =
-        text::FindTypedText(*object.object, {"metadata", "name"});
+        text::FindText(*object.object, {"metadata", "name"});
     if (known.count(name) > 0) continue;
     absl::StatusOr<std::string> target = TargetOf(*object.object, annotations);
     if (!target.ok()) return Prefixed(object.where, target.status());

@@ -29,13 +29,19 @@ struct LoadedObject {
   std::string where;  // `FILE`, or `FILE (document 3)` of several
 };
 
-// The first document of a file, an object; the rest is not looked at.
+// The first document of a file, an object of any form, and all documents of a
+// file, or of the *.yaml and *.yml of a directory by name, not deeper. A
+// directory without any is an error. A document of comments only is an error
+// for the first, and an empty object for the second.
 absl::StatusOr<LoadedObject> LoadObject(const std::string& path);
-
-// All documents of a file, or of the *.yaml and *.yml of a directory by name,
-// not deeper. A directory without any is an error. A document of comments only
-// is an empty object. What credentials are loaded with: they need no kind.
 absl::StatusOr<std::vector<LoadedObject>> LoadObjects(const std::string& path);
+
+// The CompositeResourceDefinition in the first document of a file, of which the
+// reference knows the form (typed_object.h).
+absl::StatusOr<text::Json> LoadDefinition(const std::string& path);
+
+// LoadObjects of Secrets, whose form is known as well; no kind is needed.
+absl::StatusOr<std::vector<LoadedObject>> LoadSecrets(const std::string& path);
 
 // LoadObjects of each path, one after another; what is loaded must have a kind,
 // or be empty.
@@ -53,8 +59,8 @@ struct LoadedFile {
 absl::StatusOr<std::vector<LoadedFile>> LoadResourceFiles(
     const std::string& path);
 
-// The XR, which must have a kind, and the Composition, in which
-// ParseComposition finds nothing wrong. CheckComposition is still to come.
+// The XR, which must have a kind, and the Composition, whose form is known.
+// CheckComposition is still to come.
 absl::StatusOr<LoadedObject> LoadComposite(const std::string& path);
 absl::StatusOr<LoadedObject> LoadComposition(const std::string& path);
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/text/kubernetes_yaml.h"
 
-#include <yaml.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <deque>
-#include <map>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +18,7 @@
 #include "common/utf8.h"
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
+#include "runner/text/yaml_nodes.h"
 #include "runner/text/yaml_scalar.h"
 
 namespace fncache::runner::text {
@@ -29,158 +27,11 @@ namespace {
 // The most text that aliases may copy, besides the bound on their number.
 constexpr size_t kMaxAliasedBytes = 64 << 20;
 
-absl::Status ErrorAt(int line, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("line ", line, ": ", why));
+using Node = YamlNode;
+
+absl::Status Fault(absl::string_view why) {
+  return absl::InvalidArgumentError(why);
 }
-
-// A node of the document as it was written, before its meaning is known.
-struct Node {
-  enum class Kind { kScalar, kMap, kList, kAlias };
-  Kind kind = Kind::kScalar;
-  int line = 0;
-  bool plain = false;  // a scalar that is neither quoted nor tagged
-  std::string tag;
-  std::string text;  // of a scalar; of an alias, its anchor's name
-  // The elements of a list, or a map's keys and values, alternating.
-  std::vector<const Node*> children;
-  const Node* target = nullptr;  // of an alias
-};
-
-std::string Text(const yaml_char_t* text) {
-  return text == nullptr ? std::string() : reinterpret_cast<const char*>(text);
-}
-
-// Reads the first document of a text into nodes.
-class Reader {
- public:
-  // `nodes` owns what is read.
-  Reader(absl::string_view text, int first_line, std::deque<Node>* nodes)
-      : text_(text), first_line_(first_line), nodes_(nodes) {
-    ready_ = yaml_parser_initialize(&parser_) != 0;
-    if (!ready_) return;
-    // libyaml does not take the null pointer of an empty view.
-    const char* const data = text.empty() ? "" : text.data();
-    yaml_parser_set_input_string(
-        &parser_, reinterpret_cast<const unsigned char*>(data), text.size());
-  }
-  ~Reader() {
-    if (ready_) yaml_parser_delete(&parser_);
-  }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
-
-  // Returns null where there is no document.
-  absl::StatusOr<const Node*> Read() {
-    if (!ready_) return absl::ResourceExhaustedError("out of memory");
-    const Node* root = nullptr;
-    while (true) {
-      Event event;
-      if (yaml_parser_parse(&parser_, &event.raw) == 0) return Problem();
-      switch (event.raw.type) {
-        case YAML_DOCUMENT_END_EVENT:
-        case YAML_STREAM_END_EVENT:
-          return root;
-        case YAML_SEQUENCE_END_EVENT:
-        case YAML_MAPPING_END_EVENT:
-          open_.pop_back();
-          break;
-        case YAML_SCALAR_EVENT:
-        case YAML_ALIAS_EVENT:
-        case YAML_SEQUENCE_START_EVENT:
-        case YAML_MAPPING_START_EVENT: {
-          absl::StatusOr<const Node*> node = Add(event.raw);
-          if (!node.ok()) return node.status();
-          if (root == nullptr) root = *node;
-          break;
-        }
-        case YAML_NO_EVENT:
-        case YAML_STREAM_START_EVENT:
-        case YAML_DOCUMENT_START_EVENT:
-          break;
-      }
-    }
-  }
-
- private:
-  struct Event {
-    Event() = default;
-    ~Event() { yaml_event_delete(&raw); }
-    Event(const Event&) = delete;
-    Event& operator=(const Event&) = delete;
-
-    yaml_event_t raw = {};
-  };
-
-  int LineOf(const yaml_mark_t& mark) const {
-    return first_line_ + static_cast<int>(mark.line);
-  }
-
-  absl::StatusOr<const Node*> Add(const yaml_event_t& event) {
-    nodes_->emplace_back();
-    Node* node = &nodes_->back();
-    node->line = LineOf(event.start_mark);
-    const yaml_char_t* anchor = nullptr;
-    switch (event.type) {
-      case YAML_ALIAS_EVENT: {
-        node->kind = Node::Kind::kAlias;
-        node->text = Text(event.data.alias.anchor);
-        const auto found = anchors_.find(node->text);
-        if (found == anchors_.end()) {
-          return ErrorAt(node->line,
-                         absl::StrCat("unknown anchor \"", node->text, "\""));
-        }
-        node->target = found->second;
-        break;
-      }
-      case YAML_SCALAR_EVENT:
-        node->text.assign(
-            reinterpret_cast<const char*>(event.data.scalar.value),
-            event.data.scalar.length);
-        node->tag = Text(event.data.scalar.tag);
-        node->plain = event.data.scalar.plain_implicit != 0;
-        anchor = event.data.scalar.anchor;
-        break;
-      case YAML_SEQUENCE_START_EVENT:
-        node->kind = Node::Kind::kList;
-        anchor = event.data.sequence_start.anchor;
-        break;
-      default:
-        node->kind = Node::Kind::kMap;
-        anchor = event.data.mapping_start.anchor;
-        break;
-    }
-    if (anchor != nullptr) anchors_[Text(anchor)] = node;
-    if (!open_.empty()) open_.back()->children.push_back(node);
-    if (node->kind == Node::Kind::kMap || node->kind == Node::Kind::kList) {
-      if (open_.size() >= kMaxJsonDepth) {
-        return ErrorAt(node->line, absl::StrCat("nested more than ",
-                                                kMaxJsonDepth, " deep"));
-      }
-      open_.push_back(node);
-    }
-    return node;
-  }
-
-  absl::Status Problem() const {
-    int line = LineOf(parser_.problem_mark);
-    if (parser_.error == YAML_READER_ERROR) {
-      // Such an error has an offset only.
-      const size_t end = std::min(parser_.problem_offset, text_.size());
-      line = first_line_ + static_cast<int>(std::count(
-                               text_.begin(), text_.begin() + end, '\n'));
-    }
-    const char* problem = parser_.problem;
-    return ErrorAt(line, problem == nullptr ? "not YAML" : problem);
-  }
-
-  const absl::string_view text_;
-  const int first_line_;
-  std::deque<Node>* const nodes_;
-  bool ready_ = false;
-  yaml_parser_t parser_ = {};
-  std::map<std::string, const Node*> anchors_;
-  std::vector<Node*> open_;
-};
 
 bool IsMergeKey(const Node& node) {
   return node.kind == Node::Kind::kScalar && node.text == "<<" &&
@@ -235,11 +86,11 @@ class Decoder {
       aliased_bytes_ += node.text.size();
     }
     if (TooManyAliased() || aliased_bytes_ > kMaxAliasedBytes) {
-      return ErrorAt(node.line, "aliases make too much of this document");
+      return Fault("yaml: document contains excessive aliasing");
     }
     if (depth > kMaxJsonDepth) {
-      return ErrorAt(node.line,
-                     absl::StrCat("nested more than ", kMaxJsonDepth, " deep"));
+      return Fault(
+          absl::StrCat("yaml: nested more than ", kMaxJsonDepth, " deep"));
     }
     return absl::OkStatus();
   }
@@ -248,8 +99,8 @@ class Decoder {
   absl::Status Follow(const Node& alias, Function function) {
     if (std::find(following_.begin(), following_.end(), &alias) !=
         following_.end()) {
-      return ErrorAt(alias.line, absl::StrCat("anchor \"", alias.text,
-                                              "\" contains itself"));
+      return Fault(absl::StrCat("yaml: anchor '", alias.text,
+                                "' value contains itself"));
     }
     following_.push_back(&alias);
     absl::Status status = function(*alias.target);
@@ -261,14 +112,12 @@ class Decoder {
     if (!node.tag.empty()) {
       absl::StatusOr<YamlScalar> scalar =
           ResolveTaggedYamlScalar(node.tag, node.text);
-      if (!scalar.ok()) return ErrorAt(node.line, scalar.status().message());
+      if (!scalar.ok()) {
+        return Fault(absl::StrCat("yaml: ", scalar.status().message()));
+      }
       return scalar;
     }
     return node.plain ? ResolveYamlScalar(node.text) : YamlScalar();
-  }
-
-  absl::Status Fault(const Node& node, absl::string_view why) const {
-    return ErrorAt(node.line, absl::StrCat("\"", node.text, "\" ", why));
   }
 
   absl::Status DecodeScalar(const Node& node, Json* out) const {
@@ -295,25 +144,13 @@ class Decoder {
         *out = scalar->integer;
         break;
       case YamlScalar::Type::kUnsigned:
-        *out = static_cast<double>(scalar->whole);
+        *out = scalar->whole;
         break;
       case YamlScalar::Type::kFloat:
-        if (!std::isfinite(scalar->number)) {
-          return Fault(node, "cannot be a value in JSON");
-        }
-        *out = AsUnstructured(scalar->number);
+        *out = scalar->number;
         break;
     }
     return absl::OkStatus();
-  }
-
-  // A double whose digits are a whole number of int64 is read back as that.
-  static Json AsUnstructured(double number) {
-    google::protobuf::Value value;
-    value.set_number_value(number);
-    Json json = FromValue(value);
-    if (json.is_number_unsigned()) return number;  // beyond int64
-    return json;
   }
 
   absl::Status DecodeBinary(const Node& node, std::string* text) const {
@@ -324,7 +161,7 @@ class Decoder {
     std::string bytes;
     if (base64.size() % 4 != 0 || !absl::Base64Unescape(base64, &bytes) ||
         absl::StrContains(base64, '.') || absl::StrContains(base64, ' ')) {
-      return ErrorAt(node.line, "!!binary is not base64");
+      return Fault("yaml: !!binary value contains invalid base64 data");
     }
     *text = WellFormedUtf8(bytes);
     return absl::OkStatus();
@@ -352,7 +189,7 @@ class Decoder {
         break;
       case Node::Kind::kList:
       case Node::Kind::kMap:
-        return ErrorAt(node.line, "a key is a list or a map");
+        return Fault("yaml: invalid map key: a list or a map");
     }
     if (node.tag == "tag:yaml.org,2002:binary") {
       std::string bytes;
@@ -374,9 +211,10 @@ class Decoder {
         // The reference prints it as a 32-bit number.
         return YamlNumber(static_cast<float>(scalar->number));
       case YamlScalar::Type::kNull:
-        return ErrorAt(node.line, "a key is null");
+        return Fault("unsupported map key: null");
       case YamlScalar::Type::kUnsigned:
-        return Fault(node, "is too large for a key");
+        return Fault(absl::StrCat("unsupported map key of type: uint64, key: ",
+                                  node.text));
     }
     return absl::InternalError("unknown type of scalar");
   }
@@ -415,7 +253,8 @@ class Decoder {
   absl::Status MergeMap(const Node& value, int depth, Json* out) {
     const Node* map = value.kind == Node::Kind::kAlias ? value.target : &value;
     if (map->kind != Node::Kind::kMap) {
-      return ErrorAt(value.line, "<< needs a map or a list of maps");
+      return Fault(
+          "yaml: map merge requires map or sequence of maps as the value");
     }
     if (absl::Status bounded = Count(value, depth); !bounded.ok()) {
       return bounded;
@@ -439,49 +278,82 @@ class Decoder {
 
 }  // namespace
 
-absl::StatusOr<std::vector<YamlDocument>> SplitYamlDocuments(
+absl::StatusOr<std::vector<std::string>> SplitYamlDocuments(
     absl::string_view text) {
-  std::vector<YamlDocument> documents;
-  YamlDocument document;
-  int line = 0;
-  const auto finish = [&documents, &document, &line] {
-    if (!document.text.empty()) documents.push_back(std::move(document));
-    document = YamlDocument();
-    document.line = line + 1;
-  };
+  constexpr absl::string_view kSeparator = "---";
+  std::vector<std::string> documents;
+  std::string document;
   while (!text.empty()) {
-    ++line;
     const size_t end = text.find('\n');
-    absl::string_view content = text.substr(0, end);
+    absl::string_view line = text.substr(0, end);
     text.remove_prefix(end == absl::string_view::npos ? text.size() : end + 1);
-    if (end != absl::string_view::npos) absl::ConsumeSuffix(&content, "\r");
-    absl::string_view rest = content;
-    if (!absl::ConsumePrefix(&rest, "---")) {
-      absl::StrAppend(&document.text, content, "\n");
-      continue;
+    if (end != absl::string_view::npos) absl::ConsumeSuffix(&line, "\r");
+    absl::string_view rest = line;
+    if (absl::ConsumePrefix(&rest, kSeparator)) {
+      rest = absl::StripAsciiWhitespace(rest);
+      if (!rest.empty() && rest[0] != '#') {
+        return absl::InvalidArgumentError(
+            absl::StrCat("invalid Yaml document separator: ", rest));
+      }
+      if (!document.empty()) {
+        documents.push_back(std::move(document));
+        document.clear();
+        continue;
+      }
     }
-    rest = absl::StripAsciiWhitespace(rest);
-    if (!rest.empty() && rest[0] != '#') {
-      return ErrorAt(line, absl::StrCat("\"", rest,
-                                        "\" stands in the line of a document "
-                                        "separator"));
-    }
-    finish();
+    absl::StrAppend(&document, line, "\n");
   }
-  finish();
+  if (!document.empty()) documents.push_back(std::move(document));
   return documents;
 }
 
-absl::StatusOr<Json> ParseKubernetesYaml(absl::string_view text,
-                                         int first_line) {
-  std::deque<Node> nodes;
-  const absl::StatusOr<const Node*> root =
-      Reader(text, first_line, &nodes).Read();
+absl::StatusOr<Json> ParseYamlValues(absl::string_view text) {
+  YamlNodes nodes(text);
+  const absl::StatusOr<const YamlNode*> root = nodes.Parse();
   if (!root.ok()) return root.status();
   Json json;
   if (*root == nullptr) return json;
   absl::Status decoded = Decoder().Decode(**root, 0, &json);
   if (!decoded.ok()) return decoded;
+  return json;
+}
+
+absl::Status MakeUnstructured(Json* json) {
+  if (json->is_structured()) {
+    for (Json& element : *json) {
+      absl::Status made = MakeUnstructured(&element);
+      if (!made.ok()) return made;
+    }
+    return absl::OkStatus();
+  }
+  if (const auto* whole = json->get_ptr<const uint64_t*>()) {
+    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+    if (*whole <= kMost) {
+      *json = static_cast<int64_t>(*whole);
+    } else {
+      *json = static_cast<double>(*whole);
+    }
+  } else if (const auto* number = json->get_ptr<const double*>()) {
+    if (!std::isfinite(*number)) {
+      const absl::string_view name = std::isnan(*number) ? "NaN"
+                                     : *number > 0       ? "+Inf"
+                                                         : "-Inf";
+      return absl::InvalidArgumentError(
+          absl::StrCat("json: unsupported value: ", name));
+    }
+    google::protobuf::Value value;
+    value.set_number_value(*number);
+    Json read = FromValue(value);
+    if (!read.is_number_unsigned()) *json = std::move(read);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Json> ParseKubernetesYaml(absl::string_view text) {
+  absl::StatusOr<Json> json = ParseYamlValues(text);
+  if (!json.ok()) return json;
+  absl::Status made = MakeUnstructured(&*json);
+  if (!made.ok()) return made;
   return json;
 }
 

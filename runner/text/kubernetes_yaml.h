@@ -3,11 +3,9 @@
 //
 // `yes`, `on` and `n` are booleans, as keys too (then "true" or "false"); `010`
 // is 8; `1_000`, `0x10` and `0o10` are whole numbers; dates are text; anchors
-// and `<<` work; the last of two equal keys wins; `.inf` and `.nan` are errors.
-// A whole number is int64 however it was written (`3.0`, `1e3`); one beyond
-// that is a double, as in Kubernetes' unstructured objects. A null, list or map
-// as a key is an error. The rules are those of the reference runner's YAML
-// library, a port of libyaml, which does the parsing here.
+// and `<<` work; the last of two equal keys wins. A null, list or map as a key
+// is an error. The rules are those of the reference runner's YAML library, from
+// its scanner (yaml_scanner.h) to the words of its errors.
 //
 // Any input is safe: nesting is bounded (kMaxJsonDepth), and so is what aliases
 // may expand to. Pure functions, thread-safe.
@@ -17,28 +15,33 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runner/text/json.h"
 
 namespace fncache::runner::text {
 
-struct YamlDocument {
-  std::string text;
-  int line = 1;  // of the file, where it begins
-};
-
 // Cuts a file into its documents at lines of `---`, which blanks or a comment
-// may follow; other text there is an error that names the line. Nothing at all
-// between two separators is no document, but comments alone are one.
-absl::StatusOr<std::vector<YamlDocument>> SplitYamlDocuments(
+// may follow; other text there is an error. A separator before any text belongs
+// to the document behind it, so that of two at the beginning the first is a
+// document of its own, without content. (Such is the reference's reader.)
+absl::StatusOr<std::vector<std::string>> SplitYamlDocuments(
     absl::string_view text);
 
-// Reads one document, or JSON, which is YAML as well. A document that is empty
-// or holds only comments is null. The message of InvalidArgument is `line N:
-// why`, with N counted from `first_line`.
-absl::StatusOr<Json> ParseKubernetesYaml(absl::string_view text,
-                                         int first_line = 1);
+// Reads the first document, or JSON, which is YAML as well. One that is empty
+// or holds only comments is null. A double is a number that was written as one
+// (`1.0`, `1e3`, `.inf`), a whole number int64 or, beyond that, uint64.
+// InvalidArgument has the reference's message, `yaml: line N: why`.
+absl::StatusOr<Json> ParseYamlValues(absl::string_view text);
+
+// Makes of such values what a Kubernetes object without a fixed form holds. A
+// whole number is int64 however it was written (`3.0`, `1e3`), and one beyond
+// that is a double. InvalidArgument for `.inf` and `.nan`, which JSON lacks.
+absl::Status MakeUnstructured(Json* json);
+
+// Both.
+absl::StatusOr<Json> ParseKubernetesYaml(absl::string_view text);
 
 }  // namespace fncache::runner::text
 

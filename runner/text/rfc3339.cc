@@ -2,7 +2,9 @@
 #include "runner/text/rfc3339.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "runner/text/quoted.h"
 
 namespace fncache::runner::text {
 namespace {
@@ -73,6 +75,74 @@ absl::optional<absl::Time> ParseRfc3339(absl::string_view text) {
   const absl::CivilSecond civil(year, month, day, hour, minute, second);
   if (!zone.has_value() || civil.day() != day) return absl::nullopt;
   return absl::FromCivil(civil, absl::UTCTimeZone()) - *zone;
+}
+
+std::string Rfc3339Problem(absl::string_view text) {
+  // Go's layout, cut where Go cuts it. A number has its digits and its range.
+  static constexpr struct {
+    absl::string_view layout;
+    size_t least = 0;  // 0 = the layout's own text
+    size_t most = 0;
+    int low = 0;
+    int high = 99;
+    absl::string_view name = "";
+  } kParts[] = {{"2006", 4, 4, 0, 9999},
+                {"-"},
+                {"01", 2, 2, 1, 12, "month"},
+                {"-"},
+                {"02", 2, 2},
+                {"T"},
+                {"15", 1, 2, 0, 23, "hour"},
+                {":"},
+                {"04", 2, 2, 0, 59, "minute"},
+                {":"},
+                {"05", 2, 2, 0, 59, "second"}};
+  const std::string time = absl::StrCat("parsing time ", Quoted(text));
+  const auto cannot = [&time](absl::string_view rest, absl::string_view part) {
+    return absl::StrCat(time,
+                        " as \"2006-01-02T15:04:05Z07:00\": cannot parse ",
+                        Quoted(rest), " as ", Quoted(part));
+  };
+  absl::string_view rest = text;
+  for (const auto& part : kParts) {
+    const absl::string_view before = rest;
+    if (part.least == 0) {
+      if (!absl::ConsumePrefix(&rest, part.layout)) {
+        return cannot(rest, part.layout);
+      }
+      continue;
+    }
+    const int value = TakeNumber(&rest, part.least, part.most, 0, 9999);
+    if (value < 0) return cannot(before, part.layout);
+    if (value < part.low || value > part.high) {
+      return absl::StrCat(time, ": ", part.name, " out of range");
+    }
+  }
+  const absl::string_view fraction = rest;
+  if (!SkipFraction(&rest)) rest = fraction;
+  constexpr absl::string_view kZone = "Z07:00";
+  const absl::string_view zone = rest;
+  if (!absl::ConsumePrefix(&rest, "Z")) {
+    constexpr size_t kZoneBytes = 6;  // +02:00
+    if (zone.size() < kZoneBytes || zone[3] != ':') return cannot(zone, kZone);
+    absl::string_view hour = zone.substr(1, 2);
+    absl::string_view minute = zone.substr(4, 2);
+    const int hours = TakeTwoDigits(&hour, 0, 99);
+    const int minutes = TakeTwoDigits(&minute, 0, 99);
+    if (hours < 0 || minutes < 0) return cannot(zone, kZone);
+    if (hours > 24) {
+      return absl::StrCat(time, ": time zone offset hour out of range");
+    }
+    if (minutes > 60) {
+      return absl::StrCat(time, ": time zone offset minute out of range");
+    }
+    if (zone[0] != '+' && zone[0] != '-') return cannot(zone, kZone);
+    rest.remove_prefix(kZoneBytes);
+  }
+  if (!rest.empty()) {
+    return absl::StrCat(time, ": extra text: ", Quoted(rest));
+  }
+  return absl::StrCat(time, ": day out of range");
 }
 
 std::string FormatRfc3339(absl::Time time) {

@@ -21,6 +21,10 @@ namespace fncache::runner::text {
 // fraction is dropped, because times of Kubernetes objects have whole seconds.
 absl::optional<absl::Time> ParseRfc3339(absl::string_view text);
 
+// Why ParseRfc3339 gives nothing for `text`, as Go says it: `parsing time "x"
+// as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"`.
+std::string Rfc3339Problem(absl::string_view text);
+
 // In UTC with whole seconds: `2024-05-06T07:08:09Z`. A fraction is dropped.
 std::string FormatRfc3339(absl::Time time);
 

@@ -288,6 +288,26 @@ YamlScalar Resolve(absl::string_view text, bool timestamps) {
   return scalar;
 }
 
+// The name of the tag that a scalar of this type has.
+absl::string_view TagOf(Type type) {
+  switch (type) {
+    case Type::kText:
+      return "str";
+    case Type::kNull:
+      return "null";
+    case Type::kBool:
+      return "bool";
+    case Type::kInteger:
+    case Type::kUnsigned:
+      return "int";
+    case Type::kFloat:
+      return "float";
+    case Type::kTimestamp:
+      return "timestamp";
+  }
+  return "";
+}
+
 template <typename Number>
 std::string ShortestNumber(Number number) {
   if (std::isnan(number)) return ".nan";
@@ -336,8 +356,8 @@ absl::StatusOr<YamlScalar> ResolveTaggedYamlScalar(absl::string_view tag,
   if (scalar.type == Type::kInteger && known->type == Type::kFloat) {
     return Float(static_cast<double>(scalar.integer));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", text, "\" is tagged !!", tag, " but is not one"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "cannot decode !!", TagOf(scalar.type), " `", text, "` as a !!", tag));
 }
 
 bool IsBase60(absl::string_view text) {

@@ -90,6 +90,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Loads(fncache::runner::render::LoadComposite(path));
   Loads(fncache::runner::render::LoadResources({path}));
   Loads(fncache::runner::render::LoadFunctions(path, {}));
+  Loads(fncache::runner::render::LoadDefinition(path));
+  Loads(fncache::runner::render::LoadSecrets(path));
   const auto composition = fncache::runner::render::LoadComposition(path);
   if (Loads(composition)) {
     const auto parsed = fncache::runner::engine::ParseComposition(

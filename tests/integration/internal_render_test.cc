@@ -383,8 +383,7 @@ Wanted ReadWanted(const fs::path& file) {
   const auto documents = runner::text::SplitYamlDocuments(ReadAll(file));
   EXPECT_TRUE(documents.ok()) << documents.status();
   for (const auto& document : *documents) {
-    const Json json =
-        *runner::text::ParseKubernetesYaml(document.text, document.line);
+    const Json json = *runner::text::ParseKubernetesYaml(document);
     if (wanted.composite.is_null()) {
       wanted.composite = json;
     } else if (json["apiVersion"] != "render.crossplane.io/v1beta1") {

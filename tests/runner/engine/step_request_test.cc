@@ -149,10 +149,11 @@ TEST(StepRequestTest, ASecretThatCannotBeDecodedIsAnError) {
   fn::RunFunctionRequest request;
   PipelineStep step = Step();
   step.credentials = {FromSecret("c", "ns", "broken")};
-  EXPECT_EQ(FillStep(step, secrets, &request).message(),
-            R"(cannot get Composition pipeline step "render \"it\"" )"
-            R"(credential "c" from Secret: data.user: illegal base64 data at )"
-            R"(input byte 0)");
+  EXPECT_EQ(
+      FillStep(step, secrets, &request).message(),
+      R"(cannot get Composition pipeline step "render \"it\"" )"
+      R"(credential "c" from Secret: error decoding from json: illegal base64 data at )"
+      R"(input byte 0)");
 }
 
 }  // namespace

@@ -245,7 +245,7 @@ TEST_F(EngineProtocolTest, CompositionThatIsNoneIsRefused) {
   EXPECT_THAT(answer.message,
               HasSubstr("cannot render composite resource: cannot convert "
                         "composition from protobuf: "));
-  EXPECT_THAT(answer.message, HasSubstr("spec.pipeline[0].step"));
+  EXPECT_THAT(answer.message, HasSubstr("PipelineStep.spec.pipeline.step"));
 }
 
 TEST_F(EngineProtocolTest, WayToTheFunctionsThatFailsIsAnError) {
@@ -268,12 +268,15 @@ TEST_F(EngineProtocolTest, OperationsAreRefused) {
     const char* message;
   } kCases[] = {
       {R"({"operation": {}})",
-       "cannot render operation: fncache renders composite resources only"},
+       "cannot render operation: not supported, fncache renders composite "
+       "resources only"},
       {R"({"cronOperation": {}})",
-       "cannot render cron operation: fncache renders composite resources "
+       "cannot render cron operation: not supported, fncache renders composite "
+       "resources "
        "only"},
       {R"({"watchOperation": {}})",
-       "cannot render watch operation: fncache renders composite resources "
+       "cannot render watch operation: not supported, fncache renders "
+       "composite resources "
        "only"}};
   for (const auto& one : kCases) {
     const EngineAnswer answer =

@@ -132,28 +132,40 @@ TEST_F(LoaderTest, AFirstDocumentWithoutContentIsAnError) {
 
 TEST_F(LoaderTest, WhatIsNoObjectIsSaid) {
   EXPECT_EQ(ErrorOf(LoadObject(Write("x.yaml", "- a\n"))),
-            absl::StrCat(PathOf("x.yaml"), ": is a list, not an object"));
-  EXPECT_EQ(
-      ErrorOf(LoadObjects(Write("y.yaml", "a: 1\n---\ntext\n"))),
-      absl::StrCat(PathOf("y.yaml"), " (document 2): is text, not an object"));
+            absl::StrCat(PathOf("x.yaml"),
+                         ": error unmarshaling JSON: while decoding JSON: "
+                         "json: cannot unmarshal array into Go value of type "
+                         "map[string]interface {}"));
+  EXPECT_THAT(ErrorOf(LoadObjects(Write("y.yaml", "a: 1\n---\ntext\n"))),
+              StartsWith(absl::StrCat(
+                  PathOf("y.yaml"),
+                  " (document 2): error unmarshaling JSON: while decoding "
+                  "JSON: json: cannot unmarshal string into")));
 }
 
+// Lines are those of the document, as the reference counts them.
 TEST_F(LoaderTest, ErrorsOfYamlNameFileDocumentAndLine) {
-  EXPECT_THAT(ErrorOf(LoadObject(Write("x.yaml", "a: 1\nb: [\n"))),
-              StartsWith(absl::StrCat(PathOf("x.yaml"), ": line ")));
-  EXPECT_THAT(
+  EXPECT_EQ(ErrorOf(LoadObject(Write("x.yaml", "a: 1\nb: [\n"))),
+            absl::StrCat(PathOf("x.yaml"),
+                         ": error converting YAML to JSON: yaml: line 2: did "
+                         "not find expected node content"));
+  EXPECT_EQ(
       ErrorOf(LoadObjects(Write("y.yaml", "a: 1\n---\nb: 2\n\tc: 3\n"))),
-      StartsWith(absl::StrCat(PathOf("y.yaml"), " (document 2): line 4")));
-  EXPECT_THAT(ErrorOf(LoadObjects(Write("z.yaml", "a: 1\n--- b\nc: 3\n"))),
-              StartsWith(absl::StrCat(PathOf("z.yaml"), ": ")));
+      absl::StrCat(PathOf("y.yaml"),
+                   " (document 2): error converting YAML to JSON: yaml: line "
+                   "2: found a tab character that violates indentation"));
+  EXPECT_EQ(
+      ErrorOf(LoadObjects(Write("z.yaml", "a: 1\n--- b\nc: 3\n"))),
+      absl::StrCat(PathOf("z.yaml"), ": invalid Yaml document separator: b"));
 }
 
 TEST_F(LoaderTest, BytesThatAreNotUtf8AreAnError) {
   const std::string path = Write("x.yaml", "a: 1\nb: \xff\xfe\n");
-  EXPECT_EQ(ErrorOf(LoadObject(path)),
-            absl::StrCat(path, ": line 2: is not UTF-8"));
-  EXPECT_EQ(ErrorOf(LoadObjects(path)),
-            absl::StrCat(path, ": line 2: is not UTF-8"));
+  const std::string error = absl::StrCat(
+      path,
+      ": error converting YAML to JSON: yaml: invalid leading UTF-8 octet");
+  EXPECT_EQ(ErrorOf(LoadObject(path)), error);
+  EXPECT_EQ(ErrorOf(LoadObjects(path)), error);
 }
 
 TEST_F(LoaderTest, AMissingFileIsNotFound) {
@@ -310,12 +322,15 @@ TEST_F(LoaderTest, AResourceNeedsAKind) {
         Write("x.yaml", absl::StrCat("kind: A\n---\n", text, "\n"));
     EXPECT_THAT(ErrorOf(LoadResources({path})),
                 StartsWith(absl::StrCat(
-                    path, " (document 2): Object 'Kind' is missing in '{")))
+                    path,
+                    " (document 2): error unmarshaling JSON: while decoding "
+                    "JSON: Object 'Kind' is missing in '{")))
         << text;
   }
   EXPECT_EQ(ErrorOf(LoadResources({Write("y.yaml", "a: <\nb: 1\n")})),
             absl::StrCat(PathOf("y.yaml"),
-                         R"(: Object 'Kind' is missing in '{"a":"<","b":1}')"));
+                         ": error unmarshaling JSON: while decoding JSON: ",
+                         R"(Object 'Kind' is missing in '{"a":"<","b":1}')"));
 }
 
 TEST_F(LoaderTest, AListIsNotUnpacked) {
@@ -337,7 +352,9 @@ TEST_F(LoaderTest, ACompositeNeedsAKind) {
   EXPECT_EQ((*loaded->object)["metadata"]["name"], "a");
   EXPECT_EQ(ErrorOf(LoadComposite(Write("no.yaml", "apiVersion: ex.org/v1\n"))),
             absl::StrCat(PathOf("no.yaml"),
-                         ": Object 'Kind' is missing in "
+                         ": cannot unmarshal composite resource YAML: error "
+                         "unmarshaling JSON: while decoding JSON: Object "
+                         "'Kind' is missing in "
                          "'{\"apiVersion\":\"ex.org/v1\"}'"));
 }
 
@@ -369,8 +386,11 @@ TEST_F(LoaderTest, ACompositionsWrongFieldIsNamed) {
                 "c.yaml",
                 absl::StrCat(kComposition, "  - functionRef: {name: [f]}\n")))),
             absl::StrCat(PathOf("c.yaml"),
-                         ": spec.pipeline[1].functionRef.name: must be text, "
-                         "is a list"));
+                         ": cannot unmarshal composition resource YAML: error "
+                         "unmarshaling JSON: while decoding JSON: json: cannot "
+                         "unmarshal array into Go struct field "
+                         "FunctionReference.spec.pipeline.functionRef.name of "
+                         "type string"));
 }
 
 TEST_F(LoaderTest, AMistypedOrMissingPipelineIsSaidWithItsFile) {
@@ -409,7 +429,9 @@ TEST_F(LoaderTest, TheCompositionMustBeForTheComposite) {
 }
 
 TEST_F(LoaderTest, TheCompositionMustHaveTheLabelsThatAreSelected) {
-  const text::Json composition = Yaml(kComposition);
+  const auto loaded = LoadComposition(Write("c.yaml", kComposition));
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const text::Json composition = *loaded->object;
   const auto check = [&](const std::string& selector) {
     return std::string(
         CheckComposition(composition,
@@ -548,6 +570,19 @@ TEST_F(LoaderTest, WhatIsNoFunctionIsRefused) {
               HasSubstr("not a function: Function/a"));
 }
 
+TEST_F(LoaderTest, SecretsAreOfTheirForm) {
+  const auto secrets = LoadSecrets(
+      Write("s.yaml", "metadata: {name: 1e6}\nstringData: {a: 010}\nx: y\n"));
+  ASSERT_TRUE(secrets.ok()) << secrets.status();
+  EXPECT_EQ(secrets->at(0).object->dump(),
+            R"({"metadata":{"name":"1e+06"},"stringData":{"a":"8"}})");
+  EXPECT_EQ(ErrorOf(LoadSecrets(Write("t.yaml", "data: {a: '?'}\n"))),
+            absl::StrCat(PathOf("t.yaml"),
+                         ": cannot parse YAML secret manifest: error "
+                         "unmarshaling JSON: while decoding JSON: illegal "
+                         "base64 data at input byte 0"));
+}
+
 TEST_F(LoaderTest, SchemasAreLoadedInTheOrderOfAWalk) {
   for (const char* name : {"b.json", "a.json", "a/z.json", "a/b/c.json",
                            ".hidden/x.json", "c/.json"}) {
@@ -623,7 +658,7 @@ TEST_F(LoaderTest, TheInputsOfRealPipelinesLoad) {
           ASSERT_TRUE(resources.ok()) << resources.status();
           EXPECT_THAT(*resources, Not(IsEmpty())) << arg;
         } else if (option == "--function-credentials") {
-          const auto secrets = LoadObjects(path);
+          const auto secrets = LoadSecrets(path);
           ASSERT_TRUE(secrets.ok()) << secrets.status();
           EXPECT_THAT(*secrets, Not(IsEmpty()));
         }

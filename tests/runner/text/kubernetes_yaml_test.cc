@@ -13,7 +13,6 @@ namespace fncache::runner::text {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 // As JSON text; maps are ordered by their keys' bytes.
 std::string Parsed(absl::string_view text) {
@@ -22,8 +21,8 @@ std::string Parsed(absl::string_view text) {
   return json.ok() ? json->dump() : "";
 }
 
-std::string Problem(absl::string_view text, int first_line = 1) {
-  const absl::StatusOr<Json> json = ParseKubernetesYaml(text, first_line);
+std::string Problem(absl::string_view text) {
+  const absl::StatusOr<Json> json = ParseKubernetesYaml(text);
   EXPECT_EQ(json.status().code(), absl::StatusCode::kInvalidArgument) << text;
   return std::string(json.status().message());
 }
@@ -68,10 +67,9 @@ TEST(KubernetesYamlTest, NumbersAreThoseOfUnstructuredObjects) {
 }
 
 TEST(KubernetesYamlTest, InfinityAndNanAreErrors) {
-  EXPECT_EQ(Problem("a: 1\nb: .inf\n"),
-            "line 2: \".inf\" cannot be a value in JSON");
-  EXPECT_EQ(Problem("[-.Inf]"), "line 1: \"-.Inf\" cannot be a value in JSON");
-  EXPECT_EQ(Problem(".NAN"), "line 1: \".NAN\" cannot be a value in JSON");
+  EXPECT_EQ(Problem("a: 1\nb: .inf\n"), "json: unsupported value: +Inf");
+  EXPECT_EQ(Problem("[-.Inf]"), "json: unsupported value: -Inf");
+  EXPECT_EQ(Problem(".NAN"), "json: unsupported value: NaN");
 }
 
 TEST(KubernetesYamlTest, KeysAreTextOfWhatTheyMean) {
@@ -88,11 +86,11 @@ TEST(KubernetesYamlTest, KeysAreTextOfWhatTheyMean) {
 }
 
 TEST(KubernetesYamlTest, KeysThatJsonCannotHaveAreErrors) {
-  EXPECT_EQ(Problem("a: 1\n~: 1"), "line 2: a key is null");
-  EXPECT_EQ(Problem("? [a]\n: b"), "line 1: a key is a list or a map");
-  EXPECT_EQ(Problem("? {a: b}\n: b"), "line 1: a key is a list or a map");
+  EXPECT_EQ(Problem("a: 1\n~: 1"), "unsupported map key: null");
+  EXPECT_EQ(Problem("? [a]\n: b"), "yaml: invalid map key: a list or a map");
+  EXPECT_EQ(Problem("? {a: b}\n: b"), "yaml: invalid map key: a list or a map");
   EXPECT_EQ(Problem("18446744073709551615: 1"),
-            "line 1: \"18446744073709551615\" is too large for a key");
+            "unsupported map key of type: uint64, key: 18446744073709551615");
 }
 
 TEST(KubernetesYamlTest, TheLastOfEqualKeysWins) {
@@ -109,21 +107,23 @@ TEST(KubernetesYamlTest, TagsDecide) {
             R"([3,"2024-01-01"])");
   EXPECT_EQ(Parsed("a: !!binary |\n  aGVs\n  bG8=\n"), R"({"a":"hello"})");
   EXPECT_EQ(Parsed("!!binary /w=="), "\"\xEF\xBF\xBD\"");
-  EXPECT_EQ(Problem("a: !!int x"),
-            "line 1: \"x\" is tagged !!int but is not one");
-  EXPECT_EQ(Problem("a: !!binary a b"), "line 1: !!binary is not base64");
+  EXPECT_EQ(Problem("a: !!int x"), "yaml: cannot decode !!str `x` as a !!int");
+  EXPECT_EQ(Problem("a: !!binary a b"),
+            "yaml: !!binary value contains invalid base64 data");
 }
 
 TEST(KubernetesYamlTest, AliasesAreCopies) {
   EXPECT_EQ(Parsed("a: &x {k: [1]}\nb: *x\nc: &x 5\nd: [*x, *x]"),
             R"({"a":{"k":[1]},"b":{"k":[1]},"c":5,"d":[5,5]})");
-  EXPECT_EQ(Problem("a: 1\nb: *nowhere"), "line 2: unknown anchor \"nowhere\"");
+  EXPECT_EQ(Problem("a: 1\nb: *nowhere"),
+            "yaml: unknown anchor 'nowhere' referenced");
 }
 
 TEST(KubernetesYamlTest, AliasesThatContainThemselvesAreErrors) {
-  EXPECT_EQ(Problem("a: &x\n  b: *x"), "line 2: anchor \"x\" contains itself");
-  EXPECT_EQ(Problem("&x [*x]"), "line 1: anchor \"x\" contains itself");
-  EXPECT_EQ(Problem("&x\n<<: *x"), "line 2: anchor \"x\" contains itself");
+  EXPECT_EQ(Problem("a: &x\n  b: *x"),
+            "yaml: anchor 'x' value contains itself");
+  EXPECT_EQ(Problem("&x [*x]"), "yaml: anchor 'x' value contains itself");
+  EXPECT_EQ(Problem("&x\n<<: *x"), "yaml: anchor 'x' value contains itself");
 }
 
 TEST(KubernetesYamlTest, MergeKeys) {
@@ -136,21 +136,62 @@ TEST(KubernetesYamlTest, MergeKeys) {
   EXPECT_EQ(Parsed("!!merge <<: {a: 2}"), R"({"a":2})");
   EXPECT_EQ(Parsed("'<<': {a: 2}"), R"({"<<":{"a":2}})");
   EXPECT_EQ(Parsed("a: <<"), R"({"a":"<<"})");
-  EXPECT_EQ(Problem("a: 1\n<<: 1"), "line 2: << needs a map or a list of maps");
+  EXPECT_EQ(Problem("a: 1\n<<: 1"),
+            "yaml: map merge requires map or sequence of maps as the value");
   EXPECT_EQ(Problem("<<: [{a: 1}, 2]"),
-            "line 1: << needs a map or a list of maps");
+            "yaml: map merge requires map or sequence of maps as the value");
   EXPECT_EQ(Problem("a: &x 1\n<<: *x"),
-            "line 2: << needs a map or a list of maps");
+            "yaml: map merge requires map or sequence of maps as the value");
 }
 
-TEST(KubernetesYamlTest, FaultsNameTheLineOfTheFile) {
-  EXPECT_THAT(Problem("a: 1\nb: c: d\n"), StartsWith("line 2: "));
-  EXPECT_THAT(Problem("a: 1\nb: c: d\n", 10), StartsWith("line 11: "));
-  EXPECT_THAT(Problem("a: 1\n\tb: 2\n"), StartsWith("line 2: "));
-  EXPECT_THAT(Problem("a: [1,\n"), StartsWith("line 2: "));
+// The scanner's lines are counted from 1 and the grammar's from 0.
+TEST(KubernetesYamlTest, FaultsNameTheLineThatTheReferenceNames) {
+  EXPECT_EQ(Problem("a: 1\nb: c: d\n"),
+            "yaml: line 2: mapping values are not allowed in this context");
+  EXPECT_EQ(Problem("a: 1\n\tb: 2\n"),
+            "yaml: line 2: found a tab character that violates indentation");
+  EXPECT_EQ(Problem("a: [1"), "yaml: line 1: did not find expected ',' or ']'");
+  EXPECT_EQ(Problem("[a}"), "yaml: did not find expected ',' or ']'");
   EXPECT_EQ(Problem("a: 1\nb: \x7f\n"),
-            "line 2: control characters are not allowed");
-  EXPECT_THAT(Problem("a: 1\n\nb: \xff\n"), StartsWith("line 3: "));
+            "yaml: control characters are not allowed");
+  EXPECT_EQ(Problem("a: 1\n\nb: \xff\n"), "yaml: invalid leading UTF-8 octet");
+}
+
+// Where today's libyaml and the reference disagree.
+TEST(KubernetesYamlTest, TheDialectIsTheReferences) {
+  EXPECT_EQ(Problem("a: 1\nb: [x?y, z]\n"),
+            "yaml: line 1: did not find expected ',' or ']'");
+  EXPECT_EQ(Problem("a: 1\nb: {c: http://x/y?z=1}\n"),
+            "yaml: line 1: did not find expected ',' or '}'");
+  EXPECT_EQ(Parsed("a: x?y\nb: ['x?y', ? c]"),
+            R"({"a":"x?y","b":["x?y",{"c":null}]})");
+  EXPECT_EQ(Parsed("{a:, b: c:d}"), R"({"a:":null,"b":"c:d"})");
+  EXPECT_EQ(Problem("\"a\\/b\""), "yaml: found unknown escape character");
+  EXPECT_EQ(Parsed("%YAML 1.1\n---\na"), "\"a\"");
+  EXPECT_EQ(Problem("%YAML 1.2\n---\na"),
+            "yaml: found incompatible YAML document");
+  EXPECT_EQ(Problem("%FOO\n---\na"), "yaml: found unknown directive name");
+  EXPECT_EQ(Parsed("%TAG !y! tag:yaml.org,2002:\n---\n!y!str 1"), "\"1\"");
+}
+
+TEST(KubernetesYamlTest, ByteOrderMarks) {
+  EXPECT_EQ(Parsed("\xef\xbb\xbf"
+                   "a: 1"),
+            R"({"a":1})");
+  EXPECT_EQ(Parsed("\xef\xbb\xbf\xef\xbb\xbf- 1"), "[1]");
+  EXPECT_EQ(Parsed("a: 1\n\xef\xbb\xbf"
+                   "b: 2"),
+            "{\"a\":1,\"\xef\xbb\xbf"
+            "b\":2}");
+  EXPECT_EQ(Parsed(absl::string_view("\xff\xfe"
+                                     "a\0:\0 \0"
+                                     "1\0",
+                                     10)),
+            R"({"a":1})");
+  EXPECT_EQ(Parsed(absl::string_view("\xfe\xff\0a", 4)), "\"a\"");
+  EXPECT_EQ(Problem("\xff\xfe"
+                    "a"),
+            "yaml: incomplete UTF-16 character");
 }
 
 TEST(KubernetesYamlTest, NestingIsBounded) {
@@ -174,48 +215,41 @@ TEST(KubernetesYamlTest, WhatAliasesMakeIsBounded) {
     for (int j = 0; j < 9; ++j) absl::StrAppend(&laughs, "*a", i - 1, ", ");
     absl::StrAppend(&laughs, "]\n");
   }
-  EXPECT_THAT(Problem(laughs), HasSubstr("aliases make too much"));
+  EXPECT_THAT(Problem(laughs), HasSubstr("excessive aliasing"));
 
   std::string copies = absl::StrCat("- &a ", std::string(1 << 20, 'x'), "\n");
   for (int i = 0; i < 100; ++i) absl::StrAppend(&copies, "- *a\n");
-  EXPECT_THAT(Problem(copies), HasSubstr("aliases make too much"));
+  EXPECT_THAT(Problem(copies), HasSubstr("excessive aliasing"));
 }
 
 std::vector<std::string> Split(absl::string_view text) {
   const auto documents = SplitYamlDocuments(text);
   EXPECT_TRUE(documents.ok()) << documents.status();
-  std::vector<std::string> shown;
-  if (!documents.ok()) return shown;
-  for (const YamlDocument& document : *documents) {
-    shown.push_back(absl::StrCat(document.line, ":", document.text));
-  }
-  return shown;
+  return documents.value_or(std::vector<std::string>());
 }
+
+using Texts = std::vector<std::string>;
 
 TEST(SplitYamlDocumentsTest, SeparatorsMayHaveBlanksAndComments) {
   EXPECT_EQ(Split("a: 1\n---\nb: 2\n--- \t\nc: 3\n---  # four\nd: 4"),
-            (std::vector<std::string>{"1:a: 1\n", "3:b: 2\n", "5:c: 3\n",
-                                      "7:d: 4\n"}));
-  EXPECT_EQ(Split("a: 1\r\n---\r\nb: 2\r\n"),
-            (std::vector<std::string>{"1:a: 1\n", "3:b: 2\n"}));
+            (Texts{"a: 1\n", "b: 2\n", "c: 3\n", "d: 4\n"}));
+  EXPECT_EQ(Split("a: 1\r\n---\r\nb: 2\r\n"), (Texts{"a: 1\n", "b: 2\n"}));
 }
 
-TEST(SplitYamlDocumentsTest, NothingBetweenSeparatorsIsNoDocument) {
+TEST(SplitYamlDocumentsTest, ASeparatorBeforeAnyTextIsPartOfItsDocument) {
   EXPECT_TRUE(Split("").empty());
-  EXPECT_TRUE(Split("---\n---\n---").empty());
-  EXPECT_EQ(Split("---\n---\na: 1\n---\n"),
-            (std::vector<std::string>{"3:a: 1\n"}));
+  EXPECT_EQ(Split("---\na: 1\n---\n"), (Texts{"---\na: 1\n"}));
+  EXPECT_EQ(Split("---\n---\na: 1\n"), (Texts{"---\n", "a: 1\n"}));
+  EXPECT_EQ(Split("a: 1\n---\n---\nb: 2\n"), (Texts{"a: 1\n", "---\nb: 2\n"}));
 }
 
 TEST(SplitYamlDocumentsTest, CommentsAloneAreADocument) {
-  EXPECT_EQ(Split("# c\n---\na: 1\n---\n\n"),
-            (std::vector<std::string>{"1:# c\n", "3:a: 1\n", "5:\n"}));
+  EXPECT_EQ(Split("# c\n---\na: 1\n---\n\n"), (Texts{"# c\n", "a: 1\n", "\n"}));
 }
 
 TEST(SplitYamlDocumentsTest, OtherTextBesideASeparatorIsAnError) {
-  EXPECT_THAT(
-      std::string(SplitYamlDocuments("a: 1\n--- b: 2\n").status().message()),
-      StartsWith("line 2: \"b: 2\" stands in the line of a document"));
+  EXPECT_EQ(SplitYamlDocuments("a: 1\n--- b: 2\n").status().message(),
+            "invalid Yaml document separator: b: 2");
   EXPECT_FALSE(SplitYamlDocuments("----\n").ok());
   EXPECT_FALSE(SplitYamlDocuments("---a\n").ok());
   // A separator begins its line.
