@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "common/utf8.h"
 #include "runner/client/rpc_error.h"
 #include "runner/render/error_line.h"
@@ -17,14 +16,18 @@ namespace {
 // it.
 constexpr size_t kMaxPlainBytes = 400;
 
-// The engine is a program of its own in the reference, whose last line its
-// command line repeats.
+// The engine is a program of its own in the reference, whose last lines its
+// command line repeats, with how it ended.
 std::string ReferenceMessage(const Rendered& rendered) {
+  const std::string said = ErrorLine(rendered.outcome.status.message());
+  constexpr absl::string_view kEngine =
+      "cannot render composite resource: crossplane internal render";
+  if (rendered.outcome.fatal) {
+    return absl::StrCat(kEngine, ": pipeline returned fatal: ", said);
+  }
   return absl::StrCat(
-      "cannot render composite resource: crossplane internal render",
-      rendered.outcome.fatal ? ": pipeline returned fatal: "
-                             : " returned error with output: ",
-      ErrorLine(rendered.outcome.status.message()));
+      kEngine, " returned error with output: ", said,
+      rendered.timed_out ? ": signal: killed" : ": exit status 1");
 }
 
 // Cuts `text` to kMaxPlainBytes, between two characters.
@@ -65,16 +68,6 @@ std::string CallInPlainWords(
       "=HOST:PORT");
 }
 
-// The engine's message without what every such message begins with.
-std::string MessageInPlainWords(absl::string_view message) {
-  for (const char* prefix :
-       {"cannot render composite resource: ", "reconcile failed: ",
-        "cannot compose resources: "}) {
-    absl::ConsumePrefix(&message, prefix);
-  }
-  return Shortened(Printable(message));
-}
-
 }  // namespace
 
 std::string FailureLines(const Rendered& rendered, absl::string_view title,
@@ -82,11 +75,10 @@ std::string FailureLines(const Rendered& rendered, absl::string_view title,
   const std::string prefix = title.empty() ? "" : absl::StrCat(title, ": ");
   std::string lines =
       ErrorLine(absl::StrCat(prefix, ReferenceMessage(rendered)));
-  if (rendered.outcome.fatal) return lines;
+  // A message about anything else than a call says all there is.
+  if (rendered.outcome.fatal || !rendered.failed_call.has_value()) return lines;
   absl::StrAppend(&lines, "fncache render: ", Printable(prefix),
-                  rendered.failed_call.has_value()
-                      ? CallInPlainWords(*rendered.failed_call, functions)
-                      : MessageInPlainWords(rendered.outcome.status.message()),
+                  CallInPlainWords(*rendered.failed_call, functions),
                   rendered.timed_out ? " (--timeout is over)\n" : "\n");
   return lines;
 }
