@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/command_flags.h"
 #include "common/command_line.h"
 #include "common/duration.h"
@@ -75,8 +77,18 @@ Texts SplitAll(const Texts& texts, char separator) {
   return all;
 }
 
+// The path that an argument names, as the reference reads it: a shell leaves
+// the `~/` of `--xrd=~/xrd.yaml` alone.
+std::string PathOf(const std::string& argument) {
+  const char* const home = std::getenv("HOME");
+  absl::string_view below = argument;
+  return home != nullptr && absl::ConsumePrefix(&below, "~/")
+             ? absl::StrCat(home, "/", below)
+             : NamedFile(argument);
+}
+
 // Setters, each for a kind of flag. Of what is given twice the last counts,
-// unless it is a list.
+// unless it is a list, or said otherwise.
 
 Set Switch(bool RenderFlags::*field) {
   return [field](const Texts& given, RenderFlags* flags) {
@@ -94,7 +106,16 @@ Set Text(std::string RenderFlags::*field) {
 
 Set File(std::string RenderFlags::*field) {
   return [field](const Texts& given, RenderFlags* flags) {
-    flags->*field = NamedFile(given.back());
+    flags->*field = PathOf(given.back());
+    return absl::OkStatus();
+  };
+}
+
+// A file that must be there. The reference keeps the first of several, and does
+// not look for the others.
+Set ExistingFile(std::string RenderFlags::*field) {
+  return [field](const Texts& given, RenderFlags* flags) {
+    flags->*field = PathOf(given.front());
     return absl::OkStatus();
   };
 }
@@ -102,7 +123,7 @@ Set File(std::string RenderFlags::*field) {
 Set Files(std::vector<std::string> RenderFlags::*field) {
   return [field](const Texts& given, RenderFlags* flags) {
     for (const std::string& path : SplitAll(given, ',')) {
-      (flags->*field).push_back(NamedFile(path));
+      (flags->*field).push_back(PathOf(path));
     }
     return absl::OkStatus();
   };
@@ -244,11 +265,6 @@ absl::Status DropCapabilities(const Texts& given, RenderFlags* flags) {
   return absl::OkStatus();
 }
 
-absl::Status RefuseProject(const Texts& /*given*/, RenderFlags* /*flags*/) {
-  return Refused("--project-file",
-                 "projects are not supported; give FUNCTIONS or --function");
-}
-
 absl::Status Ignore(const Texts& /*given*/, RenderFlags* /*flags*/) {
   return absl::OkStatus();
 }
@@ -286,7 +302,7 @@ std::vector<Flag> MakeTable() {
       {{"", "--xrd", "FILE", Group::kInputs,
         "the XR's definition: fills in defaults, tells a legacy XR from a "
         "modern one"},
-       File(&Flags::definition)},
+       ExistingFile(&Flags::definition)},
       {{"", "--context-values", "KEY=YAML", Group::kInputs,
         "context before the first step", "repeats, or A;B"},
        SetContextValues},
@@ -357,10 +373,16 @@ std::vector<Flag> MakeTable() {
       {{"", "--crossplane-version", "TEXT", Group::kHidden, ""}, Ignore, {}},
       {{"", "--crossplane-image", "TEXT", Group::kHidden, ""}, Ignore, {}},
       {{"", "--crossplane-binary", "FILE", Group::kHidden, ""}, Ignore, {}},
+      {{"", "--crossplane-docker-network", "NAME", Group::kHidden, ""},
+       Ignore,
+       {}},
+      {{"", "--config", "FILE", Group::kHidden, ""}, Ignore, {}},
       {{"", "--cache-dir", "DIR", Group::kHidden, ""}, Ignore, {}},
       {{"", "--max-concurrency", "N", Group::kHidden, ""}, Ignore, {}},
       {{"", "--verbose", "", Group::kHidden, ""}, Ignore, {}},
-      {{"-f", "--project-file", "FILE", Group::kHidden, ""}, RefuseProject, {}},
+      {{"-f", "--project-file", "FILE", Group::kHidden, ""},
+       Text(&Flags::project),
+       {}},
   };
 }
 
@@ -400,14 +422,20 @@ absl::Status TakeFiles(const Texts& files, RenderFlags* flags) {
                      " (see fncache render --help)"));
   }
   if (first == 1) {
-    flags->composite = NamedFile(files[0]);
+    flags->composite = PathOf(files[0]);
     if (const auto status = CheckFile("<composite-resource>", flags->composite);
         !status.ok()) {
       return status;
     }
   }
-  flags->composition = NamedFile(files[first]);
-  if (files.size() > first + 1) flags->functions = NamedFile(files[first + 1]);
+  flags->composition = PathOf(files[first]);
+  if (files.size() > first + 1) flags->functions = PathOf(files[first + 1]);
+  // The reference reads it only where no functions are given.
+  if (!flags->project.empty() && flags->functions.empty() &&
+      flags->targets.empty()) {
+    return Refused("--project-file",
+                   "projects are not supported; give FUNCTIONS or --function");
+  }
   if (const auto status = CheckFile("<composition>", flags->composition);
       !status.ok()) {
     return status;

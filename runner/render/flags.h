@@ -33,6 +33,7 @@ struct RenderFlags {
   std::string schemas;
   std::string credentials;
   std::string definition;
+  std::string project;  // read by the reference only
   Pairs annotations;
   Pairs context_values;
   Pairs context_files;

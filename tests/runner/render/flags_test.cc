@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/render/flags.h"
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -232,6 +233,31 @@ TEST_F(RenderFlagsTest, FlagsOfTheReferenceCommandsEngineAreTakenAndIgnored) {
   Parsed({"--crossplane-binary", "/bin/crossplane", "--crossplane-image=i",
           "--crossplane-version=v2", "--cache-dir=/c", "--max-concurrency=8",
           "--verbose"});
+}
+
+TEST_F(RenderFlagsTest, TheFirstDefinitionCounts) {
+  // The second is not even looked for, as the reference does it.
+  EXPECT_EQ(
+      Parsed({"--xrd", xr_, "--xrd", dir_.path() + "/gone.yaml"}).definition,
+      xr_);
+  EXPECT_EQ(Parsed({"-o", "a", "-o", "b"}).observed, "b");
+}
+
+TEST_F(RenderFlagsTest, WhatIsForTheReferencesEngineIsIgnored) {
+  Parsed({"--crossplane-docker-network", "kind", "--crossplane-version", "v2",
+          "--crossplane-image", "x", "--crossplane-binary", "gone",
+          "--cache-dir", "d", "--max-concurrency", "2", "--verbose",
+          "--config=c"});
+  // A project's functions are needed only where no others are given.
+  Parsed({"functions.yaml", "-f", "p.yaml"});
+  EXPECT_THAT(Refused({"-f", "p.yaml"}), HasSubstr("projects"));
+}
+
+TEST_F(RenderFlagsTest, ATildeIsTheHomeFolder) {
+  const char* const home = std::getenv("HOME");
+  EXPECT_EQ(Parsed({"-o", "~/o.yaml"}).observed,
+            std::string(home == nullptr ? "~" : home) + "/o.yaml");
+  EXPECT_EQ(Parsed({"-o", "~"}).observed, "~");
 }
 
 TEST_F(RenderFlagsTest, OneFileMayBeStandardInput) {
