@@ -183,7 +183,9 @@ absl::StatusOr<Composition> ParseComposition(const Struct& object) {
   Composition composition;
   const Fields metadata = top.Map("metadata");
   composition.name = metadata.Text("name");
+  composition.uid = metadata.Text("uid");
   composition.labels = metadata.Texts("labels");
+  composition.annotations = metadata.Texts("annotations");
   const Fields spec = top.Map("spec");
   const Fields type = spec.Map("compositeTypeRef");
   composition.composite_api_version = type.Text("apiVersion");

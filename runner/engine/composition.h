@@ -50,7 +50,9 @@ struct PipelineStep {
 
 struct Composition {
   std::string name;
+  std::string uid;
   std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
   // spec.compositeTypeRef
   std::string composite_api_version;
   std::string composite_kind;

@@ -11,6 +11,7 @@
 #include "proto/function_v1.pb.h"
 #include "runner/engine/composed_resources.h"
 #include "runner/engine/composite_schema.h"
+#include "runner/engine/composition_revision.h"
 #include "runner/engine/metadata.h"
 #include "runner/engine/object_store.h"
 #include "runner/engine/observed.h"
@@ -239,6 +240,8 @@ absl::Status Begin(EngineInput* input, Rendering* rendering) {
   rendering->objects = std::make_shared<ObjectStore>();
   ObjectStore* const objects = rendering->objects.get();
   objects->Add(std::move(composite));
+  objects->Add(
+      CompositionRevision(*rendering->composition, rendering->clock->Now()));
   if (input->observed != nullptr) objects->Add(input->observed);
   if (input->required != nullptr) objects->Add(input->required);
   AddCredentials(input->credentials, objects);
