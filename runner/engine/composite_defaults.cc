@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
-#include "runner/text/typed_text.h"
+#include "runner/text/type_name.h"
 
 namespace fncache::runner::engine {
 namespace {
@@ -154,8 +154,8 @@ text::Json SpecSchema(const text::Json& schema, const text::Json& definition,
                       bool legacy) {
   text::Json spec = PropertiesOf(schema, "spec");
   text::Json own = text::Json::object();
-  const std::string policy = text::FindTypedText(
-      definition, {"spec", "defaultCompositionUpdatePolicy"});
+  const std::string policy =
+      text::FindText(definition, {"spec", "defaultCompositionUpdatePolicy"});
   const bool has_policy = !IsNull(
       text::Find(definition, {"spec", "defaultCompositionUpdatePolicy"}));
   if (has_policy) own["compositionUpdatePolicy"]["default"] = policy;
@@ -184,7 +184,7 @@ text::Json StatusSchema(const text::Json& schema, bool legacy) {
 // version must have one.
 absl::StatusOr<const text::Json*> FindSchema(const text::Json& definition,
                                              absl::string_view api_version) {
-  const std::string group = text::FindTypedText(definition, {"spec", "group"});
+  const std::string group = text::FindText(definition, {"spec", "group"});
   const text::Json* const versions =
       text::Find(definition, {"spec", "versions"});
   const text::Json* found = nullptr;
@@ -203,7 +203,7 @@ absl::StatusOr<const text::Json*> FindSchema(const text::Json& definition,
                        "cannot be nil"));
     }
     if (found == nullptr &&
-        absl::StrCat(group, "/", text::FindTypedText(version, {"name"})) ==
+        absl::StrCat(group, "/", text::FindText(version, {"name"})) ==
             api_version) {
       found = schema;
     }
@@ -227,7 +227,8 @@ absl::Status ApplyDefaults(const text::Json& definition,
   // that Namespaced: the reference command line reads every definition as v1.
   const text::Json* const scope = text::Find(definition, {"spec", "scope"});
   const bool legacy =
-      IsNull(scope) || text::TypedText(*scope).value_or("") == kLegacyScope;
+      IsNull(scope) ||
+      text::FindText(definition, {"spec", "scope"}) == kLegacyScope;
   text::Json derived = text::Json::object();
   derived["properties"]["spec"] = SpecSchema(**schema, definition, legacy);
   derived["properties"]["status"] = StatusSchema(**schema, legacy);

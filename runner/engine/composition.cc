@@ -18,7 +18,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
 #include "runner/text/object.h"
-#include "runner/text/typed_text.h"
+#include "runner/text/type_name.h"
 
 namespace fncache::runner::engine {
 
@@ -90,9 +90,8 @@ class Fields {
   }
 
   std::string TextOf(const Value& value, const std::string& path) const {
-    absl::optional<std::string> text = text::TypedText(value);
-    if (text.has_value()) return *std::move(text);
-    Wrong(path, "text", value);
+    if (value.kind_case() == Value::kStringValue) return value.string_value();
+    if (!text::IsNull(value)) Wrong(path, "text", value);
     return "";
   }
 

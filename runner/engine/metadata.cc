@@ -17,14 +17,16 @@ const std::string& NoText() {
   return *kNone;
 }
 
-// The map metadata.FIELD if it is one of texts only, else null.
+// The map metadata.FIELD if it is one of texts only, else null. A null in it is
+// the text "".
 const Struct* TextsOf(const Struct& object, absl::string_view field) {
   const Struct* const map = text::FindMap(object, {"metadata", field});
   if (map == nullptr) return nullptr;
   const auto& fields = map->fields();
   const bool texts_only =
       std::all_of(fields.begin(), fields.end(), [](const auto& entry) {
-        return entry.second.kind_case() == Value::kStringValue;
+        return entry.second.kind_case() == Value::kStringValue ||
+               text::IsNull(entry.second);
       });
   return texts_only ? map : nullptr;
 }
@@ -35,6 +37,13 @@ const std::string& TextOf(const Struct& object, absl::string_view field,
   return texts == nullptr ? NoText() : text::FindText(*texts, {key});
 }
 
+// The reference writes the whole map back when it changes one of its texts.
+void WriteNulls(Struct* texts) {
+  for (auto& [key, value] : *texts->mutable_fields()) {
+    if (text::IsNull(value)) value.set_string_value("");
+  }
+}
+
 void AddTexts(Struct* object, absl::string_view field, const Texts& texts) {
   if (TextsOf(*object, field) == nullptr) {
     Value empty;
@@ -42,6 +51,7 @@ void AddTexts(Struct* object, absl::string_view field, const Texts& texts) {
     if (!SetNested(object, {"metadata", field}, std::move(empty))) return;
   }
   Struct* const map = text::EnsureMap(object, {"metadata", field});
+  WriteNulls(map);
   for (const auto& [key, text] : texts) {
     (*map->mutable_fields())[std::string(key)].set_string_value(text);
   }
@@ -131,6 +141,7 @@ void AddAnnotations(Struct* object, const Texts& annotations) {
 
 void RemoveLabels(Struct* object, const std::vector<absl::string_view>& keys) {
   if (TextsOf(*object, "labels") == nullptr) return;
+  WriteNulls(text::EnsureMap(object, {"metadata", "labels"}));
   for (const absl::string_view key : keys) {
     text::Remove(object, {"metadata", "labels", key});
   }

@@ -47,14 +47,16 @@ absl::string_view ItemKind(absl::string_view kind) {
 }
 
 // Whether `object` has all of `wanted`. One label that is no text makes all of
-// an object's labels unreadable.
+// an object's labels unreadable, and a null is "".
 bool HasLabels(const Struct& object,
                const google::protobuf::Map<std::string, std::string>& wanted) {
   if (wanted.empty()) return true;
   const Struct* const labels = text::FindMap(object, {"metadata", "labels"});
   if (labels == nullptr) return false;
   for (const auto& [name, value] : labels->fields()) {
-    if (value.kind_case() != Value::kStringValue) return false;
+    if (value.kind_case() != Value::kStringValue && !text::IsNull(value)) {
+      return false;
+    }
   }
   return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
     const auto it = labels->fields().find(label.first);

@@ -130,12 +130,22 @@ void LabelPrefix(PreparedComposite* prepared) {
   prepared->updated = true;
 }
 
-// Whether the composite says where its connection secret goes. A null counts.
+// Whether the composite says where its connection secret goes. A null counts,
+// and a reference with a field of another type does not.
 bool HasConnectionSecret(const Struct& composite) {
   const Value* const value =
       text::Find(composite, {"spec", "writeConnectionSecretToRef"});
-  return value != nullptr &&
-         (value->has_struct_value() || text::IsNull(*value));
+  if (value == nullptr) return false;
+  if (text::IsNull(*value)) return true;
+  if (!value->has_struct_value()) return false;
+  for (const absl::string_view field : {"name", "namespace"}) {
+    const Value* const text = text::Find(value->struct_value(), {field});
+    if (text != nullptr && !text::IsNull(*text) &&
+        text->kind_case() != Value::kStringValue) {
+      return false;
+    }
+  }
+  return true;
 }
 
 void SetConnectionSecret(CompositeSchema schema,

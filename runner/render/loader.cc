@@ -24,7 +24,7 @@
 #include "runner/text/object.h"
 #include "runner/text/quoted.h"
 #include "runner/text/typed_object.h"
-#include "runner/text/typed_text.h"
+#include "runner/text/type_name.h"
 
 namespace fncache::runner::render {
 

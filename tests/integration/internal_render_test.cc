@@ -225,8 +225,9 @@ TEST(InternalRenderTest, OperationsAreRefused) {
   const Ended ended = Render(request);
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_EQ(ended.out, "");
-  EXPECT_EQ(ended.err, Error("cannot render operation: fncache renders "
-                             "composite resources only"));
+  EXPECT_EQ(ended.err,
+            Error("cannot render operation: not supported, fncache renders "
+                  "composite resources only"));
 }
 
 TEST(InternalRenderTest, InputThatIsNoRequestIsExitCodeOne) {

@@ -174,8 +174,9 @@ TEST(ComposeTest, MapsWithAValueThatIsNoTextAreReplaced) {
       One(R"({"metadata": {"labels": {"l": 1}, "annotations": {"n": null}}})");
   ExpectJson(*text::FindMap(resource, {"metadata", "labels"}),
              R"({"crossplane.io/composite": "pre"})");
+  // A null is the text "".
   ExpectJson(*text::FindMap(resource, {"metadata", "annotations"}),
-             R"({"crossplane.io/composition-resource-name": "r"})");
+             R"({"n": "", "crossplane.io/composition-resource-name": "r"})");
 }
 
 TEST(ComposeTest, LabelsAndAnnotationsOfTheFunctionsStay) {

@@ -208,25 +208,6 @@ TEST(CompositionTest, RequiredSchemasAreRead) {
 }
 
 // As the reference's YAML reader, which knows that these fields are text.
-TEST(CompositionTest, NumbersAndBooleansAreTextWhereTextIsWanted) {
-  const Composition composition = Parse(R"({
-      "metadata": {"name": 7, "labels": {"a": 1, "b": true, "c": null}},
-      "spec": {"pipeline": [
-          {"step": 1.5, "functionRef": {"name": false}},
-          {"step": 12345678.5, "functionRef": {"name": 0.00001}},
-          {"step": -3, "functionRef": {"name": 1e21}}]}})");
-  EXPECT_EQ(composition.name, "7");
-  EXPECT_THAT(composition.labels,
-              ElementsAre(Pair("a", "1"), Pair("b", "true"), Pair("c", "")));
-  ASSERT_THAT(composition.steps, SizeIs(3));
-  EXPECT_EQ(composition.steps[0].name, "1.5");
-  EXPECT_EQ(composition.steps[0].function, "false");
-  EXPECT_EQ(composition.steps[1].name, "1.23456785e+07");
-  EXPECT_EQ(composition.steps[1].function, "1e-05");
-  EXPECT_EQ(composition.steps[2].name, "-3");
-  EXPECT_EQ(composition.steps[2].function, "1e+21");
-}
-
 TEST(CompositionTest, AFieldOfTheWrongTypeIsNamed) {
   const struct {
     const char* json;

@@ -55,6 +55,21 @@ TEST(MetadataTest, LabelsWithAValueThatIsNoTextCountAsAbsent) {
   ExpectJson(object, R"({"metadata": {"labels": {"c": "z"}}})");
 }
 
+TEST(MetadataTest, ANullAmongLabelsIsEmptyText) {
+  Struct object = Object(R"({"metadata": {"labels": {"a": "x", "b": null}}})");
+  EXPECT_EQ(LabelOf(object, "a"), "x");
+  EXPECT_EQ(LabelOf(object, "b"), "");
+  Struct removed = object;
+  RemoveLabels(&removed, {"a"});
+  ExpectJson(removed, R"({"metadata": {"labels": {"b": ""}}})");
+  AddLabels(&object, {{"c", "z"}});
+  ExpectJson(object,
+             R"({"metadata": {"labels": {"a": "x", "b": "", "c": "z"}}})");
+  Struct none = Object(R"({"metadata": {"labels": null}})");
+  AddLabels(&none, {{"c", "z"}});
+  ExpectJson(none, R"({"metadata": {"labels": {"c": "z"}}})");
+}
+
 TEST(MetadataTest, LabelsAndAnnotationsAreAddedToThoseThatAreThere) {
   Struct object = Object(R"({"metadata": {"labels": {"a": "x", "b": "y"}}})");
   AddLabels(&object, {{"b", "z"}});
