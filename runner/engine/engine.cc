@@ -215,6 +215,19 @@ EngineOutcome Conclude(Rendering* rendering, PipelineOutcome pipeline) {
   return Success(rendering, std::move(pipeline));
 }
 
+}  // namespace
+
+absl::Status CheckComposite(const EngineInput& input) {
+  const auto schema = SchemaOf(input.definition.get(), input.composite);
+  if (!schema.ok()) return schema.status();
+  Struct composite = input.composite;
+  IdentifyComposite(&composite);
+  return input.observed == nullptr ? absl::OkStatus()
+                                   : CheckObserved(composite, *input.observed);
+}
+
+namespace {
+
 // Fills the store, in the order in which a later object replaces an earlier
 // one, and prepares the composite that is in it then.
 absl::Status Begin(EngineInput* input, Rendering* rendering) {

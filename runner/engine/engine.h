@@ -39,6 +39,10 @@ struct EngineInput {
   std::shared_ptr<const google::protobuf::Struct> definition;
 };
 
+// What the reference checks before it reads the composition, which need not be
+// there: the composite's schema, and what is observed.
+absl::Status CheckComposite(const EngineInput& input);
+
 struct EngineOptions {
   std::vector<apiextensions::fn::proto::v1::Capability> capabilities =
       AllCapabilities();

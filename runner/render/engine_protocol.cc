@@ -47,23 +47,22 @@ engine::EngineInput::Objects Objects(RepeatedPtrField<Struct>* from) {
       std::make_move_iterator(from->end()));
 }
 
-absl::StatusOr<engine::EngineInput> ToEngineInput(CompositeInput* input) {
-  const auto object = text::ReadTypedJson(
-      text::ObjectType::kComposition, text::FromStruct(input->composition()));
+absl::StatusOr<engine::Composition> ToComposition(const Struct& composition) {
+  constexpr char kWhat[] = "cannot convert composition from protobuf";
+  const auto object = text::ReadTypedJson(text::ObjectType::kComposition,
+                                          text::FromStruct(composition));
   if (!object.ok()) {
-    return Prefixed(
-        "cannot convert composition from protobuf: cannot unmarshal JSON",
-        object.status());
+    return Prefixed(absl::StrCat(kWhat, ": cannot unmarshal JSON to object"),
+                    object.status());
   }
-  auto composition = engine::ParseComposition(text::ToStruct(*object));
-  if (!composition.ok()) {
-    return Prefixed("cannot convert composition from protobuf",
-                    composition.status());
-  }
+  auto parsed = engine::ParseComposition(text::ToStruct(*object));
+  if (!parsed.ok()) return Prefixed(kWhat, parsed.status());
+  return parsed;
+}
+
+absl::StatusOr<engine::EngineInput> ToEngineInput(CompositeInput* input) {
   engine::EngineInput engine;
   engine.composite = std::move(*input->mutable_composite_resource());
-  engine.composition =
-      std::make_shared<const engine::Composition>(*std::move(composition));
   engine.observed = Objects(input->mutable_observed_resources());
   engine.required = Objects(input->mutable_required_resources());
   engine.credentials = Objects(input->mutable_credentials());
@@ -71,6 +70,13 @@ absl::StatusOr<engine::EngineInput> ToEngineInput(CompositeInput* input) {
     engine.definition = std::make_shared<const Struct>(
         std::move(*input->mutable_composite_resource_definition()));
   }
+  auto composition = ToComposition(input->composition());
+  if (!composition.ok()) {
+    const absl::Status before = engine::CheckComposite(engine);
+    return before.ok() ? composition.status() : before;
+  }
+  engine.composition =
+      std::make_shared<const engine::Composition>(*std::move(composition));
   // Without documents too: it still refuses what is no apiVersion.
   engine.schemas = engine::MakeDocumentSchemasOfStructs(
       *Objects(input->mutable_required_schemas()));

@@ -248,6 +248,19 @@ TEST_F(EngineProtocolTest, CompositionThatIsNoneIsRefused) {
   EXPECT_THAT(answer.message, HasSubstr("PipelineStep.spec.pipeline.step"));
 }
 
+TEST_F(EngineProtocolTest, WhatIsObservedIsCheckedBeforeTheComposition) {
+  const EngineAnswer answer = Answer(
+      Request(R"({"step": {}, "functionRef": {"name": "fn"}})",
+              R"(, "observedResources": [{"apiVersion": "v1", "kind": "Secret",
+                  "metadata": {"name": "s", "ownerReferences": [
+                    {"controller": true, "uid": "another"}]}}])"));
+  EXPECT_EQ(answer.exit_code, 1);
+  EXPECT_EQ(answer.message,
+            "cannot render composite resource: invalid observed resources: "
+            "observed resource s has a controller ref but is not controlled by "
+            "the XR");
+}
+
 TEST_F(EngineProtocolTest, WayToTheFunctionsThatFailsIsAnError) {
   const EngineAnswer answer = AnswerRenderRequest(
       Request(kStep), absl::Now(),
