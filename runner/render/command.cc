@@ -25,6 +25,7 @@
 #include "runner/engine/fetched_schemas.h"
 #include "runner/render/batch.h"
 #include "runner/render/error_line.h"
+#include "runner/render/expect.h"
 #include "runner/render/failure.h"
 #include "runner/render/file_watch.h"
 #include "runner/render/flags.h"
@@ -140,8 +141,12 @@ class Session {
     const std::vector<Rendered> all = Run(*inputs);
     std::string documents;
     int code = 0;
-    for (size_t i = 0; i < all.size(); ++i) {
-      code = std::max(code, Collect(*inputs, i, all[i], &documents));
+    if (flags_.expect.empty()) {
+      for (size_t i = 0; i < all.size(); ++i) {
+        code = std::max(code, Collect(*inputs, i, all[i], &documents));
+      }
+    } else {
+      code = Expect(*inputs, all, &documents);
     }
     if (!WriteAll(STDOUT_FILENO, documents)) {
       *printed = false;
@@ -230,6 +235,30 @@ class Session {
     }
     absl::StrAppend(documents, *made);
     return 0;
+  }
+
+  // Compares what was rendered with files; `differences` are to be printed.
+  int Expect(const RenderInputs& inputs, const std::vector<Rendered>& all,
+             std::string* differences) {
+    Expectations expectations(flags_.expect, flags_.update);
+    int code = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      std::string documents;
+      const int collected = Collect(inputs, i, all[i], &documents);
+      code = std::max(code, collected);
+      const std::string& file = inputs.composites[i].file;
+      const absl::Status added = collected == 0
+                                     ? expectations.Add(file, documents)
+                                     : expectations.Skip(file);
+      if (!added.ok()) return Fail(kBadUsage, added.message());
+    }
+    const auto comparison = expectations.Compare();
+    if (!comparison.ok()) {
+      return Fail(std::max(code, kCannotRender), comparison.status().message());
+    }
+    Say(comparison->report);
+    *differences = comparison->differences;
+    return comparison->as_expected ? code : std::max(code, kCannotRender);
   }
 
   const RenderFlags flags_;

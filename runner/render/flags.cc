@@ -367,6 +367,13 @@ std::vector<Flag> MakeTable() {
       {{"", "--jobs", "N", Group::kMany, "so many at the same time"},
        SetJobs,
        [](const Flags& flags) { return absl::StrCat(flags.jobs); }},
+      {{"", "--expect", "DIR", Group::kMany,
+        "compare with the files in DIR that have the names of the XRs' files, "
+        "instead of printing: a diff, and exit code 1 where documents differ"},
+       Text(&Flags::expect)},
+      {{"", "--update", "", Group::kMany,
+        "with --expect: write the files that differ"},
+       Switch(&Flags::update)},
 
       // The reference command has these, and there is no use for them here:
       // which engine to run, where packages are kept, projects.
@@ -409,6 +416,14 @@ absl::Status CheckFile(const char* what, const std::string& path,
 
 absl::Status TakeFiles(const Texts& files, RenderFlags* flags) {
   const size_t first = flags->all.empty() ? 1 : 0;
+  // As the reference command does, before it says what is missing besides.
+  if (first == 1 && !files.empty()) {
+    flags->composite = PathOf(files[0]);
+    if (const auto status = CheckFile("<composite-resource>", flags->composite);
+        !status.ok()) {
+      return status;
+    }
+  }
   if (files.size() < first + 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "expected \"", first == 1 ? "<composite-resource> " : "",
@@ -420,13 +435,6 @@ absl::Status TakeFiles(const Texts& files, RenderFlags* flags) {
                      first == 0 ? "; --all repeats, or takes A,B"
                                 : "; several XRs: --all PATH",
                      " (see fncache render --help)"));
-  }
-  if (first == 1) {
-    flags->composite = PathOf(files[0]);
-    if (const auto status = CheckFile("<composite-resource>", flags->composite);
-        !status.ok()) {
-      return status;
-    }
   }
   flags->composition = PathOf(files[first]);
   if (files.size() > first + 1) flags->functions = PathOf(files[first + 1]);
@@ -458,6 +466,16 @@ absl::Status CheckSchemas(const RenderFlags& flags) {
                    "need --openapi-url URL");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckExpect(const RenderFlags& flags) {
+  if (flags.update && flags.expect.empty()) {
+    return Refused("--update", "needs --expect DIR");
+  }
+  if (flags.expect.empty()) return absl::OkStatus();
+  if (flags.all.empty()) return Refused("--expect", "needs --all PATH");
+  return flags.watch ? Refused("--expect", "not together with --watch")
+                     : absl::OkStatus();
 }
 
 // Standard input can be read once only.
@@ -552,6 +570,7 @@ absl::StatusOr<RenderFlags> ParseRenderFlags(int argc, char** argv) {
   }
   absl::Status status = TakeFiles(files, &flags);
   if (status.ok()) status = CheckSchemas(flags);
+  if (status.ok()) status = CheckExpect(flags);
   if (status.ok()) status = CheckStandardInput(flags);
   if (!status.ok()) return status;
   return flags;

@@ -55,6 +55,8 @@ struct RenderFlags {
   bool watch = false;
   std::vector<std::string> all;
   int jobs = 16;
+  std::string expect;  // a folder; "" = what is rendered is printed
+  bool update = false;
 
   // --help was asked for; nothing else is set then.
   bool help = false;

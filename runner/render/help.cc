@@ -53,7 +53,7 @@ See a cache at work: put it in front, and render through it twice. The mask is
 for the time that an XR without conditions is stamped with on every run.
 
   fncache serve --insecure --listen 127.0.0.1:9443 --upstream 127.0.0.1:9444 \
-    --mask @composite-conditions &
+    --mask @times &
   fncache render xr.yaml composition.yaml \
     --function function-fncache=127.0.0.1:9443 --trace
 

@@ -62,6 +62,7 @@ CompositeToRender NotLoaded(const std::string& path,
                             const absl::Status& status) {
   CompositeToRender composite;
   composite.where = path;
+  composite.file = path;
   composite.status = CannotLoad("composite resource", path, status);
   return composite;
 }
@@ -77,6 +78,7 @@ absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
     CompositeToRender composite;
     composite.object = std::move(loaded->object);
     composite.where = flags.composite;
+    composite.file = flags.composite;
     composites.push_back(std::move(composite));
     return composites;
   }
@@ -96,6 +98,7 @@ absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
         CompositeToRender composite;
         composite.object = std::move(one.object);
         composite.where = std::move(one.where);
+        composite.file = file.path;
         composites.push_back(std::move(composite));
       }
     }

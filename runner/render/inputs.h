@@ -26,6 +26,7 @@ struct CompositeToRender {
   // With defaults filled in; null if it could not be loaded.
   std::shared_ptr<text::Json> object;
   std::string where;  // its file, with the document's number of several
+  std::string file;
   engine::EngineInput::Objects observed;
   // A status that is not ok says why this one cannot be rendered, though others
   // of --all can.

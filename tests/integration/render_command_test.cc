@@ -530,6 +530,42 @@ TEST_F(RenderCommandTest, ManyAreRenderedInTheOrderOfTheirFiles) {
   EXPECT_THAT(ended.out, HasSubstr(alone.out));
 }
 
+TEST_F(RenderCommandTest, ComparesWithWhatIsExpected) {
+  File("xrs/a.yaml", Xr("a"));
+  File("xrs/two.yaml", absl::StrCat(Xr("b"), "---\n", Xr("c")));
+  const std::string expected = dir_.path() + "/expected";
+  const Arguments compare = {"--all",      dir_.path() + "/xrs",
+                             composition_, Target(StartFunction()),
+                             "--expect",   expected};
+  Arguments update = compare;
+  update.push_back("--update");
+  EXPECT_EQ(Run(compare).code, 1);  // there is no such folder
+  Ended ended = Run(update);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out, "");
+  EXPECT_THAT(ended.err, HasSubstr("wrote " + expected + "/two.yaml\n"));
+  ended = Run(compare);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out, "");
+  EXPECT_THAT(ended.err, HasSubstr("2 of 2 files as expected\n"));
+  // A change of one XR shows in its own file.
+  File("xrs/two.yaml", absl::StrCat(Xr("b"), "---\n", Xr("c", "us")));
+  ended = Run(compare);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.out,
+              AllOf(StartsWith("--- " + expected + "/two.yaml\n+++ "),
+                    HasSubstr("-  region: eu\n+  region: us\n"),
+                    Not(HasSubstr("a.yaml"))));
+  EXPECT_THAT(ended.err, HasSubstr("1 of 2 files as expected\n"));
+  // A file that cannot be rendered is no reason to write one.
+  File("xrs/two.yaml", "kind: [\n");
+  ended = Run(update);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("two.yaml"),
+                               HasSubstr("1 of 2 files as expected\n"),
+                               Not(HasSubstr("wrote"))));
+}
+
 TEST_F(RenderCommandTest, OfManyOneThatFailsLeavesTheOthers) {
   File("xrs/1.yaml", Xr("first"));
   File("xrs/2.yaml",

@@ -166,6 +166,7 @@ TEST_F(RenderFlagsTest, WhatIsMissingIsNamed) {
       {{dir_.path(), composition_},
        StatusCode::kInvalidArgument,
        "exists but is a directory"},
+      {{gone}, StatusCode::kNotFound, "gone.yaml: no such file or directory"},
       {{gone, composition_},
        StatusCode::kNotFound,
        "gone.yaml: no such file or directory"},
@@ -180,6 +181,21 @@ TEST_F(RenderFlagsTest, WhatIsMissingIsNamed) {
     EXPECT_EQ(flags.status().code(), one.code) << flags.status();
     EXPECT_THAT(std::string(flags.status().message()), HasSubstr(one.says));
   }
+}
+
+TEST_F(RenderFlagsTest, ExpectIsForSeveralXrs) {
+  const auto flags =
+      Parse({"--all", dir_.path(), composition_, "--expect", "e", "--update"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->expect, "e");
+  EXPECT_TRUE(flags->update);
+  EXPECT_THAT(Refused({"--expect", "e"}), HasSubstr("needs --all PATH"));
+  EXPECT_THAT(Refused({"--update"}), HasSubstr("needs --expect DIR"));
+  EXPECT_THAT(std::string(Parse({"--all", dir_.path(), composition_,
+                                 "--expect=e", "--watch"})
+                              .status()
+                              .message()),
+              HasSubstr("not together with --watch"));
 }
 
 TEST_F(RenderFlagsTest, AMissingFunctionsOrObservedFileIsNotBadUsage) {
