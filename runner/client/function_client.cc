@@ -88,17 +88,24 @@ struct Target {
   const std::string address;
   Mutex mutex;
   std::shared_ptr<grpc::Channel> channel ABSL_GUARDED_BY(mutex);
+  // The first call since the last answer: how long there has been no connection
+  // if there is none now.
+  absl::Time unanswered_since ABSL_GUARDED_BY(mutex) = absl::InfiniteFuture();
+  std::string function ABSL_GUARDED_BY(mutex);  // that call's
 };
 
-// Of several headers of one name each is a list of its own to be joined.
+// Several headers of one name are lists to be joined. An answer without a
+// message has them where its status is.
 std::string CacheStatus(const grpc::ClientContext& context) {
   std::string all;
-  const auto headers =
-      context.GetServerInitialMetadata().equal_range("cache-status");
-  for (auto header = headers.first; header != headers.second; ++header) {
-    absl::StrAppend(
-        &all, all.empty() ? "" : ", ",
-        absl::string_view(header->second.data(), header->second.size()));
+  for (const auto* const fields : {&context.GetServerInitialMetadata(),
+                                   &context.GetServerTrailingMetadata()}) {
+    const auto headers = fields->equal_range("cache-status");
+    for (auto header = headers.first; header != headers.second; ++header) {
+      absl::StrAppend(
+          &all, all.empty() ? "" : ", ",
+          absl::string_view(header->second.data(), header->second.size()));
+    }
   }
   return all;
 }
@@ -109,7 +116,8 @@ std::string CacheStatus(const grpc::ClientContext& context) {
 // the threads of the queues do with a call they do one after the other; its
 // mutex guards what the destructor cancels meanwhile. Whoever starts a call
 // holds it too: it may be over before that thread has let go of its mutex.
-struct FunctionClient::Impl {
+struct FunctionClient::Impl
+    : public std::enable_shared_from_this<FunctionClient::Impl> {
   struct Attempt {
     grpc::ClientContext context;
     absl::Time started;
@@ -120,6 +128,7 @@ struct FunctionClient::Impl {
   };
   enum class Stage { kV1, kV1Beta1, kProbe };
   struct OneCall {
+    Target* target = nullptr;
     std::shared_ptr<grpc::Channel> channel;
     grpc::CompletionQueue* queue = nullptr;
     absl::Time deadline;
@@ -140,7 +149,8 @@ struct FunctionClient::Impl {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   std::function<std::string(const RunFunctionRequest&)> encode;  // may be null
   std::function<std::vector<std::pair<std::string, std::string>>()>
-      metadata;  // may be null
+      metadata;                                    // may be null
+  std::function<void(std::function<void()>)> run;  // may be null
   std::vector<std::unique_ptr<Target>> targets;
   absl::flat_hash_map<std::string, Target*> by_function;
 
@@ -240,7 +250,13 @@ struct FunctionClient::Impl {
       // Its start, on another thread, is over only now.
       { MutexLock lock(&call->mutex); }
       call->attempt->ended = ended;
-      Finished(call.get());
+      if (run == nullptr) {
+        Finished(call.get());
+        continue;
+      }
+      run([self = shared_from_this(), call = std::move(call)] {
+        self->Finished(call.get());
+      });
     }
   }
 
@@ -264,6 +280,10 @@ struct FunctionClient::Impl {
         call->channel->GetState(false) != GRPC_CHANNEL_READY) {
       return Next(call, Stage::kProbe);
     }
+    {
+      MutexLock lock(&call->target->mutex);
+      call->target->unanswered_since = absl::InfiniteFuture();
+    }
     End(call, Result(call));
   }
 
@@ -283,11 +303,11 @@ struct FunctionClient::Impl {
     CallResult result;
     Attempt& attempt = *call->attempt;
     result.round_trip = attempt.ended - attempt.started;
+    result.cache_status = CacheStatus(attempt.context);
     if (!attempt.status.ok()) {
       result.status = RpcError(attempt.status, call->request_size);
       return result;
     }
-    result.cache_status = CacheStatus(attempt.context);
     grpc::ProtoBufferReader reader(&attempt.response);
     if (!reader.status().ok() || !ParseNested(&reader, &result.response)) {
       result.response.Clear();
@@ -322,6 +342,52 @@ struct FunctionClient::Impl {
     }
   }
 
+  // How a call that does not wait ends, which no function sees.
+  static grpc::Status Try(const std::shared_ptr<grpc::Channel>& channel) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kProbeTime));
+    grpc::CompletionQueue queue;
+    grpc::ByteBuffer response;
+    grpc::Status status;
+    const auto reader = grpc::GenericStub(channel).PrepareUnaryCall(
+        &context, kHealth, grpc::ByteBuffer(), &queue);
+    reader->StartCall();
+    reader->Finish(&response, &status, &status);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    queue.Shutdown();
+    while (queue.Next(&tag, &ok)) {
+    }
+    return status;
+  }
+
+  std::vector<NotConnected> FindNotConnected(absl::Duration patience) {
+    std::vector<NotConnected> found;
+    for (const auto& target : targets) {
+      NotConnected one;
+      std::shared_ptr<grpc::Channel> channel;
+      {
+        MutexLock lock(&target->mutex);
+        if (absl::Now() - target->unanswered_since < patience) continue;
+        channel = target->channel;
+        one.function = target->function;
+      }
+      if (channel->GetState(false) == GRPC_CHANNEL_READY) continue;
+      const grpc::Status status = Try(channel);
+      if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
+          !IsLocalDeadline(status)) {
+        continue;  // there is a connection now
+      }
+      one.target = target->address;
+      const std::string words = PlainRpcError(NotConnectedError(status));
+      one.why =
+          std::string(absl::StripPrefix(words, "no connection in time: "));
+      found.push_back(std::move(one));
+    }
+    return found;
+  }
+
   void Stop() {
     Cancel();
     {
@@ -333,10 +399,15 @@ struct FunctionClient::Impl {
   }
 };
 
-FunctionClient::FunctionClient(std::unique_ptr<Impl> impl)
+FunctionClient::FunctionClient(std::shared_ptr<Impl> impl)
     : impl_(std::move(impl)) {}
 
 void FunctionClient::Cancel() { impl_->Cancel(); }
+
+std::vector<NotConnected> FunctionClient::FindNotConnected(
+    absl::Duration patience) {
+  return impl_->FindNotConnected(patience);
+}
 
 FunctionClient::~FunctionClient() { impl_->Stop(); }
 
@@ -348,10 +419,11 @@ absl::StatusOr<std::unique_ptr<FunctionClient>> FunctionClient::Create(
   }
   auto credentials = Credentials(options.tls_dir);
   if (!credentials.ok()) return credentials.status();
-  auto impl = std::make_unique<Impl>();
+  auto impl = std::make_shared<Impl>();
   impl->credentials = *std::move(credentials);
   impl->encode = std::move(options.encode);
   impl->metadata = std::move(options.metadata);
+  impl->run = std::move(options.run);
   absl::flat_hash_map<std::string, Target*> by_address;
   for (const FunctionTarget& function : options.functions) {
     if (impl->by_function.contains(function.name)) continue;
@@ -365,10 +437,12 @@ absl::StatusOr<std::unique_ptr<FunctionClient>> FunctionClient::Create(
   }
   for (int i = 0; i < options.threads; ++i) {
     impl->queues.push_back(std::make_unique<grpc::CompletionQueue>());
-    impl->threads.emplace_back(
-        [impl = impl.get(), queue = impl->queues.back().get()] {
-          impl->Work(queue);
-        });
+    impl->threads.emplace_back([impl = impl.get(),
+                                queue = impl->queues.back().get(),
+                                begin = options.begin_thread] {
+      if (begin != nullptr) begin();
+      impl->Work(queue);
+    });
   }
   return std::unique_ptr<FunctionClient>(new FunctionClient(std::move(impl)));
 }
@@ -395,7 +469,15 @@ void FunctionClient::Call(const std::string& function,
   }
   call->request_size = call->request.Length();
   if (impl_->metadata != nullptr) call->metadata = impl_->metadata();
-  call->channel = impl_->Channel(target->second);
+  call->target = target->second;
+  call->channel = impl_->Channel(call->target);
+  {
+    MutexLock lock(&call->target->mutex);
+    if (call->target->unanswered_since == absl::InfiniteFuture()) {
+      call->target->unanswered_since = absl::Now();
+      call->target->function = function;
+    }
+  }
   call->queue = impl_->queues[impl_->next_queue++ % impl_->queues.size()].get();
   call->deadline = deadline;
   call->done = std::move(done);

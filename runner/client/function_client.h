@@ -7,8 +7,8 @@
 // v1beta1 where that is unimplemented; no retries; an answer over 4 MiB is
 // RESOURCE_EXHAUSTED.
 //
-// Thread-safe. The destructor cancels the calls that are left and waits for
-// their `done`.
+// Thread-safe. The destructor cancels the calls that are left and waits until
+// each `done` has returned.
 #ifndef FNCACHE_RUNNER_CLIENT_FUNCTION_CLIENT_H_
 #define FNCACHE_RUNNER_CLIENT_FUNCTION_CLIENT_H_
 
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "runner/client/function_caller.h"
 
 namespace fncache::runner::client {
@@ -43,6 +44,20 @@ struct FunctionClientOptions {
   // no metadata. For a load that says in which phase it is. Called from any
   // thread.
   std::function<std::vector<std::pair<std::string, std::string>>()> metadata;
+  // Runs what follows an answer, reading it and `done` among it, on a thread of
+  // its own choice; none = the thread that received the answer does that. For a
+  // load: threads that do nothing but receive know when an answer arrived. It
+  // must run all that it is given, and outlive the client.
+  std::function<void(std::function<void()>)> run;
+  // Called first by each of `threads`; may be none.
+  std::function<void()> begin_thread;
+};
+
+// A function that calls wait for, or waited for, without a connection.
+struct NotConnected {
+  std::string function;
+  std::string target;
+  std::string why;  // in plain words: `connection refused`
 };
 
 class FunctionClient : public FunctionCaller {
@@ -57,6 +72,11 @@ class FunctionClient : public FunctionCaller {
   // CANCELLED. Waits for none.
   void Cancel();
 
+  // The targets whose calls have found no connection for `patience` or longer,
+  // each under one of its functions. It tries each of them once more for the
+  // reason, which takes up to 50 ms.
+  std::vector<NotConnected> FindNotConnected(absl::Duration patience);
+
   // A function that is not among the options' fails at once:
   // `unknown function "F" - is it listed in the render input?`.
   void Call(const std::string& function,
@@ -65,8 +85,9 @@ class FunctionClient : public FunctionCaller {
 
  private:
   struct Impl;
-  explicit FunctionClient(std::unique_ptr<Impl> impl);
-  const std::unique_ptr<Impl> impl_;
+  explicit FunctionClient(std::shared_ptr<Impl> impl);
+  // Shared with what `run` was given: that may return after the last call.
+  const std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace fncache::runner::client

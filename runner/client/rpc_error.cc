@@ -48,6 +48,12 @@ constexpr char kDialing[] =
     "connection error: desc = \"transport: Error while dialing: dial ";
 constexpr char kConnect[] = ": connect: ";
 
+// Words of fncache serve about a function that it has no connection to
+// (proxy/transport/upstream.cc).
+constexpr char kDaemonWaited[] =
+    "Deadline Exceeded while waiting for a connection to the function at ";
+constexpr char kDaemonGaveUp[] = "no connection to the function ";
+
 std::string Description(const grpc::Status& status, size_t request_size) {
   const std::string& message = status.error_message();
   switch (status.error_code()) {
@@ -122,6 +128,17 @@ absl::Status NotConnectedError(const grpc::Status& probe) {
         absl::StrCat(kBalancer, ConnectionError(probe.error_message())));
   }
   return RpcError(grpc::StatusCode::DEADLINE_EXCEEDED, kWaited);
+}
+
+bool NeverReachedAFunction(const absl::Status& status) {
+  absl::string_view text = status.message();
+  if (status.ok() || !absl::ConsumePrefix(&text, kCode)) return false;
+  const size_t end = text.find(kDescription);
+  if (end == absl::string_view::npos) return false;
+  text.remove_prefix(end + sizeof kDescription - 1);
+  return text == kWaited || absl::StartsWith(text, kBalancer) ||
+         absl::StartsWith(text, kDaemonWaited) ||
+         absl::StartsWith(text, kDaemonGaveUp);
 }
 
 std::string PlainRpcError(const absl::Status& status) {

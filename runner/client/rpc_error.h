@@ -34,6 +34,10 @@ bool IsLocalDeadline(const grpc::Status& status);
 // for. `probe` is the status of a call that did not wait.
 absl::Status NotConnectedError(const grpc::Status& probe);
 
+// Whether a call with this status, one of those above, never had a connection
+// to a function: neither here nor, as its status says, behind fncache serve.
+bool NeverReachedAFunction(const absl::Status& status);
+
 // One of the statuses above for somebody who knows neither gRPC nor Go: `no
 // connection in time: connection refused`, `no answer in time`, `Internal:
 // boom`. Any other status is said as it is.

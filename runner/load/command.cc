@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <thread>
@@ -27,6 +28,7 @@
 #include "common/threads.h"
 #include "common/utf8.h"
 #include "common/version.h"
+#include "runner/load/ci_reports.h"
 #include "runner/load/compare.h"
 #include "runner/load/format.h"
 #include "runner/load/measure.h"
@@ -38,6 +40,7 @@
 #include "runner/load/results.h"
 #include "runner/load/summary.h"
 #include "runner/load/threshold.h"
+#include "runner/load/verdict.h"
 #include "runner/render/context_steps.h"
 #include "runner/render/inputs.h"
 #include "runner/scrape/scrape.h"
@@ -53,6 +56,13 @@ constexpr size_t kMaxFile = 256u << 20;
 constexpr absl::Duration kScrapePatience = absl::Seconds(5);
 constexpr int64_t kPlainEvery = 5'000'000'000;
 constexpr int64_t kLineEvery = 500'000'000;
+// Beyond these the generator counts as the limit of a run: seconds by which
+// starts are late or answers wait, and the fraction of the pipelines' time in
+// which answers wait.
+constexpr double kMostDelay = 0.01;
+constexpr double kMostWaiting = 0.5;
+// GitHub Actions shows what is appended to the file that it names.
+constexpr char kStepSummary[] = "GITHUB_STEP_SUMMARY";
 
 std::atomic<int> interrupts{0};
 
@@ -75,6 +85,23 @@ void HandleSignals() {
 // A failure to write is ignored, because nobody is left to tell.
 void Say(const std::string& text) {
   if (!WriteAll(STDERR_FILENO, text)) return;
+}
+
+std::string StepSummaryFile() {
+  const char* const path = std::getenv(kStepSummary);
+  return path == nullptr ? "" : path;
+}
+
+absl::Status AppendToFile(const std::string& path, const std::string& text) {
+  std::FILE* const file = std::fopen(path.c_str(), "ae");
+  bool written = file != nullptr;
+  if (file != nullptr) {
+    written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    written = std::fclose(file) == 0 && written;
+  }
+  if (written) return absl::OkStatus();
+  return absl::UnknownError(
+      absl::StrCat("cannot append to ", path, " of $", kStepSummary));
 }
 
 int Fail(int code, absl::string_view why) {
@@ -142,6 +169,12 @@ class ProgressLine {
     Say(terminal_ ? absl::StrCat("\r\033[K", line)
                   : absl::StrCat("fncache load: ", line, "\n"));
     shown_ = terminal_;
+  }
+  // Not with --progress none, whose summary says it, too.
+  void Warn(const std::string& text) {
+    if (none_) return;
+    End();
+    Say(absl::StrCat("fncache load: ", Printable(text), "\n"));
   }
   void End() {
     if (shown_) Say("\r\033[K");
@@ -271,10 +304,16 @@ void JudgeGenerator(const LoadOptions& options, LoadResults* results) {
     generator.saturated = true;
     generator.why =
         absl::StrFormat("it used %.2f of %.0f cores", generator.cpu, cores);
-  } else if (generator.lag_p99 > 0.01) {
+  } else if (generator.lag_p99 > kMostDelay) {
     generator.saturated = true;
     generator.why = absl::StrCat("p99 of its starts was ",
                                  FormatSeconds(generator.lag_p99), " late");
+  } else if (generator.wait_p99 > kMostDelay ||
+             generator.wait_fraction > kMostWaiting) {
+    generator.saturated = true;
+    generator.why = absl::StrFormat(
+        "answers waited for its threads, p99 %s, %.0f%% of the pipelines' time",
+        FormatSeconds(generator.wait_p99), 100 * generator.wait_fraction);
   }
 }
 
@@ -307,6 +346,11 @@ class Session {
                                    const std::vector<Threshold>& limits);
   absl::Status FindMax(LoadResults* last);
   int Report(LoadResults results);
+  absl::Status WriteFiles(const LoadResults& results,
+                          const std::vector<std::string>& worse) const;
+  int ExitCode(const LoadResults& results, bool worse) const;
+  // Where nothing was measured, since composites could not settle.
+  int ReportUnsettled(const LoadResults& results) const;
 
   LoadOptions options_;
   render::RenderInputs inputs_;
@@ -318,7 +362,9 @@ class Session {
 };
 
 absl::Status Session::Load() {
-  for (const std::string& path : {options_.json, options_.html}) {
+  for (const std::string& path :
+       {options_.json, options_.html, options_.junit, options_.csv,
+        options_.summary_markdown, StepSummaryFile()}) {
     if (path.empty() || path == "-") continue;
     absl::Status status = CheckWritable(path);
     if (!status.ok()) return status;
@@ -456,6 +502,7 @@ absl::StatusOr<LoadResults> Session::Once(
     PipelineLoadHooks hooks;
     hooks.stop = stop;
     hooks.on_start = on_start;
+    hooks.warn = [&progress](const std::string& text) { progress.Warn(text); };
     status = RunPipelineLoad(options, inputs_, hooks, &measure, &results);
   } else {
     RawOptions raw;
@@ -485,9 +532,18 @@ absl::StatusOr<LoadResults> Session::Once(
   }
   progress.End();
   status.Update(scraped);
-  if (!status.ok() && interrupts == 0) return status;
+  const bool unsettled = !results.settle.failure.empty();
+  if (!status.ok() && interrupts == 0 && !unsettled) return status;
   measure.Fill(&results);
   results.interrupted = interrupts > 0;
+  if (unsettled) {
+    // There are no data, so that no count of errors is low either.
+    for (const Threshold& threshold : limits) {
+      results.thresholds.push_back(
+          {threshold.expression, absl::nullopt, /*ok=*/false});
+    }
+    return results;
+  }
   // Calls that were under way at either end of a closed loop or a warm-up.
   const bool exact = options.warmup == absl::ZeroDuration() &&
                      interrupts == 0 &&
@@ -502,6 +558,7 @@ absl::StatusOr<LoadResults> Session::Once(
   status = daemons.After(exact ? 0 : 2 * under_way, &results);
   if (!status.ok()) return status;
   JudgeGenerator(options, &results);
+  FillVerdict(&results);
   results.thresholds = EvaluateAll(limits, results);
   return results;
 }
@@ -520,6 +577,10 @@ absl::Status Session::FindMax(LoadResults* last) {
     }
     auto results = Once(options, wanted_);
     if (!results.ok()) return results.status();
+    if (!results->settle.failure.empty()) {
+      *last = *std::move(results);
+      return absl::UnavailableError(last->settle.failure);
+    }
     const bool holds = AllHold(results->thresholds);
     std::string values;
     for (const ThresholdResults& one : results->thresholds) {
@@ -572,17 +633,72 @@ absl::Status Session::FindMax(LoadResults* last) {
   return absl::OkStatus();
 }
 
+absl::Status Session::WriteFiles(const LoadResults& results,
+                                 const std::vector<std::string>& worse) const {
+  const std::vector<Check> checks =
+      Checks(results, baseline_.has_value() ? &worse : nullptr);
+  const LoadResults* const before =
+      baseline_.has_value() ? &*baseline_ : nullptr;
+  absl::Status status;
+  const auto write = [&status](const std::string& path, const auto& text) {
+    if (!path.empty()) status.Update(WriteTextFile(path, text()));
+  };
+  write(options_.json == "-" ? "" : options_.json,
+        [&] { return ResultsToJson(results); });
+  write(options_.html, [&] {
+    return before == nullptr ? ReportHtml(results, nullptr)
+                             : ReportHtml(*before, &results);
+  });
+  write(options_.junit, [&] { return JunitText(results, checks); });
+  write(options_.csv, [&] { return CsvText(results); });
+  write(options_.summary_markdown,
+        [&] { return MarkdownText(results, checks); });
+  if (const std::string path = StepSummaryFile(); !path.empty()) {
+    status.Update(AppendToFile(path, MarkdownText(results, checks)));
+  }
+  return status;
+}
+
+int Session::ExitCode(const LoadResults& results, bool worse) const {
+  if (results.interrupted) return kInterrupted;
+  if (!results.unreached.empty()) {
+    return Fail(kCannotRun, UnreachedSentence(results.unreached[0]));
+  }
+  const bool disagrees = results.daemon.has_value() && !results.daemon->agrees;
+  if (disagrees) {
+    Fail(kCannotRun, absl::StrCat("--admin-url: the daemon counted otherwise: ",
+                                  results.daemon->disagreement));
+  }
+  if (worse || !AllHold(results.thresholds)) return kFailed;
+  if (!results.thresholds.empty() && results.settle.never > 0) return kFailed;
+  if (EveryPipelineFailed(results)) {
+    return Fail(kCannotRun, "every pipeline failed");
+  }
+  return disagrees ? kCannotRun : 0;
+}
+
+int Session::ReportUnsettled(const LoadResults& results) const {
+  absl::Status status;
+  if (options_.json == "-") status.Update(WriteStdout(ResultsToJson(results)));
+  status.Update(WriteFiles(results, {}));
+  const int code = Fail(kCannotRun, results.settle.failure);
+  if (!status.ok()) return Fail(kCannotRun, status.message());
+  if (results.interrupted) return kInterrupted;
+  return results.unreached.empty() && !AllHold(results.thresholds) ? kFailed
+                                                                   : code;
+}
+
 int Session::Report(LoadResults results) {
   std::string text = SummaryText(results);
-  bool worse = false;
+  std::vector<std::string> worse;
   if (baseline_.has_value()) {
     const std::vector<Change> changes = Compare(*baseline_, results);
     absl::StrAppend(&text, "\nagainst ", Printable(options_.baseline), ":\n",
                     CompareText(changes));
     for (const Change& change : Regressions(changes, options_.max_change)) {
-      worse = true;
-      absl::StrAppend(&text, "  WORSE  ", Printable(change.name), " ",
-                      FormatChange(change), "\n");
+      worse.push_back(
+          absl::StrCat(Printable(change.name), " ", FormatChange(change)));
+      absl::StrAppend(&text, "  WORSE  ", worse.back(), "\n");
     }
   }
   if (options_.percentiles) {
@@ -596,26 +712,10 @@ int Session::Report(LoadResults results) {
     Say(text);
   } else {
     status.Update(WriteStdout(text));
-    if (!options_.json.empty()) {
-      status.Update(WriteTextFile(options_.json, ResultsToJson(results)));
-    }
   }
-  if (!options_.html.empty()) {
-    const LoadResults* const before =
-        baseline_.has_value() ? &*baseline_ : nullptr;
-    status.Update(WriteTextFile(
-        options_.html, before == nullptr ? ReportHtml(results, nullptr)
-                                         : ReportHtml(*before, &results)));
-  }
+  status.Update(WriteFiles(results, worse));
   if (!status.ok()) return Fail(kCannotRun, status.message());
-  if (results.interrupted) return kInterrupted;
-  const bool disagrees = results.daemon.has_value() && !results.daemon->agrees;
-  if (disagrees) {
-    Fail(kCannotRun, absl::StrCat("--admin-url: the daemon counted otherwise: ",
-                                  results.daemon->disagreement));
-  }
-  if (worse || !AllHold(results.thresholds)) return kFailed;
-  return disagrees ? kCannotRun : 0;
+  return ExitCode(results, !worse.empty());
 }
 
 int Session::Run() {
@@ -630,10 +730,12 @@ int Session::Run() {
   if (wanted_.empty()) {
     auto results = Once(options_, thresholds_);
     if (!results.ok()) return Fail(kCannotRun, results.status().message());
+    if (!results->settle.failure.empty()) return ReportUnsettled(*results);
     return Report(*std::move(results));
   }
   LoadResults last;
   status = FindMax(&last);
+  if (!last.settle.failure.empty()) return ReportUnsettled(last);
   if (!status.ok()) return Fail(kCannotRun, status.message());
   const std::vector<ThresholdResults> more = EvaluateAll(thresholds_, last);
   last.thresholds.insert(last.thresholds.end(), more.begin(), more.end());
@@ -674,11 +776,15 @@ int LoadMain(int argc, char** argv) {
     return ReportMain(argc - 1, argv + 1);
   }
   auto options = ParseLoadOptions(argc, argv);
-  if (!options.ok()) return Fail(kBadUsage, options.status().message());
+  if (!options.ok()) {
+    return Fail(
+        absl::IsInvalidArgument(options.status()) ? kBadUsage : kCannotRun,
+        options.status().message());
+  }
   if (options->help) return PrintResult("fncache load", LoadHelp());
   constexpr int kOwnThreads = 6;
   const absl::Status threads = CheckThreads(
-      GrpcThreads() + kOwnThreads + StartThreads() + options->connections);
+      GrpcThreads() + kOwnThreads + 2 * StartThreads() + options->connections);
   if (!threads.ok()) return Fail(kCannotRun, threads.message());
   HandleSignals();
   return Session(*std::move(options)).Run();

@@ -100,6 +100,8 @@ class Measure::Series {
   // Made when the first call of an outcome counts.
   std::array<std::unique_ptr<LatencyHistogram>, kCacheOutcomes> latency;
   std::array<uint64_t, kCacheOutcomes> errors = {};
+  std::array<uint64_t, kCacheOutcomes> unreached = {};
+  // Time of calls that reached a function or a cache.
   std::array<double, kCacheOutcomes> seconds = {};
 };
 
@@ -118,6 +120,7 @@ struct Measure::Impl {
   LatencyHistogram service ABSL_GUARDED_BY(mutex){
       LatencyHistogram::kThreeDigits};
   LatencyHistogram lag ABSL_GUARDED_BY(mutex);
+  LatencyHistogram wait ABSL_GUARDED_BY(mutex);
   uint64_t errors ABSL_GUARDED_BY(mutex) = 0;
   uint64_t late ABSL_GUARDED_BY(mutex) = 0;
   uint64_t dropped ABSL_GUARDED_BY(mutex) = 0;
@@ -207,7 +210,7 @@ bool Measure::measuring() const {
 }
 
 void Measure::AddCall(Series* series, CacheOutcome outcome, int64_t nanoseconds,
-                      bool ok) {
+                      CallEnd end) {
   MutexLock lock(&impl_->mutex);
   if (!impl_->measuring) return;
   const auto o = static_cast<size_t>(outcome);
@@ -216,8 +219,12 @@ void Measure::AddCall(Series* series, CacheOutcome outcome, int64_t nanoseconds,
         std::make_unique<LatencyHistogram>(LatencyHistogram::kThreeDigits);
   }
   series->latency[o]->Add(nanoseconds);
-  series->seconds[o] += Seconds(nanoseconds);
-  if (!ok) ++series->errors[o];
+  if (end != CallEnd::kOk) ++series->errors[o];
+  if (end == CallEnd::kNotReached) {
+    ++series->unreached[o];
+  } else {
+    series->seconds[o] += Seconds(nanoseconds);
+  }
   ++impl_->now.calls;
   switch (outcome) {
     case CacheOutcome::kHit:
@@ -283,6 +290,11 @@ void Measure::AddLag(int64_t nanoseconds) {
   }
 }
 
+void Measure::AddWait(int64_t nanoseconds) {
+  MutexLock lock(&impl_->mutex);
+  if (impl_->measuring) impl_->wait.Add(nanoseconds);
+}
+
 void Measure::AddDropped() {
   MutexLock lock(&impl_->mutex);
   if (!impl_->measuring) return;
@@ -341,6 +353,7 @@ void Measure::Fill(LoadResults* results) const {
       calls.outcome = CacheOutcomeName(outcome);
       calls.count = series.latency[o]->count();
       calls.errors = series.errors[o];
+      calls.unreached = series.unreached[o];
       calls.rate = static_cast<double>(calls.count) / duration;
       calls.latency = Summarize(*series.latency[o]);
       const auto count = static_cast<double>(calls.count);
@@ -353,7 +366,7 @@ void Measure::Fill(LoadResults* results) const {
           misses += count;
           cache = true;
         }
-        results->function_runs += calls.count;
+        results->function_runs += calls.count - calls.unreached;
         results->function_seconds += series.seconds[o];
       }
       results->calls.push_back(std::move(calls));
@@ -368,6 +381,13 @@ void Measure::Fill(LoadResults* results) const {
                    });
   auto& generator = results->generator;
   generator.lag_p99 = Seconds(impl.lag.Quantile(0.99));
+  generator.wait_p99 = Seconds(impl.wait.Quantile(0.99));
+  const double served =
+      impl.service.mean() * static_cast<double>(impl.service.count());
+  if (served > 0) {
+    generator.wait_fraction =
+        impl.wait.mean() * static_cast<double>(impl.wait.count()) / served;
+  }
   generator.cpu =
       Seconds(impl.stopped > 0 ? impl.cpu_used
                                : ProcessCpuNanos() - impl.cpu_started) /

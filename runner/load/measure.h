@@ -31,6 +31,12 @@ enum class CacheOutcome { kHit, kMiss, kStale, kCollapsed, kBypass, kNone };
 inline constexpr size_t kCacheOutcomes = 6;
 const char* CacheOutcomeName(CacheOutcome outcome);
 
+enum class CallEnd {
+  kOk,
+  kFailed,
+  kNotReached,  // failed, and no function saw it
+};
+
 // Of a header cache-status (RFC 9211), the last cache's word: what was
 // forwarded because an entry was past its time is a miss, what was served past
 // it (a ttl below zero) is stale; what the caller's own directives sent past
@@ -58,7 +64,7 @@ class Measure {
   bool measuring() const;
 
   void AddCall(Series* series, CacheOutcome outcome, int64_t nanoseconds,
-               bool ok);
+               CallEnd end);
   // `latency` from when it was due, `service` from when it began.
   void AddPipeline(int64_t latency, int64_t service, bool ok);
   // `example` is asked for the first of its kind only.
@@ -66,6 +72,8 @@ class Measure {
                 const std::function<std::string()>& example);
   // A start was so late after it was due.
   void AddLag(int64_t nanoseconds);
+  // An answer waited so long for a thread that goes on with it.
+  void AddWait(int64_t nanoseconds);
   void AddDropped();
   // Gauges for the timeline, as they are now.
   void SetState(uint64_t ready, double in_flight);

@@ -18,6 +18,7 @@
 #include "common/duration.h"
 #include "common/file.h"
 #include "common/help_text.h"
+#include "common/status.h"
 #include "common/utf8.h"
 #include "common/yaml.h"
 
@@ -34,6 +35,17 @@ How pipelines start:
   from then; with --concurrency (closed loop) when one before it has ended. Both
   send the requests of settled composites, in turn.
 
+Who writes besides the runner (--churn KIND=PER_HOUR, for each composite):
+  Crossplane is woken by every write, also by one that says nothing new. Each
+  write here reconciles its composite once more:
+    spec      somebody edits a field of the XR's spec
+    status    somebody writes a field of the XR's status
+    composed  a provider's heartbeat: one time in the status of a composed
+              resource (--scenario can name other fields)
+    noop      a controller writes what is there already: only resourceVersion
+              and a managedFields time change
+  --churn noop=60 --churn spec=1: a write of nothing a minute, an edit an hour.
+
 Thresholds:
   METRIC[{step=S,function=F,outcome=O}]:AGG OP VALUE, such as
     pipeline:p(95)<2s   call{outcome=hit}:p(99)<5ms   errors:rate<0.01
@@ -46,8 +58,10 @@ Inputs, functions, TLS and --timeout: as `fncache render` takes them
 (fncache render --help), among them --all, --function NAME=TARGET, --tls-dir,
 --observed-resources, --required-resources, --function-credentials, --xrd.
 
-Exit codes: 0; 1 the run could not be made; 2 command line; 99 a threshold or
-the baseline failed; 130 interrupted, after the report of what was measured.)";
+Exit codes: 0; 1 the run could not be made (a missing file, a function that is
+not reached), or every pipeline failed; 2 command line; 99 a threshold or the
+baseline failed, or composites never settle and there is a threshold; 130
+interrupted, after the report of what was measured.)";
 
 struct Given {
   Texts requests, metadata, thresholds, find_max, churn, admin_urls;
@@ -57,7 +71,8 @@ struct Given {
   std::string ready_after = "5s", ready_writes = "3";
   std::string rate, stages, concurrency, connections = "1", duration = "1m";
   std::string total, warmup = "0s", seed = "1", max_in_flight = "10000";
-  std::string json, html, trace, trace_level = "paths", progress = "auto";
+  std::string json, html, junit, summary_markdown, csv, trace,
+      trace_level = "paths", progress = "auto";
   std::string baseline, max_change = "10%", scenario, tls_dir;
   bool abort_on_fail = false, percentiles = false, help = false;
   Texts files;
@@ -104,9 +119,9 @@ CommandLine MakeLine(Given* g) {
        "After which a provider makes a resource ready", "DURATION");
   text("--ready-writes", g->ready_writes, "In so many status writes", "N");
   list("--churn", g->churn,
-       "Writes for each composite: spec, composed, status,\nnoop; so many an "
-       "hour; repeats",
-       "K=PER_HOUR");
+       "Writes by others to each composite in an hour, of\nKIND spec, status, "
+       "composed or noop (below); repeats",
+       "KIND=N");
   text("--scenario", g->scenario,
        "These as YAML, and events over time\n(docs/load-testing.md); flags "
        "win",
@@ -134,6 +149,10 @@ CommandLine MakeLine(Given* g) {
   text("--json", g->json, "The results (docs/load-testing.md); - = stdout",
        "FILE");
   text("--html", g->html, "The results as a page", "FILE");
+  text("--junit", g->junit, "What held, as JUnit's XML", "FILE");
+  text("--summary-markdown", g->summary_markdown,
+       "A summary; $GITHUB_STEP_SUMMARY gets it, too", "FILE");
+  text("--csv", g->csv, "A row for each second", "FILE");
   line.AddFlag("--percentiles", &g->percentiles,
                "The distribution as wrk2 writes it");
   text("--trace", g->trace, "Write a trace (docs/trace-format.md)", "DIR");
@@ -232,8 +251,8 @@ void ReadChurn(const Texts& given, model::Churn* churn, Checks* checks) {
     if (field == nullptr || !absl::SimpleAtod(halves.second, &value) ||
         !(value >= 0 && value <= 1e6)) {
       checks->Fail("--churn", text,
-                   "K=PER_HOUR with K one of spec, composed, status, noop and "
-                   "from 0 to 1000000 an hour");
+                   "KIND=N with KIND one of spec, composed, status, noop and N "
+                   "from 0 to 1000000 writes an hour");
       continue;
     }
     *field = value;
@@ -265,10 +284,7 @@ std::string* FieldOf(absl::string_view key, Given* g) {
 absl::Status ReadScenario(const CommandLine& line, Given* g,
                           LoadOptions* options, Checks* checks) {
   const auto text = ReadSmallFile(g->scenario, kMaxYamlBytes);
-  if (!text.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--scenario: ", text.status().message()));
-  }
+  if (!text.ok()) return Prefixed("--scenario", text.status());
   auto scenario = ParseScenario(*text, g->scenario);
   if (!scenario.ok()) return scenario.status();
   const bool churn_given = line.Given("--churn");
@@ -286,6 +302,7 @@ absl::Status ReadScenario(const CommandLine& line, Given* g,
       given = option.text;
     }
   }
+  options->model.status = model::StatusWith(std::move(scenario->status));
   options->model.events = std::move(scenario->events);
   options->upgrades = std::move(scenario->upgrades);
   options->event_places = std::move(scenario->event_places);
@@ -446,6 +463,9 @@ void ReadOutput(const Given& g, LoadOptions* options, Checks* checks) {
   }
   options->json = g.json;
   options->html = g.html;
+  options->junit = g.junit;
+  options->summary_markdown = g.summary_markdown;
+  options->csv = g.csv;
   options->trace_dir = g.trace;
   options->baseline = g.baseline;
   options->thresholds = g.thresholds;
@@ -496,6 +516,26 @@ absl::Status WithHelp(absl::string_view why) {
       absl::StrCat(why, "; see fncache load --help"));
 }
 
+// The first flag of `texts` that neither load nor render has; empty if there is
+// none.
+std::string UnknownFlag(const Texts& texts) {
+  std::vector<CommandFlag> known = LoadCommandFlags();
+  for (CommandFlag& flag : render::RenderCommandFlags()) {
+    known.push_back(std::move(flag));
+  }
+  for (const std::string& text : texts) {
+    if (!absl::StartsWith(text, "--")) continue;
+    const std::string name = text.substr(0, text.find('='));
+    const bool taken =
+        std::any_of(known.begin(), known.end(), [&](const CommandFlag& flag) {
+          return std::find(flag.names.begin(), flag.names.end(), name) !=
+                 flag.names.end();
+        });
+    if (!taken) return text;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string LoadHelp() {
@@ -515,6 +555,8 @@ std::vector<CommandFlag> LoadCommandFlags() {
     // here.
     static const auto* const kLeft = new Texts{"--watch",
                                                "--jobs",
+                                               "--expect",
+                                               "--update",
                                                "--color",
                                                "--include-context",
                                                "--include-function-results",
@@ -591,11 +633,16 @@ absl::StatusOr<LoadOptions> ParseLoadOptions(int argc, char** argv) {
   auto render = render::ParseRenderFlags(static_cast<int>(arguments.size()),
                                          arguments.data());
   if (!render.ok()) {
-    return absl::InvalidArgumentError(absl::StrReplaceAll(
-        render.status().message(),
-        {{"fncache render --help", "fncache load --help"}}));
+    if (const std::string flag = UnknownFlag(rest); !flag.empty()) {
+      return WithHelp(NotTaken(flag, LoadCommandFlags()));
+    }
+    return absl::Status(render.status().code(),
+                        absl::StrReplaceAll(render.status().message(),
+                                            {{"fncache render --help",
+                                              "fncache load --help"}}));
   }
   if (render->watch) return WithHelp("--watch: not with load");
+  if (!render->expect.empty()) return WithHelp("--expect: not with load");
   options.render = *std::move(render);
   return options;
 }

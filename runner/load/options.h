@@ -33,6 +33,11 @@ struct LoadOptions {
   std::string target;
   std::vector<std::pair<std::string, std::string>> metadata;
 
+  // Settling ends so long after its beginning if pipelines have failed and none
+  // has succeeded. Where no call was ever answered, those that still wait so
+  // long after the duration are cancelled, and count as failures. Not a flag.
+  absl::Duration patience = absl::Seconds(15);
+
   model::ModelOptions model;
   // With --scenario: of the model's events, those that need more than it has.
   std::vector<FunctionUpgrade> upgrades;
@@ -52,6 +57,9 @@ struct LoadOptions {
   bool percentiles = false;
   std::string json;  // "-" = standard output
   std::string html;
+  std::string junit;
+  std::string summary_markdown;
+  std::string csv;
   std::string trace_dir;
   insight::trace::Level trace_level = insight::trace::Level::kPaths;
   Progress progress = Progress::kAuto;
@@ -63,7 +71,8 @@ struct LoadOptions {
 };
 
 // Reads the scenario's file, if there is one. InvalidArgument, on one line,
-// names the flag, or the file, line and key, and what is accepted.
+// names the flag, or the file, line and key, and what is accepted. Any other
+// status is that of a file that cannot be read.
 absl::StatusOr<LoadOptions> ParseLoadOptions(int argc, char** argv);
 
 // `fncache load report FILE... [--html FILE]`.

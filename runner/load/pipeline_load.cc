@@ -16,16 +16,21 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/optional.h"
 #include "cache/key/digest.h"
 #include "common/clock.h"
+#include "common/latency_histogram.h"
 #include "common/method.h"
 #include "common/mutex.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "insight/trace/writer.h"
 #include "runner/client/function_client.h"
 #include "runner/client/rpc_error.h"
+#include "runner/load/answer_workers.h"
+#include "runner/load/callers.h"
 #include "runner/load/model/simulation.h"
 #include "runner/load/real_scheduler.h"
+#include "runner/load/verdict.h"
 #include "runner/render/context_steps.h"
 #include "runner/text/json.h"
 
@@ -49,49 +54,6 @@ const char* PhaseName(Phase phase) {
   }
   return "measure";
 }
-
-// Several clients in turn: a connection each for every function.
-class Callers : public client::FunctionCaller {
- public:
-  void Add(std::unique_ptr<client::FunctionClient> client) {
-    clients_.push_back(std::move(client));
-  }
-  void Call(const std::string& function,
-            const apiextensions::fn::proto::v1::RunFunctionRequest& request,
-            absl::Time deadline, Done done) override {
-    const std::string* name = &function;
-    std::string upgraded;
-    if (has_upgrades_) {
-      MutexLock lock(&mutex_);
-      const auto found = upgraded_.find(function);
-      if (found != upgraded_.end()) {
-        upgraded = found->second;
-        name = &upgraded;
-      }
-    }
-    clients_[next_++ % clients_.size()]->Call(*name, request, deadline,
-                                              std::move(done));
-  }
-
-  void Cancel() {
-    for (const auto& one : clients_) one->Cancel();
-  }
-
-  // From now on calls of `function` are those of what the clients know as
-  // `name`.
-  void Upgrade(const std::string& function, const std::string& name) {
-    MutexLock lock(&mutex_);
-    upgraded_[function] = name;
-    has_upgrades_ = true;
-  }
-
- private:
-  std::vector<std::unique_ptr<client::FunctionClient>> clients_;
-  std::atomic<size_t> next_{0};
-  std::atomic<bool> has_upgrades_{false};
-  Mutex mutex_;
-  std::map<std::string, std::string> upgraded_ ABSL_GUARDED_BY(mutex_);
-};
 
 trace::Outcome TraceOutcome(CacheOutcome outcome) {
   switch (outcome) {
@@ -124,8 +86,11 @@ uint64_t BytesWithoutMeta(
 class Watcher : public model::SimulationObserver {
  public:
   Watcher(Measure* measure, const model::Simulation* const* simulation,
-          trace::TraceWriter* writer)
-      : measure_(measure), simulation_(simulation), writer_(writer) {}
+          trace::TraceWriter* writer, absl::Duration patience)
+      : measure_(measure),
+        simulation_(simulation),
+        writer_(writer),
+        patience_(patience) {}
 
   void SetPhase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
@@ -141,19 +106,42 @@ class Watcher : public model::SimulationObserver {
 
   // From now on nothing that ends counts, nor is it traced.
   void Discard() { discarding_ = true; }
+  // Whether any call was answered.
+  bool answered() const { return answered_; }
+  // What is cancelled from now on had no answer `patience` after the duration.
+  void Cancelled() { cancelled_ = true; }
+
+  // The last failure of settling, and the function it was of, which may be
+  // empty. Without a failure, a function whose call was cancelled.
+  struct Failure {
+    std::string function;
+    std::string why;
+  };
+  Failure failure() const {
+    MutexLock lock(&failure_mutex_);
+    return failure_;
+  }
 
   void OnPipelineStart(const model::PipelineStart& /*start*/) override {}
 
   void OnCall(const model::PipelineStart& start,
               const engine::CallReport& report) override {
+    if (start.settling && !report.result.status.ok()) {
+      NoteFailure(std::string(report.function), report.result.status);
+    }
+    if (report.result.status.ok()) answered_ = true;
     if (discarding_) return;
     const CacheOutcome outcome = CacheOutcomeOf(report.result.cache_status);
+    const absl::Status& status = report.result.status;
     if (!start.settling && Counts(start)) {
       measure_->AddCall(measure_->SeriesOf(report.step, report.function),
-                        outcome, absl::ToInt64Nanoseconds(report.took),
-                        report.result.status.ok());
+                        outcome, absl::ToInt64Nanoseconds(LatencyOf(report)),
+                        status.ok() ? CallEnd::kOk
+                        : client::NeverReachedAFunction(status)
+                            ? CallEnd::kNotReached
+                            : CallEnd::kFailed);
       if (!report.result.status.ok()) {
-        measure_->AddError(client::PlainRpcError(report.result.status), [&] {
+        measure_->AddError(PlainError(report.result.status), [&] {
           return absl::StrCat("step ", report.step, " of ",
                               (*simulation_)->NameOf(start.composite), " at ",
                               absl::FormatTime("%H:%M:%S", report.started,
@@ -164,7 +152,21 @@ class Watcher : public model::SimulationObserver {
     if (writer_ != nullptr) Trace(start, report, outcome);
   }
 
+  void OnReady(int /*composite*/, absl::Duration since) override {
+    MutexLock lock(&ready_mutex_);
+    ready_.Add(absl::ToInt64Nanoseconds(since));
+  }
+
+  // Times from creation to ready, of composites that were created in the run.
+  LatencyHistogram ready() const {
+    MutexLock lock(&ready_mutex_);
+    return ready_;
+  }
+
   void OnPipelineEnd(const model::PipelineEnd& end) override {
+    if (end.start.settling && (end.fatal || end.write_failed)) {
+      NoteFailure("", end.status);
+    }
     if (discarding_ || end.start.settling || !Counts(end.start)) return;
     measure_->AddPipeline(
         absl::ToInt64Nanoseconds(end.ended - end.start.due),
@@ -181,6 +183,28 @@ class Watcher : public model::SimulationObserver {
   }
 
  private:
+  void NoteFailure(std::string function, const absl::Status& status) {
+    const bool cancelled = discarding_;
+    MutexLock lock(&failure_mutex_);
+    if (cancelled && !failure_.why.empty()) return;
+    failure_ = {std::move(function),
+                cancelled ? "" : client::PlainRpcError(status)};
+  }
+  std::string PlainError(const absl::Status& status) const {
+    if (!cancelled_ || !absl::IsCancelled(status)) {
+      return client::PlainRpcError(status);
+    }
+    return absl::StrCat("no answer ", absl::FormatDuration(patience_),
+                        " after the run's duration");
+  }
+
+  // Until the answer arrived, not until a thread went on with it.
+  static absl::Duration LatencyOf(const engine::CallReport& report) {
+    return report.result.round_trip > absl::ZeroDuration()
+               ? report.result.round_trip
+               : report.took;
+  }
+
   bool Counts(const model::PipelineStart& start) const {
     const int64_t at = absl::ToUnixNanos(by_due_ ? start.due : start.started);
     return at >= from_ && at < until_;
@@ -234,8 +258,8 @@ class Watcher : public model::SimulationObserver {
         call.fatal = true;
       }
     }
-    call.latency = report.took;
-    if (outcome != CacheOutcome::kHit) call.cost = report.took;
+    call.latency = LatencyOf(report);
+    if (outcome != CacheOutcome::kHit) call.cost = call.latency;
     call.status = static_cast<int>(report.result.status.code());
     call.phase = PhaseName(start.settling ? Phase::kSettle : phase_.load());
     call.step = std::string(report.step);
@@ -282,6 +306,7 @@ class Watcher : public model::SimulationObserver {
   Measure* const measure_;
   const model::Simulation* const* const simulation_;
   trace::TraceWriter* const writer_;  // may be null
+  const absl::Duration patience_;     // LoadOptions::patience
   Mutex digesters_mutex_;
   std::map<std::string, std::unique_ptr<const cache::key::Digester>> digesters_
       ABSL_GUARDED_BY(digesters_mutex_);
@@ -289,7 +314,13 @@ class Watcher : public model::SimulationObserver {
   std::atomic<int64_t> from_{INT64_MAX};
   std::atomic<int64_t> until_{INT64_MAX};
   std::atomic<bool> discarding_{false};
+  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> answered_{false};
+  mutable Mutex failure_mutex_;
+  Failure failure_ ABSL_GUARDED_BY(failure_mutex_);
   bool by_due_ = false;
+  mutable Mutex ready_mutex_;
+  LatencyHistogram ready_ ABSL_GUARDED_BY(ready_mutex_);
 };
 
 std::vector<engine::EngineInput> Templates(const render::RenderInputs& inputs) {
@@ -320,14 +351,21 @@ class Run {
  public:
   Run(const LoadOptions& options, const PipelineLoadHooks& hooks,
       model::Simulation* simulation, Watcher* watcher, Clock* clock,
-      Measure* measure, std::function<void()> abandon)
+      Measure* measure, Reach* reach, std::function<void()> abandon,
+      std::function<void()> cancel)
       : options_(options),
         hooks_(hooks),
         abandon_(std::move(abandon)),
+        cancel_(std::move(cancel)),
+        reach_(reach),
         simulation_(simulation),
         watcher_(watcher),
         clock_(clock),
         measure_(measure) {}
+
+  // Functions that were not reached when the run was over. Pipelines that
+  // waited for them were cancelled.
+  const std::vector<UnreachedResults>& unreached() const { return unreached_; }
 
   void ByModel() {
     watcher_->SetPhase(Phase::kWarmup);
@@ -509,6 +547,7 @@ class Run {
     measure_->SetState(counters.ready, static_cast<double>(counters.in_flight) +
                                            static_cast<double>(running));
     measure_->Tick(now);
+    reach_->Look();
     if (options_.loop == LoadOptions::Loop::kModel && options_.total > 0 &&
         watcher_->phase() == Phase::kMeasure) {
       LoadResults so_far;
@@ -571,8 +610,11 @@ class Run {
     if (--running_ == 0) changed_.SignalAll();
   }
 
-  // Waits for what is under way, unless the run is to end.
+  // Waits for what is under way, unless the run is to end, or no function has
+  // ever answered.
   void Drain() {
+    const int64_t until =
+        MonotonicNanos() + absl::ToInt64Nanoseconds(options_.patience);
     for (;;) {
       bool running = false;
       {
@@ -587,8 +629,12 @@ class Run {
         SleepUntil(MonotonicNanos() + kWake / 10);
       }
       const model::Counters counters = simulation_->counters();
-      if (hooks_.stop("drain", counters.ready, counters.composites)) {
+      if (unreached_.empty()) unreached_ = reach_->Look();
+      if (!unreached_.empty() ||
+          hooks_.stop("drain", counters.ready, counters.composites)) {
         abandon_();
+      } else if (MonotonicNanos() >= until && !watcher_->answered()) {
+        cancel_();
       }
     }
   }
@@ -596,6 +642,9 @@ class Run {
   const LoadOptions& options_;
   const PipelineLoadHooks& hooks_;
   const std::function<void()> abandon_;  // what is under way
+  const std::function<void()> cancel_;   // the same, which then counts
+  Reach* const reach_;
+  std::vector<UnreachedResults> unreached_;
   model::Simulation* const simulation_;
   Watcher* const watcher_;
   Clock* const clock_;
@@ -608,6 +657,70 @@ class Run {
   CondVar changed_;
   int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
 };
+
+// Why no composite could settle. `given_up`: after so long;
+// infinite if it ended before.
+std::string WhyUnsettled(const Watcher::Failure& failure,
+                         const std::vector<client::FunctionTarget>& targets,
+                         absl::Duration given_up, const absl::Status& status) {
+  std::string text = "no pipeline succeeded";
+  if (given_up != absl::InfiniteDuration()) {
+    absl::StrAppend(&text, " within ", absl::FormatDuration(given_up));
+  }
+  const auto target = std::find_if(
+      targets.begin(), targets.end(),
+      [&](const auto& one) { return one.name == failure.function; });
+  if (failure.function.empty() || target == targets.end()) {
+    return absl::StrCat(text, ": ",
+                        failure.why.empty() ? status.message() : failure.why);
+  }
+  return absl::StrCat(text, ": ", failure.function, " at ", target->target,
+                      ": ", failure.why.empty() ? "no answer" : failure.why);
+}
+
+// Lets all composites settle, and fills `results`.
+absl::Status Settle(model::Simulation* simulation,
+                    const PipelineLoadHooks& hooks, Reach* reach,
+                    const Watcher& watcher,
+                    const std::vector<client::FunctionTarget>& targets,
+                    absl::Duration patience,
+                    const std::function<void()>& abandon,
+                    LoadResults* all_results) {
+  auto* const results = &all_results->settle;
+  const int64_t give_up = MonotonicNanos() + absl::ToInt64Nanoseconds(patience);
+  bool stopped = false;
+  bool given_up = false;
+  const auto settled = simulation->Settle([&] {
+    const model::Counters counters = simulation->counters();
+    all_results->unreached = reach->Look();
+    // A function that is slow has neither failed nor succeeded yet.
+    given_up = counters.settled_ok == 0 && !watcher.failure().why.empty() &&
+               MonotonicNanos() >= give_up;
+    stopped = hooks.stop("settle", counters.ready, counters.composites);
+    if (!stopped && !given_up && all_results->unreached.empty()) return false;
+    abandon();
+    return true;
+  });
+  const std::vector<UnreachedResults>& unreached = all_results->unreached;
+  if (!unreached.empty()) {
+    results->failure = UnreachedSentence(unreached[0]);
+    return absl::UnavailableError(results->failure);
+  }
+  if (!settled.ok()) {
+    if (stopped) return settled.status();
+    results->failure = WhyUnsettled(
+        watcher.failure(), targets,
+        given_up ? patience : absl::InfiniteDuration(), settled.status());
+    return absl::UnavailableError(results->failure);
+  }
+  results->pipelines = settled->pipelines;
+  results->calls = settled->calls;
+  results->seconds = absl::ToDoubleSeconds(settled->took);
+  results->ready = settled->ready;
+  results->never = settled->never;
+  results->changing = settled->changing;
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -635,13 +748,19 @@ absl::Status RunPipelineLoad(const LoadOptions& options,
     targets.push_back({name_of(upgrade), upgrade.target});
   }
   const model::Simulation* simulating = nullptr;
-  Watcher watcher(measure, &simulating, writer.get());
+  Watcher watcher(measure, &simulating, writer.get(), options.patience);
+  AnswerWorkers workers(StartThreads(),
+                        [measure](int64_t wait) { measure->AddWait(wait); });
   Callers functions;
   for (int i = 0; i < options.connections; ++i) {
     client::FunctionClientOptions connection;
     connection.functions = targets;
     connection.tls_dir = options.render.tls_dir;
-    connection.threads = i == 0 ? 2 : 1;
+    connection.threads = 1;
+    connection.begin_thread = &WakeOnTime;
+    connection.run = [&workers](std::function<void()> work) {
+      workers.Run(std::move(work));
+    };
     connection.metadata = [&watcher] {
       return std::vector<std::pair<std::string, std::string>>{
           {"fncache-phase", PhaseName(watcher.phase())}};
@@ -652,6 +771,10 @@ absl::Status RunPipelineLoad(const LoadOptions& options,
   }
   const auto abandon = [&watcher, &functions] {
     watcher.Discard();
+    functions.Cancel();
+  };
+  const auto cancel = [&watcher, &functions] {
+    watcher.Cancelled();
     functions.Cancel();
   };
   render::ContextSteps caller(&functions, inputs.context);
@@ -667,25 +790,33 @@ absl::Status RunPipelineLoad(const LoadOptions& options,
       functions.Upgrade(upgrade.function, name_of(upgrade));
     };
   }
-  model::Simulation simulation(std::move(modelled), Templates(inputs), &caller,
-                               &scheduler, &clock, &watcher);
-  simulating = &simulation;
-  if (options.loop != LoadOptions::Loop::kModel ||
-      options.model.start != model::StartFrom::kCreate) {
-    const auto settled = simulation.Settle([&] {
-      const model::Counters counters = simulation.counters();
-      const bool stop =
-          hooks.stop("settle", counters.ready, counters.composites);
-      if (stop) abandon();
-      return stop;
-    });
-    if (!settled.ok()) return settled.status();
-    results->settle.pipelines = settled->pipelines;
-    results->settle.calls = settled->calls;
-    results->settle.seconds = absl::ToDoubleSeconds(settled->took);
+  absl::optional<model::Simulation> made;
+  const auto simulate = [&]() -> model::Simulation& {
+    simulating = nullptr;
+    made.emplace(modelled, Templates(inputs), &caller, &scheduler, &clock,
+                 &watcher);
+    simulating = &*made;
+    return *made;
+  };
+  simulate();
+  Reach reach(&functions, hooks.warn);
+  if (!by_model || modelled.start != model::StartFrom::kCreate) {
+    const absl::Status settled = Settle(&*made, hooks, &reach, watcher, targets,
+                                        options.patience, abandon, results);
+    if (!settled.ok()) return settled;
+    // There is no steady state that could be measured.
+    if (by_model && results->settle.never > 0) {
+      modelled.start = model::StartFrom::kCreate;
+      simulate();
+      if (hooks.warn != nullptr) {
+        hooks.warn("composites never settle: measured as with --start create");
+      }
+    }
   }
+  model::Simulation& simulation = *made;
   const model::Counters before = simulation.counters();
-  Run run(options, hooks, &simulation, &watcher, &clock, measure, abandon);
+  Run run(options, hooks, &simulation, &watcher, &clock, measure, &reach,
+          abandon, cancel);
   switch (options.loop) {
     case LoadOptions::Loop::kModel:
       run.ByModel();
@@ -706,6 +837,31 @@ absl::Status RunPipelineLoad(const LoadOptions& options,
   composites.breaker_openings =
       after.breaker_openings - before.breaker_openings;
   composites.events_dropped = after.events_dropped - before.events_dropped;
+  composites.lost_ready = after.lost_ready;
+  composites.unmarked = after.unmarked;
+  results->unreached = run.unreached();
+  if (results->settle.never == 0) {
+    model::Restless restless = simulation.restless();
+    results->settle.never = restless.composites;
+    results->settle.changing = std::move(restless.changing);
+  }
+  // At a rate that was asked for, what never settles tells of no need.
+  if (results->settle.never > 0 && !by_model) {
+    return writer == nullptr ? absl::OkStatus() : writer->Flush();
+  }
+  const model::Demand demand = simulation.demand();
+  VerdictResults& verdict = results->verdict.emplace();
+  verdict.shortest = absl::ToDoubleSeconds(demand.shortest);
+  verdict.longest = absl::ToDoubleSeconds(demand.longest);
+  verdict.needed = demand.pipelines;
+  verdict.churn = demand.churn;
+  if (results->settle.never > 0) verdict.measured.emplace(0);
+  verdict.created = after.composites - before.composites;
+  verdict.workers = static_cast<uint64_t>(options.model.workers);
+  const LatencySummary ready = Summarize(watcher.ready());
+  verdict.created_ready = watcher.ready().count();
+  verdict.ready_p50 = ready.p50;
+  verdict.ready_p95 = ready.p95;
   if (writer != nullptr) return writer->Flush();
   return absl::OkStatus();
 }

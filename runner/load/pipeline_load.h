@@ -7,6 +7,7 @@
 #define FNCACHE_RUNNER_LOAD_PIPELINE_LOAD_H_
 
 #include <functional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "runner/load/measure.h"
@@ -25,9 +26,20 @@ struct PipelineLoadHooks {
       stop;
   // When the warm-up is over, before anything counts.
   std::function<void()> on_start;
+  // Shows one sentence while the run goes on.
+  std::function<void(const std::string& text)> warn;
 };
 
-// Fills what Measure does not: settle, composites.
+// Fills what Measure does not: settle, composites, unreached, verdict.
+//
+// Unavailable, with function, target and reason (also as settle.failure), if
+// composites are to settle and calls find no connection to a function for
+// kUnreached, or pipelines have failed and none has succeeded within
+// options.patience. Where they do not have to settle, a function without
+// connection is warned of, and what waits for it when the run is over is
+// cancelled and in no count (results->unreached). Where no call was ever
+// answered, what waits so long after the duration is cancelled, and counts as
+// failed.
 absl::Status RunPipelineLoad(const LoadOptions& options,
                              const render::RenderInputs& inputs,
                              const PipelineLoadHooks& hooks, Measure* measure,

@@ -91,7 +91,7 @@ class Runner {
   void Refill(int64_t now);
   void StartDue(int64_t now);
   Link* FreeLink();
-  void Finish(Call* call, absl::string_view error);
+  void Finish(Call* call, absl::string_view error, bool reached = true);
   int64_t WakeAt(int64_t now);
   void LookAfterLinks(int64_t now);
 
@@ -211,7 +211,7 @@ void Runner::OnEnd(Call* call, const unary::End& end) {
                     absl::StrCat("the server reset the call with HTTP/2 error ",
                                  end.code));
     case unary::End::Kind::kRefused:
-      return Finish(call, "the server refused the stream");
+      return Finish(call, "the server refused the stream", /*reached=*/false);
     case unary::End::Kind::kLost:
       return Finish(call, absl::StrCat("connection lost: ", end.why));
   }
@@ -225,7 +225,7 @@ void Runner::OnEnd(Call* call, const unary::End& end) {
   Finish(call, "");
 }
 
-void Runner::Finish(Call* call, absl::string_view error) {
+void Runner::Finish(Call* call, absl::string_view error, bool reached) {
   const int64_t now = MonotonicNanos();
   call->active = false;
   --outstanding_;
@@ -237,7 +237,10 @@ void Runner::Finish(Call* call, absl::string_view error) {
                   : call->began >= measure_from_;
   if (!measuring_ || !counts) return;
   const bool ok = error.empty();
-  measure_->AddCall(series_, call->outcome, now - call->began, ok);
+  measure_->AddCall(series_, call->outcome, now - call->began,
+                    ok        ? CallEnd::kOk
+                    : reached ? CallEnd::kFailed
+                              : CallEnd::kNotReached);
   measure_->AddPipeline(now - call->due, now - call->began, ok);
   if (ok) return;
   measure_->AddError(error, [&] {

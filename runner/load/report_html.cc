@@ -10,11 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "common/duration.h"
 #include "runner/load/compare.h"
 #include "runner/load/format.h"
 #include "runner/load/html.h"
+#include "runner/load/verdict.h"
 
 namespace fncache::runner::load {
 namespace {
@@ -232,11 +234,13 @@ std::string Summary(const LoadResults& run) {
                                                run.composites.count)));
   }
   absl::StrAppend(&out, "</div>");
-  if (run.generator.saturated) {
-    absl::StrAppend(&out,
-                    "<p class=\"bad\">The load generator itself was the "
-                    "bottleneck: ",
-                    Escape(run.generator.why), ".</p>");
+  for (const std::string& warning : Warnings(run)) {
+    absl::StrAppend(&out, "<p class=\"bad\">", Escape(warning), ".</p>");
+  }
+  if (run.verdict.has_value()) {
+    absl::StrAppend(&out, "<p>Verdict: ",
+                    Escape(absl::StrJoin(VerdictSentences(run), "; ")),
+                    ".</p>");
   }
   if (run.interrupted) {
     absl::StrAppend(&out, "<p class=\"bad\">The run was interrupted.</p>");

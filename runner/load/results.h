@@ -33,7 +33,8 @@ struct CallResults {
   std::string outcome;  // hit, miss, stale, collapsed, bypass, none
   uint64_t count = 0;
   uint64_t errors = 0;
-  double rate = 0;  // a second
+  uint64_t unreached = 0;  // of these, calls that never reached a function
+  double rate = 0;         // a second
   LatencySummary latency;
 };
 
@@ -67,6 +68,34 @@ struct DaemonCounts {  // by --admin-url, over the measured phase
   std::string disagreement;
 };
 
+// A function that calls still waited for when the run was over.
+struct UnreachedResults {
+  std::string function;
+  std::string target;
+  std::string why;
+};
+
+// The runner's needs for these composites, as they were when the run was over.
+struct VerdictResults {
+  // The shortest and the longest time until a composite comes back, which is
+  // its TTL most often. 0 = none comes back.
+  double shortest = 0, longest = 0;
+  double needed = 0;  // pipelines a second, of these waits
+  // The pipelines a second that were measured. Only where some composites never
+  // settle: these come back without a wait.
+  absl::optional<double> measured;
+  double churn = 0;  // pipelines a second, of writes by others
+  uint64_t workers = 0;
+  // The fraction of the workers that the pipelines above keep busy. None
+  // without a measured pipeline.
+  absl::optional<double> busy;
+  // Composites that were created in the run, those of them that became ready,
+  // and the times from creation to ready.
+  uint64_t created = 0;
+  uint64_t created_ready = 0;
+  double ready_p50 = 0, ready_p95 = 0;
+};
+
 struct LoadResults {
   int version = 1;
   std::string tool_version;
@@ -79,6 +108,13 @@ struct LoadResults {
   struct {
     uint64_t pipelines = 0, calls = 0;
     double seconds = 0;
+    uint64_t ready = 0;  // composites, when all had settled
+    // Why nothing was measured; empty if all could settle, or did not have to.
+    std::string failure;
+    // Composites that never settle, and which fields keep changing. Also of
+    // --start create, in which nothing settles before.
+    uint64_t never = 0;
+    std::vector<std::string> changing;
   } settle;
   struct {
     uint64_t count = 0, errors = 0, late = 0, dropped = 0;
@@ -88,20 +124,28 @@ struct LoadResults {
   } pipelines;
   std::vector<CallResults> calls;
   absl::optional<double> hit_rate;  // none without a cache's word
-  uint64_t function_runs = 0;  // calls that were no hit, stale hit or collapsed
+  // Calls that reached a function: no hit, stale hit or collapsed.
+  uint64_t function_runs = 0;
   double function_seconds = 0;
   struct {
     uint64_t count = 0, ready = 0, requeues = 0;
     uint64_t breaker_openings = 0, events_dropped = 0;
+    uint64_t lost_ready = 0;  // ready after settling, and not at the end
+    // Composites whose pipeline marks nothing as ready or unready.
+    uint64_t unmarked = 0;
   } composites;
   std::vector<ErrorResults> errors;
   std::vector<ThresholdResults> thresholds;
   struct {
-    double lag_p99 = 0;  // by how much starts were late
-    double cpu = 0;      // cores used
+    double lag_p99 = 0;   // by how much starts were late
+    double wait_p99 = 0;  // answers' wait for a thread that goes on with them
+    double wait_fraction = 0;  // of the pipelines' time
+    double cpu = 0;            // cores used
     bool saturated = false;
     std::string why;
   } generator;
+  std::vector<UnreachedResults> unreached;
+  absl::optional<VerdictResults> verdict;
   absl::optional<DaemonCounts> daemon;
   std::vector<TimelinePoint> timeline;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The JSON form of LoadResults: docs/load-results.schema.json. One list of each
 // object's members serves writing and reading, so that they cannot differ.
+// Members that came after the first form are Later: earlier files lack them.
 #include <cmath>
 #include <utility>
 
@@ -34,6 +35,7 @@ void Members(CallResults& calls, Archive& a) {
   a("outcome", calls.outcome);
   a("count", calls.count);
   a("errors", calls.errors);
+  a.Later("unreached", calls.unreached);
   a("rate", calls.rate);
   a("latency", calls.latency);
 }
@@ -57,6 +59,28 @@ void Members(DaemonCounts& daemon, Archive& a) {
   a("outcomes", daemon.outcomes);
   a("agrees", daemon.agrees);
   a("disagreement", daemon.disagreement);
+}
+
+template <typename Archive>
+void Members(UnreachedResults& unreached, Archive& a) {
+  a("function", unreached.function);
+  a("target", unreached.target);
+  a("why", unreached.why);
+}
+
+template <typename Archive>
+void Members(VerdictResults& verdict, Archive& a) {
+  a("shortest", verdict.shortest);
+  a("longest", verdict.longest);
+  a("needed", verdict.needed);
+  a.Later("measured", verdict.measured);
+  a("churn", verdict.churn);
+  a("workers", verdict.workers);
+  a("busy", verdict.busy);
+  a.Later("created", verdict.created);
+  a("created_ready", verdict.created_ready);
+  a("ready_p50", verdict.ready_p50);
+  a("ready_p95", verdict.ready_p95);
 }
 
 template <typename Archive>
@@ -87,6 +111,10 @@ void Members(decltype(LoadResults::settle)& settle, Archive& a) {
   a("pipelines", settle.pipelines);
   a("calls", settle.calls);
   a("seconds", settle.seconds);
+  a.Later("ready", settle.ready);
+  a.Later("failure", settle.failure);
+  a.Later("never", settle.never);
+  a.Later("changing", settle.changing);
 }
 
 template <typename Archive>
@@ -107,11 +135,15 @@ void Members(decltype(LoadResults::composites)& composites, Archive& a) {
   a("requeues", composites.requeues);
   a("breaker_openings", composites.breaker_openings);
   a("events_dropped", composites.events_dropped);
+  a.Later("lost_ready", composites.lost_ready);
+  a.Later("unmarked", composites.unmarked);
 }
 
 template <typename Archive>
 void Members(decltype(LoadResults::generator)& generator, Archive& a) {
   a("lag_p99", generator.lag_p99);
+  a.Later("wait_p99", generator.wait_p99);
+  a.Later("wait_fraction", generator.wait_fraction);
   a("cpu", generator.cpu);
   a("saturated", generator.saturated);
   a("why", generator.why);
@@ -136,6 +168,8 @@ void Members(LoadResults& results, Archive& a) {
   a("errors", results.errors);
   a("thresholds", results.thresholds);
   a("generator", results.generator);
+  a.Later("unreached", results.unreached);
+  a.Later("verdict", results.verdict);
   a("daemon", results.daemon);
   a("timeline", results.timeline);
 }
@@ -145,6 +179,10 @@ class Writer {
   template <typename T>
   void operator()(const char* name, T& value) {
     json[name] = Of(value);
+  }
+  template <typename T>
+  void Later(const char* name, T& value) {
+    (*this)(name, value);
   }
   Json json = Json::object();
 
@@ -196,6 +234,10 @@ class Reader {
     const auto found = json_.find(name);
     if (found == json_.end()) return Wrong(at, "that it is there");
     Get(*found, at, &value);
+  }
+  template <typename T>
+  void Later(const char* name, T& value) {
+    if (json_.contains(name)) (*this)(name, value);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/duration.h"
 #include "common/nearest.h"
 #include "common/utf8.h"
@@ -24,6 +25,29 @@ const std::vector<std::string>& ChurnKinds() {
   return *kinds;
 }
 
+// Which write of a provider's sets a field, and to what.
+using When = model::StatusField::When;
+using Content = model::StatusField::Content;
+
+const std::vector<std::pair<std::string, When>>& WriteNames() {
+  static const auto* const names =
+      new std::vector<std::pair<std::string, When>>{
+          {"first", When::kFirst},
+          {"every", When::kEvery},
+          {"ready", When::kReady},
+          {"heartbeat", When::kHeartbeat}};
+  return *names;
+}
+
+const std::vector<std::pair<std::string, Content>>& ContentNames() {
+  static const auto* const names =
+      new std::vector<std::pair<std::string, Content>>{
+          {"id", Content::kId},
+          {"counter", Content::kCounter},
+          {"time", Content::kTime}};
+  return *names;
+}
+
 // Reads the parts of a file; the first that is wrong is the status.
 class Reader {
  public:
@@ -35,11 +59,13 @@ class Reader {
       return status_;
     }
     std::vector<std::string> keys = ScenarioKeys();
-    keys.insert(keys.end(), {"churn", "events"});
+    keys.insert(keys.end(), {"churn", "status", "events"});
     for (const YamlEntry& entry : top.entries) {
       if (!Known(entry, keys)) continue;
       if (entry.key == "churn") {
         ReadChurn(entry);
+      } else if (entry.key == "status") {
+        ReadStatus(entry);
       } else if (entry.key == "events") {
         ReadEvents(entry);
       } else {
@@ -122,6 +148,67 @@ class Reader {
       AddOption(entry, "churn",
                 absl::StrCat(entry.key, "=", entry.value.scalar));
     }
+  }
+
+  void ReadStatus(const YamlEntry& status) {
+    if (status.value.kind != Kind::kList) {
+      return Refuse(status, "a list of fields");
+    }
+    for (const YamlNode& item : status.value.items) ReadStatusField(item);
+  }
+
+  void ReadStatusField(const YamlNode& item) {
+    if (item.kind != Kind::kMap) {
+      return Fail(item.line,
+                  "a field of the status is a map: field, when, "
+                  "and value or text");
+    }
+    model::StatusField field;
+    int contents = 0;
+    for (const YamlEntry& entry : item.entries) {
+      if (!Known(entry, {"field", "when", "value", "text", "kind"})) continue;
+      if (entry.key == "field") {
+        field.path = absl::StrSplit(Scalar(entry), '.');
+        if (std::count(field.path.begin(), field.path.end(), "") > 0 ||
+            field.path[0] == "conditions") {
+          Refuse(entry,
+                 "names below status with dots between them, such as "
+                 "atProvider.vpcId; conditions are the model's own");
+        }
+      } else if (entry.key == "when") {
+        OneOf(entry, WriteNames(), &field.when);
+      } else if (entry.key == "value") {
+        ++contents;
+        OneOf(entry, ContentNames(), &field.content);
+      } else if (entry.key == "text") {
+        ++contents;
+        field.text = Scalar(entry);
+      } else {
+        field.kind = Scalar(entry);
+      }
+    }
+    if (field.path.empty() || item.Find("when") == nullptr || contents != 1) {
+      Fail(item.line,
+           "a field of the status needs field: PATH, when: WRITE, and one of "
+           "value: WHAT and text: TEXT");
+    }
+    scenario_.status.push_back(std::move(field));
+  }
+
+  // Reads one of the names.
+  template <typename T>
+  void OneOf(const YamlEntry& entry,
+             const std::vector<std::pair<std::string, T>>& names, T* value) {
+    const std::string given = Scalar(entry);
+    std::vector<std::string> accepted;
+    for (const auto& [name, meaning] : names) {
+      if (name == given) {
+        *value = meaning;
+        return;
+      }
+      accepted.push_back(name);
+    }
+    Refuse(entry, absl::StrJoin(accepted, ", "));
   }
 
   void ReadEvents(const YamlEntry& events) {

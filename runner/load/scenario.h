@@ -5,6 +5,10 @@
 //   composites: 200          # any of ScenarioKeys(), as the flags take them
 //   start: steady
 //   churn: {noop: 60}        # an hour
+//   status:                  # what providers write, besides the default fields
+//   - {field: atProvider.vpcId, when: ready, value: id, kind: VPC}
+//   - {field: atProvider.lastSync, when: heartbeat, value: time}
+//   - {field: atProvider.phase, when: first, text: pending}
 //   events:
 //   - at: 30s                # from the beginning, the warm-up included
 //     flapping: {for: 1m, per-second: 10, share: 0.5}
@@ -24,6 +28,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "runner/load/model/provider_status.h"
 #include "runner/load/model/simulation.h"
 
 namespace fncache::runner::load {
@@ -46,6 +51,7 @@ struct Scenario {
     std::string place;  // FILE:LINE
   };
   std::vector<Option> options;
+  std::vector<model::StatusField> status;
   std::vector<model::ScenarioEvent> events;  // in the order of the file
   std::vector<std::string> event_places;
   std::vector<FunctionUpgrade> upgrades;

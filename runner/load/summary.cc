@@ -6,9 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/utf8.h"
 #include "runner/load/format.h"
 #include "runner/load/threshold.h"
+#include "runner/load/verdict.h"
 
 namespace fncache::runner::load {
 namespace {
@@ -64,11 +66,13 @@ std::string SummaryText(const LoadResults& results) {
                     composites.ready, "; requeues ", composites.requeues,
                     "; breaker openings ", composites.breaker_openings,
                     ", events dropped ", composites.events_dropped, "\n");
-    if (results.settle.pipelines > 0 && composites.ready < composites.count) {
-      absl::StrAppend(&text, "  ", composites.count - composites.ready,
-                      " that had settled are not ready any more: failures, "
-                      "writes to them, or wrong answers\n");
-    }
+  }
+  for (const std::string& warning : Warnings(results)) {
+    absl::StrAppend(&text, "warning: ", Printable(warning), "\n");
+  }
+  if (const auto sentences = VerdictSentences(results); !sentences.empty()) {
+    absl::StrAppend(&text, results.verdict.has_value() ? "verdict: " : "",
+                    absl::StrJoin(sentences, ";\n  "), "\n");
   }
   if (results.daemon.has_value()) {
     absl::StrAppend(&text, "the daemon counted");
@@ -95,13 +99,10 @@ std::string SummaryText(const LoadResults& results) {
                     Printable(threshold.expression), "  (",
                     FormatValue(threshold.expression, threshold.value), ")\n");
   }
-  absl::StrAppendFormat(&text, "generator: p99 of starts %s late, %.2f cores\n",
-                        FormatSeconds(results.generator.lag_p99),
-                        results.generator.cpu);
-  if (results.generator.saturated) {
-    absl::StrAppend(&text, "the load generator itself was the bottleneck: ",
-                    results.generator.why, "\n");
-  }
+  absl::StrAppendFormat(
+      &text, "generator: p99 of starts %s late, of answers %s; %.2f cores\n",
+      FormatSeconds(results.generator.lag_p99),
+      FormatSeconds(results.generator.wait_p99), results.generator.cpu);
   return text;
 }
 

@@ -233,7 +233,7 @@ absl::optional<double> ValueOf(const Threshold& threshold,
         one.outcome == "collapsed") {
       hits += count;
     } else {
-      runs += count;
+      runs += count - static_cast<double>(one.unreached);
       if (one.outcome == "miss") misses += count;
     }
   }

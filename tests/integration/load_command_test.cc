@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/common/loopback_socket.h"
 #include "tests/common/temp_dir.h"
 #include "tests/integration/process.h"
 
@@ -391,6 +392,188 @@ TEST_F(LoadCommandHeavyTest, AFunctionThatIsNowhereIsAnErrorBefore) {
             2);
   EXPECT_THAT(stderr_, HasSubstr("step policy calls function-policy"));
   EXPECT_THAT(stderr_, HasSubstr("--function function-policy=HOST:PORT"));
+}
+
+// Its calls wait, as a runner's do. The load does not wait for two minutes.
+TEST_F(LoadCommandHeavyTest, AFunctionThatIsNotReachedEndsSettling) {
+  const LoopbackSocket dead;
+  target_ = dead.target();
+  const absl::Time began = absl::Now();
+  EXPECT_EQ(Run(Pipelines({"--start=steady", "--duration=10m"})), 1);
+  EXPECT_LT(absl::Now() - began, absl::Seconds(60));
+  EXPECT_THAT(stderr_, HasSubstr(absl::StrCat(
+                           "fncache load: function-buckets is not reached at ",
+                           target_, ": connection refused\n")));
+  EXPECT_EQ(stdout_, "");
+}
+
+TEST_F(LoadCommandHeavyTest, AFunctionThatIsNotReachedEndsACreationWithOne) {
+  const LoopbackSocket dead;
+  target_ = dead.target();
+  const absl::Time began = absl::Now();
+  EXPECT_EQ(Run(Pipelines({"--start=create", "--duration=11s",
+                           "--threshold=errors:count<1"})),
+            1);
+  EXPECT_LT(absl::Now() - began, absl::Seconds(60));
+  const std::string reason = absl::StrCat("function-buckets is not reached at ",
+                                          target_, ": connection refused");
+  // While it runs, in the report, and as the reason of the exit code.
+  EXPECT_THAT(stderr_, HasSubstr(reason + "; its calls wait\n"));
+  EXPECT_THAT(stderr_, HasSubstr(reason + "\n"));
+  EXPECT_THAT(stdout_, HasSubstr("warning: " + reason + "\n"));
+  EXPECT_EQ(Read()["function_runs"], 0);
+  EXPECT_EQ(Read()["unreached"][0]["target"], target_);
+}
+
+// Each call fails at once, as those through a daemon without its function do.
+TEST_F(LoadCommandHeavyTest, WhereNothingSettlesReportsSaySo) {
+  StartFunction({"--fail-rate", "1"});
+  WriteFile(Results("junit.xml"), "of a run before");
+  const std::vector<std::string> arguments =
+      Pipelines({"--start=steady", "--duration=10m",
+                 absl::StrCat("--junit=", Results("junit.xml")),
+                 absl::StrCat("--csv=", Results("load.csv")),
+                 absl::StrCat("--summary-markdown=", Results("load.md"))});
+  EXPECT_EQ(Run(arguments), 1);
+  const std::string reason = absl::StrCat(
+      "no pipeline succeeded: function-buckets at ", target_, ": ");
+  EXPECT_THAT(stderr_, HasSubstr("fncache load: " + reason));
+  EXPECT_THAT(Read()["settle"]["failure"].get<std::string>(),
+              HasSubstr(reason));
+  EXPECT_THAT(
+      ReadFile(Results("junit.xml")),
+      HasSubstr("name=\"composites settle\"><failure message=\"" + reason));
+  EXPECT_THAT(ReadFile(Results("load.csv")), HasSubstr("at,seconds,"));
+  EXPECT_THAT(ReadFile(Results("load.md")), HasSubstr("so nothing was"));
+  // There are no data for it, although it counts no errors.
+  std::vector<std::string> judged = arguments;
+  judged.push_back("--threshold=errors:count<1");
+  EXPECT_EQ(Run(judged), kFailed);
+  EXPECT_THAT(ReadFile(Results("junit.xml")), HasSubstr("no data"));
+}
+
+// Each answer has the version that the answer before it led to.
+TEST_F(LoadCommandHeavyTest, ACompositionThatNeverSettlesIsNamedAndMeasured) {
+  StartFunction();
+  const std::string composition = dir_.File("composition.yaml");
+  WriteFile(composition, R"(apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: restless}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: Website}
+  mode: Pipeline
+  pipeline:
+  - step: restless
+    functionRef: {name: function-fncache}
+    input:
+      apiVersion: function.fncache.dev/v1alpha1
+      kind: Template
+      spec:
+        status: {seen: "${observed.composite.resource.metadata.resourceVersion}"}
+)");
+  const std::vector<std::string> arguments = {
+      "load",           Source("examples/xr.yaml"),
+      composition,      absl::StrCat("--function=function-fncache=", target_),
+      "--start=steady", "--composites=2",
+      "--duration=1s",  absl::StrCat("--json=", Results())};
+  EXPECT_EQ(Run(arguments), 0) << stderr_;
+  EXPECT_THAT(stdout_, HasSubstr("warning: 2 composites never settle, because "
+                                 "each answer differs from the one before: "
+                                 "composite: status.seen\n"));
+  EXPECT_THAT(stderr_, HasSubstr("measured as with --start create"));
+  EXPECT_EQ(Read()["settle"]["never"], 2);
+  EXPECT_GT(Read()["pipelines"]["count"], 10);
+  EXPECT_THAT(stdout_, HasSubstr("in the measured time; there is no rate"));
+  std::vector<std::string> judged = arguments;
+  judged.push_back("--threshold=pipeline:count>0");
+  EXPECT_EQ(Run(judged), kFailed) << stderr_;
+  EXPECT_THAT(stdout_, HasSubstr("holds  pipeline:count>0"));
+  // A creation, which settles nothing before, says the same.
+  std::replace(judged.begin(), judged.end(), std::string("--start=steady"),
+               std::string("--start=create"));
+  EXPECT_EQ(Run(judged), kFailed) << stderr_;
+  EXPECT_THAT(stdout_, HasSubstr("warning: 2 composites never settle, because "
+                                 "each answer differs from the one before: "
+                                 "composite: status.seen\n"));
+}
+
+TEST_F(LoadCommandHeavyTest, ARunInWhichEveryPipelineFailedIsAFailure) {
+  StartFunction({"--fail-rate", "1"});
+  const std::string threshold = "--threshold=errors:count<1";
+  EXPECT_EQ(Run(Requests({"-n", "5"})), 1);
+  EXPECT_THAT(stderr_, HasSubstr("fncache load: every pipeline failed\n"));
+  EXPECT_EQ(Run(Requests({"-n", "5", threshold})), kFailed);
+  EXPECT_EQ(Run(Pipelines({"--start=create", "--duration=1s"})), 1);
+  EXPECT_THAT(stderr_, HasSubstr("fncache load: every pipeline failed\n"));
+  EXPECT_EQ(Run(Pipelines({"--start=create", "--duration=1s", threshold})),
+            kFailed);
+}
+
+TEST_F(LoadCommandHeavyTest, SaysWhatTheseCompositesNeed) {
+  StartFunction({"--ttl", "5s", "--cost", "sleep=20ms"});
+  ASSERT_EQ(Run(Pipelines({"--start=create", "--composites=3",
+                           "--ready-after=500ms", "--duration=3s"})),
+            0)
+      << stderr_;
+  EXPECT_THAT(stdout_, HasSubstr("verdict: 3 composites that come back every "
+                                 "5.00s need 0.6/s"));
+  const Json verdict = Read()["verdict"];
+  EXPECT_NEAR(verdict["needed"].get<double>(), 0.6, 1e-6);
+  EXPECT_EQ(verdict["created_ready"], 3);
+  EXPECT_GE(verdict["ready_p50"].get<double>(), 0.5);
+  EXPECT_GE(verdict["ready_p95"], verdict["ready_p50"]);
+  // Two calls of 20 ms: 0.6 pipelines a second of 100 workers.
+  EXPECT_GE(verdict["busy"].get<double>(), 0.6 * 0.04 / 100);
+}
+
+TEST_F(LoadCommandHeavyTest, LeavesReportsForCi) {
+  StartFunction();
+  const std::string summary = dir_.File("step-summary.md");
+  WriteFile(summary, "before\n");
+  Process load(
+      Requests({"-n", "5", "--threshold=errors:count>0",
+                absl::StrCat("--junit=", Results("junit.xml")),
+                absl::StrCat("--csv=", Results("load.csv")),
+                absl::StrCat("--summary-markdown=", Results("load.md"))}),
+      {{"GITHUB_STEP_SUMMARY", summary}});
+  EXPECT_EQ(load.Wait(), kFailed) << load.Stderr();
+  EXPECT_THAT(ReadFile(Results("junit.xml")),
+              HasSubstr("<testcase classname=\"fncache load\" "
+                        "name=\"errors:count&gt;0\"><failure message=\"0\"/>"));
+  EXPECT_THAT(ReadFile(Results("load.csv")),
+              HasSubstr("at,seconds,pipelines,"));
+  const std::string markdown = ReadFile(Results("load.md"));
+  EXPECT_THAT(markdown, HasSubstr("## fncache load: 2 of 3 checks hold\n"));
+  EXPECT_EQ(ReadFile(summary), "before\n" + markdown);
+  // Before the run, not after it.
+  EXPECT_EQ(Run(Requests({"-z", "1h", "--junit", dir_.File("none/x.xml")})), 1);
+  EXPECT_THAT(stderr_, HasSubstr("cannot write " + dir_.File("none/x.xml")));
+}
+
+TEST_F(LoadCommandHeavyTest, AMissingFileIsNamedOnceAndExitCodeOne) {
+  const std::string gone = dir_.File("gone.yaml");
+  const std::string xr = Source("examples/xr.yaml");
+  const std::string composition = Source("examples/composition.yaml");
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{
+           {gone},
+           {gone, composition},
+           {xr, gone},
+           {xr, composition, gone},
+           {"--all", gone, composition},
+           {xr, composition, "--function=a=h:1", "--xrd", gone},
+           {xr, composition, "--function=a=h:1", "-o", gone},
+           {xr, composition, "--scenario", gone},
+           {"--request", gone, "127.0.0.1:1"},
+           {xr, composition, "--function=a=h:1", "--baseline", gone},
+           {"report", gone}}) {
+    std::vector<std::string> all = {"load"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    EXPECT_EQ(Run(all), 1) << stderr_;
+    const size_t at = stderr_.find(gone);
+    ASSERT_NE(at, std::string::npos) << stderr_;
+    EXPECT_EQ(stderr_.find(gone, at + 1), std::string::npos) << stderr_;
+  }
 }
 
 TEST_F(LoadCommandHeavyTest, ThresholdsThatNameNothingAreErrorsBefore) {

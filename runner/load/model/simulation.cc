@@ -5,6 +5,7 @@
 #include <atomic>
 #include <deque>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/hash/hash.h"
@@ -25,6 +26,7 @@
 #include "runner/engine/rendered_composite.h"
 #include "runner/engine/requirements.h"
 #include "runner/load/model/breaker.h"
+#include "runner/load/model/changed_fields.h"
 #include "runner/load/model/cluster.h"
 #include "runner/load/model/random.h"
 #include "runner/text/object.h"
@@ -53,11 +55,12 @@ enum Purpose : uint64_t {
 // How long a reconcile takes while composites settle, so that a function whose
 // answers never settle does not stop the time.
 constexpr absl::Duration kSettlingRound = absl::Milliseconds(100);
-// Reconciles after which a composite is left as it is.
-constexpr int kSettlingRounds = 200;
 // Settling ends so long before the run begins.
 constexpr absl::Duration kSinceSettled = absl::Minutes(10);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(30);
+// Answers are compared in the last pipelines before a composite counts as one
+// that never settles: several, since not every two of them need to differ.
+constexpr int kCompared = 6;
 // How much of what settled composites observe is kept unpacked, so that the
 // open and the closed loop need not unpack and hash it for every pipeline.
 constexpr size_t kMostUnpacked = size_t{128} << 20;
@@ -130,6 +133,15 @@ bool IsReady(const Struct& composite) {
     if (condition.type == "Ready") return condition.status == "True";
   }
   return false;
+}
+
+// Whether a pipeline says of anything whether it is ready.
+bool MarksReadiness(const fn::State& desired) {
+  if (desired.composite().ready() != fn::READY_UNSPECIFIED) return true;
+  return std::any_of(desired.resources().begin(), desired.resources().end(),
+                     [](const auto& entry) {
+                       return entry.second.ready() != fn::READY_UNSPECIFIED;
+                     });
 }
 
 bool HasFinalizer(const Struct& composite) {
@@ -209,6 +221,22 @@ std::shared_ptr<const engine::ObjectStore> StoreOf(
   return store;
 }
 
+// kMostChanging of the fields at most, those that most composites have first.
+std::vector<std::string> MostFrequent(
+    const std::map<std::string, uint64_t>& times) {
+  std::vector<std::pair<uint64_t, std::string>> sorted;
+  for (const auto& [field, count] : times) sorted.emplace_back(count, field);
+  std::stable_sort(
+      sorted.begin(), sorted.end(),
+      [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> fields;
+  for (auto& [count, field] : sorted) {
+    if (fields.size() == kMostChanging) break;
+    fields.push_back(std::move(field));
+  }
+  return fields;
+}
+
 struct Composite {
   // What the simulated cluster is about.
   Mutex mutex;
@@ -220,6 +248,11 @@ struct Composite {
   // The last outcome that changed nothing, and what was there then.
   absl::optional<uint64_t> noop_digest ABSL_GUARDED_BY(mutex);
   uint64_t noop_version ABSL_GUARDED_BY(mutex) = 0;
+  // Of what the pipeline of the run before wanted.
+  absl::optional<uint64_t> wanted_digest ABSL_GUARDED_BY(mutex);
+  // The outcome of the pipeline before. It is kept for the last rounds of a
+  // composite that does not settle.
+  std::unique_ptr<Wanted> wanted ABSL_GUARDED_BY(mutex);
 
   // What RunSettled observes, at a version; null where it is not kept.
   std::shared_ptr<const engine::SharedObserved> unpacked ABSL_GUARDED_BY(mutex);
@@ -232,12 +265,26 @@ struct Composite {
   bool again = false;  // an event came while it ran
   bool after_restart = false;
   bool ready = false;
+  bool was_ready = false;      // once, or more often
+  bool settled_ready = false;  // after settling
+  bool unmarked = false;       // Counters::unmarked
+  absl::Time created;
   Trigger trigger = Trigger::kEvent;
   Trigger again_trigger = Trigger::kEvent;
   absl::Time due;
   uint64_t timer = 0;  // what was set before another number does not count
   int failures = 0;
-  int rounds = 0;  // of settling
+  // While all settle: pipelines in a row that wrote, or failed, without any
+  // other cause than the one before.
+  int rounds = 0;
+  // While all settle: pipelines that wrote or failed, whatever their cause. At
+  // SettlingWrites() there is no further one.
+  int settling_writes = 0;
+  // Pipelines of the run that wanted something else than the one before; -1
+  // once one wanted the same, or another has written to the composite.
+  int differing = 0;
+  std::set<std::string> changing;  // in the pipelines that were compared
+  bool failed = false;             // the last pipeline
   size_t composed = 0;
   absl::Duration wait = absl::ZeroDuration();  // before jitter; 0 = for ever
   Breaker breaker;
@@ -296,7 +343,7 @@ absl::Status Validate(const ModelOptions& options) {
   for (const double rate : {options.churn.spec, options.churn.composed,
                             options.churn.status, options.churn.noop}) {
     if (!(rate >= 0 && rate <= 3.6e6)) {
-      return invalid("churn", "KIND=PER_HOUR with PER_HOUR from 0 to 3600000");
+      return invalid("churn", "KIND=N with N from 0 to 3600000");
     }
   }
   for (const ScenarioEvent& event : options.events) {
@@ -318,6 +365,10 @@ absl::Status Validate(const ModelOptions& options) {
     }
   }
   return absl::OkStatus();
+}
+
+int SettlingWrites(const ModelOptions& options) {
+  return 400 + 10 * options.ready_writes;
 }
 
 class Simulation::Impl : public std::enable_shared_from_this<Impl> {
@@ -371,9 +422,12 @@ class Simulation::Impl : public std::enable_shared_from_this<Impl> {
     MutexLock lock(&mutex_);
     Counters counters = counters_;
     counters.in_flight = in_flight_;
+    counters.settled_ok = settled_ok_;
     for (const Pool& pool : pools_) counters.queued += pool.waiting.size();
     return counters;
   }
+  Demand demand() const;
+  Restless restless() const;
   int composites() const { return total_; }
   std::string NameOf(int i) const;
   fn::State Observe(int i);
@@ -395,8 +449,13 @@ class Simulation::Impl : public std::enable_shared_from_this<Impl> {
                     seeds.end());
         const engine::Selectors selectors =
             engine::RequiredSelectors(report.result.response.requirements());
-        for (const auto& [name, selector] : selectors.resources) {
-          seeds.push_back({report.step_index, name, selector});
+        // The runner seeds both kinds under required_resources; of one name
+        // the later one counts.
+        for (const auto* const some :
+             {&selectors.extra_resources, &selectors.resources}) {
+          for (const auto& [name, selector] : *some) {
+            seeds.push_back({report.step_index, name, selector});
+          }
         }
       }
       if (impl->observer_ != nullptr) impl->observer_->OnCall(start, report);
@@ -413,7 +472,12 @@ class Simulation::Impl : public std::enable_shared_from_this<Impl> {
     std::vector<Seed> seeds;
     std::vector<int> costs;  // of the events of its writes
     bool ready = false;
-    bool unchanged = false;  // what it saw is what there is
+    bool unmarked = false;
+    bool differs = false;  // from what the one before wanted
+    bool as_before = false;
+    bool compared = false;              // with the pipeline before
+    std::vector<std::string> changing;  // what differs then
+    bool unchanged = false;             // what it saw is what there is
     bool pending = false;
     size_t composed = 0;
     // A created resource's: its name.
@@ -440,6 +504,16 @@ class Simulation::Impl : public std::enable_shared_from_this<Impl> {
 
   // The queue.
   void Enqueue(int i, Trigger trigger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // While all settle: nothing reconciles it any more.
+  bool AtItsBound(const Composite& composite) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return composite.rounds >= kSettlingRounds ||
+           composite.settling_writes >= SettlingWrites(options_);
+  }
+  bool NeverSettled(const Composite& composite) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return AtItsBound(composite) && !composite.failed;
+  }
   void PumpSoon(Pool* pool, absl::Time when)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Pump(size_t pool);
@@ -465,6 +539,12 @@ class Simulation::Impl : public std::enable_shared_from_this<Impl> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(composite->mutex);
   void End(Job* job, engine::PipelineOutcome outcome);
   absl::Status Write(Job* job, engine::PipelineOutcome outcome);
+  // Whether the answers differ from those before.
+  void NoteAnswer(Job* job, Composite* composite, uint64_t digest) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(composite->mutex);
+  static void NoteChanges(Job* job, Composite* composite,
+                          const engine::PipelineOutcome& outcome)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(composite->mutex);
   absl::Status WriteSuccess(Job* job, Composite* composite,
                             engine::PipelineOutcome outcome, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(composite->mutex);
@@ -473,6 +553,10 @@ class Simulation::Impl : public std::enable_shared_from_this<Impl> {
                             absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(composite->mutex);
   void Finish(Job* job, const PipelineEnd& end);
+  // Updates the counters. Returns how long after its creation the composite is
+  // ready, if that is so for the first time.
+  absl::optional<absl::Duration> Count(const Job& job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Requeue(int i, const Job& job, const PipelineEnd& end)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void AddWrite(Job* job, int cost) {
@@ -593,6 +677,7 @@ void Simulation::Impl::CreateOne(int i) {
   MutexLock lock(&mutex_);
   if (stopped_) return;
   composite.exists = true;
+  composite.created = now;
   ++counters_.composites;
   if (Admitted(&composite, 1)) Enqueue(i, Trigger::kCreate);
 }
@@ -609,7 +694,7 @@ void Simulation::Impl::Enqueue(int i, Trigger trigger) {
   if (composite.queued) return;
   absl::Time due = Now();
   if (settle_) {
-    if (++composite.rounds > kSettlingRounds) return;
+    if (AtItsBound(composite)) return;
     due += kSettlingRound;
   }
   composite.queued = true;
@@ -724,6 +809,13 @@ void Simulation::Impl::Prepare(Job* job, fn::State* observed) {
   {
     MutexLock lock(&mutex_);
     job->responsive = !composite.breaker.open(now);
+    job->compared = job->start.settling
+                        ? composite.rounds >= kSettlingRounds - kCompared ||
+                              composite.settling_writes >=
+                                  SettlingWrites(options_) - kCompared
+                        : options_.start == StartFrom::kCreate &&
+                              composite.differing >= kDiffering - kCompared &&
+                              composite.differing < kDiffering;
   }
   MutexLock lock(&composite.mutex);
   SimulatedCluster* const cluster = composite.cluster.get();
@@ -943,6 +1035,31 @@ absl::Status Simulation::Impl::WriteSuccess(Job* job, Composite* composite,
   return absl::OkStatus();
 }
 
+void Simulation::Impl::NoteAnswer(Job* job, Composite* composite,
+                                  uint64_t digest) const {
+  if (job->start.settling || options_.start != StartFrom::kCreate) return;
+  const absl::optional<uint64_t> before = composite->wanted_digest;
+  composite->wanted_digest = digest;
+  job->as_before = before == digest || composite->foreign_writes > 0;
+  job->differs = before.has_value() && before != digest;
+}
+
+// Compares the last pipelines before a composite counts as never settled.
+void Simulation::Impl::NoteChanges(Job* job, Composite* composite,
+                                   const engine::PipelineOutcome& outcome) {
+  if (!job->compared) {
+    composite->wanted.reset();
+    return;
+  }
+  auto wanted = std::make_unique<Wanted>();
+  wanted->desired = outcome.desired;
+  wanted->conditions = outcome.conditions;
+  if (composite->wanted != nullptr) {
+    job->changing = ChangedFields(*composite->wanted, *wanted, kMostChanging);
+  }
+  composite->wanted = std::move(wanted);
+}
+
 absl::Status Simulation::Impl::Write(Job* job,
                                      engine::PipelineOutcome outcome) {
   Composite& composite = composites_[job->start.composite];
@@ -951,7 +1068,10 @@ absl::Status Simulation::Impl::Write(Job* job,
   SimulatedCluster* const cluster = composite.cluster.get();
   absl::Status status = outcome.status;
   if (status.ok()) {
+    NoteChanges(job, &composite, outcome);
+    job->unmarked = !MarksReadiness(outcome.desired);
     const uint64_t digest = DigestOf(outcome, job->responsive);
+    NoteAnswer(job, &composite, digest);
     // What changed nothing then changes nothing now. Most reconciles are so.
     const bool known = composite.noop_digest == digest &&
                        composite.noop_version == cluster->resource_version();
@@ -977,6 +1097,8 @@ absl::Status Simulation::Impl::Write(Job* job,
       job->writes == 0 && cluster->resource_version() == job->version;
   job->pending = composite.pending_provider > 0;
   job->composed = cluster->size();
+  job->unmarked = job->unmarked && !job->pending && job->composed > 0 &&
+                  options_.ready_writes > 0;
   const std::string poll =
       engine::AnnotationOf(job->composite, kPollAnnotation);
   absl::Duration interval;
@@ -1012,20 +1134,59 @@ void Simulation::Impl::End(Job* job, engine::PipelineOutcome outcome) {
   Finish(job, end);
 }
 
+absl::optional<absl::Duration> Simulation::Impl::Count(const Job& job) {
+  Composite& composite = composites_[job.start.composite];
+  const auto lost = [&composite] {
+    return composite.settled_ready && !composite.ready && !composite.unmarked;
+  };
+  const bool was_lost = lost();
+  if (composite.unmarked != job.unmarked) {
+    composite.unmarked = job.unmarked;
+    counters_.unmarked += job.unmarked ? 1 : -1;
+  }
+  const bool same = composite.ready == job.ready;
+  composite.ready = job.ready;
+  if (lost() != was_lost) counters_.lost_ready += was_lost ? -1 : 1;
+  if (same) return absl::nullopt;
+  counters_.ready += job.ready ? 1 : -1;
+  if (!job.ready || composite.was_ready) return absl::nullopt;
+  composite.was_ready = true;
+  return Now() - composite.created;
+}
+
 void Simulation::Impl::Finish(Job* job, const PipelineEnd& end) {
   const int i = job->start.composite;
   if (job->start.trigger != Trigger::kDriver) {
     // Its own writes' events come while it runs, so that all of them together
     // are one echo.
+    absl::optional<absl::Duration> ready;
+    {
+      MutexLock lock(&mutex_);
+      ready = Count(*job);
+    }
+    if (ready.has_value() && !job->start.settling && observer_ != nullptr) {
+      observer_->OnReady(i, *ready);
+    }
+    Composite& composite = composites_[i];
+    if (job->start.settling) {
+      MutexLock lock(&mutex_);
+      const bool settled = end.status.ok() && job->writes == 0;
+      composite.rounds = settled ? 0 : composite.rounds + 1;
+      if (!settled) ++composite.settling_writes;
+      if (!job->compared) composite.changing.clear();
+      composite.changing.insert(job->changing.begin(), job->changing.end());
+    } else if (job->as_before || job->differs) {
+      MutexLock lock(&mutex_);
+      composite.differing = job->as_before || composite.differing < 0
+                                ? -1
+                                : composite.differing + 1;
+      composite.changing.insert(job->changing.begin(), job->changing.end());
+    }
     Events(i, job->costs);
     MutexLock lock(&mutex_);
-    Composite& composite = composites_[i];
     composite.running = false;
     composite.composed = job->composed;
-    if (composite.ready != job->ready) {
-      composite.ready = job->ready;
-      counters_.ready += job->ready ? 1 : -1;
-    }
+    composite.failed = !end.status.ok();
     if (settle_) {
       ++settled_.pipelines;
       if (end.status.ok()) ++settled_ok_;
@@ -1067,9 +1228,13 @@ void Simulation::Impl::Requeue(int i, const Job& job, const PipelineEnd& end) {
     Enqueue(i, composite.again_trigger);
     return;
   }
-  // What has settled waits for the run to begin.
-  if (settle_ && end.status.ok() && job.unchanged && !job.pending) return;
-  if (settle_ && ++composite.rounds > kSettlingRounds) return;
+  // A composite that has settled waits for the run to begin, and before that
+  // for events of its providers, where these reconcile it.
+  if (settle_ && end.status.ok() && job.unchanged &&
+      (!job.pending || options_.realtime)) {
+    return;
+  }
+  if (settle_ && AtItsBound(composite)) return;
   if (after > absl::ZeroDuration()) {
     SetTimer(i, after, backoff ? Trigger::kBackoff : Trigger::kTimer);
   }
@@ -1102,15 +1267,22 @@ void Simulation::Impl::ProviderWrites(int i, const std::string& resource,
     cluster->UpdateComposedStatus(
         k, kProvider,
         [&](Struct* object) {
-          const std::string id = engine::UidOf(*object);
-          text::SetText(object, {"status", "atProvider", "id"}, id);
-          text::Ensure(object, {"status", "atProvider", "writes"})
-              ->set_number_value(write);
+          using When = StatusField::When;
+          if (write == 1) {
+            WriteStatus(options_.status, When::kFirst, now, object);
+          }
+          WriteStatus(options_.status, When::kEvery, now, object);
+          if (last) WriteStatus(options_.status, When::kReady, now, object);
           SetProviderCondition("Synced", true, "ReconcileSuccess", now, object);
           SetProviderCondition("Ready", last, last ? "Available" : "Creating",
                                now, object);
         },
         now);
+  }
+  {
+    // Another cause than the composite's own pipelines.
+    MutexLock lock(&mutex_);
+    composite.rounds = 0;
   }
   if (options_.realtime) Events(i, {2});
   if (!last) ScheduleProvider(i, resource, created, write + 1);
@@ -1171,9 +1343,8 @@ void Simulation::Impl::ChurnWrite(int i, int kind, uint64_t which) {
         cluster->UpdateComposedStatus(
             k, kProvider,
             [&](Struct* object) {
-              text::SetText(object, {"status", "atProvider", "lastChecked"},
-                            absl::FormatTime("%Y-%m-%dT%H:%M:%E9SZ", now,
-                                             absl::UTCTimeZone()));
+              WriteStatus(options_.status, StatusField::When::kHeartbeat, now,
+                          object);
             },
             now);
         break;
@@ -1375,7 +1546,8 @@ absl::StatusOr<Settled> Simulation::Impl::Settle(
     settled = settled_;
     succeeded = settled_ok_;
     failure = first_failure_;
-    settled.unready = counters_.composites - counters_.ready;
+    settled.ready = counters_.ready;
+    std::map<std::string, uint64_t> changing;
     for (Pool& pool : pools_) {
       pool.waiting.clear();
       pool.pump_is_due = false;
@@ -1384,7 +1556,12 @@ absl::StatusOr<Settled> Simulation::Impl::Settle(
       composite.queued = false;
       composite.again = false;
       ++composite.timer;
+      composite.settled_ready = composite.ready;
+      if (!NeverSettled(composite)) continue;
+      ++settled.never;
+      for (const std::string& field : composite.changing) ++changing[field];
     }
+    settled.changing = MostFrequent(changing);
   }
   settled.simulated = settling_->Now() - start;
   settled.took = wall_->Now() - real_start;
@@ -1393,6 +1570,39 @@ absl::StatusOr<Settled> Simulation::Impl::Settle(
   if (was_cancelled) return absl::CancelledError("interrupted while settling");
   if (succeeded == 0 && !failure.ok()) return failure;
   return settled;
+}
+
+Restless Simulation::Impl::restless() const {
+  Restless restless;
+  std::map<std::string, uint64_t> changing;
+  MutexLock lock(&mutex_);
+  for (const Composite& composite : composites_) {
+    if (composite.differing < kDiffering) continue;
+    ++restless.composites;
+    for (const std::string& field : composite.changing) ++changing[field];
+  }
+  restless.changing = MostFrequent(changing);
+  return restless;
+}
+
+Demand Simulation::Impl::demand() const {
+  Demand demand;
+  MutexLock lock(&mutex_);
+  for (const Composite& composite : composites_) {
+    if (!composite.exists) continue;
+    absl::Duration wait = composite.wait;
+    if (wait <= absl::ZeroDuration()) wait = options_.resync;
+    const double hourly = options_.churn.spec + options_.churn.composed +
+                          options_.churn.status + options_.churn.noop;
+    demand.churn += hourly / 3600;
+    if (wait == absl::InfiniteDuration()) continue;
+    demand.pipelines += 1 / absl::ToDoubleSeconds(wait);
+    demand.longest = std::max(demand.longest, wait);
+    if (demand.shortest == absl::ZeroDuration() || wait < demand.shortest) {
+      demand.shortest = wait;
+    }
+  }
+  return demand;
 }
 
 void Simulation::Impl::RunSettled(
@@ -1524,6 +1734,8 @@ void Simulation::TouchRequired(const Struct& object) {
   impl_->TouchRequired(object);
 }
 Counters Simulation::counters() const { return impl_->counters(); }
+Demand Simulation::demand() const { return impl_->demand(); }
+Restless Simulation::restless() const { return impl_->restless(); }
 int Simulation::composites() const { return impl_->composites(); }
 std::string Simulation::NameOf(int composite) const {
   return impl_->NameOf(composite);

@@ -27,6 +27,7 @@
 #include "runner/client/function_caller.h"
 #include "runner/engine/engine.h"
 #include "runner/engine/pipeline.h"
+#include "runner/load/model/provider_status.h"
 #include "runner/load/model/scheduler.h"
 
 namespace fncache::runner::load::model {
@@ -41,7 +42,7 @@ enum class StartFrom {
 // seed and the composite's index alone.
 struct Churn {
   double spec = 0;      // a field of the XR's spec
-  double composed = 0;  // a composed resource's status
+  double composed = 0;  // a heartbeat: ModelOptions::status says which fields
   double status = 0;    // a field of the XR's status
   double noop = 0;      // resourceVersion and a managedFields time only
 };
@@ -76,6 +77,7 @@ struct ModelOptions {
   bool seed_requirements = true;
   absl::Duration ready_after = absl::Seconds(5);
   int ready_writes = 3;  // 0 = resources never become ready
+  std::vector<StatusField> status = DefaultStatus();
   Churn churn;
   uint64_t seed = 1;
   std::vector<ScenarioEvent> events;
@@ -126,11 +128,21 @@ class SimulationObserver {
   virtual void OnCall(const PipelineStart& start,
                       const engine::CallReport& report) = 0;
   virtual void OnPipelineEnd(const PipelineEnd& end) = 0;
+  // The composite is ready for the first time, so long after its creation.
+  // Not while all settle, where time is simulated.
+  virtual void OnReady(int /*composite*/, absl::Duration /*since*/) {}
 };
 
 struct Counters {
   uint64_t composites = 0;  // that exist
   uint64_t ready = 0;       // whose Ready condition is True
+  // Composites that were ready after settling and are not now, without those
+  // that are unmarked.
+  uint64_t lost_ready = 0;
+  // Composites whose providers are done, and whose last pipeline marked neither
+  // a resource nor the composite as ready or unready.
+  uint64_t unmarked = 0;
+  uint64_t settled_ok = 0;  // pipelines of settling that succeeded
   uint64_t requeues = 0;    // timers that were set
   uint64_t breaker_openings = 0;
   uint64_t events_dropped = 0;  // by breakers
@@ -143,7 +155,43 @@ struct Settled {
   uint64_t calls = 0;
   absl::Duration took = absl::ZeroDuration();  // real time
   absl::Duration simulated = absl::ZeroDuration();
-  uint64_t unready = 0;  // that were not ready when nothing was left to do
+  uint64_t ready = 0;  // when nothing was left to do
+  // Composites of which kSettlingRounds pipelines in a row wrote something,
+  // although nothing but the composite itself had written, or that still had
+  // something to write after SettlingWrites.
+  uint64_t never = 0;
+  // Names of the fields that kept changing (ChangedFields), the most frequent
+  // first, kMostChanging at most.
+  std::vector<std::string> changing;
+};
+
+// Pipelines in a row that write without a cause but themselves, after which a
+// composite counts as one that never settles.
+inline constexpr int kSettlingRounds = 30;
+// Pipelines that write, whatever their cause, after which it does, too. A wave
+// of resources takes about three pipelines for each write of their providers,
+// so that tens of waves settle before. Without it, resources that come and go
+// keep providers busy, whose writes are causes of their own.
+int SettlingWrites(const ModelOptions& options);
+inline constexpr size_t kMostChanging = 3;
+
+// With StartFrom::kCreate: composites of which every pipeline of the run wanted
+// something else than the one before, kDiffering of them at least, although
+// nothing but the composite and its providers wrote to it. A composition that
+// settles answers the echo of its own writes as before.
+struct Restless {
+  uint64_t composites = 0;
+  std::vector<std::string> changing;  // as Settled::changing
+};
+inline constexpr int kDiffering = 10;
+
+// How often composites come back by themselves, as they are now.
+struct Demand {
+  double pipelines = 0;  // a second, of timers: TTLs, poll intervals, resyncs
+  double churn = 0;      // a second, of writes by others
+  // The shortest and the longest wait of a composite. Zero: none comes back.
+  absl::Duration shortest = absl::ZeroDuration();
+  absl::Duration longest = absl::ZeroDuration();
 };
 
 class Simulation {
@@ -163,8 +211,9 @@ class Simulation {
   // Creates all composites and lets them settle by real pipelines in simulated
   // time, which jumps to what is due next when nothing is in flight; it ends
   // before the scheduler's time begins. Blocks. Not for kCreate, but for
-  // RunSettled. An error if none could be settled, with the first failure.
-  // `cancelled` (may be null) is asked between pipelines.
+  // RunSettled. Composites that never settle are left as they are. An error if
+  // none could be settled, with the first failure. `cancelled` (may be null) is
+  // asked between pipelines.
   absl::StatusOr<Settled> Settle(const std::function<bool()>& cancelled);
 
   // Begins: what is due comes by the scheduler from now on.
@@ -188,6 +237,8 @@ class Simulation {
   void TouchRequired(const google::protobuf::Struct& object);
 
   Counters counters() const;
+  Demand demand() const;
+  Restless restless() const;
   int composites() const;
   // NAMESPACE/NAME, or the name.
   std::string NameOf(int composite) const;

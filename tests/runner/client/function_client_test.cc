@@ -19,13 +19,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/method.h"
+#include "common/thread_pool.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
 #include "proto/function_v1beta1.grpc.pb.h"
+#include "runner/client/rpc_error.h"
 #include "runner/function/server.h"
 #include "runner/function/template_responder.h"
+#include "tests/common/eventually.h"
 #include "tests/common/http2_server.h"
 #include "tests/common/loopback_socket.h"
 #include "tests/runner/function_calls.h"
@@ -41,6 +44,8 @@ using ::fncache::testing::Http2Header;
 using ::fncache::testing::Http2Ok;
 using ::fncache::testing::Http2Server;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 // A function of v1 that does what it is told.
 class Scripted : public v1::FunctionRunnerService::Service {
@@ -353,6 +358,90 @@ TEST(FunctionClientTest, FunctionThatStaysDownIsNamedAtTheDeadline) {
                          "balancer error: connection error: desc = "
                          "\"transport: Error while dialing: dial tcp ",
                          dead.target(), ": connect: connection refused\""));
+}
+
+TEST(FunctionClientTest, TellsWhichFunctionCallsFindNoConnectionTo) {
+  DeadPort dead;
+  Scripted function([](grpc::ServerContext*, const auto&, auto*) {
+    return grpc::Status::OK;
+  });
+  const Served served(&function);
+  FunctionClientOptions options;
+  options.functions = {{"alive", served.target()},
+                       {"dead", dead.target()},
+                       {"same", dead.target()},
+                       {"idle", "127.0.0.1:1"}};
+  const auto client = *FunctionClient::Create(std::move(options));
+  EXPECT_THAT(client->FindNotConnected(absl::ZeroDuration()), IsEmpty());
+  Results alive;
+  client->Call("alive", {}, Soon(), alive.Done());
+  EXPECT_TRUE(alive.Wait(1).at(0).status.ok());
+  Results waiting;
+  client->Call("dead", {}, Soon(), waiting.Done());
+  std::vector<NotConnected> found;
+  EXPECT_TRUE(Eventually([&] {
+    found = client->FindNotConnected(absl::ZeroDuration());
+    return found.size() == 1 && found[0].why == "connection refused";
+  }));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].function, "dead");
+  EXPECT_EQ(found[0].target, dead.target());
+  EXPECT_THAT(client->FindNotConnected(absl::Hours(1)), IsEmpty());
+  // Until it is there.
+  dead.Free();
+  const Served later(&function, dead.port());
+  EXPECT_TRUE(waiting.Wait(1).at(0).status.ok());
+  EXPECT_THAT(client->FindNotConnected(absl::ZeroDuration()), IsEmpty());
+}
+
+TEST(FunctionClientTest, ACallWithADeadlineThatFailsIsNoConnectionEither) {
+  const DeadPort dead;
+  const auto client = Client(dead.target());
+  const CallResult result = CallUntilItSays(client.get(), "connection refused");
+  EXPECT_TRUE(NeverReachedAFunction(result.status)) << result.status;
+  EXPECT_THAT(client->FindNotConnected(absl::ZeroDuration()), SizeIs(1));
+}
+
+TEST(FunctionClientTest, ErrorsHaveWhatACacheInFrontSaid) {
+  Scripted function([](grpc::ServerContext* context, const auto&, auto*) {
+    context->AddInitialMetadata("cache-status", "fncache; fwd=miss");
+    return grpc::Status(grpc::StatusCode::INTERNAL, "boom");
+  });
+  const Served served(&function);
+  const auto client = Client(served.target());
+  const CallResult result = Call(client.get(), Soon());
+  EXPECT_FALSE(result.status.ok());
+  EXPECT_EQ(result.cache_status, "fncache; fwd=miss");
+}
+
+// So that the threads that receive do nothing else.
+TEST(FunctionClientTest, WhatFollowsAnAnswerRunsWhereItIsAskedTo) {
+  Scripted function([](grpc::ServerContext*, const auto&, auto*) {
+    return grpc::Status::OK;
+  });
+  const Served served(&function);
+  ThreadPool pool(1);
+  std::atomic<int> begun{0};
+  std::atomic<int> runs{0};
+  FunctionClientOptions options;
+  options.functions = {{"fn", served.target()}};
+  options.threads = 3;
+  options.begin_thread = [&begun] { ++begun; };
+  options.run = [&](std::function<void()> work) {
+    ++runs;
+    ThreadPool::Work piece = [work = std::move(work)](bool) { work(); };
+    pool.Submit(&piece);
+  };
+  auto client = *FunctionClient::Create(std::move(options));
+  Results results;
+  for (int i = 0; i < 50; ++i) client->Call("fn", {}, Soon(), results.Done());
+  for (const CallResult& result : results.Wait(50)) {
+    EXPECT_TRUE(result.status.ok()) << result.status;
+    EXPECT_GT(result.round_trip, absl::ZeroDuration());
+  }
+  client.reset();
+  EXPECT_EQ(runs, 50);
+  EXPECT_EQ(begun, 3);
 }
 
 TEST(FunctionClientTest, PeerThatSaysNothingIsWaitedForUntilTheDeadline) {

@@ -111,5 +111,28 @@ TEST(RpcErrorTest, PlainWordsAreThoseThatEverybodyKnows) {
             "unknown function \"f\"");
 }
 
+TEST(RpcErrorTest, CallsWithoutAConnectionReachedNoFunction) {
+  const auto unavailable = grpc::StatusCode::UNAVAILABLE;
+  const auto exceeded = grpc::StatusCode::DEADLINE_EXCEEDED;
+  EXPECT_TRUE(NeverReachedAFunction(
+      NotConnectedError({unavailable, "DNS resolution failed for x:1"})));
+  EXPECT_TRUE(NeverReachedAFunction(
+      NotConnectedError({exceeded, "Deadline Exceeded"})));
+  // As a daemon in front says it: TooLateAt and Connecting of
+  // proxy/transport/upstream.cc.
+  EXPECT_TRUE(NeverReachedAFunction(
+      RpcError({exceeded,
+                "Deadline Exceeded while waiting for a connection to the "
+                "function at 127.0.0.1:1: connection refused"},
+               1)));
+  EXPECT_TRUE(NeverReachedAFunction(RpcError(
+      {unavailable, "no connection to the function within 5s, at h:1"}, 1)));
+  EXPECT_FALSE(NeverReachedAFunction(absl::OkStatus()));
+  EXPECT_FALSE(NeverReachedAFunction(
+      RpcError({grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"}, 1)));
+  EXPECT_FALSE(NeverReachedAFunction(RpcError({unavailable, "busy"}, 1)));
+  EXPECT_FALSE(NeverReachedAFunction(absl::NotFoundError("unknown")));
+}
+
 }  // namespace
 }  // namespace fncache::runner::client

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules, thresholds, results as JSON and as a page, comparisons: what the
 // driver of `fncache load` makes of what was measured.
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -8,26 +9,35 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "runner/load/ci_reports.h"
 #include "runner/load/compare.h"
 #include "runner/load/measure.h"
 #include "runner/load/options.h"
+#include "runner/load/pipeline_load.h"
 #include "runner/load/report_html.h"
 #include "runner/load/results.h"
 #include "runner/load/schedule.h"
 #include "runner/load/summary.h"
 #include "runner/load/threshold.h"
+#include "runner/load/verdict.h"
+#include "runner/render/inputs.h"
+#include "tests/common/loopback_socket.h"
 
 namespace fncache::runner::load {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 TEST(ScheduleTest, StartsFollowFromTheBeginning) {
   Schedule schedule(3);
@@ -114,6 +124,13 @@ LoadResults Sample() {
   results.daemon.emplace();
   results.daemon->outcomes["hit"] = 75;
   results.daemon->agrees = true;
+  results.unreached.push_back({"f", "h:1", "connection refused"});
+  results.verdict.emplace();
+  results.verdict->shortest = 5;
+  results.verdict->longest = 5;
+  results.verdict->needed = 0.8;
+  results.verdict->workers = 100;
+  results.settle.changing = {"composite: status.token"};
   TimelinePoint point;
   point.at = 1;
   point.seconds = 1;
@@ -235,26 +252,47 @@ TEST(ResultsTest, WrongJsonNamesTheMember) {
   EXPECT_FALSE(ResultsFromJson("{").ok());
 }
 
+TEST(ResultsTest, WhatEarlierVersionsDidNotWriteMayBeAbsent) {
+  auto json = nlohmann::json::parse(ResultsToJson(Sample()));
+  json.erase("unreached");
+  json.erase("verdict");
+  json["calls"][0].erase("unreached");
+  for (const char* const name : {"ready", "never", "changing"}) {
+    json["settle"].erase(name);
+  }
+  json["composites"].erase("lost_ready");
+  json["composites"].erase("unmarked");
+  json["generator"].erase("wait_p99");
+  json["generator"].erase("wait_fraction");
+  const auto read = ResultsFromJson(json.dump());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_FALSE(read->verdict.has_value());
+  EXPECT_THAT(Warnings(*read), IsEmpty());
+  json["calls"][0]["unreached"] = "x";
+  EXPECT_THAT(std::string(ResultsFromJson(json.dump()).status().message()),
+              HasSubstr("calls[0].unreached"));
+}
+
 // Whether every member of the JSON is described, and every one that is
 // required is there.
-void Check(const nlohmann::json& schema, const nlohmann::json& root,
-           const nlohmann::json& value, const std::string& at) {
+void CheckSchema(const nlohmann::json& schema, const nlohmann::json& root,
+                 const nlohmann::json& value, const std::string& at) {
   if (schema.contains("$ref")) {
     const std::string ref = schema["$ref"];
-    return Check(root["$defs"][ref.substr(ref.rfind('/') + 1)], root, value,
-                 at);
+    return CheckSchema(root["$defs"][ref.substr(ref.rfind('/') + 1)], root,
+                       value, at);
   }
   if (value.is_object() && schema.contains("properties")) {
     for (const auto& [key, member] : value.items()) {
       ASSERT_TRUE(schema["properties"].contains(key)) << at << "." << key;
-      Check(schema["properties"][key], root, member, at + "." + key);
+      CheckSchema(schema["properties"][key], root, member, at + "." + key);
     }
     for (const auto& name : schema["required"]) {
       EXPECT_TRUE(value.contains(name.get<std::string>())) << at << name;
     }
   }
   if (value.is_array() && schema.contains("items")) {
-    for (const auto& item : value) Check(schema["items"], root, item, at);
+    for (const auto& item : value) CheckSchema(schema["items"], root, item, at);
   }
 }
 
@@ -264,7 +302,8 @@ TEST(ResultsTest, TheSchemaDescribesEveryMember) {
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const auto schema = nlohmann::json::parse(text, nullptr, false);
   ASSERT_TRUE(schema.is_object());
-  Check(schema, schema, nlohmann::json::parse(ResultsToJson(Sample())), "");
+  CheckSchema(schema, schema, nlohmann::json::parse(ResultsToJson(Sample())),
+              "");
 }
 
 TEST(MeasureTest, HitsAndMissesAreApart) {
@@ -272,10 +311,10 @@ TEST(MeasureTest, HitsAndMissesAreApart) {
   measure.AddPipeline(1, 1, true);  // before Start: in no count
   measure.Start(MonotonicNanos());
   auto* const series = measure.SeriesOf("one", "f");
-  measure.AddCall(series, CacheOutcome::kHit, 1'000'000, true);
-  measure.AddCall(series, CacheOutcome::kCollapsed, 1'000'000, true);
-  measure.AddCall(series, CacheOutcome::kMiss, 500'000'000, true);
-  measure.AddCall(series, CacheOutcome::kBypass, 250'000'000, false);
+  measure.AddCall(series, CacheOutcome::kHit, 1'000'000, CallEnd::kOk);
+  measure.AddCall(series, CacheOutcome::kCollapsed, 1'000'000, CallEnd::kOk);
+  measure.AddCall(series, CacheOutcome::kMiss, 500'000'000, CallEnd::kOk);
+  measure.AddCall(series, CacheOutcome::kBypass, 250'000'000, CallEnd::kFailed);
   measure.AddPipeline(2'000'000, 1'000'000, false);
   for (int i = 0; i < 150; ++i) {
     measure.AddError(absl::StrCat("e", i), [] { return "here"; });
@@ -292,6 +331,40 @@ TEST(MeasureTest, HitsAndMissesAreApart) {
   EXPECT_EQ(results.function_runs, 2u);
   EXPECT_NEAR(results.function_seconds, 0.75, 1e-6);
   EXPECT_THAT(results.errors, SizeIs(101));
+}
+
+TEST(MeasureTest, CallsThatReachedNoFunctionAreNoRuns) {
+  Measure measure;
+  measure.Start(MonotonicNanos());
+  auto* const series = measure.SeriesOf("one", "f");
+  measure.AddCall(series, CacheOutcome::kNone, 1'000'000'000, CallEnd::kFailed);
+  measure.AddCall(series, CacheOutcome::kNone, 120'000'000'000,
+                  CallEnd::kNotReached);
+  measure.Stop(MonotonicNanos());
+  LoadResults results;
+  measure.Fill(&results);
+  ASSERT_THAT(results.calls, SizeIs(1));
+  EXPECT_EQ(results.calls[0].count, 2u);
+  EXPECT_EQ(results.calls[0].errors, 2u);
+  EXPECT_EQ(results.calls[0].unreached, 1u);
+  EXPECT_EQ(results.function_runs, 1u);
+  EXPECT_NEAR(results.function_seconds, 1, 1e-6);
+  const auto runs = ParseThreshold("runs:count==1", Names());
+  ASSERT_TRUE(runs.ok());
+  results.duration = 1;
+  EXPECT_TRUE(Evaluate(*runs, results).ok);
+}
+
+TEST(MeasureTest, WhatAnswersWaitForThreadsIsTheGeneratorsOwn) {
+  Measure measure;
+  measure.Start(MonotonicNanos());
+  for (int i = 0; i < 10; ++i) measure.AddWait(30'000'000);
+  measure.AddPipeline(400'000'000, 400'000'000, true);
+  measure.Stop(MonotonicNanos());
+  LoadResults results;
+  measure.Fill(&results);
+  EXPECT_NEAR(results.generator.wait_p99, 0.03, 0.001);
+  EXPECT_NEAR(results.generator.wait_fraction, 0.75, 0.01);
 }
 
 TEST(MeasureTest, OutcomesAreReadFromCacheStatus) {
@@ -365,17 +438,203 @@ TEST(SummaryTest, NothingReachesATerminalAsItIs) {
   EXPECT_THAT(PercentileText(Sample()), HasSubstr("0.900000"));
 }
 
-TEST(SummaryTest, SaysHowManyAreNotReadyAnyMore) {
+TEST(SummaryTest, WarnsOfWhatMakesNumbersMisleading) {
   LoadResults results = Sample();
+  results.unreached.clear();
+  results.settle.changing.clear();
+  results.settle.ready = 60;
   results.composites.count = 60;
   results.composites.ready = 58;
-  results.settle.pipelines = 0;
-  EXPECT_THAT(SummaryText(results), Not(HasSubstr("not ready any more")));
-  results.settle.pipelines = 360;
+  EXPECT_THAT(Warnings(results), IsEmpty());
+  results.composites.lost_ready = 2;
   EXPECT_THAT(SummaryText(results),
-              HasSubstr("2 that had settled are not ready any more"));
-  results.composites.ready = 60;
-  EXPECT_THAT(SummaryText(results), Not(HasSubstr("not ready any more")));
+              HasSubstr("warning: 2 of 60 that were ready after settling are "
+                        "not ready any more: "));
+  results.composites.lost_ready = 0;
+  results.composites.unmarked = 60;
+  EXPECT_THAT(SummaryText(results),
+              AllOf(HasSubstr("60 composites cannot become ready: no step"),
+                    Not(HasSubstr("any more"))));
+  results.composites.unmarked = 0;
+  results.settle.never = 1;
+  results.settle.changing = {"composite: status.token", "condition Odd"};
+  EXPECT_THAT(SummaryText(results),
+              HasSubstr("warning: 1 composite never settles, because each "
+                        "answer differs from the one before: composite: "
+                        "status.token; condition Odd\n"));
+  results.unreached.push_back({"f", "h:1", "connection refused"});
+  EXPECT_THAT(SummaryText(results),
+              HasSubstr("warning: f is not reached at h:1: connection "
+                        "refused\n"));
+}
+
+TEST(VerdictTest, SaysWhatTheseCompositesNeed) {
+  LoadResults results = Sample();
+  results.composites.count = 300;
+  results.pipelines.service_time.mean = 2;
+  results.verdict->needed = 5;
+  results.verdict->shortest = results.verdict->longest = 60;
+  FillVerdict(&results);
+  ASSERT_TRUE(results.verdict->busy.has_value());
+  EXPECT_DOUBLE_EQ(*results.verdict->busy, 0.1);
+  EXPECT_THAT(
+      VerdictSentences(results),
+      ElementsAre("300 composites that come back every 60.0s need 5.0/s",
+                  "that keeps 10.0 of 100 workers busy (10.0%)",
+                  HasSubstr("was not measured: --start create does that")));
+  results.verdict->shortest = 30;
+  results.verdict->churn = 95;
+  results.verdict->created_ready = 4;
+  results.verdict->ready_p50 = 5;
+  results.verdict->ready_p95 = 6.25;
+  FillVerdict(&results);
+  EXPECT_THAT(
+      VerdictSentences(results),
+      ElementsAre("300 composites that come back every 30.0s to 60.0s need "
+                  "5.0/s, and for --churn 95.0/s",
+                  "that is more than 100 workers do: 200.0 are needed",
+                  "a new composite is ready after 5.00s (p50), 6.25s (p95)"));
+  results.verdict->longest = 0;
+  EXPECT_THAT(VerdictSentences(results)[0], HasSubstr("wait for no time"));
+  results.verdict.reset();
+  EXPECT_THAT(VerdictSentences(results), IsEmpty());
+}
+
+TEST(VerdictTest, OneCompositeComesBack) {
+  LoadResults results = Sample();
+  results.composites.count = 1;
+  EXPECT_EQ(VerdictSentences(results)[0],
+            "1 composite that comes back every 5.00s needs 0.8/s");
+  results.verdict->longest = 0;
+  EXPECT_THAT(VerdictSentences(results)[0], HasSubstr("1 composite waits for"));
+}
+
+TEST(VerdictTest, WhatNeverSettlesHasTheRateThatWasMeasured) {
+  LoadResults results = Sample();
+  results.settle.never = 1;
+  results.pipelines.rate = 400;
+  results.pipelines.service_time.mean = 0.1;
+  results.verdict->measured.emplace(0);
+  FillVerdict(&results);
+  EXPECT_EQ(VerdictSentences(results)[0],
+            "4 composites ran 400/s in the measured time; there is no rate "
+            "that they need, because 1 composite never settles");
+  EXPECT_DOUBLE_EQ(*results.verdict->busy, 0.4);
+  results.verdict.reset();  // at a rate that was asked for
+  EXPECT_THAT(VerdictSentences(results),
+              ElementsAre("no verdict: 1 composite never settles"));
+}
+
+TEST(VerdictTest, WithoutASuccessThereIsNone) {
+  LoadResults results = Sample();
+  results.pipelines.errors = results.pipelines.count;
+  FillVerdict(&results);
+  EXPECT_FALSE(results.verdict.has_value());
+  EXPECT_THAT(SummaryText(results),
+              HasSubstr("\nno verdict: no pipeline succeeded\n"));
+}
+
+TEST(VerdictTest, SaysThatNoNewCompositeBecameReady) {
+  LoadResults results = Sample();
+  results.verdict->created = 4;
+  EXPECT_EQ(VerdictSentences(results).back(),
+            "no composite became ready within 10.0s");
+  results.verdict->created = 2;  // of a burst
+  EXPECT_EQ(VerdictSentences(results).back(),
+            "no new composite became ready within 10.0s");
+}
+
+TEST(CiReportsTest, WhatCouldNotSettleFailsWithTheReason) {
+  LoadResults results;
+  results.settle.failure = "no pipeline succeeded within 15s";
+  const std::vector<Check> checks = Checks(results, nullptr);
+  ASSERT_THAT(checks, SizeIs(2));
+  EXPECT_EQ(checks[1].name, "composites settle");
+  EXPECT_FALSE(checks[1].ok);
+  EXPECT_EQ(checks[1].why, results.settle.failure);
+  EXPECT_THAT(MarkdownText(results, checks),
+              HasSubstr("so nothing was measured: no pipeline succeeded"));
+}
+
+// The value of an attribute of the n-th element of a name.
+std::string Attribute(const std::string& xml, const std::string& element,
+                      const std::string& name, int n = 0) {
+  size_t at = 0;
+  for (int i = 0; i <= n; ++i) at = xml.find("<" + element + " ", at + 1);
+  at = xml.find(" " + name + "=\"", at) + name.size() + 3;
+  return xml.substr(at, xml.find('"', at) - at);
+}
+
+TEST(CiReportsTest, JunitHasACaseForEachCheck) {
+  LoadResults results = Sample();
+  results.unreached[0].why = "<b>\x01&\"";
+  const std::vector<Check> checks = Checks(results, nullptr);
+  const std::string xml = JunitText(results, checks);
+  EXPECT_EQ(Attribute(xml, "testsuite", "tests"), absl::StrCat(checks.size()));
+  EXPECT_EQ(Attribute(xml, "testsuite", "failures"), "3");
+  EXPECT_EQ(Attribute(xml, "testcase", "name"), "function f is reached");
+  EXPECT_EQ(Attribute(xml, "failure", "message"),
+            "h:1: &lt;b&gt;\\x01&amp;&quot;");
+  EXPECT_THAT(xml, AllOf(HasSubstr("name=\"late:count==0\"><failure "
+                                   "message=\"3\"/></testcase>"),
+                         HasSubstr("name=\"call:p(99)&lt;1s\"><failure "
+                                   "message=\"no data\"/>"),
+                         HasSubstr("name=\"pipelines succeed\"/>")));
+}
+
+TEST(CiReportsTest, ChecksAreWhatDecidesTheExitCode) {
+  LoadResults results = Sample();
+  results.unreached.clear();
+  results.thresholds.clear();
+  results.settle.pipelines = 9;
+  results.settle.never = 3;
+  const auto failed = [&](const std::vector<std::string>* worse) {
+    std::vector<std::string> names;
+    for (const Check& check : Checks(results, worse)) {
+      if (!check.ok) names.push_back(check.name);
+    }
+    return names;
+  };
+  EXPECT_THAT(failed(nullptr), IsEmpty());
+  results.thresholds.push_back({"late:count<9", 3.0, true});
+  EXPECT_THAT(failed(nullptr), ElementsAre("composites settle"));
+  results.settle.never = 0;
+  results.pipelines.errors = results.pipelines.count;
+  EXPECT_THAT(failed(nullptr), ElementsAre("pipelines succeed"));
+  results.pipelines.errors = 0;
+  const std::vector<std::string> worse = {"pipelines: p50 +90.0%"};
+  EXPECT_THAT(failed(&worse), ElementsAre("no worse than the baseline"));
+}
+
+TEST(CiReportsTest, MarkdownEscapesWhatOthersWrote) {
+  LoadResults results = Sample();
+  results.calls[0].step = "a|b*c<img>";
+  const std::string text = MarkdownText(results, Checks(results, nullptr));
+  EXPECT_THAT(text, AllOf(HasSubstr("## fncache load: 2 of 5 checks hold"),
+                          HasSubstr("| late:count==0 | **fails** | 3 |"),
+                          HasSubstr("a\\|b\\*c&lt;img&gt;, hit"),
+                          HasSubstr("f is not reached at h:1"),
+                          HasSubstr("4 composites that come back every 5.00s"),
+                          HasSubstr("| boom &lt;b&gt;"), Not(HasSubstr("\x1b")),
+                          Not(HasSubstr("<"))));
+}
+
+TEST(CiReportsTest, CsvHasARowForEachInterval) {
+  const std::vector<std::string> rows = absl::StrSplit(CsvText(Sample()), '\n');
+  ASSERT_THAT(rows, SizeIs(4));  // and what is behind the last line feed
+  const auto columns = [](const std::string& row) {
+    return std::count(row.begin(), row.end(), ',') + 1;
+  };
+  EXPECT_EQ(columns(rows[0]), 19);
+  EXPECT_EQ(columns(rows[1]), 19);
+  EXPECT_THAT(rows[2], StartsWith("2.000,1.000,10,0,0,0,0,7,3,0,0,"));
+  // Under the JSON's names, in its order.
+  const auto json = nlohmann::ordered_json::parse(ResultsToJson(Sample()));
+  std::string names;
+  for (const auto& [name, value] : json["timeline"][0].items()) {
+    absl::StrAppend(&names, names.empty() ? "" : ",", name);
+  }
+  EXPECT_EQ(rows[0], names);
 }
 
 absl::StatusOr<LoadOptions> Parse(std::vector<std::string> texts) {
@@ -394,6 +653,48 @@ TEST(LoadOptionsTest, SeveralFilesAndATargetFollowRequest) {
   EXPECT_EQ(options->concurrency, 8);
 }
 
+// It takes connections, and its calls have no answer.
+TEST(PipelineLoadTest, AFunctionThatNeverAnswersEndsTheRun) {
+  const fncache::testing::LoopbackSocket silent;
+  silent.Listen(8);
+  const std::string examples = absl::StrCat(FNCACHE_SOURCE_DIR, "/examples/");
+  PipelineLoadHooks hooks;
+  hooks.stop = [](const char*, uint64_t, uint64_t) { return false; };
+  for (const char* const start : {"steady", "create"}) {
+    auto options =
+        Parse({examples + "xr.yaml", examples + "composition.yaml",
+               "--function=function-buckets=" + silent.target(),
+               "--function=function-policy=" + silent.target(),
+               "--composites=2", "--duration=100ms", "--reconcile-timeout",
+               start == std::string("steady") ? "500ms" : "2m",
+               absl::StrCat("--start=", start)});
+    ASSERT_TRUE(options.ok()) << options.status();
+    options->patience = absl::Seconds(1);
+    const auto inputs = render::LoadRenderInputs(options->render);
+    ASSERT_TRUE(inputs.ok()) << inputs.status();
+    Measure measure;
+    LoadResults results;
+    const absl::Time began = absl::Now();
+    const absl::Status status =
+        RunPipelineLoad(*options, *inputs, hooks, &measure, &results);
+    EXPECT_LT(absl::Now() - began, absl::Seconds(8));
+    measure.Fill(&results);
+    if (options->model.start == model::StartFrom::kSteady) {
+      EXPECT_THAT(std::string(status.message()),
+                  StartsWith(absl::StrCat("no pipeline succeeded within 1s: "
+                                          "function-buckets at ",
+                                          silent.target(), ": ")));
+      EXPECT_EQ(results.settle.failure, status.message());
+      continue;
+    }
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(EveryPipelineFailed(results));
+    ASSERT_THAT(results.errors, SizeIs(1));
+    EXPECT_EQ(results.errors[0].message,
+              "no answer 1s after the run's duration");
+  }
+}
+
 TEST(LoadOptionsTest, WrongFlagsAreNamed) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--request", "a", "h:1", "--rate", "0"}, "--rate: \"0\""},
@@ -403,8 +704,14 @@ TEST(LoadOptionsTest, WrongFlagsAreNamed) {
       {{"--request", "a", "h:1", "--duraton", "1s"}, "--duration"},
       {{"--request", "a", "h:1", "-z", "1"}, "--duration: \"1\""},
       {{"--request", "a", "h:1", "--metadata", "K=v"}, "--metadata: \"K=v\""},
+      {{"a", "b", "--composite", "3"}, "did you mean --composites?"},
+      {{"a", "b", "--strat", "cold"}, "did you mean --start?"},
+      {{"a", "b", "--thresold=x"}, "did you mean --threshold?"},
+      {{"a", "b", "--contxt-values=x"}, "did you mean --context-values?"},
       {{"--start", "warm"}, "accepted: create, steady, cold"},
-      {{"--churn", "x=1"}, "--churn: \"x=1\""},
+      {{"--churn", "x=1"},
+       "--churn: \"x=1\" is not accepted; accepted: "
+       "KIND=N with KIND one of spec, composed"},
       {{"--max-change", "x"}, "--max-change"},
       {{}, "fncache load --help"},
   };

@@ -64,6 +64,36 @@ TEST(ScenarioTest, FlagsWin) {
   EXPECT_EQ(options->model.churn.noop, 0);
 }
 
+TEST(ScenarioTest, NamesWhatProvidersWrite) {
+  const testing::TempDir dir;
+  const std::string path = dir.path() + "/scenario.yaml";
+  testing::WriteFile(
+      path,
+      "status:\n"
+      "- {field: atProvider.vpcId, when: ready, value: id, kind: VPC}\n"
+      "- {field: atProvider.seen, when: heartbeat, value: time}\n"
+      "- {field: phase, when: first, text: pending}\n"
+      "- {field: tries, when: every, value: counter}\n");
+  const auto options = Parse({"--scenario", path});
+  ASSERT_TRUE(options.ok()) << options.status();
+  const auto& status = options->model.status;
+  using When = model::StatusField::When;
+  using Content = model::StatusField::Content;
+  // The heartbeat replaced the default one.
+  ASSERT_EQ(status.size(), model::DefaultStatus().size() + 3);
+  const auto* const named = &status[status.size() - 4];
+  EXPECT_EQ(named[0].path, (std::vector<std::string>{"atProvider", "vpcId"}));
+  EXPECT_EQ(named[0].when, When::kReady);
+  EXPECT_EQ(named[0].content, Content::kId);
+  EXPECT_EQ(named[0].kind, "VPC");
+  EXPECT_EQ(named[1].when, When::kHeartbeat);
+  EXPECT_EQ(named[1].content, Content::kTime);
+  EXPECT_EQ(named[2].when, When::kFirst);
+  EXPECT_EQ(named[2].text, "pending");
+  EXPECT_EQ(named[3].when, When::kEvery);
+  EXPECT_EQ(named[3].content, Content::kCounter);
+}
+
 TEST(ScenarioTest, WhatIsWrongIsNamedWithItsLine) {
   struct Case {
     const char* text;
@@ -80,6 +110,20 @@ TEST(ScenarioTest, WhatIsWrongIsNamedWithItsLine) {
       {"churn:\n  nop: 1\n", ":2: \"nop\" is not known here"},
       {"churn:\n  noop: x\n", ":2: noop: \"x\" is not accepted; accepted"},
       {"churn: 3\n", ":1: churn: \"3\" is not accepted; accepted: a map"},
+      {"status: 3\n", ":1: status: \"3\" is not accepted; accepted: a list"},
+      {"status:\n- x\n", ":2: a field of the status is a map"},
+      {"status:\n- {field: a}\n", ":2: a field of the status needs"},
+      {"status:\n- {field: a, when: ready}\n", ":2: a field of the status"},
+      {"status:\n- {field: a, when: ready, value: id, text: x}\n",
+       ":2: a field of the status needs"},
+      {"status:\n- {field: a..b, when: ready, value: id}\n",
+       ":2: field: \"a..b\" is not accepted; accepted: names below status"},
+      {"status:\n- {field: conditions, when: ready, value: id}\n",
+       ":2: field: \"conditions\" is not accepted"},
+      {"status:\n- {field: a, when: now, value: id}\n",
+       ":2: when: \"now\" is not accepted; accepted: first, every, ready, "},
+      {"status:\n- {field: a, when: ready, value: uid}\n",
+       ":2: value: \"uid\" is not accepted; accepted: id, counter, time"},
       {"events: 3\n", ":1: events: \"3\" is not accepted; accepted: a list"},
       {"events:\n- 3\n", ":2: an event is a map"},
       {"events:\n- restart: {}\n", ":2: an event needs at"},
@@ -118,10 +162,13 @@ TEST(ScenarioTest, EventsNeedTheModel) {
     const auto options = Parse({scenario, loop});
     ASSERT_FALSE(options.ok()) << loop;
     EXPECT_TRUE(absl::StrContains(options.status().message(),
-                                  "scenario.yaml:12: events: not with"))
+                                  "scenario.yaml:17: events: not with"))
         << options.status();
   }
-  EXPECT_FALSE(Parse({"--scenario", "/no/such/file"}).ok());
+  const auto missing = Parse({"--scenario", "/no/such/file"});
+  EXPECT_TRUE(absl::IsNotFound(missing.status()));
+  EXPECT_EQ(missing.status().message(),
+            "--scenario: /no/such/file: No such file or directory");
 }
 
 }  // namespace

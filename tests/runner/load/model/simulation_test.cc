@@ -39,6 +39,13 @@ struct Function {
   int settings = 2;  // of each resource
   absl::Duration ttl = kTtl;
   bool required = false;
+  bool extra = false;      // by the older name of what is required
+  bool random = false;     // each answer differs from the one before
+  bool renamed = false;    // in the name of one more resource
+  bool coming = false;     // in whether there is one more resource
+  bool chained = false;    // a resource waits for the one before to be ready
+  bool auto_ready = true;  // says which resources are ready
+  bool ready = true;       // false: it says that none is
   absl::Status status;
   std::string fatal;
 
@@ -64,12 +71,30 @@ struct Function {
       selector.set_kind("ConfigMap");
       selector.set_match_name("zone");
     }
+    if (extra) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+      auto& selector =
+          (*response.mutable_requirements()->mutable_extra_resources())["old"];
+#pragma GCC diagnostic pop
+      selector.set_api_version("v1");
+      selector.set_kind("ConfigMap");
+      selector.set_match_name("zone");
+    }
     const Struct& composite = request.observed().composite().resource();
     text::SetText(
         response.mutable_desired()->mutable_composite()->mutable_resource(),
         {"status", "region"}, text::FindText(composite, {"spec", "region"}));
-    for (int i = 0; i < resources; ++i) {
-      const std::string name = absl::StrCat("bucket-", i);
+    const std::string last = absl::StrCat("bucket-", resources);
+    const bool more =
+        renamed || (coming && request.observed().resources().count(last) == 0);
+    for (int i = 0; i < resources + (more ? 1 : 0); ++i) {
+      const std::string name =
+          absl::StrCat("bucket-", i == resources && renamed ? 1000 + calls : i);
+      if (chained && i > 0 &&
+          !IsReady(request, absl::StrCat("bucket-", i - 1))) {
+        break;
+      }
       fn::Resource& desired =
           (*response.mutable_desired()->mutable_resources())[name];
       Struct* const object = desired.mutable_resource();
@@ -82,16 +107,29 @@ struct Function {
                       {"spec", "forProvider", absl::StrCat("setting", k)},
                       "some value of it");
       }
-      const auto observed = request.observed().resources().find(name);
-      if (observed == request.observed().resources().end()) continue;
-      for (const auto& condition :
-           engine::ConditionsOf(observed->second.resource())) {
-        if (condition.type == "Ready" && condition.status == "True") {
-          desired.set_ready(fn::READY_TRUE);
-        }
+      if (random) {
+        text::SetText(object, {"spec", "login", "password"},
+                      absl::StrCat("secret", calls));
+      }
+      if (!auto_ready) continue;
+      if (!ready) {
+        desired.set_ready(fn::READY_FALSE);
+      } else if (IsReady(request, name)) {
+        desired.set_ready(fn::READY_TRUE);
       }
     }
     return result;
+  }
+
+  static bool IsReady(const fn::RunFunctionRequest& request,
+                      const std::string& name) {
+    const auto observed = request.observed().resources().find(name);
+    if (observed == request.observed().resources().end()) return false;
+    for (const auto& condition :
+         engine::ConditionsOf(observed->second.resource())) {
+      if (condition.type == "Ready" && condition.status == "True") return true;
+    }
+    return false;
   }
 
   int calls = 0;
@@ -112,6 +150,9 @@ class Recorder : public SimulationObserver {
               const engine::CallReport& report) override {
     if (keep_requests) requests_[start.composite].push_back(report.request);
   }
+  void OnReady(int composite, absl::Duration since) override {
+    EXPECT_TRUE(ready.emplace(composite, since).second);
+  }
   void OnPipelineEnd(const PipelineEnd& end) override {
     running_.erase(end.start.composite);
     all.push_back({end, std::move(requests_[end.start.composite])});
@@ -120,6 +161,7 @@ class Recorder : public SimulationObserver {
 
   bool keep_requests = true;
   std::vector<Reconcile> all;
+  std::map<int, absl::Duration> ready;
   size_t most() const { return most_; }
 
  private:
@@ -560,6 +602,254 @@ TEST_F(SimulationTest, WhatWasRequiredLastIsSentWithTheFirstCall) {
     simulation_->Stop();
     simulation_.reset();
   }
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+TEST_F(SimulationTest, ExtraResourcesAreSeededAsRequiredOnes) {
+  function_.extra = true;
+  StartSteady();
+  Run(2 * kTtl);
+  ASSERT_FALSE(recorder_.all.empty());
+  // The runner's first-call shortcut compares extra resources only, so that
+  // such a function is called twice however settled the composite is.
+  ASSERT_EQ(recorder_.all[0].requests.size(), 2u);
+  EXPECT_EQ(Request(0).required_resources().count("old"), 1u);
+  EXPECT_EQ(Request(0).extra_resources_size(), 0);
+  const fn::RunFunctionRequest& second = recorder_.all[0].requests[1];
+  EXPECT_EQ(second.extra_resources().count("old"), 1u);
+  EXPECT_EQ(second.required_resources().count("old"), 1u);
+}
+#pragma GCC diagnostic pop
+
+// Settling.
+
+TEST_F(SimulationTest, ACompositionWhoseAnswersDifferNeverSettles) {
+  function_.random = true;
+  function_.resources = 1;
+  options_.composites = 3;
+  options_.start = StartFrom::kSteady;
+  Make();
+  const auto settled = simulation_->Settle(nullptr);
+  ASSERT_TRUE(settled.ok()) << settled.status();
+  EXPECT_EQ(settled->never, 3u);
+  EXPECT_EQ(
+      settled->changing,
+      (std::vector<std::string>{"resource bucket-0: spec.login.password"}));
+  EXPECT_LT(settled->pipelines, 3u * 4 * (kSettlingRounds + 5));
+}
+
+// Each new resource has a provider, whose writes are causes of their own.
+TEST_F(SimulationTest, ResourcesThatComeAndGoOrAreRenamedNeverSettle) {
+  recorder_.keep_requests = false;
+  for (const bool renamed : {true, false}) {
+    function_.calls = 0;
+    function_.resources = 1;
+    function_.renamed = renamed;
+    function_.coming = !renamed;
+    options_.start = StartFrom::kSteady;
+    Make();
+    const auto settled = simulation_->Settle(nullptr);
+    ASSERT_TRUE(settled.ok()) << settled.status();
+    EXPECT_EQ(settled->never, 1u);
+    EXPECT_EQ(settled->changing,
+              (std::vector<std::string>{
+                  renamed ? "the names of the desired resources"
+                          : "resource bucket-1: whether it is desired"}));
+    EXPECT_LE(settled->pipelines,
+              2 * static_cast<unsigned>(SettlingWrites(options_)));
+  }
+}
+
+// A chain of thirty: each resource is desired when the one before is ready.
+TEST_F(SimulationTest, ResourcesThatWaitForEachOtherSettle) {
+  function_.chained = true;
+  function_.resources = 30;
+  options_.ready_writes = 5;
+  options_.start = StartFrom::kSteady;
+  Make();
+  const auto settled = simulation_->Settle(nullptr);
+  ASSERT_TRUE(settled.ok()) << settled.status();
+  EXPECT_EQ(settled->never, 0u);
+  EXPECT_EQ(settled->ready, 1u);
+  EXPECT_EQ(simulation_->Observe(0).resources_size(), 30);
+  EXPECT_LT(settled->pipelines,
+            static_cast<unsigned>(SettlingWrites(options_)));
+}
+
+TEST_F(SimulationTest, WhatOnlyProvidersKeepBusySettles) {
+  options_.start = StartFrom::kSteady;
+  options_.ready_after = absl::Minutes(40);
+  options_.ready_writes = 500;
+  Make();
+  const auto settled = simulation_->Settle(nullptr);
+  ASSERT_TRUE(settled.ok()) << settled.status();
+  EXPECT_EQ(settled->never, 0u);
+  EXPECT_EQ(settled->ready, 1u);
+  EXPECT_TRUE(settled->changing.empty());
+}
+
+TEST_F(SimulationTest, CountsThoseThatWereReadyAndAreNotAnyMore) {
+  StartSteady(3);
+  EXPECT_EQ(settled_.ready, 3u);
+  EXPECT_EQ(simulation_->counters().lost_ready, 0u);
+  function_.auto_ready = false;
+  Run(2 * kTtl);
+  EXPECT_EQ(simulation_->counters().ready, 0u);
+  // Those that cannot become ready have a sentence of their own.
+  EXPECT_EQ(simulation_->counters().lost_ready, 0u);
+  EXPECT_EQ(simulation_->counters().unmarked, 3u);
+  function_.auto_ready = true;
+  Run(2 * kTtl);
+  function_.ready = false;
+  Run(2 * kTtl);
+  EXPECT_EQ(simulation_->counters().lost_ready, 3u);
+  EXPECT_EQ(simulation_->counters().unmarked, 0u);
+  function_.ready = true;
+  Run(2 * kTtl);
+  EXPECT_EQ(simulation_->counters().lost_ready, 0u);
+  EXPECT_EQ(simulation_->counters().unmarked, 0u);
+}
+
+TEST_F(SimulationTest, ACreationKnowsWhatNeverSettles) {
+  function_.random = true;
+  function_.resources = 1;
+  options_.composites = 3;
+  Start();
+  Run(absl::Seconds(20));
+  EXPECT_EQ(simulation_->restless().composites, 3u);
+  EXPECT_EQ(
+      simulation_->restless().changing,
+      (std::vector<std::string>{"resource bucket-0: spec.login.password"}));
+}
+
+TEST_F(SimulationTest, ACreationThatSettlesOrThatOthersWriteToIsNotRestless) {
+  function_.chained = true;
+  function_.resources = 6;
+  Start();
+  Run(absl::Minutes(5));
+  EXPECT_EQ(simulation_->counters().ready, 1u);
+  EXPECT_EQ(simulation_->restless().composites, 0u);
+  simulation_.reset();
+  recorder_.ready.clear();
+  function_ = Function();
+  function_.random = true;
+  options_.churn.spec = 3600;
+  Start();
+  Run(absl::Minutes(1));
+  EXPECT_EQ(simulation_->restless().composites, 0u);
+}
+
+TEST_F(SimulationTest, WithoutAutoReadyNoCompositeHasLostAnything) {
+  function_.auto_ready = false;
+  StartSteady(2);
+  EXPECT_EQ(settled_.ready, 0u);
+  Run(2 * kTtl);
+  EXPECT_EQ(simulation_->counters().lost_ready, 0u);
+  EXPECT_EQ(simulation_->counters().unmarked, 2u);
+}
+
+TEST_F(SimulationTest, SaysHowLongANewCompositeTakesToBeReady) {
+  options_.composites = 2;
+  Start();
+  Run(absl::Seconds(10));
+  ASSERT_EQ(recorder_.ready.size(), 2u);
+  for (const auto& [composite, since] : recorder_.ready) {
+    EXPECT_GE(since, absl::Seconds(4.5));
+    EXPECT_LE(since, absl::Seconds(5.5));
+  }
+  // Settled ones were not created in the run.
+  simulation_.reset();
+  recorder_.ready.clear();
+  StartSteady();
+  Run(2 * kTtl);
+  EXPECT_TRUE(recorder_.ready.empty());
+}
+
+TEST_F(SimulationTest, DemandFollowsFromTtlsAndChurn) {
+  options_.churn.noop = 36;
+  StartSteady(30);
+  const Demand demand = simulation_->demand();
+  EXPECT_NEAR(demand.pipelines, 0.5, 1e-9);
+  EXPECT_NEAR(demand.churn, 0.3, 1e-9);
+  EXPECT_EQ(demand.shortest, kTtl);
+  EXPECT_EQ(demand.longest, kTtl);
+}
+
+// Providers.
+
+TEST_F(SimulationTest, IdentifiersAppearOnceAResourceIsReady) {
+  function_.resources = 1;
+  Start();
+  Run(absl::Seconds(4));
+  const auto status = [&] {
+    return *text::FindMap(
+        simulation_->Observe(0).resources().at("bucket-0").resource(),
+        {"status"});
+  };
+  EXPECT_EQ(text::Find(status(), {"atProvider", "id"}), nullptr);
+  EXPECT_EQ(text::FindText(status(), {"atProvider", "state"}), "creating");
+  EXPECT_EQ(text::FindText(status(), {"atProvider", "endpoint", "zone"}),
+            "zone-a");
+  EXPECT_EQ(text::Find(status(), {"atProvider", "writes"})->number_value(), 2);
+  Run(absl::Seconds(4));
+  EXPECT_EQ(text::FindText(status(), {"atProvider", "id"}).substr(0, 7),
+            "bucket-");
+  EXPECT_NE(text::FindText(status(), {"atProvider", "id"}),
+            text::FindText(status(), {"atProvider", "arn"}));
+  EXPECT_EQ(text::FindText(status(), {"atProvider", "state"}), "available");
+  EXPECT_NE(text::Find(status(), {"atProvider", "endpoint", "address"}),
+            nullptr);
+  EXPECT_EQ(text::Find(status(), {"atProvider", "writes"})->number_value(), 3);
+}
+
+void RemoveVersions(fn::RunFunctionRequest* request);
+
+TEST_F(SimulationTest, AHeartbeatChangesOneTimeAndVersionsOnly) {
+  options_.churn.composed = 30;
+  StartSteady();
+  Run(absl::Minutes(20));
+  int changed = 0;
+  for (size_t i = 1; i < recorder_.all.size(); ++i) {
+    fn::RunFunctionRequest a = Request(i - 1);
+    fn::RunFunctionRequest b = Request(i);
+    for (fn::RunFunctionRequest* const one : {&a, &b}) {
+      RemoveVersions(one);
+      for (auto& [name, resource] :
+           *one->mutable_observed()->mutable_resources()) {
+        const std::string checked = text::FindText(
+            resource.resource(), {"status", "atProvider", "lastChecked"});
+        EXPECT_FALSE(checked.empty());
+        text::Remove(resource.mutable_resource(),
+                     {"status", "atProvider", "lastChecked"});
+      }
+    }
+    changed += End(i).start.trigger == Trigger::kEvent ? 1 : 0;
+    EXPECT_EQ(a.SerializeAsString().size(), b.SerializeAsString().size());
+    EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(a, b));
+  }
+  EXPECT_GT(changed, 4);
+}
+
+TEST_F(SimulationTest, TheScenariosFieldsAreWritten) {
+  StatusField field;
+  field.path = {"atProvider", "vpcId"};
+  field.when = StatusField::When::kHeartbeat;
+  field.content = StatusField::Content::kCounter;
+  options_.status = StatusWith({field});
+  options_.churn.composed = 60;
+  function_.resources = 1;
+  StartSteady();
+  const std::string before =
+      TextAt(simulation_->Observe(0).resources().at("bucket-0").resource(),
+             {"status", "atProvider", "lastChecked"});
+  Run(absl::Minutes(20));
+  const Struct after =
+      simulation_->Observe(0).resources().at("bucket-0").resource();
+  EXPECT_EQ(TextAt(after, {"status", "atProvider", "lastChecked"}), before);
+  ASSERT_NE(text::Find(after, {"status", "atProvider", "vpcId"}), nullptr);
+  EXPECT_GT(
+      text::Find(after, {"status", "atProvider", "vpcId"})->number_value(), 5);
 }
 
 // Breaker.
