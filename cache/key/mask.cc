@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cache/key/field_path.h"
@@ -78,6 +79,12 @@ absl::StatusOr<MaskElement> ReadBare(absl::string_view path, size_t* at) {
                                     ": indices are not allowed; `*` stands "
                                     "for every list element, and a map key of "
                                     "this name is quoted"));
+  }
+  if (text.find('*') != text.npos) {
+    return Wrong(path, absl::StrCat(Cited(text),
+                                    ": `*` stands for a whole key, not for a "
+                                    "piece of one; a key with a star in it is "
+                                    "quoted"));
   }
   if (std::any_of(text.begin(), text.end(), NeedsQuotes)) {
     return Wrong(path, absl::StrCat(Cited(text), " must be quoted"));
@@ -169,19 +176,56 @@ bool StartsWith(const MaskPath& path,
   return true;
 }
 
+// How many elements of the path name the object that it goes into; 0 if it goes
+// into none.
+size_t ObjectElements(const MaskPath& path) {
+  const auto object = [&path](std::initializer_list<absl::string_view> prefix) {
+    return StartsWith(path, prefix) && path.size() > prefix.size()
+               ? prefix.size()
+               : 0;
+  };
+  return std::max(
+      {object({"observed", "composite", "resource"}),
+       object({"observed", "resources", "K", "resource"}),
+       object({"required_resources", "K", "items", "*", "resource"}),
+       object({"extra_resources", "K", "items", "*", "resource"})});
+}
+
+// Whether the element is `name`, or stands for it among others.
+bool MayBe(const MaskElement& element, absl::string_view name) {
+  return element.any || element.name == name;
+}
+
+// Whether nothing is left of the object's spec or of its metadata: `spec`,
+// `spec.*`, and `*` or `*.*` in their place.
+bool HidesWholeSpecOrMetadata(const MaskPath& path, size_t object) {
+  const MaskElement& section = path[object];
+  return (MayBe(section, "spec") || MayBe(section, "metadata")) &&
+         (path.size() == object + 1 ||
+          (path.size() == object + 2 && path[object + 1].any));
+}
+
 absl::Status CheckCacheRules(absl::string_view text, const MaskPath& path,
                              std::vector<std::string>* warnings) {
-  const auto below_a_resource = [&path] {
-    const auto below =
-        [&path](std::initializer_list<absl::string_view> prefix) {
-          return StartsWith(path, prefix) && path.size() > prefix.size();
-        };
-    return below({"observed", "composite", "resource"}) ||
-           below({"observed", "resources", "K", "resource"}) ||
-           below({"required_resources", "K", "items", "*", "resource"}) ||
-           below({"extra_resources", "K", "items", "*", "resource"});
-  };
-  if (below_a_resource()) return absl::OkStatus();
+  if (const size_t object = ObjectElements(path); object > 0) {
+    if (HidesWholeSpecOrMetadata(path, object)) {
+      return Wrong(text,
+                   "may not be masked: it hides a whole spec or metadata, "
+                   "where functions read names, labels and what users ask "
+                   "for; a mask names single fields of these");
+    }
+    const bool of_the_composite = path[1].name == "composite" && !path[1].any;
+    const bool the_runners_own =
+        !path[object].any && path.size() > object + 1 &&
+        !path[object + 1].any && path[object + 1].name == "crossplane";
+    if (of_the_composite && MayBe(path[object], "spec") && !the_runners_own) {
+      warnings->push_back(absl::StrCat(
+          Cited(Spell(path)),
+          ": hides some of what users ask for in the composite's spec: a "
+          "change of it there has no effect while an old answer is served"));
+    }
+    return absl::OkStatus();
+  }
   if (StartsWith(path, {"context", "K"}) && !path[1].any) {
     warnings->push_back(absl::StrCat(
         Cited(Spell(path)),
@@ -371,6 +415,24 @@ const std::vector<NamedMaskSet>& NamedMaskSets() {
        {"observed.composite.resource.status.conditions"}},
   };
   return *sets;
+}
+
+std::vector<std::string> SplitMasks(absl::string_view text) {
+  std::vector<std::string> masks;
+  std::string mask;
+  bool quoted = false;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i == text.size() || (text[i] == ',' && !quoted)) {
+      const absl::string_view trimmed = absl::StripAsciiWhitespace(mask);
+      if (!trimmed.empty()) masks.emplace_back(trimmed);
+      mask.clear();
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    mask += text[i];
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) mask += text[++i];
+  }
+  return masks;
 }
 
 MaskSet::MaskSet() = default;

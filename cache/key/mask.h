@@ -3,12 +3,13 @@
 //
 // A mask is a path of field names and map keys below the request, with dots
 // between: `observed.composite.resource.metadata.resourceVersion`. `*` stands
-// for any one map key or for every list element. A key may be quoted, and must
-// be where it holds dots, quotes, backslashes, stars, brackets or white space,
-// is empty, all digits or the name of a set: `context."example.org/now"`;
-// within quotes `\"` and `\\` are a quote and a backslash. Indices do not
-// exist, and Struct's inner fields are never written. See DESIGN's key contract
-// for what may be masked and docs/key-format.md for what masking does.
+// for any one map key or for every list element, and never for a piece of a
+// name. A key may be quoted, and must be where it holds dots, quotes,
+// backslashes, stars, brackets or white space, is empty, all digits or the name
+// of a set: `context."example.org/now"`; within quotes `\"` and `\\` are a
+// quote and a backslash. Indices do not exist, and Struct's inner fields are
+// never written. See DESIGN's key contract for what may be masked and
+// docs/key-format.md for what masking does.
 //
 // A text that begins with `@` names a set of paths, which stand in its place:
 // see NamedMaskSets.
@@ -96,10 +97,14 @@ struct NamedMaskSet {
 // change of its paths makes older entries unreachable.
 const std::vector<NamedMaskSet>& NamedMaskSets();
 
+// The masks of a text that has them with commas between. A comma within quotes
+// is a key's.
+std::vector<std::string> SplitMasks(absl::string_view text);
+
 enum class MaskRules {
   // Only paths that a cache may ignore: at least one element below an observed
-  // or required
-  // resource's `resource`, or at or below one named context key.
+  // or required resource's `resource`, but not its whole spec or metadata; or
+  // at or below one named context key.
   kCache,
   // Any path of the request: for comparing recordings.
   kAnyPath,
@@ -119,7 +124,8 @@ class MaskSet {
   const std::vector<std::string>& canonical() const { return canonical_; }
   // The same paths, in the same order, in their parts.
   const std::vector<MaskPath>& paths() const { return paths_; }
-  // Warnings for the operator, a line each: of masked context keys.
+  // Warnings for the operator, a line each: of masked context keys, and of what
+  // is masked in the composite's spec, spec.crossplane aside.
   const std::vector<std::string>& warnings() const { return warnings_; }
   // Those of canonical() that have left nothing out of any request yet, in any
   // of the set's copies.

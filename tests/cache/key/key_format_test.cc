@@ -157,7 +157,7 @@ TEST(KeyFormat, EveryVectorHolds) {
                             : (Key{hash.high64, hash.low64}).Hex(),
               vector.key);
     // The message is one that can be read back.
-    const MaskSet mask_set = *MaskSet::Parse(vector.masks);
+    const MaskSet mask_set = *MaskSet::Parse(vector.masks, MaskRules::kAnyPath);
     const absl::optional<std::string> unfolded =
         Unfold(mask_set, vector.message);
     apiextensions::fn::proto::v1::RunFunctionRequest message;
@@ -171,7 +171,8 @@ TEST(KeyFormat, EveryVectorHolds) {
     scope.source = vector.by_tag ? KeySource::kTag : KeySource::kContent;
     scope.hash = vector.sha256 ? KeyHash::kSha256 : KeyHash::kXxh3;
     DigestScratch scratch;
-    const Digester digester(TestSeed(), scope, *MaskSet::Parse(vector.masks));
+    const Digester digester(TestSeed(), scope,
+                            *MaskSet::Parse(vector.masks, MaskRules::kAnyPath));
     const Digest digest = digester.Compute({vector.request}, &scratch);
     ASSERT_TRUE(digest.keyed);
     EXPECT_EQ(digest.key.Hex(), vector.key);

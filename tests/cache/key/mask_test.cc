@@ -36,15 +36,17 @@ struct Refused {
 
 TEST(Mask, WhatACacheMayIgnore) {
   for (const char* path :
-       {"observed.composite.resource.metadata",
+       {"observed.composite.resource.metadata.labels",
         "observed.composite.resource.metadata.resourceVersion",
-        "observed.composite.resource.*",
+        "observed.composite.resource.spec.crossplane",
+        "observed.composite.resource.*.x", "observed.composite.resource.status",
         "observed.composite.resource.status.conditions.*.lastTransitionTime",
-        "observed.resources.bucket.resource.metadata",
+        "observed.resources.bucket.resource.spec.forProvider",
         "observed.resources.*.resource.metadata.managedFields",
         "observed.resources.\"a.b\".resource.\"x y\"",
         "required_resources.*.items.*.resource.status",
-        "required_resources.envs.items.*.resource.metadata",
+        "required_resources.envs.items.*.resource.metadata.uid",
+        "observed.resources.a.resource.spec.\"*\"",
         "extra_resources.*.items.*.resource.status", "context.key",
         "context.\"example.org/now\"", "context.\"example.org/now\".*.x"}) {
     EXPECT_EQ(MaskSet::Parse({path}).status(), absl::OkStatus()) << path;
@@ -180,6 +182,54 @@ TEST(Mask, WhatACacheMayNotIgnoreIsRefusedWithTheReason) {
   }
 }
 
+// Names, labels and what users ask for are in there.
+TEST(Mask, AWholeSpecOrMetadataIsRefusedWithTheReason) {
+  for (const std::string object :
+       {"observed.composite.resource", "observed.resources.db.resource",
+        "observed.resources.*.resource",
+        "required_resources.*.items.*.resource",
+        "extra_resources.a.items.*.resource"}) {
+    for (const char* whole :
+         {"spec", "metadata", "spec.*", "metadata.*", "*", "*.*"}) {
+      const std::string path = absl::StrCat(object, ".", whole);
+      const absl::Status status = MaskSet::Parse({path}).status();
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << path;
+      EXPECT_THAT(status.message(),
+                  ::testing::AllOf(HasSubstr(path),
+                                   HasSubstr("may not be "
+                                             "masked"),
+                                   HasSubstr("a whole spec or metadata")));
+      EXPECT_TRUE(MaskSet::Parse({path}, MaskRules::kAnyPath).ok()) << path;
+    }
+    EXPECT_TRUE(MaskSet::Parse({object + ".spec.\"*\""}).ok());
+    EXPECT_TRUE(MaskSet::Parse({object + ".metadata.*.x"}).ok());
+  }
+}
+
+// In a quoted name a star is one character like others.
+TEST(Mask, AQuotedStarIsAnOrdinaryCharacter) {
+  const auto masks =
+      MaskSet::Parse({"observed.resources.\"bucket-*\".resource.status.x"});
+  ASSERT_TRUE(masks.ok()) << masks.status();
+  EXPECT_THAT(masks->canonical(),
+              ElementsAre("observed.resources.\"bucket-*\".resource.status.x"));
+}
+
+TEST(Mask, WhatUsersAskForWarns) {
+  const MaskSet masks = *MaskSet::Parse(
+      {"observed.composite.resource.spec.size",
+       "observed.composite.resource.spec.crossplane.resourceRefs",
+       "observed.composite.resource.spec.crossplane",
+       "observed.composite.resource.*.region",
+       "observed.resources.db.resource.spec.forProvider.size",
+       "observed.composite.resource.status.size"});
+  EXPECT_THAT(masks.warnings(),
+              ElementsAre(::testing::AllOf(
+                              HasSubstr("observed.composite.resource.*.region"),
+                              HasSubstr("what users ask for")),
+                          HasSubstr("observed.composite.resource.spec.size")));
+}
+
 TEST(Mask, WhatIsNoPathIsRefusedWithTheReason) {
   const Refused refused[] = {
       {"", "empty"},
@@ -192,8 +242,10 @@ TEST(Mask, WhatIsNoPathIsRefusedWithTheReason) {
       {"context.\"a\\n\"", "backslash"},
       {"context.\"a\\", "backslash"},
       {"context.a\"b\"", "must be quoted"},
-      {"context.a*", "must be quoted"},
-      {"context.**", "must be quoted"},
+      {"context.a*", "`*` stands for a whole key"},
+      {"context.**", "`*` stands for a whole key"},
+      {"observed.resources.bucket-*.resource.status.x",
+       "`bucket-*`: `*` stands for a whole key"},
       {"context.a b", "must be quoted"},
       {" context.a", "must be quoted"},
       {"context.a\\.b", "must be quoted"},
