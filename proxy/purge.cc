@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "cache/key/digest.h"
 #include "cache/policy.h"
+#include "cache/wire/origin.h"
 #include "common/log.h"
 #include "common/utf8.h"
 #include "proxy/settings/options.h"
@@ -352,6 +353,10 @@ absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(
     const LookUpOrder& order) const {
   const auto key = KeyOf(order);
   if (!key.ok()) return key.status();
+  // Entries are left of the time when such requests were looked up.
+  const bool of_operation =
+      !order.request.empty() &&
+      cache::wire::OriginOf(order.request) == cache::wire::Origin::kOperation;
   const Bans& bans = deps_.store->bans();
   const absl::Time now = deps_.clock->Now();
   const std::vector<cache::store::Inspection> all = newest().Inspect(*key);
@@ -401,6 +406,10 @@ absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(
                             ? policy.HitTtl(info, now)
                             : policy.StaleTtl(info, /*random=*/0);
       JudgeServing(*deps_.functions[*owner], *key, entry, now, &report);
+      if (of_operation && !state->options.cache_operations) {
+        report.served = false;
+        report.served_why = "the request is an operation's, which is a bypass";
+      }
     } else {
       report.served_why = "its function is not in the settings";
     }

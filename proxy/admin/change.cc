@@ -47,6 +47,7 @@ void Subtract(const v1::Latency& before, v1::Latency* now) {
 void Subtract(const v1::FunctionStats& before, v1::FunctionStats* now) {
   Subtract(before.calls_by_outcome(), now->mutable_calls_by_outcome());
   Subtract(before.misses_by_reason(), now->mutable_misses_by_reason());
+  Subtract(before.bypasses_by_reason(), now->mutable_bypasses_by_reason());
   now->set_hits(Less(now->hits(), before.hits()));
   now->set_misses(Less(now->misses(), before.misses()));
   now->set_fills(Less(now->fills(), before.fills()));

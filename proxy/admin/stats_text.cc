@@ -2,6 +2,10 @@
 #include "proxy/admin/stats_text.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -82,8 +86,8 @@ class Table {
         "\n",
         Kinds("misses", now_.functions(), change_.counted.functions(),
               &v1::FunctionStats::misses_by_reason),
-        "\n", Tiers(), "\n", Fills(), Stale(), Abandoned(), BackingOff(),
-        AccessLog());
+        "\n", Tiers(), "\n", Fills(), Bypasses(), Stale(), Abandoned(),
+        BackingOff(), AccessLog());
     return absl::StrCat(head, "\n", Functions(Lines(head) + Lines(rest) + 1),
                         rest);
   }
@@ -252,6 +256,38 @@ class Table {
     return absl::StrCat(text, "\n");
   }
 
+  // In a line, as there are seldom any: the reasons that most of them have, and
+  // how many have another. All are in the JSON.
+  std::string Bypasses() const {
+    constexpr size_t kMost = 3;
+    std::map<std::string, uint64_t> sums;
+    for (const v1::FunctionStats& function : now_.functions()) {
+      for (const v1::Count& count : function.bypasses_by_reason()) {
+        if (count.count() > 0) sums[count.name()] += count.count();
+      }
+    }
+    if (sums.empty()) return "";
+    std::vector<std::pair<std::string, uint64_t>> reasons(sums.begin(),
+                                                          sums.end());
+    std::stable_sort(
+        reasons.begin(), reasons.end(),
+        [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::string text = "bypasses";
+    uint64_t others = 0;
+    for (size_t i = 0; i < reasons.size(); ++i) {
+      const auto& [reason, count] = reasons[i];
+      if (i >= kMost) {
+        others += count;
+        continue;
+      }
+      absl::StrAppend(&text, "  ", Printable(reason), " ", ShortCount(count));
+    }
+    if (others > 0) {
+      absl::StrAppend(&text, "  others ", ShortCount(others));
+    }
+    return absl::StrCat(text, "\n");
+  }
+
   // The sum over the functions of a reading.
   template <typename Number>
   static uint64_t Over(const v1::StatsResponse& stats,
@@ -355,6 +391,7 @@ Json FunctionCountsJson(const v1::FunctionStats& function,
       {"hits", function.hits()},
       {"misses", function.misses()},
       {"misses_by_reason", CountsJson(function.misses_by_reason())},
+      {"bypasses_by_reason", CountsJson(function.bypasses_by_reason())},
       {"hit_rate", rate.has_value() ? Json(*rate) : Json()},
       {"fills", function.fills()},
       {"fills_dropped", function.fills_dropped()},

@@ -66,19 +66,18 @@ std::string Most(absl::string_view heading, const Counts& counts) {
 
 std::string MasksText(const v1::ExplainResponse::FunctionMisses& function) {
   if (function.masks().empty()) return "";
-  Rows rows = {{"masks that hide what changed", "misses"}};
-  bool whole = false;
+  Rows rows = {{"masks that hide what changed", "misses", "function"}};
   for (const auto& mask : function.masks()) {
     if (rows.size() > kListed) break;
-    whole = whole || mask.whole();
     rows.push_back(
-        {absl::StrCat(Printable(mask.mask()), mask.whole() ? " *" : ""),
-         Grouped(mask.count())});
+        {Printable(mask.mask()), Grouped(mask.count()), "not asked"});
   }
-  return absl::StrCat("\n", TextTable(rows, {false, true}),
-                      whole ? "  * hides all of it, of which a function mostly "
-                              "reads something\n"
-                            : "");
+  if (static_cast<size_t>(function.masks().size()) > kListed) {
+    rows.push_back({absl::StrCat("and ", function.masks().size() - kListed,
+                                 " more; --json has all"),
+                    "", ""});
+  }
+  return absl::StrCat("\n", TextTable(rows, {false, true, false}));
 }
 
 Json ListJson(const Counts& counts, const char* what) {
@@ -251,8 +250,8 @@ std::string ExplainText(const v1::ExplainResponse& response) {
     if (function.masks().empty()) continue;
     absl::StrAppend(&text,
                     "\nA mask says that the function does not read what it "
-                    "hides: make sure of that\n(fncache probe, mode: shadow) "
-                    "before you set one.\n");
+                    "hides. It was not asked:\nfncache probe asks it, mode: "
+                    "shadow proves the mask in service.\n");
     break;
   }
   if (response.share() < 1 || response.paths_share() < 1) {
@@ -274,7 +273,7 @@ std::string ExplainJson(const v1::ExplainResponse& response) {
     for (const auto& mask : function.masks()) {
       masks.Append({{"mask", mask.mask()},
                     {"count", mask.count()},
-                    {"whole", mask.whole()}});
+                    {"function_asked", false}});
     }
     functions.Append({
         {"function", function.function()},

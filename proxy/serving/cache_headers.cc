@@ -19,9 +19,8 @@ Directives ReadDirectives(const http2::Fields& fields,
   Directives out;
   for (const http2::Field field : fields) {
     const absl::string_view key = field.name;
-    if (key == "authorization" || absl::c_linear_search(bypass_metadata, key)) {
-      out.bypass = true;
-    }
+    if (key == "authorization") out.authorization = true;
+    if (absl::c_linear_search(bypass_metadata, key)) out.bypass = true;
     if (key != "cache-control") continue;
     for (absl::string_view directive : absl::StrSplit(field.value, ',')) {
       // An argument (no-cache="field") does not make it weaker here.
@@ -97,7 +96,12 @@ absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
       // it keeps of it is for the comparison, and for later.
       return stored ? "fncache; fwd=bypass; stored; detail=shadow"
                     : "fncache; fwd=bypass; detail=shadow";
-    case ForwardReason::kBypass:
+    case ForwardReason::kOperation:
+      return "fncache; fwd=bypass; detail=operation";
+    case ForwardReason::kAuthorization:
+    case ForwardReason::kMetadata:
+    case ForwardReason::kModeOff:
+    case ForwardReason::kUnreadable:
       break;
   }
   return "fncache; fwd=bypass";

@@ -20,9 +20,10 @@ namespace fncache::proxy::serving {
 
 // The wishes about caching in the metadata of a request.
 struct Directives {
-  bool no_cache = false;  // cache-control: no-cache
-  bool no_store = false;  // cache-control: no-store
-  bool bypass = false;    // authorization, or a key of `bypass_metadata`
+  bool no_cache = false;       // cache-control: no-cache
+  bool no_store = false;       // cache-control: no-store
+  bool authorization = false;  // it has that metadata (RFC 9111, 3.5)
+  bool bypass = false;         // it has a key of `bypass_metadata`
 };
 Directives ReadDirectives(const http2::Fields& fields,
                           const std::vector<std::string>& bypass_metadata);
@@ -50,9 +51,18 @@ enum class ForwardReason {
   kStale,    // it was looked up, and one past its time was found
   kNoCache,  // the caller wants a new answer
   kNoStore,  // the caller wants a new answer, which nobody else is to get
-  kBypass,   // it is not looked up: authorization, mode off, no key, ...
   kShadow,   // it was looked up, only to compare: mode shadow
+  // It is not looked up: a bypass (telemetry::BypassReason).
+  kAuthorization,
+  kMetadata,
+  kModeOff,
+  kOperation,
+  kUnreadable,
 };
+// Whether it is one of the last five.
+inline bool IsBypass(ForwardReason reason) {
+  return reason >= ForwardReason::kAuthorization;
+}
 
 // fncache; fwd=miss[; collapsed][; stored]
 absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
+#include "cache/wire/origin.h"
 #include "http2/recycler.h"
 #include "proxy/serving/answer.h"
 #include "proxy/serving/cache_headers.h"
@@ -77,23 +78,33 @@ telemetry::Outcome OutcomeOf(ForwardReason reason, bool collapsed = false) {
     case ForwardReason::kNoCache:
     case ForwardReason::kNoStore:
       return telemetry::Outcome::kRequest;
-    case ForwardReason::kBypass:
-    case ForwardReason::kShadow:
-      break;
+    default:
+      return telemetry::Outcome::kBypass;
   }
-  return telemetry::Outcome::kBypass;
+}
+
+// The reason of a bypass. Only calls that count as bypasses need it.
+telemetry::BypassReason BypassReasonOf(ForwardReason reason) {
+  switch (reason) {
+    case ForwardReason::kAuthorization:
+      return telemetry::BypassReason::kAuthorization;
+    case ForwardReason::kMetadata:
+      return telemetry::BypassReason::kMetadata;
+    case ForwardReason::kModeOff:
+      return telemetry::BypassReason::kModeOff;
+    case ForwardReason::kOperation:
+      return telemetry::BypassReason::kOperation;
+    case ForwardReason::kShadow:
+      return telemetry::BypassReason::kShadow;
+    default:
+      return telemetry::BypassReason::kUnreadable;
+  }
 }
 
 // The use that may be made of the answer to a call that goes to the function.
 Use UseOf(ForwardReason reason) {
-  switch (reason) {
-    case ForwardReason::kBypass:
-      return Use::kPass;
-    case ForwardReason::kNoStore:
-      return Use::kAnswer;
-    default:
-      return Use::kStore;
-  }
+  if (IsBypass(reason)) return Use::kPass;
+  return reason == ForwardReason::kNoStore ? Use::kAnswer : Use::kStore;
 }
 
 // A stage of a call: it is waiting for something, and goes on in the function
@@ -173,7 +184,10 @@ class RunFunctionCall final
   };
 
   void OnRead(const grpc::Status& status);
-  // The digest refers to this thread's `keying` and to the request.
+  // Makes a bypass of the call where no composite asks.
+  void CheckOrigin();
+  // The digest refers to this thread's `keying` and to the request. None for
+  // what is not looked up: reason_ says why.
   cache::key::Digest ComputeDigest();
   void OnKeyed(const cache::key::Digest& digest);
   void LookUp(const cache::key::Digest& digest);
@@ -291,7 +305,8 @@ class RunFunctionCall final
   std::unique_ptr<ShadowCall> shadow_;  // under `mode: shadow`, once keyed
   CallAccess access_{context_.access_log};
   // Why it missed, once that is known.
-  insight::explain::Explanation why_{insight::trace::Reason::kNone, "", "", ""};
+  insight::explain::Explanation why_{
+      insight::trace::Reason::kNone, "", "", "", {}};
 };
 
 void RunFunctionCall::Start() {
@@ -310,8 +325,12 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
   keyed_ = &state_->stores.Newest();
   const Directives directives =
       ReadDirectives(incoming_->fields(), state_->options.bypass_metadata);
-  if (directives.bypass || state_->options.policy.mode == cache::Mode::kOff) {
-    reason_ = ForwardReason::kBypass;
+  if (directives.authorization) {
+    reason_ = ForwardReason::kAuthorization;
+  } else if (directives.bypass) {
+    reason_ = ForwardReason::kMetadata;
+  } else if (state_->options.policy.mode == cache::Mode::kOff) {
+    reason_ = ForwardReason::kModeOff;
   } else if (directives.no_store) {
     reason_ = ForwardReason::kNoStore;
   } else if (directives.no_cache) {
@@ -320,17 +339,19 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
   if (trace_ && status.ok()) trace_->SetMetadata(incoming_->fields());
   if (!status.ok()) {
     if (status.error_code() == grpc::StatusCode::CANCELLED) return OnGone();
-    reason_ = ForwardReason::kBypass;
+    reason_ = ForwardReason::kUnreadable;
     return AnswerError(status);
   }
   // What cannot be unpacked cannot be keyed.
-  if (!plain().valid()) reason_ = ForwardReason::kBypass;
-  if (reason_ == ForwardReason::kBypass || reason_ == ForwardReason::kNoStore) {
+  if (!plain().valid()) reason_ = ForwardReason::kUnreadable;
+  if (IsBypass(reason_)) {
     Launch();
     return WatchCaller();
   }
-  if (state_->options.key == cache::key::KeySource::kContent &&
-      plain().size() >= kHandedOver) {
+  // A tag is found at once, but not that a large request has no composite.
+  const bool by_content =
+      state_->options.key == cache::key::KeySource::kContent;
+  if (plain().size() >= (by_content ? kHandedOver : kLongWork)) {
     stage_ = Stage::kKeying;
     using Effort = transport::Worker::Effort;
     const bool is_long = plain().size() >= kLongWork;
@@ -341,6 +362,19 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
     return;
   }
   OnKeyed(ComputeDigest());
+}
+
+void RunFunctionCall::CheckOrigin() {
+  switch (cache::wire::OriginOf(plain().bytes())) {
+    case cache::wire::Origin::kComposite:
+      return;
+    case cache::wire::Origin::kOperation:
+      reason_ = ForwardReason::kOperation;
+      return;
+    case cache::wire::Origin::kUnreadable:
+      reason_ = ForwardReason::kUnreadable;
+      return;
+  }
 }
 
 void RunFunctionCall::KeyingJob::Work() {
@@ -361,8 +395,8 @@ void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
   if (digest.keyed && reason_ != ForwardReason::kNoCache) return LookUp(digest);
   if (digest.keyed) {
     key_ = digest.key;
-  } else {
-    reason_ = ForwardReason::kBypass;
+  } else if (!IsBypass(reason_) && reason_ != ForwardReason::kNoStore) {
+    reason_ = ForwardReason::kUnreadable;
     shadow_ = nullptr;
   }
   Launch();
@@ -370,6 +404,8 @@ void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
 }
 
 cache::key::Digest RunFunctionCall::ComputeDigest() {
+  if (!state_->options.cache_operations) CheckOrigin();
+  if (IsBypass(reason_) || reason_ == ForwardReason::kNoStore) return {};
   keying.pieces.assign({plain().bytes()});
   if (state_->shadow != nullptr) {
     shadow_ = state_->shadow->Read(keying.pieces, &context_.instruments,
@@ -641,8 +677,8 @@ void RunFunctionCall::OnGone() {
   const bool joined = StopWaiting();
   // One whose deadline has passed is still told that.
   if (stage_ == Stage::kReading) {
-    AddStatus(ForwardStatus(ForwardReason::kBypass, /*collapsed=*/false,
-                            /*stored=*/false));
+    reason_ = ForwardReason::kUnreadable;
+    AddStatus(ForwardStatus(reason_, /*collapsed=*/false, /*stored=*/false));
   } else {
     AddForwardStatus(joined, /*stored=*/false);
   }
@@ -808,6 +844,10 @@ void RunFunctionCall::Count(telemetry::Outcome outcome, int code) {
   record.code = code;
   record.upstream = stage_ == Stage::kCalling;
   record.reason = why_.reason;
+  record.bypass = BypassReasonOf(reason_);
+  if (outcome == telemetry::Outcome::kBypass) {
+    why_.detail = telemetry::BypassReasonName(record.bypass);
+  }
   record.latency = absl::Now() - arrived_;
   context_.instruments.End(record);
   const transport::Message none;

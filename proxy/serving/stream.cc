@@ -41,6 +41,7 @@ void End(const transport::IncomingCall& call, int code, bool upstream,
   telemetry::CallRecord record;
   record.method = call.method();
   record.outcome = telemetry::Outcome::kBypass;
+  record.bypass = telemetry::BypassReason::kMethod;
   record.code = code;
   record.upstream = upstream;
   record.latency = absl::Now() - call.arrived();

@@ -47,6 +47,9 @@ struct FunctionOptions {
   // Lower-case request metadata keys that make a call a bypass, besides
   // `authorization`.
   std::vector<std::string> bypass_metadata;
+  // Requests without an observed composite are treated like all others; else
+  // they are bypasses.
+  bool cache_operations = false;
 };
 
 struct DaemonOptions {

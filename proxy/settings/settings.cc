@@ -781,8 +781,9 @@ std::vector<Row> PolicyRows() {
            absl::StrCat("paths below observed.composite.resource, "
                         "observed.resources.K.resource, "
                         "required_resources.K.items.*.resource or "
-                        "extra_resources.K.items.*.resource, or of a context "
-                        "key; or named sets: ",
+                        "extra_resources.K.items.*.resource, but no whole "
+                        "spec or metadata, or of a context key; or named "
+                        "sets: ",
                         SetNames()),
            "Paths left out of the key: requests that differ only there share "
            "an answer. Not with key: tag.");
@@ -799,6 +800,15 @@ std::vector<Row> PolicyRows() {
              [](const Values& v, FunctionOptions* o) {
                return IntoMetadataKeys(v, &o->bypass_metadata);
              }));
+  rows.push_back(Policy(
+      Text(
+          "operations", "HOW", "bypass", "bypass or cache",
+          "Requests without an observed composite, which come from Operations: "
+          "each is forwarded, as it is to act; or treated like all others."),
+      [](const Values& v, FunctionOptions* o) {
+        return IntoChoice<bool>(v[0], {{"bypass", false}, {"cache", true}},
+                                &o->cache_operations);
+      }));
   return rows;
 }
 

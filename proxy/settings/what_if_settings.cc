@@ -5,10 +5,10 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cache/key/mask.h"
 #include "common/duration.h"
 #include "common/nearest.h"
 #include "proxy/settings/options.h"
@@ -33,6 +33,8 @@ constexpr NotTaken kNotTaken[] = {
     {"key", "a trace has its keys made"},
     {"key_hash", "a trace has its keys made"},
     {"bypass_metadata", "a trace has no metadata"},
+    {"operations",
+     "operations are played as the daemon of the trace treated them"},
     {"max_released", "calls are not played as waiting for each other's places"},
     {"stale_if_error",
      "a trace does not tell when the function would have failed had it been "
@@ -127,21 +129,7 @@ std::vector<std::string> WhatIfSettings::Split(absl::string_view name,
   if (found.setting == nullptr || found.setting->kind != Setting::Kind::kList) {
     return {std::string(text)};
   }
-  std::vector<std::string> parts;
-  std::string part;
-  bool quoted = false;
-  for (size_t i = 0; i <= text.size(); ++i) {
-    if (i == text.size() || (text[i] == ',' && !quoted)) {
-      const absl::string_view trimmed = absl::StripAsciiWhitespace(part);
-      if (!trimmed.empty()) parts.emplace_back(trimmed);
-      part.clear();
-      continue;
-    }
-    if (text[i] == '"') quoted = !quoted;
-    part += text[i];
-    if (quoted && text[i] == '\\' && i + 1 < text.size()) part += text[++i];
-  }
-  return parts;
+  return cache::key::SplitMasks(text);
 }
 
 absl::StatusOr<CacheSettings> WhatIfSettings::Read(

@@ -62,6 +62,11 @@ const std::vector<Family>& Catalogue() {
        {"function_name", "reason"},
        "Calls with the outcomes miss and stale, by why: new, expired, evicted, "
        "purged, generation, not-stored, unknown, changed."},
+      {"fncache_bypasses_total",
+       Type::kCounter,
+       {"function_name", "reason"},
+       "Calls with the outcome bypass, by why: authorization, metadata, "
+       "mode-off, operation, unreadable, shadow, method."},
       {"fncache_request_seconds",
        Type::kHistogram,
        {"function_name", "outcome"},

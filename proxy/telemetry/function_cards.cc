@@ -111,6 +111,18 @@ std::string MissesText(const FunctionCounts& total,
   return text;
 }
 
+// Why calls were not looked up; "" where all were.
+std::string BypassesText(const FunctionCounts& total) {
+  std::vector<std::string> reasons;
+  for (size_t why = 0; why < kBypassReasons; ++why) {
+    if (total.bypassed[why] == 0) continue;
+    reasons.push_back(
+        absl::StrCat(BypassReasonName(static_cast<BypassReason>(why)), " ",
+                     Count(static_cast<int64_t>(total.bypassed[why]))));
+  }
+  return absl::StrJoin(reasons, ", ");
+}
+
 // Parts of a row, of which those that count nothing are left out.
 class Parts {
  public:
@@ -264,6 +276,8 @@ void AppendCard(const Status& status, size_t id, std::string* out) {
   const FunctionCounts& total = reading.total.functions[id];
   const FunctionCounts& recent = reading.recent.functions[id];
   Row("misses", MissesText(total, function), out);
+  const std::string bypasses = BypassesText(total);
+  if (!bypasses.empty()) Row("bypasses", bypasses, out);
   AppendStaleRows(function, total, recent, out);
   AppendAbandonedRow(function, total, recent, out);
   if (function.facts.has_value()) {

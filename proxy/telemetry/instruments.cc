@@ -76,6 +76,7 @@ FunctionCounts FunctionCounts::Since(const FunctionCounts& earlier) const {
     since.latency[o] = latency[o].Since(earlier.latency[o]);
   }
   Subtract(earlier.missed, since.missed);
+  Subtract(earlier.bypassed, since.bypassed);
   Subtract(earlier.upstream, since.upstream);
   since.upstream_latency = upstream_latency.Since(earlier.upstream_latency);
   since.hits -= earlier.hits;
@@ -165,6 +166,11 @@ FunctionInstruments::FunctionInstruments(const std::string& name,
     missed_[why] = registry->AddCounter(Metric("fncache_misses_total"),
                                         {name, MissReasonName(why)});
   }
+  for (size_t why = 0; why < kBypassReasons; ++why) {
+    bypassed_[why] = registry->AddCounter(
+        Metric("fncache_bypasses_total"),
+        {name, BypassReasonName(static_cast<BypassReason>(why))});
+  }
   for (size_t code = 0; code < kStatusCodes; ++code) {
     answers_[code] = by_code("fncache_responses_total", code);
     // An alert reads OK, and the failures of all other codes together.
@@ -245,6 +251,7 @@ void FunctionInstruments::End(const CallRecord& call) const {
   answers_[StatusCodeIndex(call.code)].Add();
   if (call.method == Method::kOther) {
     calls_[Index(call.method)][Index(Outcome::kBypass)].Add();
+    bypassed_[Index(BypassReason::kMethod)].Add();
     streams_.Add();
     return;
   }
@@ -267,6 +274,8 @@ void FunctionInstruments::End(const CallRecord& call) const {
       if (call.upstream && call.code != kUnimplemented) misses_.Add();
       break;
     case Outcome::kBypass:
+      bypassed_[Index(call.bypass)].Add();
+      break;
     case Outcome::kRequest:
       break;
   }
@@ -328,6 +337,9 @@ FunctionCounts FunctionInstruments::Read() const {
   counts.misses = misses_.Value();
   for (size_t why = 0; why < kMissReasons; ++why) {
     counts.missed[why] = missed_[why].Value();
+  }
+  for (size_t why = 0; why < kBypassReasons; ++why) {
+    counts.bypassed[why] = bypassed_[why].Value();
   }
   counts.fills = writes_.Value();
   counts.fills_dropped = fills_dropped_.Value();

@@ -63,6 +63,8 @@ struct CallRecord {
   absl::Duration latency;
   // Why it missed, of kMiss and kStale.
   insight::trace::Reason reason = insight::trace::Reason::kNone;
+  // Why it was not looked up, of kBypass.
+  BypassReason bypass = BypassReason::kMethod;
 };
 
 // Whether a status that a call to a function ended with is a fault of its:
@@ -82,6 +84,8 @@ struct FunctionCounts {
   uint64_t misses = 0;  // the same
   // Calls with the outcomes miss and stale, by MissReasonIndex.
   uint64_t missed[kMissReasons] = {};
+  // Calls with the outcome bypass, by BypassReason.
+  uint64_t bypassed[kBypassReasons] = {};
   uint64_t fills = 0;
   uint64_t fills_dropped = 0;
   uint64_t cache_errors = 0;
@@ -270,6 +274,7 @@ class FunctionInstruments {
   metrics::UpDown in_flight_[kMethods];
   metrics::Counter calls_[kMethods][kOutcomes];
   metrics::Counter missed_[kMissReasons];
+  metrics::Counter bypassed_[kBypassReasons];
   metrics::Histogram latency_[kOutcomes];
   metrics::Counter answers_[kStatusCodes];
   metrics::Counter streams_;

@@ -19,6 +19,13 @@ const char* OutcomeName(Outcome outcome) {
   return NameOf(outcome, kNames);
 }
 
+const char* BypassReasonName(BypassReason reason) {
+  static constexpr const char* kNames[kBypassReasons] = {
+      "authorization", "metadata", "mode-off", "operation",
+      "unreadable",    "shadow",   "method"};
+  return NameOf(reason, kNames);
+}
+
 size_t MissReasonIndex(insight::trace::Reason reason) {
   using insight::trace::Reason;
   return static_cast<size_t>(reason == Reason::kNone ? Reason::kUnknown

@@ -28,6 +28,19 @@ enum class Outcome {
 inline constexpr size_t kOutcomes = 7;
 const char* OutcomeName(Outcome outcome);  // "hit", "miss", ...
 
+// Why a call was not looked up.
+enum class BypassReason {
+  kAuthorization,  // it has that metadata
+  kMetadata,       // it has metadata that `bypass_metadata` names
+  kModeOff,
+  kOperation,   // it has no observed composite: an Operation acts
+  kUnreadable,  // it did not come whole, or cannot be keyed
+  kShadow,      // it was looked up only to compare: mode shadow
+  kMethod,      // it calls another method than RunFunction
+};
+inline constexpr size_t kBypassReasons = 7;
+const char* BypassReasonName(BypassReason reason);  // "authorization", ...
+
 // Why a call that was looked up went to the function. In the words of its
 // cache-status header: "new", "expired", ...
 inline constexpr size_t kMissReasons = 8;

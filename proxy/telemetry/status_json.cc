@@ -32,6 +32,16 @@ Json Missed(const FunctionCounts& counts) {
   return object;
 }
 
+// Why calls were not looked up.
+Json Bypassed(const FunctionCounts& counts) {
+  Json object = Json::Object();
+  for (size_t why = 0; why < kBypassReasons; ++why) {
+    object.Set(BypassReasonName(static_cast<BypassReason>(why)),
+               counts.bypassed[why]);
+  }
+  return object;
+}
+
 Json ByCode(const uint64_t (&counts)[kStatusCodes]) {
   Json object = Json::Object();
   for (size_t code = 0; code < kStatusCodes; ++code) {
@@ -68,6 +78,7 @@ Json Counts(const FunctionCounts& counts, absl::Duration length) {
       {"hits", counts.hits},
       {"misses", counts.misses},
       {"misses_by_reason", Missed(counts)},
+      {"bypasses_by_reason", Bypassed(counts)},
       {"hit_rate", hit_rate.has_value() ? Json(*hit_rate) : Json()},
       {"fills", counts.fills},
       {"fills_dropped", counts.fills_dropped},

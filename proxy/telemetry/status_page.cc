@@ -113,8 +113,8 @@ constexpr Word kCollapsed = {
     "instead of asking the function, too."};
 constexpr Word kBypass = {
     "bypass",
-    "Not looked up and passed through: calls with authorization, functions "
-    "with mode: off or shadow, methods other than RunFunction."};
+    "Not looked up and passed through: calls with authorization, operations, "
+    "functions with mode: off or shadow, methods other than RunFunction."};
 constexpr Word kRequest = {
     "request",
     "Not answered from the cache because the caller asked for that, with "

@@ -9,11 +9,11 @@ import struct
 import time
 
 from frames import (
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PRIORITY, RST, SETTINGS, WINDOW,
+    COMPOSITE, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PRIORITY, RST, SETTINGS, WINDOW,
     Peer, bomb, data_frames, empty_blocks, field, frame, header_block, message, metadata, request,
 )
 
-SMALL = message(b"\n\x03\n\x01a")
+SMALL = message(b"\n\x03\n\x01a" + COMPOSITE)
 BATCH = 500
 
 

@@ -73,14 +73,19 @@ def data_frames(stream: int, body: bytes, end: bool) -> bytes:
     return b"".join(out)
 
 
+# observed.composite.resource, empty: without it a request is an operation's, for
+# which nothing is looked up or stored.
+COMPOSITE = b"\x12\x04\n\x02\n\x00"
+
+
 def distinct_request(number: int, size: int) -> bytes:
-    """A request of some `size` bytes whose key is its number's: a field that
-    nobody knows counts."""
+    """A composite's request of some `size` bytes whose key is its number's: a
+    field that nobody knows counts."""
     content = struct.pack(">Q", number) + bytes(size)
     length, size = b"", len(content)
     while size >= 128:
         length, size = length + bytes([size & 127 | 128]), size >> 7
-    return message(b"\x7a" + length + bytes([size]) + content)
+    return message(COMPOSITE + b"\x7a" + length + bytes([size]) + content)
 
 
 def bomb(size: int) -> bytes:

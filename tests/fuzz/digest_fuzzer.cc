@@ -2,7 +2,8 @@
 // Any bytes as a request: keyed if and only if protobuf parses them, alike by
 // the fast and the slow path, and by every other encoding of the message; a
 // changed message has another key. With `key: tag`, the same of the tag and the
-// part that it does not stand for, whatever is skipped.
+// part that it does not stand for, whatever is skipped. Its origin is what
+// protobuf finds in it.
 //
 // The first byte picks the settings, and seeds what is random.
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "cache/wire/origin.h"
 #include "cache/wire/wire.h"
 #include "proto/function_v1.pb.h"
 #include "tests/cache/key/key_oracle.h"
@@ -33,8 +35,20 @@ void Require(const std::string& wrong) {
 constexpr char kTag[] =
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
+void CheckOrigin(absl::string_view bytes) {
+  const wire::Origin origin = wire::OriginOf(bytes);
+  RunFunctionRequest request;
+  if (!key::ProtobufParses(bytes, &request)) return;
+  const bool composite = request.observed().composite().has_resource();
+  if (origin !=
+      (composite ? wire::Origin::kComposite : wire::Origin::kOperation)) {
+    Require("another origin than protobuf's");
+  }
+}
+
 void Check(absl::string_view bytes, key::KeyChecker* checker,
            key::Random* random) {
+  CheckOrigin(bytes);
   Require(checker->CheckOne(bytes));
   RunFunctionRequest request;
   const bool by_tag = checker->by_tag() &&

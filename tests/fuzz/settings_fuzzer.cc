@@ -53,6 +53,7 @@ void RequireSame(const settings::FunctionOptions& a,
   Require(a.name == b.name && a.listen == b.listen &&
               a.upstream == b.upstream && a.generation == b.generation &&
               a.bypass_metadata == b.bypass_metadata &&
+              a.cache_operations == b.cache_operations &&
               a.masks.paths() == b.masks.paths() &&
               a.masks.canonical() == b.masks.canonical(),
           "other options of a function");

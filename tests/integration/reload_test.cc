@@ -49,7 +49,7 @@ class ReloadProcessTest : public ::testing::Test {
   // What the call's cache-status says.
   std::string Call() {
     fn::RunFunctionRequest request;
-    (*request.mutable_observed()->mutable_resources())["one"];
+    request.mutable_observed()->mutable_composite()->mutable_resource();
     grpc::ClientContext context;
     context.set_wait_for_ready(true);
     context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));

@@ -27,6 +27,14 @@ struct Answer {
   std::string cache_status;
 };
 
+// The shortest request that is a composite's.
+fn::RunFunctionRequest OfComposite() {
+  fn::RunFunctionRequest request;
+  request.mutable_meta()->set_tag("t");
+  request.mutable_observed()->mutable_composite()->mutable_resource();
+  return request;
+}
+
 class StaleHeavyTest : public ::testing::Test {
  protected:
   void StartFunction(const std::vector<std::string>& more) {
@@ -172,8 +180,7 @@ class ConvergingHeavyTest : public StaleHeavyTest {
 
 TEST_F(ConvergingHeavyTest, TheSecondCallOfASlowFunctionIsAHit) {
   StartDaemon({"--finish-abandoned", "1m"});
-  fn::RunFunctionRequest request;
-  request.mutable_meta()->set_tag("t");
+  const fn::RunFunctionRequest request = OfComposite();
   EXPECT_EQ(Call(request, kRunnersPatience).status.error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
   // The daemon may learn of the deadline after the caller.
@@ -188,8 +195,7 @@ TEST_F(ConvergingHeavyTest, TheSecondCallOfASlowFunctionIsAHit) {
 
 TEST_F(ConvergingHeavyTest, WhoComesWhileItStillRunsJoinsIt) {
   StartDaemon({"--finish-abandoned", "1m"});
-  fn::RunFunctionRequest request;
-  request.mutable_meta()->set_tag("t");
+  const fn::RunFunctionRequest request = OfComposite();
   EXPECT_EQ(Call(request, kRunnersPatience).status.error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
   const Answer second = Call(request);
@@ -211,7 +217,7 @@ TEST_F(ConvergingHeavyTest, WithoutMasksTheThirdReconcileHits) {
 
 TEST_F(ConvergingHeavyTest, AStopDoesNotWaitForTheFunction) {
   StartDaemon({"--finish-abandoned", "1m", "--drain", "30s"});
-  fn::RunFunctionRequest request;
+  const fn::RunFunctionRequest request = OfComposite();
   EXPECT_EQ(Call(request, absl::Milliseconds(500)).status.error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(Reaches("fncache_abandoned_calls_running", 1));
@@ -229,8 +235,7 @@ TEST_F(StaleHeavyTest, AFunctionThatIsGoneIsAnsweredForAfterARestartToo) {
       "--cache-dir", dir.path() + "/cache", "--generation",
       "g1",          "--stale-if-error",    "1h"};
   StartDaemon(settings);
-  fn::RunFunctionRequest request;
-  request.mutable_meta()->set_tag("t");
+  const fn::RunFunctionRequest request = OfComposite();
   EXPECT_EQ(Call(request).cache_status,
             "fncache; fwd=miss; stored; detail=new");
   daemon_->Signal(SIGTERM);
@@ -253,8 +258,7 @@ TEST_F(StaleHeavyTest, AFunctionThatIsGoneIsAnsweredForAfterARestartToo) {
 TEST_F(StaleHeavyTest, ARefreshBringsTheNewAnswer) {
   StartFunction({"--ttl", "1s", "--cost", "sleep=300ms"});
   StartDaemon({"--stale-while-revalidate", "1h"});
-  fn::RunFunctionRequest request;
-  request.mutable_meta()->set_tag("t");
+  const fn::RunFunctionRequest request = OfComposite();
   ASSERT_TRUE(Call(request).status.ok());
   absl::SleepFor(absl::Seconds(1));
   const absl::Time begin = absl::Now();
@@ -310,7 +314,7 @@ class SoftPurgeHeavyTest : public StaleHeavyTest {
 
   TempDir dir_;
   const std::string cache_ = dir_.path() + "/cache";
-  fn::RunFunctionRequest request_;
+  const fn::RunFunctionRequest request_ = OfComposite();
   std::string said_;
 };
 

@@ -72,6 +72,7 @@ grpc::Status CallAsCrossplane(const std::string& address,
   context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
   RunFunctionRequest request;
   request.mutable_meta()->set_tag("t");
+  request.mutable_observed()->mutable_composite()->mutable_resource();
   return stub->RunFunction(&context, request, response);
 }
 

@@ -133,7 +133,10 @@ var (
 
 func callRunFunction(ctx context.Context, conn *grpc.ClientConn, text string, options ...grpc.CallOption) error {
 	input := &structpb.Struct{Fields: map[string]*structpb.Value{"text": structpb.NewStringValue(text)}}
-	rsp, err := fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(ctx, &fnv1.RunFunctionRequest{Input: input}, options...)
+	rsp, err := fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(ctx, &fnv1.RunFunctionRequest{
+		Input:    input,
+		Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: &structpb.Struct{}}},
+	}, options...)
 	if err != nil {
 		return err
 	}

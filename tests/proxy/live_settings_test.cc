@@ -197,6 +197,20 @@ class LiveSettingsTest : public ReloadTest,
     Reload("bypass_metadata: [x-tenant]\n");
     EXPECT_EQ(Call(ask).cache, "fwd=bypass");
   }
+  void Operations() {
+    Start("");
+    Ask ask;
+    ask.operation = true;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(Call(ask).cache, "fwd=bypass; detail=operation");
+    }
+    Reload("operations: cache\n");
+    EXPECT_EQ(Call(ask).cache, "fwd=miss; stored; detail=new");
+    EXPECT_TRUE(Call(ask).hit());
+    Reload("operations: bypass\n");
+    EXPECT_EQ(Call(ask).cache, "fwd=bypass; detail=operation")
+        << "what is stored is not served";
+  }
 
   void CacheMemory() {
     Start("cache: {memory: 64MiB}\n");
@@ -568,6 +582,7 @@ LiveSettingsTest::Checks() {
       {"key_hash", &Self::KeyHash},
       {"mask", &Self::Mask},
       {"bypass_metadata", &Self::BypassMetadata},
+      {"operations", &Self::Operations},
       {"generation", &Self::Generation},
       {"cache.memory", &Self::CacheMemory},
       {"cache.disk", &Self::CacheDisk},

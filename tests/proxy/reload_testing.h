@@ -42,6 +42,7 @@ struct Ask {
   bool fatal = false;      // the answer is
   bool secret = false;     // the answer holds one
   bool hold = false;       // the function waits for Release
+  bool operation = false;  // no composite asks: it is the input instead
   std::string metadata;    // a key that the call carries
   size_t metadata_bytes = 1;
 
@@ -52,9 +53,10 @@ struct Ask {
 inline fn::RunFunctionRequest RequestOf(const Ask& ask) {
   fn::RunFunctionRequest request;
   request.mutable_meta()->set_tag(ask.tag);
-  auto& composite = *request.mutable_observed()
-                         ->mutable_composite()
-                         ->mutable_resource()
+  auto& composite = *(ask.operation ? request.mutable_input()
+                                    : request.mutable_observed()
+                                          ->mutable_composite()
+                                          ->mutable_resource())
                          ->mutable_fields();
   auto& spec = *composite["spec"].mutable_struct_value()->mutable_fields();
   spec["id"].set_string_value(ask.spec);
@@ -73,9 +75,16 @@ inline fn::RunFunctionRequest RequestOf(const Ask& ask) {
   return request;
 }
 
+// The object that asks.
+inline const google::protobuf::Struct& ObjectOf(
+    const fn::RunFunctionRequest& request) {
+  const fn::Resource& composite = request.observed().composite();
+  return composite.has_resource() ? composite.resource() : request.input();
+}
+
 inline fn::RunFunctionResponse ResponseTo(
     const fn::RunFunctionRequest& request) {
-  const auto& composite = request.observed().composite().resource().fields();
+  const auto& composite = ObjectOf(request).fields();
   const auto& spec = composite.at("spec").struct_value().fields();
   fn::RunFunctionResponse response;
   response.mutable_meta()->set_tag(request.meta().tag());
@@ -125,13 +134,8 @@ class ReloadTest : public ::testing::Test {
       : clock_(absl::FromUnixSeconds(1'900'000'000)),
         function_([this](const serving::FunctionCallPtr& call) {
           const fn::RunFunctionRequest request = call->request();
-          const auto& spec = request.observed()
-                                 .composite()
-                                 .resource()
-                                 .fields()
-                                 .at("spec")
-                                 .struct_value()
-                                 .fields();
+          const auto& spec =
+              ObjectOf(request).fields().at("spec").struct_value().fields();
           if (spec.at("hold").bool_value()) {
             MutexLock lock(&mutex_);
             held_.push_back(call);

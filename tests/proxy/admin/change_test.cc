@@ -18,6 +18,7 @@ v1::StatsResponse Later() {
   function->set_hits(95);
   function->set_misses(11);
   function->mutable_misses_by_reason(1)->set_count(7);
+  function->mutable_bypasses_by_reason(0)->set_count(5);
   function->mutable_function_time_saved()->set_seconds(48);
   auto* const parts =
       function->mutable_latency_by_outcome(0)->mutable_latency();
@@ -46,6 +47,8 @@ TEST(ChangeTest, IsWhatWasCountedMeanwhile) {
   EXPECT_EQ(function.misses(), 1u);
   EXPECT_DOUBLE_EQ(*HitRate(function), 5.0 / 6);
   EXPECT_EQ(CountOf(function.misses_by_reason(), "changed"), 1u);
+  EXPECT_EQ(CountOf(function.bypasses_by_reason(), "operation"), 3u);
+  EXPECT_EQ(CountOf(function.bypasses_by_reason(), "method"), 0u);
   EXPECT_EQ(function.function_time_saved().seconds(), 3);
   // Only the slow part has grown, and so it is the whole distribution.
   const v1::Latency& hits = *LatencyOf(function, "hit");

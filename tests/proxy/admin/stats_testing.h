@@ -41,6 +41,8 @@ inline v1::StatsResponse StatsOfAMinute() {
       calls_by_outcome { name: "miss" count: 10 }
       misses_by_reason { name: "new" count: 4 }
       misses_by_reason { name: "changed" count: 6 }
+      bypasses_by_reason { name: "operation" count: 2 }
+      bypasses_by_reason { name: "method" }
       hits: 90
       misses: 10
       fills: 9

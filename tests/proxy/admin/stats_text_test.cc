@@ -54,6 +54,14 @@ v1::StatsResponse BusyStats(int functions) {
     count->set_name(reason);
     count->set_count(1234567);
   }
+  first->clear_bypasses_by_reason();
+  for (const char* const reason :
+       {"authorization", "metadata", "mode-off", "operation", "unreadable",
+        "shadow", "method"}) {
+    v1::Count* const count = first->add_bypasses_by_reason();
+    count->set_name(reason);
+    count->set_count(1234567);
+  }
   first->set_refreshes(12345678);
   first->set_refreshes_failed(12345678);
   first->set_refreshes_refused(12345678);
@@ -89,6 +97,7 @@ tier    entries     bytes       of    used  evicted/s  expired/s  errors
 memory    1,234  64.0 MiB  256 MiB   25.0%        1.0        0.5       0
 
 fills 0.1/s  dropped 1  refused for room 5  * a second: since the start
+bypasses  operation 2
 )");
 }
 
@@ -114,13 +123,13 @@ TEST(StatsTextTest, StaleServingHasLinesWhereItIs) {
   stats.set_access_log_lines_written(600);
   EXPECT_THAT(TableOf(stats, {80, 0}), Not(HasSubstr("access log")));
   stats.set_access_log_lines_dropped(1234);
-  EXPECT_THAT(
-      TableOf(stats, {80, 0}),
-      HasSubstr("start\nrefreshes 2.0/s  running 1  failed 3  no room 2\n"
-                "errors served over 5  old answers given up 4\n"
-                "abandoned 1.0/s  running 7  stored 50  no room 1\n"
-                "keys backing off 2\n"
-                "access log 10.0/s  dropped 1,234\n"));
+  EXPECT_THAT(TableOf(stats, {80, 0}),
+              HasSubstr("start\nbypasses  operation 2\nrefreshes 2.0/s  "
+                        "running 1  failed 3  no room 2\n"
+                        "errors served over 5  old answers given up 4\n"
+                        "abandoned 1.0/s  running 7  stored 50  no room 1\n"
+                        "keys backing off 2\n"
+                        "access log 10.0/s  dropped 1,234\n"));
   v1::StatsResponse later = stats;
   later.mutable_uptime()->set_seconds(62);
   v1::FunctionStats* const then = later.mutable_functions(0);
@@ -153,6 +162,28 @@ TEST(StatsTextTest, FitsATerminalOf80By24) {
     EXPECT_LE(Widest(table), 80u) << table;
     EXPECT_LE(Lines(table), 24u) << table;
   }
+}
+
+TEST(StatsTextTest, BypassesAreALineWithTheirReasons) {
+  v1::StatsResponse stats = StatsOfAMinute();
+  auto* const counts = stats.mutable_functions(0)->mutable_bypasses_by_reason();
+  EXPECT_THAT(TableOf(stats, {80, 0}), HasSubstr("\nbypasses  operation 2\n"));
+  *stats.add_functions() = stats.functions(0);
+  counts->Mutable(1)->set_count(7);
+  EXPECT_THAT(TableOf(stats, {80, 0}),
+              HasSubstr("\nbypasses  method 7  operation 4\n"));
+  for (const char* const reason : {"shadow", "metadata", "mode-off"}) {
+    v1::Count* const count = counts->Add();
+    count->set_name(reason);
+    count->set_count(3);
+  }
+  EXPECT_THAT(
+      TableOf(stats, {80, 0}),
+      HasSubstr("\nbypasses  method 7  operation 4  metadata 3  others 6\n"));
+  for (auto& function : *stats.mutable_functions()) {
+    function.clear_bypasses_by_reason();
+  }
+  EXPECT_THAT(TableOf(stats, {80, 0}), Not(HasSubstr("bypasses")));
 }
 
 TEST(StatsTextTest, TheLeastBusyFunctionsAreLeftOut) {
@@ -224,6 +255,7 @@ TEST(StatsTextTest, JsonIsAnObjectOnALine) {
   EXPECT_EQ(function["since_start"]["calls_by_outcome"]["hit"], 190);
   EXPECT_EQ(function["since_start"]["hit_rate"], 0.9);
   EXPECT_EQ(function["since_start"]["misses_by_reason"]["changed"], 6);
+  EXPECT_EQ(function["since_start"]["bypasses_by_reason"]["operation"], 2);
   EXPECT_EQ(function["since_start"]["function_seconds_saved"], 45.0);
   EXPECT_EQ(function["since_start"]["upstream_errors"], 1);
   EXPECT_EQ(function["since_start"]["latency_by_outcome"]["hit"]["p50_seconds"],

@@ -26,13 +26,16 @@ constexpr char kExplain[] = R"pb(
     reasons { name: "new" count: 2 }
     reasons { name: "changed" count: 1234 }
     paths {
-      name: "observed.composite.resource.metadata.generation"
+      name: "observed.composite.resource.metadata.resourceVersion"
       count: 1200
     }
     paths { name: "observed.composite.resource.status" count: 34 }
     writers { name: "crossplane" count: 1234 }
-    masks { mask: "@versions" count: 1200 }
-    masks { mask: "observed.composite.resource.status" count: 34 whole: true }
+    masks {
+      mask: "observed.composite.resource.metadata.resourceVersion"
+      count: 1200
+    }
+    masks { mask: "@times" count: 34 }
   }
   functions { function: "function-b" }
   last {
@@ -40,9 +43,9 @@ constexpr char kExplain[] = R"pb(
     function: "function-a"
     composite: "XBucket team/b"
     reason: "changed"
-    detail: "observed.composite.resource.metadata.generation"
+    detail: "observed.composite.resource.metadata.resourceVersion"
     writer: "crossplane"
-    mask: "@versions"
+    mask: "observed.composite.resource.metadata.resourceVersion"
     key: "\001\002"
   }
   last {
@@ -168,26 +171,25 @@ TEST(TextTest, Explain) {
   new           2
   changed   1,234
 
-  what changed                                     misses
-  observed.composite.resource.metadata.generation   1,200
-  observed.composite.resource.status                   34
+  what changed                                          misses
+  observed.composite.resource.metadata.resourceVersion   1,200
+  observed.composite.resource.status                        34
 
   who wrote last what changed  misses
   crossplane                    1,234
 
-  masks that hide what changed          misses
-  @versions                              1,200
-  observed.composite.resource.status *      34
-  * hides all of it, of which a function mostly reads something
+  masks that hide what changed                          misses  function
+  observed.composite.resource.metadata.resourceVersion   1,200  not asked
+  @times                                                    34  not asked
 
 function-b: 0 misses since the start
 
   last misses         function    composite       why      detail
-  01-15 08:00:00.123  function-a  XBucket team/b  changed  observed.composite.resource.metadata.generation
+  01-15 08:00:00.123  function-a  XBucket team/b  changed  observed.composite.resource.metadata.resourceVersion
   01-15 07:59:59.000  function-a  -               new      -
 
-A mask says that the function does not read what it hides: make sure of that
-(fncache probe, mode: shadow) before you set one.
+A mask says that the function does not read what it hides. It was not asked:
+fncache probe asks it, mode: shadow proves the mask in service.
 )");
 }
 
@@ -212,11 +214,12 @@ TEST(TextTest, ExplainAsJson) {
       json::parse(ExplainJson(Parsed<v1::ExplainResponse>(kExplain)));
   EXPECT_EQ(said["functions"][0]["misses"], 1236);
   EXPECT_EQ(said["functions"][0]["reasons"][1]["reason"], "changed");
-  EXPECT_EQ(said["functions"][0]["masks"][1]["whole"], true);
+  EXPECT_EQ(said["functions"][0]["masks"][1]["function_asked"], false);
   EXPECT_EQ(said["last"][0]["key"], "0102");
   EXPECT_NEAR(said["last"][0]["time_unix_seconds"].get<double>(),
               1800000000.123, 1e-6);
-  EXPECT_EQ(said["last"][0]["mask"], "@versions");
+  EXPECT_EQ(said["last"][0]["mask"],
+            "observed.composite.resource.metadata.resourceVersion");
 }
 
 TEST(TextTest, NamesOfUsersCannotHarmATerminal) {

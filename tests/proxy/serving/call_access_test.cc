@@ -133,12 +133,21 @@ TEST_F(CallAccessTest, WhatIsNotLookedUpHasNoKey) {
        {{"authorization", "Bearer geheim"}});
   Fill(OfComposite("b", ""), Response("tag", "x", 60),
        {{"cache-control", "no-cache"}});
-  const std::vector<json> lines = Lines(2);
+  fnv1::RunFunctionRequest operation;
+  operation.mutable_input();
+  Fill(operation.SerializeAsString(), Response("tag", "x", 60));
+  const std::vector<json> lines = Lines(3);
   EXPECT_EQ(lines[0]["outcome"], "bypass");
+  EXPECT_EQ(lines[0]["detail"], "authorization");
   EXPECT_FALSE(lines[0].contains("key"));
   EXPECT_EQ(lines[0]["name"], "b");
   EXPECT_EQ(lines[1]["outcome"], "request");
   EXPECT_TRUE(lines[1].contains("key"));
+  EXPECT_FALSE(lines[1].contains("detail"));
+  EXPECT_EQ(lines[2]["outcome"], "bypass");
+  EXPECT_EQ(lines[2]["detail"], "operation");
+  EXPECT_FALSE(lines[2].contains("key"));
+  EXPECT_FALSE(lines[2].contains("name"));
   EXPECT_THAT(Text(), Not(HasSubstr("geheim")));
 }
 

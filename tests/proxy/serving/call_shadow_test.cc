@@ -430,6 +430,7 @@ TEST_F(ShadowTest, ByTagARequestThatCannotBeReadIsForwardedToo) {
   options_.key = cache::key::KeySource::kTag;
   fnv1::RunFunctionRequest request;
   request.mutable_meta()->set_tag(std::string(64, 'a'));
+  request.mutable_observed()->mutable_composite()->mutable_resource();
   // What the tag stands for is not read, and need not be readable.
   const std::string bytes = request.SerializeAsString() + "\x12\x01\xff";
   for (int i = 0; i < 2; ++i) {

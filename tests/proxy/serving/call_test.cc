@@ -102,6 +102,113 @@ TEST_F(CallTest, AuthorizationAndBypassMetadataAreBypasses) {
     EXPECT_EQ(caller->response().results(0).message(), "fresh");
   }
   EXPECT_EQ(store_->fills, 1);
+  using telemetry::BypassReason;
+  EXPECT_EQ(Bypassed(BypassReason::kAuthorization), 2u);
+  EXPECT_EQ(Bypassed(BypassReason::kMetadata), 1u);
+}
+
+// Requests as the runner makes them for the three kinds of operations: equal
+// operations make equal ones. And two that lack no more than the resource.
+std::vector<std::string> OperationRequests() {
+  fnv1::RunFunctionRequest operation;
+  operation.mutable_meta()->set_tag("t");
+  (*operation.mutable_input()->mutable_fields())["kind"].set_string_value(
+      "Backup");
+  (*operation.mutable_context()->mutable_fields())["by"].set_string_value("x");
+  // A CronOperation makes an Operation that says so in its context alone.
+  fnv1::RunFunctionRequest cron = operation;
+  (*cron.mutable_context()->mutable_fields())["by"].set_string_value("cron");
+  fnv1::RunFunctionRequest watch = operation;
+  (*(*watch.mutable_required_resources())["ops.crossplane.io/watched-resource"]
+        .add_items()
+        ->mutable_resource()
+        ->mutable_fields())["kind"]
+      .set_string_value("ConfigMap");
+  fnv1::RunFunctionRequest no_composite = operation;
+  (*no_composite.mutable_observed()->mutable_resources())["one"]
+      .mutable_resource();
+  fnv1::RunFunctionRequest no_resource = operation;
+  no_resource.mutable_observed()->mutable_composite();
+  // One that is looked at on another thread.
+  fnv1::RunFunctionRequest large = operation;
+  (*large.mutable_context()->mutable_fields())["by"].set_string_value(
+      std::string(2 << 20, 'x'));
+  return {operation.SerializeAsString(),   cron.SerializeAsString(),
+          watch.SerializeAsString(),       no_composite.SerializeAsString(),
+          no_resource.SerializeAsString(), large.SerializeAsString()};
+}
+
+TEST_F(CallTest, EachCallOfAnOperationRunsTheFunction) {
+  uint64_t calls = 0;
+  for (const std::string& request : OperationRequests()) {
+    for (const Metadata& metadata :
+         {Metadata{}, Metadata{}, Metadata{{"cache-control", "no-cache"}},
+          Metadata{{"cache-control", "no-store"}}}) {
+      auto caller = Fill(request, Response("t", "done", 60), metadata);
+      EXPECT_EQ(caller->cache_status(),
+                "fncache; fwd=bypass; detail=operation");
+      EXPECT_EQ(caller->bytes(), Response("t", "done", 60).SerializeAsString());
+      ++calls;
+    }
+  }
+  EXPECT_EQ(store_->fills, 0);
+  EXPECT_EQ(Bypassed(telemetry::BypassReason::kOperation), calls);
+  EXPECT_EQ(Counted().Calls(telemetry::Outcome::kBypass), calls);
+}
+
+TEST_F(CallTest, OperationsOfATagRunEachTimeToo) {
+  options_.key = cache::key::KeySource::kTag;
+  for (const std::string& request : OperationRequests()) {
+    auto caller = Fill(request, Response("t", "done", 60));
+    EXPECT_EQ(caller->cache_status(), "fncache; fwd=bypass; detail=operation");
+  }
+}
+
+TEST_F(CallTest, EqualOperationsAtOnceShareNoRun) {
+  const std::string request = OperationRequests()[0];
+  auto first = Send(request);
+  auto first_call = function_.Next();
+  auto second = Send(request);
+  auto second_call = function_.Next();
+  first_call->Answer(Response("t", "one", 60).SerializeAsString());
+  second_call->Answer(Response("t", "two", 60).SerializeAsString());
+  ASSERT_TRUE(first->Wait().ok());
+  ASSERT_TRUE(second->Wait().ok());
+  EXPECT_EQ(first->response().results(0).message(), "one");
+  EXPECT_EQ(second->response().results(0).message(), "two");
+}
+
+TEST_F(CallTest, AFailedOperationSaysWhatItIs) {
+  auto failed = Send(OperationRequests()[0]);
+  function_.Next()->Fail(grpc::Status(grpc::StatusCode::INTERNAL, "no"));
+  EXPECT_EQ(failed->Wait().error_code(), grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(failed->cache_status(), "fncache; fwd=bypass; detail=operation");
+}
+
+TEST_F(CallTest, OperationsAreLikeAllOthersWhereTheyAreToBeCached) {
+  options_.cache_operations = true;
+  for (const std::string& request : OperationRequests()) {
+    auto miss = Fill(request, Response("t", "done", 60));
+    EXPECT_EQ(miss->cache_status(), "fncache; fwd=miss; stored");
+    auto hit = Send(request);
+    ASSERT_TRUE(hit->Wait().ok());
+    EXPECT_EQ(hit->cache_status(), "fncache; hit; ttl=54");
+  }
+  EXPECT_EQ(Counted().Calls(telemetry::Outcome::kBypass), 0u);
+}
+
+TEST_F(CallTest, ShadowComparesNoOperations) {
+  options_.policy.mode = cache::Mode::kShadow;
+  for (int i = 0; i < 2; ++i) {
+    auto caller = Fill(OperationRequests()[0], Response("t", "done", 60));
+    EXPECT_EQ(caller->cache_status(), "fncache; fwd=bypass; detail=operation");
+  }
+  EXPECT_EQ(Proxy().shadow().lookups, 0);
+  auto other = Fill(Request("a", "t"), Response("t", "x", 60));
+  EXPECT_EQ(other->cache_status(),
+            "fncache; fwd=bypass; stored; detail=shadow");
+  EXPECT_EQ(Bypassed(telemetry::BypassReason::kOperation), 2u);
+  EXPECT_EQ(Bypassed(telemetry::BypassReason::kShadow), 1u);
 }
 
 TEST_F(CallTest, ModeOffIsAPureProxy) {
@@ -114,6 +221,7 @@ TEST_F(CallTest, ModeOffIsAPureProxy) {
     EXPECT_EQ(caller->bytes(), Response("t", "x", 60).SerializeAsString());
   }
   EXPECT_EQ(store_->fills, 0);
+  EXPECT_EQ(Bypassed(telemetry::BypassReason::kModeOff), 2u);
 }
 
 TEST_F(CallTest, NoCacheLooksNothingUpAndStoresTheAnswer) {
@@ -154,6 +262,7 @@ TEST_F(CallTest, ARequestThatCannotBeKeyedReachesTheFunctionAsItIs) {
     EXPECT_EQ(caller->cache_status(), "fncache; fwd=bypass");
   }
   EXPECT_EQ(store_->fills, 0);
+  EXPECT_EQ(Bypassed(telemetry::BypassReason::kUnreadable), 2u);
 }
 
 TEST_F(CallTest, WhatPolicyDoesNotAcceptIsNotStored) {

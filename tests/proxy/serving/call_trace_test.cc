@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -61,6 +62,29 @@ TEST_F(CallTraceTest, EveryCallHasTheAnswerThatItGot) {
   EXPECT_THAT(End(), UnorderedElementsAre(Pair("first", Outcome::kMiss),
                                           Pair("joined", Outcome::kCollapsed),
                                           Pair("hit", Outcome::kHit)));
+}
+
+TEST_F(CallTraceTest, ABypassSaysWhyItIsOne) {
+  Begin();
+  fnv1::RunFunctionRequest operation;
+  operation.mutable_meta()->set_tag("t");
+  Fill(operation.SerializeAsString(), Response("operation", "x", 60));
+  Fill(Request("a", "t"), Response("metadata", "x", 60),
+       {{"authorization", "me"}});
+  // One that its caller asked for is no bypass of the daemon's.
+  Fill(Request("a", "t"), Response("asked for", "x", 60),
+       {{"cache-control", "no-store"}});
+  Proxy().traces.Replace(nullptr)->Close();
+  std::vector<std::string> details;
+  auto reader = insight::trace::TraceReader::Open(dir_.path() + "/trace");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  insight::trace::ReadCall call;
+  while ((*reader)->Next(&call)) {
+    EXPECT_EQ(call.call.outcome, Outcome::kBypass);
+    EXPECT_FALSE(call.call.key.has_value());
+    details.push_back(call.call.detail);
+  }
+  EXPECT_THAT(details, UnorderedElementsAre("operation", "authorization", ""));
 }
 
 }  // namespace

@@ -406,9 +406,10 @@ class CachingProxy {
   std::unique_ptr<TestListener> listener_;
 };
 
-// A request that differs from others by `name` only, its tag aside.
+// A composite's request that differs from others by `name` only, its tag aside.
 inline std::string Request(const std::string& name, const std::string& tag) {
   fnv1::RunFunctionRequest request;
+  request.mutable_observed()->mutable_composite()->mutable_resource();
   request.mutable_meta()->set_tag(tag);
   (*request.mutable_context()->mutable_fields())["name"].set_string_value(name);
   return request.SerializeAsString();

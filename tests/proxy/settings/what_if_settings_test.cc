@@ -80,6 +80,9 @@ TEST(WhatIfSettings, WhatCannotBePlayedIsRefusedWithTheReason) {
                         "not tell for how long a call would have run"));
   EXPECT_THAT(Refused({{"key", {"tag"}}}),
               HasSubstr("key: cannot be asked about: a trace has its keys"));
+  EXPECT_THAT(Refused({{"functions.f.operations", {"cache"}}}),
+              HasSubstr("functions.f.operations: cannot be asked about: "
+                        "operations are played as the daemon"));
   EXPECT_THAT(Refused({{"stale_if_eror", {"1h"}}}),
               HasSubstr("is no setting of a what-if"));
 }

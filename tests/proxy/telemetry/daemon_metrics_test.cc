@@ -101,6 +101,7 @@ class DaemonMetricsTest : public ::testing::Test {
                         const std::string& cache_control = "") {
     fn::RunFunctionRequest request;
     request.mutable_meta()->set_tag(tag);
+    request.mutable_observed()->mutable_composite()->mutable_resource();
     (*request.mutable_observed()->mutable_resources())[resource];
     grpc::ClientContext context;
     if (!cache_control.empty()) {

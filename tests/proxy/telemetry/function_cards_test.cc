@@ -47,6 +47,15 @@ TEST(FunctionCardsTest, TheLastHourIsAChartOfOutcomes) {
               HasSubstr("No calls in the last hour."));
 }
 
+TEST(FunctionCardsTest, BypassesAreToldWithTheirReasons) {
+  StatusSource source({"f"});
+  EXPECT_THAT(Cards(source.Now()), Not(HasSubstr("bypasses")));
+  source.Bypass(0, BypassReason::kShadow);
+  for (int i = 0; i < 3; ++i) source.Bypass(0, BypassReason::kOperation);
+  EXPECT_THAT(Cards(source.Now()), HasSubstr("bypasses"));
+  EXPECT_THAT(Cards(source.Now()), HasSubstr("operation 3, shadow 1"));
+}
+
 TEST(FunctionCardsTest, OneMissAmongManyHitsCanBeSeen) {
   StatusSource source({"f"});
   for (int i = 0; i < 3'000; ++i) {

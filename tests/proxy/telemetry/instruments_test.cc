@@ -91,6 +91,31 @@ TEST_F(InstrumentsTest, MissesAreLookUpsThatWentUpstream) {
   EXPECT_EQ(Builtin("hits_total", "f"), "0");
 }
 
+TEST_F(InstrumentsTest, BypassesAreCountedByReason) {
+  const auto bypasses = [this](const char* reason) {
+    return Value(absl::StrCat(
+        "fncache_bypasses_total{function_name=\"f\",reason=\"", reason, "\"}"));
+  };
+  for (size_t why = 0; why < kBypassReasons; ++why) {
+    // Its series are there before, so that a rate sees the first of them.
+    const auto reason = static_cast<BypassReason>(why);
+    EXPECT_EQ(bypasses(BypassReasonName(reason)), "0");
+    f().Begin(Method::kV1);
+    CallRecord record = {Method::kV1, Outcome::kBypass, kOk, true,
+                         absl::Seconds(1)};
+    record.bypass = reason;
+    f().End(record);
+    EXPECT_EQ(bypasses(BypassReasonName(reason)), "1");
+    EXPECT_EQ(f().Read().bypassed[why], 1u);
+  }
+  Call(Outcome::kMiss, kOk, true);
+  Call(Outcome::kRequest, kOk, true);
+  EXPECT_EQ(bypasses("operation"), "1");
+  EXPECT_EQ(f().Read().Calls(Outcome::kBypass), kBypassReasons);
+  const FunctionCounts before = f().Read();
+  EXPECT_EQ(f().Read().Since(before).bypassed[3], 0u);
+}
+
 TEST_F(InstrumentsTest, UnimplementedIsNoMissButARequest) {
   Call(Outcome::kMiss, kUnimplemented, true);
   EXPECT_EQ(Builtin("misses_total", "f"), "0");
@@ -126,6 +151,9 @@ TEST_F(InstrumentsTest, StreamsAreForwardedAndHaveNoPlaceInCallLatencies) {
                   "\"other\"}"),
             "0");
   EXPECT_EQ(OfF("fncache_streams_forwarded_total"), "1");
+  EXPECT_EQ(Value("fncache_bypasses_total{function_name=\"f\",reason="
+                  "\"method\"}"),
+            "1");
   EXPECT_EQ(Value("fncache_request_seconds_count{function_name=\"f\",outcome="
                   "\"bypass\"}"),
             "");

@@ -149,18 +149,24 @@ TEST_F(StatusJsonTest, TellsTheNumbersOfThePage) {
   for (int i = 0; i < 3; ++i) {
     source_.Call(0, Outcome::kMiss, absl::Seconds(2));
   }
+  source_.Bypass(0, BypassReason::kModeOff);
   source_.Pass(absl::Minutes(2));
   source_.Call(0, Outcome::kHit, absl::Microseconds(61));
+  source_.Bypass(0, BypassReason::kOperation);
   source_.clock.Advance(absl::Seconds(4));
   const json page = Parse(source_.Now());
   EXPECT_EQ(page["last_minute_seconds"], 64);
   const json& recent = page["functions"][0]["last_minute"];
-  EXPECT_EQ(recent["calls"], 1);
-  EXPECT_EQ(recent["calls_per_second"], 1.0 / 64);
+  EXPECT_EQ(recent["calls"], 2);
+  EXPECT_EQ(recent["calls_per_second"], 2.0 / 64);
+  EXPECT_EQ(recent["bypasses_by_reason"]["operation"], 1);
+  EXPECT_EQ(recent["bypasses_by_reason"]["mode-off"], 0);
   EXPECT_EQ(recent["hit_rate"], 1);
   EXPECT_EQ(recent["latency_by_outcome"]["hit"]["p50_seconds"], 61e-6);
   const json& total = page["functions"][0]["since_start"];
-  EXPECT_EQ(total["calls"], 4);
+  EXPECT_EQ(total["calls"], 6);
+  EXPECT_EQ(total["bypasses_by_reason"]["operation"], 1);
+  EXPECT_EQ(total["bypasses_by_reason"]["mode-off"], 1);
   EXPECT_EQ(total["hit_rate"], 0.25);
   EXPECT_EQ(total["misses_by_reason"]["unknown"], 3);
   EXPECT_EQ(total["latency_by_outcome"]["miss"]["p50_seconds"], 2);

@@ -37,6 +37,15 @@ class StatusSource {
     f.End({Method::kV1, outcome, code, upstream, latency});
   }
 
+  void Bypass(cache::FunctionId id, BypassReason reason) {
+    const FunctionInstruments& f = instruments.function(id);
+    f.Begin(Method::kV1);
+    CallRecord record = {Method::kV1, Outcome::kBypass, 0, true,
+                         absl::Seconds(1)};
+    record.bypass = reason;
+    f.End(record);
+  }
+
   // Time passes, and the history is fed as it is in a daemon.
   void Pass(absl::Duration time) {
     for (; time > absl::ZeroDuration(); time -= History::kInterval) {
