@@ -50,6 +50,11 @@ void SetCounts(const telemetry::FunctionCounts& counts, v1::FunctionStats* to) {
     Add(telemetry::MissReasonName(why), counts.missed[why],
         to->mutable_misses_by_reason());
   }
+  for (size_t why = 0; why < telemetry::kBypassReasons; ++why) {
+    const auto reason = static_cast<telemetry::BypassReason>(why);
+    Add(telemetry::BypassReasonName(reason), counts.bypassed[why],
+        to->mutable_bypasses_by_reason());
+  }
   to->set_hits(counts.hits);
   to->set_misses(counts.misses);
   to->set_fills(counts.fills);
@@ -96,29 +101,27 @@ void SetTiers(const telemetry::Instruments& instruments,
   }
 }
 
-// The masks that hide what changed: the most frequent first, those that hide
-// too much last.
-void AddMasks(const MissMemory::Top& paths,
+// The masks that hide what changed, the most frequent first.
+void AddMasks(const MissMemory::Top& proposed,
               v1::ExplainResponse::FunctionMisses* to) {
+  // One miss mostly has both of those that are proposed together.
   std::map<std::string, uint64_t> counts;
-  for (const auto& [path, count] : paths) {
-    const std::string mask = insight::explain::ProposedMask(path);
-    if (!mask.empty()) counts[mask] += count;
+  for (const auto& [mask, count] : proposed) {
+    for (const std::string& one : insight::explain::ProposedTogether(mask)) {
+      counts[one] = std::max(counts[one], count);
+    }
   }
   std::vector<v1::ExplainResponse::Mask> masks;
   for (const auto& [name, count] : counts) {
     v1::ExplainResponse::Mask mask;
     mask.set_mask(WellFormedUtf8(name));
     mask.set_count(count);
-    mask.set_whole(insight::explain::HidesWholeSection(name));
     masks.push_back(std::move(mask));
   }
-  std::stable_sort(masks.begin(), masks.end(),
-                   [](const v1::ExplainResponse::Mask& a,
-                      const v1::ExplainResponse::Mask& b) {
-                     if (a.whole() != b.whole()) return b.whole();
-                     return a.count() > b.count();
-                   });
+  std::stable_sort(
+      masks.begin(), masks.end(),
+      [](const v1::ExplainResponse::Mask& a,
+         const v1::ExplainResponse::Mask& b) { return a.count() > b.count(); });
   for (v1::ExplainResponse::Mask& mask : masks) {
     *to->add_masks() = std::move(mask);
   }
@@ -146,9 +149,8 @@ void AddMiss(const MissMemory::Miss& miss, v1::ExplainResponse* to) {
   added->set_detail(
       WellFormedUtf8(section ? miss.why.section : miss.why.detail));
   added->set_writer(WellFormedUtf8(miss.why.writer));
-  if (miss.why.reason == insight::trace::Reason::kChanged && !section) {
-    added->set_mask(
-        WellFormedUtf8(insight::explain::ProposedMask(miss.why.detail)));
+  if (!miss.why.masks.empty()) {
+    added->set_mask(WellFormedUtf8(miss.why.masks[0]));
   }
   added->set_key(miss.key.Bytes());
 }
@@ -239,7 +241,7 @@ absl::StatusOr<v1::ExplainResponse> ReadMisses(
     for (const auto& [writer, count] : top.writers) {
       Add(writer, count, added->mutable_writers());
     }
-    AddMasks(top.paths, added);
+    AddMasks(top.masks, added);
   }
   if (response.functions().empty()) {
     return absl::NotFoundError(absl::StrCat(

@@ -8,13 +8,16 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cache/key/field_path.h"
 #include "cache/key/mask.h"
+#include "common/duration.h"
 #include "insight/explain/proposed_mask.h"
 #include "insight/request/compare.h"
 #include "insight/request/identity.h"
 #include "insight/request/nodes.h"
+#include "insight/trace/masks_in_force.h"
 
 namespace fncache::insight::explain {
 namespace {
@@ -27,6 +30,8 @@ using trace::PathId;
 using trace::ReadCall;
 using trace::Reason;
 using trace::TracedCall;
+
+constexpr absl::Duration kShown = absl::Milliseconds(1);
 
 bool IsHit(Outcome outcome) {
   return outcome == Outcome::kHit || outcome == Outcome::kStale ||
@@ -105,23 +110,63 @@ void ByMisses(std::vector<T>* shares) {
                    [](const T& a, const T& b) { return a.misses > b.misses; });
 }
 
-// How a mask is tried: by the paths of the reading that it hides.
+// Which paths of the reading the masks in force hide, each decided once.
+class InForce {
+ public:
+  explicit InForce(const trace::MasksInForce& masks) : masks_(masks) {}
+
+  bool Hide(const trace::TraceReader& reader, const std::string& function,
+            PathId path) {
+    if (!masks_.any()) return false;
+    auto& hidden = hidden_[function];
+    const auto [at, added] = hidden.try_emplace(path, false);
+    if (added) at->second = masks_.Hide(function, reader.PathOf(path));
+    return at->second;
+  }
+
+ private:
+  const trace::MasksInForce& masks_;
+  std::map<std::string, absl::flat_hash_map<PathId, bool>> hidden_;
+};
+
+// Masks that are tried together, by the paths of the reading that they hide.
 struct Candidate {
-  std::string name;
+  std::set<std::string> masks;
   absl::flat_hash_set<PathId> hides;
-  bool whole = false;
+  bool versions = false;  // resourceVersion and managedFields
+  bool times = false;     // @times
+};
+
+// A path that ever changed.
+struct Changed {
+  std::string general;   // what is said of it
+  bool changed = false;  // from one leaf to another
+  bool leaf = true;      // it never was an object or a list
 };
 
 // What the first reading learns.
 struct Learned {
   Analysis analysis;
-  // Paths that ever changed, with what is said of them.
-  absl::flat_hash_map<PathId, std::string> general;
+  absl::flat_hash_map<PathId, Changed> changed;
 };
+
+// Until when the entry that answered the hit was served; the past where that is
+// not known. An answer past its time shows no such entry.
+absl::Time ServedUntil(const TracedCall& call, absl::Duration lifetime,
+                       double margin) {
+  if (call.outcome == Outcome::kStale) return absl::InfinitePast();
+  const auto lives =
+      lifetime > absl::ZeroDuration()
+          ? lifetime
+          : call.lifetime.value_or(
+                call.told_ttl.value_or(absl::ZeroDuration()) + call.age);
+  return call.arrived - call.age + (1 - margin) * lives;
+}
 
 class FirstReading {
  public:
-  explicit FirstReading(const AnalysisOptions& options) : options_(options) {}
+  FirstReading(const AnalysisOptions& options, InForce* in_force)
+      : options_(options), in_force_(in_force) {}
 
   Learned Read(trace::TraceReader* reader) {
     ReadCall call;
@@ -129,18 +174,28 @@ class FirstReading {
     std::set<std::string> functions, composites;
     Analysis& analysis = learned_.analysis;
     while (reader->Next(&call)) {
-      Follow(call);
+      Follow(*reader, call);
       if (!Wanted(call.call, options_)) continue;
       ++analysis.calls;
+      for (const auto& ttl : {call.call.told_ttl, call.call.function_ttl}) {
+        analysis.longest_ttl =
+            std::max(analysis.longest_ttl, ttl.value_or(absl::ZeroDuration()));
+      }
       first = std::min(first, call.call.arrived);
       last = std::max(last, call.call.arrived);
       functions.insert(call.call.function);
-      composites.insert(WhoseOf(call.call.composite));
+      // An operation's calls have none.
+      if (call.call.composite.known()) {
+        composites.insert(WhoseOf(call.call.composite));
+      }
       if (call.nodes != nullptr) analysis.has_paths = true;
       if (IsHit(call.call.outcome)) {
         ++analysis.hits;
       } else if (call.call.outcome == Outcome::kBypass) {
         ++analysis.bypasses;
+        if (!call.call.detail.empty()) {
+          ++analysis.bypasses_by_reason[call.call.detail];
+        }
       } else {
         Miss(*reader, call);
       }
@@ -162,12 +217,13 @@ class FirstReading {
     bool any = false;
     // By the request's hash: until when its answer was served.
     struct Kept {
-      absl::Time until;
-      absl::Duration slack;
+      absl::Time until = absl::InfinitePast();
+      absl::Duration slack = absl::ZeroDuration();
     };
     absl::flat_hash_map<uint64_t, Kept> kept;
     std::string not_stored;  // why the last answer was not kept; "" if it was
     uint64_t hash = 0;       // of the last request
+    std::shared_ptr<const NodeMap> nodes;  // of the last request that has them
   };
   struct Told {
     std::string reason;
@@ -207,23 +263,34 @@ class FirstReading {
     return {"changed", true};
   }
 
-  static uint64_t RequestHash(const ReadCall& call) {
-    if (call.nodes == nullptr) return call.call.key ? call.call.key->low : 0;
+  // A key is what the cache went by, under the masks that it had.
+  uint64_t RequestHash(const trace::TraceReader& reader, const ReadCall& call) {
+    if (call.call.key && options_.masked.empty() && options_.in_force) {
+      return call.call.key->low ^ call.call.key->high;
+    }
+    if (call.nodes == nullptr) return 0;
     uint64_t hash = 0;
-    for (const auto& [path, node] : *call.nodes)
+    for (const auto& [path, node] : *call.nodes) {
+      if (in_force_->Hide(reader, call.call.function, path)) continue;
       hash += trace::NodeHash(path, node);
+    }
     return hash;
   }
 
-  void Follow(const ReadCall& call) {
+  void Follow(const trace::TraceReader& reader, const ReadCall& call) {
     Past& past = past_[StreamOf(call)];
-    const uint64_t hash = RequestHash(call);
+    before_ = std::exchange(past.nodes, call.nodes);
+    const uint64_t hash = RequestHash(reader, call);
     reason_ = ReasonOf(call, past, hash);
-    if (IsHit(call.call.outcome) || call.call.outcome == Outcome::kBypass) {
-      past.any = true;
+    past.any = true;
+    if (call.call.outcome == Outcome::kBypass) return;
+    if (IsHit(call.call.outcome)) {
+      const absl::Time until =
+          ServedUntil(call.call, absl::ZeroDuration(), options_.margin);
+      Past::Kept& kept = past.kept[hash];
+      kept.until = std::max(kept.until, until);
       return;
     }
-    past.any = true;
     past.hash = hash;
     if (IsKept(call.call)) {
       past.not_stored.clear();
@@ -237,25 +304,68 @@ class FirstReading {
     }
   }
 
+  static bool Has(const std::shared_ptr<const NodeMap>& nodes, PathId id) {
+    return nodes == nullptr || nodes->contains(id);
+  }
+  // Also where it is not.
+  static bool IsLeafIn(const std::shared_ptr<const NodeMap>& nodes, PathId id) {
+    if (nodes == nullptr) return true;
+    const auto found = nodes->find(id);
+    return found == nodes->end() ||
+           IsLeaf(static_cast<request::NodeKind>(found->second.kind));
+  }
+
+  // Those of the changed paths that are in an object or list which came or went
+  // as a whole and for which no mask is proposed. They say nothing that it does
+  // not say.
+  absl::flat_hash_set<PathId> Inside(const trace::TraceReader& reader,
+                                     const ReadCall& call) const {
+    absl::flat_hash_set<PathId> inside;
+    if (before_ == nullptr || call.nodes == nullptr) return inside;
+    absl::flat_hash_set<absl::string_view> moved;
+    for (const PathId id : call.changed) {
+      const absl::string_view path = reader.PathOf(id);
+      if (before_->contains(id) != call.nodes->contains(id) &&
+          ProposedMask(path, /*leaf=*/false).empty()) {
+        moved.insert(path);
+      }
+    }
+    for (const PathId id : call.changed) {
+      const absl::string_view path = reader.PathOf(id);
+      for (size_t at = path.find_first_of(".["); at != path.npos;
+           at = path.find_first_of(".[", at + 1)) {
+        if (moved.contains(path.substr(0, at))) inside.insert(id);
+      }
+    }
+    return inside;
+  }
+
   void Miss(const trace::TraceReader& reader, const ReadCall& call) {
     Told told;
     told.reason = reason_.first;
     told.seconds = absl::ToDoubleSeconds(call.call.cost);
     if (reason_.second) {
+      const absl::flat_hash_set<PathId> inside = Inside(reader, call);
       for (const PathId id : call.changed) {
+        if (inside.contains(id)) continue;
+        if (in_force_->Hide(reader, call.call.function, id)) continue;
         const absl::string_view path = reader.PathOf(id);
-        auto [general, added] = learned_.general.try_emplace(id);
-        if (added) general->second = General(path);
+        auto [changed, added] = learned_.changed.try_emplace(id);
+        if (added) changed->second.general = General(path);
+        const bool came_or_went = Has(call.nodes, id) != Has(before_, id);
+        changed->second.changed |= !came_or_went;
+        changed->second.leaf &=
+            IsLeafIn(call.nodes, id) && IsLeafIn(before_, id);
         std::string writer;
         if (call.writers != nullptr) {
           const auto found = call.writers->find(request::ObjectOf(path));
           if (found != call.writers->end()) writer = found->second.manager;
         }
-        told.paths.push_back(general->second);
+        told.paths.push_back(changed->second.general);
         told.writers.push_back(std::move(writer));
       }
       // An older or newer record may say more than the nodes.
-      if (call.changed.empty() && !call.call.detail.empty()) {
+      if (told.paths.empty() && !call.call.detail.empty()) {
         told.paths.push_back(General(call.call.detail));
         told.writers.emplace_back();
       }
@@ -308,8 +418,7 @@ class FirstReading {
     for (auto& [name, path] : paths) {
       path.share.path = name;
       path.share.section = request::SectionOf(name);
-      path.share.mask =
-          cache::key::MaskSet::Parse({name}).ok() ? name : std::string();
+      path.share.allowed = cache::key::MaskSet::Parse({name}).ok();
       uint64_t most = 0;
       for (const auto& [writer, count] : path.writers) {
         if (count > most) path.share.writer = writer;
@@ -329,41 +438,37 @@ class FirstReading {
   }
 
   const AnalysisOptions& options_;
+  InForce* const in_force_;
   absl::flat_hash_map<std::string, Past> past_;
-  std::pair<std::string, bool> reason_;
+  std::pair<std::string, bool> reason_;    // of the call that is read
+  std::shared_ptr<const NodeMap> before_;  // of the request before it
   std::vector<Told> told_;
   Learned learned_;
 };
 
-// The masks that could help, with the paths that each hides: those of paths
-// that changed, and the named sets.
+// The masks that could help, with the paths that they hide.
 std::vector<Candidate> CandidatesOf(
     const trace::TraceReader& reader,
-    const absl::flat_hash_map<PathId, std::string>& general) {
-  std::vector<Candidate> candidates;
-  const auto add = [&](const std::string& name,
-                       const cache::key::MaskSet& masks) {
-    Candidate candidate;
-    candidate.name = name;
-    const request::MaskMatcher matcher(masks);
-    for (const auto& one : general) {
-      if (matcher.Masks(reader.PathOf(one.first))) {
-        candidate.hides.insert(one.first);
-      }
-    }
-    if (!candidate.hides.empty()) candidates.push_back(std::move(candidate));
-  };
-  for (const cache::key::NamedMaskSet& set : cache::key::NamedMaskSets()) {
-    add(set.name, *cache::key::MaskSet::Parse({set.name}));
+    const absl::flat_hash_map<PathId, Changed>& changed) {
+  std::map<std::string, Candidate> candidates;
+  for (const auto& [id, one] : changed) {
+    const std::string mask =
+        ProposedMask(reader.PathOf(id), one.leaf && one.changed);
+    if (mask.empty()) continue;
+    const std::vector<std::string> together = ProposedTogether(mask);
+    const bool versions = together.size() > 1;
+    // The same field of several resources is one candidate.
+    std::string name = request::MaskFor(together[0]);
+    if (name.empty() || absl::StartsWith(mask, "context.")) name = mask;
+    Candidate& candidate = candidates[name];
+    candidate.masks.insert(together.begin(), together.end());
+    candidate.hides.insert(id);
+    candidate.versions = versions;
+    candidate.times = mask == "@times";
   }
-  std::set<std::string> names;
-  for (const auto& one : general) names.insert(one.second);
-  for (const std::string& name : names) {
-    const auto masks = cache::key::MaskSet::Parse({name});
-    if (masks.ok()) add(name, *masks);
-  }
-  for (Candidate& one : candidates) one.whole = HidesWholeSection(one.name);
-  return candidates;
+  std::vector<Candidate> all;
+  for (auto& one : candidates) all.push_back(std::move(one.second));
+  return all;
 }
 
 // One call, as any set of the candidates sees it: paths that the same
@@ -377,6 +482,7 @@ struct Seen {
   absl::Time arrived;
   absl::Time answered;
   absl::Duration lives;
+  absl::Time served_until;  // of a hit
   double seconds;
   uint64_t all = 0;
   std::vector<uint64_t> atoms;
@@ -385,8 +491,10 @@ struct Seen {
 class SecondReading {
  public:
   SecondReading(const AnalysisOptions& options,
-                std::vector<Candidate> candidates)
-      : options_(options), candidates_(std::move(candidates)) {}
+                std::vector<Candidate> candidates, InForce* in_force)
+      : options_(options),
+        candidates_(std::move(candidates)),
+        in_force_(in_force) {}
 
   void Read(trace::TraceReader* reader, uint64_t misses_before_the_last) {
     absl::flat_hash_map<std::string, uint32_t> whose;
@@ -433,9 +541,14 @@ class SecondReading {
       } else if (call.call.function_ttl) {
         seen.lives = *call.call.function_ttl;
       }
+      if (!seen.miss) {
+        seen.served_until =
+            ServedUntil(call.call, options_.lifetime, options_.margin);
+      }
       seen.seconds = absl::ToDoubleSeconds(call.call.cost);
       Last& last = lasts[seen.whose];
       const auto add = [&](PathId path, const KeptNode& node, bool plus) {
+        if (in_force_->Hide(*reader, call.call.function, path)) return;
         const uint64_t hash = trace::NodeHash(path, node);
         last.all += plus ? hash : -hash;
         const auto atom = atoms.find(path);
@@ -475,12 +588,17 @@ class SecondReading {
     Saved saved;
     absl::flat_hash_map<std::pair<uint32_t, uint64_t>, absl::Time> until;
     for (const Seen& call : calls_) {
-      if (!call.miss) continue;
       uint64_t hash = call.all;
       for (size_t i = 0; i < hidden.size(); ++i) {
         if (hidden[i] != 0) hash -= call.atoms[i];
       }
       const auto key = std::make_pair(call.whose, hash);
+      if (!call.miss) {
+        absl::Time& served =
+            until.try_emplace(key, absl::InfinitePast()).first->second;
+        served = std::max(served, call.served_until);
+        continue;
+      }
       const auto found = until.find(key);
       if (found != until.end() && found->second > call.arrived) {
         if (call.counted) {
@@ -505,54 +623,15 @@ class SecondReading {
     std::vector<MaskShare> chosen;
     std::set<size_t> set;
     Saved so_far = none;
-    bool whole = false;  // those are tried, too
-    const auto out = [&](size_t i) {
-      return set.count(i) > 0 || (candidates_[i].whole && !whole);
-    };
     while (static_cast<int>(chosen.size()) < options_.most_masks) {
-      size_t best = candidates_.size();
-      Saved best_saved = so_far;
-      size_t best_pair = candidates_.size();
-      for (size_t i = 0; i < candidates_.size(); ++i) {
-        if (out(i)) continue;
-        std::set<size_t> with = set;
-        with.insert(i);
-        const Saved saved = Try(with);
-        if (saved.misses > best_saved.misses) {
-          best_saved = saved;
-          best = i;
-        }
-      }
-      // Two that help together only: a write that changes two things.
-      for (size_t i = 0; best == candidates_.size() && i < candidates_.size();
-           ++i) {
-        for (size_t j = i + 1; j < candidates_.size() && pairs_ < kMostPairs;
-             ++j) {
-          if (out(i) || out(j)) continue;
-          ++pairs_;
-          std::set<size_t> with = set;
-          with.insert({i, j});
-          const Saved saved = Try(with);
-          if (saved.misses > best_saved.misses) {
-            best_saved = saved;
-            best = i;
-            best_pair = j;
-          }
-        }
-      }
-      if (best == candidates_.size()) {
-        if (whole) break;
-        whole = true;
-        pairs_ = 0;
-        continue;
-      }
-      for (const size_t one : {best, best_pair}) {
-        if (one == candidates_.size()) continue;
+      const std::vector<size_t> best = Best(set, so_far);
+      if (best.empty()) break;
+      for (const size_t one : best) {
         set.insert(one);
         const Saved now = Try(set);
         MaskShare share;
-        share.mask = candidates_[one].name;
-        share.whole = candidates_[one].whole;
+        share.masks.assign(candidates_[one].masks.begin(),
+                           candidates_[one].masks.end());
         share.alone =
             alone[one].misses - std::min(alone[one].misses, none.misses);
         share.together = now.misses - std::min(now.misses, none.misses);
@@ -567,8 +646,57 @@ class SecondReading {
  private:
   static constexpr int kMostPairs = 2000;
 
+  Saved With(std::set<size_t> set, const std::vector<size_t>& more) const {
+    set.insert(more.begin(), more.end());
+    return Try(set);
+  }
+
+  // Those that save most beside `set`, which saves `so_far`: one; where no one
+  // saves anything, two, or the versions of all objects with or without times,
+  // since one moment may have several objects written; or else as many as it
+  // takes. Empty: nothing does.
+  std::vector<size_t> Best(const std::set<size_t>& set,
+                           const Saved& so_far) const {
+    std::vector<size_t> best;
+    uint64_t most = so_far.misses;
+    const auto consider = [&](const std::vector<size_t>& more) {
+      const Saved saved = With(set, more);
+      if (saved.misses <= most) return;
+      most = saved.misses;
+      best = more;
+    };
+    std::vector<size_t> left, versions, with_times;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if (set.count(i) > 0) continue;
+      left.push_back(i);
+      if (candidates_[i].versions) versions.push_back(i);
+      if (candidates_[i].versions || candidates_[i].times) {
+        with_times.push_back(i);
+      }
+    }
+    for (const size_t one : left) consider({one});
+    if (!best.empty()) return best;
+    for (size_t i = 0; i < left.size(); ++i) {
+      for (size_t j = i + 1; j < left.size() && pairs_ < kMostPairs; ++j) {
+        ++pairs_;
+        consider({left[i], left[j]});
+      }
+    }
+    consider(versions);
+    consider(with_times);
+    if (best.empty()) consider(left);
+    // Without those that save nothing more.
+    for (size_t i = best.size(); i-- > 0;) {
+      std::vector<size_t> fewer = best;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+      if (With(set, fewer).misses >= most) best = std::move(fewer);
+    }
+    return best;
+  }
+
   const AnalysisOptions& options_;
   const std::vector<Candidate> candidates_;
+  InForce* const in_force_;
   absl::flat_hash_map<PathId, std::vector<size_t>> covers_;
   std::vector<std::vector<size_t>> atom_covers_;
   std::vector<Seen> calls_;
@@ -581,10 +709,16 @@ absl::StatusOr<Analysis> Analyze(const OpenTrace& open,
                                  const AnalysisOptions& options) {
   auto reader = open();
   if (!reader.ok()) return reader.status();
-  Learned learned = FirstReading(options).Read(reader->get());
+  const auto masks = trace::MasksInForce::Of(
+      options.in_force ? (*reader)->header() : trace::TraceHeader(),
+      options.masked);
+  if (!masks.ok()) return masks.status();
+  InForce in_force(*masks);
+  Learned learned = FirstReading(options, &in_force).Read(reader->get());
   Analysis analysis = std::move(learned.analysis);
-  if (!analysis.has_paths || learned.general.empty()) return analysis;
-  SecondReading second(options, CandidatesOf(**reader, learned.general));
+  if (!analysis.has_paths || learned.changed.empty()) return analysis;
+  SecondReading second(options, CandidatesOf(**reader, learned.changed),
+                       &in_force);
   uint64_t all = 0;
   if (options.last > 0) {
     all = analysis.calls - analysis.hits - analysis.bypasses;
@@ -594,6 +728,16 @@ absl::StatusOr<Analysis> Analyze(const OpenTrace& open,
   second.Read(again->get(), all > options.last ? all - options.last : 0);
   analysis.masks = second.Choose();
   return analysis;
+}
+
+std::string TooShortForTimers(absl::Duration span, absl::Duration longest_ttl) {
+  if (span >= longest_ttl) return "";
+  return absl::StrCat(
+      "the trace covers ", FormatGoDuration(absl::Trunc(span, kShown)),
+      ", less than the longest TTL in it (",
+      FormatGoDuration(absl::Trunc(longest_ttl, kShown)),
+      "): it is too short for timers, and does not show what happens when a "
+      "TTL is over");
 }
 
 absl::StatusOr<std::vector<Difference>> Compare(absl::string_view a,
@@ -612,14 +756,16 @@ absl::StatusOr<std::vector<Difference>> Compare(absl::string_view a,
     writers[one.object] = one.manager;
   }
   std::vector<Difference> differences;
-  const auto add = [&](const std::string& path, absl::string_view change) {
+  const auto add = [&](const std::string& path, absl::string_view change,
+                       request::NodeKind kind) {
     Difference difference;
     difference.path = path;
     difference.section = request::SectionOf(path);
     difference.change = std::string(change);
     const auto writer = writers.find(request::ObjectOf(path));
     if (writer != writers.end()) difference.writer = writer->second;
-    difference.mask = request::MaskFor(path);
+    difference.allowed = !request::MaskFor(path).empty();
+    difference.mask = ProposedMask(path, IsLeaf(kind));
     differences.push_back(std::move(difference));
   };
   absl::flat_hash_map<uint64_t, size_t> before;
@@ -630,12 +776,14 @@ absl::StatusOr<std::vector<Difference>> Compare(absl::string_view a,
     const request::Node& node = right.nodes()[i];
     const auto found = before.find(node.path);
     if (found == before.end()) {
-      if (node.kind != request::NodeKind::kMap) add(right.Spell(i), "added");
+      if (node.kind != request::NodeKind::kMap) {
+        add(right.Spell(i), "added", node.kind);
+      }
       continue;
     }
     const request::Node& old = left.nodes()[found->second];
     if (old.kind != node.kind || old.value != node.value) {
-      add(right.Spell(i), "changed");
+      add(right.Spell(i), "changed", IsLeaf(old.kind) ? node.kind : old.kind);
     }
     before.erase(found);
   }
@@ -646,7 +794,7 @@ absl::StatusOr<std::vector<Difference>> Compare(absl::string_view a,
         node.kind == request::NodeKind::kMap) {
       continue;
     }
-    add(left.Spell(i), "removed");
+    add(left.Spell(i), "removed", node.kind);
   }
   return differences;
 }

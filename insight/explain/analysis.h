@@ -5,9 +5,13 @@
 //   trace -> reasons, changed paths, writers        (first reading)
 //         -> which misses each mask would have hit  (second reading)
 //
-// Masks are judged by the calls as they came: an answer that was given for an
-// equal request, as the mask sees it, serves for as long as it would have been
-// served. Arrivals stay where they were, though another TTL would move them.
+// What the masks in force hide (insight/trace/masks_in_force.h) is left out
+// before anything is compared. Further masks are judged by the calls as they
+// came: an answer that was given for an equal request, as the mask sees it,
+// serves for as long as it would have been served, and a hit shows that there
+// was one. Arrivals stay where they were, though another TTL would move them.
+//
+// Masks are those of proposed_mask.h: nobody asked the function about them.
 //
 // Pure functions of the trace; thread-safe.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_ANALYSIS_H_
@@ -15,6 +19,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,8 +43,13 @@ struct AnalysisOptions {
   double margin = 0.1;
   // How long an answer lives; zero: as long as the function said.
   absl::Duration lifetime = absl::ZeroDuration();
-  // How many masks are tried together at most.
+  // How many masks are tried together at most; those of one field in several
+  // resources, and a version with its managedFields, count as one.
   int most_masks = 12;
+  // Masks that are in force besides those that the trace names.
+  std::vector<std::string> masked;
+  // Whether the masks that the daemon had count; else only those of `masked`.
+  bool in_force = true;
 };
 
 struct Share {
@@ -54,16 +64,15 @@ struct PathShare {
   std::string writer;   // the manager that wrote its object last, most often
   uint64_t misses = 0;  // in which it changed
   double seconds = 0;
-  std::string mask;  // that hides it; empty if no mask may
+  bool allowed = false;  // a mask may hide it
 };
 
+// Masks that are proposed together: of one field in each resource in which it
+// changed, or of an object's version and managedFields.
 struct MaskShare {
-  std::string mask;  // a path, or a named set
-  // It hides a whole status, its conditions, spec or metadata, also what did
-  // not change: a function mostly reads something of it. Such ones come last.
-  bool whole = false;
-  // Misses that would have been hits by this one alone, and by it together with
-  // those above it.
+  std::vector<std::string> masks;  // paths, or a named set
+  // Misses that would have been hits by these alone, and by them together with
+  // those above them.
   uint64_t alone = 0;
   uint64_t together = 0;
   double seconds_together = 0;
@@ -74,8 +83,12 @@ struct Analysis {
   uint64_t hits = 0;    // stale and collapsed ones among them
   uint64_t misses = 0;  // what went to the function
   uint64_t bypasses = 0;
+  // The bypasses whose trace says why, by BypassReasonName.
+  std::map<std::string, uint64_t> bypasses_by_reason;
   double seconds = 0;  // of the function, for the misses
   absl::Duration span = absl::ZeroDuration();
+  // The longest TTL that a call was told, or that the function gave.
+  absl::Duration longest_ttl = absl::ZeroDuration();
   uint64_t composites = 0;
   std::vector<std::string> functions;
   bool has_paths = false;
@@ -98,6 +111,10 @@ using OpenTrace =
 absl::StatusOr<Analysis> Analyze(const OpenTrace& open,
                                  const AnalysisOptions& options);
 
+// A line where a trace of `span` is too short to show what happens when a TTL
+// is over; "" where it is long enough.
+std::string TooShortForTimers(absl::Duration span, absl::Duration longest_ttl);
+
 // As people read it, and as programs do.
 std::string AnalysisText(const Analysis& analysis, absl::string_view by);
 std::string AnalysisJson(const Analysis& analysis);
@@ -108,7 +125,8 @@ struct Difference {
   std::string section;
   std::string change;  // changed, added, removed
   std::string writer;
-  std::string mask;
+  bool allowed = false;  // a mask may hide it
+  std::string mask;      // to propose; "" where there is none
 };
 // InvalidArgument if one of them is no request.
 absl::StatusOr<std::vector<Difference>> Compare(absl::string_view a,

@@ -40,7 +40,10 @@ Why a request missed:
   not-stored  the answer before was not one to keep: no TTL, FATAL, an error...
   unknown     nothing is known of the requests before
 
-Masks are tried on the trace: how many of its misses would have been hits.
+Masks are tried on the trace: how many of its misses would have been hits. What
+the daemon's own masks hide is left out before anything is compared. The
+function is not asked whether it reads what a mask hides: fncache probe asks it,
+and fncache advise does both.
 
 Exit codes: 0; 1 for a trace or request that cannot be read; 2 for flags that
 do not fit.)";
@@ -120,8 +123,10 @@ std::string DifferencesText(const std::vector<Difference>& differences) {
         one.writer.empty()
             ? ""
             : absl::StrCat(", written last by ", Printable(one.writer)),
-        one.mask.empty() ? "; no mask may hide it"
-                         : absl::StrCat("; mask ", Printable(one.mask)),
+        !one.allowed       ? "; no mask may hide it"
+        : one.mask.empty() ? "; no mask is proposed"
+                           : absl::StrCat("; mask ", Printable(one.mask),
+                                          " (the function was not asked)"),
         "\n");
   }
   return text;
@@ -136,7 +141,7 @@ std::string DifferencesJson(const std::vector<Difference>& differences) {
                     {"change", one.change},
                     {"writer", one.writer},
                     {"mask", one.mask},
-                    {"allowed", !one.mask.empty()}});
+                    {"allowed", one.allowed}});
   }
   return json{{"version", 1}, {"differences", list}}.dump(
              2, ' ', false, json::error_handler_t::replace) +

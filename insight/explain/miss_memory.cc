@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache/key/field_path.h"
 #include "common/mutex.h"
+#include "insight/explain/proposed_mask.h"
 #include "insight/request/identity.h"
 #include "insight/request/nodes.h"
 #include "insight/request/outline.h"
@@ -173,6 +174,7 @@ class SpaceSaving {
 struct Function {
   SpaceSaving paths;
   SpaceSaving writers;
+  SpaceSaving masks;
 };
 
 // Names of Kubernetes are shorter; paths of masks mostly, too.
@@ -222,6 +224,9 @@ class LastMisses {
       if (text->capacity() > std::string().capacity()) {
         bytes += text->capacity() + 1;
       }
+    }
+    for (const std::string& mask : miss.why.masks) {
+      bytes += sizeof mask + mask.capacity() + 1;
     }
     return bytes;
   }
@@ -297,21 +302,30 @@ struct Difference {
   // in the kept one's shape.
   absl::optional<uint32_t> first;
   std::vector<uint32_t> gone;
+  // All of the request's own nodes that are new or another, up to
+  // MissMemory::kMostChanged; and of each whether it is new.
+  std::vector<uint32_t> changed;
+  std::vector<bool> is_new;
 };
 
 Difference Compare(const Reader& now, const KeptRequest& before) {
   Difference difference;
   const std::vector<uint64_t>& old_paths = before.shape->paths;
-  const auto differs = [&](size_t i) {
+  const auto differs = [&](size_t i, bool is_new) {
     ++difference.count;
     if (!difference.first.has_value()) {
       difference.first = static_cast<uint32_t>(i);
+    }
+    if (difference.changed.size() < MissMemory::kMostChanged) {
+      difference.changed.push_back(static_cast<uint32_t>(i));
+      difference.is_new.push_back(is_new);
     }
   };
   const size_t shared = std::min(now.paths.size(), old_paths.size());
   size_t same = 0;
   for (; same < shared && now.paths[same] == old_paths[same]; ++same) {
-    if (now.values[same] != before.values[same]) differs(same);
+    if (now.values[same] != before.values[same])
+      differs(same, /*is_new=*/false);
   }
   if (same == now.paths.size() && same == old_paths.size()) return difference;
   // From here on they have other nodes, or the same ones in another order.
@@ -323,10 +337,12 @@ Difference Compare(const Reader& now, const KeptRequest& before) {
   for (size_t i = same; i < now.paths.size(); ++i) {
     const auto old = rest.find(now.paths[i]);
     if (old == rest.end()) {
-      if (now.values[i] != kNotCompared) differs(i);
+      if (now.values[i] != kNotCompared) differs(i, /*is_new=*/true);
       continue;
     }
-    if (now.values[i] != before.values[old->second]) differs(i);
+    if (now.values[i] != before.values[old->second]) {
+      differs(i, /*is_new=*/false);
+    }
     rest.erase(old);
   }
   for (const auto& old : rest) {
@@ -643,9 +659,38 @@ struct MissMemory::Impl {
     return true;
   }
 
+  // The first path's first.
+  static std::vector<std::string> MasksFor(const Reader& reader,
+                                           const KeptRequest& nearest,
+                                           const Difference& difference) {
+    std::vector<std::string> masks;
+    // Whether one is proposed; known ones are not told twice.
+    const auto add = [&masks](const std::string& path, bool leaf) {
+      std::string mask = ProposedMask(path, leaf);
+      if (mask.empty()) return false;
+      if (std::find(masks.begin(), masks.end(), mask) == masks.end()) {
+        masks.push_back(std::move(mask));
+      }
+      return true;
+    };
+    if (difference.count > kMostChanged) return {};
+    // What came or went is what functions wait for.
+    for (size_t i = 0; i < difference.changed.size(); ++i) {
+      const uint32_t at = reader.at[difference.changed[i]];
+      const bool leaf =
+          !difference.is_new[i] && IsLeaf(reader.nodes.nodes()[at].kind);
+      if (!add(reader.nodes.Spell(at), leaf)) return {};
+    }
+    for (const uint32_t gone : difference.gone) {
+      if (!add(nearest.shape->Spell(gone), /*leaf=*/false)) return {};
+    }
+    return masks;
+  }
+
   void ExplainChange(const Reader& reader, const KeptRequest& nearest,
                      const Difference& difference, Explanation* said) {
     said->reason = trace::Reason::kChanged;
+    said->masks = MasksFor(reader, nearest, difference);
     if (difference.first.has_value()) {
       const uint32_t at = reader.at[*difference.first];
       const std::string path = reader.nodes.Spell(at);
@@ -803,6 +848,7 @@ struct MissMemory::Impl {
     }
     found->second.paths.Add(said.detail.empty() ? said.section : said.detail);
     found->second.writers.Add(said.writer);
+    for (const std::string& mask : said.masks) found->second.masks.Add(mask);
   }
 
   void KeepLast(absl::string_view function,
@@ -816,7 +862,11 @@ struct MissMemory::Impl {
     miss.composite.object_namespace = Cut(composite.object_namespace);
     miss.composite.name = Cut(composite.name);
     miss.key = key;
-    miss.why = {said.reason, Cut(said.detail), said.section, Cut(said.writer)};
+    miss.why = {
+        said.reason, Cut(said.detail), said.section, Cut(said.writer), {}};
+    if (!said.masks.empty() && said.masks[0].size() <= kLongestText) {
+      miss.why.masks = {said.masks[0]};
+    }
     used -= last.bytes();
     last.Add(std::move(miss), options.bytes / 16);
     used += last.bytes();
@@ -860,7 +910,7 @@ Explanation MissMemory::Explain(absl::string_view function,
       reader = impl_->TakeReader();
     }
   }
-  if (expired) said = {trace::Reason::kExpired, "", "", ""};
+  if (expired) said = {trace::Reason::kExpired, "", "", "", {}};
   bool read = false;
   absl::Duration reading, reading_wall;
   if (reader != nullptr) {
@@ -948,7 +998,8 @@ std::vector<MissMemory::FunctionTop> MissMemory::Tops(size_t most) const {
   std::vector<FunctionTop> tops;
   for (const auto& function : impl_->functions) {
     tops.push_back({function.first, function.second.paths.Most(most),
-                    function.second.writers.Most(most)});
+                    function.second.writers.Most(most),
+                    function.second.masks.Most(most)});
   }
   return tops;
 }

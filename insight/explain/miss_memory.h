@@ -56,6 +56,10 @@ struct Explanation {
   std::string detail;
   std::string section;  // of changed, insight/request's SectionOf
   std::string writer;   // of changed, the manager that wrote the object last
+  // Of changed, the masks under which it would not have been: those to propose
+  // (proposed_mask.h) for all that changed. None where something changed for
+  // which none is proposed, or more than kMostChanged paths did.
+  std::vector<std::string> masks;
 };
 
 struct MissMemoryOptions {
@@ -81,6 +85,7 @@ class MissMemory {
   static constexpr uint64_t kMaxNodesRead = 256 << 10;
   // Of yet larger ones only what became of their key.
   static constexpr uint64_t kMaxRead = 16 << 20;
+  static constexpr size_t kMostChanged = 64;
   // Told one by one.
   static constexpr size_t kLastMisses = 1000;
 
@@ -120,6 +125,7 @@ class MissMemory {
     std::string function;
     Top paths;  // sections where the path is not known
     Top writers;
+    Top masks;  // to propose, of which the function was not asked
   };
   // Of the functions that had changed requests, by name.
   std::vector<FunctionTop> Tops(size_t most) const;

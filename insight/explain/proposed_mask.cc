@@ -1,66 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/explain/proposed_mask.h"
 
-#include <utility>
-#include <vector>
+#include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "cache/key/field_path.h"
-#include "cache/key/mask.h"
 #include "insight/request/compare.h"
 #include "insight/request/identity.h"
 
 namespace fncache::insight::explain {
 namespace {
 
-struct NamedMatcher {
-  std::string name;
-  request::MaskMatcher matcher;
-};
+using request::PathPart;
 
-const std::vector<NamedMatcher>& NamedMatchers() {
-  static const auto* const matchers = [] {
-    auto* all = new std::vector<NamedMatcher>;
-    for (const cache::key::NamedMaskSet& set : cache::key::NamedMaskSets()) {
-      all->push_back({set.name, request::MaskMatcher(
-                                    *cache::key::MaskSet::Parse({set.name}))});
+constexpr absl::string_view kVersion = ".metadata.resourceVersion";
+constexpr absl::string_view kManagers = ".metadata.managedFields";
+
+// The first `count` parts as a mask; "" where a mask cannot be spelled so:
+// unknown fields, and keys that are called like sets.
+std::string Spelled(const std::vector<PathPart>& parts, size_t count) {
+  std::string mask;
+  for (size_t i = 0; i < count; ++i) {
+    const PathPart& part = parts[i];
+    if (part.name == "[?]" || (!part.name.empty() && part.name[0] == '@')) {
+      return "";
     }
-    return all;
-  }();
-  return *matchers;
-}
-
-// The same path with an index in place of each `*`, as requests have it.
-std::string WithIndices(absl::string_view path) {
-  std::string out;
-  for (const request::PathPart& part : request::SplitPath(path)) {
     if (part.index || (part.name == "*" && !part.quoted)) {
-      absl::StrAppend(&out, "[0]");
+      absl::StrAppend(&mask, ".*");
     } else {
-      absl::StrAppend(&out, out.empty() ? "" : ".",
-                      cache::key::SpellKey(part.name));
+      mask = cache::key::PathBelow(mask, part.name);
     }
   }
-  return out;
+  return mask;
 }
 
 }  // namespace
 
-std::string ProposedMask(absl::string_view path) {
-  const std::string indexed = WithIndices(path);
-  for (const NamedMatcher& set : NamedMatchers()) {
-    if (set.matcher.Masks(indexed)) return set.name;
-  }
-  return request::MaskFor(path);
+bool IsLeaf(request::NodeKind kind) {
+  return kind == request::NodeKind::kString ||
+         kind == request::NodeKind::kNumber || kind == request::NodeKind::kBool;
 }
 
-bool HidesWholeSection(absl::string_view mask) {
-  return absl::EndsWith(mask, ".resource.status") ||
-         absl::EndsWith(mask, ".resource.status.conditions") ||
-         absl::EndsWith(mask, ".resource.spec") ||
-         absl::EndsWith(mask, ".resource.metadata") ||
-         absl::EndsWith(mask, ".resource");
+std::string ProposedMask(absl::string_view path, bool leaf) {
+  const std::vector<PathPart> parts = request::SplitPath(path);
+  const size_t object = request::ObjectParts(parts);
+  if (object == 0) {
+    // Of a context key, whose contents nothing is known of.
+    const bool context = parts.size() > 1 && parts[0].name == "context";
+    return context && leaf ? Spelled(parts, parts.size()) : "";
+  }
+  if (parts.size() <= object || parts[0].name == "desired") return "";
+  const auto is = [&](size_t at, absl::string_view name) {
+    at += object;
+    return at < parts.size() && !parts[at].index && parts[at].name == name;
+  };
+  if (is(0, "metadata") &&
+      (is(1, "resourceVersion") || is(1, "managedFields"))) {
+    return Spelled(parts, object + 2);
+  }
+  if (is(0, "status") && is(1, "conditions")) {
+    const bool time = parts.size() == object + 4 && is(3, "lastTransitionTime");
+    return time && leaf ? "@times" : "";
+  }
+  const bool generation =
+      (is(0, "metadata") && is(1, "generation")) ||
+      std::any_of(parts.begin() + static_cast<std::ptrdiff_t>(object),
+                  parts.end(), [](const PathPart& part) {
+                    return part.name == "observedGeneration";
+                  });
+  const bool asked_for = object == 3 && is(0, "spec") && !is(1, "crossplane");
+  const bool whole =
+      parts.size() == object + 1 && (is(0, "spec") || is(0, "metadata"));
+  return leaf && !generation && !asked_for && !whole
+             ? Spelled(parts, parts.size())
+             : "";
+}
+
+std::vector<std::string> ProposedTogether(const std::string& mask) {
+  absl::string_view object = mask;
+  if (!absl::ConsumeSuffix(&object, kVersion) &&
+      !absl::ConsumeSuffix(&object, kManagers)) {
+    return {mask};
+  }
+  return {absl::StrCat(object, kManagers), absl::StrCat(object, kVersion)};
 }
 
 }  // namespace fncache::insight::explain

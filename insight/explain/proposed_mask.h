@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mask to propose where a path of requests changed.
+// The mask to propose where a path of requests changed, for tools that do not
+// ask the function whether it reads the path.
+//
+// Such a tool proposes leaves only: texts, numbers and booleans, since an
+// object or a list may get something that the function reads; and those that
+// had another value before, since what came or went is what functions wait for.
+// managedFields are the one exception. It names the resource whose path
+// changed, and no other: what the function reads of others, it cannot know. It
+// never proposes what functions are known to compare: generations
+// (metadata.generation and observedGeneration), the words of conditions, and
+// the composite's spec.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_PROPOSED_MASK_H_
 #define FNCACHE_INSIGHT_EXPLAIN_PROPOSED_MASK_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
+#include "insight/request/nodes.h"
 
 namespace fncache::insight::explain {
 
-// The named set (@versions...) that hides `path`, which is written as
-// Explanation::detail is, with `*` for list elements; else the mask that hides
-// it in all resources; "" where none may.
-std::string ProposedMask(absl::string_view path);
+// Whether a node of this kind is a text, a number or a boolean.
+bool IsLeaf(request::NodeKind kind);
 
-// Whether the mask hides a whole status, its conditions, spec or metadata: a
-// function mostly reads something of it.
-bool HidesWholeSection(absl::string_view mask);
+// The mask for `path`, which is written as RequestNodes::Spell or SpellMask
+// writes it: `@times`, or a path of one resource. "" where none is proposed.
+std::string ProposedMask(absl::string_view path, bool leaf);
+
+// The masks that are proposed with `mask`, itself among them: every write
+// changes a resourceVersion and most change managedFields, so that one of the
+// two alone is worth little.
+std::vector<std::string> ProposedTogether(const std::string& mask);
 
 }  // namespace fncache::insight::explain
 

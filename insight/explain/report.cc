@@ -20,6 +20,8 @@ constexpr size_t kRows = 20;
 // Field managers of the runner end in a digest of the composite, which would
 // push the next column off the screen.
 constexpr size_t kWriterWidth = 44;
+// Beside each mask: it follows from what changed, not from the function.
+constexpr char kNotAsked[] = "not asked";
 
 std::string Percent(double part, double whole) {
   return whole > 0 ? absl::StrFormat("%.1f %%", 100 * part / whole) : "-";
@@ -61,6 +63,15 @@ std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
       Percent(static_cast<double>(analysis.hits),
               static_cast<double>(looked_up)),
       analysis.misses, analysis.seconds);
+  if (!analysis.bypasses_by_reason.empty()) {
+    absl::StrAppend(&text, "not looked up: ");
+    const char* comma = "";
+    for (const auto& [reason, count] : analysis.bypasses_by_reason) {
+      absl::StrAppend(&text, comma, count, " ", Printable(reason));
+      comma = ", ";
+    }
+    absl::StrAppend(&text, "\n");
+  }
   if (analysis.dropped > 0) {
     absl::StrAppend(&text, "the writer dropped ", analysis.dropped,
                     " calls, which are not in this\n");
@@ -69,6 +80,9 @@ std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
     absl::StrAppend(&text, analysis.damaged,
                     " blocks of the trace are damaged and were skipped\n");
   }
+  const std::string short_of =
+      TooShortForTimers(analysis.span, analysis.longest_ttl);
+  if (!short_of.empty()) absl::StrAppend(&text, short_of, "\n");
   if (analysis.misses == 0) return text;
   absl::StrAppend(&text, "\n", ShareTable("why", analysis.reasons, analysis));
   if (by == "section" && !analysis.sections.empty()) {
@@ -93,7 +107,7 @@ std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
                       Percent(static_cast<double>(path.misses),
                               static_cast<double>(analysis.misses)),
                       Writer(path.writer),
-                      path.mask.empty() ? "not allowed" : "allowed"});
+                      path.allowed ? "allowed" : "not allowed"});
     }
     absl::StrAppend(&text, "\n",
                     TextTable(rows, {false, true, true, false, false}));
@@ -111,30 +125,29 @@ std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
   } else if (!analysis.masks.empty()) {
     std::vector<std::vector<std::string>> rows = {
         {"masks that would have made hits", "alone", "with those above",
-         "function s"}};
+         "function s", "function"}};
     const auto misses = static_cast<double>(analysis.misses);
-    bool whole = false;
-    for (const MaskShare& mask : analysis.masks) {
-      whole = whole || mask.whole;
-      rows.push_back(
-          {absl::StrCat(Printable(mask.mask), mask.whole ? " *" : ""),
-           Percent(static_cast<double>(mask.alone), misses),
-           Percent(static_cast<double>(mask.together), misses),
-           absl::StrFormat("%.3f", mask.seconds_together)});
+    for (const MaskShare& share : analysis.masks) {
+      // The numbers are of all of these masks together.
+      rows.push_back({Printable(share.masks[0]),
+                      Percent(static_cast<double>(share.alone), misses),
+                      Percent(static_cast<double>(share.together), misses),
+                      absl::StrFormat("%.3f", share.seconds_together),
+                      kNotAsked});
+      for (size_t i = 1; i < share.masks.size(); ++i) {
+        rows.push_back(
+            {Printable(share.masks[i]), "with it", "", "", kNotAsked});
+      }
     }
-    absl::StrAppend(&text, "\n", TextTable(rows, {false, true, true, true}),
+    absl::StrAppend(&text, "\n",
+                    TextTable(rows, {false, true, true, true, false}),
                     "\nA mask says that the function does not read what it "
-                    "hides: make sure "
-                    "of that before you set one.\n");
-    if (whole) {
-      absl::StrAppend(&text,
-                      "* hides all of it, also what never changed here. A "
-                      "function mostly reads some of that,\n  and Crossplane "
-                      "deletes what a wrong answer leaves out: ask fncache "
-                      "probe first.\n");
-    }
+                    "hides. It was not asked:\nfncache probe and fncache "
+                    "advise ask it.\n");
   } else {
-    absl::StrAppend(&text, "\nNo mask would have made a hit of any of them.\n");
+    absl::StrAppend(&text,
+                    "\nNo mask that could be proposed without asking the "
+                    "function would have made a hit of any\nof them.\n");
   }
   return text;
 }
@@ -156,35 +169,42 @@ std::string AnalysisJson(const Analysis& analysis) {
                   {"writer", one.writer},
                   {"misses", one.misses},
                   {"function_seconds", one.seconds},
-                  {"mask", one.mask},
-                  {"allowed", !one.mask.empty()}});
+                  {"allowed", one.allowed}});
   }
   JsonTree masks = JsonTree::Array();
-  for (const MaskShare& one : analysis.masks) {
-    masks.Append({{"mask", one.mask},
-                  {"whole", one.whole},
-                  {"hits_alone", one.alone},
-                  {"hits_together", one.together},
-                  {"function_seconds", one.seconds_together}});
+  for (size_t group = 0; group < analysis.masks.size(); ++group) {
+    const MaskShare& share = analysis.masks[group];
+    for (const std::string& mask : share.masks) {
+      masks.Append({{"mask", mask},
+                    {"group", group},
+                    {"hits_alone", share.alone},
+                    {"hits_together", share.together},
+                    {"function_seconds", share.seconds_together},
+                    {"function_asked", false}});
+    }
   }
-  const JsonTree all = {{"version", 1},
-                        {"calls", analysis.calls},
-                        {"hits", analysis.hits},
-                        {"misses", analysis.misses},
-                        {"bypasses", analysis.bypasses},
-                        {"function_seconds", analysis.seconds},
-                        {"seconds", absl::ToDoubleSeconds(analysis.span)},
-                        {"composites", analysis.composites},
-                        {"functions", analysis.functions},
-                        {"has_paths", analysis.has_paths},
-                        {"pathless", analysis.pathless},
-                        {"dropped", analysis.dropped},
-                        {"damaged", analysis.damaged},
-                        {"reasons", shares(analysis.reasons)},
-                        {"paths", paths},
-                        {"sections", shares(analysis.sections)},
-                        {"writers", shares(analysis.writers)},
-                        {"masks", masks}};
+  const JsonTree all = {
+      {"version", 1},
+      {"calls", analysis.calls},
+      {"hits", analysis.hits},
+      {"misses", analysis.misses},
+      {"bypasses", analysis.bypasses},
+      {"bypasses_by_reason", analysis.bypasses_by_reason},
+      {"function_seconds", analysis.seconds},
+      {"seconds", absl::ToDoubleSeconds(analysis.span)},
+      {"longest_ttl_seconds", absl::ToDoubleSeconds(analysis.longest_ttl)},
+      {"too_short_for_timers", analysis.span < analysis.longest_ttl},
+      {"composites", analysis.composites},
+      {"functions", analysis.functions},
+      {"has_paths", analysis.has_paths},
+      {"pathless", analysis.pathless},
+      {"dropped", analysis.dropped},
+      {"damaged", analysis.damaged},
+      {"reasons", shares(analysis.reasons)},
+      {"paths", paths},
+      {"sections", shares(analysis.sections)},
+      {"writers", shares(analysis.writers)},
+      {"masks", masks}};
   return all.Dump(2, JsonTree::Order::kSorted) + "\n";
 }
 

@@ -74,21 +74,8 @@ std::string JoinPath(const std::vector<PathPart>& parts, size_t count) {
   return path;
 }
 
-// How many parts of the path name the object in which it lies; 0 for none.
-size_t ObjectParts(const std::vector<PathPart>& parts) {
-  const auto is = [&parts](size_t at, absl::string_view name) {
-    return at < parts.size() && !parts[at].index && parts[at].name == name;
-  };
-  if (is(0, "observed") || is(0, "desired")) {
-    if (is(1, "composite") && is(2, "resource")) return 3;
-    if (is(1, "resources") && is(3, "resource")) return 4;
-  }
-  if ((is(0, "required_resources") || is(0, "extra_resources")) &&
-      is(2, "items") && parts.size() > 3 && parts[3].index &&
-      is(4, "resource")) {
-    return 5;
-  }
-  return 0;
+bool IsElement(const PathPart& part) {
+  return part.index || (part.name == "*" && !part.quoted);
 }
 
 }  // namespace
@@ -197,6 +184,22 @@ std::vector<ObjectWriter> WritersOf(absl::Span<const Node> nodes) {
   return writers;
 }
 
+size_t ObjectParts(const std::vector<PathPart>& parts) {
+  const auto is = [&parts](size_t at, absl::string_view name) {
+    return at < parts.size() && !parts[at].index && parts[at].name == name;
+  };
+  if (is(0, "observed") || is(0, "desired")) {
+    if (is(1, "composite") && is(2, "resource")) return 3;
+    if (is(1, "resources") && is(3, "resource")) return 4;
+  }
+  if ((is(0, "required_resources") || is(0, "extra_resources")) &&
+      is(2, "items") && parts.size() > 3 && IsElement(parts[3]) &&
+      is(4, "resource")) {
+    return 5;
+  }
+  return 0;
+}
+
 std::string ObjectOf(absl::string_view path) {
   const std::vector<PathPart> parts = SplitPath(path);
   return JoinPath(parts, ObjectParts(parts));
@@ -230,7 +233,7 @@ std::string SectionOf(absl::string_view path) {
 }
 
 std::string MaskFor(absl::string_view path) {
-  std::vector<PathPart> parts = SplitPath(path);
+  const std::vector<PathPart> parts = SplitPath(path);
   const size_t object = ObjectParts(parts);
   // Unknown fields, which no mask names.
   if (absl::EndsWith(path, "[?]")) return "";
@@ -245,11 +248,9 @@ std::string MaskFor(absl::string_view path) {
   for (size_t i = 0; i < parts.size(); ++i) {
     // Names of resources, and list elements.
     const bool name = (object == 4 && i == 2) || (object == 5 && i == 1);
-    if (name || parts[i].index || (parts[i].name == "*" && !parts[i].quoted)) {
-      spelled.push_back("*");
-    } else {
-      spelled.push_back(cache::key::SpellKey(parts[i].name));
-    }
+    spelled.push_back(name || IsElement(parts[i])
+                          ? "*"
+                          : cache::key::SpellKey(parts[i].name));
     // managedFields say who wrote, entry by entry: nobody masks one of them.
     if (i == object + 1 && parts[object].name == "metadata" &&
         parts[i].name == "managedFields") {

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "insight/request/compare.h"
 #include "insight/request/nodes.h"
 
 namespace fncache::insight::request {
@@ -45,6 +46,9 @@ struct ObjectWriter {
 // nodes.
 std::vector<ObjectWriter> WritersOf(absl::Span<const Node> nodes);
 
+// How many parts of a path name the object in which it lies; 0 for none.
+// Elements of lists are indices or `*`.
+size_t ObjectParts(const std::vector<PathPart>& parts);
 // The object in which the path lies: `observed.composite.resource`,
 // `required_resources.K.items[0].resource`...; "" if in none.
 std::string ObjectOf(absl::string_view path);

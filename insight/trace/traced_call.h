@@ -64,7 +64,7 @@ struct TracedCall : TracedAnswer {
   Outcome outcome = Outcome::kUnknown;
   Reason reason = Reason::kNone;
   // Of not-stored why: no-ttl, fatal, secrets, too-large, mode-off, error,
-  // abandoned. Of changed the first path.
+  // abandoned. Of changed the first path. Of a bypass why it is one.
   std::string detail;
   absl::optional<cache::key::Key> key;
   request::CompositeName composite;

@@ -9,8 +9,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "cache/key/digest.h"
 #include "insight/request/compare.h"
 #include "xxhash.h"
 
@@ -71,18 +73,45 @@ class Names {
 };
 
 // Keys under sets of masks, of requests whose nodes are known. They are equal
-// where the daemon's would be, for requests of one composite: digests of values
-// are the composite's own.
+// where the daemon's would be. Of nodes alone that holds for requests of one
+// composite, since digests of values are the composite's own; messages, which a
+// trace has at level full, have the keys that the daemon would make.
 class MaskedKeys {
  public:
   explicit MaskedKeys(const std::vector<cache::key::MaskSet>& masks) {
-    for (const auto& set : masks) matchers_.emplace_back(set);
+    for (const auto& set : masks) {
+      matchers_.emplace_back(set);
+      digesters_.push_back(std::make_unique<cache::key::Digester>(
+          cache::key::Seed{}, cache::key::KeyScope{}, set));
+    }
   }
   size_t sets() const { return matchers_.size(); }
 
   // One key for each set, into `keys`. The call has nodes.
   void Of(const trace::TraceReader& reader, const ReadCall& call,
           std::vector<Key>* keys) {
+    if (call.request_message.empty()) return OfNodes(reader, call, keys);
+    const uint64_t whose =
+        XXH3_64bits_withSeed(call.call.generation.data(),
+                             call.call.generation.size(), 0) ^
+        XXH3_64bits(call.call.method.data(), call.call.method.size()) ^
+        XXH3_64bits_withSeed(call.call.function.data(),
+                             call.call.function.size(), 1);
+    for (const auto& digester : digesters_) {
+      Key key = digester->Compute({call.request_message}, &scratch_).key;
+      key.high ^= whose;
+      keys->push_back(key);
+    }
+  }
+
+ private:
+  struct Last {
+    std::shared_ptr<const NodeMap> nodes;
+    std::vector<uint64_t> sums;  // of the nodes that are not masked
+  };
+
+  void OfNodes(const trace::TraceReader& reader, const ReadCall& call,
+               std::vector<Key>* keys) {
     Last& last = lasts_[call.stream];
     const auto add = [&](PathId path, const request::KeptNode& node,
                          bool plus) {
@@ -115,12 +144,6 @@ class MaskedKeys {
     }
   }
 
- private:
-  struct Last {
-    std::shared_ptr<const NodeMap> nodes;
-    std::vector<uint64_t> sums;  // of the nodes that are not masked
-  };
-
   const std::vector<bool>& HiddenBy(const trace::TraceReader& reader,
                                     PathId path) {
     if (path >= hidden_.size()) hidden_.resize(reader.paths());
@@ -134,6 +157,8 @@ class MaskedKeys {
   }
 
   std::vector<request::MaskMatcher> matchers_;
+  std::vector<std::unique_ptr<cache::key::Digester>> digesters_;
+  cache::key::DigestScratch scratch_;
   std::vector<std::vector<bool>> hidden_;  // by path, then set
   absl::flat_hash_map<uint64_t, Last> lasts_;
 };
@@ -235,10 +260,24 @@ class Reading {
     triggers_.push_back(traced.trigger == "timer" ? Trigger::kTimer
                         : traced.trigger.empty()  ? Trigger::kUnknown
                                                   : Trigger::kOther);
+    NoteBeginning(read, call);
     if (keys_.sets() > 0) TakeKeys(read, call);
     recording_.has_nodes |= read.nodes != nullptr;
     if (call.keyed && read.nodes == nullptr) ++recording_.without_nodes;
     recording_.calls.push_back(call);
+  }
+
+  // Whether the composite begins in this trace: its first call has no composed
+  // resource.
+  void NoteBeginning(const ReadCall& read, const Call& call) {
+    if (call.composite < begins_.size()) return;
+    begins_.resize(call.composite + 1);
+    if (read.nodes == nullptr) return;
+    begins_[call.composite] = std::none_of(
+        read.nodes->begin(), read.nodes->end(), [this](const auto& node) {
+          return absl::StartsWith(reader_->PathOf(node.first),
+                                  "observed.resources");
+        });
   }
 
   void TakeKeys(const ReadCall& read, const Call& call) {
@@ -439,6 +478,20 @@ class Reading {
       recording_.pipeline_calls[pipeline.first + pipeline.calls++] = i;
     }
     Link(triggers);
+    MarkCreation();
+  }
+
+  void MarkCreation() {
+    std::vector<bool> over(recording_.composites.size());
+    for (const Pipeline& pipeline : recording_.pipelines) {
+      if (pipeline.composite == unknown_composite_) continue;
+      if (pipeline.timer) over[pipeline.composite] = true;
+      if (over[pipeline.composite] || !begins_[pipeline.composite]) continue;
+      for (uint32_t i = 0; i < pipeline.calls; ++i) {
+        recording_.calls[recording_.pipeline_calls[pipeline.first + i]]
+            .creation = true;
+      }
+    }
   }
 
   // Who follows whom, and why.
@@ -487,6 +540,7 @@ class Reading {
   std::vector<Key> keys_here_;
   Recording recording_;
   Names functions_, steps_, phases_, composites_;
+  std::vector<bool> begins_;  // by composite
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, uint32_t> series_numbers_;
   // Of each call.
   std::vector<Unknown> unknown_;

@@ -48,13 +48,17 @@ struct Call {
   bool secrets : 1;
   bool failed : 1;    // its status is not OK
   bool measured : 1;  // it counts
+  // Of a composite that had no resources at its first call in the trace, before
+  // a timer brought it back.
+  bool creation : 1;
 
   Call()
       : keyed(false),
         fatal(false),
         secrets(false),
         failed(false),
-        measured(false) {}
+        measured(false),
+        creation(false) {}
 };
 
 // One reconcile of a composite: its calls, one after the other.
@@ -108,6 +112,8 @@ struct Recording {
 };
 
 // Reads the trace to its end. `masks`: sets under which keys are wanted, too.
+// At level full those are made of the messages, so that composites share them
+// as they would in a daemon; else each composite has its own.
 // OutOfRange if there are more calls, functions or steps than fit.
 absl::StatusOr<Recording> Read(trace::TraceReader* reader,
                                const std::vector<cache::key::MaskSet>& masks);

@@ -175,8 +175,9 @@ CommandLine MakeReplayLine(ReplayFlags* flags) {
                  "Write the miss ratio by cache.memory, as CSV")
       .TypeName("FILE");
   line.AddFlag("--suggest-masks", &flags->suggest_masks,
-               "Try the masks that would have made hits, and say what each "
-               "gives");
+               "Try the masks that would have made hits, beside those in "
+               "force, and say what each gives. The function is not asked "
+               "whether it reads what they hide");
   line.AddOption("--threshold", &flags->thresholds,
                  "What must hold; repeats; see below")
       .TypeName("EXPR")
@@ -209,6 +210,7 @@ CommandLine MakeReplayLine(ReplayFlags* flags) {
 }
 
 std::string Question::Label() const {
+  if (!label.empty()) return label;
   if (what_if.empty()) return "as recorded";
   return absl::StrJoin(what_if, " ", absl::PairFormatter("="));
 }

@@ -25,6 +25,9 @@ struct ReplayFlags {
   std::string arrivals = "model", by;
   std::string mrc, json, html, export_as;
   bool suggest_masks = false;
+  // Count the calls of composites that are created in the trace only, each when
+  // it came (insight/whatif/recording.h). Not a flag: fncache advise asks so.
+  bool creation = false;
   bool play = false;
   std::string target, speed = "1", tls_dir;
 };
@@ -37,8 +40,10 @@ CommandLine MakeReplayLine(ReplayFlags* flags);
 struct Question {
   std::vector<std::pair<std::string, std::string>> what_if;
   insight::whatif::SettingTexts texts;
+  // Of what is suggested, which would be long; "" otherwise.
+  std::string label;
 
-  // KEY=VALUE KEY=VALUE; "as recorded" of none.
+  // `label`; else KEY=VALUE KEY=VALUE, or "as recorded" of none.
   std::string Label() const;
 };
 

@@ -168,6 +168,17 @@ void CsvRow(absl::string_view settings, absl::string_view group,
   absl::StrAppend(csv, "\n");
 }
 
+// The masks that are suggested, each with its number in the settings' names.
+std::vector<Cells> MaskRows(const Report& report) {
+  std::vector<Cells> rows = {{"", "suggested mask", "the function"}};
+  for (size_t i = 0; i < report.masks.size(); ++i) {
+    for (const std::string& mask : report.masks[i].masks) {
+      rows.push_back({absl::StrCat(i + 1), Printable(mask), "was not asked"});
+    }
+  }
+  return rows;
+}
+
 std::string ThresholdLine(const load::ThresholdResults& one) {
   return absl::StrCat(one.ok ? "  holds  " : "  FAILS  ",
                       Printable(one.expression), "  (",
@@ -201,6 +212,10 @@ std::string ReportText(const Report& report) {
       absl::StrAppend(&text, ThresholdLine(one));
     }
   }
+  if (!report.masks.empty()) {
+    absl::StrAppend(&text, "\n",
+                    TextTable(MaskRows(report), {true, false, false}));
+  }
   if (!report.notes.empty()) absl::StrAppend(&text, "\n");
   for (const std::string& note : report.notes) {
     absl::StrAppend(&text, Printable(note), "\n");
@@ -212,7 +227,9 @@ std::string ReportJson(const Report& report) {
   JsonTree settings = JsonTree::Array();
   for (const Row& row : report.rows) settings.Append(RowJson(report, row));
   JsonTree masks = JsonTree::Array();
-  for (const auto& mask : report.masks) masks.Append(mask.mask);
+  for (const auto& share : report.masks) {
+    for (const std::string& mask : share.masks) masks.Append(mask);
+  }
   const JsonTree all = {{"version", 1},
                         {"trace", report.trace},
                         {"arrivals", report.arrivals},
@@ -296,6 +313,15 @@ std::string ReportPage(const Report& report) {
     absl::StrAppend(
         &out, "<h2>Thresholds, ", Escape(row.question.Label()), "</h2>",
         load::Table(load::Row({"threshold", "value", ""}, "th"), rows), "\n");
+  }
+  if (!report.masks.empty()) {
+    const std::vector<Cells> masks = MaskRows(report);
+    rows.clear();
+    for (size_t i = 1; i < masks.size(); ++i) {
+      absl::StrAppend(&rows, load::Row(masks[i], "td", 3));
+    }
+    absl::StrAppend(&out, "<h2>Suggested masks</h2>",
+                    load::Table(load::Row(masks[0], "th", 3), rows), "\n");
   }
   for (const std::string& note : report.notes) {
     absl::StrAppend(&out, "<p class=\"dim\">", Escape(note), "</p>");

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache/key/mask.h"
 #include "insight/explain/analysis.h"
+#include "insight/trace/masks_in_force.h"
 #include "insight/trace/reader.h"
 #include "insight/whatif/engine.h"
 #include "insight/whatif/recording.h"
@@ -81,6 +82,13 @@ bool ChangesMasks(const CacheSettings& base, const CacheSettings& now) {
   });
 }
 
+std::string NoPaths(uint64_t damaged) {
+  if (damaged == 0) return "the trace has no paths (trace.level: keys)";
+  return absl::StrCat(damaged,
+                      " blocks of the trace are damaged, and no call with "
+                      "paths is left");
+}
+
 absl::StatusOr<Variant> VariantOf(const Recording& recording,
                                   const CacheSettings& base,
                                   const CacheSettings& settings,
@@ -93,8 +101,8 @@ absl::StatusOr<Variant> VariantOf(const Recording& recording,
     variant.masked_of.push_back(same ? -1 : masks.Find(now));
     if (!same && !recording.has_nodes) {
       return absl::FailedPreconditionError(
-          "mask: the trace has no paths (trace.level: keys), so that masks "
-          "cannot be tried on it");
+          absl::StrCat("mask: ", NoPaths(recording.damaged),
+                       ", so that masks cannot be tried on it"));
     }
   }
   return variant;
@@ -201,43 +209,89 @@ std::vector<uint64_t> MrcSizes(const Recording& recording) {
   return sizes;
 }
 
+// What the question would be with `added` beside its own masks: those that it
+// asks about, else those in force.
+Question WithMasks(const Question& base, const std::string& label,
+                   const insight::trace::MasksInForce& in_force,
+                   const std::vector<std::string>& functions,
+                   const std::vector<std::string>& added) {
+  Question with = base;
+  with.label = label;
+  const auto asked = base.texts.find("mask");
+  const auto beside = [&added](std::vector<std::string> masks) {
+    masks.insert(masks.end(), added.begin(), added.end());
+    return masks;
+  };
+  if (asked != base.texts.end()) {
+    with.texts["mask"] = beside(asked->second);
+  } else {
+    for (const std::string& mask : in_force.Texts("")) {
+      with.what_if.emplace_back("mask", mask);
+    }
+    for (const std::string& function : functions) {
+      with.texts[absl::StrCat("functions.", function, ".mask")] =
+          beside(in_force.Texts(function));
+    }
+  }
+  for (const std::string& mask : added) with.what_if.emplace_back("mask", mask);
+  return with;
+}
+
 // The masks that would have made hits, as questions: each with those above it.
 absl::Status SuggestMasks(const ReplayFlags& flags, const Question& base,
                           const whatif::SettingsReader& reader,
                           std::vector<Question>* questions, Report* report) {
   insight::explain::AnalysisOptions options;
-  // What a load measured, if it was a load.
-  options.phase = "measure";
+  // Masks that the question has stand in the place of those in force.
+  const auto asked = base.texts.find("mask");
+  if (asked != base.texts.end()) {
+    options.masked = asked->second;
+    options.in_force = false;
+  }
   const auto open = [&flags] { return Open(flags.trace); };
   auto analysis = Analyze(open, options);
-  if (analysis.ok() && analysis->calls == 0) {
-    options.phase.clear();
-    analysis = Analyze(open, options);
-  }
   if (!analysis.ok()) return analysis.status();
   if (!analysis->has_paths) {
     return absl::FailedPreconditionError(
-        "--suggest-masks: the trace has no paths (trace.level: keys)");
+        absl::StrCat("--suggest-masks: ", NoPaths(analysis->damaged)));
   }
-  // A suggestion is more than an explanation.
-  for (const auto& mask : analysis->masks) {
-    if (!mask.whole) report->masks.push_back(mask);
-  }
-  if (report->masks.size() < analysis->masks.size()) {
-    report->notes.emplace_back(
-        "masks of a whole status, spec or metadata are not suggested: "
-        "a function mostly reads some of it (fncache probe asks it)");
-  }
+  const auto header = open();
+  if (!header.ok()) return header.status();
+  const auto in_force =
+      insight::trace::MasksInForce::Of((*header)->header(), {});
+  if (!in_force.ok()) return in_force.status();
+  report->masks = analysis->masks;
   if (report->masks.empty()) {
-    report->notes.emplace_back("no mask would have made hits");
+    report->notes.emplace_back(
+        "no mask that could be proposed without asking the function would have "
+        "made hits");
   }
-  Question with = base;
-  for (const auto& mask : report->masks) {
-    with.what_if.emplace_back("mask", mask.mask);
-    with.texts["mask"].push_back(mask.mask);
-    if (reader.Read(with.texts).ok()) questions->push_back(with);
+  std::vector<std::string> added;
+  for (size_t i = 0; i < report->masks.size(); ++i) {
+    const std::vector<std::string>& masks = report->masks[i].masks;
+    added.insert(added.end(), masks.begin(), masks.end());
+    const std::string label = absl::StrCat(
+        base.what_if.empty() ? "" : absl::StrCat(base.Label(), " and "),
+        "masks 1", i == 0 ? "" : absl::StrCat(" to ", i + 1));
+    Question with =
+        WithMasks(base, label, *in_force, analysis->functions, added);
+    if (reader.Read(with.texts).ok()) questions->push_back(std::move(with));
   }
   return absl::OkStatus();
+}
+
+// How long the trace is, and the longest TTL that a function gave or a runner
+// was told.
+std::string TooShort(const Recording& recording) {
+  int64_t first = 0, longest = 0;
+  if (!recording.calls.empty()) first = recording.calls.front().arrived;
+  for (const whatif::Call& call : recording.calls) {
+    longest = std::max({longest, call.ttl, call.told});
+  }
+  const int64_t last =
+      recording.calls.empty() ? 0 : recording.calls.back().arrived;
+  return insight::explain::TooShortForTimers(absl::Nanoseconds(last - first),
+                                             absl::Nanoseconds(longest));
 }
 
 void AddNotes(const Recording& recording, const whatif::SettingsReader& reader,
@@ -257,6 +311,8 @@ void AddNotes(const Recording& recording, const whatif::SettingsReader& reader,
   for (std::string& note : reader.NotPlayed(header.settings)) {
     report->notes.push_back(std::move(note));
   }
+  const std::string too_short = TooShort(recording);
+  if (!too_short.empty()) report->notes.push_back(too_short);
   if (recording.dropped > 0) {
     report->notes.push_back(absl::StrCat("the writer dropped ",
                                          recording.dropped,
@@ -285,8 +341,9 @@ absl::StatusOr<Answer> AnswerWhatIf(const ReplayFlags& flags,
   report.arrivals = flags.arrivals;
   report.by = flags.by;
   if (flags.suggest_masks) {
+    const Question base = questions.front();
     const absl::Status status =
-        SuggestMasks(flags, questions.front(), reader, &questions, &report);
+        SuggestMasks(flags, base, reader, &questions, &report);
     if (!status.ok()) return status;
   }
   auto opened = Open(flags.trace);
@@ -311,7 +368,7 @@ absl::StatusOr<Answer> AnswerWhatIf(const ReplayFlags& flags,
     }
     settings.push_back(*std::move(one));
   }
-  const auto recording = whatif::Read(opened->get(), masks.sets());
+  auto recording = whatif::Read(opened->get(), masks.sets());
   if (!recording.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat(flags.trace, ": ", recording.status().message()));
@@ -319,6 +376,9 @@ absl::StatusOr<Answer> AnswerWhatIf(const ReplayFlags& flags,
   if (recording->calls.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(flags.trace, ": holds no calls"));
+  }
+  if (flags.creation) {
+    for (whatif::Call& call : recording->calls) call.measured = call.creation;
   }
   const auto thresholds = ThresholdsOf(flags, *recording);
   if (!thresholds.ok()) return thresholds.status();

@@ -501,23 +501,47 @@ TEST_F(MissMemoryTest, TheLastMissesAreBoundedInNumberAndMemory) {
   EXPECT_EQ(cut.substr(509), "\u00e4");
 }
 
-TEST(ProposedMaskTest, IsTheNamedSetOrThePathInAllResources) {
-  EXPECT_EQ(ProposedMask("observed.composite.resource.metadata.generation"),
-            "@versions");
-  EXPECT_EQ(ProposedMask("observed.resources.db.resource.status.conditions.*."
-                         "lastTransitionTime"),
+TEST(ProposedMaskTest, IsALeafOfOneResource) {
+  const std::string db = "observed.resources.db.resource.";
+  const std::string composite = "observed.composite.resource.";
+  EXPECT_EQ(ProposedMask(db + "status.atProvider.x", true),
+            db + "status.atProvider.x");
+  EXPECT_EQ(ProposedMask(db + "status.atProvider.list[3].x", true),
+            db + "status.atProvider.list.*.x");
+  EXPECT_EQ(ProposedMask("required_resources.r.items[1].resource.data.x", true),
+            "required_resources.r.items.*.resource.data.x");
+  EXPECT_EQ(ProposedMask("context.\"example.org/x\".now", true),
+            "context.\"example.org/x\".now");
+  EXPECT_EQ(ProposedMask(composite + "spec.crossplane.revision", true),
+            composite + "spec.crossplane.revision");
+  EXPECT_EQ(ProposedMask(db + "status.conditions.*.lastTransitionTime", true),
             "@times");
-  EXPECT_EQ(ProposedMask("observed.composite.resource.status.conditions.*."
-                         "message"),
-            "@composite-conditions");
-  EXPECT_EQ(ProposedMask("observed.resources.db.resource.status.atProvider.x"),
-            "observed.resources.*.resource.status.atProvider.x");
-  EXPECT_EQ(ProposedMask("desired.composite.resource.spec.a"), "");
-  EXPECT_EQ(ProposedMask("input.spec"), "");
-  EXPECT_EQ(ProposedMask("observed resource"), "");
-  EXPECT_EQ(ProposedMask(""), "");
-  EXPECT_TRUE(HidesWholeSection("observed.composite.resource.status"));
-  EXPECT_FALSE(HidesWholeSection("observed.composite.resource.status.a"));
+  // Objects and lists may grow; managedFields are the one exception.
+  for (const char* whole :
+       {"status", "status.atProvider", "status.conditions"}) {
+    EXPECT_EQ(ProposedMask(db + whole, false), "") << whole;
+  }
+  EXPECT_EQ(ProposedMask("context.x", false), "");
+  EXPECT_EQ(ProposedMask(db + "metadata.managedFields[0].time", true),
+            db + "metadata.managedFields");
+  EXPECT_EQ(ProposedMask(db + "metadata.managedFields", false),
+            db + "metadata.managedFields");
+  // Functions compare these.
+  for (const char* compared :
+       {"metadata.generation", "status.conditions.*.observedGeneration",
+        "status.conditions.*.status", "status.conditions[0].reason",
+        "status.observedGeneration"}) {
+    EXPECT_EQ(ProposedMask(db + compared, true), "") << compared;
+  }
+  EXPECT_EQ(ProposedMask(composite + "spec.size", true), "");
+  for (const char* no : {"desired.composite.resource.spec.a", "input.spec",
+                         "observed resource", ""}) {
+    EXPECT_EQ(ProposedMask(no, true), "") << no;
+  }
+  EXPECT_THAT(ProposedTogether(db + "metadata.resourceVersion"),
+              ::testing::ElementsAre(db + "metadata.managedFields",
+                                     db + "metadata.resourceVersion"));
+  EXPECT_THAT(ProposedTogether("@times"), ::testing::ElementsAre("@times"));
 }
 
 TEST(Outline, IsTheSameForAllEncodingsOfMaps) {
