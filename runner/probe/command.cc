@@ -24,6 +24,7 @@
 #include "runner/client/rpc_error.h"
 #include "runner/probe/probe.h"
 #include "runner/probe/report.h"
+#include "runner/probe/schemas.h"
 #include "runner/probe/source.h"
 #include "runner/render/flags.h"
 #include "runner/render/inputs.h"
@@ -48,12 +49,16 @@ Input:
                                   run up to the step
 
 The function is asked again and again, never through a cache (cache-control:
-no-store), with parts of the request that a mask may hide left out or altered. A
-group that makes no difference is unread; one that does is halved. The function
-must have no effects outside of its answer, as Crossplane expects of it.
+no-store), with parts of the request that a mask may hide left out or altered,
+and with fields that it does not have: paths and names that occur in the step's
+input, fields of other requests of the trace, and of schemas. A group that makes
+no difference is unread; one that does is halved. The function must have no
+effects outside of its answer, as Crossplane expects of it.
 
-Masks are proposed where all that they hide was found unread. That is evidence
-for this request, not proof: probe requests of several composites.
+Masks are proposed for leaves that were found unread, and for managedFields: an
+object or a list may grow. They name resources, unless all that the function
+desires were observed. That is evidence for these requests, not proof: probe
+requests of several composites.
 
 Values of the request are sent to the function only; none is printed.
 
@@ -64,7 +69,7 @@ struct Flags {
   std::vector<std::string> files;
   std::vector<std::string> functions;
   std::string step;
-  int calls = 300;
+  int calls = 1000;
   std::string tls_dir;
   std::string timeout = "30s";
   uint64_t seed = 1;
@@ -119,10 +124,14 @@ CommandLine MakeLine(Flags* flags) {
   input("-e,--required-resources", &flags->required,
         "With XR: what functions may require; repeats", "PATH");
   input("-s,--required-schemas", &flags->schemas,
-        "With XR: OpenAPI v3 documents, *.json", "DIR");
+        "OpenAPI v3 documents, *.json: of their kinds all fields are tried",
+        "DIR");
   input("--function-credentials", &flags->credentials,
         "With XR: Secrets for the steps' credentials", "PATH");
-  input("--xrd", &flags->definition, "With XR: its definition", "FILE");
+  input("--xrd", &flags->definition,
+        "With XR: its definition. Else a definition (XRD, CRD) of which all "
+        "fields are tried; repeats",
+        "FILE");
   input("--context-values", &flags->context_values,
         "With XR: context before the first step; repeats", "KEY=YAML");
   input("--context-files", &flags->context_files,
@@ -184,9 +193,8 @@ class Session {
       return FailUsage("--function: repeats with XR COMPOSITION only");
     }
     for (const auto* given :
-         {&flags_.observed, &flags_.required, &flags_.schemas,
-          &flags_.credentials, &flags_.definition, &flags_.context_values,
-          &flags_.context_files}) {
+         {&flags_.observed, &flags_.required, &flags_.credentials,
+          &flags_.context_values, &flags_.context_files}) {
       if (!given->empty()) {
         return FailUsage("files to render go with XR COMPOSITION only");
       }
@@ -261,8 +269,11 @@ class Session {
     options.calls = flags_.calls;
     options.timeout = timeout_;
     options.seed = flags_.seed;
+    auto schemas = ReadSchemas(flags_.schemas, flags_.definition);
+    if (!schemas.ok()) return Fail(kFailed, schemas.status().message());
+    source_.knowledge.schemas = *std::move(schemas);
     auto result = RunProbe(std::move(source_.requests), source_.variation,
-                           options, client_.get());
+                           source_.knowledge, options, client_.get());
     if (!result.ok()) {
       return Fail(kFailed,
                   absl::StrCat(function_, ": ",

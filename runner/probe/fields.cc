@@ -10,9 +10,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
 #include "runner/probe/alter.h"
-
-// extra_resources is deprecated, and honoured.
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#include "runner/probe/objects.h"
 
 namespace fncache::runner::probe {
 
@@ -25,52 +23,8 @@ namespace {
 // What an altered object has besides.
 constexpr char kAddedKey[] = "fncacheProbe";
 constexpr char kAddedText[] = "probe";
-
-// The entries of a map by their names, in order.
-template <typename Map>
-auto Sorted(Map* map) {
-  std::map<std::string, decltype(&map->begin()->second)> entries;
-  for (auto& [name, value] : *map) entries[name] = &value;
-  return entries;
-}
-
-// Calls `each` for what holds fields in the request: the objects, each with its
-// path as masks spell it and its own, and the context.
-template <typename Each>
-void ForEachObject(RunFunctionRequest* request, const Each& each) {
-  const auto below = cache::key::PathBelow;
-  const auto resource = [&](auto* holder, const std::string& mask,
-                            const std::string& path) {
-    if (!holder->has_resource()) return;
-    each(holder->mutable_resource(), below(mask, "resource"),
-         below(path, "resource"));
-  };
-  if (request->has_observed()) {
-    auto* const observed = request->mutable_observed();
-    const std::string composite = "observed.composite";
-    if (observed->has_composite()) {
-      resource(observed->mutable_composite(), composite, composite);
-    }
-    for (const auto& [name, one] : Sorted(observed->mutable_resources())) {
-      const std::string path = below("observed.resources", name);
-      resource(one, path, path);
-    }
-  }
-  const auto required = [&](const char* field, auto* map) {
-    for (const auto& [name, one] : Sorted(map)) {
-      const std::string items = below(below(field, name), "items");
-      for (int i = 0; i < one->items_size(); ++i) {
-        resource(one->mutable_items(i), items + ".*",
-                 cache::key::PathOfElement(items, i));
-      }
-    }
-  };
-  required("extra_resources", request->mutable_extra_resources());
-  required("required_resources", request->mutable_required_resources());
-  if (request->has_context()) {
-    each(request->mutable_context(), "context", "context");
-  }
-}
+// Who looks at the third element of a list shows it where there is one.
+constexpr int kAddedElements = 8;
 
 }  // namespace
 
@@ -79,8 +33,12 @@ void ForEachObject(RunFunctionRequest* request, const Each& each) {
 struct RequestFields::Node {
   int index = -1;
   bool container = false;
+  bool scalar = false;
+  bool boolean = false;
+  bool guessed = false;
   uint64_t bytes = 0;
   std::set<size_t> requests;  // those that have it
+  std::vector<Value> likely;
   std::string mask;
   std::string path;
   std::map<std::string, std::unique_ptr<Node>> named;
@@ -129,10 +87,16 @@ struct RequestFields::Node {
         break;
       }
       case Value::kStringValue:
+        scalar = true;
         bytes += value.string_value().size();
         break;
       case Value::kNumberValue:
+        scalar = true;
         bytes += sizeof(double);
+        break;
+      case Value::kBoolValue:
+        scalar = boolean = true;
+        ++bytes;
         break;
       default:
         ++bytes;
@@ -140,19 +104,74 @@ struct RequestFields::Node {
   }
 };
 
-RequestFields::RequestFields(std::vector<Request> requests)
+RequestFields::RequestFields(std::vector<Request> requests,
+                             const std::vector<Addition>& additions,
+                             size_t made_up)
     : requests_(std::move(requests)), root_(std::make_unique<Node>()) {
   for (size_t i = 0; i < requests_.size(); ++i) {
     ForEachObject(&requests_[i], [&](Struct* object, const std::string& mask,
                                      const std::string& path) {
-      root_->At(mask, mask, path)->AddEntries(*object, path, i);
+      Node* const node = root_->At(mask, mask, path);
+      node->requests.insert(i);
+      node->AddEntries(*object, path, i);
     });
   }
+  for (const Addition& addition : additions) {
+    const auto object = root_->named.find(addition.object);
+    if (object != root_->named.end()) AddTo(object->second.get(), addition);
+  }
   has_.resize(requests_.size());
+  has_object_.resize(requests_.size());
   for (auto& [mask, object] : root_->named) {
     for (auto& [name, node] : object->named) Number(node.get(), -1);
+    for (const size_t request : object->requests) {
+      has_object_[request].resize(fields_.size(), true);
+    }
+    for (auto& has : has_object_) has.resize(fields_.size());
   }
   for (auto& has : has_) has.resize(fields_.size());
+  const size_t real = requests_.size() - made_up;
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    for (size_t request = 0; request < requests_.size(); ++request) {
+      if (!has_[request][i]) continue;
+      fields_[i].held = true;
+      fields_[i].real |= request < real;
+    }
+  }
+}
+
+// Where something else is in the way, nothing is added: a leaf where the path
+// goes on, an object or list where it ends. What is in lists is not added.
+void RequestFields::AddTo(Node* object, const Addition& addition) {
+  const bool in_list =
+      std::any_of(addition.path.begin(), addition.path.end(),
+                  [](const auto& name) { return !name.has_value(); });
+  Node* node = object;
+  for (const auto& name : addition.path) {
+    if (node->scalar || !node->likely.empty()) return;
+    if (!name.has_value()) {
+      node = node->element.get();
+    } else if (in_list) {
+      const auto found = node->named.find(*name);
+      node = found == node->named.end() ? nullptr : found->second.get();
+    } else if (node->element != nullptr) {
+      return;
+    } else {
+      node = node->At(*name, cache::key::PathBelow(node->mask, *name),
+                      cache::key::PathBelow(node->path, *name));
+    }
+    if (node == nullptr) return;
+  }
+  if (node == object || node->container || !node->named.empty() ||
+      node->element != nullptr) {
+    return;
+  }
+  if (node->requests.empty() && node->likely.empty()) {
+    node->guessed = addition.guessed;
+  }
+  for (const Value& value : addition.values) {
+    if (node->likely.size() < kMostLikely) node->likely.push_back(value);
+  }
 }
 
 RequestFields::~RequestFields() = default;
@@ -165,8 +184,18 @@ const RequestFields::Request& RequestFields::request(size_t index) const {
 
 void RequestFields::Number(Node* node, int parent) {
   node->index = static_cast<int>(fields_.size());
-  fields_.push_back({node->mask, node->path, parent, 0, node->container,
-                     node->bytes / std::max<size_t>(node->requests.size(), 1)});
+  Field field;
+  field.mask = node->mask;
+  field.path = node->path;
+  field.parent = parent;
+  field.container =
+      node->container || !node->named.empty() || node->element != nullptr;
+  field.scalar = node->scalar;
+  field.boolean = node->boolean;
+  field.likely = static_cast<int>(node->likely.size());
+  field.guessed = node->guessed;
+  field.bytes = node->bytes / std::max<size_t>(node->requests.size(), 1);
+  fields_.push_back(std::move(field));
   for (const size_t request : node->requests) {
     has_[request].resize(fields_.size());
     has_[request].back() = true;
@@ -178,16 +207,28 @@ void RequestFields::Number(Node* node, int parent) {
 
 // One making of a changed request.
 struct RequestFields::Walk {
+  const std::vector<Field>& all;
   const std::vector<Change>& changes;
   const uint64_t seed;
+  // How many of the fields before each one are to be set.
+  std::vector<int> set_before;
 
   Change At(const Node& node) const { return changes[node.index]; }
+
+  // Whether the field, or one in it, is to be set.
+  bool Sets(const Node& node) const {
+    return set_before[all[node.index].end] > set_before[node.index];
+  }
 
   void Entries(Struct* object, const Node& node) const {
     auto& fields = *object->mutable_fields();
     for (const auto& [name, child] : node.named) {
-      const auto found = fields.find(name);
-      if (found == fields.end()) continue;
+      auto found = fields.find(name);
+      if (found == fields.end()) {
+        if (!Sets(*child)) continue;
+        found = fields.insert({name, Value()}).first;
+        if (At(*child) != Change::kSet) found->second.mutable_struct_value();
+      }
       if (At(*child) == Change::kRemove) {
         fields.erase(found);
       } else {
@@ -198,6 +239,11 @@ struct RequestFields::Walk {
 
   // `place` tells the elements of a list apart.
   void One(Value* value, const Node& node, uint64_t place) const {
+    if (At(node) == Change::kSet && !node.likely.empty()) {
+      if (value->has_struct_value() || value->has_list_value()) return;
+      *value = node.likely[seed % node.likely.size()];
+      return;
+    }
     const bool alter = At(node) == Change::kAlter;
     uint64_t state = seed ^ (static_cast<uint64_t>(node.index) << 24) ^ place;
     const uint64_t random = NextRandom(&state);
@@ -245,21 +291,24 @@ struct RequestFields::Walk {
     if (!alter) return;
     if (list->values_size() == 0) {
       list->add_values()->set_string_value(kAddedText);
-    } else {
-      const Value last = list->values(list->values_size() - 1);
-      *list->add_values() = last;
     }
+    const Value last = list->values(list->values_size() - 1);
+    for (int i = 0; i < kAddedElements; ++i) *list->add_values() = last;
   }
 };
 
-RunFunctionRequest RequestFields::Changed(size_t request,
+RunFunctionRequest RequestFields::Changed(RunFunctionRequest changed,
                                           const std::vector<Change>& changes,
                                           uint64_t seed) const {
-  RunFunctionRequest changed = requests_[request];
-  const Walk walk{changes, seed};
+  Walk walk{fields_, changes, seed, std::vector<int>(changes.size() + 1)};
+  for (size_t i = 0; i < changes.size(); ++i) {
+    walk.set_before[i + 1] =
+        walk.set_before[i] + (changes[i] == Change::kSet ? 1 : 0);
+  }
   ForEachObject(&changed, [&](Struct* object, const std::string& mask,
                               const std::string& /*path*/) {
-    walk.Entries(object, *root_->named.at(mask));
+    const auto node = root_->named.find(mask);
+    if (node != root_->named.end()) walk.Entries(object, *node->second);
   });
   return changed;
 }
@@ -267,7 +316,9 @@ RunFunctionRequest RequestFields::Changed(size_t request,
 bool RequestFields::HasAny(size_t request,
                            const std::vector<Change>& changes) const {
   for (size_t i = 0; i < changes.size(); ++i) {
-    if (changes[i] != Change::kKeep && has_[request][i]) return true;
+    if (changes[i] == Change::kKeep) continue;
+    if (has_[request][i]) return true;
+    if (changes[i] == Change::kSet && has_object_[request][i]) return true;
   }
   return false;
 }

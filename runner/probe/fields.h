@@ -7,6 +7,9 @@
 // indices. So a list of three conditions makes the fields `conditions` (the
 // list, its count), `conditions.*` and `conditions.*.type`.
 //
+// Fields that no request has are among them where additions.h names them: those
+// are added. So are likely values of fields that are there.
+//
 // Immutable; thread-safe.
 #ifndef FNCACHE_RUNNER_PROBE_FIELDS_H_
 #define FNCACHE_RUNNER_PROBE_FIELDS_H_
@@ -17,6 +20,7 @@
 #include <vector>
 
 #include "proto/function_v1_fwd.h"
+#include "runner/probe/additions.h"
 
 namespace fncache::runner::probe {
 
@@ -29,6 +33,16 @@ struct Field {
   int end = 0;
   // An object or list somewhere, so that something may be added to it.
   bool container = false;
+  // A text, number or boolean somewhere.
+  bool scalar = false;
+  bool boolean = false;  // a boolean somewhere
+  // One of the requests has it; one of those that are not made up has it.
+  bool held = false;
+  bool real = false;
+  // How many values there are to set it to.
+  int likely = 0;
+  // Not held, and named for no better reason than that the input has its name.
+  bool guessed = false;
   // Of its values in a request that has it, on the average; those of the fields
   // below are not counted.
   uint64_t bytes = 0;
@@ -39,19 +53,25 @@ enum class Change : uint8_t {
   kKeep,
   // Another value of its type: text another text, of the same form where it is
   // a number or a time; a number another one; a boolean the opposite. An object
-  // gets one more key, a list one more element.
+  // gets one more key, a list some more elements.
   kAlter,
   // As a mask removes it, with all that is in it; an element of a list becomes
   // null.
   kRemove,
+  // One of its likely values, with the objects that it is in; nothing where a
+  // list or another value is in its way.
+  kSet,
 };
 
 class RequestFields {
  public:
   using Request = apiextensions::fn::proto::v1::RunFunctionRequest;
 
-  // What any of the requests has is a field, once.
-  explicit RequestFields(std::vector<Request> requests);
+  // What any of the requests has is a field, once, and so is what is added. The
+  // last `made_up` requests are none that were ever sent.
+  explicit RequestFields(std::vector<Request> requests,
+                         const std::vector<Addition>& additions = {},
+                         size_t made_up = 0);
   ~RequestFields();
 
   // Parents before what is in them, names in the order of their bytes.
@@ -62,21 +82,32 @@ class RequestFields {
 
   // That request with each field changed as `changes` says, which has one for
   // each of fields(). What values become follows from `seed` and the place
-  // alone. What is in a removed field is gone, whatever `changes` says of it.
+  // alone; of a field's likely values it is the one of the number `seed`,
+  // modulo how many there are. What is in a removed field is gone, whatever
+  // `changes` says of it.
   Request Changed(size_t request, const std::vector<Change>& changes,
+                  uint64_t seed) const {
+    return Changed(requests_[request], changes, seed);
+  }
+  // The same of another request.
+  Request Changed(Request request, const std::vector<Change>& changes,
                   uint64_t seed) const;
-  // Whether it has any of the fields that are to be changed.
+  // Whether it has any of the fields that are to be changed, or an object in
+  // which one is to be set.
   bool HasAny(size_t request, const std::vector<Change>& changes) const;
 
  private:
   struct Node;
   struct Walk;
+  void AddTo(Node* object, const Addition& addition);
   void Number(Node* node, int parent);
 
   std::vector<Request> requests_;
   const std::unique_ptr<Node> root_;
   std::vector<Field> fields_;
   std::vector<std::vector<bool>> has_;  // of each request, each field
+  // Likewise whether it has the object that the field is in.
+  std::vector<std::vector<bool>> has_object_;
 };
 
 }  // namespace fncache::runner::probe

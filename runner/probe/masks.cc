@@ -6,7 +6,10 @@
 #include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "cache/key/mask.h"
 #include "insight/request/compare.h"
 #include "insight/request/identity.h"
@@ -15,167 +18,174 @@ namespace fncache::runner::probe {
 namespace {
 
 using insight::request::MaskFor;
-using insight::request::MaskMatcher;
-using insight::request::ObjectOf;
-using insight::request::SplitPath;
+using insight::request::PathPart;
 
-// So many are looked at; those that hide the most bytes where there are more.
-constexpr size_t kMostCandidates = 200;
+constexpr char kTimes[] = "@times";
+constexpr absl::string_view kManagers = ".metadata.managedFields";
 
-struct Candidate {
-  ProposedMask proposed;
-  std::vector<int> hidden;           // fields
-  std::vector<std::string> changed;  // paths of the trace
+// A field that a mask may hide by itself.
+struct Leaf {
+  int field = 0;
+  std::string object;  // that it is in, as masks spell it; "" of the context
+  std::string of_all;  // the mask with `*` for the names of resources
+  bool time = false;   // of @times
 };
 
 class Proposer {
  public:
   Proposer(const std::vector<Field>& fields,
            const std::vector<Search::Result>& results,
-           const Variation& variation)
-      : fields_(fields), results_(results), variation_(variation) {
-    for (size_t i = 0; i < fields.size(); ++i) {
-      const std::string mask = MaskFor(fields[i].path);
-      container_[fields[i].mask] = fields[i].container;
-      bool& unread = unread_by_mask_.try_emplace(mask, true).first->second;
-      unread = unread && IsUnread(i);
-    }
-    for (size_t i = 0; i < fields.size(); ++i) {
-      const auto varied = variation.paths().find(fields[i].mask);
-      if (results[i] != Search::Result::kRead ||
-          varied == variation.paths().end()) {
-        continue;
+           const Variation& variation, bool all_observed)
+      : fields_(fields),
+        results_(results),
+        variation_(variation),
+        all_observed_(all_observed) {
+    const insight::request::MaskMatcher times(
+        *cache::key::MaskSet::Parse({kTimes}));
+    std::set<std::string> objects;
+    for (int i = 0; i < static_cast<int>(fields.size()); ++i) {
+      const std::vector<PathPart> parts =
+          insight::request::SplitPath(fields[i].path);
+      const size_t object = insight::request::ObjectParts(parts);
+      if (object == 4 && fields[i].real) objects.insert(parts[2].name);
+      const bool times_too = times.Masks(fields[i].path);
+      if (times_too && (!IsUnread(i) || InReadList(i))) times_unread_ = false;
+      if (IsLeaf(i, parts, object) && AllUnread(i) && !InReadList(i)) {
+        leaves_.push_back({i, object == 4 ? parts[2].name : "",
+                           object == 0 ? "" : MaskFor(fields[i].path),
+                           times_too});
       }
-      lost_.insert(varied->second.calls.begin(), varied->second.calls.end());
+      const auto varied = variation.paths().find(fields[i].mask);
+      if (varied == variation.paths().end()) continue;
+      // No leaf hides that an object or a list came, went or grew.
+      const bool grew =
+          fields[i].container && !absl::StrContains(fields[i].mask, kManagers);
+      if (grew || results[i] == Search::Result::kRead) {
+        lost_.insert(varied->second.calls.begin(), varied->second.calls.end());
+      }
     }
+    objects_ = objects.size();
+    for (const auto& [mask, path] : variation.paths()) {
+      const std::vector<PathPart> parts =
+          insight::request::SplitPath(path.path);
+      const bool composed = insight::request::ObjectParts(parts) == 4;
+      // Of a resource that was not probed.
+      if (composed && objects.count(parts[2].name) == 0) all_observed_ = false;
+    }
+    for (const Leaf& leaf : leaves_) ++in_all_[leaf.of_all];
   }
 
-  std::vector<ProposedMask> Propose() {
-    for (const auto& set : cache::key::NamedMaskSets()) Consider(set.name);
-    if (variation_.calls() > 0) {
-      for (const auto& [mask, path] : variation_.paths()) {
-        if (IsBroad(path.path)) continue;
-        if (!Consider(MaskFor(path.path))) Consider(mask);
-      }
-    } else {
-      for (const int field : Topmost()) {
-        if (!Consider(MaskFor(fields_[field].path))) {
-          Consider(fields_[field].mask);
+  std::vector<ProposedMask> Propose(bool only_varied) {
+    // By mask: the leaves that it hides.
+    std::map<std::string, std::vector<const Leaf*>> by_mask;
+    for (const Leaf& leaf : leaves_) by_mask[MaskOf(leaf)].push_back(&leaf);
+    std::vector<ProposedMask> masks;
+    for (const auto& [mask, leaves] : by_mask) {
+      ProposedMask one;
+      one.mask = mask;
+      std::set<uint32_t> calls;
+      for (const Leaf* leaf : leaves) {
+        for (int i = leaf->field; i < fields_[leaf->field].end; ++i) {
+          one.bytes += fields_[i].bytes;
+          one.fields += fields_[i].real ? 1 : 0;
+          const auto varied = variation_.paths().find(fields_[i].mask);
+          if (varied == variation_.paths().end()) continue;
+          for (const uint32_t call : varied->second.calls) {
+            if (lost_.count(call) == 0) calls.insert(call);
+          }
         }
       }
+      one.varied = static_cast<uint32_t>(calls.size());
+      if (!only_varied || one.varied > 0) masks.push_back(std::move(one));
     }
-    // Sets come before paths that hide no more.
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [](const Candidate& a, const Candidate& b) {
-                       return a.proposed.varied != b.proposed.varied
-                                  ? a.proposed.varied > b.proposed.varied
-                                  : a.proposed.bytes > b.proposed.bytes;
+    std::stable_sort(masks.begin(), masks.end(),
+                     [](const ProposedMask& a, const ProposedMask& b) {
+                       return a.varied != b.varied ? a.varied > b.varied
+                                                   : a.bytes > b.bytes;
                      });
-    std::vector<ProposedMask> proposed;
-    std::set<int> hidden;
-    std::set<std::string> changed;
-    for (const Candidate& one : candidates_) {
-      if (variation_.calls() > 0 && one.proposed.varied == 0) break;
-      const size_t before = hidden.size() + changed.size();
-      changed.insert(one.changed.begin(), one.changed.end());
-      // What no call changed is not worth a mask where there is a trace.
-      if (variation_.calls() == 0) {
-        hidden.insert(one.hidden.begin(), one.hidden.end());
-      }
-      if (hidden.size() + changed.size() > before) {
-        proposed.push_back(one.proposed);
-      }
-    }
-    return proposed;
+    return masks;
   }
 
  private:
-  bool IsUnread(size_t field) const {
+  bool IsUnread(int field) const {
     return results_[field] == Search::Result::kUnread;
   }
-
-  // Whether it is `metadata`, `spec`, `status` or such a one as a whole, right
-  // below an object: that holds what other requests have and these have not.
-  bool IsBroad(absl::string_view path) const {
-    const size_t object = SplitPath(ObjectOf(path)).size();
-    if (object == 0 || SplitPath(path).size() != object + 1) return false;
-    const auto field = container_.find(SpelledAsMask(path));
-    return field == container_.end() || field->second;
-  }
-
-  // The topmost fields of which all that is in them is unread, without broad
-  // ones.
-  std::vector<int> Topmost() const {
-    std::vector<int> topmost;
-    for (int i = 0; i < static_cast<int>(fields_.size());) {
-      bool unread = true;
-      for (int j = i; j < fields_[i].end; ++j) {
-        unread = unread && IsUnread(j);
-      }
-      if (unread && !IsBroad(fields_[i].path)) {
-        topmost.push_back(i);
-        i = fields_[i].end;
-      } else {
-        ++i;
-      }
-    }
-    return topmost;
-  }
-
-  // Whether it may be proposed, or has been considered already.
-  bool Consider(const std::string& mask) {
-    if (mask.empty()) return false;
-    const auto known = considered_.find(mask);
-    if (known != considered_.end()) return known->second;
-    if (considered_.size() >= kMostCandidates) return false;
-    bool& taken = considered_[mask];
-    const auto masks = cache::key::MaskSet::Parse({mask});
-    if (!masks.ok()) return false;
-    const MaskMatcher matcher(*masks);
-    Candidate candidate;
-    candidate.proposed.mask = mask;
-    for (size_t i = 0; i < fields_.size(); ++i) {
-      if (!matcher.Masks(fields_[i].path)) continue;
+  // The field and all that is in it.
+  bool AllUnread(int field) const {
+    for (int i = field; i < fields_[field].end; ++i) {
       if (!IsUnread(i)) return false;
-      candidate.hidden.push_back(static_cast<int>(i));
-      candidate.proposed.bytes += fields_[i].bytes;
     }
-    std::set<uint32_t> calls;
-    for (const auto& [spelled, path] : variation_.paths()) {
-      if (!matcher.Masks(path.path)) continue;
-      // Of another request: the same path of another object must be unread.
-      const auto found = unread_by_mask_.find(MaskFor(path.path));
-      if (found == unread_by_mask_.end() || !found->second) return false;
-      candidate.changed.push_back(spelled);
-      for (const uint32_t call : path.calls) {
-        if (lost_.count(call) == 0) calls.insert(call);
+    return true;
+  }
+
+  // Whether it is in a list that is read: how many elements there are, or one
+  // that is not there yet.
+  bool InReadList(int field) const {
+    for (int at = field; at >= 0; at = fields_[at].parent) {
+      const int list = fields_[at].parent;
+      if (list >= 0 && absl::EndsWith(fields_[at].mask, ".*") &&
+          results_[list] == Search::Result::kRead) {
+        return true;
       }
     }
-    candidate.proposed.varied = static_cast<uint32_t>(calls.size());
-    candidate.proposed.fields = static_cast<uint32_t>(candidate.hidden.size());
-    if (candidate.hidden.empty()) return false;
-    candidates_.push_back(std::move(candidate));
-    taken = true;
-    return true;
+    return false;
+  }
+
+  bool IsLeaf(int field, const std::vector<PathPart>& parts,
+              size_t object) const {
+    const Field& one = fields_[field];
+    if (!one.real || !cache::key::MaskSet::Parse({one.mask}).ok() ||
+        absl::c_any_of(one.mask, absl::ascii_iscntrl)) {
+      return false;
+    }
+    if (object == 0) return one.scalar && !one.container;
+    const auto is = [&](size_t at, absl::string_view name) {
+      at += object;
+      return at < parts.size() && !parts[at].index && parts[at].name == name;
+    };
+    const bool managers = is(0, "metadata") && is(1, "managedFields");
+    if (managers) return parts.size() == object + 2;
+    const bool asked_for = parts[1].name == "composite" && object == 3 &&
+                           is(0, "spec") && !is(1, "crossplane");
+    const bool kind =
+        parts.size() == object + 1 && (is(0, "kind") || is(0, "apiVersion"));
+    return one.scalar && !one.container && !asked_for && !kind;
+  }
+
+  std::string MaskOf(const Leaf& leaf) const {
+    if (leaf.time && all_observed_ && times_unread_) return kTimes;
+    const bool of_all = !leaf.object.empty() && all_observed_ &&
+                        in_all_.at(leaf.of_all) == objects_;
+    return of_all ? leaf.of_all : fields_[leaf.field].mask;
   }
 
   const std::vector<Field>& fields_;
   const std::vector<Search::Result>& results_;
   const Variation& variation_;
-  // By the mask that hides them whatever the object's name is.
-  absl::flat_hash_map<std::string, bool> unread_by_mask_;
+  bool all_observed_;
+  std::vector<Leaf> leaves_;
+  std::map<std::string, size_t> in_all_;  // by Leaf::of_all
+  size_t objects_ = 0;                    // that are composed and observed
+  bool times_unread_ = true;
   std::set<uint32_t> lost_;  // calls at which something that is read changed
-  absl::flat_hash_map<std::string, bool> container_;  // by how masks spell it
-  std::map<std::string, bool> considered_;
-  std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
 std::vector<ProposedMask> ProposeMasks(
     const std::vector<Field>& fields,
-    const std::vector<Search::Result>& results, const Variation& variation) {
-  return Proposer(fields, results, variation).Propose();
+    const std::vector<Search::Result>& results, const Variation& variation,
+    bool all_observed) {
+  return Proposer(fields, results, variation, all_observed)
+      .Propose(/*only_varied=*/variation.calls() > 0);
+}
+
+std::vector<ProposedMask> UnreadLeaves(
+    const std::vector<Field>& fields,
+    const std::vector<Search::Result>& results, bool all_observed) {
+  const Variation none;
+  return Proposer(fields, results, none, all_observed)
+      .Propose(/*only_varied=*/false);
 }
 
 }  // namespace fncache::runner::probe

@@ -2,6 +2,13 @@
 // Which masks a probe proposes: those that the key contract allows, and of
 // which every path that they hide was found unread.
 //
+// They hide leaves only: an object or a list may get something that the
+// function reads. metadata.managedFields are the one exception. They name
+// resources, for nobody asked about others: `*` stands for all of them only
+// where the function desires none that was not observed, and all were found to
+// have the path and not to be read there. Not proposed are the kind of an
+// object and what users ask for in the composite's spec.
+//
 // Pure functions; thread-safe.
 #ifndef FNCACHE_RUNNER_PROBE_MASKS_H_
 #define FNCACHE_RUNNER_PROBE_MASKS_H_
@@ -26,11 +33,18 @@ struct ProposedMask {
 };
 
 // In order of what they would save: by how often what they hide changed in the
-// trace, and masks for what did change only; by bytes where there is none. A
-// mask that hides nothing that those before it do not is left out.
+// trace, and masks for what did change only; by bytes where there is none.
+// `all_observed`: the function desires no resource that was not observed.
 std::vector<ProposedMask> ProposeMasks(
     const std::vector<Field>& fields,
-    const std::vector<Search::Result>& results, const Variation& variation);
+    const std::vector<Search::Result>& results, const Variation& variation,
+    bool all_observed);
+
+// The leaves that may be masked and were found unread, by what is in them: one
+// mask for each, named as above.
+std::vector<ProposedMask> UnreadLeaves(
+    const std::vector<Field>& fields,
+    const std::vector<Search::Result>& results, bool all_observed);
 
 }  // namespace fncache::runner::probe
 

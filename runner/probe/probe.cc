@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/probe/probe.h"
 
+#include <algorithm>
+#include <iterator>
+#include <memory>
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -12,11 +16,13 @@
 #include "proto/function_v1.pb.h"
 #include "runner/client/function_caller.h"
 #include "runner/probe/answer.h"
+#include "runner/text/deterministic_bytes.h"
 
 namespace fncache::runner::probe {
 namespace {
 
 using apiextensions::fn::proto::v1::RunFunctionRequest;
+using apiextensions::fn::proto::v1::RunFunctionResponse;
 
 // An answer that differs is believed if the request as it is was answered as
 // ever not long before: in so many calls, and so much time.
@@ -25,63 +31,209 @@ constexpr absl::Duration kTrustedFor = absl::Seconds(1);
 // How often a search begins anew because the answer varied by itself.
 constexpr int kMostRestarts = 5;
 
+// Made-up requests that are asked about, at most: each costs what one that was
+// sent does. Of those that are ready, and of those that a search led to.
+constexpr size_t kMostReady = 2;
+constexpr size_t kMostLedTo = 6;
+// Searches, each from what the one before it led to.
+constexpr int kMostSearches = 3;
+
 class Prober {
  public:
-  Prober(std::vector<RunFunctionRequest> requests, const ProbeOptions& options,
-         client::FunctionCaller* caller)
-      : options_(options), caller_(caller), fields_(std::move(requests)) {}
+  Prober(const ProbeOptions& options, client::FunctionCaller* caller)
+      : options_(options), caller_(caller) {}
 
-  absl::StatusOr<ProbeResult> Run(const Variation& variation) {
-    for (size_t i = 0; i < fields_.requests(); ++i) {
-      client::CallResult first = Call(fields_.request(i));
+  absl::StatusOr<ProbeResult> Run(std::vector<RunFunctionRequest> requests,
+                                  const Variation& variation,
+                                  const Knowledge& knowledge) {
+    requests_ = std::move(requests);
+    sent_ = requests_.size();
+    absl::Status status = Begin(knowledge);
+    if (!status.ok()) return status;
+    ProbeResult result;
+    absl::optional<Search> search;
+    for (int searches = 1;; ++searches) {
+      const std::vector<std::string> read = ReadIn(search);
+      fields_ = std::make_unique<RequestFields>(
+          requests_, AdditionsFor(Sent(), knowledge), requests_.size() - sent_);
+      status = SearchIn(variation, read, &search, &result.restarts);
+      if (!status.ok()) return status;
+      if (varied_ || !search->guesses_complete() || searches == kMostSearches ||
+          !FollowWhatWasFound(*search)) {
+        break;
+      }
+    }
+    result.fields = fields_->fields();
+    for (size_t i = 0; i < result.fields.size(); ++i) {
+      result.results.push_back(search->ResultOf(static_cast<int>(i)));
+    }
+    result.complete = search->complete() && !varied_;
+    result.guesses_complete = search->guesses_complete() && !varied_;
+    std::set<std::string> unstable;
+    for (const Original& original : originals_) {
+      unstable.insert(original.unstable().begin(), original.unstable().end());
+    }
+    result.unstable.assign(unstable.begin(), unstable.end());
+    std::set_difference(wanted_.begin(), wanted_.end(), observed_.begin(),
+                        observed_.end(), std::back_inserter(result.not_probed));
+    result.requests = static_cast<int>(sent_);
+    result.calls = calls_;
+    result.masks = ProposeMasks(result.fields, result.results, variation,
+                                result.not_probed.empty());
+    return result;
+  }
+
+ private:
+  // The answers to the requests, and to those in which all is ready.
+  absl::Status Begin(const Knowledge& knowledge) {
+    wanted_ = knowledge.seen.Resources();
+    for (const RunFunctionRequest& request : requests_) {
+      client::CallResult first = Call(request);
       if (!first.status.ok()) return first.status;
       const std::string fatal = FatalMessage(first.response);
       if (!fatal.empty()) {
         return absl::FailedPreconditionError(absl::StrCat(
             "the function's answer to the request is FATAL: ", fatal));
       }
+      AddNames(request, &observed_);
+      AddWanted(first.response);
+      known_.insert(text::DeterministicBytes(request));
       originals_.emplace_back(std::move(first.response));
+    }
+    for (size_t i = 0; i < sent_; ++i) {
+      if (requests_.size() == sent_ + kMostReady) break;
+      MakeUp(MadeReady(requests_[i]), nullptr);
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<RunFunctionRequest> Sent() const {
+    return {requests_.begin(),
+            requests_.begin() + static_cast<std::ptrdiff_t>(sent_)};
+  }
+
+  // The masks of the fields that were found to be read.
+  std::vector<std::string> ReadIn(const absl::optional<Search>& search) const {
+    std::vector<std::string> read;
+    if (!search) return read;
+    const std::vector<Field>& fields = fields_->fields();
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (search->ResultOf(static_cast<int>(i)) == Search::Result::kRead) {
+        read.push_back(fields[i].mask);
+      }
+    }
+    std::sort(read.begin(), read.end());
+    return read;
+  }
+
+  // Until the answers did not vary by themselves meanwhile.
+  absl::Status SearchIn(const Variation& variation,
+                        const std::vector<std::string>& read,
+                        absl::optional<Search>* search, int* restarts) {
+    const std::vector<Field>& fields = fields_->fields();
+    std::vector<bool> known;
+    for (const Field& field : fields) {
+      known.push_back(std::binary_search(read.begin(), read.end(), field.mask));
     }
     if (!AskAllAgain()) return Failure();
     varied_ = false;
-    ProbeResult result;
-    result.fields = fields_.fields();
-    const std::vector<int> groups = variation.GroupsOf(result.fields);
-    absl::optional<Search> search;
     for (;;) {
-      search.emplace(fields_.fields(), groups, options_.seed,
-                     [this](const std::vector<Change>& changes, uint64_t seed) {
-                       return Ask(changes, seed);
-                     });
-      search->Run();
+      search->emplace(fields, variation.GroupsOf(fields), known, options_.seed,
+                      [this](const std::vector<Change>& changes,
+                             uint64_t seed) { return Ask(changes, seed); });
+      (*search)->Run();
       if (!failure_.ok()) return Failure();
       // Once more, for what varied too late to be seen in between.
       if (!varied_ && calls_ < options_.calls && !AskAllAgain()) {
         return Failure();
       }
-      if (!varied_ || result.restarts >= kMostRestarts ||
-          calls_ >= options_.calls) {
-        break;
+      if (!varied_ || *restarts >= kMostRestarts || calls_ >= options_.calls) {
+        return absl::OkStatus();
       }
       varied_ = false;
-      ++result.restarts;
+      ++*restarts;
     }
-    for (size_t i = 0; i < result.fields.size(); ++i) {
-      result.results.push_back(search->ResultOf(static_cast<int>(i)));
-    }
-    result.complete = search->complete() && !varied_;
-    std::set<std::string> unstable;
-    for (const Original& original : originals_) {
-      unstable.insert(original.unstable().begin(), original.unstable().end());
-    }
-    result.unstable.assign(unstable.begin(), unstable.end());
-    result.requests = static_cast<int>(fields_.requests());
-    result.calls = calls_;
-    result.masks = ProposeMasks(result.fields, result.results, variation);
-    return result;
   }
 
- private:
+  // Adds what requests would be with the values and additions that made a
+  // difference: all of them, and single ones. There the function may read what
+  // it does not read otherwise. Whether any was added.
+  bool FollowWhatWasFound(const Search& search) {
+    std::vector<Search::Found> found;
+    for (const Search::Found& one : search.found()) {
+      const bool turned =
+          one.change == Change::kAlter && fields_->fields()[one.field].boolean;
+      if (one.change == Change::kSet || turned) found.push_back(one);
+    }
+    const size_t before = requests_.size();
+    const auto follow = [&](size_t from, size_t count, size_t request) {
+      if (requests_.size() >= sent_ + kMostReady + kMostLedTo) return;
+      RunFunctionRequest changed = requests_[request];
+      for (size_t i = from; i < from + count; ++i) {
+        std::vector<Change> changes(fields_->fields().size(), Change::kKeep);
+        changes[found[i].field] = found[i].change;
+        changed = fields_->Changed(std::move(changed), changes, found[i].seed);
+      }
+      MakeUp(std::move(changed), &originals_[request]);
+    };
+    if (found.empty()) return false;
+    for (size_t request = 0; request < before; ++request) {
+      follow(0, found.size(), request);
+    }
+    for (size_t i = 0; found.size() > 1 && i < found.size(); ++i) {
+      follow(i, 1, 0);
+    }
+    return requests_.size() > before;
+  }
+
+  static void AddNames(const RunFunctionRequest& request,
+                       std::set<std::string>* names) {
+    for (const auto& one : request.observed().resources()) {
+      names->insert(one.first);
+    }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    for (const auto& one : request.extra_resources()) names->insert(one.first);
+#pragma GCC diagnostic pop
+    for (const auto& one : request.required_resources()) {
+      names->insert(one.first);
+    }
+  }
+
+  // What the function desires or requires.
+  void AddWanted(const RunFunctionResponse& response) {
+    for (const auto& one : response.desired().resources()) {
+      wanted_.insert(one.first);
+    }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    for (const auto& one : response.requirements().extra_resources()) {
+      wanted_.insert(one.first);
+    }
+#pragma GCC diagnostic pop
+    for (const auto& one : response.requirements().resources()) {
+      wanted_.insert(one.first);
+    }
+  }
+
+  // Asks about a request that nobody has sent from now on, too, where the
+  // function answers it, and (with `unlike`) not as it answers that one.
+  void MakeUp(RunFunctionRequest request, const Original* unlike) {
+    // It is asked about now, and again with all others.
+    if (calls_ + static_cast<int>(originals_.size()) + 2 > options_.calls ||
+        !known_.insert(text::DeterministicBytes(request)).second) {
+      return;
+    }
+    client::CallResult first = Call(request);
+    if (!first.status.ok() || !FatalMessage(first.response).empty() ||
+        (unlike != nullptr && unlike->IsSame(first))) {
+      return;
+    }
+    AddWanted(first.response);
+    originals_.emplace_back(std::move(first.response));
+    requests_.push_back(std::move(request));
+  }
+
   client::CallResult Call(const RunFunctionRequest& request) {
     ++calls_;
     client::CallResult result;
@@ -106,7 +258,7 @@ class Prober {
 
   // The request as it is. False if that fails, with failure_.
   bool AskAgain(size_t request) {
-    client::CallResult answer = Call(fields_.request(request));
+    client::CallResult answer = Call(fields_->request(request));
     failure_ = answer.status;
     if (!failure_.ok()) return false;
     if (originals_[request].Learn(std::move(answer.response))) varied_ = true;
@@ -125,7 +277,7 @@ class Prober {
   // Of all requests: the answer differs if that to one of them does.
   Verdict Ask(const std::vector<Change>& changes, uint64_t seed) {
     for (size_t i = 0; i < originals_.size(); ++i) {
-      if (!fields_.HasAny(i, changes)) continue;
+      if (!fields_->HasAny(i, changes)) continue;
       const Verdict verdict = AskOne(i, changes, seed);
       if (verdict != Verdict::kSame) return verdict;
     }
@@ -136,8 +288,13 @@ class Prober {
                  uint64_t seed) {
     if (varied_ || calls_ >= options_.calls) return Verdict::kEnd;
     const client::CallResult answer =
-        Call(fields_.Changed(request, changes, seed));
+        Call(fields_->Changed(request, changes, seed));
     if (originals_[request].IsSame(answer)) return Verdict::kSame;
+    // What is desired for values that were made up at random may be anything.
+    const bool likely = absl::c_all_of(changes, [](Change change) {
+      return change == Change::kKeep || change == Change::kSet;
+    });
+    if (likely && answer.status.ok()) AddWanted(answer.response);
     // Is it the request that made the difference, or the time that passed, or a
     // function that is gone?
     const bool gone = absl::IsUnavailable(answer.status) ||
@@ -152,7 +309,13 @@ class Prober {
 
   const ProbeOptions& options_;
   client::FunctionCaller* const caller_;
-  const RequestFields fields_;
+  std::vector<RunFunctionRequest> requests_;  // made-up ones at the end
+  size_t sent_ = 0;                           // those that are not made up
+  std::set<std::string> known_;               // bytes of requests
+  // Names of resources that requests have, and that others of the trace have or
+  // answers desire or require.
+  std::set<std::string> observed_, wanted_;
+  std::unique_ptr<const RequestFields> fields_;
   std::vector<Original> originals_;  // of each request
   int calls_ = 0;
   int asked_call_ = 0;
@@ -165,9 +328,10 @@ class Prober {
 
 absl::StatusOr<ProbeResult> RunProbe(std::vector<RunFunctionRequest> requests,
                                      const Variation& variation,
+                                     const Knowledge& knowledge,
                                      const ProbeOptions& options,
                                      client::FunctionCaller* caller) {
-  return Prober(std::move(requests), options, caller).Run(variation);
+  return Prober(options, caller).Run(std::move(requests), variation, knowledge);
 }
 
 }  // namespace fncache::runner::probe

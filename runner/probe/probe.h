@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // RunProbe: asks a function which fields of requests its answers depend on.
 //
-//   each request twice -> what of the answers varies by itself
-//   groups of fields left out or altered (search.h) -> read, unread, untried
+//   the requests, and what they would be if all were ready (additions.h)
+//   each twice -> what of the answers varies by itself
+//   groups of fields left out, altered or added (search.h)
+//     -> read, unread, untried
 //   what is unread, as masks (masks.h)
 //
 // A field matters if it does for one of the requests: a mask serves all of a
@@ -18,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/function_v1_fwd.h"
+#include "runner/probe/additions.h"
 #include "runner/probe/fields.h"
 #include "runner/probe/masks.h"
 #include "runner/probe/search.h"
@@ -32,24 +35,30 @@ namespace fncache::runner::probe {
 struct ProbeOptions {
   std::string function;  // as `caller` knows it
   // At most so many calls; three for each request at least.
-  int calls = 300;
+  int calls = 1000;
   absl::Duration timeout = absl::Seconds(30);  // of each call
   // What altered values are made from: the same gives the same calls.
   uint64_t seed = 1;
 };
 
 struct ProbeResult {
-  // What may be masked, parents before what is in them.
+  // What may be masked, parents before what is in them; also fields that were
+  // added (Field::real is false of them).
   std::vector<Field> fields;
   std::vector<Search::Result> results;  // of each field
   std::vector<std::string> unstable;    // paths of responses, each once
-  int requests = 0;
+  int requests = 0;                     // without those that were made up
   int calls = 0;
   // How often something turned out to vary by itself only later, so that the
   // search began anew.
   int restarts = 0;
   // All rounds were asked; else the calls ended first.
   bool complete = false;
+  // All names that were guessed were tried, too.
+  bool guesses_complete = false;
+  // Resources that the function desires, or that other requests had, of which
+  // nothing was observed here. If there are any, masks name resources.
+  std::vector<std::string> not_probed;
   std::vector<ProposedMask> masks;
 };
 
@@ -59,8 +68,8 @@ struct ProbeResult {
 // then.
 absl::StatusOr<ProbeResult> RunProbe(
     std::vector<apiextensions::fn::proto::v1::RunFunctionRequest> requests,
-    const Variation& variation, const ProbeOptions& options,
-    client::FunctionCaller* caller);
+    const Variation& variation, const Knowledge& knowledge,
+    const ProbeOptions& options, client::FunctionCaller* caller);
 
 }  // namespace fncache::runner::probe
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/json_tree.h"
 #include "common/utf8.h"
 
@@ -23,9 +24,30 @@ std::string Count(uint64_t count, absl::string_view noun) {
 std::vector<std::string> PathsOf(const ProbeResult& result, Result wanted) {
   std::vector<std::string> paths;
   for (size_t i = 0; i < result.fields.size(); ++i) {
-    if (result.results[i] == wanted) paths.push_back(result.fields[i].mask);
+    if (result.fields[i].real && result.results[i] == wanted) {
+      paths.push_back(result.fields[i].mask);
+    }
   }
   return paths;
+}
+
+// Fields that no request has, which were added: those that the function reads.
+std::vector<std::string> AddedAndRead(const ProbeResult& result) {
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < result.fields.size(); ++i) {
+    const Field& field = result.fields[i];
+    if (!field.real && result.results[i] == Result::kRead) {
+      paths.push_back(field.mask);
+    }
+  }
+  return paths;
+}
+
+size_t CountOf(const ProbeResult& result, bool real) {
+  return std::count_if(
+      result.fields.begin(), result.fields.end(), [real](const Field& field) {
+        return field.real == real && (real || !field.container);
+      });
 }
 
 // The topmost fields of which all that is in them is `wanted` too, with how
@@ -34,21 +56,30 @@ std::vector<std::string> TopmostOf(const ProbeResult& result, Result wanted) {
   std::vector<std::string> lines;
   for (int i = 0; i < static_cast<int>(result.fields.size());) {
     const int end = result.fields[i].end;
-    const bool whole =
-        std::all_of(result.results.begin() + i, result.results.begin() + end,
-                    [wanted](Result one) { return one == wanted; });
+    int inside = 0;
+    bool whole = result.fields[i].real;
+    for (int j = i; j < end; ++j) {
+      // What was added and is read is told elsewhere, and so is what it is in.
+      if (!result.fields[j].real) {
+        whole = whole && result.results[j] != Result::kRead;
+        continue;
+      }
+      whole = whole && result.results[j] == wanted;
+      ++inside;
+    }
     if (!whole) {
       // What it holds is told one by one, and so is it.
-      if (result.results[i] == wanted && !result.fields[i].container) {
+      if (result.fields[i].real && result.results[i] == wanted &&
+          !result.fields[i].container) {
         lines.push_back(result.fields[i].mask);
       }
       ++i;
       continue;
     }
-    lines.push_back(end - i == 1
+    lines.push_back(inside == 1
                         ? result.fields[i].mask
                         : absl::StrCat(result.fields[i].mask, " and the ",
-                                       Count(end - i - 1, "path"), " in it"));
+                                       Count(inside - 1, "path"), " in it"));
     i = end;
   }
   return lines;
@@ -72,7 +103,7 @@ std::string List(absl::string_view title, uint64_t count,
 std::string MaskTable(const ProbeReport& report) {
   const std::vector<ProposedMask>& masks = report.result.masks;
   if (masks.empty()) {
-    return "\nNo mask is proposed: nothing that a mask may hide was found "
+    return "\nNo mask is proposed: no leaf that a mask may hide was found "
            "unread" +
            std::string(report.trace_calls > 0 ? " and varied.\n" : ".\n");
   }
@@ -114,13 +145,26 @@ std::vector<std::string> Evidence(const ProbeReport& report) {
       "are."));
   if (result.complete) {
     said.push_back(
-        "Every path that is called unread was altered, was left out, and was "
-        "both at random with all the others three times; the answer stayed "
+        "Every path that is called unread was altered, was left out, had the "
+        "values that the input and other requests have for it, and was all of "
+        "that at random with all the others three times; the answer stayed "
         "what it was.");
   } else {
     said.push_back(absl::StrCat("The search is not complete: it ended after ",
                                 Count(result.calls, "call"),
                                 " (--calls), before all of it was asked."));
+  }
+  if (result.complete && !result.guesses_complete) {
+    said.push_back(
+        "Not all names that occur in the input were tried as fields that are "
+        "not there: --calls ended, or the function answers otherwise to any "
+        "field that is new.");
+  }
+  if (!result.not_probed.empty()) {
+    said.push_back(absl::StrCat(
+        "Masks name single resources, since of some that the function desires, "
+        "or that other requests have, nothing was asked: ",
+        Printable(absl::StrJoin(result.not_probed, ", ")), "."));
   }
   if (!result.unstable.empty()) {
     said.push_back(
@@ -145,7 +189,9 @@ std::string ReportText(const ProbeReport& report) {
   std::string text = absl::StrCat(
       Printable(report.function), ", asked ", Count(result.calls, "time"),
       " with ", Printable(report.source), ": ",
-      Count(result.fields.size(), "path"), " that a mask may hide\n");
+      Count(CountOf(result, /*real=*/true), "path"),
+      " that a mask may hide, and ", CountOf(result, /*real=*/false),
+      " that it could have besides\n");
   if (report.trace_calls > 0) {
     absl::StrAppend(&text, "what varies is from ",
                     Count(report.trace_calls, "call"), " of the trace\n");
@@ -158,6 +204,11 @@ std::string ReportText(const ProbeReport& report) {
   }
   const std::vector<std::string> read = PathsOf(result, Result::kRead);
   text += List("read", read.size(), read);
+  const std::vector<std::string> added = AddedAndRead(result);
+  if (!added.empty()) {
+    text += List("read where it is added, as no request has it", added.size(),
+                 added);
+  }
   text += List("unread", PathsOf(result, Result::kUnread).size(),
                TopmostOf(result, Result::kUnread));
   const size_t untried = PathsOf(result, Result::kUntried).size();
@@ -187,7 +238,11 @@ std::string ReportJson(const ProbeReport& report) {
                   {"calls", result.calls},
                   {"complete", result.complete},
                   {"restarts", result.restarts},
+                  {"guesses_complete", result.guesses_complete},
+                  {"not_probed", result.not_probed},
                   {"read", PathsOf(result, Result::kRead)},
+                  {"read_if_added", AddedAndRead(result)},
+                  {"added", CountOf(result, /*real=*/false)},
                   {"unread", PathsOf(result, Result::kUnread)},
                   {"untried", PathsOf(result, Result::kUntried)},
                   {"unstable", result.unstable},

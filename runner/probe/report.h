@@ -21,7 +21,9 @@ struct ProbeReport {
 
 std::string ReportText(const ProbeReport& report);
 // `version` 1: read, unread, untried (lists of paths as masks spell them),
-// unstable (paths of the response), calls, complete, masks, evidence.
+// read_if_added (of paths that no request has, of which `added` were tried),
+// not_probed (names of resources), unstable (paths of the response), calls,
+// complete, guesses_complete, masks, evidence.
 std::string ReportJson(const ProbeReport& report);
 
 }  // namespace fncache::runner::probe

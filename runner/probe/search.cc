@@ -11,6 +11,9 @@ namespace fncache::runner::probe {
 namespace {
 
 constexpr int kRandomRounds = 3;
+// A function that answers otherwise for so many guesses takes any new field for
+// a difference: no further ones are tried.
+constexpr int kMostGuessesRead = 20;
 
 std::vector<int> Part(const std::vector<int>& items, size_t from, size_t to) {
   return {items.begin() + static_cast<std::ptrdiff_t>(from),
@@ -26,50 +29,73 @@ std::vector<int> Join(const std::vector<int>& a, const std::vector<int>& b) {
 }  // namespace
 
 Search::Search(const std::vector<Field>& fields, std::vector<int> groups,
-               uint64_t seed, Ask ask)
+               const std::vector<bool>& read, uint64_t seed, Ask ask)
     : fields_(fields),
       groups_(std::move(groups)),
       seed_(seed),
       ask_(std::move(ask)),
       read_(fields.size()),
+      altered_(fields.size()),
+      removed_(fields.size()),
+      mixed_(fields.size(), true),
+      set_(fields.size()),
       holds_read_(fields.size()) {
-  for (auto& one : settled_) one.resize(fields.size());
-  settled_[static_cast<int>(Way::Kind::kMixed)].assign(fields.size(), true);
+  for (size_t i = 0; i < read.size(); ++i) {
+    if (read[i]) MarkRead(static_cast<int>(i));
+  }
 }
 
 void Search::Run() {
   // Something that is found in one round may have hidden what another round
   // would have shown: until all of them find nothing.
   for (bool found = true; found && !ended_;) {
-    found = Sift({Way::Kind::kAlter, seed_}, Left());
+    const Way alter = {Way::Kind::kAlter, seed_};
+    found = Sift(alter, Left(alter));
     while (!ended_ && Sift({Way::Kind::kRemove, seed_}, WholeLeft())) {
       found = true;
+    }
+    for (uint64_t value = 0; value < kMostLikely && !ended_; ++value) {
+      const Way way = {Way::Kind::kSet, value};
+      while (!ended_ && Sift(way, Left(way))) found = true;
     }
     for (int i = 1; i <= kRandomRounds && !ended_; ++i) {
       uint64_t state = seed_ + static_cast<uint64_t>(i);
       const Way way = {Way::Kind::kMixed, NextRandom(&state)};
-      if (Sift(way, Left())) found = true;
+      if (Sift(way, Left(way))) found = true;
     }
   }
   complete_ = !ended_;
+  guessing_ = true;
+  for (uint64_t value = 0; value < kMostLikely && !ended_; ++value) {
+    const Way way = {Way::Kind::kSet, value};
+    while (!ended_ && Sift(way, Left(way, /*guessed=*/true))) {
+    }
+  }
+  guesses_complete_ = !ended_;
 }
 
 Search::Result Search::ResultOf(int field) const {
   if (read_[field]) return Result::kRead;
-  const auto settled = [&](Way::Kind kind) {
-    return settled_[static_cast<int>(kind)][field];
-  };
+  const Field& one = fields_[field];
   // What holds something read is left out with it only, which says nothing.
-  const bool removed = settled(Way::Kind::kRemove) || holds_read_[field];
-  return settled(Way::Kind::kAlter) && settled(Way::Kind::kMixed) && removed
+  const bool removed = removed_[field] || holds_read_[field];
+  const bool changed = !one.held || (altered_[field] && removed);
+  const int every_value = (1 << one.likely) - 1;
+  return changed && set_[field] == every_value && mixed_[field]
              ? Result::kUnread
              : Result::kUntried;
 }
 
-Search::Items Search::Left() const {
+Search::Items Search::Left(const Way& way, bool guessed) const {
   Items left;
   for (size_t i = 0; i < fields_.size(); ++i) {
-    if (!read_[i]) left.push_back(static_cast<int>(i));
+    if (fields_[i].guessed != guessed) continue;
+    const auto likely = static_cast<uint64_t>(fields_[i].likely);
+    const bool can_change = way.kind == Way::Kind::kSet ? likely > way.seed
+                            : way.kind == Way::Kind::kMixed
+                                ? fields_[i].held || likely > 0
+                                : fields_[i].held;
+    if (can_change && !read_[i]) left.push_back(static_cast<int>(i));
   }
   std::stable_sort(left.begin(), left.end(),
                    [this](int a, int b) { return groups_[a] < groups_[b]; });
@@ -79,7 +105,9 @@ Search::Items Search::Left() const {
 Search::Items Search::WholeLeft() const {
   Items whole;
   for (int i = 0; i < static_cast<int>(fields_.size());) {
-    if (holds_read_[i]) {
+    if (!fields_[i].held) {
+      i = fields_[i].end;
+    } else if (holds_read_[i]) {
       ++i;
     } else {
       whole.push_back(i);
@@ -102,11 +130,16 @@ std::vector<Change> Search::ChangesOf(const Way& way,
       case Way::Kind::kRemove:
         changes[item] = Change::kRemove;
         break;
+      case Way::Kind::kSet:
+        changes[item] = Change::kSet;
+        break;
       case Way::Kind::kMixed: {
         uint64_t state = way.seed ^ (static_cast<uint64_t>(item) << 20);
         const bool coin = NextRandom(&state) % 2 == 0;
         // What has something in it is left out by leaving that out.
-        if (fields_[item].container) {
+        if (!fields_[item].held) {
+          changes[item] = coin ? Change::kSet : Change::kKeep;
+        } else if (fields_[item].container) {
           changes[item] = coin ? Change::kAlter : Change::kKeep;
         } else {
           changes[item] = coin ? Change::kAlter : Change::kRemove;
@@ -134,12 +167,26 @@ bool Search::Differs(const Way& way, const Items& items) {
 }
 
 void Search::Settle(const Way& way, const Items& items, bool settled) {
-  std::vector<bool>& all = settled_[static_cast<int>(way.kind)];
   for (const int item : items) {
-    // What is left out goes with all that is in it.
-    const int end =
-        way.kind == Way::Kind::kRemove ? fields_[item].end : item + 1;
-    std::fill(all.begin() + item, all.begin() + end, settled);
+    switch (way.kind) {
+      case Way::Kind::kAlter:
+        altered_[item] = settled;
+        break;
+      case Way::Kind::kRemove:
+        // What is left out goes with all that is in it.
+        std::fill(removed_.begin() + item, removed_.begin() + fields_[item].end,
+                  settled);
+        break;
+      case Way::Kind::kSet: {
+        const int bit = 1 << way.seed;
+        set_[item] = static_cast<uint8_t>(settled ? set_[item] | bit
+                                                  : set_[item] & ~bit);
+        break;
+      }
+      case Way::Kind::kMixed:
+        mixed_[item] = settled;
+        break;
+    }
   }
 }
 
@@ -202,7 +249,10 @@ bool Search::NarrowOne(const Way& way, int item, bool known) {
     }
     if (Differs(way, inside)) return Narrow(way, inside, /*known=*/true);
   }
-  if (!ended_) MarkRead(item);
+  if (ended_) return true;
+  MarkRead(item);
+  found_.push_back({item, ChangesOf(way, {item})[item], way.seed});
+  if (guessing_ && ++guesses_read_ >= kMostGuessesRead) ended_ = true;
   return true;
 }
 

@@ -4,7 +4,10 @@
 //
 //   altered, all together       a group that matters is halved until single
 //   left out, all together      fields stand
-//   all that seems unread, left out and altered at random, three times
+//   set to likely values, all together, once for each number of a value: also
+//                               fields that are not there
+//   all that seems unread, left out, altered and set at random, three times
+//   guessed fields set, at the end: what their names do says nothing of others
 //
 // It knows fields by their numbers only, and nothing of functions: whoever runs
 // it says whether the answer differs when some fields are changed.
@@ -39,11 +42,12 @@ class Search {
   using Ask =
       std::function<Verdict(const std::vector<Change>& changes, uint64_t seed)>;
 
-  // Fields lie in `groups` where it is known which of them go together: a
+  // Those of `read` are known to be read (one for each field). Fields lie in
+  // `groups` where it is known which of them go together: a
   // number for each field, equal for those that do. Groups are asked about in
   // the order of their numbers, whole for as long as possible.
   Search(const std::vector<Field>& fields, std::vector<int> groups,
-         uint64_t seed, Ask ask);
+         const std::vector<bool>& read, uint64_t seed, Ask ask);
 
   // Once.
   void Run();
@@ -51,19 +55,30 @@ class Search {
   // Then, of a field:
   enum class Result { kUntried, kUnread, kRead };
   Result ResultOf(int field) const;
-  // Whether all was asked about, the rounds at random included.
+  // How the fields that were found to be read made a difference, in that order.
+  struct Found {
+    int field;
+    Change change;
+    uint64_t seed;  // of the new value
+  };
+  const std::vector<Found>& found() const { return found_; }
+  // Whether all was asked about, the rounds at random included; guessed fields
+  // aside.
   bool complete() const { return complete_; }
+  // Whether all of those were set, too.
+  bool guesses_complete() const { return guesses_complete_; }
 
  private:
   // A way of changing fields, under which the answer differs or not.
   struct Way {
-    enum class Kind { kAlter, kRemove, kMixed } kind;
-    uint64_t seed;
+    enum class Kind { kAlter, kRemove, kSet, kMixed } kind;
+    uint64_t seed;  // of kSet the number of the value
   };
   using Items = std::vector<int>;
 
-  // All fields not found read yet, in the order of asking.
-  Items Left() const;
+  // All fields not found read yet that `way` can change, in the order of
+  // asking. Guessed ones, or all others.
+  Items Left(const Way& way, bool guessed = false) const;
   // Of those the topmost below which there is none that was found read.
   Items WholeLeft() const;
 
@@ -92,13 +107,19 @@ class Search {
   const Ask ask_;
 
   std::vector<bool> read_;
+  std::vector<Found> found_;
   // Whether a field was in a group that did not matter, the last time: altered,
   // left out, and at random, which begins as yes.
-  std::vector<bool> settled_[3];
+  std::vector<bool> altered_, removed_, mixed_;
+  // Likewise by the number of the value that it was set to, a bit for each.
+  std::vector<uint8_t> set_;
   // Has a field below it that was found read, or is one.
   std::vector<bool> holds_read_;
+  bool guessing_ = false;
+  int guesses_read_ = 0;
   bool ended_ = false;
   bool complete_ = false;
+  bool guesses_complete_ = false;
 };
 
 }  // namespace fncache::runner::probe

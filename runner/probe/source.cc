@@ -42,7 +42,16 @@ std::string NoSuch(absl::string_view what, const std::string& name,
           : absl::StrCat("; there are: ", absl::StrJoin(there, ", ")));
 }
 
+// Whether what protobuf found in a file is a request: other files become
+// unknown fields at the top, if anything. An Operation's has no observed state.
+bool IsRequest(const RunFunctionRequest& request) {
+  if (request.has_observed()) return true;
+  return request.GetReflection()->GetUnknownFields(request).empty() &&
+         request.ByteSizeLong() > 0;
+}
+
 std::string Named(const RunFunctionRequest& request) {
+  if (!request.observed().composite().has_resource()) return "an operation";
   const auto& fields = request.observed().composite().resource().fields();
   const auto text = [](const auto& object, const char* key) {
     const auto found = object.find(key);
@@ -78,11 +87,40 @@ class LastRequest : public engine::PipelineObserver {
   RunFunctionRequest request_;
 };
 
-// The newest request with one input.
+// How many resources were observed, and how many of their conditions are True.
+using State = std::pair<size_t, size_t>;
+
+State StateOf(const RunFunctionRequest& request) {
+  State state = {0, 0};
+  const auto count = [&state](const google::protobuf::Struct& object) {
+    const auto status = object.fields().find("status");
+    if (status == object.fields().end()) return;
+    const auto& fields = status->second.struct_value().fields();
+    const auto conditions = fields.find("conditions");
+    if (conditions == fields.end()) return;
+    for (const auto& one : conditions->second.list_value().values()) {
+      const auto& condition = one.struct_value().fields();
+      const auto found = condition.find("status");
+      if (found != condition.end() && found->second.string_value() == "True") {
+        ++state.second;
+      }
+    }
+  };
+  count(request.observed().composite().resource());
+  for (const auto& one : request.observed().resources()) {
+    ++state.first;
+    count(one.second.resource());
+  }
+  return state;
+}
+
+// The newest request with one input, and the one in the earliest state.
 struct Newest {
   std::string input;
   absl::Time arrived;
   RunFunctionRequest request;
+  State first_state;
+  RunFunctionRequest first;
 };
 
 }  // namespace
@@ -91,13 +129,9 @@ absl::StatusOr<Source> ReadRequestFile(const std::string& path) {
   const auto bytes = ReadSmallFile(path, kMaxRequest);
   if (!bytes.ok()) return bytes.status();
   RunFunctionRequest request;
-  // Unknown fields at the top are what other files become.
-  if (bytes->empty() || !cache::key::ParseRequest(*bytes, &request) ||
-      !request.has_observed()) {
+  if (!cache::key::ParseRequest(*bytes, &request) || !IsRequest(request)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path,
-                     ": is neither a RunFunctionRequest with observed "
-                     "state nor a trace"));
+        absl::StrCat(path, ": is neither a RunFunctionRequest nor a trace"));
   }
   Source source;
   source.what = absl::StrCat("the request in ", path, ", for ", Named(request));
@@ -148,8 +182,14 @@ absl::StatusOr<Source> ReadTrace(const std::string& path,
         left_out.insert(std::move(input));
         continue;
       }
-      newest.push_back({std::move(input), call.call.arrived, {}});
+      newest.push_back(
+          {std::move(input), call.call.arrived, {}, StateOf(request), request});
       same = newest.end() - 1;
+    }
+    source.knowledge.seen.Add(request);
+    if (const State state = StateOf(request); state < same->first_state) {
+      same->first_state = state;
+      same->first = request;
     }
     if (call.call.arrived < same->arrived) continue;
     same->arrived = call.call.arrived;
@@ -184,7 +224,14 @@ absl::StatusOr<Source> ReadTrace(const std::string& path,
     absl::StrAppend(&source.what, " (", left_out.size(),
                     " more are not looked at)");
   }
-  for (Newest& one : newest) source.requests.push_back(std::move(one.request));
+  bool earlier = false;
+  for (Newest& one : newest) {
+    const bool other = StateOf(one.request) != one.first_state;
+    earlier = earlier || other;
+    source.requests.push_back(std::move(one.request));
+    if (other) source.requests.push_back(std::move(one.first));
+  }
+  if (earlier) absl::StrAppend(&source.what, ", and one in an earlier state");
   return source;
 }
 

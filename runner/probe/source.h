@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "proto/function_v1.pb.h"
 #include "runner/client/function_client.h"
+#include "runner/probe/additions.h"
 #include "runner/probe/variation.h"
 #include "runner/render/flags.h"
 #include "runner/render/inputs.h"
@@ -25,6 +26,7 @@ struct Source {
   std::vector<apiextensions::fn::proto::v1::RunFunctionRequest> requests;
   std::string what;     // what the requests are, for people
   Variation variation;  // of a trace
+  Knowledge knowledge;  // the values in a trace
 };
 
 // A message of the function protocol in a file. InvalidArgument where it is
@@ -32,9 +34,10 @@ struct Source {
 absl::StatusOr<Source> ReadRequestFile(const std::string& path);
 
 // The newest request of the trace for the function, and for the step unless
-// that is empty, and what varied in such requests. Where the function got
-// several inputs, it is the newest request of each, but not more than
-// kMostInputs. NotFound names the functions
+// that is empty, and what varied in such requests. Beside it is the smallest
+// one, where that has another number of resources or conditions: what is not
+// there yet is often waited for. Where the function got several inputs, it is
+// these of each, but not of more than kMostInputs. NotFound names the functions
 // and steps that are there; FailedPrecondition where the trace holds no
 // messages.
 absl::StatusOr<Source> ReadTrace(const std::string& path,

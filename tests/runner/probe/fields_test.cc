@@ -68,7 +68,10 @@ TEST(RequestFields, AreWhatAMaskMayHide) {
           "required_resources.env.items.*.resource.data.k",
           "required_resources.env.items.*.resource.data.l"));
   for (const Field& field : fields.fields()) {
-    EXPECT_TRUE(cache::key::MaskSet::Parse({field.mask}).ok()) << field.mask;
+    EXPECT_TRUE(cache::key::MaskSet::Parse({field.mask},
+                                           cache::key::MaskRules::kAnyPath)
+                    .ok())
+        << field.mask;
   }
 }
 
@@ -94,7 +97,9 @@ TEST(RequestFields, RemovingIsMasking) {
     std::vector<Change> changes(fields.fields().size(), Change::kKeep);
     changes[i] = Change::kRemove;
     RunFunctionRequest masked = Everything();
-    cache::key::ClearMasked(*cache::key::MaskSet::Parse({mask}), &masked);
+    cache::key::ClearMasked(
+        *cache::key::MaskSet::Parse({mask}, cache::key::MaskRules::kAnyPath),
+        &masked);
     EXPECT_EQ(text::DeterministicBytes(fields.Changed(0, changes, 1)),
               text::DeterministicBytes(masked))
         << mask;
@@ -113,7 +118,8 @@ TEST(RequestFields, AlteringChangesNothingElse) {
     const bool changed =
         text::DeterministicBytes(altered) != text::DeterministicBytes(original);
     EXPECT_TRUE(changed) << mask;
-    const auto masks = *cache::key::MaskSet::Parse({mask});
+    const auto masks =
+        *cache::key::MaskSet::Parse({mask}, cache::key::MaskRules::kAnyPath);
     cache::key::ClearMasked(masks, &altered);
     cache::key::ClearMasked(masks, &original);
     EXPECT_EQ(text::DeterministicBytes(altered),
@@ -136,6 +142,48 @@ TEST(RequestFields, SeedsMakeOtherValuesAndTheSameOnesAgain) {
     seen.insert(bytes);
   }
   EXPECT_GT(seen.size(), 3u);
+}
+
+google::protobuf::Value Text(const std::string& text) {
+  google::protobuf::Value value;
+  value.set_string_value(text);
+  return value;
+}
+
+TEST(RequestFields, WhatIsNotThereIsAddedWithTheObjectsThatItIsIn) {
+  const std::string c = "observed.composite.resource";
+  const std::vector<Addition> additions = {
+      {c, {"status", "at", "id"}, {Text("x"), Text("y")}, false},
+      // Something else is in the way.
+      {c, {"spec", "size", "more"}, {Text("x")}, false},
+      {c, {"spec", "list", "more"}, {Text("x")}, false},
+      {c, {"status", "zones", absl::nullopt}, {Text("c")}, false},
+      {"observed.resources.none.resource", {"a"}, {Text("x")}, false}};
+  const RequestFields fields({Everything()}, additions);
+  std::vector<Change> changes(fields.fields().size(), Change::kKeep);
+  const size_t id = IndexOf(fields, c + ".status.at.id");
+  const Field& field = fields.fields()[id];
+  EXPECT_FALSE(field.held);
+  EXPECT_FALSE(field.real);
+  EXPECT_EQ(field.likely, 2);
+  EXPECT_EQ(fields.fields()[IndexOf(fields, c + ".status.zones.*")].likely, 1);
+  EXPECT_THAT(MasksOf(fields),
+              ::testing::Not(::testing::Contains(c + ".spec.size.more")));
+  changes[id] = Change::kSet;
+  EXPECT_TRUE(fields.HasAny(0, changes));
+  for (const auto& [seed, text] :
+       {std::make_pair(0, "x"), std::make_pair(1, "y")}) {
+    RunFunctionRequest wanted = Everything();
+    auto& status = (*wanted.mutable_observed()
+                         ->mutable_composite()
+                         ->mutable_resource()
+                         ->mutable_fields())["status"];
+    (*(*status.mutable_struct_value()->mutable_fields())["at"]
+          .mutable_struct_value()
+          ->mutable_fields())["id"] = Text(text);
+    EXPECT_EQ(text::DeterministicBytes(fields.Changed(0, changes, seed)),
+              text::DeterministicBytes(wanted));
+  }
 }
 
 TEST(RequestFields, SeveralRequestsHaveTheirFieldsTogether) {
