@@ -3,9 +3,11 @@
 // made of all of them (the list, completions, the manual's pages) is made here.
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -24,10 +26,12 @@
 #include "insight/explain/command.h"
 #include "openssl/crypto.h"
 #include "proxy/admin/command.h"
+#include "proxy/admin/record.h"
 #include "proxy/health_command.h"
 #include "proxy/serve_command.h"
 #include "proxy/settings/help.h"
 #include "proxy/settings/what_if_settings.h"
+#include "runner/advise/command.h"
 #include "runner/demo/command.h"
 #include "runner/function/command.h"
 #include "runner/load/command.h"
@@ -117,6 +121,13 @@ For every session to come:
       FlagsText(HelpFlag()));
 }
 
+// `advise --live` knows no daemon, and `admin` no advice.
+absl::StatusOr<std::map<std::string, std::string>> RecordLive(
+    const fncache::runner::advise::LiveRequest& request) {
+  return fncache::proxy::admin::RecordTrace(
+      {request.socket, request.cache_dir, request.dir, request.for_time});
+}
+
 const std::vector<Command>& Commands() {
   static const auto* const commands = [] {
     auto* all = new std::vector<Command>{
@@ -170,6 +181,17 @@ const std::vector<Command>& Commands() {
          fncache::runner::probe::ProbeMain,
          fncache::runner::probe::ProbeHelp,
          fncache::runner::probe::ProbeCommandFlags,
+         {},
+         /*takes_files=*/true},
+        {"advise",
+         "safe settings as YAML, from a trace or a running daemon",
+         [](int argc, char** argv) {
+           return fncache::runner::advise::AdviseMain(
+               argc, argv, fncache::proxy::settings::WhatIfSettings(),
+               RecordLive);
+         },
+         fncache::runner::advise::AdviseHelp,
+         fncache::runner::advise::AdviseCommandFlags,
          {},
          /*takes_files=*/true},
         {"load",

@@ -127,6 +127,7 @@ TEST_F(CommandLineTest, BadValuesNameKeyPlaceAndRangeWhereverTheyStand) {
       {"key_hash", "md5", "xxh3 or sha256"},
       {"mask", "observed.composite", "observed.composite.resource"},
       {"bypass_metadata", "a b", "letters, digits"},
+      {"operations", "run", "bypass or cache"},
   };
   for (const auto& test : kCases) {
     const Setting& setting = *proxy::settings::ServeSettings().Find(test.key);
@@ -533,6 +534,7 @@ TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
         Arguments{"load", "--help"},
         Arguments{"explain", "--help"},
         Arguments{"probe", "--help"},
+        Arguments{"advise", "--help"},
         Arguments{"replay", "--help"},
         Arguments{"health", "--help"},
         Arguments{"admin", "--help"},
@@ -641,7 +643,7 @@ TEST_F(CommandLineTest, HelpOfACommandBelowAnother) {
 TEST_F(CommandLineTest, EveryCommandHasHelpAndIsListed) {
   const std::string all = Fncache({"--help"}).out;
   for (const char* command : {"serve", "function", "demo", "load", "explain",
-                              "probe", "replay", "admin", "health"}) {
+                              "probe", "advise", "replay", "admin", "health"}) {
     EXPECT_THAT(all, HasSubstr(absl::StrCat("\n  ", command, " ")));
     const Ended ended = Fncache({command, "--help"});
     EXPECT_EQ(ended.code, 0) << command;

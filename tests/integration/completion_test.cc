@@ -23,9 +23,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const char* const kCommands[] = {"serve",  "demo",    "function",
-                                 "render", "probe",   "internal",
-                                 "help",   "version", "completion"};
+const char* const kCommands[] = {"serve",   "demo",      "function", "render",
+                                 "probe",   "advise",    "internal", "help",
+                                 "version", "completion"};
 
 std::string Fncache(std::vector<std::string> arguments) {
   Process process(std::move(arguments));

@@ -39,7 +39,7 @@ TEST(DemoHeavyTest, WhatItClaimsHoldsAndItsReportIsLeft) {
   EXPECT_THAT(
       demo.Stdout(),
       HasSubstr("observed.resources.*.resource.metadata.resourceVersion"));
-  EXPECT_THAT(demo.Stdout(), HasSubstr("100.0 %  with --mask @versions\n"));
+  EXPECT_THAT(demo.Stdout(), HasSubstr("100.0 %  with these masks\n"));
   EXPECT_THAT(demo.Stdout(), HasSubstr("Everything that was claimed held."));
   const Json without = Json::parse(Text(out + "/without-mask.json"));
   const Json with = Json::parse(Text(out + "/with-mask.json"));

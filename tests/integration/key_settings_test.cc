@@ -171,6 +171,7 @@ TEST_F(KeySettingsTest, OneTagIsOneAnswerUnlessWhatItDoesNotStandForDiffers) {
   EXPECT_TRUE(Hits(Request(kTag, "as Crossplane never would")));
   RunFunctionRequest bare;
   *bare.mutable_meta() = first.meta();
+  bare.mutable_observed()->mutable_composite()->mutable_resource();
   EXPECT_TRUE(Hits(bare));
 
   for (const auto& [what, change] : Changes()) {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Advise: the settings that a trace and its functions speak for.
+//
+//   explain   why calls missed
+//   probe     what each function leaves unread, asked where it listens
+//   what-if   what masks over that, and a longer lifetime, would have given
+//
+// Masks are only those that a probe found unread. Beside those over what
+// changes there are masks over what tells composites apart, with which they
+// share answers: those are worth most while composites are created.
+//
+// Blocks; thread-safe.
+#ifndef FNCACHE_RUNNER_ADVISE_ADVISE_H_
+#define FNCACHE_RUNNER_ADVISE_ADVISE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "insight/explain/analysis.h"
+#include "insight/whatif/settings.h"
+#include "runner/client/function_client.h"
+#include "runner/probe/probe.h"
+
+namespace fncache::runner::advise {
+
+struct AdviseOptions {
+  std::string trace;
+  // Where functions listen that are asked; the daemon's names.
+  std::vector<client::FunctionTarget> targets;
+  std::string tls_dir;
+  int calls = 1000;  // of each function at most
+  absl::Duration timeout = absl::Seconds(30);
+  uint64_t seed = 1;
+};
+
+struct FunctionAdvice {
+  std::string function;
+  // Why it was not asked; "" if it was.
+  std::string not_asked;
+  std::string asked_with;  // the requests, for people
+  uint32_t compared = 0;  // calls of the trace of which it is known what varied
+  probe::ProbeResult probe;
+  std::vector<std::string> in_force;
+  // Over what changes, and over what tells composites apart.
+  std::vector<probe::ProposedMask> masks;
+  std::vector<std::string> identity;
+  // What else tells composites apart: paths that are read, or that no mask over
+  // a leaf hides.
+  std::vector<std::string> apart;
+  // How many composites were compared; fewer than two say nothing.
+  int composites = 0;
+};
+
+// What settings would have given for the trace.
+struct Expected {
+  std::string settings;
+  absl::optional<double> hit_rate;
+  uint64_t runs = 0;
+  // Of calls while composites were created; none where the trace has no such.
+  absl::optional<double> creation;
+};
+
+struct Advice {
+  std::string trace;
+  insight::explain::Analysis analysis;
+  std::vector<FunctionAdvice> functions;
+  // The settings of the daemon are a list of functions.
+  bool several = false;
+  std::vector<Expected> expected;
+  // Identity masks save calls, and stand in the settings.
+  bool share = false;
+  // What could not be found out, a sentence each.
+  std::vector<std::string> unknown;
+};
+
+// FailedPrecondition where the trace tells nothing of this kind; what reading
+// it says.
+absl::StatusOr<Advice> Advise(const AdviseOptions& options,
+                              const insight::whatif::SettingsReader& settings);
+
+// As people read it: YAML first, the rest in its comments, so that all of it
+// can be pasted. And as programs do.
+std::string AdviceText(const Advice& advice);
+std::string AdviceJson(const Advice& advice);
+
+}  // namespace fncache::runner::advise
+
+#endif  // FNCACHE_RUNNER_ADVISE_ADVISE_H_
