@@ -188,6 +188,20 @@ TEST(SettingsTableTest, UnknownKeysNameTheKnownOnes) {
                 "f.yaml:1: generatoin: unknown key; did you mean generation?; "
                 "accepted keys: function, generation, ttl, store_it, mask, "
                 "drain, functions");
+  // So is one under the spelling of its flag or variable.
+  for (const char* const key :
+       {"ttl_min", "ttl-min", "ttlMin", "TTL_MIN", "ttl.min"}) {
+    ExpectRefused(
+        Resolve(absl::StrCat(key, ": 1h")),
+        absl::StrCat("f.yaml:1: ", key,
+                     ": unknown key; did you mean ttl.min, written as min "
+                     "below ttl?; accepted keys: function, generation, ttl, "
+                     "store_it, mask, drain, functions"));
+  }
+  ExpectRefused(Resolve("Store-It: true"),
+                "f.yaml:1: Store-It: unknown key; did you mean store_it?; "
+                "accepted keys: function, generation, ttl, store_it, mask, "
+                "drain, functions");
   ExpectRefused(Resolve("function: f\nfunctons: []"),
                 "f.yaml:2: functons: unknown key; did you mean functions?; "
                 "accepted keys: function, generation, ttl, store_it, mask, "

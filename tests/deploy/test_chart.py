@@ -185,7 +185,7 @@ class Chart(unittest.TestCase):
                 {"requeue_ttl": "90s"}, {"log": {"access": "slow=1.5s"}},
                 {"mask": ["@versions", "@times", "context.\"example.org/x\".y",
                           "observed.resources.*.resource.status.atProvider.lastChecked",
-                          "required_resources.a.items.*.resource.metadata"]},
+                          "required_resources.a.items.*.resource.metadata.uid"]},
                 {"bypass_metadata": ["x-no_cache.1"]},
                 {"cache": {"memory": "1.5GiB", "disk": "2TB"}}, {"drain": "1h30m"},
                 {"cache": {"memory": "256Mi", "disk": "1.5Gi"}},

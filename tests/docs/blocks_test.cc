@@ -346,6 +346,7 @@ const std::string& KnownFlags() {
           {"load"},
           {"explain"},
           {"probe"},
+          {"advise"},
           {"replay"},
           {"internal", "render"},
           {"health"},
@@ -455,10 +456,12 @@ void ExpectCommonPorts(const std::string& text) {
 
 // `--flag` in a sentence is a flag of something, and not misspelt.
 TEST_P(DocsTest, FlagsInSentencesExist) {
-  // Crossplane's, and those of functions made from its templates.
+  // Crossplane's, among them those that `render` takes and its help leaves out,
+  // and those of functions made from its templates.
   static const std::set<std::string>* const kForeign =
       new std::set<std::string>{"--enable-function-response-cache", "--address",
-                                "--tls-certs-dir"};
+                                "--tls-certs-dir", "--project-file",
+                                "--crossplane-docker-network"};
   static const std::regex* const kCode = new std::regex("`[^`\n]*`");
   static const std::regex* const kFlag = new std::regex("--[a-z][a-z-]+");
   const std::string text = ReadSource(GetParam());
@@ -483,7 +486,7 @@ TEST_P(DocsTest, PortsAreThoseOfAllPages) {
 TEST(HelpTest, PortsAreThoseOfAllPages) {
   for (const char* command :
        {"serve", "render", "function", "demo", "load", "explain", "probe",
-        "replay", "admin", "health"}) {
+        "advise", "replay", "admin", "health"}) {
     SCOPED_TRACE(command);
     Process help({command, "--help"});
     EXPECT_EQ(help.Wait(), 0);
@@ -500,6 +503,7 @@ TEST(HelpTest, EveryOptionIsOnItsPage) {
       {"load", "docs/load-testing.md"},
       {"explain", "docs/explaining-misses.md"},
       {"probe", "docs/probing.md"},
+      {"advise", "docs/probing.md"},
       {"replay", "docs/what-if.md"}};
   for (const auto& [command, path] : pages) {
     const std::string page = ReadSource(path);
