@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "common/nearest.h"
 #include "common/utf8.h"
 
@@ -31,6 +33,12 @@ std::string ShownValue(const Setting& setting, const SettingValue& value) {
                       absl::StrAppend(out, ShownText(text));
                     }),
       "]");
+}
+
+// Without what the spellings of a key, a flag and a variable differ in.
+std::string LettersOf(absl::string_view key) {
+  return absl::AsciiStrToLower(
+      absl::StrReplaceAll(key, {{"_", ""}, {"-", ""}, {".", ""}}));
 }
 
 }  // namespace
@@ -133,6 +141,25 @@ std::vector<std::string> SettingsFileReader::Children(
   return names;
 }
 
+std::string SettingsFileReader::OtherSpelling(const std::string& parent,
+                                              const std::string& key) const {
+  const std::string letters = LettersOf(key);
+  for (const Setting& setting : settings_) {
+    const std::string here = NameHere(setting);
+    if (here.empty() || !absl::StartsWith(here, parent)) continue;
+    const std::string name = here.substr(parent.size());
+    if (LettersOf(name) != letters) continue;
+    const std::string::size_type dot = name.rfind('.');
+    if (dot == std::string::npos) {
+      return absl::StrCat("; did you mean ", name, "?");
+    }
+    return absl::StrCat("; did you mean ", name, ", written as ",
+                        name.substr(dot + 1), " below ", name.substr(0, dot),
+                        "?");
+  }
+  return "";
+}
+
 absl::Status SettingsFileReader::Read(const YamlNode& map,
                                       SettingValues* out) const {
   return ReadBelow(map, "", out);
@@ -166,8 +193,10 @@ absl::Status SettingsFileReader::ReadBelow(const YamlNode& map,
       if (!status.ok()) return status;
     } else {
       const std::vector<std::string> keys = Children(parent);
+      const std::string hint = OtherSpelling(parent, child.key);
       return SettingError(
-          value, absl::StrCat("unknown key", DidYouMean(child.key, keys),
+          value, absl::StrCat("unknown key",
+                              hint.empty() ? DidYouMean(child.key, keys) : hint,
                               "; accepted keys: ", absl::StrJoin(keys, ", ")));
     }
   }

@@ -47,6 +47,10 @@ class SettingsFileReader {
   bool IsParent(const std::string& name) const;
   // The keys that are accepted directly below `parent`.
   std::vector<std::string> Children(const std::string& parent) const;
+  // The end of a sentence about a key that differs from a setting's in `_`,
+  // `-`, `.` and case only, as its flag and its variable do; else empty.
+  std::string OtherSpelling(const std::string& parent,
+                            const std::string& key) const;
   absl::Status ReadBelow(const YamlNode& map, const std::string& parent,
                          SettingValues* out) const;
 
