@@ -81,7 +81,9 @@ void KeepName(const Struct& observed, Struct* resource) {
 absl::Status SetComposedMetadata(const std::string& name, const Parent& parent,
                                  Struct* resource) {
   if (parent.prefix.empty()) {
-    return absl::FailedPreconditionError("name prefix is not found in labels");
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot find top-level composite resource name label ",
+        text::Quoted(kCompositeLabel), " in composite resource metadata"));
   }
   if (NameOf(*resource).empty() &&
       text::FindText(*resource, {"metadata", "generateName"}).empty()) {

@@ -204,8 +204,9 @@ TEST(ComposeTest, NoPrefixIsAnErrorIfAnythingIsDesired) {
   text::SetText(&composite, {"metadata", "labels", "crossplane.io/composite"},
                 "");
   EXPECT_EQ(Composing(composite, Desired("r", "{}")).status().message(),
-            "cannot render metadata for composed resource \"r\": name prefix "
-            "is not found in labels");
+            "cannot render metadata for composed resource \"r\": cannot find "
+            "top-level composite resource name label "
+            "\"crossplane.io/composite\" in composite resource metadata");
   EXPECT_TRUE(Composing(composite, fn::State()).ok());
 }
 
