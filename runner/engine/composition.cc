@@ -162,6 +162,9 @@ PipelineStep ReadStep(const Fields& fields) {
   fields.Each("credentials", [&step](const Fields& credentials) {
     step.credentials.push_back(ReadCredentials(credentials));
   });
+  if (fields.Has("requirements")) {
+    step.requirements = *fields.At("requirements");
+  }
   const Fields requirements = fields.Map("requirements");
   requirements.Each("requiredResources", [&step](const Fields& required) {
     step.required_resources.emplace_back(required.Text("requirementName"),
@@ -183,15 +186,19 @@ absl::StatusOr<Composition> ParseComposition(const Struct& object) {
   const Fields metadata = top.Map("metadata");
   composition.name = metadata.Text("name");
   composition.uid = metadata.Text("uid");
-  composition.labels = metadata.Texts("labels");
-  composition.annotations = metadata.Texts("annotations");
+  if (metadata.Has("labels")) composition.labels = metadata.Texts("labels");
+  if (metadata.Has("annotations")) {
+    composition.annotations = metadata.Texts("annotations");
+  }
   const Fields spec = top.Map("spec");
   const Fields type = spec.Map("compositeTypeRef");
   composition.composite_api_version = type.Text("apiVersion");
   composition.composite_kind = type.Text("kind");
   composition.mode = spec.Text("mode");
-  composition.connection_secrets_namespace =
-      spec.Text("writeConnectionSecretsToNamespace");
+  if (spec.Has("writeConnectionSecretsToNamespace")) {
+    composition.connection_secrets_namespace =
+        spec.Text("writeConnectionSecretsToNamespace");
+  }
   spec.Each("pipeline", [&composition](const Fields& step) {
     composition.steps.push_back(ReadStep(step));
   });

@@ -46,19 +46,24 @@ struct PipelineStep {
   std::vector<
       std::pair<std::string, apiextensions::fn::proto::v1::SchemaSelector>>
       required_schemas;
+  // All of the step's requirements as they were written, for the
+  // CompositionRevision; absent where they are missing or null.
+  absl::optional<google::protobuf::Value> requirements;
 };
 
 struct Composition {
   std::string name;
   std::string uid;
-  std::map<std::string, std::string> labels;
-  std::map<std::string, std::string> annotations;
+  // Absent where they are missing or null, which gives another hash than an
+  // empty map does.
+  absl::optional<std::map<std::string, std::string>> labels;
+  absl::optional<std::map<std::string, std::string>> annotations;
   // spec.compositeTypeRef
   std::string composite_api_version;
   std::string composite_kind;
   std::string mode;
-  // spec.writeConnectionSecretsToNamespace; "" = none.
-  std::string connection_secrets_namespace;
+  // spec.writeConnectionSecretsToNamespace; absent where it is missing or null.
+  absl::optional<std::string> connection_secrets_namespace;
   std::vector<PipelineStep> steps;
 };
 

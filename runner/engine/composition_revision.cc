@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/sha256.h"
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
-#include "proto/function_v1.pb.h"
 #include "runner/text/json.h"
 #include "runner/text/rfc3339.h"
 #include "runner/text/yaml_writer.h"
@@ -17,7 +17,6 @@
 namespace fncache::runner::engine {
 namespace {
 
-namespace fn = apiextensions::fn::proto::v1;
 using text::Json;
 
 constexpr char kApiVersion[] = "apiextensions.crossplane.io/v1";
@@ -25,21 +24,26 @@ constexpr char kApiVersion[] = "apiextensions.crossplane.io/v1";
 constexpr size_t kMaxLabel = 63;
 constexpr size_t kNameSuffix = 7;
 
-// An empty map counts as none, which Go writes as null.
-Json Texts(const std::map<std::string, std::string>& texts) {
-  return texts.empty() ? Json() : Json(texts);
+using Texts = std::map<std::string, std::string>;
+
+// Go writes a map that is absent as null.
+Json ToJson(const absl::optional<Texts>& texts) {
+  return texts.has_value() ? Json(*texts) : Json();
 }
 
-Json RequiredResource(const std::string& name,
-                      const fn::ResourceSelector& selector) {
-  Json json = {{"requirementName", name},
-               {"apiVersion", selector.api_version()},
-               {"kind", selector.kind()}};
-  if (selector.has_namespace_()) json["namespace"] = selector.namespace_();
-  if (selector.has_match_name()) json["name"] = selector.match_name();
-  for (const auto& [key, value] : selector.match_labels().labels()) {
-    json["matchLabels"][key] = value;
+// Removes a field that Go leaves out if it is empty.
+void OmitEmpty(const char* field, Json* json) {
+  const auto it = json->find(field);
+  if (it != json->end() && it->empty()) json->erase(it);
+}
+
+Json Requirements(const google::protobuf::Value& written) {
+  Json json = text::FromValue(written);
+  if (const auto list = json.find("requiredResources"); list != json.end()) {
+    for (Json& selector : *list) OmitEmpty("matchLabels", &selector);
   }
+  OmitEmpty("requiredResources", &json);
+  OmitEmpty("requiredSchemas", &json);
   return json;
 }
 
@@ -55,15 +59,8 @@ Json Step(const PipelineStep& step) {
     }
     json["credentials"].push_back(std::move(one));
   }
-  for (const auto& [name, selector] : step.required_resources) {
-    json["requirements"]["requiredResources"].push_back(
-        RequiredResource(name, selector));
-  }
-  for (const auto& [name, selector] : step.required_schemas) {
-    json["requirements"]["requiredSchemas"].push_back(
-        {{"requirementName", name},
-         {"apiVersion", selector.api_version()},
-         {"kind", selector.kind()}});
+  if (step.requirements.has_value()) {
+    json["requirements"] = Requirements(*step.requirements);
   }
   return json;
 }
@@ -78,9 +75,9 @@ Json Spec(const Composition& composition) {
   for (const PipelineStep& step : composition.steps) {
     spec["pipeline"].push_back(Step(step));
   }
-  if (!composition.connection_secrets_namespace.empty()) {
+  if (composition.connection_secrets_namespace.has_value()) {
     spec["writeConnectionSecretsToNamespace"] =
-        composition.connection_secrets_namespace;
+        *composition.connection_secrets_namespace;
   }
   return spec;
 }
@@ -91,13 +88,13 @@ google::protobuf::Struct CompositionRevision(const Composition& composition,
                                              absl::Time now) {
   Json spec = Spec(composition);
   const std::string hash = Sha256Hex(absl::StrCat(
-      text::ToYaml(Texts(composition.labels)),
-      text::ToYaml(Texts(composition.annotations)), text::ToYaml(spec)));
+      text::ToYaml(ToJson(composition.labels)),
+      text::ToYaml(ToJson(composition.annotations)), text::ToYaml(spec)));
   spec["revision"] = 1;
-  Json labels = composition.labels;
+  Json labels = composition.labels.value_or(Texts());
   labels.emplace("crossplane.io/composition-name", composition.name);
   labels.emplace("crossplane.io/composition-hash", hash.substr(0, kMaxLabel));
-  const Json revision = {
+  Json revision = {
       {"apiVersion", kApiVersion},
       {"kind", "CompositionRevision"},
       {"metadata",
@@ -118,6 +115,10 @@ google::protobuf::Struct CompositionRevision(const Composition& composition,
                        {"reason", "ValidPipeline"},
                        {"lastTransitionTime", text::FormatRfc3339(now)}}})}}},
   };
+  if (composition.annotations.has_value() &&
+      !composition.annotations->empty()) {
+    revision["metadata"]["annotations"] = *composition.annotations;
+  }
   return text::ToStruct(revision);
 }
 

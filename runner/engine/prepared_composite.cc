@@ -149,16 +149,16 @@ bool HasConnectionSecret(const Struct& composite) {
 }
 
 void SetConnectionSecret(CompositeSchema schema,
-                         const std::string& secrets_namespace,
+                         const absl::optional<std::string>& secrets_namespace,
                          PreparedComposite* prepared) {
-  if (secrets_namespace.empty()) return;
+  if (secrets_namespace.value_or("").empty()) return;
   Struct* const composite = &prepared->composite;
   if (schema == CompositeSchema::kLegacy) {
     if (HasConnectionSecret(*composite)) return;
     Value reference;
     Struct* const map = reference.mutable_struct_value();
     text::SetText(map, {"name"}, UidOf(*composite));
-    text::SetText(map, {"namespace"}, secrets_namespace);
+    text::SetText(map, {"namespace"}, *secrets_namespace);
     SetNested(composite, {"spec", "writeConnectionSecretToRef"},
               std::move(reference));
   }

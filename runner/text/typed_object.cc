@@ -125,6 +125,9 @@ std::string NumberText(const Json& value) {
 
 class Decoder {
  public:
+  // `keep_empty`: fields that Go leaves out when it writes them stay.
+  explicit Decoder(bool keep_empty) : keep_empty_(keep_empty) {}
+
   // The value as Go would write it. False if the error ends all.
   bool Decode(const GoType& type, const Json& value, Json* out) {
     switch (type.kind) {
@@ -335,8 +338,8 @@ class Decoder {
         if (field.pointer) continue;
         if (field.omit_empty && !IsStruct(*field.type)) continue;
         Decode(*field.type, nullptr, &(*out)[field.name]);
-      } else if (field.omit_empty && !field.pointer && !IsStruct(*field.type) &&
-                 IsEmpty(*it)) {
+      } else if (!keep_empty_ && field.omit_empty && !field.pointer &&
+                 !IsStruct(*field.type) && IsEmpty(*it)) {
         out->erase(it);
       }
     }
@@ -357,6 +360,7 @@ class Decoder {
                                  : value.is_number() && value == 0;
   }
 
+  const bool keep_empty_;
   std::string problem_;
   std::string owner_;  // the struct whose field is read
   std::vector<std::string> path_;
@@ -403,7 +407,7 @@ std::string ConversionProblem(const GoType& type, const Json& value) {
     }
     case Kind::kTime: {
       Json ignored;
-      Decoder decoder;
+      Decoder decoder(/*keep_empty=*/true);
       decoder.Decode(type, value, &ignored);
       return decoder.problem();
     }
@@ -436,6 +440,19 @@ std::string ConversionProblem(const GoType& type, const Json& value) {
   return "";
 }
 
+absl::StatusOr<Json> ReadTyped(ObjectType type, const Json& values,
+                               bool keep_empty) {
+  Decoder decoder(keep_empty);
+  Json object;
+  decoder.Decode(TypeOf(type), values, &object);
+  if (!decoder.problem().empty()) {
+    return absl::InvalidArgumentError(decoder.problem());
+  }
+  absl::Status made = MakeUnstructured(&object);
+  if (!made.ok()) return made;
+  return object;
+}
+
 }  // namespace
 
 absl::Status CheckUnstructured(ObjectType type, const Json& object) {
@@ -452,7 +469,7 @@ absl::StatusOr<Json> ReadTypedYaml(ObjectType type, Json values) {
         absl::StrCat("error converting YAML to JSON: json: unsupported value: ",
                      unsupported));
   }
-  absl::StatusOr<Json> object = ReadTypedJson(type, values);
+  absl::StatusOr<Json> object = ReadTyped(type, values, /*keep_empty=*/false);
   if (object.ok()) return object;
   return absl::InvalidArgumentError(
       absl::StrCat("error unmarshaling JSON: while decoding JSON: ",
@@ -460,15 +477,7 @@ absl::StatusOr<Json> ReadTypedYaml(ObjectType type, Json values) {
 }
 
 absl::StatusOr<Json> ReadTypedJson(ObjectType type, const Json& values) {
-  Decoder decoder;
-  Json object;
-  decoder.Decode(TypeOf(type), values, &object);
-  if (!decoder.problem().empty()) {
-    return absl::InvalidArgumentError(decoder.problem());
-  }
-  absl::Status made = MakeUnstructured(&object);
-  if (!made.ok()) return made;
-  return object;
+  return ReadTyped(type, values, /*keep_empty=*/true);
 }
 
 }  // namespace fncache::runner::text

@@ -26,8 +26,10 @@ enum class ObjectType { kComposition, kFunction, kDefinition, kSecret };
 // unmarshaling JSON: ` or `error converting YAML to JSON: ` on.
 absl::StatusOr<Json> ReadTypedYaml(ObjectType type, Json values);
 
-// The same of JSON, in which a number is no text. InvalidArgument has Go's
-// message: `json: cannot unmarshal ...`.
+// The same of JSON, in which a number is no text. The result is the object as
+// Go keeps it: a field that was read stays although it is empty, since Go tells
+// an empty map from none. InvalidArgument has Go's message:
+// `json: cannot unmarshal ...`.
 absl::StatusOr<Json> ReadTypedJson(ObjectType type, const Json& values);
 
 // Whether a value without a form has this one, as Kubernetes converts it: a

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Optional;
 using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
@@ -55,8 +56,10 @@ TEST(CompositionTest, AllFieldsOfACompositionAreRead) {
       "pipeline": [{"step": "one", "functionRef": {"name": "f"}},
                    {"step": "two", "functionRef": {"name": "g"}}]}})");
   EXPECT_EQ(composition.name, "shop");
-  EXPECT_THAT(composition.labels,
-              UnorderedElementsAre(Pair("tier", "gold"), Pair("zone", "eu")));
+  EXPECT_THAT(
+      composition.labels,
+      Optional(UnorderedElementsAre(Pair("tier", "gold"), Pair("zone", "eu"))));
+  EXPECT_FALSE(composition.annotations.has_value());
   EXPECT_EQ(composition.composite_api_version, "ex.org/v1");
   EXPECT_EQ(composition.composite_kind, "XShop");
   EXPECT_EQ(composition.mode, "Pipeline");
@@ -76,11 +79,11 @@ TEST(CompositionTest, WhatIsAbsentOrNullIsEmpty) {
                      "pipeline": null}})"}) {
     const Composition composition = Parse(json);
     EXPECT_EQ(composition.name, "");
-    EXPECT_THAT(composition.labels, IsEmpty());
+    EXPECT_FALSE(composition.labels.has_value());
     EXPECT_EQ(composition.composite_api_version, "");
     EXPECT_EQ(composition.composite_kind, "");
     EXPECT_EQ(composition.mode, "");
-    EXPECT_EQ(composition.connection_secrets_namespace, "");
+    EXPECT_FALSE(composition.connection_secrets_namespace.has_value());
     EXPECT_THAT(composition.steps, IsEmpty());
   }
 }
@@ -96,7 +99,20 @@ TEST(CompositionTest, AStepMayBeNullOrEmpty) {
     EXPECT_THAT(step.credentials, IsEmpty());
     EXPECT_THAT(step.required_resources, IsEmpty());
     EXPECT_THAT(step.required_schemas, IsEmpty());
+    EXPECT_FALSE(step.requirements.has_value());
   }
+}
+
+TEST(CompositionTest, WhatIsEmptyIsNotAbsent) {
+  const Composition composition = Parse(R"({
+      "metadata": {"labels": {}, "annotations": {}},
+      "spec": {"writeConnectionSecretsToNamespace": "",
+               "pipeline": [{"requirements": {}}]}})");
+  EXPECT_THAT(composition.labels, Optional(IsEmpty()));
+  EXPECT_THAT(composition.annotations, Optional(IsEmpty()));
+  EXPECT_THAT(composition.connection_secrets_namespace, Optional(IsEmpty()));
+  ASSERT_THAT(composition.steps, SizeIs(1));
+  EXPECT_TRUE(composition.steps[0].requirements.has_value());
 }
 
 TEST(CompositionTest, StepNamesMayRepeat) {

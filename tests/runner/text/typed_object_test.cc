@@ -165,5 +165,21 @@ TEST(TypedObjectTest, InJsonANumberIsNoText) {
             "ObjectMeta.metadata.name of type string");
 }
 
+// The engine's CompositionRevision has another hash for `{}` than for none.
+TEST(TypedObjectTest, OfJsonWhatIsEmptyStays) {
+  constexpr char kYaml[] =
+      "metadata: {labels: {}, annotations: null}\n"
+      "spec: {pipeline: [{requirements: {requiredResources: []}}]}\n";
+  const auto object = ReadTypedJson(kComposition, *ParseYamlValues(kYaml));
+  ASSERT_TRUE(object.ok()) << object.status();
+  EXPECT_EQ((*object)["metadata"].dump(), R"({"labels":{}})");
+  EXPECT_EQ((*object)["spec"]["pipeline"][0]["requirements"].dump(),
+            R"({"requiredResources":[]})");
+  EXPECT_EQ(Object(kComposition, kYaml),
+            R"({"metadata":{},"spec":)"
+            R"({"compositeTypeRef":{"apiVersion":"","kind":""},"pipeline":)"
+            R"([{"functionRef":{"name":""},"requirements":{},"step":""}]}})");
+}
+
 }  // namespace
 }  // namespace fncache::runner::text
