@@ -151,7 +151,7 @@ bool HasConnectionSecret(const Struct& composite) {
 void SetConnectionSecret(CompositeSchema schema,
                          const absl::optional<std::string>& secrets_namespace,
                          PreparedComposite* prepared) {
-  if (secrets_namespace.value_or("").empty()) return;
+  if (!secrets_namespace.has_value()) return;
   Struct* const composite = &prepared->composite;
   if (schema == CompositeSchema::kLegacy) {
     if (HasConnectionSecret(*composite)) return;

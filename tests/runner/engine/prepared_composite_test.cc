@@ -298,6 +298,19 @@ TEST(CompositeTest, ALegacyOneGetsAConnectionSecretNamedByItsUid) {
   EXPECT_TRUE(prepared.updated);
 }
 
+TEST(CompositeTest, AnEmptyNamespaceOfConnectionSecretsCounts) {
+  Composition composition = Named();
+  composition.connection_secrets_namespace = "";
+  const PreparedComposite prepared =
+      Prepare(R"({"metadata": {"name": "a", "uid": "u", "labels":
+                  {"crossplane.io/composite": "a"}}})",
+              kLegacy, composition);
+  ExpectJson(*text::FindMap(prepared.composite, {"spec"}),
+             R"({"compositionRef": {"name": "c"}, "writeConnectionSecretToRef":
+          {"name": "u", "namespace": ""}})");
+  EXPECT_TRUE(prepared.updated);
+}
+
 TEST(CompositeTest, AConnectionSecretThatIsThereStays) {
   Composition composition = Named();
   composition.connection_secrets_namespace = "secrets";
