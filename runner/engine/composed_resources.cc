@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
+#include "runner/engine/group_version.h"
 #include "runner/engine/metadata.h"
 #include "runner/text/quoted.h"
 
@@ -101,11 +102,14 @@ absl::Status SetComposedMetadata(const std::string& name, const Parent& parent,
 }
 
 // Gives a resource that lacks kind or apiVersion an empty one, as the reference
-// runner prints it.
+// runner prints it. An apiVersion that it cannot parse leaves neither.
 void CompleteType(Struct* resource) {
+  const bool parsed =
+      ParseGroupVersion(text::FindText(*resource, {"apiVersion"})).ok();
   for (const absl::string_view field : {"apiVersion", "kind"}) {
     const Value* const value = text::Find(*resource, {field});
-    if (value == nullptr || value->kind_case() != Value::kStringValue) {
+    if (!parsed || value == nullptr ||
+        value->kind_case() != Value::kStringValue) {
       text::SetText(resource, {field}, "");
     }
   }

@@ -128,7 +128,7 @@ ResourceSelector ReadResourceSelector(const Fields& fields) {
   if (fields.Has("name")) {
     // Beats labels, even if it is "".
     selector.set_match_name(fields.Text("name"));
-  } else if (!labels.empty()) {
+  } else if (fields.Has("matchLabels")) {
     selector.mutable_match_labels()->mutable_labels()->insert(labels.begin(),
                                                               labels.end());
   }

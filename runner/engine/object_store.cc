@@ -2,6 +2,7 @@
 #include "runner/engine/object_store.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,24 @@ bool HasLabels(const Struct& object,
     return it != labels->fields().end() &&
            it->second.string_value() == label.second;
   });
+}
+
+// One byte of a Secret that is a list of numbers, of which the reference's
+// converter keeps the lowest eight bits.
+char OctetOf(const Value& value) {
+  constexpr double kLimit = 9223372036854775808.0;  // 2^63
+  const double number = value.number_value();
+  if (number < -kLimit || number >= kLimit) return '\0';
+  return static_cast<char>(static_cast<int64_t>(number));
+}
+
+absl::StatusOr<std::string> BytesOf(const Value& value) {
+  if (!value.has_list_value()) return text::DecodeBase64(value.string_value());
+  std::string bytes;
+  for (const Value& octet : value.list_value().values()) {
+    bytes.push_back(OctetOf(octet));
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -152,8 +171,7 @@ absl::StatusOr<std::map<std::string, std::string>> SecretData(
   const Struct* const data = text::FindMap(secret, {"data"});
   if (data == nullptr) return decoded;
   for (const auto& [name, value] : data->fields()) {
-    const absl::StatusOr<std::string> bytes =
-        text::DecodeBase64(value.string_value());
+    const absl::StatusOr<std::string> bytes = BytesOf(value);
     if (!bytes.ok()) return bytes.status();
     decoded[name] = *bytes;
   }

@@ -78,8 +78,9 @@ class Flattener {
     absl::ConsumePrefix(&name, kReferencePrefix);
     const auto target = components_.find(std::string(name));
     if (target == components_.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "cannot resolve Ref \"", *reference, "\": schema not found"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("internal error: cannot resolve Ref \"", *reference,
+                       "\": schema not found"));
     }
     if (!expanding_.insert(&*target).second) {
       Struct* const object = out->mutable_struct_value();
@@ -158,7 +159,7 @@ class Flattener {
   absl::Status Enter(int depth) {
     if (depth >= text::kMaxJsonDepth) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("flattened, it is nested more than ",
+          absl::StrCat("flattened, the schema is nested more than ",
                        text::kMaxJsonDepth, " levels deep"));
     }
     return Take(kValueBytes);
@@ -167,8 +168,9 @@ class Flattener {
   absl::Status Take(size_t bytes) {
     taken_ += bytes;
     if (taken_ <= kMaxFlattenedBytes) return absl::OkStatus();
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "flattened, it is larger than ", kMaxFlattenedBytes >> 20, " MiB"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("flattened, the schema is larger than ",
+                     kMaxFlattenedBytes >> 20, " MiB"));
   }
 
   const text::Json& components_;
@@ -211,10 +213,8 @@ FoundSchema SchemaDocument::Find(const GroupVersion& group_version,
   const absl::Status status =
       Flattener(ComponentsOf(*document_)).Component(*component->second, &value);
   FoundSchema found =
-      status.ok()
-          ? FoundSchema(std::move(*value.mutable_struct_value()))
-          : Prefixed(absl::StrCat("cannot flatten the schema of ", kind),
-                     status);
+      status.ok() ? FoundSchema(std::move(*value.mutable_struct_value()))
+                  : Prefixed("cannot flatten schema references", status);
   flattened_.emplace(component->second, found);
   return found;
 }

@@ -376,6 +376,15 @@ absl::string_view GoKind(const Json& value) {
   return value.is_array() ? "slice" : "float64";
 }
 
+std::string WholeProblem(absl::string_view type, const Json& value) {
+  if (value.is_null()) return "";
+  if (!value.is_number()) return absl::StrCat("unrecognized type: ", type);
+  const double number = value.get<double>();
+  return std::trunc(number) == number
+             ? ""
+             : absl::StrCat("cannot convert float64 to ", type);
+}
+
 // What keeps a value from being converted; "" if nothing does.
 std::string ConversionProblem(const GoType& type, const Json& value) {
   if (value.is_null() || type.kind == Kind::kAny) return "";
@@ -388,16 +397,16 @@ std::string ConversionProblem(const GoType& type, const Json& value) {
     case Kind::kBool:
       return value.is_boolean() ? "" : "unrecognized type: bool";
     case Kind::kInt32:
-    case Kind::kInt64: {
-      if (!value.is_number()) {
-        return absl::StrCat("unrecognized type: ", type.name);
-      }
-      const double number = value.get<double>();
-      return std::trunc(number) == number
-                 ? ""
-                 : absl::StrCat("cannot convert float64 to ", type.name);
-    }
+    case Kind::kInt64:
+      return WholeProblem(type.name, value);
     case Kind::kBytes: {
+      if (value.is_array()) {
+        for (const Json& octet : value) {
+          std::string problem = WholeProblem("uint8", octet);
+          if (!problem.empty()) return problem;
+        }
+        return "";
+      }
       const auto* const text = value.get_ptr<const std::string*>();
       if (text == nullptr) return restore("slice from ");
       const auto bytes = DecodeBase64(*text);

@@ -312,6 +312,21 @@ TEST(ComposeTest, MissingTypeIsNoErrorButEmpty) {
   EXPECT_EQ(text::FindText(resource, {"kind"}), "");
 }
 
+TEST(ComposeTest, AnApiVersionThatIsNoneLeavesNoType) {
+  const auto composed = Composing(
+      Composite(), Desired("r", R"({"apiVersion": "a/b/c", "kind": "ConfigMap",
+                                    "metadata": {"name": "n"}})"));
+  ASSERT_TRUE(composed.ok()) << composed.status();
+  const Struct& resource = composed->resources[0].resource;
+  EXPECT_EQ(text::Find(resource, {"apiVersion"})->kind_case(),
+            Value::kStringValue);
+  EXPECT_EQ(text::FindText(resource, {"apiVersion"}), "");
+  EXPECT_EQ(text::FindText(resource, {"kind"}), "");
+  Struct holder;
+  *text::Ensure(&holder, {"refs"}) = composed->references;
+  ExpectJson(holder, R"({"refs": [{"name": "n"}]})");
+}
+
 TEST(ComposeTest, ReferencesAreSortedByTheirBytesPutTogether) {
   fn::State desired;
   const auto add = [&desired](const char* name, const char* json) {

@@ -205,13 +205,21 @@ TEST(CompositionTest, NameBeatsMatchLabelsEvenIfItIsEmpty) {
 TEST(CompositionTest, NeitherNameNorLabelsMatchesAll) {
   const PipelineStep step =
       ParseStep(R"({"requirements": {"requiredResources": [
-          {"name": null, "matchLabels": {}, "namespace": ""}, null]}})");
+          {"name": null, "matchLabels": null, "namespace": ""}, null]}})");
   ASSERT_THAT(step.required_resources, SizeIs(2));
   const auto& selector = step.required_resources[0].second;
   EXPECT_FALSE(selector.has_match_name());
   EXPECT_FALSE(selector.has_match_labels());
   EXPECT_TRUE(selector.has_namespace_());
   EXPECT_FALSE(step.required_resources[1].second.has_namespace_());
+}
+
+// It selects the same, but the engine reports it.
+TEST(CompositionTest, EmptyMatchLabelsStay) {
+  const PipelineStep step = ParseStep(
+      R"({"requirements": {"requiredResources": [{"matchLabels": {}}]}})");
+  ASSERT_THAT(step.required_resources, SizeIs(1));
+  EXPECT_TRUE(step.required_resources[0].second.has_match_labels());
 }
 
 TEST(CompositionTest, RequiredSchemasAreRead) {

@@ -410,7 +410,8 @@ TEST(SecretDataTest, IsDecodedData) {
       "apiVersion": "v1", "kind": "Secret",
       "data": {"user": "YWRtaW4=", "one": "YQ==", "three": "YWJj",
                "empty": "", "null": null, "bytes": "AP+A/w==",
-               "lines": "YWRt\r\naW4=\n"},
+               "lines": "YWRt\r\naW4=\n",
+               "list": [97, null, 300, -1, 4294967393, 1e20], "none": []},
       "stringData": {"user": "not this", "more": "nor this"}})"));
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ(*data, (std::map<std::string, std::string>{
@@ -420,7 +421,9 @@ TEST(SecretDataTest, IsDecodedData) {
                        {"empty", ""},
                        {"null", ""},
                        {"bytes", std::string("\0\xFF\x80\xFF", 4)},
-                       {"lines", "admin"}}));
+                       {"lines", "admin"},
+                       {"list", std::string("a\0,\xFF\x61\0", 6)},
+                       {"none", ""}}));
 }
 
 TEST(SecretDataTest, IsEmptyWithoutData) {
@@ -460,6 +463,8 @@ TEST(SecretDataTest, AnObjectOfAnotherFormIsAnError) {
       {R"({"data": []})", "cannot restore map from slice"},
       {R"({"data": {"k": 5}})", "cannot restore slice from float64"},
       {R"({"data": {"k": {}}})", "cannot restore slice from map"},
+      {R"({"data": {"k": [97, "x", 1.5]}})", "unrecognized type: uint8"},
+      {R"({"data": {"k": [97, 1.5]}})", "cannot convert float64 to uint8"},
       {R"({"stringData": {"k": 1}})", "unrecognized type: string"},
       {R"({"immutable": "x"})", "unrecognized type: bool"},
       {R"({"type": 5})", "unrecognized type: string"},
