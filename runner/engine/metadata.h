@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The metadata of Kubernetes objects, read and written with the rules of the
 // reference runner: a map of labels or annotations with any value that is no
-// text and not null counts as absent, a null in it is "", and nothing is written
-// below what is no map.
+// text and not null counts as absent, a null in it is "", and nothing is
+// written below what is no map.
 //
 // Pure functions, thread-safe; pointers are into the object given.
 #ifndef FNCACHE_RUNNER_ENGINE_METADATA_H_

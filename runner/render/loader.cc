@@ -23,8 +23,8 @@
 #include "runner/text/kubernetes_yaml.h"
 #include "runner/text/object.h"
 #include "runner/text/quoted.h"
-#include "runner/text/typed_object.h"
 #include "runner/text/type_name.h"
+#include "runner/text/typed_object.h"
 
 namespace fncache::runner::render {
 

@@ -231,12 +231,21 @@ func TestRunnerFallsBackToV1Beta1(t *testing.T) {
 	v1beta1.RegisterFunctionRunnerServiceServer(server, function.ServeBeta(fn))
 	d := serve(t, grpcServer(t, server), "--insecure")
 	conn := d.dial(t, nil)
+	req := wide("beta", "t1")
+	bytes, err := proto.Marshal(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beta := &v1beta1.RunFunctionRequest{}
+	if err := proto.Unmarshal(bytes, beta); err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
-		_, err := fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(within(t), &fnv1.RunFunctionRequest{})
+		_, err := fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(within(t), req)
 		if status.Code(err) != codes.Unimplemented {
 			t.Fatalf("v1: %v", err)
 		}
-		if _, err := v1beta1.NewFunctionRunnerServiceClient(conn).RunFunction(within(t), &v1beta1.RunFunctionRequest{}); err != nil {
+		if _, err := v1beta1.NewFunctionRunnerServiceClient(conn).RunFunction(within(t), beta); err != nil {
 			t.Fatal(err)
 		}
 	}
