@@ -298,6 +298,7 @@ CommandLine* CommandLine::AddCommand(const std::string& name,
   app->fallthrough();
   // Not make_unique, as the constructor is private.
   impl_->commands.push_back(std::unique_ptr<CommandLine>(
+      // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): no memory, no help
       new CommandLine(std::make_unique<Impl>(app))));
   return impl_->commands.back().get();
 }

@@ -226,7 +226,7 @@ class LastMisses {
       }
     }
     for (const std::string& mask : miss.why.masks) {
-      bytes += sizeof mask + mask.capacity() + 1;
+      bytes += sizeof(std::string) + mask.capacity() + 1;
     }
     return bytes;
   }
