@@ -14,6 +14,7 @@
 #include "runner/engine/composition.h"
 #include "runner/engine/document_schemas.h"
 #include "runner/engine/engine.h"
+#include "runner/render/operations.h"
 #include "runner/text/json.h"
 #include "runner/text/typed_object.h"
 
@@ -36,9 +37,7 @@ EngineAnswer Failed(std::string message) {
 }
 
 EngineAnswer Refused(absl::string_view what) {
-  return Failed(absl::StrCat("cannot render ", what,
-                             ": not supported, fncache renders composite "
-                             "resources only"));
+  return Failed(std::string(OperationRefused(what).message()));
 }
 
 engine::EngineInput::Objects Objects(RepeatedPtrField<Struct>* from) {

@@ -14,6 +14,7 @@
 #include "runner/render/context_steps.h"
 #include "runner/render/input_file.h"
 #include "runner/render/loader.h"
+#include "runner/render/operations.h"
 #include "runner/text/kubernetes_yaml.h"
 #include "runner/text/quoted.h"
 
@@ -99,6 +100,7 @@ absl::StatusOr<std::vector<CompositeToRender>> LoadComposites(
         composite.object = std::move(one.object);
         composite.where = std::move(one.where);
         composite.file = file.path;
+        composite.status = CheckNoOperation(*composite.object);
         composites.push_back(std::move(composite));
       }
     }

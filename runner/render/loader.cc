@@ -20,6 +20,7 @@
 #include "nlohmann/json.hpp"
 #include "runner/engine/composition.h"
 #include "runner/render/input_file.h"
+#include "runner/render/operations.h"
 #include "runner/text/kubernetes_yaml.h"
 #include "runner/text/object.h"
 #include "runner/text/quoted.h"
@@ -416,6 +417,7 @@ absl::StatusOr<LoadedObject> LoadComposite(const std::string& path) {
     return Prefixed(path, Prefixed(kCannotReadComposite, status));
   }
   if (status.ok()) status = CheckContent(object);
+  if (status.ok()) status = CheckNoOperation(*object);
   if (!status.ok()) return Prefixed(path, status);
   return Loaded(*std::move(object), path);
 }
@@ -424,14 +426,16 @@ absl::StatusOr<LoadedObject> LoadComposition(const std::string& path) {
   text::Json values;
   absl::StatusOr<text::Json> object = ReadTyped(
       path, text::ObjectType::kComposition, kCannotReadComposition, &values);
-  if (!object.ok()) return Prefixed(path, object.status());
+  absl::Status status = CheckNoOperation(values);
+  if (status.ok()) status = object.status();
+  if (!status.ok()) return Prefixed(path, status);
   if (text::FindText(*object, {"apiVersion"}) !=
           "apiextensions.crossplane.io/v1" ||
       text::FindText(*object, {"kind"}) != "Composition") {
     return Prefixed(path, absl::InvalidArgumentError(absl::StrCat(
                               "not a composition: ", KindAndName(*object))));
   }
-  const absl::Status status = engine::CheckFieldsOfSpec(text::ToStruct(values));
+  status = engine::CheckFieldsOfSpec(text::ToStruct(values));
   if (!status.ok()) return Prefixed(path, status);
   return Loaded(*std::move(object), path);
 }

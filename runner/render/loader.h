@@ -59,8 +59,9 @@ struct LoadedFile {
 absl::StatusOr<std::vector<LoadedFile>> LoadResourceFiles(
     const std::string& path);
 
-// The XR, which must have a kind, and the Composition, whose form is known.
-// CheckComposition is still to come.
+// The XR, which must have a kind, and the Composition, whose form is known. An
+// operation in either's place is refused (operations.h). CheckComposition is
+// still to come.
 absl::StatusOr<LoadedObject> LoadComposite(const std::string& path);
 absl::StatusOr<LoadedObject> LoadComposition(const std::string& path);
 

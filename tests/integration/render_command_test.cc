@@ -497,6 +497,27 @@ TEST_F(RenderCommandTest, FilesThatDoNotFitAreNotBadUsage) {
   }
 }
 
+TEST_F(RenderCommandTest, AnOperationIsRefused) {
+  const std::string operation =
+      File("operation.yaml",
+           "apiVersion: ops.crossplane.io/v1alpha1\nkind: Operation\n"
+           "metadata: {name: o}\nspec: {mode: Pipeline, pipeline: []}\n");
+  const std::string why =
+      "\": cannot render operation: not supported, fncache renders composite "
+      "resources only\n";
+  const Ended composite = Run({operation, composition_, Target("127.0.0.1:1")});
+  EXPECT_EQ(composite.code, 1);
+  EXPECT_EQ(composite.err,
+            absl::StrCat("crossplane: error: cannot load composite resource "
+                         "from \"",
+                         operation, why));
+  const Ended composition = Run({xr_, operation, Target("127.0.0.1:1")});
+  EXPECT_EQ(composition.code, 1);
+  EXPECT_EQ(composition.err,
+            absl::StrCat("crossplane: error: cannot load Composition from \"",
+                         operation, why));
+}
+
 TEST_F(RenderCommandTest, HelpTeachesOnStdout) {
   const Ended ended = Run({"--help"});
   EXPECT_EQ(ended.code, 0);

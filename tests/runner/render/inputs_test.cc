@@ -222,6 +222,20 @@ TEST_F(RenderInputsTest, OfAllOneThatDoesNotFitLeavesTheOthers) {
   EXPECT_THAT(Error(), HasSubstr("no composite resource"));
 }
 
+TEST_F(RenderInputsTest, OfAllAnOperationIsRefused) {
+  flags_.composite.clear();
+  flags_.all = {
+      File("all.yaml", absl::StrCat("apiVersion: ops.crossplane.io/"
+                                    "v1alpha1\nkind: Operation\n---\n",
+                                    kXr))};
+  const RenderInputs inputs = Load();
+  ASSERT_EQ(inputs.composites.size(), 2u);
+  EXPECT_EQ(inputs.composites[0].status.message(),
+            "cannot render operation: not supported, fncache renders composite "
+            "resources only");
+  EXPECT_TRUE(inputs.composites[1].status.ok());
+}
+
 TEST_F(RenderInputsTest, OfAllAFolderThatCannotBeReadIsNamed) {
   const std::string none = dir_.path() + "/none";
   const std::string shut = dir_.path() + "/shut";

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -356,6 +357,29 @@ TEST_F(LoaderTest, ACompositeNeedsAKind) {
                          "unmarshaling JSON: while decoding JSON: Object "
                          "'Kind' is missing in "
                          "'{\"apiVersion\":\"ex.org/v1\"}'"));
+}
+
+TEST_F(LoaderTest, OperationsAreRefused) {
+  const std::pair<const char*, const char*> kKinds[] = {
+      {"Operation", "operation"},
+      {"CronOperation", "cron operation"},
+      {"WatchOperation", "watch operation"}};
+  for (const auto& [kind, what] : kKinds) {
+    // The mode is of a type that a Composition has not.
+    const std::string path = Write(
+        "operation.yaml",
+        absl::StrCat("apiVersion: ops.crossplane.io/v1alpha1\nkind: ", kind,
+                     "\nspec: {mode: {}}\n"));
+    const std::string error =
+        absl::StrCat(path, ": cannot render ", what,
+                     ": not supported, fncache renders composite resources "
+                     "only");
+    EXPECT_EQ(ErrorOf(LoadComposite(path)), error);
+    EXPECT_EQ(ErrorOf(LoadComposition(path)), error);
+  }
+  EXPECT_TRUE(LoadComposite(
+                  Write("xr.yaml", "apiVersion: ex.org/v1\nkind: Operation\n"))
+                  .ok());
 }
 
 TEST_F(LoaderTest, ACompositionIsOfItsKindAndGroup) {
