@@ -65,15 +65,23 @@ class Flattener {
  public:
   explicit Flattener(const text::Json& components) : components_(components) {}
 
-  absl::Status Component(const text::Json& component, Value* out) {
-    expanding_.insert(&component);
-    return Expanded(component, 0, out);
+  // The component may be a reference itself.
+  absl::Status Component(const std::string& name, Value* out) {
+    expanding_.insert(absl::StrCat(kReferencePrefix, name));
+    return Schema(*components_.find(name), 0, out);
   }
 
  private:
   absl::Status Schema(const text::Json& schema, int depth, Value* out) {
     const std::string* const reference = ReferenceOf(schema);
     if (reference == nullptr) return Expanded(schema, depth, out);
+    // By its text, as the reference compares it: "T" is another reference than
+    // "#/components/schemas/T", though both have the same target.
+    if (!expanding_.insert(*reference).second) {
+      Struct* const object = out->mutable_struct_value();
+      (*object->mutable_fields())["type"].set_string_value("object");
+      return Take(2 * kValueBytes);
+    }
     absl::string_view name = *reference;
     absl::ConsumePrefix(&name, kReferencePrefix);
     const auto target = components_.find(std::string(name));
@@ -82,13 +90,8 @@ class Flattener {
           absl::StrCat("internal error: cannot resolve Ref \"", *reference,
                        "\": schema not found"));
     }
-    if (!expanding_.insert(&*target).second) {
-      Struct* const object = out->mutable_struct_value();
-      (*object->mutable_fields())["type"].set_string_value("object");
-      return Take(2 * kValueBytes);
-    }
     absl::Status status = Expanded(*target, depth, out);
-    expanding_.erase(&*target);
+    expanding_.erase(*reference);
     return status;
   }
 
@@ -174,7 +177,7 @@ class Flattener {
   }
 
   const text::Json& components_;
-  absl::flat_hash_set<const text::Json*> expanding_;
+  absl::flat_hash_set<std::string> expanding_;  // references
   size_t taken_ = 0;
 };
 
@@ -182,16 +185,17 @@ class Flattener {
 
 SchemaDocument::SchemaDocument(text::Json document)
     : document_(std::make_unique<const text::Json>(std::move(document))) {
-  for (const text::Json& component : ComponentsOf(*document_)) {
+  const text::Json& components = ComponentsOf(*document_);
+  for (auto it = components.begin(); it != components.end(); ++it) {
     size_t length = 0;
-    for (const text::Json* const entry : KindsOf(component, &length)) {
+    for (const text::Json* const entry : KindsOf(*it, &length)) {
       GroupVersion names{text::FindText(*entry, {"group"}),
                          text::FindText(*entry, {"version"})};
       if (length == 1) {
         kinds_.emplace(Kind(absl::AsciiStrToLower(names.group),
                             absl::AsciiStrToLower(names.version),
                             text::FindText(*entry, {"kind"})),
-                       &component);
+                       it.key());
       }
       group_versions_.insert(std::move(names));
     }
@@ -211,7 +215,7 @@ FoundSchema SchemaDocument::Find(const GroupVersion& group_version,
   if (known != flattened_.end()) return known->second;
   Value value;
   const absl::Status status =
-      Flattener(ComponentsOf(*document_)).Component(*component->second, &value);
+      Flattener(ComponentsOf(*document_)).Component(component->second, &value);
   FoundSchema found =
       status.ok() ? FoundSchema(std::move(*value.mutable_struct_value()))
                   : Prefixed("cannot flatten schema references", status);

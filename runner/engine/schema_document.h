@@ -45,12 +45,12 @@ class SchemaDocument {
 
   const std::unique_ptr<const text::Json> document_;
   std::set<GroupVersion> group_versions_;
-  // The component whose list is just that kind; group and version in lower
-  // case, since they are compared without regard to it.
-  std::map<Kind, const text::Json*> kinds_;
+  // The name of the component whose list is just that kind; group and version
+  // in lower case, since they are compared without regard to it.
+  std::map<Kind, std::string> kinds_;
 
   Mutex mutex_;
-  std::map<const text::Json*, FoundSchema> flattened_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, FoundSchema> flattened_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace fncache::runner::engine

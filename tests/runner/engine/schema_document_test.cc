@@ -154,6 +154,31 @@ TEST(FlattenedSchemaTest, KindThatRefersToItselfEndsToo) {
                          "type": "object"}}}})"));
 }
 
+TEST(FlattenedSchemaTest, ComponentThatIsAReferenceIsReplaced) {
+  for (const char* reference :
+       {R"("$ref": "#/components/schemas/A")",
+        R"("allOf": [{"$ref": "#/components/schemas/A"}])"}) {
+    EXPECT_EQ(Flattened(absl::StrCat(reference, R"(, "description": "lost")"),
+                        R"("A": {"type": "object", "properties": {
+                                   "a": {"type": "string"}}})"),
+              Expected(R"({"type": "object", "properties": {
+                           "a": {"type": "string"}}})"));
+  }
+  EXPECT_EQ(Flattened(R"("$ref": "#/components/schemas/Gone")"),
+            "cannot flatten schema references: internal error: cannot resolve "
+            "Ref \"#/components/schemas/Gone\": schema not found");
+}
+
+TEST(FlattenedSchemaTest, ComponentThatRefersToItselfIsAnyObject) {
+  EXPECT_EQ(Flattened(R"("$ref": "#/components/schemas/Foo")"),
+            Expected(R"({"type": "object"})"));
+  // A reference without its prefix is another one, which is followed once.
+  EXPECT_EQ(Flattened(R"("properties": {"a": {"$ref": "Foo"}})"),
+            Expected(absl::StrCat(
+                R"({"properties": {"a": {)", Kind("example.org", "v1", "Foo"),
+                R"(, "properties": {"a": {"type": "object"}}}}})")));
+}
+
 TEST(FlattenedSchemaTest, SchemaMetTwiceIsExpandedTwice) {
   EXPECT_EQ(Flattened(R"("properties": {
                            "a": {"$ref": "#/components/schemas/A"},
