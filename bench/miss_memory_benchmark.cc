@@ -73,7 +73,7 @@ void Explain(benchmark::State& state, double paths_cpu_share) {
   for (auto _ : state) {
     const std::string& request = requests[key % kDistinct];
     ++key;
-    memory.Explain("f", "g", {key, key}, masks, {request});
+    memory.Explain("f", Method::kV1, "g", {key, key}, masks, {request});
     memory.OnStored({key, key}, absl::InfiniteFuture());
   }
   Report(&state, requests);

@@ -44,11 +44,13 @@ std::string WhoseOf(const request::CompositeName& name) {
                       "\n", name.uid);
 }
 
-// Requests that follow one another.
+// Requests that follow one another. Those of another method share no entries.
+// (A stream of an older trace has both.)
 std::string StreamOf(const ReadCall& call) {
-  if (call.stream != 0) return absl::StrCat(call.stream);
-  return absl::StrCat(call.call.function, "\n", call.call.step, "\n",
-                      WhoseOf(call.call.composite));
+  if (call.stream != 0)
+    return absl::StrCat(call.stream, "\n", call.call.method);
+  return absl::StrCat(call.call.function, "\n", call.call.method, "\n",
+                      call.call.step, "\n", WhoseOf(call.call.composite));
 }
 
 bool Wanted(const TracedCall& call, const AnalysisOptions& options) {

@@ -31,7 +31,7 @@ or one of its files. Two files are two requests as they are on the wire; what
 differs between them is printed, values never.
 
 Why a request missed:
-  new         the first one of its composite
+  new         the first one of its composite by its method (v1, v1beta1)
   changed     the composite's requests are not what they were: see what changed
   expired     an equal request's answer was there, past its time
   evicted     it was there in its time, and went to make room

@@ -878,7 +878,7 @@ MissMemory::MissMemory(const MissMemoryOptions& options, Clock* clock)
     : impl_(std::make_unique<Impl>(options, clock)) {}
 MissMemory::~MissMemory() = default;
 
-Explanation MissMemory::Explain(absl::string_view function,
+Explanation MissMemory::Explain(absl::string_view function, Method method,
                                 absl::string_view generation,
                                 const cache::key::Key& key,
                                 const cache::key::MaskSet& masks,
@@ -899,7 +899,7 @@ Explanation MissMemory::Explain(absl::string_view function,
   }
   outlined = outlined && request::ReadOutline(slices, &outline);
   const uint64_t composite = HashOfComposite(outline.composite);
-  const uint64_t identity = absl::HashOf(function, outline.identity);
+  const uint64_t identity = absl::HashOf(function, method, outline.identity);
   bool known = false;
   std::unique_ptr<Reader> reader;
   {

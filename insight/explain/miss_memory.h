@@ -30,6 +30,7 @@
 #include "cache/key/key.h"
 #include "cache/key/mask.h"
 #include "common/clock.h"
+#include "common/method.h"
 #include "insight/request/identity.h"
 #include "insight/trace/traced_call.h"
 
@@ -93,11 +94,12 @@ class MissMemory {
   MissMemory(const MissMemoryOptions& options, Clock* clock);
   ~MissMemory();
 
-  // Says why the request of `key` missed, and remembers it. What `masks` hide
-  // is not compared. `slices` are the RunFunctionRequest's bytes. `expired`:
-  // the store found an answer past its time, so that is why.
-  Explanation Explain(absl::string_view function, absl::string_view generation,
-                      const cache::key::Key& key,
+  // Says why the request of `key` missed, and remembers it. It is compared with
+  // requests of its method only, since no others share its entries. What
+  // `masks` hide is not compared. `slices` are the RunFunctionRequest's bytes.
+  // `expired`: the store found an answer past its time, so that is why.
+  Explanation Explain(absl::string_view function, Method method,
+                      absl::string_view generation, const cache::key::Key& key,
                       const cache::key::MaskSet& masks,
                       absl::Span<const absl::string_view> slices,
                       bool expired = false);

@@ -41,8 +41,8 @@ struct ReadCall {
   // nothing changed.
   std::shared_ptr<const NodeMap> nodes;
   // Requests of one stream follow one another: those of one composite,
-  // function, input, and names of what is required. 0 where there is no
-  // request.
+  // function, method, input, and names of what is required. 0 where there is
+  // no request.
   uint64_t stream = 0;
   // Against the request of the same stream before this one
   // in the trace (`has_previous`): paths with another value or kind, new ones,

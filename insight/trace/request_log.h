@@ -36,7 +36,7 @@ class RequestLog {
   // Forgets everything: a new file begins, or records were lost.
   void Clear();
 
-  // `whose` is the composite and the function. Requests follow one another
+  // `whose` is the composite, function and method. Requests follow one another
   // where their input is the same, too, and the names of what they require. The
   // paths that the record uses first are added to `paths`, to be written before
   // it.

@@ -76,8 +76,9 @@ void AppendCallRecord(absl::string_view call, std::string* raw) {
 std::string WhoseOf(const TracedCall& call) {
   std::string whose;
   for (const std::string* part :
-       {&call.function, &call.composite.kind, &call.composite.object_namespace,
-        &call.composite.name, &call.composite.uid}) {
+       {&call.function, &call.method, &call.composite.kind,
+        &call.composite.object_namespace, &call.composite.name,
+        &call.composite.uid}) {
     absl::StrAppend(&whose, part->size(), ":", *part);
   }
   return whose;

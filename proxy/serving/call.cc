@@ -601,9 +601,9 @@ void RunFunctionCall::Explain() {
                       : insight::trace::Reason::kUnknown;
   if (context_.misses == nullptr) return;
   keying.pieces.assign({plain().bytes()});
-  why_ =
-      context_.misses->Explain(context_.name, state_->options.generation, key_,
-                               state_->options.masks, keying.pieces, stale);
+  why_ = context_.misses->Explain(context_.name, method_,
+                                  state_->options.generation, key_,
+                                  state_->options.masks, keying.pieces, stale);
 }
 
 void RunFunctionCall::OnSignal(const FlightSignal& signal) {

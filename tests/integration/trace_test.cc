@@ -34,6 +34,7 @@
 #include "nlohmann/json.hpp"
 #include "proto/function_v1.grpc.pb.h"
 #include "proto/function_v1.pb.h"
+#include "proto/function_v1beta1.grpc.pb.h"
 #include "tests/common/temp_dir.h"
 #include "tests/integration/process.h"
 
@@ -225,8 +226,9 @@ class TraceTest : public ::testing::Test {
     }
     grpc::ChannelArguments no_proxy;
     no_proxy.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    stub_ = FunctionRunnerService::NewStub(grpc::CreateCustomChannel(
-        served, grpc::InsecureChannelCredentials(), no_proxy));
+    channel_ = grpc::CreateCustomChannel(
+        served, grpc::InsecureChannelCredentials(), no_proxy);
+    stub_ = FunctionRunnerService::NewStub(channel_);
   }
 
   void StopDaemon() {
@@ -286,6 +288,7 @@ class TraceTest : public ::testing::Test {
   std::unique_ptr<Process> function_;
   std::unique_ptr<Process> daemon_;
   std::string admin_;
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<FunctionRunnerService::Stub> stub_;
 };
 
@@ -456,6 +459,45 @@ TEST_F(TraceTest, TheReasonOfAMissIsTheOneThatTheCallerWasTold) {
   for (size_t i = 1; i + 1 < calls.size(); ++i) {
     EXPECT_EQ(calls[i].call.outcome, Outcome::kHit);
   }
+}
+
+// Of callers with the same requests, one of which knows v1beta1 only.
+TEST_F(TraceTest, ExplainSaysWhatTheDaemonSaysOfBothMethods) {
+  namespace beta = apiextensions::fn::proto::v1beta1;
+  StartFunction();
+  const std::string socket = dir_.path() + "/admin.sock";
+  StartDaemon(trace_, {"--trace-level", "paths", "--admin-socket", socket});
+  const auto older = beta::FunctionRunnerService::NewStub(channel_);
+  for (const char* const value : {"one", "two"}) {
+    const RunFunctionRequest request = Request("a", value);
+    Call(request);
+    beta::RunFunctionRequest same;
+    ASSERT_TRUE(same.ParseFromString(request.SerializeAsString()));
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    beta::RunFunctionResponse response;
+    const grpc::Status status = older->RunFunction(&context, same, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+  using Counts = std::map<std::string, int>;
+  const Counts wanted = {{"new", 2}, {"changed", 2}};
+  Process admin({"admin", "--socket", socket, "explain", "--json"});
+  EXPECT_EQ(admin.Wait(), 0) << admin.Stderr();
+  Counts told;
+  const json last = json::parse(admin.Stdout())["last"];
+  for (const json& miss : last) {
+    ++told[miss["reason"].get<std::string>()];
+  }
+  EXPECT_EQ(told, wanted);
+  StopDaemon();
+  Process explain({"explain", trace_, "--json"});
+  EXPECT_EQ(explain.Wait(), 0) << explain.Stderr();
+  Counts traced;
+  const json reasons = json::parse(explain.Stdout())["reasons"];
+  for (const json& reason : reasons) {
+    traced[reason["name"].get<std::string>()] = reason["misses"].get<int>();
+  }
+  EXPECT_EQ(traced, wanted);
 }
 
 TEST_F(TraceTest, ADirectoryThatCannotBeUsedEndsTheStartAndIsNamed) {

@@ -46,7 +46,8 @@ constexpr absl::Duration kClusterTtl = absl::Seconds(20);
 class Recorder {
  public:
   explicit Recorder(const std::string& dir)
-      : digester_({}, {"f", "/m", "g"}, cache::key::MaskSet()) {
+      : digester_({}, {"f", "/m", "g"}, cache::key::MaskSet()),
+        beta_digester_({}, {"f", "/beta", "g"}, cache::key::MaskSet()) {
     trace::TraceOptions options;
     options.dir = dir;
     options.writer = "test";
@@ -64,7 +65,9 @@ class Recorder {
     call.arrived = at;
     call.function = function;
     call.phase = phase;
-    call.key = digester_.Compute({request}, &scratch_).key;
+    if (beta_) call.method = "v1beta1";
+    call.key =
+        (beta_ ? beta_digester_ : digester_).Compute({request}, &scratch_).key;
     absl::Time& until = until_[function + call.key->Hex()];
     if (until > at) {
       call.outcome = Outcome::kHit;
@@ -106,6 +109,9 @@ class Recorder {
     name_ = name;
   }
 
+  // As of callers that know v1beta1 only.
+  void Beta(bool beta) { beta_ = beta; }
+
   // As what a load traces of a function without a cache.
   void NoCache() { bare_ = true; }
 
@@ -113,10 +119,12 @@ class Recorder {
 
  private:
   const cache::key::Digester digester_;
+  const cache::key::Digester beta_digester_;
   cache::key::DigestScratch scratch_;
   std::map<std::string, absl::Time> until_;
   bool read_ = true;
   bool bare_ = false;
+  bool beta_ = false;
   std::string name_;
   std::unique_ptr<trace::TraceWriter> writer_;
 };
@@ -202,6 +210,34 @@ TEST(Analysis, EachMissHasItsReason) {
                                                {"changed", 1},
                                                {"expired", 1},
                                                {"not-stored: no-ttl", 1}}));
+}
+
+// Of the messages too: a runner that gets UNIMPLEMENTED calls again, with
+// v1beta1 and the same request.
+TEST(Analysis, RequestsOfTheOtherMethodAreNotCompared) {
+  for (const bool read : {true, false}) {
+    SCOPED_TRACE(read);
+    const TempDir dir;
+    const std::string path = dir.path() + "/t";
+    Recorder recorder(path);
+    if (!read) recorder.Unread("a");
+    const absl::Duration ttl = absl::Seconds(60);
+    int at = 0;
+    for (const char* version : {"1", "2"}) {
+      for (const bool beta : {false, true}) {
+        recorder.Beta(beta);
+        recorder.Call("f", At(++at), Request("a", version), ttl);
+      }
+    }
+    recorder.Done();
+    const Analysis analysis = Of(path);
+    EXPECT_EQ(Counts(analysis.reasons), (Reasons{{"new", 2}, {"changed", 2}}));
+    if (!read) continue;
+    ASSERT_EQ(PathsOf(analysis),
+              std::vector<std::string>{
+                  "observed.composite.resource.metadata.resourceVersion"});
+    EXPECT_EQ(analysis.paths[0].misses, 2u);
+  }
 }
 
 // Objects may get what the function reads, and functions compare generations

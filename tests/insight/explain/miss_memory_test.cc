@@ -71,7 +71,7 @@ class MissMemoryTest : public testing::Test {
   Explanation Explain(const std::string& request, uint64_t key,
                       const std::string& generation = "g",
                       const std::vector<std::string>& masks = {}) {
-    return memory().Explain("f", generation, {key, key},
+    return memory().Explain("f", Method::kV1, generation, {key, key},
                             *cache::key::MaskSet::Parse(masks), {request});
   }
   void Store(uint64_t key, absl::Duration lifetime = absl::Seconds(10)) {
@@ -86,6 +86,20 @@ class MissMemoryTest : public testing::Test {
 TEST_F(MissMemoryTest, TheFirstRequestOfACompositeIsNew) {
   EXPECT_EQ(Explain(Request("a", "1"), 1).reason, Reason::kNew);
   EXPECT_EQ(Explain(Request("b", "1"), 2).reason, Reason::kNew);
+}
+
+// It shares no entries with those of the other method.
+TEST_F(MissMemoryTest, ARequestOfAnotherMethodIsNew) {
+  const auto by = [this](Method method, uint64_t key,
+                         const std::string& version) {
+    return memory()
+        .Explain("f", method, "g", {key, key}, {}, {Request("a", version)})
+        .reason;
+  };
+  EXPECT_EQ(by(Method::kV1, 1, "1"), Reason::kNew);
+  EXPECT_EQ(by(Method::kV1beta1, 2, "1"), Reason::kNew);
+  EXPECT_EQ(by(Method::kV1, 3, "2"), Reason::kChanged);
+  EXPECT_EQ(by(Method::kV1beta1, 4, "2"), Reason::kChanged);
 }
 
 TEST_F(MissMemoryTest, AKnownKeyMissesForWhatBecameOfItsAnswer) {
@@ -266,7 +280,7 @@ TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
   // request before was read, too.
   MissMemory free(options_, &clock_);
   for (uint64_t i = 0; i < 4; ++i) {
-    free.Explain("f", "g", {0, i}, {}, {request});
+    free.Explain("f", Method::kV1, "g", {0, i}, {}, {request});
   }
   options_.cpu_start = 3 * free.cpu();
   options_.paths_cpu_share = MissMemoryOptions().paths_cpu_share;
@@ -287,7 +301,8 @@ TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
     // The rest of what a process does.
     RunFunctionRequest parsed;
     ASSERT_TRUE(parsed.ParseFromString(request));
-    other.Explain("f", "g", {0, static_cast<uint64_t>(i)}, {}, {request});
+    other.Explain("f", Method::kV1, "g", {0, static_cast<uint64_t>(i)}, {},
+                  {request});
     const absl::Duration before = memory().cpu();
     const Explanation said = Explain(request, i + 1);
     most = std::max(most, memory().cpu() - before);
@@ -460,7 +475,7 @@ TEST_F(MissMemoryTest, TheLastMissesAreToldTheNewestFirst) {
   Explain(Request("a", "1"), 1);
   clock_.Advance(absl::Seconds(1));
   Explain(Request("a", "2"), 2);
-  memory().Explain("other", "g", {3, 3}, cache::key::MaskSet(),
+  memory().Explain("other", Method::kV1, "g", {3, 3}, cache::key::MaskSet(),
                    {Request("b", "1")});
   const auto all = memory().Last(10, "");
   ASSERT_EQ(all.size(), 3u);
