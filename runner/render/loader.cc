@@ -29,8 +29,6 @@
 
 namespace fncache::runner::render {
 
-using google::protobuf::Struct;
-
 namespace {
 
 constexpr absl::string_view kRuntime = "render.crossplane.io/runtime";

@@ -32,7 +32,6 @@ using nlohmann::json;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
-using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 using Texts = std::vector<std::string>;
 

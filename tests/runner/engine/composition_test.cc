@@ -13,7 +13,6 @@ namespace fncache::runner::engine {
 using google::protobuf::Struct;
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Optional;
 using ::testing::Pair;
