@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runner/engine/document_schemas.h"
