@@ -487,6 +487,13 @@ TEST_F(AdminTest, TheSocketIsInTheUsersFolderAtLast) {
   daemon->Signal(SIGTERM);
   EXPECT_EQ(daemon->Wait(), 0);
   EXPECT_FALSE(std::filesystem::exists(folder + "/admin.sock"));
+  // Here, because no other test of a run starts a daemon in that folder.
+  const Ended nowhere =
+      Fncache({"admin", "stats"}, {{"XDG_RUNTIME_DIR", dir_.path()}});
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_THAT(nowhere.err,
+              HasSubstr(absl::StrCat("no admin socket at ",
+                                     dir_.File("fncache/admin.sock"))));
   // Nothing is left here, unless another daemon began to use it.
   rmdir(folder.c_str());
 }
