@@ -359,6 +359,8 @@ TEST_F(StreamRoomTest, FunctionThatIsLostGivesBack) {
   ASSERT_TRUE(call.Start());
   std::thread sender = Fill(&call);
   EXPECT_TRUE(HoldsAtLeast(64 << 10));
+  // A call that has not reached the function waits for another one.
+  EXPECT_TRUE(Eventually([&] { return function_->running == 1; }));
   function_ = nullptr;
   sender.join();
   EXPECT_FALSE(call.Finish().ok());
