@@ -293,8 +293,6 @@ char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
 char* StructWalk::WalkOnThisMachine() {
   switch (machine_) {
 #if defined(__x86_64__)
-    case Machine::kAvx512:
-      return WalkWithAvx512();
     case Machine::kAvx2:
       return WalkWithAvx2();
 #endif
@@ -331,9 +329,6 @@ __attribute__((flatten)) char* StructWalk::WalkPlainly() {
 #if defined(__x86_64__)
 FNCACHE_AVX2 __attribute__((flatten)) char* StructWalk::WalkWithAvx2() {
   return Walk<Avx2Machine>();
-}
-FNCACHE_AVX512 __attribute__((flatten)) char* StructWalk::WalkWithAvx512() {
-  return Walk<Avx512Machine>();
 }
 #endif
 

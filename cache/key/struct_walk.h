@@ -80,7 +80,6 @@ class StructWalk {
   char* WalkOnThisMachine();
   char* WalkPlainly();
   char* WalkWithAvx2();
-  char* WalkWithAvx512();
 
   // The following are called for what is rare. `depth` is how many messages may
   // be nested in the Struct, list or Value.

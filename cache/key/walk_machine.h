@@ -90,8 +90,6 @@ struct AnyMachine {
 
 #if defined(__x86_64__)
 #define FNCACHE_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
-#define FNCACHE_AVX512 \
-  __attribute__((target("avx2,bmi,bmi2,popcnt,avx512f,avx512bw")))
 
 struct Avx2Machine {
   FNCACHE_AVX2 static uint64_t Copy(const char* from, char* to) {
@@ -164,32 +162,17 @@ struct Avx2Machine {
   }
 };
 
-struct Avx512Machine : Avx2Machine {
-  FNCACHE_AVX512 static uint64_t Copy(const char* from, char* to) {
-    const __m512i all = _mm512_loadu_si512(from);
-    _mm512_storeu_si512(to, all);
-    return _mm512_movepi8_mask(all);
-  }
-};
 #endif
 
-// Each of these has all that those before it have.
-enum class Machine : uint8_t { kAny, kAvx2, kAvx512 };
+enum class Machine : uint8_t { kAny, kAvx2 };
 
 // Which of them this program runs on.
 inline Machine ThisMachine() {
 #if defined(__x86_64__)
-  static const Machine machine = [] {
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") ||
-        !__builtin_cpu_supports("bmi2") || !__builtin_cpu_supports("popcnt")) {
-      return Machine::kAny;
-    }
-    return __builtin_cpu_supports("avx512f") &&
-                   __builtin_cpu_supports("avx512bw")
-               ? Machine::kAvx512
-               : Machine::kAvx2;
-  }();
-  return machine;
+  static const bool has_avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+      __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+  return has_avx2 ? Machine::kAvx2 : Machine::kAny;
 #else
   return Machine::kAny;
 #endif
@@ -198,7 +181,7 @@ inline Machine ThisMachine() {
 // Rank in the way of this machine.
 inline bool RankWords(int64_t* words, size_t count, uint32_t* ranked) {
 #if defined(__x86_64__)
-  if (ThisMachine() >= Machine::kAvx2) {
+  if (ThisMachine() == Machine::kAvx2) {
     return Avx2Machine::Rank(words, count, ranked);
   }
 #endif

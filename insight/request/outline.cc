@@ -42,21 +42,13 @@ inline __attribute__((always_inline)) Powers PowersOf(absl::string_view bytes) {
 FNCACHE_AVX2 Powers PowersWithAvx2(absl::string_view bytes) {
   return PowersOf(bytes);
 }
-FNCACHE_AVX512 Powers PowersWithAvx512(absl::string_view bytes) {
-  return PowersOf(bytes);
-}
 #endif
 
-// In vectors of twice or four times the size where this machine has them.
+// In vectors of twice the size where this machine has them.
 Powers FastPowersOf(absl::string_view bytes) {
 #if defined(__x86_64__)
-  switch (cache::key::ThisMachine()) {
-    case cache::key::Machine::kAvx512:
-      return PowersWithAvx512(bytes);
-    case cache::key::Machine::kAvx2:
-      return PowersWithAvx2(bytes);
-    case cache::key::Machine::kAny:
-      break;
+  if (cache::key::ThisMachine() == cache::key::Machine::kAvx2) {
+    return PowersWithAvx2(bytes);
   }
 #endif
   return PowersOf(bytes);
