@@ -88,7 +88,7 @@ bench-programs: setup-bench
 bench-quick: bench-programs ## side by side with a bare gRPC server and nginx, in a minute (BENCH_FLAGS: bench/run --help)
 	@bench/run --profile quick $(BENCH_FLAGS)
 
-bench: bench-programs ## all rows, beside a bare gRPC server, nginx and haproxy: table, JSON, HTML; then bench-predict: an hour
+bench: bench-programs ## all rows, beside a bare gRPC server, nginx and haproxy: table, JSON; then bench-predict: an hour
 	@bench/run --profile standard $(BENCH_FLAGS)
 	@bench/predict $(PREDICT_FLAGS)
 

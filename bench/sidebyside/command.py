@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Dict, List, Optional
 
-from . import machine, markdown, report, results as results_module, table
+from . import machine, markdown, results as results_module, table
 from .bench import Bench
 from .load import LoadClient
 from .processes import Failure, Nursery, allow_many_files
@@ -29,7 +29,7 @@ OK, FAILURES, USAGE = 0, 1, 2
 DESCRIPTION = """\
 Measures the release build beside a bare gRPC server (the limit), nginx and
 haproxy: interleaved runs, medians with intervals, verdicts against the targets.
-Prints a table, writes results (JSON) and a report (HTML)."""
+Prints a table and writes results (JSON)."""
 
 EPILOG = """\
 Exit codes: 0 when everything was measured; 1 when a run had errors, when
@@ -137,12 +137,6 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=ROOT / "build" / "bench" / "results.json",
         help="results (build/bench/results.json)",
-    )
-    out.add_argument(
-        "--html",
-        type=Path,
-        default=ROOT / "build" / "bench" / "report.html",
-        help="report (build/bench/report.html)",
     )
     out.add_argument(
         "--from",
@@ -294,7 +288,6 @@ def check_writable(path: Path) -> None:
 
 
 def check_outputs(arguments) -> None:
-    check_writable(arguments.html)
     if not arguments.source:
         check_writable(arguments.json)
     if arguments.update:
@@ -303,18 +296,17 @@ def check_outputs(arguments) -> None:
 
 
 def deliver(found: dict, arguments) -> bool:
-    """Writes and prints whatever of it works; whether all did."""
-    files = [("report", report.write, arguments.html)]
+    """Writes and prints each form that can be written; true if all could."""
+    written = done = True
     if not arguments.source:
-        files.insert(0, ("results", results_module.write, arguments.json))
-    said, done = [], True
-    for what, write, path in files:
         try:
-            write(found, path)
-            said.append(f"{what}: {path}")
+            results_module.write(found, arguments.json)
         except OSError as error:
-            print(f"bench/run: {path}: {error.strerror}", file=sys.stderr)
-            done = False
+            print(
+                f"bench/run: {arguments.json}: {error.strerror}",
+                file=sys.stderr,
+            )
+            written = done = False
     if arguments.markdown:
         print(markdown.render(found), end="")
     else:
@@ -325,8 +317,8 @@ def deliver(found: dict, arguments) -> bool:
         except (OSError, Failure) as error:
             print(f"bench/run: {error}", file=sys.stderr)
             done = False
-    if said and not arguments.source:
-        print("\n".join(said))
+    if written and not arguments.source:
+        print(f"results: {arguments.json}")
     return done
 
 

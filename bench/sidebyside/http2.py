@@ -5,9 +5,9 @@ that waits for a daemon to start. Not for load: bench/load is."""
 import socket
 import struct
 
-from .load import PATH
 from .processes import Failure
 
+_PATH = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RST, _SETTINGS, _PING, _GOAWAY, _WINDOW = 0, 1, 3, 4, 6, 7, 8
 _END_STREAM, _END_HEADERS, _ACK = 1, 4, 1
@@ -39,7 +39,7 @@ def request_headers(authority: str) -> bytes:
         for name, value in (
             (":method", "POST"),
             (":scheme", "http"),
-            (":path", PATH),
+            (":path", _PATH),
             (":authority", authority),
             ("content-type", "application/grpc"),
             ("te", "trailers"),

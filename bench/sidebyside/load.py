@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/load and h2load, run against a server, and what they found as one
-record: a run.
+"""bench/load, run against a server, and what it found as one record: a run.
 
 A run is a plain dict, as it stands in the results file:
   calls, errors, seconds, rate (calls/s), bytes, cpu_us (server CPU time per
@@ -9,7 +8,6 @@ A run is a plain dict, as it stands in the results file:
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence
 
@@ -17,8 +15,6 @@ from . import processes
 from .processes import Failure
 from .profiles import DISTINCT, ORDERS, Load
 
-PERCENTILES = ("p50", "p90", "p99", "p99.9")
-PATH = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
 SEED = 1
 
 
@@ -143,75 +139,3 @@ class LoadClient:
         )
         if done.returncode:
             raise Failure(f"load: {done.stderr.strip()}")
-
-
-_H2LOAD_DONE = re.compile(
-    r"requests: (\d+) total, \d+ started, (\d+) done, (\d+) succeeded, "
-    r"(\d+) failed, (\d+) errored, (\d+) timeout"
-)
-_H2LOAD_RATE = re.compile(r"finished in ([\d.]+)(us|ms|s|m), ([\d.]+) req/s")
-_H2LOAD_DATA = re.compile(r"traffic: .*\((\d+)\) data$", re.MULTILINE)
-_H2LOAD_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
-
-
-def parse_h2load(text: str, answer_bytes: int, cpu_seconds: float) -> dict:
-    """h2load counts any HTTP answer as a success, an UNAVAILABLE too: what
-    tells is how many bytes of DATA came."""
-    done = _H2LOAD_DONE.search(text)
-    rate = _H2LOAD_RATE.search(text)
-    data = _H2LOAD_DATA.search(text)
-    if not (done and rate and data):
-        raise Failure(f"unexpected report of h2load: {text[-300:]!r}")
-    calls = int(done.group(2))
-    received = int(data.group(1))
-    errors = calls - int(done.group(3)) + sum(int(done.group(i)) for i in (4,))
-    missing = calls * answer_bytes - received
-    if missing > 0:
-        errors = max(errors, -(-missing // answer_bytes))
-    return {
-        "calls": calls,
-        "errors": errors,
-        "seconds": float(rate.group(1)) * _H2LOAD_SECONDS[rate.group(2)],
-        "rate": float(rate.group(3)),
-        "bytes": received,
-        "cpu_us": cpu_seconds * 1e6 / max(1, calls),
-        "client_cpu_us": 0.0,
-        "latency": {},
-        "statuses": {},
-    }
-
-
-def run_h2load(
-    program: str,
-    server,
-    request: Path,
-    load: Load,
-    calls: int,
-    answer_bytes: int,
-) -> dict:
-    before = processes.cpu_seconds(server.pids)
-    done = processes.run_tool(
-        [
-            program,
-            f"-c{load.connections}",
-            f"-m{load.streams}",
-            f"-n{calls}",
-            # One stream's answer fits its window, as our own client has it.
-            "-w",
-            "20",
-            "-W",
-            "24",
-            "-d",
-            str(request),
-            "-H",
-            "content-type: application/grpc",
-            "-H",
-            "te: trailers",
-            f"http://{server.address}{PATH}",
-        ],
-        120,
-    )
-    spent = processes.cpu_seconds(server.pids) - before
-    if done.returncode:
-        raise Failure(f"h2load: {done.stderr.strip()[-300:]}")
-    return parse_h2load(done.stdout, answer_bytes, spent)

@@ -91,7 +91,6 @@ ALL_SECTIONS = (
     "scale",
     "start",
     "digest",
-    "h2load",
 )
 
 _standard = Profile(

@@ -14,7 +14,6 @@ SECTION_TITLES = {
     "scale": "Scale",
     "start": "Start to first hit",
     "digest": "The digest alone",
-    "h2load": "Second opinion (h2load)",
 }
 
 

@@ -20,13 +20,6 @@ REPORT = {
     "client_cpu_us_per_call": 8.0,
 }
 
-H2LOAD = """\
-finished in 500.00ms, 2000.00 req/s, 25.00MB/s
-requests: 1000 total, 1000 started, 1000 done, {ok} succeeded, {bad} failed, 0 errored, 0 timeout
-status codes: 1000 2xx, 0 3xx, 0 4xx, 0 5xx
-traffic: 12.50MB (13107200) total, 10.0KB (10240) headers (space savings 90.00%), 12.40MB ({data}) data
-"""
-
 
 class Reports(unittest.TestCase):
     def test_cpu_of_all_processes_of_a_server_counts(self):
@@ -40,28 +33,6 @@ class Reports(unittest.TestCase):
         for text in ("", "[]", "{}", json.dumps({**REPORT, "calls": None})):
             with self.assertRaises(Failure):
                 load.parse(text)
-
-
-class H2load(unittest.TestCase):
-    def test_bytes_are_checked(self):
-        text = H2LOAD.format(ok=1000, bad=0, data=13005000)
-        run = load.parse_h2load(text, 13005, 0.02)
-        self.assertEqual((run["errors"], run["calls"]), (0, 1000))
-        self.assertAlmostEqual(run["cpu_us"], 20.0)
-        self.assertAlmostEqual(run["seconds"], 0.5)
-
-    def test_successes_without_their_bytes_are_errors(self):
-        # Three calls were answered with a status alone.
-        text = H2LOAD.format(ok=1000, bad=0, data=997 * 13005)
-        self.assertEqual(load.parse_h2load(text, 13005, 1)["errors"], 3)
-
-    def test_failures_are_errors(self):
-        text = H2LOAD.format(ok=998, bad=2, data=1000 * 13005)
-        self.assertGreaterEqual(load.parse_h2load(text, 13005, 1)["errors"], 2)
-
-    def test_anything_else_is_a_failure(self):
-        with self.assertRaises(Failure):
-            load.parse_h2load("connection refused", 13005, 1)
 
 
 class Commands(unittest.TestCase):

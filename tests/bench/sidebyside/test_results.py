@@ -102,7 +102,6 @@ class Files(unittest.TestCase):
                 (lambda v: v["machine"].update(cores="2"), "machine.cores"),
                 (lambda v: v["revision"].clear(), "revision.commit"),
                 (lambda v: run_of(v).update(rate="fast"), "runs[6].rate"),
-                (lambda v: run_of(v)["latency"].pop("p50"), "latency.p50"),
             ):
                 path.write_text(json.dumps(changed(change)))
                 with self.assertRaises(results.NotResults) as refused:

@@ -34,8 +34,6 @@ class Run(unittest.TestCase):
             str(FAKES),
             "--json",
             str(self.folder / "results.json"),
-            "--html",
-            str(self.folder / "report.html"),
             *flags,
         ]
 
@@ -64,7 +62,6 @@ class Run(unittest.TestCase):
         verdicts = {row["id"]: row["verdict"] for row in found["rows"]}
         self.assertEqual(verdicts["hits/4k/c1m64/content/limit"], "pass")
         self.assertIn("2.00x", done.stdout)
-        self.assertIn("fncache, side by side", (self.folder / "report.html").read_text())
         self.assertEqual(self.temporary_directories(), [])
         # Nothing of this machine's paths in what is published.
         text = (self.folder / "results.json").read_text()
@@ -138,8 +135,7 @@ class Run(unittest.TestCase):
         file.write_text("no marks here")
         for flags in (
             ("--json", str(file / "results.json")),
-            ("--html", str(file / "report.html")),
-            ("--html", str(self.folder)),
+            ("--json", str(self.folder)),
             ("--update", str(file)),
             ("--update", str(self.folder / "missing.md")),
         ):
@@ -162,7 +158,6 @@ class Run(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("bench/run: /dev/full: ", done.stderr)
         self.assertIn("targets reached", done.stdout)
-        self.assertTrue((self.folder / "report.html").exists())
 
     def test_plans_keep_to_what_they_may_take(self):
         for profile, minutes in (("quick", 1), ("standard", 30)):
