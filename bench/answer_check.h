@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checking the load client's answers: that what came is what a call of the
+// AnswerCheck: checks that an answer of the load client is what a call of the
 // function protocol must get.
 //
-// Every answer: HTTP status 200, one uncompressed gRPC message of the announced
-// length, grpc-status 0, the expected `cache-status`, and, where the expected
-// answer is known, a body (all but `meta`, which the daemon rewrites) of its
-// length. Sampled answers are kept whole: their body must equal the expected
-// one byte for byte and their tag the caller's.
+// Every answer must be one uncompressed gRPC message of the announced length,
+// with a body of the expected length. The body is all but `meta`, which comes
+// first, and which the daemon rewrites. A sampled answer is kept whole: its
+// body must equal the expected one, and its tag must be the caller's.
 //
 // Not thread-safe.
 #ifndef FNCACHE_BENCH_ANSWER_CHECK_H_
@@ -14,10 +13,8 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -25,80 +22,32 @@
 
 namespace fncache::bench {
 
-// The outcome that an answer's `cache-status` header names (RFC 9211).
-enum class CacheStatus {
-  kNone,  // there was none
-  kHit,
-  kMiss,
-  kStale,    // fwd=stale
-  kRequest,  // fwd=request
-  kBypass,
-  kOther,
-};
-inline constexpr size_t kCacheStatuses = 7;
-
-// "none", "hit", "miss", "stale", "request", "bypass", "other".
-const char* CacheStatusName(CacheStatus status);
-absl::optional<CacheStatus> CacheStatusOf(absl::string_view name);
-
-// Of which answers the tag must be the caller's. A server that answers canned
-// bytes cannot know it.
-enum class TagCheck {
-  kNone,
-  kHits,  // those whose cache-status says hit or collapsed
-  kAll,
-};
-
-struct Expectation {
-  // The body of every answer: the message without `meta`.
-  absl::optional<std::string> body;
-  absl::optional<CacheStatus> status;
-  TagCheck tags = TagCheck::kHits;
-};
-
-// An answer's parts at the top level of the message.
-struct AnswerParts {
-  std::string body;  // all fields but `meta`, as they were
-  std::string tag;   // meta.tag, the last one; "" if there is none
-};
-
-// DataLoss if `message` is no sequence of fields.
-absl::StatusOr<AnswerParts> SplitAnswer(absl::string_view message);
+// How many bytes `meta` takes at the beginning of a message, with its tag and
+// its length; 0 if the message does not begin with it. The first bytes of the
+// message are enough. DataLoss if they cannot be read.
+absl::StatusOr<size_t> MetaBytes(absl::string_view message);
 
 // One answer while it arrives. Reused from call to call.
-class AnswerReader {
+class AnswerCheck {
  public:
-  // A new answer is to come. `sampled`: keep all of it.
+  // A new answer follows. `sampled`: keep all of it.
   void Reset(bool sampled);
 
-  void OnHeader(absl::string_view name, absl::string_view value);
   void OnData(absl::string_view data);
 
-  // Once it is complete: what is wrong with it, if anything. `tag` tells the
-  // call's, where that is needed.
-  absl::Status Check(const Expectation& expected,
-                     absl::FunctionRef<std::string()> tag) const;
+  bool sampled() const { return sampled_; }
 
-  CacheStatus cache_status() const { return cache_status_; }
-  bool stored() const { return stored_; }
-  bool collapsed() const { return collapsed_; }
+  // Checks the answer once it is complete. Without `body` a sampled answer may
+  // be any message. Without `tag` it may have any tag.
+  absl::Status Check(const absl::optional<std::string>& body,
+                     const absl::optional<std::string>& tag) const;
 
  private:
-  absl::Status CheckLength(absl::string_view body) const;
-  absl::Status CheckSample(const Expectation& expected,
-                           const std::string& tag) const;
-
   bool sampled_ = false;
   size_t received_ = 0;
   // The gRPC prefix and the first bytes of the message: `meta`'s length.
   std::array<char, 16> head_;
   std::string message_;  // of sampled ones, the prefix included
-  int http_status_ = 0;
-  int grpc_status_ = -1;
-  std::string grpc_message_;
-  CacheStatus cache_status_ = CacheStatus::kNone;
-  bool stored_ = false;
-  bool collapsed_ = false;
 };
 
 }  // namespace fncache::bench

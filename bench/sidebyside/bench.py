@@ -68,7 +68,7 @@ class Bench:
                 FILL_LOAD,
                 keys=keys,
                 first_key=first_key,
-                pick="sequential",
+                sequential=True,
                 calls=keys,
             )
             if run["errors"]:
@@ -126,7 +126,7 @@ class Bench:
             load,
             keys=KEY_STRIDE,
             first_key=self.unique_keys(),
-            pick="sequential",
+            sequential=True,
             seconds=seconds or self.profile.seconds,
             warmup=self.profile.warmup,
             rate=rate,

@@ -2,9 +2,9 @@
 """bench/load, run against a server, and what it found as one record: a run.
 
 A run is a plain dict, as it stands in the results file:
-  calls, errors, seconds, rate (calls/s), bytes, cpu_us (server CPU time per
-  call), client_cpu_us, latency (microseconds by percentile), statuses (how
-  often each cache-status came).
+  calls, errors, seconds, rate (calls/s), cpu_us (server CPU time per call),
+  client_cpu_us, latency (microseconds by percentile), statuses (how often each
+  cache-status came).
 """
 
 import json
@@ -13,9 +13,7 @@ from typing import Dict, List, Optional, Sequence
 
 from . import processes
 from .processes import Failure
-from .profiles import DISTINCT, ORDERS, Load
-
-SEED = 1
+from .profiles import Load
 
 
 def call_seconds(value: float) -> str:
@@ -28,16 +26,13 @@ def parse(text: str) -> Dict[str, object]:
     try:
         report = json.loads(text)
         latency = report["latency_us"]
-        cpu = report.get("server_cpu_us_per_call") or {}
-        values = cpu.values() if isinstance(cpu, dict) else cpu
         return {
             "calls": int(report["calls"]),
             "errors": int(report["errors"]),
             "seconds": float(report["seconds"]),
             "rate": float(report["rate"]),
-            "bytes": int(report["bytes_received"]),
-            "cpu_us": float(sum(values)),
-            "client_cpu_us": float(report.get("client_cpu_us_per_call", 0)),
+            "cpu_us": float(report["server_cpu_us_per_call"]),
+            "client_cpu_us": float(report["client_cpu_us_per_call"]),
             "latency": {
                 key: float(value)
                 for key, value in latency.items()
@@ -68,7 +63,7 @@ class LoadClient:
         *,
         keys: int,
         first_key: int = 0,
-        pick: str = "random",
+        sequential: bool = False,
         seconds: Optional[float] = None,
         warmup: float = 0,
         calls: Optional[int] = None,
@@ -80,11 +75,9 @@ class LoadClient:
         command = [self._program]
         for target in targets:
             command += ["--target", target]
-        command += ["--shape", shape, "--seed", str(SEED)]
-        command += ["--distinct", str(DISTINCT)]
-        command += ["--orders", str(ORDERS[shape])]
+        command += ["--shape", shape]
         command += ["--keys", str(keys), "--first-key", str(first_key)]
-        command += ["--pick", pick]
+        command += ["--sequential"] if sequential else []
         command += ["--connections", str(load.connections)]
         command += ["--streams", str(load.streams)]
         command += ["--expect-response", str(answer or usual)]
@@ -128,9 +121,7 @@ class LoadClient:
     def write_request(self, shape: str, path: Path, key: int = 0) -> None:
         """One request, framed, for clients that send the same bytes always."""
         self._write(
-            ["--shape", shape, "--seed", str(SEED), "--first-key", str(key)],
-            "request",
-            path,
+            ["--shape", shape, "--first-key", str(key)], "request", path
         )
 
     def _write(self, arguments: List[str], what: str, path: Path) -> None:

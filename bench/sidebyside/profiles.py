@@ -19,10 +19,6 @@ SHAPE_TITLES = {
     "1m": "1 MB",
     "small": "300 B",
 }
-# Distinct requests of a shape, and encodings of each in other map orders. One
-# megabyte in 64 x 8 would be half a gigabyte of prepared bytes for each run.
-DISTINCT = 64
-ORDERS = {"small": 8, "4k": 8, "17k": 8, "130k": 4, "1m": 1}
 # Seconds that the load client needs to start and to prepare its requests.
 PREPARATION = {"small": 0.05, "4k": 0.05, "17k": 0.1, "130k": 0.25, "1m": 1.1}
 # Keys among which hits are drawn.

@@ -506,7 +506,7 @@ absl::StatusOr<LoadResults> Session::Once(
     status = RunPipelineLoad(options, inputs_, hooks, &measure, &results);
   } else {
     RawOptions raw;
-    raw.target = options.target;
+    raw.targets = {options.target};
     raw.messages = messages_;
     raw.metadata = options.metadata;
     raw.tls_dir = options.render.tls_dir;

@@ -28,13 +28,11 @@ constexpr int64_t kWake = 100'000'000;
 constexpr int64_t kReconnectEvery = 100'000'000;
 constexpr size_t kReadBuffer = 256 << 10;
 
-class Runner {
+// Messages round robin.
+class Messages {
  public:
-  Runner(const RawOptions& options, Measure* measure)
-      : options_(options),
-        measure_(measure),
-        series_(measure->SeriesOf("request", options.target)) {
-    for (const std::string& message : options.messages) {
+  explicit Messages(const std::vector<std::string>& messages) {
+    for (const std::string& message : messages) {
       const auto size = static_cast<uint32_t>(message.size());
       std::string frame(1, '\0');
       for (int shift = 24; shift >= 0; shift -= 8) {
@@ -44,13 +42,44 @@ class Runner {
     }
   }
 
+  const std::string& Next() { return framed_[next_++ % framed_.size()]; }
+
+ private:
+  std::vector<std::string> framed_;
+  size_t next_ = 0;
+};
+
+class NextMessage final : public RawCall {
+ public:
+  explicit NextMessage(Messages* messages) : messages_(messages) {}
+  absl::Span<http2::Slice> Begin() override {
+    body_ = http2::Slice::Static(messages_->Next());
+    return absl::MakeSpan(&body_, 1);
+  }
+
+ private:
+  Messages* const messages_;
+  http2::Slice body_;
+};
+
+class Runner {
+ public:
+  Runner(const RawOptions& options, Measure* measure)
+      : options_(options),
+        measure_(measure),
+        series_(measure->SeriesOf("request", options.targets.front())),
+        messages_(options.messages) {}
+
   absl::Status Run();
 
  private:
   struct Link final : unary::Connection::User {
-    explicit Link(Runner* runner)
-        : runner(runner), connection(&runner->loop_, &*runner->server_, this) {}
-    void OnRoom(unary::Connection& /*connection*/) override { served = true; }
+    Link(Runner* runner, const unary::Server* server)
+        : runner(runner), connection(&runner->loop_, server, this) {}
+    void OnRoom(unary::Connection& /*connection*/) override {
+      served = true;
+      runner->Refill(this);
+    }
     void OnLost(unary::Connection& /*connection*/, http2::ConnectionEnd end,
                 const std::string& words) override {
       runner->OnLost(this, end, words);
@@ -63,12 +92,14 @@ class Runner {
   };
 
   struct Call final : unary::Call {
-    explicit Call(Runner* runner) : runner(runner) {}
+    explicit Call(Runner* runner)
+        : runner(runner), content(runner->MakeContent()) {}
     void OnField(absl::string_view name, absl::string_view value) override;
-    void OnBody(absl::string_view /*bytes*/) override {}
+    void OnBody(absl::string_view bytes) override { content->OnBody(bytes); }
     void OnEnd(const unary::End& end) override { runner->OnEnd(this, end); }
 
     Runner* const runner;
+    const std::unique_ptr<RawCall> content;
     Link* link = nullptr;
     bool active = false;
     int64_t due = 0;
@@ -81,25 +112,30 @@ class Runner {
   };
 
   bool open_loop() const { return options_.schedule != nullptr; }
+  bool by_time() const { return !open_loop() && options_.total == 0; }
+  bool steady() const { return by_time() && options_.steady; }
+  std::unique_ptr<RawCall> MakeContent() {
+    if (options_.make_call != nullptr) return options_.make_call();
+    return std::make_unique<NextMessage>(&messages_);
+  }
   void OnLost(Link* link, http2::ConnectionEnd end, const std::string& words);
   void OnEnd(Call* call, const unary::End& end);
   absl::Status SetUp();
   absl::Status Open(Link* link);
-  absl::Status NotServed(http2::ConnectionEnd end,
+  absl::Status NotServed(const Link& link, http2::ConnectionEnd end,
                          const std::string& words) const;
   void Begin(Link* link, int64_t due, int64_t now);
-  void Refill(int64_t now);
+  void Refill(Link* link);
   void StartDue(int64_t now);
   Link* FreeLink();
-  void Finish(Call* call, absl::string_view error, bool reached = true);
+  void Finish(Call* call, std::string error, bool reached = true);
   int64_t WakeAt(int64_t now);
   void LookAfterLinks(int64_t now);
 
   const RawOptions& options_;
   Measure* const measure_;
   Measure::Series* const series_;
-  std::vector<std::string> framed_;
-  size_t next_message_ = 0;
+  Messages messages_;
 
   std::deque<Call> calls_;
   std::vector<Call*> free_;
@@ -110,11 +146,13 @@ class Runner {
   int64_t measure_until_ = INT64_MAX;
   bool measuring_ = false;
   bool over_ = false;        // no more starts
+  bool full_ = false;        // calls that are due wait
+  bool ended_ = false;       // the duration is over
   uint64_t started_ = 0;     // of the schedule
   uint64_t to_measure_ = 0;  // that were started to be measured
 
   Owned<SSL_CTX> tls_;  // null = plaintext
-  absl::optional<unary::Server> server_;
+  std::deque<unary::Server> servers_;
   http2::Loop loop_{kReadBuffer};
   std::deque<Link> links_;
   size_t next_link_ = 0;
@@ -140,21 +178,22 @@ absl::Status Runner::Open(Link* link) {
   return link->connection.Open();
 }
 
-// Of a connection that has gone before calls were made.
-absl::Status Runner::NotServed(http2::ConnectionEnd end,
+// Describes a connection that is lost before calls were made.
+absl::Status Runner::NotServed(const Link& link, http2::ConnectionEnd end,
                                const std::string& words) const {
+  const std::string& target = link.connection.server().target();
   if (tls_ == nullptr) return absl::UnavailableError(words);
   switch (end) {
     case http2::ConnectionEnd::kHandshake:
       return absl::UnavailableError(
-          absl::StrCat(options_.target, ": TLS handshake failed: ", words));
+          absl::StrCat(target, ": TLS handshake failed: ", words));
     case http2::ConnectionEnd::kTimeout:
-      return absl::UnavailableError(absl::StrCat(options_.target, ": ", words));
+      return absl::UnavailableError(absl::StrCat(target, ": ", words));
     default:
       // In TLS 1.3 a server looks at its caller's certificate after the
       // caller's handshake is over.
       return absl::UnavailableError(
-          absl::StrCat(options_.target, ": ", words,
+          absl::StrCat(target, ": ", words,
                        "; does the server take our certificate, tls.crt?"));
   }
 }
@@ -164,10 +203,13 @@ void Runner::OnLost(Link* link, http2::ConnectionEnd end,
                     const std::string& words) {
   link->retry_at = MonotonicNanos() + kReconnectEvery;
   if (!ready_) {
-    not_begun_.Update(NotServed(end, words));
+    not_begun_.Update(NotServed(*link, end, words));
   } else if (!link->served) {
-    measure_->AddError(NotServed(end, words).message(),
+    measure_->AddError(NotServed(*link, end, words).message(),
                        [] { return "a connection"; });
+  } else if (options_.on_lost != nullptr &&
+             end != http2::ConnectionEnd::kDone) {
+    options_.on_lost(words);
   }
 }
 
@@ -196,10 +238,8 @@ void Runner::Begin(Link* link, int64_t due, int64_t now) {
   call->outcome = CacheOutcome::kNone;
   call->message.clear();
   call->http_status.clear();
-  auto body = http2::Slice::Static(framed_[next_message_]);
-  next_message_ = next_message_ + 1 < framed_.size() ? next_message_ + 1 : 0;
   ++outstanding_;
-  link->connection.Begin(call, absl::MakeSpan(&body, 1));
+  link->connection.Begin(call, call->content->Begin());
 }
 
 void Runner::OnEnd(Call* call, const unary::End& end) {
@@ -225,15 +265,15 @@ void Runner::OnEnd(Call* call, const unary::End& end) {
   Finish(call, "");
 }
 
-void Runner::Finish(Call* call, absl::string_view error, bool reached) {
+void Runner::Finish(Call* call, std::string error, bool reached) {
   const int64_t now = MonotonicNanos();
   call->active = false;
   --outstanding_;
   free_.push_back(call);
-  // Of an open loop what was due in the time counts, of a closed one what
-  // ended in it.
+  error = call->content->End(std::move(error), call->outcome);
   const bool counts =
       open_loop() ? call->due >= measure_from_ && call->due < measure_until_
+      : steady()  ? !over_
                   : call->began >= measure_from_;
   if (!measuring_ || !counts) return;
   const bool ok = error.empty();
@@ -251,22 +291,26 @@ void Runner::Finish(Call* call, absl::string_view error, bool reached) {
   });
 }
 
-// Closed loop: as many at once as there should be.
-void Runner::Refill(int64_t now) {
-  while (!over_ && outstanding_ < static_cast<uint64_t>(options_.concurrency)) {
+// Closed loop: begins as many calls on the connection as it should have.
+void Runner::Refill(Link* link) {
+  if (!ready_ || open_loop()) return;
+  const auto wanted = static_cast<uint64_t>(options_.concurrency);
+  const size_t each = (wanted + links_.size() - 1) / links_.size();
+  while (!over_ && outstanding_ < wanted && link->connection.CanBegin() &&
+         link->connection.calls() < each) {
     if (measuring_ && options_.total > 0 && to_measure_ >= options_.total) {
       over_ = true;
       return;
     }
-    Link* const link = FreeLink();
-    if (link == nullptr) return;
     if (measuring_) ++to_measure_;
+    const int64_t now = MonotonicNanos();
     Begin(link, now, now);
   }
 }
 
 // Open loop: all that are due.
 void Runner::StartDue(int64_t now) {
+  full_ = false;
   while (!over_) {
     const int64_t at = options_.schedule->At(started_);
     if (at < 0) {
@@ -280,10 +324,12 @@ void Runner::StartDue(int64_t now) {
       over_ = true;
       return;
     }
-    ++started_;
-    if (due >= measure_from_) ++to_measure_;
     Link* const link =
         outstanding_ < options_.max_in_flight ? FreeLink() : nullptr;
+    full_ = link == nullptr && options_.wait_when_full;
+    if (full_) return;
+    ++started_;
+    if (due >= measure_from_) ++to_measure_;
     const bool counts = due >= measure_from_;
     if (link == nullptr) {
       if (counts) measure_->AddDropped();
@@ -297,9 +343,9 @@ void Runner::StartDue(int64_t now) {
 int64_t Runner::WakeAt(int64_t now) {
   int64_t wake = now + kWake;
   if (!measuring_) wake = std::min(wake, measure_from_);
-  wake = std::min(wake, std::max(measure_until_, now));
+  if (!ended_) wake = std::min(wake, std::max(measure_until_, now));
   if (over_) wake = now + kWake;
-  if (open_loop() && !over_) {
+  if (open_loop() && !over_ && !full_) {
     const int64_t at = options_.schedule->At(started_);
     if (at >= 0) wake = std::min(wake, began_ + at);
   }
@@ -340,10 +386,12 @@ absl::Status Runner::SetUp() {
     if (!context.ok()) return context.status();
     tls_ = *std::move(context);
   }
-  server_.emplace(options_.target, kRunFunctionV1, options_.metadata,
-                  tls_.get());
+  for (const std::string& target : options_.targets) {
+    servers_.emplace_back(target, kRunFunctionV1, options_.metadata,
+                          tls_.get());
+  }
   for (int i = 0; i < options_.connections; ++i) {
-    links_.emplace_back(this);
+    links_.emplace_back(this, &servers_[i % servers_.size()]);
     const absl::Status status = Open(&links_.back());
     if (!status.ok()) return status;
   }
@@ -358,6 +406,7 @@ absl::Status Runner::Run() {
   measure_from_ = INT64_MAX;
   int64_t looked = began_;
   int64_t drain_until = INT64_MAX;
+  bool began = false;
   for (;;) {
     int64_t now = MonotonicNanos();
     loop_.RunOnce(WakeAt(now));
@@ -372,14 +421,14 @@ absl::Status Runner::Run() {
         measure_from_ = now + absl::ToInt64Nanoseconds(options_.warmup);
       } else if (now > ready_by) {
         return absl::UnavailableError(
-            absl::StrCat(options_.target,
+            absl::StrCat(options_.targets.front(),
                          ": no HTTP/2 settings within 10 s; is it a gRPC "
                          "server in plaintext?"));
       }
     }
     if (ready_ && !measuring_ && now >= measure_from_) {
       if (options_.on_start != nullptr) options_.on_start();
-      // Of a schedule the time follows from its beginning.
+      // A schedule fixes the time from its beginning.
       if (!open_loop()) measure_from_ = now = MonotonicNanos();
       measuring_ = true;
       measure_->Start(measure_from_);
@@ -388,6 +437,10 @@ absl::Status Runner::Run() {
               ? INT64_MAX
               : measure_from_ + absl::ToInt64Nanoseconds(options_.duration);
     }
+    if (ready_ && !began) {
+      began = true;
+      for (Link& link : links_) Refill(&link);
+    }
     if (now - looked >= kWake) {
       looked = now;
       LookAfterLinks(now);
@@ -395,19 +448,18 @@ absl::Status Runner::Run() {
       measure_->Tick(now);
       if (options_.stop()) over_ = true;
     }
-    if (measuring_ && now >= measure_until_ && !open_loop()) over_ = true;
-    if (ready_) {
-      open_loop() ? StartDue(now) : Refill(now);
-      if (measuring_ && now >= measure_until_) over_ = true;
-    }
-    if (!over_) continue;
-    // A closed loop by time ends here; what was begun otherwise is waited for.
-    if (drain_until == INT64_MAX) {
-      measure_->EndDuration(std::min(now, measure_until_));
+    if (ready_ && open_loop()) StartDue(now);
+    if (now >= measure_until_ && !full_) over_ = true;
+    if (!ended_ && (over_ || now >= measure_until_)) {
+      ended_ = true;
+      measure_->EndDuration(steady() ? now : std::min(now, measure_until_));
+      if (options_.on_end != nullptr) options_.on_end();
       drain_until = now + absl::ToInt64Nanoseconds(options_.timeout);
     }
-    const bool by_time = !open_loop() && options_.total == 0;
-    if (outstanding_ == 0 || by_time || options_.stop() || now >= drain_until) {
+    if (!over_ && now < drain_until) continue;
+    // A closed loop by time ends here; what was begun otherwise is waited for.
+    if (outstanding_ == 0 || (by_time() && !steady()) || options_.stop() ||
+        now >= drain_until) {
       break;
     }
   }

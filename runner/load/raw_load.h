@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RunRawLoad: sends messages to one target again and again, as they are, in an
 // open or a closed loop. Nothing is parsed but the answer's headers, so that
-// one core drives as much as the function takes.
+// one core drives as much as the function takes. bench/load sends messages of
+// its own with it, to several targets, and checks the answers.
 //
 // One thread, the caller's; HTTP/2, in plaintext or over TLS.
 #ifndef FNCACHE_RUNNER_LOAD_RAW_LOAD_H_
@@ -9,28 +10,58 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "http2/slice.h"
 #include "runner/load/measure.h"
 #include "runner/load/schedule.h"
 
 namespace fncache::runner::load {
 
+// What a call sends, and whether its answer is right. One object serves one
+// call after the other, on the loop's thread.
+class RawCall {
+ public:
+  virtual ~RawCall() = default;
+  // A call begins. Returns its framed message; the connection takes the slices
+  // over.
+  virtual absl::Span<http2::Slice> Begin() = 0;
+  virtual void OnBody(absl::string_view /*bytes*/) {}
+  // The call ended. `error` is what HTTP/2 or gRPC reports, empty if the status
+  // is 0. Returns the error that counts; empty = the answer is right.
+  virtual std::string End(std::string error, CacheOutcome /*outcome*/) {
+    return error;
+  }
+};
+
 struct RawOptions {
-  std::string target;                 // HOST:PORT
-  std::vector<std::string> messages;  // sent in turn; at least one
+  // HOST:PORT; at least one. Connections use them round robin.
+  std::vector<std::string> targets;
+  std::vector<std::string> messages;  // sent round robin
+  // Makes what sends other messages than these; null = these.
+  std::function<std::unique_ptr<RawCall>()> make_call;
   std::vector<std::pair<std::string, std::string>> metadata;  // names in lower
                                                               // case
   // tls.crt, tls.key and ca.crt as the runner has them; "" = plaintext.
   std::string tls_dir;
   int connections = 1;
-  // Open loop; else `concurrency` calls at once.
+  // Open loop; else `concurrency` calls at once, as many on each connection.
   Schedule* schedule = nullptr;
   int concurrency = 1;
+  // Open loop: a call that finds no connection or `max_in_flight` waits, and
+  // its latency counts that; else it is dropped.
+  bool wait_when_full = false;
+  // Closed loop by time: counts the calls that end in the duration, and then
+  // waits for the others; else it counts those that also begin in it, and
+  // cancels the others.
+  bool steady = false;
   uint64_t total = 0;  // measured calls; 0 = until the time is over
   absl::Duration warmup;
   absl::Duration duration;
@@ -40,9 +71,14 @@ struct RawOptions {
   std::function<bool()> stop;
   // When the warm-up is over, before anything counts.
   std::function<void()> on_start;
+  // A connection that was served is lost, other than by a GOAWAY; may be null.
+  std::function<void(const std::string& why)> on_lost;
+  // When the duration is over, before the last calls are waited for; may be
+  // null.
+  std::function<void()> on_end;
 };
 
-// Unavailable if the target cannot be reached at the beginning. Starts and
+// Unavailable if a target cannot be reached at the beginning. Starts and
 // stops `measure`; a call counts as a pipeline of one call.
 absl::Status RunRawLoad(const RawOptions& options, Measure* measure);
 

@@ -388,21 +388,5 @@ TEST(Workload, TellsTheTagOfAKey) {
   }
 }
 
-TEST(KeyPicker, PicksInTurnAtRandomOrAlwaysANewOne) {
-  Random random(1);
-  KeyPicker in_turn(10, 3, false);
-  std::vector<uint64_t> picked;
-  for (int i = 0; i < 7; ++i) picked.push_back(in_turn.Next(&random));
-  EXPECT_THAT(picked, ::testing::ElementsAre(10, 11, 12, 10, 11, 12, 10));
-
-  KeyPicker at_random(10, 3, true);
-  std::set<uint64_t> seen;
-  for (int i = 0; i < 100; ++i) seen.insert(at_random.Next(&random));
-  EXPECT_THAT(seen, ::testing::ElementsAre(10, 11, 12));
-
-  KeyPicker always_new(10, 0, true);
-  for (uint64_t i = 10; i < 100; ++i) EXPECT_EQ(always_new.Next(&random), i);
-}
-
 }  // namespace
 }  // namespace fncache::bench

@@ -162,7 +162,7 @@ def _beside(bench: Bench) -> None:
 
         def cold(run: int) -> dict:
             first = cold_keys * (run % (keys // cold_keys))
-            return {"keys": cold_keys, "first_key": first, "pick": "sequential"}
+            return {"keys": cold_keys, "first_key": first, "sequential": True}
 
         def hot() -> dict:
             return bench.client.run(

@@ -11,9 +11,8 @@ from pathlib import Path
 from .. import spread, targets
 from ..bench import Bench
 from ..http2 import call
-from ..load import SEED
 from ..processes import Failure, run_tool
-from ..profiles import DISTINCT, Profile
+from ..profiles import Profile
 from ..servers import Server, scrape, total
 
 SHAPE = "4k"
@@ -55,8 +54,8 @@ def run(bench: Bench) -> None:
 
 def _fill(bench: Bench, gib: float, directory: Path, answer: Path) -> dict:
     command = [bench.servers.program("bench/fill_disk"), "--dir", directory]
-    command += ["--gib", f"{gib:g}", "--shape", SHAPE, "--seed", SEED]
-    command += ["--distinct", DISTINCT, "--response", answer]
+    command += ["--gib", f"{gib:g}", "--shape", SHAPE]
+    command += ["--response", answer]
     command += ["--function", "bench", "--generation", "bench"]
     done = run_tool(command, 60 + 60 * gib)
     if done.returncode:

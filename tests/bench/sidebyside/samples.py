@@ -18,7 +18,6 @@ def run(cpu_us=10.0, rate=1000.0, **more):
         "errors": 0,
         "seconds": 0.1,
         "rate": rate,
-        "bytes": 1300000,
         "cpu_us": cpu_us,
         "client_cpu_us": 3.0,
         "latency": {"p50": 50.0, "p90": 70.0, "p99": 90.0, "p99.9": 200.0},
