@@ -77,18 +77,12 @@ Exit codes: 0 when all answers were right; 1 when any was not, or the run could
 not be made; 2 for options that do not fit.)";
 
 struct Command {
-  std::vector<std::string> targets;
-  std::vector<std::string> pids;
-  std::string shape = "17k";
-  std::string response = "13k";
+  std::vector<std::string> targets, pids;
+  std::string shape = "17k", response = "13k";
   std::string duration = "5s", warmup = "0s", patience = "20s", ttl = "1h";
   std::string expect_response, write_request, write_response;
-  double rate = 0;
-  int connections = 1;
-  int streams = 1;
-  uint64_t calls = 0;
-  uint64_t keys = 64;
-  uint64_t first_key = 0;
+  uint64_t connections = 1, streams = 1, rate = 0, calls = 0;
+  uint64_t keys = 64, first_key = 0;
   bool sequential = false;
 };
 
@@ -100,8 +94,7 @@ int Complain(absl::string_view message, int code) {
 std::string WhyNoDuration(const std::string& text) {
   const auto duration = ParseGoDuration(text);
   if (duration.ok() && *duration >= absl::ZeroDuration()) return "";
-  return absl::StrCat("\"", text,
-                      "\" is not accepted; accepted: ", kDurationForm);
+  return absl::StrCat("accepted: ", kDurationForm);
 }
 
 // The exit code, if there is nothing else to do.
@@ -110,72 +103,58 @@ absl::optional<int> Parse(int argc, char** argv, Command* to) {
       "Puts load on a server of the function protocol and prints one JSON\n"
       "object about it.",
       "load");
-  const auto text = [&](const char* name, std::string* target,
-                        const char* help) {
-    return line.AddOption(name, target, help).ShowDefault();
+  const auto option = [&](const char* name, auto* target, const char* type,
+                          const char* help) {
+    return line.AddOption(name, target, help).TypeName(type);
   };
   const auto duration = [&](const char* name, std::string* target,
                             const char* help) {
-    text(name, target, help).TypeName("DURATION").Check(&WhyNoDuration);
+    option(name, target, "DURATION", help).ShowDefault().Check(&WhyNoDuration);
   };
   const auto number = [&](const char* name, uint64_t* target, uint64_t least,
-                          const char* help) {
-    const auto why_not = [least](const std::string& given) -> std::string {
+                          uint64_t most, const char* help) {
+    const auto why_not = [=](const std::string& given) -> std::string {
       uint64_t value = 0;
-      if (absl::SimpleAtoi(given, &value) && value >= least) return "";
-      return absl::StrCat("accepted: a whole number from ", least);
+      const bool whole = absl::SimpleAtoi(given, &value);
+      if (whole && value >= least && value <= most) return "";
+      return absl::StrCat("accepted: a whole number from ", least, " to ",
+                          most);
     };
-    line.AddOption(name, target, help).ShowDefault().Check(why_not);
+    option(name, target, "N", help).ShowDefault().Check(why_not);
   };
-  line.AddOption("--target", &to->targets,
-                 "Where a server listens. Connections use\n"
-                 "repeated ones round robin")
-      .TypeName("HOST:PORT")
+  option("--target", &to->targets, "HOST:PORT",
+         "Where a server listens. Connections use repeated ones round robin")
       .Repeats();
-  line.AddOption("--connections", &to->connections, "How many connections")
-      .ShowDefault()
-      .Range(1, 50000);
-  line.AddOption("--streams", &to->streams,
-                 "Closed loop: calls at once on each of them")
-      .ShowDefault()
-      .Range(1, 10000);
-  line.AddOption("--rate", &to->rate,
-                 "Open loop: calls a second in all; 0: closed loop")
-      .ShowDefault()
-      .Check([](const std::string& given) {
-        double rate = 0;
-        return absl::SimpleAtod(given, &rate) && rate >= 0 && rate <= 1e7
-                   ? ""
-                   : "accepted: a number from 0 to 10000000";
-      });
+  number("--connections", &to->connections, 1, 50000, "How many connections");
+  number("--streams", &to->streams, 1, 10000,
+         "Closed loop: calls at once on each of them");
+  number("--rate", &to->rate, 0, 10'000'000,
+         "Open loop: calls a second in all. 0: closed loop");
   duration("--warmup", &to->warmup, "Load before the measured window");
   duration("--duration", &to->duration, "The measured window");
-  number("--calls", &to->calls, 0,
-         "The measured window in calls; 0: by --duration");
+  number("--calls", &to->calls, 0, UINT64_MAX,
+         "The measured window in calls. 0: by --duration");
   duration("--patience", &to->patience, "How long a call may take");
-  line.AddOption("--server-pid", &to->pids,
-                 "Measure this process's CPU time; repeats")
-      .TypeName("PID")
+  option("--server-pid", &to->pids, "PID",
+         "Measure the CPU time of this process too")
       .Repeats();
-  text("--shape", &to->shape, "Of the requests")
+  option("--shape", &to->shape, "SHAPE", "small, 4k, 17k, 130k or 1m")
+      .ShowDefault()
       .OneOf({"small", "4k", "17k", "130k", "1m"});
-  number("--keys", &to->keys, 1, "How many keys to ask for");
-  number("--first-key", &to->first_key, 0, "The first of them");
+  number("--keys", &to->keys, 1, UINT64_MAX, "How many keys to ask for");
+  number("--first-key", &to->first_key, 0, UINT64_MAX, "The first of them");
   line.AddFlag("--sequential", &to->sequential,
-               "Ask for them in order; default: at random");
-  line.AddOption("--expect-response", &to->expect_response,
-                 "The message that every answer must be, but\n"
-                 "for meta")
-      .TypeName("FILE");
-  line.AddOption("--write-request", &to->write_request,
-                 "Write the request of --first-key as one gRPC\n"
-                 "message, prefix included")
-      .TypeName("FILE");
-  line.AddOption("--write-response", &to->write_response,
-                 "Write an answer, without a prefix")
-      .TypeName("FILE");
-  text("--response", &to->response, "Which answer").OneOf({"small", "13k"});
-  duration("--ttl", &to->ttl, "Its TTL");
+               "Ask for them in order. Default: at random");
+  option("--expect-response", &to->expect_response, "FILE",
+         "The message that every answer must be, but for meta");
+  option("--write-request", &to->write_request, "FILE",
+         "Write the request of --first-key as one gRPC message");
+  option("--write-response", &to->write_response, "FILE",
+         "Write an answer, without a gRPC prefix");
+  option("--response", &to->response, "SHAPE", "Of the answer: 13k or small")
+      .ShowDefault()
+      .OneOf({"13k", "small"});
+  duration("--ttl", &to->ttl, "Of the answer");
   line.Footer(kFooter);
   switch (line.Parse(argc, argv)) {
     case CommandLine::Outcome::kHelp:
@@ -186,8 +165,8 @@ absl::optional<int> Parse(int argc, char** argv, Command* to) {
     case CommandLine::Outcome::kParsed:
       break;
   }
-  if (to->targets.empty() && to->write_request.empty() &&
-      to->write_response.empty()) {
+  const bool writes = to->write_request + to->write_response != "";
+  if (to->targets.empty() && !writes) {
     return Complain("--target: needed, as HOST:PORT", kUsage);
   }
   return absl::nullopt;
@@ -337,11 +316,13 @@ int Load(const Command& command) {
   runner::load::RawOptions options;
   options.targets = command.targets;
   options.make_call = [&run] { return std::make_unique<Call>(&run); };
-  options.connections = command.connections;
-  options.concurrency = command.connections * command.streams;
+  options.connections = static_cast<int>(command.connections);
+  options.concurrency = options.connections * static_cast<int>(command.streams);
   options.steady = options.wait_when_full = true;
   absl::optional<runner::load::Schedule> schedule;
-  if (command.rate > 0) options.schedule = &schedule.emplace(command.rate);
+  if (command.rate > 0) {
+    options.schedule = &schedule.emplace(static_cast<double>(command.rate));
+  }
   options.max_in_flight = kMostOutstanding;
   options.total = command.calls;
   options.warmup = Parsed(command.warmup);

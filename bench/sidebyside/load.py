@@ -82,7 +82,7 @@ class LoadClient:
         command += ["--streams", str(load.streams)]
         command += ["--expect-response", str(answer or usual)]
         if rate is not None:
-            command += ["--rate", f"{rate:.1f}"]
+            command += ["--rate", f"{rate:.0f}"]
         if calls is not None:
             command += ["--calls", str(calls)]
         if seconds is not None:

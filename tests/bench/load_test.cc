@@ -309,7 +309,7 @@ TEST_F(LoadTest, UsageErrorsExitWith2) {
                               {"--streams", "0"},
                               {"--streams", "-1"},
                               {"--rate", "-1"},
-                              {"--rate", "nan"},
+                              {"--rate", "0.5"},
                               {"--rate", "x"},
                               {"--calls", "-1"},
                               {"--duration", "5"},
