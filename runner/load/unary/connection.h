@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unary gRPC calls as a load makes them, over http2's client: for
-// `fncache load --request` and for the benchmark's load client.
+// Unary gRPC calls as a load makes them, over http2's client: for raw_load.h,
+// which serves `fncache load --request` and the benchmark's load client.
 //
 // Made to cost little beside the server that it measures: what all calls to a
 // server say is put together once, bodies are sent from where they are, and
