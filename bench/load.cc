@@ -165,8 +165,8 @@ absl::optional<int> Parse(int argc, char** argv, Command* to) {
     case CommandLine::Outcome::kParsed:
       break;
   }
-  const bool writes = to->write_request + to->write_response != "";
-  if (to->targets.empty() && !writes) {
+  if (to->targets.empty() && to->write_request.empty() &&
+      to->write_response.empty()) {
     return Complain("--target: needed, as HOST:PORT", kUsage);
   }
   return absl::nullopt;

@@ -255,7 +255,7 @@ TEST_F(LoadTest, AnOpenLoopKeepsItsRate) {
   EXPECT_NEAR(Number(ended.out, "calls"), 1000, 1);
 }
 
-// Its calls end after --patience, and the run with its duration.
+// A call without an answer within --patience ends the run.
 TEST_F(LoadTest, AServerThatDoesNotReadIsGivenUp) {
   const DeafServer server;
   const Ended ended =
@@ -266,7 +266,29 @@ TEST_F(LoadTest, AServerThatDoesNotReadIsGivenUp) {
               HasSubstr("calls: connection lost: no answer in time"));
 }
 
-// Of eight calls at once two fail, and no other is ever answered.
+TEST_F(LoadTest, CallsThatOutliveTheDurationAreWaitedForAndDoNotCount) {
+  proxy::serving::ScriptedFunction function;
+  const auto load =
+      Start("load", {"--target", function.target(), "--shape", "small",
+                     "--streams", "2", "--duration", "500ms"});
+  const auto next = [&] {
+    const proxy::serving::FunctionCallPtr call = function.Next();
+    EXPECT_NE(call, nullptr);
+    return call;
+  };
+  next()->Answer("");
+  const auto second = next(), third = next();
+  // The duration has begun before these calls.
+  absl::SleepFor(absl::Seconds(1));
+  second->Answer("");
+  third->Answer("");
+  const Ended ended = End(load.get());
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(Number(ended.out, "calls"), 1);
+  EXPECT_LT(Number(ended.out, "seconds"), 0.9);
+}
+
+// Two of eight calls at once fail, and no other is ever answered.
 TEST_F(LoadTest, EveryKindOfFailureIsReported) {
   proxy::serving::ScriptedFunction function;
   const auto load =
