@@ -206,7 +206,7 @@ absl::Status WriteFiles(const Command& command) {
   return status;
 }
 
-// What all calls of a run have in common.
+// The requests and the failures of a run. All its calls use it.
 struct Run {
   explicit Run(const Command& command)
       : command(command), workload(Messages(command)) {}

@@ -25,7 +25,7 @@
 
 namespace fncache::runner::load {
 
-// What a call sends, and whether its answer is right. One object serves one
+// The message of a call, and the check of its answer. One object serves one
 // call after the other, on the loop's thread.
 class RawCall {
  public:
