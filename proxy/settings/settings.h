@@ -3,8 +3,9 @@
 // accepted texts. DESIGN's "The command line is a contract" and "Policy, per
 // function" are what the table follows.
 //
-// To add a setting: one row in settings.cc, and docs/settings.md printed anew
-// (tests/proxy/settings/settings_test.cc says how).
+// To add a setting: a field in options.h, one row in settings.cc, and
+// docs/settings.md printed anew (tests/proxy/settings/settings_test.cc says
+// how).
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_SETTINGS_SETTINGS_H_
