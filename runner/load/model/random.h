@@ -13,6 +13,17 @@
 
 namespace fncache::runner::load::model {
 
+// Purposes of random numbers.
+enum Purpose : uint64_t {
+  kForCluster,
+  kForRequeue,
+  kForResync,
+  kForPhase,
+  kForProvider,
+  kForFlapping,
+  kForChurn,  // the kinds of churn follow it
+};
+
 class SplitMix64 {
  public:
   SplitMix64() = default;
@@ -38,6 +49,11 @@ class SplitMix64 {
   // The gaps of a Poisson process with this many arrivals an hour, over 0.
   absl::Duration Gap(double per_hour) {
     return absl::Hours(-std::log1p(-Uniform()) / per_hour);
+  }
+
+  // At most a tenth shorter or longer.
+  absl::Duration Jitter(absl::Duration duration) {
+    return duration + Between(-0.1, 0.1) * duration;
   }
 
  private:
