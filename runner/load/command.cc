@@ -2,7 +2,6 @@
 #include "runner/load/command.h"
 
 #include <signal.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,17 +11,12 @@
 #include <cstdlib>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "common/duration.h"
 #include "common/file.h"
 #include "common/standard_streams.h"
 #include "common/threads.h"
@@ -30,10 +24,13 @@
 #include "common/version.h"
 #include "runner/load/ci_reports.h"
 #include "runner/load/compare.h"
+#include "runner/load/daemons.h"
 #include "runner/load/format.h"
+#include "runner/load/generator.h"
 #include "runner/load/measure.h"
 #include "runner/load/options.h"
 #include "runner/load/pipeline_load.h"
+#include "runner/load/progress_line.h"
 #include "runner/load/raw_load.h"
 #include "runner/load/real_scheduler.h"
 #include "runner/load/report_html.h"
@@ -43,7 +40,6 @@
 #include "runner/load/verdict.h"
 #include "runner/render/context_steps.h"
 #include "runner/render/inputs.h"
-#include "runner/scrape/scrape.h"
 
 namespace fncache::runner::load {
 namespace {
@@ -53,14 +49,6 @@ constexpr int kBadUsage = 2;
 constexpr int kFailed = 99;
 constexpr int kInterrupted = 130;
 constexpr size_t kMaxFile = 256u << 20;
-constexpr absl::Duration kScrapePatience = absl::Seconds(5);
-constexpr int64_t kPlainEvery = 5'000'000'000;
-constexpr int64_t kLineEvery = 500'000'000;
-// Beyond these the generator counts as the limit of a run: seconds by which
-// starts are late or answers wait, and the fraction of the pipelines' time in
-// which answers wait.
-constexpr double kMostDelay = 0.01;
-constexpr double kMostWaiting = 0.5;
 // GitHub Actions shows what is appended to the file that it names.
 constexpr char kStepSummary[] = "GITHUB_STEP_SUMMARY";
 
@@ -80,11 +68,6 @@ void HandleSignals() {
   sigaction(SIGPIPE, &action, nullptr);
   // The trace drops what a limit of file sizes (ulimit -f) does not take.
   sigaction(SIGXFSZ, &action, nullptr);
-}
-
-// A failure to write is ignored, because nobody is left to tell.
-void Say(const std::string& text) {
-  if (!WriteAll(STDERR_FILENO, text)) return;
 }
 
 std::string StepSummaryFile() {
@@ -118,203 +101,6 @@ absl::StatusOr<LoadResults> ReadResults(const std::string& path) {
         absl::StrCat(path, ": ", results.status().message()));
   }
   return results;
-}
-
-// The value behind `name` in a file of /proc.
-std::string ProcValue(const char* path, absl::string_view name) {
-  std::FILE* const file = std::fopen(path, "re");
-  if (file == nullptr) return "";
-  char line[512];
-  std::string value;
-  while (value.empty() && std::fgets(line, sizeof(line), file) != nullptr) {
-    absl::string_view text = line;
-    if (!absl::StartsWith(text, name)) continue;
-    const size_t colon = text.find(':');
-    if (colon == absl::string_view::npos) continue;
-    value = std::string(absl::StripAsciiWhitespace(text.substr(colon + 1)));
-  }
-  std::fclose(file);
-  return value;
-}
-
-std::map<std::string, std::string> Machine() {
-  std::map<std::string, std::string> machine;
-  machine["cores"] = absl::StrCat(std::thread::hardware_concurrency());
-  machine["cpu"] = ProcValue("/proc/cpuinfo", "model name");
-  machine["memory"] = ProcValue("/proc/meminfo", "MemTotal");
-  utsname name;
-  if (uname(&name) == 0) {
-    machine["kernel"] =
-        absl::StrCat(name.sysname, " ", name.release, " ", name.machine);
-  }
-  return machine;
-}
-
-// How the run goes, on stderr.
-class ProgressLine {
- public:
-  explicit ProgressLine(LoadOptions::Progress how)
-      : none_(how == LoadOptions::Progress::kNone),
-        terminal_(how == LoadOptions::Progress::kAuto &&
-                  isatty(STDERR_FILENO) != 0),
-        began_(MonotonicNanos()),
-        told_(began_) {}
-
-  void Tell(const Measure& measure, const char* phase, uint64_t ready,
-            uint64_t composites) {
-    const int64_t now = MonotonicNanos();
-    if (none_ || now - told_ < (terminal_ ? kLineEvery : kPlainEvery)) return;
-    told_ = now;
-    const std::string line = LineOf(measure, phase, ready, composites, now);
-    Say(terminal_ ? absl::StrCat("\r\033[K", line)
-                  : absl::StrCat("fncache load: ", line, "\n"));
-    shown_ = terminal_;
-  }
-  // Not with --progress none, whose summary says it, too.
-  void Warn(const std::string& text) {
-    if (none_) return;
-    End();
-    Say(absl::StrCat("fncache load: ", Printable(text), "\n"));
-  }
-  void End() {
-    if (shown_) Say("\r\033[K");
-    shown_ = false;
-  }
-
- private:
-  std::string LineOf(const Measure& measure, absl::string_view phase,
-                     uint64_t ready, uint64_t composites, int64_t now) const {
-    const std::string since =
-        FormatSeconds(std::floor(static_cast<double>(now - began_) / 1e9));
-    if (phase == "settle") {  // which is in no count
-      return absl::StrCat(since, " settle: ", ready, " of ", composites,
-                          " ready");
-    }
-    if (phase == "drain") {
-      return absl::StrCat(since,
-                          " over: waits for the pipelines that are under way");
-    }
-    const Measure::Glimpse glimpse = measure.Look();
-    const TimelinePoint& last = glimpse.last;
-    const double seconds = std::max(last.seconds, 1e-9);
-    const auto hits =
-        static_cast<double>(last.hits + last.stale + last.collapsed);
-    const double asked = hits + static_cast<double>(last.misses);
-    std::string line = absl::StrFormat(
-        "%s %s: %s pipelines, %s calls, hit rate %s, p99 %s, %d errors", since,
-        phase, FormatRate(static_cast<double>(last.pipelines) / seconds),
-        FormatRate(static_cast<double>(last.calls) / seconds),
-        FormatShare(asked > 0 ? absl::optional<double>(hits / asked)
-                              : absl::nullopt),
-        FormatSeconds(last.p99), glimpse.errors);
-    if (composites > 0) {
-      absl::StrAppend(&line, ", ", ready, " of ", composites, " ready");
-    }
-    return line;
-  }
-
-  const bool none_;
-  const bool terminal_;
-  const int64_t began_;
-  int64_t told_;
-  bool shown_ = false;
-};
-
-// What the daemons' /metrics say of the calls that they answered.
-class Daemons {
- public:
-  explicit Daemons(const std::vector<std::string>& addresses)
-      : addresses_(addresses) {}
-
-  absl::Status Before() {
-    auto counts = Read();
-    if (!counts.ok()) return counts.status();
-    before_ = *std::move(counts);
-    return absl::OkStatus();
-  }
-
-  // After the run. Where the warm-up's last calls overlap the beginning, up to
-  // `tolerated` calls may be on either side.
-  absl::Status After(uint64_t tolerated, LoadResults* results) const {
-    if (addresses_.empty()) return absl::OkStatus();
-    const auto after = Read();
-    if (!after.ok()) return after.status();
-    DaemonCounts counts;
-    for (const auto& [outcome, count] : *after) {
-      const auto was = before_.find(outcome);
-      counts.outcomes[outcome] =
-          count - (was == before_.end() ? 0 : was->second);
-    }
-    std::map<std::string, uint64_t> here;
-    for (const CallResults& calls : results->calls) {
-      here[calls.outcome] += calls.count;
-    }
-    // The daemon's stale is one that was forwarded past its time, and its
-    // stale_hit what is stale here; its request one that the caller's
-    // directives sent on.
-    std::map<std::string, uint64_t> there = {
-        {"hit", counts.outcomes["hit"]},
-        {"stale", counts.outcomes["stale_hit"]},
-        {"miss", counts.outcomes["miss"] + counts.outcomes["stale"]},
-        {"collapsed", counts.outcomes["collapsed"]},
-        {"bypass", counts.outcomes["bypass"] + counts.outcomes["request"]}};
-    counts.agrees = true;
-    for (const auto& [outcome, count] : there) {
-      const uint64_t ours = here[outcome];
-      const uint64_t apart = ours > count ? ours - count : count - ours;
-      if (apart <= tolerated) continue;
-      counts.agrees = false;
-      absl::StrAppend(&counts.disagreement,
-                      counts.disagreement.empty() ? "" : "; ", outcome, ": ",
-                      ours, " measured here, ", count, " counted there");
-    }
-    results->daemon = std::move(counts);
-    return absl::OkStatus();
-  }
-
- private:
-  absl::StatusOr<std::map<std::string, uint64_t>> Read() const {
-    std::map<std::string, uint64_t> counts;
-    for (const std::string& address : addresses_) {
-      const auto text = scrape::Get(address, "/metrics", kScrapePatience);
-      if (!text.ok()) return text.status();
-      for (const char* outcome : {"hit", "stale_hit", "miss", "stale",
-                                  "collapsed", "bypass", "request"}) {
-        counts[outcome] += static_cast<uint64_t>(std::llround(
-            scrape::Sum(*text, "fncache_requests_total",
-                        absl::StrCat("outcome=\"", outcome, "\""))));
-      }
-    }
-    return counts;
-  }
-
-  const std::vector<std::string>& addresses_;
-  std::map<std::string, uint64_t> before_;
-};
-
-void JudgeGenerator(const LoadOptions& options, LoadResults* results) {
-  auto& generator = results->generator;
-  // One thread sends messages as they are.
-  const double cores =
-      options.requests.empty()
-          ? std::max(1.0,
-                     static_cast<double>(std::thread::hardware_concurrency()))
-          : 1;
-  if (generator.cpu > 0.9 * cores) {
-    generator.saturated = true;
-    generator.why =
-        absl::StrFormat("it used %.2f of %.0f cores", generator.cpu, cores);
-  } else if (generator.lag_p99 > kMostDelay) {
-    generator.saturated = true;
-    generator.why = absl::StrCat("p99 of its starts was ",
-                                 FormatSeconds(generator.lag_p99), " late");
-  } else if (generator.wait_p99 > kMostDelay ||
-             generator.wait_fraction > kMostWaiting) {
-    generator.saturated = true;
-    generator.why = absl::StrFormat(
-        "answers waited for its threads, p99 %s, %.0f%% of the pipelines' time",
-        FormatSeconds(generator.wait_p99), 100 * generator.wait_fraction);
-  }
 }
 
 std::vector<ThresholdResults> EvaluateAll(

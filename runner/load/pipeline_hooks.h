@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// PipelineLoadHooks: what a load run calls while it runs.
+#ifndef FNCACHE_RUNNER_LOAD_PIPELINE_HOOKS_H_
+#define FNCACHE_RUNNER_LOAD_PIPELINE_HOOKS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace fncache::runner::load {
+
+struct PipelineLoadHooks {
+  // Asked at least ten times a second, with the phase (settle, warmup,
+  // measure; drain, when no pipeline is started any more) and how many
+  // composites there are; true ends the run, and what is under way then is in
+  // no count.
+  std::function<bool(const char* phase, uint64_t ready, uint64_t composites)>
+      stop;
+  // When the warm-up is over, before anything counts.
+  std::function<void()> on_start;
+  // Shows one sentence while the run goes on.
+  std::function<void(const std::string& text)> warn;
+};
+
+}  // namespace fncache::runner::load
+
+#endif  // FNCACHE_RUNNER_LOAD_PIPELINE_HOOKS_H_
