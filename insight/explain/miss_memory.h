@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -31,52 +30,15 @@
 #include "cache/key/mask.h"
 #include "common/clock.h"
 #include "common/method.h"
-#include "insight/request/identity.h"
-#include "insight/trace/traced_call.h"
+#include "insight/explain/cpu_budget.h"
+#include "insight/explain/explanation.h"
+#include "insight/explain/last_misses.h"
+#include "insight/explain/space_saving.h"
 
 namespace fncache::insight::explain {
 
-// Why an answer was not kept.
-enum class NotStored {
-  kNoTtl,      // the function said nothing, or zero, and no setting helps out
-  kFatal,      // it holds a FATAL result
-  kSecrets,    // it holds connection details
-  kTooLarge,   // for max_entry_bytes, or for the memory tier
-  kModeOff,    // `mode: off` was put in force before it came
-  kError,      // an error, or what is no response
-  kAbandoned,  // its callers left before it came
-};
-// "no-ttl", "fatal", "secrets", "too-large", "mode-off", "error", "abandoned".
-const char* NotStoredName(NotStored why);
-
-struct Explanation {
-  trace::Reason reason = trace::Reason::kUnknown;
-  // Of not-stored: why. Of changed: the first path, as a mask is written; ""
-  // where only the section is known.
-  // Never a value, but names that users chose: escape it where it is shown.
-  std::string detail;
-  std::string section;  // of changed, insight/request's SectionOf
-  std::string writer;   // of changed, the manager that wrote the object last
-  // Of changed, the masks under which it would not have been: those to propose
-  // (proposed_mask.h) for all that changed. None where something changed for
-  // which none is proposed, or more than kMostChanged paths did.
-  std::vector<std::string> masks;
-};
-
-struct MissMemoryOptions {
+struct MissMemoryOptions : CpuBudgetOptions {
   uint64_t bytes = 16ull << 20;  // positive
-  // Of the process's CPU time; 1: no bound. Beyond the first share no paths are
-  // read, beyond the second fewer composites are looked at.
-  double paths_cpu_share = 0.024;
-  double cpu_share = 0.03;
-  // If that is more, of the time of one core, instead of `cpu_share`; and for
-  // paths as much less. (A process that has little to do has few misses, and
-  // nobody to take time from.)
-  double core_share = 0.005;
-  // So much is there at the start, and so much may be saved, or owed (for
-  // paths, what the last ones took). With 0 no paths are read, and as few
-  // composites as may be are looked at.
-  absl::Duration cpu_start = absl::Milliseconds(100);
 };
 
 class MissMemory {
@@ -86,9 +48,9 @@ class MissMemory {
   static constexpr uint64_t kMaxNodesRead = 256 << 10;
   // Of yet larger ones only what became of their key.
   static constexpr uint64_t kMaxRead = 16 << 20;
-  static constexpr size_t kMostChanged = 64;
+  static constexpr size_t kMostChanged = explain::kMostChanged;
   // Told one by one.
-  static constexpr size_t kLastMisses = 1000;
+  static constexpr size_t kLastMisses = LastMisses::kMost;
 
   // `clock` must outlive this.
   MissMemory(const MissMemoryOptions& options, Clock* clock);
@@ -119,10 +81,8 @@ class MissMemory {
   // were stored with connection details are not any more.
   void OnSecretsErased(absl::string_view function);
 
-  // The most frequent, first. 64 are counted for each function: a rare one that
-  // comes new takes the place and the count of the rarest, so that counts may
-  // be too high, and never too low (Metwally et al., Space-Saving, 2005).
-  using Top = std::vector<std::pair<std::string, uint64_t>>;
+  // The most frequent, first.
+  using Top = SpaceSaving::Top;
   struct FunctionTop {
     std::string function;
     Top paths;  // sections where the path is not known
@@ -132,14 +92,7 @@ class MissMemory {
   // Of the functions that had changed requests, by name.
   std::vector<FunctionTop> Tops(size_t most) const;
 
-  // One of the last misses, as it was explained.
-  struct Miss {
-    absl::Time time;
-    std::string function;
-    request::CompositeName composite;  // empty where not known
-    cache::key::Key key;
-    Explanation why;
-  };
+  using Miss = ExplainedMiss;
   // The last of `function`, or of all where that is empty, the newest first.
   // They are kept in a sixteenth of the memory, the oldest going first, and are
   // at most kLastMisses; long names are cut.

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// CpuBudget: bounds the CPU time that explaining takes, to a fraction of the
+// process's. Without time for paths only sections are explained; without time
+// for those, fewer composites are looked at.
+//
+// Used by one thread at a time.
+#ifndef FNCACHE_INSIGHT_EXPLAIN_CPU_BUDGET_H_
+#define FNCACHE_INSIGHT_EXPLAIN_CPU_BUDGET_H_
+
+#include <cstdint>
+#include <ctime>
+
+#include "absl/time/time.h"
+#include "insight/explain/kept_requests.h"
+
+namespace fncache::insight::explain {
+
+struct CpuBudgetOptions {
+  // Of the process's CPU time; 1: no bound. Beyond the first share no paths are
+  // read, beyond the second fewer composites are looked at.
+  double paths_cpu_share = 0.024;
+  double cpu_share = 0.03;
+  // If that is more, of the time of one core, instead of `cpu_share`; and for
+  // paths as much less. (A process that has little to do has few misses, and
+  // nobody to take time from.)
+  double core_share = 0.005;
+  // So much is there at the start, and so much may be saved, or owed (for
+  // paths, what the last ones took). With 0 no paths are read, and as few
+  // composites as may be are looked at.
+  absl::Duration cpu_start = absl::Milliseconds(100);
+};
+
+// The time of a clock, as a duration.
+absl::Duration TimeOf(clockid_t clock);
+
+class CpuBudget {
+ public:
+  CpuBudget(const CpuBudgetOptions& options, absl::Time now);
+
+  // Whether there is time to read paths.
+  bool PathsAffordable(absl::Time now);
+  // What one explanation took, for paths and for the rest.
+  void Spend(absl::Duration paths, absl::Duration rest);
+  // Half as many composites where too much was spent, twice as many where there
+  // is time: those that stay know their past.
+  void Balance(absl::Time now);
+
+  // There is time for composites whose hash is at most this, and was of late.
+  uint64_t affordable() const { return affordable_; }
+  uint64_t always_seen() const { return always_seen_; }
+  absl::Duration spent() const { return spent_; }
+
+ private:
+  void Earn(absl::Time now);
+
+  const CpuBudgetOptions options_;
+  absl::Duration spent_;
+  // CPU time that there is for paths, and for anything at all.
+  absl::Duration paths_left_;
+  absl::Duration left_;
+  // The process's time as last read, and when.
+  absl::Duration process_;
+  absl::Time process_read_;
+  uint64_t affordable_ = kAll;
+  absl::Time balanced_ = absl::InfinitePast();
+  // The least that `affordable_` was of late, and when it last was not all.
+  uint64_t always_seen_ = kAll;
+  absl::Time left_out_ = absl::InfinitePast();
+};
+
+}  // namespace fncache::insight::explain
+
+#endif  // FNCACHE_INSIGHT_EXPLAIN_CPU_BUDGET_H_

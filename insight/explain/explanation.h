@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Explanation: why a request missed, and why an answer was not kept.
+//
+// Plain data; the functions are pure and thread-safe.
+#ifndef FNCACHE_INSIGHT_EXPLAIN_EXPLANATION_H_
+#define FNCACHE_INSIGHT_EXPLAIN_EXPLANATION_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "cache/key/key.h"
+#include "insight/request/identity.h"
+#include "insight/trace/traced_call.h"
+
+namespace fncache::insight::explain {
+
+// Paths that masks are proposed for, at most.
+inline constexpr size_t kMostChanged = 64;
+
+// Why an answer was not kept.
+enum class NotStored {
+  kNoTtl,      // the function said nothing, or zero, and no setting helps out
+  kFatal,      // it holds a FATAL result
+  kSecrets,    // it holds connection details
+  kTooLarge,   // for max_entry_bytes, or for the memory tier
+  kModeOff,    // `mode: off` was put in force before it came
+  kError,      // an error, or what is no response
+  kAbandoned,  // its callers left before it came
+};
+// "no-ttl", "fatal", "secrets", "too-large", "mode-off", "error", "abandoned".
+const char* NotStoredName(NotStored why);
+
+struct Explanation {
+  trace::Reason reason = trace::Reason::kUnknown;
+  // Of not-stored: why. Of changed: the first path, as a mask is written; ""
+  // where only the section is known.
+  // Never a value, but names that users chose: escape it where it is shown.
+  std::string detail;
+  std::string section;  // of changed, insight/request's SectionOf
+  std::string writer;   // of changed, the manager that wrote the object last
+  // Of changed, the masks under which it would not have been: those to propose
+  // (proposed_mask.h) for all that changed. None where something changed for
+  // which none is proposed, or more than kMostChanged paths did.
+  std::vector<std::string> masks;
+};
+
+// One of the last misses, as it was explained.
+struct ExplainedMiss {
+  absl::Time time;
+  std::string function;
+  request::CompositeName composite;  // empty where not known
+  cache::key::Key key;
+  Explanation why;
+};
+
+}  // namespace fncache::insight::explain
+
+#endif  // FNCACHE_INSIGHT_EXPLAIN_EXPLANATION_H_

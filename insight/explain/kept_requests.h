@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// KeptRequests: the last misses of each identity, their sums and, where memory
+// suffices, the hashes of their paths and values. What does not fit is sampled
+// by composite: paths are forgotten first, then all.
+//
+// Used by one thread at a time.
+#ifndef FNCACHE_INSIGHT_EXPLAIN_KEPT_REQUESTS_H_
+#define FNCACHE_INSIGHT_EXPLAIN_KEPT_REQUESTS_H_
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "cache/key/key.h"
+#include "insight/explain/explanation.h"
+#include "insight/explain/request_reader.h"
+#include "insight/request/outline.h"
+
+namespace fncache::insight::explain {
+
+// A threshold of hashes that takes all composites, and one that takes twice as
+// many.
+inline constexpr uint64_t kAll = std::numeric_limits<uint64_t>::max();
+uint64_t Twice(uint64_t threshold);
+
+// A hash table has two slots for each entry after it has grown, and a control
+// byte for each slot.
+inline constexpr size_t kSlots = 2;
+
+// The paths of a request's nodes, in the order of nodes. Most requests have
+// those of the one before, so that they are kept once.
+struct Shape {
+  struct Name {
+    uint32_t parent;  // index in the shape, or request::kNoParent
+    uint32_t at;      // of its text in `text`, to the next one's
+  };
+  std::vector<uint64_t> paths;
+  std::vector<Name> names;
+  std::string text;
+
+  uint64_t bytes() const {
+    return sizeof *this + paths.capacity() * sizeof paths[0] +
+           names.capacity() * sizeof names[0] + text.capacity() +
+           kSlots * (sizeof(uint64_t) + sizeof(void*) + 1);
+  }
+  // As a mask is written.
+  std::string Spell(uint32_t index) const;
+};
+
+enum class Fate : uint8_t { kPending, kStored, kNotStored, kPurged };
+
+struct KeptRequest {
+  cache::key::Key key;
+  uint64_t generation = 0;
+  Fate fate = Fate::kPending;
+  bool secrets = false;  // in what is stored
+  NotStored why = NotStored::kError;
+  absl::Time until = absl::InfinitePast();
+  std::array<uint64_t, request::kSections> sums{};
+  std::shared_ptr<const Shape> shape;  // null: only the sums are known
+  std::vector<uint64_t> values;        // of the shape's nodes
+
+  uint64_t path_bytes() const { return values.capacity() * sizeof values[0]; }
+  uint64_t bytes() const {
+    return sizeof *this + 2 * sizeof(void*) + path_bytes() +
+           kSlots * (sizeof(std::pair<cache::key::Key, uint64_t>) + 1);
+  }
+};
+
+struct Identity {
+  std::string function;
+  uint64_t composite = 0;
+  absl::Time seen;
+  std::list<KeptRequest> requests;  // the newest first
+
+  uint64_t bytes() const {
+    return kSlots * (sizeof(std::pair<uint64_t, Identity>) + 1) +
+           function.capacity();
+  }
+};
+
+class KeptRequests {
+ public:
+  // `bound`: bytes of all that is kept, overhead included.
+  explicit KeptRequests(uint64_t bound) : bound_(bound) {}
+
+  // Null if it is not kept.
+  KeptRequest* Find(const cache::key::Key& key);
+  // The requests of an identity, the newest first; null or not empty.
+  const std::list<KeptRequest>* OfIdentity(uint64_t identity) const {
+    const auto found = identities_.find(identity);
+    if (found == identities_.end() || found->second.requests.empty()) {
+      return nullptr;
+    }
+    return &found->second.requests;
+  }
+  // `change` gets each of a function's; of all where that is "".
+  template <typename Do>
+  void ForEach(absl::string_view function, Do change) {
+    for (auto& identity : identities_) {
+      if (!function.empty() && identity.second.function != function) continue;
+      for (KeptRequest& kept : identity.second.requests) change(&kept);
+    }
+  }
+
+  // `reader`: null where only the outline was read.
+  void Remember(absl::string_view function, absl::string_view generation,
+                const cache::key::Key& key, const request::Outline& outline,
+                uint64_t identity_hash, uint64_t composite,
+                const RequestReader* reader, absl::Time now);
+  // Bytes beside these that the bound counts, too.
+  void SetOther(uint64_t bytes, absl::Time now) {
+    used_ = used_ - other_ + bytes;
+    other_ = bytes;
+    Shrink(now);
+  }
+  // Takes more composites again where there is memory.
+  void Grow();
+
+  uint64_t used() const { return used_; }
+  // Composites whose hash is at most this are remembered, and their paths.
+  uint64_t threshold() const { return threshold_; }
+  uint64_t paths_threshold() const { return paths_threshold_; }
+
+ private:
+  void Charge(uint64_t bytes, bool paths) {
+    used_ += bytes;
+    if (paths) used_for_paths_ += bytes;
+  }
+  void Refund(uint64_t bytes, bool paths) {
+    used_ -= bytes;
+    if (paths) used_for_paths_ -= bytes;
+  }
+  void ForgetPaths(KeptRequest* kept);
+  void Forget(KeptRequest* kept);
+  void Forget(Identity* identity);
+  template <typename Which>
+  void ForgetIdentities(Which which);
+  void Shrink(absl::Time now);
+  std::shared_ptr<const Shape> ShapeOf(const RequestReader& reader);
+
+  const uint64_t bound_;
+  absl::flat_hash_map<uint64_t, Identity> identities_;
+  absl::flat_hash_map<cache::key::Key, uint64_t> keys_;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<const Shape>> shapes_;
+  uint64_t used_ = 0;
+  uint64_t used_for_paths_ = 0;  // of `used_`
+  uint64_t other_ = 0;           // of `used_`
+  uint64_t threshold_ = kAll;
+  uint64_t paths_threshold_ = kAll;
+};
+
+}  // namespace fncache::insight::explain
+
+#endif  // FNCACHE_INSIGHT_EXPLAIN_KEPT_REQUESTS_H_

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/explain/nearest_request.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
+#include "absl/types/optional.h"
+#include "insight/explain/proposed_mask.h"
+#include "insight/request/nodes.h"
+
+namespace fncache::insight::explain {
+namespace {
+
+using request::Section;
+
+// How a request differs from a kept one.
+struct Difference {
+  size_t count = 0;
+  // The first of the request's own nodes that is new or another, an index in
+  // RequestReader::at; else the first in order of those that it has no more, an
+  // index in the kept one's shape.
+  absl::optional<uint32_t> first;
+  std::vector<uint32_t> gone;
+  // All of the request's own nodes that are new or another, up to
+  // kMostChanged; and of each whether it is new.
+  std::vector<uint32_t> changed;
+  std::vector<bool> is_new;
+};
+
+Difference Compare(const RequestReader& now, const KeptRequest& before) {
+  Difference difference;
+  const std::vector<uint64_t>& old_paths = before.shape->paths;
+  const auto differs = [&](size_t i, bool is_new) {
+    ++difference.count;
+    if (!difference.first.has_value()) {
+      difference.first = static_cast<uint32_t>(i);
+    }
+    if (difference.changed.size() < kMostChanged) {
+      difference.changed.push_back(static_cast<uint32_t>(i));
+      difference.is_new.push_back(is_new);
+    }
+  };
+  const size_t shared = std::min(now.paths.size(), old_paths.size());
+  size_t same = 0;
+  for (; same < shared && now.paths[same] == old_paths[same]; ++same) {
+    if (now.values[same] != before.values[same])
+      differs(same, /*is_new=*/false);
+  }
+  if (same == now.paths.size() && same == old_paths.size()) return difference;
+  // From here on they have other nodes, or the same ones in another order.
+  absl::flat_hash_map<uint64_t, uint32_t> rest;
+  rest.reserve(old_paths.size() - same);
+  for (size_t i = same; i < old_paths.size(); ++i) {
+    rest.emplace(old_paths[i], static_cast<uint32_t>(i));
+  }
+  for (size_t i = same; i < now.paths.size(); ++i) {
+    const auto old = rest.find(now.paths[i]);
+    if (old == rest.end()) {
+      if (now.values[i] != kNotCompared) differs(i, /*is_new=*/true);
+      continue;
+    }
+    if (now.values[i] != before.values[old->second]) {
+      differs(i, /*is_new=*/false);
+    }
+    rest.erase(old);
+  }
+  for (const auto& old : rest) {
+    if (before.values[old.second] == kNotCompared) continue;
+    ++difference.count;
+    difference.gone.push_back(old.second);
+  }
+  return difference;
+}
+
+// The sections that a mask leads into.
+std::array<bool, request::kSections> MaskedSections(
+    const cache::key::MaskSet& masks) {
+  std::array<bool, request::kSections> masked{};
+  const auto mark = [&masked](Section section) {
+    masked[static_cast<size_t>(section)] = true;
+  };
+  for (const cache::key::MaskPath& path : masks.paths()) {
+    if (path[0].name == "context") {
+      mark(Section::kContext);
+    } else if (path[0].name == "observed") {
+      mark(path.size() > 1 && path[1].name == "composite"
+               ? Section::kComposite
+               : Section::kObservedResource);
+    } else {
+      mark(Section::kRequiredResource);
+    }
+  }
+  return masked;
+}
+
+// The section that changed. None if it could be one of several that masks lead
+// into, or if the bytes are the same ones in another order.
+absl::optional<Section> ChangedSection(
+    const std::array<uint64_t, request::kSections>& now,
+    const std::array<uint64_t, request::kSections>& before,
+    const cache::key::MaskSet& masks) {
+  const auto masked = MaskedSections(masks);
+  absl::optional<Section> only_masked;
+  size_t masked_count = 0;
+  for (size_t i = 0; i < request::kSections; ++i) {
+    if (now[i] == before[i]) continue;
+    if (!masked[i]) return static_cast<Section>(i);
+    only_masked = static_cast<Section>(i);
+    ++masked_count;
+  }
+  return masked_count == 1 ? only_masked : absl::nullopt;
+}
+
+size_t SectionsDiffering(const std::array<uint64_t, request::kSections>& a,
+                         const std::array<uint64_t, request::kSections>& b) {
+  size_t differing = 0;
+  for (size_t i = 0; i < request::kSections; ++i) differing += a[i] != b[i];
+  return differing;
+}
+
+// The first path's first.
+std::vector<std::string> MasksFor(const RequestReader& reader,
+                                  const KeptRequest& nearest,
+                                  const Difference& difference) {
+  std::vector<std::string> masks;
+  // Whether one is proposed; known ones are not told twice.
+  const auto add = [&masks](const std::string& path, bool leaf) {
+    std::string mask = ProposedMask(path, leaf);
+    if (mask.empty()) return false;
+    if (std::find(masks.begin(), masks.end(), mask) == masks.end()) {
+      masks.push_back(std::move(mask));
+    }
+    return true;
+  };
+  if (difference.count > kMostChanged) return {};
+  // What came or went is what functions wait for.
+  for (size_t i = 0; i < difference.changed.size(); ++i) {
+    const uint32_t at = reader.at[difference.changed[i]];
+    const bool leaf =
+        !difference.is_new[i] && IsLeaf(reader.nodes.nodes()[at].kind);
+    if (!add(reader.nodes.Spell(at), leaf)) return {};
+  }
+  for (const uint32_t gone : difference.gone) {
+    if (!add(nearest.shape->Spell(gone), /*leaf=*/false)) return {};
+  }
+  return masks;
+}
+
+void ExplainChange(const RequestReader& reader, const KeptRequest& nearest,
+                   const Difference& difference, Explanation* said) {
+  said->reason = trace::Reason::kChanged;
+  said->masks = MasksFor(reader, nearest, difference);
+  if (difference.first.has_value()) {
+    const uint32_t at = reader.at[*difference.first];
+    const std::string path = reader.nodes.Spell(at);
+    said->detail = reader.nodes.SpellMask(at);
+    said->section = request::SectionOf(path);
+    const std::string object = request::ObjectOf(path);
+    if (object.empty()) return;
+    for (const request::ObjectWriter& writer :
+         request::WritersOf(reader.nodes.nodes())) {
+      if (writer.object == object) said->writer = writer.manager;
+    }
+    return;
+  }
+  // The first by name of what is gone: its parents are.
+  for (const uint32_t gone : difference.gone) {
+    std::string path = nearest.shape->Spell(gone);
+    if (said->detail.empty() || path < said->detail) {
+      said->detail = std::move(path);
+    }
+  }
+  said->section = request::SectionOf(said->detail);
+}
+
+}  // namespace
+
+void ExplainByNearest(const std::list<KeptRequest>& all,
+                      absl::string_view generation,
+                      const request::Outline& outline,
+                      const cache::key::MaskSet& masks,
+                      const RequestReader* reader, Explanation* said) {
+  const KeptRequest* nearest = nullptr;
+  Difference fewest;
+  for (const KeptRequest& kept : all) {
+    if (reader == nullptr || kept.shape == nullptr) continue;
+    Difference difference = Compare(*reader, kept);
+    if (nearest != nullptr && difference.count >= fewest.count) continue;
+    nearest = &kept;
+    fewest = std::move(difference);
+  }
+  if (nearest != nullptr && fewest.count > 0) {
+    return ExplainChange(*reader, *nearest, fewest, said);
+  }
+  if (nearest != nullptr) {
+    // The same in all that counts: it has another key for another reason.
+    said->reason = nearest->generation != absl::HashOf(generation)
+                       ? trace::Reason::kGeneration
+                       : trace::Reason::kUnknown;
+    return;
+  }
+  nearest = &*std::min_element(
+      all.begin(), all.end(),
+      [&outline](const KeptRequest& a, const KeptRequest& b) {
+        return SectionsDiffering(a.sums, outline.sums) <
+               SectionsDiffering(b.sums, outline.sums);
+      });
+  if (nearest->generation != absl::HashOf(generation) &&
+      nearest->sums == outline.sums) {
+    said->reason = trace::Reason::kGeneration;
+    return;
+  }
+  said->reason = trace::Reason::kChanged;
+  const auto section = ChangedSection(outline.sums, nearest->sums, masks);
+  if (section.has_value()) said->section = request::SectionName(*section);
+}
+
+}  // namespace fncache::insight::explain

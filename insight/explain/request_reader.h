@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// RequestReader: what is read of a request before anything is locked, with the
+// memory that this takes.
+//
+// Used by one thread at a time; it may read one request after another.
+#ifndef FNCACHE_INSIGHT_EXPLAIN_REQUEST_READER_H_
+#define FNCACHE_INSIGHT_EXPLAIN_REQUEST_READER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "cache/key/mask.h"
+#include "insight/request/nodes.h"
+
+namespace fncache::insight::explain {
+
+// Stands for the value of nodes that have none to compare.
+inline constexpr uint64_t kNotCompared = 0;
+
+uint64_t HashOfPaths(const std::vector<uint64_t>& paths);
+
+struct RequestReader {
+  explicit RequestReader(const request::FingerprintSecret& secret)
+      : nodes(secret) {}
+
+  // False if the bytes are no request.
+  bool Read(const cache::key::MaskSet& masks,
+            absl::Span<const absl::string_view> slices);
+
+  request::RequestNodes nodes;
+  // Of the nodes that no mask hides: where they stand, paths and values.
+  std::vector<uint32_t> at;
+  std::vector<uint64_t> paths;
+  std::vector<uint64_t> values;
+  uint64_t shape = 0;  // hash of the paths
+
+ private:
+  bool Hidden(const cache::key::MaskSet& masks, size_t i);
+
+  // For each node, where the masks' walk stands, null where no mask goes, and
+  // whether a mask hides it.
+  std::vector<const cache::key::MaskNode*> walk_;
+  std::vector<bool> hidden_;
+};
+
+}  // namespace fncache::insight::explain
+
+#endif  // FNCACHE_INSIGHT_EXPLAIN_REQUEST_READER_H_
