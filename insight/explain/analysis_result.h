@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Analysis: what `fncache explain` finds in a trace, and the options for it.
+//
+// Plain data.
+#ifndef FNCACHE_INSIGHT_EXPLAIN_ANALYSIS_RESULT_H_
+#define FNCACHE_INSIGHT_EXPLAIN_ANALYSIS_RESULT_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace fncache::insight::explain {
+
+struct AnalysisOptions {
+  // Only calls of this function, of this composite (NAMESPACE/NAME, or NAME),
+  // and of this phase; empty = all.
+  std::string function;
+  std::string composite;
+  std::string phase;
+  // Only the last so many misses are told of; 0 = all.
+  uint64_t last = 0;
+  // The part of a lifetime in which an entry is no longer served.
+  double margin = 0.1;
+  // How long an answer lives; zero: as long as the function said.
+  absl::Duration lifetime = absl::ZeroDuration();
+  // How many masks are tried together at most; those of one field in several
+  // resources, and a version with its managedFields, count as one.
+  int most_masks = 12;
+  // Masks that are in force besides those that the trace names.
+  std::vector<std::string> masked;
+  // Whether the masks that the daemon had count; else only those of `masked`.
+  bool in_force = true;
+};
+
+struct Share {
+  std::string name;
+  uint64_t misses = 0;
+  double seconds = 0;  // of the function
+};
+
+struct PathShare {
+  std::string path;  // `*` for list elements and for names of resources
+  std::string section;
+  std::string writer;   // the manager that wrote its object last, most often
+  uint64_t misses = 0;  // in which it changed
+  double seconds = 0;
+  bool allowed = false;  // a mask may hide it
+};
+
+// Masks that are proposed together: of one field in each resource in which it
+// changed, or of an object's version and managedFields.
+struct MaskShare {
+  std::vector<std::string> masks;  // paths, or a named set
+  // Misses that would have been hits by these alone, and by them together with
+  // those above them.
+  uint64_t alone = 0;
+  uint64_t together = 0;
+  double seconds_together = 0;
+};
+
+struct Analysis {
+  uint64_t calls = 0;
+  uint64_t hits = 0;    // stale and collapsed ones among them
+  uint64_t misses = 0;  // what went to the function
+  uint64_t bypasses = 0;
+  // The bypasses whose trace says why, by BypassReasonName.
+  std::map<std::string, uint64_t> bypasses_by_reason;
+  double seconds = 0;  // of the function, for the misses
+  absl::Duration span = absl::ZeroDuration();
+  // The longest TTL that a call was told, or that the function gave.
+  absl::Duration longest_ttl = absl::ZeroDuration();
+  uint64_t composites = 0;
+  std::vector<std::string> functions;
+  bool has_paths = false;
+  uint64_t pathless = 0;  // misses of changed requests of which it has none
+  uint64_t dropped = 0, damaged = 0;
+
+  // Each in order of their misses.
+  std::vector<Share> reasons;
+  std::vector<PathShare> paths;
+  std::vector<Share> sections;
+  std::vector<Share> writers;
+  // In the order in which they save most.
+  std::vector<MaskShare> masks;
+};
+
+}  // namespace fncache::insight::explain
+
+#endif  // FNCACHE_INSIGHT_EXPLAIN_ANALYSIS_RESULT_H_

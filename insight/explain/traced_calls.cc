@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/explain/traced_calls.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace fncache::insight::explain {
+
+using trace::Outcome;
+using trace::ReadCall;
+using trace::TracedCall;
+
+bool IsHit(Outcome outcome) {
+  return outcome == Outcome::kHit || outcome == Outcome::kStale ||
+         outcome == Outcome::kCollapsed;
+}
+
+std::string WhoseOf(const request::CompositeName& name) {
+  return absl::StrCat(name.kind, "\n", name.object_namespace, "\n", name.name,
+                      "\n", name.uid);
+}
+
+std::string StreamOf(const ReadCall& call) {
+  if (call.stream != 0)
+    return absl::StrCat(call.stream, "\n", call.call.method);
+  return absl::StrCat(call.call.function, "\n", call.call.method, "\n",
+                      call.call.step, "\n", WhoseOf(call.call.composite));
+}
+
+bool Wanted(const TracedCall& call, const AnalysisOptions& options) {
+  if (!options.function.empty() && call.function != options.function) {
+    return false;
+  }
+  if (!options.phase.empty() && call.phase != options.phase) return false;
+  return options.composite.empty() ||
+         call.composite.name == options.composite ||
+         absl::StrCat(call.composite.object_namespace, "/",
+                      call.composite.name) == options.composite;
+}
+
+bool IsKept(const TracedCall& call) {
+  if (call.status != 0) return false;
+  if (call.outcome == Outcome::kMiss) return call.stored;
+  // Nobody stored anything where no cache was: what one would have kept.
+  return !call.fatal && call.function_ttl.has_value() &&
+         *call.function_ttl > absl::ZeroDuration();
+}
+
+absl::Time ServedUntil(const TracedCall& call, absl::Duration lifetime,
+                       double margin) {
+  if (call.outcome == Outcome::kStale) return absl::InfinitePast();
+  const auto lives =
+      lifetime > absl::ZeroDuration()
+          ? lifetime
+          : call.lifetime.value_or(
+                call.told_ttl.value_or(absl::ZeroDuration()) + call.age);
+  return call.arrived - call.age + (1 - margin) * lives;
+}
+
+}  // namespace fncache::insight::explain
