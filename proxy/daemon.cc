@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/daemon.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
@@ -13,19 +11,20 @@
 #include "absl/time/clock.h"
 #include "cache/store/open_tiers.h"
 #include "cache/store/tiered_store.h"
-#include "common/handshake_failure.h"
 #include "common/log.h"
-#include "common/log_limiter.h"
 #include "common/status.h"
 #include "common/thread_pool.h"
-#include "common/threads.h"
-#include "common/utf8.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
 #include "proxy/admin/server.h"
 #include "proxy/admin/start.h"
 #include "proxy/admin_actions.h"
 #include "proxy/alarms.h"
+#include "proxy/daemon_facts.h"
+#include "proxy/daemon_threads.h"
+#include "proxy/daemon_tls.h"
+#include "proxy/heap_keeper.h"
+#include "proxy/peer_events.h"
 #include "proxy/purge.h"
 #include "proxy/serving/handler.h"
 #include "proxy/settings/settings.h"
@@ -33,12 +32,9 @@
 #include "proxy/telemetry/admin.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/purge_metrics.h"
-#include "proxy/telemetry/shadow_text.h"
-#include "proxy/telemetry/shadow_verdict.h"
 #include "proxy/trace_switch.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/listener.h"
-#include "proxy/transport/tls.h"
 #include "proxy/transport/upstream.h"
 #include "proxy/transport/worker.h"
 
@@ -60,66 +56,12 @@ constexpr absl::Duration kLockGrace = absl::Seconds(5);
 // have been accepted and not been seen yet.
 constexpr absl::Duration kSettled = absl::Milliseconds(20);
 
-// Gives memory back that a burst of calls has left free: the C library keeps
-// what lies below something that is in use. Free memory that stays for two
-// looks is not needed for the calls that come.
-class HeapKeeper {
- public:
-  HeapKeeper() : thread_([this] { Run(); }) {}
-  ~HeapKeeper() {
-    {
-      MutexLock lock(&mutex_);
-      stop_ = true;
-      stopped_.SignalAll();
-    }
-    thread_.join();
-  }
-
- private:
-  static constexpr absl::Duration kLook = absl::Seconds(5);
-  static constexpr size_t kKept = 32 << 20;
-
-  void Run() {
-    bool much = false;
-    MutexLock lock(&mutex_);
-    while (!stop_) {
-      if (!stopped_.WaitWithTimeout(&mutex_, kLook)) continue;
-      const bool before = much;
-      much = mallinfo2().fordblks > kKept;
-      if (before && much) malloc_trim(kKept / 2);
-    }
-  }
-
-  Mutex mutex_;
-  CondVar stopped_;
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
-};
-
 std::vector<std::string> Names(const settings::DaemonOptions& options) {
   std::vector<std::string> names;
   for (const settings::FunctionOptions& function : options.functions) {
     names.push_back(function.name);
   }
   return names;
-}
-
-// Workers beyond this have not been seen to pay.
-constexpr int kMostWorkers = 8;
-
-int Workers(const settings::DaemonOptions& options) {
-  return options.workers > 0 ? options.workers
-                             : std::min(UsableCores(), kMostWorkers);
-}
-
-// Threads that do the workers' jobs, for the cores that are left beside the
-// worker which reads and writes; null where there are none.
-std::unique_ptr<ThreadPool> MakeAssistants() {
-  constexpr size_t kMostWaiting = 1024;  // more than workers hand over
-  const int cores = UsableCores();
-  if (cores == 1) return nullptr;
-  return std::make_unique<ThreadPool>(std::min(cores, kMostWorkers) - 1,
-                                      kMostWaiting);
 }
 
 }  // namespace
@@ -138,8 +80,8 @@ class Daemon::Impl {
       : instruments(Names(options)),
         trace(&instruments, options.cache_dir),
         assistants(MakeAssistants()),
-        inflight(options.inflight_bytes, Workers(options)),
-        workers(transport::MakeWorkers(Workers(options), assistants.get())) {}
+        inflight(options.inflight_bytes, WorkersOf(options)),
+        workers(transport::MakeWorkers(WorkersOf(options), assistants.get())) {}
   ~Impl() {
     // Nobody changes settings of what goes. And before the cache directory's
     // lock goes, whose next owner wants the socket's path.
@@ -182,15 +124,13 @@ class Daemon::Impl {
   telemetry::Instruments instruments;
   // Those of the start.
   std::vector<ListedSetting> settings;
-  std::unique_ptr<HandshakeObserver> handshakes;
   // Null with explain.memory 0. As long.
   std::unique_ptr<insight::explain::MissMemory> misses;
   // Calls write to its writers as long as there are any.
   TraceSwitch trace;
   telemetry::AccessLog access_log{instruments.access_log()};
   SystemClock system_clock;
-  std::unique_ptr<transport::ServerTls> server_tls;
-  std::unique_ptr<transport::ClientTls> client_tls;
+  DaemonTls tls;
   // Kept until no call is left: calls that end tell them.
   const std::shared_ptr<cache::store::Bans> bans =
       std::make_shared<cache::store::Bans>();
@@ -246,45 +186,6 @@ std::vector<telemetry::ShadowReport> Daemon::Shadow() const {
 
 std::string Daemon::admin_socket() const {
   return impl_->admin_service == nullptr ? "" : impl_->admin_service->path();
-}
-
-absl::Status Daemon::OpenTls(absl::Duration interval) {
-  telemetry::Instruments* const instruments = &impl_->instruments;
-  const auto watch = [&](const std::string& dir, TlsSide side)
-      -> absl::StatusOr<std::unique_ptr<transport::TlsWatcher>> {
-    auto watcher = transport::TlsWatcher::Create(
-        dir, side,
-        [instruments, side](bool taken_up) {
-          if (taken_up) {
-            instruments->CertificateReloaded(side);
-          } else {
-            instruments->CertificateReloadFailed(side);
-          }
-        },
-        interval);
-    if (watcher.ok()) {
-      instruments->WatchCertificate(
-          side, [watcher = watcher->get()] { return watcher->expiry(); });
-    }
-    return watcher;
-  };
-  impl_->handshakes = std::make_unique<HandshakeObserver>(
-      [instruments](const HandshakeFailure& failure) {
-        instruments->HandshakeFailed(failure.side, failure.fault);
-      });
-  if (options_.tls_dir.has_value()) {
-    auto watcher = watch(*options_.tls_dir, TlsSide::kServer);
-    if (!watcher.ok()) return watcher.status();
-    impl_->server_tls =
-        std::make_unique<transport::ServerTls>(*std::move(watcher));
-  }
-  if (options_.upstream_tls_dir.has_value()) {
-    auto watcher = watch(*options_.upstream_tls_dir, TlsSide::kClient);
-    if (!watcher.ok()) return watcher.status();
-    impl_->client_tls =
-        std::make_unique<transport::ClientTls>(*std::move(watcher));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Daemon::OpenStore(Clock* clock, const Extras& extras) {
@@ -408,85 +309,6 @@ void Daemon::OpenExplain(Clock* clock) {
   });
 }
 
-namespace {
-
-// One line a minute for each kind of thing that a function's callers cause, or
-// it does.
-class PeerLog {
- public:
-  explicit PeerLog(const telemetry::FunctionInstruments* function)
-      : function_(function) {}
-  void Tell(LogLimiter* lines, absl::string_view what, absl::string_view why,
-            std::string peer = "") {
-    uint64_t unlogged = 0;
-    if (!lines->Allows(absl::Now(), &unlogged)) return;
-    std::vector<LogField> fields = {{"function", function_->name()}};
-    if (!peer.empty()) fields.emplace_back("peer", std::move(peer));
-    if (!why.empty()) fields.emplace_back("why", std::string(why));
-    if (unlogged > 0) fields.emplace_back("unlogged", absl::StrCat(unlogged));
-    Log(LogLevel::kWarning, what, fields);
-  }
-
-  LogLimiter connections{absl::Minutes(1)};
-  LogLimiter streams{absl::Minutes(1)};
-  LogLimiter accepting{absl::Minutes(1)};
-  LogLimiter accepts_again{absl::Minutes(1)};
-  // Connections that end, each in its way: what is often and harmless does not
-  // hide an attack.
-  LogLimiter foreign{absl::Minutes(1)};
-  LogLimiter slow{absl::Minutes(1)};
-  LogLimiter broken{absl::Minutes(1)};
-  LogLimiter flooding{absl::Minutes(1)};
-
- private:
-  const telemetry::FunctionInstruments* const function_;
-};
-
-http2::ServerEvents Events(const telemetry::FunctionInstruments* function) {
-  auto log = std::make_shared<PeerLog>(function);
-  http2::ServerEvents events;
-  events.ended = [function, log](const http2::Connection& connection,
-                                 http2::ConnectionEnd end,
-                                 const std::string& words) {
-    function->ConnectionEnded(static_cast<size_t>(end));
-    const auto tell = [&](LogLimiter* lines) {
-      log->Tell(lines, "ended a caller's connection", words, connection.peer());
-    };
-    switch (end) {
-      case http2::ConnectionEnd::kNotHttp2:
-        return tell(&log->foreign);
-      case http2::ConnectionEnd::kTimeout:
-        return tell(&log->slow);
-      case http2::ConnectionEnd::kProtocol:
-        return tell(&log->broken);
-      case http2::ConnectionEnd::kTooMuch:
-        return tell(&log->flooding);
-      default:
-        return;
-    }
-  };
-  events.connection_refused = [function, log] {
-    function->ConnectionRefused();
-    log->Tell(&log->connections, "closed a new connection: max_connections",
-              "");
-  };
-  events.stream_refused = [function, log] {
-    function->StreamRefused();
-    log->Tell(&log->streams, "refused a call: max_streams", "");
-  };
-  events.abandoned = [function] { function->RequestAbandoned(); };
-  events.accept_failed = [function, log](const std::string& why) {
-    function->AcceptFailed();
-    log->Tell(&log->accepting, "cannot accept connections, trying again", why);
-  };
-  events.accepts_again = [log] {
-    log->Tell(&log->accepts_again, "accepting connections again", "");
-  };
-  return events;
-}
-
-}  // namespace
-
 absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
   std::vector<transport::Worker*> workers;
   for (const auto& worker : impl_->workers) workers.push_back(worker.get());
@@ -511,27 +333,9 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     upstream.inflight = &impl_->inflight;
     const telemetry::FunctionInstruments* const instruments =
         &impl_->instruments.function(static_cast<cache::FunctionId>(i));
-    upstream.unreachable = [instruments, clock, target = options.upstream](
-                               absl::string_view why, bool news) {
-      instruments->Unreachable(clock->Now(), why);
-      if (!news) return;
-      Log(LogLevel::kWarning, "cannot reach the function",
-          {{"function", instruments->name()},
-           {"upstream", target},
-           {"why", why}});
-    };
-    upstream.reachable = [instruments, target = options.upstream] {
-      instruments->Reachable();
-      Log(LogLevel::kInfo, "the function can be reached again",
-          {{"function", instruments->name()}, {"upstream", target}});
-    };
-    upstream.lost =
-        [log = std::make_shared<PeerLog>(instruments)](absl::string_view why) {
-          log->Tell(&log->broken,
-                    "lost a connection to the function with calls", why);
-        };
+    SetUpstreamEvents(instruments, clock, &upstream);
     function.upstream = std::make_unique<transport::Upstream>(
-        std::move(upstream), impl_->client_tls.get(), count);
+        std::move(upstream), impl_->tls.client(), count);
     const auto id = static_cast<cache::FunctionId>(i);
     function.handler = std::make_unique<serving::FunctionHandler>(
         id, options, impl_->store.get(), clock, function.upstream.get(),
@@ -540,10 +344,10 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     transport::ListenerOptions listen;
     listen.address = options.listen;
     listen.workers = workers;
-    listen.tls = impl_->server_tls.get();
+    listen.tls = impl_->tls.server();
     listen.limits = ListenerLimitsOf(options_);
     listen.inflight = &impl_->inflight;
-    listen.events = Events(instruments);
+    listen.events = ListenerEvents(instruments);
     auto listener = transport::Listener::Create(std::move(listen));
     if (!listener.ok()) return listener.status();
     function.listener = *std::move(listener);
@@ -588,55 +392,13 @@ absl::StatusOr<std::vector<EntryReport>> Daemon::LookUp(
   return impl_->purger->LookUp(order);
 }
 
-namespace {
-
-// More of them say nothing more on a page.
-constexpr size_t kMostBansTold = 10;
-
-void AddBans(const cache::store::Bans& bans, const std::string& function,
-             telemetry::FunctionFacts* facts) {
-  using Kind = cache::store::Bans::Kind;
-  for (const auto& ban : bans.List(function, kMostBansTold)) {
-    facts->bans.push_back({ban.kind == Kind::kAll ? "everything"
-                           : ban.kind == Kind::kFunction
-                               ? "the function"
-                               : absl::StrCat("generation ", ban.generation),
-                           ban.before, ban.soft});
-  }
-}
-
-// The verdict's first line, without the function's name.
-void AddShadow(const absl::optional<telemetry::ShadowReport>& report,
-               telemetry::FunctionFacts* facts) {
-  if (!report.has_value()) return;
-  const std::string text = telemetry::ShadowText({&*report, 1});
-  const size_t name = Printable(report->function).size() + 2;  // NAME: VERDICT
-  facts->more.push_back({"shadow", text.substr(name, text.find('\n') - name),
-                         telemetry::Judge(*report).bad()});
-}
-
-}  // namespace
-
 std::vector<telemetry::FunctionFacts> Daemon::Facts() const {
   std::vector<telemetry::FunctionFacts> all;
   // The page is there before the functions are.
   if (!started_.load(std::memory_order_acquire)) return all;
   for (const Impl::Function& function : impl_->functions) {
-    telemetry::FunctionFacts facts;
-    facts.callers_connections = function.listener->connections();
-    facts.upstream_connections =
-        static_cast<size_t>(function.upstream->connected());
-    facts.masks = function.handler->Masks();
-    AddBans(*impl_->bans, function.handler->name(), &facts);
-    const auto state = function.handler->State();
-    facts.serves_stale = state->policy.serves_stale();
-    facts.refreshes_behind =
-        state->options.policy.stale_while_revalidate > absl::ZeroDuration();
-    facts.finishes_abandoned =
-        state->options.policy.finish_abandoned > absl::ZeroDuration();
-    facts.backing_off = function.handler->BackingOff();
-    AddShadow(function.handler->Shadow(), &facts);
-    all.push_back(std::move(facts));
+    all.push_back(FactsOf(*function.listener, *function.upstream,
+                          *function.handler, *impl_->bans));
   }
   return all;
 }
@@ -721,7 +483,8 @@ absl::Status Daemon::Open(Extras extras) {
       extras.clock != nullptr ? extras.clock : &impl_->system_clock;
   OpenReload(&extras);
   impl_->settings = extras.settings;
-  absl::Status status = OpenTls(extras.tls_interval);
+  absl::Status status =
+      impl_->tls.Open(options_, extras.tls_interval, &impl_->instruments);
   // The admin endpoint comes early, so that probes are answered while the
   // store's lock is waited for. Where a predecessor still holds the port, it is
   // tried again after that.

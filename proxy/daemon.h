@@ -132,7 +132,6 @@ class Daemon {
   // For the status page, by function.
   std::vector<telemetry::FunctionFacts> Facts() const;
   absl::Status Open(Extras extras);
-  absl::Status OpenTls(absl::Duration interval);
   absl::Status OpenStore(Clock* clock, const Extras& extras);
   absl::Status OpenTrace(const std::vector<ListedSetting>& settings);
   void OpenReload(Extras* extras);
