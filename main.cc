@@ -13,11 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "commit.h"
-#include "common/command.h"
-#include "common/completion.h"
-#include "common/grpc_log.h"
 #include "common/help_text.h"
-#include "common/man_page.h"
 #include "common/nearest.h"
 #include "common/standard_streams.h"
 #include "common/threads.h"
@@ -25,6 +21,10 @@
 #include "common/version.h"
 #include "insight/explain/command.h"
 #include "openssl/crypto.h"
+#include "program/command.h"
+#include "program/completion.h"
+#include "program/grpc_log.h"
+#include "program/man_page.h"
 #include "proxy/admin/command.h"
 #include "proxy/admin/record.h"
 #include "proxy/health_command.h"
@@ -44,9 +44,9 @@
 
 namespace {
 
-using fncache::Command;
 using fncache::CommandFlag;
 using fncache::PrintResult;
+using fncache::program::Command;
 
 int HelpMain(int argc, char** argv);
 int VersionMain(int argc, char** argv);
@@ -277,7 +277,7 @@ std::string VersionText() {
 
 // The page of `command`, or of the binary itself where that is null.
 std::string ManPageOf(const Command* command) {
-  fncache::ManPage page;
+  fncache::program::ManPage page;
   page.version = VersionText();
   if (command != nullptr) {
     page.name = absl::StrCat("fncache-", command->name);
@@ -293,7 +293,7 @@ std::string ManPageOf(const Command* command) {
           absl::StrAppend(out, "fncache-", name, "(1)");
         });
   }
-  return fncache::PrintManPage(page);
+  return fncache::program::PrintManPage(page);
 }
 
 int Refuse(absl::string_view command, absl::string_view why) {
@@ -405,15 +405,15 @@ int CompletionMain(int argc, char** argv) {
       arguments.words.empty() ? "" : arguments.words.front();
   if (shell == "bash") {
     return PrintResult("fncache completion",
-                       fncache::BashCompletion(Commands()));
+                       fncache::program::BashCompletion(Commands()));
   }
   if (shell == "zsh") {
     return PrintResult("fncache completion",
-                       fncache::ZshCompletion(Commands()));
+                       fncache::program::ZshCompletion(Commands()));
   }
   if (shell == "fish") {
     return PrintResult("fncache completion",
-                       fncache::FishCompletion(Commands()));
+                       fncache::program::FishCompletion(Commands()));
   }
   return Refuse(
       "fncache completion",
@@ -434,7 +434,7 @@ int main(int argc, char** argv) {
   // At exit OpenSSL would free what gRPC's threads, which nobody can wait for,
   // may still be connecting with.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
-  fncache::TakeGrpcLog();
+  fncache::program::TakeGrpcLog();
   if (argc < 2) {
     std::fputs(Help().c_str(), stderr);
     return 2;

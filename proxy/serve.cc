@@ -15,8 +15,8 @@
 #include "absl/time/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
-#include "common/service_notify.h"
 #include "proxy/daemon.h"
+#include "proxy/service_notify.h"
 
 namespace fncache::proxy {
 namespace {

@@ -14,7 +14,6 @@
 #include "cache/key/digest.h"
 #include "cache/key/mask.h"
 #include "cache/response_digest.h"
-#include "common/distinct_count.h"
 #include "common/log.h"
 #include "common/log_limiter.h"
 #include "common/mutex.h"
@@ -24,6 +23,7 @@
 #include "insight/request/outline.h"
 #include "insight/request/response_difference.h"
 #include "openssl/rand.h"
+#include "proxy/serving/distinct_count.h"
 #include "xxhash.h"
 
 namespace fncache::proxy::serving {

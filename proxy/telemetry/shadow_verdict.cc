@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "common/fisher.h"
+#include "proxy/telemetry/fisher.h"
 
 namespace fncache::proxy::telemetry {
 namespace {

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "common/function_credentials.h"
 #include "common/log.h"
 #include "common/method.h"
 #include "common/mutex.h"
@@ -21,6 +20,7 @@
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/proto_buffer_reader.h"
+#include "runner/client/function_credentials.h"
 #include "runner/client/parse.h"
 #include "runner/client/rpc_error.h"
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands of the binary as data: what its list of commands, the completion of
 // a shell and the manual's pages are made from.
-#ifndef FNCACHE_COMMON_COMMAND_H_
-#define FNCACHE_COMMON_COMMAND_H_
+#ifndef FNCACHE_PROGRAM_COMMAND_H_
+#define FNCACHE_PROGRAM_COMMAND_H_
 
 #include <string>
 #include <vector>
 
 #include "common/command_flags.h"
 
-namespace fncache {
+namespace fncache::program {
 
 struct Command {
   std::string name;
@@ -27,6 +27,6 @@ struct Command {
   bool takes_files = false;
 };
 
-}  // namespace fncache
+}  // namespace fncache::program
 
-#endif  // FNCACHE_COMMON_COMMAND_H_
+#endif  // FNCACHE_PROGRAM_COMMAND_H_

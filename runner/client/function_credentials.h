@@ -6,8 +6,8 @@
 // (common/handshake_failure.h).
 //
 // Thread-safe.
-#ifndef FNCACHE_COMMON_FUNCTION_CREDENTIALS_H_
-#define FNCACHE_COMMON_FUNCTION_CREDENTIALS_H_
+#ifndef FNCACHE_RUNNER_CLIENT_FUNCTION_CREDENTIALS_H_
+#define FNCACHE_RUNNER_CLIENT_FUNCTION_CREDENTIALS_H_
 
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@
 #include "common/tls_files.h"
 #include "grpcpp/security/credentials.h"
 
-namespace fncache {
+namespace fncache::runner::client {
 
 // With the certificates of `files`, read for TlsSide::kClient. The authority of
 // each call passes unchecked. `name_setting`: the setting that says which name
@@ -24,6 +24,6 @@ namespace fncache {
 std::shared_ptr<grpc::ChannelCredentials> FunctionCredentials(
     const TlsFiles& files, std::string name_setting);
 
-}  // namespace fncache
+}  // namespace fncache::runner::client
 
-#endif  // FNCACHE_COMMON_FUNCTION_CREDENTIALS_H_
+#endif  // FNCACHE_RUNNER_CLIENT_FUNCTION_CREDENTIALS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/function_credentials.h"
+#include "runner/client/function_credentials.h"
 
 #include <functional>
 #include <utility>
@@ -11,7 +11,7 @@
 #include "grpcpp/security/tls_certificate_verifier.h"
 #include "grpcpp/security/tls_credentials_options.h"
 
-namespace fncache {
+namespace fncache::runner::client {
 namespace {
 
 // gRPC's own check of the name, after the handshake; reports what it refuses.
@@ -77,4 +77,4 @@ std::shared_ptr<grpc::ChannelCredentials> FunctionCredentials(
   return grpc::experimental::TlsCredentials(options);
 }
 
-}  // namespace fncache
+}  // namespace fncache::runner::client

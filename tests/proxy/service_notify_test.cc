@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/service_notify.h"
+#include "proxy/service_notify.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/common/temp_dir.h"
 
-namespace fncache {
+namespace fncache::proxy {
 namespace {
 
 // The manager's end.
@@ -78,4 +78,4 @@ TEST(ServiceNotify, AManagerThatIsGoneIsNoMatter) {
 }
 
 }  // namespace
-}  // namespace fncache
+}  // namespace fncache::proxy

@@ -5,16 +5,16 @@
 // it but the manager's view.
 //
 // Thread-safe.
-#ifndef FNCACHE_COMMON_SERVICE_NOTIFY_H_
-#define FNCACHE_COMMON_SERVICE_NOTIFY_H_
+#ifndef FNCACHE_PROXY_SERVICE_NOTIFY_H_
+#define FNCACHE_PROXY_SERVICE_NOTIFY_H_
 
 #include "absl/strings/string_view.h"
 
-namespace fncache {
+namespace fncache::proxy {
 
 // Lines of VARIABLE=VALUE, such as "READY=1". True if they were sent.
 bool NotifyService(absl::string_view state);
 
-}  // namespace fncache
+}  // namespace fncache::proxy
 
-#endif  // FNCACHE_COMMON_SERVICE_NOTIFY_H_
+#endif  // FNCACHE_PROXY_SERVICE_NOTIFY_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/distinct_count.h"
+#include "proxy/serving/distinct_count.h"
 
 #include <cmath>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace fncache {
+namespace fncache::proxy::serving {
 namespace {
 
 TEST(DistinctCount, SmallNumbersAreExactHoweverOftenTheyCome) {
@@ -44,4 +44,4 @@ TEST(DistinctCount, HashesOfOneRegisterAndNoBitsAreCounted) {
 }
 
 }  // namespace
-}  // namespace fncache
+}  // namespace fncache::proxy::serving

@@ -5,13 +5,13 @@
 // by the registers that are still empty, are nearly always exact.
 //
 // Thread-compatible. A plain value.
-#ifndef FNCACHE_COMMON_DISTINCT_COUNT_H_
-#define FNCACHE_COMMON_DISTINCT_COUNT_H_
+#ifndef FNCACHE_PROXY_SERVING_DISTINCT_COUNT_H_
+#define FNCACHE_PROXY_SERVING_DISTINCT_COUNT_H_
 
 #include <array>
 #include <cstdint>
 
-namespace fncache {
+namespace fncache::proxy::serving {
 
 class DistinctCount {
  public:
@@ -30,6 +30,6 @@ class DistinctCount {
   std::array<uint8_t, 1 << kIndexBits> ranks_{};
 };
 
-}  // namespace fncache
+}  // namespace fncache::proxy::serving
 
-#endif  // FNCACHE_COMMON_DISTINCT_COUNT_H_
+#endif  // FNCACHE_PROXY_SERVING_DISTINCT_COUNT_H_

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/distinct_count.h"
+#include "proxy/serving/distinct_count.h"
 
 #include <cmath>
 
-namespace fncache {
+namespace fncache::proxy::serving {
 
 uint64_t DistinctCount::Estimate() const {
   const auto registers = static_cast<double>(ranks_.size());
@@ -21,4 +21,4 @@ uint64_t DistinctCount::Estimate() const {
   return static_cast<uint64_t>(std::llround(estimate));
 }
 
-}  // namespace fncache
+}  // namespace fncache::proxy::serving

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/man_page.h"
+#include "program/man_page.h"
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace fncache {
+namespace fncache::program {
 namespace {
 
 constexpr absl::string_view kUsage = "Usage: ";
@@ -111,4 +111,4 @@ std::string PrintManPage(const ManPage& page) {
   return out;
 }
 
-}  // namespace fncache
+}  // namespace fncache::program

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/man_page.h"
+#include "program/man_page.h"
 
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace fncache {
+namespace fncache::program {
 namespace {
 
 using ::testing::HasSubstr;
@@ -60,4 +60,4 @@ TEST(ManPageTest, NothingOfAHelpIsLost) {
 }
 
 }  // namespace
-}  // namespace fncache
+}  // namespace fncache::program

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/completion.h"
+#include "program/completion.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 
-namespace fncache {
+namespace fncache::program {
 namespace {
 
 // The flags that the binary takes in a command's place.
@@ -215,4 +215,4 @@ std::string FishCompletion(const std::vector<Command>& commands) {
   return out;
 }
 
-}  // namespace fncache
+}  // namespace fncache::program

@@ -3,21 +3,21 @@
 // flags and the names of files where a flag takes one.
 //
 // Pure functions, thread-safe.
-#ifndef FNCACHE_COMMON_COMPLETION_H_
-#define FNCACHE_COMMON_COMPLETION_H_
+#ifndef FNCACHE_PROGRAM_COMPLETION_H_
+#define FNCACHE_PROGRAM_COMPLETION_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "common/command.h"
+#include "program/command.h"
 
-namespace fncache {
+namespace fncache::program {
 
 std::string BashCompletion(const std::vector<Command>& commands);
 std::string ZshCompletion(const std::vector<Command>& commands);
 std::string FishCompletion(const std::vector<Command>& commands);
 
-}  // namespace fncache
+}  // namespace fncache::program
 
-#endif  // FNCACHE_COMMON_COMPLETION_H_
+#endif  // FNCACHE_PROGRAM_COMPLETION_H_

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/fisher.h"
+#include "proxy/telemetry/fisher.h"
 
 #include "gtest/gtest.h"
 
-namespace fncache {
+namespace fncache::proxy::telemetry {
 namespace {
 
 // By the definition, in integers; for small numbers.
@@ -61,4 +61,4 @@ TEST(Fisher, LargeNumbersAreNoTrouble) {
 }
 
 }  // namespace
-}  // namespace fncache
+}  // namespace fncache::proxy::telemetry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/service_notify.h"
+#include "proxy/service_notify.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace fncache {
+namespace fncache::proxy {
 
 bool NotifyService(absl::string_view state) {
   const char* const name = std::getenv("NOTIFY_SOCKET");
@@ -34,4 +34,4 @@ bool NotifyService(absl::string_view state) {
   return sent == static_cast<ssize_t>(state.size());
 }
 
-}  // namespace fncache
+}  // namespace fncache::proxy

@@ -2,14 +2,14 @@
 // A page of the manual (man 1) from a help text.
 //
 // Pure functions, thread-safe.
-#ifndef FNCACHE_COMMON_MAN_PAGE_H_
-#define FNCACHE_COMMON_MAN_PAGE_H_
+#ifndef FNCACHE_PROGRAM_MAN_PAGE_H_
+#define FNCACHE_PROGRAM_MAN_PAGE_H_
 
 #include <string>
 
 #include "absl/strings/string_view.h"
 
-namespace fncache {
+namespace fncache::program {
 
 struct ManPage {
   std::string name;     // "fncache-serve"
@@ -24,6 +24,6 @@ struct ManPage {
 // The page as troff source of the `man` macros.
 std::string PrintManPage(const ManPage& page);
 
-}  // namespace fncache
+}  // namespace fncache::program
 
-#endif  // FNCACHE_COMMON_MAN_PAGE_H_
+#endif  // FNCACHE_PROGRAM_MAN_PAGE_H_

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/fisher.h"
+#include "proxy/telemetry/fisher.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace fncache {
+namespace fncache::proxy::telemetry {
 namespace {
 
 // Terms below this share of the sum end it.
@@ -59,4 +59,4 @@ double FisherGreater(Tally first, Tally second) {
   return std::min(1.0, std::max(0.0, p));
 }
 
-}  // namespace fncache
+}  // namespace fncache::proxy::telemetry

@@ -6,12 +6,12 @@
 // say more than they know.
 //
 // Pure function, thread-safe.
-#ifndef FNCACHE_COMMON_FISHER_H_
-#define FNCACHE_COMMON_FISHER_H_
+#ifndef FNCACHE_PROXY_TELEMETRY_FISHER_H_
+#define FNCACHE_PROXY_TELEMETRY_FISHER_H_
 
 #include <cstdint>
 
-namespace fncache {
+namespace fncache::proxy::telemetry {
 
 struct Tally {
   uint64_t happened = 0;
@@ -24,6 +24,6 @@ struct Tally {
 // numbers.
 double FisherGreater(Tally first, Tally second);
 
-}  // namespace fncache
+}  // namespace fncache::proxy::telemetry
 
-#endif  // FNCACHE_COMMON_FISHER_H_
+#endif  // FNCACHE_PROXY_TELEMETRY_FISHER_H_
