@@ -232,7 +232,7 @@ effect, and which of them can change while it runs.
 
 A setting that says `changes: while it runs` takes effect when the file's content
 has changed (looked at every 10 seconds) or on SIGHUP; the others take a restart.
-docs/operating.md, "Changing settings while it runs", tells all of it.
+docs/running.md, "Changing settings while it runs", has the details.
 )";
   AppendGroups(
       &out,

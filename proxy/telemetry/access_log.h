@@ -5,7 +5,7 @@
 //   detail of a miss, key, latency, the function's latency, status
 //
 // Never a body, nor a value of the request beyond the composite's identity.
-// docs/operating.md has the fields.
+// docs/watching.md has the fields.
 //
 // It blocks nothing: Write copies what a line is made of into a queue that is
 // bounded in bytes, and returns; a thread of the log's own makes the lines and

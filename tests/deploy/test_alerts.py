@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Alerts and dashboard: well made, of metrics that exist, each alert tried and
-told of in docs/operating.md."""
+told of in docs/runbooks.md."""
 import json
 import re
 import unittest
@@ -11,12 +11,12 @@ import tools
 
 RULES = tools.path("deploy/prometheus/fncache.rules.yaml")
 TESTS = tools.path("deploy/prometheus/fncache.rules.test.yaml")
-PAGE = "https://example.org/fncache/docs/operating.md"
+PAGE = "https://example.org/fncache/docs/runbooks.md"
 
 
 def runbooks():
     """Heading -> paragraph of the section Runbooks."""
-    section = tools.read("docs/operating.md").split("\n## Runbooks\n", 1)
+    section = tools.read("docs/runbooks.md").split("\n## Runbooks\n", 1)
     if len(section) < 2:
         return {}
     text = re.split(r"^## ", section[1], flags=re.M)[0]
@@ -88,7 +88,7 @@ class Alerts(unittest.TestCase):
         self.assertEqual(set(told), {rule["alert"] for rule in promql.rules()})
         for name, text in told.items():
             with self.subTest(name):
-                for part in ("**Symptom.**", "**Look at.**", "**Do.**"):
+                for part in ("**Symptom.**", "**Check.**", "**Do.**"):
                     self.assertIn(part, text)
 
     def test_the_chart_brings_the_same_rules_with_other_addresses(self):

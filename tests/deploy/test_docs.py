@@ -13,6 +13,9 @@ import tools
 
 
 PAGES = [tools.path("README.md"), *sorted(glob.glob(tools.path("docs/*.md")))]
+# The pages for operators of clusters.
+GUIDE = [tools.path(f"docs/{page}.md")
+         for page in ("operating", "deployment", "running", "runbooks")]
 
 
 def cluster_commands():
@@ -90,8 +93,7 @@ class Docs(unittest.TestCase):
     def test_kubectl_is_told_where_and_which_container(self):
         # In texts, comments and the notes of the installation, too.
         seen = 0
-        for page in (tools.path("docs/operating.md"), tools.path("README.md"),
-                     tools.path("deploy/chart/templates/NOTES.txt"),
+        for page in (*GUIDE, tools.path("deploy/chart/templates/NOTES.txt"),
                      *glob.glob(tools.path("deploy/crossplane/*.yaml"))):
             with open(page, encoding="utf-8") as file:
                 text = file.read()
@@ -116,12 +118,12 @@ class Docs(unittest.TestCase):
         made = crossplane.deployment({"spec": {}}, "f", "f-1", tools.NAMESPACE, "i")
         self.assertNotIn("labels", made["metadata"])
         found = re.findall(r"kubectl [^`\n]*?(\S+) -l pkg\.crossplane\.io",
-                           tools.read("docs/operating.md"))
+                           "".join(tools.read(page) for page in GUIDE))
         self.assertEqual(set(found), {"pods"})
 
     def test_a_function_under_a_registrys_prefix_gets_its_own_as_the_page_says(self):
         self.assertIn("takes the one with the longest prefix",
-                      tools.read("docs/operating.md"))
+                      tools.read("docs/deployment.md"))
         made = tools.objects(tools.path("deploy/chart/examples/many-functions.yaml"))
         prefixes = {o["metadata"]["name"]: o["spec"]["matchImages"][0]["prefix"]
                     for o in made if o["kind"] == "ImageConfig"}

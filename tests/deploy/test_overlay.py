@@ -267,7 +267,7 @@ class Overlay(unittest.TestCase):
                             ("livenessProbe", "/healthz")):
             get = pod.proxy[probe].get("httpGet")
             if probe == "livenessProbe":
-                # "ended by its liveness probe after a minute": docs/operating.md.
+                # "ended by its liveness probe after a minute": docs/runbooks.md.
                 self.assertEqual(
                     (pod.proxy[probe]["periodSeconds"],
                      pod.proxy[probe]["timeoutSeconds"],

@@ -16,7 +16,7 @@ def unit():
 
 class Systemd(unittest.TestCase):
     def test_what_is_cached_is_private_to_its_user(self):
-        # "All of it is private to the user (0700)": docs/operating.md.
+        # "All of it is private to the user (0700)": docs/running.md.
         self.assertEqual(unit()["CacheDirectoryMode"], "0700")
         self.assertEqual(unit()["UMask"], "0077")
 

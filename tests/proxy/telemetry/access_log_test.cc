@@ -138,7 +138,7 @@ TEST_F(AccessLogTest, AsJsonItIsAnObjectALine) {
   EXPECT_EQ(line["status"], "OK");
 }
 
-TEST_F(AccessLogTest, TheOperatingGuideShowsALine) {
+TEST_F(AccessLogTest, ThePageShowsALine) {
   options_.format = LogFormat::kJson;
   AccessRecord record = Record();
   record.ended = absl::FromUnixMillis(1'795'594'011'042);
@@ -146,7 +146,7 @@ TEST_F(AccessLogTest, TheOperatingGuideShowsALine) {
   record.detail = "context.\"example.org/now\"";
   record.latency = absl::Microseconds(1'204'567);
   record.upstream_latency = absl::Microseconds(1'203'211);
-  EXPECT_THAT(ReadFile(FNCACHE_SOURCE_DIR "/docs/operating.md"),
+  EXPECT_THAT(ReadFile(FNCACHE_SOURCE_DIR "/docs/watching.md"),
               HasSubstr("\n" + Line(record)));
 }
 
