@@ -178,7 +178,7 @@ std::vector<std::string> Evidence(const ProbeReport& report) {
   }
   said.push_back(
       "Probe requests of several composites before a mask is relied on, then "
-      "prove it in\nservice with `mode: shadow` (docs/hit-rates.md).");
+      "prove it in\nservice with `mode: shadow` (docs/shadow.md).");
   return said;
 }
 

@@ -180,7 +180,7 @@ TEST(ShadowText, ThePageShowsTheText) {
        {297, 0}}};
   AddPath(&report, "desired.resources.bucket.resource.spec.size", 3, 0);
   report.paths[0].last += absl::Hours(1);
-  std::ifstream in(FNCACHE_SOURCE_DIR "/docs/hit-rates.md");
+  std::ifstream in(FNCACHE_SOURCE_DIR "/docs/shadow.md");
   const std::string page{std::istreambuf_iterator<char>(in), {}};
   const std::string text = ShadowText({report});
   EXPECT_NE(page.find(text), page.npos) << text;
