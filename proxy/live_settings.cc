@@ -121,14 +121,14 @@ absl::Status LiveSettings::Apply(const settings::DaemonOptions& options,
   if (ends_level) log_level_.reset();
   if (new_level || new_format) InitLogging(Level(), options_.log_format);
   if (ends_level) {
-    Log(LogLevel::kInfo, "log.level is the setting's again",
+    Log(LogLevel::kInfo, "log level follows the settings",
         {{"level", LogLevelName(Level())}});
   } else if (new_level && log_level_.has_value()) {
     Log(LogLevel::kWarning, LogHidden());
   }
   if (ends_trace) {
     trace_.reset();
-    Log(LogLevel::kInfo, "the trace is as the settings say again",
+    Log(LogLevel::kInfo, "the trace follows the settings",
         {{"dir", options_.trace_dir}});
   } else if (new_trace && trace_.has_value()) {
     Log(LogLevel::kWarning, TraceHidden());
@@ -166,7 +166,7 @@ LogLevel LiveSettings::SetLogLevel(LogLevel level, absl::Duration during) {
   const uint64_t number = ++orders_;
   log_level_ = Order<LogLevel>{number, Until(during), level};
   InitLogging(Level(), options_.log_format);
-  Log(LogLevel::kInfo, "log.level is another one for a while",
+  Log(LogLevel::kInfo, "log level overridden",
       {{"level", LogLevelName(level)}, {"for", absl::FormatDuration(during)}});
   alarms_.Set(kLogAlarm, during, [this, number] { EndLogLevel(number); });
   return before;
@@ -177,7 +177,7 @@ void LiveSettings::EndLogLevel(uint64_t number) {
   if (!log_level_.has_value() || log_level_->number != number) return;
   log_level_.reset();
   InitLogging(Level(), options_.log_format);
-  Log(LogLevel::kInfo, "log.level is the setting's again",
+  Log(LogLevel::kInfo, "log level follows the settings",
       {{"level", LogLevelName(Level())}});
 }
 
@@ -200,7 +200,7 @@ absl::StatusOr<TraceSettings> LiveSettings::StartTrace(const TraceOrder& order,
   }
   absl::Status begun = places_.trace->Change(wanted, list_);
   if (!begun.ok()) return begun;
-  Log(LogLevel::kInfo, "a trace is written for a while",
+  Log(LogLevel::kInfo, "trace started by an order",
       {{"dir", wanted.dir}, {"for", absl::FormatDuration(during)}});
   OrderTrace(wanted, during);
   return wanted;
@@ -216,10 +216,10 @@ EndedTrace LiveSettings::StopTrace(absl::Duration during) {
   if (options_.trace_dir.empty()) {
     trace_.reset();
     alarms_.Cancel(kTraceAlarm);
-    Log(LogLevel::kInfo, "no trace is written any more");
+    Log(LogLevel::kInfo, "trace stopped by an order");
     return ended;
   }
-  Log(LogLevel::kInfo, "no trace is written for a while",
+  Log(LogLevel::kInfo, "trace paused by an order",
       {{"for", absl::FormatDuration(during)}});
   OrderTrace(TraceSettings(), during);
   return ended;
@@ -232,7 +232,7 @@ void LiveSettings::EndTrace(uint64_t number) {
   const absl::Status settled =
       places_.trace->Change(TraceSettingsOf(options_), list_);
   if (settled.ok()) {
-    Log(LogLevel::kInfo, "the trace is as the settings say again",
+    Log(LogLevel::kInfo, "the trace follows the settings",
         {{"dir", options_.trace_dir}});
     return;
   }

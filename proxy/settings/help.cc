@@ -217,22 +217,23 @@ std::string ServeReference() {
   std::string out =
       R"(# Settings of `fncache serve`
 
-Made from the table in `proxy/settings/settings.cc`; a test holds the two equal and says
-how to print this page anew.
+Which settings does the daemon have, and what are their names, defaults and ranges?
+The table in `proxy/settings/settings.cc` writes this page. A test compares both, and
+prints the command that writes it again.
 
 A setting has one name in three spellings: a key of the file that `--config`
 names (dots are nesting: `ttl: {max: 1h}`), a flag and an environment variable.
-A function's own entry under `functions:` wins, then flag, environment, top
-level of the file, default. A list's flag repeats; its variable is a YAML flow
-list. A size is `256MiB`, `256Mi` (the same) or `64MB`, a duration `90s` or `1h30m`.
-An address to listen on may leave out its host: `:9443` is `0.0.0.0:9443`. With `functions:`, a list of maps, `name`, `listen` and `upstream` come
-from its entries only and no two entries share one. Anything that does not fit
-stops the start with one line and exit code 2. `--check` prints the settings in
-effect, and which of them can change while it runs.
+A function's own entry under `functions:` takes precedence, then flag, environment,
+top level of the file, default. A list's flag repeats, and its variable is a YAML flow
+list. A size is `256MiB`, `256Mi` (the same) or `64MB`. A duration is `90s` or `1h30m`.
+An address to listen on may omit its host: `:9443` is `0.0.0.0:9443`. `functions:` is a
+list of maps. Then `name`, `listen` and `upstream` come from its entries only, and each
+entry has its own. A wrong setting stops the start with one line and exit code 2.
+`--check` prints the settings in effect, and which of them can change while it runs.
 
 A setting that says `changes: while it runs` takes effect when the file's content
-has changed (looked at every 10 seconds) or on SIGHUP; the others take a restart.
-docs/running.md, "Changing settings while it runs", has the details.
+changes (checked every 10 seconds) or on SIGHUP. The others need a restart.
+[running.md](running.md#changing-settings-while-it-runs) has the details.
 )";
   AppendGroups(
       &out,

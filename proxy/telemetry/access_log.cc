@@ -241,7 +241,7 @@ class AccessLog::Output {
   }
   void Succeeded() {
     if (!std::exchange(failing_, false)) return;
-    Log(LogLevel::kInfo, "the access log is written again", {{"file", file}});
+    Log(LogLevel::kInfo, "the access log can be written", {{"file", file}});
   }
 
   const std::string file;
@@ -490,7 +490,7 @@ void AccessLog::ReopenNow(const std::shared_ptr<Output>& output) {
   if (output->file.empty()) return;
   absl::StatusOr<std::shared_ptr<Output>> opened = Output::Open(output->file);
   if (!opened.ok()) {
-    Log(LogLevel::kWarning, "the access log was not opened anew",
+    Log(LogLevel::kWarning, "cannot reopen the access log",
         {{"why", opened.status().message()}});
     return;
   }
