@@ -24,8 +24,8 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(deploy ${CMAKE_SOURCE_DIR}/deploy)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
   ${deploy}/debian/conffiles ${deploy}/debian/postinst ${deploy}/debian/prerm ${deploy}/debian/postrm)
-# In a package of their own component, so that `make install` does not bring a
-# service to somebody's machine.
+# In a package of their own component, so that `make install` does not install
+# a service.
 install(FILES ${deploy}/systemd/fncache.service DESTINATION lib/systemd/system COMPONENT package EXCLUDE_FROM_ALL)
 install(FILES ${deploy}/systemd/fncache.sysusers DESTINATION lib/sysusers.d RENAME fncache.conf
   COMPONENT package EXCLUDE_FROM_ALL)

@@ -37,7 +37,7 @@ if(FNCACHE_SANITIZE)
     add_compile_options(-Wno-maybe-uninitialized)
   endif()
   if(FNCACHE_SANITIZE MATCHES "address")
-    # What clang calls it differs from what gcc does.
+    # clang and gcc have different names for it.
     add_compile_definitions(FNCACHE_ASAN=1)
   endif()
   if(FNCACHE_SANITIZE MATCHES "undefined")
@@ -64,7 +64,7 @@ endif()
 # source that does not include what it uses is found.
 option(FNCACHE_PCH "Precompile the headers that most sources include" ON)
 if(FNCACHE_PCH)
-  # What ccache needs besides CCACHE_SLOPPINESS and CCACHE_PCH_EXTSUM (Makefile).
+  # ccache needs this besides CCACHE_SLOPPINESS and CCACHE_PCH_EXTSUM (Makefile).
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess> $<$<COMPILE_LANGUAGE:CXX>:-Wno-error=invalid-pch>)
   else()

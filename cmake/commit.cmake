@@ -11,7 +11,7 @@ if(EXISTS ${SOURCE}/.git)
   if(NOT failed EQUAL 0 OR NOT commit MATCHES "^[0-9a-f]+(-modified)?$")
     set(commit "")
   endif()
-# Where the repository was left behind, as the image's build does, whoever did so may say it.
+# Without a repository, as in the image's build, the caller may name the commit.
 elseif("$ENV{FNCACHE_COMMIT}" MATCHES "^[0-9a-f]+(-modified)?$")
   set(commit $ENV{FNCACHE_COMMIT})
 endif()

@@ -3,7 +3,7 @@
 // parses arguments into variables and prints the help.
 //
 // This is a compile firewall. CLI11 costs about 10 s of compile time for each
-// file that includes it, so command_line.cc alone does (scripts/rooms checks
+// file that includes it, so command_line.cc alone does (scripts/modules checks
 // that). No type and no exception of CLI11 crosses this interface.
 //
 //   std::string listen = "127.0.0.1:9443";

@@ -45,7 +45,7 @@ def deployment(config, function, revision, namespace, image,
         pod["serviceAccountName"] = revision
     runtime.setdefault("image", image)
 
-    # Whatever the template says.
+    # It overrides the template.
     metadata["namespace"] = namespace
     labels = {"pkg.crossplane.io/revision": revision,
               "pkg.crossplane.io/function": function}

@@ -49,7 +49,7 @@ def always(expression):
     for i in range(0, len(parts), 2):
         part = re.sub(r"(==|!=|<=|>=|<|>)(?!\s*bool)", r"\1 bool", parts[i])
         part = re.sub(r"\bunless\b", "and", part)
-        # Nobody waits a day.
+        # A test cannot wait a day.
         parts[i] = re.sub(r"\s+offset \w+", "", part)
     return "".join(parts)
 

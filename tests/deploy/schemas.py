@@ -21,7 +21,7 @@ def kind(api_version, name, spec):
         "spec": spec}, "apiVersion", "kind", "metadata", "spec")
 
 
-# Of objects that a package's runtime is made of.
+# Metadata of the objects of a package's runtime.
 _METADATA = closed({"name": TEXT, "annotations": TEXTS, "labels": TEXTS})
 
 # deploymentTemplate.spec is a DeploymentSpec, which test_overlay holds against

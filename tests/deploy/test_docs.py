@@ -36,7 +36,7 @@ class Docs(unittest.TestCase):
     def rendered(self, words):
         """What `helm install NAME CHART ...` would send."""
         self.assertIn(words[1], ("install", "upgrade", "template"))
-        # What its output is piped into is tried elsewhere.
+        # Another test runs the rest of the pipe.
         words = words[:words.index("|")] if "|" in words else words
         done = tools.run(tools.helm(), "template", *words[2:], "--kube-version",
                          tools.KUBE, cwd=tools.ROOT)
@@ -85,7 +85,7 @@ class Docs(unittest.TestCase):
             done = check(block)
             self.assertEqual(done.returncode, 0, tools.said(done))
             self.assertIn("@versions", done.stdout)
-            # What the schema cannot say.
+            # The schema cannot find this.
             done = check(block.replace(" | sed", " --set config.key=tag | sed"))
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn("key", tools.said(done))
@@ -129,7 +129,7 @@ class Docs(unittest.TestCase):
                     for o in made if o["kind"] == "ImageConfig"}
         own = prefixes["function-naming"]
         of_all = prefixes["cache-fncache-registry"]
-        # Of several that match Crossplane takes the longest.
+        # Crossplane takes the longest that matches.
         self.assertTrue(own.startswith(of_all) and len(own) > len(of_all))
         config, = [o for o in made if o["kind"] == "ImageConfig"
                    and o["metadata"]["name"] == "function-naming"]

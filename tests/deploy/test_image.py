@@ -20,7 +20,7 @@ if os.path.exists(DOCKERFILE):
             # Dockerfile the build, and that the binary.
             self.assertIn(".git", tools.read(".dockerignore").splitlines())
             with tempfile.TemporaryDirectory() as folder:
-                # A builder that notes what it is told.
+                # A builder that records its arguments.
                 for name, text in (
                         ("podman", '#!/bin/sh\n[ "$1" != image ] || { echo 1; exit; }\n'
                                    f'printf "%s\\n" "$@" >>{folder}/told\n'),

@@ -99,7 +99,7 @@ class Live(unittest.TestCase):
             f"--web.listen-address=127.0.0.1:{cls.port}"), cls.port)
 
         cls.wait_until(cls.ready)
-        # What rises between two scrapes has a rate.
+        # A rate needs two scrapes.
         cls.wait_until(lambda: cls.values("count_over_time(fncache_ready[1m]) > 1"))
         # Histograms appear with their first value, and have a rate from the next
         # scrape on: the first composite makes them appear, others make them rise.

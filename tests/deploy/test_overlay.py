@@ -367,7 +367,7 @@ class Overlay(unittest.TestCase):
             self.assertIn('os.environ.pop("TLS_SERVER_CERTS_DIR", None)',
                           pod.runtime["command"][2])
 
-    # What fncache would say to each list of arguments, with the files beside it.
+    # fncache checks each list of arguments, with the files beside it.
     @for_each_pod()
     def test_serve_check_accepts_arguments_files_and_environment(self, pod):
         binary = tools.fncache()
@@ -492,8 +492,8 @@ class Standalone(unittest.TestCase):
         self.assertFalse(crossplane.selects(
             self.pod.labels, self.service["spec"]["selector"]))
 
-    # A bad image.digest leaves the build before it in its place: new pods of
-    # fncache do not get ready, and Kubernetes keeps the old ones and the function's.
+    # With a bad image.digest the old build stays: new pods of fncache do not get
+    # ready, and Kubernetes keeps the old ones and the function's.
     def test_it_waits_for_its_function(self):
         waits_for(self, self.pod, self.service)
 

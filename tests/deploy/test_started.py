@@ -10,7 +10,7 @@ from sidebyside.processes import Child, Nursery, run_tool
 from test_overlay import Pod
 
 LISTENING = r"listening on (?:127\.0\.0\.1|\[::\]):(\d+)"
-# Of the certificates in tests/data.
+# The name in the certificates of tests/data.
 FUNCTION = "function-x"
 
 

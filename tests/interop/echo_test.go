@@ -26,7 +26,7 @@ const maxMessage = 64 << 20
 
 // echo is a function that answers with the text that it was sent, on the one
 // method that fncache caches and on two that it passes through; on two more it
-// sends or takes as much as it is told.
+// sends or reads the requested amount.
 type echo struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 	testgrpc.UnimplementedTestServiceServer

@@ -131,7 +131,7 @@ def request(rand):
 
 # --- files --------------------------------------------------------------------
 
-# What is put into the text of files: pieces on which YAML dialects disagree.
+# Pieces for the text of files, on which YAML dialects disagree.
 PIECES = ["?", ": ", ", ", "[", "]", "{", "}", "'", '"', "\n", "\n  ", "# x", "&a ", "*a", "!!str ", "!!int ", "|", ">-\n  ",
           "\n---\n", "\n...\n", "\t", "\\/", "\\x41", "<<: ", "~", "1e6", "0x1f", "010", "yes", ".inf", "1_000", "-0.0",
           "\ufeff", "\u0085", "\u2028", "\r\n", "\x01", "9007199254740993", "18446744073709551615", "a?b", "http://x/y?z=1"]
