@@ -278,9 +278,9 @@ class Overlay(unittest.TestCase):
     @for_each_pod()
     def test_memory_is_by_the_sizing_line(self, pod):
         line = tools.read("docs/operating.md")
-        for said in ("add a fifth of it", "66 MiB for the process",
-                     "80 MiB more with a disk tier", "three times",
-                     "`explain.memory` has over its 16 MiB"):
+        for said in ("a fifth of `cache.memory`", "| the process | 66 MiB |",
+                     "(database and write queue) | 80 MiB |", "three times",
+                     "excess of `explain.memory` over 16 MiB"):
             self.assertIn(said, line)
         settings = pod.settings()
         calls, each = 16, 2**20

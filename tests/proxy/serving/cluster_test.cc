@@ -231,7 +231,7 @@ TEST_F(ClusterHeavyTest, ReadmesFiguresAreThose) {
   const std::string page = ReadFile(FNCACHE_SOURCE_DIR "/README.md");
   for (const auto& [name, settings] :
        {std::pair<std::string, std::string>{"none", ""},
-        {"those above", RecommendedSettings()}}) {
+        {"those to begin with", RecommendedSettings()}}) {
     const Rates rates = Play(settings);
     std::string row = absl::StrCat("\n| ", name, " |");
     for (const auto& [phase, words] : Phases()) {
