@@ -172,7 +172,7 @@ class Child:
 
     def last_words(self) -> str:
         with self._changed:
-            # Its last words may still be on their way.
+            # Its last words may still be in the pipe.
             self._changed.wait_for(lambda: self._closed, LAST_WORDS_SECONDS)
             return " | ".join(self._lines[-3:]) or "it said nothing"
 
@@ -249,8 +249,8 @@ class Nursery:
         return self
 
     def __exit__(self, *_) -> None:
-        # A second Ctrl-C, from somebody impatient, would leave behind what was
-        # not ended yet. It takes no time.
+        # A second Ctrl-C would leave processes behind that have not ended yet.
+        # Ending them takes no time.
         handlers = {
             sign: signal.signal(sign, signal.SIG_IGN)
             for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

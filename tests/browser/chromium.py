@@ -40,7 +40,7 @@ class Page:
         command += [f"--user-data-dir={self._folder.name}", "about:blank"]
 
         def descriptors():
-            # Out of the way first: one of them may be 3 or 4.
+            # Move both first: one of them may be 3 or 4.
             ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (to_browser, from_browser)]
             os.dup2(ends[0], 3)
             os.dup2(ends[1], 4)

@@ -346,7 +346,7 @@ class StatusPageTest(unittest.TestCase):
                 " e.getBoundingClientRect().height > 30).map((e) => e.textContent)"
             )
             self.assertEqual(broken, [], width)
-        # What is told in a table that has no head there names itself.
+        # A cell of a table without a head names itself.
         self.show(PHONE)
         label = self.page.value(
             "getComputedStyle(document.querySelector('.settings td[data-of]'), '::before').content"
@@ -370,7 +370,7 @@ class StatusPageTest(unittest.TestCase):
         self.assertTrue(self.page.value("document.querySelector('details').open"))
         self.assertEqual(self.page.value("document.activeElement.tagName"), "SUMMARY")
         self.assertEqual(self.page.value("getSelection().toString()"), "Functions")
-        # What comes new, comes in its place.
+        # New rows appear in their order.
         self.assertEqual(
             self.page.value("document.querySelector('main').textContent.includes('undefined')"),
             False,
