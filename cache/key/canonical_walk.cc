@@ -559,6 +559,14 @@ bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth) {
 
 bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
                                  const MaskNode& node) {
+  char* const out =
+      structs_.Run(StructWalk::Kind::kStruct, {p, static_cast<size_t>(end - p)},
+                   depth, in_end_, &growth_, out_, &node);
+  if (ABSL_PREDICT_TRUE(out != nullptr)) {
+    out_ = out;
+    return true;
+  }
+  // It is not of the usual form.
   const size_t base = entry_count_;
   if (!Gather(kStructFields, &p, end)) return false;
   const size_t count = entry_count_;

@@ -2,6 +2,7 @@
 #include "cache/key/struct_walk.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -9,8 +10,10 @@
 #include "absl/base/optimization.h"
 #include "absl/container/inlined_vector.h"
 #include "cache/key/level_lengths.h"
+#include "cache/key/mask.h"
 #include "cache/key/plain_wire.h"
 #include "cache/key/walk_machine.h"
+#include "cache/wire/wire.h"
 
 namespace fncache::cache::key {
 namespace {
@@ -269,7 +272,8 @@ void StructWalk::Shrink() {
 }
 
 char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
-                      const char* readable_end, size_t* growth, char* out) {
+                      const char* readable_end, size_t* growth, char* out,
+                      const MaskNode* node) {
   static_assert(kMaxPlainDepth <= kMostDepth, "it has to fit in an item");
   if (bytes.empty()) return out;
   readable_end_ = readable_end;
@@ -281,24 +285,23 @@ char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
   holders_[0] = uint64_t{bytes.size()} << kHeldAt | Depth(depth) |
                 (kind == Kind::kList ? kIsList : 0);
   holder_count_ = 1;
-  growth_ = *growth;
+  growth_ = node == nullptr ? *growth : 0;
   grown_.clear();
-  char* const written = WalkOnThisMachine();
+  char* const written = WalkOnThisMachine(0, node);
   if (ABSL_PREDICT_TRUE(grown_.empty()) || written == nullptr) return written;
   char* const corrected = CorrectLengths(out);
   *growth = growth_;
   return corrected;
 }
 
-char* StructWalk::WalkOnThisMachine() {
-  switch (machine_) {
+char* StructWalk::WalkOnThisMachine(size_t begin, const MaskNode* node) {
 #if defined(__x86_64__)
-    case Machine::kAvx2:
-      return WalkWithAvx2();
-#endif
-    default:
-      return WalkPlainly();
+  if (machine_ == Machine::kAvx2) {
+    return node == nullptr ? WalkWithAvx2(begin)
+                           : WalkMaskedWithAvx2(begin, node);
   }
+#endif
+  return node == nullptr ? WalkPlainly(begin) : WalkMaskedPlainly(begin, node);
 }
 
 char* StructWalk::CorrectLengths(char* begin) {
@@ -323,17 +326,27 @@ char* StructWalk::CorrectLengths(char* begin) {
 }
 
 // All that is called often is compiled anew into each of these.
-__attribute__((flatten)) char* StructWalk::WalkPlainly() {
-  return Walk<AnyMachine>();
+__attribute__((flatten)) char* StructWalk::WalkPlainly(size_t begin) {
+  return Walk<AnyMachine, false>(begin, nullptr);
+}
+__attribute__((flatten)) char* StructWalk::WalkMaskedPlainly(
+    size_t begin, const MaskNode* node) {
+  return Walk<AnyMachine, true>(begin, node);
 }
 #if defined(__x86_64__)
-FNCACHE_AVX2 __attribute__((flatten)) char* StructWalk::WalkWithAvx2() {
-  return Walk<Avx2Machine>();
+FNCACHE_AVX2 __attribute__((flatten)) char* StructWalk::WalkWithAvx2(
+    size_t begin) {
+  return Walk<Avx2Machine, false>(begin, nullptr);
+}
+FNCACHE_AVX2 __attribute__((flatten)) char* StructWalk::WalkMaskedWithAvx2(
+    size_t begin, const MaskNode* node) {
+  return Walk<Avx2Machine, true>(begin, node);
 }
 #endif
 
-template <typename Ways>
-__attribute__((always_inline)) inline char* StructWalk::Walk() {
+template <typename Ways, bool kMasked>
+__attribute__((always_inline)) inline char* StructWalk::Walk(
+    size_t begin, const MaskNode* node) {
   // The entries of one Struct; and where they are many, their orders alone.
   int64_t words[kMostRanked];
   int64_t orders[kMostRanked + kRankPadding];
@@ -360,7 +373,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     out = out_;
   };
 
-  for (size_t at = 0; at < holder_count; ++at) {
+  for (size_t at = begin; at < (kMasked ? begin + 1 : holder_count); ++at) {
     const char* const start = holder_starts[at];
     const uint64_t holder = holders[at];
     const char* const end = start + (holder >> kHeldAt);
@@ -371,6 +384,12 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
     // The upper half stays.
     absl::little_endian::Store32(&holders[at],
                                  static_cast<uint32_t>(holder_count));
+    if (kMasked && (holder & kIsList) != 0) {
+      leave();
+      if (!AddMaskedElements(p, end, depth(), *node->element())) return nullptr;
+      enter();
+      continue;
+    }
     if ((holder & kIsList) != 0) {
       const uint64_t below_depth = Depth(depth() - 2);
       // A list: elements that are Structs and lists are read here.
@@ -492,7 +511,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
              Ways::Low(Ways::Copy(key, out), key_size) == 0;
     };
     // Copies it. What it holds joins the queue.
-    const auto add = [&](int64_t entry) {
+    const auto copy = [&](int64_t entry) {
       const auto word = static_cast<uint64_t>(entry);
       const char* const from = start + (word & kMostPlace);
       const uint64_t held =
@@ -508,9 +527,45 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
         return true;
       }
       leave();
-      if (!AddOdd({from, held | (word & kSizes)}, depth() - 2)) return false;
+      const Item item = {from, held | (word & kSizes)};
+      if (!(kMasked ? AddTwoBlocks(item) : AddOdd(item, depth() - 2))) {
+        return false;
+      }
       enter();
       return true;
+    };
+    // Copies it with all that it holds, unless it is masked.
+    const auto copy_masked = [&](int64_t entry) {
+      const char* const from =
+          start + (static_cast<uint64_t>(entry) & kMostPlace);
+      const char* const key_start = from + (Byte(from + 1) < 0x80 ? 4 : 5);
+      const absl::string_view key(key_start, Byte(key_start - 1));
+      const MaskNode* const below = node->Find(key);
+      char* const head = out;
+      const size_t inner = holder_count;
+      if (!copy(entry)) return false;
+      if (holder_count != inner) {
+        holder_count = inner;
+        const uint64_t what = holders[inner];
+        const char* const contents = out;
+        leave();
+        if (!AddInner(holder_starts[inner], what,
+                      below != nullptr && below->masked ? nullptr : below)) {
+          return false;
+        }
+        if (out_ - contents != static_cast<ptrdiff_t>(what >> kHeldAt)) {
+          ShortenEntry(head, key, (what & kIsList) != 0, contents);
+        }
+        enter();
+      }
+      if (ABSL_PREDICT_FALSE(below != nullptr) && below->LeavesOut()) {
+        out = head;
+      }
+      return true;
+    };
+    const auto add = [&](int64_t entry) {
+      if constexpr (kMasked) return copy_masked(entry);
+      return copy(entry);
     };
     Added added = Added::kNone;
     do {
@@ -570,7 +625,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk() {
       }
     } while (false);
     if (ABSL_PREDICT_FALSE(added != Added::kAll)) {
-      if (added == Added::kInvalid) return nullptr;
+      if (kMasked || added == Added::kInvalid) return nullptr;
       leave();
       if (!AddStruct(at, start, end, depth())) return nullptr;
       enter();
@@ -636,26 +691,106 @@ bool StructWalk::AddRestOfList(const char* p, const char* end, int depth) {
 // Adds an entry that is read in the usual way, and is too long to be copied in
 // one block or not ASCII.
 bool StructWalk::AddOdd(const Item& item, int depth) {
-  const uint64_t text = (item.what >> kTextAt) & 0xff;
-  const uint64_t copied = (item.what >> kCopiedAt) & 0xff;
-  if (copied >= 64 && copied < 128) {
-    const uint64_t low =
-        AnyMachine::Low(AnyMachine::Copy(item.start, out_), text);
-    const uint64_t high = AnyMachine::Copy(item.start + 64, out_ + 64);
-    if (ABSL_PREDICT_TRUE(
-            low == 0 &&
-            (text <= 64 || AnyMachine::Low(high, text - 64) == 0))) {
-      out_ += copied;
-      holder_starts_[holder_count_] = item.start + copied;
-      holders_[holder_count_] = item.what;
-      holder_count_ += (item.what >> kHeldAt) != 0 ? 1 : 0;
-      return true;
-    }
-  }
+  if (ABSL_PREDICT_TRUE(AddTwoBlocks(item))) return true;
   const char* p = item.start;
   MapEntry entry;
   return ReadEntry(&p, readable_end_, readable_end_, &entry) &&
          AddValue(entry.start, entry.value(), entry.value_end(), depth);
+}
+
+bool StructWalk::AddTwoBlocks(const Item& item) {
+  const uint64_t text = (item.what >> kTextAt) & 0xff;
+  const uint64_t copied = (item.what >> kCopiedAt) & 0xff;
+  if (copied < 64 || copied >= 128) return false;
+  const uint64_t low =
+      AnyMachine::Low(AnyMachine::Copy(item.start, out_), text);
+  const uint64_t high = AnyMachine::Copy(item.start + 64, out_ + 64);
+  if (ABSL_PREDICT_FALSE(
+          low != 0 || (text > 64 && AnyMachine::Low(high, text - 64) != 0))) {
+    return false;
+  }
+  out_ += copied;
+  holder_starts_[holder_count_] = item.start + copied;
+  holders_[holder_count_] = item.what;
+  holder_count_ += (item.what >> kHeldAt) != 0 ? 1 : 0;
+  return true;
+}
+
+bool StructWalk::AddInner(const char* p, uint64_t what, const MaskNode* node) {
+  // A mask that has a key where there is a list masks nothing.
+  if (node != nullptr && (what & kIsList) != 0 && node->element() == nullptr) {
+    node = nullptr;
+  }
+  const size_t inner = holder_count_;
+  if (inner + 1 + kMostRanked > holders_.size()) ReserveHolders(0);
+  holder_starts_[inner] = p;
+  holders_[inner] = what;
+  holder_count_ = inner + 1;
+  if (WalkOnThisMachine(inner, node) == nullptr) return false;
+  holder_count_ = inner;
+  return true;
+}
+
+bool StructWalk::AddMaskedElements(const char* p, const char* end, int depth,
+                                   const MaskNode& element) {
+  // A masked element is emptied, which is rare.
+  if (element.masked || depth < 2) return false;
+  while (p != end) {
+    const char* const start = p;
+    uint32_t size;
+    if (*p++ != kListValues || !ReadLength(&p, end, &size) || size == 0) {
+      return false;
+    }
+    const char* const value_end = p + size;
+    const auto tag = static_cast<uint64_t>(Byte(p++));
+    if (!IsHolder(tag) || !ReadLength(&p, value_end, &size) ||
+        p + size != value_end) {
+      return false;
+    }
+    char* const head = out_;
+    Copy(start, p);
+    const char* const contents = out_;
+    const bool is_list = tag == kListValue;
+    if (size != 0 && !AddInner(p,
+                               uint64_t{size} << kHeldAt | Depth(depth - 2) |
+                                   (is_list ? kIsList : 0),
+                               &element)) {
+      return false;
+    }
+    if (out_ - contents != static_cast<ptrdiff_t>(size)) {
+      ShortenElement(head, is_list, contents);
+    }
+    p = value_end;
+  }
+  return true;
+}
+
+void StructWalk::ShortenElement(char* head, bool is_list,
+                                const char* contents) {
+  FinishHead(head + 1, is_list, contents);
+}
+
+void StructWalk::ShortenEntry(char* head, absl::string_view key, bool is_list,
+                              const char* contents) {
+  const size_t size = out_ - contents;
+  const size_t value_size = 1 + wire::VarintSize(size) + size;
+  head = wire::WriteVarint(
+      head + 1, 3 + key.size() + wire::VarintSize(value_size) + value_size);
+  *head++ = kMapKey;
+  *head++ = static_cast<char>(key.size());  // less than 128
+  std::memcpy(head, key.data(), key.size());
+  head += key.size();
+  *head++ = kMapValue;
+  FinishHead(head, is_list, contents);
+}
+
+void StructWalk::FinishHead(char* head, bool is_list, const char* contents) {
+  const size_t size = out_ - contents;
+  head = wire::WriteVarint(head, 1 + wire::VarintSize(size) + size);
+  *head++ = is_list ? kListValue : kStructValue;
+  head = wire::WriteVarint(head, size);
+  std::memmove(head, contents, size);
+  out_ = head + size;
 }
 
 // Adds the Value from `p` to `end`, and before it what is between `start` and

@@ -22,6 +22,7 @@
 
 #include "absl/base/attributes.h"
 #include "absl/strings/string_view.h"
+#include "cache/key/mask.h"
 #include "cache/key/plain_wire.h"
 #include "cache/key/walk_machine.h"
 #include "cache/wire/schema.h"
@@ -40,8 +41,14 @@ class StructWalk {
   // `bytes`, and what of them is used is taken off. Returns its end, or null if
   // it is not plain or there is no room. `depth` is how many messages may be
   // nested below it. Up to `readable_end` there are bytes that may be read.
+  //
+  // With `node` it leaves out what is masked, and writes the Structs and lists
+  // that a mask leads into one after the other, as docs/key-format.md says.
+  // Then it returns null for more messages: those that are not of the usual
+  // form, or would grow. The caller writes them field by field.
   char* Run(Kind kind, absl::string_view bytes, int depth,
-            const char* readable_end, size_t* growth, char* out);
+            const char* readable_end, size_t* growth, char* out,
+            const MaskNode* node = nullptr);
 
   // Frees what an unusually large one needed.
   void Shrink();
@@ -74,12 +81,17 @@ class StructWalk {
   struct Tables;
   static const Tables kTables;
 
-  // The walk, compiled for each of the ways of walk_machine.h.
-  template <typename Ways>
-  char* Walk();
-  char* WalkOnThisMachine();
-  char* WalkPlainly();
-  char* WalkWithAvx2();
+  // The walk from the holder number `begin` on, compiled for each of the ways
+  // of walk_machine.h. With kMasked it writes this holder only, whole and
+  // without what `node` masks, and writes what that holds by walks of their
+  // own.
+  template <typename Ways, bool kMasked>
+  char* Walk(size_t begin, const MaskNode* node);
+  char* WalkOnThisMachine(size_t begin, const MaskNode* node);
+  char* WalkPlainly(size_t begin);
+  char* WalkWithAvx2(size_t begin);
+  char* WalkMaskedPlainly(size_t begin, const MaskNode* node);
+  char* WalkMaskedWithAvx2(size_t begin, const MaskNode* node);
 
   // The following are called for what is rare. `depth` is how many messages may
   // be nested in the Struct, list or Value.
@@ -88,11 +100,27 @@ class StructWalk {
   ABSL_ATTRIBUTE_NOINLINE bool AddRestOfList(const char* p, const char* end,
                                              int depth);
   ABSL_ATTRIBUTE_NOINLINE bool AddOdd(const Item& item, int depth);
+  // The same if it is 64 to 127 bytes of ASCII. Else false, and nothing added.
+  ABSL_ATTRIBUTE_NOINLINE bool AddTwoBlocks(const Item& item);
   bool AddValue(const char* start, const char* p, const char* end, int depth);
   ABSL_ATTRIBUTE_NOINLINE bool AddUnknown(const wire::MessageType& type,
                                           const char* p, const char* end,
                                           int depth);
   void Copy(const char* start, const char* end);
+
+  // Of masked walks. AddInner writes the Struct or list with the contents at
+  // `p`, whose `what` this is, without what `node` (null: nothing) masks.
+  ABSL_ATTRIBUTE_NOINLINE bool AddInner(const char* p, uint64_t what,
+                                        const MaskNode* node);
+  ABSL_ATTRIBUTE_NOINLINE bool AddMaskedElements(const char* p, const char* end,
+                                                 int depth,
+                                                 const MaskNode& element);
+  // Writes an element's head anew at `head`, which was longer: its contents,
+  // from `contents` on, became shorter. The same for an entry with this key.
+  void ShortenElement(char* head, bool is_list, const char* contents);
+  ABSL_ATTRIBUTE_NOINLINE void ShortenEntry(char* head, absl::string_view key,
+                                            bool is_list, const char* contents);
+  void FinishHead(char* head, bool is_list, const char* contents);
   ABSL_ATTRIBUTE_NOINLINE char* CorrectLengths(char* begin);
   ABSL_ATTRIBUTE_NOINLINE void ReserveHolders(size_t holders);
 
