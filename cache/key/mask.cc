@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cache/key/field_path.h"
+#include "cache/key/plain_wire.h"
 #include "cache/wire/schema.h"
 #include "common/utf8.h"
 
@@ -377,8 +378,10 @@ std::unique_ptr<MaskNode> BuildNode(const std::vector<const MaskPath*>& paths,
     std::unique_ptr<MaskNode> child = BuildNode(below, at + 1, nodes);
     if (child == nullptr) return nullptr;
     node->named.push_back({std::string(name), std::move(child)});
+    node->orders |= uint64_t{1} << (static_cast<uint32_t>(OrderOf(name)) >> 26);
   }
   if (!any.empty()) {
+    node->orders = ~uint64_t{0};
     node->any = BuildNode(any, at + 1, nodes);
     if (node->any == nullptr) return nullptr;
   }

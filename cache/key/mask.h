@@ -52,6 +52,14 @@ struct MaskNode {
   bool masked = false;       // a path ends here: what this node stands for goes
   std::vector<Child> named;  // in the order of their names, each once
   std::unique_ptr<const MaskNode> any;
+  // A bit for each named child, by the upper six bits of its name's KeyOrder
+  // (plain_wire.h). All bits with `any`.
+  uint64_t orders = 0;
+
+  // False: Find is null for a key with this order, in the upper bits.
+  bool MayHave(uint64_t order) const {
+    return (orders >> (order >> 58) & 1) != 0;
+  }
 
   // The node for a field or a map key; null if no path goes there.
   const MaskNode* Find(absl::string_view name) const {

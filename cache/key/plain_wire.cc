@@ -83,17 +83,6 @@ inline bool IsAscii32(const char* p, size_t size) {
 #endif
 }
 
-int32_t OrderOf(absl::string_view key) {
-  if (key.size() >= 8) {
-    return KeyOrder(absl::little_endian::Load64(key.data()),
-                    absl::little_endian::Load64(key.data() + key.size() - 8));
-  }
-  char padded[8] = {};
-  if (!key.empty()) std::memcpy(padded, key.data(), key.size());
-  const uint64_t all = absl::little_endian::Load64(padded);
-  return KeyOrder(all, all);
-}
-
 // Reads the fields of an entry, `p` to `end`, if they are a key, then a value,
 // and nothing else.
 bool ReadUsualFields(const char* p, const char* end, MapEntry* entry) {
@@ -132,6 +121,17 @@ ABSL_ATTRIBUTE_NOINLINE bool ReadAnyFields(const char* p, const char* end,
 }
 
 }  // namespace
+
+int32_t OrderOf(absl::string_view key) {
+  if (key.size() >= 8) {
+    return KeyOrder(absl::little_endian::Load64(key.data()),
+                    absl::little_endian::Load64(key.data() + key.size() - 8));
+  }
+  char padded[8] = {};
+  if (!key.empty()) std::memcpy(padded, key.data(), key.size());
+  const uint64_t all = absl::little_endian::Load64(padded);
+  return KeyOrder(all, all);
+}
 
 bool ReadPlainVarint(const char** p, const char* end, int most,
                      uint64_t* value) {

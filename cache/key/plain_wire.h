@@ -101,6 +101,8 @@ inline int32_t KeyOrder(uint64_t first, uint64_t last) {
   return static_cast<int32_t>(KeyProduct(first, last, kKeySpread) >> 32);
 }
 
+int32_t OrderOf(absl::string_view key);
+
 // A map entry as it lies in the request. The canonical form has its key and
 // then its value, both written even if they are empty. Some encoders leave out
 // what is empty, and an entry's fields may come in either order.

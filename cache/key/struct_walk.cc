@@ -540,7 +540,9 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
           start + (static_cast<uint64_t>(entry) & kMostPlace);
       const char* const key_start = from + (Byte(from + 1) < 0x80 ? 4 : 5);
       const absl::string_view key(key_start, Byte(key_start - 1));
-      const MaskNode* const below = node->Find(key);
+      const MaskNode* const below = node->MayHave(static_cast<uint64_t>(entry))
+                                        ? node->Find(key)
+                                        : nullptr;
       char* const head = out;
       const size_t inner = holder_count;
       if (!copy(entry)) return false;
@@ -563,9 +565,13 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
       }
       return true;
     };
+    // In a masked walk it waits until all are in order: with copy_masked in
+    // each network the code would be too large for the caches.
+    size_t waiting = 0;
     const auto add = [&](int64_t entry) {
-      if constexpr (kMasked) return copy_masked(entry);
-      return copy(entry);
+      if (!kMasked) return copy(entry);
+      orders[waiting++] = entry;
+      return true;
     };
     Added added = Added::kNone;
     do {
@@ -629,6 +635,9 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
       leave();
       if (!AddStruct(at, start, end, depth())) return nullptr;
       enter();
+    }
+    for (size_t i = 0; kMasked && i < waiting; ++i) {
+      if (!copy_masked(orders[i])) return nullptr;
     }
   }
   leave();
@@ -789,7 +798,7 @@ void StructWalk::FinishHead(char* head, bool is_list, const char* contents) {
   head = wire::WriteVarint(head, 1 + wire::VarintSize(size) + size);
   *head++ = is_list ? kListValue : kStructValue;
   head = wire::WriteVarint(head, size);
-  std::memmove(head, contents, size);
+  if (head != contents) std::memmove(head, contents, size);
   out_ = head + size;
 }
 

@@ -83,6 +83,85 @@ TEST(CanonicalWalk, TakesEveryResourceAsProtobufDoes) {
   }
 }
 
+// Resources that the masks below lead into, usual and not. Some differ in what
+// is masked only.
+std::vector<std::string> MaskedResources() {
+  const auto structure = [](absl::string_view fields) {
+    return Field(5, fields);
+  };
+  const auto list = [](absl::string_view element) {
+    return Field(6, Field(1, element));
+  };
+  std::vector<std::string> all;
+  // Around the sizes where a length takes one byte more, and where an entry is
+  // copied as one block, as two, or otherwise.
+  for (const size_t size : {0, 1, 20, 50, 64, 90, 110, 130, 300}) {
+    const std::string text(size, 't');
+    for (const std::string& masked :
+         {""s, Entry("resourceVersion", Text("1")),
+          Entry("resourceVersion", Text(text)),
+          Entry("resourceVersion", "\x10\x01"s),
+          Entry("resourceVersion", Text("\xff")),
+          Entry("resourceVersion", Text("1")) +
+              Entry("resourceVersion", Text("2")),
+          Entry("generation", structure(Entry("a", list(Text(text))))),
+          Entry("managedFields", list(structure(Entry("f:a", structure(""))))),
+          Entry("managedFields", list(structure(Entry("\xff", Text("")))))}) {
+      const std::string metadata =
+          Entry("name", Text(text)) + masked +
+          Entry("labels",
+                structure(Entry("a", Text("b")) + Entry("c", structure(""))));
+      for (const std::string& status :
+           {Text("no Struct"), structure(Entry("conditions", Text("no list"))),
+            structure(Entry("conditions", structure(Entry("a", Text("b"))))),
+            structure(Entry("conditions", list(Text("no Struct")))),
+            structure(
+                Entry("conditions",
+                      list(structure(Entry("type", Text("Ready")) +
+                                     Entry("lastTransitionTime", Text(text)) +
+                                     Entry("message", Text(text)))))),
+            structure(Entry("conditions", list(structure(""))) +
+                      Field(9, "unknown"))}) {
+        all.push_back(Field(1, Entry("status", status) +
+                                   Entry("metadata", structure(metadata)) +
+                                   Entry("kind", Text("Bucket"))));
+      }
+    }
+  }
+  return all;
+}
+
+TEST(CanonicalWalk, WhatIsMaskedIsReadAndLeftOut) {
+  const std::vector<std::string> resources = MaskedResources();
+  // Only what is observed is masked.
+  const auto observing = [](absl::string_view resource) {
+    return Field(2, Field(2, Field(1, "own") + Field(2, resource))) +
+           Field(5, Entry("end", Text(std::string(300, 'e'))));
+  };
+  KeyChecker checker(*MaskSet::Parse({"@versions", "@times"}));
+  size_t fast = 0;
+  size_t same = 0;
+  for (size_t i = 0; i < resources.size(); ++i) {
+    const std::string request = observing(resources[i]);
+    bool is_fast = false;
+    ASSERT_EQ(checker.CheckOne(request, &is_fast), "")
+        << ::testing::PrintToString(resources[i]);
+    fast += is_fast ? 1 : 0;
+    // With that of other masked fields, and with that of another status.
+    for (const size_t by : {1, 6, 12, 36, 54}) {
+      bool equal = false;
+      ASSERT_EQ(checker.CheckPair(
+                    request, observing(resources[(i + by) % resources.size()]),
+                    &equal),
+                "")
+          << ::testing::PrintToString(resources[i]);
+      same += equal ? 1 : 0;
+    }
+  }
+  EXPECT_GT(fast, resources.size() / 2);
+  EXPECT_GT(same, resources.size() / 2);
+}
+
 TEST(CanonicalWalk, ResourcesHaveOneFormIfAndOnlyIfTheyAreEqual) {
   const std::vector<std::string> resources = Resources();
   KeyChecker checker{MaskSet()};
