@@ -513,8 +513,8 @@ bool CanonicalWalk::MapValue(const wire::FieldType& field,
     Copy(entry.start, entry.size);
     return true;
   }
-  if (node == nullptr && field.message == &wire::kResourceType &&
-      UsualResource(entry, depth)) {
+  if (field.message == &wire::kResourceType &&
+      UsualResource(entry, depth, node)) {
     return true;
   }
   EntryLengths lengths;
@@ -529,7 +529,8 @@ bool CanonicalWalk::MapValue(const wire::FieldType& field,
          CloseEntry(entry, lengths);
 }
 
-bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth) {
+bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth,
+                                  const MaskNode* node) {
   if (!entry.usual() || entry.value_size == 0 || depth < 2) return false;
   const char* object = entry.value();
   const char* const end = entry.value_end();
@@ -543,18 +544,32 @@ bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth) {
   const bool is_ready = rest == 2 && *object_end == kResourceReady &&
                         Byte(object_end + 1) - 1u < 0x7f;
   if (rest != 0 && !is_ready) return false;
+  if (node != nullptr) {
+    // Nothing but what is in the object.
+    if (node->masked || node->Find("ready") != nullptr) return false;
+    node = node->Find("resource");
+    if (node != nullptr && node->masked) return false;
+  }
   char* const before = out_;
   const size_t growth = growth_;
   Copy(entry.start, object - entry.start);
-  if (!Whole(StructWalk::Kind::kStruct, object, object_end, depth - 2) ||
-      out_ - before != object_end - entry.start) {
-    // Its lengths are not those of the request.
-    out_ = before;
-    growth_ = growth;
-    return false;
+  char* const length = out_ - wire::VarintSize(size);
+  char* const written = structs_.Run(StructWalk::Kind::kStruct, {object, size},
+                                     depth - 2, in_end_, &growth_, out_, node);
+  if (written != nullptr) {
+    out_ = written;
+    if (Close(length, size)) {
+      Copy(object_end, rest);
+      const int value_length = wire::VarintSize(entry.value_size);
+      if (CloseEntry(entry,
+                     {before + 1, before + entry.value_at - value_length})) {
+        return true;
+      }
+    }
   }
-  Copy(object_end, rest);
-  return true;
+  out_ = before;
+  growth_ = growth;
+  return false;
 }
 
 bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,

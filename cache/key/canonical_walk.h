@@ -110,10 +110,10 @@ class CanonicalWalk {
   // One entry of `field`, whose value `node` leads into, if anything.
   bool MapValue(const wire::FieldType& field, const MapEntry& entry, int depth,
                 const MaskNode* node);
-  // The same of an entry of a Resource as most are: its object and perhaps that
-  // it is ready, all of it of the size that it has in the request. False, and
-  // nothing written: it is another one, which MapValue is for.
-  bool UsualResource(const MapEntry& entry, int depth);
+  // The same for an entry of a Resource as most are: its object, and perhaps
+  // that it is ready. `node` is what is masked in the Resource, if anything.
+  // False, and nothing written: MapValue is for this entry.
+  bool UsualResource(const MapEntry& entry, int depth, const MaskNode* node);
   // A Struct or ListValue that nothing is masked in.
   bool Whole(StructWalk::Kind kind, const char* p, const char* end, int depth);
   // A Value that nothing is masked in, and before it what introduces it, from
