@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// It is one thing: the steps of one story, in the order in which they run.
 #include "runner/demo/demo.h"
 
 #include <fcntl.h>
