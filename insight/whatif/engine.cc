@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// It is one thing: one class plays a recording, and its events change one
+// state.
 #include "insight/whatif/engine.h"
 
 #include <algorithm>
@@ -18,7 +20,6 @@
 #include "cache/store/entry.h"
 #include "cache/store/memory_store.h"
 #include "common/clock.h"
-#include "common/latency_histogram.h"
 #include "common/thread_pool.h"
 
 namespace fncache::insight::whatif {
@@ -47,57 +48,6 @@ constexpr uint32_t kAlone = 0xffffffff;
 constexpr double kSpread = 0.1;
 
 absl::Time At(int64_t nanos) { return absl::FromUnixNanos(nanos); }
-
-// Counts into the outcome.
-class Counting {
- public:
-  Counting(const Recording& recording, bool by_composite) {
-    outcome_.series.resize(recording.series.size());
-    if (by_composite) outcome_.composites.resize(recording.composites.size());
-    outcome_.seconds = recording.Seconds();
-  }
-
-  template <typename Change>
-  void Add(const Call& call, Change change) {
-    change(&outcome_.all);
-    change(&outcome_.series[call.series]);
-    if (!outcome_.composites.empty()) {
-      change(&outcome_.composites[call.composite]);
-    }
-  }
-  void Hit(const Call& call, uint64_t Tally::*kind) {
-    Add(call, [&](Tally* tally) {
-      ++(tally->*kind);
-      tally->hit_bytes += call.response_bytes;
-    });
-  }
-  // `kind`: what the call that it ran for counts as; null: another already.
-  void Run(const Call& call, uint64_t Tally::*kind, uint32_t micros) {
-    Add(call, [&](Tally* tally) {
-      if (kind != nullptr) ++(tally->*kind);
-      if (kind == &Tally::misses) tally->miss_bytes += call.response_bytes;
-      ++tally->function_runs;
-      tally->function_seconds += micros / 1e6;
-    });
-  }
-  // In microseconds, which the histogram takes for nanoseconds: it ends after
-  // 18 minutes of those, and ages are of days.
-  void Age(int64_t nanos) { ages_.Add(nanos / kMicro); }
-
-  Outcome* outcome() { return &outcome_; }
-  Outcome Take() {
-    if (ages_.count() > 0) {
-      outcome_.ages =
-          Outcome::Ages{ages_.Quantile(0.5) / 1e6, ages_.Quantile(0.99) / 1e6,
-                        ages_.max() / 1e6};
-    }
-    return std::move(outcome_);
-  }
-
- private:
-  Outcome outcome_;
-  LatencyHistogram ages_;
-};
 
 class EvictionCounter : public cache::Observer {
  public:
@@ -645,32 +595,7 @@ class Engine {
   std::vector<Composite> composites_;
 };
 
-absl::optional<double> Share(uint64_t part, uint64_t rest) {
-  if (part + rest == 0) return absl::nullopt;
-  return static_cast<double>(part) / static_cast<double>(part + rest);
-}
-
 }  // namespace
-
-absl::optional<double> Tally::HitRate() const {
-  return Share(hits + stale + collapsed, misses);
-}
-
-absl::optional<double> Tally::ByteHitRate() const {
-  return Share(hit_bytes, miss_bytes);
-}
-
-void Tally::Add(const Tally& other) {
-  hits += other.hits;
-  stale += other.stale;
-  collapsed += other.collapsed;
-  misses += other.misses;
-  bypasses += other.bypasses;
-  hit_bytes += other.hit_bytes;
-  miss_bytes += other.miss_bytes;
-  function_runs += other.function_runs;
-  function_seconds += other.function_seconds;
-}
 
 Outcome Replay(const Recording& recording, const Variant& variant,
                const ReplayOptions& options) {
@@ -693,39 +618,6 @@ std::vector<Outcome> ReplayAll(const Recording& recording,
   }
   left.Wait();
   return outcomes;
-}
-
-Outcome Measured(const Recording& recording, bool by_composite) {
-  Counting counting(recording, by_composite);
-  bool ages_known = false;
-  for (const Call& call : recording.calls) ages_known |= call.age > 0;
-  for (const Call& call : recording.calls) {
-    if (!call.measured) continue;
-    ++counting.outcome()->calls;
-    switch (call.outcome) {
-      case TracedOutcome::kHit:
-      case TracedOutcome::kStale:
-      case TracedOutcome::kCollapsed:
-        counting.Hit(call, call.outcome == TracedOutcome::kHit ? &Tally::hits
-                           : call.outcome == TracedOutcome::kStale
-                               ? &Tally::stale
-                               : &Tally::collapsed);
-        if (ages_known) counting.Age(call.age);
-        break;
-      case TracedOutcome::kMiss:
-        counting.Run(call, &Tally::misses, call.cost);
-        break;
-      case TracedOutcome::kBypass:
-      case TracedOutcome::kNone:
-      case TracedOutcome::kUnknown:
-        counting.Run(call, &Tally::bypasses, call.cost);
-        break;
-    }
-  }
-  for (const Pipeline& pipeline : recording.pipelines) {
-    if (pipeline.measured) ++counting.outcome()->pipelines;
-  }
-  return counting.Take();
 }
 
 }  // namespace fncache::insight::whatif

@@ -23,50 +23,15 @@
 #ifndef FNCACHE_INSIGHT_WHATIF_ENGINE_H_
 #define FNCACHE_INSIGHT_WHATIF_ENGINE_H_
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
-#include "absl/types/optional.h"
+#include "insight/whatif/outcome.h"
 #include "insight/whatif/recording.h"
 #include "insight/whatif/settings.h"
 
 namespace fncache::insight::whatif {
 
 enum class Arrivals { kRecorded, kModel };
-
-// What was counted, of all calls or of a group's.
-struct Tally {
-  uint64_t hits = 0, stale = 0, collapsed = 0, misses = 0, bypasses = 0;
-  uint64_t hit_bytes = 0, miss_bytes = 0;  // of responses
-  // Calls that the function answered, and how long it took for them.
-  uint64_t function_runs = 0;
-  double function_seconds = 0;
-
-  // (hits + stale + collapsed) over those and misses; none of neither.
-  absl::optional<double> HitRate() const;
-  absl::optional<double> ByteHitRate() const;
-  void Add(const Tally& other);
-};
-
-struct Outcome {
-  Tally all;
-  // By the number of the function's step, and of the composite; the latter only
-  // where it is asked for.
-  std::vector<Tally> series, composites;
-  uint64_t pipelines = 0;
-  double seconds = 0;  // in which it was counted
-  uint64_t evictions = 0;
-  // Of what hits were answered with, in seconds; none where nobody knows.
-  struct Ages {
-    double p50 = 0, p99 = 0, max = 0;
-  };
-  absl::optional<Ages> ages;
-  uint64_t calls = 0;  // that were played, counted or not
-  // It was ended early: the settings let the runner come a thousand times as
-  // often as it came.
-  bool cut = false;
-};
 
 struct ReplayOptions {
   Arrivals arrivals = Arrivals::kModel;
@@ -87,9 +52,6 @@ Outcome Replay(const Recording& recording, const Variant& variant,
 std::vector<Outcome> ReplayAll(const Recording& recording,
                                const std::vector<Variant>& variants,
                                const ReplayOptions& options);
-
-// The same counts as the trace has them.
-Outcome Measured(const Recording& recording, bool by_composite);
 
 }  // namespace fncache::insight::whatif
 
