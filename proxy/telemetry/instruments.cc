@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// It is one thing: all metrics are registered, and read back, by one class.
 #include "proxy/telemetry/instruments.h"
 
 #include <utility>
