@@ -28,14 +28,70 @@ size_t Index(Enum value) {
 }
 
 // Leaves in `later` what was counted since `earlier`.
-template <size_t kCount>
-void Subtract(const uint64_t (&earlier)[kCount], uint64_t (&later)[kCount]) {
-  for (size_t i = 0; i < kCount; ++i) later[i] -= earlier[i];
+void Subtract(uint64_t earlier, uint64_t* later) { *later -= earlier; }
+void Subtract(absl::Duration earlier, absl::Duration* later) {
+  *later -= earlier;
 }
-template <size_t kRows, size_t kColumns>
-void Subtract(const uint64_t (&earlier)[kRows][kColumns],
-              uint64_t (&later)[kRows][kColumns]) {
-  for (size_t i = 0; i < kRows; ++i) Subtract(earlier[i], later[i]);
+void Subtract(const metrics::Distribution& earlier,
+              metrics::Distribution* later) {
+  *later = later->Since(earlier);
+}
+template <typename T, size_t kCount>
+void Subtract(const T (&earlier)[kCount], T (*later)[kCount]) {
+  for (size_t i = 0; i < kCount; ++i) Subtract(earlier[i], &(*later)[i]);
+}
+
+// A label's values by their index.
+using Label = std::string (*)(size_t);
+template <const char* (*kName)(size_t)>
+std::string Named(size_t i) {
+  return kName(i);
+}
+template <typename Enum, const char* (*kName)(Enum)>
+std::string NamedEnum(size_t i) {
+  return kName(static_cast<Enum>(i));
+}
+constexpr Label kByOutcome = &NamedEnum<Outcome, &OutcomeName>;
+constexpr Label kByMethod = &NamedEnum<Method, &MethodName>;
+constexpr Label kByTier = &NamedEnum<cache::Tier, &TierName>;
+constexpr Label kByShadow = &NamedEnum<ShadowBy, &ShadowByName>;
+constexpr Label kByCode = &NamedEnum<int, &StatusCodeName>;
+
+// How a row is registered.
+struct RowOptions {
+  // Of the first and the second index of its cells.
+  Label labels[2] = {};
+  double unit = 1;
+  // Series are exposed once counted, but for the one of an alert, which is
+  // there from the start.
+  bool once_counted = false;
+  const char* alert = "";
+  const Buckets& (*buckets)() = &Buckets::Calls;
+  // Null: all combinations of two labels.
+  bool (*exists)(size_t, size_t) = nullptr;
+};
+
+// Calls of other methods are never looked up.
+bool IsLookedUp(size_t method, size_t outcome) {
+  return static_cast<Method>(method) != Method::kOther ||
+         static_cast<Outcome>(outcome) == Outcome::kBypass;
+}
+
+void ReadInto(const metrics::Counter& cell, uint64_t* out) {
+  *out = cell.Value();
+}
+void ReadInto(const metrics::Counter& cell, absl::Duration* out) {
+  *out = absl::Nanoseconds(cell.Value());
+}
+void ReadInto(const metrics::UpDown& cell, int64_t* out) {
+  *out = cell.Value();
+}
+void ReadInto(const metrics::Histogram& cell, metrics::Distribution* out) {
+  *out = cell.Read();
+}
+template <typename Cell, typename T, size_t kCount>
+void ReadInto(const Cell (&cells)[kCount], T (*out)[kCount]) {
+  for (size_t i = 0; i < kCount; ++i) ReadInto(cells[i], &(*out)[i]);
 }
 
 }  // namespace
@@ -70,35 +126,194 @@ uint64_t FunctionCounts::UpstreamErrors() const {
   return sum;
 }
 
+// The metrics of one function, a row each in the order of /metrics: its name
+// (catalogue.h has type, labels and help), its cells, and the figure by which
+// pages and commands show it; null: only /metrics does.
+struct FunctionInstruments::Rows {
+  using F = FunctionInstruments;
+  using C = FunctionCounts;
+  using G = FunctionGauges;
+
+  template <typename Visit>
+  static void ForEach(const Visit& visit) {
+    visit("function_run_function_response_cache_hits_total", &F::hits_,
+          &C::hits);
+    visit("function_run_function_response_cache_misses_total", &F::misses_,
+          &C::misses);
+    visit("function_run_function_response_cache_errors_total", &F::errors_,
+          &C::cache_errors);
+    visit("function_run_function_response_cache_writes_total", &F::writes_,
+          &C::fills);
+    visit("function_run_function_response_cache_deletes_total", &F::deletes_,
+          nullptr);
+    visit("function_run_function_response_cache_bytes_written_total",
+          &F::bytes_written_, nullptr);
+    visit("function_run_function_response_cache_bytes_deleted_total",
+          &F::bytes_deleted_, nullptr);
+    RowOptions of_tiers;
+    of_tiers.buckets = &Buckets::Tiers;
+    visit("function_run_function_response_cache_read_seconds",
+          &F::lookup_seconds_, nullptr, of_tiers);
+    visit("function_run_function_response_cache_write_seconds",
+          &F::write_seconds_, nullptr, of_tiers);
+
+    visit("fncache_requests_in_flight", &F::in_flight_, nullptr, {{kByMethod}});
+    RowOptions calls = {{kByMethod, kByOutcome}};
+    calls.exists = &IsLookedUp;
+    visit("fncache_requests_total", &F::calls_, &C::calls, calls);
+    visit("fncache_request_seconds", &F::latency_, &C::latency, {{kByOutcome}});
+    visit("fncache_misses_total", &F::missed_, &C::missed,
+          {{&Named<&MissReasonName>}});
+    visit("fncache_bypasses_total", &F::bypassed_, &C::bypassed,
+          {{&NamedEnum<BypassReason, &BypassReasonName>}});
+    visit("fncache_responses_total", &F::answers_, nullptr,
+          {{kByCode}, 1, true});
+    // An alert reads OK, and the failures of all other codes together.
+    visit("fncache_upstream_requests_total", &F::upstream_calls_, &C::upstream,
+          {{kByCode}, 1, true, "OK"});
+    visit("fncache_upstream_failures_total", &F::upstream_failures_, nullptr);
+    visit("fncache_streams_forwarded_total", &F::streams_, nullptr);
+    visit("fncache_function_seconds_saved_total", &F::saved_seconds_, &C::saved,
+          {{}, 1e-9});
+    visit("fncache_shadow_lookups_total", &F::shadow_lookups_,
+          &C::shadow_lookups);
+    visit("fncache_shadow_hits_total", &F::shadow_hits_, &C::shadow_hits,
+          {{kByShadow}});
+    visit("fncache_shadow_differences_total", &F::shadow_differences_,
+          &C::shadow_differences, {{kByShadow}});
+    visit("fncache_shadow_uncompared_total", &F::shadow_uncompared_,
+          &C::shadow_uncompared);
+    visit("fncache_connections_ended_total", &F::connections_ended_, nullptr,
+          {{&Named<&ConnectionEndName>}, 1, true, "too_much"});
+    visit("fncache_connections_refused_total", &F::connections_refused_,
+          nullptr);
+    visit("fncache_accept_failures_total", &F::accept_failures_, nullptr);
+    visit("fncache_streams_refused_total", &F::streams_refused_, nullptr);
+    visit("fncache_connections_held_up_total", &F::connections_held_up_,
+          nullptr);
+    visit("fncache_requests_abandoned_total", &F::requests_abandoned_, nullptr);
+    visit("fncache_requests_refused_total", &F::requests_refused_, &C::refused,
+          {{&Named<&RefusalName>}});
+    visit("fncache_upstream_request_seconds", &F::upstream_latency_,
+          &C::upstream_latency);
+    visit("fncache_flights", &F::flights_, &G::flights);
+    visit("fncache_flights_opened_total", &F::flights_opened_, nullptr);
+    visit("fncache_collapsed_callers_total", &F::joined_, nullptr);
+    visit("fncache_collapsed_callers_waiting", &F::joined_waiting_,
+          &G::joined_waiting);
+    visit("fncache_released_callers_total", &F::released_, nullptr);
+    visit("fncache_released_callers_waiting", &F::released_waiting_,
+          &G::released_waiting);
+    visit("fncache_released_callers_running", &F::released_running_,
+          &G::released_running);
+    visit("fncache_refreshes_total", &F::refreshes_, &C::refreshes);
+    visit("fncache_refreshes_failed_total", &F::refreshes_failed_,
+          &C::refreshes_failed);
+    visit("fncache_refreshes_refused_total", &F::refreshes_refused_,
+          &C::refreshes_refused);
+    visit("fncache_refreshes_running", &F::refreshes_running_, &G::refreshes);
+    visit("fncache_stale_if_error_total", &F::served_over_, &C::served_over,
+          {{kByCode}, 1, true});
+    visit("fncache_superseded_entries_total", &F::superseded_, &C::superseded);
+    visit("fncache_abandoned_calls_total", &F::abandoned_, &C::abandoned);
+    visit("fncache_abandoned_calls_finished_total", &F::abandoned_finished_,
+          &C::abandoned_finished);
+    visit("fncache_abandoned_calls_refused_total", &F::abandoned_refused_,
+          &C::abandoned_refused);
+    visit("fncache_abandoned_calls_running", &F::abandoned_running_,
+          &G::abandoned);
+    visit("fncache_tier_writes_total", &F::tier_writes_, nullptr, {{kByTier}});
+    visit("fncache_evictions_total", &F::removed_, nullptr,
+          {{kByTier, &NamedEnum<cache::Removal, &RemovalName>}});
+    visit("fncache_function_fills_dropped_total", &F::fills_dropped_,
+          &C::fills_dropped);
+  }
+
+  // Registers all.
+  struct Add {
+    template <typename Cells, typename Shown>
+    void operator()(const char* metric, Cells F::*cells, Shown /*shown*/,
+                    const RowOptions& options = {}) const {
+      Cell(Metric(metric), {function->name_}, {}, options, &(function->*cells));
+    }
+
+    using Indices = std::vector<size_t>;
+    template <typename T, size_t kCount>
+    void Cell(const metrics::Family& family, const Registry::Values& values,
+              const Indices& at, const RowOptions& options,
+              T (*cells)[kCount]) const {
+      for (size_t i = 0; i < kCount; ++i) {
+        if (!at.empty() && options.exists != nullptr &&
+            !options.exists(at[0], i)) {
+          continue;
+        }
+        Registry::Values more = values;
+        more.push_back(options.labels[at.size()](i));
+        Indices here = at;
+        here.push_back(i);
+        Cell(family, more, here, options, &(*cells)[i]);
+      }
+    }
+    void Cell(const metrics::Family& family, const Registry::Values& values,
+              const Indices& /*at*/, const RowOptions& options,
+              metrics::Counter* cell) const {
+      const bool once = options.once_counted && values.back() != options.alert;
+      *cell = registry->AddCounter(
+          family, values, options.unit,
+          once ? Exposed::kOnceCounted : Exposed::kFromTheStart);
+    }
+    void Cell(const metrics::Family& family, const Registry::Values& values,
+              const Indices& /*at*/, const RowOptions& /*options*/,
+              metrics::UpDown* cell) const {
+      *cell = registry->AddUpDown(family, values);
+    }
+    void Cell(const metrics::Family& family, const Registry::Values& values,
+              const Indices& /*at*/, const RowOptions& options,
+              metrics::Histogram* cell) const {
+      *cell = registry->AddHistogram(family, values, options.buckets());
+    }
+
+    FunctionInstruments* function;
+    Registry* registry;
+  };
+
+  // Reads those that `Shown` (C or G) shows.
+  template <typename Shown>
+  struct Read {
+    template <typename Cells, typename T>
+    void operator()(const char* /*metric*/, Cells F::*cells, T Shown::*shown,
+                    const RowOptions& /*options*/ = {}) const {
+      ReadInto(function->*cells, &(out->*shown));
+    }
+    template <typename Cells, typename Other>
+    void operator()(const char* /*metric*/, Cells F::* /*cells*/,
+                    Other /*shown*/, const RowOptions& /*options*/ = {}) const {
+    }
+
+    const FunctionInstruments* function;
+    Shown* out;
+  };
+
+  struct Since {
+    template <typename Cells, typename T>
+    void operator()(const char* /*metric*/, Cells F::* /*cells*/, T C::*shown,
+                    const RowOptions& /*options*/ = {}) const {
+      Subtract(earlier->*shown, &(later->*shown));
+    }
+    template <typename Cells, typename Other>
+    void operator()(const char* /*metric*/, Cells F::* /*cells*/,
+                    Other /*shown*/, const RowOptions& /*options*/ = {}) const {
+    }
+
+    const FunctionCounts* earlier;
+    FunctionCounts* later;
+  };
+};
+
 FunctionCounts FunctionCounts::Since(const FunctionCounts& earlier) const {
   FunctionCounts since = *this;
-  Subtract(earlier.calls, since.calls);
-  for (size_t o = 0; o < kOutcomes; ++o) {
-    since.latency[o] = latency[o].Since(earlier.latency[o]);
-  }
-  Subtract(earlier.missed, since.missed);
-  Subtract(earlier.bypassed, since.bypassed);
-  Subtract(earlier.upstream, since.upstream);
-  since.upstream_latency = upstream_latency.Since(earlier.upstream_latency);
-  since.hits -= earlier.hits;
-  since.misses -= earlier.misses;
-  since.fills -= earlier.fills;
-  since.fills_dropped -= earlier.fills_dropped;
-  since.cache_errors -= earlier.cache_errors;
-  since.saved -= earlier.saved;
-  since.refreshes -= earlier.refreshes;
-  since.refreshes_failed -= earlier.refreshes_failed;
-  since.refreshes_refused -= earlier.refreshes_refused;
-  Subtract(earlier.served_over, since.served_over);
-  since.superseded -= earlier.superseded;
-  since.abandoned -= earlier.abandoned;
-  since.abandoned_finished -= earlier.abandoned_finished;
-  since.abandoned_refused -= earlier.abandoned_refused;
-  Subtract(earlier.refused, since.refused);
-  since.shadow_lookups -= earlier.shadow_lookups;
-  Subtract(earlier.shadow_hits, since.shadow_hits);
-  Subtract(earlier.shadow_differences, since.shadow_differences);
-  since.shadow_uncompared -= earlier.shadow_uncompared;
+  FunctionInstruments::Rows::ForEach(
+      FunctionInstruments::Rows::Since{&earlier, &since});
   return since;
 }
 
@@ -107,9 +322,9 @@ DaemonCounts DaemonCounts::Since(const DaemonCounts& earlier) const {
   for (size_t id = 0; id < functions.size(); ++id) {
     since.functions[id] = functions[id].Since(earlier.functions[id]);
   }
-  Subtract(earlier.fills_dropped, since.fills_dropped);
-  Subtract(earlier.tier_errors, since.tier_errors);
-  Subtract(earlier.handshakes_failed, since.handshakes_failed);
+  Subtract(earlier.fills_dropped, &since.fills_dropped);
+  Subtract(earlier.tier_errors, &since.tier_errors);
+  Subtract(earlier.handshakes_failed, &since.handshakes_failed);
   since.access_log_written -= earlier.access_log_written;
   since.access_log_dropped -= earlier.access_log_dropped;
   return since;
@@ -118,130 +333,7 @@ DaemonCounts DaemonCounts::Since(const DaemonCounts& earlier) const {
 FunctionInstruments::FunctionInstruments(const std::string& name,
                                          Registry* registry)
     : name_(name) {
-  const auto counter = [&](absl::string_view metric, double unit = 1) {
-    return registry->AddCounter(Metric(metric), {name}, unit);
-  };
-  const auto by_code = [&](absl::string_view metric, size_t code,
-                           Exposed exposed = Exposed::kOnceCounted) {
-    return registry->AddCounter(Metric(metric),
-                                {name, StatusCodeName(static_cast<int>(code))},
-                                /*unit=*/1, exposed);
-  };
-  const auto gauge = [&](absl::string_view metric) {
-    return registry->AddUpDown(Metric(metric), {name});
-  };
-  const std::string builtin = "function_run_function_response_cache_";
-  hits_ = counter(builtin + "hits_total");
-  misses_ = counter(builtin + "misses_total");
-  errors_ = counter(builtin + "errors_total");
-  writes_ = counter(builtin + "writes_total");
-  deletes_ = counter(builtin + "deletes_total");
-  bytes_written_ = counter(builtin + "bytes_written_total");
-  bytes_deleted_ = counter(builtin + "bytes_deleted_total");
-  lookup_seconds_ = registry->AddHistogram(Metric(builtin + "read_seconds"),
-                                           {name}, Buckets::Tiers());
-  write_seconds_ = registry->AddHistogram(Metric(builtin + "write_seconds"),
-                                          {name}, Buckets::Tiers());
-
-  for (size_t m = 0; m < kMethods; ++m) {
-    const char* const method = MethodName(static_cast<Method>(m));
-    in_flight_[m] = registry->AddUpDown(Metric("fncache_requests_in_flight"),
-                                        {name, method});
-    for (size_t o = 0; o < kOutcomes; ++o) {
-      // Calls of other methods are never looked up.
-      if (static_cast<Method>(m) == Method::kOther &&
-          static_cast<Outcome>(o) != Outcome::kBypass) {
-        continue;
-      }
-      calls_[m][o] = registry->AddCounter(
-          Metric("fncache_requests_total"),
-          {name, method, OutcomeName(static_cast<Outcome>(o))});
-    }
-  }
-  for (size_t o = 0; o < kOutcomes; ++o) {
-    latency_[o] = registry->AddHistogram(
-        Metric("fncache_request_seconds"),
-        {name, OutcomeName(static_cast<Outcome>(o))}, Buckets::Calls());
-  }
-  for (size_t why = 0; why < kMissReasons; ++why) {
-    missed_[why] = registry->AddCounter(Metric("fncache_misses_total"),
-                                        {name, MissReasonName(why)});
-  }
-  for (size_t why = 0; why < kBypassReasons; ++why) {
-    bypassed_[why] = registry->AddCounter(
-        Metric("fncache_bypasses_total"),
-        {name, BypassReasonName(static_cast<BypassReason>(why))});
-  }
-  for (size_t code = 0; code < kStatusCodes; ++code) {
-    answers_[code] = by_code("fncache_responses_total", code);
-    // An alert reads OK, and the failures of all other codes together.
-    upstream_calls_[code] =
-        by_code("fncache_upstream_requests_total", code,
-                code == kOk ? Exposed::kFromTheStart : Exposed::kOnceCounted);
-  }
-  upstream_failures_ = counter("fncache_upstream_failures_total");
-  streams_ = counter("fncache_streams_forwarded_total");
-  saved_seconds_ = counter("fncache_function_seconds_saved_total", 1e-9);
-  shadow_lookups_ = counter("fncache_shadow_lookups_total");
-  for (size_t i = 0; i < kShadowBys; ++i) {
-    const char* const by = ShadowByName(static_cast<ShadowBy>(i));
-    shadow_hits_[i] =
-        registry->AddCounter(Metric("fncache_shadow_hits_total"), {name, by});
-    shadow_differences_[i] = registry->AddCounter(
-        Metric("fncache_shadow_differences_total"), {name, by});
-  }
-  shadow_uncompared_ = counter("fncache_shadow_uncompared_total");
-  for (size_t end = 0; end < kConnectionEnds; ++end) {
-    const absl::string_view reason = ConnectionEndName(end);
-    // The one that an alert reads is there from the start.
-    connections_ended_[end] = registry->AddCounter(
-        Metric("fncache_connections_ended_total"), {name, std::string(reason)},
-        /*unit=*/1,
-        reason == "too_much" ? Exposed::kFromTheStart : Exposed::kOnceCounted);
-  }
-  connections_refused_ = counter("fncache_connections_refused_total");
-  accept_failures_ = counter("fncache_accept_failures_total");
-  streams_refused_ = counter("fncache_streams_refused_total");
-  connections_held_up_ = counter("fncache_connections_held_up_total");
-  requests_abandoned_ = counter("fncache_requests_abandoned_total");
-  for (size_t why = 0; why < kRefusals; ++why) {
-    requests_refused_[why] = registry->AddCounter(
-        Metric("fncache_requests_refused_total"), {name, RefusalName(why)});
-  }
-  upstream_latency_ = registry->AddHistogram(
-      Metric("fncache_upstream_request_seconds"), {name}, Buckets::Calls());
-
-  flights_ = gauge("fncache_flights");
-  flights_opened_ = counter("fncache_flights_opened_total");
-  joined_ = counter("fncache_collapsed_callers_total");
-  joined_waiting_ = gauge("fncache_collapsed_callers_waiting");
-  released_ = counter("fncache_released_callers_total");
-  released_waiting_ = gauge("fncache_released_callers_waiting");
-  released_running_ = gauge("fncache_released_callers_running");
-  refreshes_ = counter("fncache_refreshes_total");
-  refreshes_failed_ = counter("fncache_refreshes_failed_total");
-  refreshes_refused_ = counter("fncache_refreshes_refused_total");
-  refreshes_running_ = gauge("fncache_refreshes_running");
-  for (size_t code = 0; code < kStatusCodes; ++code) {
-    served_over_[code] = by_code("fncache_stale_if_error_total", code);
-  }
-  superseded_ = counter("fncache_superseded_entries_total");
-  abandoned_ = counter("fncache_abandoned_calls_total");
-  abandoned_finished_ = counter("fncache_abandoned_calls_finished_total");
-  abandoned_refused_ = counter("fncache_abandoned_calls_refused_total");
-  abandoned_running_ = gauge("fncache_abandoned_calls_running");
-
-  for (size_t t = 0; t < kTiers; ++t) {
-    const char* const tier = TierName(static_cast<cache::Tier>(t));
-    tier_writes_[t] =
-        registry->AddCounter(Metric("fncache_tier_writes_total"), {name, tier});
-    for (size_t why = 0; why < kRemovals; ++why) {
-      removed_[t][why] = registry->AddCounter(
-          Metric("fncache_evictions_total"),
-          {name, tier, RemovalName(static_cast<cache::Removal>(why))});
-    }
-  }
-  fills_dropped_ = counter("fncache_function_fills_dropped_total");
+  Rows::ForEach(Rows::Add{this, registry});
   registry->AddCallback(Metric("fncache_function_reachable"), {name}, [this] {
     return reachability().reachable ? 1.0 : 0.0;
   });
@@ -319,66 +411,22 @@ Reachability FunctionInstruments::reachability() const {
 
 FunctionCounts FunctionInstruments::Read() const {
   FunctionCounts counts;
-  for (size_t m = 0; m < kMethods; ++m) {
-    for (size_t o = 0; o < kOutcomes; ++o) {
-      // Handles that were never registered share a cell.
-      if (static_cast<Method>(m) == Method::kOther &&
-          static_cast<Outcome>(o) != Outcome::kBypass) {
-        continue;
-      }
-      counts.calls[m][o] = calls_[m][o].Value();
+  Rows::ForEach(Rows::Read<FunctionCounts>{this, &counts});
+  // Handles that were never registered share a cell.
+  for (size_t o = 0; o < kOutcomes; ++o) {
+    for (size_t m = 0; m < kMethods; ++m) {
+      if (!IsLookedUp(m, o)) counts.calls[m][o] = 0;
     }
   }
-  for (size_t o = 0; o < kOutcomes; ++o) counts.latency[o] = latency_[o].Read();
-  for (size_t code = 0; code < kStatusCodes; ++code) {
-    counts.upstream[code] = upstream_calls_[code].Value();
-  }
-  counts.upstream_latency = upstream_latency_.Read();
-  counts.hits = hits_.Value();
-  counts.misses = misses_.Value();
-  for (size_t why = 0; why < kMissReasons; ++why) {
-    counts.missed[why] = missed_[why].Value();
-  }
-  for (size_t why = 0; why < kBypassReasons; ++why) {
-    counts.bypassed[why] = bypassed_[why].Value();
-  }
-  counts.fills = writes_.Value();
-  counts.fills_dropped = fills_dropped_.Value();
-  counts.cache_errors = errors_.Value();
-  counts.saved = absl::Nanoseconds(saved_seconds_.Value());
-  counts.refreshes = refreshes_.Value();
-  counts.refreshes_failed = refreshes_failed_.Value();
-  counts.refreshes_refused = refreshes_refused_.Value();
-  for (size_t code = 0; code < kStatusCodes; ++code) {
-    counts.served_over[code] = served_over_[code].Value();
-  }
-  counts.superseded = superseded_.Value();
-  counts.abandoned = abandoned_.Value();
-  counts.abandoned_finished = abandoned_finished_.Value();
-  counts.abandoned_refused = abandoned_refused_.Value();
-  for (size_t why = 0; why < kRefusals; ++why) {
-    counts.refused[why] = requests_refused_[why].Value();
-  }
-  counts.shadow_lookups = shadow_lookups_.Value();
-  for (size_t by = 0; by < kShadowBys; ++by) {
-    counts.shadow_hits[by] = shadow_hits_[by].Value();
-    counts.shadow_differences[by] = shadow_differences_[by].Value();
-  }
-  counts.shadow_uncompared = shadow_uncompared_.Value();
   return counts;
 }
 
 FunctionGauges FunctionInstruments::ReadGauges() const {
   FunctionGauges gauges;
+  Rows::ForEach(Rows::Read<FunctionGauges>{this, &gauges});
   for (const metrics::UpDown& of_method : in_flight_) {
     gauges.in_flight += of_method.Value();
   }
-  gauges.flights = flights_.Value();
-  gauges.refreshes = refreshes_running_.Value();
-  gauges.abandoned = abandoned_running_.Value();
-  gauges.joined_waiting = joined_waiting_.Value();
-  gauges.released_waiting = released_waiting_.Value();
-  gauges.released_running = released_running_.Value();
   std::function<size_t()> backing_off;
   {
     MutexLock lock(&mutex_);

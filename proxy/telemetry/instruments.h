@@ -268,6 +268,8 @@ class FunctionInstruments {
 
  private:
   friend class Instruments;
+  friend struct FunctionCounts;
+  struct Rows;
   FunctionInstruments(const std::string& name, metrics::Registry* registry);
 
   std::string name_;
