@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// It is one thing: resolving, connecting and choosing a connection change one
+// list of peers.
 #include "http2/client.h"
 
 #include <netinet/in.h>

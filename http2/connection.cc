@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// It is one thing: all of it is callbacks and timers that change the state of
+// one connection and its session of nghttp2.
 #include "http2/connection.h"
 
 #include <nghttp2/nghttp2.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// It is one thing: each function reads one message type of the same walk, and
+// they call each other.
 #include "cache/key/canonical_walk.h"
 
 #include <algorithm>

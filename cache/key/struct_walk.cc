@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// It is one thing: the steps of one walk share tables and a queue, and are
+// inlined into each other for speed.
 #include "cache/key/struct_walk.h"
 
 #include <algorithm>
