@@ -18,7 +18,6 @@ namespace fncache::proxy {
 namespace {
 
 using cache::store::Bans;
-using cache::store::TieredStore;
 
 // When no tier has the entry any more.
 absl::Time GoneAt(const cache::store::Entry& entry) {
@@ -73,12 +72,6 @@ void JudgeServing(const serving::FunctionHandler& function,
 }
 
 }  // namespace
-
-TieredStore& Purger::newest() const {
-  TieredStore* store = deps_.store;
-  while (store->successor() != nullptr) store = store->successor();
-  return *store;
-}
 
 const std::string& Purger::NameOf(cache::FunctionId function) const {
   static const auto* const none = new std::string;
@@ -135,15 +128,6 @@ absl::Status Purger::CheckSoft(const PurgeOrder& order,
       absl::StrJoin(off, ", "), ": set one of them, or purge without soft"));
 }
 
-uint64_t Purger::Sweep(cache::FunctionId function, absl::Time before) const {
-  uint64_t removed = 0;
-  for (TieredStore* store = deps_.store; store != nullptr;
-       store = store->successor()) {
-    removed += store->Sweep(function, before);
-  }
-  return removed;
-}
-
 void Purger::PurgeWide(const PurgeOrder& order, const Functions& functions,
                        absl::Time before, PurgeResult* result) {
   Bans& bans = deps_.store->bans();
@@ -162,11 +146,11 @@ void Purger::PurgeWide(const PurgeOrder& order, const Functions& functions,
   }
   result->covered = 0;
   for (const cache::FunctionId id : functions) {
-    result->covered += newest().LowerEntriesOf(id);
+    result->covered += deps_.store->LowerEntriesOf(id);
   }
   if (order.soft) return;
   if (all) {
-    result->removed += Sweep(cache::kNoFunction, before);
+    result->removed += deps_.store->Sweep(cache::kNoFunction, before);
     if (deps_.misses != nullptr) deps_.misses->OnPurgedFunction("");
     return;
   }
@@ -185,7 +169,7 @@ void Purger::PurgeWide(const PurgeOrder& order, const Functions& functions,
          bans.Generations(name) > 1)) {
       continue;
     }
-    result->removed += Sweep(id, before);
+    result->removed += deps_.store->Sweep(id, before);
   }
 }
 
@@ -193,7 +177,8 @@ absl::Status Purger::CheckOwner(const PurgeOrder& order) const {
   if (order.what != Bans::Kind::kKey || order.function.empty()) {
     return absl::OkStatus();
   }
-  for (const cache::store::Inspection& there : newest().Inspect(order.key)) {
+  for (const cache::store::Inspection& there :
+       deps_.store->Inspect(order.key)) {
     const std::string& owner = there.function.empty()
                                    ? NameOf(there.entry->function())
                                    : there.function;
@@ -210,7 +195,8 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
   Bans& bans = deps_.store->bans();
   absl::Time until = before;
   Functions owners = functions;
-  for (const cache::store::Inspection& there : newest().Inspect(order.key)) {
+  for (const cache::store::Inspection& there :
+       deps_.store->Inspect(order.key)) {
     until = std::max(until, GoneAt(*there.entry));
     // It stays there.
     if (order.soft && there.tier != cache::Tier::kMemory) ++result->covered;
@@ -235,18 +221,12 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
     result->flights += function->DetachFlight(order.key);
   }
   if (order.soft) return true;
-  bool lasting = true;
-  const absl::Time now = deps_.clock->Now();
-  for (TieredStore* store = deps_.store; store != nullptr;
-       store = store->successor()) {
-    const cache::store::PurgedKey purged = store->Purge(order.key, before, now);
-    result->removed += static_cast<uint64_t>(purged.removed);
-    lasting = purged.lasting && (store->has_lower() || !bans.lasting() ||
-                                 store->successor() != nullptr);
-  }
-  if (!lasting) bans.KeepKey(order.key);
+  const cache::store::PurgedKey purged =
+      deps_.store->Purge(order.key, before, deps_.clock->Now());
+  result->removed += static_cast<uint64_t>(purged.removed);
+  if (!purged.lasting) bans.KeepKey(order.key);
   if (deps_.misses != nullptr) deps_.misses->OnPurged(order.key);
-  return !lasting;
+  return !purged.lasting;
 }
 
 absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
@@ -274,7 +254,8 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
   MutexLock lock(&mutex_);
   Bans& bans = deps_.store->bans();
   // After all that was stored, even by a process whose clock was ahead.
-  const absl::Time before = std::max(deps_.clock->Now(), newest().LatestTime());
+  const absl::Time before =
+      std::max(deps_.clock->Now(), deps_.store->LatestTime());
   PurgeResult result;
   bool write = true;
   if (order.what == Bans::Kind::kKey) {
@@ -341,7 +322,7 @@ absl::StatusOr<cache::key::Key> Purger::KeyOf(const LookUpOrder& order) const {
   const std::vector<absl::string_view> pieces = {order.request};
   cache::key::DigestScratch scratch;
   const cache::key::Digest digest =
-      state->stores.Newest().digester(order.method).Compute(pieces, &scratch);
+      state->digester(order.method).Compute(pieces, &scratch);
   if (!digest.keyed) {
     return absl::InvalidArgumentError(
         "this is no request that can be keyed, so it is never cached");
@@ -359,7 +340,7 @@ absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(
       cache::wire::OriginOf(order.request) == cache::wire::Origin::kOperation;
   const Bans& bans = deps_.store->bans();
   const absl::Time now = deps_.clock->Now();
-  const std::vector<cache::store::Inspection> all = newest().Inspect(*key);
+  const std::vector<cache::store::Inspection> all = deps_.store->Inspect(*key);
   std::vector<EntryReport> reports;
   for (const cache::store::Inspection& there : all) {
     const cache::store::Entry& entry = *there.entry;

@@ -145,8 +145,6 @@ class Purger {
   // True if it is to be written down.
   bool PurgeKey(const PurgeOrder& order, const Functions& functions,
                 absl::Time before, PurgeResult* result);
-  uint64_t Sweep(cache::FunctionId function, absl::Time before) const;
-  cache::store::TieredStore& newest() const;
   const std::string& NameOf(cache::FunctionId function) const;
   // Whose entry it is, where that is a function of the settings.
   absl::optional<cache::FunctionId> OwnerOf(

@@ -24,10 +24,10 @@ constexpr int kReclaimProbes = 4;
 // How many entries one eviction may pass over because they were read. This
 // bounds the time under the lock.
 constexpr int kMaxPasses = 1024;
-// How many entries a shard that is closed removes under one lock, and how many
-// one that is swept looks at.
-constexpr int kRemovedTogether = 256;
+// How many entries RemoveIf looks at under one lock, and how many SetCapacity
+// evicts.
 constexpr size_t kSweptTogether = 1024;
+constexpr int kEvictedTogether = 256;
 // glibc's own bytes per allocation.
 constexpr uint64_t kMallocOverhead = 16;
 
@@ -385,7 +385,6 @@ PutResult MemoryShard::Put(const key::Key& key, EntryRef entry, absl::Time now,
   {
     Doomed doomed;  // outlives the lock
     MutexLock lock(&mutex_);
-    if (closed_) return PutResult::kStored;
     bool main = false;
     uint8_t frequency = 0;
     if (const Index i = Find(key); i != kNone) {
@@ -441,7 +440,8 @@ bool MemoryShard::Purge(const key::Key& key, absl::Time until, absl::Time now) {
   return true;
 }
 
-uint64_t MemoryShard::Sweep(FunctionId function, absl::Time until) {
+uint64_t MemoryShard::RemoveIf(absl::FunctionRef<bool(const Entry&)> gone,
+                               Removal why) {
   uint64_t removed = 0;
   // From the last node down: the places of those that go are taken by nodes
   // that were looked at. What is filled meanwhile is not looked for.
@@ -452,12 +452,8 @@ uint64_t MemoryShard::Sweep(FunctionId function, absl::Time until) {
     next = std::min(next, size_);
     for (size_t n = 0; n < kSweptTogether && next > 0; ++n) {
       const auto i = static_cast<Index>(--next);
-      const Entry& entry = *At(i).entry;
-      if ((function != kNoFunction && entry.function() != function) ||
-          entry.started() > until) {
-        continue;
-      }
-      Remove(i, Removal::kPurged, &doomed);
+      if (!gone(*At(i).entry)) continue;
+      Remove(i, why, &doomed);
       ++removed;
     }
   }
@@ -472,49 +468,16 @@ EntryRef MemoryShard::Inspect(const key::Key& key, int* reads) const {
   return At(i).entry;
 }
 
-void MemoryShard::Close() {
-  bool more = true;
-  while (more) {
-    Doomed doomed;  // outlives the lock
-    MutexLock lock(&mutex_);
-    closed_ = true;
-    for (int i = 0; i < kRemovedTogether && size_ > 0; ++i) {
-      Remove(static_cast<Index>(size_ - 1), Removal::kDropped, &doomed);
-    }
-    more = size_ > 0;
-    if (!more) ghost_ = GhostQueue();
-  }
-}
-
 void MemoryShard::SetCapacity(uint64_t capacity, absl::Time now) {
   capacity_ = capacity;
   bool more = true;
   while (more) {
     Doomed doomed;  // outlives the lock
     MutexLock lock(&mutex_);
-    for (int i = 0; i < kRemovedTogether; ++i) {
+    for (int i = 0; i < kEvictedTogether; ++i) {
       more = size_ > 0 && Used() > capacity_;
       if (!more) break;
       EvictOne(now, &doomed);
-    }
-  }
-}
-
-void MemoryShard::EraseSecrets(FunctionId function) {
-  // From the last to the first: the place of one that goes is taken by the
-  // last, which has been looked at.
-  size_t left = SIZE_MAX;
-  while (left > 0) {
-    Doomed doomed;  // outlives the lock
-    MutexLock lock(&mutex_);
-    left = std::min(left, size_);
-    for (int i = 0; i < kRemovedTogether && left > 0; ++i) {
-      --left;
-      const Entry& entry = *At(static_cast<Index>(left)).entry;
-      if (entry.secrets() && entry.function() == function) {
-        Remove(static_cast<Index>(left), Removal::kDropped, &doomed);
-      }
-      left = std::min(left, size_);
     }
   }
 }

@@ -22,6 +22,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "cache/key/key.h"
 #include "cache/observer.h"
@@ -53,17 +54,13 @@ class MemoryShard {
   // Removes the key's entry if it started at or before `until`, or is from the
   // future.
   bool Purge(const key::Key& key, absl::Time until, absl::Time now);
-  // Removes the entries of a function (kNoFunction: of all) that started at or
-  // before `until`; returns how many.
-  uint64_t Sweep(FunctionId function, absl::Time until);
+  // Removes the entries for which `gone` is true, those aside that are filled
+  // meanwhile; returns how many.
+  uint64_t RemoveIf(absl::FunctionRef<bool(const Entry&)> gone, Removal why);
   // The key's entry, and how often it was read lately, without a trace.
   EntryRef Inspect(const key::Key& key, int* reads) const;
-  // Removes every entry and keeps none from now on.
-  void Close();
   // Changes the bound; evicts until it holds.
   void SetCapacity(uint64_t capacity, absl::Time now);
-  // Removes the function's entries with connection details.
-  void EraseSecrets(FunctionId function);
   StoreStats Stats() const;
 
  private:
@@ -132,7 +129,6 @@ class MemoryShard {
   Queue small_ ABSL_GUARDED_BY(mutex_);
   Queue main_ ABSL_GUARDED_BY(mutex_);
   GhostQueue ghost_ ABSL_GUARDED_BY(mutex_);
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   // Where the search for expired entries goes on.
   size_t hand_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -80,7 +80,13 @@ PurgedKey MemoryStore::Purge(const key::Key& key, absl::Time until,
 
 uint64_t MemoryStore::Sweep(FunctionId function, absl::Time until) {
   uint64_t removed = 0;
-  for (const auto& shard : shards_) removed += shard->Sweep(function, until);
+  const auto purged = [&](const Entry& entry) {
+    return (function == kNoFunction || entry.function() == function) &&
+           entry.started() <= until;
+  };
+  for (const auto& shard : shards_) {
+    removed += shard->RemoveIf(purged, Removal::kPurged);
+  }
   return removed;
 }
 
@@ -92,8 +98,10 @@ std::vector<Inspection> MemoryStore::Inspect(const key::Key& key) const {
   return {there};
 }
 
-void MemoryStore::Close() {
-  for (const auto& shard : shards_) shard->Close();
+void MemoryStore::Clear() {
+  for (const auto& shard : shards_) {
+    shard->RemoveIf([](const Entry&) { return true; }, Removal::kDropped);
+  }
 }
 
 void MemoryStore::SetCapacity(uint64_t capacity, absl::Time now) {
@@ -103,7 +111,12 @@ void MemoryStore::SetCapacity(uint64_t capacity, absl::Time now) {
 }
 
 void MemoryStore::EraseSecrets(FunctionId function) {
-  for (const auto& shard : shards_) shard->EraseSecrets(function);
+  const auto secret = [function](const Entry& entry) {
+    return entry.secrets() && entry.function() == function;
+  };
+  for (const auto& shard : shards_) {
+    shard->RemoveIf(secret, Removal::kDropped);
+  }
 }
 
 StoreStats MemoryStore::Stats() const {

@@ -74,10 +74,8 @@ class MemoryStore final : public Store {
   uint64_t Sweep(FunctionId function, absl::Time until);
   std::vector<Inspection> Inspect(const key::Key& key) const override;
 
-  // Removes every entry, and from now on takes fills as before but keeps none:
-  // for a store that others have taken the place of. Nothing is found in it
-  // once this has returned.
-  void Close();
+  // Removes every entry, those aside that are filled meanwhile.
+  void Clear();
 
   // Changes the bound, and evicts until it holds. The shards stay as many as
   // they are, so an entry over a quarter of what each has then is not accepted.

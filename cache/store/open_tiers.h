@@ -1,29 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenTiers: makes the store that the settings ask for.
+// OpenTiers: makes the store that the settings ask for. It is memory, and the
+// disk tier below if there is a directory. A disk tier that has no space opens
+// later, inside the same store.
+//
+// Disk lookups run on a few threads, and writes to disk on another one, after
+// the answer. tiered_store.h has the contract.
 //
 // Thread-safe.
 #ifndef FNCACHE_CACHE_STORE_OPEN_TIERS_H_
 #define FNCACHE_CACHE_STORE_OPEN_TIERS_H_
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "cache/observer.h"
+#include "cache/store/disk_store.h"
 #include "cache/store/tiered_store.h"
 #include "common/clock.h"
 
 namespace fncache::cache::store {
 
+// Opens the disk tier of these options.
+using DiskOpener = std::function<absl::StatusOr<std::unique_ptr<DiskStore>>(
+    const TieredOptions& options, Clock* clock, Observer* observer)>;
+absl::StatusOr<std::unique_ptr<DiskStore>> OpenDisk(
+    const TieredOptions& options, Clock* clock, Observer* observer);
+
 // Opens the tiers. `clock` and `observer` (null = none) outlive the store.
 // Fails with DeadlineExceeded where the directory stays locked, Cancelled where
 // `cancelled` said so, FailedPrecondition or InvalidArgument where it cannot be
-// used at all; each names the directory. Two things are no failures, but errors
-// in the log: a damaged database is set aside, and where there is no space for
-// the disk tier, or its file system is read-only, the store is memory alone and
-// has a successor later.
-absl::StatusOr<std::unique_ptr<TieredStore>> OpenTiers(TieredOptions options,
-                                                       Clock* clock,
-                                                       Observer* observer);
+// used at all; each names the directory. Two failures only log an error. A
+// damaged database is set aside. If the disk tier has no space, or its file
+// system is read-only, the store runs on memory and retries every `disk_retry`.
+// It logs the reason once, again if the reason changes, and one line when the
+// tier is open. Tests pass another `open`.
+absl::StatusOr<std::unique_ptr<TieredStore>> OpenTiers(
+    TieredOptions options, Clock* clock, Observer* observer,
+    DiskOpener open = OpenDisk);
 
 }  // namespace fncache::cache::store
 

@@ -12,18 +12,15 @@
 // when a disk that could not be opened at first can be, memory is emptied, and
 // entries of before that start are served again while their time lasts.
 //
-// A store belongs to one seed, and so do the keys that are made under it. Where
-// the disk tier could not be opened at first, OpenTiers returns a store that is
-// memory alone, under a seed of its own; once the disk can be opened, that
-// store has a successor, which is memory and disk under the disk's seed. Calls
-// take the newest store when they make their key and keep to it to their end,
-// so no key ever meets entries of another seed.
+// Keys are made under the store's seed. A disk tier that could not be opened at
+// the start may open later: then the seed changes once, and memory is emptied.
+// A call that made its key before may still fill under that key. No later call
+// makes such a key, so the entry is never found and is evicted.
 //
 // Thread-safe. Flush and destruction wait for the write-behind queue.
 #ifndef FNCACHE_CACHE_STORE_TIERED_STORE_H_
 #define FNCACHE_CACHE_STORE_TIERED_STORE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -72,7 +69,7 @@ struct TieredOptions {
   size_t read_queue_entries = 4096;
   // Bounds how long the destructor goes on writing what is queued.
   absl::Duration drain = absl::Seconds(10);
-  // How long after a disk tier could not be opened it is tried again.
+  // How long after a failure to open the disk tier the next attempt follows.
   absl::Duration disk_retry = absl::Seconds(30);
   // RocksDB's environment; null is the default one. Not owned.
   rocksdb::Env* env = nullptr;
@@ -90,7 +87,7 @@ struct TieredChange {
 
 class TieredStore : public Store {
  public:
-  // `bans` are shared with a successor; null makes some, for this store alone.
+  // Null makes bans for this store alone.
   explicit TieredStore(std::shared_ptr<Bans> bans = nullptr)
       : bans_(bans != nullptr ? std::move(bans) : std::make_shared<Bans>()) {}
 
@@ -98,16 +95,9 @@ class TieredStore : public Store {
   // whoever fills of what it fills (bans.h).
   Bans& bans() const { return *bans_; }
 
-  // The store that has taken this one's place, or null. It belongs to this one.
-  // A call that is new uses it; one that has its key already keeps to the store
-  // that it made the key for, where it finds nothing any more and whatever it
-  // fills is forgotten.
-  TieredStore* successor() const {
-    return successor_.load(std::memory_order_acquire);
-  }
-
-  // The secret under which keys for this store are made: kept in the disk
-  // tier's directory, or drawn anew where there is none. Never log it.
+  // The secret under which keys are made: the disk tier's, or a random one
+  // while there is none. It changes at most once, and then the result is at
+  // another address; both stay for as long as the store. Never log it.
   virtual const key::Seed& seed() const = 0;
 
   // Looks in memory, then in lower tiers, on the calling thread.
@@ -116,6 +106,7 @@ class TieredStore : public Store {
   // Never blocks.
   virtual Found GetMemory(const key::Key& key, absl::Time now) = 0;
 
+  // Once true, it stays true.
   virtual bool has_lower() const = 0;
   // Looks in the lower tiers on an I/O thread and calls `done` there, exactly
   // once; at once, with a miss, where the queue of look-ups is full. Failures
@@ -154,8 +145,7 @@ class TieredStore : public Store {
   // No entry here started later than this, or than now.
   virtual absl::Time LatestTime() const { return absl::InfinitePast(); }
 
-  // The figures of the tiers and the queue are the successor's where there is
-  // one. Stats are the memory tier's, LowerStats the disk tier's: its `up` says
+  // Stats are the memory tier's, LowerStats the disk tier's: its `up` says
   // whether there is one.
   StoreStats Stats() const override = 0;
   virtual StoreStats LowerStats() const = 0;
@@ -172,19 +162,11 @@ class TieredStore : public Store {
   // Removes the function's entries with connection details from memory.
   virtual void EraseSecrets(FunctionId function) = 0;
 
-  // Returns once everything filled before the call, in a successor too, is on
-  // disk or dropped.
+  // Returns once everything filled before the call is on disk or dropped.
   virtual void Flush() = 0;
-
- protected:
-  // At most once; `successor` stays for as long as this store does.
-  void set_successor(TieredStore* successor) {
-    successor_.store(successor, std::memory_order_release);
-  }
 
  private:
   const std::shared_ptr<Bans> bans_;
-  std::atomic<TieredStore*> successor_{nullptr};
 };
 
 }  // namespace fncache::cache::store

@@ -234,7 +234,7 @@ class RunFunctionCall final
   // From now on a purge is not over before this call is, so that no entry which
   // the call holds or is given comes to light after it.
   void EnterBans() {
-    if (!entered_.holds()) entered_ = keyed_->store().bans().Enter();
+    if (!entered_.holds()) entered_ = state_->store.bans().Enter();
   }
   // The look-up's entry is past its time.
   void NoteStale(const cache::store::Found& found, absl::Time now);
@@ -283,10 +283,7 @@ class RunFunctionCall final
   KeyingJob keying_job_{this};
   cache::key::Digest digest_;  // made by the job
 
-  // What it lives under; where it looks up and fills, and what makes its key.
-  // From OnRead on.
-  FunctionStatePtr state_;
-  const KeyedStore* keyed_ = nullptr;
+  FunctionStatePtr state_;  // what it lives under; from OnRead on
 
   cache::key::Key key_;  // all zero: it has none (yet)
   // These are set once a call was looked up and not found in memory.
@@ -322,7 +319,6 @@ void RunFunctionCall::Start() {
 void RunFunctionCall::OnRead(const grpc::Status& status) {
   const auto keep = shared_from_this();
   state_ = context_.states.Of(worker_->index());
-  keyed_ = &state_->stores.Newest();
   const Directives directives =
       ReadDirectives(incoming_->fields(), state_->options.bypass_metadata);
   if (directives.authorization) {
@@ -413,7 +409,7 @@ cache::key::Digest RunFunctionCall::ComputeDigest() {
     if (reason_ == ForwardReason::kMiss) reason_ = ForwardReason::kShadow;
   }
   const cache::key::Digest digest =
-      keyed_->digester(method_).Compute(keying.pieces, &keying.scratch);
+      state_->digester(method_).Compute(keying.pieces, &keying.scratch);
   if (!state_->options.masks.empty()) state_->TryMasks();
   return digest;
 }
@@ -472,12 +468,12 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   key_ = digest.key;
   if (trace_) trace_->SetKey(digest.key);
   const absl::Time now = context_.clock.Now();
-  const cache::store::Found found = keyed_->store().GetMemory(key_, now);
+  const cache::store::Found found = state_->store.GetMemory(key_, now);
   if (AnswerFrom(found, digest.tag, now)) return;
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
   // An entry that has expired in memory is not looked up below, where it is no
   // younger.
-  if (!found.entry && !found.expired && keyed_->store().has_lower()) {
+  if (!found.entry && !found.expired && state_->store.has_lower()) {
     return LookBelow();
   }
   Miss();
@@ -485,17 +481,17 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
 
 void RunFunctionCall::LookBelow() {
   stage_ = Stage::kLookingBelow;
-  auto* const pending = new PendingLookup(worker_, &keyed_->store().bans());
+  auto* const pending = new PendingLookup(worker_, &state_->store.bans());
   // OnLower is posted, so it comes later, even if the store answers at once.
-  keyed_->store().GetLower(key_, context_.id, context_.clock.Now(),
-                           [call = shared_from_this(), worker = worker_,
-                            pending](cache::store::Found found) mutable {
-                             worker->Post([call = std::move(call), pending,
-                                           found = std::move(found)] {
-                               call->OnLower(found);
-                               delete pending;
-                             });
+  state_->store.GetLower(key_, context_.id, context_.clock.Now(),
+                         [call = shared_from_this(), worker = worker_,
+                          pending](cache::store::Found found) mutable {
+                           worker->Post([call = std::move(call), pending,
+                                         found = std::move(found)] {
+                             call->OnLower(found);
+                             delete pending;
                            });
+                         });
   WatchCaller();
 }
 
@@ -537,7 +533,7 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
   if (look_again) {
     looked_up_ = absl::Now();
     const absl::Time now = context_.clock.Now();
-    const cache::store::Found found = keyed_->store().GetMemory(key_, now);
+    const cache::store::Found found = state_->store.GetMemory(key_, now);
     if (IsFresh(found.entry, now)) {
       // Whoever has joined by now is answered with it; a released caller gives
       // up its place.
@@ -567,7 +563,7 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
 void RunFunctionCall::Launch(bool outlives) {
   stage_ = Stage::kCalling;
   run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_, UseOf(reason_),
-                                          &keyed_->store(), key_);
+                                          &state_->store, key_);
   if (shadow_ != nullptr) run_->SetShadow(std::move(shadow_));
   if (found_stale_ || reason_ == ForwardReason::kStale ||
       reason_ == ForwardReason::kNoCache) {
@@ -722,7 +718,7 @@ void RunFunctionCall::AnswerHit(const cache::store::EntryRef& entry,
 void RunFunctionCall::AnswerAndRefresh(const cache::store::EntryRef& entry,
                                        absl::string_view tag, absl::Time now) {
   const std::shared_ptr<Refresh> refresh =
-      Refresh::Open(&context_, state_, &keyed_->store(), key_, *incoming_);
+      Refresh::Open(&context_, state_, &state_->store, key_, *incoming_);
   // Where the function runs for it all the same, nothing of its time is saved.
   AnswerStale(entry, tag, now,
               refresh == nullptr ? entry->info().cost : absl::ZeroDuration());
@@ -733,7 +729,7 @@ cache::store::EntryRef RunFunctionCall::FindOld(absl::Time now) {
   if (!old_) return nullptr;
   looked_up_ = absl::Now();
   // One that is newer may have been filled by a call that joined no flight.
-  cache::store::EntryRef entry = keyed_->store().GetMemory(key_, now).entry;
+  cache::store::EntryRef entry = state_->store.GetMemory(key_, now).entry;
   if (!entry) entry = old_;
   const bool spent = context_.FreshnessOf(*state_, key_, *entry, now) ==
                      cache::Freshness::kSpent;

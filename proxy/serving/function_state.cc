@@ -7,6 +7,31 @@
 #include "proxy/serving/mask_use.h"
 
 namespace fncache::proxy::serving {
+namespace {
+
+cache::key::KeyScope Scope(const settings::FunctionOptions& options,
+                           const char* path) {
+  return {options.name, path, options.generation, options.key,
+          options.key_hash};
+}
+
+}  // namespace
+
+FunctionState::Digesters::Digesters(const settings::FunctionOptions& options,
+                                    const cache::key::Seed& seed)
+    : seed(seed),
+      v1(seed, Scope(options, kRunFunctionV1), options.masks),
+      v1beta1(seed, Scope(options, kRunFunctionV1beta1), options.masks) {}
+
+const cache::key::Digester& FunctionState::digester(Method method) {
+  const Digesters* now = &digesters_;
+  const cache::key::Seed& seed = store.seed();
+  if (&seed != &now->seed) {
+    std::call_once(late_, [&] { late_digesters_.emplace(options, seed); });
+    now = &*late_digesters_;
+  }
+  return method == Method::kV1 ? now->v1 : now->v1beta1;
+}
 
 void FunctionState::TryMasks() {
   constexpr int kTrial = 1000;

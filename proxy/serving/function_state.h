@@ -13,11 +13,14 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 
+#include "absl/types/optional.h"
+#include "cache/key/digest.h"
 #include "cache/policy.h"
 #include "cache/store/bans.h"
 #include "cache/store/tiered_store.h"
-#include "proxy/serving/keyed_store.h"
+#include "common/method.h"
 #include "proxy/serving/shadow.h"
 #include "proxy/serving/worker_shared.h"
 #include "proxy/settings/options.h"
@@ -34,8 +37,13 @@ class FunctionState {
       : options(options),
         policy(options.policy),
         bans(store->bans().Of(options.name, options.generation)),
-        stores(this->options, store),
-        shadow(ShadowTrial::For(options, trial)) {}
+        store(*store),
+        shadow(ShadowTrial::For(options, trial)),
+        digesters_(options, store->seed()) {}
+
+  // Makes the keys of requests to one of RunFunction's two versions, under the
+  // seed that the store has now.
+  const cache::key::Digester& digester(Method method);
 
   // Another request of the function was keyed. Masks that matched nothing in
   // the first thousand are warned of.
@@ -45,10 +53,23 @@ class FunctionState {
   const cache::Policy policy;
   // What is purged of its entries.
   const cache::store::BanScope& bans;
-  KeyedStores stores;
+  cache::store::TieredStore& store;
   const std::shared_ptr<ShadowTrial> shadow;  // null but in `mode: shadow`
 
  private:
+  struct Digesters {
+    Digesters(const settings::FunctionOptions& options,
+              const cache::key::Seed& seed);
+
+    const cache::key::Seed& seed;
+    const cache::key::Digester v1;
+    const cache::key::Digester v1beta1;
+  };
+
+  const Digesters digesters_;
+  // For the seed of a disk tier that has opened since; see TieredStore::seed.
+  absl::optional<Digesters> late_digesters_;
+  std::once_flag late_;
   std::atomic<int> tried_masks_{0};
 };
 

@@ -58,9 +58,6 @@ class PurgeTest : public ::testing::Test {
     store_ = *std::move(store);
   }
   absl::Time now() { return clock_.Now(); }
-  TieredStore& newest() {
-    return store_->successor() != nullptr ? *store_->successor() : *store_;
-  }
   Bans& bans() { return store_->bans(); }
   const BanScope& ScopeOf(FunctionId function) {
     return bans().Of(options_.functions[function].name,
@@ -83,12 +80,12 @@ class PurgeTest : public ::testing::Test {
     spec.took = now() - started;
     spec.function = function;
     return ScopeOf(function).FillUnlessBanned(KeyOf(n), started, [&] {
-      newest().Fill(KeyOf(n), EntryOf(n, spec), lower, now());
+      store_->Fill(KeyOf(n), EntryOf(n, spec), lower, now());
     });
   }
   // As a call looks up: the version that it is answered with, or -1.
   int64_t Get(uint64_t n, FunctionId function = 0) {
-    const Found found = newest().Get(KeyOf(n), now());
+    const Found found = store_->Get(KeyOf(n), now());
     if (!found.entry ||
         ScopeOf(function).Covers(KeyOf(n), found.entry->started())) {
       return -1;
@@ -97,15 +94,15 @@ class PurgeTest : public ::testing::Test {
     EXPECT_GE(version, 0) << "wrong bytes under key " << n;
     return version;
   }
-  absl::Time Before() { return std::max(now(), newest().LatestTime()); }
+  absl::Time Before() { return std::max(now(), store_->LatestTime()); }
   // What a purge of a key does, flights aside.
   absl::Status Purge(uint64_t n) {
     const absl::Time before = Before();
     const auto banned =
         bans().BanKey(KeyOf(n), before, /*soft=*/false, absl::InfinitePast());
     EXPECT_TRUE(banned.has_value());
-    const PurgedKey purged = newest().Purge(KeyOf(n), before, now());
-    if (!purged.lasting || !newest().has_lower()) bans().KeepKey(KeyOf(n));
+    const PurgedKey purged = store_->Purge(KeyOf(n), before, now());
+    if (!purged.lasting || !store_->has_lower()) bans().KeepKey(KeyOf(n));
     return bans().Save();
   }
   absl::Status Ban(Kind kind, const std::string& function,
@@ -155,10 +152,10 @@ TEST_F(PurgeTest, WhatIsBannedIsNotPromoted) {
   ASSERT_TRUE(Fill(1, 1));
   Open();
   ASSERT_TRUE(Ban(Kind::kFunction, "first").ok());
-  EXPECT_FALSE(newest().Get(KeyOf(1), now()).entry);
+  EXPECT_FALSE(store_->Get(KeyOf(1), now()).entry);
   EXPECT_EQ(store_->Stats().entries, 0u);
   // An operator sees it all the same.
-  const auto there = newest().Inspect(KeyOf(1));
+  const auto there = store_->Inspect(KeyOf(1));
   ASSERT_EQ(there.size(), 1u);
   EXPECT_EQ(there[0].tier, Tier::kDisk);
   EXPECT_EQ(there[0].function, "first");
@@ -172,14 +169,14 @@ TEST_F(PurgeTest, ASweepTakesFromMemoryWhatTheBanCovers) {
   for (uint64_t n = 3000; n < 3010; ++n) ASSERT_TRUE(Fill(n, 1, 0));
   const uint64_t there = store_->Stats().entries;
   bans().Ban(Kind::kFunction, "first", "", before, false);
-  const uint64_t removed = newest().Sweep(0, before);
+  const uint64_t removed = store_->Sweep(0, before);
   EXPECT_EQ(store_->Stats().entries, there - removed);
   EXPECT_EQ(removed, 1500u);
   EXPECT_EQ(observer_.removed(Tier::kMemory, Removal::kPurged), 1500u);
   for (uint64_t n = 0; n < 3010; ++n) {
     ASSERT_EQ(Get(n, n < 3000 ? n % 2 : 0), n < 3000 && n % 2 == 0 ? -1 : 1);
   }
-  EXPECT_EQ(newest().Sweep(kNoFunction, now()), 1510u);
+  EXPECT_EQ(store_->Sweep(kNoFunction, now()), 1510u);
   EXPECT_EQ(store_->Stats().entries, 0u);
 }
 
@@ -202,7 +199,7 @@ TEST_F(PurgeTest, AKeyIsGoneFromEveryTierAtOnce) {
   ASSERT_TRUE(Fill(1, 1));
   store_->Flush();
   ASSERT_TRUE(Purge(1).ok());
-  EXPECT_TRUE(newest().Inspect(KeyOf(1)).empty());
+  EXPECT_TRUE(store_->Inspect(KeyOf(1)).empty());
   EXPECT_EQ(Get(1), -1);
   EXPECT_FALSE(std::filesystem::exists(BansFile())) << "nothing is left to say";
   EXPECT_EQ(bans().figures().keys, 0u);
@@ -241,17 +238,17 @@ TEST_F(PurgeTest, WhatWaitsToBeWrittenIsForgotten) {
   std::thread purge([&] { EXPECT_TRUE(Purge(1).ok()); });
   while (store_->QueueDepth() != 3) std::this_thread::yield();
   bans().Ban(Kind::kFunction, "second", "", now(), false);
-  EXPECT_EQ(newest().Sweep(1, now()), 1u);
+  EXPECT_EQ(store_->Sweep(1, now()), 1u);
   EXPECT_EQ(store_->QueueDepth(), 2u);
   system->LetGo();
   purge.join();
   ASSERT_TRUE(bans().Save().ok());
   Open();
   EXPECT_EQ(Get(1), -1);
-  EXPECT_TRUE(newest().Inspect(KeyOf(1)).empty());
+  EXPECT_TRUE(store_->Inspect(KeyOf(1)).empty());
   EXPECT_EQ(Get(2), 1);
   EXPECT_EQ(Get(3, 1), -1);
-  EXPECT_TRUE(newest().Inspect(KeyOf(3)).empty());
+  EXPECT_TRUE(store_->Inspect(KeyOf(3)).empty());
   store_.reset();
 }
 
@@ -275,7 +272,7 @@ TEST_F(PurgeTest, WhatIsBeingWrittenIsDeletedAfterwards) {
   purge.join();
   Open();
   EXPECT_EQ(Get(1), -1);
-  EXPECT_TRUE(newest().Inspect(KeyOf(1)).empty());
+  EXPECT_TRUE(store_->Inspect(KeyOf(1)).empty());
   store_.reset();
 }
 
@@ -306,7 +303,7 @@ TEST_F(PurgeTest, OnADiskThatTakesNoWritesTheBanIsKept) {
   ASSERT_TRUE(Fill(2, 1));
   store_->Flush();
   EXPECT_TRUE(bans().Kept().empty());
-  EXPECT_TRUE(newest().Inspect(KeyOf(1)).empty());
+  EXPECT_TRUE(store_->Inspect(KeyOf(1)).empty());
   EXPECT_EQ(bans().figures().keys, 0u);
   Open();
   EXPECT_EQ(Get(1), -1);
@@ -393,7 +390,7 @@ TEST_F(PurgeTest, WithoutTheDiskAPurgeWaitsForIt) {
   EXPECT_TRUE(absl::IsUnavailable(Purge(2)));
   EXPECT_FALSE(bans().saved());
   system->set_full(false);
-  while (store_->successor() == nullptr) std::this_thread::yield();
+  while (!store_->has_lower()) std::this_thread::yield();
   EXPECT_TRUE(bans().saved()) << "before anything is served";
   EXPECT_EQ(Get(1), -1);
   EXPECT_EQ(Get(2, 1), -1);

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cache/store/disk_store.h"
-#include "cache/store/interim_store.h"
 #include "cache/store/memory_store.h"
 #include "cache/store/open_tiers.h"
 #include "tests/cache/store/disk_store_testing.h"
@@ -278,9 +277,9 @@ TEST_F(DiskChangeTest, ThreadsMayUseItMeanwhile) {
   user.join();
 }
 
-// --------------------------------------------------------------- Interim
+// ------------------------------------------------------------- Late disk
 
-TEST(InterimChangeTest, WhatChangesBeforeTheDiskIsThereHoldsForIt) {
+TEST(LateDiskChangeTest, WhatChangesBeforeTheDiskIsThereHoldsForIt) {
   TempDir directory;
   SimulatedClock clock(absl::FromUnixSeconds(1'700'000'000));
   TieredOptions options;
@@ -290,16 +289,17 @@ TEST(InterimChangeTest, WhatChangesBeforeTheDiskIsThereHoldsForIt) {
   options.functions = {{"first", "r1"}};
   options.disk_retry = absl::Milliseconds(2);
   std::atomic<bool> may_open{false};
-  InterimStore store(
-      options, absl::UnavailableError("no space, says the test"),
-      [&](const TieredOptions& now)
-          -> absl::StatusOr<std::unique_ptr<TieredStore>> {
+  auto opened = OpenTiers(
+      options, &clock, nullptr,
+      [&](const TieredOptions& now, Clock* clock,
+          Observer* observer) -> absl::StatusOr<std::unique_ptr<DiskStore>> {
         if (!may_open) return absl::UnavailableError("not yet");
         EXPECT_EQ(now.disk_bytes, 32 * kMegabyte);
         EXPECT_EQ(now.functions[0].generation, "r2");
-        return OpenTiers(now, &clock, nullptr);
-      },
-      nullptr);
+        return OpenDisk(now, clock, observer);
+      });
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  TieredStore& store = **opened;
   ASSERT_TRUE(store
                   .Change({4 * kMegabyte, 32 * kMegabyte, {{"first", "r2"}}},
                           clock.Now())
@@ -307,7 +307,7 @@ TEST(InterimChangeTest, WhatChangesBeforeTheDiskIsThereHoldsForIt) {
   EXPECT_EQ(store.Stats().capacity, 4 * kMegabyte);
   EXPECT_EQ(store.LowerStats().capacity, 32 * kMegabyte);
   may_open = true;
-  while (store.successor() == nullptr) std::this_thread::yield();
+  while (!store.has_lower()) std::this_thread::yield();
   EXPECT_EQ(store.Stats().capacity, 4 * kMegabyte);
   EXPECT_EQ(store.LowerStats().capacity, 32 * kMegabyte);
   ASSERT_TRUE(

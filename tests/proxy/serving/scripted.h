@@ -213,7 +213,9 @@ class ScriptedStore : public cache::store::TieredStore {
                          const cache::key::Seed& seed = {1, 2, 3})
       : seed_(seed), memory_(options, nullptr), has_lower_(has_lower) {}
 
-  const cache::key::Seed& seed() const override { return seed_; }
+  const cache::key::Seed& seed() const override {
+    return late_ ? late_seed_ : seed_;
+  }
   cache::store::Found Get(const cache::key::Key& key, absl::Time now) override {
     return memory_.Get(key, now);
   }
@@ -272,14 +274,19 @@ class ScriptedStore : public cache::store::TieredStore {
   }
   void Flush() override {}
 
-  // From now on `next`, which stays as long, is what new calls use.
-  void HandOverTo(ScriptedStore* next) { set_successor(next); }
+  // As where a disk tier opens late: another seed, and memory is emptied.
+  void OpenLate() {
+    late_ = true;
+    memory_.Clear();
+  }
 
   std::atomic<int> fills{0};
   std::atomic<int> fills_below{0};
 
  private:
   const cache::key::Seed seed_;
+  const cache::key::Seed late_seed_ = {4, 5, 6};
+  std::atomic<bool> late_{false};
   cache::store::MemoryStore memory_;
   const bool has_lower_;
   Mutex mutex_;
