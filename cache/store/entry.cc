@@ -66,7 +66,7 @@ EntryRef Entry::CreateInPlace(const EntryInfo& info,
   void* memory = std::malloc(size);
   if (memory == nullptr) return nullptr;
 
-  static_assert(sizeof(Entry) == 40);
+  static_assert(sizeof(Entry) == 72);
   Entry* entry = new (memory) Entry;
   entry->function_ = info.function & 0xFFFFFF;
   entry->started_ = absl::ToUnixNanos(info.started);

@@ -10,7 +10,8 @@
 // TTL.
 // A hit is one new `meta` (see response.h) followed by the body.
 //
-// Thread-safe: immutable but for the count of references and two marks.
+// Thread-safe: immutable but for the count of references, some marks, and what
+// the memory tier keeps here under its own lock.
 #ifndef FNCACHE_CACHE_STORE_ENTRY_H_
 #define FNCACHE_CACHE_STORE_ENTRY_H_
 
@@ -25,6 +26,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "cache/key/key.h"
 #include "cache/observer.h"
 
 namespace fncache::cache::store {
@@ -128,24 +130,17 @@ class Entry {
   // The function has answered its request anew, with what is not kept (a FATAL
   // result, no TTL): past its time this entry is served no more. The mark is
   // this object's, and not stored: TieredStore::Supersede sees to the rest.
-  void Supersede() const {
-    refs_.fetch_or(kSuperseded, std::memory_order_relaxed);
-  }
-  bool superseded() const {
-    return (refs_.load(std::memory_order_relaxed) & kSuperseded) != 0;
-  }
+  void Supersede() const { Mark(kSuperseded, true); }
+  bool superseded() const { return Has(kSuperseded); }
 
-  // The memory store that has it says so; one that is in none is memory of
-  // those alone who still hold it.
-  void SetInMemory(bool in_memory) const {
-    if (in_memory) {
-      refs_.fetch_or(kInMemory, std::memory_order_relaxed);
-    } else {
-      refs_.fetch_and(~kInMemory, std::memory_order_relaxed);
-    }
-  }
-  bool in_memory() const {
-    return (refs_.load(std::memory_order_relaxed) & kInMemory) != 0;
+  // True while a memory store has it; else it is memory of its other holders
+  // alone. One store has it at a time, under one key.
+  bool in_memory() const { return Has(kInMemory); }
+  // How often it was read lately, as the memory tier counts; see
+  // memory_store.h.
+  static constexpr uint32_t kMostReads = 3;
+  uint32_t reads() const {
+    return (refs_.load(std::memory_order_relaxed) & kReads) / kOneRead;
   }
 
   absl::string_view meta_rest() const;
@@ -156,6 +151,7 @@ class Entry {
 
  private:
   friend class EntryRef;
+  friend class MemoryShard;
   Entry() = default;
   ~Entry() = default;
   void Ref() const { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -166,6 +162,29 @@ class Entry {
     if ((was & ~kMarks) == 1) Free(this);
   }
   static void Free(const Entry* entry);
+
+  bool Has(uint32_t mark) const {
+    return (refs_.load(std::memory_order_relaxed) & mark) != 0;
+  }
+  void Mark(uint32_t mark, bool on) const {
+    if (on) {
+      refs_.fetch_or(mark, std::memory_order_relaxed);
+    } else {
+      refs_.fetch_and(~mark, std::memory_order_relaxed);
+    }
+  }
+  // Counts a read, at most up to kMostReads. A read that comes at the same time
+  // may be lost, which does no harm.
+  void CountRead() const {
+    uint32_t was = refs_.load(std::memory_order_relaxed);
+    if ((was & kReads) == kReads) return;
+    refs_.compare_exchange_weak(was, was + kOneRead, std::memory_order_relaxed);
+  }
+  // Precondition: CountRead is not called meanwhile.
+  void SetReads(uint32_t reads) const {
+    Mark(kReads, false);
+    Mark(reads * kOneRead, true);
+  }
 
   const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
   char* bytes() { return reinterpret_cast<char*>(this + 1); }
@@ -195,9 +214,14 @@ class Entry {
   // The highest bits of `refs_`.
   static constexpr uint32_t kSuperseded = uint32_t{1} << 31;
   static constexpr uint32_t kInMemory = uint32_t{1} << 30;
-  static constexpr uint32_t kMarks = kSuperseded | kInMemory;
+  static constexpr uint32_t kInMainQueue = uint32_t{1} << 29;
+  static constexpr uint32_t kKeptBelow = uint32_t{1} << 28;
+  static constexpr uint32_t kOneRead = uint32_t{1} << 26;
+  static constexpr uint32_t kReads = kMostReads * kOneRead;
+  static constexpr uint32_t kMarks =
+      kSuperseded | kInMemory | kInMainQueue | kKeptBelow | kReads;
 
-  // The header has 40 bytes, since every entry of a cache pays for each of
+  // The header has 72 bytes, since every entry of a cache pays for each of
   // them.
   mutable std::atomic<uint32_t> refs_{1};
   uint32_t function_ : 24;
@@ -214,6 +238,11 @@ class Entry {
   int64_t lifetime_;  // nanoseconds
   uint32_t cost_;     // microseconds
   uint32_t body_size_;
+  // Of the memory shard that has the entry, under its lock: the key, and the
+  // neighbours in its queue.
+  mutable key::Key key_;
+  mutable const Entry* next_ = nullptr;  // towards the tail
+  mutable const Entry* prev_ = nullptr;  // towards the head
   // The body follows.
 };
 

@@ -3,17 +3,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "common/huge_heap.h"
 
 namespace fncache::cache::store {
 namespace {
 
-constexpr uint8_t kMaxFrequency = 3;
 // Read more often than this in the small queue, an entry moves to the main one.
-constexpr uint8_t kMoveAbove = 1;
+constexpr uint32_t kMoveAbove = 1;
 // The small queue's part of the capacity, as the paper has it.
 constexpr uint64_t kSmallPart = 10;
 // An entry may have this part of the capacity at most.
@@ -24,278 +23,121 @@ constexpr int kReclaimProbes = 4;
 // How many entries one eviction may pass over because they were read. This
 // bounds the time under the lock.
 constexpr int kMaxPasses = 1024;
-// How many entries RemoveIf looks at under one lock, and how many SetCapacity
-// evicts.
-constexpr size_t kSweptTogether = 1024;
-constexpr int kEvictedTogether = 256;
+// How many entries RemoveIf and SetCapacity remove under one lock.
+constexpr size_t kRemovedTogether = 256;
 // glibc's own bytes per allocation.
 constexpr uint64_t kMallocOverhead = 16;
 
-// Keys are hashes already. Mixing their halves saves us from relying on either.
-uint64_t HashOf(const key::Key& key) {
-  return key.low ^ (key.high * 0x9e3779b97f4a7c15ull);
-}
+// A table of the index below this size is never replaced by a smaller one.
+constexpr size_t kSmallTable = 31;
 
-uint8_t TagOf(uint64_t hash) { return static_cast<uint8_t>(hash >> 56); }
-
-size_t HighestPowerOfTwo(size_t n) {
-  return size_t{1} << (63 - __builtin_clzll(n));
+// The bytes of a table: a pointer and a control byte for each slot, and a group
+// of control bytes (abseil's raw_hash_set.h).
+uint64_t TableBytes(size_t slots) {
+  if (slots == 0) return 0;
+  return slots * (sizeof(EntryRef) + 1) + 16 + sizeof(EntryRef) +
+         kMallocOverhead;
 }
 
 }  // namespace
 
-struct MemoryShard::Node {
-  key::Key key;
-  EntryRef entry;
-  Index next = kNone;   // towards the queue's tail
-  Index prev = kNone;   // towards its head
-  Index chain = kNone;  // the next that found no slot in its bucket
-  std::atomic<uint8_t> frequency{0};
-  bool main = false;
-  bool kept_below = false;
-
-  // Called by readers that share the lock, so an update may be lost, which does
-  // no harm.
-  void Touch() {
-    const uint8_t seen = frequency.load(std::memory_order_relaxed);
-    if (seen < kMaxFrequency) {
-      frequency.store(seen + 1, std::memory_order_relaxed);
-    }
-  }
-};
-
-// A bucket is one cache line.
-struct alignas(64) MemoryShard::Bucket {
-  static constexpr size_t kSlots = 12;
-
-  Bucket() { std::fill(std::begin(nodes), std::end(nodes), kNone); }
-
-  // The highest bits of the nodes' hashes; a node is looked at where they are
-  // those that are sought.
-  uint8_t tags[kSlots] = {};
-  // The first of the nodes that found no slot; each names the next.
-  Index chain = kNone;
-  // Nodes stand without gaps; the free places (kNone) come last.
-  Index nodes[kSlots];
-};
+// Keys are hashes already. Mixing their halves saves us from relying on either.
+uint64_t MemoryShard::HashOf(const key::Key& key) {
+  return key.low ^ (key.high * 0x9e3779b97f4a7c15ull);
+}
 
 MemoryShard::MemoryShard(uint64_t capacity, Observer* observer)
-    : capacity_(capacity), observer_(observer) {
-  static_assert(sizeof(Node) == 40, "the overhead per entry is a promise");
-  static_assert(sizeof(Bucket) == 64, "it is one cache line");
-  MutexLock lock(&mutex_);
-  AddBucket();
-}
+    : capacity_(capacity), observer_(observer) {}
 
 MemoryShard::~MemoryShard() {
-  for (size_t i = 0; i < size_; ++i) {
-    At(static_cast<Index>(i)).entry->SetInMemory(false);
-  }
+  for (const EntryRef& entry : index_) entry->Mark(Entry::kInMemory, false);
 }
 
-inline MemoryShard::Node& MemoryShard::At(Index i) const { return nodes_[i]; }
-
-inline MemoryShard::Bucket& MemoryShard::BucketOf(uint64_t hash) const {
-  const size_t power = HighestPowerOfTwo(bucket_count_);
-  const size_t wide = hash & (2 * power - 1);
-  return buckets_[wide < bucket_count_ ? wide : wide - power];
-}
-
-MemoryShard::Index MemoryShard::Find(const key::Key& key) const {
-  const uint64_t hash = HashOf(key);
-  const Bucket& bucket = BucketOf(hash);
-  const uint8_t tag = TagOf(hash);
-  for (size_t slot = 0; slot < Bucket::kSlots; ++slot) {
-    if (bucket.tags[slot] != tag) continue;
-    const Index i = bucket.nodes[slot];
-    if (i == kNone) return kNone;
-    if (At(i).key == key) return i;
-  }
-  Index i = bucket.chain;
-  while (i != kNone && At(i).key != key) i = At(i).chain;
-  return i;
+inline const Entry* MemoryShard::Find(const key::Key& key) const {
+  const auto found = index_.find(key);
+  return found == index_.end() ? nullptr : found->get();
 }
 
 uint64_t MemoryShard::Used() const {
   return sizeof(*this) + small_.bytes + main_.bytes + ghost_.bytes() +
-         nodes_.Bytes(kMallocOverhead) + buckets_.Bytes(kMallocOverhead);
+         TableBytes(index_.capacity());
 }
 
 uint64_t MemoryShard::Growth() const {
-  uint64_t bytes = 0;
-  if (size_ == nodes_.room()) bytes += nodes_.Growth(kMallocOverhead);
-  if (bucket_count_ == buckets_.room()) {
-    bytes += buckets_.Growth(kMallocOverhead);
-  }
-  return bytes;
-}
-
-// ------------------------------------------------------------- The index
-
-void MemoryShard::AddBucket() {
-  if (bucket_count_ == buckets_.room()) buckets_.Grow();
-  const size_t added = bucket_count_++;
-  buckets_[added] = Bucket();
-  if (added == 0) return;
-  // This bucket held the new one's nodes until now.
-  Redistribute(&buckets_[added - HighestPowerOfTwo(added)]);
-}
-
-void MemoryShard::DropBucket() {
-  Redistribute(&buckets_[--bucket_count_]);
-  buckets_.ShrinkTo(bucket_count_);
-}
-
-void MemoryShard::Redistribute(Bucket* bucket) {
-  const Bucket old = std::exchange(*bucket, Bucket());
-  for (size_t slot = 0; slot < Bucket::kSlots; ++slot) {
-    if (old.nodes[slot] == kNone) return;
-    Link(old.nodes[slot]);
-  }
-  for (Index i = old.chain; i != kNone;) {
-    const Index next = At(i).chain;
-    Link(i);
-    i = next;
-  }
-}
-
-void MemoryShard::Link(Index i) {
-  const uint64_t hash = HashOf(At(i).key);
-  Bucket& bucket = BucketOf(hash);
-  for (size_t slot = 0; slot < Bucket::kSlots; ++slot) {
-    if (bucket.nodes[slot] != kNone) continue;
-    bucket.tags[slot] = TagOf(hash);
-    bucket.nodes[slot] = i;
-    return;
-  }
-  At(i).chain = std::exchange(bucket.chain, i);
-}
-
-void MemoryShard::Unlink(Index i) {
-  Bucket& bucket = BucketOf(HashOf(At(i).key));
-  size_t slot = 0;
-  while (slot < Bucket::kSlots && bucket.nodes[slot] != i) ++slot;
-  if (slot == Bucket::kSlots) {
-    Index* link = &bucket.chain;
-    while (*link != i) link = &At(*link).chain;
-    *link = At(i).chain;
-    return;
-  }
-  if (bucket.chain != kNone) {
-    const Index chained = bucket.chain;
-    bucket.chain = At(chained).chain;
-    bucket.tags[slot] = TagOf(HashOf(At(chained).key));
-    bucket.nodes[slot] = chained;
-    return;
-  }
-  size_t last = Bucket::kSlots - 1;
-  while (bucket.nodes[last] == kNone) --last;
-  bucket.tags[slot] = bucket.tags[last];
-  bucket.nodes[slot] = bucket.nodes[last];
-  bucket.nodes[last] = kNone;
-}
-
-void MemoryShard::Relink(Index from, Index to) {
-  Bucket& bucket = BucketOf(HashOf(At(from).key));
-  for (Index& node : bucket.nodes) {
-    if (node != from) continue;
-    node = to;
-    return;
-  }
-  Index* link = &bucket.chain;
-  while (*link != from) link = &At(*link).chain;
-  *link = to;
+  const size_t slots = index_.capacity();
+  // Up to 25/32 of the slots abseil reuses those of erased entries instead,
+  // but for the smallest tables.
+  if (slots > kSmallTable && index_.size() * 32 <= slots * 25) return 0;
+  return TableBytes(2 * slots + 1);
 }
 
 // ------------------------------------------------------------ The queues
 
-MemoryShard::Queue& MemoryShard::QueueOf(const Node& node) {
-  return node.main ? main_ : small_;
+MemoryShard::Queue& MemoryShard::QueueOf(const Entry& entry) {
+  return entry.Has(Entry::kInMainQueue) ? main_ : small_;
 }
 
-void MemoryShard::Enqueue(Index i) {
-  Node& node = At(i);
-  Queue& queue = QueueOf(node);
-  node.prev = kNone;
-  node.next = queue.head;
-  (queue.head == kNone ? queue.tail : At(queue.head).prev) = i;
-  queue.head = i;
-  queue.bytes += node.entry->charge();
+void MemoryShard::Enqueue(const Entry* entry) {
+  Queue& queue = QueueOf(*entry);
+  entry->prev_ = nullptr;
+  entry->next_ = queue.head;
+  (queue.head == nullptr ? queue.tail : queue.head->prev_) = entry;
+  queue.head = entry;
+  queue.bytes += entry->charge();
 }
 
-void MemoryShard::Dequeue(Index i) {
-  Node& node = At(i);
-  Queue& queue = QueueOf(node);
-  (node.prev == kNone ? queue.head : At(node.prev).next) = node.next;
-  (node.next == kNone ? queue.tail : At(node.next).prev) = node.prev;
-  queue.bytes -= node.entry->charge();
+void MemoryShard::Dequeue(const Entry* entry) {
+  if (hand_ == entry) hand_ = entry->prev_;
+  Queue& queue = QueueOf(*entry);
+  (entry->prev_ == nullptr ? queue.head : entry->prev_->next_) = entry->next_;
+  (entry->next_ == nullptr ? queue.tail : entry->next_->prev_) = entry->prev_;
+  queue.bytes -= entry->charge();
 }
 
 void MemoryShard::Insert(const key::Key& key, EntryRef entry, bool main,
-                         uint8_t frequency, bool kept_below) {
-  if (size_ == nodes_.room()) nodes_.Grow();
-  const Index i = static_cast<Index>(size_++);
-  Node& node = At(i);
-  node.key = key;
-  node.entry = std::move(entry);
-  node.entry->SetInMemory(true);
-  node.frequency.store(frequency, std::memory_order_relaxed);
-  node.main = main;
-  node.kept_below = kept_below;
-  if (size_ > kLoad * bucket_count_) AddBucket();
-  Link(i);
-  Enqueue(i);
+                         uint32_t reads, bool kept_below) {
+  entry->key_ = key;
+  entry->Mark(Entry::kInMemory, true);
+  entry->Mark(Entry::kInMainQueue, main);
+  entry->Mark(Entry::kKeptBelow, kept_below);
+  entry->SetReads(reads);
+  Enqueue(entry.get());
+  index_.insert(std::move(entry));
 }
 
-void MemoryShard::Remove(Index i, Removal why, Doomed* doomed) {
-  Node& node = At(i);
-  const Entry& entry = *node.entry;
+void MemoryShard::Remove(const Entry* entry, Removal why, Doomed* doomed) {
   // The bytes are those that a fill is counted with, not the memory that it
   // took, so that bytes written less bytes deleted are those that are there.
-  observer_->OnRemoved(Tier::kMemory, why, entry.function(),
-                       /*last=*/!node.kept_below, 1,
-                       entry.body().size() + entry.meta_rest().size());
-  entry.SetInMemory(false);
-  Dequeue(i);
-  Unlink(i);
-  doomed->push_back(std::exchange(node.entry, nullptr));
-  FillHole(i);
-  // A bucket goes only when the nodes are an eighth fewer than when it was
-  // added, so that buckets do not come and go with every entry.
-  if (bucket_count_ > 1 && kLoad * bucket_count_ > size_ + size_ / 8 + kLoad) {
-    DropBucket();
+  observer_->OnRemoved(Tier::kMemory, why, entry->function(),
+                       /*last=*/!entry->Has(Entry::kKeptBelow), 1,
+                       entry->body().size() + entry->meta_rest().size());
+  entry->Mark(Entry::kInMemory, false);
+  Dequeue(entry);
+  const auto at = index_.find(entry->key_);
+  doomed->push_back(*at);
+  index_.erase(at);
+  if (index_.capacity() > kSmallTable &&
+      index_.size() < index_.capacity() / 8) {
+    index_.rehash(0);
   }
-}
-
-void MemoryShard::FillHole(Index hole) {
-  const Index last = static_cast<Index>(--size_);
-  if (hole != last) {
-    Node& from = At(last);
-    Node& to = At(hole);
-    Relink(last, hole);
-    Queue& queue = QueueOf(from);
-    (from.prev == kNone ? queue.head : At(from.prev).next) = hole;
-    (from.next == kNone ? queue.tail : At(from.next).prev) = hole;
-    to.key = from.key;
-    to.entry = std::exchange(from.entry, nullptr);
-    to.next = from.next;
-    to.prev = from.prev;
-    to.chain = from.chain;
-    to.frequency.store(from.frequency.load(std::memory_order_relaxed),
-                       std::memory_order_relaxed);
-    to.main = from.main;
-    to.kept_below = from.kept_below;
-  }
-  nodes_.ShrinkTo(size_);
 }
 
 // -------------------------------------------------------------- Eviction
 
+const Entry* MemoryShard::After(const Entry* entry) const {
+  if (entry != nullptr && entry->prev_ != nullptr) return entry->prev_;
+  // The small queue, then the main one.
+  const bool small = entry == nullptr || entry->Has(Entry::kInMainQueue);
+  const Entry* const next = small ? small_.tail : main_.tail;
+  if (next != nullptr) return next;
+  return small ? main_.tail : small_.tail;
+}
+
 bool MemoryShard::ReclaimExpired(absl::Time now, Doomed* doomed) {
   for (int probe = 0; probe < kReclaimProbes; ++probe) {
-    if (++hand_ >= size_) hand_ = 0;
-    if (At(static_cast<Index>(hand_)).entry->kept_until() <= now) {
-      Remove(static_cast<Index>(hand_), Removal::kExpired, doomed);
+    hand_ = After(hand_);
+    if (hand_->kept_until() <= now) {
+      Remove(hand_, Removal::kExpired, doomed);
       return true;
     }
   }
@@ -306,32 +148,30 @@ void MemoryShard::EvictOne(absl::Time now, Doomed* doomed) {
   if (ReclaimExpired(now, doomed)) return;
   for (int passes = 0;; ++passes) {
     const bool small =
-        main_.tail == kNone ||
-        (small_.tail != kNone && small_.bytes > capacity_ / kSmallPart);
-    const Index i = small ? small_.tail : main_.tail;
-    Node& node = At(i);
-    const uint8_t frequency = node.frequency.load(std::memory_order_relaxed);
-    if (node.entry->kept_until() <= now) {
-      Remove(i, Removal::kExpired, doomed);
+        main_.tail == nullptr ||
+        (small_.tail != nullptr && small_.bytes > capacity_ / kSmallPart);
+    const Entry* const entry = small ? small_.tail : main_.tail;
+    if (entry->kept_until() <= now) {
+      Remove(entry, Removal::kExpired, doomed);
       return;
     }
-    if (passes < kMaxPasses && frequency > (small ? kMoveAbove : 0)) {
-      Dequeue(i);
-      node.main = true;
-      node.frequency.store(small ? 0 : frequency - 1,
-                           std::memory_order_relaxed);
-      Enqueue(i);
+    const uint32_t reads = entry->reads();
+    if (passes < kMaxPasses && reads > (small ? kMoveAbove : 0)) {
+      Dequeue(entry);
+      entry->Mark(Entry::kInMainQueue, true);
+      entry->SetReads(small ? 0 : reads - 1);
+      Enqueue(entry);
       continue;
     }
-    if (small) ghost_.Insert(HashOf(node.key), size_);
-    Remove(i, Removal::kEvicted, doomed);
+    if (small) ghost_.Insert(HashOf(entry->key_), index_.size());
+    Remove(entry, Removal::kEvicted, doomed);
     return;
   }
 }
 
 bool MemoryShard::MakeRoom(uint64_t charge, absl::Time now, Doomed* doomed) {
   while (Used() + Growth() + charge > capacity_) {
-    if (size_ == 0) return false;
+    if (index_.empty()) return false;
     EvictOne(now, doomed);
   }
   return true;
@@ -343,24 +183,22 @@ Found MemoryShard::Get(const key::Key& key, absl::Time now) {
   EntryRef expired;
   {
     ReaderMutexLock lock(&mutex_);
-    const Index i = Find(key);
-    if (i == kNone) return {};
-    Node& node = At(i);
-    const Entry& entry = *node.entry;
+    const auto found = index_.find(key);
+    if (found == index_.end()) return {};
+    const Entry& entry = **found;
     if (IsFromTheFuture(entry, now)) return {nullptr, /*expired=*/true};
     if (now < entry.kept_until()) {
-      node.Touch();
-      return {node.entry, /*expired=*/false};
+      entry.CountRead();
+      return {*found, /*expired=*/false};
     }
-    expired = node.entry;
+    expired = *found;
   }
-  // It is removed at once, which frees room, and the fill that follows starts
+  // It is removed at once, which frees memory, and the fill that follows starts
   // anew.
   Doomed doomed;
   MutexLock lock(&mutex_);
-  const Index i = Find(key);
-  if (i != kNone && At(i).entry.get() == expired.get()) {
-    Remove(i, Removal::kExpired, &doomed);
+  if (Find(key) == expired.get()) {
+    Remove(expired.get(), Removal::kExpired, &doomed);
   }
   return {nullptr, /*expired=*/true};
 }
@@ -386,29 +224,27 @@ PutResult MemoryShard::Put(const key::Key& key, EntryRef entry, absl::Time now,
     Doomed doomed;  // outlives the lock
     MutexLock lock(&mutex_);
     bool main = false;
-    uint8_t frequency = 0;
-    if (const Index i = Find(key); i != kNone) {
-      Node& node = At(i);
-      const Entry& there = *node.entry;
-      const bool future = IsFromTheFuture(there, now);
-      if (!future && there.started() > entry->started())
+    uint32_t reads = 0;
+    if (const Entry* const there = Find(key); there != nullptr) {
+      const bool future = IsFromTheFuture(*there, now);
+      if (!future && there->started() > entry->started())
         return PutResult::kOlder;
-      if (!future && !fill && there.started() == entry->started()) {
+      if (!future && !fill && there->started() == entry->started()) {
         return PutResult::kStored;  // promoted by another reader
       }
-      node.Touch();
-      main = node.main;
-      frequency = node.frequency.load(std::memory_order_relaxed);
-      Remove(i,
-             future                      ? Removal::kDropped
-             : there.kept_until() <= now ? Removal::kExpired
-                                         : Removal::kReplaced,
+      there->CountRead();
+      main = there->Has(Entry::kInMainQueue);
+      reads = there->reads();
+      Remove(there,
+             future                       ? Removal::kDropped
+             : there->kept_until() <= now ? Removal::kExpired
+                                          : Removal::kReplaced,
              &doomed);
     } else {
       main = ghost_.Take(HashOf(key));
     }
     if (!MakeRoom(charge, now, &doomed)) return too_large();
-    Insert(key, std::move(entry), main, frequency,
+    Insert(key, std::move(entry), main, reads,
            /*kept_below=*/source != Source::kFill);
   }
   if (fill) {
@@ -422,38 +258,41 @@ PutResult MemoryShard::Put(const key::Key& key, EntryRef entry, absl::Time now,
 bool MemoryShard::Erase(const key::Key& key, const Entry* only) {
   Doomed doomed;
   MutexLock lock(&mutex_);
-  const Index i = Find(key);
-  if (i == kNone) return false;
-  if (only != nullptr && At(i).entry.get() != only) return false;
-  Remove(i, Removal::kDropped, &doomed);
+  const Entry* const entry = Find(key);
+  if (entry == nullptr || (only != nullptr && entry != only)) return false;
+  Remove(entry, Removal::kDropped, &doomed);
   return true;
 }
 
 bool MemoryShard::Purge(const key::Key& key, absl::Time until, absl::Time now) {
   Doomed doomed;
   MutexLock lock(&mutex_);
-  const Index i = Find(key);
-  if (i == kNone) return false;
-  const Entry& entry = *At(i).entry;
-  if (entry.started() > until && !IsFromTheFuture(entry, now)) return false;
-  Remove(i, Removal::kPurged, &doomed);
+  const Entry* const entry = Find(key);
+  if (entry == nullptr ||
+      (entry->started() > until && !IsFromTheFuture(*entry, now))) {
+    return false;
+  }
+  Remove(entry, Removal::kPurged, &doomed);
   return true;
 }
 
 uint64_t MemoryShard::RemoveIf(absl::FunctionRef<bool(const Entry&)> gone,
                                Removal why) {
+  std::vector<EntryRef> found;
+  {
+    ReaderMutexLock lock(&mutex_);
+    for (const EntryRef& entry : index_) {
+      if (gone(*entry)) found.push_back(entry);
+    }
+  }
   uint64_t removed = 0;
-  // From the last node down: the places of those that go are taken by nodes
-  // that were looked at. What is filled meanwhile is not looked for.
-  size_t next = ~size_t{0};
-  while (next > 0) {
+  for (size_t next = 0; next < found.size();) {
     Doomed doomed;  // outlives the lock
     MutexLock lock(&mutex_);
-    next = std::min(next, size_);
-    for (size_t n = 0; n < kSweptTogether && next > 0; ++n) {
-      const auto i = static_cast<Index>(--next);
-      if (!gone(*At(i).entry)) continue;
-      Remove(i, why, &doomed);
+    for (size_t n = 0; n < kRemovedTogether && next < found.size(); ++n) {
+      const Entry* const entry = found[next++].get();
+      if (Find(entry->key_) != entry) continue;  // it left meanwhile
+      Remove(entry, why, &doomed);
       ++removed;
     }
   }
@@ -462,10 +301,10 @@ uint64_t MemoryShard::RemoveIf(absl::FunctionRef<bool(const Entry&)> gone,
 
 EntryRef MemoryShard::Inspect(const key::Key& key, int* reads) const {
   ReaderMutexLock lock(&mutex_);
-  const Index i = Find(key);
-  if (i == kNone) return nullptr;
-  *reads = At(i).frequency.load(std::memory_order_relaxed);
-  return At(i).entry;
+  const auto found = index_.find(key);
+  if (found == index_.end()) return nullptr;
+  *reads = static_cast<int>((*found)->reads());
+  return *found;
 }
 
 void MemoryShard::SetCapacity(uint64_t capacity, absl::Time now) {
@@ -474,8 +313,8 @@ void MemoryShard::SetCapacity(uint64_t capacity, absl::Time now) {
   while (more) {
     Doomed doomed;  // outlives the lock
     MutexLock lock(&mutex_);
-    for (int i = 0; i < kEvictedTogether; ++i) {
-      more = size_ > 0 && Used() > capacity_;
+    for (size_t n = 0; n < kRemovedTogether; ++n) {
+      more = !index_.empty() && Used() > capacity_;
       if (!more) break;
       EvictOne(now, &doomed);
     }
@@ -484,7 +323,8 @@ void MemoryShard::SetCapacity(uint64_t capacity, absl::Time now) {
 
 StoreStats MemoryShard::Stats() const {
   ReaderMutexLock lock(&mutex_);
-  return {size_, Used(), capacity_, /*up=*/true, capacity_ / kLargestPart};
+  return {index_.size(), Used(), capacity_, /*up=*/true,
+          capacity_ / kLargestPart};
 }
 
 }  // namespace fncache::cache::store

@@ -13,7 +13,7 @@
 // them, so one may outlive its place here.
 //
 // Every byte that is held on account of an entry counts against the capacity:
-// its allocation, its node, its share of the index and the ghost queue.
+// its allocation, its slot in the index and its mark in the ghost queue.
 //
 // Thread-safe.
 #ifndef FNCACHE_CACHE_STORE_MEMORY_STORE_H_

@@ -245,8 +245,8 @@ TEST_F(MemoryStoreTest, WhatIsThereIsFoundHoweverTheIndexGrewAndShrank) {
   EXPECT_LT(store.Stats().bytes, 16 * kKilobyte) << "what grew shrank";
 }
 
-// Keys that only differ where neither the bucket nor its slots tell them apart:
-// they are slow, and never taken for each other.
+// Keys with hashes whose low bits are equal, so that one probe sequence has
+// them all: they are slow, and never taken for each other.
 TEST_F(MemoryStoreTest, KeysThatTheIndexCannotTellApartAreToldApart) {
   MemoryStore store({100 * kMegabyte, 64 * kMegabyte}, &observer_);
   ASSERT_EQ(store.shards(), 1);
@@ -264,7 +264,6 @@ TEST_F(MemoryStoreTest, KeysThatTheIndexCannotTellApartAreToldApart) {
     return found.entry && VersionOf(n, found.entry->body()) == 0;
   };
   for (uint64_t n = 0; n < kKeys; ++n) ASSERT_TRUE(is_own(n));
-  // From slots and from behind them, with their places taken by others.
   for (uint64_t n = 0; n < kKeys; n += 3) EXPECT_TRUE(store.Erase(key(n)));
   for (uint64_t n = 0; n < kKeys; ++n) {
     if (n % 3 == 0) {
@@ -280,8 +279,8 @@ TEST_F(MemoryStoreTest, KeysThatTheIndexCannotTellApartAreToldApart) {
 }
 
 // Bytes that the allocator gives out for a store full of entries, beside keys
-// and values: 40 for the entry's header, 16 for the allocator (its word and its
-// rounding), 24 for the node, some 9 for the index, 4 for the ghosts, and
+// and values: 56 for the entry's header without the key, 16 for the allocator
+// (its word and its rounding), 10 to 21 for the index, 4 for the ghosts, and
 // what the allocator does not give back when it splits a block. (Sizes that its
 // per-thread caches do not keep, which would count as used.)
 //
