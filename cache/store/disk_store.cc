@@ -192,6 +192,12 @@ class RocksDiskStore final : public DiskStore {
   absl::Status OpenDb() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_, db_mutex_);
   There Look(const key::Key& key, absl::Time now, rocksdb::PinnableSlice* value)
       ABSL_SHARED_LOCKS_REQUIRED(db_mutex_);
+  // Deletes what Look has found. If that fails, entries that started then or
+  // before are hidden, and the result is false.
+  bool Delete(const key::Key& key, const There& there, absl::Time started,
+              FunctionId function, absl::Time now, Removal why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_)
+          ABSL_SHARED_LOCKS_REQUIRED(db_mutex_);
   Stored Decode(const key::Key& key, const rocksdb::Slice& value) const;
   // The entry, or null unless it may be served.
   EntryRef Alive(const key::Key& key, const rocksdb::Slice& value,
@@ -561,16 +567,8 @@ bool RocksDiskStore::Erase(const key::Key& key) {
   rocksdb::PinnableSlice value;
   const There there = Look(key, now, &value);
   if (!there.found) return false;
-  tally_->Died(there.function);
-  rocksdb::WriteBatch batch;
-  batch.Delete(key.Bytes());
-  if (!Write(&batch, now, IdOf(there.function))) {
-    tally_->NotDied(there.function);
-    Hide(key, there.started);
-    return true;
-  }
-  observer_->OnRemoved(Tier::kDisk, Removal::kDropped, IdOf(there.function),
-                       /*last=*/true, 1, there.bytes);
+  Delete(key, there, there.started, IdOf(there.function), now,
+         Removal::kDropped);
   return true;
 }
 
@@ -585,22 +583,14 @@ PurgedKey RocksDiskStore::Purge(const key::Key& key, absl::Time until,
   if (db_ != nullptr) there = Look(key, now, &value);
   if (!there.found && !there.unsure) return {};
   if (there.found && !there.future && there.started > until) return {};
-  const auto failed = [&] {
-    Hide(key, there.found ? std::max(until, there.started) : until);
-    return PurgedKey{0, /*lasting=*/false};
-  };
-  if (!writable || db_ == nullptr) return failed();
-  if (there.found) tally_->Died(there.function);
-  rocksdb::WriteBatch batch;
-  batch.Delete(key.Bytes());
-  if (!Write(&batch, now, IdOf(there.function))) {
-    if (there.found) tally_->NotDied(there.function);
-    return failed();
+  const absl::Time last = there.found ? std::max(until, there.started) : until;
+  if (!writable || db_ == nullptr) {
+    Hide(key, last);
+    return {0, /*lasting=*/false};
   }
-  if (!there.found) return {};
-  observer_->OnRemoved(Tier::kDisk, Removal::kPurged, IdOf(there.function),
-                       /*last=*/true, 1, there.bytes);
-  return {1, /*lasting=*/true};
+  const bool lasting =
+      Delete(key, there, last, IdOf(there.function), now, Removal::kPurged);
+  return {lasting && there.found ? 1 : 0, lasting};
 }
 
 std::vector<Inspection> RocksDiskStore::Inspect(const key::Key& key) const {
@@ -655,18 +645,28 @@ PutResult RocksDiskStore::EraseUpTo(const key::Key& key, absl::Time started,
     if (later != nullptr) *later = Alive(key, value, now);
     return PutResult::kOlder;
   }
-  tally_->Died(there.function);
+  return Delete(key, there, started, function, now,
+                there.expired ? Removal::kExpired : Removal::kReplaced)
+             ? PutResult::kStored
+             : PutResult::kFailed;
+}
+
+bool RocksDiskStore::Delete(const key::Key& key, const There& there,
+                            absl::Time started, FunctionId function,
+                            absl::Time now, Removal why) {
+  if (there.found) tally_->Died(there.function);
   rocksdb::WriteBatch batch;
   batch.Delete(key.Bytes());
   if (!Write(&batch, now, function)) {
-    tally_->NotDied(there.function);
+    if (there.found) tally_->NotDied(there.function);
     Hide(key, started);
-    return PutResult::kFailed;
+    return false;
   }
-  observer_->OnRemoved(Tier::kDisk,
-                       there.expired ? Removal::kExpired : Removal::kReplaced,
-                       IdOf(there.function), /*last=*/true, 1, there.bytes);
-  return PutResult::kStored;
+  if (there.found) {
+    observer_->OnRemoved(Tier::kDisk, why, IdOf(there.function),
+                         /*last=*/true, 1, there.bytes);
+  }
+  return true;
 }
 
 std::string RocksDiskStore::EncodeState(absl::Time now) const {
