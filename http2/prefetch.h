@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefetch: asks the caches for memory that is touched soon. Waits for nothing,
 // and the memory need not be there any more.
+//
+// Kept for a measured figure: without it, a hit on 2,000 connections costs 1.10
+// times the CPU (performance-experiments.md).
 #ifndef FNCACHE_HTTP2_PREFETCH_H_
 #define FNCACHE_HTTP2_PREFETCH_H_
 

@@ -4,6 +4,9 @@
 // the heap's free lists, where what is kept for long would settle between them
 // and leave gaps that fit nothing.
 //
+// Kept for a measured figure: without it, glibc needs 1.46 times the CPU for a
+// hit among 300,000 small entries and 13 % more memory (performance-experiments.md).
+//
 // Thread-safe: a block may be given back on another thread, which then has it.
 #ifndef FNCACHE_HTTP2_RECYCLER_H_
 #define FNCACHE_HTTP2_RECYCLER_H_
