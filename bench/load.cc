@@ -47,7 +47,7 @@
 namespace fncache::bench {
 namespace {
 
-using runner::load::CacheOutcome;
+using runner::load::Outcome;
 
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
@@ -242,13 +242,13 @@ class Call final : public runner::load::RawCall {
 
   void OnBody(absl::string_view bytes) override { answer_.OnData(bytes); }
 
-  std::string End(std::string error, CacheOutcome outcome) override {
+  std::string End(std::string error, Outcome outcome) override {
     if (error.empty()) {
       // A function answers with a tag of its own, a cache with the caller's.
       absl::optional<std::string> tag;
       if (answer_.sampled() &&
-          (outcome == CacheOutcome::kHit || outcome == CacheOutcome::kStale ||
-           outcome == CacheOutcome::kCollapsed)) {
+          (outcome == Outcome::kHit || outcome == Outcome::kStaleHit ||
+           outcome == Outcome::kCollapsed)) {
         tag = run_.workload.TagOf(key_);
       }
       error = std::string(answer_.Check(run_.body, tag).message());

@@ -51,8 +51,7 @@ void SetCounts(const telemetry::FunctionCounts& counts, v1::FunctionStats* to) {
         to->mutable_misses_by_reason());
   }
   for (size_t why = 0; why < telemetry::kBypassReasons; ++why) {
-    const auto reason = static_cast<telemetry::BypassReason>(why);
-    Add(telemetry::BypassReasonName(reason), counts.bypassed[why],
+    Add(telemetry::BypassReasonName(why), counts.bypassed[why],
         to->mutable_bypasses_by_reason());
   }
   to->set_hits(counts.hits);

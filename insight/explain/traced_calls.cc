@@ -10,7 +10,7 @@ using trace::ReadCall;
 using trace::TracedCall;
 
 bool IsHit(Outcome outcome) {
-  return outcome == Outcome::kHit || outcome == Outcome::kStale ||
+  return outcome == Outcome::kHit || outcome == Outcome::kStaleHit ||
          outcome == Outcome::kCollapsed;
 }
 
@@ -47,7 +47,7 @@ bool IsKept(const TracedCall& call) {
 
 absl::Time ServedUntil(const TracedCall& call, absl::Duration lifetime,
                        double margin) {
-  if (call.outcome == Outcome::kStale) return absl::InfinitePast();
+  if (call.outcome == Outcome::kStaleHit) return absl::InfinitePast();
   const auto lives =
       lifetime > absl::ZeroDuration()
           ? lifetime

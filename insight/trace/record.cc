@@ -23,12 +23,14 @@ proto::Outcome ProtoOutcome(Outcome outcome) {
     case Outcome::kHit:
       return proto::OUTCOME_HIT;
     case Outcome::kMiss:
-      return proto::OUTCOME_MISS;
     case Outcome::kStale:
+      return proto::OUTCOME_MISS;
+    case Outcome::kStaleHit:
       return proto::OUTCOME_STALE;
     case Outcome::kCollapsed:
       return proto::OUTCOME_COLLAPSED;
     case Outcome::kBypass:
+    case Outcome::kRequest:
       return proto::OUTCOME_BYPASS;
     case Outcome::kNone:
       return proto::OUTCOME_NONE;
@@ -38,9 +40,9 @@ proto::Outcome ProtoOutcome(Outcome outcome) {
   return proto::OUTCOME_UNSPECIFIED;
 }
 
-Outcome OutcomeOf(proto::Outcome outcome) {
+Outcome ReadOutcome(proto::Outcome outcome) {
   for (const Outcome one :
-       {Outcome::kHit, Outcome::kMiss, Outcome::kStale, Outcome::kCollapsed,
+       {Outcome::kHit, Outcome::kMiss, Outcome::kStaleHit, Outcome::kCollapsed,
         Outcome::kBypass, Outcome::kNone}) {
     if (ProtoOutcome(one) == outcome) return one;
   }
@@ -65,13 +67,13 @@ proto::Reason ProtoReason(Reason reason) {
       return proto::REASON_UNKNOWN;
     case Reason::kChanged:
       return proto::REASON_CHANGED;
-    case Reason::kNone:
+    default:
       break;
   }
   return proto::REASON_UNSPECIFIED;
 }
 
-Reason ReasonOf(proto::Reason reason) {
+Reason ReadReason(proto::Reason reason) {
   for (const Reason one :
        {Reason::kNew, Reason::kExpired, Reason::kEvicted, Reason::kPurged,
         Reason::kGeneration, Reason::kNotStored, Reason::kChanged}) {
@@ -235,8 +237,8 @@ TracedCall FromRecord(const proto::Call& record) {
   call.function = record.function();
   call.method = record.method();
   call.generation = record.generation();
-  call.outcome = OutcomeOf(record.outcome());
-  call.reason = ReasonOf(record.reason());
+  call.outcome = ReadOutcome(record.outcome());
+  call.reason = ReadReason(record.reason());
   call.detail = record.detail();
   if (record.key().size() == 16) call.key = KeyOf(record.key());
   call.composite.api_version = record.composite().api_version();

@@ -10,12 +10,14 @@ const char* OutcomeName(Outcome outcome) {
     case Outcome::kHit:
       return "hit";
     case Outcome::kMiss:
-      return "miss";
     case Outcome::kStale:
+      return "miss";
+    case Outcome::kStaleHit:
       return "stale";
     case Outcome::kCollapsed:
       return "collapsed";
     case Outcome::kBypass:
+    case Outcome::kRequest:
       return "bypass";
     case Outcome::kNone:
       return "none";
@@ -25,8 +27,6 @@ const char* OutcomeName(Outcome outcome) {
 
 const char* ReasonName(Reason reason) {
   switch (reason) {
-    case Reason::kNone:
-      return "";
     case Reason::kNew:
       return "new";
     case Reason::kExpired:
@@ -43,6 +43,8 @@ const char* ReasonName(Reason reason) {
       return "unknown";
     case Reason::kChanged:
       return "changed";
+    default:
+      break;
   }
   return "";
 }

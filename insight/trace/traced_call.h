@@ -10,34 +10,18 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "cache/key/key.h"
+#include "cache/outcome.h"
 #include "insight/request/identity.h"
 
 namespace fncache::insight::trace {
 
-enum class Outcome {
-  kUnknown,
-  kHit,
-  kMiss,
-  kStale,
-  kCollapsed,
-  kBypass,
-  kNone
-};
-// hit, miss, stale, collapsed, bypass, none; unknown.
+using cache::Outcome;
+using cache::Reason;
+// hit, miss, stale, collapsed, bypass, none; unknown. A trace does not tell a
+// miss from one that found an entry past its time, nor kRequest from kBypass.
 const char* OutcomeName(Outcome outcome);
-
-enum class Reason {
-  kNone,  // no miss, or nobody said
-  kNew,
-  kExpired,
-  kEvicted,
-  kPurged,
-  kGeneration,
-  kNotStored,
-  kUnknown,
-  kChanged,
-};
-// new, expired, evicted, purged, generation, not-stored, unknown, changed; "".
+// new, expired, evicted, purged, generation, not-stored, unknown, changed; ""
+// for reasons that are no miss.
 const char* ReasonName(Reason reason);
 
 enum class Level { kKeys, kPaths, kFull };

@@ -40,18 +40,20 @@ Outcome Measured(const Recording& recording, bool by_composite) {
     ++counting.outcome()->calls;
     switch (call.outcome) {
       case trace::Outcome::kHit:
-      case trace::Outcome::kStale:
+      case trace::Outcome::kStaleHit:
       case trace::Outcome::kCollapsed:
         counting.Hit(call, call.outcome == trace::Outcome::kHit ? &Tally::hits
-                           : call.outcome == trace::Outcome::kStale
+                           : call.outcome == trace::Outcome::kStaleHit
                                ? &Tally::stale
                                : &Tally::collapsed);
         if (ages_known) counting.Age(call.age);
         break;
       case trace::Outcome::kMiss:
+      case trace::Outcome::kStale:
         counting.Run(call, &Tally::misses, call.cost);
         break;
       case trace::Outcome::kBypass:
+      case trace::Outcome::kRequest:
       case trace::Outcome::kNone:
       case trace::Outcome::kUnknown:
         counting.Run(call, &Tally::bypasses, call.cost);

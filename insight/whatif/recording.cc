@@ -240,7 +240,7 @@ class Reading {
                       : std::string());
     Unknown unknown;
     const bool from_cache = traced.outcome == Outcome::kHit ||
-                            traced.outcome == Outcome::kStale ||
+                            traced.outcome == Outcome::kStaleHit ||
                             traced.outcome == Outcome::kCollapsed;
     if (from_cache) {
       unknown.ttl = call.ttl == Call::kNone && call.told != Call::kNone;

@@ -50,7 +50,7 @@ HitStatus::HitStatus(absl::Duration served_for) {
 
 std::string MissDetail(const insight::explain::Explanation& why) {
   constexpr size_t kMostDetail = 256;
-  if (why.reason == insight::trace::Reason::kNone) return "";
+  if (why.reason == cache::Reason::kNone) return "";
   const char* const name = insight::trace::ReasonName(why.reason);
   const bool section = why.detail.empty() && !why.section.empty();
   if (why.detail.empty() && !section) return absl::StrCat("; detail=", name);
@@ -66,7 +66,7 @@ std::string MissDetail(const insight::explain::Explanation& why) {
   return text;
 }
 
-absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
+absl::string_view ForwardStatus(cache::Reason reason, bool collapsed,
                                 bool stored) {
   struct Texts {
     // The first index says whether the answer is collapsed, the second whether
@@ -84,27 +84,27 @@ absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
   // Only calls that may be answered by another's join a flight, so the rest is
   // never collapsed; and a bypass stores nothing.
   switch (reason) {
-    case ForwardReason::kMiss:
-      return kMiss.of[collapsed][stored];
-    case ForwardReason::kStale:
+    case cache::Reason::kExpired:
       return kStale.of[collapsed][stored];
-    case ForwardReason::kNoCache:
-    case ForwardReason::kNoStore:
+    case cache::Reason::kNoCache:
+    case cache::Reason::kNoStore:
       return stored ? "fncache; fwd=request; stored" : "fncache; fwd=request";
-    case ForwardReason::kShadow:
+    case cache::Reason::kShadow:
       // RFC 9211, 2.2: the cache was configured to not handle the request; what
       // it keeps of it is for the comparison, and for later.
       return stored ? "fncache; fwd=bypass; stored; detail=shadow"
                     : "fncache; fwd=bypass; detail=shadow";
-    case ForwardReason::kOperation:
+    case cache::Reason::kOperation:
       return "fncache; fwd=bypass; detail=operation";
-    case ForwardReason::kAuthorization:
-    case ForwardReason::kMetadata:
-    case ForwardReason::kModeOff:
-    case ForwardReason::kUnreadable:
-      break;
+    case cache::Reason::kAuthorization:
+    case cache::Reason::kMetadata:
+    case cache::Reason::kModeOff:
+    case cache::Reason::kUnreadable:
+    case cache::Reason::kMethod:
+      return "fncache; fwd=bypass";
+    default:
+      return kMiss.of[collapsed][stored];
   }
-  return "fncache; fwd=bypass";
 }
 
 }  // namespace fncache::proxy::serving

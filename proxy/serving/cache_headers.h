@@ -13,6 +13,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "cache/outcome.h"
 #include "http2/fields.h"
 #include "insight/explain/miss_memory.h"
 
@@ -45,27 +46,8 @@ class HitStatus {
   size_t size_;
 };
 
-// Why a call is not answered from an entry.
-enum class ForwardReason {
-  kMiss,     // it was looked up, and there is none
-  kStale,    // it was looked up, and one past its time was found
-  kNoCache,  // the caller wants a new answer
-  kNoStore,  // the caller wants a new answer, which nobody else is to get
-  kShadow,   // it was looked up, only to compare: mode shadow
-  // It is not looked up: a bypass (telemetry::BypassReason).
-  kAuthorization,
-  kMetadata,
-  kModeOff,
-  kOperation,
-  kUnreadable,
-};
-// Whether it is one of the last five.
-inline bool IsBypass(ForwardReason reason) {
-  return reason >= ForwardReason::kAuthorization;
-}
-
 // fncache; fwd=miss[; collapsed][; stored]
-absl::string_view ForwardStatus(ForwardReason reason, bool collapsed,
+absl::string_view ForwardStatus(cache::Reason reason, bool collapsed,
                                 bool stored);
 
 // The parameter that says why a call missed, to be appended to that: `;

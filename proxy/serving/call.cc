@@ -6,23 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
-#include "absl/types/optional.h"
 #include "cache/wire/origin.h"
 #include "http2/recycler.h"
 #include "proxy/serving/answer.h"
-#include "proxy/serving/cache_headers.h"
-#include "proxy/serving/call_access.h"
-#include "proxy/serving/call_trace.h"
 #include "proxy/serving/failure.h"
 #include "proxy/serving/refresh.h"
-#include "proxy/serving/upstream_run.h"
-#include "proxy/transport/message.h"
-#include "proxy/transport/worker.h"
+#include "proxy/transport/deadline.h"
 
 namespace fncache::proxy::serving {
 namespace {
@@ -53,9 +45,6 @@ struct Keying {
 };
 thread_local Keying keying;
 
-// Bytes of the tags that Crossplane makes.
-constexpr size_t kUsualTag = 64;
-
 // The part of a caller's time after which it gets an old answer, if it has one,
 // rather than none.
 constexpr double kPatience = 0.9;
@@ -66,252 +55,28 @@ constexpr size_t kHandedOver = 32 << 10;
 // connection of the worker is to wait.
 constexpr size_t kLongWork = 1 << 20;
 
-// As what a call counts that is no hit. `collapsed`: it ended while it waited
-// for another caller's flight.
-telemetry::Outcome OutcomeOf(ForwardReason reason, bool collapsed = false) {
-  if (collapsed) return telemetry::Outcome::kCollapsed;
-  switch (reason) {
-    case ForwardReason::kMiss:
-      return telemetry::Outcome::kMiss;
-    case ForwardReason::kStale:
-      return telemetry::Outcome::kStale;
-    case ForwardReason::kNoCache:
-    case ForwardReason::kNoStore:
-      return telemetry::Outcome::kRequest;
-    default:
-      return telemetry::Outcome::kBypass;
-  }
-}
-
-// The reason of a bypass. Only calls that count as bypasses need it.
-telemetry::BypassReason BypassReasonOf(ForwardReason reason) {
-  switch (reason) {
-    case ForwardReason::kAuthorization:
-      return telemetry::BypassReason::kAuthorization;
-    case ForwardReason::kMetadata:
-      return telemetry::BypassReason::kMetadata;
-    case ForwardReason::kModeOff:
-      return telemetry::BypassReason::kModeOff;
-    case ForwardReason::kOperation:
-      return telemetry::BypassReason::kOperation;
-    case ForwardReason::kShadow:
-      return telemetry::BypassReason::kShadow;
-    default:
-      return telemetry::BypassReason::kUnreadable;
-  }
-}
-
 // The use that may be made of the answer to a call that goes to the function.
-Use UseOf(ForwardReason reason) {
-  if (IsBypass(reason)) return Use::kPass;
-  return reason == ForwardReason::kNoStore ? Use::kAnswer : Use::kStore;
+// `stale`: its lookup found an entry past its time.
+Use UseOf(cache::Reason reason, bool stale) {
+  using cache::Reason;
+  if (cache::SkipsLookup(reason)) return Use::kPass;
+  if (reason == Reason::kNoStore) return Use::kAnswer;
+  const bool replaces =
+      stale || reason == Reason::kExpired || reason == Reason::kNoCache;
+  return replaces ? Use::kReplace : Use::kStore;
 }
 
-// A stage of a call: it is waiting for something, and goes on in the function
-// that is named here when that has come.
-enum class Stage {
-  kReading,       // waits for its request: OnRead
-  kKeying,        // for the key, which another thread makes: OnKeyed
-  kLookingBelow,  // for a look-up in the lower tiers: OnLower
-  kWaiting,       // for a word of the flights: OnSignal; or OnDeadline
-  kCalling,       // for the function: OnAnswer
-  kOver,          // for nothing: it is answered, or its caller has gone
-};
-
-// One RunFunction call:
-//
-//   kReading -> [kKeying] -> LookUp ----------------> hit: AnswerFrom
-//                              |--> kLookingBelow --> hit: AnswerFrom
-//                              |         |
-//                             Miss <-----'
-//                              |--> kWaiting -------> answer: AnswerCollapsed
-//                              |       |              failed: AnswerOld
-//                            kCalling <'
-//                              '--------------------> OnAnswer, or AnswerOld
-//
-// and its caller may leave in any stage (OnGone). kOver is reached exactly
-// once, and nothing that arrives later does anything.
-//
-// It lives on its worker's thread. It keeps itself alive until kOver, and every
-// event that may come after that keeps it alive too.
-class RunFunctionCall final
-    : public RunOwner,
-      public std::enable_shared_from_this<RunFunctionCall> {
- public:
-  RunFunctionCall(transport::IncomingCallPtr incoming, ServingContext* context)
-      : context_(*context),
-        incoming_(std::move(incoming)),
-        worker_(incoming_->worker()),
-        method_(incoming_->method()),
-        arrived_(incoming_->arrived()) {}
-
-  void Start();
-  void OnAnswer(transport::UnaryCall& call, const transport::Message& message,
-                bool stored) override;
-
- private:
-  // The call among the flights. Their signals are passed to the call's worker,
-  // where they come after whatever that is doing now.
-  class Seat final : public FlightCaller {
-   public:
-    Seat(const cache::key::Key& key,
-         const std::shared_ptr<RunFunctionCall>& call)
-        : FlightCaller(key, call->incoming_->deadline(),
-                       call->reason_ == ForwardReason::kStale,
-                       /*has_old=*/static_cast<bool>(call->old_)),
-          worker_(call->incoming_->worker()),
-          call_(call) {}
-    void OnSignal(FlightSignal signal) override {
-      worker_->Post([call = call_, signal = std::move(signal)] {
-        if (const auto alive = call.lock()) alive->OnSignal(signal);
-      });
-    }
-
-   private:
-    transport::Worker* const worker_;
-    const std::weak_ptr<RunFunctionCall> call_;
-  };
-
-  // Makes the key of a large request, which takes a while.
-  class KeyingJob final : public transport::Job {
-   public:
-    explicit KeyingJob(RunFunctionCall* call) : call_(call) {}
-    void Work() override;
-    void OnWorked() override;
-
-   private:
-    RunFunctionCall* const call_;
-  };
-
-  void OnRead(const grpc::Status& status);
-  // Makes a bypass of the call where no composite asks.
-  void CheckOrigin();
-  // The digest refers to this thread's `keying` and to the request. None for
-  // what is not looked up: reason_ says why.
-  cache::key::Digest ComputeDigest();
-  void OnKeyed(const cache::key::Digest& digest);
-  void LookUp(const cache::key::Digest& digest);
-  void LookBelow();
-  void OnLower(const cache::store::Found& found);
-  void Miss();
-  void Wait();
-  // Does what the flights say: kLead or kRun. `look_again`: looks in memory
-  // before, as an entry may have been filled since this call looked, by the
-  // flight that just ended, or while it waited.
-  void Follow(Verdict verdict, bool look_again);
-  void OnSignal(const FlightSignal& signal);
-  void OnDeadline();
-  // It has waited for so long that an old answer is better.
-  void OnPatienceEnd();
-  void OnGone();
-
-  // Under `mode: shadow`: it goes to the function, and if the look-up found
-  // something that is `served`, that is compared with the answer.
-  void Rehearse(const cache::store::EntryRef& served);
-  // Begins kCalling. `outlives`: the function's call may go on when this one's
-  // caller has left.
-  void Launch(bool outlives = false);
-  // Says why it missed, and what was asked is remembered.
-  void Explain();
-  // From now on OnGone is called when the caller leaves. This comes last where
-  // a stage begins: a caller that has left already ends the call here.
-  void WatchCaller();
-  void StopTimer();
-  // Gives up what it waits for. True if that was another caller's flight.
-  bool StopWaiting();
-
-  void KeepTag(absl::string_view tag) { tag_.assign(tag.begin(), tag.end()); }
-  absl::string_view tag() const { return {tag_.data(), tag_.size()}; }
-
-  bool IsFresh(const cache::store::EntryRef& entry, absl::Time now) const {
-    return entry && context_.FreshnessOf(*state_, key_, *entry, now) ==
-                        cache::Freshness::kFresh;
-  }
-  // Answers from what a look-up found, if policy lets it; else notes what that
-  // is good for.
-  bool AnswerFrom(const cache::store::Found& found, absl::string_view tag,
-                  absl::Time now);
-  // From now on a purge is not over before this call is, so that no entry which
-  // the call holds or is given comes to light after it.
-  void EnterBans() {
-    if (!entered_.holds()) entered_ = state_->store.bans().Enter();
-  }
-  // The look-up's entry is past its time.
-  void NoteStale(const cache::store::Found& found, absl::Time now);
-  void AnswerHit(const cache::store::EntryRef& entry, absl::string_view tag,
-                 absl::Time now);
-  // Answers from an entry past its time, and has it refreshed behind.
-  void AnswerAndRefresh(const cache::store::EntryRef& entry,
-                        absl::string_view tag, absl::Time now);
-  // What may answer in place of the function, which failed: null if there is
-  // none, or it is not to be used any more.
-  cache::store::EntryRef FindOld(absl::Time now);
-  // Answers from that in place of this status; false if there is none.
-  bool AnswerOld(const grpc::Status& status);
-  void AnswerOld(const cache::store::EntryRef& entry, absl::Time now,
-                 const grpc::Status& status);
-  // `saved`: of the function's time.
-  void AnswerStale(const cache::store::EntryRef& entry, absl::string_view tag,
-                   absl::Time now, absl::Duration saved);
-  void AnswerCollapsed(const cache::store::EntryRef& entry);
-  // `collapsed`: the call waited for another caller's flight.
-  void AnswerError(const grpc::Status& status, bool collapsed = false);
-  void AddStatus(absl::string_view text) {
-    incoming_->AddHeader(kCacheStatus, text);
-  }
-  // The same of a call that is not answered from an entry, with why it missed
-  // where that is known.
-  void AddForwardStatus(bool collapsed, bool stored);
-  // The request, unpacked.
-  const transport::Message& plain() const { return incoming_->plain(); }
-  // Counts the call as it ends. Before its caller can know: who has an answer
-  // finds it counted.
-  void Count(telemetry::Outcome outcome, int code);
-  // The last step. `incoming_` has been let go of by then.
-  void End();
-
-  ServingContext& context_;
-  transport::IncomingCallPtr incoming_;
-  transport::Worker* const worker_;
-  const Method method_;
-  const absl::Time arrived_;
-  Stage stage_ = Stage::kReading;
-  // Why it goes to the function, unless it is a hit. Its cache-status, its
-  // outcome and the use of its answer follow from this.
-  ForwardReason reason_ = ForwardReason::kMiss;
-  std::shared_ptr<RunFunctionCall> self_;  // until kOver
-  KeyingJob keying_job_{this};
-  cache::key::Digest digest_;  // made by the job
-
-  FunctionStatePtr state_;  // what it lives under; from OnRead on
-
-  cache::key::Key key_;  // all zero: it has none (yet)
-  // These are set once a call was looked up and not found in memory.
-  absl::InlinedVector<char, kUsualTag> tag_;
-  absl::Time looked_up_;
-  std::shared_ptr<FlightCaller> seat_;
-  absl::optional<transport::TimerId> deadline_timer_;  // in kWaiting
-  // What answers if the function fails (stale_if_error), and until when it may
-  // take.
-  cache::store::EntryRef old_;
-  cache::store::Bans::Entered entered_;  // with old_, and among the flights
-  bool found_stale_ = false;
-  absl::optional<transport::TimerId> patience_timer_;
-  std::shared_ptr<UpstreamRun> run_;    // in kCalling
-  absl::optional<CallTrace> trace_;     // while the daemon traces
-  std::unique_ptr<ShadowCall> shadow_;  // under `mode: shadow`, once keyed
-  CallAccess access_{context_.access_log};
-  // Why it missed, once that is known.
-  insight::explain::Explanation why_{
-      insight::trace::Reason::kNone, "", "", "", {}};
-};
+}  // namespace
 
 void RunFunctionCall::Start() {
   self_ = shared_from_this();
-  context_.instruments.Begin(method_);
+  context_.instruments.Begin(incoming_->method());
   if (context_.traces != nullptr && !context_.traces->IsNewest(nullptr)) {
     const auto& writer = context_.traces->Of(incoming_->worker()->index());
-    if (writer != nullptr) trace_.emplace(context_, writer, method_, arrived_);
+    if (writer != nullptr) {
+      trace_.emplace(context_, writer, incoming_->method(),
+                     incoming_->arrived());
+    }
   }
   incoming_->Read([this](const grpc::Status& status) { OnRead(status); });
 }
@@ -322,25 +87,25 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
   const Directives directives =
       ReadDirectives(incoming_->fields(), state_->options.bypass_metadata);
   if (directives.authorization) {
-    reason_ = ForwardReason::kAuthorization;
+    reason_ = cache::Reason::kAuthorization;
   } else if (directives.bypass) {
-    reason_ = ForwardReason::kMetadata;
+    reason_ = cache::Reason::kMetadata;
   } else if (state_->options.policy.mode == cache::Mode::kOff) {
-    reason_ = ForwardReason::kModeOff;
+    reason_ = cache::Reason::kModeOff;
   } else if (directives.no_store) {
-    reason_ = ForwardReason::kNoStore;
+    reason_ = cache::Reason::kNoStore;
   } else if (directives.no_cache) {
-    reason_ = ForwardReason::kNoCache;
+    reason_ = cache::Reason::kNoCache;
   }
   if (trace_ && status.ok()) trace_->SetMetadata(incoming_->fields());
   if (!status.ok()) {
     if (status.error_code() == grpc::StatusCode::CANCELLED) return OnGone();
-    reason_ = ForwardReason::kUnreadable;
+    reason_ = cache::Reason::kUnreadable;
     return AnswerError(status);
   }
   // What cannot be unpacked cannot be keyed.
-  if (!plain().valid()) reason_ = ForwardReason::kUnreadable;
-  if (IsBypass(reason_)) {
+  if (!plain().valid()) reason_ = cache::Reason::kUnreadable;
+  if (cache::SkipsLookup(reason_)) {
     Launch();
     return WatchCaller();
   }
@@ -351,8 +116,7 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
     stage_ = Stage::kKeying;
     using Effort = transport::Worker::Effort;
     const bool is_long = plain().size() >= kLongWork;
-    if (worker_->Offload(&keying_job_,
-                         is_long ? Effort::kLong : Effort::kUsual)) {
+    if (worker_->Offload(this, is_long ? Effort::kLong : Effort::kUsual)) {
       OnKeyed(digest_);
     }
     return;
@@ -365,34 +129,35 @@ void RunFunctionCall::CheckOrigin() {
     case cache::wire::Origin::kComposite:
       return;
     case cache::wire::Origin::kOperation:
-      reason_ = ForwardReason::kOperation;
+      reason_ = cache::Reason::kOperation;
       return;
     case cache::wire::Origin::kUnreadable:
-      reason_ = ForwardReason::kUnreadable;
+      reason_ = cache::Reason::kUnreadable;
       return;
   }
 }
 
-void RunFunctionCall::KeyingJob::Work() {
-  call_->digest_ = call_->ComputeDigest();
+void RunFunctionCall::Work() {
+  digest_ = ComputeDigest();
   // The tag is copied, because it refers to memory that the thread's next call
   // overwrites.
-  call_->KeepTag(call_->digest_.tag);
-  call_->digest_.tag = call_->tag();
+  KeepTag(digest_.tag);
+  digest_.tag = tag();
 }
 
-void RunFunctionCall::KeyingJob::OnWorked() {
-  // Nothing has ended it: nobody has asked yet whether its caller is there.
-  const auto keep = call_->shared_from_this();
-  call_->OnKeyed(call_->digest_);
+void RunFunctionCall::OnWorked() {
+  // The call has not ended: no stage before asks whether its caller is there.
+  const auto keep = shared_from_this();
+  OnKeyed(digest_);
 }
 
 void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
-  if (digest.keyed && reason_ != ForwardReason::kNoCache) return LookUp(digest);
+  if (digest.keyed && reason_ != cache::Reason::kNoCache) return LookUp(digest);
   if (digest.keyed) {
     key_ = digest.key;
-  } else if (!IsBypass(reason_) && reason_ != ForwardReason::kNoStore) {
-    reason_ = ForwardReason::kUnreadable;
+  } else if (!cache::SkipsLookup(reason_) &&
+             reason_ != cache::Reason::kNoStore) {
+    reason_ = cache::Reason::kUnreadable;
     shadow_ = nullptr;
   }
   Launch();
@@ -401,15 +166,18 @@ void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
 
 cache::key::Digest RunFunctionCall::ComputeDigest() {
   if (!state_->options.cache_operations) CheckOrigin();
-  if (IsBypass(reason_) || reason_ == ForwardReason::kNoStore) return {};
+  if (cache::SkipsLookup(reason_) || reason_ == cache::Reason::kNoStore) {
+    return {};
+  }
   keying.pieces.assign({plain().bytes()});
   if (state_->shadow != nullptr) {
     shadow_ = state_->shadow->Read(keying.pieces, &context_.instruments,
                                    &context_.clock);
-    if (reason_ == ForwardReason::kMiss) reason_ = ForwardReason::kShadow;
+    if (reason_ == cache::Reason::kUnknown) reason_ = cache::Reason::kShadow;
   }
   const cache::key::Digest digest =
-      state_->digester(method_).Compute(keying.pieces, &keying.scratch);
+      state_->digester(incoming_->method())
+          .Compute(keying.pieces, &keying.scratch);
   if (!state_->options.masks.empty()) state_->TryMasks();
   return digest;
 }
@@ -423,7 +191,7 @@ bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
           Rehearse(found.entry);
           return true;
         }
-        AnswerHit(found.entry, tag, now);
+        Answer(found.entry, tag, now, cache::Outcome::kHit);
         return true;
       case cache::Freshness::kWhileRevalidate:
         // The refresh would fill, which a rehearsal does.
@@ -447,7 +215,7 @@ void RunFunctionCall::NoteStale(const cache::store::Found& found,
   EnterBans();
   // One that may not be used is as good as none.
   if (found.entry && !context_.MayUse(*state_, key_, *found.entry)) return;
-  reason_ = ForwardReason::kStale;
+  reason_ = cache::Reason::kExpired;
   if (!found.entry ||
       state_->policy.options().stale_if_error <= absl::ZeroDuration() ||
       context_.FreshnessOf(*state_, key_, *found.entry, now) ==
@@ -455,11 +223,10 @@ void RunFunctionCall::NoteStale(const cache::store::Found& found,
     return;
   }
   old_ = found.entry;
-  const absl::Time deadline = incoming_->deadline();
-  if (patience_timer_.has_value() || deadline == absl::InfiniteFuture()) return;
-  const absl::Time end = arrived_ + (deadline - arrived_) * kPatience;
+  const transport::Deadline& deadline = incoming_->deadline();
+  if (patience_timer_.has_value() || deadline.none()) return;
   patience_timer_ =
-      worker_->After(std::max(end - absl::Now(), absl::ZeroDuration()),
+      worker_->After(deadline.LeftOf(kPatience, transport::Deadline::Now()),
                      [this] { OnPatienceEnd(); });
 }
 
@@ -481,17 +248,16 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
 
 void RunFunctionCall::LookBelow() {
   stage_ = Stage::kLookingBelow;
-  auto* const pending = new PendingLookup(worker_, &state_->store.bans());
+  auto pending =
+      std::make_unique<PendingLookup>(worker_, &state_->store.bans());
   // OnLower is posted, so it comes later, even if the store answers at once.
-  state_->store.GetLower(key_, context_.id, context_.clock.Now(),
-                         [call = shared_from_this(), worker = worker_,
-                          pending](cache::store::Found found) mutable {
-                           worker->Post([call = std::move(call), pending,
-                                         found = std::move(found)] {
-                             call->OnLower(found);
-                             delete pending;
-                           });
-                         });
+  state_->store.GetLower(
+      key_, context_.id, context_.clock.Now(),
+      [call = shared_from_this(), worker = worker_,
+       pending = std::move(pending)](cache::store::Found found) mutable {
+        worker->Post([call = std::move(call), pending = std::move(pending),
+                      found = std::move(found)] { call->OnLower(found); });
+      });
   WatchCaller();
 }
 
@@ -513,20 +279,12 @@ void RunFunctionCall::Miss() {
   EnterBans();
   seat_ = std::make_shared<Seat>(key_, shared_from_this());
   const Verdict verdict = context_.flights.Enter(seat_, context_.clock.Now());
-  if (seat_->stale()) reason_ = ForwardReason::kStale;
-  if (verdict == Verdict::kWait) return Wait();
-  Follow(verdict, /*look_again=*/true);
-}
-
-void RunFunctionCall::Wait() {
-  stage_ = Stage::kWaiting;
-  const absl::Time deadline = incoming_->deadline();
-  if (deadline != absl::InfiniteFuture()) {
-    deadline_timer_ =
-        worker_->After(std::max(deadline - absl::Now(), absl::ZeroDuration()),
-                       [this] { OnDeadline(); });
+  if (seat_->stale()) reason_ = cache::Reason::kExpired;
+  if (verdict == Verdict::kWait) {
+    stage_ = Stage::kWaiting;
+    return WatchCaller();
   }
-  WatchCaller();
+  Follow(verdict, /*look_again=*/true);
 }
 
 void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
@@ -542,7 +300,7 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
       } else {
         context_.flights.Leave(seat_.get());
       }
-      return AnswerHit(found.entry, tag(), now);
+      return Answer(found.entry, tag(), now, cache::Outcome::kHit);
     }
     NoteStale(found, now);
   }
@@ -562,19 +320,14 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
 
 void RunFunctionCall::Launch(bool outlives) {
   stage_ = Stage::kCalling;
-  run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_, UseOf(reason_),
-                                          &state_->store, key_);
+  run_ = http2::MakeRecycled<UpstreamRun>(
+      &context_, state_, UseOf(reason_, found_stale_), &state_->store, key_);
   if (shadow_ != nullptr) run_->SetShadow(std::move(shadow_));
-  if (found_stale_ || reason_ == ForwardReason::kStale ||
-      reason_ == ForwardReason::kNoCache) {
-    run_->SetReplaces();
-  }
   const absl::Duration longer = outlives
                                     ? state_->policy.options().finish_abandoned
                                     : absl::ZeroDuration();
-  run_->Start({worker_, incoming_->fields(), arrived_, incoming_->request(),
-               incoming_->deadline() + longer,
-               /*own_deadline=*/longer > absl::ZeroDuration(),
+  run_->Start({worker_, incoming_->fields(), incoming_->request(),
+               incoming_->deadline().Extended(longer),
                /*impatient=*/static_cast<bool>(old_)},
               shared_from_this());
   // The function works meanwhile.
@@ -591,13 +344,12 @@ void RunFunctionCall::Launch(bool outlives) {
 }
 
 void RunFunctionCall::Explain() {
-  const bool stale = reason_ == ForwardReason::kStale;
-  if (!stale && reason_ != ForwardReason::kMiss) return;
-  why_.reason = stale ? insight::trace::Reason::kExpired
-                      : insight::trace::Reason::kUnknown;
+  const bool stale = reason_ == cache::Reason::kExpired;
+  if (!stale && reason_ != cache::Reason::kUnknown) return;
+  why_.reason = reason_;
   if (context_.misses == nullptr) return;
   keying.pieces.assign({plain().bytes()});
-  why_ = context_.misses->Explain(context_.name, method_,
+  why_ = context_.misses->Explain(context_.name, incoming_->method(),
                                   state_->options.generation, key_,
                                   state_->options.masks, keying.pieces, stale);
 }
@@ -605,7 +357,6 @@ void RunFunctionCall::Explain() {
 void RunFunctionCall::OnSignal(const FlightSignal& signal) {
   // A caller that left meanwhile has no say in the flight any more.
   if (stage_ != Stage::kWaiting) return;
-  StopTimer();
   if (signal.verdict == Verdict::kAnswer) {
     if (signal.entry && context_.Purged(*state_, key_, *signal.entry)) {
       return Miss();
@@ -614,9 +365,10 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
     if (signal.entry && !state_->policy.MayServe(*signal.entry)) {
       return Follow(Verdict::kRun, /*look_again=*/false);
     }
-    if (!signal.found) return AnswerCollapsed(signal.entry);
     looked_up_ = absl::Now();
-    return AnswerHit(signal.entry, tag(), context_.clock.Now());
+    return Answer(
+        signal.entry, tag(), context_.clock.Now(),
+        signal.found ? cache::Outcome::kHit : cache::Outcome::kCollapsed);
   }
   if (signal.verdict == Verdict::kOld) {
     if (AnswerOld(grpc::Status(static_cast<grpc::StatusCode>(signal.code),
@@ -631,15 +383,8 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
          /*look_again=*/signal.verdict == Verdict::kLead || signal.queued);
 }
 
-void RunFunctionCall::OnDeadline() {
-  deadline_timer_.reset();
-  const bool joined = context_.flights.Leave(seat_.get());
-  AnswerError(context_.upstream.TooLate(worker_), /*collapsed=*/joined);
-}
-
 bool RunFunctionCall::StopWaiting() {
   if (stage_ == Stage::kWaiting) {
-    StopTimer();
     return context_.flights.Leave(seat_.get());
   }
   if (stage_ != Stage::kCalling) return false;
@@ -667,19 +412,20 @@ void RunFunctionCall::OnPatienceEnd() {
 }
 
 void RunFunctionCall::OnGone() {
-  const bool late = transport::IsOver(incoming_->deadline(), absl::Now());
+  const bool late = incoming_->deadline().IsOver(transport::Deadline::Now());
   const bool connecting = stage_ == Stage::kCalling && run_->connecting();
   const bool waits = stage_ == Stage::kWaiting || connecting;
   const bool joined = StopWaiting();
   // One whose deadline has passed is still told that.
   if (stage_ == Stage::kReading) {
-    reason_ = ForwardReason::kUnreadable;
+    reason_ = cache::Reason::kUnreadable;
     AddStatus(ForwardStatus(reason_, /*collapsed=*/false, /*stored=*/false));
   } else {
     AddForwardStatus(joined, /*stored=*/false);
   }
-  Count(OutcomeOf(reason_, joined), late ? grpc::StatusCode::DEADLINE_EXCEEDED
-                                         : grpc::StatusCode::CANCELLED);
+  Count(
+      joined ? cache::Outcome::kCollapsed : cache::OutcomeOf(reason_),
+      late ? grpc::StatusCode::DEADLINE_EXCEEDED : grpc::StatusCode::CANCELLED);
   if (late && waits) {
     transport::IncomingCall::Finish(
         std::move(incoming_), context_.upstream.TooLate(worker_, connecting));
@@ -692,24 +438,32 @@ void RunFunctionCall::WatchCaller() {
   if (!incoming_->OnCancelled([this] { OnGone(); })) OnGone();
 }
 
-void RunFunctionCall::StopTimer() {
-  if (!deadline_timer_.has_value()) return;
-  worker_->Cancel(*deadline_timer_);
-  deadline_timer_.reset();
-}
-
-void RunFunctionCall::AnswerHit(const cache::store::EntryRef& entry,
-                                absl::string_view tag, absl::Time now) {
+void RunFunctionCall::Answer(const cache::store::EntryRef& entry,
+                             absl::string_view tag, absl::Time now,
+                             cache::Outcome how, bool saves) {
+  using cache::Outcome;
   const cache::store::EntryInfo info = entry->info();
-  context_.instruments.RecordHit(absl::Now() - looked_up_, info.cost);
-  AddStatus(HitStatus(context_.ServedFor(*state_, key_, *entry, now)).text());
-  const auto ttl = state_->policy.HitTtl(info, now);
+  const absl::Duration saved = saves ? info.cost : absl::ZeroDuration();
+  if (how == Outcome::kCollapsed) {
+    context_.instruments.RecordSaved(saved);
+    AddStatus(ForwardStatus(reason_, /*collapsed=*/true, /*stored=*/true));
+  } else {
+    context_.instruments.RecordHit(absl::Now() - looked_up_, saved);
+    AddStatus(HitStatus(context_.ServedFor(*state_, key_, *entry, now)).text());
+  }
+  absl::optional<absl::Duration> ttl;
+  if (how == Outcome::kStaleHit) {
+    thread_local absl::InsecureBitGen random;
+    ttl = state_->policy.StaleTtl(info, absl::Uniform(random, 0.0, 1.0));
+  } else {
+    ttl = state_->policy.HitTtl(info, now);
+  }
   transport::Message message = EntryMessage(entry, tag, ttl);
   if (trace_) {
     trace_->SetHit(info, entry->body().size(), ttl, now);
     trace_->SetAnswer(message);
   }
-  Count(telemetry::Outcome::kHit, grpc::StatusCode::OK);
+  Count(how, grpc::StatusCode::OK);
   transport::IncomingCall::Answer(std::move(incoming_), std::move(message),
                                   grpc::Status::OK);
   End();
@@ -717,12 +471,12 @@ void RunFunctionCall::AnswerHit(const cache::store::EntryRef& entry,
 
 void RunFunctionCall::AnswerAndRefresh(const cache::store::EntryRef& entry,
                                        absl::string_view tag, absl::Time now) {
-  const std::shared_ptr<Refresh> refresh =
+  absl::optional<Refresh> refresh =
       Refresh::Open(&context_, state_, &state_->store, key_, *incoming_);
-  // Where the function runs for it all the same, nothing of its time is saved.
-  AnswerStale(entry, tag, now,
-              refresh == nullptr ? entry->info().cost : absl::ZeroDuration());
-  if (refresh != nullptr) refresh->Launch();
+  // If the function runs for it all the same, none of its time is saved.
+  Answer(entry, tag, now, cache::Outcome::kStaleHit,
+         /*saves=*/!refresh.has_value());
+  if (refresh.has_value()) refresh->Launch();
 }
 
 cache::store::EntryRef RunFunctionCall::FindOld(absl::Time now) {
@@ -747,62 +501,26 @@ bool RunFunctionCall::AnswerOld(const grpc::Status& status) {
 void RunFunctionCall::AnswerOld(const cache::store::EntryRef& entry,
                                 absl::Time now, const grpc::Status& status) {
   // It is no miss, whatever was to be said of it.
-  why_.reason = insight::trace::Reason::kNone;
-  if (IsFresh(entry, now)) return AnswerHit(entry, tag(), now);
+  why_.reason = cache::Reason::kNone;
+  if (IsFresh(entry, now)) {
+    return Answer(entry, tag(), now, cache::Outcome::kHit);
+  }
   context_.instruments.RecordServedOver(status.error_code());
   context_.log.ServedOver(status);
-  AnswerStale(entry, tag(), now, /*saved=*/absl::ZeroDuration());
-}
-
-void RunFunctionCall::AnswerStale(const cache::store::EntryRef& entry,
-                                  absl::string_view tag, absl::Time now,
-                                  absl::Duration saved) {
-  thread_local absl::InsecureBitGen random;
-  const cache::store::EntryInfo info = entry->info();
-  context_.instruments.RecordHit(absl::Now() - looked_up_, saved);
-  AddStatus(HitStatus(context_.ServedFor(*state_, key_, *entry, now)).text());
-  const auto ttl =
-      state_->policy.StaleTtl(info, absl::Uniform(random, 0.0, 1.0));
-  transport::Message message = EntryMessage(entry, tag, ttl);
-  if (trace_) {
-    trace_->SetHit(info, entry->body().size(), ttl, now);
-    trace_->SetAnswer(message);
-  }
-  Count(telemetry::Outcome::kStaleHit, grpc::StatusCode::OK);
-  transport::IncomingCall::Answer(std::move(incoming_), std::move(message),
-                                  grpc::Status::OK);
-  End();
-}
-
-void RunFunctionCall::AnswerCollapsed(const cache::store::EntryRef& entry) {
-  const cache::store::EntryInfo info = entry->info();
-  const absl::Time now = context_.clock.Now();
-  context_.instruments.RecordSaved(info.cost);
-  AddStatus(ForwardStatus(reason_, /*collapsed=*/true, /*stored=*/true));
-  const auto ttl = state_->policy.HitTtl(info, now);
-  transport::Message message = EntryMessage(entry, tag(), ttl);
-  if (trace_) {
-    trace_->SetHit(info, entry->body().size(), ttl, now);
-    trace_->SetAnswer(message);
-  }
-  Count(telemetry::Outcome::kCollapsed, grpc::StatusCode::OK);
-  transport::IncomingCall::Answer(std::move(incoming_), std::move(message),
-                                  grpc::Status::OK);
-  End();
+  Answer(entry, tag(), now, cache::Outcome::kStaleHit, /*saves=*/false);
 }
 
 void RunFunctionCall::AddForwardStatus(bool collapsed, bool stored) {
   const absl::string_view status = ForwardStatus(reason_, collapsed, stored);
-  if (why_.reason == insight::trace::Reason::kNone ||
-      context_.misses == nullptr) {
+  if (why_.reason == cache::Reason::kNone || context_.misses == nullptr) {
     return AddStatus(status);
   }
   AddStatus(absl::StrCat(status, MissDetail(why_)));
 }
 
-void RunFunctionCall::AnswerError(const grpc::Status& status, bool collapsed) {
-  AddStatus(ForwardStatus(reason_, collapsed, /*stored=*/false));
-  Count(OutcomeOf(reason_, collapsed), status.error_code());
+void RunFunctionCall::AnswerError(const grpc::Status& status) {
+  AddStatus(ForwardStatus(reason_, /*collapsed=*/false, /*stored=*/false));
+  Count(cache::OutcomeOf(reason_), status.error_code());
   transport::IncomingCall::Finish(std::move(incoming_), status);
   End();
 }
@@ -820,10 +538,10 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
   if (call.answered()) incoming_->Relay(call.headers(), call.trailers());
   AddForwardStatus(/*collapsed=*/false, stored);
   if (trace_) {
-    trace_->SetRun(*run_);
+    trace_->SetRun(*run_, call.latency());
     if (message.valid()) trace_->SetAnswer(message);
   }
-  Count(OutcomeOf(reason_), status.error_code());
+  Count(cache::OutcomeOf(reason_), status.error_code());
   if (message.valid()) {
     transport::IncomingCall::Answer(std::move(incoming_),
                                     transport::Message(message), status);
@@ -833,26 +551,25 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
   End();
 }
 
-void RunFunctionCall::Count(telemetry::Outcome outcome, int code) {
+void RunFunctionCall::Count(cache::Outcome outcome, int code) {
   telemetry::CallRecord record;
-  record.method = method_;
+  record.method = incoming_->method();
   record.outcome = outcome;
   record.code = code;
   record.upstream = stage_ == Stage::kCalling;
   record.reason = why_.reason;
-  record.bypass = BypassReasonOf(reason_);
-  if (outcome == telemetry::Outcome::kBypass) {
-    why_.detail = telemetry::BypassReasonName(record.bypass);
+  if (outcome == cache::Outcome::kBypass) {
+    record.reason = reason_;
+    why_.detail =
+        telemetry::BypassReasonName(telemetry::BypassReasonIndex(reason_));
   }
-  record.latency = absl::Now() - arrived_;
+  record.latency = absl::Now() - incoming_->arrived();
   context_.instruments.End(record);
-  const transport::Message none;
-  access_.Write(context_.name, record, why_, key_,
-                incoming_ != nullptr ? plain() : none);
+  access_.Write(context_.name, record, why_, key_, plain());
   if (trace_) {
     trace_->Write(outcome, code, record.latency, why_,
                   state_ == nullptr ? "" : state_->options.generation,
-                  incoming_ != nullptr ? &plain() : &none);
+                  &plain());
   }
 }
 
@@ -867,8 +584,6 @@ void RunFunctionCall::End() {
   run_ = nullptr;
   self_ = nullptr;
 }
-
-}  // namespace
 
 void StartRunFunction(transport::IncomingCallPtr call,
                       ServingContext* context) {

@@ -14,26 +14,9 @@ namespace fncache::proxy::serving {
 namespace {
 
 using insight::trace::Level;
-using insight::trace::Outcome;
 
 constexpr absl::string_view kPhase = "fncache-phase";
 constexpr size_t kMaxPhase = 16;
-
-Outcome OutcomeOf(telemetry::Outcome outcome) {
-  switch (outcome) {
-    case telemetry::Outcome::kHit:
-      return Outcome::kHit;
-    case telemetry::Outcome::kStaleHit:
-      return Outcome::kStale;
-    case telemetry::Outcome::kMiss:
-    case telemetry::Outcome::kStale:
-      return Outcome::kMiss;
-    case telemetry::Outcome::kCollapsed:
-      return Outcome::kCollapsed;
-    default:
-      return Outcome::kBypass;
-  }
-}
 
 std::string Joined(const transport::Message& message) {
   std::string out;
@@ -74,14 +57,14 @@ void CallTrace::SetAnswer(const transport::Message& answer) {
   if (writer_->level() == Level::kFull) answer_ = answer;
 }
 
-void CallTrace::SetRun(const UpstreamRun& run) {
+void CallTrace::SetRun(const UpstreamRun& run, absl::Duration cost) {
   const UpstreamRun::Told& told = run.told();
-  answered_.cost = told.cost;
+  answered_.cost = cost;
   answered_.function_ttl = told.facts.ttl;
   answered_.told_ttl =
       told.told_ttl.has_value() ? told.told_ttl : told.facts.ttl;
-  answered_.stored = told.stored;
-  if (told.stored) answered_.lifetime = told.lifetime;
+  answered_.stored = run.stored();
+  if (run.stored()) answered_.lifetime = told.lifetime;
   answered_.fatal = told.facts.fatal;
   answered_.secrets = told.facts.secrets;
   answered_.response_bytes = told.bytes;
@@ -101,7 +84,7 @@ void CallTrace::Write(telemetry::Outcome outcome, int code,
   call.function = context_.name;
   call.method = method_ == Method::kV1beta1 ? "v1beta1" : "v1";
   call.generation = std::string(generation);
-  call.outcome = OutcomeOf(outcome);
+  call.outcome = outcome;
   call.reason = why.reason;
   call.detail = why.detail;
   call.key = key_;

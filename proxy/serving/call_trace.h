@@ -48,8 +48,8 @@ class CallTrace {
               absl::optional<absl::Duration> told_ttl, absl::Time now);
   // What it was answered with. Shared, and only if the trace wants it.
   void SetAnswer(const transport::Message& answer);
-  // It was answered by the function.
-  void SetRun(const UpstreamRun& run);
+  // It was answered by the function, which took so long.
+  void SetRun(const UpstreamRun& run, absl::Duration cost);
 
   // Hands it to the writer; `why` it missed, if it did. Last. `request` is the
   // call's where it was not kept; it is shared if the trace wants it.

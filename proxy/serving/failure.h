@@ -11,7 +11,7 @@
 #include "common/log_limiter.h"
 #include "grpcpp/support/status.h"
 #include "proxy/telemetry/labels.h"
-#include "proxy/transport/incoming_call.h"
+#include "proxy/transport/refusal.h"
 
 namespace fncache::proxy::serving {
 

@@ -3,9 +3,10 @@
 
 #include <utility>
 
-#include "absl/memory/memory.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "http2/recycler.h"
+#include "proxy/transport/deadline.h"
+#include "proxy/transport/inflight.h"
 
 namespace fncache::proxy::serving {
 namespace {
@@ -22,28 +23,13 @@ class RefreshSeat final : public FlightCaller {
 
 }  // namespace
 
-Refresh::Refresh(ServingContext* context, FunctionStatePtr state,
-                 cache::store::TieredStore* store,
-                 const std::shared_ptr<FlightCaller>& seat,
-                 const transport::IncomingCall& call,
-                 transport::Inflight::Unattended unattended)
-    : context_(*context),
-      state_(std::move(state)),
-      store_(*store),
-      seat_(seat),
-      worker_(call.worker()),
-      fields_(call.fields()),
-      arrived_(call.arrived()),
-      request_(call.request()),
-      unattended_(std::move(unattended)) {}
-
-std::shared_ptr<Refresh> Refresh::Open(ServingContext* context,
-                                       FunctionStatePtr state,
-                                       cache::store::TieredStore* store,
-                                       const cache::key::Key& key,
-                                       const transport::IncomingCall& call) {
+absl::optional<Refresh> Refresh::Open(ServingContext* context,
+                                      FunctionStatePtr state,
+                                      cache::store::TieredStore* store,
+                                      const cache::key::Key& key,
+                                      const transport::IncomingCall& call) {
   const absl::Time now = context->clock.Now();
-  if (!context->refreshes.Allows(key, now)) return nullptr;
+  if (!context->refreshes.Allows(key, now)) return absl::nullopt;
   // Its caller has been answered, so it must not stand in the way of others.
   transport::Inflight::Unattended unattended;
   if (auto* const inflight = context->upstream.options().inflight) {
@@ -53,7 +39,7 @@ std::shared_ptr<Refresh> Refresh::Open(ServingContext* context,
     }
     if (!unattended.taken()) {
       context->instruments.RefreshRefused();
-      return nullptr;
+      return absl::nullopt;
     }
   }
   const auto seat = std::make_shared<RefreshSeat>(key);
@@ -61,10 +47,10 @@ std::shared_ptr<Refresh> Refresh::Open(ServingContext* context,
     case FlightTable::Refresh::kLead:
       break;
     case FlightTable::Refresh::kNotNeeded:
-      return nullptr;
+      return absl::nullopt;
     case FlightTable::Refresh::kFull:
       context->instruments.RefreshRefused();
-      return nullptr;
+      return absl::nullopt;
   }
   // A refresh that has just ended may have filled the key since it was looked
   // up.
@@ -72,43 +58,22 @@ std::shared_ptr<Refresh> Refresh::Open(ServingContext* context,
   if (found.entry && context->FreshnessOf(*state, key, *found.entry, now) ==
                          cache::Freshness::kFresh) {
     context->flights.FinishFound(seat.get(), found.entry, now);
-    return nullptr;
+    return absl::nullopt;
   }
   context->instruments.RefreshBegun();
-  return absl::WrapUnique(new Refresh(context, std::move(state), store, seat,
-                                      call, std::move(unattended)));
+  auto run = http2::MakeRecycled<UpstreamRun>(context, std::move(state),
+                                              Use::kReplace, store, key);
+  run->SetRefresh(std::move(unattended));
+  return Refresh(std::move(run), &context->flights, seat, call);
 }
 
 void Refresh::Launch() {
-  run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_, Use::kStore,
-                                          &store_, seat_->key());
-  run_->SetReplaces();
-  run_->Start({worker_, fields_, arrived_, request_, absl::Now() + kPatience,
-               /*own_deadline=*/true},
-              shared_from_this());
-  request_.Clear();
+  using transport::Deadline;
+  run_->Start(
+      {worker_, fields_, request_, Deadline::Own(kPatience, Deadline::Now())},
+      /*owner=*/nullptr);
   run_->LetGo();
-  run_->SetFlight(context_.flights.Launched(seat_.get(), run_));
-}
-
-void Refresh::OnAnswer(transport::UnaryCall& call,
-                       const transport::Message& /*message*/, bool stored) {
-  context_.instruments.RefreshEnded();
-  const std::shared_ptr<UpstreamRun> run = std::move(run_);
-  // The function did its part: the next may ask it again at once.
-  if (run->purged()) return context_.refreshes.Succeeded(seat_->key());
-  const absl::Time now = context_.clock.Now();
-  // A call that started later may have filled the key before this one ended.
-  const cache::store::Found found =
-      stored ? cache::store::Found() : store_.GetMemory(seat_->key(), now);
-  if (stored ||
-      (found.entry && context_.FreshnessOf(*state_, seat_->key(), *found.entry,
-                                           now) == cache::Freshness::kFresh)) {
-    return context_.refreshes.Succeeded(seat_->key());
-  }
-  context_.refreshes.Failed(seat_->key(), now);
-  context_.instruments.RefreshFailed();
-  context_.log.RefreshFailed(call.status());
+  run_->SetFlight(flights_->Launched(seat_.get(), run_));
 }
 
 }  // namespace fncache::proxy::serving

@@ -17,6 +17,7 @@
 #include "proxy/transport/codec.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/metadata.h"
+#include "proxy/transport/refusal.h"
 
 namespace fncache::proxy::serving {
 namespace {
@@ -41,7 +42,7 @@ void End(const transport::IncomingCall& call, int code, bool upstream,
   telemetry::CallRecord record;
   record.method = call.method();
   record.outcome = telemetry::Outcome::kBypass;
-  record.bypass = telemetry::BypassReason::kMethod;
+  record.reason = cache::Reason::kMethod;
   record.code = code;
   record.upstream = upstream;
   record.latency = absl::Now() - call.arrived();
@@ -143,14 +144,13 @@ class KeptStart {
   size_t size_ = 0;
 };
 
-// A call of which the fields and bytes pass in both directions. It deletes
-// itself when both streams have gone.
+// A call of which the fields and bytes pass in both directions. It keeps itself
+// alive until both streams are closed.
 //
 // What it holds is counted at the end of a turn: by then most of what came in
 // it has gone.
 class ForwardedCall final : public transport::CallTap,
                             public transport::Activity,
-                            public http2::Recycled,
                             private http2::StreamUser,
                             private http2::Loop::Ender {
  public:
@@ -165,11 +165,11 @@ class ForwardedCall final : public transport::CallTap,
         up_(inflight_),
         down_(inflight_) {}
 
-  void Start();
+  ~ForwardedCall();
+  // Keeps it alive as `self` from now on.
+  void Start(std::shared_ptr<ForwardedCall> self);
 
  private:
-  ~ForwardedCall();
-
   // The caller's side.
   void OnCallerData(absl::string_view bytes) override;
   void OnCallerEnd() override;
@@ -221,6 +221,7 @@ class ForwardedCall final : public transport::CallTap,
   void UpdateKind();
   void EndSoon();
 
+  std::shared_ptr<ForwardedCall> self_;  // until both streams are closed
   transport::IncomingCallPtr call_;  // null: the caller has its answer, or left
   transport::Worker* const worker_;
   transport::Upstream* const upstream_;
@@ -258,13 +259,15 @@ ForwardedCall::~ForwardedCall() {
   worker_->Leave(this);
 }
 
-void ForwardedCall::Start() {
+void ForwardedCall::Start(std::shared_ptr<ForwardedCall> self) {
+  self_ = std::move(self);
   worker_->Enter(this);
   call_->SetKind(transport::Activity::Kind::kStream);
   call_->Attach(this);
-  if (call_->deadline() != absl::InfiniteFuture()) {
-    deadline_timer_ = worker_->After(call_->deadline() - absl::Now(),
-                                     [this] { OnDeadline(); });
+  if (!call_->deadline().none()) {
+    deadline_timer_ =
+        worker_->After(call_->deadline().Left(transport::Deadline::Now()),
+                       [this] { OnDeadline(); });
   }
   Connect();
 }
@@ -279,10 +282,10 @@ void ForwardedCall::Connect() {
 
 void ForwardedCall::OnConnection(http2::Connection& connection) {
   if (call_ == nullptr) return;  // it goes when this turn ends
-  function_ = connection.Open(
-      transport::RequestFields(call_->fields(), call_->arrived(),
-                               call_->deadline(), upstream_->tls()),
-      /*end=*/false, this);
+  function_ =
+      connection.Open(transport::RequestFields(
+                          call_->fields(), call_->deadline(), upstream_->tls()),
+                      /*end=*/false, this);
   for (const http2::Slice& piece : start_.pieces()) function_->Send(piece);
   up_.Passed(call_->stream(), *function_);
   if (half_closed_) function_->EndWith(call_->stream().trailers());
@@ -377,7 +380,7 @@ void ForwardedCall::OnCallerSent() {
 }
 
 void ForwardedCall::OnCallerGone(uint32_t code) {
-  const bool late = transport::IsOver(call_->deadline(), absl::Now());
+  const bool late = call_->deadline().IsOver(transport::Deadline::Now());
   Count(late ? grpc::StatusCode::DEADLINE_EXCEEDED
              : grpc::StatusCode::CANCELLED);
   call_ = nullptr;
@@ -386,7 +389,7 @@ void ForwardedCall::OnCallerGone(uint32_t code) {
 
 void ForwardedCall::OnAnswer(http2::Stream& stream) {
   ForgetStart();
-  answer_fields_ = transport::IncomingCall::Weight(stream.fields());
+  answer_fields_ = transport::WeightOf(stream.fields());
   if (stream.oversized()) return RefuseMetadata("the function's headers");
   // An answer that ends here passes as it is, too.
   if (call_ != nullptr && !stream.peer_ended()) {
@@ -520,8 +523,8 @@ void ForwardedCall::EndSoon() {
 
 void ForwardedCall::OnTurnEnd() {
   if (over_) {
+    const std::shared_ptr<ForwardedCall> self = std::move(self_);
     connecting_ = nullptr;
-    delete this;
     return;
   }
   if (!again_) return Weigh();
@@ -572,8 +575,9 @@ void ForwardStream(transport::IncomingCallPtr call,
     End(*call, status.error_code(), /*upstream=*/false, instruments);
     return transport::IncomingCall::Finish(std::move(call), status);
   }
-  // Deletes itself.
-  (new ForwardedCall(std::move(call), upstream, instruments))->Start();
+  const auto relayed = http2::MakeRecycled<ForwardedCall>(
+      std::move(call), upstream, instruments);
+  relayed->Start(relayed);
 }
 
 }  // namespace fncache::proxy::serving

@@ -16,12 +16,6 @@
 namespace fncache::proxy::serving {
 namespace {
 
-// Ours went through the wall clock, and timers have milliseconds: a call that
-// its deadline ended may look this much early. A function that says
-// DEADLINE_EXCEEDED itself, so shortly before the deadline, is taken for the
-// deadline: it had the same one.
-constexpr std::chrono::milliseconds kDeadlineSlack{20};
-
 // Smaller answers are read in less time than handing them over takes: waking
 // another thread and moving the bytes to its core cost a quarter of a miss with
 // an answer of 13 KB.
@@ -38,18 +32,9 @@ constexpr absl::Duration kMostAbandoned = absl::Minutes(2);
 void UpstreamRun::Start(const transport::UnaryRequest& request,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
-  worker_ = request.worker;
   request_bytes_ = request.message.size();
-  if (use_ == Use::kStore) entered_ = store_.bans().Enter();
+  if (may_store()) entered_ = store_.bans().Enter();
   started_ = context_.clock.Now();
-  if (request.deadline != absl::InfiniteFuture()) {
-    const auto now = std::chrono::steady_clock::now();
-    // Callers may give deadlines that no clock will see.
-    deadline_ =
-        now +
-        std::min(absl::ToChronoNanoseconds(request.deadline - absl::Now()),
-                 std::chrono::steady_clock::time_point::max() - now);
-  }
   call_ = context_.upstream.StartUnary(
       request, [self = shared_from_this()](transport::UnaryCall& call) {
         self->OnDone(call);
@@ -58,27 +43,28 @@ void UpstreamRun::Start(const transport::UnaryRequest& request,
 
 bool UpstreamRun::MayBeAbandoned() {
   transport::Inflight* const inflight = context_.upstream.options().inflight;
-  if (inflight == nullptr || unattended_.taken()) return true;
-  unattended_ = inflight->TakeUnattended(request_bytes_);
-  return unattended_.taken();
+  if (inflight == nullptr || memory_.taken()) return true;
+  memory_ = inflight->TakeUnattended(request_bytes_);
+  return memory_.taken();
 }
 
 void UpstreamRun::OnAbandoned(uint64_t abandonment) {
-  abandoned_.store(true, std::memory_order_relaxed);
-  worker_->Post([self = shared_from_this(), abandonment] {
+  unattended_.store(Unattended::kAbandoned, std::memory_order_relaxed);
+  call_->worker()->Post([self = shared_from_this(), abandonment] {
+    if (self->flight_ == nullptr) return;  // it is over
     // Two that follow each other may be told by two threads: the later counts.
-    if (self->over_ || abandonment < self->abandonment_) return;
+    if (abandonment < self->abandonment_) return;
     self->abandonment_ = abandonment;
     absl::Duration limit = kMostAbandoned;
-    if (!self->deadline_.has_value()) {
+    if (self->call_->deadline().none()) {
       // Nothing else ends it.
       limit = std::min(limit, self->state_->options.policy.finish_abandoned);
     }
     if (self->abandoned_timer_.has_value()) {
-      self->worker_->Cancel(*self->abandoned_timer_);
+      self->call_->worker()->Cancel(*self->abandoned_timer_);
     }
     self->abandoned_timer_ =
-        self->worker_->After(limit, [self = self.get(), abandonment] {
+        self->call_->worker()->After(limit, [self = self.get(), abandonment] {
           self->abandoned_timer_.reset();
           self->context_.flights.EndAbandoned(self->flight_, abandonment);
         });
@@ -87,36 +73,34 @@ void UpstreamRun::OnAbandoned(uint64_t abandonment) {
 
 void UpstreamRun::OnDone(transport::UnaryCall& call) {
   ended_ = context_.clock.Now();
-  told_.cost = call.latency();
-  result_.message = std::move(call.response());
+  message_ = std::move(call.response());
   // An OK without a message has nothing to read, and one that gRPC's libraries
   // may read as an error is none to be kept: they are passed on as they are.
-  if (!result_.message.valid() || use_ == Use::kPass) return End();
+  if (!message_.valid() || use_ == Use::kPass) return End();
   if (!call.doubt().empty()) {
     context_.log.AnswerInDoubt(call.doubt());
     return End();
   }
   const size_t compared = shadow_ == nullptr ? 0 : shadow_->bytes();
-  if (result_.message.size() + compared < kHandedOver &&
-      UnpackSome(kHandedOver)) {
+  if (message_.size() + compared < kHandedOver && UnpackSome(kHandedOver)) {
     Read();
     return End();
   }
   // The upstream call lets go of this when it has told it of its end.
   self_ = shared_from_this();
-  if (worker_->Offload(this)) OnWorked();
+  if (call_->worker()->Offload(this)) OnWorked();
 }
 
 bool UpstreamRun::UnpackSome(size_t step) {
-  if (!result_.message.compressed()) return true;
+  if (!message_.compressed()) return true;
   if (unpacker_ == nullptr) {
-    unpacked_limit_ = context_.upstream.options().max_response_bytes;
     auto unpacker = transport::Unpacker::Create(
-        call_->headers().Find("grpc-encoding"), result_.message.bytes());
+        call_->headers().Find("grpc-encoding"), message_.bytes());
     if (!unpacker.ok()) return true;
     unpacker_ = *std::move(unpacker);
   }
-  const absl::Status status = unpacker_->Step(step, unpacked_limit_);
+  const absl::Status status =
+      unpacker_->Step(step, call_->max_response_bytes());
   if (status.ok()) {
     // It is none to be stored, but may still be too large to be passed on.
     if (unpacker_->size() > state_->options.policy.max_entry_bytes) {
@@ -124,19 +108,21 @@ bool UpstreamRun::UnpackSome(size_t step) {
       refusal_ = cache::Policy::Refusal::kTooLarge;
     }
     if (!unpacker_->done()) return false;
-    if (unpacker_->keeps()) plain_ = transport::Message(unpacker_->Release());
+    if (unpacker_->keeps()) return true;  // Read takes it
   }
-  oversized_ = absl::IsResourceExhausted(status);
+  if (absl::IsResourceExhausted(status)) fate_ = Fate::kOversized;
   unpacker_ = nullptr;
   return true;
 }
 
 void UpstreamRun::Read() {
-  if (!result_.message.compressed()) return Apply(result_.message);
+  if (!message_.compressed()) return Apply(message_);
   // What cannot be unpacked here, or is too large to be stored, passes as it
   // is.
-  if (plain_.valid()) Apply(plain_);
-  plain_.Clear();
+  if (unpacker_ == nullptr) return;
+  const transport::Message plain(unpacker_->Release());
+  unpacker_ = nullptr;
+  Apply(plain);
 }
 
 void UpstreamRun::Work() {
@@ -145,30 +131,31 @@ void UpstreamRun::Work() {
 
 void UpstreamRun::OnWorked() {
   while (unpacker_ != nullptr) {
-    if (!worker_->Offload(this, transport::Worker::Effort::kGoesOn)) return;
+    using Effort = transport::Worker::Effort;
+    if (!call_->worker()->Offload(this, Effort::kGoesOn)) return;
   }
   const std::shared_ptr<UpstreamRun> self = std::move(self_);
   End();
 }
 
 void UpstreamRun::TellMisses() const {
-  if (context_.misses == nullptr || use_ != Use::kStore) return;
+  if (context_.misses == nullptr || !may_store()) return;
   // No call of theirs was explained.
   if (shadow_ != nullptr) return;
   using cache::Policy;
   using insight::explain::NotStored;
-  if (purged_) return context_.misses->OnPurged(key_);
-  if (result_.entry) {
-    const bool secrets = result_.entry->secrets();
-    context_.misses->OnStored(key_, served_until_, secrets);
+  if (fate_ == Fate::kPurged) return context_.misses->OnPurged(key_);
+  if (entry_) {
+    const bool secrets = entry_->secrets();
+    context_.misses->OnStored(key_, ServedUntil(), secrets);
     // Settings that do not keep it tell of what is stored by then.
     if (secrets && !context_.states.IsNewest(state_) &&
-        !context_.states.Newest()->policy.MayServe(*result_.entry)) {
+        !context_.states.Newest()->policy.MayServe(*entry_)) {
       context_.misses->OnNotStored(key_, NotStored::kSecrets);
     }
     return;
   }
-  if (outlived_) return context_.misses->OnStored(key_, ended_);
+  if (fate_ == Fate::kOutlived) return context_.misses->OnStored(key_, ended_);
   NotStored why = NotStored::kError;
   if (!refusal_.has_value()) {
     if (cancelled_.load(std::memory_order_relaxed)) why = NotStored::kAbandoned;
@@ -187,65 +174,87 @@ void UpstreamRun::TellMisses() const {
 }
 
 void UpstreamRun::End() {
-  over_ = true;
-  if (oversized_) {
-    result_.message.Clear();
+  if (fate_ == Fate::kOversized) {
+    message_.Clear();
     call_->Refuse(
         transport::Refusal::kSize,
         grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                      absl::StrCat("the function's answer unpacks to more than "
                                   "max_response_bytes, ",
-                                  unpacked_limit_)));
+                                  call_->max_response_bytes())));
   }
-  if (rewritten_) call_->OnMessageChanged();
+  if (told_.told_ttl.has_value()) call_->OnMessageChanged();
   if (call_->began()) {
     context_.instruments.RecordUpstream(call_->status().error_code(),
                                         call_->latency());
   }
-  if (abandoned_timer_.has_value()) worker_->Cancel(*abandoned_timer_);
+  if (abandoned_timer_.has_value()) {
+    call_->worker()->Cancel(*abandoned_timer_);
+  }
   abandoned_timer_.reset();
   TellMisses();
   SupersedeOlder();
-  TellAbandoned();
+  ReportUnattended();
   shadow_ = nullptr;  // counts a call that was not compared
   if (flight_ != nullptr) {
     const FlightEnd end = EndOf(*call_);
-    context_.flights.Finish(flight_, end, std::move(result_.entry), ended_,
-                            /*found=*/!result_.stored,
+    context_.flights.Finish(std::exchange(flight_, nullptr), end,
+                            std::move(entry_), ended_, /*found=*/!stored(),
                             call_->status().error_code());
   }
   if (place_ != nullptr) context_.flights.Leave(place_.get());
   if (owner_ == nullptr) return;
   const std::shared_ptr<RunOwner> owner = std::move(owner_);
-  owner->OnAnswer(*call_, result_.message, result_.stored);
+  owner->OnAnswer(*call_, message_, stored());
 }
 
 // Whatever settings say now of serving past an entry's time: others may come
 // while it is kept.
 void UpstreamRun::SupersedeOlder() {
-  if (use_ != Use::kStore || purged_ || result_.entry ||
-      !result_.message.valid() || !call_->doubt().empty()) {
+  if (!may_store() || fate_ == Fate::kPurged || entry_ || !message_.valid() ||
+      !call_->doubt().empty()) {
     return;
   }
   const cache::store::Found found = store_.GetMemory(key_, ended_);
   const bool older = found.entry && found.entry->started() <= started_;
   if (older && found.entry->superseded()) return;  // below it has gone, too
   // The answer of a rehearsal that would have been a hit says nothing.
-  if (!replaces_ && (!older || shadow_ != nullptr)) return;
+  if (use_ != Use::kReplace && (!older || shadow_ != nullptr)) return;
   if (older) context_.instruments.Superseded();
   store_.Supersede(key_, started_, context_.id, ended_);
 }
 
-void UpstreamRun::TellAbandoned() {
-  if (!abandoned_.load(std::memory_order_relaxed)) return;
-  // A purge is no failure of the function.
-  if (result_.entry || purged_) return context_.refreshes.Succeeded(key_);
+absl::Time UpstreamRun::ServedUntil() const {
+  return ended_ + (stored()
+                       ? state_->policy.ServedFor(entry_->info(), ended_)
+                       : context_.ServedFor(*state_, key_, *entry_, ended_));
+}
+
+void UpstreamRun::ReportUnattended() {
+  const Unattended why = unattended_.load(std::memory_order_relaxed);
+  if (why == Unattended::kNo) return;
+  const bool refreshes = why == Unattended::kRefresh;
+  if (refreshes) context_.instruments.RefreshEnded();
+  // A purge is no failure of the function. A call that started later may have
+  // filled the key before this one ended.
+  if (entry_ || fate_ == Fate::kPurged || (refreshes && IsFreshInMemory())) {
+    return context_.refreshes.Succeeded(key_);
+  }
   context_.refreshes.Failed(key_, ended_);
-  context_.log.AbandonedFailed(call_->status());
+  if (!refreshes) return context_.log.AbandonedFailed(call_->status());
+  context_.instruments.RefreshFailed();
+  context_.log.RefreshFailed(call_->status());
+}
+
+bool UpstreamRun::IsFreshInMemory() const {
+  const cache::store::Found found = store_.GetMemory(key_, ended_);
+  return found.entry &&
+         context_.FreshnessOf(*state_, key_, *found.entry, ended_) ==
+             cache::Freshness::kFresh;
 }
 
 FlightEnd UpstreamRun::EndOf(const transport::UnaryCall& call) const {
-  if (result_.entry) return FlightEnd::kShared;
+  if (entry_) return FlightEnd::kShared;
   if (EndedByDeadline(call)) return FlightEnd::kDeadline;
   return IsFailure(call.status().error_code()) ? FlightEnd::kFailed
                                                : FlightEnd::kAlone;
@@ -256,7 +265,7 @@ void UpstreamRun::Apply(const transport::Message& response) {
   const auto view = cache::ReadResponse(bytes);
   if (!view.ok()) return;  // it passes untouched
   cache::Policy::Storing storing;
-  if (use_ == Use::kStore &&
+  if (may_store() &&
       (shadow_ == nullptr ||
        shadow_->Judge(
            *view, key_, state_->policy.options().max_entry_bytes, &store_,
@@ -276,15 +285,13 @@ void UpstreamRun::Apply(const transport::Message& response) {
   told_.facts = view->facts;
   for (const absl::string_view piece : view->body) told_.bytes += piece.size();
   told_.lifetime = storing.lifetime;
-  told_.stored = result_.stored;
   // An answer that memory did not take is not stored, so that its TTL must not
   // be that of an entry.
-  if (!result_.stored) storing = {};
+  if (!stored()) storing = {};
   const auto ttl = state_->policy.MissTtl(view->facts, storing);
   told_.told_ttl = ttl;
   if (ttl.has_value()) {
-    result_.message = MessageWithTtl(*view, response, *ttl);
-    rewritten_ = true;
+    message_ = MessageWithTtl(*view, response, *ttl);
   }
 }
 
@@ -340,9 +347,8 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
       }
       context_.instruments.RecordFill(entry->body().size() +
                                       entry->meta_rest().size());
-      result_.stored = true;
-      served_until_ = ended_ + state_->policy.ServedFor(entry->info(), ended_);
-      result_.entry = std::move(entry);
+      fate_ = Fate::kStored;
+      entry_ = std::move(entry);
       return;
     case cache::store::PutResult::kOlder: {
       // A call that started later has filled the key: whoever waits gets that.
@@ -350,19 +356,18 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
       if (!newer.entry ||
           context_.FreshnessOf(*state_, key_, *newer.entry, ended_) !=
               cache::Freshness::kFresh) {
-        outlived_ = true;
+        fate_ = Fate::kOutlived;
         return;
       }
-      served_until_ =
-          ended_ + context_.ServedFor(*state_, key_, *newer.entry, ended_);
-      result_.entry = std::move(newer.entry);
+      fate_ = Fate::kNewer;
+      entry_ = std::move(newer.entry);
       return;
     }
     case cache::store::PutResult::kPurged:
-      purged_ = true;
+      fate_ = Fate::kPurged;
       return;
     case cache::store::PutResult::kExpired:
-      outlived_ = true;
+      fate_ = Fate::kOutlived;
       return;
     default:
       return;
@@ -370,9 +375,9 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
 }
 
 bool UpstreamRun::EndedByDeadline(const transport::UnaryCall& call) const {
-  return deadline_.has_value() &&
-         call.status().error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
-         std::chrono::steady_clock::now() >= *deadline_ - kDeadlineSlack;
+  // A function that says so itself, so shortly before, had the same deadline.
+  return call.status().error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
+         call.deadline().IsOver(transport::Deadline::Now());
 }
 
 }  // namespace fncache::proxy::serving

@@ -3,10 +3,11 @@
 // policy, the fill, the end of its flight, then the answer to its caller.
 //
 // It belongs to the flight rather than to the caller that started it: a caller
-// that leaves detaches itself, and the run goes on for those who joined, and
-// with `finish_abandoned` for a while without anybody. A released or
-// uncollapsed run holds its caller's place among `max_released` until the
-// upstream call is over.
+// that leaves detaches itself, and the run continues for the callers that
+// joined. A run that no caller waits for is unattended, for one of two reasons:
+// it refreshes an entry (refresh.h), or its last caller left while
+// `finish_abandoned` lets it continue. A released or uncollapsed run occupies
+// one of the `max_released` slots until the upstream call is over.
 //
 // Thread-safety: used on its worker's thread, but for Cancel and for the job
 // that the worker may hand over. Ownership: its upstream call owns it until
@@ -15,7 +16,6 @@
 #define FNCACHE_PROXY_SERVING_UPSTREAM_RUN_H_
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -44,6 +44,26 @@ enum class Use {
   kPass,    // a bypass: nothing, not even its TTL is touched
   kAnswer,  // no-store: the TTL follows policy
   kStore,   // it is stored if policy says so
+  // The same; and an entry past its time ends if the response is not kept, as
+  // that was found, or was not looked for.
+  kReplace,
+};
+
+// Why no caller waits for a run.
+enum class Unattended {
+  kNo,         // a caller does, or did until it left
+  kRefresh,    // it was started without one
+  kAbandoned,  // the last one left, and it continues
+};
+
+// What became of the response.
+enum class Fate {
+  kNotKept,    // so far, or for good
+  kStored,     // the memory tier took it
+  kNewer,      // a call that started later has filled the key
+  kOutlived,   // its time is over, or that of what a later call filled
+  kPurged,     // it would have been kept, but a purge came meanwhile
+  kOversized,  // it decompresses to more than max_response_bytes
 };
 
 // A RunOwner waits for a run's answer.
@@ -63,8 +83,8 @@ class UpstreamRun final : public FlightCall,
                           private transport::Job,
                           public std::enable_shared_from_this<UpstreamRun> {
  public:
-  // `context` and `store` outlive the run. Only Use::kStore needs the store,
-  // and `key`, which was made for it.
+  // `context` and `store` outlive the run. Only kStore and kReplace need the
+  // store, and `key`, which was made for it.
   UpstreamRun(ServingContext* context, FunctionStatePtr state, Use use,
               cache::store::TieredStore* store, const cache::key::Key& key)
       : context_(*context),
@@ -73,9 +93,14 @@ class UpstreamRun final : public FlightCall,
         store_(*store),
         key_(key) {}
 
-  // Calls the function.
+  // Calls the function. `owner` is null if the run is unattended.
   void Start(const transport::UnaryRequest& request,
              std::shared_ptr<RunOwner> owner);
+  // It refreshes an entry, within that memory. Before Start.
+  void SetRefresh(transport::Inflight::Unattended memory) {
+    unattended_ = Unattended::kRefresh;
+    memory_ = std::move(memory);
+  }
   // Sets the flight that ends with this run.
   void SetFlight(std::shared_ptr<Flight> flight) {
     flight_ = std::move(flight);
@@ -85,9 +110,6 @@ class UpstreamRun final : public FlightCall,
     place_ = std::move(place);
   }
   bool has_flight() const { return flight_ != nullptr; }
-  // Its caller found, or has not looked for, an entry past its time. An answer
-  // that is not kept ends that.
-  void SetReplaces() { replaces_ = true; }
   // Under `mode: shadow`: the answer is compared, or stored, as this says.
   void SetShadow(std::unique_ptr<ShadowCall> shadow) {
     shadow_ = std::move(shadow);
@@ -101,12 +123,9 @@ class UpstreamRun final : public FlightCall,
     size_t bytes = 0;  // of the response without its meta
     absl::Duration lifetime;
     absl::optional<absl::Duration> told_ttl;  // where it is not the function's
-    absl::Duration cost;
-    bool stored = false;
   };
   const Told& told() const { return told_; }
-  // The answer would have been kept, but for a purge that came meanwhile.
-  bool purged() const { return purged_; }
+  bool stored() const { return fate_ == Fate::kStored; }
   // It waits for a connection to the function.
   bool connecting() const { return call_->connecting(); }
   bool waits_in_place() const { return call_->waits_in_place(); }
@@ -123,13 +142,7 @@ class UpstreamRun final : public FlightCall,
   void OnAbandoned(uint64_t abandonment) override;
 
  private:
-  struct Result {
-    // The entry that this call filled, or a newer one that was there already.
-    cache::store::EntryRef entry;
-    bool stored = false;
-    transport::Message message;
-  };
-
+  bool may_store() const { return use_ >= Use::kStore; }
   void OnDone(transport::UnaryCall& call);
   // Unpacks `step` bytes more of a packed answer, to store it and to know what
   // it becomes. True once there is nothing more to unpack. Only as many are
@@ -156,8 +169,11 @@ class UpstreamRun final : public FlightCall,
   // that would be served past its time; but for one that a purge alone keeps
   // out, as a soft purge leaves what there is to be served so.
   void SupersedeOlder();
-  // A call that its callers left is told of where nobody else hears of it.
-  void TellAbandoned();
+  // Until when the entry is served, as of the end of the call.
+  absl::Time ServedUntil() const;
+  bool IsFreshInMemory() const;
+  // Reports the end of an unattended run, which no caller sees.
+  void ReportUnattended();
   // As what the flight ends with the call.
   FlightEnd EndOf(const transport::UnaryCall& call) const;
   // Whether the deadline that the call was given ended it, rather than the
@@ -172,17 +188,12 @@ class UpstreamRun final : public FlightCall,
   // A purge that comes while it runs waits for it.
   cache::store::Bans::Entered entered_;
   std::atomic<bool> cancelled_{false};
-  std::atomic<bool> abandoned_{false};
-  // What the call may hold when nobody waits for it. Set under the lock of the
+  std::atomic<Unattended> unattended_{Unattended::kNo};
+  // What the call may keep while it is unattended. Set under the lock of the
   // flights, once.
-  transport::Inflight::Unattended unattended_;
+  transport::Inflight::Unattended memory_;
   size_t request_bytes_ = 0;
-  bool replaces_ = false;
-  transport::Worker* worker_ = nullptr;
   absl::Time started_;
-  // The deadline by a clock that runs evenly; absent if the caller
-  // gave none.
-  absl::optional<std::chrono::steady_clock::time_point> deadline_;
   std::shared_ptr<RunOwner> owner_;
   std::shared_ptr<Flight> flight_;
   std::shared_ptr<FlightCaller> place_;
@@ -190,23 +201,15 @@ class UpstreamRun final : public FlightCall,
   std::shared_ptr<transport::UnaryCall> call_;
   uint64_t abandonment_ = 0;  // the latest
   absl::optional<transport::TimerId> abandoned_timer_;
-  bool over_ = false;
   // Set when the call has ended.
   std::shared_ptr<UpstreamRun> self_;  // until its answer has been read
-  // While there is more of it to unpack.
+  // Until the answer is unpacked and read.
   std::unique_ptr<transport::Unpacker> unpacker_;
-  size_t unpacked_limit_ = 0;  // max_response_bytes when it began
-  transport::Message plain_;   // the answer, unpacked
   absl::Time ended_;
-  Result result_;
+  transport::Message message_;  // as the function sent it, or with another TTL
+  Fate fate_ = Fate::kNotKept;
+  cache::store::EntryRef entry_;  // of kStored and kNewer
   Told told_;
-  // Until when the answer is served; in the past if it is not kept.
-  absl::Time served_until_ = absl::InfinitePast();
-  bool purged_ = false;
-  // It would not be served any more, or what a later call filled is not.
-  bool outlived_ = false;
-  bool oversized_ = false;  // it unpacks to more than max_response_bytes
-  bool rewritten_ = false;  // it is not as the function sent it
   // Why it is not kept, where the answer could be read.
   absl::optional<cache::Policy::Refusal> refusal_;
 };

@@ -117,7 +117,7 @@ std::string BypassesText(const FunctionCounts& total) {
   for (size_t why = 0; why < kBypassReasons; ++why) {
     if (total.bypassed[why] == 0) continue;
     reasons.push_back(
-        absl::StrCat(BypassReasonName(static_cast<BypassReason>(why)), " ",
+        absl::StrCat(BypassReasonName(why), " ",
                      Count(static_cast<int64_t>(total.bypassed[why]))));
   }
   return absl::StrJoin(reasons, ", ");

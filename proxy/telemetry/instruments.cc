@@ -165,7 +165,7 @@ struct FunctionInstruments::Rows {
     visit("fncache_misses_total", &F::missed_, &C::missed,
           {{&Named<&MissReasonName>}});
     visit("fncache_bypasses_total", &F::bypassed_, &C::bypassed,
-          {{&NamedEnum<BypassReason, &BypassReasonName>}});
+          {{&Named<&BypassReasonName>}});
     visit("fncache_responses_total", &F::answers_, nullptr,
           {{kByCode}, 1, true});
     // An alert reads OK, and the failures of all other codes together.
@@ -344,7 +344,7 @@ void FunctionInstruments::End(const CallRecord& call) const {
   answers_[StatusCodeIndex(call.code)].Add();
   if (call.method == Method::kOther) {
     calls_[Index(call.method)][Index(Outcome::kBypass)].Add();
-    bypassed_[Index(BypassReason::kMethod)].Add();
+    bypassed_[BypassReasonIndex(cache::Reason::kMethod)].Add();
     streams_.Add();
     return;
   }
@@ -367,9 +367,11 @@ void FunctionInstruments::End(const CallRecord& call) const {
       if (call.upstream && call.code != kUnimplemented) misses_.Add();
       break;
     case Outcome::kBypass:
-      bypassed_[Index(call.bypass)].Add();
+      bypassed_[BypassReasonIndex(call.reason)].Add();
       break;
     case Outcome::kRequest:
+    case Outcome::kNone:
+    case Outcome::kUnknown:
       break;
   }
 }

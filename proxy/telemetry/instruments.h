@@ -61,10 +61,8 @@ struct CallRecord {
   // Measures from the call's arrival until its answer is given to the
   // transport.
   absl::Duration latency;
-  // Why it missed, of kMiss and kStale.
-  insight::trace::Reason reason = insight::trace::Reason::kNone;
-  // Why it was not looked up, of kBypass.
-  BypassReason bypass = BypassReason::kMethod;
+  // Why it missed (kMiss, kStale), or was not looked up (kBypass).
+  cache::Reason reason = cache::Reason::kNone;
 };
 
 // Whether a status that a call to a function ended with is a fault of its:
@@ -84,7 +82,7 @@ struct FunctionCounts {
   uint64_t misses = 0;  // the same
   // Calls with the outcomes miss and stale, by MissReasonIndex.
   uint64_t missed[kMissReasons] = {};
-  // Calls with the outcome bypass, by BypassReason.
+  // Calls with the outcome bypass, by BypassReasonIndex.
   uint64_t bypassed[kBypassReasons] = {};
   uint64_t fills = 0;
   uint64_t fills_dropped = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/telemetry/labels.h"
 
+#include "insight/trace/traced_call.h"
+
 namespace fncache::proxy::telemetry {
 namespace {
 
@@ -19,23 +21,29 @@ const char* OutcomeName(Outcome outcome) {
   return NameOf(outcome, kNames);
 }
 
-const char* BypassReasonName(BypassReason reason) {
+size_t BypassReasonIndex(cache::Reason reason) {
+  using cache::Reason;
+  constexpr auto kFirst = static_cast<size_t>(Reason::kAuthorization);
+  return static_cast<size_t>(reason < Reason::kAuthorization ? Reason::kMethod
+                                                             : reason) -
+         kFirst;
+}
+
+const char* BypassReasonName(size_t index) {
   static constexpr const char* kNames[kBypassReasons] = {
       "authorization", "metadata", "mode-off", "operation",
       "unreadable",    "shadow",   "method"};
-  return NameOf(reason, kNames);
+  return kNames[index];
 }
 
-size_t MissReasonIndex(insight::trace::Reason reason) {
-  using insight::trace::Reason;
-  return static_cast<size_t>(reason == Reason::kNone ? Reason::kUnknown
-                                                     : reason) -
-         1;
+size_t MissReasonIndex(cache::Reason reason) {
+  using cache::Reason;
+  const bool missed = reason >= Reason::kNew && reason <= Reason::kChanged;
+  return static_cast<size_t>(missed ? reason : Reason::kUnknown) - 1;
 }
 
 const char* MissReasonName(size_t index) {
-  return insight::trace::ReasonName(
-      static_cast<insight::trace::Reason>(index + 1));
+  return insight::trace::ReasonName(static_cast<cache::Reason>(index + 1));
 }
 
 const char* ShadowByName(ShadowBy by) {

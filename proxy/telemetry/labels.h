@@ -10,43 +10,27 @@
 #include <cstddef>
 
 #include "cache/observer.h"
+#include "cache/outcome.h"
 #include "common/tls_side.h"
-#include "insight/trace/traced_call.h"
 
 namespace fncache::proxy::telemetry {
 
-// Outcome says what became of a call, in the terms of its cache-status header.
-enum class Outcome {
-  kHit,        // answered from an entry
-  kStaleHit,   // answered from an entry past its time
-  kMiss,       // looked up, not there
-  kStale,      // looked up, found past its time, the function was asked
-  kCollapsed,  // joined another call's flight and ended there
-  kBypass,     // not looked up: authorization, mode off, not RunFunction, ...
-  kRequest,    // the caller asked for no-cache or no-store
-};
-inline constexpr size_t kOutcomes = 7;
-const char* OutcomeName(Outcome outcome);  // "hit", "miss", ...
+using cache::kBypassReasons;
+using cache::kMissReasons;
+using cache::kOutcomes;
+using cache::Outcome;
+// "hit", "stale_hit", "miss", "stale", "collapsed", "bypass", "request".
+const char* OutcomeName(Outcome outcome);
 
-// Why a call was not looked up.
-enum class BypassReason {
-  kAuthorization,  // it has that metadata
-  kMetadata,       // it has metadata that `bypass_metadata` names
-  kModeOff,
-  kOperation,   // it has no observed composite: an Operation acts
-  kUnreadable,  // it did not come whole, or cannot be keyed
-  kShadow,      // it was looked up only to compare: mode shadow
-  kMethod,      // it calls another method than RunFunction
-};
-inline constexpr size_t kBypassReasons = 7;
-const char* BypassReasonName(BypassReason reason);  // "authorization", ...
+// Why a call was not looked up: the index of a reason among those of a bypass,
+// and its name. For a reason that is none of them, kMethod's.
+size_t BypassReasonIndex(cache::Reason reason);
+const char* BypassReasonName(size_t index);  // "authorization", ...
 
-// Why a call that was looked up went to the function. In the words of its
-// cache-status header: "new", "expired", ...
-inline constexpr size_t kMissReasons = 8;
-// The index of a reason among them; of one that nobody gave, unknown's.
-size_t MissReasonIndex(insight::trace::Reason reason);
-const char* MissReasonName(size_t index);
+// Why a call that was looked up went to the function, in the words of its
+// cache-status header. For a reason that is no miss, kUnknown's.
+size_t MissReasonIndex(cache::Reason reason);
+const char* MissReasonName(size_t index);  // "new", "expired", ...
 
 // By what a call under `mode: shadow` would have hit.
 enum class ShadowBy {

@@ -36,8 +36,7 @@ Json Missed(const FunctionCounts& counts) {
 Json Bypassed(const FunctionCounts& counts) {
   Json object = Json::Object();
   for (size_t why = 0; why < kBypassReasons; ++why) {
-    object.Set(BypassReasonName(static_cast<BypassReason>(why)),
-               counts.bypassed[why]);
+    object.Set(BypassReasonName(why), counts.bypassed[why]);
   }
   return object;
 }

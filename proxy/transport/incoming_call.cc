@@ -34,9 +34,6 @@ constexpr absl::Duration kLookAgain = absl::Seconds(1);
 // which steps it is counted what it holds besides.
 constexpr size_t kRelayedCall = 8 << 10;
 constexpr size_t kRelayedStep = 4 << 10;
-// Fields beyond this are counted, three times: with the call, and twice as they
-// are sent on.
-constexpr size_t kUsualFields = 1 << 10;
 
 // Where complete requests of a connection hold no more than this, what others
 // hold is not looked at.
@@ -64,11 +61,12 @@ size_t SlowestOf(size_t held) {
   return std::clamp<size_t>(held / 8, 1, 64 << 10);
 }
 
-// A request that is no call of gRPC, which is told so when it is complete: what
-// is wrong with it besides then shows itself first. Deletes itself.
-class ForeignRequest final : public http2::StreamUser {
+// Answers requests that are no calls of gRPC, with this status. It does so when
+// a request is complete: what is wrong with it besides then shows itself first.
+// It has no state of a request, so one serves all.
+class ForeignRequests final : public http2::StreamUser {
  public:
-  explicit ForeignRequest(absl::string_view code) : code_(code) {}
+  explicit ForeignRequests(absl::string_view code) : code_(code) {}
   void OnData(http2::Stream& stream, absl::string_view bytes) override {
     stream.Consume(bytes.size());
   }
@@ -81,9 +79,7 @@ class ForeignRequest final : public http2::StreamUser {
     stream.End();
   }
   void OnClosed(http2::Stream& /*stream*/,
-                const http2::StreamEnd& /*end*/) override {
-    delete this;
-  }
+                const http2::StreamEnd& /*end*/) override {}
 
  private:
   const absl::string_view code_;
@@ -169,7 +165,9 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
   const bool is_post = fields.Find(":method") == "POST";
   if (!is_post || !IsGrpc(content_type)) {
     TakeFields(stream);
-    return new ForeignRequest(is_post ? "415" : "405");
+    static ForeignRequests other_content("415");
+    static ForeignRequests other_method("405");
+    return is_post ? &other_content : &other_method;
   }
   if (HasLoop(fields)) {
     return Refuse(stream, limits->handler, Refusal::kLoop,
@@ -177,7 +175,7 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                                "the call has passed this proxy before: its "
                                "upstream leads back to it"));
   }
-  const size_t weight = Weight(fields);
+  const size_t weight = WeightOf(fields);
   if (inflight != nullptr &&
       ((weight > 0 && !MayHold(stream.connection(), weight, inflight)) ||
        !MayHaveMore(stream.connection(), *inflight))) {
@@ -212,20 +210,17 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       passing_(limits->room->inflight(), Inflight::Share::kRelayed, worker) {
   const absl::string_view timeout = fields_.Find("grpc-timeout");
   if (!timeout.empty()) {
-    // One that cannot be read is none, as for gRPC's C library.
-    const auto parsed = ParseTimeout(timeout);
-    if (parsed.has_value()) deadline_ = arrived_ + *parsed;
+    deadline_ = Deadline::OfCaller(timeout, Deadline::Now());
   }
   stream.KeepTrailers(false);
-  metadata_.Set(Weight(fields_));
+  metadata_.Set(WeightOf(fields_));
   if (metadata_.bytes() > 0) CountUnasked(0);
   worker_->Enter(this);
 }
 
 IncomingCall::~IncomingCall() {
   limits_.room->Forget(this);
-  if (idle_timer_.has_value()) worker_->Cancel(*idle_timer_);
-  if (sending_timer_.has_value()) worker_->Cancel(*sending_timer_);
+  StopWatching();
   ForgetUnpacking();
   worker_->loop()->Forget(this);
   if (inflight() != nullptr && passing_.bytes() > 0) {
@@ -236,23 +231,20 @@ IncomingCall::~IncomingCall() {
 }
 
 bool IncomingCall::OnCancelled(absl::AnyInvocable<void()> notice) {
-  if (stream_ == nullptr || late_) return false;
+  if (stream_ == nullptr || IsLate()) return false;
   notice_ = std::move(notice);
   ArmDeadline();
   return true;
 }
 
 void IncomingCall::ArmDeadline() {
-  if (deadline_ == absl::InfiniteFuture() || deadline_timer_.has_value()) {
-    return;
-  }
+  if (deadline_.none() || deadline_timer_.has_value()) return;
   deadline_timer_ =
-      worker_->After(deadline_ - absl::Now(), [this] { OnDeadline(); });
+      worker_->After(deadline_.Left(Deadline::Now()), [this] { OnDeadline(); });
 }
 
 void IncomingCall::OnDeadline() {
   deadline_timer_.reset();
-  late_ = true;
   if (reader_ != nullptr) {
     return TellReader(
         grpc::Status(grpc::StatusCode::CANCELLED, "Deadline Exceeded"));
@@ -282,7 +274,7 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
         came_ = collector_.held();
       }
       // Mostly the rest of it comes in this turn.
-      if (!idle_timer_.has_value()) worker_->loop()->AtTurnEnd(this);
+      if (!watch_timer_.has_value()) worker_->loop()->AtTurnEnd(this);
       if (granted_ > 0) return;
       if (HoldUnasked(collector_.held(), 0)) return AskForRest(stream);
       return RefuseForRoom();
@@ -347,12 +339,17 @@ void IncomingCall::OnRoom(Inflight::Share share) {
   stream_->Grant(collector_.announced() + kMessagePrefix - unasked_);
 }
 
+void IncomingCall::StopWatching() {
+  if (watch_timer_.has_value()) worker_->Cancel(*watch_timer_);
+  watch_timer_.reset();
+}
+
 size_t IncomingCall::SlowestComing() const { return SlowestOf(granted_); }
 
 // A request that has stopped coming is ended while others wait for its room.
 void IncomingCall::WatchReading(absl::Duration after) {
-  idle_timer_ = worker_->After(after, [this] {
-    idle_timer_.reset();
+  watch_timer_ = worker_->After(after, [this] {
+    watch_timer_.reset();
     if (reader_ == nullptr || request_.valid()) return;
     // One that has not been granted waits itself.
     const bool waits = asked_ && granted_ == 0 &&
@@ -397,12 +394,11 @@ void IncomingCall::OnTurnEnd() {
       return RefuseForRoom();
     }
   }
-  if (!idle_timer_.has_value()) WatchReading(kStandsStill);
+  if (!watch_timer_.has_value()) WatchReading(kStandsStill);
 }
 
 void IncomingCall::RequestIsThere() {
-  if (idle_timer_.has_value()) worker_->Cancel(*idle_timer_);
-  idle_timer_.reset();
+  StopWatching();
   request_ = collector_.Release();
   if (crowded_) itself_.Set(kServedCall);
   if (asked_) {
@@ -511,6 +507,7 @@ void IncomingCall::RefuseForRoom() {
 }
 
 void IncomingCall::TellReader(const grpc::Status& status) {
+  StopWatching();
   ForgetUnpacking();
   std::exchange(reader_, nullptr)(status);
 }
@@ -546,10 +543,10 @@ void IncomingCall::WatchAnswer() {
 }
 
 void IncomingCall::AnswerIsNotTaken() {
-  if (stream_->end_sent() || sending_timer_.has_value()) return;
+  if (stream_->end_sent() || watch_timer_.has_value()) return;
   if (!relayed_ && stream_->unsent() > 0) entry_ = stream_->last_unsent();
-  sending_timer_ = worker_->After(kLookAgain, [this] {
-    sending_timer_.reset();
+  watch_timer_ = worker_->After(kLookAgain, [this] {
+    watch_timer_.reset();
     KeepWatching(Unsent());
   });
 }
@@ -585,8 +582,8 @@ bool IncomingCall::Moves(size_t unsent, uint64_t written) const {
 // the room that it takes, or its call.
 void IncomingCall::WatchSending(size_t unsent) {
   const uint64_t written = stream_->connection().bytes_written();
-  sending_timer_ = worker_->After(kStandsStill, [this, unsent, written] {
-    sending_timer_.reset();
+  watch_timer_ = worker_->After(kStandsStill, [this, unsent, written] {
+    watch_timer_.reset();
     if (stream_ == nullptr) return;
     if (OthersWait() && !Moves(unsent, written)) {
       return GiveUpAnswer(
@@ -597,13 +594,8 @@ void IncomingCall::WatchSending(size_t unsent) {
   });
 }
 
-size_t IncomingCall::Weight(const http2::Fields& fields) {
-  const size_t size = fields.ListSize();
-  return size > kUsualFields ? 3 * size : 0;
-}
-
 bool IncomingCall::HoldRelayed() {
-  const size_t bytes = kRelayedCall + Weight(fields_);
+  const size_t bytes = kRelayedCall + WeightOf(fields_);
   if (inflight() != nullptr && inflight()->RefuseRelayed(bytes)) return false;
   metadata_.Set(0);
   itself_.Set(0);
@@ -616,8 +608,8 @@ bool IncomingCall::HoldRelayed(size_t bytes) {
   const size_t before = passing_.bytes();
   const size_t steps =
       bytes > kFree ? (bytes + kRelayedStep - 1) / kRelayedStep : 0;
-  passing_.Set(kRelayedCall + Weight(fields_) + Weight(stream_->trailers()) +
-               steps * kRelayedStep);
+  passing_.Set(kRelayedCall + WeightOf(fields_) +
+               WeightOf(stream_->trailers()) + steps * kRelayedStep);
   return passing_.bytes() > before;
 }
 
@@ -627,7 +619,7 @@ bool IncomingCall::RelayedWait() const {
 }
 
 size_t IncomingCall::Unsent() const {
-  return stream_->unsent() + Weight(stream_->unsent_trailers());
+  return stream_->unsent() + WeightOf(stream_->unsent_trailers());
 }
 
 // Of a relayed call that is over but for what its caller has not taken yet.
@@ -638,7 +630,7 @@ void IncomingCall::WeighRest() {
         Refusal::kRoom,
         "the calls that are relayed hold too much of inflight.bytes");
   }
-  if (!stream_->end_sent() && !sending_timer_.has_value()) WatchSending(unsent);
+  if (!stream_->end_sent() && !watch_timer_.has_value()) WatchSending(unsent);
 }
 
 void IncomingCall::OnSent(http2::Stream& /*stream*/) {
@@ -691,7 +683,7 @@ void IncomingCall::Drop() {
   // OnClosed follows.
   if (passing_.bytes() > 0 && !stream_->end_sent()) WatchAnswer();
   if (stream_->ended()) return;
-  if (late_ && !stream_->answered()) {
+  if (IsLate() && !stream_->answered()) {
     return SendStatus(
         grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"));
   }
@@ -718,7 +710,7 @@ void IncomingCall::Relay(const http2::Fields& headers,
   relayed_ = true;
   headers_ = headers;
   trailers_ = trailers;
-  sending_.Set(Weight(headers_) + Weight(trailers_));
+  sending_.Set(WeightOf(headers_) + WeightOf(trailers_));
 }
 
 void IncomingCall::Answer(Ptr call, Message message,

@@ -25,9 +25,11 @@
 #include "http2/connection.h"
 #include "http2/fields.h"
 #include "proxy/transport/codec.h"
+#include "proxy/transport/deadline.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/read_room.h"
+#include "proxy/transport/refusal.h"
 #include "proxy/transport/steps.h"
 #include "proxy/transport/worker.h"
 
@@ -49,21 +51,6 @@ class CallTap {
 
  protected:
   ~CallTap() = default;
-};
-
-// A call that ends now ends for its deadline. A caller's own clock mostly ends
-// it a little before the time that its grpc-timeout meant here.
-inline bool IsOver(absl::Time deadline, absl::Time now) {
-  return deadline - now <= absl::Milliseconds(20);
-}
-
-// Why a request is refused before it is there.
-enum class Refusal {
-  kMetadata,  // it is larger than max_metadata_bytes
-  kSize,      // the request is larger than max_request_bytes
-  kRoom,      // its connection's requests hold too much of inflight.bytes
-  kStalled,   // it stopped coming while others wait
-  kLoop,      // it has passed this proxy before
 };
 
 // Bounds of what a listener's calls may hold on one worker, and whoever serves
@@ -104,8 +91,7 @@ class IncomingCall final : public Activity,
   absl::string_view path() const { return fields_.Find(":path"); }
   // The request's header block, in the order of arrival.
   const http2::Fields& fields() const { return fields_; }
-  // Infinite if the caller gave none.
-  absl::Time deadline() const { return deadline_; }
+  const Deadline& deadline() const { return deadline_; }
   // When the call came (wall clock, for latencies only).
   absl::Time arrived() const { return arrived_; }
 
@@ -152,8 +138,6 @@ class IncomingCall final : public Activity,
   // not counted. True if that is more than it did.
   bool HoldRelayed(size_t bytes);
   static constexpr size_t kFree = 1 << 10;
-  // What fields of this size take, where they are more than the usual.
-  static size_t Weight(const http2::Fields& fields);
   Inflight* inflight() const { return limits_.room->inflight(); }
   // No call more can be relayed; then one that stands still is ended.
   bool RelayedWait() const;
@@ -198,6 +182,7 @@ class IncomingCall final : public Activity,
   // At the connection; metadata besides.
   void CountUnasked(size_t bytes);
   void WatchReading(absl::Duration after);
+  void StopWatching();
   size_t SlowestComing() const;
   void GiveUpAnswer(Refusal why, const char* words);
   // Its fields are needed no more.
@@ -226,6 +211,11 @@ class IncomingCall final : public Activity,
   // RESOURCE_EXHAUSTED, of which the handler is told, too.
   void RefuseRequest(Refusal why, const std::string& words);
   void RefuseForRoom();
+  // Its deadline has passed.
+  bool IsLate() const {
+    return !deadline_.none() &&
+           deadline_.Left(Deadline::Now()) == absl::ZeroDuration();
+  }
   void ArmDeadline();
   void OnDeadline();
   void Cancel();
@@ -239,7 +229,6 @@ class IncomingCall final : public Activity,
   http2::Stream* stream_;  // null: it has gone
   const Method method_;
   bool owned_ = true;
-  bool late_ = false;  // its deadline has passed
   bool relayed_ = false;
   bool asked_ = false;  // for room, where the request is large
   bool lasts_ = false;  // its request was not there when its turn ended
@@ -247,7 +236,7 @@ class IncomingCall final : public Activity,
   CallTap* tap_ = nullptr;
   http2::Fields fields_;
   absl::Time arrived_;
-  absl::Time deadline_ = absl::InfiniteFuture();
+  Deadline deadline_;
   absl::AnyInvocable<void()> notice_;
   absl::AnyInvocable<void(const grpc::Status&)> reader_;
   absl::optional<TimerId> deadline_timer_;
@@ -257,7 +246,6 @@ class IncomingCall final : public Activity,
   size_t granted_ = 0;       // bytes of the request that may come
   int64_t moved_ = 0;        // when enough came; the loop's time
   size_t came_ = 0;          // by then, of one that was granted
-  absl::optional<TimerId> idle_timer_;
   Message request_;
   Message plain_;
   std::unique_ptr<Unpacker> unpacker_;  // of `request_`
@@ -271,7 +259,8 @@ class IncomingCall final : public Activity,
   Held sending_;        // an answer that is nobody else's
   http2::Slice entry_;  // some of one that is not taken: the memory tier's
   Held passing_;        // of a relayed call
-  absl::optional<TimerId> sending_timer_;
+  // While it is read: whether it moves. Once it is answered: the same of that.
+  absl::optional<TimerId> watch_timer_;
 };
 
 using IncomingCallPtr = IncomingCall::Ptr;

@@ -7,17 +7,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
-#include "proxy/transport/codec.h"
 
 namespace fncache::proxy::transport {
 namespace {
 
 constexpr absl::string_view kLoop = "cdn-loop";
 constexpr absl::string_view kTimeout = "grpc-timeout";
-
-// A time-out that was given so recently passes as it came.
-constexpr absl::Duration kRecent = absl::Milliseconds(10);
 
 const std::string& Token() {
   static const std::string* const token = [] {
@@ -45,23 +40,21 @@ bool HasLoop(const http2::Fields& fields) {
   return false;
 }
 
-http2::Fields RequestFields(const http2::Fields& fields, absl::Time arrived,
-                            absl::Time deadline, bool tls, bool own_deadline) {
+http2::Fields RequestFields(const http2::Fields& fields,
+                            const Deadline& deadline, bool tls) {
   http2::Fields out;
-  const absl::Time now = absl::Now();
-  const bool timed = deadline != absl::InfiniteFuture();
+  const std::string timeout = deadline.UpstreamTimeout(Deadline::Now());
   for (const http2::Field field : fields) {
     if (field.name == ":scheme") {
       out.Add(field.name, tls ? "https" : "http");
-    } else if (field.name == kTimeout && timed &&
-               (own_deadline || now - arrived > kRecent)) {
-      out.Add(field.name, FormatTimeout(deadline - now));
+    } else if (field.name == kTimeout && !timeout.empty()) {
+      out.Add(field.name, timeout);
     } else {
       out.Add(field);
     }
   }
-  if (own_deadline && timed && !fields.Has(kTimeout)) {
-    out.Add(kTimeout, FormatTimeout(deadline - now));
+  if (deadline.own() && !timeout.empty() && !fields.Has(kTimeout)) {
+    out.Add(kTimeout, timeout);
   }
   out.Add(kLoop, Token());
   return out;

@@ -9,8 +9,8 @@
 #define FNCACHE_PROXY_TRANSPORT_METADATA_H_
 
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "http2/fields.h"
+#include "proxy/transport/deadline.h"
 
 namespace fncache::proxy::transport {
 
@@ -32,11 +32,9 @@ inline constexpr char kHttp1Answer[] =
 bool HasLoop(const http2::Fields& fields);
 
 // The header block for the function, of a call that came with these fields.
-// `own_deadline`: `deadline` is not what its grpc-timeout says, and is said in
-// its place.
-http2::Fields RequestFields(const http2::Fields& fields, absl::Time arrived,
-                            absl::Time deadline, bool tls,
-                            bool own_deadline = false);
+// Its grpc-timeout is what is left until `deadline`.
+http2::Fields RequestFields(const http2::Fields& fields,
+                            const Deadline& deadline, bool tls);
 
 }  // namespace fncache::proxy::transport
 

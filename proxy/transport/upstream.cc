@@ -9,7 +9,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "proxy/transport/codec.h"
-#include "proxy/transport/incoming_call.h"
 #include "proxy/transport/metadata.h"
 #include "proxy/transport/tls.h"
 
@@ -19,13 +18,6 @@ namespace {
 // So long an impatient call waits before it looks whether connecting fails: a
 // connection that was lost is made anew in less.
 constexpr absl::Duration kImpatience = absl::Milliseconds(250);
-// A call that waits in vain is told so by this much before its deadline, or its
-// caller's own clock would be first, which knows nothing of why. Below what
-// takes a status for the deadline's (serving/upstream_run.cc).
-constexpr absl::Duration kHeadStart = absl::Milliseconds(5);
-// And by so much of a longer time, as gRPC's C core rounds what it tells up to
-// three digits.
-constexpr absl::Duration kMostHeadStart = absl::Milliseconds(15);
 // How often room for more of an answer is looked for.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 // One attempt to connect, TLS and settings included.
@@ -103,8 +95,9 @@ grpc::Status StatusOfEnd(const http2::StreamEnd& end, bool resent) {
                                    http2::ErrorCodeName(end.code)));
 }
 
-Connecting::Connecting(Upstream* upstream, Worker* worker, absl::Time deadline,
-                       Found found, GivenUp given_up, bool impatient)
+Connecting::Connecting(Upstream* upstream, Worker* worker,
+                       const Deadline& deadline, Found found, GivenUp given_up,
+                       bool impatient)
     : upstream_(upstream),
       worker_(worker),
       deadline_(deadline),
@@ -112,76 +105,71 @@ Connecting::Connecting(Upstream* upstream, Worker* worker, absl::Time deadline,
       given_up_(std::move(given_up)),
       impatient_(impatient) {}
 
-Connecting::~Connecting() {
-  if (timer_.has_value()) worker_->Cancel(*timer_);
-  if (waiting_) upstream_->ClientOf(worker_).Forget(this);
+Connecting::~Connecting() { Stop(); }
+
+void Connecting::Stop() {
+  if (!timer_.has_value()) return;
+  worker_->Cancel(*timer_);
+  timer_.reset();
+  upstream_->ClientOf(worker_).Forget(this);
 }
 
 void Connecting::Start() {
   http2::Client& client = upstream_->ClientOf(worker_);
   if (http2::Connection* const connection = client.Take()) {
-    return Find(*connection);
+    return found_(*connection);
   }
-  const absl::Time now = absl::Now();
-  const absl::Duration left = deadline_ - now;
-  limit_ =
-      deadline_ == absl::InfiniteFuture()
-          ? now + upstream_->options_.connect_limit
-          : deadline_ - std::min(left / 10, std::clamp(left / 100, kHeadStart,
-                                                       kMostHeadStart));
+  const absl::Time now = Deadline::Now();
+  limit_ = now + (deadline_.none() ? upstream_->options().connect_limit
+                                   : deadline_.LeftToConnect(now));
   ArmTimer();
-  waiting_ = true;
   client.Wait(this);
 }
 
 void Connecting::ArmTimer() {
-  absl::Duration wait = limit_ - absl::Now();
+  absl::Duration wait = limit_ - Deadline::Now();
   if (impatient_) wait = std::min(wait, kImpatience);
   timer_ = worker_->After(wait, [this] { OnTimer(); });
 }
 
 void Connecting::OnConnection(http2::Connection& connection) {
-  waiting_ = false;
   if (timer_.has_value()) worker_->Cancel(*timer_);
   timer_.reset();
-  Find(connection);
-}
-
-void Connecting::Find(http2::Connection& connection) {
-  has_found_ = true;
   found_(connection);
 }
 
 void Connecting::OnTimer() {
   timer_.reset();
   http2::Client& client = upstream_->ClientOf(worker_);
-  const bool over = absl::Now() >= limit_;
+  const bool over = Deadline::Now() >= limit_;
   if (!over && client.why().empty()) return ArmTimer();
   client.Forget(this);
-  waiting_ = false;
   const std::string why = absl::StrCat(": ", client.WhyWaiting());
   if (!over) {
     return given_up_(
         grpc::Status(grpc::StatusCode::UNAVAILABLE,
                      absl::StrCat("no connection to the function at ",
-                                  upstream_->options_.target, why)));
+                                  upstream_->options().target, why)));
   }
-  if (deadline_ != absl::InfiniteFuture()) {
-    return given_up_(TooLateAt(upstream_->options_.target, why));
+  if (!deadline_.none()) {
+    return given_up_(TooLateAt(upstream_->options().target, why));
   }
   given_up_(grpc::Status(
       grpc::StatusCode::UNAVAILABLE,
       absl::StrCat("no connection to the function within ",
-                   absl::FormatDuration(upstream_->options_.connect_limit),
-                   ", at ", upstream_->options_.target, why)));
+                   absl::FormatDuration(upstream_->options().connect_limit),
+                   ", at ", upstream_->options().target, why)));
 }
 
 UnaryCall::UnaryCall(Upstream* upstream, const UnaryRequest& request)
     : Activity(Kind::kInner),
       upstream_(upstream),
       worker_(request.worker),
-      deadline_(request.deadline),
-      impatient_(request.impatient),
+      connecting_(
+          upstream, worker_, request.deadline,
+          [this](http2::Connection& connection) { Send(connection); },
+          [this](const grpc::Status& status) { Fail(status); },
+          request.impatient),
       held_(upstream->options().inflight, Inflight::Share::kRunning, worker_),
       collector_(upstream->options().max_response_bytes),
       started_(absl::Now()) {}
@@ -193,14 +181,23 @@ void UnaryCall::Cancel() {
 }
 
 void UnaryCall::CancelNow() {
-  if (IsOver(deadline_, absl::Now())) return OnDeadline();
+  if (deadline().IsOver(Deadline::Now())) return OnDeadline();
   Fail(grpc::Status(grpc::StatusCode::CANCELLED, "Cancelled"));
 }
 
-void UnaryCall::Start(const UnaryRequest& request) {
+std::shared_ptr<UnaryCall> UnaryCall::Start(Upstream* upstream,
+                                            const UnaryRequest& request,
+                                            Done done) {
+  std::shared_ptr<UnaryCall> call(new UnaryCall(upstream, request));
+  call->self_ = call;
+  call->done_ = std::move(done);
+  call->Begin(request);
+  return call;
+}
+
+void UnaryCall::Begin(const UnaryRequest& request) {
   worker_->Enter(this);
-  request_fields_ = RequestFields(request.fields, request.arrived, deadline_,
-                                  upstream_->tls(), request.own_deadline);
+  request_fields_ = RequestFields(request.fields, deadline(), upstream_->tls());
   request_ = request.message;
   Inflight* const inflight = upstream_->options().inflight;
   if (inflight == nullptr) return Connect();
@@ -208,61 +205,69 @@ void UnaryCall::Start(const UnaryRequest& request) {
     case Inflight::Admission::kAdmitted:
       return OnAdmitted();
     case Inflight::Admission::kWaitsInPlace:
-      waits_in_place_ = true;
-      WatchPlace();
-      return ArmDeadline();
+      stage_ = Stage::kWaitsInPlace;
+      return ArmTimer();
     case Inflight::Admission::kWaits:
-      return ArmDeadline();
+      return ArmTimer();
     case Inflight::Admission::kRefused:
       return FailForRoom(Refusal::kRoom, kNoneEnded);
   }
 }
 
-void UnaryCall::WatchPlace() {
-  place_timer_ = worker_->After(Inflight::kStuck / 5, [this] {
-    place_timer_.reset();
-    if (!waits_in_place_) return;
-    if (!upstream_->options().inflight->GivesUp(this)) return WatchPlace();
-    FailForRoom(Refusal::kRoom, kNoneEnded);
+void UnaryCall::ArmTimer() {
+  StopTimer();
+  absl::Duration wait = deadline().Left(Deadline::Now());
+  if (waits_in_place()) wait = std::min(wait, Inflight::kStuck / 5);
+  if (unread_ > 0) wait = std::min(wait, kLookAgain);
+  if (wait == absl::InfiniteDuration()) return;
+  timer_ = worker_->After(wait, [this] {
+    timer_.reset();
+    OnTimer();
   });
 }
 
+void UnaryCall::StopTimer() {
+  if (timer_.has_value()) worker_->Cancel(*timer_);
+  timer_.reset();
+}
+
+void UnaryCall::OnTimer() {
+  if (deadline().Left(Deadline::Now()) == absl::ZeroDuration()) {
+    return OnDeadline();
+  }
+  if (waits_in_place() && upstream_->options().inflight->GivesUp(this)) {
+    return FailForRoom(Refusal::kRoom, kNoneEnded);
+  }
+  ReadOn();
+  ArmTimer();
+}
+
 void UnaryCall::LetGo() {
-  if (!std::exchange(waits_in_place_, false)) return;
+  if (!waits_in_place()) return;
+  stage_ = Stage::kWaits;
   when_admitted_ = nullptr;
   upstream_->options().inflight->Count(this);
 }
 
 void UnaryCall::OnAdmitted() {
   held_.Adopt(request_.size());
-  waits_in_place_ = false;
+  stage_ = Stage::kConnecting;
   if (when_admitted_ != nullptr) std::exchange(when_admitted_, nullptr)();
   Connect();
-}
-
-void UnaryCall::ArmDeadline() {
-  if (timer_.has_value() || deadline_ == absl::InfiniteFuture()) return;
-  timer_ = worker_->After(deadline_ - absl::Now(), [this] {
-    timer_.reset();
-    OnDeadline();
-  });
 }
 
 void UnaryCall::Connect() {
   began_ = true;
   // While it waits for a connection, what it waits for is said.
-  if (timer_.has_value()) worker_->Cancel(*timer_);
-  timer_.reset();
-  connecting_ = std::make_unique<Connecting>(
-      upstream_, worker_, deadline_,
-      [this](http2::Connection& connection) { Send(connection); },
-      [this](const grpc::Status& status) { Fail(status); }, impatient_);
-  connecting_->Start();
+  StopTimer();
+  stage_ = Stage::kConnecting;
+  connecting_.Start();
 }
 
 void UnaryCall::Send(http2::Connection& connection) {
-  if (completing_) return;  // it is done when this turn ends
-  ArmDeadline();
+  if (stage_ == Stage::kOver) return;  // it is done when this turn ends
+  stage_ = Stage::kRunning;
+  ArmTimer();
   stream_ = connection.Open(request_fields_, /*end=*/false, this);
   stream_->Send(MessagePrefix(request_.compressed(), request_.size()));
   for (const http2::Slice& piece : request_.pieces()) stream_->Send(piece);
@@ -276,7 +281,7 @@ void UnaryCall::OnDeadline() {
 void UnaryCall::OnAnswer(http2::Stream& stream) {
   headers_ = stream.TakeFields();
   request_.Clear();
-  held_.Set(IncomingCall::Weight(headers_));
+  held_.Set(WeightOf(headers_));
   CheckFields(stream, "headers");
 }
 
@@ -288,8 +293,7 @@ void UnaryCall::CheckFields(const http2::Stream& stream, const char* what) {
                                     " are larger than max_metadata_bytes"));
   }
   Inflight* const inflight = upstream_->options().inflight;
-  if (inflight == nullptr ||
-      IncomingCall::Weight(headers_) + IncomingCall::Weight(trailers_) == 0 ||
+  if (inflight == nullptr || WeightOf(headers_) + WeightOf(trailers_) == 0 ||
       inflight->HasRoom(Inflight::Share::kRunning, 0)) {
     return;
   }
@@ -300,17 +304,19 @@ void UnaryCall::CheckFields(const http2::Stream& stream, const char* what) {
 void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   unread_ += bytes.size();
   const MessageCollector::State state = collector_.Take(bytes);
-  held_.Set(collector_.held() + IncomingCall::Weight(headers_));
+  held_.Set(collector_.held() + WeightOf(headers_));
   if (headers_.Find(":status") != "200" ||
       !IsGrpc(headers_.Find("content-type"))) {
     // Another server's page, most likely; but what is framed as a message
     // passes as it came.
-    return ReadOn();
+    if (!ReadOn()) ArmTimer();
+    return;
   }
   switch (state) {
     case MessageCollector::State::kNone:
     case MessageCollector::State::kWhole:
-      return ReadOn();
+      if (!ReadOn()) ArmTimer();
+      return;
     case MessageCollector::State::kTooLarge:
       return FailForRoom(
           Refusal::kSize,
@@ -327,18 +333,15 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   }
 }
 
-void UnaryCall::ReadOn() {
-  if (stream_ == nullptr || unread_ == 0) return;
+bool UnaryCall::ReadOn() {
+  if (stream_ == nullptr || unread_ == 0) return true;
   Inflight* const inflight = upstream_->options().inflight;
   if (inflight == nullptr || inflight->HasRoom(Inflight::Share::kRunning, 0) ||
       inflight->GoBeyond(Inflight::Share::kRunning, this)) {
-    return stream_->Consume(std::exchange(unread_, 0));
+    stream_->Consume(std::exchange(unread_, 0));
+    return true;
   }
-  if (reading_timer_.has_value()) return;
-  reading_timer_ = worker_->After(kLookAgain, [this] {
-    reading_timer_.reset();
-    ReadOn();
-  });
+  return false;
 }
 
 void UnaryCall::OnTrailers(http2::Stream& stream) {
@@ -347,7 +350,7 @@ void UnaryCall::OnTrailers(http2::Stream& stream) {
 }
 
 void UnaryCall::OnPeerEnd(http2::Stream& /*stream*/) {
-  if (completing_) return;
+  if (stage_ == Stage::kOver) return;
   // Headers have a status where nothing else comes; with a message it is to be
   // in trailers.
   const bool alone = trailers_.empty() && collector_.empty();
@@ -375,7 +378,7 @@ void UnaryCall::OnPeerEnd(http2::Stream& /*stream*/) {
 void UnaryCall::OnClosed(http2::Stream& /*stream*/,
                          const http2::StreamEnd& end) {
   stream_ = nullptr;
-  if (completing_) return;
+  if (stage_ == Stage::kOver) return;
   if (end.unprocessed && !resent_ && request_.valid()) {
     resent_ = true;
     headers_.Clear();
@@ -395,7 +398,7 @@ void UnaryCall::OnMessageChanged() {
 }
 
 void UnaryCall::Fail(const grpc::Status& status) {
-  if (completing_) return;
+  if (stage_ == Stage::kOver) return;
   status_ = status;
   answered_ = false;
   Complete();
@@ -415,15 +418,9 @@ void UnaryCall::Refuse(Refusal why, const grpc::Status& status) {
 }
 
 void UnaryCall::Complete() {
-  completing_ = true;
+  stage_ = Stage::kOver;
   latency_ = absl::Now() - started_;
-  if (timer_.has_value()) worker_->Cancel(*timer_);
-  timer_.reset();
-  if (place_timer_.has_value()) worker_->Cancel(*place_timer_);
-  place_timer_.reset();
-  waits_in_place_ = false;
-  if (reading_timer_.has_value()) worker_->Cancel(*reading_timer_);
-  reading_timer_.reset();
+  StopTimer();
   if (Inflight* const inflight = upstream_->options().inflight) {
     if (inflight->Forget(this)) held_.Adopt(request_.size());
     inflight->Yield(Inflight::Share::kRunning, this);
@@ -438,15 +435,15 @@ void UnaryCall::Complete() {
     stream_ = nullptr;
   }
   request_.Clear();
-  held_.Set(response_.size() + IncomingCall::Weight(headers_));
+  held_.Set(response_.size() + WeightOf(headers_));
   // `done` may start calls, for which this may not be the moment.
   worker_->loop()->AtTurnEnd(this);
 }
 
 void UnaryCall::OnTurnEnd() {
-  if (!completing_) return Connect();
+  if (stage_ != Stage::kOver) return Connect();
   const std::shared_ptr<UnaryCall> self = std::move(self_);
-  connecting_ = nullptr;
+  connecting_.Stop();
   worker_->Leave(this);
   Done done = std::move(done_);
   done(*this);
@@ -568,11 +565,7 @@ bool Upstream::IsNews(absl::string_view why) {
 
 std::shared_ptr<UnaryCall> Upstream::StartUnary(const UnaryRequest& request,
                                                 UnaryCall::Done done) {
-  std::shared_ptr<UnaryCall> call(new UnaryCall(this, request));
-  call->self_ = call;
-  call->done_ = std::move(done);
-  call->Start(request);
-  return call;
+  return UnaryCall::Start(this, request, std::move(done));
 }
 
 }  // namespace fncache::proxy::transport

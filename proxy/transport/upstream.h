@@ -25,13 +25,13 @@
 #include "grpcpp/support/status.h"
 #include "http2/changeable.h"
 #include "http2/client.h"
+#include "proxy/transport/deadline.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
+#include "proxy/transport/refusal.h"
 #include "proxy/transport/worker.h"
 
 namespace fncache::proxy::transport {
-
-enum class Refusal;  // incoming_call.h
 
 class ClientTls;
 class Upstream;
@@ -58,7 +58,8 @@ struct UpstreamOptions {
   std::function<void(absl::string_view why)> lost;
 };
 
-// A call that waits for a connection, until its deadline or the limit.
+// A call that waits for a connection, until its deadline or the limit. It waits
+// while its timer runs.
 class Connecting final : private http2::Client::Waiter {
  public:
   // `found` is called once a stream may be opened, at once where that is so
@@ -67,17 +68,19 @@ class Connecting final : private http2::Client::Waiter {
   using Found = absl::AnyInvocable<void(http2::Connection&)>;
   using GivenUp = absl::AnyInvocable<void(const grpc::Status&)>;
   // `impatient`: gives up soon where connecting fails.
-  Connecting(Upstream* upstream, Worker* worker, absl::Time deadline,
+  Connecting(Upstream* upstream, Worker* worker, const Deadline& deadline,
              Found found, GivenUp given_up, bool impatient = false);
   ~Connecting();
   Connecting(const Connecting&) = delete;
   Connecting& operator=(const Connecting&) = delete;
 
+  // Begins to look; again, if the call is sent again.
   void Start();
-  bool found() const { return has_found_; }
+  // Neither is called any more.
+  void Stop();
+  const Deadline& deadline() const { return deadline_; }
 
  private:
-  void Find(http2::Connection& connection);
   void OnConnection(http2::Connection& connection) override;
   // Has `given_up_` called when it has waited for as long as it may.
   void ArmTimer();
@@ -85,13 +88,11 @@ class Connecting final : private http2::Client::Waiter {
 
   Upstream* const upstream_;
   Worker* const worker_;
-  const absl::Time deadline_;
+  const Deadline deadline_;
   Found found_;
   GivenUp given_up_;
   const bool impatient_;
-  absl::Time limit_;
-  bool waiting_ = false;
-  bool has_found_ = false;
+  absl::Time limit_;  // as Deadline::Now
   absl::optional<TimerId> timer_;
 };
 
@@ -100,12 +101,8 @@ class Connecting final : private http2::Client::Waiter {
 struct UnaryRequest {
   Worker* worker = nullptr;
   const http2::Fields& fields;  // its header block, as it came
-  absl::Time arrived;           // when it came: its grpc-timeout began then
   const Message& message;
-  // Of the call to the function; infinite: none.
-  absl::Time deadline = absl::InfiniteFuture();
-  // The deadline is not the caller's: the function is told it all the same.
-  bool own_deadline = false;
+  Deadline deadline;  // of the call to the function
   // A function that cannot be reached is not waited for.
   bool impatient = false;
 };
@@ -121,22 +118,29 @@ class UnaryCall final : public Activity,
  public:
   using Done = absl::AnyInvocable<void(UnaryCall&)>;
 
+  // As Upstream::StartUnary.
+  static std::shared_ptr<UnaryCall> Start(Upstream* upstream,
+                                          const UnaryRequest& request,
+                                          Done done);
   ~UnaryCall();
   // Ends the call soon; from any thread, at any time. It completes (with
   // CANCELLED unless it was complete already) and `done` is called all the
   // same.
   void Cancel();
 
+  Worker* worker() const { return worker_; }
+  const Deadline& deadline() const { return connecting_.deadline(); }
+  // As it was when the call began.
+  size_t max_response_bytes() const { return collector_.limit(); }
+
   // These are valid once the call is done.
   const grpc::Status& status() const { return status_; }
   // It has not been sent yet, for want of a connection.
-  bool connecting() const {
-    return connecting_ != nullptr && !connecting_->found();
-  }
+  bool connecting() const { return stage_ == Stage::kConnecting; }
   // It waits for room to run, and whoever holds the request goes on to count it
   // (Inflight::Admission::kWaitsInPlace), until `admitted` is called, or it
   // says that it does so no more (LetGo).
-  bool waits_in_place() const { return waits_in_place_; }
+  bool waits_in_place() const { return stage_ == Stage::kWaitsInPlace; }
   void LetGo();
   void WhenAdmitted(absl::AnyInvocable<void()> admitted) {
     when_admitted_ = std::move(admitted);
@@ -167,10 +171,16 @@ class UnaryCall final : public Activity,
   void CancelActivity() override { CancelNow(); }
 
  private:
-  friend class Upstream;
+  enum class Stage {
+    kWaits,         // for memory
+    kWaitsInPlace,  // the same, and the caller's call counts the request
+    kConnecting,    // for a connection
+    kRunning,       // it is sent: for the response
+    kOver,          // it has its status; `done` is called as the iteration ends
+  };
   UnaryCall(Upstream* upstream, const UnaryRequest& request);
 
-  void Start(const UnaryRequest& request);
+  void Begin(const UnaryRequest& request);
   void Connect();
   void Send(http2::Connection& connection);
   void CancelNow();
@@ -189,35 +199,31 @@ class UnaryCall final : public Activity,
   void OnTurnEnd() override;
   void OnAdmitted() override;
 
-  // It is refused if nothing has moved for long.
-  void WatchPlace();
   // Fails it where these are too large, or there is no room for them.
   void CheckFields(const http2::Stream& stream, const char* what);
-  // Lets more of the answer come, as far as there is room.
-  void ReadOn();
-  void ArmDeadline();
+  // Lets more of the answer come. False if there is no memory for it.
+  bool ReadOn();
+  // To be called when it begins to wait for something else.
+  void ArmTimer();
+  void StopTimer();
+  void OnTimer();
 
   Upstream* const upstream_;
   Worker* const worker_;
-  const absl::Time deadline_;
-  const bool impatient_;
+  Stage stage_ = Stage::kWaits;
   std::shared_ptr<UnaryCall> self_;  // until completion
   http2::Fields request_fields_;
   Message request_;  // until the answer begins
-  std::unique_ptr<Connecting> connecting_;
+  Connecting connecting_;
   http2::Stream* stream_ = nullptr;
-  bool waits_in_place_ = false;
-  absl::optional<TimerId> place_timer_;
   absl::AnyInvocable<void()> when_admitted_;
   bool resent_ = false;
-  bool completing_ = false;
   bool answered_ = false;
   absl::string_view doubt_;
   bool began_ = false;
   absl::optional<Refusal> refused_;
-  absl::optional<TimerId> timer_;
-  absl::optional<TimerId> reading_timer_;
-  size_t unread_ = 0;  // came, and nothing may come instead
+  absl::optional<TimerId> timer_;  // for all that it waits for
+  size_t unread_ = 0;              // came, and nothing may come instead
   Held held_;
   MessageCollector collector_;
   http2::Fields headers_;
@@ -260,7 +266,6 @@ class Upstream {
   int connected() const { return connected_.load(std::memory_order_relaxed); }
 
  private:
-  friend class Connecting;
   struct Slot {                       // of one worker
     http2::Client* client = nullptr;  // the worker's
     uint64_t tls_generation = 0;      // of the certificates that it uses

@@ -12,24 +12,6 @@ namespace {
 
 namespace trace = insight::trace;
 
-trace::Outcome TraceOutcome(CacheOutcome outcome) {
-  switch (outcome) {
-    case CacheOutcome::kHit:
-      return trace::Outcome::kHit;
-    case CacheOutcome::kMiss:
-      return trace::Outcome::kMiss;
-    case CacheOutcome::kStale:
-      return trace::Outcome::kStale;
-    case CacheOutcome::kCollapsed:
-      return trace::Outcome::kCollapsed;
-    case CacheOutcome::kBypass:
-      return trace::Outcome::kBypass;
-    case CacheOutcome::kNone:
-      break;
-  }
-  return trace::Outcome::kNone;
-}
-
 // What a cache keeps of it.
 uint64_t BytesWithoutMeta(
     const apiextensions::fn::proto::v1::RunFunctionResponse& response) {
@@ -76,7 +58,7 @@ const cache::key::Digester* LoadTrace::DigesterOf(const std::string& function) {
 }
 
 void LoadTrace::Add(const model::PipelineStart& start,
-                    const engine::CallReport& report, CacheOutcome outcome,
+                    const engine::CallReport& report, Outcome outcome,
                     Phase phase) {
   trace::TracedCall call;
   const auto& composite = report.request.observed().composite().resource();
@@ -98,8 +80,8 @@ void LoadTrace::Add(const model::PipelineStart& start,
   if (!writer_.Samples(call.composite)) return;
   call.arrived = report.started;
   call.function = std::string(report.function);
-  call.outcome = TraceOutcome(outcome);
-  call.stored = outcome == CacheOutcome::kMiss &&
+  call.outcome = outcome;
+  call.stored = outcome == Outcome::kMiss &&
                 absl::StrContains(report.result.cache_status, "; stored");
   std::string bytes;
   report.request.SerializeToString(&bytes);
@@ -112,7 +94,7 @@ void LoadTrace::Add(const model::PipelineStart& start,
     const absl::Duration told =
         absl::Seconds(ttl.seconds()) + absl::Nanoseconds(ttl.nanos());
     call.told_ttl = told;
-    if (outcome != CacheOutcome::kHit && outcome != CacheOutcome::kStale) {
+    if (outcome != Outcome::kHit && outcome != Outcome::kStaleHit) {
       call.function_ttl = told;
     }
   }
@@ -122,7 +104,7 @@ void LoadTrace::Add(const model::PipelineStart& start,
     }
   }
   call.latency = LatencyOf(report);
-  if (outcome != CacheOutcome::kHit) call.cost = call.latency;
+  if (outcome != Outcome::kHit) call.cost = call.latency;
   call.status = static_cast<int>(report.result.status.code());
   call.phase = PhaseName(start.settling ? Phase::kSettle : phase);
   call.step = std::string(report.step);

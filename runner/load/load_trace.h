@@ -34,7 +34,7 @@ class LoadTrace {
 
   // `phase`: that of the run.
   void Add(const model::PipelineStart& start, const engine::CallReport& report,
-           CacheOutcome outcome, Phase phase);
+           Outcome outcome, Phase phase);
 
  private:
   // A function's digester, made with its first call.

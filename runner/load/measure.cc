@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "common/clock.h"
 #include "common/utf8.h"
+#include "insight/trace/traced_call.h"
 
 namespace fncache::runner::load {
 namespace {
@@ -19,6 +20,11 @@ constexpr size_t kMostErrors = 100;
 constexpr int64_t kInterval = 1'000'000'000;
 // A start that is later than this counts as late.
 constexpr int64_t kLate = 10'000'000;
+
+// In the order of the results.
+constexpr Outcome kReported[] = {Outcome::kHit,      Outcome::kMiss,
+                                 Outcome::kStaleHit, Outcome::kCollapsed,
+                                 Outcome::kBypass,   Outcome::kNone};
 
 double Seconds(int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1e9;
@@ -29,26 +35,8 @@ double Seconds(int64_t nanoseconds) {
 int64_t MonotonicNanos() { return ReadClock(CLOCK_MONOTONIC); }
 int64_t ProcessCpuNanos() { return ReadClock(CLOCK_PROCESS_CPUTIME_ID); }
 
-const char* CacheOutcomeName(CacheOutcome outcome) {
-  switch (outcome) {
-    case CacheOutcome::kHit:
-      return "hit";
-    case CacheOutcome::kMiss:
-      return "miss";
-    case CacheOutcome::kStale:
-      return "stale";
-    case CacheOutcome::kCollapsed:
-      return "collapsed";
-    case CacheOutcome::kBypass:
-      return "bypass";
-    case CacheOutcome::kNone:
-      break;
-  }
-  return "none";
-}
-
-CacheOutcome CacheOutcomeOf(absl::string_view cache_status) {
-  if (cache_status.empty()) return CacheOutcome::kNone;
+Outcome OutcomeOf(absl::string_view cache_status) {
+  if (cache_status.empty()) return Outcome::kNone;
   // The cache that is nearest to the caller stands last. A comma within the
   // quoted detail is no separator; parameters before it are what counts, so
   // it is cut off first.
@@ -71,10 +59,10 @@ CacheOutcome CacheOutcomeOf(absl::string_view cache_status) {
       miss = true;
     }
   }
-  if (hit) return stale ? CacheOutcome::kStale : CacheOutcome::kHit;
-  if (collapsed) return CacheOutcome::kCollapsed;
-  if (miss) return CacheOutcome::kMiss;
-  return forwarded ? CacheOutcome::kBypass : CacheOutcome::kNone;
+  if (hit) return stale ? Outcome::kStaleHit : Outcome::kHit;
+  if (collapsed) return Outcome::kCollapsed;
+  if (miss) return Outcome::kMiss;
+  return forwarded ? Outcome::kBypass : Outcome::kNone;
 }
 
 LatencySummary Summarize(const LatencyHistogram& histogram) {
@@ -98,11 +86,11 @@ class Measure::Series {
   std::string step;
   std::string function;
   // Made when the first call of an outcome counts.
-  std::array<std::unique_ptr<LatencyHistogram>, kCacheOutcomes> latency;
-  std::array<uint64_t, kCacheOutcomes> errors = {};
-  std::array<uint64_t, kCacheOutcomes> unreached = {};
+  std::array<std::unique_ptr<LatencyHistogram>, cache::kAllOutcomes> latency;
+  std::array<uint64_t, cache::kAllOutcomes> errors = {};
+  std::array<uint64_t, cache::kAllOutcomes> unreached = {};
   // Time of calls that reached a function or a cache.
-  std::array<double, kCacheOutcomes> seconds = {};
+  std::array<double, cache::kAllOutcomes> seconds = {};
 };
 
 struct Measure::Impl {
@@ -209,7 +197,7 @@ bool Measure::measuring() const {
   return impl_->measuring;
 }
 
-void Measure::AddCall(Series* series, CacheOutcome outcome, int64_t nanoseconds,
+void Measure::AddCall(Series* series, Outcome outcome, int64_t nanoseconds,
                       CallEnd end) {
   MutexLock lock(&impl_->mutex);
   if (!impl_->measuring) return;
@@ -227,22 +215,21 @@ void Measure::AddCall(Series* series, CacheOutcome outcome, int64_t nanoseconds,
   }
   ++impl_->now.calls;
   switch (outcome) {
-    case CacheOutcome::kHit:
+    case Outcome::kHit:
       ++impl_->now.hits;
       impl_->now_hits.Add(nanoseconds);
       break;
-    case CacheOutcome::kMiss:
+    case Outcome::kMiss:
       ++impl_->now.misses;
       impl_->now_misses.Add(nanoseconds);
       break;
-    case CacheOutcome::kStale:
+    case Outcome::kStaleHit:
       ++impl_->now.stale;
       break;
-    case CacheOutcome::kCollapsed:
+    case Outcome::kCollapsed:
       ++impl_->now.collapsed;
       break;
-    case CacheOutcome::kBypass:
-    case CacheOutcome::kNone:
+    default:
       break;
   }
 }
@@ -344,25 +331,25 @@ void Measure::Fill(LoadResults* results) const {
   results->function_runs = 0;
   results->function_seconds = 0;
   for (const Series& series : impl.series) {
-    for (size_t o = 0; o < kCacheOutcomes; ++o) {
+    for (const Outcome outcome : kReported) {
+      const auto o = static_cast<size_t>(outcome);
       if (series.latency[o] == nullptr) continue;
       CallResults calls;
       calls.step = series.step;
       calls.function = series.function;
-      const auto outcome = static_cast<CacheOutcome>(o);
-      calls.outcome = CacheOutcomeName(outcome);
+      calls.outcome = insight::trace::OutcomeName(outcome);
       calls.count = series.latency[o]->count();
       calls.errors = series.errors[o];
       calls.unreached = series.unreached[o];
       calls.rate = static_cast<double>(calls.count) / duration;
       calls.latency = Summarize(*series.latency[o]);
       const auto count = static_cast<double>(calls.count);
-      if (outcome == CacheOutcome::kHit || outcome == CacheOutcome::kStale ||
-          outcome == CacheOutcome::kCollapsed) {
+      if (outcome == Outcome::kHit || outcome == Outcome::kStaleHit ||
+          outcome == Outcome::kCollapsed) {
         hits += count;
         cache = true;
       } else {
-        if (outcome == CacheOutcome::kMiss) {
+        if (outcome == Outcome::kMiss) {
           misses += count;
           cache = true;
         }

@@ -20,16 +20,15 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "cache/outcome.h"
 #include "common/latency_histogram.h"
 #include "common/mutex.h"
 #include "runner/load/results.h"
 
 namespace fncache::runner::load {
 
-// What a cache in front said of a call, in the words of the results.
-enum class CacheOutcome { kHit, kMiss, kStale, kCollapsed, kBypass, kNone };
-inline constexpr size_t kCacheOutcomes = 6;
-const char* CacheOutcomeName(CacheOutcome outcome);
+// What a cache in front said of a call.
+using cache::Outcome;
 
 enum class CallEnd {
   kOk,
@@ -41,7 +40,7 @@ enum class CallEnd {
 // forwarded because an entry was past its time is a miss, what was served past
 // it (a ttl below zero) is stale; what the caller's own directives sent past
 // the cache is a bypass.
-CacheOutcome CacheOutcomeOf(absl::string_view cache_status);
+Outcome OutcomeOf(absl::string_view cache_status);
 
 int64_t MonotonicNanos();
 int64_t ProcessCpuNanos();
@@ -63,7 +62,7 @@ class Measure {
   void Stop(int64_t now);
   bool measuring() const;
 
-  void AddCall(Series* series, CacheOutcome outcome, int64_t nanoseconds,
+  void AddCall(Series* series, Outcome outcome, int64_t nanoseconds,
                CallEnd end);
   // `latency` from when it was due, `service` from when it began.
   void AddPipeline(int64_t latency, int64_t service, bool ok);

@@ -15,7 +15,7 @@ void PipelineWatcher::OnCall(const model::PipelineStart& start,
   }
   if (report.result.status.ok()) answered_ = true;
   if (discarding_) return;
-  const CacheOutcome outcome = CacheOutcomeOf(report.result.cache_status);
+  const Outcome outcome = OutcomeOf(report.result.cache_status);
   const absl::Status& status = report.result.status;
   if (!start.settling && Counts(start)) {
     measure_->AddCall(measure_->SeriesOf(report.step, report.function), outcome,

@@ -106,7 +106,7 @@ class Runner {
     int64_t began = 0;
     int status = -1;  // grpc-status; -1 = none was said
     bool http_ok = false;
-    CacheOutcome outcome = CacheOutcome::kNone;
+    Outcome outcome = Outcome::kNone;
     std::string message;
     std::string http_status;
   };
@@ -167,7 +167,7 @@ void Runner::Call::OnField(absl::string_view name, absl::string_view value) {
   } else if (name == "grpc-status") {
     if (!absl::SimpleAtoi(value, &status)) status = 2;
   } else if (name == "cache-status") {
-    outcome = CacheOutcomeOf(value);
+    outcome = OutcomeOf(value);
   } else if (name == "grpc-message") {
     message = std::string(value);
   }
@@ -235,7 +235,7 @@ void Runner::Begin(Link* link, int64_t due, int64_t now) {
   call->began = now;
   call->status = -1;
   call->http_ok = false;
-  call->outcome = CacheOutcome::kNone;
+  call->outcome = Outcome::kNone;
   call->message.clear();
   call->http_status.clear();
   ++outstanding_;

@@ -36,7 +36,7 @@ class RawCall {
   virtual void OnBody(absl::string_view /*bytes*/) {}
   // The call ended. `error` is what HTTP/2 or gRPC reports, empty if the status
   // is 0. Returns the error that counts; empty = the answer is right.
-  virtual std::string End(std::string error, CacheOutcome /*outcome*/) {
+  virtual std::string End(std::string error, Outcome /*outcome*/) {
     return error;
   }
 };

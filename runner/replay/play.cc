@@ -121,8 +121,8 @@ class Player {
             difference = "another answer";
           }
           Ended(known, difference, whose,
-                load::CacheOutcomeName(
-                    load::CacheOutcomeOf(result.cache_status)));
+                insight::trace::OutcomeName(
+                    load::OutcomeOf(result.cache_status)));
         });
   }
 

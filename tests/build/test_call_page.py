@@ -28,7 +28,7 @@ def faults(page):
         elif re.fullmatch(r"k[A-Z]\w*", name):
             known = re.search(rf"\b{name},", text) is not None
         else:
-            known = re.search(rf"\b(?:class|struct) {name}\b[^;]*{{|\b{name}\(", text) is not None
+            known = re.search(rf"\b(?:enum class|class|struct) {name}\b[^;]*{{|\b{name}\(", text) is not None
         if not known:
             found.append(name)
     return found

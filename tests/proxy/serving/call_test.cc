@@ -102,9 +102,9 @@ TEST_F(CallTest, AuthorizationAndBypassMetadataAreBypasses) {
     EXPECT_EQ(caller->response().results(0).message(), "fresh");
   }
   EXPECT_EQ(store_->fills, 1);
-  using telemetry::BypassReason;
-  EXPECT_EQ(Bypassed(BypassReason::kAuthorization), 2u);
-  EXPECT_EQ(Bypassed(BypassReason::kMetadata), 1u);
+  using cache::Reason;
+  EXPECT_EQ(Bypassed(Reason::kAuthorization), 2u);
+  EXPECT_EQ(Bypassed(Reason::kMetadata), 1u);
 }
 
 // Requests as the runner makes them for the three kinds of operations: equal
@@ -152,7 +152,7 @@ TEST_F(CallTest, EachCallOfAnOperationRunsTheFunction) {
     }
   }
   EXPECT_EQ(store_->fills, 0);
-  EXPECT_EQ(Bypassed(telemetry::BypassReason::kOperation), calls);
+  EXPECT_EQ(Bypassed(cache::Reason::kOperation), calls);
   EXPECT_EQ(Counted().Calls(telemetry::Outcome::kBypass), calls);
 }
 
@@ -207,8 +207,8 @@ TEST_F(CallTest, ShadowComparesNoOperations) {
   auto other = Fill(Request("a", "t"), Response("t", "x", 60));
   EXPECT_EQ(other->cache_status(),
             "fncache; fwd=bypass; stored; detail=shadow");
-  EXPECT_EQ(Bypassed(telemetry::BypassReason::kOperation), 2u);
-  EXPECT_EQ(Bypassed(telemetry::BypassReason::kShadow), 1u);
+  EXPECT_EQ(Bypassed(cache::Reason::kOperation), 2u);
+  EXPECT_EQ(Bypassed(cache::Reason::kShadow), 1u);
 }
 
 TEST_F(CallTest, ModeOffIsAPureProxy) {
@@ -221,7 +221,7 @@ TEST_F(CallTest, ModeOffIsAPureProxy) {
     EXPECT_EQ(caller->bytes(), Response("t", "x", 60).SerializeAsString());
   }
   EXPECT_EQ(store_->fills, 0);
-  EXPECT_EQ(Bypassed(telemetry::BypassReason::kModeOff), 2u);
+  EXPECT_EQ(Bypassed(cache::Reason::kModeOff), 2u);
 }
 
 TEST_F(CallTest, NoCacheLooksNothingUpAndStoresTheAnswer) {
@@ -262,7 +262,7 @@ TEST_F(CallTest, ARequestThatCannotBeKeyedReachesTheFunctionAsItIs) {
     EXPECT_EQ(caller->cache_status(), "fncache; fwd=bypass");
   }
   EXPECT_EQ(store_->fills, 0);
-  EXPECT_EQ(Bypassed(telemetry::BypassReason::kUnreadable), 2u);
+  EXPECT_EQ(Bypassed(cache::Reason::kUnreadable), 2u);
 }
 
 TEST_F(CallTest, WhatPolicyDoesNotAcceptIsNotStored) {

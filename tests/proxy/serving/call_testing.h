@@ -72,8 +72,8 @@ class CallTest : public ::testing::Test {
     EXPECT_EQ(function.ReadGauges().in_flight, 0);
     return function.Read();
   }
-  uint64_t Bypassed(telemetry::BypassReason reason) {
-    return Counted().bypassed[static_cast<size_t>(reason)];
+  uint64_t Bypassed(cache::Reason reason) {
+    return Counted().bypassed[telemetry::BypassReasonIndex(reason)];
   }
   void WaitForCallers(size_t n) {
     EXPECT_TRUE(Eventually([&] { return proxy_->flights().callers == n; }));

@@ -50,8 +50,8 @@ TEST(FunctionCardsTest, TheLastHourIsAChartOfOutcomes) {
 TEST(FunctionCardsTest, BypassesAreToldWithTheirReasons) {
   StatusSource source({"f"});
   EXPECT_THAT(Cards(source.Now()), Not(HasSubstr("bypasses")));
-  source.Bypass(0, BypassReason::kShadow);
-  for (int i = 0; i < 3; ++i) source.Bypass(0, BypassReason::kOperation);
+  source.Bypass(0, cache::Reason::kShadow);
+  for (int i = 0; i < 3; ++i) source.Bypass(0, cache::Reason::kOperation);
   EXPECT_THAT(Cards(source.Now()), HasSubstr("bypasses"));
   EXPECT_THAT(Cards(source.Now()), HasSubstr("operation 3, shadow 1"));
 }

@@ -98,14 +98,16 @@ TEST_F(InstrumentsTest, BypassesAreCountedByReason) {
   };
   for (size_t why = 0; why < kBypassReasons; ++why) {
     // Its series are there before, so that a rate sees the first of them.
-    const auto reason = static_cast<BypassReason>(why);
-    EXPECT_EQ(bypasses(BypassReasonName(reason)), "0");
+    const auto reason = static_cast<cache::Reason>(
+        static_cast<size_t>(cache::Reason::kAuthorization) + why);
+    EXPECT_EQ(BypassReasonIndex(reason), why);
+    EXPECT_EQ(bypasses(BypassReasonName(why)), "0");
     f().Begin(Method::kV1);
     CallRecord record = {Method::kV1, Outcome::kBypass, kOk, true,
                          absl::Seconds(1)};
-    record.bypass = reason;
+    record.reason = reason;
     f().End(record);
-    EXPECT_EQ(bypasses(BypassReasonName(reason)), "1");
+    EXPECT_EQ(bypasses(BypassReasonName(why)), "1");
     EXPECT_EQ(f().Read().bypassed[why], 1u);
   }
   Call(Outcome::kMiss, kOk, true);

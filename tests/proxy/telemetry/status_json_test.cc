@@ -149,10 +149,10 @@ TEST_F(StatusJsonTest, TellsTheNumbersOfThePage) {
   for (int i = 0; i < 3; ++i) {
     source_.Call(0, Outcome::kMiss, absl::Seconds(2));
   }
-  source_.Bypass(0, BypassReason::kModeOff);
+  source_.Bypass(0, cache::Reason::kModeOff);
   source_.Pass(absl::Minutes(2));
   source_.Call(0, Outcome::kHit, absl::Microseconds(61));
-  source_.Bypass(0, BypassReason::kOperation);
+  source_.Bypass(0, cache::Reason::kOperation);
   source_.clock.Advance(absl::Seconds(4));
   const json page = Parse(source_.Now());
   EXPECT_EQ(page["last_minute_seconds"], 64);

@@ -37,12 +37,12 @@ class StatusSource {
     f.End({Method::kV1, outcome, code, upstream, latency});
   }
 
-  void Bypass(cache::FunctionId id, BypassReason reason) {
+  void Bypass(cache::FunctionId id, cache::Reason reason) {
     const FunctionInstruments& f = instruments.function(id);
     f.Begin(Method::kV1);
     CallRecord record = {Method::kV1, Outcome::kBypass, 0, true,
                          absl::Seconds(1)};
-    record.bypass = reason;
+    record.reason = reason;
     f.End(record);
   }
 

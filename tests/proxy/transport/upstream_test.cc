@@ -42,7 +42,7 @@ class UnaryHandler : public CallHandler {
         return;
       }
       upstream_call_ = owner_->upstream_->StartUnary(
-          {call_->worker(), call_->fields(), call_->arrived(), call_->request(),
+          {call_->worker(), call_->fields(), call_->request(),
            call_->deadline()},
           [this](UnaryCall& call) { OnDone(call); });
       ++owner_->started;

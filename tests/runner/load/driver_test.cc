@@ -311,10 +311,10 @@ TEST(MeasureTest, HitsAndMissesAreApart) {
   measure.AddPipeline(1, 1, true);  // before Start: in no count
   measure.Start(MonotonicNanos());
   auto* const series = measure.SeriesOf("one", "f");
-  measure.AddCall(series, CacheOutcome::kHit, 1'000'000, CallEnd::kOk);
-  measure.AddCall(series, CacheOutcome::kCollapsed, 1'000'000, CallEnd::kOk);
-  measure.AddCall(series, CacheOutcome::kMiss, 500'000'000, CallEnd::kOk);
-  measure.AddCall(series, CacheOutcome::kBypass, 250'000'000, CallEnd::kFailed);
+  measure.AddCall(series, Outcome::kHit, 1'000'000, CallEnd::kOk);
+  measure.AddCall(series, Outcome::kCollapsed, 1'000'000, CallEnd::kOk);
+  measure.AddCall(series, Outcome::kMiss, 500'000'000, CallEnd::kOk);
+  measure.AddCall(series, Outcome::kBypass, 250'000'000, CallEnd::kFailed);
   measure.AddPipeline(2'000'000, 1'000'000, false);
   for (int i = 0; i < 150; ++i) {
     measure.AddError(absl::StrCat("e", i), [] { return "here"; });
@@ -337,8 +337,8 @@ TEST(MeasureTest, CallsThatReachedNoFunctionAreNoRuns) {
   Measure measure;
   measure.Start(MonotonicNanos());
   auto* const series = measure.SeriesOf("one", "f");
-  measure.AddCall(series, CacheOutcome::kNone, 1'000'000'000, CallEnd::kFailed);
-  measure.AddCall(series, CacheOutcome::kNone, 120'000'000'000,
+  measure.AddCall(series, Outcome::kNone, 1'000'000'000, CallEnd::kFailed);
+  measure.AddCall(series, Outcome::kNone, 120'000'000'000,
                   CallEnd::kNotReached);
   measure.Stop(MonotonicNanos());
   LoadResults results;
@@ -368,16 +368,15 @@ TEST(MeasureTest, WhatAnswersWaitForThreadsIsTheGeneratorsOwn) {
 }
 
 TEST(MeasureTest, OutcomesAreReadFromCacheStatus) {
-  EXPECT_EQ(CacheOutcomeOf(""), CacheOutcome::kNone);
-  EXPECT_EQ(CacheOutcomeOf("fncache; hit; ttl=37"), CacheOutcome::kHit);
-  EXPECT_EQ(CacheOutcomeOf("fncache; hit; ttl=-3"), CacheOutcome::kStale);
-  EXPECT_EQ(CacheOutcomeOf("fncache; fwd=miss; stored"), CacheOutcome::kMiss);
-  EXPECT_EQ(CacheOutcomeOf("fncache; fwd=stale; stored"), CacheOutcome::kMiss);
-  EXPECT_EQ(CacheOutcomeOf("fncache; fwd=miss; collapsed"),
-            CacheOutcome::kCollapsed);
-  EXPECT_EQ(CacheOutcomeOf("fncache; fwd=request"), CacheOutcome::kBypass);
-  EXPECT_EQ(CacheOutcomeOf("fncache; fwd=miss; detail=\"changed: hit; a, b\""),
-            CacheOutcome::kMiss);
+  EXPECT_EQ(OutcomeOf(""), Outcome::kNone);
+  EXPECT_EQ(OutcomeOf("fncache; hit; ttl=37"), Outcome::kHit);
+  EXPECT_EQ(OutcomeOf("fncache; hit; ttl=-3"), Outcome::kStaleHit);
+  EXPECT_EQ(OutcomeOf("fncache; fwd=miss; stored"), Outcome::kMiss);
+  EXPECT_EQ(OutcomeOf("fncache; fwd=stale; stored"), Outcome::kMiss);
+  EXPECT_EQ(OutcomeOf("fncache; fwd=miss; collapsed"), Outcome::kCollapsed);
+  EXPECT_EQ(OutcomeOf("fncache; fwd=request"), Outcome::kBypass);
+  EXPECT_EQ(OutcomeOf("fncache; fwd=miss; detail=\"changed: hit; a, b\""),
+            Outcome::kMiss);
 }
 
 TEST(CompareTest, OnlyWhatIsSureAndLargeIsWorse) {
