@@ -123,7 +123,7 @@ class Daemon::Impl {
 
   telemetry::Instruments instruments;
   // Those of the start.
-  std::vector<ListedSetting> settings;
+  std::vector<telemetry::ListedSetting> settings;
   // Null with explain.memory 0. As long.
   std::unique_ptr<insight::explain::MissMemory> misses;
   // Calls write to its writers as long as there are any.
@@ -223,19 +223,20 @@ absl::Status Daemon::OpenStore(Clock* clock, const Extras& extras) {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenTrace(const std::vector<ListedSetting>& settings) {
+absl::Status Daemon::OpenTrace(
+    const std::vector<telemetry::ListedSetting>& settings) {
   return impl_->trace.Change(TraceSettingsOf(options_), settings);
 }
 
 void Daemon::OpenReload(Extras* extras) {
   if (!extras->start.has_value()) return;
-  extras->settings = ListSettings(settings::ServeSettings(),
-                                  extras->start->resolved, "function");
+  extras->settings = telemetry::ListSettings(
+      settings::ServeSettings(), extras->start->resolved, "function");
   impl_->reloader = std::make_unique<Reloader>(
       *std::move(extras->start),
       [this](const settings::DaemonOptions& options,
              const std::vector<bool>& functions,
-             const std::vector<ListedSetting>& list) {
+             const std::vector<telemetry::ListedSetting>& list) {
         return impl_->live->Apply(options, functions, list);
       },
       &impl_->alarms);
@@ -243,8 +244,8 @@ void Daemon::OpenReload(Extras* extras) {
       [reloader = impl_->reloader.get()] { return reloader->figures(); });
 }
 
-void Daemon::OpenLiveSettings(Clock* clock,
-                              const std::vector<ListedSetting>& settings) {
+void Daemon::OpenLiveSettings(
+    Clock* clock, const std::vector<telemetry::ListedSetting>& settings) {
   LiveSettings::Places places;
   for (const Impl::Function& function : impl_->functions) {
     places.functions.push_back({function.handler.get(), function.listener.get(),
@@ -272,7 +273,7 @@ void Daemon::RequestReload() {
   if (impl_->reloader != nullptr) impl_->reloader->RequestReload();
 }
 
-std::vector<ListedSetting> Daemon::Settings() const {
+std::vector<telemetry::ListedSetting> Daemon::Settings() const {
   return impl_->reloader == nullptr ? impl_->settings
                                     : impl_->reloader->settings();
 }

@@ -32,12 +32,12 @@
 #include "absl/types/optional.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/settings_list.h"
 #include "proxy/live_settings.h"
 #include "proxy/purge.h"
 #include "proxy/reload.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/function_facts.h"
+#include "proxy/telemetry/settings_list.h"
 #include "proxy/telemetry/shadow_report.h"
 
 namespace fncache::proxy {
@@ -49,7 +49,7 @@ class Daemon {
     // daemon.
     Clock* clock = nullptr;
     // The settings in force, for /statusz; where `start` does not say.
-    std::vector<ListedSetting> settings;
+    std::vector<telemetry::ListedSetting> settings;
     // Where the options are from, so that they can be read again.
     absl::optional<StartSettings> start;
     // How often the settings file is looked at.
@@ -104,7 +104,7 @@ class Daemon {
   // The same soon, on another thread; the log says what became of it.
   void RequestReload();
   // The settings in force.
-  std::vector<ListedSetting> Settings() const;
+  std::vector<telemetry::ListedSetting> Settings() const;
 
   // For a while (infinite: until another word), these differ from the settings:
   // what is logged, and what is traced. See live_settings.h.
@@ -133,10 +133,10 @@ class Daemon {
   std::vector<telemetry::FunctionFacts> Facts() const;
   absl::Status Open(Extras extras);
   absl::Status OpenStore(Clock* clock, const Extras& extras);
-  absl::Status OpenTrace(const std::vector<ListedSetting>& settings);
+  absl::Status OpenTrace(const std::vector<telemetry::ListedSetting>& settings);
   void OpenReload(Extras* extras);
   void OpenLiveSettings(Clock* clock,
-                        const std::vector<ListedSetting>& settings);
+                        const std::vector<telemetry::ListedSetting>& settings);
   absl::Status OpenAccessLog();
   void OpenExplain(Clock* clock);
   absl::Status OpenListeners(Clock* clock, absl::Duration connect_limit);

@@ -65,9 +65,9 @@ std::vector<cache::store::StoredFunction> StoredFunctionsOf(
   return functions;
 }
 
-absl::Status LiveSettings::Apply(const settings::DaemonOptions& options,
-                                 const std::vector<bool>& changed,
-                                 const std::vector<ListedSetting>& list) {
+absl::Status LiveSettings::Apply(
+    const settings::DaemonOptions& options, const std::vector<bool>& changed,
+    const std::vector<telemetry::ListedSetting>& list) {
   MutexLock lock(&mutex_);
   const TraceSettings trace = TraceSettingsOf(options);
   const TraceSettings old_trace = places_.trace->current();

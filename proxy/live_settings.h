@@ -28,12 +28,12 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
-#include "common/settings_list.h"
 #include "insight/trace/writer.h"
 #include "proxy/alarms.h"
 #include "proxy/serving/handler.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/access_log.h"
+#include "proxy/telemetry/settings_list.h"
 #include "proxy/trace_switch.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/listener.h"
@@ -80,7 +80,7 @@ class LiveSettings {
 
   // `options` are in force already. `alarms` is stopped before this goes.
   LiveSettings(Places places, settings::DaemonOptions options,
-               std::vector<ListedSetting> list, Alarms* alarms)
+               std::vector<telemetry::ListedSetting> list, Alarms* alarms)
       : places_(std::move(places)),
         alarms_(*alarms),
         options_(std::move(options)),
@@ -90,7 +90,7 @@ class LiveSettings {
   // functions as before, of which `changed` says whether theirs differ.
   absl::Status Apply(const settings::DaemonOptions& options,
                      const std::vector<bool>& changed,
-                     const std::vector<ListedSetting>& list);
+                     const std::vector<telemetry::ListedSetting>& list);
 
   // Which of the settings that begin with `key` ("log.level", "trace.") are not
   // what is in force now, because an order goes before them; empty: all are.
@@ -137,7 +137,7 @@ class LiveSettings {
 
   mutable Mutex mutex_;
   settings::DaemonOptions options_ ABSL_GUARDED_BY(mutex_);
-  std::vector<ListedSetting> list_ ABSL_GUARDED_BY(mutex_);
+  std::vector<telemetry::ListedSetting> list_ ABSL_GUARDED_BY(mutex_);
   // In place of the settings, for a while.
   uint64_t orders_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::optional<Order<LogLevel>> log_level_ ABSL_GUARDED_BY(mutex_);

@@ -179,8 +179,8 @@ absl::StatusOr<ReloadResult> Reloader::Try(const Content& content) {
       settings::WarnOfTags("without ca.crt", &*options);
     }
   }
-  const std::vector<ListedSetting> list =
-      ListSettings(settings::ServeSettings(), merged.settings, "function");
+  const std::vector<telemetry::ListedSetting> list = telemetry::ListSettings(
+      settings::ServeSettings(), merged.settings, "function");
   if (!merged.changed.empty()) {
     absl::Status applied = apply_(options->daemon, merged.functions, list);
     if (!applied.ok()) return applied;
@@ -204,13 +204,14 @@ telemetry::ReloadFigures Reloader::figures() const {
   return figures_;
 }
 
-std::vector<ListedSetting> Reloader::settings() const {
+std::vector<telemetry::ListedSetting> Reloader::settings() const {
   ResolvedSettings running;
   {
     MutexLock lock(&mutex_);
     running = running_;
   }
-  return ListSettings(settings::ServeSettings(), running, "function");
+  return telemetry::ListSettings(settings::ServeSettings(), running,
+                                 "function");
 }
 
 std::string Reloader::yaml() const {

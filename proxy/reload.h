@@ -27,11 +27,11 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/mutex.h"
-#include "common/settings_list.h"
 #include "proxy/alarms.h"
 #include "proxy/settings/compare.h"
 #include "proxy/settings/source.h"
 #include "proxy/telemetry/reload_figures.h"
+#include "proxy/telemetry/settings_list.h"
 
 namespace fncache::proxy {
 
@@ -59,10 +59,10 @@ class Reloader {
  public:
   // Puts settings in force: all, or an error and none. `functions` says of
   // which functions settings changed.
-  using Apply =
-      std::function<absl::Status(const settings::DaemonOptions& options,
-                                 const std::vector<bool>& functions,
-                                 const std::vector<ListedSetting>& list)>;
+  using Apply = std::function<absl::Status(
+      const settings::DaemonOptions& options,
+      const std::vector<bool>& functions,
+      const std::vector<telemetry::ListedSetting>& list)>;
 
   // `alarms` outlives it, but is stopped before.
   Reloader(StartSettings start, Apply apply, Alarms* alarms);
@@ -78,7 +78,7 @@ class Reloader {
 
   telemetry::ReloadFigures figures() const;
   // The settings in force.
-  std::vector<ListedSetting> settings() const;
+  std::vector<telemetry::ListedSetting> settings() const;
   // The same as a file that reads back as them.
   std::string yaml() const;
 

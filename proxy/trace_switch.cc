@@ -23,7 +23,8 @@ using insight::trace::Level;
 using insight::trace::TraceStats;
 
 insight::trace::TraceOptions OptionsOf(
-    const TraceSettings& wanted, const std::vector<ListedSetting>& settings) {
+    const TraceSettings& wanted,
+    const std::vector<telemetry::ListedSetting>& settings) {
   insight::trace::TraceOptions options;
   options.dir = wanted.dir;
   options.level = wanted.level;
@@ -51,7 +52,7 @@ insight::trace::TraceOptions OptionsOf(
           {{"why", why}});
     }
   };
-  for (const ListedSetting& setting : settings) {
+  for (const telemetry::ListedSetting& setting : settings) {
     if (!setting.set) continue;
     const std::string where =
         setting.function.empty()
@@ -107,8 +108,9 @@ absl::Status TraceSwitch::CheckPlace(const std::string& dir) const {
       absl::StrCat("trace.dir: ", settings::OfTheCacheText(dir, *cache_dir_)));
 }
 
-absl::Status TraceSwitch::Begin(const TraceSettings& wanted,
-                                const std::vector<ListedSetting>& settings) {
+absl::Status TraceSwitch::Begin(
+    const TraceSettings& wanted,
+    const std::vector<telemetry::ListedSetting>& settings) {
   absl::Status place = CheckPlace(wanted.dir);
   if (!place.ok()) return place;
   auto writer = Writer::Create(OptionsOf(wanted, settings));
@@ -147,8 +149,9 @@ absl::Status TraceSwitch::Check(const TraceSettings& wanted) const {
       absl::StrCat("trace.dir: ", wanted.dir, ": ", std::strerror(errno)));
 }
 
-absl::Status TraceSwitch::Change(const TraceSettings& wanted,
-                                 const std::vector<ListedSetting>& settings) {
+absl::Status TraceSwitch::Change(
+    const TraceSettings& wanted,
+    const std::vector<telemetry::ListedSetting>& settings) {
   // Without a trace, how it would be written makes no difference.
   if (wanted == current_ || (wanted.dir.empty() && current_.dir.empty())) {
     current_ = wanted;

@@ -16,11 +16,11 @@
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "common/mutex.h"
-#include "common/settings_list.h"
 #include "insight/trace/writer.h"
 #include "proxy/serving/context.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/instruments.h"
+#include "proxy/telemetry/settings_list.h"
 
 namespace fncache::proxy {
 
@@ -56,7 +56,7 @@ class TraceSwitch {
   // whoever reads the trace. An error names the setting, and leaves the trace
   // that there was.
   absl::Status Change(const TraceSettings& wanted,
-                      const std::vector<ListedSetting>& settings);
+                      const std::vector<telemetry::ListedSetting>& settings);
 
   // Whether Change could begin such a trace, as far as can be told without
   // beginning it. From the thread that calls Change.
@@ -75,7 +75,7 @@ class TraceSwitch {
   // Whether `dir` is none of the disk tier's.
   absl::Status CheckPlace(const std::string& dir) const;
   absl::Status Begin(const TraceSettings& wanted,
-                     const std::vector<ListedSetting>& settings);
+                     const std::vector<telemetry::ListedSetting>& settings);
   // Closes the writer, if there is one, and counts what it did.
   void End(const std::shared_ptr<Writer>& writer);
 

@@ -25,13 +25,13 @@
 #include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "common/mutex.h"
-#include "common/settings_list.h"
 #include "insight/explain/miss_memory.h"
 #include "metrics/admin_server.h"
 #include "proxy/telemetry/function_facts.h"
 #include "proxy/telemetry/history.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/reload_figures.h"
+#include "proxy/telemetry/settings_list.h"
 
 namespace fncache::proxy::telemetry {
 

@@ -12,13 +12,13 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/settings_list.h"
 #include "insight/explain/miss_memory.h"
 #include "proxy/telemetry/function_facts.h"
 #include "proxy/telemetry/history.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/process_metrics.h"
 #include "proxy/telemetry/reload_figures.h"
+#include "proxy/telemetry/settings_list.h"
 
 namespace fncache::proxy::telemetry {
 

@@ -259,7 +259,7 @@ TEST_F(ReloadTest, AFileIsReadWhenItIsWritten) {
                      value, "\n"),
         std::ios::trunc, absl::Now());
     ASSERT_TRUE(Eventually([&] {
-      for (const ListedSetting& setting : daemon_->Settings()) {
+      for (const telemetry::ListedSetting& setting : daemon_->Settings()) {
         if (setting.key == "max_released") {
           return setting.values[0] == absl::StrCat(value);
         }

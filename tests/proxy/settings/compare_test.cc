@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/settings_list.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proxy/settings/check.h"
 #include "proxy/settings/help.h"
 #include "proxy/settings/settings.h"
 #include "proxy/settings/source.h"
+#include "proxy/telemetry/settings_list.h"
 
 namespace fncache::proxy::settings {
 namespace {
@@ -46,8 +46,8 @@ std::vector<std::string> Texts(const std::vector<SettingChange>& changes) {
 // What is in force as `--check` would print it, without where it is from.
 std::map<std::string, std::string> InForce(const ReloadedSettings& reloaded) {
   std::map<std::string, std::string> values;
-  for (const ListedSetting& setting :
-       ListSettings(ServeSettings(), reloaded.settings, "function")) {
+  for (const telemetry::ListedSetting& setting : telemetry::ListSettings(
+           ServeSettings(), reloaded.settings, "function")) {
     const std::string name = setting.function.empty()
                                  ? setting.key
                                  : setting.function + "." + setting.key;

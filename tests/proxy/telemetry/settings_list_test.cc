@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/settings_list.h"
+#include "proxy/telemetry/settings_list.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace fncache {
+namespace fncache::proxy::telemetry {
 namespace {
 
 using testing::ElementsAre;
@@ -89,4 +89,4 @@ TEST(SettingsListTest, EntriesTellOnlyWhatTheySayThemselves) {
 }
 
 }  // namespace
-}  // namespace fncache
+}  // namespace fncache::proxy::telemetry

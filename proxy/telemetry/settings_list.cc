@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/settings_list.h"
+#include "proxy/telemetry/settings_list.h"
 
 #include <utility>
 
-namespace fncache {
+namespace fncache::proxy::telemetry {
 namespace {
 
 ListedSetting Listed(const Setting& setting, const SettingValue& value) {
@@ -63,4 +63,4 @@ std::vector<ListedSetting> ListSettings(const SettingsTable& table,
   return list;
 }
 
-}  // namespace fncache
+}  // namespace fncache::proxy::telemetry

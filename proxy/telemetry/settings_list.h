@@ -3,8 +3,8 @@
 // where SettingsAsYaml gives a file that reads back, this gives rows.
 //
 // Pure function; thread-safe.
-#ifndef FNCACHE_COMMON_SETTINGS_LIST_H_
-#define FNCACHE_COMMON_SETTINGS_LIST_H_
+#ifndef FNCACHE_PROXY_TELEMETRY_SETTINGS_LIST_H_
+#define FNCACHE_PROXY_TELEMETRY_SETTINGS_LIST_H_
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "common/settings.h"
 
-namespace fncache {
+namespace fncache::proxy::telemetry {
 
 struct ListedSetting {
   // The function whose entry has it; empty = of the process, or of all
@@ -34,6 +34,6 @@ std::vector<ListedSetting> ListSettings(const SettingsTable& table,
                                         const ResolvedSettings& resolved,
                                         absl::string_view name_key);
 
-}  // namespace fncache
+}  // namespace fncache::proxy::telemetry
 
-#endif  // FNCACHE_COMMON_SETTINGS_LIST_H_
+#endif  // FNCACHE_PROXY_TELEMETRY_SETTINGS_LIST_H_
