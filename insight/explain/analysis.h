@@ -5,13 +5,13 @@
 //   trace -> reasons, changed paths, writers        (first reading)
 //         -> which misses each mask would have hit  (second reading)
 //
-// What the masks in force hide (insight/trace/masks_in_force.h) is left out
-// before anything is compared. Further masks are judged by the calls as they
-// came: an answer that was given for an equal request, as the mask sees it,
-// serves for as long as it would have been served, and a hit shows that there
-// was one. Arrivals stay where they were, though another TTL would move them.
+// Values that the masks in force hide (insight/trace/masks_in_force.h) are left
+// out before any comparison. Further masks are judged by the calls as they
+// came. An answer to a request that is equal under the mask serves for as long
+// as it would have been served. A hit shows that there was such an answer.
+// Arrivals keep their times, although another TTL would move them.
 //
-// Masks are those of proposed_mask.h: nobody asked the function about them.
+// Masks are those of proposed_mask.h. The function was not asked about them.
 //
 // Pure functions of the trace; thread-safe.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_ANALYSIS_H_

@@ -20,9 +20,9 @@ struct AnalysisOptions {
   std::string function;
   std::string composite;
   std::string phase;
-  // Only the last so many misses are told of; 0 = all.
+  // The number of last misses that are listed; 0 = all.
   uint64_t last = 0;
-  // The part of a lifetime in which an entry is no longer served.
+  // The fraction of a lifetime in which an entry is no longer served.
   double margin = 0.1;
   // How long an answer lives; zero: as long as the function said.
   absl::Duration lifetime = absl::ZeroDuration();
@@ -70,7 +70,7 @@ struct Analysis {
   std::map<std::string, uint64_t> bypasses_by_reason;
   double seconds = 0;  // of the function, for the misses
   absl::Duration span = absl::ZeroDuration();
-  // The longest TTL that a call was told, or that the function gave.
+  // The longest TTL that a caller got, or that the function gave.
   absl::Duration longest_ttl = absl::ZeroDuration();
   uint64_t composites = 0;
   std::vector<std::string> functions;

@@ -29,8 +29,8 @@ CpuBudget::CpuBudget(const CpuBudgetOptions& options, absl::Time now)
       process_(TimeOf(CLOCK_PROCESS_CPUTIME_ID)),
       process_read_(now) {}
 
-// What the time since the last look adds to both accounts. To look takes
-// microseconds, of which each thread has its share.
+// Adds to both accounts the earnings since the last reading. A reading takes
+// microseconds, in proportion to the number of threads.
 void CpuBudget::Earn(absl::Time now) {
   // The clock may be set back.
   const absl::Duration elapsed =
@@ -45,9 +45,9 @@ void CpuBudget::Earn(absl::Time now) {
   if (options_.cpu_share > 0) {
     paths_left_ += earned * (options_.paths_cpu_share / options_.cpu_share);
   }
-  // What was saved does not last for ever. Nor does what outlines took too
-  // much, of which some are read in any case; paths are read only of what is
-  // there, so that not more is owed than what was under way took.
+  // Savings are bounded. So is the debt of outlines, since some are read in any
+  // case. Paths are read only while their account is positive, so their debt is
+  // at most what the reads in progress took.
   paths_left_ = std::min(paths_left_, options_.cpu_start);
   left_ = std::clamp(left_, -options_.cpu_start, options_.cpu_start);
 }

@@ -16,17 +16,17 @@
 namespace fncache::insight::explain {
 
 struct CpuBudgetOptions {
-  // Of the process's CPU time; 1: no bound. Beyond the first share no paths are
-  // read, beyond the second fewer composites are looked at.
+  // Fractions of the process's CPU time; 1: no limit. Above the first, no paths
+  // are read. Above the second, fewer composites are looked at.
   double paths_cpu_share = 0.024;
   double cpu_share = 0.03;
-  // If that is more, of the time of one core, instead of `cpu_share`; and for
-  // paths as much less. (A process that has little to do has few misses, and
-  // nobody to take time from.)
+  // If this is more, it limits the time of one core, instead of `cpu_share`;
+  // the limit for paths grows in proportion. (An idle process has few misses,
+  // and no other work that they could delay.)
   double core_share = 0.005;
-  // So much is there at the start, and so much may be saved, or owed (for
-  // paths, what the last ones took). With 0 no paths are read, and as few
-  // composites as may be are looked at.
+  // The balance at the start, and the most that may be saved, or owed. (Paths
+  // owe at most what the last ones took.) With 0 no paths are read, and as few
+  // composites as possible are looked at.
   absl::Duration cpu_start = absl::Milliseconds(100);
 };
 
@@ -39,7 +39,7 @@ class CpuBudget {
 
   // Whether there is time to read paths.
   bool PathsAffordable(absl::Time now);
-  // What one explanation took, for paths and for the rest.
+  // Charges the CPU time of one explanation: for paths, and for the rest.
   void Spend(absl::Duration paths, absl::Duration rest);
   // Half as many composites where too much was spent, twice as many where there
   // is time: those that stay know their past.

@@ -34,15 +34,15 @@ const char* NotStoredName(NotStored why);
 
 struct Explanation {
   trace::Reason reason = trace::Reason::kUnknown;
-  // Of not-stored: why. Of changed: the first path, as a mask is written; ""
-  // where only the section is known.
-  // Never a value, but names that users chose: escape it where it is shown.
+  // not-stored: the cause. changed: the first path, written as a mask, or "" if
+  // only the section is known. Never a value, but names that users chose:
+  // escape it where it is shown.
   std::string detail;
   std::string section;  // of changed, insight/request's SectionOf
   std::string writer;   // of changed, the manager that wrote the object last
-  // Of changed, the masks under which it would not have been: those to propose
-  // (proposed_mask.h) for all that changed. None where something changed for
-  // which none is proposed, or more than kMostChanged paths did.
+  // changed: the masks under which it would not have changed. They are those to
+  // propose (proposed_mask.h) for all that changed. Empty if a change has no
+  // such mask, or if more than kMostChanged paths changed.
   std::vector<std::string> masks;
 };
 

@@ -115,7 +115,7 @@ std::pair<std::string, bool> FirstReading::ReasonOf(const ReadCall& call,
     return {absl::StrCat("not-stored: ", traced.detail), false};
   }
   if (traced.reason == Reason::kChanged) return {"changed", true};
-  // What a daemon has forgotten the trace may know.
+  // The trace may know more than the daemon that wrote it.
   if (traced.reason != Reason::kNone && traced.reason != Reason::kUnknown) {
     return {trace::ReasonName(traced.reason), false};
   }
@@ -123,7 +123,7 @@ std::pair<std::string, bool> FirstReading::ReasonOf(const ReadCall& call,
   if (call.nodes == nullptr && !traced.key) return {"unknown", false};
   const auto found = past.kept.find(hash);
   if (found != past.kept.end()) {
-    // Whoever traced saw the answer a little later than who stored it.
+    // The trace saw the answer a little later than the store did.
     const bool over =
         found->second.until <= traced.arrived + found->second.slack;
     // A load's trace of a function that nothing caches.

@@ -27,7 +27,7 @@ struct Changed {
   bool leaf = true;      // it never was an object or a list
 };
 
-// What the first reading learns.
+// The results of the first reading.
 struct Learned {
   Analysis analysis;
   absl::flat_hash_map<trace::PathId, Changed> changed;
@@ -44,7 +44,7 @@ class FirstReading {
  private:
   static constexpr int kSlackShare = 20;
 
-  // What became of the last answers to one composite's requests.
+  // The fates of the last answers to one composite's requests.
   struct Past {
     bool any = false;
     // By the request's hash: until when its answer was served.

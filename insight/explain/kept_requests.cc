@@ -57,7 +57,7 @@ void KeptRequests::ForgetPaths(KeptRequest* kept) {
   if (kept->shape == nullptr) return;
   Refund(kept->path_bytes(), /*paths=*/true);
   std::vector<uint64_t>().swap(kept->values);
-  // One is held by the table.
+  // The table has one of the two references.
   if (kept->shape.use_count() == 2) {
     Refund(kept->shape->bytes(), /*paths=*/true);
     shapes_.erase(HashOfPaths(kept->shape->paths));
@@ -106,7 +106,7 @@ void KeptRequests::Shrink(absl::Time now) {
           [this](const Identity& one) { return one.composite > threshold_; });
     }
   }
-  // Tables keep the room that they once needed.
+  // Tables never shrink without a rehash.
   identities_.rehash(0);
   keys_.rehash(0);
   shapes_.rehash(0);
@@ -130,8 +130,8 @@ std::shared_ptr<const Shape> KeptRequests::ShapeOf(
   const absl::Span<const Node> nodes = reader.nodes.nodes();
   shape->paths = reader.paths;
   shape->names.reserve(reader.at.size());
-  // Where the nodes are in the shape. What no mask hides has parents that
-  // none hides.
+  // The indices of the nodes in the shape. A node that no mask hides has
+  // parents that no mask hides.
   std::vector<uint32_t> index(nodes.size(), kNoParent);
   for (size_t i = 0; i < reader.at.size(); ++i) {
     const Node& node = nodes[reader.at[i]];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // KeptRequests: the last misses of each identity, their sums and, where memory
-// suffices, the hashes of their paths and values. What does not fit is sampled
-// by composite: paths are forgotten first, then all.
+// suffices, the hashes of their paths and values. Beyond the memory limit,
+// composites are sampled: their paths are forgotten first, then all.
 //
 // Used by one thread at a time.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_KEPT_REQUESTS_H_

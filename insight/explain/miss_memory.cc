@@ -24,9 +24,9 @@ uint64_t HashOfComposite(const request::CompositeName& name) {
   return absl::HashOf(name.kind, name.object_namespace, name.name, name.uid);
 }
 
-// What an outline and the tables took at most, by how long it took: to ask for
-// the thread's CPU time takes a quarter of that, and the thread may have
-// waited.
+// An upper bound for the CPU time of an outline and the tables, from their wall
+// time. The thread may have waited meanwhile. Reading its CPU clock would take
+// a quarter of that time.
 absl::Duration LeastOf(absl::Duration wall, uint64_t size) {
   return std::min(wall, absl::Microseconds(10) + absl::Nanoseconds(1) * size);
 }
@@ -65,7 +65,7 @@ struct MissMemory::Impl {
   // Written under the lock.
   std::atomic<uint64_t> looked_at{kAll};
 
-  // What the key's own fate says; false where it says nothing.
+  // Explains a miss by the key's own fate; false if the fate explains nothing.
   bool OfKey(const cache::key::Key& key, absl::Time now, Explanation* said)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const KeptRequest* kept = requests.Find(key);
@@ -89,7 +89,7 @@ struct MissMemory::Impl {
     return true;
   }
 
-  // What is under way is not stored after a purge either.
+  // An answer that is still pending is not stored after a purge either.
   static void Purge(KeptRequest* kept) {
     if (kept->fate == Fate::kStored || kept->fate == Fate::kPending) {
       kept->fate = Fate::kPurged;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// MissMemory: what a daemon remembers of the requests that missed, to say of
-// the next one why it did.
+// MissMemory: a daemon's memory of requests that missed. It explains why the
+// next one missed.
 //
 //   a miss -> Explain (compares, remembers) -> OnStored or OnNotStored
 //
 // A miss is compared with the nearest of the last four misses of its identity
-// (insight/request/outline.h). Only hashes of values are kept, under a secret
-// of this object's own, beside the names of paths. Memory is bounded: what does
-// not fit is sampled by composite, never evicted by age, which would keep
-// nothing under timers; of composites that are left out the paths go first,
-// then all. So is CPU time: beyond its share of the process's, and for requests
-// of more than kMaxNodesRead, Explain only says the section that changed; where
-// even that takes too much, it looks at fewer composites. Of composites that
-// are left out it reads no more than their names.
+// (insight/request/outline.h). It keeps only names of paths, and hashes of
+// values under a secret of this object's own. Beyond the memory limit,
+// composites are sampled: their paths go first, then all. Entries are never
+// evicted by age, since under timers nothing would stay.
+//
+// CPU time is limited, too. Beyond its fraction of the process's CPU time, and
+// for requests larger than kMaxNodesRead, Explain reports only the section that
+// changed. If even that takes too much, it looks at fewer composites, and reads
+// only the names of the others.
 //
 // Thread-safe.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_MISS_MEMORY_H_
@@ -43,13 +44,13 @@ struct MissMemoryOptions : CpuBudgetOptions {
 
 class MissMemory {
  public:
-  // Of larger requests only the section is told: reading one takes a
+  // Bytes. For a larger request only the section is reported: reading takes a
   // millisecond for each half MiB, on the thread that serves.
   static constexpr uint64_t kMaxNodesRead = 256 << 10;
-  // Of yet larger ones only what became of their key.
+  // Bytes. For a larger request only the fate of its key is reported.
   static constexpr uint64_t kMaxRead = 16 << 20;
   static constexpr size_t kMostChanged = explain::kMostChanged;
-  // Told one by one.
+  // Misses that are listed one by one.
   static constexpr size_t kLastMisses = LastMisses::kMost;
 
   // `clock` must outlive this.
@@ -66,15 +67,15 @@ class MissMemory {
                       absl::Span<const absl::string_view> slices,
                       bool expired = false);
 
-  // What became of the answer to a request that was explained. Stored answers
-  // are served until `until`. `secrets`: it holds connection details.
+  // The fate of the answer to a request that was explained. Stored answers are
+  // served until `until`. `secrets`: it contains connection details.
   void OnStored(const cache::key::Key& key, absl::Time until,
                 bool secrets = false);
   void OnNotStored(const cache::key::Key& key, NotStored why);
-  // An operator purged it; or all of a function, "" of all functions.
+  // An operator purged the key; or all of a function, "" of all functions.
   void OnPurged(const cache::key::Key& key);
   void OnPurgedFunction(absl::string_view function);
-  // What that build of it answered, of whichever the function has had.
+  // An operator purged the answers of one generation of a function.
   void OnPurgedGeneration(absl::string_view function,
                           absl::string_view generation);
   // `store_secrets: none` was put in force for a function: answers of its that
@@ -89,7 +90,7 @@ class MissMemory {
     Top writers;
     Top masks;  // to propose, of which the function was not asked
   };
-  // Of the functions that had changed requests, by name.
+  // One for each function that had changed requests, ordered by name.
   std::vector<FunctionTop> Tops(size_t most) const;
 
   using Miss = ExplainedMiss;

@@ -138,7 +138,7 @@ std::vector<std::string> MasksFor(const RequestReader& reader,
     return true;
   };
   if (difference.count > kMostChanged) return {};
-  // What came or went is what functions wait for.
+  // Functions wait for paths that come or go, so such a path is no leaf here.
   for (size_t i = 0; i < difference.changed.size(); ++i) {
     const uint32_t at = reader.at[difference.changed[i]];
     const bool leaf =

@@ -46,7 +46,7 @@ std::string ProposedMask(absl::string_view path, bool leaf) {
   const std::vector<PathPart> parts = request::SplitPath(path);
   const size_t object = request::ObjectParts(parts);
   if (object == 0) {
-    // Of a context key, whose contents nothing is known of.
+    // A context key: its contents are unknown.
     const bool context = parts.size() > 1 && parts[0].name == "context";
     return context && leaf ? Spelled(parts, parts.size()) : "";
   }

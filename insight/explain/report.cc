@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an Analysis looks like, as text and as JSON.
+// Writes an Analysis as text and as JSON.
 #include <algorithm>
 #include <string>
 #include <vector>

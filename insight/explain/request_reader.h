@@ -30,7 +30,7 @@ struct RequestReader {
             absl::Span<const absl::string_view> slices);
 
   request::RequestNodes nodes;
-  // Of the nodes that no mask hides: where they stand, paths and values.
+  // The nodes that no mask hides: their indices, paths and values.
   std::vector<uint32_t> at;
   std::vector<uint64_t> paths;
   std::vector<uint64_t> values;

@@ -40,7 +40,7 @@ std::vector<Candidate> CandidatesOf(
 struct Seen {
   uint32_t whose;
   bool miss;     // it went to the function
-  bool counted;  // and is among those that are told of
+  bool counted;  // and is among those that are reported
   bool kept;
   absl::Time arrived;
   absl::Time answered;
@@ -53,7 +53,7 @@ struct Seen {
 
 class SecondReading {
  public:
-  // What is given by reference or pointer outlives it.
+  // Objects that are passed by reference or pointer must outlive it.
   SecondReading(const AnalysisOptions& options,
                 std::vector<Candidate> candidates, InForce* in_force)
       : options_(options),

@@ -40,7 +40,7 @@ bool Wanted(const TracedCall& call, const AnalysisOptions& options) {
 bool IsKept(const TracedCall& call) {
   if (call.status != 0) return false;
   if (call.outcome == Outcome::kMiss) return call.stored;
-  // Nobody stored anything where no cache was: what one would have kept.
+  // Without a cache nothing was stored: decide as a cache would.
   return !call.fatal && call.function_ttl.has_value() &&
          *call.function_ttl > absl::ZeroDuration();
 }
