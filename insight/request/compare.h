@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What differs between two requests, node by node.
+// The differences between two requests, node by node.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_INSIGHT_REQUEST_COMPARE_H_

@@ -19,7 +19,7 @@ namespace {
 // The child of `parent` that is named so, among the nodes behind it.
 const Node* Child(absl::Span<const Node> nodes, uint32_t parent,
                   absl::string_view name) {
-  // What a Struct holds lies together, before what is in that.
+  // A Struct's children are contiguous, and come before their own children.
   const bool together =
       parent != kNoParent && nodes[parent].kind == NodeKind::kStruct;
   for (size_t i = parent == kNoParent ? 0 : parent + 1; i < nodes.size(); ++i) {
@@ -251,7 +251,7 @@ std::string MaskFor(absl::string_view path) {
     spelled.push_back(name || IsElement(parts[i])
                           ? "*"
                           : cache::key::SpellKey(parts[i].name));
-    // managedFields say who wrote, entry by entry: nobody masks one of them.
+    // The entries of managedFields are not masked one by one: a mask ends here.
     if (i == object + 1 && parts[object].name == "metadata" &&
         parts[i].name == "managedFields") {
       break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose request it is, and who wrote last what is in it.
+// A request's identity, and the last writers of its objects.
 //
 // Pure functions over the nodes of a request (nodes.h); thread-safe.
 #ifndef FNCACHE_INSIGHT_REQUEST_IDENTITY_H_

@@ -67,9 +67,9 @@ bool MaskedValues::Read(const cache::key::MaskSet& masks,
     }
     if (mask == kNotHidden) continue;
     hidden_by_[i] = mask;
-    // Sums, since what a Struct holds comes in the order of its keys, which is
-    // not that of two paths. Of what a list's elements hide nothing is left but
-    // their number, which is not hidden.
+    // A sum, because a Struct's children come in the order of its keys, which
+    // differs from the order of two paths. A list whose elements are all hidden
+    // leaves only their number, which is not hidden.
     if (node.kind != NodeKind::kMap) (*values)[mask] += HashOf(node);
   }
   return true;

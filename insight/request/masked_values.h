@@ -24,9 +24,9 @@ class MaskedValues {
   explicit MaskedValues(const FingerprintSecret& secret) : nodes_(secret) {}
 
   // For each path of masks.canonical(), in that order, a hash of all that it
-  // hides in the RunFunctionRequest, with where that is; 0 if it hides nothing.
-  // What several paths hide is the first one's. False: the request cannot be
-  // keyed.
+  // hides in the RunFunctionRequest, and of its location; 0 if it hides
+  // nothing. A value that several paths hide counts for the first one. False:
+  // the request cannot be keyed.
   bool Read(const cache::key::MaskSet& masks,
             absl::Span<const absl::string_view> slices,
             std::vector<uint64_t>* values);

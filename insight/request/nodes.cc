@@ -19,7 +19,7 @@ namespace {
 
 namespace wire = cache::wire;
 
-// What one message may leave behind in the buffers for the next.
+// Limits of the buffers that one message leaves to the next: bytes and nodes.
 constexpr size_t kKeptBytes = 4 << 20;
 constexpr size_t kKeptNodes = 1 << 16;
 
@@ -47,7 +47,7 @@ FingerprintSecret FingerprintSecret::Random() {
 struct RequestNodes::Impl {
   explicit Impl(const FingerprintSecret& fingerprints) : secret(fingerprints) {}
 
-  // What a node is below.
+  // The parent of a node that is added.
   struct Place {
     uint32_t node = kNoParent;
     uint64_t path = 0;
@@ -75,7 +75,7 @@ struct RequestNodes::Impl {
                  absl::string_view bytes = {}) {
     return Add(parent, kind, name, PathOfName(parent.path, name), bytes);
   }
-  // Of a list that is told its count once its elements were seen.
+  // For a list whose count is known only after its elements.
   void SetCount(Place list, uint32_t count) {
     Node& node = nodes[list.node];
     char bytes[4];
@@ -323,7 +323,7 @@ bool RequestNodes::Impl::Levels(absl::string_view bytes, Place place,
                           : Entries(item, i == 0 && secret_object, &cursor);
     if (!read) return false;
     if (item.secret != kNoParent) {
-      // What is in a secret makes one value, level by level.
+      // A secret's contents make one value, level by level.
       Node& node = nodes[item.secret];
       node.value =
           XXH3_64bits_withSeed(start, cursor.position() - start, node.value) ^
@@ -399,7 +399,7 @@ bool RequestNodes::Impl::Elements(const Item& item, wire::Cursor* cursor) {
   return true;
 }
 
-// What is left of a message, from a field at `start` on whose tag was read.
+// Reads the rest of a message, from a field at `start` whose tag was read.
 bool RequestNodes::Impl::Unknown(const Item& item, const char* start,
                                  uint32_t tag, size_t left,
                                  wire::Cursor* cursor) {
@@ -468,7 +468,7 @@ bool RequestNodes::Impl::Value(const Item& in, absl::string_view name,
     if (!silent) {
       place = Add(in.place, secret ? NodeKind::kStruct : kind, name, path, {},
                   index);
-      // What it is counts too: an empty list is no empty object.
+      // The kind counts, too: an empty list is no empty object.
       if (secret) secret_node = AddSecret(place, content_tag).node;
     }
     to_come.push_back({place, size, kind == NodeKind::kList, secret_node});

@@ -15,7 +15,7 @@ namespace {
 
 namespace wire = cache::wire;
 
-// What a thread keeps for the next composite.
+// Bytes of the copy that a thread keeps for the next composite.
 constexpr size_t kKeptCopy = 64 << 10;
 
 // The sums of bytes and of their squares and cubes, each modulo 2^16, and their
@@ -63,7 +63,7 @@ class ByteSums {
     powers_.cubes = static_cast<uint16_t>(powers_.cubes + more.cubes);
     count_ += bytes.size();
   }
-  // What is empty is there, too.
+  // The count + 1 makes an empty section differ from an absent one.
   uint64_t all() const {
     return ((uint64_t{powers_.cubes} << 48) ^
             (uint64_t{powers_.squares} << 32) ^ (uint64_t{powers_.sum} << 16)) +
@@ -75,8 +75,8 @@ class ByteSums {
   uint64_t count_ = 0;
 };
 
-// Bytes that may lie in several slices: what is asked of them is near their
-// beginning and short, but nobody promises it.
+// Bytes that may lie in several slices. Reads are usually near the beginning
+// and short, but need not be.
 class SlicedCursor {
  public:
   explicit SlicedCursor(absl::Span<const absl::string_view> slices)
@@ -347,8 +347,8 @@ bool ReadObserved(uint64_t size, SlicedCursor* cursor, OnComposite on_composite,
   return cursor->passed() == end;
 }
 
-// Of several composites the first that has a name counts; protobuf would merge
-// them, which no encoder writes.
+// The first of several composites that has a name counts. Protobuf would merge
+// them, but no encoder writes several.
 void OfComposite(absl::string_view composite, CompositeName* name) {
   if (name->known()) return;
   absl::string_view object;

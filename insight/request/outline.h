@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outline: whose request it is and roughly what it looks like, straight from
-// its bytes, for a small part of what its nodes cost (nodes.h).
+// Outline: a request's identity and a rough summary, straight from its bytes,
+// for a small fraction of the cost of its nodes (nodes.h).
 //
-// An outline tells which section of a request changed, not which path. Equal
-// sections have equal sums in whichever order an encoder writes maps, but not
-// of two encoders of which one leaves out what is empty: who calls stays with
-// one. Of unequal sections the sums are equal where one's bytes are the other's
-// in another order (resourceVersion 12 and 21), so equal sums prove nothing.
+// An outline finds the section of a request that changed, not the path. Equal
+// sections have equal sums in whichever order an encoder writes maps. This does
+// not hold between two encoders of which one leaves out empty fields, but a
+// caller keeps its encoder. Unequal sections have equal sums if their bytes
+// differ only in order (resourceVersion 12 and 21), so equal sums prove
+// nothing.
 //
 // Pure functions; thread-safe. Bytes are not trusted.
 #ifndef FNCACHE_INSIGHT_REQUEST_OUTLINE_H_
@@ -23,8 +24,8 @@
 namespace fncache::insight::request {
 
 // The composite's name, reading no more than it needs: for callers that sample
-// by composite. What is not well-formed, as far as it is read, gives an empty
-// name. The second one makes use of the memory that *name has.
+// by composite. If the bytes that it reads are not well-formed, the name is
+// empty. The second function reuses the memory of *name.
 CompositeName ReadComposite(absl::Span<const absl::string_view> slices);
 void ReadComposite(absl::Span<const absl::string_view> slices,
                    CompositeName* name);

@@ -62,7 +62,7 @@ Struct* FieldOf(Struct* object, const char* name) {
              : nullptr;
 }
 
-// What an object's metadata repeats of the object.
+// Redacts copies of the object in its metadata.
 void RedactMetadata(Struct* object) {
   Struct* const metadata = FieldOf(object, "metadata");
   if (metadata == nullptr) return;
@@ -131,7 +131,7 @@ void Redact(fn::RunFunctionRequest* request) {
   if (request->has_observed()) RedactState(request->mutable_observed());
   if (request->has_desired()) RedactState(request->mutable_desired());
   for (auto& one : *request->mutable_credentials()) {
-    // Of a source that this version does not know.
+    // A source that this version does not know.
     one.second.DiscardUnknownFields();
     if (one.second.has_credential_data()) {
       RedactBytes(one.second.mutable_credential_data()->mutable_data());

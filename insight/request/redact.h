@@ -12,15 +12,16 @@ class RunFunctionResponse;
 
 namespace fncache::insight::request {
 
-// Credentials, connection details, and data, stringData and binaryData of
-// objects of apiVersion v1, kind Secret: their keys become `redacted-N`, values
-// the text `redacted`. How many there were stays. Secrets are found wherever
-// objects stand (observed, desired, required, extra) and in whatever else is a
-// Struct (input, context, output), as deep as they are: a manifest in another
-// object, an element of a list. Of an object that is or holds one the managed
-// fields go, too, and the annotation
-// `kubectl.kubernetes.io/last-applied-configuration`, which repeat it. A Secret
-// that is a text within a text is not found.
+// Redacts credentials, connection details, and data, stringData and binaryData
+// of objects of apiVersion v1, kind Secret. Their keys become `redacted-N`,
+// values the text `redacted`; their number stays. Secrets are found wherever
+// objects are (observed, desired, required, extra) and in every other Struct
+// (input, context, output), at any depth: a manifest in another object, an
+// element of a list.
+//
+// An object that is or contains a Secret also loses its managed fields and the
+// annotation `kubectl.kubernetes.io/last-applied-configuration`, which repeat
+// it. A Secret that is a text within a text is not found.
 void Redact(apiextensions::fn::proto::v1::RunFunctionRequest* request);
 void Redact(apiextensions::fn::proto::v1::RunFunctionResponse* response);
 

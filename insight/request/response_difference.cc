@@ -8,8 +8,8 @@
 namespace fncache::insight::request {
 namespace {
 
-// Of a Value and of the Struct in it the unknown fields have one path; those of
-// the second node have the next number.
+// The unknown fields of a Value and of the Struct in it have one path. Those of
+// the second node get the next number.
 constexpr uint64_t kNext = 1;
 
 using ByPath = absl::flat_hash_map<uint64_t, uint32_t>;
@@ -56,7 +56,7 @@ std::string ResponseComparer::Shown(const Node& node) {
     default:
       break;
   }
-  // What kind it is counts, too.
+  // The kind counts, too.
   std::string bytes(1, static_cast<char>(node.kind));
   bytes.append(node.bytes.data(), node.bytes.size());
   cache::key::Key key;
@@ -81,7 +81,7 @@ std::vector<ResponseDifference> ResponseComparer::Compare(
     const auto found = their_paths.find(PathOf(our_paths, ours, i));
     if (found != their_paths.end()) {
       const Node& other = theirs[found->second];
-      // Of lists of two lengths the elements tell.
+      // Two lists of unequal length differ in their elements.
       if (other.kind == node.kind &&
           (other.value == node.value || node.kind == NodeKind::kList)) {
         continue;

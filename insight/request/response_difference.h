@@ -38,9 +38,9 @@ class ResponseComparer {
       : hash_(seed), first_(secret), second_(secret) {}
 
   // The first `most` differences of two responses without meta, in the order of
-  // the first one, then those that only the second one has. Of what only one of
-  // them has, its outermost part alone. Empty if they are equal messages, or
-  // if one of them cannot be read.
+  // the first one, then those that only the second one has. A subtree that only
+  // one of them has is one difference, at its root. Empty if they are equal
+  // messages, or if one of them cannot be read.
   std::vector<ResponseDifference> Compare(
       absl::Span<const absl::string_view> first,
       absl::Span<const absl::string_view> second, size_t most);
