@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // MasksInForce: the masks that a daemon had while it wrote a trace, as the
-// trace's header says. What they hide is in the trace, but was in no key.
+// trace's header says. Values that they hide are in the trace, but were in no
+// key.
 //
 // A trace of `fncache load` does not know the daemon's masks. Belongs to one
-// thread: it remembers what it was asked.
+// thread: it remembers earlier answers.
 #ifndef FNCACHE_INSIGHT_TRACE_MASKS_IN_FORCE_H_
 #define FNCACHE_INSIGHT_TRACE_MASKS_IN_FORCE_H_
 
@@ -26,7 +27,7 @@ class MasksInForce {
   static absl::StatusOr<MasksInForce> Of(const TraceHeader& header,
                                          const std::vector<std::string>& more);
 
-  // Of this function, as they were written.
+  // The masks of this function, as they were written.
   const std::vector<std::string>& Texts(const std::string& function) const;
   // Whether its masks hide the path, spelled as RequestNodes::Spell does.
   bool Hide(const std::string& function, absl::string_view path) const;

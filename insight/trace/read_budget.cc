@@ -9,8 +9,8 @@ namespace fncache::insight::trace {
 namespace {
 
 constexpr absl::Duration kPeriod = absl::Milliseconds(200);
-// So few are read at least: nobody would learn otherwise that there is time
-// again.
+// The least fraction of composites that are read. Without any reads, spare CPU
+// time would not be detected.
 constexpr double kLeast = 1.0 / 1024;
 
 }  // namespace

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReadBudget: of how many composites the requests are read for a trace, so that
-// reading takes no more than its share of the CPU.
+// ReadBudget: decides for how many composites the requests are read for a
+// trace, so that reading stays within its limit of CPU time.
 //
-// What does not fit is left out by composite, never by call: of those that stay
-// all requests are read, and what changed in them can be told. Which ones stay
-// follows from their hashes alone; with a smaller share some of the same ones
-// stay.
+// Beyond the limit it leaves out composites, never single calls: if a composite
+// stays, all its requests are read, and their changes can be reported. The
+// choice depends on the composites' hashes alone. With a lower limit a subset
+// of the same composites stays.
 //
 // Reads may be called by any thread, Adjust by one.
 #ifndef FNCACHE_INSIGHT_TRACE_READ_BUDGET_H_
@@ -19,9 +19,9 @@
 namespace fncache::insight::trace {
 
 struct ReadLimits {
-  // Of the process's CPU time, (0, 1]; 1: no bound.
+  // A fraction of the process's CPU time, (0, 1]; 1: no limit.
   double of_process = 1;
-  // What is always allowed, in cores: [0, 1].
+  // Always allowed, in cores: [0, 1].
   double of_core = 0;
 };
 

@@ -70,7 +70,7 @@ struct TraceReader::Impl {
 
   TraceHeader header;
   std::string run;  // of the file that is read
-  // Of the file that is read: its numbers of paths to those of the reading.
+  // From the path numbers of the file that is read to those of the reading.
   absl::flat_hash_map<uint32_t, PathId> ids;
   absl::flat_hash_map<std::string, PathId> known_paths;
   std::deque<std::string> names;
@@ -169,7 +169,7 @@ void TraceReader::Impl::TakeRequest(const proto::Request& record, Known* known,
   };
   const std::shared_ptr<NodeMap> before = known->nodes;
   if (record.delta() && before == nullptr) return lose();
-  // What others still look at is copied before it is changed.
+  // A map that another call still uses is copied before it is changed.
   std::shared_ptr<NodeMap> now;
   if (!record.delta()) {
     now = std::make_shared<NodeMap>();
@@ -353,7 +353,7 @@ bool TraceReader::Next(ReadCall* call) {
         impl_->dropped_before += record.dropped().records();
         break;
       default:
-        // Of a later version.
+        // A record of a later version.
         break;
     }
   }

@@ -2,9 +2,9 @@
 // TraceReader: the calls of a trace, in the order in which they were written,
 // each with the nodes of its request where the trace has them.
 //
-// A trace is a directory of a writer's ring, or one file of it. What is damaged
-// is skipped up to the next whole block, counted in damaged(). Bytes are not
-// trusted: sizes are bounded before memory is taken.
+// A trace is a directory of a writer's ring, or one file of it. Damaged bytes
+// are skipped up to the next whole block, and counted in damaged(). Bytes are
+// not trusted: sizes are bounded before memory is allocated.
 //
 // Belongs to one thread.
 #ifndef FNCACHE_INSIGHT_TRACE_READER_H_
@@ -30,8 +30,8 @@ namespace fncache::insight::trace {
 using PathId = uint32_t;
 using NodeMap = absl::flat_hash_map<PathId, request::KeptNode>;
 
-// One node of a request as a number: requests are compared by the sums of their
-// nodes' numbers, so that what changed is added and subtracted. Of one reading.
+// One node of a request as a number, valid for one reading. Requests are
+// compared by the sums of their nodes' numbers, so a change subtracts and adds.
 uint64_t NodeHash(PathId path, const request::KeptNode& node);
 
 struct ReadCall {
@@ -49,7 +49,7 @@ struct ReadCall {
   // removed ones.
   bool has_previous = false;
   std::vector<PathId> changed;  // all three kinds, in the order of the record
-  // Of every object of the request, by the object's path.
+  // The writer of every object of the request, by the object's path.
   std::shared_ptr<const std::map<std::string, request::ObjectWriter>> writers;
   std::string request_message;   // level full
   std::string response_message;  // level full
@@ -77,7 +77,7 @@ class TraceReader {
       std::string bytes);
   ~TraceReader();
 
-  // Of the first file.
+  // The header of the first file.
   const TraceHeader& header() const;
   // False at the end.
   bool Next(ReadCall* call);

@@ -100,8 +100,8 @@ absl::Duration Bounded(int64_t nanoseconds) {
       std::max<int64_t>(0, std::min(nanoseconds, kLongest)));
 }
 
-// Writes fields as protobuf does: by number, and nothing of what is zero or
-// empty, but for optional ones. Where it writes has room for them.
+// Writes fields as protobuf does: by number, without zeros and empty fields
+// unless they are optional. The output buffer must be large enough.
 class FieldWriter {
  public:
   explicit FieldWriter(char* out) : out_(out) {}
@@ -136,7 +136,7 @@ class FieldWriter {
   char* out_;
 };
 
-// What a field takes beside its bytes, at most: a tag of two bytes here, and a
+// The most that a field takes beside its bytes: a tag, of two bytes here, and a
 // varint.
 constexpr size_t kMostHead = 12;
 constexpr size_t kMostFields = 40;
@@ -162,7 +162,7 @@ bool AreUtf8(const TracedCall& call) {
   for (const absl::string_view text : TextsOf(call.composite)) {
     if (!IsUtf8(text)) return false;
   }
-  // What settings say was checked when they were read.
+  // Names from settings were checked when the settings were read.
   return IsUtf8(call.detail) && IsUtf8(call.step);
 }
 

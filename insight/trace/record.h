@@ -22,10 +22,10 @@ namespace fncache::insight::trace {
 // hit waits for it. In texts U+FFFD stands for bytes that are no UTF-8, which
 // protobuf would not read.
 void AppendCall(const TracedCall& call, std::string* bytes);
-// What a reader does not know becomes unknown.
+// Values that this version does not know become unknown.
 TracedCall FromRecord(const fncache::trace::Call& record);
 
-// What one node adds to Request.check.
+// The summand of one node in Request.check.
 uint64_t CheckOf(uint32_t path, uint32_t kind, uint64_t digest);
 uint64_t CheckOf(const fncache::trace::Node& node);
 

@@ -18,8 +18,8 @@ using request::Node;
 using request::NodeKind;
 using request::ObjectWriter;
 
-// A path longer than this is cut: a trace is no place for what somebody hides
-// in a key.
+// Bytes. A longer path is cut: a trace does not store values that are hidden in
+// keys.
 constexpr size_t kMaxPath = 4096;
 // The hash map's and the list's own memory for each request, about.
 constexpr size_t kOverhead = 256;

@@ -26,7 +26,7 @@ const char* ReasonName(Reason reason);
 
 enum class Level { kKeys, kPaths, kFull };
 
-// Of the answer.
+// The fields of the answer.
 struct TracedAnswer {
   uint64_t response_bytes = 0;
   absl::optional<absl::Duration> function_ttl;
@@ -35,7 +35,7 @@ struct TracedAnswer {
   bool stored = false;
   bool fatal = false;
   bool secrets = false;
-  // What the upstream call took; of a hit, what the one that filled took.
+  // Duration of the upstream call; for a hit, of the call that filled it.
   absl::Duration cost = absl::ZeroDuration();
   absl::Duration age = absl::ZeroDuration();
 };
@@ -47,8 +47,8 @@ struct TracedCall : TracedAnswer {
   std::string generation;
   Outcome outcome = Outcome::kUnknown;
   Reason reason = Reason::kNone;
-  // Of not-stored why: no-ttl, fatal, secrets, too-large, mode-off, error,
-  // abandoned. Of changed the first path. Of a bypass why it is one.
+  // not-stored: why (no-ttl, fatal, secrets, too-large, mode-off, error,
+  // abandoned). changed: the first path. A bypass: why it is one.
   std::string detail;
   absl::optional<cache::key::Key> key;
   request::CompositeName composite;

@@ -126,7 +126,7 @@ struct TraceWriter::Impl {
   void Loop();
   // Waits for jobs, a flush, the end, or until the block has waited enough.
   void WaitForJobs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // False: the queue has no room for it, and it counts as lost.
+  // False: the queue has no capacity for it, and it counts as lost.
   bool TakeBytes(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void WriteEncoded(const TracedCall& call);
   uint64_t HashOf(const request::CompositeName& composite) const;
@@ -148,7 +148,7 @@ struct TraceWriter::Impl {
 
   ReadBudget budget;  // adjusted by the writer's thread
 
-  // Of the writer's thread.
+  // Only the writer's thread uses these.
   bool unread_said = false;
   request::RequestNodes nodes;
   RequestLog log;
@@ -365,7 +365,7 @@ void TraceWriter::Impl::Handle(Job* job) {
   if (!fits() || log.paths() > kMostPaths) {
     WriteBlock();
     if (!StartFile()) return Lose(job->records, "");
-    // What the record says against the file before is of no use in the next.
+    // A record that refers to the file before is of no use in the next.
     if (!encoded) bytes = Encode(*job, request, response, readable);
     // With a header it may be larger than a file.
     if (!fits()) return Lose(job->records, "");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// TraceWriter: writes calls to a ring of files, behind the answer.
+// TraceWriter: writes calls to a ring of files, after the response.
 //
-// Write hands over and returns: a thread of the writer's own makes nodes,
-// digests and blocks. What does not fit its queue (bounded in bytes), and what
-// a full or broken disk does not take, is dropped, counted, and said in the
-// trace. The directory never holds more than `files` files of `file_size`
+// Write queues a call and returns. A thread of the writer makes nodes, digests
+// and blocks. Calls that do not fit the queue (bounded in bytes), or that a
+// full or broken disk does not accept, are dropped, counted, and reported in
+// the trace. The directory never has more than `files` files of `file_size`
 // bytes.
 //
 // Format: docs/trace-format.md. Files are readable after a crash up to the last
@@ -77,10 +77,10 @@ class TraceWriter {
   // need not be kept for it.
   bool Reads(const request::CompositeName& composite) const;
 
-  // What the writer needs of the messages beyond `call`. Called on the
-  // writer's thread, only if the level needs it (kPaths: request; kFull: both);
-  // an empty text if it cannot say. What it holds counts as `held` bytes of the
-  // queue.
+  // The messages, for fields beyond those of `call`. The writer's thread calls
+  // these, and only if the level needs them (kPaths: request; kFull: both).
+  // They return an empty text if they cannot read a message. Their memory
+  // counts as `held` bytes of the queue.
   struct Messages {
     uint64_t held = 0;
     absl::AnyInvocable<std::string()> request;  // the message's bytes, unpacked
