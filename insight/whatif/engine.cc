@@ -36,11 +36,11 @@ constexpr int64_t kMicro = 1000;
 constexpr int64_t kUncollapsed = 1'000'000'000;
 // How many refreshes of a function run at once: the daemon's own limit.
 constexpr uint32_t kMostRefreshes = 16;
-// What an answer from memory takes where the trace has none.
+// Microseconds of an answer from memory where the trace has none.
 constexpr uint32_t kHitMicros = 500;
 // How many calls are played at most, for one that is recorded, and on top.
 constexpr uint64_t kMostCalls = 1000;
-// No answer takes less, so that time goes on whatever TTLs a trace tells.
+// No answer takes less, so that time advances whatever TTLs a trace has.
 constexpr int64_t kLeastLatency = 50'000;
 // A call that belongs to no composite.
 constexpr uint32_t kAlone = 0xffffffff;
@@ -225,7 +225,7 @@ class Engine {
               function.refreshes >= kMostRefreshes) {
             return;
           }
-          // The refresh, which nobody waits for.
+          // The refresh, which no call waits for.
           return Launch({asker.call, kAlone, asker.counts}, key, /*keyed=*/true,
                         /*shared=*/true, /*refresh=*/true);
         case cache::Freshness::kIfError:
@@ -350,7 +350,7 @@ class Engine {
     }
   }
 
-  // Only the room that it takes counts: its bytes are not written.
+  // Only the size of an entry counts: its bytes are not written.
   bool Fill(const Key& key, const EntryInfo& info, uint32_t bytes,
             absl::Time now) {
     bool written = false;
@@ -391,7 +391,7 @@ class Engine {
     PlayUntil(std::numeric_limits<int64_t>::max());
   }
 
-  // What comes before `time`.
+  // Plays the events up to `time`, inclusive.
   void PlayUntil(int64_t time) {
     while (!events_.empty() && events_.top().at <= time) {
       const Event event = events_.top();
@@ -508,7 +508,7 @@ class Engine {
       composite.event = std::exchange(composite.waiting, Pipeline::kNone);
       return Begin(whose, composite.event);
     }
-    // What failed is tried again when it was.
+    // A failed pipeline is retried at its recorded time.
     if (composite.failed || composite.told == Call::kNone) return;
     Outcome* const outcome = counting_.outcome();
     outcome->cut |= outcome->calls > kMostCalls * (recording_.calls.size() + 1);
@@ -552,8 +552,9 @@ class Engine {
                : from + static_cast<int64_t>(nanos);
   }
 
-  // What a timer takes of the TTL. The composite's own, as long as it has any
-  // in the recording, so that the same settings give the same arrivals.
+  // The fraction of the TTL that a timer waits. It is the composite's own, as
+  // long as it has any in the recording, so that equal settings give equal
+  // arrivals.
   double Spread(Composite* composite) {
     uint32_t from = composite->spread_from == Pipeline::kNone
                         ? composite->event

@@ -2,24 +2,23 @@
 // Replay: plays a Recording under settings, through the real Policy and the
 // real MemoryStore, on a simulated clock.
 //
-// A call looks its key up; a miss takes the function the time that the trace
-// tells, calls of the same key meanwhile wait for it and share its answer if it
-// is stored (else each calls for itself, as the daemon has it); then the answer
-// is filled. Entries take the room that they would, without their bytes. Past
-// its time an entry answers as stale_while_revalidate lets it, and is refreshed
-// behind: the run counts, with nobody waiting for it.
+// A call looks its key up. A miss calls the function, for the duration that the
+// trace has. Calls of the same key meanwhile wait for it, and share its answer
+// if it is stored; otherwise each calls for itself, as in the daemon. Then the
+// answer is filled. Entries count with their sizes, without their bytes. An
+// entry past its time answers within stale_while_revalidate, and is refreshed:
+// the refresh counts as a run, and no call waits for it.
 //
-// With kModel a composite's pipelines are played one after the other, and
-// those that a timer caused are made again: after a pipeline its composite
-// waits for the least TTL that the settings tell, give or take what the runner
-// spreads. Everything else comes when it came. With kRecorded every call comes
-// when it came.
+// With kModel a composite's pipelines are played one after the other, and those
+// that a timer caused are made anew: after a pipeline its composite waits for
+// the least TTL under the settings, give or take the runner's spread. All other
+// pipelines start at their recorded times. With kRecorded every call does.
 //
-// Only memory is played: no disk tier, no shared one, no restarts, no purges;
-// nor stale_if_error and finish_abandoned, for which a trace tells too little
-// (see SettingsReader::NotPlayed).
+// Only memory is played: no disk tier, no shared one, no restarts, no purges.
+// Nor are stale_if_error and finish_abandoned, for which a trace has too little
+// information (see SettingsReader::NotPlayed).
 //
-// Pure functions of what they are given, random numbers included; thread-safe.
+// Pure functions of their arguments, random numbers included; thread-safe.
 #ifndef FNCACHE_INSIGHT_WHATIF_ENGINE_H_
 #define FNCACHE_INSIGHT_WHATIF_ENGINE_H_
 
@@ -38,7 +37,7 @@ struct ReplayOptions {
   bool by_composite = false;
 };
 
-// What is played: `masked_of[function]` is the number of the keys to use in
+// One variant to play: `masked_of[function]` is the index of the keys to use in
 // Recording::masked, or -1 for the keys as recorded.
 struct Variant {
   CacheSettings settings;

@@ -29,7 +29,8 @@ using trace::TracedCall;
 // The runner spreads requeues by a tenth; a worker may be late.
 constexpr double kSpread = 0.1;
 constexpr int64_t kLate = 50'000'000;
-// Where nobody says which calls are one pipeline's, a longer pause parts two.
+// Nanoseconds. Where the trace does not name pipelines, a longer pause
+// separates two.
 constexpr int64_t kPause = 500'000'000;
 constexpr size_t kMostNames = 0xffff, kMostPhases = 0xff;
 
@@ -73,8 +74,8 @@ class Names {
 };
 
 // Keys under sets of masks, of requests whose nodes are known. They are equal
-// where the daemon's would be. Of nodes alone that holds for requests of one
-// composite, since digests of values are the composite's own; messages, which a
+// where the daemon's would be. With nodes alone this holds for requests of one
+// composite, since digests of values are the composite's own. Messages, which a
 // trace has at level full, have the keys that the daemon would make.
 class MaskedKeys {
  public:
@@ -163,8 +164,8 @@ class MaskedKeys {
   absl::flat_hash_map<uint64_t, Last> lasts_;
 };
 
-// What a call may not say of the function, because a cache answered it, is
-// taken from the calls of the same composite and step beside it.
+// Fields that a call does not know of the function, because a cache answered
+// it. They are taken from neighbouring calls of the same composite and step.
 struct Unknown {
   bool ttl = false;
   bool cost = false;
@@ -344,8 +345,8 @@ class Reading {
     }
   }
 
-  // What no call of the series says: as the function's calls are on average; a
-  // TTL as it was told.
+  // Fields that no call of the series knows: the averages of the function's
+  // calls. A TTL is taken as the caller got it.
   void FillRest() {
     std::vector<std::pair<double, uint64_t>> costs(functions_.size());
     for (size_t i = 0; i < recording_.calls.size(); ++i) {
@@ -398,8 +399,8 @@ class Reading {
     }
   }
 
-  // Which pipeline a call belongs to where nobody said: its composite's last
-  // one, unless there was a pause or the same was asked before.
+  // Guesses the pipeline of a call where the trace does not name it: its
+  // composite's last one, unless there was a pause or a repeated request.
   uint32_t Guess(const Call& call) {
     Open& open = open_[call.composite];
     const auto begin = [&] {
@@ -494,7 +495,7 @@ class Reading {
     }
   }
 
-  // Who follows whom, and why.
+  // Links each pipeline to the next, with the cause.
   void Link(const std::vector<Trigger>& triggers) {
     std::vector<Pipeline>& all = recording_.pipelines;
     std::vector<uint32_t> last(recording_.composites.size(), Pipeline::kNone);
@@ -509,7 +510,7 @@ class Reading {
         pipeline.timer = triggers[i] == Trigger::kTimer ||
                          (triggers[i] == Trigger::kUnknown &&
                           IsTimer(all[before], pipeline));
-        // What a load does to settle happens at once, whatever TTLs say.
+        // A load settles composites at once, whatever TTLs say.
         if (pipeline.settling) pipeline.timer = false;
       }
       uint32_t& since = epoch[pipeline.composite];
@@ -542,12 +543,12 @@ class Reading {
   Names functions_, steps_, phases_, composites_;
   std::vector<bool> begins_;  // by composite
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, uint32_t> series_numbers_;
-  // Of each call.
+  // One for each call.
   std::vector<Unknown> unknown_;
   std::vector<uint32_t> series_;
   std::vector<uint64_t> pipeline_ids_;
   std::vector<Trigger> triggers_;
-  // By composite: the pipeline that may go on.
+  // By composite: the pipeline that may continue.
   std::vector<Open> open_;
   uint32_t unknown_composite_ = Pipeline::kNone;
 };

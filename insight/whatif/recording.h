@@ -27,8 +27,9 @@ struct Call {
 
   int64_t arrived = 0;
   cache::key::Key key;  // if `keyed`
-  // What the function says, and what the caller was told; kNone: nothing.
-  // Where the trace does not have it (a hit), as the calls beside it have it.
+  // The TTL that the function says, and the one that the caller got; kNone:
+  // nothing. Where the trace does not have it (a hit), the neighbouring calls'
+  // TTL.
   int64_t ttl = kNone;
   int64_t told = kNone;
   int64_t age = 0;       // of a hit
@@ -48,8 +49,8 @@ struct Call {
   bool secrets : 1;
   bool failed : 1;    // its status is not OK
   bool measured : 1;  // it counts
-  // Of a composite that had no resources at its first call in the trace, before
-  // a timer brought it back.
+  // A call of a composite that had no resources at its first call in the trace,
+  // until a timer brought it back.
   bool creation : 1;
 
   Call()
@@ -67,16 +68,16 @@ struct Pipeline {
 
   int64_t start = 0;
   int64_t end = 0;  // of its last call
-  // The least TTL that its calls were told; Call::kNone: none, or it failed.
+  // The least TTL that its calls got; Call::kNone: none, or it failed.
   int64_t told = Call::kNone;
   uint32_t first = 0;  // its calls in Recording::pipeline_calls
   uint32_t calls = 0;
   uint32_t composite = 0;
   uint32_t next = kNone;  // of the same composite
-  // What its composite's timers run from it on: itself, or the first
-  // timer-driven one before the next event.
+  // The pipeline that its composite's timers repeat from here on: this one, or
+  // the first timer-driven one before the next event.
   uint32_t repeats = 0;
-  bool timer = false;  // it ran for the TTL that the one before was told
+  bool timer = false;  // it ran for the TTL that the one before got
   bool failed = false;
   bool measured = false;
   bool settling = false;  // a load's, before it began

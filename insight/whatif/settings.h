@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings that a what-if plays a trace under, and how they come of their
-// names and texts.
+// The settings under which a what-if plays a trace, and how their names and
+// texts become values.
 //
-// Names and texts are those of the daemon's settings. What parses them is the
-// daemon's own table, which this room does not know: whoever owns the table
-// implements SettingsReader, and main brings the two together.
+// Names and texts are those of the daemon's settings. The daemon's own table
+// parses them, and this module does not know it. The table's owner implements
+// SettingsReader, and main connects the two.
 //
 // Plain data, and an interface whose implementations are thread-safe.
 #ifndef FNCACHE_INSIGHT_WHATIF_SETTINGS_H_
@@ -30,7 +30,7 @@ struct FunctionSettings {
 struct CacheSettings {
   uint64_t memory = 256ull << 20;  // bytes
   FunctionSettings defaults;
-  // Of functions for which something else was said.
+  // The functions with settings of their own.
   std::map<std::string, FunctionSettings> functions;
 
   const FunctionSettings& Of(const std::string& function) const;
@@ -54,15 +54,15 @@ class SettingsReader {
   // InvalidArgument names the setting and what is accepted, in one line.
   virtual absl::StatusOr<CacheSettings> Read(
       const SettingTexts& texts) const = 0;
-  // What the settings of a daemon had it do that cannot be played again, in a
-  // line each: it is to be told beside what was played.
+  // The behaviour under the daemon's settings that cannot be played again, one
+  // line each. Print it beside the results.
   virtual std::vector<std::string> NotPlayed(
       const std::map<std::string, std::string>& settings) const = 0;
 };
 
-// The texts of `base` with those of `over` in their place. What `over` says of
-// all functions holds for those, too, of which `base` says something of their
-// own.
+// The texts of `base`, replaced by those of `over`. If `over` sets something
+// for all functions, this also replaces it for the functions that `base` sets
+// apart.
 SettingTexts Overlaid(SettingTexts base, const SettingTexts& over);
 
 }  // namespace fncache::insight::whatif
