@@ -158,7 +158,7 @@ class Adviser {
     FindIdentity(one);
   }
 
-  // What tells composites apart, and of that the leaves that nobody reads.
+  // Finds the paths that differ between composites, and their unread leaves.
   void FindIdentity(FunctionAdvice* one) {
     const auto differences = CompareComposites(options_.trace, one->function);
     if (!differences.ok()) return;

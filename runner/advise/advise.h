@@ -48,19 +48,20 @@ struct FunctionAdvice {
   // Over what changes, and over what tells composites apart.
   std::vector<probe::ProposedMask> masks;
   std::vector<std::string> identity;
-  // What else tells composites apart: paths that are read, or that no mask over
-  // a leaf hides.
+  // Other paths that differ between composites: paths that are read, or that no
+  // mask over a leaf hides.
   std::vector<std::string> apart;
-  // How many composites were compared; fewer than two say nothing.
+  // The number of composites that were compared; fewer than two show nothing.
   int composites = 0;
 };
 
-// What settings would have given for the trace.
+// The expected results of settings on the trace.
 struct Expected {
   std::string settings;
   absl::optional<double> hit_rate;
   uint64_t runs = 0;
-  // Of calls while composites were created; none where the trace has no such.
+  // The hit rate of calls while composites were created; none if the trace has
+  // no such calls.
   absl::optional<double> creation;
 };
 
@@ -73,7 +74,7 @@ struct Advice {
   std::vector<Expected> expected;
   // Identity masks save calls, and stand in the settings.
   bool share = false;
-  // What could not be found out, a sentence each.
+  // The questions that stayed open, a sentence each.
   std::vector<std::string> unknown;
 };
 

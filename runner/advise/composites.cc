@@ -21,11 +21,11 @@ using apiextensions::fn::proto::v1::RunFunctionRequest;
 using insight::trace::ReadCall;
 using insight::trace::TraceReader;
 
-// Of each step and state so many composites are compared.
+// The most composites that are compared for each step and state.
 constexpr size_t kMostCompared = 5;
 
-// What two requests have to share that could have one answer: the kind, the
-// input, and which resources there are.
+// Two requests can have one answer only if these are equal: the kind, the
+// input, and the set of resources.
 std::string ShapeOf(const RunFunctionRequest& request) {
   std::string shape = text::DeterministicBytes(request.input());
   const auto& composite = request.observed().composite().resource().fields();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells composites apart in the requests of one step: in what two of them
-// differ that have the same input and the same resources.
+// Finds the differences between composites in the requests of one step: between
+// two requests with the same input and the same resources.
 //
 // Blocking function over a trace of level full; thread-safe.
 #ifndef FNCACHE_RUNNER_ADVISE_COMPOSITES_H_

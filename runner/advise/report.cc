@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an Advice looks like, as YAML with comments and as JSON.
+// Writes an Advice as YAML with comments and as JSON.
 #include <algorithm>
 #include <string>
 #include <vector>
