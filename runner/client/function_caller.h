@@ -18,12 +18,12 @@ struct CallResult {
   // `rpc error: code = Internal desc = boom`, and its code is the call's.
   absl::Status status;
   apiextensions::fn::proto::v1::RunFunctionResponse response;
-  // The header cache-status as it came from a cache in front of the function,
-  // whole: `fncache; hit; ttl=37`. Empty where there was none.
+  // The whole header cache-status of a cache in front of the function.
+  // Empty where there was none. Example: `fncache; hit; ttl=37`.
   std::string cache_status;
-  // From the request's bytes, ready to be sent, to the response's: what the
-  // network and the other side took, without writing and reading the messages.
-  // Zero where nothing was sent.
+  // From the end of encoding the request to the arrival of the response's
+  // bytes: the time of the network and the function, without encoding and
+  // decoding. Zero where nothing was sent.
   absl::Duration round_trip = absl::ZeroDuration();
 };
 

@@ -112,10 +112,11 @@ std::string CacheStatus(const grpc::ClientContext& context) {
 
 }  // namespace
 
-// Calls are kept in `calls` until their `done` has returned and is gone. What
-// the threads of the queues do with a call they do one after the other; its
-// mutex guards what the destructor cancels meanwhile. Whoever starts a call
-// holds it too: it may be over before that thread has let go of its mutex.
+// Calls are kept in `calls` until their `done` has returned and is destroyed.
+// The threads of the queues work on a call one after the other. Its mutex
+// guards the fields that the destructor cancels meanwhile. The thread that
+// starts a call locks it, too: the call may be over before that thread has
+// unlocked the mutex.
 struct FunctionClient::Impl
     : public std::enable_shared_from_this<FunctionClient::Impl> {
   struct Attempt {
@@ -186,7 +187,7 @@ struct FunctionClient::Impl
     }
     grpc::Slice slice(size);
     request.SerializeWithCachedSizesToArray(
-        const_cast<uint8_t*>(slice.begin()));  // nobody else has it yet
+        const_cast<uint8_t*>(slice.begin()));  // no other reference yet
     *bytes = grpc::ByteBuffer(&slice, 1);
     return grpc::Status::OK;
   }

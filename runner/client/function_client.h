@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// FunctionClient: calls functions over gRPC as the reference runner does. One
-// channel for each target, shared by all calls; a few threads, however many
-// calls there are.
+// FunctionClient: calls functions over gRPC as the reference runner does. All
+// calls share one channel for each target, and a few threads.
 //
-// A function that is down is waited for until the deadline; v1 first, and
-// v1beta1 where that is unimplemented; no retries; an answer over 4 MiB is
-// RESOURCE_EXHAUSTED.
+// A call waits until the deadline for a function that is down. It uses v1
+// first, and v1beta1 if v1 is unimplemented. There are no retries. An answer
+// over 4 MiB is RESOURCE_EXHAUSTED.
 //
 // Thread-safe. The destructor cancels the calls that are left and waits until
 // each `done` has returned.
@@ -30,7 +29,7 @@ struct FunctionTarget {
 };
 
 struct FunctionClientOptions {
-  // Of two with one name the first counts.
+  // The first of two with one name counts.
   std::vector<FunctionTarget> functions;
   // tls.crt, tls.key and ca.crt as the runner has them; "" = plaintext.
   std::string tls_dir;

@@ -31,7 +31,7 @@ constexpr std::array<const char*, 17> kNames = {"OK",
                                                 "DataLoss",
                                                 "Unauthenticated"};
 
-// Said by gRPC C++ of its own accord; Go says something else in its place.
+// gRPC C++ itself says this; Go says something else instead.
 constexpr char kTooLarge[] = "Received message larger than max (";
 
 constexpr char kCannotConnect[] = ": Failed to connect to remote host: ";

@@ -21,26 +21,26 @@ namespace fncache::runner::client {
 // knows none.
 absl::Status RpcError(int code, absl::string_view description);
 
-// The same of a call's status, which is not OK. What this side's gRPC said
-// itself is said as Go's would: that the deadline has passed, that the call was
-// cancelled, that the answer was too large. A complaint about a message of
-// `request_size` bytes is the function's own and stays.
+// The same for a call's status, which is not OK. Errors of this side's gRPC get
+// the words of Go: deadline exceeded, call cancelled, answer too large. A
+// complaint about a message of `request_size` bytes is the function's own and
+// stays.
 absl::Status RpcError(const grpc::Status& status, size_t request_size);
 
-// Whether it is this side's gRPC that says that the deadline has passed.
+// Whether this side's gRPC says that the deadline has passed.
 bool IsLocalDeadline(const grpc::Status& status);
 
-// Of a call whose deadline passed before it had a connection: what it waited
-// for. `probe` is the status of a call that did not wait.
+// The error of a call whose deadline passed before it had a connection: it
+// names the obstacle. `probe` is the status of a call that did not wait.
 absl::Status NotConnectedError(const grpc::Status& probe);
 
 // Whether a call with this status, one of those above, never had a connection
 // to a function: neither here nor, as its status says, behind fncache serve.
 bool NeverReachedAFunction(const absl::Status& status);
 
-// One of the statuses above for somebody who knows neither gRPC nor Go: `no
+// One of the statuses above for readers who know neither gRPC nor Go: `no
 // connection in time: connection refused`, `no answer in time`, `Internal:
-// boom`. Any other status is said as it is.
+// boom`. Any other status stays as it is.
 std::string PlainRpcError(const absl::Status& status);
 
 }  // namespace fncache::runner::client
