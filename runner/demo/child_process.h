@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ChildProcess: this same binary, run as another of its commands.
 //
-// Its stderr is read as it comes, to learn where it listens and how many calls
-// it has logged. All children that are alive are known in one place, so that
-// whoever ends the process can end them too.
+// Its stderr is read as it comes, to learn its addresses and the number of
+// calls that it has logged. One list has all children that are alive, so that
+// the end of the process can end them, too.
 //
 // Thread-safe but for construction and Wait. Start children from the main
 // thread: they are killed when the thread that started them ends.
@@ -27,8 +27,8 @@ namespace fncache::runner::demo {
 class ChildProcess {
  public:
   // Runs /proc/self/exe with `args`, without the environment variables that set
-  // this program's settings. What it prints goes to `stdout_fd`, which stays
-  // the caller's; by default to where this process prints.
+  // this program's settings. The child prints to `stdout_fd`, which stays the
+  // caller's; by default to the stdout of this process.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(
       const std::vector<std::string>& args, int stdout_fd = -1);
   // Kills the child if it runs.

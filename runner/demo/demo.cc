@@ -52,7 +52,7 @@ constexpr absl::Duration kShortTtl = absl::Seconds(2);
 // For a miss, an entry's whole life, and another miss.
 constexpr absl::Duration kExpiry = absl::Seconds(5);
 constexpr int kExpiryRate = 20;
-// Of each composite, an hour: together twenty a second.
+// Per composite and hour; all composites together make twenty a second.
 constexpr int kWrites = 1800;
 constexpr absl::Duration kModel = absl::Seconds(8);
 constexpr absl::Duration kPatience = absl::Seconds(30);
@@ -193,7 +193,7 @@ struct Demo::Impl {
     return running;
   }
 
-  // Runs a command to its end. `what` is told meanwhile.
+  // Runs a command to its end. `what` names it in the progress display.
   absl::StatusOr<Ran> RunCommand(absl::string_view what,
                                  const Arguments& args) {
     const std::string path = folders.work + "/printed";
@@ -430,7 +430,8 @@ struct Demo::Impl {
     return ShowExpiry(calls);
   }
 
-  // Of the first entry that was filled and ended among `calls`.
+  // Shows the life of the first entry that was filled and expired among
+  // `calls`.
   absl::Status ShowExpiry(const std::vector<TracedCall>& calls) {
     const auto miss = [](const TracedCall& call) {
       return call.outcome == Outcome::kMiss;

@@ -32,8 +32,8 @@ class Demo {
   Demo(DemoFolders folders, DemoScreen* screen);
   ~Demo();
 
-  // An error if a step could not be run at all. Whether everything that was
-  // claimed held is told by held().
+  // An error if a step could not be run at all. held() returns whether every
+  // claim was true.
   absl::Status Run();
   bool held() const;
 
