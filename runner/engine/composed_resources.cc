@@ -29,7 +29,7 @@ constexpr size_t kHashLength = 12;
 constexpr size_t kMaxGeneratedLength = 63;
 constexpr size_t kMaxNameLength = 253;
 
-// Holds the parts of the composite that all its resources get.
+// The fields of the composite that all its resources get.
 struct Parent {
   std::string prefix;
   std::string own_namespace;  // "" = cluster-scoped

@@ -30,7 +30,8 @@ using apiextensions::fn::proto::v1::ResourceSelector;
 using apiextensions::fn::proto::v1::SchemaSelector;
 
 // The fields of one map. Null is absent, as everywhere in objects of a fixed
-// form. Of all readers of an object the first wrong field is what is kept.
+// form. All readers of an object share one status, which keeps the first wrong
+// field.
 class Fields {
  public:
   Fields(const Struct* map, std::string path, absl::Status* status)

@@ -39,11 +39,11 @@ bool IsSystemCondition(absl::string_view type);
 // that is none ends the list there, its own condition being empty.
 std::vector<Condition> ConditionsOf(const Struct& object);
 
-// Sets status.conditions to what is there, decoded, with `conditions` set in
-// their order: one of the same type is replaced in its place, and left as it is
-// if status, reason and message are equal, and observedGeneration where both
-// have one; else it is appended. Does nothing if there is a status that is no
-// map.
+// Sets status.conditions to the existing ones, decoded, with `conditions` set
+// in their order. A condition replaces one of the same type, at its index. That
+// one is left as it is if status, reason and message are equal, and
+// observedGeneration where both have one. Without one of its type, the
+// condition is appended. Does nothing if there is a status that is no map.
 void SetConditions(const std::vector<Condition>& conditions, Struct* object);
 
 // The condition that a function set, as of `now`.

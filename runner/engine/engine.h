@@ -24,8 +24,8 @@
 
 namespace fncache::runner::engine {
 
-// One composite and all that a render of it needs. Objects that many renders
-// share are held by pointers. A null list counts as an empty one.
+// One composite and all that a render of it needs. Pointers refer to objects
+// that many renders share. A null list counts as an empty one.
 struct EngineInput {
   using Objects = std::shared_ptr<const std::vector<google::protobuf::Struct>>;
 
@@ -39,8 +39,8 @@ struct EngineInput {
   std::shared_ptr<const google::protobuf::Struct> definition;
 };
 
-// What the reference checks before it reads the composition, which need not be
-// there: the composite's schema, and what is observed.
+// The reference's checks before it reads the composition, which may be absent:
+// the composite's schema, and the observed objects.
 absl::Status CheckComposite(const EngineInput& input);
 
 struct EngineOptions {

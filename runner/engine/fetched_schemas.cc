@@ -22,8 +22,8 @@
 namespace fncache::runner::engine {
 namespace {
 
-// One thread fetches, one document after the other. Whoever asks for a document
-// that is on its way waits for it with the others.
+// One thread fetches, one document after the other. All callers that ask for a
+// document during its fetch wait for the same fetch.
 class FetchedSchemas : public SchemaSource {
  public:
   explicit FetchedSchemas(std::unique_ptr<OpenApiFetcher> fetcher)

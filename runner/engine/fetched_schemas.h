@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schemas from OpenAPI v3 documents that are fetched one by one, such as those
-// of an API server. Who fetches them is handed over, so that the engine knows
-// nothing of networks.
+// of an API server. The caller passes the fetcher, so that the engine does not
+// depend on networks.
 #ifndef FNCACHE_RUNNER_ENGINE_FETCHED_SCHEMAS_H_
 #define FNCACHE_RUNNER_ENGINE_FETCHED_SCHEMAS_H_
 
@@ -32,10 +32,9 @@ class OpenApiFetcher {
   virtual void Stop() = 0;
 };
 
-// Each document is fetched once, when it is first asked for, and kept; that
-// there is none is kept as well. A fetch that failed is tried again when
-// somebody asks again. The destructor stops the fetcher and answers those who
-// still wait with Cancelled.
+// Each document is fetched once, at its first request, and kept; so is its
+// absence. A fetch that failed is retried at the next request. The destructor
+// stops the fetcher and answers the callers that still wait with Cancelled.
 std::unique_ptr<SchemaSource> MakeFetchedSchemas(
     std::unique_ptr<OpenApiFetcher> fetcher);
 

@@ -66,8 +66,8 @@ struct OwnerReference {
 // The owner references; none at all if any of them is no map.
 std::vector<OwnerReference> OwnerReferencesOf(const Struct& object);
 absl::optional<OwnerReference> ControllerOf(const Struct& object);
-// Makes `owner` the controller: in the place of a reference to the same UID, or
-// behind the others. FailedPrecondition if something else controls the object.
+// Makes `owner` the controller. It replaces a reference to the same UID, or
+// comes last. FailedPrecondition if something else controls the object.
 absl::Status SetController(const OwnerReference& owner, Struct* object);
 
 }  // namespace fncache::runner::engine

@@ -43,7 +43,7 @@ absl::Status AddConnectionDetails(const Struct& object,
   return absl::OkStatus();
 }
 
-// The object that `reference` names, if it is there and nobody but the
+// The object that `reference` names, if it exists and no other object than the
 // composite controls it; else null.
 const Struct* Resolve(const Value& reference, const Struct& composite,
                       const ObjectStore& objects) {
@@ -90,7 +90,7 @@ absl::Status AddResource(const Struct& object, const ObjectStore& objects,
 absl::Status CheckObserved(const Struct& composite,
                            const std::vector<Struct>& observed) {
   std::vector<std::string> errors;
-  std::set<std::string> known;  // equal ones are told once
+  std::set<std::string> known;  // equal ones are reported once
   const auto add = [&](std::string error) {
     if (known.insert(error).second) errors.push_back(std::move(error));
   };

@@ -25,7 +25,7 @@ absl::Duration TtlOf(const fn::RunFunctionResponse& response) {
   return absl::Seconds(ttl.seconds()) + absl::Nanoseconds(ttl.nanos());
 }
 
-// One run of a pipeline. Whatever it waits for holds a reference to it, which
+// One run of a pipeline. Each pending operation has a reference to it, which
 // keeps it alive. One thread at a time drives it, so that its state needs no
 // lock.
 class Pipeline : public std::enable_shared_from_this<Pipeline> {
@@ -49,7 +49,7 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
                              ? std::move(input.shared_observed)
                              : std::make_shared<const SharedObserved>(
                                    std::move(input.observed))) {
-    // Lent, not owned: nobody writes to a request's `observed`.
+    // Lent, not owned: nothing writes to a request's `observed`.
     request_.unsafe_arena_set_allocated_observed(
         const_cast<fn::State*>(&shared_observed_->state()));
     // The first step is sent an empty desired state and an empty context,

@@ -50,8 +50,8 @@ class PipelineObserver {
   virtual void OnCall(const CallReport& report) = 0;
 };
 
-// What many pipelines observe alike: they read it at once, and it is encoded
-// for their tags only once. Immutable.
+// An observed state that many pipelines share. They read it at once, and it is
+// encoded for their tags only once. Immutable.
 class SharedObserved {
  public:
   explicit SharedObserved(apiextensions::fn::proto::v1::State state)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tags of requests: the runner marks the calls of a step with one, by which
-// equal requests of one build of the runner can be told.
+// Tags of requests: the runner marks the calls of a step with one. Requests of
+// one build of the runner are equal if their tags are equal.
 //
 // A tag is lower-case hex SHA-256 of the deterministic encoding of a step's
 // first request before `meta` is set.

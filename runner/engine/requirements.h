@@ -57,7 +57,7 @@ struct Required {
   std::set<std::string> not_found;
 };
 
-// Resolves all of `selectors` but the schemas. Of two with one name the last
+// Resolves all of `selectors` but the schemas. The last of two with one name
 // counts.
 Required FetchResources(const Selectors& selectors, const ObjectStore& objects);
 

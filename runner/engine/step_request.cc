@@ -82,7 +82,7 @@ absl::Status FillCredentials(const PipelineStep& step,
     absl::StatusOr<std::map<std::string, std::string>> data =
         SecretData(*secret);
     if (!data.ok()) return cannot_get(data.status());
-    // Set even without data. Of two with one name the last counts.
+    // Set even without data. The last of two with one name counts.
     fn::CredentialData filled;
     for (auto& [key, value] : *data) {
       (*filled.mutable_data())[key] = std::move(value);
