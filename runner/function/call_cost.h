@@ -15,7 +15,7 @@
 namespace fncache::runner::function {
 
 struct CallCost {
-  absl::Duration sleep = absl::ZeroDuration();  // no thread is held
+  absl::Duration sleep = absl::ZeroDuration();  // uses no thread
   absl::Duration cpu = absl::ZeroDuration();    // of one core, after the sleep
 };
 

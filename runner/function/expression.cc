@@ -262,7 +262,8 @@ absl::Status ExpandInPlace(Value* value, const Scope& scope,
       break;
     }
     case Value::kStructValue: {
-      // They are sorted so that of several faults always the same one is told.
+      // They are sorted so that, of several faults, the error is always the
+      // same.
       std::vector<std::pair<absl::string_view, Value*>> fields;
       for (auto& field : *value->mutable_struct_value()->mutable_fields()) {
         fields.emplace_back(field.first, &field.second);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions: `${...}` in the strings of a function's input, replaced by
 // values of the request.
-//
-// docs/function.md describes the language: paths of the request's field names
-// and map keys, as masks are written, with list indices; `${index}`; defaults
-// after `|`; `$${` for a literal `${`. A string that is one expression becomes
-// the value with its type; elsewhere the value must be text, number or boolean.
+// docs/function.md describes the language. A path has the request's field names
+// and map keys, written as in masks, and list indices. There are also
+// `${index}`, defaults after `|`, and `$${` for a literal `${`. A string that
+// is one expression becomes the value with its type. Elsewhere the value must
+// be text, number or boolean.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_FUNCTION_EXPRESSION_H_
@@ -29,8 +29,8 @@ struct Scope {
 };
 
 // `value` with every string in it expanded, at any depth; keys stay as they
-// are. InvalidArgument names the place, which is below `where`, and the
-// expression.
+// are. InvalidArgument names the path of the string, which is below `where`,
+// and the expression.
 absl::StatusOr<google::protobuf::Value> Expand(
     const google::protobuf::Value& value, const Scope& scope,
     absl::string_view where);

@@ -27,8 +27,8 @@ using google::protobuf::Value;
 
 constexpr size_t kMaxValueLength = 160;
 
-// Enough to see within one run whether two are the same, and no way to guess at
-// what they are: the hash is of the value behind random bytes of this process.
+// Equal values have equal results within one process, but the result does not
+// reveal the value: the hash covers random bytes of this process and the value.
 std::string Hidden(absl::string_view bytes) {
   static const std::string* const salt = [] {
     std::random_device random;

@@ -137,7 +137,7 @@ class Object {
   std::string where_;
 };
 
-// The keys, sorted so that of several faults always the same one is told.
+// The keys, sorted so that, of several faults, the error is always the same.
 std::vector<std::string> Keys(const Struct& fields) {
   std::vector<std::string> keys;
   for (const auto& field : fields.fields()) keys.push_back(field.first);
