@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two saved runs beside each other, and whether the later is worse.
+// Compares two saved runs, and decides whether the later is worse.
 //
-// A change is said with its 95 % interval: of rates by Poisson's law, of shares
-// by Wilson's, of percentiles by the order statistics of the histogram's
-// counts. A change whose intervals overlap is not told from chance.
+// A change has its 95 % interval: Poisson's for rates, Wilson's for fractions,
+// and for percentiles that of the order statistics of the histogram's counts. A
+// change whose intervals overlap may be chance.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_LOAD_COMPARE_H_
@@ -28,7 +28,7 @@ struct Change {
   enum class Unit { kSeconds, kRate, kShare } unit = Unit::kSeconds;
   Interval before;
   Interval after;
-  // (after - before) / before; of shares after - before. None where there was
+  // (after - before) / before; for fractions after - before. None if there was
   // none before.
   absl::optional<double> change;
   bool more_is_worse = true;

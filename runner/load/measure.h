@@ -79,7 +79,7 @@ class Measure {
   // Ends an interval of the timeline if a second has gone by.
   void Tick(int64_t now);
 
-  // Of the last whole interval and of all so far.
+  // The last whole interval, and the errors so far.
   struct Glimpse {
     TimelinePoint last;
     uint64_t errors = 0;

@@ -155,8 +155,8 @@ absl::Status ReadScenario(const CommandLine& line, Given* g,
   return absl::OkStatus();
 }
 
-// What would be without effect is an error: the loops send what has settled,
-// and --request knows no composites.
+// A flag without effect is an error: the loops send requests of a settled
+// state, and --request knows no composites.
 void CheckLoop(const CommandLine& line, const LoadOptions& options,
                Checks* checks) {
   if (options.loop != LoadOptions::Loop::kModel && line.Given("--churn")) {
@@ -176,7 +176,7 @@ void CheckLoop(const CommandLine& line, const LoadOptions& options,
   }
 }
 
-// What happens needs the model, and has to happen before the end.
+// Events need the model, and must happen before the end.
 void CheckEvents(const LoadOptions& options, Checks* checks) {
   if (options.model.events.empty()) return;
   if (options.loop != LoadOptions::Loop::kModel) {

@@ -66,7 +66,7 @@ struct LoadOptions {
   std::string baseline;
   double max_change = 0.1;
   std::vector<std::string> admin_urls;  // HOST:PORT
-  // What the results say of the settings: every flag that was given.
+  // The settings in the results: every flag that was given.
   std::map<std::string, std::string> given;
 };
 

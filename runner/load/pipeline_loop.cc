@@ -85,7 +85,7 @@ void PipelineLoop::BySchedule() {
   Starts starts(std::move(schedule), MonotonicNanos(), options_);
   const absl::Time began = clock_->Now();
   starts.time = began - absl::Nanoseconds(starts.began);
-  // What is due from then on counts, which need not be waited for.
+  // Pipelines that are due from then on count. No wait is needed.
   measure_->Start(starts.from);
   watcher_->SetWindow(began + options_.warmup, absl::InfiniteFuture());
   if (!warm) watcher_->SetPhase(Phase::kMeasure);
@@ -105,7 +105,7 @@ void PipelineLoop::BySchedule() {
   }
   measure_->EndDuration(
       std::min<int64_t>({now, starts.until, starts.all_started}));
-  // What was due in the time is started, however late.
+  // All pipelines that were due in the time are started, however late.
   for (std::thread& thread : threads) thread.join();
   Drain();
 }

@@ -33,7 +33,8 @@ class PipelineWatcher : public model::SimulationObserver {
 
   void SetPhase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
-  // What started, or in an open loop was due, in this time counts.
+  // Counts pipelines that started in this time, or in an open loop were due in
+  // it.
   void SetWindow(absl::Time from, absl::Time until) {
     from_ = absl::ToUnixNanos(from);
     until_ =
@@ -47,7 +48,8 @@ class PipelineWatcher : public model::SimulationObserver {
   void Discard() { discarding_ = true; }
   // Whether any call was answered.
   bool answered() const { return answered_; }
-  // What is cancelled from now on had no answer `patience` after the duration.
+  // A call that is cancelled from now on had no answer `patience` after the
+  // duration.
   void Cancelled() { cancelled_ = true; }
 
   // The last failure of settling, and the function it was of, which may be

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RealScheduler: the model's scheduler in real time.
 //
-// Of a few threads one waits by an absolute time. It runs what is due itself,
-// and meanwhile another one waits: what takes its time makes nothing else late.
+// One of a few threads waits by an absolute time. It runs what is due itself,
+// and meanwhile another one waits, so that a long action delays no other.
 // Thread-safe; the destructor drops what is not due yet.
 #ifndef FNCACHE_RUNNER_LOAD_REAL_SCHEDULER_H_
 #define FNCACHE_RUNNER_LOAD_REAL_SCHEDULER_H_
@@ -23,15 +23,15 @@ namespace fncache::runner::load {
 // How many threads start pipelines: one for each core, from 2 to 16.
 int StartThreads();
 
-// For a thread that waits for a time and then does little: its sleeps end when
-// they should, and it takes short turns of the processor, for which the kernel
-// (Linux 6.12) gives it the next one. What the kernel refuses is left out.
+// For a thread that waits for a time and then does little. Its sleeps end on
+// time, and it asks for short time slices, for which the kernel (Linux 6.12)
+// schedules it sooner. Requests that the kernel refuses are skipped.
 void WakeOnTime();
 
 class RealScheduler : public model::Scheduler {
  public:
-  // `on_lag` is told by how much each was late, in nanoseconds, by the thread
-  // that is about to run it.
+  // `on_lag` gets the delay of each action, in nanoseconds, on the thread that
+  // is about to run it.
   RealScheduler(Clock* clock, int threads, std::function<void(int64_t)> on_lag);
   ~RealScheduler() override;
 

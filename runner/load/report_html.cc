@@ -112,7 +112,7 @@ std::string Chart(absl::string_view title, const std::vector<Line>& lines,
     if (line.points.empty()) continue;
     absl::StrAppend(&out, "<path class=\"l s", line.color,
                     line.later ? " later" : "", "\" d=\"");
-    // As many points as the picture has places for; the largest of each.
+    // At most about 600 points; each is the largest of its group.
     const size_t step = line.points.size() / 600 + 1;
     for (size_t i = 0; i < line.points.size(); i += step) {
       double y = 0;

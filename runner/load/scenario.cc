@@ -48,7 +48,7 @@ const std::vector<std::pair<std::string, Content>>& ContentNames() {
   return *names;
 }
 
-// Reads the parts of a file; the first that is wrong is the status.
+// Reads the sections of a file. Its status is the first error.
 class Reader {
  public:
   explicit Reader(absl::string_view name) : name_(name) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a load run measured, as the text at its end.
+// The measurements of a load run, as the text at its end.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_LOAD_SUMMARY_H_

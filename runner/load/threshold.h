@@ -5,11 +5,11 @@
 //
 //   pipeline, service, call   seconds: p(N) avg mean min max med, count, rate
 //                             (a second)
-//   errors, late, dropped     count, rate (the share of all)
+//   errors, late, dropped     count, rate (the fraction of all)
 //   hits                      count, rate (hits, stale and collapsed over those
 //                             and misses)
 //   runs                      count, rate (function runs a second)
-//   ready                     count, rate (the share of all composites)
+//   ready                     count, rate (the fraction of all composites)
 //
 // Labels: step and function with call, errors, hits and runs; outcome with
 // call. Pure functions, thread-safe.
@@ -45,7 +45,7 @@ struct Threshold {
   double value = 0;  // seconds, or a plain number
 };
 
-// What there is to be named: of the Composition.
+// The names that a threshold may use: those of the Composition.
 struct ThresholdNames {
   std::vector<std::string> steps;
   std::vector<std::string> functions;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agenda: what the simulation does later. It runs by the scheduler, or by
-// simulated time while all composites settle.
+// Agenda: the simulation's later actions. The scheduler runs them, or simulated
+// time does while all composites settle.
 //
-// Thread-safe. What is scheduled keeps the owner alive.
+// Thread-safe. A scheduled action keeps the owner alive.
 #ifndef FNCACHE_RUNNER_LOAD_MODEL_AGENDA_H_
 #define FNCACHE_RUNNER_LOAD_MODEL_AGENDA_H_
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// SimulatedCluster: what an API server holds of one composite resource and of
-// what is composed for it, and what it does when these are written: versions,
-// generations, owners of fields. Its own for each composite, so that what one
-// does never shows in another.
+// SimulatedCluster: an API server's objects for one composite resource and its
+// composed resources. A write to them updates versions, generations and owners
+// of fields. Each composite has its own, so that no composite affects another.
 //
-// Objects are held serialized, since they are that much smaller so, and there
-// are hundreds of thousands. Used by one thread at a time.
+// Objects are kept serialized, which is much smaller, since there are hundreds
+// of thousands. Used by one thread at a time.
 #ifndef FNCACHE_RUNNER_LOAD_MODEL_CLUSTER_H_
 #define FNCACHE_RUNNER_LOAD_MODEL_CLUSTER_H_
 
@@ -50,8 +49,9 @@ class SimulatedCluster {
   // The i-th, or size() if there is none of this composition resource name.
   size_t Find(absl::string_view resource_name) const;
 
-  // Writes to the composite: an apply has a part of it, an update all of it, of
-  // which the subresource `status` takes that only. Whether it had an effect.
+  // Writes to the composite. An apply has some of its fields, an update all of
+  // them; a writer to the subresource `status` changes only the status. Returns
+  // whether the write had an effect.
   bool ApplyComposite(const Struct& wanted, const Writer& writer,
                       absl::Time now);
   bool UpdateComposite(Struct updated, const Writer& writer, absl::Time now);
@@ -77,8 +77,8 @@ class SimulatedCluster {
   struct Composed {
     std::string resource_name;
     std::string object;
-    // Of what the runner applied last. Nobody else writes to these fields, so
-    // that the same again has no effect.
+    // Digest of the runner's last apply. No other writer changes these fields,
+    // so that an equal apply has no effect.
     uint64_t applied = 0;
   };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CompositeState: one composite resource in its simulated cluster, and what its
-// reconciles remember of each other. What its queue knows is in
+// CompositeState: one composite resource in its simulated cluster, and the
+// memory that its reconciles share. The state of its queue is in
 // reconcile_queue.h.
 //
 // Its mutex guards all of it.
@@ -21,7 +21,7 @@
 
 namespace fncache::runner::load::model {
 
-// What a step required in the composite's last reconcile.
+// A requirement of a step in the composite's last reconcile.
 struct Seed {
   int step = 0;
   std::string name;

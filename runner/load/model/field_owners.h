@@ -20,10 +20,11 @@ struct Writer {
   std::string subresource;  // "" or "status"
 };
 
-// Makes `object` what it is after `writer` has applied `wanted` to it, forced:
-// what the writer wants is the writer's, what it no longer wants and nobody
-// else has is gone. Returns whether anything changed, owners included; if not,
-// `object` is as it was. `keyed_conditions`: conditions are items by type.
+// Makes `object` what it is after `writer` has applied `wanted` to it, forced.
+// Fields in `wanted` become the writer's. A field that the writer no longer
+// wants is removed if no other writer owns it. Returns whether anything
+// changed, owners included; if not, `object` is as it was. `keyed_conditions`:
+// conditions are items by type.
 bool ApplyTo(const google::protobuf::Struct& wanted, const Writer& writer,
              absl::Time now, bool keyed_conditions,
              google::protobuf::Struct* object);

@@ -176,7 +176,7 @@ void OtherWriters::BeginFlapping(const ScenarioEvent& event, absl::Time now) {
 void OtherWriters::Begin(int i, absl::Time now) {
   if (options_.resync != absl::InfiniteDuration()) {
     SplitMix64 random(options_.seed, i, kForResync);
-    // What has run for long is anywhere in its hour.
+    // In a steady state, a composite may be at any point of its resync period.
     const absl::Duration first = options_.start == StartFrom::kSteady
                                      ? random.Uniform() * options_.resync
                                      : random.Jitter(options_.resync);

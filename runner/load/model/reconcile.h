@@ -29,7 +29,7 @@ struct Reconcile {
   uint64_t foreign_writes = 0;
   uint64_t version = 0;
 
-  // What the functions answered.
+  // Results of the functions.
   std::vector<Seed> seeds;
   bool differs = false;  // from what the pipeline before wanted
   bool as_before = false;
@@ -38,7 +38,7 @@ struct Reconcile {
   bool unmarked = false;
   absl::Duration annotated = absl::ZeroDuration();  // poll interval
 
-  // What it wrote.
+  // Results of its writes.
   int writes = 0;
   std::vector<int> costs;            // of the events of its writes
   std::vector<std::string> created;  // names of resources with a provider

@@ -48,8 +48,8 @@ class ReconcileQueue {
   // wait.
   void StartTimer(int i);
 
-  // What a reconcile that begins is to do, written to it: whether the breaker
-  // is closed, and whether its answers are compared.
+  // Sets the tasks of a reconcile that begins: whether the breaker is closed,
+  // and whether its answers are compared.
   void Prepare(Reconcile* reconcile) const;
   // The end of a reconcile: first the counters, which return how long after
   // its creation the composite is ready, if that is so for the first time.

@@ -28,11 +28,12 @@ class ReconcileWrites {
                   Reconcile* reconcile, absl::Time now)
       : template_(of), cluster_(*cluster), reconcile_(*reconcile), now_(now) {}
 
-  // What is written before the functions are called the first time.
+  // The writes before the first call of the functions.
   void FirstReferences();
-  // What follows an outcome that is OK, and one that is not; returns the error
-  // of the reconcile. `foreign`: others wrote to the composite meanwhile, so
-  // that an update of it fails. `names` makes the names of new resources.
+  // The writes after an outcome that is OK, and after one that is not. Returns
+  // the error of the reconcile. `foreign`: others wrote to the composite
+  // meanwhile, so an update of it fails. `names` makes the names of new
+  // resources.
   absl::Status Success(engine::PipelineOutcome outcome, bool foreign,
                        SplitMix64 names);
   absl::Status Failure(const engine::PipelineOutcome& outcome, bool foreign);

@@ -261,7 +261,8 @@ absl::Status Reconciler::Write(Job* job, engine::PipelineOutcome outcome) {
     job->unmarked = !MarksReadiness(outcome.desired);
     const uint64_t digest = DigestOf(outcome, job->responsive);
     NoteAnswer(job, &composite, digest);
-    // What changed nothing then changes nothing now. Most reconciles are so.
+    // An equal answer at an equal version changes nothing again. Most
+    // reconciles are so.
     const bool known = composite.noop_digest == digest &&
                        composite.noop_version == cluster->resource_version();
     if (known) {

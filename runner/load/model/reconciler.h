@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reconciler: runs one reconcile after another as the runner does. It observes
-// the composite's cluster, has the engine run the pipeline, writes what came of
-// it, and reports to the observer and to the queue.
+// the composite's cluster, has the engine run the pipeline, writes the results,
+// and reports to the observer and to the queue.
 //
-// Thread-safe. What follows an answer runs on the thread that brought it.
+// Thread-safe. The work after an answer runs on the thread that delivers it.
 #ifndef FNCACHE_RUNNER_LOAD_MODEL_RECONCILER_H_
 #define FNCACHE_RUNNER_LOAD_MODEL_RECONCILER_H_
 
@@ -83,7 +83,7 @@ class Reconciler {
   std::atomic<size_t> unpacked_bytes_{0};
 };
 
-// What the steps observe of a cluster.
+// The state of a cluster that the steps observe.
 apiextensions::fn::proto::v1::State ObservedIn(const SimulatedCluster& cluster);
 
 }  // namespace fncache::runner::load::model

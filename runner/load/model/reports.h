@@ -18,7 +18,7 @@
 
 namespace fncache::runner::load::model {
 
-// What a reconcile was for: the earliest of its reasons.
+// The cause of a reconcile: the earliest of its reasons.
 enum class Trigger {
   kCreate,   // a new XR
   kEvent,    // a write, also one of the runner's own: an echo
@@ -49,8 +49,9 @@ struct PipelineEnd {
   int writes = 0;  // of the runner, that had an effect
 };
 
-// What the driver measures with. Called from any thread, for one composite
-// never by two at once, and never with a lock of the simulation's held.
+// The driver's interface for measuring. Called from any thread, for one
+// composite never by two at once, and never while a mutex of the simulation is
+// locked.
 class SimulationObserver {
  public:
   virtual ~SimulationObserver() = default;

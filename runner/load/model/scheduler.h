@@ -19,9 +19,8 @@ namespace fncache::runner::load::model {
 
 class Scheduler : public Clock {
  public:
-  // Calls `run` once when `time` has come, at once if it has passed, but never
-  // within At. Of one time, what was scheduled first is called first. Drops
-  // what is left when it ends.
+  // Calls `run` once at `time`, or at once if that has passed, but never within
+  // At. Equal times run in the order of At. The end drops all that is left.
   virtual void At(absl::Time time, std::function<void()> run) = 0;
 };
 

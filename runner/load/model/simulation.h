@@ -35,12 +35,12 @@ namespace fncache::runner::load::model {
 
 class Simulation {
  public:
-  // What is given by pointer outlives the simulation. `templates` (at least
-  // one) are dealt out in turn: copy i has the name NAME-%06d, its own uid and
-  // its own cluster. Their `observed` are left aside, since composed resources
-  // come of the pipelines. `wall` is what the functions' deadlines are read by;
-  // `scheduler` is what the model lives by, and usually shows the same time.
-  // `observer` may be null.
+  // Objects that are passed by pointer must outlive the simulation. `templates`
+  // (at least one) are used round robin: copy i has the name NAME-%06d, its own
+  // uid and its own cluster. Their `observed` are ignored, since composed
+  // resources come from the pipelines. `wall` is the clock for the functions'
+  // deadlines. `scheduler` is the clock of the model, and usually shows the
+  // same time. `observer` may be null.
   Simulation(ModelOptions options, std::vector<engine::EngineInput> templates,
              client::FunctionCaller* caller, Scheduler* scheduler, Clock* wall,
              SimulationObserver* observer);
@@ -81,7 +81,7 @@ class Simulation {
   int composites() const;
   // NAMESPACE/NAME, or the name.
   std::string NameOf(int composite) const;
-  // What the steps would observe now. For tests.
+  // The state that the steps would observe now. For tests.
   apiextensions::fn::proto::v1::State Observe(int composite) const;
   // Bytes that the composites' clusters hold. For tests.
   size_t HeldBytes() const;

@@ -42,7 +42,7 @@ class Templates {
   // The composite as its author creates it.
   google::protobuf::Struct Named(int composite) const;
 
-  // What selectors choose from.
+  // The objects that selectors choose from.
   std::shared_ptr<const engine::ObjectStore> ObjectsFor(int composite) const;
   // Adds a required object, or replaces the one of its name.
   void PutRequired(const google::protobuf::Struct& object);

@@ -2,11 +2,11 @@
 // Unary gRPC calls as a load makes them, over http2's client: for raw_load.h,
 // which serves `fncache load --request` and the benchmark's load client.
 //
-// Made to cost little beside the server that it measures: what all calls to a
-// server say is put together once, bodies are sent from where they are, and
-// windows for receiving are as large as they can be, so that hardly an update
-// is needed. A connection is made once, when it is asked for, and not again by
-// itself; calls are given to it by whoever paces them.
+// It must cost little beside the server that it measures. The headers that all
+// calls to a server share are encoded once. Bodies are sent without a copy.
+// Receive windows are as large as possible, so that updates are rare. A
+// connection connects once, when asked to, and never reconnects automatically.
+// Its owner paces the calls and starts them.
 //
 // Not thread-safe: everything happens on the loop's thread.
 #ifndef FNCACHE_RUNNER_LOAD_UNARY_CONNECTION_H_
@@ -43,8 +43,8 @@ struct End {
   std::string why;  // of kLost
 };
 
-// One call at a time. What is derived from this carries what its user needs.
-// It is the connection's from Begin until OnEnd.
+// One call at a time. A derived class adds the fields that its user needs. The
+// connection owns it from Begin until OnEnd.
 class Call : private http2::StreamUser {
  public:
   // A field of the answer, or of its trailers.
@@ -100,8 +100,8 @@ class Connection final : private http2::ConnectionOwner {
    public:
     // A call may be begun: the server's settings are there, or a call ended.
     virtual void OnRoom(Connection& connection) {}
-    // It has gone, and its calls have been told. kDone: the server told it to
-    // go, and there was no call any more. kHandshake: so that it never served.
+    // It is closed, and its calls have got OnEnd. kDone: the server sent a
+    // GOAWAY, and no call was left. kHandshake: it never served.
     virtual void OnLost(Connection& connection, http2::ConnectionEnd end,
                         const std::string& words) = 0;
 
@@ -135,7 +135,7 @@ class Connection final : private http2::ConnectionOwner {
   // not from within a Call.
   void Close(const std::string& words) { connection_->Close(words); }
 
-  // Of all connections that it was.
+  // The sums over all its connections.
   uint64_t bytes_read() const;
   uint64_t bytes_written() const;
 
