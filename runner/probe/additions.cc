@@ -47,7 +47,7 @@ bool IsLeaf(const Value& value) {
          value.has_bool_value();
 }
 
-// Of leaves.
+// Compares leaves.
 bool Same(const Value& a, const Value& b) {
   return a.kind_case() == b.kind_case() &&
          a.string_value() == b.string_value() &&
@@ -128,7 +128,7 @@ std::vector<Object> ObjectsOf(const std::vector<RunFunctionRequest>& requests) {
   }
   std::vector<Object> all;
   for (auto& one : objects) all.push_back(std::move(one.second));
-  // What is composed first: it becomes ready piece by piece.
+  // Composed resources first: they become ready one by one.
   std::stable_partition(all.begin(), all.end(), [](const Object& one) {
     return absl::StartsWith(one.mask, "observed.resources.");
   });
@@ -195,7 +195,7 @@ class List {
   std::vector<Addition> all_;
 };
 
-// What the input spells from `status`, `spec` or `metadata` on.
+// The paths in the input that start at `status`, `spec` or `metadata`.
 struct Spelled {
   std::vector<std::pair<RelativePath, std::vector<Value>>> paths;
   std::vector<std::pair<std::string, std::vector<Value>>> names;
@@ -235,7 +235,7 @@ Spelled SpelledIn(const std::vector<RunFunctionRequest>& requests) {
   return spelled;
 }
 
-// What it is compared with first, then what its name says.
+// Values that it is compared with come first, then those that fit its name.
 std::vector<Value> ValuesFor(absl::string_view name,
                              const std::vector<Value>& compared) {
   std::vector<Value> values = Plausible(name);
@@ -352,7 +352,7 @@ void AddGuesses(const std::vector<Object>& objects, const Spelled& spelled,
           containers.insert(top);
         }
       }
-      // What the input spells may be built up: `at := status.atProvider`.
+      // The input may build a path step by step: `at := status.atProvider`.
       for (const auto& [path, values] : spelled.paths) {
         if (path[0] == section)
           containers.insert({path.begin(), path.end() - 1});

@@ -56,7 +56,7 @@ class SeenValues {
   std::set<std::string> resources_;
 };
 
-// What is known beside the requests that are probed.
+// Knowledge from elsewhere than the probed requests.
 struct Knowledge {
   SeenValues seen;
   // Schemas of objects (`properties`...), of which each is for the kind that it

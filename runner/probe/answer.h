@@ -22,7 +22,7 @@ namespace fncache::runner::probe {
 std::string FatalMessage(
     const apiextensions::fn::proto::v1::RunFunctionResponse& response);
 
-// What the function answers to the request as it is.
+// The function's answer to the unchanged request.
 class Original {
  public:
   explicit Original(apiextensions::fn::proto::v1::RunFunctionResponse response);

@@ -20,10 +20,10 @@ using google::protobuf::Value;
 
 namespace {
 
-// What an altered object has besides.
+// An added entry of an altered object.
 constexpr char kAddedKey[] = "fncacheProbe";
 constexpr char kAddedText[] = "probe";
-// Who looks at the third element of a list shows it where there is one.
+// A function that reads the third element of a list shows it if there is one.
 constexpr int kAddedElements = 8;
 
 }  // namespace
@@ -140,8 +140,8 @@ RequestFields::RequestFields(std::vector<Request> requests,
   }
 }
 
-// Where something else is in the way, nothing is added: a leaf where the path
-// goes on, an object or list where it ends. What is in lists is not added.
+// Adds nothing where another value is on the path: a leaf before its end, or an
+// object or list at its end. Values in lists are not added.
 void RequestFields::AddTo(Node* object, const Addition& addition) {
   const bool in_list =
       std::any_of(addition.path.begin(), addition.path.end(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RequestFields: the parts of a few requests that a mask may hide, and the
+// RequestFields: the fields of a few requests that a mask may hide, and the
 // requests with some of them left out or altered.
 //
 // A field is what one mask without names of ours can stand for: a value, an
@@ -7,7 +7,7 @@
 // indices. So a list of three conditions makes the fields `conditions` (the
 // list, its count), `conditions.*` and `conditions.*.type`.
 //
-// Fields that no request has are among them where additions.h names them: those
+// Fields that no request has are included where additions.h names them; they
 // are added. So are likely values of fields that are there.
 //
 // Immutable; thread-safe.
@@ -41,25 +41,25 @@ struct Field {
   bool real = false;
   // How many values there are to set it to.
   int likely = 0;
-  // Not held, and named for no better reason than that the input has its name.
+  // Not held, and guessed only because the input has its name.
   bool guessed = false;
-  // Of its values in a request that has it, on the average; those of the fields
-  // below are not counted.
+  // The average size of its values in a request that has it, without the fields
+  // below it.
   uint64_t bytes = 0;
 };
 
-// What is done with a field.
+// The change of a field.
 enum class Change : uint8_t {
   kKeep,
-  // Another value of its type: text another text, of the same form where it is
-  // a number or a time; a number another one; a boolean the opposite. An object
-  // gets one more key, a list some more elements.
+  // Another value of its type. A text becomes another text, of the same form if
+  // it is a number or a time. A number becomes another one, a boolean the
+  // opposite. An object gets one more key, a list some more elements.
   kAlter,
   // As a mask removes it, with all that is in it; an element of a list becomes
   // null.
   kRemove,
-  // One of its likely values, with the objects that it is in; nothing where a
-  // list or another value is in its way.
+  // One of its likely values, with the objects that it is in; no change if a
+  // list or another value is on its path.
   kSet,
 };
 
@@ -67,8 +67,8 @@ class RequestFields {
  public:
   using Request = apiextensions::fn::proto::v1::RunFunctionRequest;
 
-  // What any of the requests has is a field, once, and so is what is added. The
-  // last `made_up` requests are none that were ever sent.
+  // Every field of any request is listed once, and so is every added one. The
+  // last `made_up` requests were never sent.
   explicit RequestFields(std::vector<Request> requests,
                          const std::vector<Addition>& additions = {},
                          size_t made_up = 0);
@@ -81,15 +81,14 @@ class RequestFields {
   const Request& request(size_t index) const;
 
   // That request with each field changed as `changes` says, which has one for
-  // each of fields(). What values become follows from `seed` and the place
-  // alone; of a field's likely values it is the one of the number `seed`,
-  // modulo how many there are. What is in a removed field is gone, whatever
-  // `changes` says of it.
+  // each of fields(). New values follow from `seed` and the path alone. A
+  // likely value is the one of the number `seed`, modulo their count. A removed
+  // field loses all fields below it, whatever `changes` says of them.
   Request Changed(size_t request, const std::vector<Change>& changes,
                   uint64_t seed) const {
     return Changed(requests_[request], changes, seed);
   }
-  // The same of another request.
+  // The same for another request.
   Request Changed(Request request, const std::vector<Change>& changes,
                   uint64_t seed) const;
   // Whether it has any of the fields that are to be changed, or an object in

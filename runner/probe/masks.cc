@@ -69,7 +69,7 @@ class Proposer {
       const std::vector<PathPart> parts =
           insight::request::SplitPath(path.path);
       const bool composed = insight::request::ObjectParts(parts) == 4;
-      // Of a resource that was not probed.
+      // The path is in a resource that was not probed.
       if (composed && objects.count(parts[2].name) == 0) all_observed_ = false;
     }
     for (const Leaf& leaf : leaves_) ++in_all_[leaf.of_all];

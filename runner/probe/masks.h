@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which masks a probe proposes: those that the key contract allows, and of
-// which every path that they hide was found unread.
+// The masks that a probe proposes. The key contract allows them, and every path
+// that they hide was found unread.
 //
 // They hide leaves only: an object or a list may get something that the
 // function reads. metadata.managedFields are the one exception. They name
-// resources, for nobody asked about others: `*` stands for all of them only
-// where the function desires none that was not observed, and all were found to
-// have the path and not to be read there. Not proposed are the kind of an
-// object and what users ask for in the composite's spec.
+// resources, since the probe did not ask about others. `*` stands for all
+// resources only if the function desires none that was not observed, and all
+// were found to have the path and not to be read there. The kind of an object,
+// and the fields that users set in the composite's spec, are not proposed.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_RUNNER_PROBE_MASKS_H_

@@ -31,11 +31,11 @@ constexpr absl::Duration kTrustedFor = absl::Seconds(1);
 // How often a search begins anew because the answer varied by itself.
 constexpr int kMostRestarts = 5;
 
-// Made-up requests that are asked about, at most: each costs what one that was
-// sent does. Of those that are ready, and of those that a search led to.
+// The most made-up requests that are asked about: those that are ready, and
+// those that a search led to. Each costs as much as one that was sent.
 constexpr size_t kMostReady = 2;
 constexpr size_t kMostLedTo = 6;
-// Searches, each from what the one before it led to.
+// The most searches, each from the results of the one before.
 constexpr int kMostSearches = 3;
 
 class Prober {
@@ -200,7 +200,7 @@ class Prober {
     }
   }
 
-  // What the function desires or requires.
+  // Adds the names that the function desires or requires.
   void AddWanted(const RunFunctionResponse& response) {
     for (const auto& one : response.desired().resources()) {
       wanted_.insert(one.first);
@@ -216,8 +216,8 @@ class Prober {
     }
   }
 
-  // Asks about a request that nobody has sent from now on, too, where the
-  // function answers it, and (with `unlike`) not as it answers that one.
+  // From now on also asks about this made-up request, if the function answers
+  // it, and (with `unlike`) if the answer differs from that one.
   void MakeUp(RunFunctionRequest request, const Original* unlike) {
     // It is asked about now, and again with all others.
     if (calls_ + static_cast<int>(originals_.size()) + 2 > options_.calls ||
@@ -274,7 +274,7 @@ class Prober {
     return true;
   }
 
-  // Of all requests: the answer differs if that to one of them does.
+  // Asks about all requests: the answer differs if that to one of them does.
   Verdict Ask(const std::vector<Change>& changes, uint64_t seed) {
     for (size_t i = 0; i < originals_.size(); ++i) {
       if (!fields_->HasAny(i, changes)) continue;
@@ -290,7 +290,7 @@ class Prober {
     const client::CallResult answer =
         Call(fields_->Changed(request, changes, seed));
     if (originals_[request].IsSame(answer)) return Verdict::kSame;
-    // What is desired for values that were made up at random may be anything.
+    // With random values, the desired resources may be anything.
     const bool likely = absl::c_all_of(changes, [](Change change) {
       return change == Change::kKeep || change == Change::kSet;
     });
@@ -303,7 +303,7 @@ class Prober {
                          absl::Now() - asked_at_ <= kTrustedFor;
     if (trusted) return Verdict::kDiffers;
     if (calls_ >= options_.calls || !AskAgain(request)) return Verdict::kEnd;
-    // What was found so far may have been no finding: the search begins anew.
+    // Earlier findings may be wrong, so the search begins anew.
     return varied_ ? Verdict::kEnd : Verdict::kDiffers;
   }
 

@@ -37,13 +37,13 @@ struct ProbeOptions {
   // At most so many calls; three for each request at least.
   int calls = 1000;
   absl::Duration timeout = absl::Seconds(30);  // of each call
-  // What altered values are made from: the same gives the same calls.
+  // Seed of the altered values: equal seeds give equal calls.
   uint64_t seed = 1;
 };
 
 struct ProbeResult {
-  // What may be masked, parents before what is in them; also fields that were
-  // added (Field::real is false of them).
+  // The fields that may be masked, parents before their children; also fields
+  // that were added (Field::real is false for them).
   std::vector<Field> fields;
   std::vector<Search::Result> results;  // of each field
   std::vector<std::string> unstable;    // paths of responses, each once

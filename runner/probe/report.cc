@@ -59,7 +59,8 @@ std::vector<std::string> TopmostOf(const ProbeResult& result, Result wanted) {
     int inside = 0;
     bool whole = result.fields[i].real;
     for (int j = i; j < end; ++j) {
-      // What was added and is read is told elsewhere, and so is what it is in.
+      // An added field that is read is listed elsewhere, and so are its
+      // parents.
       if (!result.fields[j].real) {
         whole = whole && result.results[j] != Result::kRead;
         continue;
@@ -68,7 +69,8 @@ std::vector<std::string> TopmostOf(const ProbeResult& result, Result wanted) {
       ++inside;
     }
     if (!whole) {
-      // What it holds is told one by one, and so is it.
+      // Its children are listed one by one, and so is it, unless it is a
+      // container.
       if (result.fields[i].real && result.results[i] == wanted &&
           !result.fields[i].container) {
         lines.push_back(result.fields[i].mask);

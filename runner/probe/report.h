@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a probe found, as people read it and as programs do.
+// The findings of a probe, as text for people and as JSON.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_RUNNER_PROBE_REPORT_H_

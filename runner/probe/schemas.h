@@ -13,10 +13,10 @@
 
 namespace fncache::runner::probe {
 
-// Of the OpenAPI v3 documents in `folders`, and of the definitions in `files`
-// (CustomResourceDefinition, CompositeResourceDefinition). Each names its kind
-// in x-kubernetes-group-version-kind. References are not followed. The error
-// names the file.
+// Reads the OpenAPI v3 documents in `folders`, and the definitions in `files`
+// (CustomResourceDefinition, CompositeResourceDefinition). Each schema names
+// its kind in x-kubernetes-group-version-kind. References are not followed. The
+// error names the file.
 absl::StatusOr<std::vector<google::protobuf::Struct>> ReadSchemas(
     const std::vector<std::string>& folders,
     const std::vector<std::string>& files);

@@ -77,7 +77,8 @@ void Search::Run() {
 Search::Result Search::ResultOf(int field) const {
   if (read_[field]) return Result::kRead;
   const Field& one = fields_[field];
-  // What holds something read is left out with it only, which says nothing.
+  // A field with a read child is left out only with that child, which proves
+  // nothing.
   const bool removed = removed_[field] || holds_read_[field];
   const bool changed = !one.held || (altered_[field] && removed);
   const int every_value = (1 << one.likely) - 1;
@@ -136,7 +137,7 @@ std::vector<Change> Search::ChangesOf(const Way& way,
       case Way::Kind::kMixed: {
         uint64_t state = way.seed ^ (static_cast<uint64_t>(item) << 20);
         const bool coin = NextRandom(&state) % 2 == 0;
-        // What has something in it is left out by leaving that out.
+        // A field with children is left out by leaving out the children.
         if (!fields_[item].held) {
           changes[item] = coin ? Change::kSet : Change::kKeep;
         } else if (fields_[item].container) {
@@ -173,7 +174,7 @@ void Search::Settle(const Way& way, const Items& items, bool settled) {
         altered_[item] = settled;
         break;
       case Way::Kind::kRemove:
-        // What is left out goes with all that is in it.
+        // A field is left out with all its children.
         std::fill(removed_.begin() + item, removed_.begin() + fields_[item].end,
                   settled);
         break;

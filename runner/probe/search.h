@@ -9,8 +9,8 @@
 //   all that seems unread, left out, altered and set at random, three times
 //   guessed fields set, at the end: what their names do says nothing of others
 //
-// It knows fields by their numbers only, and nothing of functions: whoever runs
-// it says whether the answer differs when some fields are changed.
+// It knows fields only by their numbers, and nothing of functions. Its caller
+// says whether the answer differs when some fields are changed.
 //
 // Where a group matters and neither of its halves does, the fields that matter
 // only together are looked for (QuickXplain, Junker 2004), and all of them
@@ -28,7 +28,7 @@
 
 namespace fncache::runner::probe {
 
-// What came of asking.
+// The result of a question.
 enum class Verdict {
   kSame,
   kDiffers,
@@ -79,13 +79,13 @@ class Search {
   // All fields not found read yet that `way` can change, in the order of
   // asking. Guessed ones, or all others.
   Items Left(const Way& way, bool guessed = false) const;
-  // Of those the topmost below which there is none that was found read.
+  // The topmost of those whose children were all not found read.
   Items WholeLeft() const;
 
   // Asks about all the items together. A kEnd counts as the same, and sets
   // ended_.
   bool Differs(const Way& way, const Items& items);
-  // What Differs of these items would say; without asking where none is given.
+  // The result of Differs for these items; without asking where none is given.
   std::vector<Change> ChangesOf(const Way& way, const Items& items) const;
   // Asks about the items until none that was found read is among them. Whether
   // there was any.
@@ -93,7 +93,7 @@ class Search {
   // `items` matter together where `known`. Whether any was found.
   bool Narrow(const Way& way, const Items& items, bool known);
   bool NarrowOne(const Way& way, int item, bool known);
-  // Of items that matter together the fewest that still do.
+  // The fewest of some items that matter together.
   Items Fewest(const Way& way, const Items& kept, bool grown,
                const Items& items);
   // Where to cut the list in two.

@@ -287,7 +287,7 @@ absl::StatusOr<Source> MakeRequest(const render::RenderFlags& flags,
                  });
   done.WaitForNotification();
   AcquireFrom(&done);
-  // What the probed step itself answers, the probe will see.
+  // An error of the probed step itself is left to the probe.
   if (!last.seen()) {
     return status.ok() ? absl::InternalError(
                              absl::StrCat("step ", name, " was not called"))

@@ -116,7 +116,7 @@ class Scanner {
     if (current_.empty() || gap.size() > kLongestGap) return false;
     const bool getter = current_.back() == "get" || current_.back() == "Get";
     if (word.quoted) {
-      // What closes the index or call before: `]["a"]`.
+      // Skip the end of the index or call before: `]["a"]`.
       gap.remove_prefix(std::min(gap.find_first_not_of(")]"), gap.size()));
       if (gap == "[" || gap == "?[" || (getter && gap == "(")) return true;
       // `dig "a" "b"`, `index $x "a" "b"`.
@@ -127,7 +127,7 @@ class Scanner {
     before.remove_suffix(1);
     if (!before.empty() && before.back() == '?') before.remove_suffix(1);
     if (before.empty()) return true;
-    // What closes a call or an index: `, {}).`
+    // The gap may end a call or an index: `, {}).`
     return ConsistsOf(before, ")], {}\"'") &&
            before.find_first_of(")]") != before.npos;
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paths that the input of a step spells: what a template, a program or a
-// list of patches seems to read. Of these a probe tries those that no request
-// has.
+// The paths that the input of a step spells: a template, a program or a list of
+// patches seems to read them. A probe tries those that no request has.
 //
 //   {{ .observed.resources.vpc.resource.status.atProvider.vpcId }}   templates
 //   {{ dig "status" "atProvider" "vpcId" "" $vpc }}
@@ -9,8 +8,8 @@
 //   ocds.vpc.Resource.status?.atProvider?.vpcId == "x"               KCL
 //   fromFieldPath: metadata.annotations[example.org/zone]            patches
 //
-// Texts are scanned, not parsed: what is taken for a path and is none costs a
-// probe a name to try, no more.
+// Texts are scanned, not parsed. A wrong path costs the probe only one name to
+// try.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_RUNNER_PROBE_SPELLED_PATHS_H_
@@ -25,14 +24,15 @@ namespace fncache::runner::probe {
 
 struct SpelledPath {
   std::vector<std::string> names;
-  // What it seems to be compared with: texts and numbers that stand behind it.
+  // Texts and numbers behind it: it seems to be compared with them.
   std::vector<google::protobuf::Value> values;
 };
 
-// Beyond that the rest of the input is not looked at.
+// The most paths. The rest of the input is not scanned.
 inline constexpr size_t kMostSpelledPaths = 2000;
 
-// Of all texts in the input, and of its keys; each path once, in their order.
+// Searches all texts in the input, and its keys; each path once, in their
+// order.
 std::vector<SpelledPath> SpelledPaths(const google::protobuf::Struct& input);
 
 }  // namespace fncache::runner::probe

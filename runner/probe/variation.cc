@@ -36,7 +36,7 @@ void Variation::AddCall(const std::vector<absl::string_view>& changed) {
 }
 
 std::vector<int> Variation::GroupsOf(const std::vector<Field>& fields) const {
-  // What changed most often first.
+  // The fields that changed most often come first.
   const auto before = [](const std::vector<uint32_t>& a,
                          const std::vector<uint32_t>& b) {
     return a.size() != b.size() ? a.size() > b.size() : a < b;

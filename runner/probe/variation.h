@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What varies in a trace: which paths changed, and at which of its calls.
+// The variation in a trace: which paths changed, and at which of its calls.
 //
 // Built by one thread, read by any number.
 #ifndef FNCACHE_RUNNER_PROBE_VARIATION_H_
@@ -34,7 +34,8 @@ class Variation {
   const std::map<std::string, Path>& paths() const { return paths_; }
 
   // A number for each field, equal for those that changed at the same calls.
-  // What changed most often has the smallest, what never did the greatest.
+  // The field that changed most often has the smallest, one that never did the
+  // greatest.
   std::vector<int> GroupsOf(const std::vector<Field>& fields) const;
 
  private:
