@@ -11,8 +11,8 @@
 namespace fncache::runner::render {
 namespace {
 
-// One render, until it is done: its way to the functions, and what it learns of
-// the calls.
+// One render, until it is done: its caller of the functions, and the reports of
+// its calls.
 struct Job : public engine::PipelineObserver {
   Job(client::FunctionCaller* functions, google::protobuf::Struct context)
       : caller(functions, std::move(context)) {}

@@ -43,11 +43,10 @@ constexpr int kInterrupted = 130;
 
 // After the last write of an editor or a script, before it is rendered again.
 constexpr absl::Duration kQuiet = absl::Milliseconds(60);
-// How often --all tells how far it is where nobody watches a terminal.
+// The interval of --all's progress lines if stderr is no terminal.
 constexpr absl::Duration kProgressEvery = absl::Seconds(5);
 
-// A failure to write is ignored, because nobody is left to tell if stderr is
-// gone.
+// A failure to write is ignored: without stderr it cannot be reported.
 void Say(const std::string& text) {
   if (!WriteAll(STDERR_FILENO, text)) return;
 }

@@ -9,10 +9,15 @@
 namespace fncache::runner::render {
 
 // Runs the command. `argv[0]` is the command's name, flags and files follow.
-// Returns the process' exit code: 0; 1 where something cannot be rendered; 80
-// for bad usage, an XR, Composition or definition that is not there included;
-// 255 when the time is over; of several composites the highest. SIGINT ends the
-// process at once with 130. Call it from main, before other threads exist.
+// Returns the process' exit code; of several composites the highest:
+//
+//    0    success
+//    1    something cannot be rendered
+//    80   bad usage, also an absent XR, Composition or definition
+//    255  the time is over
+//
+// SIGINT ends the process at once with 130. Call it from main, before other
+// threads exist.
 int RenderMain(int argc, char** argv);
 
 }  // namespace fncache::runner::render

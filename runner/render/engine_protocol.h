@@ -32,7 +32,7 @@ struct EngineAnswer {
   std::string message;  // what is wrong, unless the exit code is 0
 };
 
-// Makes the way to the functions that a request lists.
+// Makes the caller of the functions that a request lists.
 using CallerFactory =
     std::function<absl::StatusOr<std::unique_ptr<client::FunctionCaller>>(
         std::vector<client::FunctionTarget>)>;

@@ -129,7 +129,7 @@ bool FileWatch::ReadEvents(absl::Duration timeout, std::string* changed) {
       const bool lost =
           (event->mask & (IN_Q_OVERFLOW | IN_DELETE_SELF | IN_MOVE_SELF)) != 0;
       const bool known = folder != folders_.end();
-      // Of a folder itself only that it went counts, not its attributes.
+      // For a folder itself only its removal counts, not its attributes.
       if (!lost &&
           !(known && !name.empty() &&
             (folder->second.all || folder->second.names.count(name) > 0))) {

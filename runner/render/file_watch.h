@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // FileWatch: waits until input files change, for `render --watch`.
 //
-// It watches folders, not files, so that it sees editors that write another
-// file and rename it over the first, files that are removed and come back, and
-// files that are not there yet. What changed before Create returned may be
-// missed, so create it before the files are read, and a new one for every
-// round: it does not follow folders that appear later.
+// It watches folders, not files. So it sees editors that write another file and
+// rename it over the first, files that are removed and come back, and files
+// that are not there yet. Changes before Create returned may be missed, so
+// create it before the files are read, and a new one for every round: it does
+// not follow folders that appear later.
 //
 // Linux only (inotify). Not thread-safe.
 #ifndef FNCACHE_RUNNER_RENDER_FILE_WATCH_H_

@@ -87,7 +87,7 @@ std::string PathOf(const std::string& argument) {
              : NamedFile(argument);
 }
 
-// Setters, each for a kind of flag. Of what is given twice the last counts,
+// Setters, each for a kind of flag. If a flag is given twice, the last counts,
 // unless it is a list, or said otherwise.
 
 Set Switch(bool RenderFlags::*field) {

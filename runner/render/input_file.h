@@ -4,8 +4,8 @@
 // are.
 //
 // A file that is named on a command line may be anything that can be read to
-// its end: a regular file, a pipe, a terminal. What is found in a folder must
-// be a regular file, or a pipe that somebody left there would be waited on.
+// its end: a regular file, a pipe, a terminal. A file in a folder must be a
+// regular file, since reading a stray pipe would block.
 //
 // NotFound: it is not there. FailedPrecondition: it is a folder, another kind
 // of file, or over kMaxLoadedBytes. PermissionDenied: whatever else keeps it

@@ -143,7 +143,7 @@ absl::Status LoadTargets(const RenderFlags& flags, RenderInputs* inputs) {
           "functions argument is required when not in a project or "
           "configuration; give FUNCTIONS or --function NAME=TARGET");
     }
-    // Of two with one name the last counts, as in a file.
+    // The last of two with one name counts, as in a file.
     std::map<std::string, std::string> targets;
     for (const client::FunctionTarget& one : flags.targets) {
       targets[one.name] = one.target;

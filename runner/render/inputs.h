@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RenderInputs: everything that `render` loads before anything is called, the
-// composites and all that they share. The flags say which files, the loader
-// (loader.h) reads them; this puts them in their places, in the order of the
-// reference command line, and says with its words what does not fit.
+// composites and all that they share. The flags name the files, and the loader
+// (loader.h) reads them. This class collects them, in the order of the
+// reference command line, and reports errors in its words.
 #ifndef FNCACHE_RUNNER_RENDER_INPUTS_H_
 #define FNCACHE_RUNNER_RENDER_INPUTS_H_
 

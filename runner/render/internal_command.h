@@ -17,10 +17,15 @@ namespace fncache::runner::render {
 
 // Runs the command. `argv[0]` is the command's name (`internal`), `render` and
 // the flags follow. Returns the process' exit code, which is the reference
-// engine's: 0; 3 where a step returned a FATAL result, with what could be
-// rendered on stdout; 1 for any other failure and 80 for bad usage, with
-// nothing on stdout. What went wrong is on stderr, behind
-// `crossplane: error: `. Call it from main, before other threads exist.
+// engine's:
+//
+//   0   success
+//   3   a step returned a FATAL result; stdout has what could be rendered
+//   80  bad usage, with nothing on stdout
+//   1   any other failure, with nothing on stdout
+//
+// The error is on stderr, behind `crossplane: error: `. Call it from main,
+// before other threads exist.
 int InternalMain(int argc, char** argv);
 
 // Return the text that --help prints, and the flags that it explains.

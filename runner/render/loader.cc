@@ -35,11 +35,11 @@ constexpr absl::string_view kRuntime = "render.crossplane.io/runtime";
 constexpr absl::string_view kTarget =
     "render.crossplane.io/runtime-development-target";
 constexpr absl::string_view kDefaultTarget = "localhost:9443";
-// An object is cut to this size in a message, since nobody reads more.
+// Bytes. A longer object is cut in a message.
 constexpr size_t kMaxShownBytes = 1000;
 
-// What the reference's command line says in front of what is wrong with a file
-// of each kind.
+// The prefixes of the reference's command line for errors in a file of each
+// kind.
 constexpr absl::string_view kCannotReadComposite =
     "cannot unmarshal composite resource YAML";
 constexpr absl::string_view kCannotReadComposition =
@@ -467,7 +467,7 @@ absl::StatusOr<std::vector<client::FunctionTarget>> LoadFunctions(
   absl::StatusOr<std::vector<LoadedObject>> objects =
       ReadObjects(path, ReadFunction);
   if (!objects.ok()) return objects.status();
-  // Of two with one name the last counts.
+  // The last of two with one name counts.
   std::map<std::string, std::string> targets;
   std::map<std::string, std::string> known;
   for (const client::FunctionTarget& function : given) {

@@ -4,9 +4,9 @@
 // Every error names the file, the document where there are several, and the
 // field: `FILE: FIELD: why`, `FILE (document 3): why`.
 //
-// NotFound is a file that is not there; what is in a file is InvalidArgument; a
-// directory in a file's place, or one that is too large, FailedPrecondition. A
-// file that is named may be a pipe (/dev/stdin, process substitution).
+// NotFound: the file is not there. InvalidArgument: its contents are wrong.
+// FailedPrecondition: it is a directory, or too large. A file that is named may
+// be a pipe (/dev/stdin, process substitution).
 //
 // Pure functions over files, thread-safe.
 #ifndef FNCACHE_RUNNER_RENDER_LOADER_H_
@@ -71,10 +71,10 @@ absl::StatusOr<LoadedObject> LoadComposition(const std::string& path);
 absl::Status CheckComposition(const text::Json& composition,
                               const text::Json& composite);
 
-// Of Function objects with the Development runtime: the target of each. Of two
-// with one name the last counts. `annotations` replace those of every object.
-// `given` are targets that are known otherwise: they count before the file's,
-// need no annotation, and are in the result, whether the file has them or not.
+// The targets of Function objects with the Development runtime. The last of two
+// with one name counts. `annotations` replace those of every object. `given`
+// are targets that are known otherwise: they count before the file's, need no
+// annotation, and are in the result, whether the file has them or not.
 absl::StatusOr<std::vector<client::FunctionTarget>> LoadFunctions(
     const std::string& path,
     const std::vector<std::pair<std::string, std::string>>& annotations,

@@ -296,8 +296,8 @@ struct OpenApiClient::Impl {
                                       words.empty() ? "" : ": ", words));
   }
 
-  // A document's URL from where the server says it is. What is below
-  // /openapi/v3 may be behind a prefix of ours, which the server cannot know.
+  // A document's URL from the path that the server returned. Paths below
+  // /openapi/v3 may need our prefix, which the server cannot know.
   std::string UrlOf(const std::string& relative) const {
     return absl::StrCat(
         absl::StartsWith(relative, kIndexPath) ? server.url : origin, relative);

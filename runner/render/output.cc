@@ -38,7 +38,7 @@ const text::Json* Field(const text::Json& object, absl::string_view name) {
   return found;
 }
 
-// A whole number in the range of int64, however it is held.
+// A whole number in the range of int64, in any JSON representation.
 absl::optional<int64_t> WholeNumber(const text::Json& json) {
   constexpr double kLimit = 9223372036854775808.0;  // 2^63
   if (const auto* whole = json.get_ptr<const text::Json::number_integer_t*>();

@@ -48,8 +48,8 @@ absl::StatusOr<std::string> PrintOutput(
     const RenderOutputOptions& options);
 
 // Gives all `status.conditions` one fixed time and only the fields that a
-// condition has; a status without conditions gets a null. What cannot be read
-// as conditions stays as it is. FailedPrecondition if status is null.
+// condition has. A status without conditions gets a null. Values that cannot be
+// read as conditions stay as they are. FailedPrecondition if status is null.
 absl::Status FixConditionTimes(text::Json* object);
 
 }  // namespace fncache::runner::render

@@ -136,8 +136,8 @@ constexpr char kGreen[] = "\033[32m";
 constexpr char kYellow[] = "\033[33m";
 constexpr char kPlain[] = "\033[0m";
 
-// The one that a line of the trace begins with: what is added, gone, changed or
-// wrong is told apart; "" for all else.
+// The color of a line, by its start: one for added, removed, changed and wrong;
+// "" for all else.
 const char* ColorOf(absl::string_view line) {
   if (!absl::ConsumePrefix(&line, "  ")) return kBold;
   if (absl::StartsWith(line, "+ ") || absl::StartsWith(line, "  + ")) {
@@ -152,8 +152,8 @@ const char* ColorOf(absl::string_view line) {
   return bad ? kRed : "";
 }
 
-// Each line has its own color and its own end of it, so that what is printed
-// between two calls, or a part that is cut out, is not colored.
+// Each line sets its own color and ends it, so that text between two calls, or
+// a cut line, is not colored.
 std::string InColor(absl::string_view lines) {
   std::string colored;
   for (const absl::string_view line :
