@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line of `fncache replay` asks for.
+// The command line of `fncache replay`.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_REPLAY_OPTIONS_H_
@@ -40,7 +40,7 @@ CommandLine MakeReplayLine(ReplayFlags* flags);
 struct Question {
   std::vector<std::pair<std::string, std::string>> what_if;
   insight::whatif::SettingTexts texts;
-  // Of what is suggested, which would be long; "" otherwise.
+  // The label of a suggestion, whose settings would be long; "" otherwise.
   std::string label;
 
   // `label`; else KEY=VALUE KEY=VALUE, or "as recorded" of none.

@@ -37,7 +37,7 @@ constexpr absl::Duration kPatience = absl::Minutes(2);
 constexpr int kAtOnce = 64;
 constexpr int kMostAtOnce = 10'000;
 
-// What is compared of an answer.
+// The bytes by which two answers are compared.
 std::string Canonical(fn::RunFunctionResponse response) {
   insight::request::Redact(&response);
   response.clear_meta();

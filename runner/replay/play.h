@@ -32,7 +32,7 @@ struct Played {
   uint64_t different = 0;        // it is another one, or one of the two is none
   uint64_t unknown = 0;          // the trace has no answer
   uint64_t without_message = 0;  // calls that were not sent
-  std::map<std::string, uint64_t> outcomes;  // as a cache on the way says
+  std::map<std::string, uint64_t> outcomes;  // as a cache in between says
   std::string example;                       // of a difference
   double seconds = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay found, as text, JSON, CSV and a page. docs/what-if.md describes
-// the JSON.
+// The results of a replay, as text, JSON, CSV and a page. docs/what-if.md
+// describes the JSON.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_REPLAY_REPORT_H_

@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<TraceReader>> Open(const std::string& path) {
   return TraceReader::Open(path);
 }
 
-// What of the trace's header are settings of a what-if.
+// The settings in the trace's header that a what-if takes.
 SettingTexts Recorded(const insight::trace::TraceHeader& header,
                       const whatif::SettingsReader& reader) {
   SettingTexts texts;
@@ -209,8 +209,8 @@ std::vector<uint64_t> MrcSizes(const Recording& recording) {
   return sizes;
 }
 
-// What the question would be with `added` beside its own masks: those that it
-// asks about, else those in force.
+// The question with `added` beside its own masks: those that it asks about,
+// else those in force.
 Question WithMasks(const Question& base, const std::string& label,
                    const insight::trace::MasksInForce& in_force,
                    const std::vector<std::string>& functions,
@@ -242,7 +242,7 @@ absl::Status SuggestMasks(const ReplayFlags& flags, const Question& base,
                           const whatif::SettingsReader& reader,
                           std::vector<Question>* questions, Report* report) {
   insight::explain::AnalysisOptions options;
-  // Masks that the question has stand in the place of those in force.
+  // Masks of the question replace those in force.
   const auto asked = base.texts.find("mask");
   if (asked != base.texts.end()) {
     options.masked = asked->second;
@@ -280,8 +280,8 @@ absl::Status SuggestMasks(const ReplayFlags& flags, const Question& base,
   return absl::OkStatus();
 }
 
-// How long the trace is, and the longest TTL that a function gave or a runner
-// was told.
+// The length of the trace, and the longest TTL that a function gave or a runner
+// got.
 std::string TooShort(const Recording& recording) {
   int64_t first = 0, longest = 0;
   if (!recording.calls.empty()) first = recording.calls.front().arrived;
