@@ -14,8 +14,8 @@
 
 namespace fncache::runner::scrape {
 
-// The body of http://ADDRESS/PATH, ADDRESS being HOST:PORT. An error where
-// nobody answers within `patience`, or not with status 200.
+// The body of http://ADDRESS/PATH, ADDRESS being HOST:PORT. An error if there
+// is no answer within `patience`, or one without status 200.
 absl::StatusOr<std::string> Get(const std::string& address,
                                 const std::string& path,
                                 absl::Duration patience);
