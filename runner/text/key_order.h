@@ -10,10 +10,10 @@
 
 namespace fncache::runner::text {
 
-// Whether `a` is written before `b`, both UTF-8. Of two different keys one is,
+// Whether `a` is written before `b`, both UTF-8. One of two different keys is,
 // but three can make a circle, as a1b, a2b and a10b do (the reference's order
-// of them varies). So sort with std::stable_sort, which a circle does not lead
-// beyond the end of what it sorts.
+// of them varies). So sort with std::stable_sort, which stays within its range
+// even with a circle.
 bool KeyLess(absl::string_view a, absl::string_view b);
 
 }  // namespace fncache::runner::text

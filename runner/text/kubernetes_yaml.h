@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML as Kubernetes' tools read it: YAML 1.1, converted to JSON.
 //
-// `yes`, `on` and `n` are booleans, as keys too (then "true" or "false"); `010`
-// is 8; `1_000`, `0x10` and `0o10` are whole numbers; dates are text; anchors
-// and `<<` work; the last of two equal keys wins. A null, list or map as a key
+// `yes`, `on` and `n` are booleans, as keys too (then "true" or "false"). `010`
+// is 8. `1_000`, `0x10` and `0o10` are whole numbers. Dates are text. Anchors
+// and `<<` work. The last of two equal keys wins. A null, list or map as a key
 // is an error. The rules are those of the reference runner's YAML library, from
 // its scanner (yaml_scanner.h) to the words of its errors.
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubernetes objects as the engine holds them: google.protobuf.Struct, whatever
-// they were read from, since a function gets them so.
+// Kubernetes objects as the engine stores them: google.protobuf.Struct, for any
+// source format, since a function gets them so.
 //
-// Reading never fails: what is absent, or of another type on the way, is null
+// Reading never fails: a value that is absent, or below another type, is null
 // or empty. Pure functions, thread-safe; pointers are into the object given.
 #ifndef FNCACHE_RUNNER_TEXT_OBJECT_H_
 #define FNCACHE_RUNNER_TEXT_OBJECT_H_

@@ -92,7 +92,7 @@ void MakeTexts(const GoType* type, Json* value) {
   }
 }
 
-// What a float that JSON lacks is called, "" if there is none.
+// The name of a float that JSON lacks, "" if there is none.
 absl::string_view Unsupported(const Json& value) {
   if (value.is_structured()) {
     for (const Json& element : value) {
@@ -385,7 +385,7 @@ std::string WholeProblem(absl::string_view type, const Json& value) {
              : absl::StrCat("cannot convert float64 to ", type);
 }
 
-// What keeps a value from being converted; "" if nothing does.
+// The obstacle to the conversion of a value; "" if there is none.
 std::string ConversionProblem(const GoType& type, const Json& value) {
   if (value.is_null() || type.kind == Kind::kAny) return "";
   const auto restore = [&value](absl::string_view what) {

@@ -32,7 +32,7 @@ bool YamlNodes::Fail(absl::string_view problem, const YamlMark& at,
   return false;
 }
 
-// What a document has before its `---`.
+// Reads the directives before the `---` of a document.
 bool YamlNodes::ParseDirectives() {
   bool versioned = false;
   while (const YamlToken* const token = scanner_.Peek()) {

@@ -255,7 +255,8 @@ bool ConsumeZone(absl::string_view* text) {
          ConsumeNumber(text, /*both=*/true, &minute) && minute <= 60;
 }
 
-// A date; or a date, T or t, a time and a zone; or a date, blanks and a time.
+// A date alone, or a date and a time. Between the two is T or t, and then the
+// time has a zone; or there are blanks.
 bool LooksLikeTimestamp(absl::string_view text) {
   if (!ConsumeDate(&text)) return false;
   if (text.empty()) return true;

@@ -4,9 +4,9 @@
 //
 // That library is a port of an early libyaml, and differs from today's: `?`
 // ends a plain scalar in a flow collection, `\/` is no escape, and `%YAML 1.2`
-// is refused. What one reads and the other refuses must not depend on which
-// program renders, so its rules are here: tokens, simple keys, and the words of
-// its errors.
+// is refused. The same text must be accepted or refused whichever program
+// renders. So this scanner follows its rules: tokens, simple keys, and the
+// words of its errors.
 //
 // Any input is safe; time and memory are linear in it. Not thread-safe.
 #ifndef FNCACHE_RUNNER_TEXT_YAML_SCANNER_H_
