@@ -8,7 +8,7 @@
 // the start; it is mapped, so it can be read at any time and costs the program
 // no call. Without the variable nothing is counted.
 //
-// Whatever allocator the program has does the work: the next one in the order
+// It forwards each call to the program's allocator: the next one in the order
 // of libraries.
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What purges cost a hit: the look at the bans that each entry found is given,
-// beside a look-up in memory for scale. Nothing purged; a function purged
-// earlier; ten thousand keys purged with calls under way, which is the worst.
+// The cost of purges for a hit: each entry that is found is checked against the
+// bans. A look-up in memory is measured for comparison. Cases: nothing purged;
+// a function purged earlier; and, the worst, ten thousand keys purged during
+// calls.
 #include <absl/synchronization/mutex.h>
 #include <benchmark/benchmark.h>
 
@@ -91,7 +92,7 @@ void BM_KeysPurgedLater(benchmark::State& state) {
 }
 BENCHMARK(BM_KeysPurgedLater)->ThreadRange(1, 2)->UseRealTime();
 
-// What a miss pays: to enter and to leave.
+// The cost for a miss: to enter and to leave.
 void BM_Enter(benchmark::State& state) {
   static auto* const of = new Case;
   for (auto _ : state) benchmark::DoNotOptimize(of->bans.Enter());

@@ -29,8 +29,8 @@ namespace {
 namespace pb = google::protobuf;
 using apiextensions::fn::proto::v1::RunFunctionRequest;
 
-// So many requests of each size that no branch predictor learns one, and that
-// those of 17 KB and more lie beyond the first caches.
+// Requests of each size: enough that no branch predictor learns one, and that
+// those of 17 KB and more exceed the first caches.
 constexpr size_t kDistinct = 64;
 // Encodings of each, of the larger sizes fewer.
 constexpr size_t kOrders = 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What benchmarks of stores fill them with: keys that are as good as hashes and
-// the same in every run, and a time that stands still.
+// Contents for benchmarks of stores: keys that are as good as hashes and the
+// same in every run, and a time that does not advance.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_BENCH_KEYS_H_

@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "limit_server: cannot read %s\n", file.c_str());
     return EXIT_FAILURE;
   }
-  // A slice that nobody counts references of: `bytes` live as long as we do.
+  // A slice without a reference count: `bytes` live until the process ends.
   const grpc::Slice slice(bytes.data(), bytes.size(),
                           grpc::Slice::STATIC_SLICE);
   const grpc::ByteBuffer response(&slice, 1);

@@ -34,8 +34,8 @@
 
 namespace {
 
-// Bytes asked for and not given back. Of what is given back only the usable
-// size is known, which is 8 more than was asked on an average.
+// Bytes requested and not freed. For freed bytes only the usable size is known,
+// which is 8 more than the requested size on average.
 std::atomic<int64_t> g_requested{0};
 
 }  // namespace
@@ -111,7 +111,7 @@ double LookupNanos(MemoryStore* store, uint64_t entries, uint64_t thread) {
   }
   const std::chrono::duration<double, std::nano> took =
       std::chrono::steady_clock::now() - begin;
-  // Nobody may leave the reading out.
+  // The output keeps the compiler from removing the reads.
   if (sum == 0) std::fprintf(stderr, "values are empty\n");
   return took.count() / kLookups;
 }

@@ -28,8 +28,8 @@ using ::google::protobuf::RepeatedPtrField;
 using ::google::protobuf::Struct;
 using ::google::protobuf::Value;
 
-// Writes a message from its end to its start: a part's length is known once the
-// part is there. Whoever calls writes fields from the last to the first.
+// Writes a message from its end to its start, since a field's length is known
+// only after its contents. The caller writes fields from the last to the first.
 class Writer {
  public:
   Writer(size_t size, uint64_t order_seed, Encoder encoder = Encoder::kGo)
@@ -104,8 +104,8 @@ class Writer {
     Varint(static_cast<uint64_t>(number) << 3 | 2);
   }
 
-  // A message's fields, from the last number to the first one. (Nobody writes a
-  // map's entry in another order.)
+  // A message's fields, from the last number to the first one. (No encoder
+  // writes a map's entry in another order.)
   void Fields(std::initializer_list<std::function<void()>> fields) {
     if (encoder_ != Encoder::kReversed) {
       for (const auto& write : fields) write();
@@ -332,7 +332,7 @@ Request WithEmptyParts(Request request) {
 
 std::string EncodeAs(Encoder encoder, const Request& request,
                      uint64_t order_seed) {
-  // Nobody writes twice what Go does.
+  // No encoder writes more than twice Go's bytes.
   const size_t size = request.ByteSizeLong();
   Writer writer(encoder == Encoder::kGo ? size : 2 * size, order_seed, encoder);
   writer.Request(request);

@@ -35,7 +35,7 @@ enum class Encoder {
   kProst,               // no empty keys and values in map entries
   kTsProto,             // no empty keys and bytes in map entries
   kProtobufjsDefaults,  // fields that have their default are written
-  kReversed,            // nobody's: fields in order of falling numbers
+  kReversed,            // no real encoder: fields by falling numbers
 };
 // "go", "prost", "ts-proto", "protobufjs-defaults", "reversed".
 const char* EncoderName(Encoder encoder);

@@ -252,8 +252,9 @@ void FillComposite(const World& world, int references, Random* random,
   Object resource(to);
   resource.Set("apiVersion", "shop.example.org/v1alpha1").Set("kind", "Lake");
   Object metadata = resource.Sub("metadata");
-  // A uid's length, its end without the dash: the slot. What the resources name
-  // as their owner's uid is another, as it is once the slot is overwritten.
+  // It has a uid's length. Its end after the last dash is the slot. The
+  // resources name another uid as their owner's, as after the slot is
+  // overwritten.
   metadata.Set("name", world.name)
       .Set("uid", absl::StrCat(Hex(8, random), "-", Hex(4, random), "-4",
                                Hex(3, random), "-a", Hex(kSlotDigits, random)));

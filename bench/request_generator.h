@@ -2,18 +2,18 @@
 // RequestGenerator: the benchmark's requests and answers, made from a seed.
 //
 // A request looks as a runner's does in the middle of a pipeline: a composite
-// with the references of what it composes, observed resources with metadata,
-// owners, conditions and what the provider reports, and the same resources as
-// desired. Shapes are of four sizes (and a tiny one); within a shape requests
-// differ in every name, number, time and state and in the lengths of some
-// strings and lists, so that neither a cache nor a branch predictor learns one
-// message. request_encoding.h makes their bytes.
+// with the references of its composed resources, observed resources with
+// metadata, owners, conditions and the provider's status, and the same
+// resources as desired. Shapes are of four sizes (and a tiny one). Within a
+// shape, requests differ in every name, number, time and state and in the
+// lengths of some strings and lists, so that neither a cache nor a branch
+// predictor learns one message. request_encoding.h makes their bytes.
 //
-// Every request can be told apart further without being made anew: two slots of
-// 16 hex digits, the end of `meta.tag` and the end of
-// `observed.composite.resource.metadata.uid`, are there to be overwritten with
-// a counter (request_encoding.h tells where they are). A request with another
-// counter has another key, under `key: content` as under `key: tag`.
+// One request makes many different ones without a new encoding. It has two
+// slots of 16 hex digits, the end of `meta.tag` and the end of
+// `observed.composite.resource.metadata.uid`, that a counter overwrites
+// (request_encoding.h has their offsets). A request with another counter has
+// another key, under `key: content` as under `key: tag`.
 //
 // Pure functions of their arguments, thread-safe. The same seed makes the same
 // messages on every machine.

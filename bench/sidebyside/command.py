@@ -232,7 +232,7 @@ def measure(profile: Profile, build: Path, keep: bool, head: dict) -> dict:
     results = Results(head)
     started = time.monotonic()
     progress = Progress(plan(profile))
-    # Whoever ends us ends us as Ctrl-C does: with all that we started.
+    # These signals end us as Ctrl-C does: with all processes that we started.
     for sign in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(sign, signal.default_int_handler)
     for text in head["warnings"]:

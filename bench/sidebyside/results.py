@@ -21,7 +21,7 @@ FORMAT = "fncache-bench/1"
 
 PASS, MISS, FAILED, REPORTED = "pass", "miss", "failed", "reported"
 
-# The fields of a results file that somebody reads.
+# The fields of a results file that a program reads.
 SHAPE = {
     "started": str,
     "profile": str,

@@ -34,7 +34,7 @@ JUDGED_OVERHEAD = 100_000
 JUDGED_RESIDENT = 1_000_000
 JUDGED_CPU = 5_000_000
 MANY, FEW = 2_000, 16
-# Of the peak at sixteen connections: the same load on few and on many.
+# Fraction of the peak at sixteen connections: the same load on few and on many.
 SAME_LOAD_SHARE = 0.4
 
 

@@ -74,7 +74,7 @@ def _size(bench: Bench, gib: float) -> None:
     cache = (*MEMORY, "--cache-dir", str(directory), "--cache-disk")
     cache = (*cache, f"{filled['capacity'] // 2**20 + 1}MiB")
     title = f"{gib:g} GiB on disk, {filled['entries']:,} entries"
-    # Of the first keys: not of those that the log's end may hold.
+    # One of the first keys: the log's end may have the last ones.
     bench.client.write_request(SHAPE, request, key=7)
     with bench.group() as group:
         function = group.limit(answer)
