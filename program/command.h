@@ -13,7 +13,7 @@ namespace fncache::program {
 
 struct Command {
   std::string name;
-  // Says in a part of a line what it is for.
+  // Its purpose, as a phrase within a line.
   std::string purpose;
   // Runs it: argv[0] is its name. Returns the process' exit code.
   int (*run)(int argc, char** argv) = nullptr;

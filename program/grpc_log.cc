@@ -22,7 +22,7 @@ bool IsLastWords(absl::string_view message) {
          absl::StartsWith(message, "UNREACHABLE CODE");
 }
 
-// Whether somebody else says what went wrong: common/handshake_failure and
+// Whether another module reports the error: common/handshake_failure and
 // common/listen_failure.
 bool IsSaidElsewhere(absl::string_view file) {
   return absl::EndsWith(file, "/ssl_transport_security.cc") ||

@@ -23,7 +23,7 @@ std::string Escaped(absl::string_view line) {
       case '\\':
         out += "\\e";
         break;
-      case '-':  // else a hyphen, which nobody could paste into a shell
+      case '-':  // else a hyphen, which a shell does not accept
         out += "\\-";
         break;
       case '\'':

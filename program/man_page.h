@@ -13,7 +13,7 @@ namespace fncache::program {
 
 struct ManPage {
   std::string name;     // "fncache-serve"
-  std::string purpose;  // a part of a line
+  std::string purpose;  // a phrase within a line
   std::string version;  // "fncache 0.1.0"
   // As Command::help has it: what stands before "Usage: " is the description,
   // headings become sections, and everything else stays as it is laid out.
