@@ -172,7 +172,7 @@ std::vector<std::string> MasksOf(const Analysis& analysis) {
   return masks;
 }
 
-// Of the composite.
+// The versions of the composite.
 const std::vector<std::string>& Versions() {
   static const auto* const versions = new std::vector<std::string>{
       "observed.composite.resource.metadata.managedFields",
@@ -212,8 +212,8 @@ TEST(Analysis, EachMissHasItsReason) {
                                                {"not-stored: no-ttl", 1}}));
 }
 
-// Of the messages too: a runner that gets UNIMPLEMENTED calls again, with
-// v1beta1 and the same request.
+// Their messages are not compared either: a runner that gets UNIMPLEMENTED
+// calls again, with v1beta1 and the same request.
 TEST(Analysis, RequestsOfTheOtherMethodAreNotCompared) {
   for (const bool read : {true, false}) {
     SCOPED_TRACE(read);
@@ -282,7 +282,7 @@ TEST(Analysis, MasksAreOverLeavesOfTheResourcesThatChanged) {
   EXPECT_THAT(text, ::testing::HasSubstr("fncache probe"));
 }
 
-// What a daemon masked is in its trace, and was in none of its keys.
+// Values that a daemon masked are in its trace, and were in none of its keys.
 class MaskedTrace : public ::testing::Test {
  protected:
   // A daemon's trace: keys are made under its masks, and so are hits.
@@ -499,7 +499,7 @@ TEST(Analysis, CallsAreChosenByFunctionCompositeAndPhase) {
   EXPECT_EQ(Of(path, options).calls, 2u);
   options = {};
   options.phase = "measure";
-  // What came before still counts as having been before.
+  // Calls before the phase still count as earlier requests.
   EXPECT_EQ(Counts(Of(path, options).reasons),
             (Reasons{{"changed", 1}, {"new", 1}}));
   options = {};
@@ -582,7 +582,7 @@ TEST(Compare, NamesWhatDiffersAndNoValue) {
   EXPECT_FALSE(Compare("", "\x12\x7f").ok());
 }
 
-// What a real control plane sent (its README tells the causes).
+// Requests of a real control plane (its README explains the causes).
 class ClusterTrace : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -168,7 +168,7 @@ TEST_F(MissMemoryTest, AChangedRequestIsToldByItsFirstPathAndWhoWrote) {
             "observed.composite.resource.metadata.resourceVersion");
   EXPECT_EQ(said.section, "composite");
   EXPECT_EQ(said.writer, "who");
-  // What came, and what went.
+  // A path that is added, and one that is removed.
   const std::string more = Request("a", "2", R"(, "context": {"x": {"y": 1}})");
   said = Explain(more, 3);
   EXPECT_EQ(said.detail, "context");
@@ -247,7 +247,8 @@ TEST_F(MissMemoryTest, BeyondItsCpuItTellsTheReasonAndTheSection) {
   said =
       Explain(Request("a", "2", R"(, "desired": {"resources": {"s": {}}})"), 3);
   EXPECT_EQ(said.section, "desired");
-  // A section that masks lead into is told only if it must be the one.
+  // A section that masks lead into is reported only if no other can have
+  // changed.
   const std::vector<std::string> masks = {
       "observed.composite.resource.metadata.resourceVersion",
       "context.\"now\""};
@@ -276,8 +277,8 @@ TEST_F(MissMemoryTest, BeyondItsCpuItTellsTheReasonAndTheSection) {
 TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
   const std::string rest = DesiredOf(2000);
   std::string request = Request("a", "1000", rest);
-  // A few one after the other, however long one takes: a path is told where the
-  // request before was read, too.
+  // A few one after the other, however long one takes: a path is reported only
+  // if the request before was read, too.
   MissMemory free(options_, &clock_);
   for (uint64_t i = 0; i < 4; ++i) {
     free.Explain("f", Method::kV1, "g", {0, i}, {}, {request});
@@ -312,9 +313,9 @@ TEST_F(MissMemoryTest, TakesNoMoreThanItsShareOfTheProcessesTime) {
   }
   EXPECT_GT(paths, 0);
   EXPECT_GT(sections, 200);
-  // What it is allowed, one request more, as much again to compare and remember
-  // what was read, and half as much again of what both take: measured twice,
-  // that is not the same.
+  // The limit, one request more, as much again to compare and remember the
+  // requests that were read, and a tolerance of half of both, since two
+  // measurements differ.
   EXPECT_LT(memory().cpu() - 1.5 * other.cpu(),
             2 * (options_.cpu_start +
                  options_.paths_cpu_share * (ProcessTime() - begin)) +
@@ -325,7 +326,7 @@ TEST_F(MissMemoryTest, AProcessThatHasLittleToDoTellsEveryPath) {
   options_ = MissMemoryOptions();
   options_.cpu_start = absl::Milliseconds(10);  // less than all of them take
   const std::string rest = DesiredOf(300);
-  // Hardly anything but this takes time, in which all of a share is nothing.
+  // Almost no other code uses CPU time here, so a fraction of it is nothing.
   for (int i = 0; i < 300; ++i) {
     clock_.Advance(absl::Seconds(1));
     const Explanation said =
@@ -357,12 +358,12 @@ TEST_F(MissMemoryTest, BeyondThatItLooksAtFewerComposites) {
   };
   options_ = MissMemoryOptions();
   options_.core_share = 0;
-  // What is owed at most is earned, at 3 % of a core, within a second.
+  // The largest debt is earned within a second, at 3 % of a core.
   options_.cpu_start = absl::Milliseconds(20);
   const absl::Duration begin = ProcessTime();
   memory();
-  // This process does nothing else. Once that has taken what it may, fewer and
-  // fewer composites are looked at, and in the end one in 64.
+  // This process does nothing else. Once it has used its limit, fewer and fewer
+  // composites are looked at, and in the end one in 64.
   for (int round = 0; memory().share() > 1.0 / 60; ++round) {
     ASSERT_LT(ProcessTime() - begin, absl::Seconds(60));
     for (size_t i = 0; i < kComposites; ++i) {
@@ -395,7 +396,7 @@ TEST_F(MissMemoryTest, BeyondThatItLooksAtFewerComposites) {
   for (size_t i = 0; i < kComposites; ++i) {
     EXPECT_EQ(explain(i), Reason::kChanged);
   }
-  // Of one that comes for the first time now, nobody knows whether it does.
+  // A composite that comes for the first time now may be one that is left out.
   const auto first = [&](absl::string_view name) {
     return Explain(Request(std::string(name), "1"), ++calls).reason;
   };
@@ -466,8 +467,8 @@ TEST_F(MissMemoryTest, CompositesThatAreGoneMakeRoom) {
     const auto said = Explain(Request(absl::StrCat("n", i), "2"), 20'000 + i);
     if (said.reason == Reason::kChanged) ++changed;
   }
-  // As many as their share is, give or take five standard deviations: which
-  // ones, hashes decide, and those differ from binary to binary.
+  // As many as their fraction, within five standard deviations: hashes choose
+  // them, and those differ from binary to binary.
   EXPECT_NEAR(changed, 300 * memory().share(), 45);
 }
 

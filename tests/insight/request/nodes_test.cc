@@ -161,8 +161,8 @@ TEST(RequestNodesProperty, NodesAreEqualIfAndOnlyIfRequestsAre) {
     ASSERT_EQ(read_left, cache::key::ProtobufParses(left, &parsed_left));
     ASSERT_EQ(read_right, cache::key::ProtobufParses(right, &parsed_right));
     if (!read_left || !read_right) continue;
-    // Of each those that the cache accepts: others may lead into capabilities
-    // and connection details, each of which is one node.
+    // The masks of each set that the cache accepts: others may lead into
+    // capabilities and connection details, each of which is one node.
     std::vector<cache::key::MaskSet> sets;
     for (const cache::key::MaskSet& set : cache::key::MaskSets()) {
       std::vector<std::string> accepted;
@@ -305,7 +305,7 @@ TEST(Identity, OfSeveralCompositesTheFirstThatHasANameCounts) {
   Outline outline;
   ASSERT_TRUE(ReadOutline({bytes}, &outline));
   EXPECT_EQ(outline.composite.name, "first");
-  // What follows it is not read.
+  // The bytes after the name are not read.
   EXPECT_EQ(ReadComposite({absl::StrCat(bytes, "\x12\x7f")}).name, "first");
 }
 

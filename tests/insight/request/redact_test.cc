@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message holds after Redact: nothing of its secrets, all of the rest.
+// A message after Redact has nothing of its secrets, and all of the rest.
 #include "insight/request/redact.h"
 
 #include <string>
@@ -59,7 +59,7 @@ void ExpectSecretsGo(const std::string& place) {
   EXPECT_THAT(bytes, HasSubstr("Opaque"));
   EXPECT_THAT(bytes, HasSubstr("redacted-2"));
   EXPECT_THAT(bytes, Not(HasSubstr("redacted-3")));
-  // What is redacted stays as it is.
+  // A second Redact changes nothing.
   auto again = message;
   Redact(&again);
   EXPECT_TRUE(Same(message, again));
@@ -119,7 +119,7 @@ TEST(Redact, CredentialsGoButForTheirNames) {
       "plain": {"credentialData": {"data": {"hidden": "aGlkZGVu",
                                             "hidden2": "aGlkZGVu"}}},
       "empty": {"credentialData": {}}, "none": {}}})");
-  // Of a later version of the protocol: another source.
+  // Another source, of a later version of the protocol.
   request.mutable_credentials()
       ->at("none")
       .GetReflection()
@@ -185,7 +185,7 @@ TEST(Redact, DataOfUnusualShapesGoesToo) {
       Redact(&request);
       EXPECT_THAT(request.SerializeAsString(), Not(HasSubstr(kHidden)))
           << name << ": " << data;
-      // That there was something is told.
+      // The number of fields stays visible.
       EXPECT_THAT(request.observed().composite().resource().fields(),
                   SizeIs(3));
     }
@@ -224,7 +224,7 @@ TEST(Redact, MetadataOfSecretsRepeatsNothing) {
     EXPECT_THAT(request.SerializeAsString(), Not(HasSubstr(kHidden)));
     EXPECT_THAT(request.SerializeAsString(), HasSubstr("plain"));
   }
-  // Of another object they stay.
+  // On another object they stay.
   const auto before = Of<fn::RunFunctionRequest>(
       Holding(R"({"observed": {"resources": {"a": {"resource": {
           "apiVersion": "v1", "kind": "ConfigMap", "metadata": @}}}}})",

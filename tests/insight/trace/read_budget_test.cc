@@ -8,14 +8,14 @@
 namespace fncache::insight::trace {
 namespace {
 
-// A process that reads what it may: of its time and of the composites a share.
+// A process that reads as many composites as the budget allows.
 class Process {
  public:
   explicit Process(const ReadLimits& limits) : budget_(limits) {}
 
-  // So long with `others` cores of other work, where reading everything would
-  // take `reading` cores. Returns the share of the CPU time that reading took
-  // in the second half.
+  // Runs for `length`, with `others` cores of other work, where reading
+  // everything would take `reading` cores. Returns the fraction of the CPU time
+  // that reading took in the second half.
   double Run(absl::Duration length, double others, double reading) {
     CpuReading half;
     const absl::Duration end = now_.wall + length;

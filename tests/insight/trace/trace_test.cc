@@ -325,7 +325,7 @@ TEST(Trace, DamageCostsABlockAndIsCounted) {
   const auto calls = ReadAll(reader->get());
   EXPECT_THAT(calls, SizeIs(2));
   EXPECT_GT((*reader)->damaged(), 0u);
-  // What changed is told against the call that was read before.
+  // Changes are those since the call that was read before.
   ASSERT_NE(calls[1].nodes, nullptr);
   EXPECT_THAT(ChangedPaths(**reader, calls[1]),
               ElementsAre("observed.composite.resource.metadata."
@@ -416,7 +416,7 @@ TEST(Trace, AFullQueueDropsAndSaysHowMany) {
   EXPECT_EQ(dropped, 10u);
 }
 
-// What tells of the drop is the first record of its block.
+// The record of the drop is the first one of its block.
 TEST(Trace, BeyondItsLimitsItReadsSomeCompositesOnly) {
   const TempDir dir;
   TraceOptions options = Options(dir.path() + "/t", Level::kPaths);

@@ -157,7 +157,7 @@ TEST(Replay, AStaleHitIsRefreshedBehind) {
 TEST(Replay, AnAnswerThatIsNotStoredEndsTheOldOne) {
   Recorder recorder;
   recorder.Write(recorder.Call("a", 0, 1));
-  TracedCall fatal = recorder.Call("a", 55, 1);  // what the refresh is told
+  TracedCall fatal = recorder.Call("a", 55, 1);  // answer to the refresh
   fatal.fatal = true;
   recorder.Write(std::move(fatal));
   recorder.Write(recorder.Call("a", 58, 1));
@@ -202,7 +202,7 @@ TEST(Replay, AtMostSixteenRefreshesRunAtOnce) {
   EXPECT_EQ(outcome.all.function_runs, 17u + 16u);
 }
 
-// What docs/hit-rates.md says that it costs.
+// The cost that docs/hit-rates.md states.
 TEST(Replay, StaleServingTakesTwoReconcilesForEachRun) {
   Recorder recorder;
   recorder.Timers("a", 0, 300, 1);
