@@ -47,7 +47,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// A function of v1 that does what it is told.
+// A function of v1 that runs a script.
 class Scripted : public v1::FunctionRunnerService::Service {
  public:
   using Script = std::function<grpc::Status(grpc::ServerContext*,
@@ -634,7 +634,7 @@ TEST(FunctionClientTest, DestructorCancelsWhatIsLeftAndWaitsForIt) {
   for (int i = 0; i < 10; ++i) {
     client->Call("slow", {}, absl::InfiniteFuture(), results.Done());
     client->Call("down", {}, absl::InfiniteFuture(), results.Done());
-    // Who calls again in its end is told so too, at once.
+    // A call from `done` during the end is also cancelled, at once.
     client->Call(
         "slow", {}, absl::InfiniteFuture(), [&, c = client.get()](CallResult) {
           c->Call("slow", {}, absl::InfiniteFuture(), [&](CallResult result) {

@@ -456,7 +456,7 @@ TEST(SecretDataTest, SaysWhereTheBase64Ends) {
   }
 }
 
-// What the reference's converter says of an object that is no Secret.
+// The errors of the reference's converter for an object that is no Secret.
 TEST(SecretDataTest, AnObjectOfAnotherFormIsAnError) {
   const std::pair<const char*, const char*> kCases[] = {
       {R"({"data": "x"})", "cannot restore map from string"},

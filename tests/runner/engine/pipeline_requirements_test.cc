@@ -20,7 +20,7 @@ using testing::ElementsAre;
 
 using PipelineRequirementsTest = PipelineTest;
 
-// So many answers, each of which requires something else.
+// `count` answers, each of which requires something else.
 std::vector<std::string> UnstableAnswers(int count) {
   std::vector<std::string> answers;
   for (int i = 1; i <= count; ++i) {

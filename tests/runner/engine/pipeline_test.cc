@@ -138,7 +138,7 @@ TEST_F(PipelineTest, AdvertisesTheCapabilitiesGiven) {
   input_.capabilities = {};
   ASSERT_TRUE(Run().status.ok());
   EXPECT_THAT(asked_[1].request.meta().capabilities(), IsEmpty());
-  // They are no part of the tag, which is there without any.
+  // The tag does not cover them, and exists without any.
   EXPECT_EQ(asked_[1].request.meta().tag(), asked_[0].request.meta().tag());
 }
 
@@ -340,7 +340,7 @@ TEST_F(PipelineTest, CallsHaveTheDeadlineOfPipelineAndStep) {
   input_.deadline = start + absl::Seconds(60);
   const absl::Duration minute = absl::Seconds(60);
   EXPECT_THAT(deadlines(), ElementsAre(minute, minute, minute));
-  // Of all calls of a step together.
+  // The timeout is for all calls of a step together.
   input_.step_timeout = absl::Seconds(25);
   EXPECT_THAT(deadlines(), ElementsAre(absl::Seconds(25), absl::Seconds(25),
                                        absl::Seconds(45)));

@@ -68,7 +68,7 @@ class FakeSchemas : public SchemaSource {
 
 class PipelineTest : public testing::Test, public PipelineObserver {
  protected:
-  // Keeps a copy of what an observer was told.
+  // A copy of an observer's report.
   struct Report {
     std::string step;
     std::string function;

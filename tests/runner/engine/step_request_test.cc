@@ -108,7 +108,7 @@ TEST(StepRequestTest, CredentialsAreTheDecodedDataOfSecrets) {
       "a": {"credentialData": {"data": {"user": "YWRtaW4=", "none": ""}}},
       "b": {"credentialData": {}}}})");
 
-  // Of two with one name the last counts; what an earlier step had goes.
+  // The last of two with one name counts. Credentials of an earlier step go.
   step.credentials = {FromSecret("c", "ns", "full"),
                       FromSecret("c", "ns", "empty")};
   ASSERT_TRUE(FillStep(step, secrets, &request).ok());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tag of a request, hashed in one piece: what RequestTagger, which hashes
-// `observed` once for all steps, is held against.
+// The tag of a request, hashed in one piece. Tests compare it with the tag of
+// RequestTagger, which hashes `observed` once for all steps.
 #ifndef FNCACHE_TESTS_RUNNER_ENGINE_WHOLE_TAG_H_
 #define FNCACHE_TESTS_RUNNER_ENGINE_WHOLE_TAG_H_
 

@@ -393,7 +393,7 @@ TEST(CompareTest, OnlyWhatIsSureAndLargeIsWorse) {
   EXPECT_THAT(Regressions(Compare(after, before), 0.1), IsEmpty());
 }
 
-// Every tag is closed in its turn, and no < or & stands for itself.
+// Every tag is closed in the right order, and no < or & stands for itself.
 void ExpectWellFormed(const std::string& html) {
   std::vector<std::string> open;
   size_t at = html.find("<html");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function for probes' tests, which reads what it is told to.
+// A function for probes' tests, which reads the paths that a test names.
 #ifndef FNCACHE_TESTS_RUNNER_PROBE_FAKE_FUNCTION_H_
 #define FNCACHE_TESTS_RUNNER_PROBE_FAKE_FUNCTION_H_
 
@@ -42,8 +42,8 @@ class FakeFunction : public client::FunctionCaller {
   int calls_ = 0;
 };
 
-// What the request has at the paths that masks spell: where it is, its kinds
-// and values, by the mask; empty where there is nothing.
+// The request's values at the paths that masks spell: their paths, kinds and
+// values, by the mask; empty where there are none.
 inline std::map<std::string, std::string> AtEach(
     const RunFunctionRequest& request, const std::set<std::string>& masks) {
   static const auto* const secret = new insight::request::FingerprintSecret(

@@ -154,7 +154,7 @@ TEST(RequestFields, WhatIsNotThereIsAddedWithTheObjectsThatItIsIn) {
   const std::string c = "observed.composite.resource";
   const std::vector<Addition> additions = {
       {c, {"status", "at", "id"}, {Text("x"), Text("y")}, false},
-      // Something else is in the way.
+      // Another value is on the path.
       {c, {"spec", "size", "more"}, {Text("x")}, false},
       {c, {"spec", "list", "more"}, {Text("x")}, false},
       {c, {"status", "zones", absl::nullopt}, {Text("c")}, false},

@@ -83,8 +83,8 @@ ProbeResult Probe(const RunFunctionRequest& request,
   return *std::move(result);
 }
 
-// All of `read` was found and nothing else, but for lists: whoever reads
-// something of all elements of a list depends on how many there are.
+// All of `read` was found and nothing else, except lists: a function that reads
+// all elements of a list depends on their number.
 void ExpectRead(const ProbeResult& result,
                 const std::vector<std::string>& read) {
   const std::vector<std::string> found = ReadOf(result);
@@ -102,7 +102,7 @@ std::string SpecOf(const std::string& key) {
   return absl::StrCat(kResource, "spec.", key);
 }
 
-// What is in the composite's spec; nothing where there is none.
+// The fields of the composite's spec; empty if there is none.
 google::protobuf::Map<std::string, google::protobuf::Value> SpecFieldsOf(
     const RunFunctionRequest& request) {
   const auto& fields = request.observed().composite().resource().fields();
@@ -326,7 +326,7 @@ TEST(Probe, WhatCallsDoNotReachIsUntried) {
     EXPECT_LE(result.calls, calls);
     EXPECT_FALSE(result.complete);
     EXPECT_THAT(Of(result, Result::kUntried), Not(IsEmpty()));
-    // What it says is true as far as it goes.
+    // Its findings are true, although incomplete.
     EXPECT_THAT(read, IsSupersetOf(ReadOf(result)));
     for (const std::string& path : read) {
       EXPECT_THAT(Of(result, Result::kUnread), Not(Contains(path)));
@@ -399,8 +399,8 @@ TEST(ProbeHeavy, FewerWhereATraceSaysWhatVariesTogether) {
   EXPECT_THAT(ReadOf(result), UnorderedElementsAreArray(read));
   EXPECT_LE(result.calls, 90);
   RecordProperty("calls", result.calls);
-  // What varied is proposed, most often first, and nothing that hides a read
-  // path.
+  // Varying paths are proposed, most frequent first, and nothing that hides a
+  // read path.
   ASSERT_FALSE(result.masks.empty());
   EXPECT_EQ(result.masks[0].mask,
             "observed.resources.*.resource.metadata.resourceVersion");
@@ -617,7 +617,7 @@ TEST(Probe, AFieldIsSetToWhatTheInputComparesItWith) {
   EXPECT_THAT(MasksOf(result), Not(Contains(state)));
 }
 
-// Of another request of the trace, with a value that this one does not have.
+// Another request of the trace has a value that this one does not have.
 TEST(Probe, AFieldIsSetToWhatOtherRequestsHave) {
   const auto request = Network(kVpcStatus, "{}");
   Knowledge knowledge;
@@ -693,7 +693,7 @@ void AutoReady(const RunFunctionRequest& asked, RunFunctionResponse* said) {
   }
 }
 
-// Whatever state the resources are in when they are asked about.
+// The state of the resources, when they are asked about, makes no difference.
 TEST(Probe, WhatAutoReadyComparesIsReadWhereNothingIsReady) {
   for (const char* status :
        {R"({})", R"({"conditions": []})",
@@ -758,7 +758,8 @@ TEST(Probe, WhatASetIsReadyByIsReadWhileItIsNotReady) {
               Contains("observed.resources.*.resource.status.collisionCount"));
 }
 
-// What the function reads of a resource that is not there yet, nobody knows.
+// It is unknown which paths the function reads of a resource that does not
+// exist.
 TEST(Probe, MasksNameResourcesWhereOneIsNotObserved) {
   const auto request = Network(kVpcStatus, "{}");
   const auto answer = [](const RunFunctionRequest&, RunFunctionResponse* said) {

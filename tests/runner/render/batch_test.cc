@@ -28,7 +28,7 @@ constexpr absl::Duration kHour = absl::Hours(1);
 // passes everything on, with the composite's name in the context.
 class Functions : public client::FunctionCaller {
  public:
-  // An answer is held back until `together` calls wait, or `total` came.
+  // An answer waits until `together` calls wait, or `total` came.
   Functions(int together, int total) : together_(together), total_(total) {}
   ~Functions() override {
     for (std::thread& thread : threads_) thread.join();

@@ -37,8 +37,8 @@ class FileWatchTest : public ::testing::Test {
     EXPECT_TRUE(watch.ok()) << watch.status();
     return watch.ok() ? *std::move(watch) : nullptr;
   }
-  // Returns what a watch of `names` says once `change` was done. Changes are
-  // queued, so it is told of those that came before it waits.
+  // Returns the changes that a watch of `names` reports after `change`. Changes
+  // are queued, so it also reports those before its wait.
   std::string Changed(const std::vector<std::string>& names,
                       const std::function<void()>& change) {
     const auto watch = Watch(names);

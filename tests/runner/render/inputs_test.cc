@@ -245,7 +245,7 @@ TEST_F(RenderInputsTest, OfAllAFolderThatCannotBeReadIsNamed) {
   File("shut/1.yaml", kXr);
   flags_.composite.clear();
   flags_.all = {none, shut, dir_.path() + "/gone", File("xr.yaml", kXr)};
-  // Who may read everything becomes somebody else.
+  // A test that runs as root becomes another user, as root can read everything.
   namespace fs = std::filesystem;
   fs::permissions(shut, fs::perms::none);
   fs::permissions(dir_.path(), fs::perms::all);

@@ -267,7 +267,7 @@ TEST(RenderTraceColorTest, EveryLineHasTheColorOfWhatItTells) {
             "\033[31m  failed: boom\033[0m\n");
 }
 
-// Each text of a call that somebody else decides.
+// Covers each text of a call that comes from outside.
 TEST(RenderTraceHostileTest, NothingThatATerminalObeysIsPrinted) {
   const std::string hostile =
       "\033[2J\007\r\n\x7f\xc2\x9b\xe2\x80\xae\xe2\x81\xa6$\xe2\x80\xa8";

@@ -186,7 +186,7 @@ TEST(DocumentTest, DocumentsOfTheReferenceComeOutAsTheyAre) {
         absl::string_view printed = document;
         absl::ConsumePrefix(&printed, "---\n");  // before the first one
         EXPECT_EQ(ToYaml(*json), printed) << file;
-        // Nor does the way through a Struct change a byte.
+        // A conversion to a Struct and back does not change a byte either.
         EXPECT_EQ(ToYaml(FromStruct(ToStruct(*json))), printed) << file;
         ++seen;
       }
