@@ -236,7 +236,7 @@ TEST_F(AdminTest, WatchPrintsOneLookAfterTheOther) {
   Process plain({"admin", "--socket", socket_, "stats", "--watch", "100ms"});
   ASSERT_TRUE(plain.WaitForStdout("fncache ", 3));
   EXPECT_THAT(plain.Stdout(), Not(HasSubstr("\033")));
-  // The daemon goes, and so does whoever cannot wait for it.
+  // The daemon ends, and so does a command that cannot wait for it.
   daemon->Signal(SIGTERM);
   EXPECT_EQ(daemon->Wait(), 0);
   EXPECT_EQ(plain.Wait(), 1);
@@ -359,7 +359,7 @@ TEST_F(WatchTest, FollowsTheTerminalsSize) {
   seen_ = Seen(40, 8);
   terminal_.Resize(40, 8);
   watch->Signal(SIGWINCH);
-  // What was on its way for the old size is cut off with the first new picture.
+  // The first new picture discards output that was still made for the old size.
   ASSERT_TRUE(Eventually([&] {
     const std::string came = terminal_.Read();
     const size_t home = came.rfind("\033[H");
@@ -415,7 +415,7 @@ TEST_F(AdminTest, TheSocketIsBesideTheDiskTier) {
   EXPECT_EQ(Fncache({"admin", "--cache-dir", cache, "stats"}).code, 0);
   EXPECT_EQ(Fncache({"admin", "stats"}, {{"FNCACHE_CACHE_DIR", cache}}).code,
             0);
-  // Who names a directory means its daemon, and no other that runs.
+  // A command that names a directory means its daemon, and no other one.
   const Ended other =
       Fncache({"admin", "--cache-dir", dir_.File("other"), "purge", "--all"},
               {{"FNCACHE_ADMIN_SOCKET", cache + "/admin.sock"},
@@ -565,7 +565,7 @@ TEST_F(AdminTest, WrongUsageIsToldBeforeADaemonIsAskedFor) {
   }
 }
 
-// What was asked for is done, but its answer is lost: no command is silent.
+// The command is carried out, but its answer is lost: no command is silent.
 TEST_F(AdminTest, AClosedStandardOutputIsAFailure) {
   const auto daemon = StartDaemonOnSocket();
   for (const std::string arguments :

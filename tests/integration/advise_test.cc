@@ -108,8 +108,8 @@ class AdviseTest : public ::testing::Test {
     EXPECT_EQ(daemon_->Wait(), 0);
   }
 
-  // What the runner asks for a composite. Without `version` its resources are
-  // not there yet; with `id` the VPC has its identifier.
+  // Sends the runner's request for a composite. Without `version` its resources
+  // do not exist yet; with `id` the VPC has its identifier.
   RunFunctionResponse Call(const std::string& name, int version, int beat,
                            const std::string& id = "") {
     std::string observed;
@@ -256,7 +256,7 @@ TEST_F(AdviseTest, MasksOfItsAdviceKeepATemplateRightThatWaits) {
     EXPECT_NE(mask, "@versions");
     EXPECT_NE(mask, kCompositeVersion) << "is in force";
   }
-  // The name and the uid are read by nobody, and tell composites apart.
+  // The name and the uid are not read, and differ between composites.
   EXPECT_THAT(MasksOf(network["identity"]),
               IsSupersetOf({"observed.composite.resource.metadata.name",
                             "observed.composite.resource.metadata.uid"}));
@@ -271,7 +271,7 @@ TEST_F(AdviseTest, MasksOfItsAdviceKeepATemplateRightThatWaits) {
   EXPECT_GT(with, without + 0.05);
   EXPECT_THAT(advice["unknown"].dump(), HasSubstr("no question shows it"));
 
-  // What it prints can be pasted, and gives the right answers.
+  // The output can be pasted, and gives the right answers.
   const Ended text = Fncache({"advise", trace_, "--function", Target()});
   EXPECT_EQ(text.code, 0) << text.err;
   const std::string file = dir_.File("fncache.yaml");

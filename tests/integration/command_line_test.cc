@@ -310,7 +310,7 @@ TEST_F(CommandLineTest, MasksWithKeyTagAreRefusedNamingBoth) {
       Fncache(Serve({"--mode", "off", "--key", "tag", "--mask", mask})), 2,
       {"mask", "key: tag"});
 
-  // Of any entry, however defaults and entries come together.
+  // Checks every entry, however defaults and entries are combined.
   const auto with = [&](const std::string& top, const std::string& entry) {
     return Fncache(
         {"serve", "--check", "--insecure", "--config",

@@ -106,7 +106,7 @@ TEST_F(CompletionTest, BashOffersCommandsFlagsAndFiles) {
   EXPECT_THAT(Bash("fncache serve --config = a"), ElementsAre("a b.yaml"));
   EXPECT_THAT(Bash("fncache serve --config ="), Contains("a b.yaml"));
   EXPECT_THAT(Bash("fncache render a"), ElementsAre("a b.yaml"));
-  // A value that nobody can guess, and no file.
+  // A value that completion cannot know, and no file.
   EXPECT_THAT(Bash("fncache serve --upstream a"), IsEmpty());
   EXPECT_THAT(Bash("fncache serve a"), IsEmpty());
 }

@@ -190,7 +190,7 @@ TEST_F(DaemonTest, SuccessorTakesTheDirectoryOver) {
   ASSERT_TRUE(second.WaitForStderr("listening on ", 2));
 }
 
-// Of two functions, by a path and by an abstract name.
+// Calls of two functions, by a path and by an abstract name.
 TEST_F(DaemonTest, CallersComeOverUnixSockets) {
   StartFunction();
   Process second(
@@ -222,7 +222,7 @@ TEST_F(DaemonTest, CallersComeOverUnixSockets) {
       EXPECT_TRUE(absl::StartsWith(Call(stub.get(), target).cache_status,
                                    "fncache; hit; ttl="));
     }
-    // Who comes while it is there leaves it alone.
+    // A second daemon leaves the socket of a running one alone.
     Process other(arguments);
     EXPECT_EQ(other.Wait(), 1);
     EXPECT_TRUE(absl::StrContains(
@@ -353,7 +353,7 @@ TEST_F(DaemonTest, ADeadFunctionIsToldWithWhatKeepsItUnreachable) {
     ASSERT_TRUE(daemon->WaitForStderr("cannot reach the function"));
     EXPECT_TRUE(absl::StrContains(daemon->Stderr(), "Connection refused"))
         << daemon->Stderr();
-    // Somebody else takes its place, who does not speak HTTP/2.
+    // A server that does not speak HTTP/2 listens on its address.
     Process other({"serve", "--insecure", "--listen", "127.0.0.1:0", "--admin",
                    upstream, "--upstream", "127.0.0.1:1"});
     ASSERT_TRUE(daemon->WaitForStderr("cannot reach the function", 2));
@@ -399,8 +399,8 @@ TEST_F(DaemonTest, TheAccessLogGoesOnInANewFileAfterSigusr1) {
   EXPECT_TRUE(absl::StrContains(after, "\"status\":\"OK\"}\n")) << after;
 }
 
-// Log and access log go to a pipe that nobody reads any more: calls, orders and
-// the stop go on.
+// Log and access log go to a pipe without a reader: calls, commands and the
+// stop continue.
 TEST_F(DaemonTest, AStderrThatNobodyReadsHoldsNothingUp) {
   StartFunction();
   const TempDir dir;
@@ -558,7 +558,7 @@ TEST_F(DaemonTest, ThreadsShareOneHeapSoThatMemoryStaysWithinItsBound) {
   }
   EXPECT_EQ(HeapsOfThreads(daemon->pid()), 0);
 
-  // Who looks sees heaps where there are any.
+  // The check sees heaps where there are any.
   Process several(Arguments({}), {{"MALLOC_ARENA_MAX", "8"}});
   ASSERT_TRUE(several.WaitForStderr("listening on ", 2));
   EXPECT_GT(HeapsOfThreads(several.pid()), 0);

@@ -27,7 +27,7 @@ std::string Text(const std::string& path) {
 TEST(DemoHeavyTest, WhatItClaimsHoldsAndItsReportIsLeft) {
   const TempDir dir;
   const std::string out = dir.path() + "/made/demo";
-  // What an earlier demo left is replaced.
+  // The files of an earlier demo are replaced.
   fs::create_directories(out + "/trace");
   std::ofstream(out + "/trace/old") << "x";
   std::ofstream(out + "/report.html") << "x";

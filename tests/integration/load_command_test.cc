@@ -189,7 +189,7 @@ TEST_F(LoadCommandHeavyTest, TotalsAreExact) {
   }
 }
 
-// What does not fit is not waited for: it is dropped, and counted.
+// A start beyond the limit does not wait: it is dropped, and counted.
 TEST_F(LoadCommandHeavyTest, StartsBeyondTheLimitAreDropped) {
   StartFunction({"--cost", "sleep=10s"});
   ASSERT_EQ(Run(Requests({"--rate=100", "--duration=1s", "--max-in-flight=10",
@@ -368,7 +368,7 @@ TEST_F(LoadCommandHeavyTest, AnInterruptDoesNotWaitForCallsUnderWay) {
     load.Signal(SIGINT);
     EXPECT_EQ(load.Wait(), kInterrupted) << load.Stderr();
     EXPECT_LT(absl::Now() - interrupted, absl::Seconds(30));
-    // What was given up is in no count.
+    // Cancelled pipelines are not counted.
     EXPECT_EQ(Read()["pipelines"]["errors"], 0);
   }
 }

@@ -46,7 +46,7 @@ class ReloadProcessTest : public ::testing::Test {
     stub_ = fn::FunctionRunnerService::NewStub(grpc::CreateChannel(
         daemon_->Listening()[0], grpc::InsecureChannelCredentials()));
   }
-  // What the call's cache-status says.
+  // Makes a call and returns its cache-status.
   std::string Call() {
     fn::RunFunctionRequest request;
     request.mutable_observed()->mutable_composite()->mutable_resource();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `fncache render` as people use it: through a cache, with wrong files and dead
-// functions, interrupted, watching, many at once. What it prints of real cases
-// is in render_test.cc.
+// functions, interrupted, watching, many at once. Its output for real cases is
+// in render_test.cc.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -124,7 +124,7 @@ class RenderCommandTest : public ::testing::Test {
     return ended;
   }
 
-  // Of the XR and the Composition.
+  // Renders the XR and the Composition.
   Ended Render(Arguments more) {
     more.insert(more.begin(), {xr_, composition_});
     return Run(more);

@@ -100,7 +100,7 @@ bool IsUnordered(const std::string& document) {
           absl::StrContains(document, "NamespaceOverridden"));
 }
 
-// `documents` with those Results sorted among the places where they stand.
+// `documents` with those Results sorted among their positions.
 std::vector<std::string> Normalized(std::vector<std::string> documents) {
   std::vector<std::string> unordered;
   for (const std::string& document : documents) {

@@ -53,7 +53,7 @@ class Served {
     daemon_.reset();
   }
 
-  // What a load measures: twenty composites whose versions change.
+  // The results of a load: twenty composites whose versions change.
   json Load(const Texts& more) {
     Texts load = {"load",
                   kXr,
@@ -140,7 +140,7 @@ TEST(ReplayCommand, TellsPlaysAndJudges) {
   EXPECT_THAT(info.Stdout(), HasSubstr("for 20 composites"));
   EXPECT_THAT(info.Stdout(), HasSubstr("written by fncache serve"));
 
-  // The daemon's own settings are those that nobody asks about.
+  // Without a question, the daemon's own settings are played.
   const json same = Replay(trace, {"--by", "function"})["settings"][0];
   EXPECT_NEAR(same["hit_rate"].get<double>(),
               measured["hit_rate"].get<double>(), 0.1);

@@ -251,7 +251,7 @@ TEST_F(StaleHeavyTest, AFunctionThatIsGoneIsAnsweredForAfterARestartToo) {
   EXPECT_EQ(answer.response.meta().tag(), "t");
   EXPECT_GE(answer.response.meta().ttl().seconds(), 10);
   EXPECT_EQ(Metric("fncache_stale_if_error_total", "code=\"UNAVAILABLE\""), 1);
-  // Whoever has an old answer does not wait for a function that is not there.
+  // A call with an old answer does not wait for a function that is not there.
   EXPECT_LT(absl::Now() - begin, kPatience / 2);
 }
 

@@ -38,7 +38,7 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // What a child opens.
+  // The path that a child opens.
   const std::string& name() const { return name_; }
 
   // Returns what came since the last time; a terminal's line ends are \r\n.
@@ -76,8 +76,9 @@ class Terminal {
   std::string name_;
 };
 
-// What a terminal of a size shows after these bytes: the few sequences that
-// programs here use, and text of one byte a character. Others fail the test.
+// The picture of a terminal of a size after these bytes. It knows the few
+// sequences that programs here use, and text of one byte a character. Others
+// fail the test.
 class Seen {
  public:
   Seen(size_t columns, size_t rows) : lines_(rows, std::string(columns, ' ')) {}

@@ -201,7 +201,7 @@ TEST_F(TlsProcessTest, RefusedCallersOfAFunctionAreLoggedOnceASecond) {
       << function.Stderr();
 }
 
-// Whoever may call is whom `key: tag` trusts.
+// `key: tag` trusts every client that may call.
 TEST_F(TlsProcessTest, TagsWithoutCallersCertificatesWarn) {
   const TempDir dir;
   for (const char* file : {"tls.crt", "tls.key"}) {

@@ -259,7 +259,7 @@ TEST_F(TraceInputTest, TwoRequestsAreComparedAndOneIsNoTrace) {
   ended = Explain({a, a});
   EXPECT_EQ(ended.code, 0);
   EXPECT_THAT(ended.output, HasSubstr("their keys are equal"));
-  // What is meant for two.
+  // The command needs two requests.
   ended = Explain({a});
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.error, AllOf(HasSubstr(a), HasSubstr("two requests")));

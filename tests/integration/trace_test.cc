@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon writes down of its calls: all that it promises, nothing that is
-// secret, within its bound, over a kill and a full disk.
+// A daemon's trace of its calls: all that it promises, nothing that is secret,
+// within its bound, over a kill and a full disk.
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -72,7 +72,7 @@ constexpr char kSampledOut[] =
     "fncache_trace_records_total{result=\"sampled_out\"}";
 constexpr char kUp[] = "fncache_trace_up";
 
-// Of the composite `name`, with a value in its spec.
+// A request of the composite `name`, with a value in its spec.
 RunFunctionRequest Request(const std::string& name, const std::string& value) {
   RunFunctionRequest request;
   const auto status = google::protobuf::util::JsonStringToMessage(
@@ -127,7 +127,7 @@ RunFunctionRequest RequestWithSecrets() {
   return request;
 }
 
-// What nobody can compress.
+// Text that cannot be compressed.
 std::string Noise(size_t size) {
   static std::mt19937_64* const random = new std::mt19937_64(7);
   std::string text;
@@ -422,7 +422,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, TraceLevelTest,
                            return std::string(level.param);
                          });
 
-// Of an answer that is not kept, and of one that is past its time.
+// Two cases: an answer that is not kept, and one that is past its time.
 TEST_F(TraceTest, TheReasonOfAMissIsTheOneThatTheCallerWasTold) {
   StartFunction({"--ttl", "0"});
   StartDaemon(trace_, {"--trace-level", "keys"});
@@ -461,7 +461,7 @@ TEST_F(TraceTest, TheReasonOfAMissIsTheOneThatTheCallerWasTold) {
   }
 }
 
-// Of callers with the same requests, one of which knows v1beta1 only.
+// The callers send the same requests, and one of them knows v1beta1 only.
 TEST_F(TraceTest, ExplainSaysWhatTheDaemonSaysOfBothMethods) {
   namespace beta = apiextensions::fn::proto::v1beta1;
   StartFunction();
@@ -638,7 +638,7 @@ TEST_F(TraceTest, AKillLeavesATraceUpToTheLastWholeBlock) {
   EXPECT_THAT(*files, SizeIs(2));
 }
 
-// A file size limit fails writes as a full disk does, for whoever runs tests.
+// A file size limit fails writes as a full disk does, and needs no privileges.
 TEST_F(TraceTest, WhatCannotBeWrittenIsDroppedAndCountedAndCallsAreAnswered) {
   StartFunction();
   StartDaemon(trace_, {"--trace-level", "full"});
