@@ -199,7 +199,7 @@ class Page {
     ADD_FAILURE() << "no test " << block.argument << " that reads " << page;
   }
 
-  // Whatever a reader could type is tested in another way.
+  // A figure is no text to type: such text is tested in another way.
   void Figure(const Block& block) { EXPECT_EQ(block.language, "text"); }
 
   // See image_test.cc.
@@ -512,7 +512,7 @@ TEST(HelpTest, EveryOptionIsOnItsPage) {
     EXPECT_EQ(help.Wait(), 0);
     const std::string text = help.Stdout();
     const std::regex flags("--[a-z][a-z-]+");
-    // What others tell of themselves in the notes below the options.
+    // Flags of other commands, from the notes below the options.
     const std::set<std::string> others = {"--help", "--trace", "--trace-dir"};
     size_t seen = 0;
     for (std::sregex_iterator it(text.begin(), text.end(), flags), end;

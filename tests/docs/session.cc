@@ -88,7 +88,7 @@ std::vector<std::string> Background(const std::string& commands) {
 }  // namespace
 
 void Session::TakePorts() {
-  // Below those that the system hands out to whoever asks for any.
+  // Below the ports that the system assigns automatically.
   constexpr int kFirst = 15000;
   constexpr int kPieces = 3000;
   constexpr int kCount = sizeof kPorts / sizeof *kPorts;
@@ -157,7 +157,7 @@ bool Session::Listens(const std::string& log,
   for (const std::string& command : background) {
     daemons += Count(command, " serve ");
   }
-  // Of a daemon the admin endpoint comes last.
+  // A daemon's admin endpoint is logged last.
   return Count(said, "(admin: ") >= daemons &&
          Count(said, "listening on") >= background.size() + daemons;
 }
@@ -180,7 +180,8 @@ absl::Status Session::Run(const std::string& commands) {
       logs_.File(absl::StrCat("block-", log_files_.size(), ".log"));
   log_files_.push_back(log);
   const std::string next = logs_.File("cwd");
-  // The first job ends the group when nobody holds the pipe's other end.
+  // The first job kills the group when the pipe's other end is closed
+  // everywhere.
   const std::string script = absl::StrCat(
       "{ read -r -u 9 || kill -KILL 0; } </dev/null >/dev/null 2>&1 &\n",
       "set -e -o pipefail\nexec 9<&- </dev/null >>'", log, "' 2>&1\ncd '", cwd_,

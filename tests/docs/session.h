@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: somebody who follows a page from its first block to its last, in a
-// clone of which only examples/, proto/ and build/release/fncache are there,
-// and with `fncache` in the PATH.
+// Session: follows a page from its first block to its last, as a reader does.
+// It runs in a clone with only examples/, proto/ and build/release/fncache, and
+// with `fncache` in the PATH.
 //
-// Pages name fixed ports; each session has others in their place, so that tests
+// Pages name fixed ports. Each session replaces them by others, so that tests
 // can run beside each other and beside a reader's own.
 //
-// For one thread. What the blocks left running ends with the Session, or with
-// the process that holds it, however that ends.
+// For one thread. The end of the Session, or of its process, however that ends,
+// also ends all processes that the blocks left running.
 #ifndef FNCACHE_TESTS_DOCS_SESSION_H_
 #define FNCACHE_TESTS_DOCS_SESSION_H_
 

@@ -64,7 +64,7 @@ class SidecarTest : public ::testing::Test {
     }
     return arguments;
   }
-  // Of a flag `--NAME=VALUE`.
+  // The value of a flag `--NAME=VALUE`.
   std::string Flag(const std::string& container, const std::string& name,
                    const std::string& otherwise) const {
     const std::string start = absl::StrCat("--", name, "=");
