@@ -2,7 +2,7 @@
 import json
 import unittest
 
-import samples  # noqa: F401 (the way to the modules)
+import samples  # noqa: F401 (the path to the modules)
 from sidebyside.processes import Failure
 from sidebyside.sections import digest
 

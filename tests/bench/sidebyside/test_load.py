@@ -2,7 +2,7 @@
 import json
 import unittest
 
-import samples  # noqa: F401 (the way to the modules)
+import samples  # noqa: F401 (the path to the modules)
 from sidebyside import load
 from sidebyside.load import LoadClient
 from sidebyside.processes import Failure

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import unittest
 
-import samples  # noqa: F401 (the way to the modules)
+import samples  # noqa: F401 (the path to the modules)
 from sidebyside.servers import parse_metrics, total
 
 TEXT = """\

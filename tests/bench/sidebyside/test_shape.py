@@ -2,7 +2,7 @@
 import math
 import unittest
 
-import samples  # noqa: F401: the way to the modules
+import samples  # noqa: F401: the path to the modules
 from sidebyside.shape import Each, Maybe, Optionally, misfit
 
 
