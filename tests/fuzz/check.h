@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fuzzer says of what must hold, in every build.
+// A fuzzer's assertion, which is active in every build.
 #ifndef FNCACHE_TESTS_FUZZ_CHECK_H_
 #define FNCACHE_TESTS_FUZZ_CHECK_H_
 

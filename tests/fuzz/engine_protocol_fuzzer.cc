@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine protocol over any input: bytes are a RenderRequest, whose
-// functions a fake answers, with requirements, results and resources taken from
-// what they are asked. Whatever the bytes say, the answer is one that the
-// command line can read.
+// The engine protocol over any input: bytes are a RenderRequest. A fake answers
+// for its functions, with requirements, results and resources taken from their
+// requests. For any bytes, the command line can read the answer.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>

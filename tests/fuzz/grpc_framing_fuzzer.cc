@@ -29,7 +29,7 @@ uint64_t LengthAt(absl::string_view bytes) {
   return length;
 }
 
-// What a collector must find, read off the whole input.
+// The state that a collector must reach, computed from the whole input.
 State Expected(absl::string_view bytes, size_t limit) {
   if (bytes.size() < 5) return State::kNone;
   if (static_cast<uint8_t>(bytes[0]) > 1) return State::kBroken;
@@ -99,7 +99,7 @@ void TryCodec(absl::string_view bytes) {
   fields.Add("grpc-status-details-bin", bytes.substr(half));
   const grpc::Status status = transport::ReadStatus(fields, "200");
   Check(status.error_code() >= 0 && status.error_code() <= 16);
-  // What is sent on says the same.
+  // A status that is sent on is equal when it is read again.
   fncache::http2::Fields sent;
   transport::AddStatus(status, &sent);
   const grpc::Status again = transport::ReadStatus(sent, "200");

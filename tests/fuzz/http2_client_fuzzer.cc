@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's connection holds against a server that says anything: what it says
-// itself are frames, bodies stay within their windows and header lists within
-// their bound, every stream is told of its end once, and so is the owner.
+// A client's connection is robust against a server that sends anything. Its own
+// output is frames. Bodies stay within their windows and header lists within
+// their bound. Every stream gets its end once, and so does the owner.
 //
 // The first byte of the input: bit 0, see Http2Input; bit 1, without the
 // server's SETTINGS; the rest, how large the pieces are that arrive.

@@ -34,7 +34,7 @@ class Http2Peer {
   Http2Peer(const Http2Peer&) = delete;
   Http2Peer& operator=(const Http2Peer&) = delete;
 
-  // Whose the other end is, which is closed there.
+  // The other end of the connection. The connection's owner closes it.
   int far_end() const { return fds_[0]; }
 
   // Says these bytes in pieces of at most `piece`, and lets the connection
@@ -110,9 +110,10 @@ class Http2Peer {
   std::set<uint32_t> ended_;
 };
 
-// What an input says: as it is where its first byte is even; else a sequence of
-// frames, each two bytes that say type and flags, one that says the stream, one
-// the length, and the payload, so that lengths are always right.
+// The bytes that an input sends. If its first byte is even, they are the rest
+// of the input. Otherwise the rest is a sequence of frames, whose lengths are
+// always right: two bytes for type and flags, one for the stream, one for the
+// length, and the payload.
 inline std::string Http2Input(const uint8_t* data, size_t size) {
   const absl::string_view all(reinterpret_cast<const char*>(data), size);
   if (size == 0) return "";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server's connection holds against a client that says anything: what it says
-// itself are frames, bodies stay within their windows and header lists within
-// their bound, every stream is told of its end once, and so is the owner.
+// A server's connection is robust against a client that sends anything. Its own
+// output is frames. Bodies stay within their windows and header lists within
+// their bound. Every stream gets its end once, and so does the owner.
 //
 // The first byte of the input: bit 0, see Http2Input; bit 1, without the
 // client's preface; the rest, how large the pieces are that arrive.
@@ -123,7 +123,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                 "\0\0\0\4\0\0\0\0\0",
                                 33));
   }
-  // What a server says to HTTP/1 is no frame.
+  // A server answers HTTP/1 with bytes that are no frame.
   if (input.compare(0, 4, "PRI ") != 0) return peer.Leave(), peer.Turn(), 0;
   peer.Say(input, size_t{1} << (data[0] >> 4));
   peer.Turn();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads any bytes as a render would: as a composite, a Composition, functions
-// and resources, and the first two documents as a definition and the composite
-// that it is for. Whatever they hold, loading ends with objects or with an
-// error that says something, defaults take nothing away and are the same when
-// applied twice.
+// and resources, and the first two documents as a definition and its composite.
+// For any bytes, loading ends with objects or with an error that says
+// something. Defaults remove nothing, and are the same when applied twice.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slow path: two requests, of which the first, the second, and both in one
-// (their merger) are made plain. What it makes is plain to the fast path, is
-// its own plain form, and parses as an equal message; keys tell the requests
-// apart as messages do, with masks and after ClearMasked.
+// The slow path: two requests. It makes the first, the second, and both in one
+// (their merger) plain. The result is plain to the fast path, is its own plain
+// form, and parses as an equal message. Keys of the requests differ as their
+// messages do, with masks and after ClearMasked.
 //
 // The first byte picks the masks, the next two say how long the first one is.
 #include <cstddef>

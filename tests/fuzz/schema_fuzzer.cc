@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flattening over any document: bytes are an OpenAPI document as JSON. Whatever
-// it says, every kind that it names is found, not found, or an error; what is
-// found is within its bounds, and the same when it is asked for again.
+// Flattening over any document: bytes are an OpenAPI document as JSON. For any
+// document, every kind that it names is found, not found, or an error. A kind
+// that is found is within its bounds, and the same in a second search.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

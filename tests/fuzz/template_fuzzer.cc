@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function's template over any input: bytes are a request as JSON. Whatever
-// it says, the answer renders the same twice and keeps what earlier steps want,
-// and on a fault it holds nothing but that and the fault.
+// The function's template over any input: bytes are a request as JSON. For any
+// request, the answer renders the same twice and keeps what earlier steps want.
+// On a fault it has nothing but that and the fault.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
