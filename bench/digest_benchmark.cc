@@ -125,8 +125,8 @@ void Report(benchmark::State& state, size_t bytes) {
   state.SetBytesProcessed(static_cast<int64_t>(bytes));
 }
 
-// `same` are the kDistinct requests that `requests` are, in turn, in another
-// encoding.
+// `same` has the kDistinct requests of `requests`, in their order and in
+// another encoding.
 void DigestOf(benchmark::State& state, const std::vector<std::string>& requests,
               const std::vector<std::string>& same,
               const std::vector<std::string>& masks) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills a cache directory as a daemon would have left it when it was killed:
-// with answers to the load client's requests, under the keys that a daemon on
-// that directory makes of them, until its database has so many GiB (logs
-// included, which a start has to replay).
+// Fills a cache directory as a daemon leaves it when it is killed: with answers
+// to the load client's requests, under the keys that a daemon on that directory
+// makes of them. It ends when the database has N GiB (with its logs, which a
+// start has to replay).
 //
 //   fill_disk --dir DIR --gib N [--shape 4k] [--first-key 0] [--seed 1]
 //             [--distinct 64] [--response FILE] [--function function]

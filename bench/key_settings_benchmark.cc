@@ -24,7 +24,7 @@ namespace {
 // Enough distinct requests that no branch predictor learns one and the larger
 // ones lie beyond the caches, as they do when they come from a socket.
 constexpr uint64_t kDistinct = 64;
-// An HTTP/2 frame holds so many bytes by default.
+// The most bytes of an HTTP/2 frame by default.
 constexpr size_t kSliceBytes = 16 << 10;
 
 struct Sliced {

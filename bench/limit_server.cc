@@ -35,8 +35,8 @@
 
 namespace {
 
-// The server is ready to accept so many calls at any time: enough for a burst
-// to be matched before the first of them has come through the queue.
+// Calls that the server is ready to accept at any time: enough to match a burst
+// before the first of them has come through the queue.
 constexpr int kAcceptsPerQueue = 128;
 
 struct Argument {

@@ -55,7 +55,7 @@ constexpr size_t kMaxResponse = size_t{64} << 20;
 constexpr uint64_t kSeed = 1;
 // Open loop: calls at once at most.
 constexpr uint64_t kMostOutstanding = 1000;
-// A run with so many errors ends.
+// A run ends after this number of errors.
 constexpr uint64_t kTooManyErrors = 100;
 // The first answers are sampled, then one of as many.
 constexpr uint64_t kSampled = 64;

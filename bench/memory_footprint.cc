@@ -5,8 +5,9 @@
 //   memory_footprint [--value 300] [--entries 1000,100000,1000000,5000000]
 //
 // Prints one JSON array on stdout, an object for each N. Each N has a process
-// of its own, so that none profits from another's pages. Bytes are those that
-// are asked of the allocator; this program stands before it to count them.
+// of its own, so that none profits from another's pages. Bytes are those
+// requested from the allocator; this program intercepts the requests to count
+// them.
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_split.h>
 #include <absl/synchronization/mutex.h>

@@ -63,7 +63,7 @@ void BM_ReadResponse(benchmark::State& state) {
 }
 BENCHMARK(BM_ReadResponse);
 
-// The walk stands in for this.
+// The walk replaces this.
 void BM_ParseMessage(benchmark::State& state) {
   for (auto _ : state) {
     ::apiextensions::fn::proto::v1::RunFunctionResponse message;

@@ -137,7 +137,8 @@ PROFILES: Dict[str, Profile] = {
         seconds_allowed=60,
     ),
     "standard": _standard,
-    # 10 GiB are made and removed again: minutes, and room on the disk.
+    # 10 GiB are made and removed again: this takes minutes, and space on the
+    # disk.
     "full": replace(
         _standard, name="full", start_gib=(1, 10), seconds_allowed=45 * 60
     ),
