@@ -17,8 +17,8 @@ struct Command {
   std::string purpose;
   // Runs it: argv[0] is its name. Returns the process' exit code.
   int (*run)(int argc, char** argv) = nullptr;
-  // Returns the text that `--help` prints: headings stand at the start of a
-  // line and end in a colon, "Usage: " among them; what belongs to one is
+  // Returns the text that `--help` prints. A heading begins at the start of a
+  // line and ends in a colon; "Usage: " is one. The text below a heading is
   // indented.
   std::string (*help)() = nullptr;
   std::vector<CommandFlag> (*flags)() = nullptr;

@@ -12,7 +12,7 @@ namespace {
 // The flags that the binary takes in a command's place.
 constexpr char kGlobalFlags[] = "--help --version";
 
-// Enough of a help text to tell flags from one another: its first sentence.
+// The first sentence of a help text: enough to distinguish flags.
 std::string Summary(const std::string& help) {
   const size_t end = help.find(". ");
   std::string first = help.substr(0, end);
@@ -68,7 +68,7 @@ void AppendZshFlag(const CommandFlag& flag, std::string* out) {
       // Once one of its names is given, none is offered.
       spec = absl::StrCat("(", absl::StrJoin(flag.names, " "), ")");
     }
-    // `=`: the value may stand in the same word.
+    // `=`: the value may be in the same word.
     const bool joined = !flag.argument.empty() && absl::StartsWith(name, "--");
     absl::StrAppend(&spec, name, joined ? "=" : "", "[",
                     ZshEscaped(Summary(flag.help)), "]");

@@ -15,8 +15,8 @@ struct ManPage {
   std::string name;     // "fncache-serve"
   std::string purpose;  // a phrase within a line
   std::string version;  // "fncache 0.1.0"
-  // As Command::help has it: what stands before "Usage: " is the description,
-  // headings become sections, and everything else stays as it is laid out.
+  // As Command::help has it: text before "Usage: " is the description, headings
+  // become sections, and everything else keeps its layout.
   std::string help;
   std::string see_also;  // "fncache(1)"
 };
