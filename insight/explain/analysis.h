@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why the requests of a trace missed, who wrote what changed in them, and which
+// Explains a trace: why requests missed, which writers changed them, and which
 // masks would have made hits of them.
 //
 //   trace -> reasons, changed paths, writers        (first reading)

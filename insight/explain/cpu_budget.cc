@@ -8,8 +8,8 @@
 namespace fncache::insight::explain {
 namespace {
 
-// How often it is seen whether there is CPU time for more composites or only
-// for fewer; so many are looked at in any case.
+// The interval at which the number of composites is adapted to the CPU time. At
+// least kLeastAffordable of them are looked at in any case.
 constexpr absl::Duration kBalanced = absl::Milliseconds(100);
 constexpr uint64_t kLeastAffordable = kAll / 64;
 // A composite that was not looked at for lack of time has come again after

@@ -17,7 +17,7 @@ namespace fncache::insight::explain {
 
 class LastMisses {
  public:
-  // At most so many.
+  // The most misses that are kept.
   static constexpr size_t kMost = 1000;
 
   // Keeps it with its texts cut. `bound`: bytes of all.

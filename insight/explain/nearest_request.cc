@@ -128,7 +128,7 @@ std::vector<std::string> MasksFor(const RequestReader& reader,
                                   const KeptRequest& nearest,
                                   const Difference& difference) {
   std::vector<std::string> masks;
-  // Whether one is proposed; known ones are not told twice.
+  // Whether one is proposed; known ones are not added twice.
   const auto add = [&masks](const std::string& path, bool leaf) {
     std::string mask = ProposedMask(path, leaf);
     if (mask.empty()) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explains a miss by the nearest of the last misses of its identity: what
-// changed since, which masks would hide that, and who wrote it.
+// Explains a miss by the nearest of the last misses of its identity: the
+// changes since, the masks that would hide them, and their writer.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_NEAREST_REQUEST_H_
