@@ -166,7 +166,7 @@ std::vector<ObjectWriter> WritersOf(absl::Span<const Node> nodes) {
       ObjectWriter one;
       const std::string time = TextOf(nodes, entry, "time");
       std::string error;
-      // An API server gives no time to who applies what is there already.
+      // An API server sets no time if an apply changes nothing.
       if (!absl::ParseTime(absl::RFC3339_full, time, &one.time, &error)) {
         one.time = absl::InfiniteFuture();
       }

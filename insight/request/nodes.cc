@@ -227,7 +227,7 @@ bool RequestNodes::Impl::Message(const wire::MessageType& type,
     if (!TakeField(&cursor, &tag, &value)) return false;
     const wire::FieldType* const field = type.Find(wire::TagNumber(tag));
     if (field == nullptr || !cache::key::IsKnown(type, tag)) {
-      // Unknown fields stand behind the known ones.
+      // Unknown fields come after the known ones.
       AddUnknown(place,
                  absl::string_view(start, bytes.data() + bytes.size() - start));
       return true;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// RequestNodes: a request as a list of nodes, one for each thing that the key
-// contract tells apart: the presence of a message, a value with its kind, the
-// kind of a Struct, the count of a list, a null, unknown fields.
+// RequestNodes: a request as a list of nodes, one for each difference that
+// counts in the key contract: the presence of a message, a value with its kind,
+// the kind of a Struct, the count of a list, a null, unknown fields.
 //
 //   bytes -> canonical form (cache/key) -> nodes -> compared, traced, explained
 //
 // Two requests are the same for a cache if and only if their nodes are: equal
-// sets of (path, kind, value), meta.tag left out. A mask takes away the nodes
-// at and below the paths that it matches (of a list's elements it takes the
-// values: the count stays in the list's node). So what a key would be under
-// other masks can be said from nodes alone.
+// sets of (path, kind, value), meta.tag left out. A mask removes the nodes at
+// and below the paths that it matches. (In a list it removes the elements'
+// values; the count stays in the list's node.) So nodes alone suffice to decide
+// whether keys under other masks are equal.
 //
-// Nodes come in the order of the canonical form (docs/key-format.md): parents
-// before children, fields by their numbers, and what is in a Struct level by
-// level, so that the entries of one Struct lie together.
+// Nodes have the order of the canonical form (docs/key-format.md): parents
+// before children, fields by their numbers, and a Struct's contents level by
+// level, so that the entries of one Struct are contiguous.
 //
-// Responses are read in the same way, to say where two of them differ.
+// Responses are read in the same way, to find their differences.
 //
 // A RequestNodes belongs to one thread and keeps its buffers from one Read to
 // the next.
