@@ -218,8 +218,8 @@ void TraceReader::Impl::TakeRequest(const proto::Request& record, Known* known,
   const bool lost = known->damages != damaged;
   known->damages = damaged;
   if (before != nullptr && (!record.delta() || lost)) {
-    // Whole, though the one before is known: a new file, of one run. Or what
-    // the record tells is against one that was lost.
+    // A whole record, though the one before is known: a new file, of one run.
+    // Or the record's delta refers to one that was lost.
     call->has_previous = true;
     call->changed.clear();
     for (const auto& [path, node] : *now) {

@@ -17,9 +17,9 @@ class Node;
 
 namespace fncache::insight::trace {
 
-// Appends the bytes of the trace's Call, all but the request and the messages:
-// fields that are written behind them are the same record's. By hand, because a
-// hit waits for it. In texts U+FFFD stands for bytes that are no UTF-8, which
+// Appends the bytes of the trace's Call, all but the request and the messages.
+// A caller may append those fields to the same record. Written by hand, because
+// a hit waits for it. In texts, U+FFFD replaces bytes that are no UTF-8, which
 // protobuf would not read.
 void AppendCall(const TracedCall& call, std::string* bytes);
 // Values that this version does not know become unknown.

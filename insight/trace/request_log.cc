@@ -89,7 +89,8 @@ uint32_t RequestLog::IdOf(const request::RequestNodes& read, size_t node,
 uint64_t RequestLog::DigestOf(const std::string& whose, const Node& node,
                               uint64_t version) {
   if (!HasValue(node.kind)) return 0;
-  // Each part's length is known or told, so no two nodes give the same bytes.
+  // Each field's length is fixed or written, so different nodes give different
+  // bytes.
   char head[8 + 1 + 8 + 8];
   absl::little_endian::Store64(head, node.path);
   head[8] = static_cast<char>(node.kind);

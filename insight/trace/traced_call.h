@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TracedCall: one RunFunction call as traces tell of it. proto/trace.proto is
+// TracedCall: one RunFunction call as traces describe it. proto/trace.proto is
 // its form in a file.
 #ifndef FNCACHE_INSIGHT_TRACE_TRACED_CALL_H_
 #define FNCACHE_INSIGHT_TRACE_TRACED_CALL_H_

@@ -39,10 +39,10 @@ constexpr absl::Duration kMostWait = absl::Seconds(1);
 // How long calls gather before the thread takes them: woken for each one, it
 // would cost a hit more than the record does.
 constexpr absl::Duration kGather = absl::Milliseconds(50);
-// Records that were encoded by who wrote them gather in pieces of that size.
+// Bytes. Records that their callers have encoded are collected in such pieces.
 constexpr size_t kPiece = 64 << 10;
 constexpr size_t kKeptRequests = 32 << 20;
-// A file that has so many paths is over: readers keep them all.
+// A file with more paths is closed: readers keep all paths of a file.
 constexpr size_t kMostPaths = 1 << 20;
 // The queue's own memory for each job, about.
 constexpr uint64_t kJobBytes = sizeof(TracedCall) + 256;
