@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording: the calls of a trace, packed and in order of their arrival, for
-// playing them again under other settings.
+// Recording: the calls of a trace, in a compact form and in order of their
+// arrival, for playing them again under other settings.
 //
 //   trace -> Read -> Recording -> Replay (engine.h), once for each setting
 //
