@@ -263,7 +263,7 @@ class Adviser {
       const size_t rows = advice_.expected.size();
       for (const size_t with : {rows - 1, rows - 2}) {
         const Expected& shared = advice_.expected[with];
-        // The same without those masks stands two rows before.
+        // The same settings without those masks are two rows before.
         const Expected& alone = advice_.expected[with - 2];
         for (const auto rate : {&Expected::hit_rate, &Expected::creation}) {
           advice_.share |= (shared.*rate).value_or(0) >=

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Advise: the settings that a trace and its functions speak for.
+// Advise: the settings that a trace and its functions suggest.
 //
 //   explain   why calls missed
-//   probe     what each function leaves unread, asked where it listens
-//   what-if   what masks over that, and a longer lifetime, would have given
+//   probe     which paths each function leaves unread, asked at its address
+//   what-if   the results of masks over those, and of a longer lifetime
 //
-// Masks are only those that a probe found unread. Beside those over what
-// changes there are masks over what tells composites apart, with which they
-// share answers: those are worth most while composites are created.
+// Only masks that a probe found unread are used. Some hide the changes of a
+// composite. Others hide the differences between composites, which then share
+// answers: those help most while composites are created.
 //
 // Blocks; thread-safe.
 #ifndef FNCACHE_RUNNER_ADVISE_ADVISE_H_
@@ -45,7 +45,7 @@ struct FunctionAdvice {
   uint32_t compared = 0;  // calls of the trace of which it is known what varied
   probe::ProbeResult probe;
   std::vector<std::string> in_force;
-  // Over what changes, and over what tells composites apart.
+  // Masks over changes, and over differences between composites.
   std::vector<probe::ProposedMask> masks;
   std::vector<std::string> identity;
   // Other paths that differ between composites: paths that are read, or that no
@@ -72,14 +72,14 @@ struct Advice {
   // The settings of the daemon are a list of functions.
   bool several = false;
   std::vector<Expected> expected;
-  // Identity masks save calls, and stand in the settings.
+  // Identity masks save calls, and are in the settings.
   bool share = false;
   // The questions that stayed open, a sentence each.
   std::vector<std::string> unknown;
 };
 
-// FailedPrecondition where the trace tells nothing of this kind; what reading
-// it says.
+// FailedPrecondition if the trace has no information of this kind; any error of
+// reading it.
 absl::StatusOr<Advice> Advise(const AdviseOptions& options,
                               const insight::whatif::SettingsReader& settings);
 

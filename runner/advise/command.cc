@@ -170,7 +170,7 @@ absl::StatusOr<absl::Duration> Positive(const char* name,
   return *duration;
 }
 
-// Those that are given stand for those of the daemon with the same name.
+// Given settings replace the daemon's settings with the same name.
 absl::Status Record(const Flags& flags, absl::Duration for_time,
                     const RecordLive& record, OwnFolder* own,
                     AdviseOptions* options) {
