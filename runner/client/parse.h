@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parsing with room for real nesting: protobuf's default of 100 is less than
-// real schemas need.
+// Parsing with a nesting limit for real messages: protobuf's default of 100 is
+// less than real schemas need.
 //
 // Thread-safe.
 #ifndef FNCACHE_RUNNER_CLIENT_PARSE_H_
