@@ -59,8 +59,8 @@ struct EngineOutcome {
   // composite and the events, but no composed resources.
   bool fatal = false;
   crossplane::render::v1alpha1::CompositeOutput output;
-  // After which time the runner would look again; zero means that it would not
-  // by itself.
+  // The time after which the runner would reconcile again; zero means that it
+  // would not do so automatically.
   absl::Duration ttl = absl::ZeroDuration();
 };
 

@@ -123,8 +123,8 @@ class FetchedSchemas : public SchemaSource {
       if (got.ok()) known_[group_version] = document;
       const auto waiting = waiting_.find(group_version);
       questions = std::move(waiting->second);
-      // The deadline of the most impatient ended the fetch. For those who still
-      // have time it begins anew.
+      // The earliest deadline ended the fetch. It begins anew for the callers
+      // that still have time.
       const auto over =
           std::stable_partition(questions.begin(), questions.end(),
                                 [now = absl::Now()](const Question& question) {

@@ -103,12 +103,12 @@ class Pipeline : public std::enable_shared_from_this<Pipeline> {
     kEnd,
   };
   // Which of two is done first: the thread that starts a call, or the call's
-  // answer. The second of them goes on.
+  // answer. The second of them continues the pipeline.
   enum class First { kNobody, kStarter, kAnswer };
 
   // Runs `start`, which causes one Arrived(), now or later, on any thread. True
-  // if it is for the caller to go on; if false, Arrived() does. (Callbacks move
-  // their reference out of themselves: going on may destroy them.)
+  // if the caller must continue; if false, Arrived() does. (Callbacks move
+  // their reference out of themselves, since continuing may destroy them.)
   template <typename Start>
   bool Await(Start start) {
     first_.store(First::kNobody);

@@ -51,9 +51,9 @@ struct Required {
       resources;
   google::protobuf::Map<std::string, apiextensions::fn::proto::v1::Schema>
       schemas;
-  // The names in `resources` that asked for one object by name, which is not
-  // there. A request shows that like an empty list, yet the runner tells the
-  // two apart.
+  // The names in `resources` that asked for one object by name, which does not
+  // exist. A request shows that like an empty list, yet the runner
+  // distinguishes the two.
   std::set<std::string> not_found;
 };
 

@@ -21,8 +21,8 @@ using google::protobuf::Value;
 
 namespace {
 
-// The first token of the value's JSON, at which a parser that wants an object
-// gives up and which it then names.
+// The first token of the value's JSON. A parser that wants an object fails
+// there and names it.
 std::string FirstToken(const Value& value) {
   switch (value.kind_case()) {
     case Value::kStringValue:
