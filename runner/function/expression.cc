@@ -47,7 +47,7 @@ size_t EndOfQuoted(absl::string_view text, size_t at) {
 }
 
 // The index of the `}` that ends the expression whose text starts at `at`, or
-// npos. Quoted text and `${index}` may stand inside.
+// npos. The expression may contain quoted text and `${index}`.
 size_t EndOfExpression(absl::string_view text, size_t at) {
   int nested = 0;
   while (at < text.size()) {
@@ -95,7 +95,7 @@ absl::StatusOr<std::vector<std::string>> ParsePath(absl::string_view text,
         ++stop;
       }
       absl::string_view plain = text.substr(at, stop - at);
-      // Space may stand before the `|` or at the end.
+      // Space may precede the `|` or the end.
       if (stop == text.size() || text[stop] == '|') {
         plain = absl::StripTrailingAsciiWhitespace(plain);
       }
@@ -185,7 +185,7 @@ absl::StatusOr<Parsed> Parse(absl::string_view text, const Scope& scope) {
   return parsed;
 }
 
-// `text` is what stands between `${` and `}`.
+// `text` is the text between `${` and `}`.
 absl::StatusOr<Value> Evaluate(absl::string_view text, const Scope& scope) {
   auto parsed = Parse(text, scope);
   if (!parsed.ok()) return parsed.status();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a list of paths and values of a message, and tells how two such lists
-// differ, for people who want to know why two requests are not the same.
+// Makes a list of paths and values of a message, and reports the differences of
+// two such lists, for people who want to know why two requests are not the
+// same.
 //
 // Struct's inner fields are not part of paths: they read as an operator writes
 // them, `observed.composite.resource.spec.zones[0]`.
