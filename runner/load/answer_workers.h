@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// AnswerWorkers: threads that go on with pipelines once an answer has arrived.
+// AnswerWorkers: threads that continue pipelines once an answer has arrived.
 // The threads that receive answers do nothing else, so that a call's latency
-// ends when its answer arrives; how long answers wait here is the generator's
-// own delay.
+// ends when its answer arrives. The time that answers wait here is the
+// generator's own delay.
 //
-// Thread-safe. The destructor runs all that was given before it returns.
+// Thread-safe. The destructor runs all queued work before it returns.
 #ifndef FNCACHE_RUNNER_LOAD_ANSWER_WORKERS_H_
 #define FNCACHE_RUNNER_LOAD_ANSWER_WORKERS_H_
 

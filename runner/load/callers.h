@@ -22,8 +22,8 @@
 
 namespace fncache::runner::load {
 
-// A function to which calls find no connection for so long is not reached. A
-// pod that is replaced is away for less.
+// A function is not reached if calls find no connection to it for this long.
+// The replacement of a pod takes less.
 inline constexpr absl::Duration kUnreached = absl::Seconds(10);
 
 // Several clients, round robin: a connection each for every function.

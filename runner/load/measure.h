@@ -69,14 +69,14 @@ class Measure {
   // `example` is asked for the first of its kind only.
   void AddError(absl::string_view message,
                 const std::function<std::string()>& example);
-  // A start was so late after it was due.
+  // The delay of a start after it was due.
   void AddLag(int64_t nanoseconds);
-  // An answer waited so long for a thread that goes on with it.
+  // The time that an answer waited for a thread that continues its pipeline.
   void AddWait(int64_t nanoseconds);
   void AddDropped();
   // Gauges for the timeline, as they are now.
   void SetState(uint64_t ready, double in_flight);
-  // Ends an interval of the timeline if a second has gone by.
+  // Ends an interval of the timeline if a second has passed.
   void Tick(int64_t now);
 
   // The last whole interval, and the errors so far.

@@ -35,7 +35,7 @@ absl::Status Refused(absl::string_view flag, absl::string_view given,
 // Reads flags one after the other; the first that does not fit is the status.
 class Checks {
  public:
-  // A flag's value stands there, FILE:LINE, and not on the command line.
+  // A flag's value is at FILE:LINE, and not on the command line.
   void StandsAt(const std::string& flag, const std::string& place) {
     places_[flag] = place;
   }

@@ -33,9 +33,10 @@ struct LoadOptions {
   std::string target;
   std::vector<std::pair<std::string, std::string>> metadata;
 
-  // Settling ends so long after its beginning if pipelines have failed and none
-  // has succeeded. Where no call was ever answered, those that still wait so
-  // long after the duration are cancelled, and count as failures. Not a flag.
+  // Settling ends this long after its beginning if pipelines have failed and
+  // none has succeeded. Where no call was ever answered, calls that still wait
+  // this long after the duration are cancelled, and count as failures. Not a
+  // flag.
   absl::Duration patience = absl::Seconds(15);
 
   model::ModelOptions model;

@@ -18,7 +18,7 @@ struct PipelineLoadHooks {
       stop;
   // When the warm-up is over, before anything counts.
   std::function<void()> on_start;
-  // Shows one sentence while the run goes on.
+  // Shows one sentence during the run.
   std::function<void(const std::string& text)> warn;
 };
 

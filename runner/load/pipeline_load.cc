@@ -43,8 +43,8 @@ std::vector<engine::EngineInput> Templates(const render::RenderInputs& inputs) {
   return all;
 }
 
-// Why no composite could settle. `given_up`: after so long;
-// infinite if it ended before.
+// Why no composite could settle. `given_up`: the time after which settling was
+// cancelled; infinite if it ended before.
 std::string WhyUnsettled(const PipelineWatcher::Failure& failure,
                          const std::vector<client::FunctionTarget>& targets,
                          absl::Duration given_up, const absl::Status& status) {
@@ -230,7 +230,7 @@ absl::Status RunPipelineLoad(const LoadOptions& options,
     results->settle.never = restless.composites;
     results->settle.changing = std::move(restless.changing);
   }
-  // At a rate that was asked for, what never settles tells of no need.
+  // At a given rate, composites that never settle leave the demand unknown.
   if (results->settle.never > 0 && !by_model) {
     return writer == nullptr ? absl::OkStatus() : writer->Flush();
   }

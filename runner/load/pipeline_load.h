@@ -19,12 +19,12 @@ namespace fncache::runner::load {
 //
 // Unavailable, with function, target and reason (also as settle.failure), if
 // composites are to settle and calls find no connection to a function for
-// kUnreached, or pipelines have failed and none has succeeded within
+// kUnreached, or if pipelines have failed and none has succeeded within
 // options.patience. Where they do not have to settle, a function without
-// connection is warned of, and what waits for it when the run is over is
-// cancelled and in no count (results->unreached). Where no call was ever
-// answered, what waits so long after the duration is cancelled, and counts as
-// failed.
+// connection causes a warning. Calls that wait for it at the end of the run are
+// cancelled and not counted (results->unreached). Where no call was ever
+// answered, calls that still wait options.patience after the duration are
+// cancelled, and count as failed.
 absl::Status RunPipelineLoad(const LoadOptions& options,
                              const render::RenderInputs& inputs,
                              const PipelineLoadHooks& hooks, Measure* measure,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scenario file of `fncache load`: the model's options as YAML, and what
-// happens while the run goes on.
+// A scenario file of `fncache load`: the model's options as YAML, and the
+// events during the run.
 //
 //   composites: 200          # any of ScenarioKeys(), as the flags take them
 //   start: steady
@@ -43,8 +43,8 @@ struct FunctionUpgrade {
 };
 
 struct Scenario {
-  // An option that stands in the file, with the text of its value, which is
-  // checked where the flag of that name would be.
+  // An option in the file, with the text of its value, which is checked like
+  // the flag of that name.
   struct Option {
     std::string key;  // of ScenarioKeys(), or churn, once for each kind
     std::string text;

@@ -17,7 +17,7 @@ class Breaker {
   static constexpr double kTokens = 100;
   static constexpr double kTokensPerSecond = 1;
 
-  // Whether an event that costs so many tokens, from 1, reconciles.
+  // Whether an event that costs `cost` tokens, at least 1, reconciles.
   bool Admit(int cost, absl::Time now) {
     if (open_ && now >= open_until_) {
       open_ = false;

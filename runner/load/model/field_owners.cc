@@ -90,8 +90,8 @@ Struct* Child(Struct* set, const std::string& key) {
   return Field(set, key)->mutable_struct_value();
 }
 
-// Adds the fields below `value` to `set`; `with_own` says whether maps and
-// lists themselves are among them, as they are for who made them by an update.
+// Adds the fields below `value` to `set`. `with_own`: maps and lists themselves
+// are included, as for a writer that made them by an update.
 void AddFields(const Value& value, Place place, bool keyed, bool with_own,
                Struct* set) {
   if (value.has_struct_value() && !value.struct_value().fields().empty()) {

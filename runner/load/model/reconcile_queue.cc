@@ -343,7 +343,7 @@ void ReconcileQueue::NoteOtherCause(int i) {
 }
 
 bool ReconcileQueue::SettleStep(SimulatedScheduler* time, absl::Time end) {
-  // Time stands still while anything is in flight.
+  // Time does not advance while anything is in flight.
   if (time->RunOne(Idle() ? end : time->Now())) return true;
   MutexLock lock(&mutex_);
   if (in_flight_ == 0) return time->Next() <= end;

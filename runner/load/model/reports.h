@@ -59,8 +59,8 @@ class SimulationObserver {
   virtual void OnCall(const PipelineStart& start,
                       const engine::CallReport& report) = 0;
   virtual void OnPipelineEnd(const PipelineEnd& end) = 0;
-  // The composite is ready for the first time, so long after its creation.
-  // Not while all settle, where time is simulated.
+  // The composite is ready for the first time; `since` is the time since its
+  // creation. Not called while all settle, where time is simulated.
   virtual void OnReady(int /*composite*/, absl::Duration /*since*/) {}
 };
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulation: N composite resources, each in a simulated cluster of its own,
 // and the runner that reconciles them, as PROTOCOL.md ("When the runner
-// reconciles") says it does. The pipelines are the engine's and call real
-// functions; all else is simulated: API servers, providers, people who write.
+// reconciles") describes it. The pipelines are the engine's and call real
+// functions. All else is simulated: API servers, providers, people who write.
 //
 // Flow: construct, then for the starts kSteady and kCold Settle(), then
 // Start(), then Stop(). Without Start(), RunSettled() runs single pipelines for
 // the open and the closed loop.
 //
-// Thread-safe. Nothing here has threads of its own: what is due runs where the
-// Scheduler runs it, and what follows an answer runs on the thread that brought
-// it. Determined by the seed where the functions answer within Call.
+// Thread-safe. It has no threads of its own. Due actions run on the Scheduler's
+// threads, and the work after an answer runs on the thread that delivers it.
+// The seed determines everything if the functions answer within Call.
 #ifndef FNCACHE_RUNNER_LOAD_MODEL_SIMULATION_H_
 #define FNCACHE_RUNNER_LOAD_MODEL_SIMULATION_H_
 
@@ -57,7 +57,7 @@ class Simulation {
 
   // Begins: what is due comes by the scheduler from now on.
   void Start();
-  // Starts no more pipelines. Those that run go on; Idle() says when they have
+  // Starts no more pipelines. Running ones continue; Idle() says when they have
   // ended.
   void Stop();
   bool Idle() const;

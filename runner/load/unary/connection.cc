@@ -210,7 +210,7 @@ void Connection::OnClosed(http2::Connection& connection,
   past_written_ += connection.bytes_written();
   connection_ = nullptr;
   const bool goes = end == http2::ConnectionEnd::kDone && told_to_go_;
-  // Not told to go, the server just left.
+  // Without a GOAWAY the server just left.
   if (end == http2::ConnectionEnd::kDone && !goes) {
     end = http2::ConnectionEnd::kPeerLeft;
   }

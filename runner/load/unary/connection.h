@@ -112,7 +112,7 @@ class Connection final : private http2::ConnectionOwner {
   // All three outlive it, the server also the loop.
   Connection(http2::Loop* loop, const Server* server, User* user)
       : loop_(loop), server_(*server), user_(user) {}
-  // Ends it; the user is not told, its calls are.
+  // Ends it. Its calls get OnEnd; the user gets no OnLost.
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
