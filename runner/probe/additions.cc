@@ -94,7 +94,7 @@ const Value* Find(const Struct& object, absl::string_view key) {
   return found == object.fields().end() ? nullptr : &found->second;
 }
 
-// Words that are of languages, or that stand for what is no leaf.
+// Words of languages, or words for values that are no leaves.
 bool IsName(const std::string& name) {
   static const auto* const not_names = new std::set<std::string>{
       "and",      "any",      "apiVersion", "composite", "conditions",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers of a function, compared: as messages, without meta, with maps
-// unordered, and without what varies by itself.
+// unordered, and without unstable values.
 //
 // Belongs to one thread.
 #ifndef FNCACHE_RUNNER_PROBE_ANSWER_H_

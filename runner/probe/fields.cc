@@ -237,7 +237,7 @@ struct RequestFields::Walk {
     }
   }
 
-  // `place` tells the elements of a list apart.
+  // `place` distinguishes the elements of a list.
   void One(Value* value, const Node& node, uint64_t place) const {
     if (At(node) == Change::kSet && !node.likely.empty()) {
       if (value->has_struct_value() || value->has_list_value()) return;

@@ -2,8 +2,8 @@
 // RequestFields: the fields of a few requests that a mask may hide, and the
 // requests with some of them left out or altered.
 //
-// A field is what one mask without names of ours can stand for: a value, an
-// object or a list. The elements of a list are one field, since a mask has no
+// A field is a value, an object or a list that one mask can spell without names
+// of our own. The elements of a list are one field, since a mask has no
 // indices. So a list of three conditions makes the fields `conditions` (the
 // list, its count), `conditions.*` and `conditions.*.type`.
 //

@@ -23,7 +23,7 @@ using insight::request::PathPart;
 constexpr char kTimes[] = "@times";
 constexpr absl::string_view kManagers = ".metadata.managedFields";
 
-// A field that a mask may hide by itself.
+// A field that a mask may hide alone.
 struct Leaf {
   int field = 0;
   std::string object;  // that it is in, as masks spell it; "" of the context

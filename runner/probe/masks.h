@@ -3,11 +3,13 @@
 // that they hide was found unread.
 //
 // They hide leaves only: an object or a list may get something that the
-// function reads. metadata.managedFields are the one exception. They name
-// resources, since the probe did not ask about others. `*` stands for all
-// resources only if the function desires none that was not observed, and all
-// were found to have the path and not to be read there. The kind of an object,
-// and the fields that users set in the composite's spec, are not proposed.
+// function reads. metadata.managedFields are the one exception.
+//
+// A mask names a single resource, since the probe did not ask about others. `*`
+// stands for all resources only if the function desires none that was not
+// observed, and all were found to have the path and not to be read there. The
+// kind of an object, and the fields that users set in the composite's spec, are
+// not proposed.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_RUNNER_PROBE_MASKS_H_
@@ -25,8 +27,8 @@ namespace fncache::runner::probe {
 
 struct ProposedMask {
   std::string mask;  // a path, or the name of a set
-  // At so many calls of the trace something that it hides had changed, and
-  // nothing that is read; 0 without a trace.
+  // The number of the trace's calls at which a hidden path had changed, and no
+  // path that is read; 0 without a trace.
   uint32_t varied = 0;
   uint64_t bytes = 0;  // of the request that it hides
   uint32_t fields = 0;

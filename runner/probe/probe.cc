@@ -24,11 +24,11 @@ namespace {
 using apiextensions::fn::proto::v1::RunFunctionRequest;
 using apiextensions::fn::proto::v1::RunFunctionResponse;
 
-// An answer that differs is believed if the request as it is was answered as
-// ever not long before: in so many calls, and so much time.
+// A different answer is believed if the unchanged request got its usual answer
+// recently: within this number of calls, and this time.
 constexpr int kTrustedCalls = 20;
 constexpr absl::Duration kTrustedFor = absl::Seconds(1);
-// How often a search begins anew because the answer varied by itself.
+// The most restarts of a search because the answer was unstable.
 constexpr int kMostRestarts = 5;
 
 // The most made-up requests that are asked about: those that are ready, and

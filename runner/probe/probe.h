@@ -2,14 +2,14 @@
 // RunProbe: asks a function which fields of requests its answers depend on.
 //
 //   the requests, and what they would be if all were ready (additions.h)
-//   each twice -> what of the answers varies by itself
+//   each twice -> the unstable paths of the answers
 //   groups of fields left out, altered or added (search.h)
 //     -> read, unread, untried
-//   what is unread, as masks (masks.h)
+//   unread paths, as masks (masks.h)
 //
-// A field matters if it does for one of the requests: a mask serves all of a
-// function, whatever its inputs. All of it is evidence for these requests, not
-// proof: a function may read a field of another one.
+// A field matters if it does for one of the requests: a mask serves all
+// requests of a function, whatever its inputs. The results are evidence for
+// these requests, not proof: a function may read a field of another one.
 #ifndef FNCACHE_RUNNER_PROBE_PROBE_H_
 #define FNCACHE_RUNNER_PROBE_PROBE_H_
 
@@ -34,7 +34,7 @@ namespace fncache::runner::probe {
 
 struct ProbeOptions {
   std::string function;  // as `caller` knows it
-  // At most so many calls; three for each request at least.
+  // The most calls; at least three for each request.
   int calls = 1000;
   absl::Duration timeout = absl::Seconds(30);  // of each call
   // Seed of the altered values: equal seeds give equal calls.
@@ -49,8 +49,8 @@ struct ProbeResult {
   std::vector<std::string> unstable;    // paths of responses, each once
   int requests = 0;                     // without those that were made up
   int calls = 0;
-  // How often something turned out to vary by itself only later, so that the
-  // search began anew.
+  // The number of restarts of the search because a value proved unstable only
+  // later.
   int restarts = 0;
   // All rounds were asked; else the calls ended first.
   bool complete = false;

@@ -11,8 +11,8 @@ namespace fncache::runner::probe {
 namespace {
 
 constexpr int kRandomRounds = 3;
-// A function that answers otherwise for so many guesses takes any new field for
-// a difference: no further ones are tried.
+// A function that reads this number of guessed fields reacts to any new field:
+// no further ones are tried.
 constexpr int kMostGuessesRead = 20;
 
 std::vector<int> Part(const std::vector<int>& items, size_t from, size_t to) {
@@ -226,7 +226,7 @@ bool Search::Narrow(const Way& way, const Items& items, bool known) {
   // Then it is in the second half, unless fields matter together only.
   if (Narrow(way, second, /*known=*/false)) return true;
   if (ended_ || (!known && !Differs(way, items))) return false;
-  // Each of these goes on to matter with those of the other half.
+  // Each of these matters together with those of the other half.
   const Items together = Fewest(way, {}, /*grown=*/false, items);
   if (ended_) return true;
   for (const int item : together) NarrowOne(way, item, /*known=*/true);

@@ -111,7 +111,7 @@ class Scanner {
     }
   }
 
-  // Whether the word goes on where the last one ended; `gap` is between them.
+  // Whether the word continues the last one; `gap` is between them.
   bool Joins(absl::string_view gap, const Word& word) const {
     if (current_.empty() || gap.size() > kLongestGap) return false;
     const bool getter = current_.back() == "get" || current_.back() == "Get";
@@ -188,7 +188,7 @@ class Scanner {
     }
   }
 
-  // Returns where to go on.
+  // Returns the position at which to continue.
   size_t Quoted(absl::string_view text, size_t at, absl::string_view gap,
                 int nested) {
     size_t to = at + 1;
