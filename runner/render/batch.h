@@ -22,7 +22,7 @@ namespace fncache::runner::render {
 struct BatchOptions {
   std::vector<apiextensions::fn::proto::v1::Capability> capabilities =
       engine::AllCapabilities();
-  // Bounds the rendering of each composite by itself.
+  // The limit for the rendering of each composite.
   absl::Duration timeout = absl::Minutes(1);
   absl::Duration step_timeout = absl::InfiniteDuration();
   int jobs = 16;  // at the same time, at least 1

@@ -62,7 +62,7 @@ void HandleSignals() {
   struct sigaction action = {};
   action.sa_handler = [](int) { _exit(kInterrupted); };
   sigaction(SIGINT, &action, nullptr);
-  // Without the signal, write reports that the reader of a pipe has gone.
+  // Without the signal, write reports that the reader has closed the pipe.
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, nullptr);
 }

@@ -21,7 +21,7 @@
 
 namespace fncache::runner::render {
 
-// The exit codes that the command line tells apart.
+// The exit codes that the command line distinguishes.
 inline constexpr int kEngineFailed = 1;  // nothing on stdout
 inline constexpr int kEngineFatal = 3;   // a step's FATAL result; some output
 inline constexpr int kEngineUsage = 80;

@@ -12,8 +12,7 @@
 namespace fncache::runner::render {
 namespace {
 
-// The line in plain words is cut to this size; the whole message stands above
-// it.
+// Bytes. The line in plain words is cut to this; the whole message is above it.
 constexpr size_t kMaxPlainBytes = 400;
 
 // The engine is a program of its own in the reference, whose last lines its

@@ -11,7 +11,7 @@
 namespace fncache::runner::render {
 
 struct FlagHelp {
-  // Where a flag stands in the help.
+  // The section of the help that has the flag.
   enum class Group {
     kInputs,
     kFunctions,

@@ -46,7 +46,7 @@ struct RenderInputs {
   google::protobuf::Struct context;
 };
 
-// The error's message is what stands behind `crossplane: error: `.
+// The error's message is the text behind `crossplane: error: `.
 absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags);
 
 // Whether of several composites `composite` is the one that `observed` belongs

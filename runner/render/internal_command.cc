@@ -140,7 +140,7 @@ int InternalMain(int argc, char** argv) {
     return Fail(kEngineUsage, arguments.status().message());
   }
   if (arguments->help) return PrintResult("fncache internal", kHelp);
-  // Without the signal, write reports that the reader of a pipe has gone.
+  // Without the signal, write reports that the reader has closed the pipe.
   signal(SIGPIPE, SIG_IGN);
   if (!HadStandardStream(STDIN_FILENO)) {
     return Fail(kEngineFailed,

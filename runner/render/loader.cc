@@ -157,9 +157,9 @@ bool HasExtension(absl::string_view path, absl::string_view extension) {
   return absl::EndsWith(path, extension);
 }
 
-// The file, or each YAML file of the folder, read by itself; null where there
-// is no content. The first that is wrong ends it if `all_or_nothing`, since no
-// other one is needed then.
+// The file, or each YAML file of the folder, read separately; null where there
+// is no content. If `all_or_nothing`, the first error ends it, since no other
+// file is needed then.
 absl::StatusOr<std::vector<LoadedFile>> ReadFiles(const std::string& path,
                                                   bool all_or_nothing,
                                                   Read read = ParseObject) {
@@ -203,7 +203,7 @@ absl::StatusOr<std::vector<LoadedObject>> ReadObjects(const std::string& path,
   return objects;
 }
 
-// Comments alone stand for an empty object.
+// Comments alone count as an empty object.
 void FillEmpty(std::vector<LoadedObject>* objects) {
   for (LoadedObject& object : *objects) {
     if (object.object->is_null()) *object.object = text::Json::object();

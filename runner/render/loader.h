@@ -48,10 +48,10 @@ absl::StatusOr<std::vector<LoadedObject>> LoadSecrets(const std::string& path);
 absl::StatusOr<std::vector<LoadedObject>> LoadResources(
     const std::vector<std::string>& paths);
 
-// The same of one path, but each file of a directory by itself, so that one
-// that is wrong leaves the others. Not ok where there are no files to be read
-// at all: `path` is not there, or is a directory that cannot be listed or has
-// no YAML files.
+// The same for one path, but each file of a directory is read separately, so
+// that an error in one keeps the others. Not ok where there are no files to be
+// read at all: `path` is not there, or is a directory that cannot be listed or
+// has no YAML files.
 struct LoadedFile {
   std::string path;
   absl::StatusOr<std::vector<LoadedObject>> objects;

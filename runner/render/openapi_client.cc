@@ -130,7 +130,7 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   return text;
 }
 
-// The answer that a transfer has received so far, and whether it may go on.
+// The answer that a transfer has received so far, and whether it may continue.
 struct Transfer {
   std::string body;
   bool too_large = false;
@@ -181,8 +181,8 @@ struct OpenApiClient::Impl {
   std::unique_ptr<CURL, EasyDeleter> easy;
   std::atomic<bool> stop{false};
   absl::Time deadline;  // of the Get that is under way
-  // Where documents are, by path, once the server has been asked. "" stands for
-  // one that the server says is somewhere that cannot be.
+  // The URLs of documents, by path, once the server has returned them. "" marks
+  // a document whose URL from the server is not usable.
   absl::optional<std::map<std::string, std::string>> index;
 
   // Sends one request and returns whatever comes back.
@@ -278,8 +278,8 @@ struct OpenApiClient::Impl {
     return UrlError(url, "redirects too often");
   }
 
-  // Quotes the first words of the answer, since API servers say there who may
-  // not do what.
+  // Quotes the first words of the answer, since API servers say there which
+  // user lacks which permission.
   static absl::Status StatusError(const std::string& url,
                                   const Answer& answer) {
     constexpr size_t kShown = 200;

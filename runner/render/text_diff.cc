@@ -17,7 +17,7 @@ using Lines = std::vector<absl::string_view>;
 // Unchanged lines that are shown around a change.
 constexpr size_t kContext = 3;
 // The table that finds common lines has a cell for each pair of lines. Beyond
-// so many cells (64 MB) all lines count as changed.
+// this number of cells (64 MB) all lines count as changed.
 constexpr size_t kMostCells = size_t{16} << 20;
 
 struct Line {
@@ -120,7 +120,7 @@ std::string TextDiff(absl::string_view before, absl::string_view after,
     if (change == lines.size()) break;
     const size_t first = change - std::min(kContext, change - i);
     for (; i < first; ++i) pass(lines[i]);
-    // The hunk goes on while changes are no farther apart than their context.
+    // The hunk continues while changes are no farther apart than their context.
     size_t end = change;
     size_t quiet = 0;
     for (size_t k = change; k < lines.size() && quiet <= 2 * kContext; ++k) {

@@ -11,9 +11,9 @@
 
 namespace fncache::runner::render {
 
-// Empty if they are equal. Names stand behind `---` and `+++`. Every line of a
-// text is taken to end with a line feed. Texts that have few lines in common
-// among many thousands are shown as one text instead of another.
+// Empty if they are equal. Names follow `---` and `+++`. Every line of a text
+// is taken to end with a line feed. Texts that have few lines in common among
+// many thousands are shown as one text instead of another.
 std::string TextDiff(absl::string_view before, absl::string_view after,
                      absl::string_view before_name,
                      absl::string_view after_name);

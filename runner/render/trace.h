@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RenderTrace: tells people what each call of a pipeline did, as `render
-// --trace` prints it on stderr:
+// RenderTrace: shows what each call of a pipeline did, as `render --trace`
+// prints it on stderr:
 //
 //   step 2/3 "service" (function-patch-and-transform): 3.1ms, cache: hit
 //     + desired.resources.service (v1 Service)
@@ -8,9 +8,8 @@
 //     ...
 //
 // One for each render; its calls come one after the other. Values of desired
-// state and context show, secrets do not (runner/render/state_diff.h). Nothing
-// that a function says can make a terminal do anything: colors are all that is
-// ours.
+// state and context show, secrets do not (runner/render/state_diff.h). A
+// function's text cannot control a terminal: only our colors do.
 #ifndef FNCACHE_RUNNER_RENDER_TRACE_H_
 #define FNCACHE_RUNNER_RENDER_TRACE_H_
 
@@ -25,9 +24,9 @@ namespace fncache::runner::render {
 
 class RenderTrace : public engine::PipelineObserver {
  public:
-  // `print` gets whole lines, all of a call at once. `steps` is how many the
-  // pipeline has; `title` stands before each call's first line, "" = nothing.
-  // `color` is for terminals.
+  // `print` gets whole lines, all of a call at once. `steps` is the number of
+  // the pipeline's steps. `title` precedes each call's first line, "" =
+  // nothing. `color` is for terminals.
   RenderTrace(int steps, std::string title, bool color,
               std::function<void(const std::string&)> print);
 
