@@ -27,7 +27,7 @@ using whatif::Recording;
 using whatif::SettingTexts;
 using whatif::Variant;
 
-// An entry's room beside its response, about.
+// Bytes of an entry beside its response, about.
 constexpr uint64_t kEntryOverhead = 128;
 constexpr int kMrcPoints = 16;
 constexpr uint64_t kLeastMemory = 1 << 10;

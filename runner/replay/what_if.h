@@ -21,9 +21,9 @@ struct Answer {
   std::string mrc;  // CSV; "" unless it was asked for
 };
 
-// InvalidArgument is a flag's fault and names it; anything else
-// (FailedPrecondition: the trace does not tell what is asked) is what is not
-// possible.
+// InvalidArgument is a flag's fault and names it. Any other error means that
+// the question cannot be answered (FailedPrecondition: the trace lacks the
+// data).
 absl::StatusOr<Answer> AnswerWhatIf(
     const ReplayFlags& flags, std::vector<Question> questions,
     const insight::whatif::SettingsReader& reader);
