@@ -13,7 +13,7 @@ namespace fncache::runner::text {
 namespace {
 
 // The code point at the head of a text that is not empty. A byte that is not
-// UTF-8 stands for itself.
+// UTF-8 counts as itself.
 struct CodePoint {
   char32_t value;
   size_t bytes;

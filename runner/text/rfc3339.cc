@@ -70,8 +70,8 @@ absl::optional<absl::Time> ParseRfc3339(absl::string_view text) {
   const int second = TakeTwoDigits(&text, 0, 59);
   if (second < 0 || !SkipFraction(&text)) return absl::nullopt;
   const absl::optional<absl::Duration> zone = ParseZone(text);
-  // A civil time carries the 30th of February over to March, which is how one
-  // tells that there is no such day.
+  // A civil time carries the 30th of February over to March, which shows that
+  // there is no such day.
   const absl::CivilSecond civil(year, month, day, hour, minute, second);
   if (!zone.has_value() || civil.day() != day) return absl::nullopt;
   return absl::FromCivil(civil, absl::UTCTimeZone()) - *zone;

@@ -11,8 +11,8 @@
 namespace fncache::runner::text {
 namespace {
 
-// The reference reads so many bytes at a time, and reports what cannot be read
-// before anything else that is wrong in the same piece.
+// Bytes that the reference reads at a time. It reports unreadable ones before
+// any other error in the same piece.
 constexpr size_t kPieceBytes = 512;
 constexpr char kUtf8Mark[] = "\xef\xbb\xbf";
 constexpr char kUtf16LittleMark[] = "\xff\xfe";

@@ -245,7 +245,7 @@ bool YamlNodes::ParseIndentlessList(YamlNode* list) {
 bool YamlNodes::ParseBlockMap(YamlNode* map) {
   const YamlMark start = scanner_.Peek()->start;
   scanner_.Skip();
-  // Parses what stands behind `?` or `:`, if anything does.
+  // Parses the node after `?` or `:`, if there is one.
   const auto parse = [this, map] {
     scanner_.Skip();
     Type type;

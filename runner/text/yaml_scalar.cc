@@ -101,7 +101,7 @@ bool ConsumeSign(absl::string_view* text) {
   return false;
 }
 
-// Digits without a sign whose prefix tells the base: 0x, 0b, 0o, 0.
+// Digits without a sign. Their prefix is the base: 0x, 0b, 0o, 0.
 bool ParseMagnitude(absl::string_view text, uint64_t* value) {
   if (text.size() < 2 || text[0] != '0') return ParseDigits(text, 10, value);
   switch (absl::ascii_tolower(text[1])) {
@@ -132,7 +132,7 @@ bool ResolveInteger(absl::string_view text, YamlScalar* scalar) {
     }
     return false;
   }
-  // A sign may stand after 0b as well.
+  // A sign may follow 0b as well.
   if (absl::ConsumePrefix(&text, "0b")) {
     const bool inner = ConsumeSign(&text);
     if (ParseDigits(text, 2, &magnitude) &&

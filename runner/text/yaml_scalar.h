@@ -35,8 +35,8 @@ struct YamlScalar {
 // Resolves a plain scalar without a tag.
 YamlScalar ResolveYamlScalar(absl::string_view text);
 
-// Resolves a scalar with a tag ("tag:yaml.org,2002:int"). A tag that stands for
-// nothing known makes it text. InvalidArgument if it is not what its tag says.
+// Resolves a scalar with a tag ("tag:yaml.org,2002:int"). An unknown tag makes
+// it text. InvalidArgument if it is not what its tag says.
 absl::StatusOr<YamlScalar> ResolveTaggedYamlScalar(absl::string_view tag,
                                                    absl::string_view text);
 

@@ -11,7 +11,7 @@
 namespace fncache::runner::text {
 namespace {
 
-// A simple key and its `:` are on one line, and within so many characters.
+// A simple key and its `:` are on one line, and within this many characters.
 constexpr size_t kMaxSimpleKey = 1024;
 constexpr size_t kMaxDepth = 10000;
 

@@ -165,7 +165,7 @@ class Writer {
 std::string ToYaml(const Json& json) {
   std::string text;
   Writer(&text).WriteDocument(json);
-  // They stand in double quotes, where \uNNNN means the character. (libyaml
+  // They are in double quotes, where \uNNNN means the character. (libyaml
   // itself escapes all other characters that a terminal would obey.)
   return WithoutBidiControls(text);
 }
