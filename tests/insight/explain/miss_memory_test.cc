@@ -42,7 +42,7 @@ std::string Request(const std::string& name, const std::string& version,
   return request.SerializeAsString();
 }
 
-// The rest of a request that has a desired resource of so many fields.
+// The rest of a request that has a desired resource of `fields` fields.
 std::string DesiredOf(int fields) {
   std::string rest = R"(, "desired": {"resources": {"r": {"resource": {)";
   for (int i = 0; i < fields; ++i) {

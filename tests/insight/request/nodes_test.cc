@@ -290,7 +290,7 @@ TEST(Identity, TheCompositeIsReadWithoutNodesToo) {
   }
 }
 
-// Which no encoder writes; but who samples by composite and who reads more must
+// No encoder writes this, but a sampler by composite and a complete reader must
 // mean the same one.
 TEST(Identity, OfSeveralCompositesTheFirstThatHasANameCounts) {
   const auto observed = [](const std::string& composite) {

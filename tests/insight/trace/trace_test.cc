@@ -586,8 +586,8 @@ TEST(Trace, AFullDiskDropsRecordsAndIsOverWhenThereIsRoom) {
   EXPECT_EQ((*reader)->dropped(), dropped);
 }
 
-// The first bytes of a file find room, its first block does not: again and
-// again, as a disk that others filled.
+// The first bytes of a file fit, its first block does not: again and again, as
+// on a full disk.
 TEST(TraceRing, AFullDiskCostsOneOldFileAtMost) {
   const TempDir dir;
   auto ring = TraceRing::Open(dir.path(), 4);
