@@ -210,7 +210,7 @@ TEST(PipelineAsyncTest, AnAnswerMayComeOnAnotherThreadBeforeTheCallReturns) {
   const std::thread::id self = std::this_thread::get_id();
   RunPipeline(std::move(input), &functions, &clock, nullptr,
               [&](PipelineOutcome ended) {
-                // The starter goes on, not the thread that answered.
+                // The starter continues, not the thread that answered.
                 EXPECT_EQ(std::this_thread::get_id(), self);
                 outcome = std::move(ended);
               });
@@ -259,7 +259,7 @@ TEST(PipelineAsyncTest, NothingIsKeptOnceItIsDone) {
   EXPECT_TRUE(callers.expired());
 }
 
-// Has room for one call; the next replaces it while it still runs.
+// Keeps the callback of one call; the next call replaces it while it runs.
 class OneSlot : public client::FunctionCaller {
  public:
   void Call(const std::string&, const RunFunctionRequest& request, absl::Time,

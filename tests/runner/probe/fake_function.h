@@ -83,7 +83,7 @@ inline void Say(RunFunctionResponse* response, const std::string& key,
   fields[key].set_string_value(value);
 }
 
-// A function whose answer has what stands at each of these paths.
+// A function whose answer has the values at each of these paths.
 inline FakeFunction::Answer Reads(const std::vector<std::string>& paths) {
   const std::set<std::string> masks(paths.begin(), paths.end());
   return [masks](const RunFunctionRequest& request,

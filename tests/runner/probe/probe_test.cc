@@ -493,7 +493,7 @@ TEST_P(ProbeAbsent, AFieldThatIsWaitedForIsFoundByItsNameInTheInput) {
       });
   EXPECT_THAT(AddedAndRead(result), ElementsAre(kVpcId));
   EXPECT_TRUE(result.complete);
-  // No object that it will stand in is masked.
+  // No object that will contain it is masked.
   EXPECT_THAT(MasksOf(result),
               Not(Contains("observed.resources.vpc.resource.status.atProvider."
                            "lastChecked")));

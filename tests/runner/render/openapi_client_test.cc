@@ -318,7 +318,7 @@ TEST(OpenApiSchemasTest, ServerThatIsDownIsAnError) {
   EXPECT_THAT(Find(source.get(), "v1"), HasSubstr(url + "/openapi/v3: "));
 }
 
-// A server of which the requests wait until it is let go.
+// A server that keeps requests waiting until the test releases it.
 class Stuck {
  public:
   Stuck()

@@ -130,7 +130,7 @@ TEST(KubernetesYamlTest, MergeKeys) {
   EXPECT_EQ(Parsed("base: &x {a: 1, b: 2}\nuse:\n  <<: *x\n  b: 3"),
             R"({"base":{"a":1,"b":2},"use":{"a":1,"b":3}})");
   EXPECT_EQ(Parsed("<<: {a: 1}\nb: 2"), R"({"a":1,"b":2})");
-  // The first map of a list wins; a merge overrides what stands before it.
+  // The first map of a list wins. A merge overrides entries before it.
   EXPECT_EQ(Parsed("<<: [{a: 1}, {a: 2, b: 3}]"), R"({"a":1,"b":3})");
   EXPECT_EQ(Parsed("a: 1\n<<: {a: 2}"), R"({"a":2})");
   EXPECT_EQ(Parsed("!!merge <<: {a: 2}"), R"({"a":2})");

@@ -170,7 +170,7 @@ class Recorder : public SimulationObserver {
   size_t most_ = 0;
 };
 
-// Holds calls until they are let go.
+// Keeps calls until the test releases them.
 class Held : public client::FunctionCaller {
  public:
   explicit Held(Function* function) : function_(function) {}

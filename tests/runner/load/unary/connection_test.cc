@@ -197,7 +197,7 @@ TEST_F(UnaryConnectionTest, AServerThatLeavesIsNoEndThatItAskedFor) {
   EXPECT_EQ(call->ends, 1);
   EXPECT_EQ(call->end.kind, End::Kind::kLost);
   EXPECT_EQ(call->end.why, "the server closed the connection");
-  // With an error that it tells of.
+  // With a GOAWAY that has an error.
   Open();
   nghttp2_submit_goaway(peer_->session, NGHTTP2_FLAG_NONE, 0,
                         NGHTTP2_INTERNAL_ERROR, nullptr, 0);
