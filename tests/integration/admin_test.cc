@@ -626,7 +626,7 @@ TEST_F(AdminTest, HealthAsksTheDaemon) {
   WriteFile(file, absl::StrCat("admin: ", admin_, "\n"));
   EXPECT_EQ(Fncache({"health", "--config", file}).code, 0);
   EXPECT_EQ(Fncache({"health"}, {{"FNCACHE_CONFIG", file}}).code, 0);
-  // A daemon that stands still is not well.
+  // A stopped daemon is not healthy.
   daemon->Signal(SIGSTOP);
   const Ended still =
       Fncache({"health", "--admin", admin_, "--timeout", "200ms"});

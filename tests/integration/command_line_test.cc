@@ -305,7 +305,7 @@ TEST_F(CommandLineTest, MasksWithKeyTagAreRefusedNamingBoth) {
   ExpectOneLine(Fncache(Serve({"--config", File("key: tag\n")}),
                         {{"FNCACHE_MASK", "[" + mask + "]"}}),
                 2, {"FNCACHE_MASK: ", "key: tag (", "f.yaml:1)"});
-  // A pure proxy's, too: what stands there is wrong whenever it is used.
+  // A pure proxy's, too: the setting is wrong whenever it is used.
   ExpectOneLine(
       Fncache(Serve({"--mode", "off", "--key", "tag", "--mask", mask})), 2,
       {"mask", "key: tag"});

@@ -125,7 +125,7 @@ TEST_F(CompletionTest, FishOffersCommandsFlagsAndFiles) {
 }
 
 // In a terminal of its own, since only an editor of lines completes. The
-// function `fncache` tells what the line became.
+// function `fncache` prints the completed line.
 constexpr char kZsh[] = R"(
 zmodload zsh/zpty
 fpath=($PWD $fpath)

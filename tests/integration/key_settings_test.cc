@@ -167,7 +167,7 @@ TEST_F(KeySettingsTest, OneTagIsOneAnswerUnlessWhatItDoesNotStandForDiffers) {
   const RunFunctionRequest first = Request(kTag, "xr");
   EXPECT_EQ(Call(first), kMiss);
   EXPECT_TRUE(Hits(first));
-  // The tag stands for what it was computed from.
+  // The tag represents the content from which it was computed.
   EXPECT_TRUE(Hits(Request(kTag, "as Crossplane never would")));
   RunFunctionRequest bare;
   *bare.mutable_meta() = first.meta();

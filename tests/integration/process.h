@@ -22,7 +22,7 @@
 
 namespace fncache::testing {
 
-// The longest that anything may take before a test gives up; generous, because
+// The longest wait in a test before it fails. It is generous, because
 // sanitizers and busy machines are slow.
 constexpr absl::Duration kPatience = absl::Seconds(60);
 

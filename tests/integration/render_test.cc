@@ -114,7 +114,7 @@ std::vector<std::string> Normalized(std::vector<std::string> documents) {
   return documents;
 }
 
-// Returns what stands behind the last `crossplane: error: `.
+// Returns the text after the last `crossplane: error: `.
 std::string LastError(const std::string& text) {
   const std::string kLeader = "crossplane: error: ";
   const size_t at = text.rfind(kLeader);

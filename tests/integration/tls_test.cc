@@ -177,7 +177,7 @@ TEST_F(TlsProcessTest, RefusedCallersAreCountedAndLoggedOnceASecond) {
         return absl::StrContains(line, "TLS handshake with a caller failed");
       });
   EXPECT_LE(said, 1 + absl::ToInt64Seconds(absl::Now() - started));
-  // Good callers go on.
+  // Valid callers are still served.
   const Pem client = Pair("client");
   EXPECT_TRUE(
       Handshakes(port, MakeTlsContext(TlsSide::kClient, &client, "", 0).get()));

@@ -268,7 +268,8 @@ class TraceTest : public ::testing::Test {
     while (Metric(kUp) != 0 && absl::Now() < until) std::this_thread::yield();
     EXPECT_EQ(Metric(kUp), 0);
   }
-  // Calls go on meanwhile: the disk is tried again for their sake. How many.
+  // Calls continue meanwhile, and cause retries of the disk. Returns their
+  // number.
   int CallUntilUp() {
     const absl::Time until = absl::Now() + kPatience;
     int calls = 0;
@@ -627,7 +628,7 @@ TEST_F(TraceTest, AKillLeavesATraceUpToTheLastWholeBlock) {
   EXPECT_EQ(info["damaged"], 1);
   const int calls = info["calls"];
 
-  // The next daemon goes on, in the next file.
+  // The next daemon continues, in the next file.
   StartDaemon(trace_, {});
   Call(Request("a", "0"));
   StopDaemon();
