@@ -432,7 +432,7 @@ TEST_P(DocsTest, LinksGoSomewhere) {
 }
 
 // fncache listens on 9443 and 9445, functions on 9444 and 9446, and the admin
-// endpoint is 9901: a reader who copies from two pages gets what fits.
+// endpoint is 9901. So commands that are copied from two pages fit together.
 void ExpectCommonPorts(const std::string& text) {
   static const std::regex* const kPort =
       new std::regex("(127\\.0\\.0\\.1|0\\.0\\.0\\.0|localhost):([0-9]+)");
@@ -495,8 +495,8 @@ TEST(HelpTest, PortsAreThoseOfAllPages) {
   }
 }
 
-// The page of a command tells all of its options, but for those that the page
-// about rendering tells for all.
+// The page of a command has all of its options, except those that the page
+// about rendering has for all commands.
 TEST(HelpTest, EveryOptionIsOnItsPage) {
   const std::string inputs = ReadSource("docs/rendering.md");
   const std::map<std::string, std::string> pages = {

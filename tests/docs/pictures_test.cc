@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pictures that the pages show are there, small enough to be loaded with a
-// page, and told in words to those who do not see them.
+// The pictures of the pages exist, are small enough to be loaded with a page,
+// and have a text for readers that do not see them.
 #include <filesystem>
 #include <regex>
 #include <set>
