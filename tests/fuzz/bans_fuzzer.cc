@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a file of bans: never a crash, and what decodes says the same
-// when it is encoded and decoded again. The first byte says whether the rest is
-// the file as it is, or what follows a prefix whose checksum is right, which no
-// fuzzer would find by itself.
+// Any bytes as a file of bans: never a crash, and decoded bans are the same
+// when they are encoded and decoded again. The first byte says whether the rest
+// is the whole file, or follows a prefix with a right checksum, which a fuzzer
+// alone would not find.
 #include <xxhash.h>
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a request: keyed if and only if protobuf parses them, alike by
 // the fast and the slow path, and by every other encoding of the message; a
-// changed message has another key. With `key: tag`, the same of the tag and the
-// part that it does not stand for, whatever is skipped. Its origin is what
-// protobuf finds in it.
+// changed message has another key. With `key: tag`, the same holds for the tag
+// and the fields that the tag does not cover, whatever is skipped. Its origin
+// is the one that protobuf finds.
 //
 // The first byte picks the settings, and seeds what is random.
 #include <cstddef>

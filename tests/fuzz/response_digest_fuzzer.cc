@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as responses: two of them, and both in one (their merger). A digest
-// is there if and only if protobuf parses them, and digests tell responses
-// apart as messages do, whatever encodes them.
+// exists if and only if protobuf parses them. Digests differ as the messages
+// do, whatever encodes them.
 //
 // The first byte seeds what is random, the next two say how long the first one
 // is.
