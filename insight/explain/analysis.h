@@ -37,15 +37,15 @@ using OpenTrace =
 absl::StatusOr<Analysis> Analyze(const OpenTrace& open,
                                  const AnalysisOptions& options);
 
-// A line where a trace of `span` is too short to show what happens when a TTL
-// is over; "" where it is long enough.
+// A line for the report if a trace of `span` is too short to show expired TTLs;
+// "" if it is long enough.
 std::string TooShortForTimers(absl::Duration span, absl::Duration longest_ttl);
 
-// As people read it, and as programs do.
+// The report as text for people, and as JSON for programs.
 std::string AnalysisText(const Analysis& analysis, absl::string_view by);
 std::string AnalysisJson(const Analysis& analysis);
 
-// The same of two requests: the paths in which they differ.
+// One path in which two requests differ.
 struct Difference {
   std::string path;
   std::string section;

@@ -26,12 +26,12 @@ struct AnalysisOptions {
   double margin = 0.1;
   // How long an answer lives; zero: as long as the function said.
   absl::Duration lifetime = absl::ZeroDuration();
-  // How many masks are tried together at most; those of one field in several
-  // resources, and a version with its managedFields, count as one.
+  // The most masks that are tried together. Masks of one field in several
+  // resources count as one, and so do a version and its managedFields.
   int most_masks = 12;
   // Masks that are in force besides those that the trace names.
   std::vector<std::string> masked;
-  // Whether the masks that the daemon had count; else only those of `masked`.
+  // Whether the daemon's masks count; else only those of `masked`.
   bool in_force = true;
 };
 
@@ -44,7 +44,7 @@ struct Share {
 struct PathShare {
   std::string path;  // `*` for list elements and for names of resources
   std::string section;
-  std::string writer;   // the manager that wrote its object last, most often
+  std::string writer;   // the most frequent last writer of its object
   uint64_t misses = 0;  // in which it changed
   double seconds = 0;
   bool allowed = false;  // a mask may hide it
@@ -55,7 +55,7 @@ struct PathShare {
 struct MaskShare {
   std::vector<std::string> masks;  // paths, or a named set
   // Misses that would have been hits by these alone, and by them together with
-  // those above them.
+  // the masks above them.
   uint64_t alone = 0;
   uint64_t together = 0;
   double seconds_together = 0;
@@ -64,7 +64,7 @@ struct MaskShare {
 struct Analysis {
   uint64_t calls = 0;
   uint64_t hits = 0;    // stale and collapsed ones among them
-  uint64_t misses = 0;  // what went to the function
+  uint64_t misses = 0;  // calls that went to the function
   uint64_t bypasses = 0;
   // The bypasses whose trace says why, by BypassReasonName.
   std::map<std::string, uint64_t> bypasses_by_reason;

@@ -12,8 +12,8 @@ namespace {
 // least kLeastAffordable of them are looked at in any case.
 constexpr absl::Duration kBalanced = absl::Milliseconds(100);
 constexpr uint64_t kLeastAffordable = kAll / 64;
-// A composite that was not looked at for lack of time has come again after
-// this, if it is there: runners ask for each every few minutes.
+// A composite that was left out for lack of time should have come again after
+// this, if it exists: runners ask for each every few minutes.
 constexpr absl::Duration kLeftOut = absl::Hours(1);
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CpuBudget: bounds the CPU time that explaining takes, to a fraction of the
-// process's. Without time for paths only sections are explained; without time
-// for those, fewer composites are looked at.
+// CpuBudget: limits the CPU time for explaining to a fraction of the process's.
+// Without time for paths, only sections are explained. Without time for those,
+// fewer composites are looked at.
 //
 // Used by one thread at a time.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_CPU_BUDGET_H_
@@ -41,11 +41,11 @@ class CpuBudget {
   bool PathsAffordable(absl::Time now);
   // Charges the CPU time of one explanation: for paths, and for the rest.
   void Spend(absl::Duration paths, absl::Duration rest);
-  // Half as many composites where too much was spent, twice as many where there
-  // is time: those that stay know their past.
+  // Halves the number of composites if too much time was spent, and doubles it
+  // if there is time. Composites that stay keep their past.
   void Balance(absl::Time now);
 
-  // There is time for composites whose hash is at most this, and was of late.
+  // There is time for composites whose hash is at most this, now and recently.
   uint64_t affordable() const { return affordable_; }
   uint64_t always_seen() const { return always_seen_; }
   absl::Duration spent() const { return spent_; }
@@ -55,15 +55,15 @@ class CpuBudget {
 
   const CpuBudgetOptions options_;
   absl::Duration spent_;
-  // CPU time that there is for paths, and for anything at all.
+  // CPU time that is left for paths, and in total.
   absl::Duration paths_left_;
   absl::Duration left_;
-  // The process's time as last read, and when.
+  // The process's time at the last reading, and the time of that reading.
   absl::Duration process_;
   absl::Time process_read_;
   uint64_t affordable_ = kAll;
   absl::Time balanced_ = absl::InfinitePast();
-  // The least that `affordable_` was of late, and when it last was not all.
+  // The recent minimum of `affordable_`, and when it last was not all.
   uint64_t always_seen_ = kAll;
   absl::Time left_out_ = absl::InfinitePast();
 };

@@ -21,12 +21,12 @@ inline constexpr size_t kMostChanged = 64;
 
 // Why an answer was not kept.
 enum class NotStored {
-  kNoTtl,      // the function said nothing, or zero, and no setting helps out
+  kNoTtl,      // no TTL, or zero, and no setting replaces it
   kFatal,      // it holds a FATAL result
   kSecrets,    // it holds connection details
-  kTooLarge,   // for max_entry_bytes, or for the memory tier
+  kTooLarge,   // above max_entry_bytes, or for the memory tier
   kModeOff,    // `mode: off` was put in force before it came
-  kError,      // an error, or what is no response
+  kError,      // an error, or an invalid response
   kAbandoned,  // its callers left before it came
 };
 // "no-ttl", "fatal", "secrets", "too-large", "mode-off", "error", "abandoned".

@@ -36,7 +36,7 @@ std::string NotStoredBecause(const TracedCall& call) {
   return call.secrets ? "secrets" : "too-large";
 }
 
-// A path of many composites as one: `*` for elements and resources' names.
+// A path of many composites as one: elements and resources' names become `*`.
 std::string General(absl::string_view path) {
   const std::string mask = request::MaskFor(path);
   if (!mask.empty()) return mask;
@@ -82,7 +82,7 @@ Learned FirstReading::Read(trace::TraceReader* reader) {
     first = std::min(first, call.call.arrived);
     last = std::max(last, call.call.arrived);
     functions.insert(call.call.function);
-    // An operation's calls have none.
+    // Calls of an operation have no composite.
     if (call.call.composite.known()) {
       composites.insert(WhoseOf(call.call.composite));
     }
@@ -270,7 +270,7 @@ void FirstReading::Sum() {
     analysis.seconds += told.seconds;
     if (told.pathless) ++analysis.pathless;
     add(&reasons, told.reason, told.seconds);
-    // Each counts once a miss.
+    // Each of them counts once for a miss.
     std::set<std::string> seen_paths, seen_sections, seen_writers;
     for (size_t j = 0; j < told.paths.size(); ++j) {
       const std::string& name = told.paths[j];

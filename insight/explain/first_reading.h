@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FirstReading: why each call of a trace missed, what changed in its request
+// FirstReading: the reason of each miss in a trace, the changes of its request
 // since the one before, and the sums by reason, path, section and writer.
 //
 // Used by one thread; it reads one trace.
@@ -22,7 +22,7 @@ namespace fncache::insight::explain {
 
 // A path that ever changed.
 struct Changed {
-  std::string general;   // what is said of it
+  std::string general;   // the path in reports
   bool changed = false;  // from one leaf to another
   bool leaf = true;      // it never was an object or a list
 };
@@ -35,7 +35,7 @@ struct Learned {
 
 class FirstReading {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   FirstReading(const AnalysisOptions& options, InForce* in_force)
       : options_(options), in_force_(in_force) {}
 
@@ -66,12 +66,12 @@ class FirstReading {
     bool pathless = false;
   };
 
-  // Why this one missed, by what the trace said before it, where the record
-  // does not say.
+  // The reason of this miss, from the trace before it, where the record has no
+  // reason.
   std::pair<std::string, bool> ReasonOf(const trace::ReadCall& call,
                                         const Past& past, uint64_t hash) const;
 
-  // A key is what the cache went by, under the masks that it had.
+  // The key if there is one: the cache used it, under its masks.
   uint64_t RequestHash(const trace::TraceReader& reader,
                        const trace::ReadCall& call);
 
@@ -79,13 +79,12 @@ class FirstReading {
 
   static bool Has(const std::shared_ptr<const trace::NodeMap>& nodes,
                   trace::PathId id);
-  // Also where it is not.
+  // True as well if it is not there.
   static bool IsLeafIn(const std::shared_ptr<const trace::NodeMap>& nodes,
                        trace::PathId id);
 
-  // Those of the changed paths that are in an object or list which came or went
-  // as a whole and for which no mask is proposed. They say nothing that it does
-  // not say.
+  // The changed paths within an object or list that came or went as a whole,
+  // and for which no mask is proposed. They add nothing to that object or list.
   absl::flat_hash_set<trace::PathId> Inside(const trace::TraceReader& reader,
                                             const trace::ReadCall& call) const;
 

@@ -17,7 +17,7 @@ using request::Node;
 namespace {
 
 constexpr size_t kRequests = 4;  // of one identity
-// Composites that are gone leave what they were; it goes first.
+// Composites that no longer exist leave their requests. These go first.
 constexpr absl::Duration kIdle = absl::Hours(24);
 
 }  // namespace
@@ -122,7 +122,7 @@ std::shared_ptr<const Shape> KeptRequests::ShapeOf(
     const RequestReader& reader) {
   std::shared_ptr<const Shape>& known = shapes_[reader.shape];
   if (known != nullptr) {
-    // Two that share a hash take turns.
+    // A second shape with the same hash is not kept.
     if (known->paths == reader.paths) return known;
     return nullptr;
   }
@@ -155,7 +155,7 @@ void KeptRequests::Remember(absl::string_view function,
                             uint64_t identity_hash, uint64_t composite,
                             const RequestReader* reader, absl::Time now) {
   if (composite > threshold_) return;
-  // Under `key: tag`, or by chance, it may be of another identity.
+  // Under `key: tag`, or by chance, the key may be of another identity.
   const auto known = keys_.find(key);
   if (known != keys_.end()) {
     const auto other = identities_.find(known->second);

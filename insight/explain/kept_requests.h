@@ -26,8 +26,8 @@
 
 namespace fncache::insight::explain {
 
-// A threshold of hashes that takes all composites, and one that takes twice as
-// many.
+// A threshold of hashes that accepts all composites, and one that accepts twice
+// as many.
 inline constexpr uint64_t kAll = std::numeric_limits<uint64_t>::max();
 uint64_t Twice(uint64_t threshold);
 
@@ -35,12 +35,12 @@ uint64_t Twice(uint64_t threshold);
 // byte for each slot.
 inline constexpr size_t kSlots = 2;
 
-// The paths of a request's nodes, in the order of nodes. Most requests have
-// those of the one before, so that they are kept once.
+// The paths of a request's nodes, in the order of nodes. Most requests have the
+// paths of the one before, which share one Shape.
 struct Shape {
   struct Name {
     uint32_t parent;  // index in the shape, or request::kNoParent
-    uint32_t at;      // of its text in `text`, to the next one's
+    uint32_t at;      // start of its text in `text`
   };
   std::vector<uint64_t> paths;
   std::vector<Name> names;
@@ -51,7 +51,7 @@ struct Shape {
            names.capacity() * sizeof names[0] + text.capacity() +
            kSlots * (sizeof(uint64_t) + sizeof(void*) + 1);
   }
-  // As a mask is written.
+  // The path, written as a mask.
   std::string Spell(uint32_t index) const;
 };
 
@@ -61,7 +61,7 @@ struct KeptRequest {
   cache::key::Key key;
   uint64_t generation = 0;
   Fate fate = Fate::kPending;
-  bool secrets = false;  // in what is stored
+  bool secrets = false;  // in the stored answer
   NotStored why = NotStored::kError;
   absl::Time until = absl::InfinitePast();
   std::array<uint64_t, request::kSections> sums{};
@@ -89,7 +89,7 @@ struct Identity {
 
 class KeptRequests {
  public:
-  // `bound`: bytes of all that is kept, overhead included.
+  // `bound`: the most bytes of all that is kept, overhead included.
   explicit KeptRequests(uint64_t bound) : bound_(bound) {}
 
   // Null if it is not kept.
@@ -102,7 +102,7 @@ class KeptRequests {
     }
     return &found->second.requests;
   }
-  // `change` gets each of a function's; of all where that is "".
+  // `change` gets each request of a function; of all if that is "".
   template <typename Do>
   void ForEach(absl::string_view function, Do change) {
     for (auto& identity : identities_) {
@@ -116,13 +116,13 @@ class KeptRequests {
                 const cache::key::Key& key, const request::Outline& outline,
                 uint64_t identity_hash, uint64_t composite,
                 const RequestReader* reader, absl::Time now);
-  // Bytes beside these that the bound counts, too.
+  // Other bytes that count towards the bound.
   void SetOther(uint64_t bytes, absl::Time now) {
     used_ = used_ - other_ + bytes;
     other_ = bytes;
     Shrink(now);
   }
-  // Takes more composites again where there is memory.
+  // Accepts more composites again if there is memory.
   void Grow();
 
   uint64_t used() const { return used_; }

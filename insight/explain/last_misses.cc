@@ -25,7 +25,7 @@ uint64_t BytesOf(const ExplainedMiss& miss) {
         &miss.composite.object_namespace, &miss.composite.name,
         &miss.composite.uid, &miss.why.detail, &miss.why.section,
         &miss.why.writer}) {
-    // Short ones lie in the text itself.
+    // Short texts are within the string itself.
     if (text->capacity() > std::string().capacity()) {
       bytes += text->capacity() + 1;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LastMisses: the last misses as they were explained, the oldest going first.
+// LastMisses: the last misses with their explanations. The oldest goes first.
 //
 // Used by one thread at a time.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_LAST_MISSES_H_
@@ -20,10 +20,10 @@ class LastMisses {
   // The most misses that are kept.
   static constexpr size_t kMost = 1000;
 
-  // Keeps it with its texts cut. `bound`: bytes of all.
+  // Keeps it with its texts cut. `bound`: the most bytes of all.
   void Add(ExplainedMiss miss, uint64_t bound);
 
-  // Those of a function, or of all where that is empty, the newest first.
+  // The misses of a function, or of all if that is empty, the newest first.
   std::vector<ExplainedMiss> Last(size_t most,
                                   absl::string_view function) const;
 

@@ -61,8 +61,8 @@ struct MissMemory::Impl {
   CpuBudget budget ABSL_GUARDED_BY(mutex);
   std::map<std::string, Function> functions ABSL_GUARDED_BY(mutex);
   LastMisses last ABSL_GUARDED_BY(mutex);  // counted by `requests`
-  // Others are not looked at: the least of what memory and time suffice for.
-  // Written under the lock.
+  // Composites above this hash are not looked at: the lower one of the limits
+  // by memory and by time. Written under the lock.
   std::atomic<uint64_t> looked_at{kAll};
 
   // Explains a miss by the key's own fate; false if the fate explains nothing.
@@ -152,7 +152,7 @@ Explanation MissMemory::Explain(absl::string_view function, Method method,
   for (const absl::string_view slice : slices) size += slice.size();
   request::Outline outline;
   bool outlined = size <= kMaxRead;
-  // Nothing is remembered of the others, so that there is nothing to compare.
+  // The others are not remembered, so there is nothing to compare.
   const uint64_t looked_at = impl_->looked_at.load(std::memory_order_relaxed);
   if (outlined && looked_at != kAll) {
     request::ReadComposite(slices, &outline.composite);
@@ -184,7 +184,7 @@ Explanation MissMemory::Explain(absl::string_view function, Method method,
   }
 
   const MutexLock lock(&impl_->mutex);
-  // Any miss does, since all others may be left out.
+  // Any miss may do this, since all other composites may be left out.
   impl_->requests.Grow();
   if (outlined) {
     const RequestReader* const nodes = read ? reader.get() : nullptr;

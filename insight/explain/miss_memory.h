@@ -57,10 +57,11 @@ class MissMemory {
   MissMemory(const MissMemoryOptions& options, Clock* clock);
   ~MissMemory();
 
-  // Says why the request of `key` missed, and remembers it. It is compared with
-  // requests of its method only, since no others share its entries. What
-  // `masks` hide is not compared. `slices` are the RunFunctionRequest's bytes.
-  // `expired`: the store found an answer past its time, so that is why.
+  // Explains why the request of `key` missed, and remembers it. It is compared
+  // only with requests of its method, since no others share its entries. Paths
+  // that `masks` hide are not compared. `slices` are the RunFunctionRequest's
+  // bytes. `expired`: the store found an answer past its time, which is the
+  // reason.
   Explanation Explain(absl::string_view function, Method method,
                       absl::string_view generation, const cache::key::Key& key,
                       const cache::key::MaskSet& masks,
@@ -78,31 +79,32 @@ class MissMemory {
   // An operator purged the answers of one generation of a function.
   void OnPurgedGeneration(absl::string_view function,
                           absl::string_view generation);
-  // `store_secrets: none` was put in force for a function: answers of its that
-  // were stored with connection details are not any more.
+  // `store_secrets: none` came into force for a function: its answers that were
+  // stored with connection details are erased.
   void OnSecretsErased(absl::string_view function);
 
-  // The most frequent, first.
+  // The most frequent ones, in falling order.
   using Top = SpaceSaving::Top;
   struct FunctionTop {
     std::string function;
     Top paths;  // sections where the path is not known
     Top writers;
-    Top masks;  // to propose, of which the function was not asked
+    Top masks;  // to propose; the function was not asked
   };
   // One for each function that had changed requests, ordered by name.
   std::vector<FunctionTop> Tops(size_t most) const;
 
   using Miss = ExplainedMiss;
-  // The last of `function`, or of all where that is empty, the newest first.
-  // They are kept in a sixteenth of the memory, the oldest going first, and are
-  // at most kLastMisses; long names are cut.
+  // The last misses of `function`, or of all if that is empty, the newest
+  // first. They use a sixteenth of the memory, and are at most kLastMisses. The
+  // oldest go first. Long names are cut.
   std::vector<Miss> Last(size_t most, absl::string_view function) const;
 
   // Memory in use, overhead included; at most the bound.
   uint64_t bytes() const;
-  // The share of composites of which paths are remembered, as far as there is
-  // CPU time to read them, and of which anything is.
+  // The fraction of composites whose paths are remembered, as far as there is
+  // CPU time to read them, and the fraction of those that are remembered at
+  // all.
   double paths_share() const;
   double share() const;
   // CPU time that explaining took.

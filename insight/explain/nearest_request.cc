@@ -18,16 +18,16 @@ namespace {
 
 using request::Section;
 
-// How a request differs from a kept one.
+// The differences between a request and a kept one.
 struct Difference {
   size_t count = 0;
-  // The first of the request's own nodes that is new or another, an index in
-  // RequestReader::at; else the first in order of those that it has no more, an
-  // index in the kept one's shape.
+  // The request's first own node that is new or different, an index in
+  // RequestReader::at. Otherwise the first node that it lacks, an index in the
+  // kept one's shape.
   absl::optional<uint32_t> first;
   std::vector<uint32_t> gone;
-  // All of the request's own nodes that are new or another, up to
-  // kMostChanged; and of each whether it is new.
+  // The request's own nodes that are new or different, up to kMostChanged, and
+  // for each whether it is new.
   std::vector<uint32_t> changed;
   std::vector<bool> is_new;
 };
@@ -123,7 +123,7 @@ size_t SectionsDiffering(const std::array<uint64_t, request::kSections>& a,
   return differing;
 }
 
-// The first path's first.
+// The masks of the first path come first.
 std::vector<std::string> MasksFor(const RequestReader& reader,
                                   const KeptRequest& nearest,
                                   const Difference& difference) {
@@ -168,7 +168,7 @@ void ExplainChange(const RequestReader& reader, const KeptRequest& nearest,
     }
     return;
   }
-  // The first by name of what is gone: its parents are.
+  // The first missing path by name, so that a parent precedes its children.
   for (const uint32_t gone : difference.gone) {
     std::string path = nearest.shape->Spell(gone);
     if (said->detail.empty() || path < said->detail) {
@@ -198,7 +198,7 @@ void ExplainByNearest(const std::list<KeptRequest>& all,
     return ExplainChange(*reader, *nearest, fewest, said);
   }
   if (nearest != nullptr) {
-    // The same in all that counts: it has another key for another reason.
+    // It is equal in all that counts, so its key differs for another reason.
     said->reason = nearest->generation != absl::HashOf(generation)
                        ? trace::Reason::kGeneration
                        : trace::Reason::kUnknown;

@@ -17,8 +17,8 @@ using request::PathPart;
 constexpr absl::string_view kVersion = ".metadata.resourceVersion";
 constexpr absl::string_view kManagers = ".metadata.managedFields";
 
-// The first `count` parts as a mask; "" where a mask cannot be spelled so:
-// unknown fields, and keys that are called like sets.
+// The first `count` parts as a mask; "" if no mask can spell them: unknown
+// fields, and keys with the names of sets.
 std::string Spelled(const std::vector<PathPart>& parts, size_t count) {
   std::string mask;
   for (size_t i = 0; i < count; ++i) {

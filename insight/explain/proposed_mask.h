@@ -3,11 +3,11 @@
 // ask the function whether it reads the path.
 //
 // Such a tool proposes leaves only: texts, numbers and booleans, since an
-// object or a list may get something that the function reads; and those that
-// had another value before, since what came or went is what functions wait for.
-// managedFields are the one exception. It names the resource whose path
-// changed, and no other: what the function reads of others, it cannot know. It
-// never proposes what functions are known to compare: generations
+// object or a list may get something that the function reads. It proposes only
+// leaves that had another value before, since functions wait for paths that
+// come or go. managedFields are the one exception. A mask names only the
+// resource whose path changed, since the function may read the path in others.
+// Values that functions are known to compare are never proposed: generations
 // (metadata.generation and observedGeneration), the words of conditions, and
 // the composite's spec.
 //
@@ -30,9 +30,9 @@ bool IsLeaf(request::NodeKind kind);
 // writes it: `@times`, or a path of one resource. "" where none is proposed.
 std::string ProposedMask(absl::string_view path, bool leaf);
 
-// The masks that are proposed with `mask`, itself among them: every write
-// changes a resourceVersion and most change managedFields, so that one of the
-// two alone is worth little.
+// The masks that are proposed with `mask`, including it. Every write changes a
+// resourceVersion, and most change managedFields, so one of the two alone saves
+// little.
 std::vector<std::string> ProposedTogether(const std::string& mask);
 
 }  // namespace fncache::insight::explain

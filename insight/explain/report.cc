@@ -17,10 +17,10 @@ namespace fncache::insight::explain {
 namespace {
 
 constexpr size_t kRows = 20;
-// Field managers of the runner end in a digest of the composite, which would
-// push the next column off the screen.
+// The runner's field managers end in a digest of the composite. It would push
+// the next column off the screen.
 constexpr size_t kWriterWidth = 44;
-// Beside each mask: it follows from what changed, not from the function.
+// Beside each mask: it follows from the changes, not from the function.
 constexpr char kNotAsked[] = "not asked";
 
 std::string Percent(double part, double whole) {

@@ -52,7 +52,7 @@ bool RequestReader::Hidden(const cache::key::MaskSet& masks, size_t i) {
     return true;
   }
   const MaskNode* const above = top ? masks.root() : walk_[node.parent];
-  // No mask names unknown fields: they go with what they are in.
+  // No mask names unknown fields: they share the fate of their message.
   if (above == nullptr || node.kind == NodeKind::kUnknown) return false;
   walk_[i] = node.index >= 0 ? above->element() : above->Find(node.name);
   hidden_[i] = walk_[i] != nullptr && walk_[i]->masked;

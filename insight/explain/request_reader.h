@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RequestReader: what is read of a request before anything is locked, with the
-// memory that this takes.
+// RequestReader: reads a request before any lock is taken, and keeps the memory
+// for that.
 //
 // Used by one thread at a time; it may read one request after another.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_REQUEST_READER_H_
@@ -16,7 +16,7 @@
 
 namespace fncache::insight::explain {
 
-// Stands for the value of nodes that have none to compare.
+// The value of nodes that have none to compare.
 inline constexpr uint64_t kNotCompared = 0;
 
 uint64_t HashOfPaths(const std::vector<uint64_t>& paths);
@@ -39,7 +39,7 @@ struct RequestReader {
  private:
   bool Hidden(const cache::key::MaskSet& masks, size_t i);
 
-  // For each node, where the masks' walk stands, null where no mask goes, and
+  // For each node: the state of the masks' walk, null where no mask goes; and
   // whether a mask hides it.
   std::vector<const cache::key::MaskNode*> walk_;
   std::vector<bool> hidden_;

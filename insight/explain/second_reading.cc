@@ -58,7 +58,7 @@ void SecondReading::Read(trace::TraceReader* reader,
     if (added) atom_covers_.push_back(cover);
     atoms[path] = at->second;
   }
-  // A composite's last request, so that only what changed is added up.
+  // A composite's last request, so that only changes are added up.
   struct Last {
     std::shared_ptr<const NodeMap> nodes;
     uint64_t all = 0;
@@ -157,8 +157,8 @@ SecondReading::Saved SecondReading::Try(const std::set<size_t>& set) const {
 }
 
 std::vector<MaskShare> SecondReading::Choose() const {
-  // Without any mask: what other settings of lifetimes would save by
-  // themselves is not the masks' merit.
+  // Without any mask: other lifetimes may save calls alone, which is not the
+  // masks' merit.
   const Saved none = Try({});
   std::vector<Saved> alone;
   for (size_t i = 0; i < candidates_.size(); ++i) alone.push_back(Try({i}));
@@ -221,7 +221,7 @@ std::vector<size_t> SecondReading::Best(const std::set<size_t>& set,
   consider(versions);
   consider(with_times);
   if (best.empty()) consider(left);
-  // Without those that save nothing more.
+  // Removes masks that save nothing more.
   for (size_t i = best.size(); i-- > 0;) {
     std::vector<size_t> fewer = best;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));

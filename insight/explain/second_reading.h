@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SecondReading: which misses of a trace each mask would have made hits of, and
+// SecondReading: the misses of a trace that each mask would have made hits, and
 // the masks that save most together.
 //
 // Used by one thread; it reads one trace, and then chooses.
@@ -66,7 +66,7 @@ class SecondReading {
     uint64_t misses = 0;
     double seconds = 0;
   };
-  // What `set` (indices of candidates) would have made hits of.
+  // The calls that `set` (indices of candidates) would have made hits.
   Saved Try(const std::set<size_t>& set) const;
 
   std::vector<MaskShare> Choose() const;
@@ -76,10 +76,10 @@ class SecondReading {
 
   Saved With(std::set<size_t> set, const std::vector<size_t>& more) const;
 
-  // Those that save most beside `set`, which saves `so_far`: one; where no one
-  // saves anything, two, or the versions of all objects with or without times,
-  // since one moment may have several objects written; or else as many as it
-  // takes. Empty: nothing does.
+  // The one candidate that saves most beside `set`, which saves `so_far`. If no
+  // single one saves anything: two; or the versions of all objects with or
+  // without times, since several objects may be written at one moment; or as
+  // many as it takes. Empty: nothing saves.
   std::vector<size_t> Best(const std::set<size_t>& set,
                            const Saved& so_far) const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SpaceSaving: counts the most frequent texts. kCounted are counted: a new one
-// replaces the rarest and gets its count, so that counts may be too high, and
-// never too low (Metwally et al., Space-Saving, 2005).
+// SpaceSaving: counts the most frequent texts, kCounted of them. A new one
+// replaces the rarest and gets its count, so counts may be too high, and never
+// too low (Metwally et al., Space-Saving, 2005).
 //
 // Used by one thread at a time.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_SPACE_SAVING_H_

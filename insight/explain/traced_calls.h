@@ -18,17 +18,17 @@
 namespace fncache::insight::explain {
 
 bool IsHit(trace::Outcome outcome);
-// Equal for calls of one composite only.
+// Equal only for calls of one composite.
 std::string WhoseOf(const request::CompositeName& name);
-// Requests that follow one another. Those of another method share no entries.
-// (A stream of an older trace has both.)
+// A stream of requests that follow one another. Requests of another method
+// share no entries. (A stream of an older trace has both.)
 std::string StreamOf(const trace::ReadCall& call);
 // Whether the options ask about it.
 bool Wanted(const trace::TracedCall& call, const AnalysisOptions& options);
 // Whether a later look-up could have found the answer.
 bool IsKept(const trace::TracedCall& call);
-// Until when the entry that answered the hit was served; the past where that is
-// not known. An answer past its time shows no such entry.
+// The time until which the entry that answered the hit was served; the past if
+// that is unknown. An answer past its time shows no such entry.
 absl::Time ServedUntil(const trace::TracedCall& call, absl::Duration lifetime,
                        double margin);
 
