@@ -11,7 +11,7 @@
 namespace fncache::insight::request {
 namespace {
 
-// How a path ends that is of a message's unknown fields.
+// The end of a path of a message's unknown fields.
 constexpr absl::string_view kUnknownFields = "[?]";
 
 }  // namespace
@@ -58,7 +58,7 @@ bool MaskMatcher::Masks(absl::string_view path) const {
   const cache::key::MaskNode* node = masks_.root();
   if (node == nullptr) return false;
   for (const PathPart& part : SplitPath(path)) {
-    // No mask names unknown fields: they go with what they are in.
+    // No mask names unknown fields: they share the fate of their message.
     if (part.index && part.name == kUnknownFields) return false;
     node = part.index ? node->element() : node->Find(part.name);
     if (node == nullptr) return false;

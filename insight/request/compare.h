@@ -28,25 +28,25 @@ struct KeptNode {
   }
 };
 
-// Says of paths whether masks take them away. Paths are spelled as
-// RequestNodes::Spell does. Thread-compatible: it remembers what it was asked.
+// Decides whether masks remove paths. Paths are spelled as RequestNodes::Spell
+// does. Thread-compatible: it remembers earlier answers.
 class MaskMatcher {
  public:
   explicit MaskMatcher(cache::key::MaskSet masks);
-  // Whether the node at `path` is gone under the masks: at or below a masked
-  // path; not so a list's own node where only its elements are masked.
+  // Whether the masks remove the node at `path`: it is at or below a masked
+  // path. A list's own node stays if only its elements are masked.
   bool Masks(absl::string_view path) const;
 
  private:
   cache::key::MaskSet masks_;
 };
 
-// Splits `a."b.c"[3].d` into a, b.c, [3], d: elements as they are, indices as
-// `[N]` with `index` set. Empty on a path that is none.
+// Splits `a."b.c"[3].d` into a, b.c, [3], d. Elements stay as they are; indices
+// are `[N]` with `index` set. Empty if the path is invalid.
 struct PathPart {
   std::string name;
   bool index = false;
-  // In quotes it is a key of its name, `*` too.
+  // A quoted part is a key of its name, `*` too.
   bool quoted = false;
 };
 std::vector<PathPart> SplitPath(absl::string_view path);

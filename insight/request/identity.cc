@@ -16,7 +16,7 @@
 namespace fncache::insight::request {
 namespace {
 
-// The child of `parent` that is named so, among the nodes behind it.
+// The child of `parent` with this name, among the nodes behind it.
 const Node* Child(absl::Span<const Node> nodes, uint32_t parent,
                   absl::string_view name) {
   // A Struct's children are contiguous, and come before their own children.
@@ -105,8 +105,8 @@ uint64_t IdentityOf(absl::string_view function, absl::Span<const Node> nodes) {
        {&name.kind, &name.object_namespace, &name.name, &name.uid}) {
     Mix(&hash, *part);
   }
-  // Depth of what is at hand below `input`, or the entries of the maps of what
-  // is required: nodes below one lie together.
+  // Depth below `input`, or below the entries of the maps of required objects.
+  // The nodes below one are contiguous.
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& top = nodes[i];
     if (top.parent != kNoParent) continue;
@@ -145,7 +145,7 @@ std::vector<ObjectWriter> WritersOf(absl::Span<const Node> nodes) {
         nodes[object].name != "resource") {
       continue;
     }
-    // Only of what is an object of the protocol, whatever else has such names.
+    // Only for objects of the protocol, not for others with such names.
     std::string path;
     std::vector<uint32_t> chain;
     for (uint32_t at = object; at != kNoParent; at = nodes[at].parent) {
@@ -238,7 +238,7 @@ std::string MaskFor(absl::string_view path) {
   // Unknown fields, which no mask names.
   if (absl::EndsWith(path, "[?]")) return "";
   if (!parts.empty() && parts[0].name == "context" && parts.size() > 1) {
-    // A context key as a whole: what is in it is the function's own affair.
+    // A context key as a whole: its contents are the function's own.
     return absl::StrCat("context.", cache::key::SpellKey(parts[1].name));
   }
   if (object == 0 || parts.size() <= object || parts[0].name == "desired") {

@@ -28,10 +28,10 @@ struct CompositeName {
 };
 CompositeName CompositeOf(absl::Span<const Node> nodes);
 
-// A hash that two requests share if one could be the other's predecessor: the
-// composite (kind, namespace, name, uid), the input, the names of required and
-// extra resources and of required schemas. (Which step and which round of the
-// requirements loop it is, is not on the wire.) `function` is mixed in.
+// A hash that two requests share if one could be the other's predecessor. It
+// covers the composite (kind, namespace, name, uid), the input, the names of
+// required and extra resources and of required schemas, and `function`. (The
+// step and the round of the requirements loop are not on the wire.)
 uint64_t IdentityOf(absl::string_view function, absl::Span<const Node> nodes);
 
 // The newest managedFields entry of an object of the request.
@@ -46,14 +46,14 @@ struct ObjectWriter {
 // nodes.
 std::vector<ObjectWriter> WritersOf(absl::Span<const Node> nodes);
 
-// How many parts of a path name the object in which it lies; 0 for none.
+// The length of the prefix of a path that names its object; 0 for none.
 // Elements of lists are indices or `*`.
 size_t ObjectParts(const std::vector<PathPart>& parts);
-// The object in which the path lies: `observed.composite.resource`,
-// `required_resources.K.items[0].resource`...; "" if in none.
+// The object that contains the path: `observed.composite.resource`,
+// `required_resources.K.items[0].resource`...; "" if there is none.
 std::string ObjectOf(absl::string_view path);
 
-// The part of the request that the path lies in, in the words of the docs:
+// The section of the request that contains the path, in the words of the docs:
 // "composite", "observed resource", "desired", "input", "context",
 // "credentials", "required resource", "schema", "meta", "other".
 std::string SectionOf(absl::string_view path);

@@ -59,7 +59,7 @@ bool MaskedValues::Read(const cache::key::MaskSet& masks,
     size_t mask = top ? kNotHidden : hidden_by_[node.parent];
     if (mask == kNotHidden) {
       const MaskNode* const above = top ? masks.root() : walk_[node.parent];
-      // No mask names unknown fields: they go with what they are in.
+      // No mask names unknown fields: they share the fate of their message.
       if (above == nullptr || node.kind == NodeKind::kUnknown) continue;
       walk_[i] = node.index >= 0 ? above->element() : above->Find(node.name);
       if (walk_[i] == nullptr || !walk_[i]->masked) continue;

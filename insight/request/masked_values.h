@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaskedValues: what masks hide in a request, a hash for each mask: whether two
-// requests of one key differ, and in which of the masked parts.
+// MaskedValues: a hash for each mask over the values that it hides in a
+// request. It shows whether two requests of one key differ, and under which
+// mask.
 //
 // A MaskedValues belongs to one thread and keeps its buffers from one Read to
 // the next.
@@ -20,7 +21,7 @@ namespace fncache::insight::request {
 
 class MaskedValues {
  public:
-  // Hashes are under the secret: of one process, written nowhere.
+  // Hashes are under the secret of one process, and are written nowhere.
   explicit MaskedValues(const FingerprintSecret& secret) : nodes_(secret) {}
 
   // For each path of masks.canonical(), in that order, a hash of all that it
@@ -32,11 +33,11 @@ class MaskedValues {
             std::vector<uint64_t>* values);
 
  private:
-  // The mask that hides this node, and not one that it is in.
+  // The mask that hides this node itself, not one of its parents.
   size_t MaskOf(const cache::key::MaskSet& masks, size_t node) const;
 
   RequestNodes nodes_;
-  // For each node: where the masks' walk stands, null where no mask goes; and
+  // For each node: the state of the masks' walk, null where no mask goes; and
   // the mask that hides it.
   std::vector<const cache::key::MaskNode*> walk_;
   std::vector<size_t> hidden_by_;

@@ -83,7 +83,7 @@ struct RequestNodes::Impl {
     node.value = Fingerprint({bytes, sizeof bytes});
   }
   void AddUnknown(Place parent, absl::string_view bytes) {
-    // A map key `?` hashes otherwise.
+    // A map key `?` has another hash.
     Add(parent, NodeKind::kUnknown, "[?]", PathOfIndex(parent.path, 0xffffffff),
         bytes);
   }
@@ -92,26 +92,25 @@ struct RequestNodes::Impl {
                PathOfIndex(parent.path, 0xfffffffe), bytes);
   }
 
-  // Each walks the canonical form of a message, so nothing in it can be
-  // malformed; false only if it is all the same.
+  // Each walks the canonical form of a message, which should not be malformed;
+  // false if it is.
   bool Message(const wire::MessageType& type, absl::string_view bytes,
                Place place, int depth);
   bool MapField(const wire::FieldType& field, wire::Cursor* cursor,
                 uint32_t tag, const char* end, absl::string_view first,
                 Place place, int depth);
 
-  // A Struct or list whose content is still to come, and how many bytes it
-  // takes with all that is in it.
+  // A Struct or list whose content follows, and the bytes of all its content.
   struct Item {
     Place place;
     size_t size;
     bool is_list;
     uint32_t secret;  // the node of the secret that it is in, or kNoParent
     // The metadata of a Secret: its managed fields and annotations name and
-    // repeat what the Secret holds.
+    // repeat the Secret's contents.
     bool of_secret = false;
   };
-  // A Struct's content lies there level by level (docs/key-format.md).
+  // The content of a Struct is there level by level (docs/key-format.md).
   bool Levels(absl::string_view bytes, Place place, bool secret_object);
   bool Entries(const Item& item, bool secret_object, wire::Cursor* cursor);
   bool Elements(const Item& item, wire::Cursor* cursor);
@@ -119,7 +118,7 @@ struct RequestNodes::Impl {
              int32_t index, size_t left, bool secret, wire::Cursor* cursor);
   bool Unknown(const Item& item, const char* start, uint32_t tag, size_t left,
                wire::Cursor* cursor);
-  // Takes what was read since `start` off `left`.
+  // Subtracts the bytes that were read since `start` from `left`.
   static bool Take(size_t* left, const char* start, wire::Cursor* cursor) {
     const size_t taken = cursor->position() - start;
     if (taken > *left) return false;
@@ -140,8 +139,8 @@ struct RequestNodes::Impl {
 
 namespace {
 
-// Takes the next field of canonical bytes off: its bytes for a message or text,
-// else those of its number.
+// Takes the next field off canonical bytes: its bytes for a message or text,
+// else the bytes of its number.
 bool TakeField(wire::Cursor* cursor, uint32_t* tag, absl::string_view* bytes) {
   if (!cursor->ReadTag(tag)) return false;
   if (wire::TagType(*tag) == wire::WireType::kBytes) {
@@ -167,7 +166,7 @@ bool TakeEntry(absl::string_view entry, absl::string_view* key,
   return true;
 }
 
-// Whether the fields of an object, which lie level by level, say that it is a
+// Whether the fields of an object, which are stored level by level, show a
 // Secret.
 bool IsSecretObject(absl::string_view fields) {
   bool version = false, kind = false;
@@ -190,7 +189,7 @@ bool IsSecretObject(absl::string_view fields) {
         !cursor.ReadTag(&tag) || !cursor.ReadVarint(&value_size)) {
       break;
     }
-    // All of an entry but what is in Structs and lists lies here.
+    // The entry's value is here, without the contents of Structs and lists.
     const char* const value = cursor.position();
     while (value_size > static_cast<size_t>(cursor.position() - value)) {
       if (!cursor.ReadTag(&tag)) return false;
@@ -238,7 +237,7 @@ bool RequestNodes::Impl::Message(const wire::MessageType& type,
         return false;
       }
     } else if (field->kind != wire::FieldKind::kMessage) {
-      // All occurrences of a repeated one, which lie together.
+      // All occurrences of a repeated field, which are contiguous.
       const char* to = cursor.position();
       while (field->label == wire::FieldLabel::kRepeated && !cursor.done()) {
         wire::Cursor ahead(absl::string_view(to, end - to));
@@ -496,8 +495,7 @@ bool RequestNodes::Impl::Value(const Item& in, absl::string_view name,
 
 bool RequestNodes::Impl::ReadForm(const wire::MessageType& type,
                                   absl::string_view form) {
-  // A map entry counts as a message where depth is counted, and here twice at
-  // most.
+  // A map entry counts as a message in the depth limit, and at most twice here.
   constexpr int kDepth = 3 * wire::kMaxDepth;
   form_size = form.size();
   if (Message(type, form, Place{}, kDepth)) return true;

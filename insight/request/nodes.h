@@ -32,7 +32,7 @@
 
 namespace fncache::insight::request {
 
-// Part of the trace format: values never change their meaning.
+// They belong to the trace format: values never change their meaning.
 enum class NodeKind : uint8_t {
   kMessage = 1,  // a message of the protocol is there
   kStruct = 2,
@@ -58,15 +58,16 @@ struct Node {
   int32_t index;           // of a list's element, from 0; else -1
   absl::string_view name;  // of the field or map key; empty for elements
   uint64_t path;  // hash of the whole path, not secret, equal in all processes
-  // Keyed hash of kind and value under the RequestNodes' random secret: for
-  // comparing within this process only, never written anywhere.
+  // Keyed hash of kind and value under the RequestNodes' random secret. Only
+  // for comparing within this process; never written anywhere.
   uint64_t value;
   absl::string_view
       bytes;  // the value's canonical bytes; empty for kMessage, kStruct
 };
 inline constexpr uint32_t kNoParent = 0xffffffff;
 
-// Secret of a process' fingerprints. All that are compared share one.
+// Secret of a process's fingerprints. Fingerprints compare only under one
+// secret.
 struct FingerprintSecret {
   uint8_t bytes[192];
   static FingerprintSecret Random();
@@ -77,16 +78,16 @@ class RequestNodes {
   explicit RequestNodes(const FingerprintSecret& secret);
   ~RequestNodes();
 
-  // Reads the RunFunctionRequest. False: it is none that could be keyed.
-  // nodes() refer to a copy that is kept here until the next Read.
+  // Reads the RunFunctionRequest. False: it cannot be keyed. nodes() refer to a
+  // copy that is kept here until the next Read.
   bool Read(absl::Span<const absl::string_view> slices);
-  // The same of a RunFunctionResponse without its meta.
+  // The same for a RunFunctionResponse, without its meta.
   bool ReadResponse(absl::Span<const absl::string_view> slices);
   absl::Span<const Node> nodes() const;
 
-  // As masks spell paths, list elements by index: `a."b.c"[3].d`.
+  // The path as masks spell it, but with indices of elements: `a."b.c"[3].d`.
   std::string Spell(size_t node) const;
-  // The same as a mask is written: `*` for list elements.
+  // The path written as a mask: `*` for list elements.
   std::string SpellMask(size_t node) const;
 
  private:

@@ -19,8 +19,8 @@ namespace wire = cache::wire;
 constexpr size_t kKeptCopy = 64 << 10;
 
 // The sums of bytes and of their squares and cubes, each modulo 2^16, and their
-// count: they do not depend on the bytes' order, and compilers make vectors of
-// the loop (CMakeLists.txt asks for that).
+// count. They do not depend on the bytes' order. Compilers vectorize the loop
+// (CMakeLists.txt asks for that).
 struct Powers {
   uint16_t sum = 0, squares = 0, cubes = 0;
 };
@@ -44,7 +44,7 @@ FNCACHE_AVX2 Powers PowersWithAvx2(absl::string_view bytes) {
 }
 #endif
 
-// In vectors of twice the size where this machine has them.
+// Uses vectors of twice the size where this machine has them.
 Powers FastPowersOf(absl::string_view bytes) {
 #if defined(__x86_64__)
   if (cache::key::ThisMachine() == cache::key::Machine::kAvx2) {
@@ -108,7 +108,7 @@ class SlicedCursor {
   bool Skip(uint64_t size) {
     return ForEachPiece(size, [](absl::string_view /*piece*/) {});
   }
-  // Goes over `size` bytes, and adds them up.
+  // Skips `size` bytes, and adds them up.
   bool Sum(uint64_t size, uint64_t* sum) {
     ByteSums sums;
     if (!ForEachPiece(size,
@@ -118,9 +118,9 @@ class SlicedCursor {
     *sum += sums.all();
     return true;
   }
-  // How many bytes lie before it.
+  // The number of bytes before the position.
   uint64_t passed() const { return passed_; }
-  // `size` bytes as one piece, which is `*copy` where they lie in several.
+  // `size` bytes as one piece. It is `*copy` if they are in several slices.
   bool Read(uint64_t size, absl::string_view* bytes, std::string* copy) {
     if (size == 0) {
       *bytes = absl::string_view();
@@ -148,7 +148,7 @@ class SlicedCursor {
   }
 
  private:
-  // Goes over `size` bytes, a piece of each slice at a time. False: there are
+  // Skips `size` bytes, a piece of each slice at a time. False: there are
   // fewer.
   template <typename Each>
   bool ForEachPiece(uint64_t size, Each each) {
@@ -172,8 +172,8 @@ class SlicedCursor {
   uint64_t passed_ = 0;
 };
 
-// Goes to the contents of the next field, `size` bytes. A field that is no
-// bytes has number 0: no request has such fields.
+// Moves to the contents of the next field, `size` bytes. A field that is not
+// length-delimited has number 0: no request has such fields.
 bool NextField(SlicedCursor* cursor, uint32_t* number, uint64_t* size) {
   uint64_t tag = 0;
   if (!cursor->ReadVarint(&tag)) return false;
@@ -196,7 +196,8 @@ bool NextField(SlicedCursor* cursor, uint32_t* number, uint64_t* size) {
   }
 }
 
-// The last field `number` of a message: for what occurs once, all of it.
+// The last field `number` of a message. For a field that occurs once, this is
+// all.
 bool LastField(absl::string_view bytes, uint32_t number,
                absl::string_view* found) {
   bool any = false;
@@ -323,9 +324,9 @@ uint64_t KeyOfEntry(absl::string_view entry) {
   return XXH3_64bits(key.data(), key.size());
 }
 
-// Goes over `observed`, which takes the next `size` bytes, for as long as
-// `on_composite` says so; only the composite is copied, where it lies in
-// several slices. False: it is malformed.
+// Reads `observed`, which takes the next `size` bytes, while `on_composite`
+// returns true. Only the composite is copied, if it is in several slices.
+// False: it is malformed.
 template <typename OnComposite, typename OnOther>
 bool ReadObserved(uint64_t size, SlicedCursor* cursor, OnComposite on_composite,
                   OnOther on_other) {
@@ -424,8 +425,8 @@ void ReadComposite(absl::Span<const absl::string_view> slices,
       return Clear(name);
     }
     // Encoders write `meta` and then `observed`, in it the composite, first and
-    // once: what follows is the bulk, and is not read. To go from one resource
-    // to the next takes as long as memory takes, for each.
+    // once. The bulk follows, and is not read: going from one resource to the
+    // next costs a memory access each.
     if (name->known()) return;
   }
 }

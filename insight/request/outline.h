@@ -41,20 +41,20 @@ enum class Section : uint8_t {
   kOther,
 };
 inline constexpr size_t kSections = 8;
-// In the words of SectionOf.
+// The name that SectionOf returns.
 const char* SectionName(Section section);
 
 struct Outline {
   CompositeName composite;
   // Two requests to one function share it if one could be the other's
-  // predecessor: composite (kind, namespace, name, uid), input, names of
-  // required resources and schemas.
+  // predecessor. It covers the composite (kind, namespace, name, uid), the
+  // input, and the names of required resources and schemas.
   uint64_t identity = 0;
   std::array<uint64_t, kSections> sums{};
 };
 
-// False: what it read is no RunFunctionRequest. `slices` in order are the
-// request; a section that lies in several of them is copied.
+// False: the bytes that it reads are no RunFunctionRequest. `slices` in order
+// are the request; a section that is in several of them is copied.
 bool ReadOutline(absl::Span<const absl::string_view> slices, Outline* outline);
 
 }  // namespace fncache::insight::request

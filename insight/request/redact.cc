@@ -91,8 +91,9 @@ bool RedactValue(Value* value) {
   return any;
 }
 
-// Whether `object` is a Secret or one is anywhere in it: some are the manifest
-// of another object, or were put into the context. As deep as protobuf parses.
+// Whether `object` is a Secret or contains one at any depth that protobuf
+// parses. Some Secrets are in the manifest of another object, or in the
+// context.
 bool RedactObject(Struct* object) {
   bool any = IsSecret(*object);
   if (any) {
@@ -138,7 +139,7 @@ void Redact(fn::RunFunctionRequest* request) {
     }
   }
   RedactAll(request->mutable_required_resources());
-  // Deprecated, and sent by runners all the same.
+  // Deprecated, but runners still send them.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
   RedactAll(request->mutable_extra_resources());

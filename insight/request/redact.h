@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes secrets out of messages that are written down whole.
+// Removes secrets from messages that are written whole.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_INSIGHT_REQUEST_REDACT_H_

@@ -18,7 +18,7 @@ ByPath Index(absl::Span<const Node> nodes) {
   ByPath index;
   index.reserve(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
-    // A map is there as long as an entry is.
+    // A map exists as long as it has an entry.
     if (nodes[i].kind == NodeKind::kMap) continue;
     const auto at = static_cast<uint32_t>(i);
     if (!index.emplace(nodes[i].path, at).second) {
@@ -33,7 +33,8 @@ uint64_t PathOf(const ByPath& index, absl::Span<const Node> nodes, size_t i) {
   return index.find(path)->second == i ? path : path + kNext;
 }
 
-// Whether the other one lacks what `node` is in, which says it all.
+// Whether the other response lacks the parent of `node`, which is the
+// difference.
 bool ParentIsMissing(absl::Span<const Node> nodes, const Node& node,
                      const ByPath& other) {
   uint32_t parent = node.parent;

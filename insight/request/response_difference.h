@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// ResponseComparer: where two responses differ, as paths and hashes: never
-// values, so that it can be logged.
+// ResponseComparer: the differences of two responses, as paths and hashes. They
+// have no values, so that they can be logged.
 //
-// It reads both as nodes (nodes.h), which takes some milliseconds for a MiB:
-// callers bound what they give it. Belongs to one thread.
+// It reads both as nodes (nodes.h), which takes some milliseconds for a MiB, so
+// callers limit the size. Belongs to one thread.
 #ifndef FNCACHE_INSIGHT_REQUEST_RESPONSE_DIFFERENCE_H_
 #define FNCACHE_INSIGHT_REQUEST_RESPONSE_DIFFERENCE_H_
 
@@ -22,16 +22,16 @@ namespace fncache::insight::request {
 struct ResponseDifference {
   std::string path;     // indices as `[3]`
   std::string pattern;  // the same with `*` for them
-  // 8 hexadecimal digits of a keyed hash of what is there; "absent" of what is
-  // not; "present" of a secret or something that holds other things. Equal
-  // hashes under one seed are of equal values.
+  // 8 hexadecimal digits of a keyed hash of the value. "absent": there is none.
+  // "present": a secret, or a value that contains others. Equal hashes under
+  // one seed are of equal values.
   std::string first;
   std::string second;
 };
 
 class ResponseComparer {
  public:
-  // Hashes that are shown are under `seed`; those that are compared are under
+  // Hashes in results are under `seed`. Hashes for comparing are under
   // `secret`, and are shown nowhere.
   ResponseComparer(const FingerprintSecret& secret,
                    const cache::key::Seed& seed)
