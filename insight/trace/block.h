@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How records lie in a trace's file (docs/trace-format.md): the file's first
-// bytes, then blocks, each whole in itself: magic, sizes, checksum, records
-// compressed by LZ4.
+// The layout of records in a trace's file (docs/trace-format.md): the file's
+// first bytes, then blocks. Each block is complete in itself: magic, sizes,
+// checksum, records compressed by LZ4.
 //
 // Pure functions, thread-safe. Bytes that are read are not trusted.
 #ifndef FNCACHE_INSIGHT_TRACE_BLOCK_H_
@@ -15,16 +15,16 @@
 
 namespace fncache::insight::trace {
 
-// Every file begins with these; the last but one is the version. A reader of
-// this version refuses files of a later one.
+// Every file begins with these bytes. The last but one is the version. A reader
+// of this version refuses files of a later one.
 inline constexpr absl::string_view kFileMagic("fnctrc\x01\n", 8);
 inline constexpr size_t kVersionAt = 6;
 
 inline constexpr size_t kBlockHead = 4 + 4 + 4 + 8;
-// The most that a block may hold, uncompressed.
+// The most uncompressed bytes of a block.
 inline constexpr size_t kMaxBlock = 1u << 30;
 
-// The most that a block of `raw` bytes takes in the file.
+// The most bytes in the file of a block of `raw` bytes.
 size_t MostBlockSize(size_t raw);
 
 // The block of the records `raw`, at most kMaxBlock bytes.
@@ -35,8 +35,8 @@ enum class BlockRead {
   kDamaged,  // no whole block here; one may follow
   kEnd,      // no block follows
 };
-// Reads the block at *at of `file` and moves *at behind it; where it is
-// damaged, to where the next one begins, if any. `raw` gets the records.
+// Reads the block at *at of `file` and moves *at behind it. If it is damaged,
+// *at moves to the next one, if any. `raw` gets the records.
 BlockRead ReadBlock(absl::string_view file, size_t* at, std::string* raw);
 
 }  // namespace fncache::insight::trace

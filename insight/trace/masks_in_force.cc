@@ -26,7 +26,7 @@ absl::StatusOr<MasksInForce> MasksInForce::Of(
       continue;
     }
     // A function with an empty list masks nothing: the list of all functions
-    // does not hold for it.
+    // does not apply to it.
     std::vector<std::string>& own = texts[std::string(function)];
     for (std::string& text : cache::key::SplitMasks(value)) {
       if (!MaskSet::Parse({text}, MaskRules::kAnyPath).ok()) continue;

@@ -22,7 +22,7 @@ namespace fncache::insight::trace {
 class MasksInForce {
  public:
   // `more` are in force, too, for every function. InvalidArgument: one of them
-  // is no path. Any path counts, since older releases took masks that newer
+  // is no path. Any path counts, since older releases accepted masks that newer
   // ones refuse.
   static absl::StatusOr<MasksInForce> Of(const TraceHeader& header,
                                          const std::vector<std::string>& more);
@@ -41,7 +41,7 @@ class MasksInForce {
   };
   const Masks& MasksOf(const std::string& function) const;
 
-  // "" is of those functions that have none of their own.
+  // "" has the masks of functions without masks of their own.
   std::map<std::string, Masks> masks_;
 };
 

@@ -29,21 +29,21 @@ struct ReadLimits {
 struct CpuReading {
   absl::Duration wall;
   absl::Duration process;  // CPU time of the process
-  absl::Duration reading;  // of it, what took part in reading
+  absl::Duration reading;  // the portion that reading took
 };
 
 class ReadBudget {
  public:
   explicit ReadBudget(const ReadLimits& limits) : limits_(limits) {}
 
-  // Whether requests of the composite that hashes so are read.
+  // Whether requests of a composite with this hash are read.
   bool Reads(uint64_t hash) const {
     return hash <= most_.load(std::memory_order_relaxed);
   }
-  // The share of composites that are, (0, 1].
+  // The fraction of composites that are read, (0, 1].
   double share() const;
 
-  // Looks at what was spent since the time before, at most every 200 ms.
+  // Adapts to the time spent since the last call, at most every 200 ms.
   void Adjust(const CpuReading& now);
   // The clocks; `reading` is this thread's CPU time.
   static CpuReading Now();

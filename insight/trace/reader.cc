@@ -20,8 +20,8 @@ namespace {
 
 namespace proto = ::fncache::trace;
 
-// No file of a ring is larger, and no trace has more nodes to be kept at once:
-// beyond it requests stay without nodes.
+// Bytes: no file of a ring is larger. Beyond the limit of nodes that are kept
+// at once, requests have no nodes.
 constexpr size_t kMaxFile = size_t{4} << 30;
 constexpr size_t kMaxNodes = 50'000'000;
 
@@ -52,7 +52,7 @@ struct TraceReader::Impl {
     std::shared_ptr<NodeMap> nodes;
     std::shared_ptr<Writers> writers;
     uint64_t check = 0;
-    uint64_t damages = 0;  // how much was lost when it was read last
+    uint64_t damages = 0;  // damaged blocks when it was last read
   };
 
   absl::Status OpenNext();
@@ -139,7 +139,7 @@ bool TraceReader::Impl::NextRecord(proto::Record* record) {
         continue;
       case BlockRead::kDamaged:
         ++damaged;
-        // Deltas may lean on what was in it; their checks tell.
+        // Deltas may depend on lost records; their checks show it.
         continue;
       case BlockRead::kEnd:
         break;
@@ -147,7 +147,7 @@ bool TraceReader::Impl::NextRecord(proto::Record* record) {
     for (;;) {
       if (next_file >= files.size()) return false;
       if (OpenNext().ok()) break;
-      // It went while the ring moved on, or is no trace.
+      // The ring removed it meanwhile, or it is no trace.
       ++damaged;
     }
   }
@@ -273,8 +273,8 @@ absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(
   if (!files.ok()) return files.status();
   auto impl = std::make_unique<Impl>();
   impl->files = *std::move(files);
-  // A crash may leave a file without a beginning, and the ring may take one
-  // away meanwhile: those behind it are read all the same.
+  // A crash may leave a file without a beginning, and the ring may remove one
+  // meanwhile. The files behind it are read all the same.
   absl::Status first;
   for (;;) {
     const absl::Status status = impl->OpenNext();
@@ -329,7 +329,7 @@ bool TraceReader::Next(ReadCall* call) {
   while (impl_->NextRecord(&record)) {
     switch (record.what_case()) {
       case proto::Record::kHeader:
-        // Digests of another run are of another key.
+        // Digests of another run have another key.
         if (record.header().run() != impl_->run) {
           impl_->streams.clear();
           impl_->nodes_kept = 0;

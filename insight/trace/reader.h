@@ -36,17 +36,16 @@ uint64_t NodeHash(PathId path, const request::KeptNode& node);
 
 struct ReadCall {
   TracedCall call;
-  // The request's nodes; null at level keys, or where records before it are
-  // lost. Shared between calls: a request's successor has the same map if
-  // nothing changed.
+  // The request's nodes; null at level keys, or if records before it are lost.
+  // Calls may share them: a request's successor has the same map if nothing
+  // changed.
   std::shared_ptr<const NodeMap> nodes;
-  // Requests of one stream follow one another: those of one composite,
-  // function, method, input, and names of what is required. 0 where there is
-  // no request.
+  // Requests of one stream follow one another. They have the same composite,
+  // function, method, input, and names of required objects. 0 without a
+  // request.
   uint64_t stream = 0;
-  // Against the request of the same stream before this one
-  // in the trace (`has_previous`): paths with another value or kind, new ones,
-  // removed ones.
+  // The changes since the previous request of this stream in the trace
+  // (`has_previous`): paths with another value or kind, new ones, removed ones.
   bool has_previous = false;
   std::vector<PathId> changed;  // all three kinds, in the order of the record
   // The writer of every object of the request, by the object's path.

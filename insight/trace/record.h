@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between a TracedCall and the record that a file holds of it.
+// Converts between a TracedCall and its record in a file.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_INSIGHT_TRACE_RECORD_H_

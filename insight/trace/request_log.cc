@@ -21,7 +21,7 @@ using request::ObjectWriter;
 // Bytes. A longer path is cut: a trace does not store values that are hidden in
 // keys.
 constexpr size_t kMaxPath = 4096;
-// The hash map's and the list's own memory for each request, about.
+// Approximate memory of the hash map and the list for each request.
 constexpr size_t kOverhead = 256;
 constexpr size_t kMostSecrets = 1 << 16;
 constexpr size_t kMostStreams = 1 << 20;
@@ -129,7 +129,7 @@ void RequestLog::Encode(const std::string& whose,
                         const request::RequestNodes& read,
                         proto::Request* record,
                         std::vector<proto::Path>* paths) {
-  // `whose` may know the composite where the request does not say.
+  // `whose` may know the composite if the request does not name it.
   const uint64_t identity = request::IdentityOf(whose, read.nodes());
   if (streams_.size() >= kMostStreams) streams_.clear();
   const auto [stream, first] = streams_.try_emplace(identity, 0);
@@ -139,8 +139,8 @@ void RequestLog::Encode(const std::string& whose,
   const bool known = found != by_identity_.end();
   const Request empty;
   const Request& before = known ? *found->second : empty;
-  // Where each node was before; mostly they are the same ones in the same
-  // order, and then nothing is looked up.
+  // The earlier index of each node. Mostly the nodes have the same order, and
+  // then nothing is looked up.
   absl::flat_hash_map<uint64_t, size_t> where;
   const auto index_before = [&](size_t hint, uint64_t path) {
     if (hint < before.nodes.size() && before.nodes[hint].path == path) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// RequestLog: turns requests into the records of one file: whole the first
-// time, then what changed since the same composite's previous one.
+// RequestLog: turns requests into the records of one file. The first request of
+// a composite is written whole, later ones as changes since the previous one.
 //
 // It remembers the last request of each composite and function in bounded
-// memory; what it had to forget is whole again the next time.
+// memory. After it forgot one, the next is written whole.
 //
 // Belongs to one thread.
 #ifndef FNCACHE_INSIGHT_TRACE_REQUEST_LOG_H_
@@ -33,13 +33,12 @@ class RequestLog {
   RequestLog(const cache::key::Seed& secret, size_t max_bytes)
       : hmac_(secret), max_bytes_(max_bytes) {}
 
-  // Forgets everything: a new file begins, or records were lost.
+  // Forgets everything, because a new file begins, or records were lost.
   void Clear();
 
   // `whose` is the composite, function and method. Requests follow one another
-  // where their input is the same, too, and the names of what they require. The
-  // paths that the record uses first are added to `paths`, to be written before
-  // it.
+  // if their input is the same, too, and the names of required objects. `paths`
+  // gets the paths that the record uses first, to be written before it.
   void Encode(const std::string& whose, const request::RequestNodes& read,
               fncache::trace::Request* record,
               std::vector<fncache::trace::Path>* paths);
@@ -69,7 +68,7 @@ class RequestLog {
   static uint64_t CheckOf(const Kept& kept);
   uint64_t DigestOf(const std::string& whose, const request::Node& node,
                     uint64_t version);
-  // A number that is the same as long as the secret is, and says nothing else.
+  // A number that changes only with the secret, and reveals nothing else.
   uint64_t VersionOf(const std::string& whose, const request::Node& secret);
   void Forget(uint64_t identity);
   void Shrink();
@@ -81,11 +80,11 @@ class RequestLog {
   absl::flat_hash_map<uint64_t, uint32_t> ids_;
   std::list<Request> requests_;  // the one used last at the front
   absl::flat_hash_map<uint64_t, std::list<Request>::iterator> by_identity_;
-  // Numbers of streams, which outlive a file.
+  // Numbers of streams; they stay when the file changes.
   absl::flat_hash_map<uint64_t, uint64_t> streams_;
   uint64_t last_stream_ = 0;
   size_t bytes_ = 0;
-  // By composite, function and path; they outlive a file.
+  // By composite, function and path; they stay when the file changes.
   struct Secret {
     uint64_t value;
     uint64_t version;

@@ -142,7 +142,7 @@ absl::Status TraceRing::Append(absl::string_view bytes) {
   const absl::Status status = ErrnoStatus(dir_, "cannot be written");
   // A reader skips half a block, so nothing is lost if this fails too.
   if (ftruncate(fd_, static_cast<off_t>(size_)) != 0) errno = 0;
-  // A file without anything in it would only push another one out.
+  // An empty file would only remove an old one from the ring.
   if (size_ <= kFileMagic.size()) unlink(path_.c_str());
   Close();
   return status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TraceRing: the files of a trace: fncache-000001.trace and so on in one
-// directory, of which the oldest go when there are too many.
+// TraceRing: the files of a trace in one directory, fncache-000001.trace and so
+// on. The oldest are removed when there are too many.
 //
 // Belongs to one thread.
 #ifndef FNCACHE_INSIGHT_TRACE_RING_H_
@@ -18,24 +18,24 @@
 namespace fncache::insight::trace {
 
 // The files of a trace, oldest first, as paths: those of the directory `path`,
-// or `path` itself where it is a file. NotFound or InvalidArgument says why
-// there are none.
+// or `path` itself if it is a file. NotFound or InvalidArgument says why there
+// are none.
 absl::StatusOr<std::vector<std::string>> TraceFiles(const std::string& path);
 
 class TraceRing {
  public:
-  // Makes the directory `dir` if it is not there, and locks it. Files of
-  // earlier writers stay until the ring's turn comes to them.
+  // Makes the directory `dir` if it does not exist, and locks it. Files of
+  // earlier writers stay until the ring removes them.
   static absl::StatusOr<std::unique_ptr<TraceRing>> Open(const std::string& dir,
                                                          int files);
   ~TraceRing();
 
-  // Begins the next file, with the format's first bytes in it, after having
-  // removed the oldest so that there are `files` of them at most.
+  // Begins the next file, with the format's first bytes. Before that it removes
+  // the oldest, so that there are at most `files` of them.
   absl::Status Next();
-  // Appends `bytes` to it. If that fails, what was written of it is cut off
-  // again and the file is over: Next comes next. A file that holds nothing by
-  // then is removed, so that a full disk costs the trace one old file at most.
+  // Appends `bytes` to it. If that fails, the written bytes are cut off and the
+  // file is finished: call Next. An empty file is then removed, so that a full
+  // disk costs the trace one old file at most.
   absl::Status Append(absl::string_view bytes);
   bool has_file() const { return fd_ >= 0; }
   // Bytes of the file so far.

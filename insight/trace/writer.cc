@@ -33,18 +33,18 @@ namespace wire = ::fncache::cache::wire;
 
 constexpr uint64_t kMinFileSize = 64 << 10;
 constexpr size_t kBlockSize = 256 << 10;
-// How long a record waits for others of its block, and how often a directory
-// that failed is tried again.
+// The time that a record waits for others of its block, and the interval of
+// retries after a directory failed.
 constexpr absl::Duration kMostWait = absl::Seconds(1);
-// How long calls gather before the thread takes them: woken for each one, it
-// would cost a hit more than the record does.
+// The time that calls are collected before the thread takes them. Waking it for
+// each call would cost a hit more than the record does.
 constexpr absl::Duration kGather = absl::Milliseconds(50);
 // Bytes. Records that their callers have encoded are collected in such pieces.
 constexpr size_t kPiece = 64 << 10;
 constexpr size_t kKeptRequests = 32 << 20;
 // A file with more paths is closed: readers keep all paths of a file.
 constexpr size_t kMostPaths = 1 << 20;
-// The queue's own memory for each job, about.
+// Approximate memory of the queue for each job.
 constexpr uint64_t kJobBytes = sizeof(TracedCall) + 256;
 
 proto::FileHeader::Level ProtoLevel(Level level) {
@@ -65,7 +65,7 @@ void AppendRecord(const proto::Record& record, std::string* raw) {
   record.AppendToString(raw);
 }
 
-// The same of a record that is a call, given by its bytes.
+// The same for the bytes of a call's record.
 void AppendCallRecord(absl::string_view call, std::string* raw) {
   constexpr size_t kTagSize = 1;
   wire::AppendVarint(raw,
@@ -95,8 +95,8 @@ std::string Redacted(const std::string& bytes) {
 }  // namespace
 
 struct TraceWriter::Impl {
-  // At level keys a piece of records, ready for a block; else one call, of
-  // which the thread still has to read the messages.
+  // At level keys a piece of records, ready for a block. Otherwise one call,
+  // whose messages the thread still has to read.
   struct Job {
     std::string encoded;
     uint64_t records = 1;
@@ -124,7 +124,7 @@ struct TraceWriter::Impl {
   }
 
   void Loop();
-  // Waits for jobs, a flush, the end, or until the block has waited enough.
+  // Waits for jobs, a flush, the end, or the time limit of the block.
   void WaitForJobs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // False: the queue has no capacity for it, and it counts as lost.
   bool TakeBytes(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -132,8 +132,8 @@ struct TraceWriter::Impl {
   uint64_t HashOf(const request::CompositeName& composite) const;
   void Handle(Job* job);
   void SayDropped();
-  // The call with what was read of its messages, behind the paths that it needs
-  // first. With `fresh` nothing of the file is known to it yet.
+  // The call with the contents of its messages, after the paths that it needs
+  // first. With `fresh` it knows nothing of the file yet.
   std::string Encode(const Job& job, const std::string& request,
                      const std::string& response, bool readable);
   bool StartFile();
@@ -156,8 +156,8 @@ struct TraceWriter::Impl {
   uint64_t raw_records = 0;
   absl::Time raw_since = absl::InfiniteFuture();
   absl::Time tried = absl::InfinitePast();
-  uint64_t unsaid = 0;  // dropped records that the trace does not tell of yet
-  uint64_t said = 0;    // those that the block tells of
+  uint64_t unsaid = 0;  // dropped records that the trace has not reported
+  uint64_t said = 0;    // those that the block reports
 
   mutable Mutex mutex;
   CondVar changed;
@@ -353,8 +353,8 @@ void TraceWriter::Impl::Handle(Job* job) {
   std::string bytes = encoded ? std::move(job->encoded)
                               : Encode(*job, request, response, readable);
   if (kFileMagic.size() + MostBlockSize(bytes.size()) > options.file_size) {
-    // Larger than a file: nothing is wrong with the disk, and a new file would
-    // only push another one out.
+    // Larger than a file: the disk is not at fault, and a new file would only
+    // remove an old one.
     return Lose(job->records, "");
   }
   const auto fits = [&] {
@@ -477,7 +477,7 @@ bool TraceWriter::Samples(const request::CompositeName& composite) const {
 
 bool TraceWriter::Reads(const request::CompositeName& composite) const {
   if (impl_->options.level == Level::kKeys) return false;
-  // Other bits than the sample's, of which they would all be small.
+  // Other bits than the sample's, since all hashes in a sample are small.
   return impl_->budget.Reads(impl_->HashOf(composite) *
                              uint64_t{0x9e3779b97f4a7c15});
 }
@@ -513,8 +513,8 @@ bool TraceWriter::Impl::TakeBytes(uint64_t bytes) {
   return true;
 }
 
-// There is nothing to read, so that handing the call over would cost more than
-// encoding it here.
+// There is nothing to read, so queueing the call would cost more than encoding
+// it here.
 void TraceWriter::Impl::WriteEncoded(const TracedCall& call) {
   // It keeps its memory from one call to the next.
   thread_local std::string record;

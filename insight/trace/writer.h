@@ -36,13 +36,13 @@ struct TraceOptions {
   int files = 8;                     // at least 2
   double sample = 1.0;               // (0, 1], by composite
   uint64_t queue_bytes = 16ull << 20;
-  // Above level keys: what reading requests may take. Beyond it calls of some
-  // composites are written as at level keys (insight/trace/read_budget.h).
+  // Above level keys: the CPU time for reading requests. Beyond it, calls of
+  // some composites are written as at level keys (insight/trace/read_budget.h).
   ReadLimits read_limits;
   std::string writer;  // "serve" or "load"
   std::map<std::string, std::string> settings;
   // Called on the writer's thread when writing begins to fail, with the reason,
-  // and with "" when it is over. May be null.
+  // and with "" when writing succeeds again. May be null.
   std::function<void(absl::string_view why)> on_failure;
   // Called on the writer's thread when the first composites are left out
   // because of read_limits; once. May be null.
@@ -63,18 +63,18 @@ struct TraceStats {
 class TraceWriter {
  public:
   // InvalidArgument names the setting (`trace.file_size`...) and the accepted
-  // range; else why the directory cannot be used. It is locked against other
-  // writers.
+  // range. Any other error says why the directory cannot be used. It is locked
+  // against other writers.
   static absl::StatusOr<std::unique_ptr<TraceWriter>> Create(
       TraceOptions options);
   ~TraceWriter();
 
-  // Whether a call of this composite is in the sample: ask before copying
+  // Whether calls of this composite are in the sample. Ask before copying
   // anything for Write.
   bool Samples(const request::CompositeName& composite) const;
 
-  // Whether Write will read the messages of this composite's calls: else they
-  // need not be kept for it.
+  // Whether Write will read the messages of this composite's calls. If not, the
+  // caller need not keep them.
   bool Reads(const request::CompositeName& composite) const;
 
   // The messages, for fields beyond those of `call`. The writer's thread calls
@@ -83,22 +83,22 @@ class TraceWriter {
   // counts as `held` bytes of the queue.
   struct Messages {
     uint64_t held = 0;
-    absl::AnyInvocable<std::string()> request;  // the message's bytes, unpacked
+    absl::AnyInvocable<std::string()> request;  // uncompressed bytes
     absl::AnyInvocable<std::string()> response;
   };
-  // If call.composite is not known, the writer looks for it in the request. A
-  // call whose messages are not read stays as it is, so that it can serve for
+  // If call.composite is not known, the writer finds it in the request. A call
+  // whose messages are not read is not moved from, so that it can be used for
   // the next one.
   void Write(TracedCall&& call, Messages messages);
 
-  // Writes what waits and lets go of the directory; what comes after is
-  // dropped, and counted. Once, from one thread.
+  // Writes the queued calls and unlocks the directory. Later calls are dropped,
+  // and counted. Call it once, from one thread.
   void Close();
 
   Level level() const;
   TraceStats Stats() const;
-  // Waits until all that was handed over before is in files. For tests and for
-  // the end of a load.
+  // Waits until all calls that were queued before are in files. For tests and
+  // for the end of a load.
   absl::Status Flush();
 
  private:
