@@ -31,14 +31,14 @@ using cache::store::EntryRef;
 using TracedOutcome = trace::Outcome;
 
 constexpr int64_t kMicro = 1000;
-// For how long misses of a key are not collapsed after an answer that was not
-// stored: the daemon's own second.
+// Nanoseconds after an answer that was not stored, in which misses of its key
+// are not collapsed: the daemon's own second.
 constexpr int64_t kUncollapsed = 1'000'000'000;
-// How many refreshes of a function run at once: the daemon's own limit.
+// The most refreshes of a function at once: the daemon's own limit.
 constexpr uint32_t kMostRefreshes = 16;
 // Microseconds of an answer from memory where the trace has none.
 constexpr uint32_t kHitMicros = 500;
-// How many calls are played at most, for one that is recorded, and on top.
+// The most played calls for each recorded one, and in addition.
 constexpr uint64_t kMostCalls = 1000;
 // No answer takes less, so that time advances whatever TTLs a trace has.
 constexpr int64_t kLeastLatency = 50'000;
@@ -51,7 +51,7 @@ absl::Time At(int64_t nanos) { return absl::FromUnixNanos(nanos); }
 
 class EvictionCounter : public cache::Observer {
  public:
-  // The store is asked by one thread.
+  // One thread uses the store.
   void OnRemoved(cache::Tier /*tier*/, cache::Removal why,
                  cache::FunctionId /*function*/, bool /*last*/, uint64_t count,
                  uint64_t /*bytes*/) override {
@@ -102,10 +102,10 @@ class Engine {
   struct Function {
     cache::Policy policy;
     const std::vector<Key>* masked;  // null: as recorded
-    // Microseconds that a hit takes, and a miss beyond the function's own.
+    // Microseconds of a hit, and of a miss beyond the function's own.
     uint32_t hit_latency;
     uint32_t miss_overhead;
-    uint32_t refreshes;  // that run
+    uint32_t refreshes;  // in progress
   };
   struct Waiter {
     uint32_t call;
@@ -133,15 +133,15 @@ class Engine {
       return a.at != b.at ? a.at > b.at : a.order > b.order;
     }
   };
-  // A composite, as the runner has it.
+  // A composite and the runner's state of it.
   struct Composite {
-    // Behind it in the recording is the timer whose spread comes next.
+    // The timer whose spread comes next is behind it in the recording.
     uint32_t spread_from = Pipeline::kNone;
     bool spread_over = false;          // there is none
     bool ticked = false;               // a timer of it has run
     uint32_t event = Pipeline::kNone;  // the last that was no timer's
     uint32_t generation = 0;
-    // The one that runs.
+    // Whether a pipeline of it runs.
     bool running = false;
     uint32_t pipeline = 0;
     uint32_t position = 0;
@@ -321,7 +321,7 @@ class Engine {
     }
     if (flight.keyed && !stored && !call.failed &&
         function.policy.serves_stale()) {
-      // An answer that is not to be stored ends the old one.
+      // An answer that is not to be stored removes the old one.
       const cache::store::Found old = store_->Get(flight.key, now);
       if (old.entry) old.entry->Supersede();
     }
@@ -420,7 +420,7 @@ class Engine {
     }
   }
 
-  // An event takes the timer's place.
+  // An event replaces the timer.
   void Happen(uint32_t number) {
     const uint32_t whose = recording_.pipelines[number].composite;
     Composite& composite = composites_[whose];
@@ -437,8 +437,9 @@ class Engine {
     Composite& composite = composites_[whose];
     if (composite.generation != generation || composite.running) return;
     composite.ticked = true;
-    // The next one that a timer caused while nothing happened, and from the
-    // last of them on the first again: what it asks is the same.
+    // The next pipeline that a timer caused without an event in between. After
+    // the last of them the first follows again, since their requests are the
+    // same.
     uint32_t next = recording_.pipelines[composite.event].repeats;
     if (recording_.pipelines[composite.pipeline].timer) {
       const uint32_t after = recording_.pipelines[composite.pipeline].next;
@@ -473,7 +474,7 @@ class Engine {
     Ask({call, whose, composite.counts});
   }
 
-  // The caller hears of it `latency` from now.
+  // The caller gets the answer `latency` from now.
   void Answered(const Waiter& asker, int64_t latency,
                 const absl::optional<absl::Duration>& told, bool failed) {
     if (asker.whose == kAlone) return;
@@ -486,7 +487,7 @@ class Engine {
         composite.told = nanos;
       }
     }
-    // Between two calls the runner takes as long as it took.
+    // Between two calls the runner takes its recorded time.
     const Pipeline& pipeline = recording_.pipelines[composite.pipeline];
     int64_t pause = 0;
     if (composite.position < pipeline.calls) {
@@ -522,9 +523,9 @@ class Engine {
     const int64_t now = absl::ToUnixNanos(clock_.Now());
     const auto told = static_cast<double>(composite->told);
     const Pipeline& ended = recording_.pipelines[composite->pipeline];
-    // A load's settled composites wait from its beginning on, each for another
-    // part of its TTL: as long as was recorded, or longer than until the event
-    // that came first.
+    // The settled composites of a load wait from its beginning on, each for
+    // another fraction of its TTL: the recorded time, or longer than until the
+    // first event.
     if (ended.settling && !composite->ticked) {
       double part = Random();
       if (ended.next != Pipeline::kNone && ended.told > 0) {
@@ -545,7 +546,7 @@ class Engine {
     return Later(now, told * Spread(composite));
   }
 
-  // TTLs may end after the time that 64 bits hold, and so after the trace.
+  // Some TTLs exceed 64 bits of nanoseconds, and so the trace.
   int64_t Later(int64_t from, double nanos) const {
     return nanos > static_cast<double>(recording_.until - from)
                ? std::numeric_limits<int64_t>::max()

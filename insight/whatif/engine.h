@@ -47,7 +47,8 @@ struct Variant {
 Outcome Replay(const Recording& recording, const Variant& variant,
                const ReplayOptions& options);
 
-// All of them, on as many threads as there are cores. In their order.
+// Replays all of them, on as many threads as there are cores. Keeps their
+// order.
 std::vector<Outcome> ReplayAll(const Recording& recording,
                                const std::vector<Variant>& variants,
                                const ReplayOptions& options);

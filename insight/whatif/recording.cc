@@ -26,7 +26,7 @@ using trace::PathId;
 using trace::ReadCall;
 using trace::TracedCall;
 
-// The runner spreads requeues by a tenth; a worker may be late.
+// The runner spreads requeues by a tenth; a worker may be late (nanoseconds).
 constexpr double kSpread = 0.1;
 constexpr int64_t kLate = 50'000'000;
 // Nanoseconds. Where the trace does not name pipelines, a longer pause
@@ -34,7 +34,7 @@ constexpr int64_t kLate = 50'000'000;
 constexpr int64_t kPause = 500'000'000;
 constexpr size_t kMostNames = 0xffff, kMostPhases = 0xff;
 
-// Times of a damaged trace: so that what is added to one is still a time.
+// The latest time in a damaged trace, so that sums of times do not overflow.
 constexpr int64_t kLatest = std::numeric_limits<int64_t>::max() / 8 * 3;
 
 uint32_t Micros(absl::Duration duration) {
@@ -53,7 +53,7 @@ int64_t Nanos(const absl::optional<absl::Duration>& duration) {
                               : Call::kNone;
 }
 
-// Texts as numbers, in the order in which they came.
+// Numbers for texts, in the order in which they came.
 class Names {
  public:
   uint32_t Of(const std::string& name) {
@@ -88,7 +88,7 @@ class MaskedKeys {
   }
   size_t sets() const { return matchers_.size(); }
 
-  // One key for each set, into `keys`. The call has nodes.
+  // Adds one key for each set to `keys`. The call has nodes.
   void Of(const trace::TraceReader& reader, const ReadCall& call,
           std::vector<Key>* keys) {
     if (call.request_message.empty()) return OfNodes(reader, call, keys);
@@ -248,7 +248,7 @@ class Reading {
       unknown.cost = call.cost == 0 || traced.outcome == Outcome::kCollapsed;
     }
     unknown_.push_back(unknown);
-    // Calls of one step, or of one stream where steps are not known.
+    // Calls of one step, or of one stream if steps are unknown.
     series_.push_back(
         series_numbers_
             .try_emplace(

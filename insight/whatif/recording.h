@@ -90,32 +90,32 @@ struct Recording {
   // them.
   uint64_t without_nodes = 0;
   bool has_nodes = false;
-  // A load marked what it measured: nothing else counts.
+  // A load marked its measured calls: no others count.
   bool has_phases = false;
-  // When a load had settled, when what counts begins, and the last start of a
-  // pipeline in the trace.
+  // The end of a load's settling, the beginning of the measured time, and the
+  // last start of a pipeline in the trace.
   int64_t begun = 0;
   int64_t measured_from = 0;
   int64_t until = 0;
 
   std::vector<std::string> functions, steps, phases;
-  // The steps of each function that there are: function, step.
+  // All steps of all functions: function, step.
   std::vector<std::pair<uint16_t, uint16_t>> series;
   std::vector<std::string> composites;  // KIND/NAMESPACE/NAME; "" unknown
   std::vector<Call> calls;              // by arrival
   std::vector<Pipeline> pipelines;      // by start
   std::vector<uint32_t> pipeline_calls;
-  // For each set of masks that was asked for, the calls' keys under it.
+  // For each requested set of masks, the calls' keys under it.
   std::vector<std::vector<cache::key::Key>> masked;
 
-  // The time in which what counts happened, in seconds; not zero.
+  // The duration of the measured time, in seconds; not zero.
   double Seconds() const;
 };
 
-// Reads the trace to its end. `masks`: sets under which keys are wanted, too.
-// At level full those are made of the messages, so that composites share them
-// as they would in a daemon; else each composite has its own.
-// OutOfRange if there are more calls, functions or steps than fit.
+// Reads the trace to its end. `masks`: sets for which keys are wanted, too. At
+// level full those keys are made of the messages, so that composites share them
+// as in a daemon. Otherwise each composite has its own. OutOfRange if there are
+// more calls, functions or steps than fit.
 absl::StatusOr<Recording> Read(trace::TraceReader* reader,
                                const std::vector<cache::key::MaskSet>& masks);
 

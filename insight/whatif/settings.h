@@ -46,9 +46,9 @@ class SettingsReader {
 
   // The names that Read takes, without a function's.
   virtual std::vector<std::string> Names() const = 0;
-  // Whether it takes this one, a function's or not.
+  // Whether it accepts this name, a function's or not.
   virtual bool Takes(absl::string_view name) const = 0;
-  // The texts of a value: a list's are parted by commas outside quotes.
+  // The texts of a value: commas outside quotes separate a list's.
   virtual std::vector<std::string> Split(absl::string_view name,
                                          absl::string_view text) const = 0;
   // InvalidArgument names the setting and what is accepted, in one line.
