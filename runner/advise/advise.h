@@ -29,7 +29,7 @@ namespace fncache::runner::advise {
 
 struct AdviseOptions {
   std::string trace;
-  // Where functions listen that are asked; the daemon's names.
+  // The addresses of the functions to ask; they have the daemon's names.
   std::vector<client::FunctionTarget> targets;
   std::string tls_dir;
   int calls = 1000;  // of each function at most
@@ -42,7 +42,7 @@ struct FunctionAdvice {
   // Why it was not asked; "" if it was.
   std::string not_asked;
   std::string asked_with;  // the requests, for people
-  uint32_t compared = 0;  // calls of the trace of which it is known what varied
+  uint32_t compared = 0;   // calls of the trace with known changes
   probe::ProbeResult probe;
   std::vector<std::string> in_force;
   // Masks over changes, and over differences between composites.
@@ -83,8 +83,8 @@ struct Advice {
 absl::StatusOr<Advice> Advise(const AdviseOptions& options,
                               const insight::whatif::SettingsReader& settings);
 
-// As people read it: YAML first, the rest in its comments, so that all of it
-// can be pasted. And as programs do.
+// The advice as text for people: YAML first, the rest in its comments, so that
+// all of it can be pasted. And as JSON for programs.
 std::string AdviceText(const Advice& advice);
 std::string AdviceJson(const Advice& advice);
 

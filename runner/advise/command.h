@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `fncache advise`: which settings a trace and its functions speak for.
+// `fncache advise`: the settings that a trace and its functions suggest.
 #ifndef FNCACHE_RUNNER_ADVISE_COMMAND_H_
 #define FNCACHE_RUNNER_ADVISE_COMMAND_H_
 
@@ -15,16 +15,16 @@
 
 namespace fncache::runner::advise {
 
-// What --live needs of the daemon, which this module does not know: main brings
-// the two together.
+// The data about the daemon that --live needs. This module does not know the
+// daemon: main connects the two.
 struct LiveRequest {
   std::string socket;     // --socket; "" = not given
   std::string cache_dir;  // --cache-dir, as that
-  std::string dir;        // where the daemon is to write its trace
+  std::string dir;        // the daemon writes its trace there
   absl::Duration for_time = absl::Minutes(1);
 };
-// Has the daemon trace at level full for that time. By function, where it
-// listens.
+// Makes the daemon trace at level full for that time. Returns the functions'
+// addresses by name.
 using RecordLive =
     std::function<absl::StatusOr<std::map<std::string, std::string>>(
         const LiveRequest&)>;
