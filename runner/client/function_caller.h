@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FunctionCaller: the engine's way to the functions. The real one is
-// FunctionClient; tests and the context steps of the command line bring others.
+// FunctionCaller: the engine's interface to the functions. The real one is
+// FunctionClient; tests and the context steps of the command line have others.
 #ifndef FNCACHE_RUNNER_CLIENT_FUNCTION_CALLER_H_
 #define FNCACHE_RUNNER_CLIENT_FUNCTION_CALLER_H_
 
@@ -14,8 +14,8 @@
 namespace fncache::runner::client {
 
 struct CallResult {
-  // If it is not ok, its message is what the runner prints, such as
-  // `rpc error: code = Internal desc = boom`, and its code is the call's.
+  // If it is not ok, its message is the runner's text, such as `rpc error: code
+  // = Internal desc = boom`, and its code is the call's.
   absl::Status status;
   apiextensions::fn::proto::v1::RunFunctionResponse response;
   // The whole header cache-status of a cache in front of the function.

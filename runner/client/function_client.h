@@ -43,10 +43,10 @@ struct FunctionClientOptions {
   // no metadata. For a load that says in which phase it is. Called from any
   // thread.
   std::function<std::vector<std::pair<std::string, std::string>>()> metadata;
-  // Runs what follows an answer, reading it and `done` among it, on a thread of
-  // its own choice; none = the thread that received the answer does that. For a
-  // load: threads that do nothing but receive know when an answer arrived. It
-  // must run all that it is given, and outlive the client.
+  // Runs the work after an answer, including decoding and `done`, on a thread
+  // of its own choice; none = the thread that received the answer does that.
+  // For a load: threads that only receive know when an answer arrived. It must
+  // run all work, and outlive the client.
   std::function<void(std::function<void()>)> run;
   // Called first by each of `threads`; may be none.
   std::function<void()> begin_thread;
@@ -67,8 +67,8 @@ class FunctionClient : public FunctionCaller {
       FunctionClientOptions options);
   ~FunctionClient() override;
 
-  // Ends every call that is under way, and every later one at once, as
-  // CANCELLED. Waits for none.
+  // Ends every call in progress, and every later one at once, as CANCELLED.
+  // Waits for none.
   void Cancel();
 
   // The targets whose calls have found no connection for `patience` or longer,
@@ -85,7 +85,7 @@ class FunctionClient : public FunctionCaller {
  private:
   struct Impl;
   explicit FunctionClient(std::shared_ptr<Impl> impl);
-  // Shared with what `run` was given: that may return after the last call.
+  // Shared with the work that `run` got: that may return after the last call.
   const std::shared_ptr<Impl> impl_;
 };
 

@@ -12,11 +12,12 @@
 namespace fncache::runner::client {
 
 // Levels as CodedInputStream counts, three for each level of JSON objects. Four
-// times what the cache keys (1,000), so that the function answers what is only
-// forwarded too; a thread's 8 MiB of stack hold several times this.
+// times the limit of cache keys (1,000), so that the function also answers
+// requests that are only forwarded. A thread's 8 MiB of stack suffice for
+// several times this.
 inline constexpr int kMaxNesting = 4000;
 
-// False if `in` holds anything but one whole message.
+// False if `in` has anything but one whole message.
 bool ParseNested(google::protobuf::io::ZeroCopyInputStream* in,
                  google::protobuf::MessageLite* message);
 

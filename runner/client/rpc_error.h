@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a failed call is put into words: those of the reference runner, which is
-// written in Go, since people find them in logs and tests compare them; and
-// plain ones.
+// The words for a failed call. One form is that of the reference runner, which
+// is written in Go, since people find it in logs and tests compare it. The
+// other is plain.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_CLIENT_RPC_ERROR_H_
