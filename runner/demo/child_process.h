@@ -54,8 +54,8 @@ class ChildProcess {
   // Waits for the child's end and returns what waitpid says.
   int Wait();
 
-  // Kills every child of this process that Start made, and lets no other be
-  // started. For the process' last moments.
+  // Kills every child of this process that Start made, and prevents further
+  // starts. For the process's last moments.
   static void KillAll() ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
  private:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Demo: the story that `fncache demo` tells, step by step.
 //
-// Every step starts what it needs as child processes of this binary, drives it
-// with `fncache load` and `fncache replay`, and shows what they measured. What
-// a step claims is checked against their results, the function's own log and
-// the daemon's metrics.
+// Every step starts its child processes of this binary, drives them with
+// `fncache load` and `fncache replay`, and shows the results. The claims of a
+// step are checked against those results, the function's own log and the
+// daemon's metrics.
 //
 // Single use: Run once, from the main thread.
 #ifndef FNCACHE_RUNNER_DEMO_DEMO_H_
@@ -21,14 +21,14 @@ namespace fncache::runner::demo {
 
 struct DemoFolders {
   std::string work;  // an empty one, for the cache and results
-  // Where the last step leaves its page, results, trace and inputs, which
-  // replace those of an earlier demo; may be `work`.
+  // The folder in which the last step leaves its page, results, trace and
+  // inputs. They replace those of an earlier demo; may be `work`.
   std::string out;
 };
 
 class Demo {
  public:
-  // The folders exist; they and `screen` outlive the demo.
+  // The folders exist. They and `screen` must outlive the demo.
   Demo(DemoFolders folders, DemoScreen* screen);
   ~Demo();
 

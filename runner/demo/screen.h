@@ -22,16 +22,16 @@ class DemoScreen {
 
   // A step's title, with an empty line above it.
   void Title(absl::string_view text);
-  // A line of what was seen, indented.
+  // A line with an observation, indented.
   void Line(absl::string_view text);
   // A command that is being run.
   void Command(absl::string_view text);
-  // Something that should have held and did not; on stderr.
+  // A claim that proved false; on stderr.
   void Failure(absl::string_view text);
   // Text as another command printed it.
   void Verbatim(absl::string_view text);
-  // The line that is overwritten by whatever comes next: what is being done,
-  // and for how long.
+  // The line that the next output overwrites: the current action, and its
+  // duration so far.
   void Progress(absl::string_view what, absl::Duration since);
   // Rows of a label and two values, the first row being the heads.
   void Table(const std::vector<std::vector<std::string>>& rows);
