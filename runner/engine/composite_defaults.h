@@ -12,10 +12,10 @@
 namespace fncache::runner::engine {
 
 // Fills in the defaults of `definition`'s schema for the composite's version,
-// by Kubernetes' structural defaulting, as the reference command line does:
-// only below `spec`, and below `status` where the composite has one, since it
-// derives the schema that an API server would have been given. InvalidArgument
-// if the definition does not have that version, or a version without a schema.
+// by Kubernetes' structural defaulting. As in the reference command line, this
+// is only below `spec`, and below `status` where the composite has one, since
+// it derives the schema that an API server would have got. InvalidArgument if
+// the definition does not have that version, or a version without a schema.
 absl::Status ApplyDefaults(const text::Json& definition, text::Json* composite);
 
 }  // namespace fncache::runner::engine

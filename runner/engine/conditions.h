@@ -35,8 +35,8 @@ struct Condition {
 // function can set.
 bool IsSystemCondition(absl::string_view type);
 
-// status.conditions of `object`. A field of the wrong type is empty; a time
-// that is none ends the list there, its own condition being empty.
+// status.conditions of `object`. A field of the wrong type is empty. An invalid
+// time ends the list there, and its own condition is empty.
 std::vector<Condition> ConditionsOf(const Struct& object);
 
 // Sets status.conditions to the existing ones, decoded, with `conditions` set

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The render engine: what the runner would do with one composite resource,
-// given what exists and functions to call. Prepares the composite, runs the
-// pipeline, and works out what would be applied.
+// The render engine: computes what the runner would do with one composite
+// resource, from existing objects and functions to call. It prepares the
+// composite, runs the pipeline, and works out the objects to apply.
 //
 // Asynchronous and without state of its own: any number of renders at once.
 #ifndef FNCACHE_RUNNER_ENGINE_ENGINE_H_
@@ -65,7 +65,8 @@ struct EngineOutcome {
 };
 
 // Renders and calls `done` exactly once, on any thread, perhaps before it
-// returns. `caller`, `clock` and `observer` (which may be null) outlive that.
+// returns. `caller`, `clock` and `observer` (which may be null) must outlive
+// that.
 void Render(EngineInput input, const EngineOptions& options,
             client::FunctionCaller* caller, Clock* clock,
             PipelineObserver* observer,

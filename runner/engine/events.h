@@ -13,7 +13,7 @@ namespace fncache::runner::engine {
 
 using Event = crossplane::render::v1alpha1::Event;
 
-// The reason of whatever has to do with composed resources.
+// The reason of all events about composed resources.
 inline constexpr absl::string_view kComposeReason = "ComposeResources";
 
 inline Event MakeEvent(absl::string_view type, absl::string_view reason,

@@ -28,7 +28,7 @@ class OpenApiFetcher {
   virtual absl::StatusOr<absl::optional<text::Json>> Get(
       const std::string& path, absl::Time deadline) = 0;
 
-  // Ends a Get that is under way, and every later one.
+  // Ends a Get in progress, and every later one.
   virtual void Stop() = 0;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ObjectStore: the objects that a render knows, as an API server would hold
-// them: the composite, what is observed, what functions may require, Secrets.
-// It finds what the reference runner's own store finds, quirks included.
+// ObjectStore: the objects that a render knows, as an API server would store
+// them: the composite, observed objects, objects that functions may require,
+// Secrets. It finds the same objects as the reference runner's own store,
+// quirks included.
 //
 // Built by one thread, then shared and only read: thread-safe from then on.
 #ifndef FNCACHE_RUNNER_ENGINE_OBJECT_STORE_H_

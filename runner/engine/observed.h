@@ -43,9 +43,10 @@ struct Observation {
   ObservedResources resources;
 };
 
-// Looks up what the composite's resourceRefs name, and connection details. An
-// error, ready to be reported as why nothing could be composed, if one of them
-// does not say which resource it is or a Secret cannot be read.
+// Looks up the objects that the composite's resourceRefs name, and connection
+// details. An error, ready to be reported as the reason that nothing could be
+// composed, if one of them does not name its resource or a Secret cannot be
+// read.
 absl::StatusOr<Observation> Observe(const Struct& composite,
                                     CompositeSchema schema,
                                     const ObjectStore& objects);

@@ -29,8 +29,8 @@ namespace fncache::runner::engine {
 // All capabilities of the runner, in the order in which it advertises them.
 std::vector<apiextensions::fn::proto::v1::Capability> AllCapabilities();
 
-// Tells of one call that has ended. It refers to what belongs to the pipeline,
-// and so is valid only within OnCall.
+// Reports one call that has ended. It refers to the pipeline's data, so it is
+// valid only within OnCall.
 struct CallReport {
   absl::string_view step;
   absl::string_view function;
@@ -80,17 +80,17 @@ struct PipelineInput {
   apiextensions::fn::proto::v1::State observed;
   // In place of `observed`, if it is not null.
   std::shared_ptr<const SharedObserved> shared_observed;
-  // Where required resources and credentials are looked for; null counts as an
-  // empty store.
+  // The source of required resources and credentials; null counts as an empty
+  // store.
   std::shared_ptr<const ObjectStore> objects;
-  // Where required schemas are looked for. Null finds none, so that every
-  // schema that a function requires is empty.
+  // The source of required schemas. Null finds none, so that every schema that
+  // a function requires is empty.
   std::shared_ptr<SchemaSource> schemas;
   std::vector<apiextensions::fn::proto::v1::Capability> capabilities =
       AllCapabilities();
-  // When the whole pipeline has to be done.
+  // The deadline of the whole pipeline.
   absl::Time deadline = absl::InfiniteFuture();
-  // How long all calls of one step together may take.
+  // The most time for all calls of one step together.
   absl::Duration step_timeout = absl::InfiniteDuration();
 };
 
@@ -116,14 +116,14 @@ struct PipelineOutcome {
   // The smallest TTL over zero of the steps' last responses, or zero if none of
   // them has one.
   absl::Duration ttl = absl::ZeroDuration();
-  // Everything that was fetched, in order; repeats and what a Composition asks
-  // for up front are among it.
+  // Everything that was fetched, in order, including repeats and the bootstrap
+  // requirements of a Composition.
   std::vector<apiextensions::fn::proto::v1::ResourceSelector> fetched_resources;
   std::vector<apiextensions::fn::proto::v1::SchemaSelector> fetched_schemas;
 };
 
 // Runs the pipeline and calls `done` exactly once, on any thread, perhaps
-// before it returns. `caller`, `clock` and `observer` (which may be null)
+// before it returns. `caller`, `clock` and `observer` (which may be null) must
 // outlive that.
 void RunPipeline(PipelineInput input, client::FunctionCaller* caller,
                  Clock* clock, PipelineObserver* observer,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The composite that a render puts out, and the events that go with it.
+// The output composite of a render, and its events.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_ENGINE_RENDERED_COMPOSITE_H_
@@ -27,7 +27,7 @@ using google::protobuf::Value;
 
 using FunctionConditions = std::vector<apiextensions::fn::proto::v1::Condition>;
 
-// Holds what the pipeline said of the composite, and what was composed for it.
+// The pipeline's results for the composite, and the composed resources.
 struct RenderedComposite {
   // desired.composite of the last step, without its connection details.
   Struct desired;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requirements: resources and schemas that a function asks for besides the
-// state it is given, and the loop that calls it again until it has them. The
-// parts of that loop are here that need no function to be called.
+// state it is given, and the loop that calls it again until it has them. This
+// file has the functions of that loop that call no function.
 //
-// A step is first called with what its Composition asks for up front, called
-// bootstrap. Then whatever the response requires is looked up, and the step is
-// called again with bootstrap and that, until a response requires the same as
-// the response before it.
+// A step is first called with the requirements of its Composition, called
+// bootstrap. Then the requirements of the response are looked up, and the step
+// is called again with both, until a response requires the same as the response
+// before it.
 //
 // RequirementsLoop is used by one thread at a time; the rest are pure
 // functions.
@@ -65,8 +65,8 @@ Required FetchResources(const Selectors& selectors, const ObjectStore& objects);
 // change.
 inline constexpr int kMaxCallsOfStep = 6;
 
-// Decides, for the calls of one step, what each of them is given and which one
-// is the last.
+// Decides, for the calls of one step, the required objects of each call, and
+// which call is the last.
 class RequirementsLoop {
  public:
   explicit RequirementsLoop(Required bootstrap);
@@ -74,16 +74,16 @@ class RequirementsLoop {
   // Sets all that `request` has of required things to bootstrap's.
   void FillFirst(apiextensions::fn::proto::v1::RunFunctionRequest* request);
 
-  // Takes note of a response. Returns true if it is the step's last. Otherwise
-  // the caller fetches what it requires, and then calls Fetched.
+  // Records a response. Returns true if it is the step's last. Otherwise the
+  // caller fetches its requirements, and then calls Fetched.
   bool IsLast(
       const apiextensions::fn::proto::v1::RunFunctionResponse& response);
 
-  // Takes what the last response's requirements resolved to. Returns false if
+  // Takes the objects for the last response's requirements. Returns false if
   // that response was the step's last after all, because the function had seen
-  // all of it; else true, with `request` filled for the next call except for
-  // its context, which is the caller's business. FailedPrecondition once the
-  // step has been called kMaxCallsOfStep times.
+  // all of it. Otherwise it returns true, with `request` filled for the next
+  // call except for its context, which is the caller's task. FailedPrecondition
+  // once the step has been called kMaxCallsOfStep times.
   absl::StatusOr<bool> Fetched(
       Required required,
       apiextensions::fn::proto::v1::RunFunctionRequest* request);

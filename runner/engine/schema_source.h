@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SchemaSource: where the engine gets the schemas that functions require. Whole
-// documents that were read from files are one (document_schemas.h), an API
-// server's documents that are fetched when they are asked for are another
-// (fetched_schemas.h).
+// SchemaSource: the engine's source of the schemas that functions require. One
+// kind reads whole documents from files (document_schemas.h). Another fetches
+// an API server's documents when they are asked for (fetched_schemas.h).
 #ifndef FNCACHE_RUNNER_ENGINE_SCHEMA_SOURCE_H_
 #define FNCACHE_RUNNER_ENGINE_SCHEMA_SOURCE_H_
 
@@ -16,8 +15,8 @@
 
 namespace fncache::runner::engine {
 
-// A kind's schema with its references replaced; nullopt where no document has
-// that kind. An error where a document could not be had or is broken.
+// A kind's schema with its references replaced; nullopt if no document has that
+// kind. An error if a document is not available or is broken.
 using FoundSchema = absl::StatusOr<absl::optional<google::protobuf::Struct>>;
 
 // Thread-safe. Shared by any number of renders.
