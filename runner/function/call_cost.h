@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CallCost: the time and the CPU time that every call of `fncache function`
-// takes before it is answered, whatever the answer.
+// CallCost: the time and the CPU time of every call of `fncache function`
+// before its answer, whatever the answer.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_FUNCTION_CALL_COST_H_
@@ -19,9 +19,9 @@ struct CallCost {
   absl::Duration cpu = absl::ZeroDuration();    // of one core, after the sleep
 };
 
-// Adds up `sleep=DURATION` and `cpu=DURATION`, of which each of `values` holds
-// one or several with commas between. InvalidArgument names what is wrong and
-// what is accepted.
+// Adds up `sleep=DURATION` and `cpu=DURATION`. Each of `values` has one or
+// several, separated by commas. InvalidArgument names the error and the
+// accepted form.
 absl::StatusOr<CallCost> ParseCallCost(const std::vector<std::string>& values);
 
 // True if call number `call` (from 1) is one of those that shall fail. They are

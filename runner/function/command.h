@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `fncache function`: a real composition function, what demo, tests and benches
-// put behind the proxy.
+// `fncache function`: a real composition function, which demo, tests and
+// benches put behind the proxy.
 //
 // It renders resources from its input (docs/function.md) or answers from
 // recordings, with a settable cost, TTL and failure rate.

@@ -24,7 +24,7 @@ namespace fncache::runner::function {
 // The values that an expression can name.
 struct Scope {
   const apiextensions::fn::proto::v1::RunFunctionRequest& request;
-  // Says which of the repetitions of a resource this is, from 0.
+  // The number of this repetition of a resource, from 0.
   absl::optional<int> index;
 };
 

@@ -24,7 +24,7 @@ using FlatMessage = std::map<std::string, std::string>;
 
 FlatMessage Flatten(const google::protobuf::Message& message);
 
-// How many paths have another value, or are in one of the two only.
+// The number of paths that have another value, or are in one of the two only.
 size_t CountDifferences(const FlatMessage& a, const FlatMessage& b);
 
 // Three lines for each path that differs, path and values cut to a readable

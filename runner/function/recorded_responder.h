@@ -2,9 +2,9 @@
 // RecordedResponder: answers from recorded calls instead of running anything.
 //
 // A recording is a pair of files, NAME.req.bin and NAME.rsp.bin, each one
-// message. A request is answered with the response of the recording whose
-// request equals it as a message, `meta.tag` and what is masked apart: maps
-// unordered, doubles by their bits, unknown fields counted.
+// message. A request gets the response of the recording whose request equals it
+// as a message, without `meta.tag` and masked fields: maps unordered, doubles
+// by their bits, unknown fields counted.
 //
 // Immutable after Load; thread-safe.
 #ifndef FNCACHE_RUNNER_FUNCTION_RECORDED_RESPONDER_H_

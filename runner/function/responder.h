@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Responder: answers a function's requests. The server (server.h) brings bytes,
-// costs and failures, and a responder the answer.
+// Responder: answers a function's requests. The server (server.h) adds
+// transport, costs and failures.
 //
 // Thread-safe: several calls run at once.
 #ifndef FNCACHE_RUNNER_FUNCTION_RESPONDER_H_
@@ -19,9 +19,9 @@ class Responder {
  public:
   virtual ~Responder() = default;
 
-  // Fills `response`, which is empty, meta.tag and meta.ttl included. An error
-  // becomes the call's status; what went wrong in the user's input is not an
-  // error but a FATAL result.
+  // Fills `response`, which is empty, including meta.tag and meta.ttl. An error
+  // becomes the call's status. A mistake in the user's input is not an error
+  // but a FATAL result.
   virtual absl::Status Respond(const RunFunctionRequest& request,
                                RunFunctionResponse* response) const = 0;
 };

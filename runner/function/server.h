@@ -2,9 +2,8 @@
 // FunctionServer: a gRPC server that speaks the function protocol.
 //
 // Serves RunFunction of v1 and v1beta1 (whose messages are the same bytes) and
-// the standard health service, messages of any size, and answers with what a
-// Responder makes of each request, after spending the cost that is set. Every
-// other method is UNIMPLEMENTED.
+// the standard health service, with messages of any size. A Responder makes the
+// answers, after the set cost is spent. Every other method is UNIMPLEMENTED.
 //
 // Lifecycle: Start, then Stop once (or destroy, which stops at once).
 // Thread-safe.

@@ -15,10 +15,10 @@ namespace fncache::runner::function {
 // The most resources that one input may render.
 inline constexpr int kMaxRenderedResources = 1000;
 
-// Renders `request.input` on top of `response`, which holds what passes through
-// from earlier steps. If the input requires resources that the request does not
-// bring, sets the requirements and renders nothing else: the runner will call
-// again. On error, whose message is for the user, `response` is unspecified.
+// Renders `request.input` on top of `response`, which has the state of earlier
+// steps. If the input requires resources that the request does not have, sets
+// the requirements and renders nothing else: the runner will call again. On
+// error, whose message is for the user, `response` is unspecified.
 absl::Status RenderTemplate(
     const apiextensions::fn::proto::v1::RunFunctionRequest& request,
     apiextensions::fn::proto::v1::RunFunctionResponse* response);

@@ -16,8 +16,8 @@
 namespace fncache::runner::function {
 
 struct TemplateResponderOptions {
-  // The TTL that the answers carry. Zero, which forbids caching, is written
-  // out; with none the field is left out.
+  // The TTL of the answers. Zero, which forbids caching, is written out; with
+  // none the field is left out.
   absl::optional<absl::Duration> ttl = absl::Seconds(60);
   // If present, every answer has this FATAL result, and nothing is rendered.
   absl::optional<std::string> fatal;
