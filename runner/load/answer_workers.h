@@ -17,7 +17,7 @@ namespace fncache::runner::load {
 
 class AnswerWorkers {
  public:
-  // `on_wait` gets how long each piece of work waited for a thread, in
+  // `on_wait` gets the time that each piece of work waited for a thread, in
   // nanoseconds, from that thread.
   AnswerWorkers(int threads, std::function<void(int64_t)> on_wait);
 

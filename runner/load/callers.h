@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a load calls its functions: Callers calls them over several connections,
-// and Reach notices those that calls find no connection to.
+// The calls of a load to its functions: Callers calls them over several
+// connections, and Reach detects functions without a connection.
 #ifndef FNCACHE_RUNNER_LOAD_CALLERS_H_
 #define FNCACHE_RUNNER_LOAD_CALLERS_H_
 
@@ -42,7 +42,7 @@ class Callers : public client::FunctionCaller {
   // kUnreached.
   std::vector<UnreachedResults> FindUnreached();
 
-  // From now on calls of `function` are those of what the clients know as
+  // From now on calls of `function` go to the function that the clients know as
   // `name`.
   void Upgrade(const std::string& function, const std::string& name);
 
@@ -54,14 +54,14 @@ class Callers : public client::FunctionCaller {
   std::map<std::string, std::string> upgraded_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Looks for functions that are not reached, at most once a second. Used by one
+// Finds functions that are not reached, at most once a second. Used by one
 // thread at a time.
 class Reach {
  public:
   // `warn` (may be null) gets one sentence for each of them, once.
   Reach(Callers* callers, std::function<void(const std::string&)> warn);
 
-  // Those that are not reached now.
+  // The functions that are not reached now.
   const std::vector<UnreachedResults>& Look();
 
  private:

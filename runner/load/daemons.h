@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Daemons: what the daemons' /metrics say of the calls that they answered,
-// compared with what was measured here.
+// Daemons: compares the daemons' /metrics of the calls that they answered with
+// the measurements here.
 //
 // Used by one thread. Blocks while it reads.
 #ifndef FNCACHE_RUNNER_LOAD_DAEMONS_H_
@@ -19,11 +19,11 @@ namespace fncache::runner::load {
 
 class Daemons {
  public:
-  // `addresses` outlive it.
+  // `addresses` must outlive it.
   explicit Daemons(const std::vector<std::string>& addresses)
       : addresses_(addresses) {}
 
-  // Reads them at the begin of what is measured.
+  // Reads them at the beginning of the measured phase.
   absl::Status Before();
 
   // After the run. Where the warm-up's last calls overlap the beginning, up to

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generator of a load: the machine that it runs on, and whether it was the
-// limit of a run.
+// The generator of a load: its machine, and whether it was the limit of a run.
 #ifndef FNCACHE_RUNNER_LOAD_GENERATOR_H_
 #define FNCACHE_RUNNER_LOAD_GENERATOR_H_
 

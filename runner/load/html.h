@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the pages that reports are: pages that need no network and no
-// scripts, light or dark as the browser is, for phones and desktops.
+// Pieces of the pages of reports. These need no network and no scripts, are
+// light or dark as the browser is, and suit phones and desktops.
 //
-// Texts are escaped here; what comes back is markup. Pure functions,
-// thread-safe.
+// Texts are escaped here; the results are markup. Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_LOAD_HTML_H_
 #define FNCACHE_RUNNER_LOAD_HTML_H_
 
@@ -24,7 +23,7 @@ std::string PageHead(absl::string_view title);
 std::string Card(absl::string_view name, absl::string_view value,
                  absl::string_view tone = "");
 
-// A row of a table, of cells of `tag` (th, td); the first `texts` of them hold
+// A row of a table, of cells of `tag` (th, td). The first `texts` of them are
 // texts, the others numbers.
 std::string Row(const std::vector<std::string>& cells, const char* tag,
                 size_t texts = 1);

@@ -29,7 +29,7 @@ absl::Duration LatencyOf(const engine::CallReport& report);
 
 class LoadTrace {
  public:
-  // `writer` outlives it.
+  // `writer` must outlive it.
   explicit LoadTrace(insight::trace::TraceWriter* writer) : writer_(*writer) {}
 
   // `phase`: that of the run.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measure: counts what a load does, for its results.
+// Measure: counts the actions of a load, for its results.
 //
 //   loops (schedule, reconciler, raw) -> Measure -> LoadResults
 //
-// Nothing counts before Start or after Stop: what began in the warm-up is the
-// loops' to leave out. Times are nanoseconds of CLOCK_MONOTONIC.
+// Nothing counts before Start or after Stop. The loops leave out all that began
+// in the warm-up. Times are nanoseconds of CLOCK_MONOTONIC.
 //
 // Thread-safe. A Series lives as long as the Measure.
 #ifndef FNCACHE_RUNNER_LOAD_MEASURE_H_
@@ -57,16 +57,16 @@ class Measure {
   Series* SeriesOf(absl::string_view step, absl::string_view function);
 
   void Start(int64_t now);
-  // The duration ends here; what began in it counts until Stop.
+  // The duration ends here. Calls that began in it count until Stop.
   void EndDuration(int64_t now);
   void Stop(int64_t now);
   bool measuring() const;
 
   void AddCall(Series* series, Outcome outcome, int64_t nanoseconds,
                CallEnd end);
-  // `latency` from when it was due, `service` from when it began.
+  // `latency` is from the due time, `service` from the start.
   void AddPipeline(int64_t latency, int64_t service, bool ok);
-  // `example` is asked for the first of its kind only.
+  // `example` is called for the first of its kind only.
   void AddError(absl::string_view message,
                 const std::function<std::string()>& example);
   // The delay of a start after it was due.
@@ -86,7 +86,7 @@ class Measure {
   };
   Glimpse Look() const;
 
-  // Everything that is counted here, so far or until Stop.
+  // All counts, so far or until Stop.
   void Fill(LoadResults* results) const;
 
  private:

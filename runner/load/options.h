@@ -28,7 +28,7 @@ struct LoadOptions {
 
   bool help = false;
   render::RenderFlags render;  // with `requests` tls_dir only
-  // With --request: files, and where to.
+  // With --request: the files, and the target.
   std::vector<std::string> requests;
   std::string target;
   std::vector<std::pair<std::string, std::string>> metadata;

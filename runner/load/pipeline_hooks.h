@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PipelineLoadHooks: what a load run calls while it runs.
+// PipelineLoadHooks: callbacks of a load run.
 #ifndef FNCACHE_RUNNER_LOAD_PIPELINE_HOOKS_H_
 #define FNCACHE_RUNNER_LOAD_PIPELINE_HOOKS_H_
 
@@ -10,10 +10,10 @@
 namespace fncache::runner::load {
 
 struct PipelineLoadHooks {
-  // Asked at least ten times a second, with the phase (settle, warmup,
-  // measure; drain, when no pipeline is started any more) and how many
-  // composites there are; true ends the run, and what is under way then is in
-  // no count.
+  // Called at least ten times a second, with the phase (settle, warmup,
+  // measure; drain, when no pipeline is started any more) and the number of
+  // composites. True ends the run, and pipelines in progress then are not
+  // counted.
   std::function<bool(const char* phase, uint64_t ready, uint64_t composites)>
       stop;
   // When the warm-up is over, before anything counts.

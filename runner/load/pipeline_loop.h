@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// PipelineLoop: starts and ends the pipelines of one run: the reconciler's
-// model does so itself, a schedule makes an open loop, and a number of
-// pipelines at once a closed one. It divides the run into warm-up, measured
-// phase and drain.
+// PipelineLoop: starts and ends the pipelines of one run, in one of three ways.
+// The reconciler's model starts them itself, a schedule makes an open loop, and
+// a number of pipelines at once a closed one. It divides the run into warm-up,
+// measured phase and drain.
 //
 // Blocks. Each object runs one of the three, once.
 #ifndef FNCACHE_RUNNER_LOAD_PIPELINE_LOOP_H_
@@ -29,8 +29,9 @@ namespace fncache::runner::load {
 
 class PipelineLoop {
  public:
-  // References and pointers outlive it. `abandon` ends what is under way, which
-  // then is in no count; `cancel` ends it, too, and it counts.
+  // References and pointers must outlive it. `abandon` ends pipelines in
+  // progress, which are not counted then; `cancel` ends them, too, and they
+  // count.
   PipelineLoop(const LoadOptions& options, const PipelineLoadHooks& hooks,
                model::Simulation* simulation, PipelineWatcher* watcher,
                Clock* clock, Measure* measure, Reach* reach,
@@ -80,13 +81,13 @@ class PipelineLoop {
 
   // Waits until the next one is due; -1 if there is none.
   int64_t WaitForNext(Starts* starts);
-  // The thread that waits hands the waiting to another when it starts a
-  // pipeline itself: a start that takes its time makes the next one not late,
-  // and nothing lies between the end of the waiting and the start.
+  // A thread that starts a pipeline lets another thread wait meanwhile. So a
+  // slow start does not delay the next one, and nothing is between the end of
+  // the wait and the start.
   void StartAsDue(Starts* starts);
   // From now on it counts.
   void Measured();
-  // Keeps the timeline; whether the run is to end.
+  // Updates the timeline; returns whether the run must end.
   bool LookUp(int64_t now);
   // True if the run is to end before.
   bool WaitUntil(int64_t until);
@@ -96,8 +97,8 @@ class PipelineLoop {
   // thread makes that start.
   void Next();
   void Ended();
-  // Waits for what is under way, unless the run is to end, or no function has
-  // ever answered.
+  // Waits for pipelines in progress, unless the run must end, or no function
+  // has ever answered.
   void Drain();
 
   const LoadOptions& options_;

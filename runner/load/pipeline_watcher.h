@@ -24,7 +24,7 @@ namespace fncache::runner::load {
 
 class PipelineWatcher : public model::SimulationObserver {
  public:
-  // Pointers outlive it. `writer` may be null.
+  // Pointers must outlive it. `writer` may be null.
   PipelineWatcher(Measure* measure, const model::Simulation* const* simulation,
                   insight::trace::TraceWriter* writer, absl::Duration patience)
       : measure_(measure), simulation_(simulation), patience_(patience) {
@@ -40,11 +40,11 @@ class PipelineWatcher : public model::SimulationObserver {
     until_ =
         until == absl::InfiniteFuture() ? INT64_MAX : absl::ToUnixNanos(until);
   }
-  // The open and the closed loop count by when a pipeline was due; the
+  // The open and the closed loop count by the due time of a pipeline. The
   // reconciler's queue may be older than the measured phase.
   void CountByDue() { by_due_ = true; }
 
-  // From now on nothing that ends counts, nor is it traced.
+  // From now on pipelines that end are neither counted nor traced.
   void Discard() { discarding_ = true; }
   // Whether any call was answered.
   bool answered() const { return answered_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ProgressLine: how a load run goes, on stderr: a line that is replaced on a
-// terminal, else one every five seconds.
+// ProgressLine: the progress of a load run on stderr: a line that is replaced
+// on a terminal, else one every five seconds.
 //
 // Used by one thread.
 #ifndef FNCACHE_RUNNER_LOAD_PROGRESS_LINE_H_
@@ -25,7 +25,7 @@ class ProgressLine {
   // Shows a line if the last one is old enough.
   void Tell(const Measure& measure, const char* phase, uint64_t ready,
             uint64_t composites);
-  // Not with --progress none, whose summary says it, too.
+  // Not with --progress none, since the summary has it, too.
   void Warn(const std::string& text);
   void End();
 

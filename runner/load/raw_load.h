@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunRawLoad: sends messages to one target again and again, as they are, in an
-// open or a closed loop. Nothing is parsed but the answer's headers, so that
-// one core drives as much as the function takes. bench/load sends messages of
-// its own with it, to several targets, and checks the answers.
+// RunRawLoad: sends messages to one target repeatedly, unchanged, in an open or
+// a closed loop. Only the answer's headers are parsed, so that one core drives
+// as much load as the function accepts. bench/load uses it to send messages of
+// its own to several targets, and checks the answers.
 //
 // One thread, the caller's; HTTP/2, in plaintext or over TLS.
 #ifndef FNCACHE_RUNNER_LOAD_RAW_LOAD_H_
@@ -45,7 +45,7 @@ struct RawOptions {
   // HOST:PORT; at least one. Connections use them round robin.
   std::vector<std::string> targets;
   std::vector<std::string> messages;  // sent round robin
-  // Makes what sends other messages than these; null = these.
+  // Makes the sender of other messages than these; null = these.
   std::function<std::unique_ptr<RawCall>()> make_call;
   std::vector<std::pair<std::string, std::string>> metadata;  // names in lower
                                                               // case
@@ -73,8 +73,7 @@ struct RawOptions {
   std::function<void()> on_start;
   // A connection that was served is lost, other than by a GOAWAY; may be null.
   std::function<void(const std::string& why)> on_lost;
-  // When the duration is over, before the last calls are waited for; may be
-  // null.
+  // When the duration is over, before the wait for the last calls; may be null.
   std::function<void()> on_end;
 };
 

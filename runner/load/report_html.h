@@ -12,7 +12,7 @@
 
 namespace fncache::runner::load {
 
-// `other` (may be null) is a later run, which is laid over the first.
+// `other` (may be null) is a later run, which is drawn over the first.
 std::string ReportHtml(const LoadResults& results, const LoadResults* other);
 
 }  // namespace fncache::runner::load

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LoadResults: what a load run measured, as data: the summary, the JSON, the
-// page, thresholds and comparisons are all made from it.
+// LoadResults: the measurements of a load run, as data. The summary, the JSON,
+// the page, thresholds and comparisons are all made from it.
 //
 // Durations are seconds as doubles, as in the JSON
 // (docs/load-results.schema.json).
@@ -68,14 +68,14 @@ struct DaemonCounts {  // by --admin-url, over the measured phase
   std::string disagreement;
 };
 
-// A function that calls still waited for when the run was over.
+// A function that calls still waited for at the end of the run.
 struct UnreachedResults {
   std::string function;
   std::string target;
   std::string why;
 };
 
-// The runner's needs for these composites, as they were when the run was over.
+// The runner's needs for these composites at the end of the run.
 struct VerdictResults {
   // The shortest and the longest time until a composite comes back, which is
   // its TTL most often. 0 = none comes back.
@@ -137,8 +137,8 @@ struct LoadResults {
   std::vector<ErrorResults> errors;
   std::vector<ThresholdResults> thresholds;
   struct {
-    double lag_p99 = 0;   // by how much starts were late
-    double wait_p99 = 0;  // answers' wait for a thread that goes on with them
+    double lag_p99 = 0;        // by how much starts were late
+    double wait_p99 = 0;       // answers' wait for a thread
     double wait_fraction = 0;  // of the pipelines' time
     double cpu = 0;            // cores used
     bool saturated = false;

@@ -33,8 +33,8 @@
 
 namespace fncache::runner::load {
 
-// From the event on, calls of `function` go to `target`, where the new version
-// listens; those under way end where they are.
+// From the event on, calls of `function` go to `target`, the address of the new
+// version. Calls in progress end at the old one.
 struct FunctionUpgrade {
   size_t event = 0;  // its index among the scenario's
   std::string function;
@@ -60,8 +60,8 @@ struct Scenario {
 // The options that have one value: names of flags without their dashes.
 const std::vector<std::string>& ScenarioKeys();
 
-// InvalidArgument, on one line, is `NAME:LINE: why` and names the key and what
-// is accepted.
+// InvalidArgument, on one line, is `NAME:LINE: why` and names the key and the
+// accepted values.
 absl::StatusOr<Scenario> ParseScenario(absl::string_view text,
                                        absl::string_view name);
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedule: when the pipelines of an open loop are due.
+// Schedule: the due times of the pipelines of an open loop.
 //
-// A rate that stays, or stages between which it changes in a straight line.
-// Start n is due when the rate's integral since the beginning reaches n: it
-// follows from the beginning alone, not from the start before it, so no delay
-// adds up. Without an end after the last stage or with a constant rate it goes
-// on.
+// The rate is constant, or changes linearly between stages. Start n is due when
+// the rate's integral since the beginning reaches n. It depends only on the
+// beginning, not on the start before it, so no delay adds up. Without an end
+// after the last stage or with a constant rate it continues for ever.
 //
 // Immutable but for Next; not thread-safe.
 #ifndef FNCACHE_RUNNER_LOAD_SCHEDULE_H_
@@ -21,13 +20,13 @@
 
 namespace fncache::runner::load {
 
-// The rate goes from what it was before to `rate` within `duration`.
+// The rate changes from its last value to `rate` within `duration`.
 struct Stage {
   absl::Duration duration;
   double rate = 0;  // pipelines a second
 };
 
-// `30s:10,2m:100`. InvalidArgument names --stages and what it takes.
+// `30s:10,2m:100`. InvalidArgument names --stages and the accepted form.
 absl::StatusOr<std::vector<Stage>> ParseStages(absl::string_view text);
 // The time that all of them take.
 absl::Duration TotalTime(const std::vector<Stage>& stages);

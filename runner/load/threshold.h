@@ -51,8 +51,8 @@ struct ThresholdNames {
   std::vector<std::string> functions;
 };
 
-// InvalidArgument says what is wrong and what there is instead; it does not
-// name the flag.
+// InvalidArgument names the error and the accepted values; it does not name the
+// flag.
 absl::StatusOr<Threshold> ParseThreshold(absl::string_view expression,
                                          const ThresholdNames& names);
 
@@ -60,9 +60,8 @@ absl::StatusOr<Threshold> ParseThreshold(absl::string_view expression,
 ThresholdResults Evaluate(const Threshold& threshold,
                           const LoadResults& results);
 
-// Whether more of the run cannot mend what fails now in spirit: latencies,
-// errors, late, dropped and runs that are too many. Hits and readiness come
-// with time.
+// Whether a longer run cannot mend a failure: latencies, errors, late, dropped
+// and runs that are too many. Hits and readiness come with time.
 bool MayAbort(const Threshold& threshold);
 
 // The smallest latency that `percent` of 100 do not exceed, of buckets in

@@ -31,13 +31,13 @@ class Agenda {
                        [owner = owner(), run = std::move(run)] { run(); });
   }
 
-  // From now on all runs by simulated time, which begins at `start`.
+  // From now on all actions run by simulated time, which begins at `start`.
   SimulatedScheduler* Simulate(absl::Time start) {
     simulated_ = std::make_unique<SimulatedScheduler>(start);
     active_ = simulated_.get();
     return simulated_.get();
   }
-  // Drops what is left of simulated time, which keeps the owner alive.
+  // Drops the actions left in simulated time, which keep the owner alive.
   void EndSimulated() {
     active_ = scheduler_;
     simulated_.reset();

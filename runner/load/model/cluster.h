@@ -35,8 +35,8 @@ class SimulatedCluster {
   // An empty cluster whose uids and versions follow from `random`.
   explicit SimulatedCluster(SplitMix64 random);
 
-  // Creates the composite as its author's client would: `composite` has a name,
-  // and what an API server sets is set.
+  // Creates the composite as its author's client would. `composite` has a name;
+  // the fields that an API server sets are set here.
   void Create(Struct composite, absl::Time now);
 
   Struct Composite() const;
@@ -59,7 +59,7 @@ class SimulatedCluster {
   Effect ApplyComposed(const std::string& resource_name, const Struct& wanted,
                        absl::Time now);
   void DeleteComposed(size_t i);
-  // Has `change` change the status of the i-th for `manager`.
+  // Lets `change` change the status of the i-th, as `manager`.
   bool UpdateComposedStatus(size_t i, const std::string& manager,
                             const std::function<void(Struct*)>& change,
                             absl::Time now);
@@ -83,8 +83,8 @@ class SimulatedCluster {
   };
 
   std::string NewUid();
-  // Sets what a write bumps: the version, and the generation if anything but
-  // metadata and status differs from `before`.
+  // Sets the fields that a write changes: the version, and the generation if
+  // anything but metadata and status differs from `before`.
   void Bump(const Struct& before, Struct* object);
   void Touch(absl::Time now, Struct* object);
   void PutComposite(const Struct& composite);

@@ -35,16 +35,16 @@ struct CompositeState {
   // Counts the writes to the XR by others than its reconciler.
   uint64_t foreign_writes ABSL_GUARDED_BY(mutex) = 0;
   int pending_provider ABSL_GUARDED_BY(mutex) = 0;  // resources
-  // The last outcome that changed nothing, and the version at which it did so.
+  // The last outcome that changed nothing, and the version at that time.
   absl::optional<uint64_t> noop_digest ABSL_GUARDED_BY(mutex);
   uint64_t noop_version ABSL_GUARDED_BY(mutex) = 0;
-  // The digest of what the pipeline before wanted.
+  // The digest of the desired state of the pipeline before.
   absl::optional<uint64_t> wanted_digest ABSL_GUARDED_BY(mutex);
   // The outcome of the pipeline before. It is kept for the last rounds of a
   // composite that does not settle.
   std::unique_ptr<Wanted> wanted ABSL_GUARDED_BY(mutex);
 
-  // What RunSettled observes, at a version; null where it is not kept.
+  // The state that RunSettled observes, at a version; null if it is not kept.
   std::shared_ptr<const engine::SharedObserved> unpacked ABSL_GUARDED_BY(mutex);
   uint64_t unpacked_version ABSL_GUARDED_BY(mutex) = 0;
 };

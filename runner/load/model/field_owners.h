@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Field owners: what an API server does with metadata.managedFields when an
+// Field owners: an API server's changes to metadata.managedFields when an
 // object is applied (server side) or updated, in the form of FieldsV1.
 //
 // Lists are owned as one, but for finalizers, owner references and, where the
@@ -29,9 +29,9 @@ bool ApplyTo(const google::protobuf::Struct& wanted, const Writer& writer,
              absl::Time now, bool keyed_conditions,
              google::protobuf::Struct* object);
 
-// Makes `object` into `updated`, whose managedFields are not looked at: what
-// differs is the writer's. Returns whether anything differed; if not, `object`
-// is as it was.
+// Makes `object` into `updated`, whose managedFields are ignored. Fields that
+// differ become the writer's. Returns whether anything differed; if not,
+// `object` is as it was.
 bool UpdateTo(google::protobuf::Struct updated, const Writer& writer,
               absl::Time now, bool keyed_conditions,
               google::protobuf::Struct* object);

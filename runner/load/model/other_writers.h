@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// OtherWriters: all that writes to the clusters beside the runner: providers
-// that make resources ready, people and controllers (churn), and a provider
-// whose condition flaps. Resyncs, which write nothing, are here, too, since
-// they come by the same agenda.
+// OtherWriters: all writers to the clusters beside the runner: providers that
+// make resources ready, people and controllers (churn), and a provider whose
+// condition flaps. Resyncs, which write nothing, are here, too, since the same
+// agenda runs them.
 //
 // Thread-safe. Each composite's times follow from the seed and its index.
 #ifndef FNCACHE_RUNNER_LOAD_MODEL_OTHER_WRITERS_H_
@@ -23,7 +23,7 @@ namespace fncache::runner::load::model {
 
 class OtherWriters {
  public:
-  // All outlive it.
+  // All must outlive it.
   OtherWriters(const ModelOptions& options,
                std::vector<CompositeState>* composites, ReconcileQueue* queue,
                Agenda* agenda)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fields that simulated providers write to a composed resource's status
-// besides its conditions: fields that are there from the first write, counters,
-// identifiers that appear once the resource is ready, and what a heartbeat
-// changes.
+// besides its conditions: fields that exist from the first write, counters,
+// identifiers that appear once the resource is ready, and fields that a
+// heartbeat changes.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_RUNNER_LOAD_MODEL_PROVIDER_STATUS_H_
@@ -17,7 +17,7 @@
 namespace fncache::runner::load::model {
 
 struct StatusField {
-  // Which of a provider's writes set it.
+  // The write of a provider that sets the field.
   enum class When {
     kFirst,
     kEvery,

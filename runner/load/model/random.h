@@ -28,7 +28,7 @@ class SplitMix64 {
  public:
   SplitMix64() = default;
   explicit SplitMix64(uint64_t seed) : state_(seed) {}
-  // The generator for `purpose` of what has the number `index`.
+  // The generator for `purpose` of the object with the number `index`.
   SplitMix64(uint64_t seed, uint64_t index, uint64_t purpose)
       : state_(SplitMix64(SplitMix64(SplitMix64(seed).Next() + index).Next() +
                           purpose)

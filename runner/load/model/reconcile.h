@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconcile: what is known of one reconcile, from the worker that takes it to
-// its end. The reconciler fills it in, the queue counts it.
+// Reconcile: the data of one reconcile, from the worker that takes it to its
+// end. The reconciler fills it in, the queue counts it.
 //
 // Plain data.
 #ifndef FNCACHE_RUNNER_LOAD_MODEL_RECONCILE_H_
@@ -31,7 +31,7 @@ struct Reconcile {
 
   // Results of the functions.
   std::vector<Seed> seeds;
-  bool differs = false;  // from what the pipeline before wanted
+  bool differs = false;  // from the last pipeline's desired state
   bool as_before = false;
   std::vector<std::string> changing;  // the fields that differ
   bool ready = false;
@@ -42,7 +42,7 @@ struct Reconcile {
   int writes = 0;
   std::vector<int> costs;            // of the events of its writes
   std::vector<std::string> created;  // names of resources with a provider
-  bool unchanged = false;            // what it saw is what there is
+  bool unchanged = false;            // it observed the current state
   bool pending = false;              // providers write later
   size_t composed = 0;
 

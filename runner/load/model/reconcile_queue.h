@@ -32,7 +32,7 @@ namespace fncache::runner::load::model {
 
 class ReconcileQueue {
  public:
-  // References outlive it. `composites`: all that may ever exist.
+  // References must outlive it. `composites`: all that may ever exist.
   ReconcileQueue(const ModelOptions& options, const Templates& templates,
                  int composites, Agenda* agenda,
                  std::function<void(const PipelineStart&)> begin);
@@ -69,8 +69,8 @@ class ReconcileQueue {
   void CountSettlingCall();
   // Another cause than the composite's own pipelines changed it.
   void NoteOtherCause(int i);
-  // Runs the next thing that is due, or waits for a reconcile that runs. False
-  // if nothing is left until `end`.
+  // Runs the next due action, or waits for a reconcile in progress. False if
+  // nothing is left until `end`.
   bool SettleStep(SimulatedScheduler* time, absl::Time end);
   // Fails with the first error if no pipeline succeeded.
   absl::StatusOr<Settled> EndSettling();
@@ -104,8 +104,8 @@ class ReconcileQueue {
     // While all settle: pipelines that wrote or failed, whatever their cause.
     // At SettlingWrites() there is no further one.
     int settling_writes = 0;
-    // Pipelines of the run that wanted something else than the one before; -1
-    // once one wanted the same, or another has written to the composite.
+    // Pipelines of the run whose desired state differs from the one before; -1
+    // once one was equal, or another has written to the composite.
     int differing = 0;
     std::set<std::string> changing;  // in the pipelines that were compared
     size_t composed = 0;
@@ -115,7 +115,7 @@ class ReconcileQueue {
     SplitMix64 requeue;
   };
 
-  // The workers of one kind of XR, and what waits for them.
+  // The workers of one kind of XR, and its waiting composites.
   struct Pool {
     int busy = 0;
     bool pump_is_due = false;
@@ -137,7 +137,7 @@ class ReconcileQueue {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (Admitted(&composites_[i], cost)) Enqueue(i, trigger);
   }
-  // While all settle: nothing reconciles it any more.
+  // While all settle: no cause reconciles it any more.
   bool AtItsBound(const Composite& composite) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteAnswers(const Reconcile& reconcile, bool ok, Composite* composite)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReconcileWrites: what the runner writes to the cluster in one reconcile:
-// first references, composed resources, references, status and conditions, in
-// the runner's order.
+// ReconcileWrites: the runner's writes to the cluster in one reconcile: first
+// references, composed resources, references, status and conditions, in the
+// runner's order.
 //
 // Used by one thread at a time, while the composite's mutex is locked.
 #ifndef FNCACHE_RUNNER_LOAD_MODEL_RECONCILE_WRITES_H_
@@ -23,7 +23,7 @@ namespace fncache::runner::load::model {
 
 class ReconcileWrites {
  public:
-  // All outlive it.
+  // All must outlive it.
   ReconcileWrites(const Template& of, SimulatedCluster* cluster,
                   Reconcile* reconcile, absl::Time now)
       : template_(of), cluster_(*cluster), reconcile_(*reconcile), now_(now) {}

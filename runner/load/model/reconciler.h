@@ -33,7 +33,7 @@ namespace fncache::runner::load::model {
 
 class Reconciler {
  public:
-  // All outlive it; `observer` may be null.
+  // All must outlive it; `observer` may be null.
   Reconciler(const ModelOptions& options, const Templates& templates,
              std::vector<CompositeState>* composites, ReconcileQueue* queue,
              OtherWriters* writers, Agenda* agenda,

@@ -43,7 +43,7 @@ struct PipelineEnd {
   absl::Time ended;
   absl::Status status;  // of functions, FATAL, and of writing what came of it
   bool fatal = false;
-  // Writing what came of it failed: the functions had answered.
+  // Writing the results failed: the functions had answered.
   bool write_failed = false;
   absl::Duration ttl = absl::ZeroDuration();  // the pipeline's; 0 = none
   int writes = 0;  // of the runner, that had an effect
@@ -88,21 +88,22 @@ struct Settled {
   absl::Duration simulated = absl::ZeroDuration();
   uint64_t ready = 0;  // when nothing was left to do
   // Composites of which kSettlingRounds pipelines in a row wrote something,
-  // although nothing but the composite itself had written, or that still had
-  // something to write after SettlingWrites.
+  // although only the composite itself had written, or that still had something
+  // to write after SettlingWrites.
   uint64_t never = 0;
   // Names of the fields that kept changing (ChangedFields), the most frequent
   // first, kMostChanging at most.
   std::vector<std::string> changing;
 };
 
-// Pipelines in a row that write without a cause but themselves, after which a
+// Pipelines in a row that write without a cause but themselves. After these a
 // composite counts as one that never settles.
 inline constexpr int kSettlingRounds = 30;
-// Pipelines that write, whatever their cause, after which it does, too. A wave
-// of resources takes about three pipelines for each write of their providers,
-// so that tens of waves settle before. Without it, resources that come and go
-// keep providers busy, whose writes are causes of their own.
+// Pipelines that write, whatever their cause, after which it also counts as one
+// that never settles. A wave of resources takes about three pipelines for each
+// write of their providers, so that tens of waves settle before. Without this
+// limit, resources that come and go keep providers busy, whose writes are
+// causes of their own.
 int SettlingWrites(const ModelOptions& options);
 inline constexpr size_t kMostChanging = 3;
 
@@ -116,7 +117,7 @@ struct Restless {
 };
 inline constexpr int kDiffering = 10;
 
-// How often composites come back by themselves, as they are now.
+// The rate at which composites come back automatically, at this time.
 struct Demand {
   double pipelines = 0;  // a second, of timers: TTLs, poll intervals, resyncs
   double churn = 0;      // a second, of writes by others

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scheduler: a clock that also calls. The load's loop brings one that waits for
+// Scheduler: a clock that also calls. The load's loop has one that waits for
 // real time; SimulatedScheduler skips it.
 //
 // Thread-safe.
@@ -24,7 +24,7 @@ class Scheduler : public Clock {
   virtual void At(absl::Time time, std::function<void()> run) = 0;
 };
 
-// A clock whose time jumps from one thing that is due to the next.
+// A clock whose time jumps from one due action to the next.
 class SimulatedScheduler : public Scheduler {
  public:
   explicit SimulatedScheduler(absl::Time start) : now_(start) {}
@@ -35,13 +35,13 @@ class SimulatedScheduler : public Scheduler {
   }
   void At(absl::Time time, std::function<void()> run) override;
 
-  // When the next thing is due; infinite future if nothing is.
+  // The time of the next action; infinite future if there is none.
   absl::Time Next();
-  // Runs all that is due up to `end`, one after the other, and then it is
-  // `end`.
+  // Runs all actions that are due up to `end`, one after the other. Then the
+  // time is `end`.
   void RunUntil(absl::Time end);
-  // Runs the next thing that is due, at its time, and returns true; false if
-  // there is none, or none until `end`.
+  // Runs the next due action, at its time, and returns true; false if there is
+  // none, or none until `end`.
   bool RunOne(absl::Time end);
 
  private:

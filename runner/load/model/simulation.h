@@ -44,18 +44,18 @@ class Simulation {
   Simulation(ModelOptions options, std::vector<engine::EngineInput> templates,
              client::FunctionCaller* caller, Scheduler* scheduler, Clock* wall,
              SimulationObserver* observer);
-  // Waits for the pipelines that run.
+  // Waits for the running pipelines.
   ~Simulation();
 
   // Creates all composites and lets them settle by real pipelines in simulated
-  // time, which jumps to what is due next when nothing is in flight; it ends
-  // before the scheduler's time begins. Blocks. Not for kCreate, but for
+  // time. The time jumps to the next due action when nothing is in flight; it
+  // ends before the scheduler's time begins. Blocks. Not for kCreate, but for
   // RunSettled. Composites that never settle are left as they are. An error if
   // none could be settled, with the first failure. `cancelled` (may be null) is
-  // asked between pipelines.
+  // called between pipelines.
   absl::StatusOr<Settled> Settle(const std::function<bool()>& cancelled);
 
-  // Begins: what is due comes by the scheduler from now on.
+  // Begins: from now on the scheduler runs due actions.
   void Start();
   // Starts no more pipelines. Running ones continue; Idle() says when they have
   // ended.
@@ -83,12 +83,12 @@ class Simulation {
   std::string NameOf(int composite) const;
   // The state that the steps would observe now. For tests.
   apiextensions::fn::proto::v1::State Observe(int composite) const;
-  // Bytes that the composites' clusters hold. For tests.
+  // Bytes of the composites' clusters. For tests.
   size_t HeldBytes() const;
 
  private:
   class Impl;
-  // Shared with what is scheduled and what is in flight.
+  // Scheduled actions and pipelines in flight share it.
   std::shared_ptr<Impl> impl_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Templates: what many composites have in common. Composite i is a copy of
+// Templates: the common data of many composites. Composite i is a copy of
 // template i modulo their number, with a name of its own.
 //
 // Thread-safe: all but the required objects is fixed once it is made.

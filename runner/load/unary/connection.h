@@ -67,8 +67,8 @@ class Call : private http2::StreamUser {
   bool complete_ = false;
 };
 
-// A server, and what every call to it says. Outlives the loop of the
-// connections to it.
+// A server, and the headers of every call to it. It must outlive the loop of
+// its connections.
 class Server {
  public:
   // `target` is HOST:PORT, `path` /package.Service/Method. `metadata`: names in
@@ -109,7 +109,7 @@ class Connection final : private http2::ConnectionOwner {
     ~User() = default;
   };
 
-  // All three outlive it, the server also the loop.
+  // All three must outlive it, the server also the loop.
   Connection(http2::Loop* loop, const Server* server, User* user)
       : loop_(loop), server_(*server), user_(user) {}
   // Ends it. Its calls get OnEnd; the user gets no OnLost.
@@ -128,8 +128,8 @@ class Connection final : private http2::ConnectionOwner {
   bool CanBegin() const { return open() && connection_->CanOpen(); }
   size_t calls() const { return open() ? connection_->streams() : 0; }
 
-  // Sends a call with this body, one framed message in parts, which it takes
-  // over, at the end of the loop's turn. Precondition: CanBegin().
+  // Sends a call with this body, one framed message in pieces, which it takes
+  // over, at the end of the event-loop iteration. Precondition: CanBegin().
   void Begin(Call* call, absl::Span<http2::Slice> body);
   // Ends it now, with OnLost before this returns. Precondition: open(), and
   // not from within a Call.
