@@ -60,13 +60,12 @@ void Outlines(benchmark::State& state) {
   Report(&state, requests);
 }
 
-void Explain(benchmark::State& state, double paths_cpu_share) {
+void Explain(benchmark::State& state, uint64_t paths_bytes_per_second) {
   const std::vector<std::string> requests = Requests(state);
   SystemClock clock;
   explain::MissMemoryOptions options;
-  options.cpu_share = 1;
-  options.paths_cpu_share = paths_cpu_share;
-  if (paths_cpu_share < 1) options.cpu_start = absl::ZeroDuration();
+  options.bytes_per_second = explain::MissMemoryOptions::kUnbounded;
+  options.paths_bytes_per_second = paths_bytes_per_second;
   explain::MissMemory memory(options, &clock);
   const cache::key::MaskSet masks;
   uint64_t key = 0;
@@ -88,8 +87,9 @@ void Args(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(Nodes)->Apply(Args);
 BENCHMARK(Outlines)->Apply(Args);
-BENCHMARK_CAPTURE(Explain, paths, 1.0)->Apply(Args);
-BENCHMARK_CAPTURE(Explain, sections, 0.0)->Apply(Args);
+BENCHMARK_CAPTURE(Explain, paths, explain::MissMemoryOptions::kUnbounded)
+    ->Apply(Args);
+BENCHMARK_CAPTURE(Explain, sections, 0)->Apply(Args);
 
 }  // namespace
 }  // namespace fncache::insight

@@ -24,11 +24,9 @@ uint64_t HashOfComposite(const request::CompositeName& name) {
   return absl::HashOf(name.kind, name.object_namespace, name.name, name.uid);
 }
 
-// An upper bound for the CPU time of an outline and the tables, from their wall
-// time. The thread may have waited meanwhile. Reading its CPU clock would take
-// a quarter of that time.
-absl::Duration LeastOf(absl::Duration wall, uint64_t size) {
-  return std::min(wall, absl::Microseconds(10) + absl::Nanoseconds(1) * size);
+// CPU time of this thread.
+absl::Duration ThreadTime() {
+  return absl::Nanoseconds(ReadClock(CLOCK_THREAD_CPUTIME_ID));
 }
 
 struct Function {
@@ -58,7 +56,8 @@ struct MissMemory::Impl {
   mutable Mutex mutex;
   std::vector<std::unique_ptr<RequestReader>> readers ABSL_GUARDED_BY(mutex);
   KeptRequests requests ABSL_GUARDED_BY(mutex);
-  CpuBudget budget ABSL_GUARDED_BY(mutex);
+  ByteBudget budget ABSL_GUARDED_BY(mutex);
+  absl::Duration cpu ABSL_GUARDED_BY(mutex);
   std::map<std::string, Function> functions ABSL_GUARDED_BY(mutex);
   LastMisses last ABSL_GUARDED_BY(mutex);  // counted by `requests`
   // Composites above this hash are not looked at: the lower one of the limits
@@ -146,7 +145,7 @@ Explanation MissMemory::Explain(absl::string_view function, Method method,
                                 absl::Span<const absl::string_view> slices,
                                 bool expired) {
   Explanation said;
-  const absl::Duration start = TimeOf(CLOCK_MONOTONIC);
+  const absl::Duration start = ThreadTime();
   const absl::Time now = impl_->clock->Now();
   uint64_t size = 0;
   for (const absl::string_view slice : slices) size += slice.size();
@@ -173,15 +172,7 @@ Explanation MissMemory::Explain(absl::string_view function, Method method,
     }
   }
   if (expired) said = {trace::Reason::kExpired, "", "", "", {}};
-  bool read = false;
-  absl::Duration reading, reading_wall;
-  if (reader != nullptr) {
-    const absl::Duration before_wall = TimeOf(CLOCK_MONOTONIC);
-    const absl::Duration before = TimeOf(CLOCK_THREAD_CPUTIME_ID);
-    read = reader->Read(masks, slices);
-    reading = TimeOf(CLOCK_THREAD_CPUTIME_ID) - before;
-    reading_wall = TimeOf(CLOCK_MONOTONIC) - before_wall;
-  }
+  const bool read = reader != nullptr && reader->Read(masks, slices);
 
   const MutexLock lock(&impl_->mutex);
   // Any miss may do this, since all other composites may be left out.
@@ -205,16 +196,16 @@ Explanation MissMemory::Explain(absl::string_view function, Method method,
   }
   impl_->CountChange(function, said);
   impl_->KeepLast(function, outline.composite, key, said, now);
-  if (reader != nullptr && impl_->readers.size() < kReaders) {
+  const bool had_reader = reader != nullptr;
+  if (had_reader && impl_->readers.size() < kReaders) {
     impl_->readers.push_back(std::move(reader));
   }
-  impl_->budget.Spend(reading,
-                      LeastOf(TimeOf(CLOCK_MONOTONIC) - start - reading_wall,
-                              outlined ? size : 0));
+  if (outlined) impl_->budget.Spend(size, /*with_paths=*/had_reader);
   impl_->budget.Balance(now);
   impl_->looked_at.store(
       std::min(impl_->requests.threshold(), impl_->budget.affordable()),
       std::memory_order_relaxed);
+  impl_->cpu += ThreadTime() - start;
   return said;
 }
 
@@ -302,7 +293,7 @@ double MissMemory::share() const {
 
 absl::Duration MissMemory::cpu() const {
   const MutexLock lock(&impl_->mutex);
-  return impl_->budget.spent();
+  return impl_->cpu;
 }
 
 }  // namespace fncache::insight::explain

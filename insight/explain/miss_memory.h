@@ -31,14 +31,14 @@
 #include "cache/key/mask.h"
 #include "common/clock.h"
 #include "common/method.h"
-#include "insight/explain/cpu_budget.h"
+#include "insight/explain/byte_budget.h"
 #include "insight/explain/explanation.h"
 #include "insight/explain/last_misses.h"
 #include "insight/explain/space_saving.h"
 
 namespace fncache::insight::explain {
 
-struct MissMemoryOptions : CpuBudgetOptions {
+struct MissMemoryOptions : ByteBudgetOptions {
   uint64_t bytes = 16ull << 20;  // positive
 };
 
@@ -102,9 +102,8 @@ class MissMemory {
 
   // Memory in use, overhead included; at most the bound.
   uint64_t bytes() const;
-  // The fraction of composites whose paths are remembered, as far as there is
-  // CPU time to read them, and the fraction of those that are remembered at
-  // all.
+  // The fraction of composites whose paths are remembered, as far as the budget
+  // lets them be read, and the fraction of those that are remembered at all.
   double paths_share() const;
   double share() const;
   // CPU time that explaining took.
