@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observer: hears from the cache what it does, for whoever keeps metrics.
+// Observer: receives reports of what the cache does, for the owner of the
+// metrics.
 //
 // A report without a function (kNoFunction) is about the tier alone.
 //
@@ -47,10 +48,10 @@ enum class TierError { kRead, kWrite, kCorrupt, kOther };
 class Observer {
  public:
   virtual ~Observer() = default;
-  // `count` entries left the tier. `bytes` is what their responses took
-  // together as they are kept, on disk with the frame around them; of the
-  // entries of one file it may be a share in proportion. `last` says that no
-  // lower tier is there to keep them.
+  // `count` entries left the tier. `bytes` is the size of their stored
+  // responses; on disk it includes the frame around them. For entries of one
+  // file it may be an amount in proportion. `last` says that no lower tier
+  // keeps them.
   virtual void OnRemoved(Tier tier, Removal why, FunctionId function, bool last,
                          uint64_t count, uint64_t bytes) {}
   virtual void OnDropped(Tier tier, Dropped why, FunctionId function) {}

@@ -21,8 +21,8 @@ absl::Duration LongestLifetime() {
 // "never".
 constexpr absl::Duration kLeastTtl = absl::Milliseconds(1);
 
-// The shortest that is told with a stale response, and the part of the
-// function's TTL that it is of longer ones.
+// The TTL of a stale response is this fraction (1/10) of the function's TTL,
+// and at least kLeastStaleTtl.
 constexpr absl::Duration kLeastStaleTtl = absl::Seconds(10);
 constexpr int kStaleTtlPart = 10;
 constexpr double kStaleTtlJitter = 0.1;

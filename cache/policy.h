@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy: which responses are stored, for how long and where, when a stored one
-// is served, and which TTL the runner is told. One per function; the settings
-// of DESIGN's "Policy, per function" are this file's options.
+// is served, and which TTL the runner gets. One per function; the settings of
+// DESIGN's "Policy, per function" are this file's options.
 //
-// The life of a response: Decide when it arrives (lifetimes are fixed then, and
-// for how long it is kept beyond them), MissTtl for those who waited for it,
-// FreshnessOf and HitTtl or StaleTtl for each look-up that finds it (margin,
-// windows and requeue_ttl apply then, so a restart may change them).
+// The life of a response has three stages:
+// - Decide when it arrives. It fixes the lifetime, and for how long the
+//   response is kept beyond it.
+// - MissTtl for the callers that waited for it.
+// - FreshnessOf and HitTtl or StaleTtl for each look-up that finds it. They
+//   apply margin, windows and requeue_ttl, so a restart may change these.
 //
 // Thread-safe: immutable after construction.
 #ifndef FNCACHE_CACHE_POLICY_H_
@@ -34,7 +36,7 @@ enum class Mode {
 // Says which tiers hold responses with connection details.
 enum class StoreSecrets { kMemory, kAll, kNone };
 
-// Says which TTL the runner is told.
+// Says which TTL the runner gets.
 struct RequeueTtl {
   enum class Kind {
     kRemaining,  // what is left of it, so that a requeue meets no entry
@@ -45,8 +47,8 @@ struct RequeueTtl {
   absl::Duration fixed;  // kFixed only; positive
 };
 
-// What may be made of a stored response. Stale begins where serving fresh ends,
-// at L * (1 - ttl.margin), and both windows count from there.
+// How a stored response may be used. Stale begins where serving fresh ends, at
+// L * (1 - ttl.margin), and both windows count from there.
 enum class Freshness {
   kFresh,            // it answers at once
   kWhileRevalidate,  // so it does, while the function is asked behind
@@ -134,7 +136,7 @@ class Policy {
   // another process's future are the stores' to refuse.
   absl::Duration ServedFor(const store::EntryInfo& entry, absl::Time now) const;
 
-  // What may be made of an entry at `now`.
+  // How an entry may be used at `now`.
   Freshness FreshnessOf(const store::EntryInfo& entry, absl::Time now) const {
     return FreshnessAfter(ServedFor(entry, now));
   }
@@ -148,20 +150,21 @@ class Policy {
            options_.stale_if_error > absl::ZeroDuration();
   }
 
-  // The TTL that the runner is told with a hit; absent where the function gave
-  // none that is valid. Zero only if the function's was: positive otherwise,
-  // whatever `now`.
+  // The TTL that the runner gets with a hit; absent if the function gave no
+  // valid one. It is zero only if the function's TTL was zero. Otherwise it is
+  // positive, whatever `now` is.
   absl::optional<absl::Duration> HitTtl(const store::EntryInfo& entry,
                                         absl::Time now) const;
 
-  // The TTL that the runner is told with a response past its time: soon, since
-  // there will be a newer one, but not so soon that it spins. max(10 s, a tenth
-  // of the function's), and up to a tenth of that more, which `random` in
-  // [0, 1) draws. Absent where the function gave none, zero where it gave zero.
+  // The TTL that the runner gets with a response past its time. It is short,
+  // since there will be a newer response, but long enough that the runner does
+  // not spin: max(10 s, a tenth of the function's TTL), and up to a tenth of
+  // that more, which `random` in [0, 1) draws. Absent if the function gave
+  // none, zero if it gave zero.
   absl::optional<absl::Duration> StaleTtl(const store::EntryInfo& entry,
                                           double random) const;
 
-  // The TTL that the runner is told with a response that just arrived, for
+  // The TTL that the runner gets with a response that just arrived, for
   // MetaWithTtl. Absent: leave the response's bytes as they are. Positive.
   absl::optional<absl::Duration> MissTtl(const ResponseFacts& response,
                                          const Storing& storing) const;

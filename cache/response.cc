@@ -150,7 +150,7 @@ bool ReadDesired(absl::string_view bytes, bool* secrets) {
   });
 }
 
-// Collects the parts of a response that are not meta.
+// Collects the byte ranges of a response that are not meta.
 class Body {
  public:
   explicit Body(std::vector<absl::string_view>* parts) : parts_(parts) {}

@@ -32,12 +32,12 @@ constexpr char kResourceReady = wire::MakeTag(3, wire::WireType::kVarint);
 
 bool IsHolder(char tag) { return tag == kStructValue || tag == kListValue; }
 
-// A field of a message in the output: where it lies, and what its place is.
+// A field of a message in the output: its bytes, and what decides its position.
 struct Field {
   const char* start;
   size_t size;
   uint32_t rank;
-  // Of a map's entry.
+  // Only for an entry of a map.
   int32_t order = 0;
   absl::string_view key = {};
 

@@ -2,21 +2,25 @@
 // CanonicalWalk: a request's canonical form (docs/key-format.md), by one walk
 // over its wire bytes; and a response's, by the same rules.
 //
-// The walk copies the bytes that it reads, map entries in order, and leaves out
-// the tag and what is masked. It takes what real encoders write, each in its
-// own way: they may leave out keys and values of map entries that are empty,
-// write defaults, and write fields in another order than that of their numbers.
-// It refuses what no encoder writes: a singular field or a map
-// key twice, a varint or length that is longer than it need be, an entry with
-// something else in it, unknown fields in a Struct before its known ones. That
-// is for the slow path (reencode.h) to write anew. Whatever the walk takes,
-// protobuf takes too.
+// The walk copies the bytes that it reads, sorts map entries, and leaves out
+// the tag and the masked paths. It accepts the encodings that real encoders
+// write. Encoders may leave out empty keys and values of map entries, write
+// defaults, and write fields in another order than that of their numbers.
 //
-// It reads the messages around Structs, and Structs that a mask leads into,
-// field by field; StructWalk reads all other Structs, which are most of the
-// bytes.
+// The walk refuses encodings that no encoder writes:
+// - a singular field or a map key that occurs twice,
+// - a varint or length that is longer than necessary,
+// - a map entry with any other field in it,
+// - unknown fields of a Struct before its known ones.
 //
-// Never reads or recurses beyond its bounds, whatever the bytes. A
+// The slow path (reencode.h) encodes such a message anew. Protobuf accepts
+// every message that the walk accepts.
+//
+// The walk reads the messages around Structs, and Structs that a mask leads
+// into, field by field. StructWalk reads all other Structs, which are most of
+// the bytes.
+//
+// The walk never reads or recurses beyond its bounds, whatever the bytes are. A
 // CanonicalWalk belongs to one thread and keeps its buffers from one run to the
 // next.
 #ifndef FNCACHE_CACHE_KEY_CANONICAL_WALK_H_

@@ -25,7 +25,7 @@ constexpr char kVersion = 2;
 // A byte of the scope that says what a key is made of.
 enum class MadeOf : char {
   kContent = 0,  // all of the request
-  kTag = 1,      // its tag, and the part that the tag does not stand for
+  kTag = 1,      // its tag, and the fields that the tag does not cover
   // All of it, since `key: tag` is set and it has no tag that would do.
   kContentForTag = 2,
 };
@@ -131,7 +131,7 @@ Digest Digester::Compute(absl::Span<const absl::string_view> slices,
     own.part.clear();
     absl::string_view form;
     Digest digest;
-    // Where the part cannot be read, nor can the whole.
+    // If these fields cannot be read, the whole request cannot be read either.
     digest.keyed = AppendTagPart(slices, &own.part) &&
                    own.canonicalizer.Request(own.part, impl_->tag_prefix,
                                              nullptr, &form, &digest.tag);

@@ -2,10 +2,11 @@
 // Digester: a request's bytes -> its key and the caller's tag.
 //
 // The key contract (DESIGN, docs/key-format.md): equal keys if and only if the
-// requests go to the same function, method and generation under the same
-// masks, and are equal messages once `meta.tag` and the masked paths are gone,
-// with maps unordered. With `key: tag` a key is made of the tag and of what
-// Crossplane changes after computing it, and the bulk of the bytes is not read.
+// requests go to the same function, method and generation under the same masks,
+// and are equal messages once `meta.tag` and the masked paths are gone, with
+// maps unordered. With `key: tag` a key is made of the tag and of the fields
+// that Crossplane changes after computing it. The bulk of the bytes is not
+// read.
 //
 // How a key is made:
 //
@@ -14,15 +15,15 @@
 //              v
 //            Reencode -> bytes of the same message -> CanonicalWalk
 //
-// The canonical form is the scope and then the request's own bytes, copied in
-// an order that is the same for all encodings of a message (canonical_walk.h).
-// Nearly all bytes are in Structs, and are copied by StructWalk. The walk takes
-// what encoders write; other legal encodings are parsed and written anew first
-// (reencode.h). With `key: tag` the same is done of a part of the request alone
-// (tag_part.h).
+// The canonical form is the scope and then the request's own bytes. All
+// encodings of a message have the same order there (canonical_walk.h).
+// StructWalk copies Structs, which contain nearly all bytes. The walk accepts
+// the encodings that encoders write; Reencode parses other legal encodings and
+// encodes them anew first (reencode.h). With `key: tag` the walk reads only
+// some fields of the request (tag_part.h).
 //
 // One Digester per function, method and configuration. Thread-safe; each thread
-// brings its own Scratch.
+// passes its own DigestScratch.
 #ifndef FNCACHE_CACHE_KEY_DIGEST_H_
 #define FNCACHE_CACHE_KEY_DIGEST_H_
 
@@ -45,8 +46,8 @@ struct KeyScope {
   KeyHash hash = KeyHash::kXxh3;
 };
 
-// Buffers reused from one digest to the next. One per thread. What it keeps is
-// bounded: after a very large request it shrinks again.
+// Buffers reused from one digest to the next. One per thread. Their size is
+// bounded: after a very large request they shrink again.
 class DigestScratch {
  public:
   DigestScratch();
@@ -59,9 +60,9 @@ class DigestScratch {
 };
 
 struct Digest {
-  // False: the request cannot be keyed (protobuf would refuse it, or it is
-  // nested more than 1,000 deep; with `key: tag` in what is read of it); it is
-  // forwarded as it is, never cached.
+  // False: the request cannot be keyed. Protobuf would refuse it, or it is
+  // nested more than 1,000 deep. With `key: tag` this concerns only the fields
+  // that are read. Such a request is forwarded unchanged and never cached.
   bool keyed = false;
   Key key;
   // The caller's meta.tag ("" if absent). Refers to the scratch or to the

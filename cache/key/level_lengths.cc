@@ -47,9 +47,9 @@ class Head {
     return by - inner;
   }
 
-  // Corrects the lengths for `by` more bytes. What is from *from on has moved
-  // to *to, and so does what is between the lengths; *from and *to are then
-  // where the first length begins, before and now.
+  // Corrects the lengths for `by` more bytes. The bytes from *from on have
+  // moved to *to, and the bytes between the lengths move, too. On return, *from
+  // and *to are the old and the new start of the first length.
   void Widen(uint64_t by, char** from, char** to) const {
     for (size_t i = count_; i > 0; --i) {
       const Length& length = lengths_[i - 1];

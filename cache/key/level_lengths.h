@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lengths of the levels that StructWalk writes, made larger.
+// Corrects the lengths of the levels that StructWalk writes.
 //
-// A Struct or list comes into the output behind a head: the start of the map
-// entry or list element that it is in, with the length of the entry, of the
-// Value in it, and of the Struct or list in that. What these hold follows many
-// levels later, when the heads have long been written with the lengths of the
-// request. Where it then takes more bytes than in the request (a key that an
-// encoder left out is written), the lengths in its head are too small, and in
-// the heads around that. They are corrected once, when everything is written.
+// StructWalk writes a head before each Struct or list. The head is the start of
+// the map entry or list element around it. It has the length of the entry, of
+// the Value in it, and of the Struct or list in that. The contents follow many
+// levels later. By then the heads are written, with the lengths of the request.
+//
+// The contents can take more bytes than in the request, because a key that an
+// encoder left out is written. Then the lengths in the head and in the heads
+// around it are too small. They are corrected once, when everything is written.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_CACHE_KEY_LEVEL_LENGTHS_H_
@@ -32,13 +33,13 @@ struct Level {
   bool is_list;
 };
 
-// `levels` are all Structs and lists that were written. Of what each of them
-// holds itself, `grown` says how many bytes more were written than the lengths
-// around it say; on return it counts what is inside of it too.
+// `levels` are all Structs and lists that were written. For each of them,
+// `grown` is the number of bytes that its own contents take beyond the lengths
+// around it. On return, `grown` includes the contents of its inner levels.
 //
-// Corrects every length, which moves what is behind those that need another
-// byte. `end` is that of what was written; returns the new one. Null, and
-// nothing done, if that would be more than `room` bytes behind `end`.
+// Corrects every length, which moves the bytes behind those that need another
+// byte. `end` is the end of the output; returns the new end. Returns null, and
+// does nothing, if the new end would be more than `room` bytes behind `end`.
 char* WidenLengths(absl::Span<const Level> levels, size_t room,
                    absl::Span<uint64_t> grown, char* end);
 

@@ -27,7 +27,8 @@ constexpr size_t kMaxNodes = 1 << 16;
 // what follows a path recurses.
 constexpr size_t kMaxElements = wire::kMaxDepth;
 
-// Whoever reads an error knows a path by its beginning.
+// An error cites this many characters of a path. The reader recognizes the path
+// by its beginning.
 constexpr size_t kMostCited = 100;
 
 // `text` between backquotes, as an error shows it: in one line, and at most
@@ -197,8 +198,8 @@ bool MayBe(const MaskElement& element, absl::string_view name) {
   return element.any || element.name == name;
 }
 
-// Whether nothing is left of the object's spec or of its metadata: `spec`,
-// `spec.*`, and `*` or `*.*` in their place.
+// Whether the mask hides the object's whole spec or metadata. Such masks are
+// `spec`, `spec.*`, and the same with `*` as the section (`*`, `*.*`).
 bool HidesWholeSpecOrMetadata(const MaskPath& path, size_t object) {
   const MaskElement& section = path[object];
   return (MayBe(section, "spec") || MayBe(section, "metadata")) &&
@@ -326,8 +327,8 @@ std::vector<const SpelledPath*> Uncovered(
     const std::map<std::string, MaskPath>& paths) {
   std::vector<const SpelledPath*> order;
   for (const SpelledPath& path : paths) order.push_back(&path);
-  // Whatever covers a path stands before it then: it is shorter, or has more
-  // stars.
+  // This order puts a path behind every path that covers it: the covering path
+  // is shorter, or has more stars.
   const auto stars = [](const MaskPath& path) {
     return std::count_if(
         path.begin(), path.end(),

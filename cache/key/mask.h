@@ -11,11 +11,11 @@
 // never written. See DESIGN's key contract for what may be masked and
 // docs/key-format.md for what masking does.
 //
-// A text that begins with `@` names a set of paths, which stand in its place:
-// see NamedMaskSets.
+// A text that begins with `@` stands for a named set of paths: see
+// NamedMaskSets.
 //
-// Immutable after Parse but for what it notes of matches; thread-safe. Copies
-// share what they hold.
+// Immutable after Parse, except for its record of matches; thread-safe. Copies
+// share their content.
 #ifndef FNCACHE_CACHE_KEY_MASK_H_
 #define FNCACHE_CACHE_KEY_MASK_H_
 
@@ -101,7 +101,7 @@ struct NamedMaskSet {
   std::string meaning;  // what its paths have in common, for people
   std::vector<std::string> paths;
 };
-// All of them. What a set holds is part of the keys that were made under it: a
+// All of them. The paths of a set go into the keys that are made under it. A
 // change of its paths makes older entries unreachable.
 const std::vector<NamedMaskSet>& NamedMaskSets();
 
@@ -130,7 +130,7 @@ class MaskSet {
   // Sorted, in one spelling, without repetition and without paths that another
   // one covers: equal for sets that were written differently only.
   const std::vector<std::string>& canonical() const { return canonical_; }
-  // The same paths, in the same order, in their parts.
+  // The same paths, in the same order, split into elements.
   const std::vector<MaskPath>& paths() const { return paths_; }
   // Warnings for the operator, a line each: of masked context keys, and of what
   // is masked in the composite's spec, spec.crossplane aside.

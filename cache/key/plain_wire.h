@@ -32,9 +32,9 @@ inline constexpr char kBoolValue = wire::MakeTag(4, wire::WireType::kVarint);
 inline constexpr char kStructValue = wire::MakeTag(5, wire::WireType::kBytes);
 inline constexpr char kListValue = wire::MakeTag(6, wire::WireType::kBytes);
 
-// How deep what the walks take may be nested. What the slow path has written
-// anew may be deeper by one than what protobuf takes (wire::kMaxDepth), since a
-// map entry without a value got an empty one.
+// The deepest nesting that the walks accept. The slow path can write a message
+// one level deeper than protobuf accepts (wire::kMaxDepth), since a map entry
+// without a value got an empty one.
 inline constexpr int kMaxPlainDepth = wire::kMaxDepth + 1;
 
 inline uint8_t Byte(const char* p) { return static_cast<uint8_t>(*p); }

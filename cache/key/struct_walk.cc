@@ -41,15 +41,15 @@ constexpr uint64_t kMostHeld = 0x3fff;
 
 }  // namespace
 
-// What follows from single bytes of a map entry of less than 128 bytes. All in
-// one place, so that one register finds it.
+// Tables by single bytes of a map entry of less than 128 bytes. They are in one
+// struct, so that one register addresses them all.
 //
 // An entry's value begins with four bytes: the entry's tag of the value, its
-// size, the Value's tag and one byte more. Where that is a length, it follows
-// from the size, and the size from those of the entry and its key. `sizes` is
-// what these two are to be; with that taken off (by exclusive or) the four
-// bytes, and what `sizes` has above them, are to be `fixed` where `mask` is
-// set.
+// size, the Value's tag and one byte more. If that byte is a length, it follows
+// from the size, and the size follows from those of the entry and its key.
+// `sizes` has the expected values of these two, and flags above the four bytes.
+// The exclusive or of `sizes` and the four bytes must equal `fixed` in the bits
+// of `mask`.
 struct StructWalk::Tables {
   // By the size of a key: a mask for 8 bytes from its start on that leaves
   // those of the key, and where its last 8 bytes begin.
@@ -78,8 +78,8 @@ struct StructWalk::Tables {
       key_what[i] = kText * i;
     }
     for (size_t i = 0; i < 256; ++i) {
-      // Of the other bytes of the entry there are six before what the value
-      // holds. With fewer there is none.
+      // Six bytes of the rest of the entry precede the contents of the value.
+      // With fewer bytes there is no value.
       const uint64_t rest = i - kHeads;
       sizes[i] = i < kHeads || i >= 128
                      ? kNever
@@ -153,7 +153,7 @@ inline bool IsShortHolder(uint64_t head, uint64_t size) {
 constexpr uint64_t kLeastLong = 131;
 constexpr uint64_t kMostLong = kMostHeld;
 
-// So many bytes at most are copied as one block.
+// Bytes up to this size are copied as one block.
 constexpr uint64_t kMostShort = 63;
 // In an item's `what`: copied are more.
 constexpr uint64_t kLong = 0xc0000000;
@@ -358,7 +358,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
   // Copied here, so that what is written need not be looked for in them.
   const char** holder_starts = holder_starts_.data();
   uint64_t* holders = holders_.data();
-  // Of the Structs and lists, those of a Struct of usual size have room below.
+  // Below this count, the Structs and lists of a Struct of usual size fit.
   size_t room = holders_.size() - kMostRanked;
   size_t holder_count = holder_count_;
   char* out = out_;
@@ -435,7 +435,8 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
       continue;
     }
 
-    // Of what is held by what an entry holds; negative if that may not be.
+    // The nesting that is allowed below the contents of an entry; negative if
+    // such contents are not allowed.
     const int64_t below_depth =
         static_cast<int64_t>(holder & Depth(kMostDepth)) -
         static_cast<int64_t>(Depth(3));

@@ -125,8 +125,8 @@ class StructWalk {
   ABSL_ATTRIBUTE_NOINLINE void ReserveHolders(size_t holders);
 
   Machine machine_;
-  // By a pointer: compilers that see its parts as constants give each of them a
-  // register.
+  // A pointer, because compilers that see the tables as constants give each of
+  // them a register.
   const Tables* tables_ = &kTables;
   const char* readable_end_ = nullptr;
   // An entry that begins before it can be read without looking where it ends.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a request that `key: tag` reads: the fields that Crossplane
-// changes after it has computed meta.tag, and those that nobody here knows.
-// The other fields (observed, desired, input, credentials), which are nearly
-// all of the bytes and which the tag stands for, are skipped by their length.
+// The fields of a request that `key: tag` reads. Crossplane changes some of
+// them after it has computed meta.tag; the others are unknown to fncache. The
+// remaining fields (observed, desired, input, credentials) are nearly all of
+// the bytes. The tag covers them, so they are skipped by their length.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_CACHE_KEY_TAG_PART_H_

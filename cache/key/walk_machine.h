@@ -178,7 +178,7 @@ inline Machine ThisMachine() {
 #endif
 }
 
-// Rank in the way of this machine.
+// Calls Rank of this machine.
 inline bool RankWords(int64_t* words, size_t count, uint32_t* ranked) {
 #if defined(__x86_64__)
   if (ThisMachine() == Machine::kAvx2) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether bytes are a google.protobuf.Struct: the part of Validate (validate.h)
-// that most bytes of a request or response pass, by hand and without tables.
+// Whether bytes are a google.protobuf.Struct, checked by hand and without
+// tables. Most bytes of a request or response pass this stage of Validate
+// (validate.h).
 //
 // Pure function; thread-safe.
 #ifndef FNCACHE_CACHE_WIRE_STRUCT_CHECK_H_

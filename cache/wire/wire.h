@@ -2,10 +2,10 @@
 // Protobuf's wire form: a cursor over bytes that reads tags, varints, lengths
 // and whole fields, and helpers that write them. Knows no schema.
 //
-// It accepts exactly what protobuf C++ (3.21) accepts in a message held in
+// It accepts exactly the bytes that protobuf C++ (3.21) accepts in a message in
 // memory: tags of up to five bytes (taken modulo 2^32), lengths of up to five
 // bytes below 2 GiB, varints of up to ten. Everything stays within the cursor's
-// bounds. What is read is a view of the bytes; nothing is copied or owned.
+// bounds. Values are views of the bytes; nothing is copied or owned.
 //
 // A Cursor belongs to one thread.
 #ifndef FNCACHE_CACHE_WIRE_WIRE_H_
@@ -122,8 +122,8 @@ class Cursor {
 
   // Skip, for fields of any type.
   bool SkipOther(uint32_t tag, int depth) {
-    // The groups that are open, outermost first, are told by their numbers only
-    // at their ends: a stack is needed, but a cheap one.
+    // The open groups, outermost first. Only their ends show their numbers, so
+    // a stack is needed, but a cheap one.
     std::string open;
     while (true) {
       if (TagNumber(tag) == 0) return false;
