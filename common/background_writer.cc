@@ -67,7 +67,7 @@ void BackgroundWriter::Run() {
       while (waiting_.empty()) changed_.Wait(&mutex_);
       lines.swap(waiting_);
       writing_ = true;
-      // What came after these lines.
+      // The dropped lines came after these.
       if (dropped_ > 0) lines += dropped_line_(std::exchange(dropped_, 0));
     }
     WriteLines(fd_, lines);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// BackgroundWriter: lines for a descriptor that may take none for a while (a
-// pipe whose reader stands still). Nobody who has a line waits for it.
+// BackgroundWriter: writes lines to a descriptor that may block for a while (a
+// pipe whose reader stalls). No caller that logs a line waits for it.
 //
-// Thread-safe. There is no destructor: the thread may stand in write(2) when
+// Thread-safe. There is no destructor: the thread may block in write(2) when
 // the process ends.
 #ifndef FNCACHE_COMMON_BACKGROUND_WRITER_H_
 #define FNCACHE_COMMON_BACKGROUND_WRITER_H_
@@ -24,8 +24,8 @@ class BackgroundWriter {
   // Lines wait in so many bytes at most; those that come then are dropped.
   static constexpr size_t kMostBytes = 1 << 20;
 
-  // Starts the thread. When lines go through again, `dropped` is told how many
-  // did not and makes the line that says so.
+  // Starts the thread. When lines can be written again, `dropped` gets the
+  // number of dropped lines and returns the line that reports them.
   BackgroundWriter(int fd, std::function<std::string(uint64_t)> dropped);
 
   // A line, with its end. Never blocks.

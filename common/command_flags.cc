@@ -10,7 +10,7 @@
 namespace fncache {
 namespace {
 
-// Returns enough of what somebody typed to be recognised, fit to be printed.
+// Returns enough of a typed text to be recognized, fit to be printed.
 std::string Shown(absl::string_view text) {
   return Printable(text.substr(0, 100));
 }

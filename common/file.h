@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a small file whole, without being hurt by what is in its place, and
-// writing all of a text.
+// Reads a small file whole, safely whatever kind of file the path names, and
+// writes all of a text.
 #ifndef FNCACHE_COMMON_FILE_H_
 #define FNCACHE_COMMON_FILE_H_
 
@@ -20,15 +20,15 @@ namespace fncache {
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
                                           size_t max_bytes);
 
-// Writes all of `text` to the descriptor, however often the system takes a part
-// of it only. False, with errno set, if it takes no more. Thread-safe.
+// Writes all of `text` to the descriptor, also if one write takes only some of
+// it. False, with errno set, if the system takes no more. Thread-safe.
 bool WriteAll(int fd, absl::string_view text);
 
-// Writes a file of its own name, in the place of what was there. Unknown,
+// Writes a file under its own name and replaces an older one. Unknown,
 // `cannot write PATH: why`, if it cannot be written.
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);
-// Whether that could be done now, without doing it: for who asks before long
-// work whose result is to be written.
+// Checks that WriteTextFile could write it now, without writing. For callers
+// that check before long work whose result they write.
 absl::Status CheckWritable(const std::string& path);
 
 // The path made absolute, with links followed as far as it is there, so that

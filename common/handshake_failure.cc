@@ -20,17 +20,18 @@
 namespace fncache {
 namespace {
 
-// Connecting to a function that fails is tried every two seconds, and fails in
-// the same way: that is told again after so long.
+// A connection to a function that fails is retried every two seconds, and fails
+// with the same cause. The same cause is logged again after this time.
 constexpr absl::Duration kOldNews = absl::Hours(1);
-// Of so many different things.
+// Limit of different failures that are remembered. Beyond it, all are
+// forgotten.
 constexpr size_t kMostTold = 100;
 
 struct State {
   LogLimiter server_lines{absl::Seconds(1)};
   LogLimiter client_lines{absl::Seconds(1)};
   Mutex told_mutex;
-  // What was told of functions, and when last.
+  // When each failure of a function was last logged.
   std::map<std::string, absl::Time> told ABSL_GUARDED_BY(told_mutex);
   // Held while observers run, so that they can go.
   Mutex observers_mutex;
@@ -44,7 +45,7 @@ State& TheState() {
   return *state;
 }
 
-// Cuts a peer's own text, since nobody reads more of it in a log.
+// Cuts a peer's own text to keep log lines short.
 std::string Shortened(const std::string& text) {
   constexpr size_t kMost = 200;
   if (text.size() <= kMost) return text;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS handshakes that failed: why, told to whoever counts them, and logged at
-// most once a second for each side.
+// TLS handshakes that failed: reports why to the observers that count them, and
+// logs at most one line a second for each side.
 //
-// TLS tells a refused caller next to nothing ("broken pipe"), so the side that
-// refuses must say what it saw.
+// TLS reports next to nothing to a refused caller ("broken pipe"). So the side
+// that refuses must log its reason.
 //
 // Thread-safe.
 #ifndef FNCACHE_COMMON_HANDSHAKE_FAILURE_H_
@@ -54,7 +54,7 @@ void ReportHandshakeFailure(const HandshakeFailure& failure);
 // wrong.
 std::string ReportWrongName(absl::string_view called, absl::string_view setting,
                             std::string certificate);
-// What a certificate is for, as `certificate` above.
+// Formats the subject of a certificate, as `certificate` above.
 std::string CertificateText(absl::string_view common_name,
                             const std::vector<std::string>& names);
 

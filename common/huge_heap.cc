@@ -15,10 +15,10 @@ namespace fncache {
 #if defined(__GLIBC__)
 namespace {
 
-// By how much a large heap grows at a time. A huge page is given where all of
-// its 2 MiB were asked for before one byte of them is touched; so the last ones
-// of each step are small, and steps of 128 KiB, glibc's own, would have no
-// other. What is not touched is not resident.
+// A large heap grows by this many bytes at a time. The kernel gives a huge page
+// only if the program asks for all of its 2 MiB before it touches one byte. So
+// the last pages of each step are small. Steps of 128 KiB, glibc's own, would
+// have no huge page at all. Untouched bytes are not resident.
 constexpr int kStep = 32 << 20;
 
 // Where the heap was when this began; null: it is not followed.

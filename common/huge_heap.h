@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Huge pages for a heap that has become large.
 //
-// Who looks something up among millions of entries touches pages that he has
-// not touched for long, one after the other, and with pages of 4 KiB the
-// processor waits twice for each: for where the page is, then for what is in
-// it. In pages of 2 MiB most of the former falls away; filling them is cheaper,
-// too.
+// A look-up among millions of entries touches pages that were not touched for
+// long. With pages of 4 KiB the processor waits twice for each: for the page's
+// address, then for its content. Pages of 2 MiB avoid most of the former, and
+// filling them is cheaper, too.
 //
-// The kernel gives huge pages to who asks for them (where
+// The kernel gives huge pages to a program that asks for them (where
 // /sys/kernel/mm/transparent_hugepage/enabled says `madvise` or `always`).
-// glibc's allocator does not ask by itself, and has no function to make it, so
-// who fills the heap calls FollowHeap() now and then, which asks for what the
-// heap has grown by. A small heap is left alone: its pages are few, and
-// rounding it up to huge ones would cost more than it saves.
+// glibc's allocator does not ask automatically, and has no function to enable
+// it. So the code that fills the heap calls FollowHeap() now and then, which
+// asks for huge pages where the heap has grown. A small heap stays as it is: it
+// has few pages, and rounding it up to huge ones would cost more than it saves.
 //
-// The heap is the process's one heap (brk): blocks with mappings of their own
-// and heaps of threads, if there are any, are not followed.
+// Only the process's heap (brk) is followed. Blocks with mappings of their own
+// and heaps of threads, if there are any, are not.
 //
 // Kept for a measured figure: without it, a hit among a million small entries
 // costs 1.08 times the CPU (1.04 to 1.13; docs/performance-experiments.md).

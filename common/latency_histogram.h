@@ -28,7 +28,7 @@ class LatencyHistogram {
 
   // Counts all that `other` counted, which has as many parts.
   void Merge(const LatencyHistogram& other);
-  // Of nothing again.
+  // Forgets all latencies.
   void Clear();
 
   uint64_t count() const { return count_; }

@@ -39,17 +39,18 @@ void InitLogging(LogLevel level, LogFormat format);
 void LogBeforeTheNext(absl::string_view message,
                       absl::Span<const LogField> fields);
 
-// From now on nobody who logs waits for stderr, which may be a pipe that is not
-// read: another thread writes, up to 1 MiB waits for it, and beyond that lines
-// are dropped, of which one line tells when it goes on. For good.
+// From now on no thread that logs waits for stderr, which may be a pipe that is
+// not read. Another thread writes, and up to 1 MiB of lines wait for it. Beyond
+// that, lines are dropped; one line reports them when writing continues. This
+// cannot be undone.
 void LogInBackground();
-// Waits until all that was logged so is written, for at most so long.
+// Waits until another thread has written all logged lines, at most `patience`.
 void FlushLog(absl::Duration patience);
 
 void Log(LogLevel level, absl::string_view message,
          std::initializer_list<LogField> fields = {});
-// The line that this would print, its end included; "" if it would print none.
-// For who writes to stderr himself, and has to say it among his own lines.
+// The line that Log would print, its end included; "" if it would print none.
+// For a caller that writes to stderr directly, between its own lines.
 std::string LogLine(LogLevel level, absl::string_view message,
                     std::initializer_list<LogField> fields = {});
 // The same, where which fields there are is known late.

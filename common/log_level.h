@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What settings and commands call the levels of the log.
+// The names of the log levels in settings and commands.
 //
 // Constants; thread-safe.
 #ifndef FNCACHE_COMMON_LOG_LEVEL_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts as they may stand in a line of a log: nothing in them ends the line,
-// starts a field, or is obeyed by a terminal, whoever chose them.
+// Texts in a form that is safe in a log line. No text, of any origin, can end
+// the line, start a field or control a terminal.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_COMMON_LOG_TEXT_H_

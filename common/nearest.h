@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The word that somebody meant: for `did you mean --upstream?`.
+// The known word nearest to a mistyped one: for `did you mean --upstream?`.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_COMMON_NEAREST_H_

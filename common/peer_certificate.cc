@@ -260,8 +260,8 @@ CertificateVerdict CheckPeerCertificate(X509_STORE_CTX* context, TlsSide side) {
     names = WhatIsWrongWithNames(X509_STORE_CTX_get0_cert(context));
     if (!names.empty()) finding = {X509_V_ERR_APPLICATION_VERIFICATION, 0};
   }
-  // OpenSSL makes an alert of this error. Who signed with an unknown key is
-  // told that the authority is unknown, not that something was garbled.
+  // OpenSSL makes an alert of this error. A peer that signed with an unknown
+  // key gets "unknown authority", not an alert about garbled data.
   X509_STORE_CTX_set_error(context,
                            finding.error == X509_V_ERR_CERT_SIGNATURE_FAILURE
                                ? X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY

@@ -2,11 +2,12 @@
 // The check of a peer's certificate: OpenSSL's, and ours where OpenSSL cannot
 // follow what Crossplane issues.
 //
-// Crossplane gives its authority and every certificate that the authority
-// signs the same subject and serial number, and no authorityKeyIdentifier.
-// OpenSSL takes such a leaf for self-signed (error 18), and of two authorities
-// of one name it tries one only (error 7). Go does neither. So, for these two
-// answers about the leaf and no others, CheckPeerCertificate looks again:
+// Crossplane gives its authority and every certificate that the authority signs
+// the same subject and serial number, and no authorityKeyIdentifier. OpenSSL
+// takes such a leaf for self-signed (error 18). If two authorities have one
+// name, it tries only one of them (error 7). Go does neither. So
+// CheckPeerCertificate checks again after these two errors of the leaf, and
+// after no others:
 //
 // 1. The leaf is no authority.
 // 2. An authority of the trusted store has the name of the leaf's issuer and
@@ -17,10 +18,10 @@
 //    (X509_V_FLAG_PARTIAL_CHAIN), for the purpose of the peer's side, which
 //    brings dates, key strength, critical extensions and usages.
 //
-// Chains that OpenSSL accepts by itself (with intermediates, from bundles) stay
-// accepted, except those with names that other libraries would not survive
-// (common/certificate_names.h). Which name it should be is the business of
-// whoever knows it.
+// Chains that OpenSSL accepts without this (with intermediates, from bundles)
+// stay accepted, except those with names that crash other libraries
+// (common/certificate_names.h). The caller that knows the expected name checks
+// it.
 //
 // Thread-safe, as OpenSSL's own verification is.
 #ifndef FNCACHE_COMMON_PEER_CERTIFICATE_H_
@@ -39,8 +40,7 @@ struct CertificateVerdict {
   bool good = false;
   // Says what is wrong; it means nothing if `good`.
   HandshakeFault fault = HandshakeFault::kBadCertificate;
-  // The same as a part of a sentence, such as "the caller's certificate has
-  // expired".
+  // The same as a phrase, such as "the caller's certificate has expired".
   std::string words;
 };
 

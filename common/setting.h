@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One setting as data, and one value that somebody gave it: the words in which
-// the table (settings.h) and the reader of files (settings_file.h) speak.
+// One setting as data, and one given value of it. The table (settings.h) and
+// the reader of files (settings_file.h) exchange these.
 //
 // Values own their content; the functions are pure and thread-safe.
 #ifndef FNCACHE_COMMON_SETTING_H_
@@ -37,7 +37,7 @@ struct Setting {
   std::string group;
   // The placeholder of its value in help, "DURATION"; empty for kBool.
   std::string metavar;
-  // The text that holds where nobody gives one; absent = unset.
+  // The text that applies if no value is given; absent = unset.
   absl::optional<std::string> default_value;
   // A variable that replaces the default where it is set and not empty.
   std::string default_variable;

@@ -40,8 +40,8 @@ absl::Status ReadFlags(const SettingsTable& table, const SettingsInput& input,
   return absl::OkStatus();
 }
 
-// The environment's form of a list. What is wrong with it is a part of a
-// sentence, or empty where it is no such list at all.
+// The environment's form of a list. The error is a phrase; it is empty if the
+// text is no such list at all.
 absl::Status FromFlowList(const Setting& setting, const std::string& text,
                           SettingValue* value) {
   if (!absl::StartsWith(absl::StripLeadingAsciiWhitespace(text), "[")) {

@@ -47,7 +47,7 @@ struct ResolvedSettings {
   // Settings of the process and, without `functions:`, of its only function.
   SettingValues top;
   // One per entry of `functions:`: all settings of scope kFunction and kBoth,
-  // whoever gave them.
+  // from any source.
   std::vector<SettingValues> entries;
   bool has_entries = false;
 };

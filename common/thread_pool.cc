@@ -36,8 +36,9 @@ size_t ThreadPool::waiting() const {
 }
 
 void ThreadPool::Run() {
-  // Who waits for a disk waits anyway; who serves from memory is not to wait
-  // for a thread that has just been woken. Refused is as well.
+  // Work that waits for a disk can wait longer. A thread that serves from
+  // memory must not wait for a thread that was just woken. If the system
+  // refuses, the pool works without it.
   const sched_param parameters{};
   sched_setscheduler(0, SCHED_BATCH, &parameters);
   mutex_.Lock();

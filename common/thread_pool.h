@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadPool: a few threads for work that would hold others up.
+// ThreadPool: a few threads for work that would delay others.
 //
-// Work that blocks (look-ups on disk) or takes a while (keys of large requests,
-// calls that cost CPU time) runs here in the order of its arrival, and threads
-// that serve go on serving. The pool's threads ask the scheduler for time as
-// batch work does (SCHED_BATCH), so that they do not take a serving thread off
-// its core when they are woken.
+// Some work blocks (look-ups on disk) or takes a while (keys of large requests,
+// calls that cost CPU time). It runs here in the order of its arrival, while
+// the serving threads continue. The pool's threads ask the scheduler for time
+// as batch work (SCHED_BATCH), so that they do not preempt a serving thread
+// when they are woken.
 //
-// Thread-safe. Whoever owns the pool ends it, after which no thread of it runs.
+// Thread-safe. The owner of the pool ends it, after which no thread of it runs.
 #ifndef FNCACHE_COMMON_THREAD_POOL_H_
 #define FNCACHE_COMMON_THREAD_POOL_H_
 
@@ -26,9 +26,8 @@ namespace fncache {
 
 class ThreadPool {
  public:
-  // Called exactly once, on a thread of the pool: with true, or with false
-  // where the pool is ending, so that work which nobody needs any more can be
-  // left undone.
+  // Called exactly once, on a thread of the pool. `run` is false if the pool is
+  // ending; the work can then be left undone.
   using Work = absl::AnyInvocable<void(bool run)>;
 
   // At most `max_waiting` pieces of work wait for a thread.

@@ -22,9 +22,9 @@ int UsableCores();
 // microseconds a thread.
 absl::Status CheckThreads(int count);
 
-// From now on a std::thread that cannot be made, and that nobody looks after,
-// ends the process with exit code 1 and a line on standard error. Call it
-// before the process has other threads.
+// From now on the process ends with exit code 1 and a line on standard error if
+// a std::thread cannot be made and the error is not handled. Call it before the
+// process has other threads.
 void ExitWhereThreadsAreMissing();
 
 }  // namespace fncache

@@ -104,7 +104,7 @@ void OnHeader(SSL* ssl, absl::string_view bytes) {
   Report(ssl, std::move(failure));
 }
 
-// About the certificate of whoever receives it (RFC 8446, 6.2).
+// Whether an alert is about the certificate of its receiver (RFC 8446, 6.2).
 bool IsAboutCertificates(int alert) {
   switch (alert) {
     case SSL_AD_BAD_CERTIFICATE:

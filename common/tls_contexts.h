@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives every TLS context of this process, whoever makes it, what all have in
-// common: our check of peers' certificates (common/peer_certificate.h), no
-// session resumption, and reports of handshakes that failed
+// Configures every TLS context of this process, whichever code makes it: our
+// check of peers' certificates (common/peer_certificate.h), no session
+// resumption, and reports of handshakes that failed
 // (common/handshake_failure.h).
 //
-// gRPC makes its SSL_CTX itself and lends them to nobody. So this asks OpenSSL,
-// through its extra data of contexts (CRYPTO_get_ex_new_index(3)), to be told
-// of each that is made. A context that was missed, made before
-// SetUpTlsContexts, would check certificates as OpenSSL does, and refuse too
-// much, never too little; but it would resume sessions.
+// gRPC makes its SSL_CTX itself and gives no access to it. So this registers
+// extra data of contexts with OpenSSL (CRYPTO_get_ex_new_index(3)), which calls
+// it for each new context. A context made before SetUpTlsContexts is missed. It
+// would check certificates as OpenSSL does, and refuse too much, never too
+// little; but it would resume sessions.
 //
-// A resumed session is not checked again, though its certificate may have ended
-// or its authority been replaced; so none is resumed, and no ticket is given.
+// OpenSSL does not check a resumed session again, though its certificate may
+// have expired or its authority been replaced. So no session is resumed, and no
+// ticket is given.
 //
-// A library that has a verification of its own to offer, such as libcurl, gets
-// its contexts back with LeaveToItsLibrary.
+// A library that has a verification of its own, such as libcurl, gets its
+// contexts back with LeaveToItsLibrary.
 //
 // Thread-safe.
 #ifndef FNCACHE_COMMON_TLS_CONTEXTS_H_
@@ -26,9 +27,9 @@
 
 namespace fncache {
 
-// From now on, for the rest of the process. Call it before credentials or
-// contexts are made; again does nothing. Aborts where OpenSSL has no room for
-// its extra data.
+// Applies from now on, for the rest of the process. Call it before credentials
+// or contexts are made; a second call does nothing. Aborts if OpenSSL cannot
+// store its extra data.
 void SetUpTlsContexts();
 
 // For a context of another library's that is no runner's or function's: peers'

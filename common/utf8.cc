@@ -20,8 +20,8 @@ Word Load(const char* from) {
   return word;
 }
 
-// Whether all bytes are ASCII. Nearly all text is, and is told here by loads
-// that overlap, without a loop over the last few bytes.
+// Whether all bytes are ASCII. Nearly all text is. Loads that overlap check it
+// without a loop over the last few bytes.
 bool IsAscii(absl::string_view text) {
   constexpr uint64_t kHighBits = 0x8080808080808080u;
   const char* p = text.data();

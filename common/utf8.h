@@ -44,8 +44,8 @@ std::string WithoutBidiControls(absl::string_view text);
 // separators of lines and paragraphs (U+2028, U+2029) become \uNNNN.
 std::string Printable(absl::string_view text);
 
-// The beginning of a text that somebody gave, to tell them of it: at most 100
-// bytes, as Printable, with "..." where that is not all.
+// The beginning of a given text, for an error about it: at most 100 bytes, as
+// Printable, with "..." if the text is longer.
 std::string PrintableStart(absl::string_view text);
 
 }  // namespace fncache

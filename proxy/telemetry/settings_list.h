@@ -22,7 +22,7 @@ struct ListedSetting {
   bool is_list = false;
   bool set = false;                 // false: it has no value
   std::vector<std::string> values;  // one, but for lists
-  bool given = false;               // somebody gave it: it is no default
+  bool given = false;               // true: an explicit value, no default
   std::string where;                // "--ttl-max", "fncache.yaml:3", "default"
   // These say what the values stand for, where they do not do so themselves.
   std::vector<std::string> notes;
