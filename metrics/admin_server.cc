@@ -27,20 +27,22 @@
 namespace fncache::metrics {
 namespace {
 
-// A connection on which nothing moves for so long is closed.
+// A connection on which nothing moves for this time is closed.
 constexpr unsigned kIdleSeconds = 2;
 // One that moves is closed at this age, once another one comes.
 constexpr absl::Duration kMostAge = absl::Seconds(30);
-// Where more are open, the oldest one is closed: whoever holds connections
-// without asking pays for it, not who comes after.
+// If more connections are open, the oldest one is closed. So a client that
+// holds connections without asking loses them, not a new client.
 constexpr size_t kMostConnections = 512;
-// Of answers that were not sent yet. Beyond it the oldest one is not sent.
+// Limit, in bytes, of answers that were not sent yet. Beyond it the oldest one
+// is not sent.
 constexpr size_t kMostHeld = 16 << 20;
-// What libmicrohttpd accepts; never reached, as the oldest ones go before.
+// The limit of libmicrohttpd. It is never reached, because the oldest
+// connections are closed before.
 constexpr unsigned kConnectionLimit = 4 * kMostConnections;
-// A page that takes long holds up none of the others.
+// Several threads, so that a slow page does not delay the others.
 constexpr unsigned kThreads = 4;
-// Of each connection: the request's head, and the answer's.
+// Memory of each connection, in bytes: for the request's head and the answer's.
 constexpr size_t kConnectionMemory = 20 << 10;
 
 struct Address {
@@ -68,7 +70,7 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text) {
     host = host.substr(1, host.size() - 2);
     if (host.empty()) return bad;
   }
-  // No list, no space: what resolvers might make of it is nobody's wish.
+  // No list, no space: no resolver may interpret them.
   for (const char c : host) {
     const bool plain = isalnum(static_cast<unsigned char>(c)) || c == '.' ||
                        c == '-' || c == '_';
@@ -182,7 +184,7 @@ class OpenConnections {
 
   Mutex mutex_;
   std::list<One> all_ ABSL_GUARDED_BY(mutex_);
-  // Of those that were not told to go.
+  // The number of connections without told_to_go.
   size_t staying_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t held_ ABSL_GUARDED_BY(mutex_) = 0;
 };

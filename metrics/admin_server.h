@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // AdminServer: the HTTP endpoint that operators and Prometheus read.
 //
-// It serves a fixed set of pages, each a function that makes the text, to GET
-// and HEAD, and nothing else: another path is 404, another method 405; no
-// files, no directory listing, no CGI. It shares nothing with the serving path,
-// and bounds what a client that sends nothing, or rubbish, can hold: a
-// connection on which nothing moves for two seconds is closed, and so is the
-// oldest one where 512 are open or 16 MiB of answers wait for their readers, so
-// that a scrape is answered at once whoever hangs on.
+// It serves a fixed set of pages to GET and HEAD; a function makes the text of
+// each. Another path is 404, another method 405. There are no files, no
+// directory listing and no CGI.
+//
+// It shares nothing with the serving path. It bounds what a client that sends
+// nothing, or rubbish, can occupy, so that a scrape is answered at once:
+// - A connection on which nothing moves for two seconds is closed.
+// - The oldest connection is closed if 512 are open or 16 MiB of answers wait
+//   for their readers.
 //
 // Thread-safe. The pages are called on the server's own threads, several at a
 // time, until the destructor returns.

@@ -112,7 +112,7 @@ class Space {
  private:
   Mutex mutex_;
   std::vector<Slab*> slabs_ ABSL_GUARDED_BY(mutex_);  // every one there is
-  std::vector<Slab*> idle_ ABSL_GUARDED_BY(mutex_);   // those nobody has
+  std::vector<Slab*> idle_ ABSL_GUARDED_BY(mutex_);   // without an owner
   Slab* ending_ ABSL_GUARDED_BY(mutex_) = nullptr;    // see AddForEndingThread
   uint32_t next_ ABSL_GUARDED_BY(mutex_) = 1;
   // Keeps the rows of cells that were given back, by the number of cells in a

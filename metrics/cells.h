@@ -85,14 +85,14 @@ uint64_t CellSum(uint32_t cell);
 // The same for cells in a row, as reserved together.
 void CellSums(uint32_t first, uint32_t count, uint64_t* sums);
 
-// Reserves `count` cells in a row, all zero; the first one's number is never 0
-// (cell 0 is where unbound handles count, read by nobody). Aborts where there
-// are none left: that is eight million, at start-up.
+// Reserves `count` cells in a row, all zero. The first one's number is never 0:
+// unbound handles count in cell 0, which is never read. Aborts if there are
+// none left: that is eight million, at start-up.
 // Precondition: 0 < count <= kCellsPerChunk.
 uint32_t ReserveCells(uint32_t count);
 
 // Gives them back, for later reservations of the same count.
-// Precondition: nobody adds to them any more.
+// Precondition: no thread adds to them any more.
 void FreeCells(uint32_t first, uint32_t count);
 
 }  // namespace fncache::metrics::internal

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Histogram: durations counted into buckets at the cost of two plain additions
-// each (see cells.h), and Distribution, which is what a reader gets: sums,
-// means, and quantiles that are never outside of what was observed.
+// Histogram: counts durations into buckets at the cost of two plain additions
+// each (see cells.h). Distribution is the result for a reader: sums, means, and
+// quantiles that are never outside of the observed range.
 //
-// How quantiles are estimated. Each bucket is counted in four parts of equal
-// width, and each part keeps two numbers: how many durations fell into it, and
-// their sum. The quantile q of n durations is estimated as the mean of the part
-// that holds the smallest of them that is not exceeded by the fraction q (the
-// ceil(q * n)-th in order, at least the first). A mean lies between the least
-// and the greatest of what it is made of, so the estimate does, too; where all
-// durations of a part are equal it is exact; and it is wrong by at most the
-// width of the part. Two readings can be subtracted, and the difference, which
-// is what was observed between them, has the same properties: a tracked minimum
-// and maximum would not, as they cannot be subtracted.
+// How quantiles are estimated. Each bucket is counted in four sub-buckets of
+// equal width (Part in the code). Each sub-bucket keeps two numbers: how many
+// durations fell into it, and their sum. The quantile q of n durations is the
+// ceil(q * n)-th of them in order, at least the first. Its estimate is the mean
+// of the sub-bucket that contains it.
+//
+// A mean lies between the least and the greatest of its values, so the estimate
+// does, too. If all durations of a sub-bucket are equal, the estimate is exact.
+// It is wrong by at most the width of the sub-bucket. Two readings can be
+// subtracted, and the difference, which is the durations observed between them,
+// has the same properties. A tracked minimum and maximum would not, as they
+// cannot be subtracted.
 //
 // A Histogram is a handle like Counter: a small value, made by a Registry and
 // usable while that lives.
@@ -37,8 +39,8 @@ namespace fncache::metrics {
 // above them all. Immutable; must outlive the histograms that use it.
 class Buckets {
  public:
-  // In how many parts of equal width a bucket is counted. What is above all
-  // bounds is one part.
+  // The number of sub-buckets of equal width in a bucket. The durations above
+  // all bounds are one sub-bucket.
   static constexpr size_t kParts = 4;
 
   // `exposed`: the bounds that a scrape gets; empty = all. Each is a series of
@@ -63,7 +65,7 @@ class Buckets {
   // Parts are numbered from 0; those of bucket i are i * kParts and the next.
   size_t parts() const { return bounds_.size() * kParts + 1; }
 
-  // Returns the number of the part that a duration falls in.
+  // Returns the number of the sub-bucket that a duration falls in.
   size_t FindPart(uint64_t nanoseconds) const {
     // At most a few steps: where to start is known by the highest bit.
     size_t bucket = start_[absl::bit_width(nanoseconds)];
@@ -73,7 +75,7 @@ class Buckets {
     return part;
   }
 
-  // The least and the greatest duration, in nanoseconds, that a part takes.
+  // The least and the greatest duration, in nanoseconds, of a sub-bucket.
   uint64_t Least(size_t part) const;
   uint64_t Greatest(size_t part) const;
 
@@ -96,7 +98,7 @@ struct Distribution {
     uint64_t nanoseconds = 0;  // the sum
   };
 
-  // Null if the handle was unbound, which has no parts.
+  // Null if the handle was unbound; it has no sub-buckets then.
   const Buckets* buckets = nullptr;
   std::vector<Part> parts;  // those that hold anything, by rising number
 
@@ -134,8 +136,8 @@ class Histogram {
     internal::CountInCells(cell, n);
   }
 
-  // An observation that happens meanwhile may be in its part's count and not
-  // yet in its sum.
+  // An observation that happens meanwhile may be in the count of its sub-bucket
+  // and not yet in the sum.
   Distribution Read() const;
 
  private:
