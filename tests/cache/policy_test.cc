@@ -284,7 +284,7 @@ TEST(PolicyStaleTest, BothWindowsCountFromWhereServingFreshEnds) {
   EXPECT_EQ(at(first, s(120)), Freshness::kIfError);
   EXPECT_EQ(at(first, s(150) - moment), Freshness::kIfError);
   EXPECT_EQ(at(first, s(150)), Freshness::kSpent);
-  // What is answered at once needs no error.
+  // An entry that is served at once needs no error.
   const PolicyOptions second = Windows(s(60), s(30));
   EXPECT_EQ(at(second, s(150) - moment), Freshness::kWhileRevalidate);
   EXPECT_EQ(at(second, s(150)), Freshness::kSpent);
@@ -343,7 +343,7 @@ TEST(PolicyStaleTest, TheRunnerIsToldTenSecondsOrATenthAndUpToATenthMore) {
   EXPECT_EQ(told(absl::nullopt, 0.5), absl::nullopt);
 }
 
-// ---- The TTL that the runner is told.
+// ---- The TTL that the runner gets.
 
 TEST(PolicyHitTtlTest, NoneStaysNoneAndZeroStaysZero) {
   for (const RequeueTtl requeue :
@@ -520,8 +520,8 @@ TEST(PolicyOptionsTest, BoundsThemselvesAreAccepted) {
   EXPECT_TRUE(options.Validate().ok()) << options.Validate();
 }
 
-// ---- Why there is a margin: "half of those requeues would arrive just before
-// its end, hit, be told to come back in a moment" (DESIGN).
+// ---- Why there is a margin: without it, half of the requeues would arrive
+// just before the end, hit, and get a TTL of a moment (DESIGN).
 
 // Reconciles per function run of one composite behind one function, whose
 // runner comes back at the told TTL +-10 %.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of the digests of responses, with protobuf as the judge. For
-// the property test and the fuzzer.
+// The rules for the digests of responses, with protobuf as the judge. For the
+// property test and the fuzzer.
 #ifndef FNCACHE_TESTS_CACHE_RESPONSE_DIGEST_CHECKER_H_
 #define FNCACHE_TESTS_CACHE_RESPONSE_DIGEST_CHECKER_H_
 
@@ -25,7 +25,7 @@ namespace fncache::cache {
 // Each check returns what is wrong, or nothing. Belongs to one thread.
 class ResponseDigestChecker {
  public:
-  // Of a response with or without meta.
+  // For a response with or without meta.
   ResponseDigest Compute(absl::string_view bytes) {
     const auto view = ReadResponse(bytes);
     if (!view.ok()) return {};

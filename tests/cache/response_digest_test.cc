@@ -50,7 +50,7 @@ void CheckRandomResponses(uint64_t seed, int responses) {
     const std::string other = Encode(
         changed, random.OneIn(2) ? Style::kAnyEncoder : Style::kWild, &random);
     const std::string second = Encode(unrelated, Style::kWild, &random);
-    // Whatever encoder wrote it takes the fast path.
+    // Both encodings take the fast path.
     for (const std::string& bytes : {plain, any}) {
       bool fast = false;
       ASSERT_EQ(checker.CheckOne(bytes, &fast), "");

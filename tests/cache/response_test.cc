@@ -425,7 +425,7 @@ TEST(ResponsePropertiesTest, HoldForGeneratedResponses) {
 }
 
 TEST(ResponsePropertiesTest, HoldForProtobufsOwnEncodings) {
-  // Without repeated map keys: secrets must be told exactly.
+  // Without repeated map keys: the check for secrets must be exact.
   int secrets = 0, plain = 0;
   for (int seed = 0; seed < 20'000; ++seed) {
     v1::RunFunctionResponse message;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resources, which most requests are made of: read at once where they are as
-// encoders write most, field by field where they are not. Each request is held
-// against protobuf, the slow path and the page (KeyChecker).
+// Resources, of which most requests consist. The walk reads one at once if it
+// has the usual encoding, and field by field otherwise. Each request is
+// compared with protobuf, the slow path and the page (KeyChecker).
 #include "cache/key/canonical_walk.h"
 
 #include <string>
@@ -29,7 +29,7 @@ std::string Entry(absl::string_view key, absl::string_view value) {
 }
 std::string Text(absl::string_view text) { return Field(3, text); }
 
-// What a Resource may hold, usual and not.
+// Values that a Resource may contain, usual and not.
 std::vector<std::string> Resources() {
   const std::string object = Entry("kind", Text("Bucket")) +
                              Entry("spec", Field(5, Entry("a", Text("b"))));

@@ -41,7 +41,7 @@ void CheckRequest(RunFunctionRequest request, KeyChecker* checker,
   const std::string plain = Encode(request, Style::kPlain, random);
   const std::string wild = Encode(request, Style::kWild, random);
   const std::string any = Encode(request, Style::kAnyEncoder, random);
-  // Whatever encoder wrote it takes the fast path.
+  // Both encodings take the fast path.
   for (const std::string& bytes : {plain, any}) {
     bool fast = false;
     ASSERT_EQ(checker->CheckOne(bytes, &fast), "");
@@ -129,7 +129,7 @@ void CheckTagged(const RunFunctionRequest& request, KeyChecker* checker,
   ++(by_tag ? count->fast : count->slow);
   const std::string plain = Encode(request, Style::kPlain, random);
   const std::string wild = Encode(request, Style::kWild, random);
-  // Bytes that nobody could read may be skipped, in front and behind.
+  // Bytes that cannot be read may be skipped, in front and behind.
   const std::string skipped =
       SkippedByTag(random) + wild + SkippedByTag(random);
   for (const std::string& bytes : {plain, wild, skipped}) {

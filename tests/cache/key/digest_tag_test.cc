@@ -364,7 +364,7 @@ TEST(TagKey, SlicesAreOneRequest) {
     EXPECT_EQ(digest.key, key);
     EXPECT_EQ(digest.tag, kTagA);
     if (cut < bytes.size()) {
-      // Whatever is cut off is missed, unless it was whole fields.
+      // The loss of the cut bytes is noticed, unless they were whole fields.
       std::string front;
       const bool fields = AppendTagPart({view.substr(0, cut)}, &front);
       apiextensions::fn::proto::v1::RunFunctionRequest request;

@@ -77,8 +77,8 @@ class KeyChecker {
   // The canonical form, where content decides.
   std::string CheckForm(absl::string_view bytes, const Judged& judged,
                         const Key& key, bool* fast);
-  // What the instructions of machines with less than this one make of it:
-  // `form` and `tag`, or they refuse it if there is no form.
+  // Checks the result of the instruction sets below this machine's. It is
+  // `form` and `tag`, or a refusal if there is no form.
   std::string CheckOtherMachines(absl::string_view bytes, int depth,
                                  absl::optional<absl::string_view> form,
                                  absl::string_view tag) const;

@@ -602,7 +602,7 @@ TEST(NamedMaskSets, SignIsAnOrdinaryCharacterElsewhere) {
       MaskSet::Parse({"observed.composite.resource.spec.@version"}).ok());
 }
 
-// It would mask a key that nobody has.
+// It would mask a key that does not exist.
 TEST(NamedMaskSets, NameBelowAPathIsRefusedUnlessQuoted) {
   const auto bare = MaskSet::Parse({"observed.resources.*.resource.@versions"});
   ASSERT_FALSE(bare.ok());

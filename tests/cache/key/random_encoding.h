@@ -21,8 +21,9 @@ enum class Style {
   // in any order (but for unknown fields of Structs, Values and lists, which
   // are behind known ones); everything once, varints as short as they can be.
   kAnyEncoder,
-  // Whatever parses as the same message: fields in any order, messages split,
-  // keys and singular fields repeated, long varints, junk in map entries...
+  // Any bytes that parse as the same message: fields in any order, messages
+  // split, keys and singular fields repeated, long varints, junk in map
+  // entries...
   kWild,
 };
 std::string Encode(const google::protobuf::Message& message, Style style,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The edges of reading Structs at speed: sizes at which lengths grow, keys that
 // share an order, text that is not ASCII, and the request's end. Each request
-// is held against protobuf, the slow path and the page (KeyChecker).
+// is compared with protobuf, the slow path and the page (KeyChecker).
 #include "cache/key/struct_walk.h"
 
 #include <algorithm>
@@ -197,7 +197,7 @@ TEST_F(StructWalkTest, JudgesEveryHeadAsProtobufDoes) {
       Check(Entry("a", Text("b")) + entry + Entry("c", Struct(entry)));
       const size_t heads = entry.size() - value.size() + 4;
       for (size_t at = 0; at < std::min(heads, entry.size()); ++at) {
-        // Of the key all bytes are alike.
+        // All bytes of the key are alike, so most of them are skipped.
         if (at > 6 && at + 8 < heads) continue;
         for (const int by :
              {1,    2,    3,    4,    5,    6,    7,    8,    0x10, 0x18,
@@ -535,10 +535,10 @@ std::vector<StructWalk> EveryWalk() {
   return walks;
 }
 
-// What they write of the first `size` bytes of `bytes`, all of which may be
-// read, with so much to grow by; nullopt if they refuse it. Bytes and output
-// are on the heap and of exactly the size that is asked for, so that a
-// sanitizer sees what is read or written beyond.
+// Returns the output of the walks for the first `size` bytes of `bytes`, all of
+// which may be read. The output may be `growth` bytes longer; nullopt if they
+// refuse it. Bytes and output are on the heap and have exactly these sizes, so
+// that a sanitizer detects accesses beyond them.
 absl::optional<std::string> Walked(std::vector<StructWalk>* walks,
                                    StructWalk::Kind kind,
                                    absl::string_view bytes, size_t size,

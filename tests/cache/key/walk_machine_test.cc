@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each way in which a machine copies, checks and orders is held against the
-// plainest code for it, in buffers of exactly the size that it may use.
+// The copies, checks and orders of each machine are compared with the plainest
+// code for them, in buffers of exactly the allowed size.
 #include "cache/key/walk_machine.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace fncache::cache::key {
 namespace {
 
-// The machine that has to be there for the ways.
+// The machine that these functions need.
 template <typename Ways>
 constexpr Machine Needed() {
 #if defined(__x86_64__)

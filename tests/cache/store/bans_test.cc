@@ -155,7 +155,7 @@ TEST(BansTest, ABanOfAKeyLastsUntilWhatWasUnderWayHasEnded) {
   auto second = std::make_unique<Bans::Entered>(bans.Enter());
   auto banned =
       bans.BanKey(KeyOf(1), At(1), /*soft=*/false, absl::InfinitePast());
-  // What enters later does not hold it.
+  // A call that enters later does not keep the ban.
   const Bans::Entered later = bans.Enter();
   banned.reset();
   EXPECT_TRUE(scope.Covers(KeyOf(1), At(1)));
@@ -241,7 +241,7 @@ TEST(BansTest, ASoftBanOfAKeyLastsUntilItsEntryIsGone) {
   bans.BanKey(KeyOf(1), At(1), /*soft=*/true, /*until=*/At(60)).reset();
   EXPECT_EQ(scope.SoftBefore(KeyOf(1), At(1)), At(1));
   EXPECT_FALSE(scope.Covers(KeyOf(1), At(1)));
-  // What was under way would be stale at once, and outlive the ban.
+  // An entry of a call under way would be stale at once, and outlive the ban.
   int fills = 0;
   EXPECT_FALSE(scope.FillUnlessBanned(KeyOf(1), At(1), [&] { ++fills; }));
   EXPECT_TRUE(scope.FillUnlessBanned(KeyOf(1), At(2), [&] { ++fills; }));

@@ -91,7 +91,7 @@ TEST_F(DiskStoreFullTest, ADiskThatIsFullAtStartIsAnErrorThatNamesIt) {
   store_.reset();  // before its environment
 }
 
-// The same on a real file system of 16 MiB, which somebody else fills up.
+// The same on a real file system of 16 MiB, which another writer fills up.
 TEST_F(DiskStoreFullTest, ARealSmallDiskFillsUpAndIsTakenUpAgain) {
   const std::string mounted = directory_.path() + "/small";
   ASSERT_TRUE(fs::create_directory(mounted));

@@ -14,7 +14,8 @@
 
 namespace fncache::cache::store::testing {
 
-// A file system whose logs can be held: whoever writes them waits.
+// A file system that can block writes to its logs: a thread that writes one
+// waits.
 class HeldFileSystem : public rocksdb::FileSystemWrapper {
  public:
   HeldFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}

@@ -298,7 +298,7 @@ TEST_F(LateDiskTest, ADirectoryThatIsNotOursToUseEndsTheStart) {
   fs::permissions(directory_.path(), fs::perms::owner_all);
   const bool root = geteuid() == 0;
   if (root) {
-    ASSERT_EQ(seteuid(65534), 0);  // nobody
+    ASSERT_EQ(seteuid(65534), 0);  // an unprivileged user
   } else {
     fs::permissions(directory_.path(), fs::perms::none);
   }

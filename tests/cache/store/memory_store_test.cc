@@ -62,8 +62,8 @@ TEST_F(MemoryStoreTest, AShardHoldsAtLeastFourOfTheLargestEntries) {
   EXPECT_EQ(MemoryStore({256 * kMegabyte, ~uint64_t{0}}, nullptr).shards(), 1);
 }
 
-// Whoever still sends one that was evicted holds memory that the store's bound
-// knows nothing of.
+// A call that still sends an evicted entry holds memory outside of the store's
+// bound.
 TEST_F(MemoryStoreTest, EntriesKnowWhetherTheyAreInIt) {
   auto store = std::make_unique<MemoryStore>(
       MemoryStoreOptions{kMegabyte, kMegabyte / 8}, &observer_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was purged, in a store with its bans: in every tier and on the way
-// between them, across restarts, with a disk that takes no writes, and in any
-// order of events.
+// Purged entries in a store with its bans: in every tier and between the tiers,
+// across restarts, with a disk that accepts no writes, and in any order of
+// events.
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
 

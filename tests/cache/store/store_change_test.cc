@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stores owe when their bounds, generations and rules for connection
+// The duties of stores when their bounds, generations and rules for connection
 // details change while they are open.
 #include <gtest/gtest.h>
 

@@ -378,7 +378,7 @@ TEST_P(StoreConformance, WhatIsPurgedIsCountedAsThat) {
   const uint64_t counted = observer_.removed(Tier::kMemory, Removal::kPurged) +
                            observer_.removed(Tier::kDisk, Removal::kPurged);
   EXPECT_GE(counted, 1);
-  // What still waited for the disk never got there.
+  // Entries that still waited for the disk never got there.
   EXPECT_LE(counted, static_cast<uint64_t>(purged.removed));
 }
 
@@ -391,8 +391,8 @@ TEST_P(StoreConformance, NoReaderFindsWhatWasPurged) {
   std::atomic<uint64_t> purged{0};
   std::atomic<uint64_t> hits{0};
   const absl::Time begin = now();
-  // Nobody fills what started before a purge that has begun: that is for the
-  // bans to keep out.
+  // No thread fills an entry that started before a purge that has begun: the
+  // bans keep such entries out.
   Mutex fills;
   const auto write = [&] {
     while (!done) {

@@ -126,7 +126,7 @@ TEST_F(TieredStoreTest, WhatWasSupersededDoesNotComeBackFromBelow) {
     Open();
     EXPECT_EQ(Below(1), -1);
     EXPECT_EQ(Below(2), 1);
-    // What is filled later is an entry like any other.
+    // An entry that is filled later is like any other.
     EXPECT_EQ(Fill(1, 2, /*lower=*/true, absl::ZeroDuration()),
               PutResult::kStored);
     store_->Flush();

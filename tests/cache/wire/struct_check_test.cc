@@ -26,7 +26,7 @@ bool Parses(absl::string_view bytes, int depth) {
   return message.ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
 }
 
-// Of a copy with nothing behind it, so that asan sees every read too far.
+// Checks a copy with nothing behind it, so that asan detects reads beyond it.
 bool Checks(absl::string_view bytes, int depth) {
   const std::unique_ptr<char[]> copy(new char[bytes.size()]);
   if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
