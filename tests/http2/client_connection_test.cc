@@ -278,7 +278,7 @@ TEST_F(ClientConnectionTest, AfterTheFirstCallFieldsAreReferences) {
 }
 
 TEST_F(ClientConnectionTest, KeepsToASmallerHeaderTable) {
-  // None of the table; one that holds half of the fields; the usual; more.
+  // No table, one that takes half of the fields, the usual one, a larger one.
   for (const uint32_t size : {0, 200, 4096, 65536}) {
     SCOPED_TRACE(size);
     Start({{{NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, size}}, 0, {}});
@@ -358,8 +358,8 @@ TEST_F(ClientConnectionTest, SettingsThatAllowMoreStreamsMakeRoom) {
   EXPECT_TRUE(had_room_);
 }
 
-// Whoever passes a secret on leaves it out of its header tables, too (RFC 7541,
-// 6.2.3).
+// A proxy that passes a secret on leaves it out of its header tables, too (RFC
+// 7541, 6.2.3).
 TEST_F(ClientConnectionTest, WhatIsNeverIndexedStaysSo) {
   Start();
   peer_->on_request = [](int32_t) {};
@@ -474,8 +474,8 @@ TEST_F(ClientConnectionTest, EndlessFramesThatDoNoWorkEndTheConnection) {
   }
 }
 
-// Nor for calls that this side has given up. What was under way as it did is
-// no fault.
+// Nor for calls that this side has cancelled. An answer that was under way at
+// the cancellation is no fault.
 TEST_F(ClientConnectionTest, AnswersToNobodyEndTheConnection) {
   options_.budget = options_.budget_most = 100;
   options_.budget_a_second = 0;
@@ -501,8 +501,8 @@ TEST_F(ClientConnectionTest, AnswersToNobodyEndTheConnection) {
   EXPECT_EQ(end_, ConnectionEnd::kTooMuch);
 }
 
-// What one call's fields were says nothing of the connection's end, and is
-// nobody else's business.
+// The fields of one call do not explain the connection's end, and other calls
+// must not see them.
 TEST_F(ClientConnectionTest, ABadAnswerIsNotWhyTheConnectionEnds) {
   Start({{}, 0, {{"x-token", "secret\x01"}}});
   Settle();

@@ -93,7 +93,7 @@ class ClientTest : public ::testing::Test {
   ~ClientTest() override {
     for (const auto& request : requests_) client_->Forget(request.get());
     client_ = nullptr;
-    // Connections are deleted as the turn ends.
+    // The event loop deletes connections at the end of an iteration.
     loop_.RunOnce(0);
   }
 
@@ -140,7 +140,7 @@ class ClientTest : public ::testing::Test {
   }
 
   ClientOptions options_;
-  std::vector<std::string> lost_;   // reasons that were told
+  std::vector<std::string> lost_;   // reported reasons
   std::vector<std::string> found_;  // each time that it was reachable again
   std::vector<std::unique_ptr<Request>> requests_;
   Loop loop_;
@@ -174,7 +174,7 @@ TEST_F(ClientTest, ConnectionsWithoutStreamsAreNoReasonForMoreAtOnce) {
   EXPECT_THAT(function_.peers, SizeIs(1));
 }
 
-// Somebody else may be behind that address.
+// Another server may be behind that address.
 TEST_F(ClientTest, ConnectionsWithoutStreamsAreTriedAgainAndNotCollected) {
   options_.first_pause = options_.longest_pause = absl::Milliseconds(1);
   function_.settings = {Streams(0)};
@@ -223,8 +223,8 @@ TEST_F(ClientTest, ConnectionsThatWereOfUseAreMadeAnewAtOnce) {
   EXPECT_THAT(lost_, IsEmpty());
 }
 
-// As a process ends, its listener may still take a connection that nobody will
-// serve.
+// As a process ends, its listener may still accept a connection that is never
+// served.
 TEST_F(ClientTest, OneThatIsTakenByAFunctionThatGoesIsNotWhy) {
   Start();
   Begin();
@@ -328,7 +328,7 @@ TEST_F(ClientTest, AFunctionThatComesBackIsReachableAtOnce) {
   Begin();
   ASSERT_TRUE(Until([&] { return Answered() == 1; }));
   options_.first_pause = options_.longest_pause = kNever;
-  // It ends, and for a while nobody answers.
+  // It ends, and for a while no server answers.
   function_.peers.clear();
   ASSERT_TRUE(Eventually([&] {
     loop_.RunOnce(0);
@@ -352,7 +352,7 @@ TEST_F(ClientTest, ARefusedAddressIsNoNewsWhileAnotherIsTried) {
       Start({&function_, &refusing});
     }
     EXPECT_EQ(client_->Take(), nullptr);
-    // The kernel has taken the other connection, and nobody says anything.
+    // The kernel has accepted the other connection, and no server speaks on it.
     ASSERT_TRUE(Eventually([&] {
       loop_.RunOnce(0);
       return !client_->why().empty();
@@ -385,7 +385,7 @@ TEST_F(ClientTest, AFunctionThatOnlyFinishesItsCallsIsNotReachable) {
   ASSERT_TRUE(Until([&] {
     return !function_.peers.empty() && function_.peers[0]->complete.size() == 1;
   }));
-  // Whoever connects from now on is refused.
+  // New connections are refused from now on.
   const std::unique_ptr<ServerPeer> last = std::move(function_.peers[0]);
   function_.Stop();
   nghttp2_submit_goaway(last->session, NGHTTP2_FLAG_NONE, 1, NGHTTP2_NO_ERROR,

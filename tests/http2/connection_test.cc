@@ -89,7 +89,7 @@ TEST_F(ConnectionTest, WhatIsNotReadWaitsAtTheSocket) {
   server_loop_.Do([&] { connection->SetReading(true); });
   second.Wait();
   EXPECT_EQ(second.answer, "hello");
-  // Of one that is lost meanwhile nothing is kept.
+  // Nothing is kept of a connection that is lost meanwhile.
   server_loop_.Do([&] { connection->SetReading(false); });
   loop_.Do([&] { first.stream->connection().Close("gone"); });
   first.Wait();
@@ -168,7 +168,7 @@ TEST_F(ConnectionTest, AHeaderBlockThatCannotBeSentEndsItsStream) {
   EXPECT_EQ(next.answer, "y");
 }
 
-// Whoever wants a stream's fields has them, and who does not has none.
+// A handler that wants a stream's fields gets them; others get none.
 TEST(StreamTest, FieldsAreTakenAndTrailersDropped) {
   // Answers with how many trailers it was shown.
   struct Handler final : Server::Handler, StreamUser {
@@ -257,7 +257,7 @@ TEST_F(ConnectionTest, AStoppingServerLetsCallsFinish) {
 }
 
 TEST_F(ConnectionTest, WhyNothingListensIsTold) {
-  // A port that nobody has: bound, and not listened on.
+  // An unused port: bound, and not listened on.
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_storage address = {};
   address.ss_family = AF_INET;

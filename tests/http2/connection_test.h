@@ -81,7 +81,7 @@ class EchoHandler final : public Server::Handler {
   std::atomic<int> refusals{0};
   std::atomic<int> running{0};
   std::atomic<int> resets{0};
-  std::string why;  // What an oversized request is told.
+  std::string why;  // The answer to an oversized request.
 
  private:
   class Call final : public StreamUser {

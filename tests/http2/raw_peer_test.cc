@@ -51,7 +51,7 @@ class RawPeer {
                0 &&
            (one.revents & (POLLERR | POLLHUP)) == 0;
   }
-  // What does not fit comes first the next time.
+  // Unsent bytes go first the next time.
   void SendSome(const std::string& bytes) {
     left_ += bytes;
     const ssize_t n =
@@ -72,7 +72,7 @@ class RawPeer {
     }
     return all;
   }
-  // What comes next; nothing at the end.
+  // Returns the next bytes; nothing at the end.
   std::string ReadSome() const {
     std::string piece(64 << 10, '\0');
     const ssize_t n = recv(fd_, piece.data(), piece.size(), 0);
@@ -183,7 +183,8 @@ class Fountain final : public Answerer {
   }
 };
 
-// Who takes much has to say so, and may measure how fast it comes.
+// A peer that reads much has to send window updates, and may send pings to
+// measure the speed.
 TEST(FrameBudgetTest, BytesThatAreSentPayForWhatTheyMakePeersSay) {
   Fountain handler;
   const ServedPeer served(&handler);
@@ -218,7 +219,7 @@ TEST(FrameBudgetTest, BytesThatAreSentPayForWhatTheyMakePeersSay) {
   EXPECT_EQ(body, Fountain::kBytes);
 }
 
-// Or a byte would pay for the window of the next one, for ever.
+// Otherwise a byte would pay for the window of the next one, for ever.
 TEST(FrameBudgetTest, WindowsOfAByteAreNotPaidForByWhatTheyLetOut) {
   Fountain handler;
   const ServedPeer served(&handler);
@@ -241,8 +242,8 @@ TEST(FrameBudgetTest, WindowsOfAByteAreNotPaidForByWhatTheyLetOut) {
   EXPECT_TRUE(ended);
 }
 
-// Who is in a hurry cancels what it has asked for, hundreds of times a second;
-// who resets what it has not even asked costs more than that.
+// A client in a hurry cancels complete requests, hundreds of times a second. A
+// client that resets incomplete requests pays more than that.
 TEST_F(ConnectionTest, ResetsOfCompleteRequestsCostLess) {
   Start();
   for (const bool complete : {true, false}) {
@@ -334,7 +335,7 @@ TEST_F(ConnectionTest, HundredsOfFieldsForNobodyAreWork) {
   }
 }
 
-// It would be held for ever, and it is no call that any limit knows.
+// It would stay for ever, and no limit knows it as a call.
 TEST_F(ConnectionTest, AHeaderBlockEndsInTime) {
   server_options_.connection.handshake_timeout = absl::Milliseconds(300);
   std::atomic<int> ended{0};
@@ -354,7 +355,7 @@ TEST_F(ConnectionTest, AHeaderBlockEndsInTime) {
   peer.ReadAll();
 }
 
-// Nobody is told of a block for a stream that has gone, nor of its end.
+// A block for a closed stream, and its end, reach no handler.
 TEST_F(ConnectionTest, ABlockForNobodyEndsAsAnyOther) {
   server_options_.connection.handshake_timeout = absl::Milliseconds(200);
   Start();
@@ -467,7 +468,7 @@ TEST_F(ConnectionTest, DataWithPaddingIsWork) {
   EXPECT_THAT(peer.ReadUntil("last"), HasSubstr("bblast"));
 }
 
-// Of streams that ended long ago.
+// Frames for streams that ended long ago.
 TEST_F(ConnectionTest, WhatComesForNobodyIsNoWork) {
   Start();
   const std::string headers = Ask(1);
@@ -660,11 +661,11 @@ TEST_F(ConnectionTest, APeerThatDoesNotReadItsEndIsLetGo) {
             absl::Seconds(1));
 }
 
-// Or what it is answered would pile up.
+// Otherwise its answers would pile up.
 TEST_F(ConnectionTest, APeerThatAsksAndDoesNotReadIsNotReadEither) {
-  // Each is told that its fields are too large, without a body. The answer is
-  // too large for HPACK's table, so that few fill the sockets: a connection
-  // that takes nothing is closed after 20 s.
+  // Each request is refused because its fields are too large, without a body.
+  // The answer is too large for HPACK's table, so that few fill the sockets. A
+  // connection that reads nothing is closed after 20 s.
   handler_.why = std::string(8000, 'w');
   server_options_.connection.max_field_bytes = 16;
   server_options_.connection.budget = 1e9;
@@ -703,7 +704,7 @@ TEST_F(ConnectionTest, AStreamBeyondTheBoundIsRefusedAlone) {
                      Http2Header(":authority", "x"));
   };
   ASSERT_TRUE(peer.Send(kClientPreface + Frame(4, 0, 0, "")));
-  // The setting, as it is told.
+  // The setting, as the server sends it.
   EXPECT_THAT(peer.ReadUntil(std::string("\0\3\0\0\0\2", 6)),
               HasSubstr(std::string("\0\3\0\0\0\2", 6)));
   ASSERT_TRUE(peer.Send(Frame(4, 1, 0, "") +  // SETTINGS, ACK
@@ -769,7 +770,7 @@ TEST_F(ConnectionTest, Http1InPiecesIsToldWhatThisIs) {
   EXPECT_TRUE(Eventually([&] { return ended == 12; }));
 }
 
-// What is neither is not waited for.
+// A byte that begins neither HTTP/2 nor HTTP/1 ends the connection at once.
 TEST_F(ConnectionTest, AByteThatBeginsNothingEndsTheConnection) {
   Start();
   RawPeer peer(server_->address());
@@ -784,7 +785,7 @@ class AllButTheReserve {
   AllButTheReserve() {
     EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
     files_.push_back(dup(0));
-    // So many that a sixteenth is between the bounds.
+    // A limit at which one sixteenth is between the bounds.
     const int limit = std::max(files_.back() + 100, 160);
     rlimit low = before_;
     low.rlim_cur = static_cast<rlim_t>(limit);
@@ -861,7 +862,7 @@ TEST_F(ConnectionTest, AnIdleConnectionIsToldToGo) {
   Request request("/echo", "x");
   Begin(&request);
   request.Wait();
-  // The client makes a new one, which is told to go in turn.
+  // The client makes a new one, which also gets a GOAWAY.
   EXPECT_TRUE(Eventually([&] { return server_->connections() == 0; }));
 }
 

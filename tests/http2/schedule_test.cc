@@ -256,7 +256,8 @@ class Schedule final : private ConnectionOwner {
     if (told_ == before) return;
     before_ = before;
     for (const auto& call : calls_) {
-      // What it has besides goes again, and comes again, but does not add up.
+      // A smaller window takes the extra bytes away and a larger one brings
+      // them back, but they do not add up.
       Party& party = call->server;
       party.shift =
           std::max<int64_t>(0, party.shift + int64_t{told_} - int64_t{before});
@@ -334,8 +335,8 @@ class Schedule final : private ConnectionOwner {
       Turn();
       quiet = up || down ? 0 : quiet + 1;
     }
-    // What a stream began with may come, whatever other streams began with
-    // since.
+    // The bytes that a stream's first window allows may arrive, whatever the
+    // first windows of later streams are.
     for (size_t i = 0; i < calls_.size(); ++i) {
       const Call& call = *calls_[i];
       if (!call.client.open() || !call.server.open() || broken_) continue;
@@ -371,7 +372,7 @@ class Schedule final : private ConnectionOwner {
     const Party& server = call.server;
     EXPECT_TRUE(client.closed);
     EXPECT_EQ(server.closed, call.served);
-    // What is said to be unprocessed may be sent again.
+    // A call that is reported as unprocessed may be sent again.
     EXPECT_FALSE(client.end.unprocessed && call.served);
     EXPECT_FALSE(server.end.unprocessed);
     if (call.refused && client.end.kind == StreamEnd::Kind::kPeerReset) {
@@ -411,7 +412,7 @@ class Schedule final : private ConnectionOwner {
 
   std::mt19937 random_;
   Loop loop_;
-  // Of each side: its socket, and the wire's end.
+  // For each side: its socket, and the wire's end.
   int wires_[2][2];
   std::array<ConnectionOptions, 2> options_;
   std::array<Connection*, 2> sides_ = {};

@@ -25,7 +25,7 @@ using ::fncache::testing::TempDir;
 using ::fncache::testing::WriteFile;
 using ::testing::HasSubstr;
 
-// A socket of somebody else's that listens there; closed, its file stays.
+// Another process's socket that listens there; closed, its file stays.
 class Other {
  public:
   Other(const std::string& path, int backlog) : fd_(NewSocket()) {
