@@ -58,9 +58,9 @@ struct CertificateOptions {
   // subjectKeyIdentifier, and authorityKeyIdentifier where there is an issuer
   // that has one.
   bool key_identifiers = false;
-  // An extension that nobody knows and must.
+  // An unknown critical extension, which must be refused.
   bool unknown_critical = false;
-  // Of an authority that is made anew: its key (PEM); empty = a fresh one.
+  // For an authority that is made anew: its key (PEM); empty = a fresh one.
   std::string key;
   absl::Time from = absl::Now() - absl::Hours(1);
   absl::Time until = absl::Now() + absl::Hours(10);

@@ -44,8 +44,8 @@ class DeafServer {
 
   std::string target() const { return listening_.target(); }
 
-  // So much waits on the connection that no more comes, as far as a hundred
-  // calls of this in a row can tell.
+  // Whether the connection is full: over 16 KiB are unread, and over a hundred
+  // calls of this in a row saw no more bytes come.
   bool Full() {
     int unread = 0;
     if (connection_ < 0 || ioctl(connection_, FIONREAD, &unread) != 0) {

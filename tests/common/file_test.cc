@@ -123,7 +123,7 @@ TEST_F(FileTest, FollowedPathsAreEqualWhereTheFileIsOne) {
         std::filesystem::relative(path).string()}) {
     EXPECT_EQ(FollowedPath(same), path) << same;
   }
-  // What is not there yet is as good.
+  // A path that does not exist yet is as good.
   EXPECT_EQ(FollowedPath(folder + "/link/new"), folder + "/sub/new");
   EXPECT_EQ(FollowedPath(folder + "/new/"), folder + "/new");
   EXPECT_EQ(FollowedPath("/"), "/");

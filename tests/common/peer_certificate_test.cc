@@ -200,7 +200,7 @@ TEST_P(PeerCertificateTest, AnotherAuthorityOfTheNameIsRefused) {
   ExpectRefused(Leaf(New()).certificate + New().certificate, Old().certificate,
                 HandshakeFault::kUnknownAuthority,
                 "another authority than that of the same name");
-  // And so is one that nobody has heard of.
+  // And so is an unknown one.
   CertificateOptions options;
   options.authority = true;
   ExpectRefused(Leaf(Old()).certificate,
@@ -381,7 +381,7 @@ TEST_P(PeerCertificateTest, DelegatedAddressesAreRefused) {
                 HandshakeFault::kBadCertificate, "RFC 3779");
 }
 
-// Whatever OpenSSL alone or ours would say of the rest.
+// The names are refused whatever OpenSSL or our check would say of the rest.
 TEST_P(PeerCertificateTest, NamesThatOthersDoNotSurviveAreRefused) {
   CertificateOptions ordinary;
   ordinary.authority = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where recorded requests, pipelines and documents lie: the project's own few,
-// and the larger folder that is there on some machines only. What is not there
-// is said, and left out.
+// Paths of recorded requests, pipelines and documents: the project's own few,
+// and the larger folder that only some machines have. A missing folder is
+// reported and skipped.
 #ifndef FNCACHE_TESTS_COMMON_TEST_DATA_H_
 #define FNCACHE_TESTS_COMMON_TEST_DATA_H_
 

@@ -28,8 +28,8 @@ using testing::ShakeHands;
 using ::testing::SizeIs;
 using testing::TlsContext;
 
-// Every test with both versions of TLS. The contexts are made as gRPC makes
-// its own: nobody hands them to SetUpTlsContexts.
+// Every test with both versions of TLS. The contexts are made as gRPC makes its
+// own: no code passes them to SetUpTlsContexts.
 class TlsContextsTest : public ::testing::TestWithParam<int> {
  protected:
   struct Files {
@@ -98,7 +98,7 @@ TEST_P(TlsContextsTest, RefusedCallerIsReportedOnce) {
       ShakeHands(Server().get(), Client(&files().other_client).get());
   EXPECT_FALSE(made.server);
   EXPECT_FALSE(made.client);
-  // Both sides are ours here: the one refuses, the other is told.
+  // Both sides are ours here: one refuses, the other gets the alert.
   const auto failures = Failures();
   ASSERT_THAT(failures, SizeIs(2));
   EXPECT_EQ(failures[0].side, TlsSide::kServer);

@@ -22,9 +22,9 @@ struct FreeTls {
 using TlsContext = Owned<SSL_CTX>;
 using TlsSession = std::unique_ptr<SSL_SESSION, FreeTls>;
 
-// A side that speaks HTTP/2 (ALPN), shows `identity` (null = nothing) and,
-// unless `ca` is empty, wants a certificate of it from its peer. Of a version:
-// TLS1_2_VERSION... or 0 for any.
+// A side that speaks HTTP/2 (ALPN) and shows `identity` (null = nothing).
+// Unless `ca` is empty, it wants a certificate of that authority from its peer.
+// `version` is TLS1_2_VERSION... or 0 for any.
 TlsContext MakeTlsContext(TlsSide side, const Pem* identity,
                           const std::string& ca, int version = TLS1_3_VERSION);
 

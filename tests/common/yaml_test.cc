@@ -27,7 +27,7 @@ YamlNode Parsed(const std::string& text) {
   return node.ok() ? *std::move(node) : YamlNode();
 }
 
-// The message, which is one line that starts with the place.
+// Returns the error message, which is one line that starts with the location.
 std::string Refused(const std::string& text) {
   const auto node = ParseYaml(text, "f");
   EXPECT_FALSE(node.ok()) << text;
