@@ -298,7 +298,8 @@ TEST_F(AdminServerTest, AScrapeIsAnsweredAtOnceWhileHundredsHang) {
   }
 }
 
-// What answers hold is bounded: of readers that stall the last ones get all.
+// The memory of answers is bounded. If readers stall, the last ones still get
+// their whole answers.
 TEST_F(AdminServerTest, AnswersThatNobodyReadsMakeRoom) {
   std::vector<std::unique_ptr<Connection>> readers;
   for (int i = 0; i < 12; ++i) {
@@ -425,7 +426,7 @@ TEST(AdminServerAddressTest, LocalhostIsAnAddress) {
 }
 
 TEST(AdminServerAddressTest, AnAddressOfAnotherMachineCannotBeBound) {
-  // 192.0.2.0/24 is for documentation: nobody has it.
+  // 192.0.2.0/24 is for documentation: no machine has it.
   const auto server = AdminServer::Start("192.0.2.1:0", Pages());
   EXPECT_EQ(server.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(server.status().message(), HasSubstr("192.0.2.1:0"));

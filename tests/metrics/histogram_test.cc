@@ -114,7 +114,7 @@ TEST(HistogramTest, ThreadsObserveTogether) {
       for (int i = 0; i < 20000; ++i) histogram.Observe(absl::Microseconds(42));
     });
   }
-  // Reading meanwhile stops nobody and sees no more than there is.
+  // Reading meanwhile stops no writer and sees no more than there is.
   uint64_t last = 0;
   for (int i = 0; i < 100; ++i) {
     const uint64_t count = histogram.Read().Count();
@@ -196,8 +196,8 @@ TEST_F(DistributionTest, ASumThatHasNotComeYetMovesNothingOutOfItsPart) {
   EXPECT_EQ(torn.Quantile(0.5), absl::Seconds(2));
 }
 
-// Estimates lie between the least and the greatest, rise
-// with q, and are no further from the truth than a part is wide.
+// Estimates lie between the least and the greatest, rise with q, and are no
+// further from the truth than a sub-bucket is wide.
 TEST_F(DistributionTest, EstimatesAreNearTheTruthAndNeverOutsideOfWhatWasSeen) {
   std::mt19937_64 random(7);
   std::lognormal_distribution<double> lognormal(11.5, 1.5);  // around 100 us
@@ -261,7 +261,7 @@ TEST_F(DistributionTest, BetweenTwoReadingsLiesWhatWasObservedThere) {
   histogram.Observe(absl::Seconds(30));
   const Distribution earlier = histogram.Read();
   EXPECT_EQ(histogram.Read().Since(earlier).Count(), 0u);
-  // In the part that 1.6 s fell into: its mean is that of the later ones alone.
+  // The sub-bucket of 1.6 s: its mean is that of the later ones alone.
   for (int i = 0; i < 10; ++i) histogram.Observe(absl::Milliseconds(1700));
   histogram.Observe(absl::Milliseconds(3));
   const Distribution since = histogram.Read().Since(earlier);

@@ -24,7 +24,7 @@ TEST(RegistryTest, ExposesTheTextFormat) {
   const UpDown level = registry.AddUpDown(open, {});
   registry.AddCallback(size, {"memory"}, [] { return 4096.0; });
   const Histogram histogram = registry.AddHistogram(took, {"hit"}, buckets);
-  // Of a family that is there already: it comes out with the rest of it.
+  // A series of an existing family: it is written with the rest of the family.
   registry.AddCounter(requests, {"a \"b\"\\\nc", "500"});
 
   get.Add(3);
