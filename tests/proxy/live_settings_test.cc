@@ -118,7 +118,7 @@ class LiveSettingsTest : public ReloadTest,
   void MaxReleased() {
     Start("max_released: 1\n");
     Ask ask;
-    ask.ttl_seconds = -1;  // an answer that nobody can share
+    ask.ttl_seconds = -1;  // an answer that cannot be shared
     ask.hold = true;
     std::vector<std::shared_ptr<serving::Caller>> callers;
     for (int i = 0; i < 5; ++i) callers.push_back(Send(ask));
@@ -252,7 +252,7 @@ class LiveSettingsTest : public ReloadTest,
       ask.spec = absl::StrCat(i);
       Call(ask);
     }
-    // They compress well, so that all have room.
+    // They compress well, so that all fit.
     ASSERT_TRUE(Eventually([&] { return Metric(entries) == 200; }));
     Reload(dir + "1MiB}\n");
     EXPECT_EQ(Metric("fncache_tier_capacity_bytes{tier=\"disk\"}"), 1 << 20);
@@ -265,7 +265,7 @@ class LiveSettingsTest : public ReloadTest,
   void InflightBytes() {
     Start("");
     EXPECT_EQ(Metric("fncache_inflight_limit_bytes"), 256 << 20);
-    // One at the function, and there is no room for the next.
+    // Capacity for one at the function, and none for the next.
     Reload("inflight: {bytes: 1MiB}\n");
     EXPECT_EQ(Metric("fncache_inflight_limit_bytes"), 1 << 20);
     Ask ask;
@@ -329,8 +329,8 @@ class LiveSettingsTest : public ReloadTest,
     const auto first = Send(ask, channel);
     ASSERT_TRUE(Eventually([&] { return held() == 1; }));
     ask.spec = "2";
-    // The caller has been told, and keeps it back; a connection of before may
-    // have as many as it was told.
+    // The caller knows the limit, and delays the call. A connection from before
+    // the reload may have as many streams as its own limit said.
     const auto second = Send(ask, channel);
     ask.spec = "3";
     const auto third = Send(ask);
@@ -403,7 +403,7 @@ class LiveSettingsTest : public ReloadTest,
     Start(Trace());
     Call({});
     Reload(Trace("sample: 0.000001"));
-    // Of whose composites a sample knows by name only.
+    // A sample knows composites by name only.
     const std::string out =
         "fncache_trace_records_total{result=\"sampled_out\"}";
     EXPECT_EQ(Metric(out), 0);
@@ -447,7 +447,7 @@ class LiveSettingsTest : public ReloadTest,
     caller->context.TryCancel();
     EXPECT_FALSE(caller->Wait().ok());
     ReleaseAll();
-    // It would be held, too, had the call ended with its caller.
+    // The function would delay it, too, if the call had ended with its caller.
     EXPECT_EQ(Call(ask).code, grpc::StatusCode::OK);
     EXPECT_TRUE(Call(ask).hit());
   }
@@ -472,7 +472,7 @@ class LiveSettingsTest : public ReloadTest,
                 StartsWith("{"));
   }
   void LogAccessSample() {
-    // So few that this one is none of them.
+    // The sample is so small that this call is not in it.
     EXPECT_EQ(
         AccessLines("log:\n  access: all\n  access_sample: 0.000000001\n"), "");
   }
@@ -713,7 +713,7 @@ TEST_F(ReloadTest, AnOrderWithAnEndGoesBeforeTheSettingsAndSaysSo) {
                              "until 2030-"));
   EXPECT_THAT(log, HasSubstr("trace.*: fncache admin trace start has it in " +
                              dir_.File("ordered")));
-  // What will be written to later is looked at now.
+  // The daemon checks a folder now that it writes to later.
   Write("trace: {dir: /proc/none}\n");
   const auto refused = daemon_->Reload();
   EXPECT_THAT(refused.status().ToString(), HasSubstr("trace.dir: "));

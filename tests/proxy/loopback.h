@@ -378,8 +378,8 @@ class TestListener {
     return address().substr(address().rfind(':') + 1);
   }
 
-  // How many calls the workers have: of those for whose answer somebody waits,
-  // and of all, streams included.
+  // How many calls the workers have: calls with a caller that waits for the
+  // answer, and all calls, streams included.
   int unary() const {
     int sum = 0;
     for (const auto& worker : workers_) sum += worker->unary();

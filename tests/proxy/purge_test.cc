@@ -243,7 +243,8 @@ TEST_F(DaemonPurgeTest, LongNamesAreNotEchoedWhole) {
   }
 }
 
-// So many of the longest as may be banned fit into the file of bans.
+// The file of bans has capacity for the maximum number of the longest
+// generations.
 TEST_F(DaemonPurgeTest, AGenerationIsBoundedSoThatBansStayReadable) {
   Start();
   PurgeOrder order = Of(Kind::kGeneration, "first");
@@ -433,7 +434,7 @@ TEST_F(DaemonPurgeTest, MetricsCountPurgesAndBans) {
         "reason=\"purged\"} 1\n",
         "fncache_evictions_total{function_name=\"first\",tier=\"disk\","
         "reason=\"purged\"} 1\n",
-        // What is purged is neither expired nor evicted.
+        // A purged entry is neither expired nor evicted.
         "function_run_function_response_cache_deletes_total{function_name="
         "\"first\"} 0\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
@@ -575,7 +576,7 @@ TEST(PurgeKillTest, AnAnsweredPurgeSurvivesKillNine) {
     const std::string dir = directory.path() + "/cache";
     std::string before;
     {
-      // What is stored, on disk too, before the process that purges.
+      // Stored entries, on disk too, before the process that purges.
       ChildDaemon daemon(dir, function.target(), kind);
       before = Ask(daemon.address(), "a").text;
       Ask(daemon.address(), "b");

@@ -336,10 +336,10 @@ TEST_F(ReloadTest, CallsUnderWayFinishUnderTheirSettings) {
   const auto first = Send(one);
   ASSERT_TRUE(Eventually([&] { return held() == 1; }));
   Reload("mask: [\"@versions\"]\n");
-  // Under the mask it is another key: it joins nobody of before.
+  // Under the mask it is another key: it joins no earlier call.
   const auto second = Send(two);
   ASSERT_TRUE(Eventually([&] { return held() == 2; }));
-  // And these are joined by who comes now.
+  // The next caller joins these.
   const auto third = Send(one);
   ASSERT_TRUE(Eventually([&] {
     return Metric(
@@ -412,8 +412,9 @@ TEST_F(ReloadTest, FillsObeyTheStricterSettings) {
   }
 }
 
-// What may not be on disk any more is not found there; the note of who may have
-// left something stays, so that the next start drops it.
+// An entry that may not be on disk any more is not found there. The note of
+// functions that may have left entries stays, so that the next start drops
+// them.
 TEST_F(ReloadTest, TighteningHoldsForWhatIsOnDisk) {
   const std::string disk =
       absl::StrCat("generation: g\ncache: {memory: 64KiB, dir: \"",
@@ -497,8 +498,8 @@ TEST_F(ReloadTest, EntriesOfAGenerationThatComesBackAreReachable) {
 
 uint64_t Resident() { return telemetry::ReadProcess().resident_bytes; }
 
-// Settings come and go under load, a thousand times; nobody gets an error, or
-// the answer to another request, and nothing is left behind.
+// Settings come and go under load, a thousand times. No caller gets an error,
+// or the answer to another request, and nothing is left behind.
 TEST_F(ReloadTest, ManyReloadsUnderLoad) {
   const int reloads = testing::ShortOrLong(200, 1000);
   const std::string kSound[] = {
@@ -513,7 +514,7 @@ TEST_F(ReloadTest, ManyReloadsUnderLoad) {
       "idle_timeout: 1s\nbypass_metadata: [x-some]\nttl: {min: 1m}\n",
   };
   constexpr int kCallers = 4;
-  // What is remembered of misses grows for a while.
+  // The memory of misses would grow for a while, so it is off.
   const std::string always = "log: {level: error}\nexplain: {memory: 0}\n";
   Start(always);
   std::atomic<bool> stop{false};
@@ -536,7 +537,7 @@ TEST_F(ReloadTest, ManyReloadsUnderLoad) {
         ++calls;
         if (answer.hit()) ++hits;
         ASSERT_EQ(answer.code, StatusCode::OK) << answer.message;
-        // What masks hide may be another's; the rest never.
+        // A field that masks hide may be another request's; the rest never is.
         ASSERT_EQ(answer.text.substr(0, answer.text.find('/')), ask.spec);
       }
     });
@@ -560,7 +561,7 @@ TEST_F(ReloadTest, ManyReloadsUnderLoad) {
 #endif
   EXPECT_EQ(Metric("fncache_config_reloads_total{result=\"success\"}"),
             reloads);
-  // Whatever was stored under masks meanwhile is not found without them.
+  // Entries that were stored under masks meanwhile are not found without them.
   Reload(always);
   for (int spec = 0; spec < 200; ++spec) {
     for (int version = 0; version < 3; ++version) {

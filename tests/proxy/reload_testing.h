@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of a daemon that reads its settings again share: the daemon with
-// its file, in simulated time, and a function whose answers tell the request
-// that they are to.
+// The common base of tests of a daemon that reloads its settings: the daemon
+// with its file, in simulated time, and a function whose answers identify the
+// request that they belong to.
 #ifndef FNCACHE_TESTS_PROXY_RELOAD_TESTING_H_
 #define FNCACHE_TESTS_PROXY_RELOAD_TESTING_H_
 
@@ -31,7 +31,7 @@ namespace fncache::proxy {
 
 namespace fn = apiextensions::fn::proto::v1;
 
-// What a request asks for.
+// A request's content and the function's behaviour.
 struct Ask {
   std::string spec = "1";     // never masked
   std::string version = "1";  // what @versions hides
@@ -46,7 +46,7 @@ struct Ask {
   std::string metadata;    // a key that the call carries
   size_t metadata_bytes = 1;
 
-  // What the answer says of the request.
+  // The answer's text, which identifies the request.
   std::string text() const { return absl::StrCat(spec, "/", version); }
 };
 
@@ -148,7 +148,7 @@ class ReloadTest : public ::testing::Test {
     if (daemon_ != nullptr) daemon_->Drain();
   }
 
-  // What every file of the tests begins with.
+  // The beginning of every file of the tests.
   std::string Base() const {
     return absl::StrCat("insecure: true\nlisten: \"127.0.0.1:0\"\nupstream: \"",
                         function_.target(),

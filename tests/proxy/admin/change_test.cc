@@ -57,7 +57,7 @@ TEST(ChangeTest, IsWhatWasCountedMeanwhile) {
   EXPECT_EQ(Quantile(function.upstream_latency(), 0.5), absl::Seconds(2));
   EXPECT_EQ(CountOf(change.counted.tiers(0).removed(), "evicted"), 1u);
   EXPECT_EQ(Sum(change.counted.fills_dropped()), 2u);
-  // What is no counter is as it is.
+  // Values that are no counters stay as they are.
   EXPECT_EQ(change.counted.tiers(0).entries(), 1000u);
   EXPECT_EQ(function.flights(), 2);
 }

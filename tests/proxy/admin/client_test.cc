@@ -194,7 +194,7 @@ TEST_F(ClientTest, BothSidesLookInTheSamePlaces) {
   EXPECT_EQ(Started(absl::nullopt, cache), cache + "/admin.sock");
   variables_["FNCACHE_CACHE_DIR"] = cache;
   EXPECT_EQ(*FindSocket(Search()), cache + "/admin.sock");
-  // What is given goes before all that.
+  // A given path takes precedence over all that.
   variables_["FNCACHE_ADMIN_SOCKET"] = "/from/the/variable";
   EXPECT_EQ(*FindSocket(Search()), "/from/the/variable");
   EXPECT_EQ(*FindSocket(Search("/from/the/flag")), "/from/the/flag");

@@ -39,7 +39,7 @@ class CommandTest : public ::testing::Test {
     server_ = *std::move(server);
   }
 
-  // Runs it; the exit code. What it printed is in out_ and err_.
+  // Runs it and returns the exit code. Its output is in out_ and err_.
   int Admin(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"admin", "--socket", server_->path()});
     std::vector<char*> argv;

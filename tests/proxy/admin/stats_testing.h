@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon may have counted, for the tests of what is made of it.
+// Example statistics of a daemon, for the tests that process them.
 #ifndef FNCACHE_TESTS_PROXY_ADMIN_STATS_TESTING_H_
 #define FNCACHE_TESTS_PROXY_ADMIN_STATS_TESTING_H_
 
@@ -18,7 +18,7 @@ Message Parsed(const std::string& text) {
   return message;
 }
 
-// Of one function, a minute after the start.
+// Statistics of one function, a minute after the start.
 inline v1::StatsResponse StatsOfAMinute() {
   return Parsed<v1::StatsResponse>(R"pb(
     version: "1.2.3"

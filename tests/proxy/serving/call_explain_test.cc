@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls say of why they missed: in cache-status, in metrics, and of masks
+// How calls explain their misses: in cache-status, in metrics, and about masks
 // that match nothing.
 #include <algorithm>
 #include <string>
@@ -127,7 +127,7 @@ TEST_F(CallExplainTest, SecretsThatSettingsKeepNoMoreSaySo) {
   EXPECT_EQ(hit->cache_status(), "fncache; hit; ttl=54");
 }
 
-// Its own answer could not take the place of a later one, whose time was over.
+// Its own answer could not replace a later one, whose time was over.
 TEST_F(CallExplainTest, AnAnswerThatCameAfterALaterOnesTimeIsExpired) {
   auto slow = Send(Of(0));
   auto call = function_.Next();
@@ -202,7 +202,7 @@ TEST_F(CallExplainTest, AMaskThatMatchesNothingIsWarnedOfOnce) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-// A set whose paths lie below another mask in part is told by its name.
+// The warning names a set of which only some paths lie below another mask.
 TEST_F(CallExplainTest, ASetBesideMasksThatHoldSomeOfItIsWarnedOfByItsName) {
   options_.masks =
       *cache::key::MaskSet::Parse({"@versions", "@times", "context.name",

@@ -162,7 +162,8 @@ TEST_F(CallFlightTest, AJoinedCallerKeepsItsOwnDeadline) {
   EXPECT_TRUE(first->Wait().ok());
 }
 
-// The client waits for longer than it says, so that it hears what it is told.
+// The client waits longer than the timeout that it sends, so that it receives
+// the answer.
 TEST_F(CallFlightTest, WhoeverIsLateIsToldByACacheStatusToo) {
   has_lower_ = true;
   explains_ = true;

@@ -51,7 +51,7 @@ class CallPurgeTest : public CallTest {
     order.generation = "r1";
     return order;
   }
-  // What comes before starts before the purge, what comes later after it.
+  // Calls before it start before the purge; later calls start after it.
   PurgeResult Purge(const PurgeOrder& order) {
     Proxy().clock.Advance(absl::Milliseconds(1));
     const auto result = Operator().Purge(order);
@@ -458,8 +458,8 @@ TEST_F(SoftPurgeTest, WithoutAWindowWhatWasMadeStaleIsAMiss) {
   EXPECT_EQ(hit->response().results(0).message(), "after");
 }
 
-// What the refresh brings is of before the purge, so it is not stored; but nor
-// does it end the old answer, which is what a soft purge leaves to be served.
+// The refresh started before the purge, so its answer is not stored. But it
+// does not end the old answer either, which a soft purge leaves to be served.
 TEST_F(CallPurgeTest, ASoftPurgeDuringARefreshLeavesTheOldAnswer) {
   options_.policy.stale_while_revalidate = absl::Minutes(10);
   Fill(Request("a", "t"), Response("t", "before", 60));
@@ -507,7 +507,7 @@ TEST_F(CallPurgeTest, TooManyGenerationsAreTheFunction) {
   EXPECT_EQ(miss->cache_status(), "fncache; fwd=miss; stored");
 }
 
-// Of an entry that settings of before, or a call of before, let in.
+// An entry that earlier settings, or an earlier call, let in.
 TEST_F(CallPurgeTest, ALookUpSaysWhenTheSettingsForbidAnEntry) {
   options_.policy.store_secrets = cache::StoreSecrets::kNone;
   const auto found = [this] {

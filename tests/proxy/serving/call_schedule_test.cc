@@ -37,7 +37,7 @@ class RandomFunction {
  private:
   static void Answer(int dice, FunctionCall& call) {
     const std::string name = NameOf(call.bytes);
-    // Under no particular tag: whoever joined must get its own.
+    // No particular tag: each joined caller must get its own.
     const std::string& tag = call.metadata.find("x-tag")->second;
     switch (dice) {
       case 1:
@@ -142,7 +142,7 @@ void Round(uint32_t seed, bool stop_early, cache::Mode mode, Totals* totals) {
               absl::StrCat("tag", i), false};
     grpc::ClientContext& context = next.caller->context;
     context.AddMetadata("x-tag", next.tag);
-    // Nobody waits for ever: the function may hang.
+    // No caller waits for ever: the function may hang.
     context.set_deadline(absl::ToChronoTime(
         absl::Now() +
         absl::Milliseconds(random() % 3 == 0 ? random() % 40 : 400)));
@@ -167,7 +167,8 @@ void Round(uint32_t seed, bool stop_early, cache::Mode mode, Totals* totals) {
   for (const Sent& one : sent) {
     CheckAnswer(*one.caller, one.name, one.tag, one.cancelled, totals);
   }
-  // Refreshes of a function that hangs last for minutes; nobody waits for them.
+  // Refreshes of a function that hangs last for minutes; no caller waits for
+  // them.
   const bool refreshes = proxy.flights().unattended > 0;
   if (!refreshes) {
     EXPECT_TRUE(Eventually([&] { return proxy.flights().empty(); }));

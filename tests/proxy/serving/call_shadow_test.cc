@@ -221,7 +221,7 @@ TEST_F(ShadowTest, AFunctionThatVariesByItselfIsToldByTheControl) {
   EXPECT_EQ(report.paths[0].differences[0], 10);
   EXPECT_EQ(report.paths[0].differences[1], 30);
   EXPECT_EQ(Judge(report).judgement, ShadowJudgement::kVaries);
-  // Of another composite the control says nothing.
+  // The control says nothing of another composite.
   Call(Composite("b", "1"), varying());
   Call(Composite("b", "2"), varying());
   EXPECT_EQ(Report().unrepeated, 1);
@@ -431,7 +431,7 @@ TEST_F(ShadowTest, ByTagARequestThatCannotBeReadIsForwardedToo) {
   fnv1::RunFunctionRequest request;
   request.mutable_meta()->set_tag(std::string(64, 'a'));
   request.mutable_observed()->mutable_composite()->mutable_resource();
-  // What the tag stands for is not read, and need not be readable.
+  // Fields that the tag covers are not read, and need not be readable.
   const std::string bytes = request.SerializeAsString() + "\x12\x01\xff";
   for (int i = 0; i < 2; ++i) {
     auto caller = Send(bytes);

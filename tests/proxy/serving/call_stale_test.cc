@@ -329,7 +329,7 @@ TEST_F(RevalidateTest, ItEndsTheOldAnswerWithWhateverSettings) {
   }
 }
 
-// Fresh is fresh: what a rehearsal is told of that only compares.
+// A fresh entry stays fresh: a rehearsal (shadow mode) only compares.
 TEST_F(RevalidateTest, ARehearsalEndsNoFreshAnswer) {
   const settings::FunctionOptions now = options_;
   Fill(Request("a", "t"), Response("t", "old", kTtl));
@@ -464,7 +464,7 @@ TEST_F(IfErrorTest, NineTenthsOfACallersTimeAreEnough) {
   ExpectStale(leader, 1);
   EXPECT_GE(absl::Now() - begin, absl::Seconds(4.5));
   EXPECT_FALSE(leader->answered_late());
-  // Nobody waits for it any more.
+  // No caller waits for it any more.
   EXPECT_TRUE(Eventually([&] { return call->cancelled(); }));
   EXPECT_EQ(Counted().served_over[grpc::StatusCode::DEADLINE_EXCEEDED], 2u);
 }
@@ -488,12 +488,12 @@ TEST_F(IfErrorTest, WithoutTheSettingAnErrorIsAnError) {
   EXPECT_EQ(caller->Wait().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// ---- No room to ask the function (inflight.bytes)
+// ---- No capacity to call the function (inflight.bytes)
 
-// A function that hangs has taken all the room there is, and as many misses
-// wait as may: what an old answer is good for then. DESIGN's "Under pressure"
-// refuses misses with RESOURCE_EXHAUSTED, which its "Policy" serves over,
-// whoever says it.
+// A function that hangs uses all the capacity, and the queue of misses is full.
+// These tests show when an old answer is served then. DESIGN's "Under pressure"
+// refuses misses with RESOURCE_EXHAUSTED. Its "Policy" serves an old answer
+// over that error, whatever its origin.
 class NoRoomTest : public StaleTest {
  protected:
   static constexpr size_t kBytes = 64 << 10;
@@ -506,14 +506,14 @@ class NoRoomTest : public StaleTest {
 
   void FillAndTakeTheRoom() {
     FillAndPass(absl::Seconds(1));
-    // Of nothing that runs, one may take more than there is.
+    // If nothing runs, one call may take more than the capacity.
     hanging_caller_ = Send(Request(std::string(kBytes - 4096, 'h'), "t"));
     hanging_ = function_.Next();
     waiting_caller_ = Send(Request(std::string(kBytes / 8, 'w'), "t"));
     EXPECT_TRUE(
         Eventually([&] { return Proxy().inflight().waiting() >= kBytes / 8; }));
   }
-  // That nothing moves must be so for a while before misses are refused.
+  // Misses are refused only after nothing has moved for a while.
   void AwaitRefusals() {
     EXPECT_TRUE(Eventually([&] {
       auto miss = Send(Request("new", "t"), {}, absl::Milliseconds(100));
@@ -521,7 +521,7 @@ class NoRoomTest : public StaleTest {
     }));
     EXPECT_GT(Proxy().inflight().refused(), 0u);
   }
-  // Room again: whoever waited is asked for.
+  // Frees the capacity: the function gets the miss that waited.
   void GiveBack() {
     hanging_->Fail(Failure());
     hanging_ = nullptr;
@@ -546,7 +546,7 @@ TEST_F(NoRoomTest, StaleIfErrorServesOverARefusalForLackOfRoom) {
   EXPECT_EQ(Proxy().inflight().refused(), refused + 1);
   EXPECT_EQ(function_.calls(), asked) << "there was no room to ask it";
   EXPECT_EQ(Counts().served_over[grpc::StatusCode::RESOURCE_EXHAUSTED], 1u);
-  // Whoever may not have an old answer is refused as ever.
+  // A caller that may not have an old answer is refused as before.
   auto strict = Send(Request("a", "t"), {{"cache-control", "no-cache"}});
   EXPECT_EQ(strict->Wait().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   GiveBack();
@@ -575,7 +575,7 @@ TEST_F(NoRoomTest, StaleIfErrorServesWhoWaitsForRoomInVain) {
   GiveBack();
 }
 
-// Its caller has been answered, so it waits for no room and fills none.
+// Its caller has its answer, so it neither waits for capacity nor takes any.
 TEST_F(NoRoomTest, ARefreshForWhichThereIsNoRoomDoesNotBegin) {
   options_.policy.stale_while_revalidate = absl::Minutes(10);
   FillAndTakeTheRoom();
@@ -592,7 +592,7 @@ TEST_F(NoRoomTest, ARefreshForWhichThereIsNoRoomDoesNotBegin) {
   EXPECT_TRUE(Eventually([&] { return Counts().refreshes == 1; }));
 }
 
-// Nothing runs where others are only answered.
+// If the other calls are only answered, no call runs.
 TEST_F(NoRoomTest, ALargeRefreshMayRunAlone) {
   options_.policy.stale_while_revalidate = absl::Minutes(10);
   const std::string large = Request(std::string(kBytes * 7 / 8, 'x'), "t");
@@ -657,7 +657,8 @@ TEST_F(NoRoomTest, AMissThatWaitsBeyondItsShareHoldsItsPlaceAmongThoseRead) {
   EXPECT_EQ(Proxy().inflight().waiting(), 0u);
 }
 
-// A request that there is no room to read has no key, hence no old answer.
+// A request that cannot be read for lack of capacity has no key, hence no old
+// answer.
 TEST_F(NoRoomTest, WhatCannotBeReadIsRefusedWhateverIsStored) {
   options_.policy.stale_if_error = absl::Minutes(10);
   FillAndPass(absl::Seconds(1));
@@ -818,7 +819,7 @@ TEST_F(AbandonedTest, AfterAFailureTheNextOnesEndWithTheirCallers) {
   call = Abandon();
   EXPECT_TRUE(Eventually([&] { return call->cancelled(); }));
   EXPECT_EQ(Counts().abandoned, 1u);
-  // Of another key that says nothing.
+  // The failure says nothing of another key.
   call = Abandon("b");
   EXPECT_TRUE(Eventually([&] { return Gauges().abandoned == 1; }));
   call->Answer(Response("t", "late", kTtl).SerializeAsString());

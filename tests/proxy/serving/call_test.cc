@@ -48,7 +48,7 @@ TEST_F(CallTest, TheFunctionsBytesHeadersAndTrailersPassAMissUntouched) {
   EXPECT_EQ(call->metadata.find("x-mine")->second, "1");
   call->AddHeader("x-head", "h");
   call->AddTrailer("x-trail", "t");
-  // Another tag, out of order, and a field that nobody knows.
+  // Another tag, out of order, and an unknown field.
   const std::string bytes = Response("", "x", -1).SerializeAsString() +
                             Response("other", "y", 60).SerializeAsString() +
                             "\xba\x3e\x02hi";

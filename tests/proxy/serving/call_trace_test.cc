@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls leave in a trace, end to end in one process.
+// The records of calls in a trace, end to end in one process.
 #include <map>
 #include <memory>
 #include <string>

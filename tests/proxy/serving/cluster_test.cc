@@ -154,8 +154,7 @@ Rates Play(const std::string& settings) {
     Count& count = rates[call.phase];
     ++count.calls;
     count.hits += answer.hit;
-    // Whatever is masked, the answer is this very call's, but for how long it
-    // is good.
+    // With any mask, the answer is this very call's, except for its TTL.
     fn::RunFunctionResponse expected = call.response;
     *expected.mutable_meta()->mutable_ttl() = answer.response.meta().ttl();
     EXPECT_TRUE(MessageDifferencer::Equals(answer.response, expected))
@@ -214,8 +213,8 @@ TEST_F(ClusterHeavyTest, HitRatesAreThoseOfTheDocument) {
   }
 }
 
-// Whoever follows the README, and nothing else gets within 5 points of the best
-// that its masks can do with any lifetime.
+// The README's settings alone get within 5 points of the best that its masks
+// can do with any lifetime.
 TEST_F(ClusterHeavyTest, ReadmesSettingsReachWhatIsPossible) {
   const Rates best =
       Play(absl::StrCat("mask: [", kVersionsAndTimes, ", ", kHeartbeat,

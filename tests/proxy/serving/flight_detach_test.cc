@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flights and purges: nobody who comes later joins, those inside stay.
+// Flights and purges: later callers do not join, those inside stay.
 #include <cstddef>
 #include <memory>
 #include <random>
@@ -193,8 +193,8 @@ TEST_F(FlightDetachTest, AllOfAFunction) {
 }
 
 // Callers come, join, lead and leave in random order, and flights are detached
-// at random. Nobody is answered by a call that was launched before the last
-// detachment that came before him; nothing is left at the end.
+// at random. No caller gets the answer of a call that was launched before the
+// last detachment before that caller came. Nothing is left at the end.
 class RandomSchedule {
  public:
   RandomSchedule(uint32_t seed, FlightTable* table)
@@ -226,7 +226,7 @@ class RandomSchedule {
     for (const Call& call : calls_) {
       table_.Finish(call.flight, FlightEnd::kShared, MakeEntry(), kNow);
     }
-    // Those who were told to go on as others left.
+    // Callers that got a verdict as others left.
     for (One& one : all_) table_.Leave(one.caller.get());
     ASSERT_TRUE(table_.GetStats().empty());
   }
@@ -290,7 +290,7 @@ class RandomSchedule {
     if (table_.GetStats().uncollapsed > 0) return;
     ASSERT_EQ(Enter(), Verdict::kLead) << "there is nothing to join";
   }
-  // What callers are told of a call that ended, or because another one left.
+  // The verdicts for callers when a call ended, or because another one left.
   void Hear(const Call* call) {
     for (One& one : all_) {
       for (; one.heard < one.caller->verdicts.size(); ++one.heard) {

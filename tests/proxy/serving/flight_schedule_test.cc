@@ -149,7 +149,7 @@ class Simulation {
   int Draw(int n) { return static_cast<int>(random_() % n); }
 
   enum class State { kNone, kFresh, kRevalidate, kIfError };
-  // What a look-up finds, as policy has it.
+  // The result of a look-up, according to the policy.
   State Look(const cache::key::Key& key, cache::store::EntryRef* entry) {
     const auto stored = memory_.find(key.high);
     if (stored == memory_.end()) return State::kNone;
@@ -187,7 +187,7 @@ class Simulation {
     }
     ++totals.refreshes;
     if (Draw(8) == 0) {
-      // Somebody has filled the key meanwhile.
+      // Another call has filled the key meanwhile.
       return table_->FinishFound(refresh.get(), entry, now_);
     }
     auto call = MakeCall(key, now_ + absl::Milliseconds(3000));
@@ -413,7 +413,7 @@ class Simulation {
     caller->waiting = false;
     if (signal.verdict == Verdict::kAnswer) {
       ASSERT_TRUE(signal.entry);
-      // Nobody gets what was made for another key.
+      // No caller gets an entry of another key.
       ASSERT_EQ(signal.entry->body(), std::to_string(caller->key().high));
       ++totals.shared;
       Answer(caller);

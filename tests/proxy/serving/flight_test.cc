@@ -178,7 +178,7 @@ TEST_F(FlightTest, AtMostMaxReleasedRunAndMoreWaitInOrderOfArrival) {
   EXPECT_THAT(c->verdicts, ElementsAre(Verdict::kRun));
   EXPECT_TRUE(c->last.queued);
   EXPECT_THAT(d->verdicts, IsEmpty());
-  // One that leaves the queue makes no room.
+  // One that leaves the queue frees no capacity.
   table_.Leave(d.get());
   EXPECT_THAT(e->verdicts, IsEmpty());
   table_.Leave(a.get());
@@ -312,8 +312,8 @@ TEST_F(FlightTest, TheLastOneLeavingCancelsTheUpstreamCall) {
   table_.Leave(b.get());
   EXPECT_EQ(call_->cancelled, 1);
   EXPECT_TRUE(table_.GetStats().empty());
-  // Who comes now has a flight of its own, which the end of the old one does
-  // not touch.
+  // A new caller has a flight of its own, which the end of the old one does not
+  // touch.
   const auto old = flight_;
   Open();
   auto c = Join();
@@ -371,7 +371,7 @@ TEST_F(FlightTest, AnyOtherEndReleasesThoseWithAnOldAnswerToo) {
   table_.Leave(old.get());
 }
 
-// ---- Flights that are nobody's.
+// ---- Flights without a caller.
 
 TEST_F(FlightTest, ARefreshIsAFlightThatOthersJoin) {
   auto refresh = Make();
@@ -379,7 +379,7 @@ TEST_F(FlightTest, ARefreshIsAFlightThatOthersJoin) {
   EXPECT_EQ(table_.GetStats().unattended, 1);
   Launch(refresh);
   auto joined = Join();
-  // It is cancelled for nobody who leaves.
+  // It is not cancelled when a caller leaves.
   EXPECT_TRUE(table_.Leave(joined.get()));
   EXPECT_EQ(call_->cancelled, 0);
   joined = Join();
@@ -423,7 +423,7 @@ TEST_F(FlightTest, WhoJoinsAnAbandonedFlightKeepsItAndMayAbandonItAgain) {
   const uint64_t first = call_->last;
   auto joined = Join();
   EXPECT_EQ(table_.GetStats().unattended, 0);
-  // The time of the first abandonment is over: somebody waits, though.
+  // The time of the first abandonment is over, but a caller waits.
   table_.EndAbandoned(flight_, first);
   EXPECT_EQ(call_->cancelled, 0);
   table_.Leave(joined.get());
@@ -434,7 +434,7 @@ TEST_F(FlightTest, WhoJoinsAnAbandonedFlightKeepsItAndMayAbandonItAgain) {
   EXPECT_EQ(call_->cancelled, 1);
   EXPECT_TRUE(table_.GetStats().empty());
   EXPECT_EQ(table_.GetStats().unattended, 0);
-  // What comes of it now is late.
+  // Its result is late now.
   table_.Finish(flight_, FlightEnd::kShared, MakeEntry(), kNow);
 }
 

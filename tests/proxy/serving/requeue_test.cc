@@ -74,8 +74,8 @@ absl::Duration TtlOf(const fn::RunFunctionResponse& response) {
          absl::Nanoseconds(response.meta().ttl().nanos());
 }
 
-// Composites that are reconciled when the TTL that they were told is over, give
-// or take the jitter, and change where `changes` says so.
+// Composites that are reconciled when the TTL that they got is over, give or
+// take the jitter, and change where `changes` says so.
 class Reconciler {
  public:
   Reconciler(const std::string& settings, int composites, unsigned seed)
@@ -160,7 +160,7 @@ TEST(RequeueTest, IdleCompositesHitAtEveryTimerOfTenTtls) {
   EXPECT_GE(counts.calls, kComposites * 9);
   EXPECT_GE(counts.hits, 0.98 * counts.calls);
   EXPECT_EQ(counts.foreign, 0);
-  // The runner comes as often as it did: it is told what the function said.
+  // The runner comes as often as before: it gets the function's TTL.
   EXPECT_EQ(counts.told_least, kTtl);
   EXPECT_EQ(counts.told_most, kTtl);
 }

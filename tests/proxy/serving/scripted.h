@@ -48,7 +48,7 @@ class FunctionCall {
     return request;
   }
   bool cancelled() const { return cancelled_; }
-  // Until the call's deadline, as the function was told it; while it runs.
+  // Until the call's deadline, as the function received it; while it runs.
   absl::Duration TimeLeft() const {
     return absl::FromChrono(context_->deadline() -
                             std::chrono::system_clock::now());
@@ -109,7 +109,7 @@ class ScriptedFunction : public grpc::CallbackGenericService {
     server_ = builder.BuildAndStart();
   }
   ~ScriptedFunction() override {
-    // Calls that nobody answered are cancelled at once.
+    // Unanswered calls are cancelled at once.
     server_->Shutdown(std::chrono::system_clock::now());
     server_->Wait();
   }
@@ -118,7 +118,7 @@ class ScriptedFunction : public grpc::CallbackGenericService {
   int calls() const { return calls_; }
   int running() const { return running_; }
 
-  // The next call that nobody took yet; waits for it.
+  // The next call that was not taken yet; waits for it.
   FunctionCallPtr Next() {
     FunctionCallPtr call;
     EXPECT_TRUE(Eventually([&] {

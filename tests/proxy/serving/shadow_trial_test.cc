@@ -98,7 +98,7 @@ TEST_F(ShadowTrialTest, TheOldestFillsAreForgotten) {
   const std::string request = Request("a", "t");
   const auto call = Read(request);
   const auto key = [](size_t i) { return cache::key::Key{i, i * 7919}; };
-  // One key is filled again and again, which takes no room.
+  // One key is filled again and again, which takes no capacity.
   for (size_t i = 0; i < 10 * ShadowTrial::kMostRemembered; ++i) {
     call->Remember(key(0), now + absl::Nanoseconds(i));
   }

@@ -285,7 +285,7 @@ TEST_F(StreamTest, CallerThatDoesNotReadStopsAFastFunction) {
   EXPECT_TRUE(Eventually([&] { return function_.running == 0; }));
 }
 
-// What relayed calls hold is counted, and given back by whatever ends them.
+// The memory of relayed calls is counted, and released however they end.
 class StreamRoomTest : public testing::Test {
  protected:
   explicit StreamRoomTest(size_t bound = 256 << 20) : inflight_(bound, 2) {
@@ -331,7 +331,7 @@ TEST_F(StreamRoomTest, StartIsCountedUntilTheFunctionAnswers) {
   ASSERT_TRUE(call.Start());
   ASSERT_TRUE(call.Write(std::string(40'000, 'x')));
   EXPECT_TRUE(HoldsAtLeast(40'000));
-  // Once: while they are on their way to the function they count there, too.
+  // Once: while the bytes move to the function they count there, too.
   EXPECT_TRUE(Eventually([&] { return inflight_.relayed() < 80'000; }));
   call.context().TryCancel();
   EXPECT_TRUE(GivesBack());

@@ -214,7 +214,7 @@ TEST(AddressTest, TargetsThatLeadBackAreSeen) {
       {"[::ffff:10.0.0.1]:9443", "10.0.0.1:9443", true},
       {"[::ffff:127.0.0.1]:9443", "0.0.0.0:9443", true},
       {"0.0.0.0:9443", "10.0.0.1:9443", false},
-      // Another machine's, another port's, or nobody knows.
+      // Another machine's, another port's, or unknown.
       {"127.0.0.1:9444", "127.0.0.1:9443", false},
       {"10.0.0.1:9443", "0.0.0.0:9443", false},
       {"dns:///function.default.svc:9443", "0.0.0.0:9443", false},

@@ -43,7 +43,7 @@ std::vector<std::string> Texts(const std::vector<SettingChange>& changes) {
   return texts;
 }
 
-// What is in force as `--check` would print it, without where it is from.
+// The settings in force as `--check` would print them, without their sources.
 std::map<std::string, std::string> InForce(const ReloadedSettings& reloaded) {
   std::map<std::string, std::string> values;
   for (const telemetry::ListedSetting& setting : telemetry::ListSettings(
@@ -179,7 +179,7 @@ TEST(CompareTest, AFunctionMayMoveIntoTheListAndOut) {
   EXPECT_TRUE(out.settings.has_entries);
 }
 
-// What takes a restart is what is made at the start, and nothing else.
+// Only settings of objects that are made at the start need a restart.
 TEST(CompareTest, TheTableKnowsWhatCanChange) {
   std::vector<std::string> restart;
   for (const Setting& setting : ServeSettings().settings()) {

@@ -247,7 +247,7 @@ TEST(SettingsTest, MistypedVariablesAreToldFromKubernetes) {
   for (const Setting& setting : ServeSettings().settings()) {
     const std::string variable = EnvironmentName(setting.key);
     names.push_back(variable);
-    // Of a Service with as unlucky a name as can be.
+    // Variables of a Service with as unlucky a name as can be.
     for (const char* tail :
          {"_SERVICE_HOST", "_SERVICE_PORT", "_SERVICE_PORT_A", "_PORT",
           "_PORT_9_TCP", "_PORT_9_TCP_PROTO", "_PORT_9_TCP_PORT",

@@ -65,8 +65,8 @@ TEST(WhatIfSettings, StaleWhileRevalidateIsTaken) {
   EXPECT_EQ(read->Of("f").policy.stale_while_revalidate, absl::Hours(1));
 }
 
-// What a trace tells too little of is refused with the reason, not as if nobody
-// knew it.
+// A setting about which a trace records too little is refused with that reason,
+// not as an unknown one.
 TEST(WhatIfSettings, WhatCannotBePlayedIsRefusedWithTheReason) {
   for (const std::string name : {"stale_if_error", "functions.f.stale_if_error",
                                  "functions.a.b.stale_if_error"}) {

@@ -71,7 +71,7 @@ class AccessLogTest : public ::testing::Test {
     const absl::Status status = log_->Configure(options_);
     ASSERT_TRUE(status.ok()) << status;
   }
-  // What a record becomes.
+  // The line of a record.
   std::string Line(const AccessRecord& record) {
     const std::string before =
         access(options_.file.c_str(), F_OK) == 0 ? ReadFile(options_.file) : "";
@@ -339,8 +339,8 @@ TEST_F(AccessLogTest, AFifoWithoutAReaderIsRefusedAndHangsNothing) {
   EXPECT_FALSE(log_->Configure(options_).ok());
 }
 
-// A pipe that nobody reads: those who write do not wait, what does not fit is
-// counted, and the end comes within moments.
+// A pipe that is not read. Calls that write do not wait, lines that do not fit
+// are counted, and the end comes within moments.
 TEST_F(AccessLogTest, APipeThatNobodyReadsCostsLinesAndNoTime) {
   options_.file = dir_.File("fifo");
   ASSERT_EQ(mkfifo(options_.file.c_str(), 0600), 0);
@@ -361,7 +361,7 @@ TEST_F(AccessLogTest, APipeThatNobodyReadsCostsLinesAndNoTime) {
   log_ = nullptr;
   EXPECT_LT(absl::Now() - before, absl::Seconds(60));
   EXPECT_EQ(written() + dropped(), kLines);
-  // What is in the pipe are whole lines, as many as were counted.
+  // The pipe contains whole lines, as many as were counted.
   std::string text;
   char buffer[65536];
   for (ssize_t n = 0; (n = read(reader, buffer, sizeof buffer)) > 0;) {
@@ -420,8 +420,8 @@ TEST_F(AccessLogTest, AReaderThatWentCostsLinesAndIsNotAsked) {
   EXPECT_EQ(dropped(), 1u);
 }
 
-// A file system that is full for a while: /dev/full takes nothing; a limit of
-// the file's size takes a part of a line.
+// A file system that is full for a while: /dev/full takes nothing. A limit of
+// the file's size takes only the beginning of a line.
 TEST_F(AccessLogTest, AFullDiskCostsLines) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full here";
   options_.file = "/dev/full";

@@ -213,7 +213,7 @@ TEST(FunctionCardsTest, TellsOfOldAnswers) {
                 "errors (3 in the last minute)</span><small>served over: "
                 "DEADLINE_EXCEEDED 1, UNAVAILABLE 2</small><small>given up for "
                 "answers that are not kept: 1</small>\n"));
-  // What is over is no alarm.
+  // Past errors are no alarm.
   source.Pass(absl::Minutes(2));
   EXPECT_THAT(Cards(source.Now()),
               HasSubstr("<dd>3, of them 3 instead of errors<small>"));

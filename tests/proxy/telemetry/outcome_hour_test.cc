@@ -85,7 +85,8 @@ TEST_F(OutcomeHourTest, WhatALateReadingBringsIsOfTheMiddle) {
   EXPECT_EQ(At(kLast - 10, Outcome::kHit), 7u);
   hour_.Add(now_, counts_);
   EXPECT_EQ(At(kLast - 10, Outcome::kHit), 7u);
-  // After more than an hour without a reading it is of no minute that is told.
+  // After more than an hour without a reading, the call is in no reported
+  // minute.
   Call(0, Outcome::kHit, 7);
   now_ += absl::Hours(30);
   EXPECT_EQ(Sum(), 0u);

@@ -134,7 +134,7 @@ TEST(ShadowVerdict, WhatIsNotKnownOfPathsProvesNothing) {
   EXPECT_EQ(Judge(report).judgement, ShadowJudgement::kSuspect);
   report.paths[1].inherited = {20, 0, 0};
   EXPECT_EQ(Judge(report).judgement, ShadowJudgement::kVaries);
-  // Where nothing is known of places, nothing is acquitted.
+  // If no paths are known, nothing is acquitted.
   report.unexamined = {400, 40, 0};
   report.paths.clear();
   EXPECT_EQ(Judge(report).judgement, ShadowJudgement::kSuspect);

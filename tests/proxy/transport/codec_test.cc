@@ -45,7 +45,7 @@ TEST(CodecTest, StatusTextsComeBack) {
     EXPECT_EQ(DecodeStatusText(EncodeStatusText(text)), text);
   }
   EXPECT_EQ(EncodeStatusText("50% \xc3\xa4"), "50%25 %C3%A4");
-  // What is no escape stands for itself.
+  // Text that is no escape stands for itself.
   EXPECT_EQ(DecodeStatusText("100%, %zz, %4"), "100%, %zz, %4");
   EXPECT_EQ(DecodeStatusText("%41%42"), "AB");
 }

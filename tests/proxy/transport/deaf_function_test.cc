@@ -27,7 +27,8 @@ TEST(DeafFunctionTest, ACallThatEndsBeforeItWasSentEndsOnce) {
   auto small = std::make_shared<serving::Caller>();
   small->Start(channel, "/t.T/Small", "x");
   ASSERT_TRUE(Eventually([&] { return proxy.listener().calls() == 2; }));
-  // Again, as what comes before gRPC has made the call is for nobody.
+  // Repeated, because a frame that comes before gRPC has made the call has no
+  // receiver.
   EXPECT_TRUE(Eventually([&] {
     function.EndCall(3);
     return small->answers() > 0;

@@ -78,7 +78,7 @@ class Inflater {
 // A connection of its own, and on it stream 1.
 class ForeignCaller {
  public:
-  // What is said there behind the greeting.
+  // Sends `bytes` behind the greeting.
   ForeignCaller(const std::string& target, const std::string& bytes)
       : connection_(ConnectTo(target.substr(target.rfind(':') + 1))) {
     EXPECT_TRUE(SendAll(connection_, Greeting() + bytes));
@@ -184,8 +184,8 @@ TEST(ForeignCallerTest, ADeadlineThatNoClockWillSeeIsWaitedFor) {
   }
 }
 
-// Whoever waits for a connection, his own call's or that of another caller, is
-// told what there was to wait for.
+// A caller that waits for a connection, of its own call or of another caller's,
+// gets an error that says what it waited for.
 TEST(ForeignCallerTest, ACallThatWaitedInVainIsToldForWhat) {
   const ::fncache::testing::LoopbackSocket dead;
   serving::ScriptedStore store;
@@ -221,8 +221,8 @@ TEST(ForeignCallerTest, ACallThatTheFunctionHasIsNotToldOfConnections) {
   proxy.Stop();
 }
 
-// Of a request that says another format than protobuf, or two encodings, only
-// the function knows what it is: its answer is nobody else's.
+// If a request names another format than protobuf, or two encodings, only the
+// function can read it. Its answer goes to no other caller.
 TEST(ForeignCallerTest, WhatOnlyTheFunctionCanReadIsNotKeyed) {
   const std::string type = Http2Header("content-type", "application/grpc");
   for (const std::string& fields :
@@ -288,7 +288,7 @@ TEST(ForeignCallerTest, AResetPassesBehindWhatTheFunctionSent) {
   }
 }
 
-// Behind a part of a message nobody would read a status.
+// No client would read a status behind an incomplete message.
 TEST(ForeignCallerTest, ADeadlineAmidAMessageIsAReset) {
   Http2Server function(
       {{Http2Frame::kHeaders, Http2Frame::kEndHeaders,
@@ -512,7 +512,7 @@ TEST(ForeignCallerTest, AnAnswerThatIsTakenSlowlyIsNoStream) {
 }
 
 TEST(ForeignCallerTest, TrailersOfARequestAreCounted) {
-  // Nobody takes them there.
+  // The server there does not read them.
   const ::fncache::testing::DeafServer function;
   Inflight inflight(256 << 20, 2);
   UpstreamOptions options = TestProxy::To(function.target());

@@ -69,8 +69,8 @@ TEST(ForeignFunctionTest, AnEndWithoutAStatusIsAnErrorAndIsNotStored) {
   }
 }
 
-// What gRPC's libraries, or some of them, take for an error, though a reader
-// who is less careful finds "grpc-status: 0" and a message in it.
+// Answers that gRPC's libraries, or some of them, take for an error. A less
+// careful reader finds "grpc-status: 0" and a message in them.
 struct Doubtful {
   const char* what;
   std::string headers;   // behind :status
@@ -132,9 +132,9 @@ std::vector<Http2Frame> FramesOf(const Doubtful& answer,
   return frames;
 }
 
-// Each caller gets what the function sent, and nobody another one's.
-// A function may say no before it has the request, and need not reset it (RFC
-// 9113, 8.1): what it will not take must not stay in memory.
+// Each caller gets what the function sent, and never another caller's answer. A
+// function may refuse before it has the request, and need not reset it (RFC
+// 9113, 8.1). The bytes that it will not take must not stay in memory.
 std::vector<Http2Frame> Denied() {
   return {
       {Http2Frame::kHeaders, Http2Frame::kEndHeaders | Http2Frame::kEndStream,
@@ -253,7 +253,7 @@ std::vector<Http2Frame> AnswersPacked(size_t bytes) {
            Http2Header("grpc-status", "0")}};
 }
 
-// What a packed answer becomes, the settings, and what comes of it.
+// The size of a decompressed answer, the settings, and the expected result.
 struct Bounds {
   size_t bytes;
   size_t answer;
@@ -330,7 +330,7 @@ TEST(ForeignFunctionTest, APackedAnswerTooLargeToBeStoredSaysSo) {
   proxy.Stop();
 }
 
-// Nothing is done with it, so that nobody unpacks it.
+// It is not processed, so it is not decompressed.
 TEST(ForeignFunctionTest, ABypassedCallsPackedAnswerPassesAsItCame) {
   Http2Server function(AnswersPacked(5000));
   serving::ScriptedStore store;
@@ -344,7 +344,7 @@ TEST(ForeignFunctionTest, ABypassedCallsPackedAnswerPassesAsItCame) {
   proxy.Stop();
 }
 
-// It is sent once more, and then what happened is told.
+// It is sent once more, and then the error says what happened.
 TEST(ForeignFunctionTest, ACallThatIsNotTakenTwiceSaysWhy) {
   struct Case {
     Http2Frame answer;

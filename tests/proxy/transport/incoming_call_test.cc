@@ -141,7 +141,7 @@ TEST_F(IncomingCallTest, LargeMetadataIsCountedAndRefusedWhereAllIsHeld) {
   EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
 }
 
-// Of what arrives, one connection leaves others some.
+// The bytes that arrive on one connection leave capacity for others.
 TEST_F(IncomingCallTest, WhoSendsMuchAndEndsNothingIsRefusedAndNobodyElse) {
   const int greedy = ConnectTo(listener_.port());
   ASSERT_TRUE(SendAll(greedy, Greeting()));
@@ -192,7 +192,7 @@ TEST_F(IncomingCallTest, CallsWithoutAMessageAreCountedAndRefused) {
   EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
 }
 
-// Else what it sends would be held in memory for as long as that takes.
+// Otherwise the bytes that it sends would stay in memory until then.
 TEST_F(IncomingCallTest, WhoSendsFasterThanIsUnpackedIsHeldUp) {
   const std::string packed = EmptyBlocks(60'000);
   std::string message = MessageHead(packed.size()) + packed;
@@ -200,7 +200,7 @@ TEST_F(IncomingCallTest, WhoSendsFasterThanIsUnpackedIsHeldUp) {
   const std::string encoding = Http2Header("grpc-encoding", "gzip");
   const int greedy = ConnectTo(listener_.port());
   ASSERT_TRUE(SendAll(greedy, Greeting()));
-  // 12 MB, of which all that is held must leave others some of eight.
+  // 12 MB, of which the bytes in memory must leave others some of eight.
   constexpr uint32_t kCalls = 200;
   size_t most = 0;
   for (uint32_t i = 0; i < kCalls; ++i) {
@@ -246,9 +246,9 @@ class LargeRequestTest : public IncomingCallTest {
     TestCall call_;
     std::thread thread_;
   };
-  // Leaves no room, and gives others all that may be read beyond it, with so
-  // many calls besides of which nothing has come: nobody goes beyond for having
-  // waited long.
+  // Leaves no capacity for reading, and gives others all that may be read
+  // beyond it. There are `calls` more calls of which nothing has come. So no
+  // request goes beyond because it has waited long.
   void TakeRoom(size_t others, size_t calls = 0) {
     others_.Set(others);
     held_ = others + kSize + (calls + 1) * IncomingCall::kCallItself;
@@ -264,7 +264,7 @@ class LargeRequestTest : public IncomingCallTest {
     beyond_.Set(0);
     EXPECT_TRUE(Eventually([&] { return inflight_.reading() == 0; }));
   }
-  // The next request waits, with what may come unasked, until there is room.
+  // The next request waits, with the bytes that may come unasked, for capacity.
   void ExpectTheNextToWait() {
     const size_t before = handler_.read().size();
     ASSERT_TRUE(Eventually([&] { return inflight_.reading() == held_; }));
@@ -339,8 +339,8 @@ TEST_F(LargeRequestTest, WhatComesOnOneConnectionIsBoundedWhateverItKnows) {
   GiveRoomBack();
 }
 
-// One that is announced to be large and stops takes no room from others, nor do
-// many that began and stopped.
+// One that is announced to be large and stops takes no capacity from others,
+// nor do many that began and stopped.
 TEST_F(LargeRequestTest, OthersNeedNotWaitForWhatDoesNotCome) {
   const PartialCaller large(listener_.port(), 60 << 20);
   ASSERT_TRUE(Holds(60 << 20));
@@ -362,7 +362,7 @@ TEST_F(LargeRequestTest, OthersNeedNotWaitForWhatDoesNotCome) {
   close(many);
 }
 
-// Bytes that come one by one would keep the room for ever.
+// Bytes that come one by one would keep the capacity for ever.
 TEST_F(LargeRequestTest, OneThatHardlyComesIsEndedWhileOthersWait) {
   const int connection = ConnectTo(listener_.port());
   const absl::Time start = absl::Now();
@@ -390,7 +390,7 @@ TEST_F(LargeRequestTest, ManyCallsOnItsConnectionEndThat) {
     ASSERT_TRUE(calls.back()->Start());
   }
   ASSERT_TRUE(Eventually([&] { return handler_.started() == 201; }));
-  // gRPC's client hears of what it was told as it waits for an answer.
+  // gRPC's client notices what it has received while it waits for an answer.
   std::string answer;
   TestCall(channel_, kMethod).Unary("x", &answer);
   ASSERT_TRUE(HaveCome(2));
@@ -407,7 +407,7 @@ TEST_F(LargeRequestTest, WithoutMuchRoomConnectionsStayAsTheyAre) {
   ExpectTheNextToWait();
 }
 
-// Answers with bytes that somebody else keeps for now, as the memory tier does.
+// Answers with bytes that another owner keeps for now, as the memory tier does.
 class KeptAnswers final : public CallHandler {
  public:
   explicit KeptAnswers(size_t size = 200'000) : bytes_(size, 'e') {}
@@ -475,7 +475,7 @@ std::string NoWindow() {
                     BigEndian(0));
 }
 
-// Answers that nobody takes, however small, are calls that are there.
+// Answers that are not read, however small, count as calls.
 TEST(SlowTakerTest, CallsWhoseAnswersAreNotTakenAreCountedAndBounded) {
   Inflight inflight(1 << 20, 3);
   KeptAnswers handler;
@@ -571,8 +571,8 @@ TEST(SlowTakerTest, WhatStandsBehindOthersIsNotGivenUp) {
   close(connection);
 }
 
-// Who takes a hit byte by byte holds nothing that others could have, until it
-// is the last who holds it.
+// A client that reads a hit byte by byte occupies nothing that others could
+// have, until it is the last user of the entry.
 TEST(SlowTakerTest, TakesNoRoomUnlessTheEntryHasGone) {
   Inflight inflight(8 << 20, 3);
   KeptAnswers handler;

@@ -108,7 +108,8 @@ TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
   EXPECT_FALSE(inflight_.HasRoom(Share::kReading, 0));
 }
 
-// One reads beyond the room, and what has done so before leaves room for it.
+// One reads beyond the capacity, and earlier reads beyond it leave capacity for
+// it.
 TEST_F(InflightTest, BeyondIsReadByOneAtATime) {
   int a = 0;
   int b = 0;
@@ -120,7 +121,7 @@ TEST_F(InflightTest, BeyondIsReadByOneAtATime) {
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 341));
   EXPECT_TRUE(inflight_.ReadBeyond(&b, 340));
   inflight_.Yield(Share::kBeyond, &b);
-  // However much is held, some go on.
+  // Some continue, however many bytes are kept.
   held.Set(5000);
   const absl::Time start = absl::Now();
   EXPECT_TRUE(inflight_.ReadBeyond(&b, 12));
@@ -204,8 +205,8 @@ TEST_F(InflightTest, MissesRunInOrderAsRoomComes) {
   ASSERT_EQ(inflight_.Admit(&large, worker(0), 500), Admission::kAdmitted);
   Waiting next;
   EXPECT_EQ(inflight_.Admit(&next, worker(0), 200), Admission::kWaits);
-  // There would be room for this one, but nobody is overtaken. As waiting is
-  // full, it takes up what is read.
+  // The capacity would suffice for this one, but no miss is overtaken. As
+  // waiting is full, its bytes still count as reading.
   EXPECT_EQ(inflight_.Admit(&small, worker(1), 10), Admission::kWaitsInPlace);
   EXPECT_EQ(inflight_.waiting(), 200u);
   EXPECT_EQ(inflight_.running(), 500u);
@@ -220,7 +221,7 @@ TEST_F(InflightTest, MissesRunInOrderAsRoomComes) {
   EXPECT_EQ(inflight_.running(), 0u);
 }
 
-// Whoever queues up as the last one ends sees that, or is seen.
+// A miss that queues up as the last one ends sees that, or is seen.
 TEST_F(InflightTest, NobodyIsForgottenInTheMomentBetween) {
   std::atomic<int> runs{0};
   const absl::Time until = absl::Now() + absl::Seconds(60);
@@ -303,7 +304,7 @@ TEST_F(InflightTest, WhereTheFunctionHangsMissesAreRefused) {
   ASSERT_EQ(inflight_.Admit(&first, worker(0), 90), Admission::kWaits);
   const absl::Time start = absl::Now();
   int waited = 0;
-  // What comes as soon as waiting is full may wait: it will move.
+  // A miss that comes as soon as waiting is full may wait: it will move.
   EXPECT_TRUE(Eventually([&] {
     Waiting more;
     const Admission admission = inflight_.Admit(&more, worker(0), 20);
@@ -315,7 +316,7 @@ TEST_F(InflightTest, WhereTheFunctionHangsMissesAreRefused) {
   EXPECT_GE(absl::Now() - start, absl::Milliseconds(4990));
   EXPECT_GT(waited, 0);
   EXPECT_EQ(inflight_.refused(), 1u);
-  // Within the share it may wait still.
+  // Within the quota it may still wait.
   Waiting within;
   EXPECT_EQ(inflight_.Admit(&within, worker(0), 5), Admission::kWaits);
   inflight_.Remove(Share::kRunning, worker(0), 600);
@@ -323,7 +324,7 @@ TEST_F(InflightTest, WhereTheFunctionHangsMissesAreRefused) {
       Eventually([&] { return first.admitted == 1 && within.admitted == 1; }));
 }
 
-// Those beyond what may wait hold their places while the queue moves.
+// Those beyond the limit of waiting wait in place while the queue moves.
 TEST_F(InflightTest, WhereTheFunctionHangsThoseInPlaceGiveUp) {
   Waiting running;
   ASSERT_EQ(inflight_.Admit(&running, worker(0), 600), Admission::kAdmitted);
@@ -335,7 +336,7 @@ TEST_F(InflightTest, WhereTheFunctionHangsThoseInPlaceGiveUp) {
             Admission::kWaitsInPlace);
   ASSERT_EQ(inflight_.Admit(&counted, worker(0), 30), Admission::kWaitsInPlace);
   EXPECT_FALSE(inflight_.GivesUp(&in_place));
-  // Whoever held it lets go of it.
+  // Its owner has released it, so its bytes count as waiting, once.
   inflight_.Count(&counted);
   inflight_.Count(&counted);
   EXPECT_EQ(inflight_.waiting(), 120u);
@@ -394,7 +395,7 @@ TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
     room_.Ask(&small, this, 10, 10);
     EXPECT_EQ(middle.told, 0);
     EXPECT_EQ(small.told, 0);
-    // Room for one of them: it is the smaller, though it came later.
+    // Capacity for one of them: it is the smaller, though it came later.
     inflight_.Remove(Share::kReading, worker(0), 50);
   });
   EXPECT_TRUE(Eventually([&] { return small.told == 1; }));
@@ -404,7 +405,7 @@ TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
     room_.Forget(&large);
     inflight_.Remove(Share::kBeyond, worker(0), 5000);
   });
-  // Now nobody is beyond, and it is the oldest that waits.
+  // Now no request is beyond, and the oldest one that waits goes there.
   EXPECT_TRUE(Eventually([&] { return middle.told == 1; }));
   EXPECT_EQ(middle.as, Share::kBeyond);
   Do([&] {
@@ -414,7 +415,7 @@ TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
   EXPECT_EQ(inflight_.reading(), 0u);
 }
 
-// Who comes after a quiet time has not waited.
+// A request that comes after a quiet time has not waited.
 TEST_F(ReadRoomTest, WhoWaitsStandsStillSinceThen) {
   Reading first;
   Reading beyond;
@@ -484,7 +485,7 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
   EXPECT_EQ(inflight_.reading(), 0u);
 }
 
-// It is what is held that needs room, however little is missing.
+// The bytes that are kept need capacity, however few are missing.
 TEST_F(ReadRoomTest, OfWhichLittleIsMissingNeedsItsRoomToo) {
   Reading held[3];
   EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, this));
@@ -501,7 +502,8 @@ TEST_F(ReadRoomTest, OfWhichLittleIsMissingNeedsItsRoomToo) {
   });
 }
 
-// Who is next is not held up by a smaller one, whose connection has its part.
+// A smaller request whose connection has reached its quota does not delay the
+// next one.
 TEST_F(ReadRoomTest, AConnectionThatHasItsPartHoldsUpNobody) {
   int greedy = 0;
   int others = 0;
@@ -536,7 +538,7 @@ TEST_F(ReadRoomTest, WhatIsUnpackedNeedsRoomToo) {
     EXPECT_TRUE(room_.Hold(&packed, this, 50));
     inflight_.Add(Share::kReading, worker(0), 20);
     EXPECT_FALSE(room_.Hold(&packed, this, 51));
-    // It has 50, of which none is left for its connection.
+    // It has 50, so its connection's quota is used up.
     EXPECT_FALSE(room_.Hold(&other, this, 1));
     int connection = 0;
     EXPECT_TRUE(room_.Hold(&other, &connection, 25));
@@ -555,19 +557,19 @@ TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
   Reading small;
   Reading larger;
   Do([&] {
-    // A quarter of the room is 25 bytes: it has that, as nobody else asks.
+    // A quarter of the capacity is 25 bytes: it has that, as no other asks.
     room_.Ask(&held[0], &greedy, 20, 20);
     inflight_.Add(Share::kReading, worker(0), 20);
     room_.Ask(&held[1], &greedy, 30, 30);
     inflight_.Add(Share::kReading, worker(0), 30);
-    // Somebody goes beyond, so that from now on there must be room.
+    // A request goes beyond, so that from now on capacity is needed.
     EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, this));
     inflight_.Add(Share::kReading, worker(0), 50);
     room_.Ask(&small, &greedy, 10, 10);
     room_.Ask(&larger, &other, 30, 30);
     EXPECT_EQ(small.told + larger.told, 0);
-    // Room for either of them. The other connection's is let in, though
-    // larger, and then there is none.
+    // Capacity for either of them. The other connection's is let in, though
+    // larger, and then none is left.
     inflight_.Remove(Share::kReading, worker(0), 70);
     larger.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 30); };
   });
@@ -580,7 +582,7 @@ TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
     room_.Forget(&held[1]);
     inflight_.Yield(Share::kBeyond, this);
   });
-  // Nobody else asks any more.
+  // No other connection asks any more.
   EXPECT_TRUE(Eventually([&] { return small.told == 1; }));
   Do([&] {
     for (Reading* one : {&held[0], &held[1], &small, &larger}) {

@@ -117,8 +117,8 @@ TEST(ListenerTest, UnaryCallsAndStreamsAreToldApart) {
   EXPECT_TRUE(Eventually([&] { return function.running == 0; }));
 }
 
-// Callers come and go while the listener stops, over and over: nothing hangs or
-// aborts, and whoever got an answer got the right one.
+// Callers come and go while the listener stops, over and over. Nothing hangs or
+// aborts, and every caller with an answer got the right one.
 TEST(ListenerTest, StopUnderLoadHangsNothing) {
   TestFunction function;
   for (int round = 0; round < 10; ++round) {

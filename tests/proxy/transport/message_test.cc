@@ -56,7 +56,8 @@ TEST(MessageTest, NoMoreIsHeldThanHasCome) {
   EXPECT_EQ(collector.missing(), 0xffffffffu);
 }
 
-// What nobody has let come takes no memory; what may come has room at once.
+// Bytes that may not come yet take no memory; bytes that may come have capacity
+// at once.
 TEST(MessageTest, RoomIsMadeForWhatIsBelievedOrExpected) {
   const std::string text(100'000, 'x');
   const std::string framed = Framed(text);
@@ -72,7 +73,7 @@ TEST(MessageTest, RoomIsMadeForWhatIsBelievedOrExpected) {
   EXPECT_EQ(collector.Release().bytes(), text);
 }
 
-// All that a window of 64 KiB lets come needs no more room than that.
+// The bytes that a window of 64 KiB lets in need no more capacity than that.
 TEST(MessageTest, AWholeWindowHasNoRoomForMore) {
   const std::string framed = Framed(std::string(1 << 20, 'x'));
   MessageCollector collector(1 << 20, /*believed=*/63 << 10);

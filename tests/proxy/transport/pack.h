@@ -32,8 +32,8 @@ inline std::string Pack(const std::string& text, int window) {
   return out;
 }
 
-// So many bytes at least, which say they are gzip, and unpack to nothing. They
-// have no end.
+// At least `size` bytes, which say they are gzip, and decompress to nothing.
+// They have no end.
 inline std::string EmptyBlocks(size_t size) {
   // Eight blocks (RFC 1951, 3.2.7) whose codes are there, and nothing else.
   const std::string blocks = absl::HexStringToBytes(

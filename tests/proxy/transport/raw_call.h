@@ -43,7 +43,7 @@ inline std::string BigEndian(uint32_t number) {
   return bytes;
 }
 
-// What a client says first: the preface, and settings without any.
+// The first bytes of a client: the preface, and an empty SETTINGS frame.
 inline std::string Greeting() {
   using testing::Http2Frame;
   return absl::StrCat(
@@ -74,7 +74,7 @@ inline std::string CallData(uint32_t stream, const std::string& bytes,
       BigEndian(stream));
 }
 
-// What precedes a message of so many bytes.
+// The bytes before a message of `size` bytes.
 inline std::string MessageHead(uint32_t size) {
   return std::string(1, '\0') + BigEndian(size);
 }

@@ -81,7 +81,7 @@ TEST_F(StepsTest, ATurnHasSoMuchAndTheRestHasItsTurn) {
     Add(b);
     Add(c);
     EXPECT_EQ(done_, "a");
-    // Of each turn.
+    // The limit of each event-loop iteration.
     worker_->Post([&] { EXPECT_LE(done_.size(), 2u); });
   });
   ASSERT_TRUE(Ended(3));
@@ -100,7 +100,7 @@ TEST_F(StepsTest, ManySmallOnesAreNoMoreThanALargeOne) {
   EXPECT_TRUE(Ended(100));
 }
 
-// Else those who send many would keep all others waiting.
+// Otherwise a connection that sends many would delay all others.
 TEST_F(StepsTest, ConnectionsHaveTheirTurnWhateverTheySend) {
   const int greedy = 0;
   Named many[] = {{this, 'm', 2, 10}, {this, 'n', 2, 10}, {this, 'o', 1, 10}};
@@ -113,7 +113,7 @@ TEST_F(StepsTest, ConnectionsHaveTheirTurnWhateverTheySend) {
   Do([&] { EXPECT_EQ(done_, "mmxnxno"); });
 }
 
-// Else what it sends would be held in memory for as long as they take.
+// Otherwise the bytes that it sends would stay in memory until then.
 TEST_F(StepsTest, WhoeverSendsMoreThanIsDoneIsHeldUp) {
   const int here = 0;
   const int there = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certificates of every shape that real authorities issue, and of many that
-// nobody should accept, through a listener and towards a function.
+// must be refused, through a listener and towards a function.
 #include <signal.h>
 
 #include <algorithm>
@@ -218,7 +218,7 @@ struct Watched {
   const CertificateDir dir;
   std::atomic<int> taken_up{0};
   std::atomic<int> refused{0};
-  // Whoever uses the files takes the watcher, and keeps it as long as this.
+  // The user of the files takes the watcher, and keeps it as long as this.
   std::unique_ptr<TlsWatcher> watcher;
   const TlsWatcher* watching = nullptr;
 };

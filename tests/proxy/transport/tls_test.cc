@@ -278,7 +278,7 @@ TEST_F(ClientTlsTest, ReplacedCertificatesGetANewChannelAndOldCallsFinish) {
   ASSERT_TRUE(stream.Read(&back));
   ASSERT_TRUE(stream.HalfClose());
   EXPECT_TRUE(stream.Finish().ok());
-  // Trusting nobody the function knows: only a new channel can notice.
+  // Trusts no authority that the function has: only a new channel can notice.
   secret.Replace(other_identity_.certificate, other_identity_.key,
                  other_ca_.certificate);
   ASSERT_TRUE(Eventually([&] { return taken_up_ == 2; }));

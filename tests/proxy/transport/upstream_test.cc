@@ -69,7 +69,7 @@ class UnaryHandler : public CallHandler {
   ForwardingHandler others_;
 };
 
-// Nobody listens there, as long as this lives.
+// No server listens there, as long as this lives.
 using DeadAddress = ::fncache::testing::LoopbackSocket;
 
 class UnaryUpstream {
@@ -116,7 +116,7 @@ TEST(UpstreamTest, CallWithoutDeadlineGivesUpConnectingUnaryOrStream) {
   for (const std::string& target :
        {dead.target(), "ipv4:" + dead.target(), "dns:///" + dead.target(),
         "unix:" + dir.File("none.sock"), std::string("no-such-host.invalid:1"),
-        // Nobody answers there; at most a router says so.
+        // No server answers there; at most a router says so.
         std::string("ipv4:192.0.2.1:9")}) {
     UnaryUpstream proxy(Dead(target));
     for (const char* method : {kRunFunctionV1, "/t.T/Count"}) {
