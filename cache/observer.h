@@ -29,7 +29,7 @@ enum class Tier { kMemory, kDisk };
 
 enum class Removal {
   kExpired,   // past its deadline
-  kEvicted,   // to make room
+  kEvicted,   // to free capacity
   kReplaced,  // by a newer fill of the same key
   kDropped,   // corrupt, or from a time that is no more
   kPurged,    // by an operator

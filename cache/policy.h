@@ -140,8 +140,8 @@ class Policy {
   Freshness FreshnessOf(const store::EntryInfo& entry, absl::Time now) const {
     return FreshnessAfter(ServedFor(entry, now));
   }
-  // The same of one that is fresh for so long; zero or less: it is not any
-  // more, since then.
+  // The same for an entry that is fresh for `served_for` from now. Zero or
+  // less: it ceased to be fresh this long ago.
   Freshness FreshnessAfter(absl::Duration served_for) const;
 
   // Whether anything is ever served past its time.

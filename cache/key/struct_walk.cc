@@ -24,8 +24,9 @@ namespace {
 constexpr size_t kKeptItems = 1 << 15;
 constexpr size_t kFirstHolders = 1024;
 
-// How far an entry is read before it is known where it ends: tags, lengths, a
-// key of 127 bytes and 8 bytes; and so much may be copied of one.
+// An entry is read up to this many bytes before its end is known: tags,
+// lengths, a key of 127 bytes and 8 bytes. At most as many bytes of it are
+// copied.
 constexpr ptrdiff_t kWindow = 192;
 
 // Until its Struct is in order an entry is one word, so that it can be put in
@@ -667,7 +668,7 @@ bool StructWalk::AddStruct(size_t holder, const char* p, const char* end,
     growth_ -= grown;
     grown_.push_back({holder, grown});
   }
-  // There is also room for the Struct after this one, which may be usual again.
+  // Reserves capacity for the Struct after this one, too, which may be usual.
   if (items_.size() + kMostRanked > holders_.size() - holder_count_) {
     ReserveHolders(holder_count_ + items_.size() + kMostRanked);
   }

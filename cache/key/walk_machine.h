@@ -21,12 +21,12 @@
 
 namespace fncache::cache::key {
 
-// Above so many, comparing each with each does not pay.
+// Above this count, comparing each word with each does not pay.
 inline constexpr size_t kMostRanked = 128;
-// Rank may write so many words behind the last one.
+// Rank may write this many words behind the last one.
 inline constexpr size_t kRankPadding = 8;
 
-// Every way has these functions:
+// Every machine has these functions:
 // - Copy copies 64 bytes; a bit of what it returns is set if the byte is not
 //   ASCII.
 // - Low keeps the bits of `bits` below `count`, which is in its low 8 bits.
