@@ -21,7 +21,7 @@ namespace fncache {
 
 class BackgroundWriter {
  public:
-  // Lines wait in so many bytes at most; those that come then are dropped.
+  // Limit, in bytes, of the lines that wait. Beyond it, new lines are dropped.
   static constexpr size_t kMostBytes = 1 << 20;
 
   // Starts the thread. When lines can be written again, `dropped` gets the
@@ -31,7 +31,7 @@ class BackgroundWriter {
   // A line, with its end. Never blocks.
   void Write(absl::string_view line);
 
-  // Returns once all that was given is written, or after so long.
+  // Returns once all lines are written, or after `patience`.
   void Flush(absl::Duration patience);
 
  private:

@@ -52,7 +52,7 @@ std::string Shortened(const std::string& text) {
   return absl::StrCat(WellFormedUtf8(text.substr(0, kMost)), "...");
 }
 
-// Whether there is to be a line now, which counts as told then.
+// Whether to log the failure now. If so, it counts as logged.
 bool MayTell(const HandshakeFailure& failure, uint64_t* unlogged) {
   State& state = TheState();
   const absl::Time now = absl::Now();

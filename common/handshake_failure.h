@@ -58,8 +58,8 @@ std::string ReportWrongName(absl::string_view called, absl::string_view setting,
 std::string CertificateText(absl::string_view common_name,
                             const std::vector<std::string>& names);
 
-// Is told of every failure for as long as it lives, on the thread that met it;
-// for metrics. There may be several.
+// Gets every failure during its lifetime, on the thread that met it; for
+// metrics. There may be several.
 class HandshakeObserver {
  public:
   using Told = std::function<void(const HandshakeFailure&)>;
