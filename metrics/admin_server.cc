@@ -153,8 +153,8 @@ class OpenConnections {
     }
     return added;
   }
-  // It has an answer of so many bytes, for which others that wait for their
-  // reader may have to go.
+  // Counts its answer of `bytes`. Older connections whose answers wait for
+  // their readers may be closed for it.
   void Hold(Place place, size_t bytes) {
     MutexLock lock(&mutex_);
     if (place->told_to_go) return;
@@ -204,8 +204,8 @@ class AdminServer::Impl {
     absl::StatusOr<int> fd = ListenOn(address);
     if (!fd.ok()) return fd;
     const int port = PortOf(*fd);
-    // Without MHD_USE_ERROR_LOG it prints nothing: messages are about what
-    // clients do, who could fill the log.
+    // Without MHD_USE_ERROR_LOG it prints nothing: its messages are about
+    // clients, which could fill the log.
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD, /*port=*/0,
         /*apc=*/nullptr, nullptr, &OnRequest, this,  //

@@ -62,7 +62,7 @@ class Buckets {
   // Those that a scrape gets, by their index.
   absl::Span<const size_t> exposed() const { return exposed_; }
 
-  // Parts are numbered from 0; those of bucket i are i * kParts and the next.
+  // Sub-buckets are numbered from 0; those of bucket i begin at i * kParts.
   size_t parts() const { return bounds_.size() * kParts + 1; }
 
   // Returns the number of the sub-bucket that a duration falls in.
@@ -85,7 +85,7 @@ class Buckets {
   // The inclusive upper bounds of each bucket's parts but the last; those of
   // the bucket above all bounds are out of reach.
   std::vector<std::array<uint64_t, kParts - 1>> inner_;
-  // By bit width: the first bucket that a number of so many bits may fall into.
+  // By bit width: the first bucket that a number of this width may fall into.
   std::array<uint16_t, 65> start_;
 };
 
