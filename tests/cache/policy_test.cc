@@ -439,7 +439,7 @@ TEST(PolicyMissTtlTest, FixedIsToldWhereverTheFunctionGaveOne) {
   ResponseFacts facts = WithTtl(absl::Seconds(60));
   EXPECT_EQ(policy.MissTtl(facts, policy.Decide(facts, 1, 0)),
             absl::Seconds(3));
-  facts.fatal = true;  // not stored, told all the same
+  facts.fatal = true;  // not stored, but the runner gets the TTL
   EXPECT_EQ(policy.MissTtl(facts, policy.Decide(facts, 1, 0)),
             absl::Seconds(3));
   EXPECT_EQ(policy.MissTtl(WithTtl(absl::nullopt), {}), absl::nullopt);
@@ -523,8 +523,8 @@ TEST(PolicyOptionsTest, BoundsThemselvesAreAccepted) {
 // ---- Why there is a margin: without it, half of the requeues would arrive
 // just before the end, hit, and get a TTL of a moment (DESIGN).
 
-// Reconciles per function run of one composite behind one function, whose
-// runner comes back at the told TTL +-10 %.
+// Reconciles per function run of one composite behind one function. The runner
+// comes back at the TTL that it got, +-10 %.
 double ReconcilesPerRun(double margin, absl::Duration ttl) {
   PolicyOptions options;
   options.ttl_margin = margin;

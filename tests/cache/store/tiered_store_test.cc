@@ -401,7 +401,7 @@ TEST_F(TieredStoreTest, ErasedIsGoneFromEveryTier) {
   EXPECT_EQ(Below(1), -1);
 }
 
-// Look-ups that promote, fills that replace and evictions that make room, all
+// Look-ups that promote, fills that replace and evictions that free memory, all
 // at once: no reader ever sees an earlier start after a later one.
 TEST_F(TieredStoreTest, PromotionNeverBringsAnEarlierStartBack) {
   options_.memory_bytes = 256 << 10;
