@@ -134,7 +134,7 @@ class ClientConnectionTest : public ::testing::Test, public ConnectionOwner {
               static_cast<ssize_t>(bytes.size()));
   }
 
-  // Both ends, until nothing moves any more.
+  // Runs both ends until nothing moves.
   void Settle() {
     for (bool moved = true; moved;) {
       moved = false;
@@ -245,7 +245,7 @@ TEST_F(ClientConnectionTest, LargeWindowsAreReadInLargePieces) {
   }
 }
 
-// More than all windows hold, at once and taking turns.
+// More than all windows allow, at once and round robin.
 TEST_F(ClientConnectionTest, ManyLargeCallsShareTheWindows) {
   Start();
   Settle();
@@ -341,7 +341,7 @@ TEST_F(ClientConnectionTest, OpensNoMoreStreamsThanThePeerAllows) {
   EXPECT_TRUE(client_->CanOpen());
 }
 
-// Those who wait for a stream need not wait for one to end.
+// Calls that wait for a stream need not wait for one to end.
 TEST_F(ClientConnectionTest, SettingsThatAllowMoreStreamsMakeRoom) {
   Start({{{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 1}}, 0, {}});
   peer_->on_request = [](int32_t) {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client and functions that make it wait, on this thread: they take turns.
+// A client and functions that make it wait, on this thread, round robin.
 #include "http2/client.h"
 
 #include <fcntl.h>
@@ -374,7 +374,7 @@ TEST_F(ClientTest, AddressesThatAllRefuseAreNews) {
   EXPECT_THAT(found_, IsEmpty());
 }
 
-// Its last calls do not keep it from being told, and tried again.
+// Its last calls do not prevent the report and the retry.
 TEST_F(ClientTest, AFunctionThatOnlyFinishesItsCallsIsNotReachable) {
   options_.first_pause = options_.longest_pause = absl::Milliseconds(1);
   Start();

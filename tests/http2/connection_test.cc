@@ -36,7 +36,7 @@ TEST_F(ConnectionTest, BodiesOfAnySizeComeBackWithTrailers) {
   }
 }
 
-// Where some wait, and across turns.
+// If some pieces wait, and across event-loop iterations.
 TEST_F(ConnectionTest, PiecesThatJoinArriveAsTheyWere) {
   Start();
   Request request("/echo", "first");

@@ -394,7 +394,7 @@ TEST_F(ConnectionTest, SettingsOfManyStreamsAreMuchWork) {
   EXPECT_THAT(peer.ReadAll(), HasSubstr(std::string("\0\0\0\x0b", 4)));
 }
 
-// An answer's headers pass, too, where it is reset in the same turn.
+// An answer's headers pass, too, if its reset is in the same iteration.
 TEST(FrameBudgetTest, AResetComesBehindHeadersThatWereJustMade) {
   class Resetting final : public Answerer {
    public:
@@ -524,7 +524,7 @@ TEST_F(ConnectionTest, ACallerThatGoesKeepsItsCalls) {
       const std::string rest = GoAway(last) + GoAway(std::string(4, '\x7f')) +
                                Frame(0, 1, 1, "still there");
       ASSERT_TRUE(peer.Send(rest.substr(0, first)));
-      // With the second turn it has been read.
+      // After the second event-loop iteration it has been read.
       for (int turn = 0; turn < 2; ++turn) server_loop_.Do([] {});
       ASSERT_TRUE(peer.Send(rest.substr(first)));
       const std::string answer = peer.ReadAll();
@@ -623,8 +623,8 @@ TEST_F(ConnectionTest, ThousandsOfSmallRequestsAtOnceAreAllAnswered) {
   EXPECT_TRUE(Eventually([&] { return handler_.running == 0; }));
 }
 
-// One that does not read its answers, and breaks the rules: what it was to be
-// told is no work while it is not read, and given up in time.
+// A peer that does not read its answers, and breaks the rules. Its error costs
+// no work while the peer does not read it, and is dropped in time.
 TEST_F(ConnectionTest, APeerThatDoesNotReadItsEndIsLetGo) {
   server_options_.connection.end_timeout = absl::Seconds(2);
   Start();
@@ -758,7 +758,7 @@ TEST_F(ConnectionTest, Http1InPiecesIsToldWhatThisIs) {
       ASSERT_TRUE(Eventually([&] { return server_->connections() == 1; }));
       for (size_t i = 0; i < first; ++i) {
         ASSERT_TRUE(peer.Send(request.substr(i, 1)));
-        // It is there; with the second turn it has been read.
+        // After the second event-loop iteration it has been read.
         for (int turn = 0; turn < 2; ++turn) server_loop_.Do([] {});
       }
       EXPECT_EQ(ended, before);

@@ -79,7 +79,7 @@ class Party final : public StreamUser {
     for (char& c : bytes) c = Content(call_, side_, sent++);
     stream->Send(Slice::Copy(bytes));
   }
-  // Takes so many bytes more than are asked for.
+  // Consumes up to `size` bytes, which lets as many more come.
   void Consume(size_t size) {
     size = std::min(size, held);
     held -= size;
@@ -294,7 +294,7 @@ class Schedule final : private ConnectionOwner {
     Read(party);
   }
 
-  // Carries up to so many bytes from this side to the other.
+  // Carries up to `most` bytes from this side to the other.
   bool Pass(Side from, size_t most) {
     if (broken_ || stalled_[from]) return false;
     const Side to = from == kClient ? kServer : kClient;

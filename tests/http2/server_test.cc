@@ -122,7 +122,7 @@ TEST_F(ServerTest, ASocketThatNobodyListensOnIsReplaced) {
 
 TEST_F(ServerTest, ASocketThatSomebodyListensOnIsLeftAlone) {
   const Other other(path_, 0);
-  // Nor does it wait for who does not accept.
+  // Nor does it wait for a listener that does not accept.
   Endpoint at;
   ASSERT_TRUE(UnixEndpoint(path_, &at));
   std::vector<int> callers;
