@@ -500,7 +500,7 @@ class LiveSettingsTest : public ReloadTest,
   }
 
  private:
-  // A fresh answer is served for so long before and after.
+  // How long a fresh answer is served, `before` and `after` the reload.
   void Served(const std::string& settings, Ask ask, int64_t before,
               int64_t after) {
     Start("");

@@ -106,7 +106,7 @@ TEST_F(CallFlightTest, ReleasedCallersWaitForAPlaceEachUntilItsOwnDeadline) {
             grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(Eventually([&] { return proxy_->flights().queued == 1; }));
   EXPECT_EQ(function_.calls(), 2);
-  // One that leaves while its call runs makes room for the next.
+  // One that leaves while its call runs frees a slot for the next.
   second->context.TryCancel();
   second->Wait();
   EXPECT_TRUE(Eventually([&] { return running->cancelled(); }));

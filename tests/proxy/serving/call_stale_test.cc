@@ -629,8 +629,8 @@ TEST_F(NoRoomTest, CallsWithoutACallerHaveAnEighthBetweenThem) {
   for (const auto& call : hung) call->Fail(Failure());
 }
 
-// Where waiting is full, a miss goes on to be counted with what is read, so
-// that no more comes than there is room for; hits go on.
+// If waiting is full, a miss still counts as a request that is read. So no more
+// requests come than fit, and hits continue.
 TEST_F(NoRoomTest, AMissThatWaitsBeyondItsShareHoldsItsPlaceAmongThoseRead) {
   FillAndTakeTheRoom();
   EXPECT_EQ(Proxy().inflight().reading(), 0u);

@@ -235,14 +235,14 @@ class RandomSchedule {
  private:
   struct One {
     CallerPtr caller;
-    int came;  // after so many detachments
+    int came;  // the number of detachments before it
     Verdict verdict;
     size_t heard = 0;
     bool over = false;
   };
   struct Call {
     std::shared_ptr<Flight> flight;
-    int launched;  // after so many detachments
+    int launched;  // the number of detachments before it
   };
 
   Verdict Enter() {

@@ -361,7 +361,7 @@ class Caller : public std::enable_shared_from_this<Caller> {
 
 using CallerPtr = std::shared_ptr<Caller>;
 
-// A handler, its listener and upstream, on a clock that stands still.
+// A handler, its listener and upstream, on a clock that the test advances.
 class CachingProxy {
  public:
   // `inflight`: the bytes that its calls may hold; 0: as many as they like.

@@ -250,7 +250,7 @@ TEST_F(StreamTest, FunctionThatDoesNotReadStopsAFastSender) {
     const std::string message(1 << 20, 'x');
     while (written < 2000 && call.Write(message)) ++written;
   });
-  // Wait until it has stood still for a while.
+  // Waits until it stalls.
   int before = -1;
   absl::Time since = absl::Now();
   EXPECT_TRUE(Eventually([&] {

@@ -152,8 +152,8 @@ TEST(CodecTest, MessagesAreUnpackedWithinTheLimit) {
             absl::StatusCode::kUnimplemented);
 }
 
-// A step is bounded by what it costs: a packed message may be long, and nothing
-// in it.
+// The cost of a step is bounded: a compressed message may be long, and contain
+// nothing.
 TEST(CodecTest, BytesThatMakeNothingAreUnpackedInStepsToo) {
   const std::string packed = EmptyBlocks(400'000);
   auto unpacker = Unpacker::Create("gzip", packed);

@@ -123,8 +123,8 @@ class ForeignCaller {
   bool Send(const std::string& bytes) const {
     return SendAll(connection_, bytes);
   }
-  // Reads until so much of a body has come, or the stream or the connection has
-  // ended; returns how much that is.
+  // Reads until `most` bytes of a body have come, or the stream or the
+  // connection has ended. Returns the number of bytes.
   size_t ReadBody(size_t most) const {
     size_t body = 0;
     while (body < most) {
@@ -205,7 +205,7 @@ TEST(ForeignCallerTest, ACallThatWaitedInVainIsToldForWhat) {
   proxy.Stop();
 }
 
-// A call that its function has is not told of connections.
+// The error of a call that its function has does not mention connections.
 TEST(ForeignCallerTest, ACallThatTheFunctionHasIsNotToldOfConnections) {
   serving::ScriptedFunction function;
   serving::ScriptedStore store;

@@ -238,7 +238,7 @@ TEST(ForeignFunctionTest, AChangedMessageHasNoContentLengthOfTheOldOne) {
   proxy.Stop();
 }
 
-// Answers with a response of so many bytes, and some, packed.
+// Answers with a compressed response of a little more than `bytes`.
 std::vector<Http2Frame> AnswersPacked(size_t bytes) {
   std::string message = Message(Pack(
       serving::Response("t", std::string(bytes, 'x'), 60).SerializeAsString(),
@@ -285,9 +285,9 @@ void ExpectPackedAnswerIsHeldTo(const Bounds& bounds) {
   proxy.Stop();
 }
 
-// Its packed bytes are few, and what they become is more than may be: it is not
-// in memory, not stored and not passed on. One that is too large to be stored
-// only passes as it came.
+// The compressed answer is small, and the decompressed one is over the bound.
+// It is not in memory, not stored and not passed on. An answer that is only too
+// large to be stored passes as it came.
 TEST(ForeignFunctionTest, APackedAnswerMayBecomeNoMoreThanTheBound) {
   for (const Bounds& bounds :
        {Bounds{5000, 6000, 6000, grpc::StatusCode::OK, 1},
@@ -299,7 +299,7 @@ TEST(ForeignFunctionTest, APackedAnswerMayBecomeNoMoreThanTheBound) {
   }
 }
 
-// A few kilobytes that become megabytes are unpacked some at a time.
+// A few kilobytes that become megabytes are decompressed in steps.
 TEST(ForeignFunctionTest, ALargePackedAnswerMayBecomeNoMoreThanTheBound) {
   constexpr size_t mib = 1 << 20;
   for (const Bounds& bounds :
@@ -311,7 +311,7 @@ TEST(ForeignFunctionTest, ALargePackedAnswerMayBecomeNoMoreThanTheBound) {
   }
 }
 
-// As one that was not packed does.
+// As an uncompressed answer does.
 TEST(ForeignFunctionTest, APackedAnswerTooLargeToBeStoredSaysSo) {
   Http2Server function(AnswersPacked(5000));
   settings::FunctionOptions options;
@@ -386,8 +386,8 @@ class AbortingHandler : public CallHandler {
   ForwardingHandler others_;
 };
 
-// A function that takes the connection and says nothing: the call has long
-// ended at its caller when that is given up.
+// A function that accepts the connection and sends nothing. The call has long
+// ended at its caller when that is cancelled.
 TEST(ForeignFunctionTest, ACallMayEndBeforeItHasStarted) {
   DeafServer function;
   Upstream upstream(TestProxy::To(function.target()), nullptr, 1);

@@ -93,7 +93,7 @@ class IncomingCallTest : public ::testing::Test {
   Held others_{&inflight_, Inflight::Share::kReading, worker_.get()};
 };
 
-// Small ones, which never asked for room, too.
+// This includes small requests, which never asked for capacity.
 TEST_F(IncomingCallTest, RequestThatStopsComingIsEndedWhileOthersWait) {
   const absl::Time start = absl::Now();
   PartialCaller caller(listener_.port());
@@ -443,7 +443,7 @@ class KeptAnswers final : public CallHandler {
   const std::string bytes_;
 };
 
-// A miss waits for room to run, all of which others have.
+// A miss waits for capacity to run; other calls have all of it.
 class MissThatWaits final : public Inflight::Waiter {
  public:
   explicit MissThatWaits(Inflight* inflight)
@@ -507,8 +507,8 @@ TEST(SlowTakerTest, CallsWhoseAnswersAreNotTakenAreCountedAndBounded) {
   close(connection);
 }
 
-// A miss's answer holds room while it is not taken, and so does an entry that
-// the memory tier has no more; what its request's metadata held is there again.
+// A miss's answer occupies capacity while it is not read. So does an entry that
+// has left the memory tier. The memory of its request's metadata is free again.
 TEST(SlowTakerTest, SmallAnswersAreGivenUpWhileMissesWait) {
   Inflight inflight(8 << 20, 3);
   KeptAnswers handler(1000);

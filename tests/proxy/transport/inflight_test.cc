@@ -73,7 +73,7 @@ TEST_F(InflightTest, WhatArrivesOnAConnectionLeavesSomeToOthers) {
   EXPECT_EQ(inflight_.reading(), 810u);
 }
 
-// Many that hold much leave nothing of all; who holds little is served.
+// Many large connections leave nothing of all; a small one is served.
 TEST_F(InflightTest, WhoHoldsLittleFindsRoomThatOthersCannotTake) {
   inflight_.SetBound(8000);
   Held much(&inflight_, Share::kArriving, worker(0));
@@ -100,7 +100,7 @@ TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
   EXPECT_EQ(inflight_.reading(), 5700u);
   EXPECT_TRUE(inflight_.HasRoom(Share::kReading, 100));
   EXPECT_TRUE(inflight_.LeavesRoom(400));
-  // But what stands still is not let stand, as there is much of it.
+  // But calls that stall are ended, as they have many bytes.
   EXPECT_TRUE(inflight_.readers_wait());
   arriving.Set(100);
   EXPECT_FALSE(inflight_.readers_wait());
@@ -265,7 +265,7 @@ TEST_F(InflightTest, WhoStopsWaitingHoldsUpNobody) {
   Waiting stays;
   ASSERT_EQ(inflight_.Admit(&gone, worker(0), 600), Admission::kWaits);
   ASSERT_EQ(inflight_.Admit(&stays, worker(1), 50), Admission::kWaitsInPlace);
-  // For which there was room all the time.
+  // The capacity sufficed for `stays` all the time.
   EXPECT_FALSE(inflight_.Forget(&gone));
   EXPECT_TRUE(Eventually([&] { return stays.admitted == 1; }));
   EXPECT_EQ(gone.admitted, 0);
@@ -274,8 +274,8 @@ TEST_F(InflightTest, WhoStopsWaitingHoldsUpNobody) {
   EXPECT_EQ(inflight_.running(), 50u);
 }
 
-// A waiter that goes in the moment between is admitted all the same: its bytes
-// are counted, and it is not told.
+// A waiter that leaves in the moment between is admitted all the same: its
+// bytes are counted, and it is not notified.
 TEST_F(InflightTest, AdmittedAndNotTold) {
   Waiting running;
   ASSERT_EQ(inflight_.Admit(&running, worker(0), 600), Admission::kAdmitted);
@@ -365,7 +365,7 @@ struct Reading : ReadRoom::Reader {
   std::function<void()> on_room;
 };
 
-// Everything on the worker's thread, whose timer looks for room.
+// Everything runs on the worker's thread, whose timer polls for capacity.
 class ReadRoomTest : public InflightTest {
  protected:
   void Do(absl::AnyInvocable<void()> task) {
@@ -383,7 +383,7 @@ TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
     EXPECT_EQ(first.told, 1);
     EXPECT_EQ(first.as, Share::kReading);
     inflight_.Add(Share::kReading, worker(0), 90);
-    // No room for this one, but one may always go on.
+    // No capacity for this one, but one may always continue.
     room_.Ask(&large, this, 5000, 5000);
     EXPECT_EQ(large.told, 1);
     EXPECT_EQ(large.as, Share::kBeyond);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pack: packs a text with zlib, at once. EmptyBlocks: what takes long to
-// unpack.
+// Pack: compresses a text with zlib, at once. EmptyBlocks: bytes that take long
+// to decompress.
 #ifndef FNCACHE_TESTS_PROXY_TRANSPORT_PACK_H_
 #define FNCACHE_TESTS_PROXY_TRANSPORT_PACK_H_
 

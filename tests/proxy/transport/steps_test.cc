@@ -16,7 +16,7 @@ namespace {
 
 class StepsTest : public ::testing::Test {
  protected:
-  // Does `left` steps of so much, and writes its name at each.
+  // Does `left` steps of size `much`, and writes its name at each.
   struct Named final : Steps::Task {
     Named(StepsTest* to, char called, int steps, size_t how_much)
         : test(to), name(called), left(steps), much(how_much) {}
@@ -144,7 +144,7 @@ TEST_F(StepsTest, WhoeverSendsMoreThanIsDoneIsHeldUp) {
   Do([&] { EXPECT_EQ(done_, "xb"); });
 }
 
-// Else many small ones would take as many turns as others' large ones do.
+// Otherwise many small tasks would take as many iterations as large ones.
 TEST_F(StepsTest, SmallTasksOfAConnectionAreDoneTogether) {
   const int small = 0;
   Named many[] = {{this, 'm', 1, 3},
