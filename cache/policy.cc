@@ -21,8 +21,8 @@ absl::Duration LongestLifetime() {
 // "never".
 constexpr absl::Duration kLeastTtl = absl::Milliseconds(1);
 
-// The TTL of a stale response is this fraction (1/10) of the function's TTL,
-// and at least kLeastStaleTtl.
+// The TTL of a stale response is the function's TTL / kStaleTtlPart, and at
+// least kLeastStaleTtl.
 constexpr absl::Duration kLeastStaleTtl = absl::Seconds(10);
 constexpr int kStaleTtlPart = 10;
 constexpr double kStaleTtlJitter = 0.1;
