@@ -19,8 +19,8 @@ bool IsWithin(const BanTimes& inner, const BanTimes& outer) {
   return inner.purged <= outer.purged && inner.stale <= outer.stale;
 }
 
-// Entries of a time to come are no entries: what is banned later than anything
-// can be stored would only keep new answers out.
+// An entry from the future counts as none. A ban later than any stored entry
+// would only keep new answers out.
 BanTimes Clamped(const BanTimes& times, int64_t latest) {
   return {std::min(times.purged, latest), std::min(times.stale, latest)};
 }
@@ -128,7 +128,7 @@ Bans::Kind Bans::Ban(Kind kind, absl::string_view function,
     Spread();
   }
   changes_.fetch_add(1, std::memory_order_acq_rel);
-  // A fill that did not see it yet is over after this.
+  // A fill that has not seen the ban yet has ended after this lock.
   for (Stripe& stripe : stripes_) {
     MutexLock lock(&stripe.mutex);
   }
@@ -375,7 +375,8 @@ StoredBans Bans::ToStore() const {
     ReaderMutexLock lock(&stripe.mutex);
     for (const auto& [key, ban] : stripe.keys) {
       StoredKeyBan of_key;
-      // Of a key that is deleted everywhere nothing outlives the process.
+      // A hard ban outlives the process only while a tier may still have the
+      // entry.
       if (ban.kept) of_key.times.purged = ban.times.purged;
       of_key.times.stale = ban.times.stale;
       of_key.until = std::max<int64_t>(ban.until, 0);

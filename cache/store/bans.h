@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bans: what operators have purged; DESIGN's "Purge".
+// Bans: the record of the purges; DESIGN's "Purge".
 //
 // A ban of everything, of a function or of one of its generations never ends:
 // an entry whose call started at or before it is neither served nor stored. A
-// ban of a key only has to hold back what is under way, since the entry itself
-// is deleted: it ends when all that began before it (calls to functions,
-// look-ups below memory) has ended.
+// ban of a key only has to stop operations in progress, since the entry itself
+// is deleted. It ends when every operation that began before it (a call to a
+// function, a look-up below memory) has ended.
 //
 //   purge:  Ban or BanKey, then the flights, then the entries in the tiers, and
 //           Save; only then it is answered
@@ -17,9 +17,9 @@
 // key lasts until the entry is gone.
 //
 // Beside a disk tier bans are kept in its directory (stored_bans.h): Attach
-// reads them before anything is served. What cannot be read bans everything
-// that is stored; what cannot be written is in force all the same, Save says
-// so, and Retry writes it as soon as that is possible.
+// reads them before anything is served. A file that cannot be read bans every
+// stored entry. A ban that cannot be written is in force nevertheless: Save
+// returns the error, and Retry writes the ban as soon as it can.
 //
 // Time is the one Clock's, and comes in as an argument. Thread-safe.
 #ifndef FNCACHE_CACHE_STORE_BANS_H_
@@ -53,8 +53,8 @@ namespace fncache::cache::store {
 
 class Bans;
 
-// The bans as one function in one generation meets them. Made by Bans::Of, and
-// there for as long as the Bans are.
+// The bans that apply to one generation of one function. Bans::Of makes it, and
+// the Bans own it.
 class alignas(64) BanScope {
  public:
   BanScope(const BanScope&) = delete;
@@ -72,10 +72,11 @@ class alignas(64) BanScope {
   // The latest soft purge that such an entry is under; InfinitePast if none.
   absl::Time SoftBefore(const key::Key& key, absl::Time started) const;
 
-  // Calls `fill` unless an answer of a call that started then is purged, and
-  // says whether it did. No purge of the key comes in between: it finds what
-  // was filled, or the fill finds it. (What is under way at a soft purge of its
-  // key is not stored either, so that the ban can end with the entry there is.)
+  // Calls `fill` unless an answer of a call that started then is purged.
+  // Returns whether it called it. No purge of the key comes in between: it
+  // finds what was filled, or the fill finds it. (A fill in progress at a soft
+  // purge of its key is not stored either, so that the ban can end with the
+  // present entry.)
   bool FillUnlessBanned(const key::Key& key, absl::Time started,
                         absl::FunctionRef<void()> fill) const;
 
@@ -91,8 +92,8 @@ class alignas(64) BanScope {
 
 class Bans {
  public:
-  // Beyond so many bans of keys, or of generations, whole functions are banned
-  // instead.
+  // Limits of the bans of keys and of generations. Beyond one, whole functions
+  // are banned instead.
   static constexpr size_t kMostKeys = 10'000;
   static constexpr size_t kMostGenerations = 10'000;
 
@@ -102,15 +103,15 @@ class Bans {
   Bans& operator=(const Bans&) = delete;
 
   const BanScope& Of(absl::string_view function, absl::string_view generation);
-  // In how many generations a function was asked for so far.
+  // The number of generations in which Of was called for this function.
   size_t Generations(absl::string_view function) const;
-  // Whether it was asked for in this one.
+  // Whether Of was called for this generation.
   bool Knows(absl::string_view function, absl::string_view generation) const;
 
   // ------------------------------------------------------------ What goes on
 
-  // Held by whatever may bring an entry to light that is older than a purge
-  // which comes meanwhile. Take it before the time at which that starts.
+  // Marks an operation in progress that may return or store an entry older than
+  // a later purge. Take it before the start time of the operation.
   class Entered {
    public:
     Entered() = default;
@@ -138,10 +139,10 @@ class Bans {
 
   enum class Kind { kAll, kFunction, kGeneration, kKey };
 
-  // Bans for good what started at or before `before`. Every fill that comes
-  // later sees it. `kind` is not kKey; what it does not need of `function` and
-  // `generation` is ignored. Returns what it has banned: kFunction for the
-  // generation that would be one too many.
+  // Bans for good the entries whose calls started at or before `before`. Every
+  // later fill sees the ban. `kind` is not kKey. A `function` or `generation`
+  // that the kind does not need is ignored. Returns the kind of the ban:
+  // kFunction for the generation that would be one too many.
   Kind Ban(Kind kind, absl::string_view function, absl::string_view generation,
            absl::Time before, bool soft);
 
@@ -151,8 +152,8 @@ class Bans {
   absl::optional<Entered> BanKey(const key::Key& key, absl::Time before,
                                  bool soft, absl::Time until);
 
-  // The key's entry could not be deleted from a tier that outlives the process:
-  // its ban is kept, and written down, until Deleted.
+  // Keeps and saves the ban of a key until Deleted. For an entry that could not
+  // be deleted from a tier that outlives the process.
   void KeepKey(const key::Key& key);
   void Deleted(const key::Key& key, absl::Time before);
   // The keys whose entries are still to be deleted, and their bans.
@@ -160,15 +161,15 @@ class Bans {
 
   // --------------------------------------------------------------- Outliving
 
-  // There is to be a directory, but it cannot be used yet.
+  // Reports that a directory is configured but cannot be used yet.
   void Await();
   using Writer = std::function<absl::Status(absl::string_view content)>;
-  // The directory is there. `content` is the file that was read, absent if
-  // there is none, and `write` puts another one in its place, whole. No entry
-  // that is stored started after `latest`, or anybody's time by now.
+  // Reports that the directory is open. `content` is the file that was read,
+  // absent if there is none. `write` replaces the whole file. No stored entry
+  // started after `latest`, or after any time seen so far.
   void Attach(const absl::StatusOr<absl::optional<std::string>>& content,
               Writer write, absl::Time latest);
-  // Nothing is written from now on.
+  // Stops all further writes.
   void Detach();
   // Whether bans are to outlive the process.
   bool lasting() const;
@@ -176,7 +177,7 @@ class Bans {
   // Returns OK once every ban would survive the process, or none has to.
   // Unavailable with the reason otherwise: the bans are in force nevertheless.
   absl::Status Save();
-  // Does that if it is due. To be called every few seconds.
+  // Saves if that is due. The owner calls it every few seconds.
   void Retry();
   bool saved() const;
 
@@ -203,7 +204,7 @@ class Bans {
     bool soft = false;
     absl::Time before;
   };
-  // Those that a function is under, the widest first, at most so many.
+  // The bans that cover a function, the widest first, at most `most` of them.
   std::vector<Listed> List(absl::string_view function, size_t most) const;
 
   // How many bans there are.
@@ -222,10 +223,10 @@ class Bans {
     BanTimes times;
     // When the soft one ends, in nanoseconds since the Unix epoch.
     int64_t until = 0;
-    // Neither ends before all that entered in this epoch or before has left; 0:
-    // it has,
+    // Neither ban ends before every operation that entered in this epoch or an
+    // earlier one has left. 0: all have left.
     uint64_t epoch = 0;
-    // and the hard one not before this is false.
+    // The hard ban does not end while this is true.
     bool kept = false;
   };
   // Orders the fills of a key with its purges.
@@ -242,8 +243,8 @@ class Bans {
   const Stripe& StripeOf(const key::Key& key) const {
     return stripes_[StripeAt(key)];
   }
-  // Whether a key that shares its stripe is banned at that time or later:
-  // entries that are younger than that need no closer look.
+  // Whether a key of the same stripe is banned at that time or later. A younger
+  // entry needs no further check.
   bool MayCover(const key::Key& key, int64_t at) const {
     return at <= newest_key_[StripeAt(key)].load(std::memory_order_acquire);
   }
@@ -251,8 +252,8 @@ class Bans {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(stripes_[stripe].mutex);
 
   void Leave(uint64_t epoch);
-  // Forgets the bans of keys that have ended; what entered in `oldest` or later
-  // may not have left.
+  // Forgets the bans of keys that have ended. Operations that entered in epoch
+  // `oldest` or later may still run.
   void EndKeys(uint64_t oldest);
   uint64_t OldestEpoch() const;
   // The bans of a key; none if there is none.
@@ -261,7 +262,8 @@ class Bans {
   BanTimes TimesOf(const Generation& generation) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Merge(const StoredBans& bans) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Tells the scopes, after a ban was added, and forgets what others cover.
+  // Updates the scopes after a ban was added, and forgets bans that others
+  // cover.
   void Spread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddKey(const key::Key& key, const KeyBan& ban);
   StoredBans ToStore() const;
@@ -274,24 +276,24 @@ class Bans {
   std::map<Generation, BanTimes> generations_ ABSL_GUARDED_BY(mutex_);
   std::map<Generation, std::unique_ptr<BanScope>> scopes_
       ABSL_GUARDED_BY(mutex_);
-  // The latest of them.
+  // The latest ban that never ends.
   std::atomic<int64_t> newest_{kNeverBanned};
 
   std::array<Stripe, kStripes> stripes_;
-  // The latest ban of any key of a stripe. Hits read them, and nothing is
-  // written beside them but at purges.
+  // The latest ban of any key of a stripe. Hits read them. Their cache lines
+  // are written only at purges.
   alignas(64) std::array<std::atomic<int64_t>, kStripes> newest_key_;
   alignas(64) std::atomic<size_t> keys_{0};
   // The latest time that a purge was made at.
   std::atomic<int64_t> seen_{kNeverBanned};
 
-  // What has entered and not left, by epoch; each ban of a key begins another
-  // one.
+  // The number of operations that have entered and not left, by epoch. Each ban
+  // of a key begins a new epoch.
   mutable Mutex entered_mutex_;
   uint64_t epoch_ ABSL_GUARDED_BY(entered_mutex_) = 1;
   std::map<uint64_t, size_t> entered_ ABSL_GUARDED_BY(entered_mutex_);
 
-  // Counts changes that are to be written, and which of them have been.
+  // The number of changes to write, and of those that are written.
   std::atomic<uint64_t> changes_{0};
   std::atomic<uint64_t> written_{0};
   // One writer at a time.
@@ -323,7 +325,7 @@ inline absl::Duration BanScope::FreshFor(const key::Key& key,
                                          absl::Time now) const {
   const absl::Time soft = SoftBefore(key, started);
   if (soft == absl::InfinitePast()) return served_for;
-  // The purge may be of a moment after `now`, which another thread read.
+  // The purge may be later than `now`: another thread read the clock.
   return std::min(served_for, std::min(soft - now, absl::ZeroDuration()));
 }
 

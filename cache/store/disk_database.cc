@@ -22,8 +22,8 @@
 namespace fncache::cache::store {
 namespace {
 
-// Writes RocksDB's errors to our log, ten a minute at most, as a disk that
-// fails repeats itself.
+// Writes RocksDB's errors to our log, at most ten a minute, because a failing
+// disk repeats its errors.
 class ErrorLogger : public rocksdb::Logger {
  public:
   ErrorLogger() : Logger(rocksdb::InfoLogLevel::ERROR_LEVEL) {}
@@ -61,7 +61,7 @@ class ErrorLogger : public rocksdb::Logger {
 };
 
 // A file system whose files only their owner may read. The directory is private
-// already; this is for whoever copies files out of it.
+// already. This protects files that are copied out of it.
 class PrivateFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
@@ -100,7 +100,7 @@ class PrivateFileSystem : public rocksdb::FileSystemWrapper {
 bool IsLackOfSpace(const rocksdb::Status& status) {
   if (status.IsNoSpace()) return true;
   if (!status.IsIOError()) return false;
-  // RocksDB keeps no error number, only the system's words for it.
+  // RocksDB keeps only the system's error text, not the number.
   const std::string text = status.ToString();
   for (const int error : kLackOfSpace) {
     if (absl::StrContains(text, std::generic_category().message(error))) {
@@ -119,8 +119,8 @@ absl::Status Failure(const DiskDirectory& directory,
                                    ": cannot open db: ", status.ToString()));
 }
 
-// Whether files are not what they were, or not there: as opposed to a disk that
-// does not work, or may not be used.
+// Whether files are changed or missing, as opposed to a disk that fails or must
+// not be used.
 bool IsDamage(const rocksdb::Status& status) {
   return status.IsCorruption() || status.IsPathNotFound() ||
          status.IsNotFound();
@@ -165,8 +165,8 @@ absl::StatusOr<OpenedDatabase> OpenOnce(const rocksdb::Options& options,
 
 constexpr uint64_t kSmallestBuffer = 256 << 10;
 
-// Opens what is in DIR/db. A new database that there is no space for is removed
-// again: its first files would pass for a damaged one's the next time.
+// Opens what is in DIR/db. If a new database finds no space, its files are
+// removed: the next start would take them for a damaged database.
 absl::StatusOr<OpenedDatabase> OpenOrLeaveNothing(
     const rocksdb::Options& options, const DiskDirectory& directory,
     absl::Time now, rocksdb::Status* status) {
@@ -197,8 +197,8 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   options.env = env;
   options.create_if_missing = true;
 
-  // These hold the bound. Beside the files there are up to two write buffers'
-  // worth of log, and new files while the oldest are yet to go.
+  // These options keep the bound. Beside the files there are up to two write
+  // buffers of log, and new files until the oldest are dropped.
   const uint64_t buffer = WriteBufferSize(capacity);
   options.compaction_style = rocksdb::kCompactionStyleFIFO;
   options.compaction_options_fifo.max_table_files_size = MaxFileBytes(capacity);
@@ -206,10 +206,10 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   options.ttl = 0;
   options.periodic_compaction_seconds = 0;
   options.write_buffer_size = buffer;
-  // An eighth of the smallest buffer, whatever this one is: by default it
-  // follows the buffer that the database was opened with, and one that is made
-  // smaller later than such a block is full before it begins, which RocksDB's
-  // assertions end the process for (MemTable::ShouldFlushNow).
+  // An eighth of the smallest buffer, whatever the size of this one. By default
+  // the block follows the buffer at open. A buffer that is later made smaller
+  // than one block is full from the start, and RocksDB's assertions then end
+  // the process (MemTable::ShouldFlushNow).
   options.arena_block_size = kSmallestBuffer / 8;
   options.max_write_buffer_number = 3;
   options.max_background_jobs = 2;
@@ -248,14 +248,14 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   table.block_cache = rocksdb::NewLRUCache(8 << 20, 2);
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
 
-  // RocksDB is to write no log and no statistics of its own.
+  // RocksDB writes no log and no statistics of its own.
   options.info_log = std::make_shared<ErrorLogger>();
   options.info_log_level = rocksdb::InfoLogLevel::ERROR_LEVEL;
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
   options.max_manifest_file_size = 4 << 20;
-  // Room taken in advance (4 MiB by default) can be the last that a disk has:
-  // there would be enough for the probe and not for reopening the database.
+  // Preallocation (4 MiB by default) can take the last space of a disk. The
+  // probe would then succeed, and reopening the database would fail.
   options.manifest_preallocation_size = 64 << 10;
   options.keep_log_file_num = 1;
   return options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening the disk tier's RocksDB: its options, and what to do when it is
-// damaged. Only disk_store.cc includes this: it brings RocksDB's headers.
+// Opens the disk tier's RocksDB: its options, and the recovery of a damaged
+// one. Only disk_store.cc includes this: it brings RocksDB's headers.
 #ifndef FNCACHE_CACHE_STORE_DISK_DATABASE_H_
 #define FNCACHE_CACHE_STORE_DISK_DATABASE_H_
 
@@ -29,23 +29,24 @@ struct OpenedDatabase {
 // in a database of `capacity` bytes. A file is about as large.
 uint64_t WriteBufferSize(uint64_t capacity);
 
-// Above so many bytes of files in such a database the oldest are dropped.
+// The limit of file bytes in a database of `capacity` bytes. Above it the
+// oldest files are dropped.
 uint64_t MaxFileBytes(uint64_t capacity);
 
-// Wraps `env` so that only their owner may read the files that it makes.
+// Wraps `env` so that only the owner may read the files that it makes.
 std::unique_ptr<rocksdb::Env> PrivateEnv(rocksdb::Env* env);
 
 rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env);
 
 // Opens DIR/db. A damaged one is set aside (loudly) and an empty one opened;
-// whatever else fails is returned: Unavailable for lack of space or on a
+// any other failure is returned: Unavailable for lack of space or on a
 // read-only file system, else FailedPrecondition. `now` is the time of a fresh
 // state.
 absl::StatusOr<OpenedDatabase> OpenDatabase(const DiskDirectory& directory,
                                             const rocksdb::Options& options,
                                             absl::Time now);
 
-// Removes all that is in DIR/db and opens it empty.
+// Removes the content of DIR/db and opens it empty.
 absl::StatusOr<OpenedDatabase> RecreateDatabase(const DiskDirectory& directory,
                                                 const rocksdb::Options& options,
                                                 absl::Time now);

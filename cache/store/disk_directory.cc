@@ -30,10 +30,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How often a lock that another process holds is tried again.
+// The pause between attempts to lock a directory that another process has
+// locked.
 constexpr absl::Duration kLockRetry = absl::Milliseconds(20);
 
-// More than the names of any number of functions take.
+// Larger than the names of any realistic number of functions.
 constexpr size_t kMaxOwnFile = 64 << 20;
 
 // The first line of DIR/secrets, and the last, without which it is not whole.
@@ -100,7 +101,7 @@ key::Seed RandomSeed() {
     if (got > 0) {
       at += static_cast<size_t>(got);
     } else if (got < 0 && errno != EINTR) {
-      // There is no cache that is safe to run without a secret.
+      // No cache is safe to run without a secret.
       Log(LogLevel::kError, "the system gives no random numbers");
       abort();
     }
@@ -114,7 +115,8 @@ absl::StatusOr<std::unique_ptr<DiskDirectory>> DiskDirectory::Open(
   if (dir.empty()) {
     return absl::InvalidArgumentError("cache directory: the name is empty");
   }
-  // Absolute, so that it stays the same whatever becomes of the process's own.
+  // Absolute, so that a change of the process's working directory has no
+  // effect.
   std::error_code error;
   std::string path = fs::absolute(dir, error).lexically_normal().string();
   if (error) return Failure(dir, "cannot be resolved", error);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// DiskDirectory: the disk tier's directory, held by one process at a time.
+// DiskDirectory: the disk tier's directory, locked by one process at a time.
 //
-// It makes the directory where it is missing, holds DIR/lock for as long as it
-// lives, keeps the seed, and remembers whose connection details the database
-// may hold. docs/storage-format.md has the whole layout.
+// It makes a missing directory, locks DIR/lock for its lifetime, and keeps the
+// seed. It also notes the functions whose connection details the database may
+// contain. docs/storage-format.md has the whole layout.
 //
 // A failure for lack of space or on a read-only file system is Unavailable,
 // since it may work later. Anything else that keeps the directory from being
@@ -31,7 +31,7 @@
 
 namespace fncache::cache::store {
 
-// Draws a seed that nobody can guess.
+// Returns a random seed from a cryptographic source.
 key::Seed RandomSeed();
 
 // A call that fails with one of these may work later without any change of
@@ -40,13 +40,14 @@ inline constexpr int kLackOfSpace[] = {ENOSPC, EDQUOT, EROFS};
 
 class DiskDirectory {
  public:
-  // Waits for up to `lock_wait` while another process holds the directory, and
-  // asks `cancelled` (may be null) meanwhile. DeadlineExceeded if the lock is
-  // still held then, Cancelled if `cancelled` said so, else see above.
+  // Waits for up to `lock_wait` while another process has the lock, and polls
+  // `cancelled` (may be null) meanwhile. Returns DeadlineExceeded if the
+  // directory is still locked then, Cancelled if `cancelled` returned true,
+  // else the errors above.
   static absl::StatusOr<std::unique_ptr<DiskDirectory>> Open(
       const std::string& dir, absl::Duration lock_wait,
       const std::function<bool()>& cancelled);
-  // Lets go of the lock.
+  // Releases the lock.
   ~DiskDirectory();
 
   DiskDirectory(const DiskDirectory&) = delete;
@@ -56,32 +57,30 @@ class DiskDirectory {
   const std::string& path() const { return dir_; }
   std::string db() const { return dir_ + "/db"; }
 
-  // Makes sure that nothing is kept here which the settings do not allow any
-  // more. If another function than those of `functions` that store secrets may
-  // have left some, the database is removed whole, and the damaged one too;
-  // only then is it noted who may store some from now on, so that a process
-  // killed half-way leaves the next one the same to do. To be called before the
-  // database is opened.
+  // Removes secrets that the settings no longer allow. If a function that is
+  // not among the secret-storing ones of `functions` may have left some, the
+  // whole database is removed, and the damaged one too. Only then the functions
+  // that may store secrets are noted, so that a process killed half-way leaves
+  // the same work to the next one. Call it before the database is opened.
   absl::Status EnforceSecrets(const std::vector<StoredFunction>& functions);
 
-  // What was purged (bans.h): the file's content, absent if there is none, and
-  // another one in its place. On any thread, one at a time.
+  // Read and replace the file of bans (bans.h); absent if there is none. On any
+  // thread, one call at a time.
   absl::StatusOr<absl::optional<std::string>> ReadBans() const;
   absl::Status WriteBans(absl::string_view content) const;
-  // Adds those of `functions` that store secrets to the note of who may have
-  // some here, before they do.
+  // Notes those of `functions` that store secrets, before they store any.
   absl::Status NoteSecrets(const std::vector<StoredFunction>& functions);
 
   // Makes DIR/db where it is missing, and makes it private.
   absl::Status EnsureDatabase() const;
-  // Renames DIR/db to DIR/damaged, in place of what was there, and makes an
-  // empty one.
+  // Renames DIR/db to DIR/damaged, replacing an older one, and makes an empty
+  // DIR/db.
   absl::Status SetDatabaseAside() const;
-  // Removes DIR/db and what is in it.
+  // Removes DIR/db and its content.
   absl::Status DropDatabase() const;
-  // Whether DIR/db holds no file at all.
+  // Whether DIR/db contains no file at all.
   bool DatabaseIsEmpty() const;
-  // Whether DIR/db holds files, but not those that a database begins with.
+  // Whether DIR/db contains files, but not those that a database begins with.
   bool DatabaseLacksItsHead() const;
 
  private:
@@ -90,8 +89,8 @@ class DiskDirectory {
 
   std::string damaged() const { return dir_ + "/damaged"; }
 
-  // FailedPrecondition where a link is in a folder's place: removing it would
-  // leave the files.
+  // FailedPrecondition where a folder is a link: removing it would leave the
+  // files.
   absl::Status RefuseLinks() const;
   // The content of DIR/name; absent if there is no such file.
   absl::StatusOr<absl::optional<std::string>> ReadOwn(
@@ -100,7 +99,7 @@ class DiskDirectory {
   // The functions whose secrets may be here; absent if that is not known.
   absl::StatusOr<absl::optional<std::set<std::string>>> ReadSecretsMark() const;
   absl::Status WriteSecretsMark(const std::set<std::string>& functions) const;
-  // Puts a file in place as a whole, or not at all. `what` is for the message.
+  // Writes a file as a whole, or not at all. `what` is for the message.
   absl::Status WriteWhole(const std::string& name, absl::string_view what,
                           absl::string_view content) const;
 

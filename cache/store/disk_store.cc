@@ -23,18 +23,18 @@
 namespace fncache::cache::store {
 namespace {
 
-// How far the clock may have gone back between two processes.
+// The most that the clock may have gone back between two processes. Beyond it
+// the database is dropped.
 constexpr absl::Duration kTimeTolerance = absl::Seconds(5);
-// When there are too many files, a fill waits for as long as RocksDB is
-// dropping them, which it asks every kDropStep, but no longer than
-// kDropPatience, in case the disk hangs.
+// When there are too many files, a fill waits while RocksDB drops them. It
+// polls every kDropStep and stops after kDropPatience, in case the disk hangs.
 constexpr absl::Duration kDropStep = absl::Milliseconds(100);
 constexpr absl::Duration kDropPatience = absl::Seconds(10);
-// So many keys are hidden one by one; beyond that, everything as old is hidden.
+// Limit of keys that are hidden one by one. Beyond it, one time floor hides
+// every entry that is as old.
 constexpr size_t kMaxHidden = 65536;
-// How much a probe writes to find out whether writing is possible again, and
-// how much, beside the memory that is not written yet, whether the database can
-// be opened anew.
+// The bytes that a probe writes: to check that writing is possible, and, added
+// to the unwritten memory and the log, that the database can be reopened.
 constexpr size_t kProbeBytes = 64 << 10;
 constexpr size_t kReopenBytes = 1 << 20;
 
@@ -50,13 +50,15 @@ uint64_t FingerprintOf(const key::Seed& seed) {
                               /*seed=*/0x666e63616368);
 }
 
-// The functions as they are now. Immutable.
+// The present functions and their earlier generations. Immutable.
 class FunctionTable {
  public:
-  // So many generations of a function are remembered.
+  // Limit of earlier generations of a function. Beyond it the oldest is
+  // forgotten.
   static constexpr size_t kMostEarlier = 16;
 
-  // `before`: those until now, whose generations become earlier ones; or null.
+  // `before` (may be null) is the table until now; its generations become
+  // earlier ones.
   static std::shared_ptr<const FunctionTable> Make(
       const std::vector<StoredFunction>& functions,
       const FunctionTable* before) {
@@ -131,8 +133,8 @@ class RocksDiskStore final : public DiskStore {
   }
 
   absl::Status Start() {
-    // RocksDB leaves new files behind each time that it cannot write all of
-    // what opening a database takes.
+    // RocksDB leaves new files behind each time that it fails to write all
+    // files of an opened database.
     if (!directory_->DatabaseIsEmpty() && !Probe(kProbeBytes)) {
       return absl::UnavailableError(absl::StrCat(
           "cache directory ", directory_->path(),
@@ -177,10 +179,10 @@ class RocksDiskStore final : public DiskStore {
   StoreStats Stats() const override;
 
  private:
-  // Tells what the database holds under a key.
+  // The database's value under a key, without its body.
   struct There {
     bool found = false;
-    // There is something that cannot be read.
+    // The value exists but cannot be read.
     bool unsure = false;
     std::string function;
     absl::Time started;
@@ -209,18 +211,18 @@ class RocksDiskStore final : public DiskStore {
   bool WriteState(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_)
       ABSL_SHARED_LOCKS_REQUIRED(db_mutex_);
   std::string EncodeState(absl::Time now) const;
-  // Holds a writer up while there are more files than the bound allows.
+  // Delays a writer while there are more file bytes than the bound allows.
   void AwaitDrops() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // True while the database writes or drops files, or is about to.
   bool IsAtWork() const;
   void Degrade(const rocksdb::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
-  // True if writing is possible, perhaps again.
+  // True if writing is possible; tries to recover if that is due.
   bool Writable(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   bool Probe(size_t bytes) const;
   // About how many bytes reopening the database writes.
   size_t ReopenBytes() const;
-  // At most one line a minute: a failing disk repeats itself.
+  // At most one line a minute, because a failing disk repeats its errors.
   void LogDamage(absl::string_view why);
   void EraseDamaged(const key::Key& key, FunctionId function, absl::Time now);
 
@@ -240,7 +242,7 @@ class RocksDiskStore final : public DiskStore {
   uint64_t capacity() const {
     return capacity_.load(std::memory_order_relaxed);
   }
-  // Gives the database the capacity that there is now.
+  // Applies the present capacity to the database.
   void Resize() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_)
       ABSL_SHARED_LOCKS_REQUIRED(db_mutex_);
 
@@ -266,14 +268,14 @@ class RocksDiskStore final : public DiskStore {
   // The log says already that it cannot be reopened.
   bool told_ ABSL_GUARDED_BY(write_mutex_) = false;
   std::chrono::steady_clock::time_point tried_ ABSL_GUARDED_BY(write_mutex_);
-  // How many bytes of files were too many when waiting for them was given up. A
-  // file that a reader held goes with a later flush only, so nobody waits again
-  // before the files have changed.
+  // The file bytes at which the last wait stopped without success. A file that
+  // a reader had pinned goes only with a later flush, so no fill waits until
+  // this number has changed.
   uint64_t held_bytes_ ABSL_GUARDED_BY(write_mutex_) = 0;
   absl::Time state_written_ ABSL_GUARDED_BY(write_mutex_) =
       absl::InfinitePast();
 
-  // Shared by whoever uses the database, exclusive to replace it.
+  // Locked shared to use the database, exclusive to replace it.
   mutable Mutex db_mutex_;
   std::unique_ptr<rocksdb::DB> db_ ABSL_GUARDED_BY(db_mutex_);
 
@@ -356,8 +358,8 @@ Found RocksDiskStore::Find(const key::Key& key, FunctionId function,
       observer_->OnError(Tier::kDisk, TierError::kRead, function);
       return {};
     }
-    // An entry that is read is in the memory tier then, so no block need be
-    // kept.
+    // The memory tier gets the entry, so the block cache need not keep its
+    // block.
     rocksdb::ReadOptions read;
     read.fill_cache = false;
     rocksdb::PinnableSlice value;
@@ -408,7 +410,7 @@ void RocksDiskStore::EraseDamaged(const key::Key& key, FunctionId function,
   MutexLock write(&write_mutex_);
   ReaderMutexLock lock(&db_mutex_);
   if (db_ == nullptr || degraded_) return;
-  // A fill may have come in between.
+  // A fill may have replaced the entry meanwhile.
   rocksdb::PinnableSlice value;
   const rocksdb::Status status = db_->Get(
       rocksdb::ReadOptions(), db_->DefaultColumnFamily(), key.Bytes(), &value);
@@ -473,7 +475,7 @@ PutResult RocksDiskStore::PutOrGet(const key::Key& key, EntryRef entry,
   if (known == nullptr) return drop(Dropped::kError, PutResult::kFailed);
   const StoredFunction& name = *known;
   if (!functions->MayKeep(*entry)) {
-    // That changed while it waited: it stays in memory alone.
+    // The setting changed while the entry waited. It stays in memory only.
     return EraseUpTo(key, entry->started(), function, now, later);
   }
   if (entry->body().size() + entry->meta_rest().size() > capacity() / 8) {
@@ -604,7 +606,7 @@ std::vector<Inspection> RocksDiskStore::Inspect(const key::Key& key) const {
   }
   const auto peek = PeekStored(ViewOf(value));
   if (!peek.has_value()) return {};
-  // Of whatever function and generation it is.
+  // Decodes the entry of any function and generation.
   Stored stored = DecodeStored(
       key, ViewOf(value),
       [&](absl::string_view function) -> absl::optional<StoredScope> {
@@ -681,8 +683,8 @@ bool RocksDiskStore::Write(rocksdb::WriteBatch* batch, absl::Time now,
                            FunctionId function) {
   const absl::Time latest = Latest(now);
   batch->Put(kStateKey, EncodeState(latest));
-  // It is not synced: the operating system has it, which is enough where only
-  // the process is killed.
+  // The write is not synced. The operating system has it, so it survives the
+  // end of the process.
   const rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), batch);
   if (status.ok()) {
     state_written_ = latest;
@@ -741,7 +743,7 @@ size_t RocksDiskStore::ReopenBytes() const {
   if (db_ == nullptr) return kProbeBytes;
   db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables,
                       &unwritten);
-  // A new log takes its room (a tenth more than a buffer) in advance.
+  // A new log preallocates its space, a tenth more than a buffer.
   const uint64_t log = 2 * WriteBufferSize(capacity());
   return unwritten + log + kReopenBytes;
 }
@@ -758,8 +760,8 @@ bool RocksDiskStore::Writable(absl::Time now) {
       degraded_ = false;
     }
   }
-  // A database that is closed and cannot be opened again has no reads either:
-  // it stays as it is until there is room for what opening writes.
+  // A closed database that cannot be reopened serves no reads. So it stays open
+  // until there is space for the bytes that reopening writes.
   if (degraded_ && !Probe(ReopenBytes())) return false;
   if (degraded_) {
     MutexLock lock(&db_mutex_);
@@ -852,8 +854,8 @@ void RocksDiskStore::Resize() {
     status = db_->SetDBOptions(
         {{"max_open_files", absl::StrCat(options.max_open_files)}});
   }
-  // What is collected in memory may be more than a buffer is now. It also has
-  // the database look at how much there is.
+  // The bytes in memory may exceed the new buffer. A flush also makes the
+  // database check its size.
   if (status.ok() && options.write_buffer_size < buffer) {
     rocksdb::FlushOptions flush;
     flush.wait = false;

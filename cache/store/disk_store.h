@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// DiskStore: the tier that outlives the process, in a directory of its own.
+// DiskStore: the tier that outlives the process, in its own directory.
 //
-// docs/storage-format.md says what is in the directory: a lock, the seed of the
-// keys, a note of whose connection details may be there, and the database.
+// docs/storage-format.md describes the directory: a lock, the seed of the keys,
+// a note of the functions whose connection details may be there, and the
+// database.
 //
-// FIFO compaction holds the bound: the oldest file goes when a new one exceeds
-// it. An entry that Put accepted is in the operating system's hands when Put
-// returns, so it survives the process, though not the loss of power. Deadlines
-// are checked at read. An entry that does not read back whole is a miss that is
+// FIFO compaction keeps the bound: when a new file exceeds it, the oldest file
+// is removed. When Put returns, the operating system has the accepted entry. So
+// the entry survives the process, but not a loss of power. Deadlines are
+// checked at read. An entry that does not read back whole is a miss that is
 // counted and logged.
 //
 // Beside the entries the database keeps the highest time it saw (entries of a
@@ -44,22 +45,22 @@ class Env;
 namespace fncache::cache::store {
 
 struct DiskStoreOptions {
-  // The directory. It is made, with its parents, where it is missing.
+  // The directory. A missing one is made, with its parents.
   std::string dir;
   // The bound of DIR/db in bytes, logs included. An entry over an eighth of it
   // is not accepted.
   uint64_t capacity = 4ull << 30;
   // The functions in the order of FunctionId.
   std::vector<StoredFunction> functions;
-  // How long Open waits for a lock that another process holds. It asks
+  // How long Open waits for a lock that another process has. It polls
   // `cancelled` (may be null) meanwhile; true ends the wait.
   absl::Duration lock_wait = absl::ZeroDuration();
   std::function<bool()> cancelled;
-  // After a failed write, how long until writing is tried again.
+  // The pause between a failed write and the next attempt.
   absl::Duration retry = absl::Seconds(1);
   // RocksDB's environment; null is the default one. Not owned.
   rocksdb::Env* env = nullptr;
-  // What is purged: it is not found, and not stored. Null: nothing is.
+  // The bans: an entry that they cover is neither found nor stored. Null: none.
   const Bans* bans = nullptr;
 };
 
@@ -113,17 +114,18 @@ class DiskStore : public Store {
   // of the same functions. Entries of a function's earlier generations in this
   // process stay readable under their keys. A function whose connection details
   // may come to the disk is noted there first; where that fails, nothing
-  // changes, and the error says why. What may not be there any more is not
-  // found from now on; the note stays, so that the next start drops it.
+  // changes, and the error says why. From now on, connection details that are
+  // no longer allowed are not found. The note stays, so that the next start
+  // drops them.
   virtual absl::Status Change(uint64_t capacity,
                               const std::vector<StoredFunction>& functions) = 0;
   // Whether the entry may be here, as far as connection details go.
   virtual bool MayKeep(const Entry& entry) const = 0;
-  // Whether a ban covers an entry of this process that is on its way here.
+  // Whether a ban covers an entry of this process that waits to be written.
   virtual bool IsPurged(const key::Key& key, const Entry& entry) const = 0;
 
-  // Keeps the time on disk, and tries to recover where that is due. To be
-  // called every few seconds.
+  // Saves the time on disk, and tries to recover if that is due. The owner
+  // calls it every few seconds.
   virtual void Tick(absl::Time now) = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DiskTally: how many entries of which function the disk tier holds.
+// DiskTally: the number of entries of each function in the disk tier.
 //
 // FIFO compaction drops whole files, so each file carries, as a table property,
 // how many entries of each function went into it; when it goes, they are
@@ -9,7 +9,7 @@
 // unless live entries go while dead ones of the same function are younger.
 //
 // The counts are kept in the database with every fill (see DiskState), so that
-// a restart need not look for them.
+// a restart need not scan for them.
 //
 // Thread-safe: RocksDB's threads call it, too.
 #ifndef FNCACHE_CACHE_STORE_DISK_TALLY_H_
@@ -63,11 +63,11 @@ class DiskTally : public std::enable_shared_from_this<DiskTally> {
   DiskTally(const std::vector<StoredFunction>& functions, Clock* clock,
             Observer* observer);
 
-  // Makes a database that is opened with these options count into this tally.
+  // Makes a database that is opened with these options report to this tally.
   void Listen(rocksdb::Options* options);
-  // Takes over what the database holds, in place of what was counted before.
+  // Replaces the counts by those of the database.
   void Load(rocksdb::DB* db, const Counts& counts);
-  // Counts everything as gone, and tells the observer.
+  // Counts every entry as removed, and notifies the observer.
   void DropAll(const Counts& counts);
 
   // Count a new entry of the function, or one that was replaced or erased.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry: a stored response and its deadlines, immutable, shared by reference.
 //
-// An entry is filled once and then read by any number of threads. Stores hold
-// it, hits in flight hold it (the transport sends `body()` without copying),
-// and the last holder frees it. Header and bytes are one allocation.
+// An entry is filled once and then read by any number of threads. Stores and
+// hits in progress have references to it (the transport sends `body()` without
+// copying). The last reference frees it. Header and bytes are one allocation.
 //
 // The body is the response without any occurrence of `meta`, byte for byte as
 // the function sent it; `meta_rest` is the rest of its meta, without tag and
@@ -93,21 +93,22 @@ class EntryRef {
 
 class Entry {
  public:
-  // Copies what it is given. `body` is joined from its parts in order. Null, an
-  // entry that cannot be kept, if `meta_rest` and `body` are kMaxBytes or more
-  // together or there is no memory for them.
+  // Copies its arguments. The pieces of `body` are joined in order. Returns
+  // null, an entry that cannot be kept, if `meta_rest` and `body` are kMaxBytes
+  // or more together or there is no memory for them.
   static EntryRef Create(const EntryInfo& info, absl::string_view meta_rest,
                          absl::Span<const absl::string_view> body);
 
-  // The same for a body that is made in its place: `write` is called once with
-  // room for `body_size` bytes, unless the entry is null for the reasons above.
-  // `*written` says whether it succeeded; if not, the entry is null.
+  // The same for a body that `write` makes in the entry's memory: it is called
+  // once with a buffer of `body_size` bytes, unless the entry is null for the
+  // reasons above. `*written` says whether it succeeded; if not, the entry is
+  // null.
   static EntryRef CreateInPlace(const EntryInfo& info,
                                 absl::string_view meta_rest, size_t body_size,
                                 absl::FunctionRef<bool(char* body)> write,
                                 bool* written);
 
-  // No message that gRPC or protobuf can carry is as large.
+  // Larger than any message of gRPC or protobuf.
   static constexpr size_t kMaxBytes = size_t{1} << 31;
 
   Entry(const Entry&) = delete;
@@ -133,8 +134,8 @@ class Entry {
   void Supersede() const { Mark(kSuperseded, true); }
   bool superseded() const { return Has(kSuperseded); }
 
-  // True while a memory store has it; else it is memory of its other holders
-  // alone. One store has it at a time, under one key.
+  // True while a memory store has it. Otherwise only its other references keep
+  // its memory. One store has it at a time, under one key.
   bool in_memory() const { return Has(kInMemory); }
   // How often it was read lately, as the memory tier counts; see
   // memory_store.h.
@@ -238,8 +239,8 @@ class Entry {
   int64_t lifetime_;  // nanoseconds
   uint32_t cost_;     // microseconds
   uint32_t body_size_;
-  // Of the memory shard that has the entry, under its lock: the key, and the
-  // neighbours in its queue.
+  // The key and the queue neighbours. They belong to the memory shard that has
+  // the entry, and its lock guards them.
   mutable key::Key key_;
   mutable const Entry* next_ = nullptr;  // towards the tail
   mutable const Entry* prev_ = nullptr;  // towards the head

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GhostQueue: which keys left the small queue of S3-FIFO lately.
+// GhostQueue: the keys that left the small queue of S3-FIFO lately.
 //
-// It is approximate and takes four bytes a key: a table of buckets, each of
-// which remembers eight fingerprints with the time of their coming. Nothing is
-// ever removed for its age. A mark is too old once as many keys have come after
-// it as are live, and is then overwritten. A fingerprint that matches by chance
-// (one in some thousands) lets a new key into the main queue, which costs a
-// little room and nothing else.
+// It is approximate and takes four bytes a key: a table of buckets, each with
+// eight fingerprints and their insertion times. No mark is removed for its age.
+// A mark is too old once as many keys have come after it as are live, and is
+// then overwritten. A fingerprint that matches by chance (one in some
+// thousands) lets a new key into the main queue, which costs a little memory
+// and nothing else.
 //
 // Not thread-safe: its shard's lock guards it.
 #ifndef FNCACHE_CACHE_STORE_GHOST_QUEUE_H_

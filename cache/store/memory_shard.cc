@@ -13,9 +13,9 @@ namespace {
 
 // Read more often than this in the small queue, an entry moves to the main one.
 constexpr uint32_t kMoveAbove = 1;
-// The small queue's part of the capacity, as the paper has it.
+// The small queue's fraction of the capacity, from the paper.
 constexpr uint64_t kSmallPart = 10;
-// An entry may have this part of the capacity at most.
+// The largest fraction of the capacity that one entry may take.
 constexpr uint64_t kLargestPart = 4;
 // How many entries a fill that finds the shard full looks at for one that has
 // expired, before it evicts a live one.

@@ -33,7 +33,7 @@ class MemoryShard {
  public:
   enum class Source {
     kFill,          // new, and nowhere else
-    kFillAndBelow,  // new, and on its way to a lower tier
+    kFillAndBelow,  // new, and also written to a lower tier
     kPromotion,     // from a lower tier
   };
 
@@ -49,8 +49,8 @@ class MemoryShard {
   // Removes the key's entry if it started at or before `until`, or is from the
   // future.
   bool Purge(const key::Key& key, absl::Time until, absl::Time now);
-  // Removes the entries for which `gone` is true, those aside that are filled
-  // meanwhile; returns how many.
+  // Removes the entries for which `gone` is true, except entries that are
+  // filled meanwhile. Returns how many.
   uint64_t RemoveIf(absl::FunctionRef<bool(const Entry&)> gone, Removal why);
   // The key's entry, and how often it was read lately, without a trace.
   EntryRef Inspect(const key::Key& key, int* reads) const;

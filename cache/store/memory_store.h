@@ -9,11 +9,11 @@
 // use.
 //
 // A hit takes its shard's reader lock and bumps an atomic counter; queues are
-// only touched by fills. Entries are shared by reference with whoever reads
-// them, so one may outlive its place here.
+// only touched by fills. Readers share entries by reference, so an entry may
+// outlive its removal from the store.
 //
-// Every byte that is held on account of an entry counts against the capacity:
-// its allocation, its slot in the index and its mark in the ghost queue.
+// Every byte of memory that an entry causes counts against the capacity: its
+// allocation, its slot in the index and its mark in the ghost queue.
 //
 // Thread-safe.
 #ifndef FNCACHE_CACHE_STORE_MEMORY_STORE_H_
@@ -48,10 +48,10 @@ class MemoryStore final : public Store {
   MemoryStore(const MemoryStoreOptions& options, Observer* observer);
   ~MemoryStore() override;
 
-  // Found.expired entries are removed on the way.
+  // Also removes the entry if it is expired (Found.expired).
   Found Get(const key::Key& key, absl::Time now) override;
 
-  // Fills the key; the observer hears of it.
+  // Fills the key, and reports it to the observer.
   PutResult Put(const key::Key& key, EntryRef entry, absl::Time now) override {
     return Put(key, std::move(entry), now, /*kept_below=*/false);
   }

@@ -114,7 +114,7 @@ class Tiers final : public TieredStore {
   }
 
  private:
-  // What is below memory.
+  // The disk tier below memory, with its queue and readers.
   struct DiskTier {
     std::unique_ptr<DiskStore> disk;
     std::unique_ptr<WriteBehind> queue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Store: the contract of every place that keeps entries (memory, disk, both).
+// Store: the contract of everything that keeps entries (memory, disk, both).
 //
-// A store never fails a call: an error inside is reported to its Observer, and
-// is a miss, or a fill that did not happen, outside.
+// A store never fails a call. It reports an error to its Observer; the caller
+// sees a miss, or a fill that did not happen.
 //
 // Every method is thread-safe. Time comes in as an argument, from one Clock.
 // tests/cache/store/store_conformance_test.cc is this contract, executable.
@@ -56,22 +56,22 @@ struct StoreStats {
   uint64_t largest = 0;   // of an entry, where that follows from the bound
 };
 
-// What a purge of a key did.
+// The result of a purge of a key.
 struct PurgedKey {
   int removed = 0;  // entries: one for each tier that had it
-  // False: a tier that outlives the process may have it still. It is hidden in
-  // this process, and has to be purged again.
+  // False: a tier that outlives the process may still have the entry. It is
+  // hidden in this process and must be purged again.
   bool lasting = true;
 };
 
-// What a tier has under a key.
+// The entry of a tier under a key.
 struct Inspection {
   Tier tier = Tier::kMemory;
   EntryRef entry;
-  // Whose it is, where the tier knows it by name: the disk does.
+  // The names of the function and generation. Only the disk tier knows them.
   std::string function;
   std::string generation;
-  // What it takes there, with what is around it.
+  // The bytes that the entry takes in the tier, overhead counted.
   uint64_t bytes = 0;
   // How often it was read lately, as the tier counts that to choose what it
   // evicts: the memory tier up to 3, and it forgets.
@@ -85,8 +85,8 @@ class Store {
   virtual Found Get(const key::Key& key, absl::Time now) = 0;
 
   // Stores `entry` unless one of a later `started` is there (one from the
-  // future does not count). Room is made by evicting others. A null `entry`
-  // stands for one that could not be made, and is kTooLarge.
+  // future does not count). Other entries are evicted to free capacity. A null
+  // `entry` stands for one that could not be made, and is kTooLarge.
   virtual PutResult Put(const key::Key& key, EntryRef entry,
                         absl::Time now) = 0;
 
@@ -94,13 +94,13 @@ class Store {
   virtual bool Erase(const key::Key& key) = 0;
 
   // Removes the key's entry if its call started at or before `until` (or it
-  // comes from the future), and what waits to be written of it. Nothing as old
-  // comes to light after this has returned, unless it is put.
+  // comes from the future), and what waits to be written of it. After this has
+  // returned, no entry as old is found, unless it is put.
   virtual PurgedKey Purge(const key::Key& key, absl::Time until,
                           absl::Time now) = 0;
 
-  // What there is under the key, whether or not it may be served; tiers from
-  // the top. Changes nothing: not what is evicted next, nor a count.
+  // The entries under the key, whether or not they may be served, the top tier
+  // first. Changes nothing: no eviction order and no count.
   virtual std::vector<Inspection> Inspect(const key::Key& key) const = 0;
 
   virtual StoreStats Stats() const = 0;

@@ -20,8 +20,8 @@ constexpr size_t kChecksumAt = 8;
 constexpr size_t kPrefixSize = 16;
 constexpr size_t kKeySize = 16;
 
-// Of everything but itself: of the bytes behind it, under a seed made of those
-// before it.
+// The checksum of all bytes but its own: of the bytes after it, under a seed
+// made of the bytes before it.
 uint64_t Checksum(absl::string_view bytes) {
   return XXH3_64bits_withSeed(bytes.data() + kPrefixSize,
                               bytes.size() - kPrefixSize,
@@ -41,7 +41,7 @@ void SetTimes(const BanTimes& times, Stored* stored) {
   stored->set_stale(ToStored(times.stale));
 }
 
-// False if they are none that are written.
+// False if EncodeBans never writes such times.
 template <typename Stored>
 bool GetTimes(const Stored& stored, BanTimes* times) {
   if (stored.purged() < 0 || stored.stale() < 0) return false;

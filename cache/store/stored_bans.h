@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stored form of bans: what is purged, as the bytes of the file that keeps
-// it beside the disk tier.
+// The stored form of bans: the bytes of the file that keeps them beside the
+// disk tier.
 //
-// docs/storage-format.md describes it byte by byte. A file that is not whole
-// must never lift a ban, so what does not decode has to be taken for a ban of
-// everything (bans.h does).
+// docs/storage-format.md describes it byte by byte. An incomplete file must
+// never lift a ban. So the caller must treat a file that does not decode as a
+// ban of everything (bans.h does).
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_CACHE_STORE_STORED_BANS_H_
@@ -34,7 +34,7 @@ struct BanTimes {
   int64_t stale = kNeverBanned;
 
   bool empty() const { return purged == kNeverBanned && stale == kNeverBanned; }
-  // Bans what either bans. True if that is more than before.
+  // Adds the bans of `other`. Returns whether more is banned than before.
   bool Add(const BanTimes& other);
   friend bool operator==(const BanTimes& a, const BanTimes& b) {
     return a.purged == b.purged && a.stale == b.stale;
@@ -43,14 +43,14 @@ struct BanTimes {
 
 struct StoredKeyBan {
   BanTimes times;
-  // When no entry that `stale` is about can be there any more.
+  // From this time on, no entry that `stale` covers can exist.
   int64_t until = 0;
 };
 
 struct StoredBans {
   BanTimes all;
   std::map<std::string, BanTimes> functions;
-  // Of a function's generations.
+  // The bans of generations, by function and generation.
   std::map<std::pair<std::string, std::string>, BanTimes> generations;
   absl::flat_hash_map<key::Key, StoredKeyBan> keys;
 };

@@ -57,8 +57,8 @@ uint64_t Checksum(const key::Key& key, absl::string_view bytes) {
                               XXH3_64bits(start.data(), start.size()));
 }
 
-// Whether the header says what a stored entry can say. A right checksum vouches
-// for the bytes, not for who wrote them.
+// Whether the header's values are valid for a stored entry. A correct checksum
+// vouches for the bytes, not for their writer.
 bool IsPossible(const storage::StoredEntryHeader& header, char version,
                 uint64_t stored_body) {
   if (header.lifetime() <= 0 || header.cost() < 0) return false;

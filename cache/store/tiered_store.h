@@ -3,14 +3,15 @@
 //
 // A look-up calls GetMemory on the serving thread and, after a miss there,
 // GetLower, whose answer comes on another thread and whose entry is promoted to
-// memory. A fill reaches memory at once, and the disk behind the answer through
-// a bounded queue.
+// memory. A fill reaches memory at once, and the disk after the response
+// through a bounded queue.
 //
-// An older entry never comes back: look-ups below see what still waits to be
-// written, promotion never replaces a later start, and a fill that does not
-// reach the disk hides what the disk has under its key. There is one exception:
-// when a disk that could not be opened at first can be, memory is emptied, and
-// entries of before that start are served again while their time lasts.
+// An older entry never comes back: look-ups below see the fills that still wait
+// to be written, promotion never replaces a later start, and a fill that does
+// not reach the disk hides what the disk has under its key. There is one
+// exception: when a disk that could not be opened at first can be, memory is
+// emptied, and entries of before that start are served again while their time
+// lasts.
 //
 // Keys are made under the store's seed. A disk tier that could not be opened at
 // the start may open later: then the seed changes once, and memory is emptied.
@@ -56,7 +57,7 @@ struct TieredOptions {
   uint64_t disk_bytes = 4ull << 30;
   // The functions in the order of FunctionId.
   std::vector<StoredFunction> functions;
-  // How long OpenTiers waits for another process to let go of `disk_dir`.
+  // How long OpenTiers waits for another process to release `disk_dir`.
   absl::Duration lock_wait = absl::ZeroDuration();
   // OpenTiers polls it during that wait; true ends it (it returns Cancelled).
   std::function<bool()> cancelled;
@@ -67,17 +68,18 @@ struct TieredOptions {
   // How many threads look up on disk, and how many look-ups may wait for them.
   int read_threads = 2;
   size_t read_queue_entries = 4096;
-  // Bounds how long the destructor goes on writing what is queued.
+  // Limits how long the destructor writes queued fills. Those that remain are
+  // dropped.
   absl::Duration drain = absl::Seconds(10);
   // How long after a failure to open the disk tier the next attempt follows.
   absl::Duration disk_retry = absl::Seconds(30);
   // RocksDB's environment; null is the default one. Not owned.
   rocksdb::Env* env = nullptr;
-  // What is purged; null makes one.
+  // The bans; null makes new ones.
   std::shared_ptr<Bans> bans;
 };
 
-// What may change while a store is open; see TieredOptions.
+// The options that may change while a store is open; see TieredOptions.
 struct TieredChange {
   uint64_t memory_bytes = 0;
   uint64_t disk_bytes = 0;
@@ -87,12 +89,12 @@ struct TieredChange {
 
 class TieredStore : public Store {
  public:
-  // Null makes bans for this store alone.
+  // Null: this store makes its own bans.
   explicit TieredStore(std::shared_ptr<Bans> bans = nullptr)
       : bans_(bans != nullptr ? std::move(bans) : std::make_shared<Bans>()) {}
 
-  // What is purged. Whoever serves asks it of every entry that is found, and
-  // whoever fills of what it fills (bans.h).
+  // The bans. The caller checks them for every entry that it serves, and for
+  // every entry that it fills (bans.h).
   Bans& bans() const { return *bans_; }
 
   // The secret under which keys are made: the disk tier's, or a random one
@@ -124,10 +126,10 @@ class TieredStore : public Store {
     return Fill(key, std::move(entry), /*lower=*/true, now);
   }
 
-  // The function has answered anew, in a call that started then, with what is
-  // not kept. An entry of an earlier one is marked in memory
-  // (Entry::Supersede), and goes from lower tiers, behind as fills are written:
-  // there it would be found without the mark. Never blocks.
+  // Reports that a call that started at `started` got a response that is not
+  // stored. The entry of an earlier call is marked in memory
+  // (Entry::Supersede). The write-behind queue removes it from lower tiers,
+  // where it would be found without the mark. Never blocks.
   virtual void Supersede(const key::Key& key, absl::Time started,
                          FunctionId function, absl::Time now) {
     const Found found = GetMemory(key, now);
@@ -136,9 +138,9 @@ class TieredStore : public Store {
     }
   }
 
-  // Takes what a ban of a function (kNoFunction: of all) covers out of memory
-  // and out of the queue; returns how many entries went. Those in lower tiers
-  // are only covered.
+  // Removes the entries that a ban of a function (kNoFunction: of all) covers
+  // from memory and from the queue. Returns how many it removed. Entries in
+  // lower tiers stay, and the ban covers them.
   virtual uint64_t Sweep(FunctionId function, absl::Time until) { return 0; }
   // How many entries of a function lower tiers have, of all its generations.
   virtual uint64_t LowerEntriesOf(FunctionId function) const { return 0; }
@@ -154,10 +156,10 @@ class TieredStore : public Store {
   // How many look-ups wait for a thread.
   virtual size_t LookupQueueDepth() const = 0;
 
-  // Takes other bounds and generations, and other rules for connection details:
-  // before a function's may be below memory, that is noted there, and where
-  // that cannot be, nothing changes and the error says why. Entries that do not
-  // fit any more go. One call at a time.
+  // Takes other bounds and generations, and other rules for connection details.
+  // A function whose details may go below memory is noted there first. If that
+  // fails, nothing changes, and the error says why. Entries that no longer fit
+  // are evicted. One call at a time.
   virtual absl::Status Change(const TieredChange& change, absl::Time now) = 0;
   // Removes the function's entries with connection details from memory.
   virtual void EraseSecrets(FunctionId function) = 0;

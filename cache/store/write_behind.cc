@@ -32,7 +32,7 @@ void WriteBehind::Stop() {
 }
 
 bool WriteBehind::Enqueue(Operation operation) {
-  EntryRef replaced;  // freed after the lock is
+  EntryRef replaced;  // freed after the unlock
   MutexLock lock(&mutex_);
   const key::Key key = operation.key;
   const uint64_t bytes = operation.entry->charge();
@@ -49,7 +49,7 @@ bool WriteBehind::Enqueue(Operation operation) {
   }
   waiting_bytes_ += bytes;
   waiting_.emplace(key, std::move(operation));
-  // A key that waited already keeps its place.
+  // A key that waited already keeps its queue position.
   if (!replaced) order_.emplace_back(++enqueued_, key);
   work_.Signal();
   return true;
@@ -84,7 +84,7 @@ bool WriteBehind::Remove(const key::Key& key, absl::Time until,
 }
 
 uint64_t WriteBehind::Sweep(FunctionId function, absl::Time until) {
-  std::vector<Operation> removed;  // freed after the lock is
+  std::vector<Operation> removed;  // freed after the unlock
   uint64_t count = 0;
   MutexLock lock(&mutex_);
   for (auto it = waiting_.begin(); it != waiting_.end();) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // WriteBehind: the bounded queue between fills and the disk, and its thread.
 //
-// There is one operation a key: a later fill takes the place of one that still
-// waits. An operation that waits or is being carried out can be looked up, so
-// that no fill is invisible on its way.
+// There is one operation a key: a later fill replaces one that still waits. An
+// operation that waits or is in progress can be looked up, so that every fill
+// is visible until it is on disk.
 //
 // Thread-safe. `write`, `tick` and `dropped_at_shutdown` are called on the
 // queue's own thread.
