@@ -23,20 +23,22 @@
 namespace fncache::http2 {
 namespace {
 
-// A connection that lived so long was good: connecting again may be at once.
+// A connection that lived this long (nanoseconds) was good: reconnecting may
+// start at once.
 constexpr int64_t kGood = 1'000'000'000;
-// Names are asked for no more often.
+// The shortest pause between two resolutions of a name.
 constexpr absl::Duration kBetweenResolutions = absl::Seconds(1);
-// A target whose good connection ended cannot be reached after so long without
-// another one. Where connecting again fails sooner, that is the reason to tell.
+// A target whose good connection ended counts as unreachable after this long
+// without another one. If reconnecting fails sooner, that failure is the
+// reported reason.
 constexpr absl::Duration kLost = absl::Seconds(1);
-// To one address, where it allows no stream: it may allow some later, and
-// another one may find somebody else behind that address.
+// Limit of connections to one address that allow no stream. The address may
+// allow some later, and another connection may reach another server behind it.
 constexpr size_t kMostUseless = 4;
 
 constexpr char kNoStreams[] = "the function allows no streams";
 
-// Calls may be given to it, now or when it has room.
+// Calls may be given to it, now or when it has capacity.
 bool IsUsable(const Connection& connection) {
   return connection.ready() && !connection.going_away();
 }
@@ -74,7 +76,7 @@ struct Client::Peer {
   absl::optional<TimerId> again;
 };
 
-// A name that is being asked for, shared with the thread that asks.
+// A name that is being resolved, shared with the resolving thread.
 struct Client::Resolution {
   std::mutex mutex;
   Client* client = nullptr;  // null: it has gone
@@ -131,8 +133,7 @@ void Client::StartResolving() {
   if (resolving_ != nullptr || draining_) return;
   resolving_ = std::make_shared<Resolution>();
   resolving_->client = this;
-  // The system's resolver may block for half a minute, and cannot be told to
-  // give up.
+  // The system's resolver may block for half a minute and cannot be cancelled.
   std::thread([resolution = resolving_, loop = loop_, host = target_.host,
                port = target_.port] {
     auto found = Resolve(host, port);
@@ -257,7 +258,7 @@ void Client::ConnectLater(Peer* peer) {
   }
   peer->again = loop_->After(pause, [this, peer] {
     peer->again.reset();
-    // One more was for those who waited.
+    // The additional connection was for the waiters.
     if (waiting_.empty() && peer->connected()) return;
     Connect(peer);
   });
@@ -412,7 +413,8 @@ Connection* Client::Take() {
     Peer* const peer = peers_[next_].get();
     if (peer->leaving) continue;
     for (size_t j = 0; j < peer->connections.size(); ++j) {
-      // The first that has room: the others can then become idle and go.
+      // The first connection with capacity is used, so that the others can
+      // become idle and close.
       Connection* const connection = peer->connections[j];
       if (!connection->CanOpen()) continue;
       taken_ = true;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Client: the connections of one loop to one target.
 //
-// From the first call on it holds a connection to every address of the target,
-// and gives streams to them in turn (round robin). Names are asked for on a
-// thread of their own, again every `resolve_every` and when connecting failed.
-// Connecting is tried again with a growing pause, also where peers accept and
-// then tell to go. Where all connections have as many streams as the peer
-// allows, more are made: at once where the last one took calls, else with that
-// pause, too.
+// From the first call on it has a connection to every address of the target,
+// and assigns streams to them round robin. Names are resolved on a separate
+// thread, again every `resolve_every` and when connecting failed. Connecting is
+// retried with a growing pause, also if peers accept and then send a GOAWAY. If
+// all connections have as many streams as the peer allows, more are made: at
+// once if the last one took calls, else also with that pause.
 //
 // Not thread-safe: it is used and destroyed on the loop's thread, or while that
 // does not run.
@@ -47,14 +46,14 @@ struct ClientOptions {
   std::function<void(bool reachable, const std::string& why)> changed;
   // A connection ended with calls on it, and why.
   std::function<void(const std::string& why)> lost;
-  // So many connections more, or fewer, can be sent calls.
+  // The number of connections that can take calls has changed by `change`.
   std::function<void(int change)> connected;
   absl::Duration proof = absl::Seconds(10);
 };
 
 class Client final : private ConnectionOwner {
  public:
-  // Somebody who waits for a connection.
+  // Waits for a connection.
   class Waiter {
    public:
     // A stream may be opened on it, now.
@@ -77,14 +76,14 @@ class Client final : private ConnectionOwner {
 
   // A connection on which a stream may be opened now; null if there is none.
   Connection* Take();
-  // Is told when there is one. Those who came before come first.
+  // Calls OnConnection when there is one. Earlier waiters come first.
   void Wait(Waiter* waiter);
   void Forget(Waiter* waiter);
 
   // Why there is no connection; empty while nothing has failed.
   const std::string& why() const { return why_; }
-  // What callers wait for, for people: also where nothing has failed, and where
-  // there are connections.
+  // Describes the wait of callers, for people: also if nothing has failed, and
+  // if there are connections.
   std::string WhyWaiting() const;
   size_t connections() const;
   // Connections whose peer can be sent calls.
@@ -94,8 +93,8 @@ class Client final : private ConnectionOwner {
   // their streams have ended. For certificates that were replaced.
   void Renew();
 
-  // Tells all connections to go when their streams have ended. Nothing may be
-  // asked of the client any more.
+  // Closes all connections when their streams have ended. The client must not
+  // be used any more.
   void Drain();
 
  private:
@@ -106,7 +105,7 @@ class Client final : private ConnectionOwner {
   void Start();
   void ResolveSoon();
   bool IsGood(const Connection& connection, int64_t since) const;
-  // Of some connection the peer does.
+  // True if the peer of any usable connection allows streams.
   bool AllowsStreams() const;
   void TellAllowed();
   void StartResolving();
@@ -141,7 +140,7 @@ class Client final : private ConnectionOwner {
   bool started_ = false;
   bool draining_ = false;
   bool serving_ = false;
-  bool reachable_ = true;  // as was told
+  bool reachable_ = true;  // as last reported
   bool barred_ = false;    // no connection allows streams
   // Since there are connections to give: one was given to a call, and was of
   // use.
@@ -154,7 +153,7 @@ class Client final : private ConnectionOwner {
   std::list<Waiter*> waiting_;
   std::shared_ptr<Resolution> resolving_;
   absl::optional<TimerId> timer_;  // of the next resolution
-  absl::optional<TimerId> lost_;   // until a lost target is told as such
+  absl::optional<TimerId> lost_;   // until a lost target is reported
   absl::optional<TimerId> proof_;  // until connections have lasted
   absl::Time resolved_ = absl::InfinitePast();
   int failed_resolutions_ = 0;

@@ -22,38 +22,43 @@
 namespace fncache::http2 {
 namespace {
 
-// What a client says first (RFC 9113, 3.4).
+// The first bytes that a client sends (RFC 9113, 3.4).
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-// Where what is no body makes more output wait than this, no more is read: of a
-// peer that asks, and does not read.
+// If output other than bodies exceeds this, the connection reads no more: its
+// peer sends requests and does not read.
 constexpr size_t kMostAsked = 1 << 20;
-// Of a socket that has much, after which others are served.
+// The most bytes that one event-loop iteration reads from a socket. Then others
+// are served.
 constexpr size_t kReadATurn = 256 << 10;
-// A read whose frames are smaller than this is its turn's last, the next are
-// smaller, and streams that were answered go at once: or many connections'
-// requests would be in memory together, and keep others waiting.
+// A read whose frames are smaller than this is the last of its iteration. The
+// next reads are smaller, and answered streams are closed at once. Otherwise
+// requests of many connections would be in memory together and delay others.
 constexpr size_t kSmallFrame = 256;
 constexpr size_t kSmallRead = 16 << 10;
-// What nghttp2's session is, as it asks for it.
+// The size of nghttp2's session, as nghttp2 allocates it.
 constexpr size_t kSession = 2928;
-// Whose socket has taken nothing for so long takes nothing any more.
+// A connection is closed when its peer has read nothing for kStuck (unix
+// sockets; TCP_USER_TIMEOUT covers TCP).
 constexpr absl::Duration kStuck = absl::Seconds(20);
-// Between the two steps of a GOAWAY: what the peer sent before it knew arrives.
+// The pause between the two steps of a GOAWAY. Frames that the peer sent before
+// it got the first one arrive meanwhile.
 constexpr absl::Duration kNotice = absl::Milliseconds(100);
-// So often it is waited for where the peer is not read.
+// Limit of these pauses while the connection does not read from its peer. After
+// them the second GOAWAY is sent.
 constexpr int kMostNotices = 20;
-// What a DATA frame costs that comes after this side has ended its stream. Some
-// were under way, and small ones may be many; but not for ever.
+// The cost of a DATA frame that comes after this side has ended its stream.
+// Some were in flight, and small ones may be many, but not without limit.
 constexpr double kStrayData = 1.0 / 16;
-// Bodies run ahead of the socket by less (Output::kMost), all by no more.
+// Limit of all output that is queued ahead of the socket. For bodies the limit
+// is lower (Output::kMost).
 constexpr size_t kMostOutput = 4 * Output::kMost;
-// Who does not read what there is, is not asked for more.
+// Above this much unread output the connection opens no new stream.
 constexpr size_t kMostToOpen = 2 * Output::kMost;
-// Whose window has been used up for so long does not read what there is: calls
-// on other connections need not wait for that. In nanoseconds.
+// A connection whose window has been used up for this long (nanoseconds) opens
+// no new stream: its peer does not read. Calls use other connections.
 constexpr int64_t kBlocked = 20'000'000;
 constexpr int32_t kLeastWindow = 4 << 10;
-// A peer that is told of an error may take so long to read it.
+// How long a peer may take to read an error before its connection is closed.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 
 int64_t Nanos(absl::Duration duration) {
@@ -69,7 +74,7 @@ std::string ErrnoText(absl::string_view what) {
 constexpr absl::string_view kHttp1Starts[] = {
     "GET ", "POST", "HEAD", "PUT ", "OPTI", "DELE", "PATC", "CONN", "HTTP"};
 
-// These may be the start of HTTP/1 or TLS, and more of it will tell.
+// These bytes may be the start of HTTP/1 or TLS; more bytes will show it.
 bool SaysTooLittle(absl::string_view bytes) {
   if (bytes.size() == 1 && (bytes[0] == 0x15 || bytes[0] == 0x16)) return true;
   for (const absl::string_view start : kHttp1Starts) {
@@ -80,7 +85,7 @@ bool SaysTooLittle(absl::string_view bytes) {
   return false;
 }
 
-// What the first bytes of a peer that does not speak HTTP/2 look like.
+// Describes a peer that does not speak HTTP/2, by its first bytes.
 std::string OtherProtocol(absl::string_view bytes) {
   if (bytes.size() >= 2 && (bytes[0] == 0x15 || bytes[0] == 0x16) &&
       bytes[1] == 0x03) {
@@ -126,7 +131,8 @@ Connection::~Connection() {
 }
 
 void Connection::Start() {
-  // Whoever creates it does not know it yet, and is told when the turn ends.
+  // The caller of Create does not have the connection yet, so its owner is
+  // notified when the iteration ends.
   const auto fail = [this](std::string words) {
     end_ = ConnectionEnd::kError;
     words_ = std::move(words);
@@ -142,7 +148,7 @@ void Connection::Start() {
   }
   ArmCheck();
   if (!options_.server) return;
-  // By the time that somebody asks it may have left.
+  // The address is read now, because the peer may have left when it is needed.
   socklen_t size = sizeof peer_;
   getpeername(fd(), reinterpret_cast<sockaddr*>(&peer_), &size);
   if (socket_.has_tls()) {
@@ -215,8 +221,8 @@ bool Connection::full() const {
          (blocked_since_ != 0 && loop_->now() - blocked_since_ > kBlocked);
 }
 
-// Whether calls wait for the connection's window, and since when. A few bytes
-// let nobody go on.
+// Records whether calls wait for the connection's window, and since when. A
+// window below kLeastWindow does not end the wait.
 void Connection::LookAtWindow() {
   const int32_t window = nghttp2_session_get_remote_window_size(host_.session);
   if (window >= kLeastWindow || (window > 0 && blocked_since_ == 0)) {
@@ -338,12 +344,13 @@ void Connection::OnReady(uint32_t events) {
     }
     case State::kHandshake:
       if (!options_.server) return Shake();
-      // Its events would be there in every turn meanwhile, in place of others'.
+      // Otherwise its events would come in every iteration meanwhile and
+      // displace others.
       WatchFor(EPOLLONESHOT);
       return loop_->Queue(this);
     case State::kOpen:
       if ((events & EPOLLOUT) != 0) Touch();
-      // What it sent before that is not looked at.
+      // Input that the peer sent before it left is ignored.
       if (!reads_ && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
         errno = SocketError();
         if (errno == 0) return PeerLeft();
@@ -374,7 +381,7 @@ size_t Connection::ReadSize() const {
 }
 
 void Connection::ReadSome() {
-  // A record of TLS needs as much room as a small read.
+  // A TLS record needs a buffer as large as a small read.
   for (size_t taken = 0; taken + kSmallRead <= kReadATurn;) {
     const size_t most = std::min(ReadSize(), kReadATurn - taken);
     const ssize_t size = socket_.Read(loop_->buffer(), most);
@@ -417,7 +424,7 @@ void Connection::PeerLeft() {
                    : words_);
 }
 
-// What to say of a server that left without a word, as it does where it wants
+// The likely reason of a server that closed before it sent anything: it expects
 // TLS, or another client.
 const char* Connection::Silence() const {
   if (options_.server || magic_ > 0) return "";
@@ -449,8 +456,8 @@ bool Connection::TakePreface(absl::string_view* bytes) {
   return false;
 }
 
-// Looks at the start of what a server says, which is its SETTINGS. False where
-// it is something else, or not known yet to be that.
+// Checks the start of a server's input, which must be SETTINGS. False if it is
+// something else, also while its start is incomplete.
 bool Connection::TakeStart(absl::string_view bytes) {
   const size_t now = std::min(start_.size() - magic_, bytes.size());
   std::memcpy(&start_[magic_], bytes.data(), now);
@@ -466,7 +473,7 @@ bool Connection::TakeStart(absl::string_view bytes) {
 
 void Connection::TakeInput(absl::Span<char> input) {
   absl::string_view bytes(input.data(), input.size());
-  // The preface is no frame, though nghttp2 wants it.
+  // The preface is not a frame, but nghttp2 needs it.
   const size_t magic = magic_;
   if (options_.server && magic_ < kPreface.size() && !TakePreface(&bytes)) {
     return EndSoon(end_, words_);
@@ -523,9 +530,9 @@ bool Connection::Feed(absl::string_view bytes) {
   return false;
 }
 
-// A plaintext server's settings wait for the start of what the client says,
-// which is under way by then: behind frames no client of HTTP/1 could read what
-// it is told. Over TLS there is none: ALPN has said so.
+// A plaintext server delays its SETTINGS until the client's first bytes, which
+// are in flight by then. A client of HTTP/1 could not read its error answer
+// behind frames. Over TLS there is no such client: ALPN has excluded it.
 bool Connection::HoldsSettings() const {
   return options_.server && !socket_.has_tls() && magic_ < kPreface.size() &&
          !last_notice_ && !notice_.has_value();
@@ -592,7 +599,7 @@ bool Connection::WriteSome() {
   return true;
 }
 
-// Of TCP's sockets the kernel sees to that (TCP_USER_TIMEOUT).
+// For TCP sockets the kernel does that (TCP_USER_TIMEOUT).
 void Connection::WatchStuck() {
   const bool is_tcp =
       peer_.sin6_family == AF_INET || peer_.sin6_family == AF_INET6;
@@ -676,7 +683,7 @@ void Connection::EndSoon(ConnectionEnd end, std::string words) {
 void Connection::Linger() {
   if (!options_.server) return EndNow(end_, words_);
   // Closing a socket with unread input resets the connection, and the peer
-  // might lose what it was told last (RFC 9112, 9.6).
+  // might lose the last frames sent to it (RFC 9112, 9.6).
   socket_.EndOutput();
   state_ = State::kLinger;
   WatchFor(EPOLLIN);
@@ -739,7 +746,7 @@ void Connection::TellLast() {
   notice_ = loop_->After(kNotice, [this] {
     notice_.reset();
     if (state_ != State::kOpen) return;
-    // What it has sent is not taken yet.
+    // Input of the peer is not read yet.
     if (!reads_ && notices_ < kMostNotices) return TellLast();
     last_notice_ = true;
     going_away_ = true;
@@ -824,7 +831,7 @@ void Connection::Check() {
                       ? "no TLS handshake in time"
                       : "the peer did not begin to speak HTTP/2 in time");
   }
-  // What was not read may be the rest of it.
+  // The unread input may contain the rest of the block.
   if (block_since_ != 0 && (watched_ & EPOLLIN) == 0) block_since_ = now;
   if (block_since_ != 0 &&
       now - block_since_ >= Nanos(options_.handshake_timeout)) {

@@ -4,19 +4,19 @@
 //
 // Frames and header compression are nghttp2's. Around it:
 //
-// - What a turn of the loop queues leaves in one writev at the turn's end;
+// - The output of one event-loop iteration is sent with one writev at its end;
 //   bodies are sent by reference (Slice).
-// - Windows. The connection's is given back as bytes leave the socket: only a
-//   stream's own window holds its sender back. A stream begins with
-//   `stream_window`, or what SetStreamWindow says, and gets more as its user
-//   calls Consume or Grant.
+// - Windows. The connection's window is returned as bytes are read from the
+//   socket, so only a stream's own window delays its sender. A stream begins
+//   with `stream_window`, or what SetStreamWindow says, and gets more as its
+//   user calls Consume or Grant.
 // - Bounds. A header block of more than `max_field_bytes` is cut off and
 // marked;
 //   frames that do no work come out of a budget, beyond which the connection
 //   ends with ENHANCE_YOUR_CALM.
 //
-// A connection belongs to itself: it tells its owner of its end (OnClosed) and
-// deletes itself when the turn ends. Close ends it at once.
+// A connection owns itself. At its end it notifies its owner (OnClosed), and it
+// deletes itself when the iteration ends. Close ends it at once.
 //
 // Not thread-safe: everything happens on the loop's thread.
 #ifndef FNCACHE_HTTP2_CONNECTION_H_
@@ -64,21 +64,22 @@ enum class ConnectionEnd {
 
 class ConnectionOwner {
  public:
-  // A server's: a request's header block is there. Returns who serves it.
-  // Null: it is refused.
+  // A server's: a request's header block is there. Returns the user that serves
+  // it, or null to refuse it.
   virtual StreamUser* OnRequest(Stream& stream) { return nullptr; }
   // The peer's settings are there: a client may open streams.
   virtual void OnReady(Connection& connection) {}
   // No more streams can be opened here.
   virtual void OnGoingAway(Connection& connection) {}
-  // Another stream may be opened: one has ended, a client's peer has told of
-  // other settings than it began with, or has taken what waited to be sent.
+  // Another stream may be opened: one has ended, a client's peer has changed
+  // its settings, or has read the waiting output.
   virtual void OnRoom(Connection& connection) {}
   // A server's: a stream was reset before its request was complete.
   virtual void OnAbandoned(Connection& connection) {}
   // A server's: the peer opened more streams than it may.
   virtual void OnRefused(Connection& connection) {}
-  // It is over, all streams have been told. `words` say why.
+  // The connection is closed, and all streams have been notified. `words` say
+  // why.
   virtual void OnClosed(Connection& connection, ConnectionEnd end,
                         const std::string& words) = 0;
 
@@ -111,8 +112,8 @@ class Connection final : private Loop::Watcher,
   bool lost_streams() const { return lost_streams_; }
   // A client may open a stream now.
   bool CanOpen() const;
-  // So much waits to be sent, or its window has been used up for so long, that
-  // a client opens no more streams.
+  // A client opens no more streams: too many bytes wait to be sent
+  // (kMostToOpen), or the window has been used up for too long (kBlocked).
   bool full() const;
   // It has answered a call of a client's.
   bool served() const { return served_; }
@@ -124,25 +125,25 @@ class Connection final : private Loop::Watcher,
 
   // A server's: streams that the client opens once it knows begin with another
   // window than the options', up to 16 MiB. Those that are open have at least
-  // what they began with. Nothing happens while the client has not acknowledged
-  // what it was told before.
+  // what they began with. Has no effect until the client has acknowledged the
+  // previous change.
   void SetStreamWindow(uint32_t window);
   uint32_t stream_window() const { return stream_window_; }
   // A server's: how many streams its client may have open.
   uint32_t max_streams() const { return max_streams_; }
-  // A server's: whether it takes what its client sends. If the client leaves
-  // while it does not, what was not taken is lost.
+  // A server's: whether it reads its client's input. If the client leaves while
+  // it does not, the unread input is lost.
   void SetReading(bool reads);
-  // For its user, who counts here what it holds of its streams.
+  // For its user, which counts here the bytes that it keeps of its streams.
   size_t& held() { return held_; }
 
   // Opens a stream with this header block. Precondition: CanOpen().
   Stream* Open(const Fields& fields, bool end, StreamUser* user);
 
-  // Tells the peer that no more streams are taken, in two steps a moment apart
-  // (RFC 9113, 6.8), and ends when those there are have ended.
+  // Sends a GOAWAY in two steps a moment apart (RFC 9113, 6.8), and ends when
+  // the open streams have ended.
   void GoAway();
-  // The options' times have changed: keeps to them.
+  // Applies the options' times after a change.
   void LookAtTimes();
   // Ends it now. OnClosed comes before this returns.
   void Close(const std::string& words);
@@ -155,7 +156,7 @@ class Connection final : private Loop::Watcher,
     kHandshake,   // TLS
     kOpen,
     kEnding,  // what is left is written, and nothing is served any more
-    kLinger,  // the peer is told that no more comes; what it sends is dropped
+    kLinger,  // output is shut down; input is dropped
     kOver,
   };
 
@@ -235,15 +236,15 @@ class Connection final : private Loop::Watcher,
   std::string words_;
   bool lost_streams_ = false;
   sockaddr_in6 peer_ = {};  // or sockaddr_in
-  // What nghttp2 said of the frame that came last.
+  // nghttp2's message about the last received frame.
   std::string complaint_;
-  uint32_t stream_window_;    // as the peer was told last
-  uint32_t max_streams_ = 0;  // a server's, as its client was told
+  uint32_t stream_window_;    // as last announced to the peer
+  uint32_t max_streams_ = 0;  // a server's, as announced to its client
   bool told_max_streams_ = false;
   bool told_ = false;  // OnClosed was called
   bool ready_ = false;
   bool served_ = false;
-  bool going_away_ = false;   // whoever says so
+  bool going_away_ = false;   // on either side's request
   bool last_notice_ = false;  // the second GOAWAY was sent
   int notices_ = 0;           // it was waited to send it
   bool in_session_ = false;   // inside of nghttp2

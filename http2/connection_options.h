@@ -15,19 +15,20 @@
 
 namespace fncache::http2 {
 
-// The window that a stream begins with, unless something else is said.
+// The initial window of a stream, unless its receiver announces another.
 inline constexpr uint32_t kUsualWindow = 64 << 10;
-// What a frame may have, unless its receiver says that it takes more.
+// The limit of a frame's bytes, unless its receiver announces a larger one.
 inline constexpr uint32_t kUsualFrame = 16 << 10;
 
-// Those that may be changed while there are connections say so by their types.
+// Options of a Changeable type may change while there are connections.
 struct ConnectionOptions {
   bool server = true;
-  // Streams that a peer may have open: told to it when a connection begins.
+  // Limit of the streams that a peer may have open, announced when a connection
+  // begins.
   Changeable<uint32_t> max_streams = 1024;
   // Bytes of a header list (RFC 9113, 6.5.2).
   Changeable<uint32_t> max_field_bytes = 64 << 10;
-  // Of each stream, and of the connection.
+  // The initial window of each stream, and the window of the connection.
   uint32_t stream_window = kUsualWindow;
   uint32_t connection_window = 16 << 20;
   // Bytes of a frame (RFC 9113, 4.2), from the usual on: what the peer may
@@ -38,14 +39,15 @@ struct ConnectionOptions {
   size_t low_water = 64 << 10;
   // TLS, preface and settings must be done within this.
   absl::Duration handshake_timeout = absl::Seconds(10);
-  // And what is left to be said at the end must be taken within this.
+  // The peer must read the last output within this.
   absl::Duration end_timeout = absl::Seconds(10);
-  // A connection without streams is told to go after this; infinite = never.
+  // A connection without streams gets a GOAWAY after this; infinite = never.
   ChangeableDuration idle_timeout = absl::InfiniteDuration();
-  // A server's is told to go at this age; infinite = never.
+  // A server's connection gets a GOAWAY at this age; infinite = never.
   ChangeableDuration max_age = absl::InfiniteDuration();
-  // A client's PING where streams are open and nothing has come for so long;
-  // and how long its answer may take.
+  // A client sends a PING if streams are open and nothing has come for
+  // `ping_after`, but at most one every `ping_every`. `ping_timeout` limits the
+  // wait for its answer.
   absl::Duration ping_after = absl::InfiniteDuration();
   absl::Duration ping_every = absl::Seconds(310);
   absl::Duration ping_timeout = absl::Seconds(50);
@@ -57,7 +59,7 @@ struct ConnectionOptions {
   double budget_most = 20000;
   // A reset sooner than this, before any answer, is no work.
   absl::Duration young = absl::Milliseconds(100);
-  // What a server says to a peer that speaks HTTP/1; empty = nothing.
+  // A server's answer to a peer that speaks HTTP/1; empty = none.
   std::string http1_answer;
   // A client's: says what is wrong with the peer of a handshake; empty =
   // nothing is.

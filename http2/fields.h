@@ -19,8 +19,8 @@ namespace fncache::http2 {
 struct Field {
   absl::string_view name;
   absl::string_view value;
-  // A secret, of which no header table may know (RFC 7541, 6.2.3): whoever
-  // sends it on says so again.
+  // A secret that no header table may store (RFC 7541, 6.2.3). A sender that
+  // forwards it must mark it so, too.
   bool never_indexed = false;
 };
 
@@ -113,7 +113,7 @@ class Fields {
     bool never_indexed : 1;
   };
   static_assert(sizeof(Place) == 12, "a call has dozens of them");
-  // What a call's fields take.
+  // The usual number of bytes of a call's fields.
   static constexpr size_t kUsual = 480;
 
   Buffer bytes_;

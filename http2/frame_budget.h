@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// FrameBudget: what a peer may send that does no work. It begins with some,
-// gets more with time and with work, and has come to its end when it has spent
-// more than that.
+// FrameBudget: the limit of frames from a peer that do no work. It starts with
+// a balance and earns more with time and with work. It is used up when the peer
+// has spent more than that.
 //
 // Not thread-safe.
 #ifndef FNCACHE_HTTP2_FRAME_BUDGET_H_
@@ -43,7 +43,7 @@ class FrameBudget {
     sent_ -= 1;
     return true;
   }
-  // So many bytes of bodies have come or were sent.
+  // Counts bytes of bodies that were received or sent.
   void EarnBytes(size_t bytes) {
     moved_ += bytes;
     if (moved_ < kMovedAFrame) return;
@@ -61,9 +61,10 @@ class FrameBudget {
   }
 
  private:
-  // So many bytes of bodies pay for a frame that does no work.
+  // The bytes of bodies that pay for one frame that does no work.
   static constexpr uint64_t kMovedAFrame = 4096;
-  // Of what was sent: Go's net/http answers each 4 KiB twice.
+  // The prices of answers to sent bodies: Go's net/http answers each 4 KiB
+  // twice.
   static constexpr double kAnswersAPiece = 4;
   static constexpr double kSentAnAnswer = 1024;
   static constexpr double kCutAnAnswer = 64;

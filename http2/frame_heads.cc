@@ -16,7 +16,7 @@ constexpr uint8_t kContinuation = 9;  // the last that HTTP/2 has
 
 constexpr uint8_t kEndHeaders = 4;  // a flag
 
-// What a GOAWAY's payload begins with.
+// The bytes of the last stream's id, with which a GOAWAY's payload begins.
 constexpr uint8_t kLastStream = 4;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FrameHeads: where the frames of a connection's input begin (RFC 9113, 4.1),
-// before nghttp2 sees them; and what it is not to see is overwritten there.
+// FrameHeads: finds the starts of frames in a connection's input (RFC 9113,
+// 4.1) before nghttp2 sees it. It overwrites values that nghttp2 must not see.
 //
 // Not thread-safe.
 #ifndef FNCACHE_HTTP2_FRAME_HEADS_H_
@@ -17,23 +17,24 @@ namespace fncache::http2 {
 
 class FrameHeads {
  public:
-  // Of a server's input, the last stream of every GOAWAY is made 0. It tells of
-  // streams that the server has opened, which are none; but 2^31-1, which says
-  // the least (RFC 9113, 6.8) and is what grpc-go says as it closes, is an
-  // error to nghttp2's server, that costs the calls in flight.
+  // In a server's input, the last stream of every GOAWAY is overwritten with 0.
+  // The field concerns streams that the server has opened, and there are none.
+  // But grpc-go sends 2^31-1 as it closes (RFC 9113, 6.8: the value that says
+  // the least). nghttp2's server takes that for an error, which ends the calls
+  // in progress.
   explicit FrameHeads(bool server) : server_(server) {}
 
   // How many of these bytes, which are the next, come before the next DATA
   // frame's payload; all, if there is none. Sets `stream` and `length` to that
   // frame's.
   size_t NextData(absl::Span<char> bytes, int32_t* stream, size_t* length);
-  // How many frames of types that HTTP/2 does not have there were since this
-  // was asked last. nghttp2 passes over them in silence.
+  // The number of frames of types unknown to HTTP/2 since the last call.
+  // nghttp2 skips them silently.
   size_t TakeUnknown() { return std::exchange(unknown_, 0); }
-  // A header block has begun, and has not come to its end: whoever it is for,
-  // as nghttp2 says nothing of those that it passes over.
+  // A header block of any stream has begun and not ended. nghttp2 does not
+  // report the blocks that it skips.
   bool in_block() const { return block_; }
-  // So many bytes of header blocks have come since this was asked last.
+  // The number of bytes of header blocks since the last call.
   size_t TakeBlockBytes() { return std::exchange(block_bytes_, 0); }
 
  private:

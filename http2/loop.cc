@@ -19,10 +19,10 @@
 namespace fncache::http2 {
 namespace {
 
-// A connection is written to as its turn ends. Of many that are ready, so few
-// are served together that what they touched is still in the caches then.
+// Limit of events in one iteration. Connections are written to when it ends,
+// and with few of them their memory is still in the CPU caches then.
 constexpr int kEventsATurn = 16;
-// Bytes of a watcher that are asked for ahead: what a connection itself is.
+// The bytes of a watcher to prefetch: the size of a connection.
 constexpr size_t kWatcher = 704;
 
 int64_t MonotonicNanos() {
@@ -43,7 +43,7 @@ Loop::Loop(size_t buffer_size)
   epoll_event event = {};
   event.events = EPOLLIN;
   event.data.ptr = nullptr;
-  // Without these nothing can be served, and no caller can do without a loop.
+  // Without these the loop serves nothing, and no caller works without a loop.
   if (epoll_ < 0 || wake_ < 0 ||
       epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) != 0) {
     std::abort();
@@ -76,7 +76,7 @@ void Loop::Wake() {
 
 TimerId Loop::After(absl::Duration delay, absl::AnyInvocable<void()> task) {
   const int64_t now = MonotonicNanos();
-  // Callers may give times that no clock will see.
+  // Callers may give times beyond the clock's range.
   const int64_t longest = std::numeric_limits<int64_t>::max() - now;
   const TimerId id(
       now + std::clamp<int64_t>(absl::ToInt64Nanoseconds(delay), 0, longest),
@@ -118,7 +118,7 @@ void Loop::Forget(Ender* ender) {
 }
 
 void Loop::EndTurn() {
-  // Those who ask meanwhile are served, too.
+  // Enders that are added meanwhile are called, too.
   for (size_t i = 0; i < enders_.size(); ++i) {
     Ender* const ender = enders_[i];
     if (ender == nullptr) continue;
@@ -233,8 +233,8 @@ void Loop::Serve(int count, const epoll_event* events) {
   now_ = MonotonicNanos();
   last_turn_.store(now_, std::memory_order_relaxed);
   serving_ = true;
-  // Where sockets are many, what they take lies in no cache: while one is
-  // served, it is asked for the next one's.
+  // The memory of many sockets is in no CPU cache. So the next watcher is
+  // prefetched while one is served.
   for (int i = 1; i < count; ++i) Prefetch(events[i].data.ptr, kWatcher);
   for (int i = 0; i < count; ++i) {
     const Watcher* const next =

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loop: what one thread waits for: sockets (epoll), timers, and tasks that
+// Loop: the event loop of one thread: sockets (epoll), timers, and tasks that
 // other threads post.
 //
-// It works in turns. A turn serves the sockets that are ready, the tasks posted
-// and the timers due, and then whoever asked for the turn's end, such as
-// connections that write what the turn has gathered.
+// It runs in iterations, which the code calls turns. An iteration serves the
+// ready sockets, the posted tasks and the due timers. Then it calls every
+// Ender, such as a connection that writes its gathered output.
 //
-// Thread-safety: Post and last_turn may be called from any thread, all
-// else on the thread in Run or RunOnce, or while nobody is in them.
+// Thread-safety: Post and last_turn may be called from any thread. All other
+// functions are called on the thread in Run or RunOnce, or while no thread is
+// in them.
 #ifndef FNCACHE_HTTP2_LOOP_H_
 #define FNCACHE_HTTP2_LOOP_H_
 
@@ -33,10 +34,10 @@ using TimerId = std::pair<int64_t, uint64_t>;
 
 class Loop {
  public:
-  // Somebody who waits for a socket.
+  // Receives the events of a socket.
   class Watcher {
    public:
-    // It is served next: asks the caches for what that takes.
+    // Prefetches the memory for OnReady, because this watcher is served next.
     virtual void Prefetch() const {}
     // `events` are epoll's. Removing any socket from the loop is allowed.
     virtual void OnReady(uint32_t events) = 0;
@@ -45,7 +46,7 @@ class Loop {
     ~Watcher() = default;
   };
 
-  // Somebody who has something to do when the turn ends.
+  // Is called when the iteration ends.
   class Ender {
    public:
     virtual void OnTurnEnd() = 0;
@@ -59,7 +60,7 @@ class Loop {
     bool asked_ = false;
   };
 
-  // Somebody with work to do that takes long, a signature of TLS say.
+  // Does work that takes long, such as a TLS signature.
   class LongWorker {
    public:
     virtual void OnLongWork() = 0;
@@ -75,24 +76,24 @@ class Loop {
 
   using Idle = absl::AnyInvocable<bool()>;
 
-  // What one read of a socket takes at most, which TLS needs to be 16 KiB.
-  // Connections read less where their streams' windows are smaller.
+  // `buffer_size` is the most bytes that one read of a socket takes. TLS needs
+  // 16 KiB. Connections read less where their streams' windows are smaller.
   explicit Loop(size_t buffer_size = 192 << 10);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Serves turns until Quit.
+  // Serves iterations until Quit.
   void Run();
-  // Run returns at the end of this turn.
+  // Run returns at the end of this iteration.
   void Quit() { quit_ = true; }
-  // Serves one turn, for callers with a schedule of their own: first ends what
-  // was begun between turns, then waits for something to do, until this moment
-  // of the monotonic clock at most. That is met as the kernel meets it (Run's
-  // timers are met to the millisecond). SetIdle has no part in it.
+  // Serves one iteration, for callers with their own schedule. First it ends
+  // the work that was begun between iterations. Then it waits for events, at
+  // most until `until` of the monotonic clock, as precisely as the kernel does
+  // (Run's timers: to the millisecond). It does not call SetIdle's function.
   void RunOnce(int64_t until);
 
-  // Runs `task` in a later turn, after what was posted before.
+  // Runs `task` in a later iteration, after the tasks posted before.
   void Post(absl::AnyInvocable<void()> task);
 
   // Runs `task` after `delay`, unless cancelled before.
@@ -100,46 +101,49 @@ class Loop {
   // Harmless if it went off.
   void Cancel(const TimerId& timer) { timers_.erase(timer); }
 
-  // `watcher` hears of these events of `fd` until Unwatch. False, with errno,
-  // where the kernel has no room.
+  // `watcher` gets these events of `fd` until Unwatch. False, with errno, if
+  // the kernel lacks memory.
   bool Watch(int fd, uint32_t events, Watcher* watcher);
   void Rewatch(int fd, uint32_t events, Watcher* watcher);
   void Unwatch(int fd, Watcher* watcher);
 
-  // OnTurnEnd is called once, when this turn ends. Between turns: when the next
-  // one does. Forget takes that back, and must be called before `ender` goes.
+  // OnTurnEnd is called once, when this iteration ends. Between iterations:
+  // when the next one ends. Forget cancels that, and must be called before
+  // `ender` is destroyed.
   void AtTurnEnd(Ender* ender);
   void Forget(Ender* ender);
 
-  // Is asked at the end of turns, before the loop waits: true if it did
-  // something, so that the loop looks for events first. May be null.
+  // `idle` (may be null) is called at the end of iterations, before the loop
+  // waits. If it returns true, it did something, and the loop polls for events
+  // first.
   void SetIdle(Idle idle) { idle_ = std::move(idle); }
 
-  // When a turn ended last; nanoseconds of the monotonic clock.
+  // When the last iteration ended, in nanoseconds of the monotonic clock.
   int64_t last_turn() const {
     return last_turn_.load(std::memory_order_relaxed);
   }
-  // The monotonic clock as this turn began.
+  // The monotonic clock when this iteration began.
   int64_t now() const { return now_; }
 
-  // OnLongWork is called once, behind those who asked before: a turn has a few
-  // of them, and serves all others in between. Unqueue takes that back, and
-  // must be called before `worker` goes.
+  // OnLongWork is called once, after the workers queued before. An iteration
+  // calls at most kLongWork of them, and serves everything else in between.
+  // Unqueue cancels that, and must be called before `worker` is destroyed.
   void Queue(LongWorker* worker);
   void Unqueue(LongWorker* worker);
 
-  // For one read of a socket; whoever reads uses it until it returns.
+  // The buffer for one read of a socket. The reader may use it until it
+  // returns.
   char* buffer() { return buffer_.get(); }
   size_t buffer_size() const { return buffer_size_; }
 
  private:
-  // Long work in a turn: others wait for it meanwhile.
+  // Limit of workers in one iteration, because everything else waits meanwhile.
   static constexpr int kLongWork = 2;
 
   void Wake();
   void BlockSigpipe();
-  // Who waits for that event, and has not stopped; null: it is the eventfd's,
-  // or that is so.
+  // The watcher of that event. Null if the event is the eventfd's, or if the
+  // watcher was removed.
   Watcher* WatcherOf(const epoll_event& event) const;
   void Serve(int count, const epoll_event* events);
   bool RunPosted();
@@ -161,7 +165,8 @@ class Loop {
   std::vector<Ender*> enders_;
   std::list<LongWorker*> queue_;
   Idle idle_;
-  // Watchers that were removed in this turn, whose events must not be served.
+  // Watchers that were removed in this iteration. Their events must not be
+  // served.
   std::vector<Watcher*> removed_;
   bool serving_ = false;
   std::atomic<int64_t> last_turn_;

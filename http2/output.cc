@@ -8,7 +8,7 @@ namespace fncache::http2 {
 namespace {
 
 constexpr size_t kChunk = 4 << 10;
-// Slices that were written are taken off so many at a time.
+// The number of written slices that are removed at a time.
 constexpr size_t kDropTogether = 64;
 
 }  // namespace

@@ -38,9 +38,9 @@ class Output {
   size_t FillVectors(absl::Span<iovec> vectors) const;
   // And appended, until `record` has so many.
   void FillRecord(size_t size, std::string* record) const;
-  // So many of them were written. True: nothing waits any more.
+  // Removes `bytes` that were written. True: nothing waits any more.
   bool Written(size_t bytes);
-  // Gives back the memory that is kept for what comes. Nothing may wait.
+  // Releases the memory that is kept for later output. Nothing may wait.
   void GiveBack();
 
  private:

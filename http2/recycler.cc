@@ -19,7 +19,7 @@ constexpr size_t SizeOf(size_t index) {
   return size < kHeaded ? size : size + kHead;
 }
 constexpr size_t kLargest = SizeOf(kClasses - 1);  // 256 KiB
-// What a thread keeps of each size, but for the heads.
+// The bytes that a thread keeps of each size, heads not counted.
 constexpr size_t kKept = 2 << 20;
 
 size_t ClassOf(size_t bytes) {

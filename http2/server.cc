@@ -34,8 +34,8 @@ constexpr int kBacklog = 1024;
 // Connections accepted at a time, so that others are served between them.
 constexpr int kAcceptsATurn = 64;
 constexpr absl::Duration kAcceptAgain = absl::Milliseconds(100);
-// Of the files that the process may have open, so many are for others than
-// callers: a sixteenth, within these bounds.
+// The file descriptors that are reserved for others than callers: a sixteenth
+// of the process's limit, within these bounds.
 constexpr rlim_t kFewestReserved = 4;
 constexpr rlim_t kMostReserved = 32;
 
@@ -69,9 +69,10 @@ int Bind(const sockaddr* address, socklen_t size, bool both_families,
   return -1;
 }
 
-// The lock of a folder, so that of two who bind a socket there one does not
-// take the other's, which does not listen yet, for a dead one. Advisory, and
-// given up on after a second: a folder may be anybody's.
+// The lock of a folder. Without it, one of two processes that bind a socket
+// there could take the other's, which does not listen yet, for a dead one. The
+// lock is advisory, and the wait for it ends after a second, because any
+// process may lock the folder.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder)
@@ -116,7 +117,7 @@ absl::Status FreePath(absl::string_view text, const sockaddr_un& address,
     return absl::UnavailableError(
         absl::StrCat(text, ": a file is there that is no socket"));
   }
-  // Without waiting for who accepts too slowly, and is alive.
+  // Does not wait for a process that is alive and accepts slowly.
   const int probe =
       socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (probe < 0) return Errno(text);
@@ -166,8 +167,8 @@ int PortOf(int fd) {
   return ntohs(reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port);
 }
 
-// The number that the next file would get lies in what is kept back. Where it
-// is another error that there is none, accepting will meet it, too.
+// The next file descriptor would be a reserved one. If another error prevents
+// it, accepting will meet that error, too.
 bool OnlyReserveIsLeft(int any_fd) {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
@@ -182,13 +183,14 @@ bool OnlyReserveIsLeft(int any_fd) {
 
 }  // namespace
 
-// What one loop has of the server.
+// The server's state on one loop: the owner of its connections.
 class Server::Part final : public ConnectionOwner {
  public:
   Part(Server* server, Place place) : server_(server), place_(place) {}
 
   const Place& place() const { return place_; }
-  // How many it was given, from any thread.
+  // Its calls and new connections, to find the least busy loop. From any
+  // thread.
   int load() const {
     return place_.handler->busy() + count_.load(std::memory_order_relaxed);
   }
@@ -290,7 +292,7 @@ class Server::Acceptor final : public Loop::Watcher {
           errno == ENOMEM) {
         return Delay(errno);
       }
-      // Of one connection that is gone already (accept(2)).
+      // The error concerns one connection that is gone already (accept(2)).
     }
   }
 
@@ -390,7 +392,8 @@ Server::~Server() {
 }
 
 void Server::CloseSocket() {
-  // Before it is dead: whoever finds it dead may put another in its place.
+  // The file is removed before the socket is closed: a process that finds a
+  // dead socket may replace it.
   struct stat file = {};
   if (!path_.empty() && stat(path_.c_str(), &file) == 0 &&
       file.st_dev == device_ && file.st_ino == inode_) {
@@ -479,8 +482,8 @@ void Server::Join() {
   for (const auto& part : parts_) {
     RunOn(part->place().loop, [part = part.get()] { part->CloseAll(); });
   }
-  // Connections that were handed over meanwhile are closed as they come; and
-  // those that ended go as their loops' turns end.
+  // Connections that were handed over meanwhile are closed as they come. Ended
+  // ones are deleted as their loops' iterations end.
   for (const auto& part : parts_) {
     RunOn(part->place().loop, [part = part.get()] { part->CloseAll(); });
   }

@@ -3,8 +3,8 @@
 // loops, each to the least busy one, where it stays.
 //
 // Running out of files or memory delays accepting; it never ends it. The last
-// files that the process may have open are left to others: who asks how it is,
-// say.
+// file descriptors of the process are reserved for others, such as health
+// checks.
 //
 // Thread-safety: Listen, Start, Stop, Join and destruction from one thread,
 // which is no loop's; counts from any. The loops run before Start, and until
@@ -31,7 +31,7 @@
 
 namespace fncache::http2 {
 
-// What happens to a server's connections; the functions are called on loops'
+// Reports about a server's connections. The functions are called on loops'
 // threads, and may be null.
 struct ServerEvents {
   std::function<void(const Connection& connection, ConnectionEnd end,
@@ -48,7 +48,7 @@ struct ServerEvents {
   std::function<void()> accepts_again;
 };
 
-// What may be changed while a server accepts connections.
+// The limits that may change while a server accepts connections.
 struct ServerLimits {
   size_t max_connections = 4096;
   // As ConnectionOptions has them.
@@ -61,10 +61,11 @@ struct ServerLimits {
 struct ServerOptions {
   ConnectionOptions connection;
   Changeable<size_t> max_connections = 4096;
-  // Of a unix socket, from the moment in which it is there; absent = what the
-  // umask leaves. The umask applies besides.
+  // The mode of a unix socket's file, from its creation on; absent = all that
+  // the umask leaves. The umask also applies to a given mode.
   absl::optional<mode_t> socket_mode;
-  // Accepts with the last files, too: of few connections, of who administers.
+  // Also accepts with the reserved file descriptors: for the few connections of
+  // administrators.
   bool uses_reserve = false;
   // TLS for one more connection; null = plaintext. On loops' threads.
   std::function<SSL*()> new_ssl;
@@ -73,7 +74,7 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Who serves requests on one loop.
+  // Serves the requests on one loop.
   class Handler {
    public:
     // As ConnectionOwner's. On the loop's thread.
@@ -90,11 +91,12 @@ class Server {
   };
 
   // Binds HOST:PORT, [IPV6]:PORT (port 0 takes a free one), or unix:PATH or
-  // unix-abstract:NAME as targets have them, and listens. A host that is every
-  // IPv4 address is every IPv6 address, too, where the machine has those. A
-  // socket file that nobody listens on is replaced. Unavailable where somebody
-  // does, or the file is no socket; InvalidArgument for what is no address;
-  // else the status is an errno's.
+  // unix-abstract:NAME as targets have them, and listens. A host that means
+  // every IPv4 address also means every IPv6 address, if the machine has IPv6.
+  // A socket file on which no process listens is replaced. Returns Unavailable
+  // if a process listens on it, or the file is no socket. Returns
+  // InvalidArgument for an invalid address, and otherwise the status of an
+  // errno.
   static absl::StatusOr<std::unique_ptr<Server>> Listen(
       const std::string& address, ServerOptions options);
   // Precondition: never started, or joined.
@@ -105,15 +107,15 @@ class Server {
   // As asked for, with the real port.
   const std::string& address() const { return address_; }
 
-  // Accepts from now on, on the first place's loop.
+  // Accepts from now on, on the loop of `places[0]`.
   void Start(std::vector<Place> places);
-  // Has these limits kept from now on. `max_streams` is told to connections
-  // that come; those that are too many by now stay. Any thread, between Start
-  // and Stop.
+  // Applies these limits from now on. `max_streams` is announced to new
+  // connections. Present connections stay, even beyond a limit. Any thread,
+  // between Start and Stop.
   void SetLimits(const ServerLimits& limits);
-  // Accepts no more, and tells the connections there are to go.
+  // Accepts no more, and sends a GOAWAY on every connection.
   void Stop();
-  // Closes what is left, and waits until it has gone.
+  // Closes the remaining connections, and waits until they are closed.
   void Join();
 
   size_t connections() const {
@@ -127,7 +129,7 @@ class Server {
   class Part;
 
   Server(int fd, std::string address, std::string path, ServerOptions options);
-  // On the first place's loop.
+  // On the loop of `places[0]`.
   void HandOver(int fd);
   // Accepts no more, and removes a unix socket's file, if it is still ours.
   void CloseSocket();

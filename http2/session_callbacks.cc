@@ -23,7 +23,7 @@ constexpr size_t kFrameHead = 9;
 // Out of reach: the budget ends before.
 constexpr size_t kMostAcks = 1 << 20;
 constexpr size_t kMostFields = 256 << 10;
-// So many fields beyond the bound of their list are a frame's work.
+// The fields beyond the bound of their list that cost as much as one frame.
 constexpr uint32_t kFieldsDropped = 64;
 constexpr uint32_t kNoMaxStreams = INT32_MAX;
 
@@ -49,22 +49,23 @@ nghttp2_mem MemoryFunctions(SessionMemory* memory) {
   return functions;
 }
 
-// What a reset of a young request costs that was complete: its caller may just
-// be in a hurry, as one is that cancels 500 calls a second.
+// The cost of a reset of a young request that was complete. Its caller may just
+// be in a hurry, such as one that cancels 500 calls a second.
 constexpr double kCompleteReset = 1.0 / 8;
 
-// So many fields are usual, of which nobody has more than dozens; of more, each
-// so many cost as much as a frame, as they may take a byte each.
+// Up to kManyFields fields are free, because a usual block has dozens. Beyond
+// them each kFieldsAFrame fields cost as much as a frame, because a field may
+// take only one byte.
 constexpr size_t kManyFields = 256;
 constexpr size_t kFieldsAFrame = 128;
-// As they are work, they count as small frames, too, after which others have
-// their turn.
+// Fields are work, so they also count as small frames. After many small frames
+// other connections are served.
 constexpr size_t kFieldsASmallFrame = 16;
 
 // More than a field takes beside its name and value (RFC 7541, 6).
 constexpr size_t kFieldOverhead = 16;
 
-// And streams whose windows change.
+// The same for streams whose windows change.
 constexpr size_t kStreamsAFrame = 64;
 constexpr size_t kStreamsASmallFrame = 8;
 
@@ -324,7 +325,7 @@ struct Connection::Callbacks {
     Stream* const stream = Find(session, id);
     if (stream == nullptr) return 0;
     if (stream->user_ == nullptr) {
-      // Nobody wants it; the window need not stay closed for that.
+      // No user wants these bytes, so the window is reopened at once.
       nghttp2_session_consume_stream(session, id, size);
       return 0;
     }
@@ -356,8 +357,8 @@ struct Connection::Callbacks {
     if (complete || stream->peer_reset_) {
       self->ended_[self->next_ended_++ % self->ended_.size()] = id;
     }
-    // Of one that a client has reset, the function may have answered before it
-    // knew: headers, trailers, a reset.
+    // When a client resets a stream, the function may have answered before it
+    // got the reset: with headers, trailers, a reset.
     const bool cut = stream->reset_ && !self->options_.server;
     const bool served = complete || stream->passes_;
     if (cut || (stream->answered_ && stream->end_sent_)) {
@@ -535,10 +536,10 @@ void Connection::SpendOfSettings(size_t length) {
   Spend(1 + static_cast<double>(stream_count_) / kStreamsAFrame);
 }
 
-// Of streams that have ended, or of those that are malformed, nghttp2 decodes
-// the rest without a word; and a field may take a byte. A client's are answers
-// to calls that it has reset, which is its own doing: others have their turn
-// all the same.
+// nghttp2 silently decodes the remaining header blocks of ended or malformed
+// streams, and a field may take only one byte. On a client's side these answer
+// calls that it has reset itself, so its peer pays nothing. Other connections
+// are served in between all the same.
 void Connection::SpendOfUnheard() {
   const size_t told = std::exchange(told_bytes_, 0);
   const size_t came = heads_.TakeBlockBytes();
@@ -574,12 +575,12 @@ void Connection::MakeSession() {
   nghttp2_mem memory = MemoryFunctions(&memory_);
   if (options_.server) {
     nghttp2_session_server_new3(&session, callbacks, this, option, &memory);
-    // nghttp2 ends the connection, and all its calls, where the peer opens more
-    // streams than it was told of. So it has no bound (see TellMaxStreams).
+    // nghttp2 ends the connection, and all its calls, if the peer opens more
+    // streams than announced. So nghttp2 gets no limit (see TellMaxStreams).
     settings.push_back(
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, kNoMaxStreams});
     max_streams_ = options_.max_streams;
-    // Or nghttp2 keeps a tree of what every stream depends on.
+    // Otherwise nghttp2 keeps a tree of the streams' dependencies.
     settings.push_back({NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1});
   } else {
     nghttp2_session_client_new3(&session, callbacks, this, option, &memory);

@@ -12,7 +12,8 @@ namespace {
 
 // Larger blocks that last are not rounded up, as the recycler's are.
 constexpr size_t kMostRounded = 512;
-// What takes more cells lies elsewhere, and so does all that sanitizers watch.
+// Limit of cells for one block. Larger blocks are allocated elsewhere, and
+// under sanitizers all blocks are.
 constexpr size_t kMostCells = Recycler::kRecycles ? 3 : 0;
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// SessionMemory: what one nghttp2 session lives in. Small blocks, which are
-// above all the entries of its header tables, lie together in its connection:
-// where connections are so many that no cache holds them, they can be asked for
-// before they are needed. All else is the recycler's.
+// SessionMemory: the memory of one nghttp2 session. Small blocks, mostly the
+// entries of its header tables, are stored together in its connection. So they
+// can be prefetched when there are too many connections for the CPU caches. All
+// other blocks come from the recycler.
 //
 // Kept for a measured figure: without it, a hit on 2,000 connections costs 1.13
 // times the CPU (performance-experiments.md).
@@ -29,10 +29,10 @@ class SessionMemory {
   void* Reallocate(void* memory, size_t size);
   void Free(void* memory);
 
-  // What is allocated until then lasts as long as the session.
+  // Blocks that are allocated before this call last as long as the session.
   void EndSetUp() { set_up_ = true; }
 
-  // Asks the caches for the small blocks.
+  // Prefetches the small blocks.
   void Prefetch() const { http2::Prefetch(this, sizeof *this); }
 
  private:
@@ -43,7 +43,7 @@ class SessionMemory {
   static_assert(kCells == 64, "there is a bit for each");
   struct Head;
 
-  // Null: there is no room.
+  // Null if no such run of cells is free.
   void* TakeCells(size_t count);
   void GiveCells(void* cells, size_t count);
 

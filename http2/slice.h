@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slice: a run of bytes that is sent by reference, with a share in whatever
-// keeps the bytes alive. A part of a slice is a slice.
+// Slice: a run of bytes that is sent by reference, with a reference to the
+// owner that keeps the bytes alive. A sub-range of a slice is a slice.
 //
 // Thread-safety: as the keeper's own counting; those made here count without
 // races, so that slices of one buffer may live on different threads.
@@ -19,9 +19,9 @@ namespace fncache::http2 {
 
 class Slice {
  public:
-  // How bytes are kept: `keep` takes one more share of `owner`, `drop` gives
-  // one back; `kept` says whether the bytes are there for somebody else anyway
-  // (null: they are not). All may be called on any thread.
+  // How bytes are kept: `keep` adds one reference to `owner`, and `drop`
+  // removes one. `kept` says whether the bytes stay in memory for another user
+  // anyway (null: they do not). All may be called on any thread.
   struct Keeper {
     void (*keep)(void* owner);
     void (*drop)(void* owner);
@@ -29,12 +29,13 @@ class Slice {
   };
 
   Slice() = default;
-  // Takes over one share of `owner`. A null keeper: the bytes are for ever.
+  // Takes over one reference to `owner`. A null keeper: the bytes are never
+  // freed.
   Slice(absl::string_view bytes, void* owner, const Keeper* keeper)
       : bytes_(bytes), owner_(owner), keeper_(keeper) {}
   // A copy of the bytes.
   static Slice Copy(absl::string_view bytes);
-  // Of bytes that are there as long as the process.
+  // Bytes that live as long as the process.
   static Slice Static(absl::string_view bytes) {
     return Slice(bytes, nullptr, nullptr);
   }
@@ -61,13 +62,13 @@ class Slice {
   const char* data() const { return bytes_.data(); }
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
-  // They are in memory whether or not this share is.
+  // The bytes stay in memory even without this reference.
   bool kept() const {
     return keeper_ == nullptr ||
            (keeper_->kept != nullptr && keeper_->kept(owner_));
   }
 
-  // Takes the first `size` bytes off, which share what keeps them.
+  // Takes the first `size` bytes off, as a slice of the same owner.
   Slice TakeFront(size_t size) {
     Slice front = *this;
     front.bytes_ = bytes_.substr(0, size);
@@ -75,7 +76,7 @@ class Slice {
     return front;
   }
   void RemovePrefix(size_t size) { bytes_.remove_prefix(size); }
-  // The bytes behind it belong to it, too: its owner has just put them there.
+  // Adds the next `size` bytes, which the owner has just appended.
   void Extend(size_t size) {
     bytes_ = absl::string_view(bytes_.data(), bytes_.size() + size);
   }
@@ -108,9 +109,9 @@ class Buffer {
     return block_ == nullptr ? absl::string_view()
                              : absl::string_view(block_->data(), block_->size);
   }
-  // Makes room for so many bytes in all; never less than there are.
+  // Provides memory for `capacity` bytes in all, at least for the present ones.
   void Reserve(size_t capacity);
-  // Grows by doubling where there is no room.
+  // Doubles the capacity if the bytes do not fit.
   void Append(absl::string_view bytes) {
     if (bytes.empty()) return;
     if (block_ == nullptr || bytes.size() > capacity() - size()) {
@@ -119,8 +120,8 @@ class Buffer {
     std::memcpy(block_->data() + block_->size, bytes.data(), bytes.size());
     block_->size += bytes.size();
   }
-  // A share of all bytes from `begin` on. Later Appends within the capacity
-  // leave it as it is.
+  // A slice of all bytes from `begin` on. Later Appends within the capacity do
+  // not change it.
   Slice Share(size_t begin = 0) const {
     if (block_ == nullptr) return Slice();
     Keep(block_);

@@ -17,9 +17,9 @@ namespace fncache::http2 {
 namespace {
 
 constexpr size_t kVectors = 256;
-// What a record of TLS holds.
+// The most bytes of a TLS record.
 constexpr size_t kRecord = 16384;
-// So many of a read, after which others are served.
+// Limit of records in one read. Then others are served.
 constexpr int kMostRecords = 64;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Socket: what a connection reads from and writes to: a socket, or TLS on one.
+// Socket: the transport of a connection: a plain socket, or TLS on one.
 //
 // Not thread-safe.
 #ifndef FNCACHE_HTTP2_SOCKET_H_
@@ -30,20 +30,20 @@ class Socket {
   // Before anything else of TLS. False: there is no memory.
   bool Attach();
   enum class Handshake { kDone, kWantsInput, kWantsOutput, kFailed };
-  // Goes on with the handshake.
+  // Continues the handshake.
   Handshake Shake();
   // Both sides have agreed upon HTTP/2 (ALPN).
   bool speaks_http2() const;
-  // What TLS failed for last; null where it was not TLS's fault.
+  // The last error of TLS; null if the failure was not TLS's.
   static const char* TlsReason();
 
   // As read(2) and sendmsg(2) do, with errno; EPROTO where TLS failed. A read
-  // of TLS needs room for a record, 16 KiB.
+  // of TLS needs a buffer for a record, 16 KiB.
   ssize_t Read(char* to, size_t size);
   ssize_t Write(const Output& output);
-  // Tells the peer that no more comes.
+  // Signals the end of the output to the peer.
   void EndOutput();
-  // Gives back the memory that is kept for what comes. Nothing may wait to be
+  // Releases the memory that is kept for later output. Nothing may wait to be
   // written.
   void GiveBack() { std::string().swap(record_); }
 

@@ -15,10 +15,10 @@ namespace {
 // Slices up to this size are copied behind what was written before, instead of
 // being an entry of their own in writev.
 constexpr size_t kCopied = 256;
-// Pieces of bodies that are at most so large are joined, in so many bytes.
+// Pieces of bodies up to the first size are joined into blocks of the second.
 constexpr size_t kJoined = 1 << 10;
 constexpr size_t kChunk = 4 << 10;
-// Slices that were sent are taken off so many at a time.
+// The number of sent slices that are removed at a time.
 constexpr size_t kDropTogether = 64;
 
 // As nghttp2 takes them; valid until the next call on this thread.

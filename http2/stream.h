@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream: one request and its answer on a connection; and StreamUser, who is
-// told of it. Its body is sent by reference (Slice), as the peer's window and
-// the socket let it.
+// Stream: one request and its answer on a connection. StreamUser gets its
+// events. Bodies are sent by reference (Slice), as fast as the peer's window
+// and the socket allow.
 //
 // A stream belongs to its connection, and lives on its thread.
 #ifndef FNCACHE_HTTP2_STREAM_H_
@@ -55,12 +55,12 @@ struct StreamEnd {
   bool unprocessed = false;
   // It lies beyond the peer's GOAWAY.
   bool went_away = false;
-  // Of kLost: why the connection ended, in words.
+  // For kLost: why the connection ended, in words.
   std::string why;
 };
 
-// Who uses a stream. None of these may delete the connection; all may send,
-// reset and grant. Nothing is called after OnClosed.
+// Gets the events of a stream. No callback may delete the connection; all may
+// send, reset and grant. OnClosed is the last call.
 class StreamUser {
  public:
   // A client's answer has begun: stream.fields() is its header block.
@@ -72,7 +72,7 @@ class StreamUser {
   virtual void OnPeerEnd(Stream& stream) = 0;
   // Less than `low_water` is queued again, after more was.
   virtual void OnSent(Stream& stream) {}
-  // The last that is heard of the stream, which is gone afterwards.
+  // The last event of the stream, which is destroyed afterwards.
   virtual void OnClosed(Stream& stream, const StreamEnd& end) = 0;
 
  protected:
@@ -103,7 +103,8 @@ class Stream final : public Recycled {
   // Fields beyond the bound were left out of the last of these.
   bool oversized() const { return oversized_; }
   bool peer_ended() const { return peer_ended_; }
-  // Of a server's: how much of the request may come before Consume and Grant.
+  // A server's: the bytes of the request that may come before Consume and
+  // Grant.
   uint32_t first_window() const { return first_window_; }
   // A server's request is served as it comes, however long it does: resets cost
   // what those of complete ones do.
@@ -125,12 +126,12 @@ class Stream final : public Recycled {
   void End();
   void EndWith(Fields trailers);
   // Ends both sides at once; what waits to be sent is dropped. OnClosed follows
-  // in this turn.
+  // in this event-loop iteration.
   void Reset(uint32_t code);
   // The same, but once what waits has been sent. Nothing may follow.
   void ResetWhenSent(uint32_t code);
 
-  // Of what Send took, what has not been given to the socket yet.
+  // The bytes that Send took and that were not written to the socket yet.
   size_t unsent() const { return unsent_; }
   // Its peer has used its window up, and takes no more of it for now.
   bool blocked() const;
@@ -139,12 +140,11 @@ class Stream final : public Recycled {
   // The trailers that EndWith took, while they wait behind that.
   const Fields& unsent_trailers() const { return own_trailers_; }
 
-  // The user is done with so many bytes of those that came, and as many may
-  // come instead.
+  // The user has consumed `bytes` of the input, and as many more may come.
   void Consume(size_t bytes);
-  // So many bytes more may come, beyond the window.
+  // Lets `bytes` more come, beyond the window.
   void Grant(size_t bytes);
-  // From now on the window is so large, where that is more.
+  // Raises the window to `window`. A smaller value has no effect.
   void GrowWindow(uint32_t window);
 
  private:
@@ -155,11 +155,12 @@ class Stream final : public Recycled {
   // A client's header block. With `end` nothing follows.
   void Ask(const Fields& fields, bool end);
   void OnHeadersSent();
-  // What Send took and was not sent.
+  // Drops the bytes that Send took and that were not sent.
   void ForgetBody();
   // Moves a DATA frame, whose head nghttp2 has made, to what is written.
   void WriteBody(absl::string_view head, size_t size);
-  // The peer is told to change its window. It keeps what it began with.
+  // New settings make the peer change its window by `change`. The stream keeps
+  // at least its first window.
   void ShiftWindow(int64_t change);
   // nghttp2 waits for more of the body no longer.
   void Resume();
@@ -180,7 +181,7 @@ class Stream final : public Recycled {
   bool was_full_ = false;    // OnSent is due
   bool reset_ = false;       // by us
   bool peer_reset_ = false;  // its frame has come
-  // Of the reset that comes after what is queued, in place of an end.
+  // The code of the reset that follows the queued bytes in place of an end.
   std::optional<uint32_t> last_reset_;
   int64_t opened_ = 0;             // monotonic nanoseconds
   uint64_t sent_at_ = UINT64_MAX;  // the output's offset of its header block

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// StreamHost: what a connection's streams share of it: nghttp2's session, what
-// is to be written, and the end of the loop's turn, when that is done.
+// StreamHost: the state of a connection that its streams share: nghttp2's
+// session, the output, and the end of the loop's iteration, when output is
+// written.
 //
 // It is the connection's, and lives on its thread.
 #ifndef FNCACHE_HTTP2_STREAM_HOST_H_
@@ -26,7 +27,7 @@ struct StreamHost {
         loop(loop),
         ender(ender),
         low_water(low_water) {}
-  // Something is to be written, or ended, when this turn ends.
+  // Requests writing, or the end, when this iteration ends.
   void Touch() { loop->AtTurnEnd(ender); }
 
   Connection* const connection;

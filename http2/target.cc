@@ -146,7 +146,7 @@ absl::StatusOr<Target> ParseTarget(absl::string_view text) {
     return target;
   }
   if (absl::ConsumePrefix(&rest, "dns:") && absl::ConsumePrefix(&rest, "//")) {
-    // The name server that may stand here is the system's business.
+    // A name server in the target is ignored: the system chooses its own.
     const size_t slash = rest.find('/');
     if (slash == absl::string_view::npos) {
       return Unfit(text, "has two slashes after dns:, where three are meant");
