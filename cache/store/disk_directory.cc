@@ -195,8 +195,8 @@ absl::Status DiskDirectory::LoadSeed() {
       return absl::OkStatus();
     }
   }
-  // Without its seed, nothing in the database can be found any more. It goes
-  // first: if this ends half-way, the next start does the same.
+  // Without its seed no entry of the database can be found. So the database is
+  // removed first: if this ends half-way, the next start does the same.
   std::error_code ignored;
   if (there || fs::exists(db(), ignored)) {
     Log(LogLevel::kError,
@@ -204,8 +204,8 @@ absl::Status DiskDirectory::LoadSeed() {
               : "the seed of the cache is gone: starting with an empty one",
         {{"dir", dir_}});
     if (absl::Status dropped = DropDatabase(); !dropped.ok()) return dropped;
-    // The damaged seed is removed now, so that this is said once, however often
-    // the next step has to be tried.
+    // The damaged seed is removed now, so that this is logged only once, even
+    // if the next step must be retried.
     unlink(file.c_str());
   }
   seed_ = RandomSeed();
@@ -264,8 +264,8 @@ absl::Status DiskDirectory::EnforceSecrets(
   if (!mark.ok()) return mark.status();
   const bool known = mark->has_value();
   if (known && **mark == allowed) return absl::OkStatus();
-  // Where nothing is known, every function may have stored secrets, and also
-  // one that is not among these any more.
+  // Without a note every function may have stored secrets, also one that is no
+  // longer configured.
   const bool tightened =
       !known || !std::includes(allowed.begin(), allowed.end(), (*mark)->begin(),
                                (*mark)->end());
@@ -307,7 +307,7 @@ absl::Status DiskDirectory::NoteSecrets(
     const std::vector<StoredFunction>& functions) {
   const auto mark = ReadSecretsMark();
   if (!mark.ok()) return mark.status();
-  // Where nothing is known, the next start drops everything anyway.
+  // Without a note the next start drops everything anyway.
   if (!mark->has_value()) return absl::OkStatus();
   std::set<std::string> noted = **mark;
   for (const StoredFunction& function : functions) {
@@ -368,7 +368,7 @@ bool DiskDirectory::DatabaseLacksItsHead() const {
                         [](char c) { return c >= '0' && c <= '9'; }) ||
            !fs::is_regular_file(absl::StrCat(db(), "/", name), error);
   }
-  // Without CURRENT, RocksDB would begin a new database among the old files.
+  // Without CURRENT RocksDB would start a new database among the old files.
   for (const auto& file : fs::directory_iterator(db(), error)) {
     const std::string extension = file.path().extension().string();
     const std::string name = file.path().filename().string();

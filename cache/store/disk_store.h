@@ -67,10 +67,11 @@ struct DiskStoreOptions {
 class DiskStore : public Store {
  public:
   // Fails with DeadlineExceeded where the directory stays locked, Cancelled
-  // where `cancelled` said so, Unavailable for lack of space or on a read-only
-  // file system, FailedPrecondition where the directory cannot be used at all;
-  // each names it. A damaged database is no failure: it is set aside with an
-  // error in the log. `clock` and `observer` (null = none) outlive the store.
+  // where `cancelled` returned true, Unavailable for lack of space or on a
+  // read-only file system, FailedPrecondition where the directory cannot be
+  // used at all; each names it. A damaged database is no failure: it is set
+  // aside with an error in the log. `clock` and `observer` (null = none)
+  // outlive the store.
   static absl::StatusOr<std::unique_ptr<DiskStore>> Open(
       DiskStoreOptions options, Clock* clock, Observer* observer);
 

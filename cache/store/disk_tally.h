@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // DiskTally: the number of entries of each function in the disk tier.
 //
-// FIFO compaction drops whole files, so each file carries, as a table property,
-// how many entries of each function went into it; when it goes, they are
-// counted out. An entry that was replaced or erased stays in its file as a dead
+// FIFO compaction drops whole files, so each file has the number of its entries
+// by function as a table property. When a file is dropped, its entries are
+// subtracted. An entry that was replaced or erased stays in its file as a dead
 // version and must not be counted out again: dead versions are taken to be the
 // oldest, since an entry is older than the one that replaced it. This is exact
 // unless live entries go while dead ones of the same function are younger.

@@ -128,9 +128,10 @@ class Entry {
                           : deadline();
   }
 
-  // The function has answered its request anew, with what is not kept (a FATAL
-  // result, no TTL): past its time this entry is served no more. The mark is
-  // this object's, and not stored: TieredStore::Supersede sees to the rest.
+  // Marks that the function has answered the request again with a response that
+  // is not stored (a FATAL result, no TTL). Past its time this entry is not
+  // served. The mark belongs to this object and is not stored;
+  // TieredStore::Supersede does the rest.
   void Supersede() const { Mark(kSuperseded, true); }
   bool superseded() const { return Has(kSuperseded); }
 

@@ -21,7 +21,7 @@ uint32_t* GhostQueue::BucketOf(uint64_t hash) const {
 }
 
 uint32_t GhostQueue::TimeUnit() const {
-  // 4,096 units a window, of the 65,536 that a mark can tell apart.
+  // A window has 4,096 units, of the 65,536 that a mark can distinguish.
   return static_cast<uint32_t>(std::max<size_t>(slots_ / 4096, 1));
 }
 

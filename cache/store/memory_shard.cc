@@ -193,8 +193,8 @@ Found MemoryShard::Get(const key::Key& key, absl::Time now) {
     }
     expired = *found;
   }
-  // It is removed at once, which frees memory, and the fill that follows starts
-  // anew.
+  // The entry is removed at once, which frees memory, and the fill that follows
+  // starts with a new one.
   Doomed doomed;
   MutexLock lock(&mutex_);
   if (Find(key) == expired.get()) {

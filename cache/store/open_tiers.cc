@@ -121,7 +121,7 @@ class Tiers final : public TieredStore {
     std::unique_ptr<ThreadPool> readers;
   };
   // Orders the fills of a key with its promotions: a promotion takes note of
-  // `fills`, looks on disk without the lock, and goes on only if there was no
+  // `fills`, looks on disk without the lock, and continues only if there was no
   // fill meanwhile.
   struct Stripe {
     Mutex mutex;
@@ -144,15 +144,16 @@ class Tiers final : public TieredStore {
   DiskTier* disk_tier() const {
     return disk_tier_.load(std::memory_order_acquire);
   }
-  // Opens the tier every `disk_retry` until that works. On a thread of its own.
+  // Tries to open the tier every `disk_retry` until that succeeds. On a
+  // separate thread.
   void KeepOpening();
   void LogFailure(const absl::Status& status);
   // Precondition: has_lower().
   Found LookBelow(const key::Key& key, FunctionId function, absl::Time now);
   void WriteToDisk(DiskTier* tier, const WriteBehind::Operation& operation);
   void Tick(DiskTier* tier);
-  // Deletes what an earlier purge could not, and writes down what it was; once
-  // in kCatchUp at most. On the queue's thread.
+  // Deletes the entries that an earlier purge could not delete, and saves the
+  // result; at most once every kCatchUp. On the queue's thread.
   void CatchUp(DiskTier* tier, absl::Time now);
 
   static constexpr size_t kStripes = 64;
@@ -231,7 +232,7 @@ void Tiers::OpenLater(const absl::Status& reason) {
   LogFailure(reason);
   {
     MutexLock lock(&mutex_);
-    // Only the start waits for a predecessor to leave the directory.
+    // Only the start waits for an earlier process to release the directory.
     options_.lock_wait = absl::ZeroDuration();
     options_.cancelled = nullptr;
   }
@@ -252,7 +253,7 @@ void Tiers::KeepOpening() {
       }
       if (stop_) return;
     }
-    // RocksDB ends the process where it cannot make a thread.
+    // RocksDB ends the process if it cannot create a thread.
     absl::Status opened = CheckThreads(kOpeningThreads);
     if (opened.ok()) opened = Open();
     if (opened.ok()) break;
@@ -264,7 +265,7 @@ void Tiers::KeepOpening() {
 }
 
 void Tiers::LogFailure(const absl::Status& status) {
-  // Each attempt has other numbers in the names of the database's files.
+  // Each attempt uses other numbers in the names of the database's files.
   std::string reason;
   for (const char c : status.message()) {
     if (!absl::ascii_isdigit(c)) reason += c;
@@ -315,7 +316,7 @@ Found Tiers::LookBelow(const key::Key& key, FunctionId function,
       const Entry& entry = *pending->entry;
       const bool alive =
           latest < entry.kept_until() && !IsFromTheFuture(entry, now);
-      // An entry that is not kept below is gone when it leaves memory.
+      // An entry that no lower tier keeps is lost when it leaves memory.
       if (!pending->write || !alive || !tier->disk->MayKeep(entry) ||
           tier->disk->IsPurged(key, entry)) {
         return {nullptr, expired || !alive};
@@ -370,8 +371,8 @@ void Tiers::Supersede(const key::Key& key, absl::Time started,
   info.started = started;
   info.arrived = now;
   info.lifetime = absl::Hours(1);
-  // Stands for the answer: what is below is to go as if that had been filled
-  // for memory alone.
+  // Stands for the response: lower tiers drop their entry as if the response
+  // had been filled into memory only.
   EntryRef mark = Entry::Create(info, "", {});
   Stripe& stripe = StripeOf(key);
   MutexLock lock(&stripe.mutex);
@@ -400,7 +401,7 @@ void Tiers::WriteToDisk(DiskTier* tier,
                       : tier->disk->EraseUpTo(key, entry->started(),
                                               entry->function(), now, &later);
   if (result != PutResult::kOlder) return;
-  // The memory tier had lost the later one and took an earlier one for new.
+  // The memory tier had evicted the later entry and accepted an earlier one.
   Stripe& stripe = StripeOf(key);
   MutexLock lock(&stripe.mutex);
   stripe.fills.fetch_add(1, std::memory_order_release);
@@ -419,7 +420,7 @@ bool Tiers::Erase(const key::Key& key) {
     stripe.fills.fetch_add(1, std::memory_order_release);
     found = memory_.Erase(key);
   }
-  // The lock is not held, because the queue's thread may want it.
+  // The mutex is not locked here, because the queue's thread may need it.
   DiskTier* const tier = disk_tier();
   if (tier == nullptr) return found;
   found |= tier->queue->Remove(key);
@@ -466,7 +467,7 @@ std::vector<Inspection> Tiers::Inspect(const key::Key& key) const {
       there.push_back(std::move(below));
     }
   } else if (pending->write) {
-    // It is as good as there.
+    // The entry counts as present.
     Inspection below;
     below.tier = Tier::kDisk;
     below.entry = pending->entry;
@@ -477,7 +478,7 @@ std::vector<Inspection> Tiers::Inspect(const key::Key& key) const {
 }
 
 uint64_t Tiers::Sweep(FunctionId function, absl::Time until) {
-  // Entries that wait are in memory, too, or have left it to be on disk only.
+  // Waiting entries are also in memory, or were evicted from it.
   DiskTier* const tier = disk_tier();
   const uint64_t waiting =
       tier == nullptr ? 0 : tier->queue->Sweep(function, until);

@@ -40,7 +40,8 @@ class WriteBehind {
   struct Options {
     size_t max_entries = 8192;
     uint64_t max_bytes = 32 << 20;
-    // How long the destructor goes on writing.
+    // How long the destructor continues to write. Fills that remain are
+    // dropped.
     absl::Duration drain = absl::Seconds(10);
     // How often `tick` is called while there is nothing to write.
     absl::Duration tick = absl::Seconds(2);
