@@ -2,7 +2,7 @@
 // Changeable, ChangeableDuration: options that may be changed while threads
 // read them, and are read and copied like plain values otherwise.
 //
-// Thread-safe. A reader sees the old value or the new one; what is decided by
+// Thread-safe. A reader sees the old value or the new one; a decision that uses
 // several values at once needs a lock, or a copy.
 #ifndef FNCACHE_HTTP2_CHANGEABLE_H_
 #define FNCACHE_HTTP2_CHANGEABLE_H_
@@ -33,7 +33,7 @@ class Changeable {
   std::atomic<T> value_;
 };
 
-// Kept to the nanosecond; what int64 nanoseconds do not hold (292 years) is
+// Precise to the nanosecond. A duration beyond int64 nanoseconds (292 years) is
 // infinite.
 class ChangeableDuration {
  public:

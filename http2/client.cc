@@ -166,7 +166,7 @@ void Client::OnResolved(absl::StatusOr<std::vector<Endpoint>> found) {
     if (ready() == 0) Failed(std::string(found.status().message()));
   }
   if (draining_) return;
-  // Failing may have set it.
+  // A failure may have set it.
   Cancel(&timer_);
   timer_ = loop_->After(next, [this] {
     timer_.reset();
@@ -195,7 +195,8 @@ void Client::SetEndpoints(std::vector<Endpoint> endpoints) {
     peers_.push_back(std::make_unique<Peer>());
     peers_.back()->endpoint = std::move(endpoint);
   }
-  // All are there by now: one that fails at once is not the only one.
+  // All peers are in the list by now, so one that fails at once is not the only
+  // one.
   for (const auto& peer : peers_) {
     if (peer->connections.empty() && !peer->again.has_value()) {
       Connect(peer.get());
@@ -277,7 +278,8 @@ void Client::Failed(const std::string& why) {
   why_ = why;
   ResolveSoon();
   if (ready() > 0) return;
-  // Whether it can be reached is not known yet. How that one fails will tell.
+  // It is not known yet whether the target can be reached. The result of the
+  // connection in progress will show it.
   if (reachable_ && HasChance()) return;
   TellFailed(why);
 }
@@ -351,7 +353,8 @@ void Client::Up() {
     proof_.reset();
     Prove();
   });
-  // Or one that tells every connection to go would come back again and again.
+  // Otherwise a peer that sends a GOAWAY on every connection would be reported
+  // as reachable again and again.
   if (!doubted_) TellReachable();
 }
 
@@ -482,7 +485,7 @@ void Client::TrimLater() {
   });
 }
 
-// Connections that were made for a burst go when it is over.
+// Connections that were made for a burst close when it is over.
 void Client::Trim() {
   for (const auto& peer : peers_) {
     std::vector<Connection*> connections;
@@ -597,7 +600,7 @@ void Client::OnClosed(Connection& connection, ConnectionEnd /*end*/,
   }
   // Others may be there only until their streams have ended.
   if (peer->connected()) return;
-  // That one is not wanted any more says nothing of the target.
+  // A connection that is no longer wanted says nothing about the target.
   if (peer->leaving && !connection.ready()) return;
   ConnectLater(peer);
   // That a good one ended says less than what connecting again will meet, and

@@ -93,7 +93,7 @@ class Connection final : private Loop::Watcher,
  public:
   // Takes over `fd`, a non-blocking socket that is connected, or about to be,
   // and `ssl`, if not null, which is set up for its side. Owner and options
-  // outlive it; the owner hears nothing before this returns.
+  // outlive it. The owner is not called before this returns.
   static Connection* Create(Loop* loop, int fd, SSL* ssl,
                             const ConnectionOptions* options,
                             ConnectionOwner* owner);
@@ -102,7 +102,7 @@ class Connection final : private Loop::Watcher,
 
   Loop* loop() const { return loop_; }
   int fd() const { return socket_.fd(); }
-  // A server's: the address of its client, for people; empty where it has none.
+  // A server's: the address of its client, for people; empty if it has none.
   std::string peer() const;
   // The peer's settings are known.
   bool ready() const { return ready_; }
@@ -197,7 +197,7 @@ class Connection final : private Loop::Watcher,
   void Flush();
   void WatchFor(uint32_t events);
   uint32_t InputEvents() const;
-  // Ends it after what is queued has been written.
+  // Ends it after the queued output has been written.
   void EndSoon(ConnectionEnd end, std::string words);
   void EndNow(ConnectionEnd end, std::string words);
   void Linger();
@@ -209,8 +209,8 @@ class Connection final : private Loop::Watcher,
   void Spend(double cost);
   // On a frame that may be an answer to what was sent.
   void SpendOfSent();
-  // The n-th field of a block has come; blocks have of which nghttp2 did not
-  // tell all.
+  // The n-th field of a block has come. nghttp2 does not report every field of
+  // a block.
   void SpendOfField(uint32_t n);
   void SpendOfUnheard();
   void SpendOfSettings(size_t length);

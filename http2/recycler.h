@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recycler: memory that each thread uses again for what comes and goes with
-// every call. It spares the allocator's work, and it keeps such blocks out of
-// the heap's free lists, where what is kept for long would settle between them
-// and leave gaps that fit nothing.
+// Recycler: memory that each thread reuses for objects that come and go with
+// every call. It spares the allocator's work. It also keeps such blocks out of
+// the heap's free lists, where long-lived blocks would settle between them and
+// leave gaps of no use.
 //
 // Kept for a measured figure: without it, glibc needs 1.46 times the CPU for a
-// hit among 300,000 small entries and 13 % more memory (performance-experiments.md).
+// hit among 300,000 small entries and 13 % more memory
+// (performance-experiments.md).
 //
-// Thread-safe: a block may be given back on another thread, which then has it.
+// Thread-safe: a block may be freed on another thread, which then keeps it.
 #ifndef FNCACHE_HTTP2_RECYCLER_H_
 #define FNCACHE_HTTP2_RECYCLER_H_
 
@@ -19,8 +20,8 @@ namespace fncache::http2 {
 
 class Recycler {
  public:
-  // Sanitizers are to see every use of what is gone, so with them nothing is
-  // used again.
+  // Sanitizers must see every use of freed memory, so with them no memory is
+  // reused.
 #if defined(FNCACHE_ASAN) || defined(FNCACHE_TSAN)
   static constexpr bool kRecycles = false;
 #else

@@ -103,13 +103,13 @@ absl::Status InUse(absl::string_view text) {
       absl::StrCat(text, ": the address is in use: somebody listens there"));
 }
 
-// Removes the socket file that a process left which is gone. Says what has the
-// path where it is not free then.
+// Removes the socket file of a process that has ended. Returns what has the
+// path if it is not free then.
 absl::Status FreePath(absl::string_view text, const sockaddr_un& address,
                       socklen_t size) {
   struct stat file = {};
   if (lstat(address.sun_path, &file) != 0) {
-    // It went meanwhile.
+    // The file was removed meanwhile.
     return errno == ENOENT ? absl::OkStatus() : Errno(text);
   }
   // Only a socket: connecting to another file is refused, too.
@@ -136,8 +136,8 @@ absl::Status FreePath(absl::string_view text, const sockaddr_un& address,
       absl::StrCat(text, ": the socket that a process left cannot be removed"));
 }
 
-// A bound socket. A socket file that a process left which is gone is taken
-// over. Errors begin with `text`.
+// Returns a bound socket. It replaces the socket file of a process that has
+// ended. Errors begin with `text`.
 absl::StatusOr<int> BindUnix(absl::string_view text, const sockaddr_un& address,
                              socklen_t size, absl::optional<mode_t> mode) {
   const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
@@ -364,7 +364,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
     const int failed = errno;
     freeaddrinfo(found);
     errno = failed;
-    // Without IPv6 there is the other family; a port that is taken is taken.
+    // Without IPv6 the other family is tried. A port in use is final.
     if (fd >= 0 || !every || errno == EADDRINUSE || errno == EACCES) break;
   }
   if (fd < 0) return Errno(address);

@@ -42,9 +42,9 @@ struct ServerEvents {
   std::function<void()> stream_refused;
   // A stream was reset before its request was complete.
   std::function<void()> abandoned;
-  // No more could be accepted, for a while.
+  // Accepting has failed, and is retried.
   std::function<void(const std::string& why)> accept_failed;
-  // It goes on.
+  // Accepting works again.
   std::function<void()> accepts_again;
 };
 

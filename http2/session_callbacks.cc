@@ -92,7 +92,7 @@ struct Connection::Callbacks {
     self->complaint_.clear();
     switch (head->type) {
       case NGHTTP2_PRIORITY:
-        // nghttp2 does not look at those that have no effect.
+        // nghttp2 does not check those without effect.
         if (head->stream_id == 0) {
           nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
         }
@@ -115,7 +115,7 @@ struct Connection::Callbacks {
         }
         break;
       case NGHTTP2_RST_STREAM:
-        // One of a stream that there is, is counted as that ends.
+        // The reset of a present stream is counted when the stream ends.
         if (Find(session, head->stream_id) == nullptr) self->Spend(1);
         break;
       case NGHTTP2_PING:
@@ -141,8 +141,8 @@ struct Connection::Callbacks {
     return 0;
   }
 
-  // Whether a header block that comes there opens no stream, and belongs to
-  // none that there is. nghttp2 decodes it and says nothing.
+  // Whether a header block on that id opens no stream and belongs to no present
+  // stream. nghttp2 decodes it without a report.
   static bool IsForNobody(const Connection& self, int32_t id) {
     nghttp2_session* const session = self.host_.session;
     if (Find(session, id) != nullptr) return false;
@@ -453,10 +453,10 @@ struct Connection::Callbacks {
     return 0;
   }
 
-  // How much of a body the next frame has, at most. nghttp2 makes room for all
-  // of it, without using that, and a server's connections are many. (It takes
-  // that room for header blocks as well, so that a peer that takes less later
-  // may get one that is too large for it.)
+  // The most body bytes of the next frame. nghttp2 allocates a buffer for all
+  // of them without using it, and a server has many connections. (nghttp2 uses
+  // that buffer for header blocks as well. So a peer that lowers its limit
+  // later may get a frame that is too large for it.)
   static ssize_t FrameLength(nghttp2_session* session, uint8_t /*type*/,
                              int32_t id, int32_t /*connection_window*/,
                              int32_t /*stream_window*/, uint32_t taken,
@@ -514,7 +514,7 @@ struct Connection::Callbacks {
     // where a grpc-message ends in a space. OnHeader strips them.
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
-    // The budget holds resets, too.
+    // The budget limits resets, too.
     nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
     nghttp2_option_set_max_outbound_ack(option, kMostAcks);
     // An upper bound of what it takes, which nghttp2 makes of the fields.

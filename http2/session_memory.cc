@@ -63,7 +63,7 @@ void SessionMemory::Free(void* memory) {
 }
 
 void* SessionMemory::TakeCells(size_t count) {
-  // A bit stays where enough others follow it.
+  // A bit stays set if enough set bits follow it.
   uint64_t fits = free_;
   for (size_t i = 1; i < count; ++i) fits &= free_ >> i;
   if (fits == 0) return nullptr;

@@ -157,7 +157,7 @@ absl::StatusOr<Target> ParseTarget(absl::string_view text) {
     return Unfit(text, "has no host and port");
   }
   target.name = target.host;
-  // An address needs no asking.
+  // An address needs no resolution.
   auto found = Ask(target.host, target.port, AI_NUMERICHOST | AI_NUMERICSERV);
   if (found.ok()) {
     target.endpoints = *std::move(found);

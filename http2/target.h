@@ -29,10 +29,10 @@ struct Endpoint {
 };
 
 struct Target {
-  // Set where a name must be asked for.
+  // Set if the name must be resolved.
   std::string host;
   std::string port;
-  // Set where not.
+  // Set if the target has addresses.
   std::vector<Endpoint> endpoints;
   // The name by which the peer is called: for certificates.
   std::string name;
@@ -41,7 +41,7 @@ struct Target {
 // InvalidArgument says what is wrong.
 absl::StatusOr<Target> ParseTarget(absl::string_view text);
 
-// Asks for the addresses of a name. May take long. Unavailable says why there
+// Resolves the addresses of a name. May take long. Unavailable says why there
 // are none.
 absl::StatusOr<std::vector<Endpoint>> Resolve(const std::string& host,
                                               const std::string& port);
@@ -58,7 +58,7 @@ bool IsUnix(absl::string_view text);
 // name's.
 bool UnixEndpoint(absl::string_view path, Endpoint* out);
 
-// Has the kernel notice a TCP peer that vanished, within 20 s or so.
+// Makes the kernel detect a TCP peer that vanished, within about 20 s.
 void KeepAlive(int fd);
 
 }  // namespace fncache::http2
