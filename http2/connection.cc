@@ -425,7 +425,7 @@ void Connection::PeerLeft() {
 }
 
 // The likely reason of a server that closed before it sent anything: it expects
-// TLS, or another client.
+// TLS, or a client's certificate.
 const char* Connection::Silence() const {
   if (options_.server || magic_ > 0) return "";
   return socket_.has_tls() ? "; it said nothing before, so it may want a "

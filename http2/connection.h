@@ -10,9 +10,8 @@
 //   socket, so only a stream's own window delays its sender. A stream begins
 //   with `stream_window`, or what SetStreamWindow says, and gets more as its
 //   user calls Consume or Grant.
-// - Bounds. A header block of more than `max_field_bytes` is cut off and
-// marked;
-//   frames that do no work come out of a budget, beyond which the connection
+// - Bounds. A header block above `max_field_bytes` is cut off and marked.
+//   Frames that do no work are charged to a budget. Beyond it the connection
 //   ends with ENHANCE_YOUR_CALM.
 //
 // A connection owns itself. At its end it notifies its owner (OnClosed), and it
