@@ -53,7 +53,7 @@ size_t Count(const http2::Fields& fields, absl::string_view name) {
 // The code of a grpc-status: its digits alone.
 absl::optional<int> CodeOf(absl::string_view text) {
   int code = 0;
-  // SimpleAtoi would take space around them, and a sign.
+  // SimpleAtoi accepts spaces around the digits, and a sign.
   if (!std::all_of(text.begin(), text.end(), &absl::ascii_isdigit) ||
       !absl::SimpleAtoi(text, &code) || code > kMostCode) {
     return absl::nullopt;
@@ -69,8 +69,8 @@ absl::string_view Last(const http2::Fields& fields, absl::string_view name) {
   return last;
 }
 
-// Whether all binary values are base64, with or without padding. Several of one
-// name may come joined by commas.
+// True if all binary values are base64, with or without padding. Several values
+// of one name may be joined by commas.
 bool CanDecodeAll(const http2::Fields& fields) {
   std::string decoded;
   for (const http2::Field field : fields) {
@@ -82,8 +82,9 @@ bool CanDecodeAll(const http2::Fields& fields) {
   return true;
 }
 
-// zlib is given so much at a time, as it may make nothing of it and take long:
-// a byte of empty blocks takes 55 ns, in which 32 usual ones are made.
+// zlib gets at most 4 KiB of input at a time, because input that makes no
+// output may take long: a byte of empty blocks takes 55 ns, in which zlib makes
+// 32 bytes of usual output.
 constexpr size_t kInputATime = 4 << 10;
 constexpr size_t kUsualRatio = 32;
 
@@ -112,7 +113,7 @@ std::string FormatTimeout(absl::Duration timeout) {
   for (const Unit& unit : Units()) {
     absl::Duration rest;
     const int64_t whole = absl::IDivDuration(timeout, unit.duration, &rest);
-    // What does not fit is the longest that an integer holds.
+    // An overflow gives the largest integer, which needs a larger unit, too.
     if (whole >= kMostNumber) continue;
     const int64_t number = rest > absl::ZeroDuration() ? whole + 1 : whole;
     return absl::StrCat(number, std::string(1, unit.letter));
@@ -161,7 +162,7 @@ void AddStatus(const grpc::Status& status, http2::Fields* fields) {
   }
   if (!status.error_details().empty()) {
     std::string details = absl::Base64Escape(status.error_details());
-    // gRPC leaves the padding out.
+    // gRPC omits the padding.
     while (!details.empty() && details.back() == '=') details.pop_back();
     fields->Add("grpc-status-details-bin", details);
   }
@@ -251,7 +252,7 @@ struct Unpacker::Stream {
 
 absl::StatusOr<std::unique_ptr<Unpacker>> Unpacker::Create(
     absl::string_view encoding, absl::string_view bytes) {
-  // What zlib's manual says of windowBits: 15, and 16 more for gzip.
+  // zlib's manual, windowBits: 15, plus 16 for gzip.
   int window = 0;
   if (encoding == "gzip") {
     window = 15 + 16;
@@ -284,7 +285,7 @@ absl::Status Unpacker::Step(size_t step, size_t limit) {
   while (worked_ - before < step && !done_) {
     z_stream& z = stream_->z;
     if (z.avail_in == 0) {
-      // zlib only reads it: its interface is older than const.
+      // zlib only reads the input; its interface is older than const.
       z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(rest_.data()));
       z.avail_in = static_cast<uInt>(std::min(rest_.size(), kInputATime));
       rest_.remove_prefix(z.avail_in);

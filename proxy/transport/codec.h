@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gRPC writes into HTTP/2's fields, and compression: time-outs, statuses,
-// the text of statuses, and messages that come packed.
+// gRPC's encoding in HTTP/2 fields (time-outs, statuses and their text), and
+// the decompression of messages.
 //
-// After "gRPC over HTTP2" (doc/PROTOCOL-HTTP2.md in gRPC's repository) and
+// Sources: "gRPC over HTTP2" (doc/PROTOCOL-HTTP2.md in gRPC's repository) and
 // "HTTP to gRPC Status Code Mapping" (doc/http-grpc-status-mapping.md).
 //
-// Pure functions, thread-safe; an Unpacker is one thread's at a time.
+// Pure functions, thread-safe. One thread at a time uses an Unpacker.
 #ifndef FNCACHE_PROXY_TRANSPORT_CODEC_H_
 #define FNCACHE_PROXY_TRANSPORT_CODEC_H_
 
@@ -23,9 +23,9 @@
 
 namespace fncache::proxy::transport {
 
-// grpc-timeout: up to eight digits and a unit. Nothing where it is malformed.
+// grpc-timeout: up to eight digits and a unit. Nothing if it is malformed.
 absl::optional<absl::Duration> ParseTimeout(absl::string_view text);
-// At least the duration, by less than a thousandth more.
+// Rounds up, by less than a thousandth of the duration.
 std::string FormatTimeout(absl::Duration timeout);
 
 // grpc-message: percent-encoded UTF-8.
@@ -33,64 +33,66 @@ std::string EncodeStatusText(absl::string_view text);
 std::string DecodeStatusText(absl::string_view text);
 
 // The fields of a status: grpc-status, grpc-message and
-// grpc-status-details-bin, the last two where they are not empty.
+// grpc-status-details-bin, the last two if they are not empty.
 void AddStatus(const grpc::Status& status, http2::Fields* fields);
 
-// Whether this content-type is gRPC's: "application/grpc", or that with a
-// format or a parameter behind it.
+// True if this content-type is gRPC's: "application/grpc", also with a format
+// or a parameter behind it.
 bool IsGrpc(absl::string_view content_type);
-// Of these, whether it says that messages are protobuf's, which is what no
-// format means, too.
+// True if a content-type of gRPC names protobuf, or no format, which means the
+// same.
 bool IsGrpcProto(absl::string_view content_type);
 
-// Whether a request with these fields is what its bytes look like: of those
-// that say another format, or two encodings, only the function knows.
+// True if fncache can read the bytes of a request with these fields. Only the
+// function can read a request with another format, or with two encodings.
 bool CanBeKeyed(const http2::Fields& request);
 
-// Why an answer with these fields and a message is no success beyond doubt, in
-// words; empty if it is: HTTP status 200, one content-type (IsGrpcProto), at
-// most one grpc-encoding, one grpc-status, which is "0" and in the trailers, no
-// details of an error, and no -bin field that is not base64. Of others gRPC's
-// libraries make different things, mostly errors: they pass as they came, and
-// are nobody else's answer.
+// Why an answer with a message and these fields may not be a success, in words.
+// Empty if it certainly is one:
+// - HTTP status 200,
+// - one content-type (IsGrpcProto), at most one grpc-encoding,
+// - one grpc-status, which is "0" and in the trailers,
+// - no details of an error, and only base64 in -bin fields.
+// gRPC's libraries read other answers differently, mostly as errors. So fncache
+// forwards them as they arrived, and to one caller only.
 absl::string_view DoubtOfOk(const http2::Fields& headers,
                             const http2::Fields& trailers);
 
-// Whether these trailers have one status, and one that can be read.
+// True if these trailers have exactly one status, and it can be parsed.
 bool SaysOneStatus(const http2::Fields& trailers);
 
-// The status that a function's last fields say; where they say none, UNKNOWN or
-// what `http_status`, the answer's :status, maps to. Of one that comes twice
-// gRPC's libraries take the last.
+// The status in a function's last fields. Without one: UNKNOWN, or the code
+// that `http_status`, the answer's :status, maps to. If the status comes twice,
+// the last one counts, as in gRPC's libraries.
 grpc::Status ReadStatus(const http2::Fields& fields,
                         absl::string_view http_status);
-// Of an HTTP status alone.
+// The code that an HTTP status maps to.
 grpc::StatusCode StatusOfHttp(absl::string_view http_status);
 
-// Unpacks a message of one grpc-encoding, in steps: gzip or deflate (which is
-// zlib's format).
+// Decompresses a message in steps. The grpc-encoding is gzip or deflate (which
+// is zlib's format).
 class Unpacker {
  public:
-  // Unimplemented for other encodings. `bytes` outlive this.
+  // Unimplemented for other encodings. `bytes` outlive the Unpacker.
   static absl::StatusOr<std::unique_ptr<Unpacker>> Create(
       absl::string_view encoding, absl::string_view bytes);
   ~Unpacker();
   Unpacker(const Unpacker&) = delete;
   Unpacker& operator=(const Unpacker&) = delete;
 
-  // Makes some `step` bytes more, or less where they cost more than usual.
-  // DataLoss for bytes that are none, ResourceExhausted where there would be
-  // more than `limit` in all.
+  // Makes about `step` further bytes, or fewer if they cost more than usual.
+  // DataLoss if the input is malformed, ResourceExhausted if the output would
+  // exceed `limit` bytes in all.
   absl::Status Step(size_t step, size_t limit);
-  // How many bytes the steps so far would usually have made.
+  // The work so far: the bytes that usual input makes in that time.
   size_t worked() const { return worked_; }
   bool done() const { return done_; }
-  // How many bytes there are so far.
+  // The bytes of output so far.
   size_t size() const { return size_; }
-  // They are counted from now on, and not kept.
+  // From now on the output is counted, but not kept.
   void StopKeeping();
   bool keeps() const { return keeps_; }
-  // What was made. Once, when it is done.
+  // The output. Call it once, when done().
   http2::Slice Release() const { return out_.Share(); }
 
  private:
@@ -98,7 +100,7 @@ class Unpacker {
   Unpacker(std::unique_ptr<Stream> stream, absl::string_view bytes);
 
   const std::unique_ptr<Stream> stream_;
-  absl::string_view rest_;  // what zlib has not been given
+  absl::string_view rest_;  // input that zlib has not got yet
   size_t worked_ = 0;
   bool done_ = false;
   bool keeps_ = true;
@@ -106,7 +108,7 @@ class Unpacker {
   http2::Buffer out_;
 };
 
-// All of it at once.
+// Decompresses a whole message in one call.
 absl::StatusOr<http2::Slice> Unpack(absl::string_view encoding,
                                     absl::string_view bytes, size_t limit);
 

@@ -10,12 +10,13 @@ namespace {
 
 // Clocks of two processes end one call at most this far apart.
 constexpr absl::Duration kSlack = absl::Milliseconds(20);
-// A call that waits in vain for a connection ends this much before its
-// deadline; of a longer time a hundredth, up to the second figure, because
-// gRPC's C core rounds what it sends up to three digits. Both are below kSlack.
+// A call that waits in vain for a connection ends kHeadStart before its
+// deadline. A longer time-out gives a hundredth of it, up to kMostHeadStart,
+// because gRPC's C core rounds the time-out that it sends up to three digits.
+// Both are below kSlack.
 constexpr absl::Duration kHeadStart = absl::Milliseconds(5);
 constexpr absl::Duration kMostHeadStart = absl::Milliseconds(15);
-// A time-out that is younger passes as it came.
+// A time-out that arrived less than 10 ms ago is forwarded unchanged.
 constexpr absl::Duration kRecent = absl::Milliseconds(10);
 
 }  // namespace

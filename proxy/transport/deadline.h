@@ -23,7 +23,7 @@ class Deadline {
   // The monotonic clock. Its moments compare with each other only.
   static absl::Time Now();
 
-  // None: the call never ends for its time.
+  // No deadline: the call may last for ever.
   Deadline() = default;
   // The deadline of a call that arrives now with this grpc-timeout. A text that
   // cannot be read gives none, as in gRPC's C library.
@@ -40,10 +40,11 @@ class Deadline {
   absl::Duration Left(absl::Time now) const {
     return std::max(end_ - now, absl::ZeroDuration());
   }
-  // What is left until this fraction of the caller's time has passed.
+  // The time until this fraction of the caller's time has passed.
   absl::Duration LeftOf(double fraction, absl::Time now) const;
-  // What is left to wait for a connection. That wait ends a little early, so
-  // that the reason reaches the caller before its own clock ends the call.
+  // The time that is left to wait for a connection. The wait ends a little
+  // early, so that the reason reaches the caller before its own clock ends the
+  // call.
   absl::Duration LeftToConnect(absl::Time now) const;
 
   // A call that ends now ends for its deadline. True a little early: a caller's

@@ -14,39 +14,39 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// A connection whose requests were larger than what comes without being asked
-// for, and found room, has its streams begin with the larger window: its next
-// requests of that size need not wait for a window's way there and back. It has
-// the usual one again where others wait for room, or calls are many.
+// After a request that was larger than the usual window, and was granted, new
+// streams of its connection begin with the large window. So the next requests
+// of that size need not wait a round trip for a grant. The connection returns
+// to the usual window if others wait for memory, or if it has many calls.
 using http2::kUsualWindow;
 constexpr uint32_t kLargeWindow = 256 << 10;
 constexpr size_t kFewStreams = 16;
 constexpr size_t kManyStreams = 32;
-// There must be room for so many of those.
+// A window grows only if this many large ones fit into the quota for reading.
 constexpr size_t kLargeWindows = 16;
-// Of a window so much is left, or what follows a message would not be seen.
+// Keep 1 KiB of the window open to detect data after the message.
 constexpr uint32_t kSpareWindow = 1 << 10;
 
-// How often it is looked whether others wait for one that stands still.
+// Interval of the poll whether others wait for the memory of a stalled call.
 constexpr absl::Duration kLookAgain = absl::Seconds(1);
 
-// What a relayed call takes, its two streams and their usual fields; and in
-// which steps it is counted what it holds besides.
+// Memory of a relayed call: two streams and their usual fields. Further bytes
+// are charged in steps, rounded up.
 constexpr size_t kRelayedCall = 8 << 10;
 constexpr size_t kRelayedStep = 4 << 10;
 
-// Where complete requests of a connection hold no more than this, what others
-// hold is not looked at.
+// Complete requests of a connection that use at most 64 KiB together are
+// accepted without a look at the memory that others use.
 constexpr size_t kUnchecked = 64 << 10;
 
-// Calls beyond so many of a connection are counted themselves, however small
-// their requests: until they are answered, and then until their caller has the
-// answer.
+// A call that begins when its connection has more than 8 streams is charged for
+// itself, however small its request is. It is charged kServedCall until it is
+// answered, then kCallItself until its caller has the answer.
 constexpr size_t kUncountedCalls = 8;
 constexpr size_t kServedCall = 12 << 10;
 
-// What zlib takes to unpack one; and what beginning to costs, in bytes that are
-// made in that time.
+// zlib's memory for one request, and the cost of its set-up: zlib makes this
+// many bytes in the same time.
 constexpr size_t kUnpacker = 40 << 10;
 constexpr size_t kBeginning = 1 << 10;
 
@@ -54,16 +54,16 @@ constexpr char kTooMuchHeld[] =
     "the requests that are coming on this connection hold more than their part "
     "of inflight.bytes";
 
-// Of what a call holds, or has room for, so much must move in kStandsStill, or
-// it stands still: bytes that move one by one would keep others from theirs for
-// ever.
+// A call stalls if it moves less than 1/8 of its bytes (at most 64 KiB) in
+// kStandsStill. Otherwise a call that moves byte by byte would keep its memory
+// for ever.
 size_t SlowestOf(size_t held) {
   return std::clamp<size_t>(held / 8, 1, 64 << 10);
 }
 
-// Answers requests that are no calls of gRPC, with this status. It does so when
-// a request is complete: what is wrong with it besides then shows itself first.
-// It has no state of a request, so one serves all.
+// Answers requests that are not gRPC calls, with this status. It waits until a
+// request is complete, so that an HTTP/2 error in it is found first. It has no
+// state of a request, so one object serves all.
 class ForeignRequests final : public http2::StreamUser {
  public:
   explicit ForeignRequests(absl::string_view code) : code_(code) {}
@@ -85,7 +85,8 @@ class ForeignRequests final : public http2::StreamUser {
   const absl::string_view code_;
 };
 
-// Of a call that is not served nothing is kept, however long it stays.
+// Takes the fields of a call that is not served. The stream keeps none of them,
+// and no trailers, however long it stays open.
 http2::Fields TakeFields(http2::Stream& stream) {
   stream.KeepTrailers(false);
   return stream.TakeFields();
@@ -110,7 +111,7 @@ bool IsCrowded(const http2::Connection& connection) {
   return connection.streams() > kUncountedCalls;
 }
 
-// After a request that was larger than the usual window, and found room.
+// Called after a request that was larger than the usual window, and granted.
 void GrowWindow(http2::Connection& connection, const Inflight* inflight) {
   if (connection.streams() > kFewStreams) return;
   if (inflight == nullptr ||
@@ -121,7 +122,7 @@ void GrowWindow(http2::Connection& connection, const Inflight* inflight) {
   }
 }
 
-// Before a request.
+// Called before each request.
 void ShrinkWindow(http2::Connection& connection, const Inflight* inflight) {
   if (connection.stream_window() <= kUsualWindow) return;
   if (connection.streams() > kManyStreams ||
@@ -130,9 +131,10 @@ void ShrinkWindow(http2::Connection& connection, const Inflight* inflight) {
   }
 }
 
-// Windows bound what comes unasked, but no peer is trusted to know of the last
-// change: all of a connection's calls hold hardly more than with the usual one,
-// and others are left some. `more` than is counted; `inflight` may be null.
+// True if a connection may use `more` bytes than are charged. Windows limit the
+// bytes that arrive without a grant, but a peer may not know of the last change
+// yet. So all calls of a connection may use little more than with the usual
+// window, and must leave capacity for others. `inflight` may be null.
 bool MayHold(http2::Connection& connection, size_t more,
              const Inflight* inflight) {
   const size_t held = connection.held() + more;
@@ -141,7 +143,8 @@ bool MayHold(http2::Connection& connection, size_t more,
   return held <= most && (inflight == nullptr || inflight->LeavesRoom(held));
 }
 
-// All of its calls leave others some, whatever their requests hold.
+// True if the connection's calls, without their requests, leave capacity for
+// others.
 bool MayHaveMore(const http2::Connection& connection,
                  const Inflight& inflight) {
   const size_t calls = connection.streams() * IncomingCall::kCallItself;
@@ -184,10 +187,10 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
         stream, limits->handler, Refusal::kRoom,
         grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kTooMuchHeld));
   }
-  // Deletes itself when its stream has gone and nobody owns it.
+  // The call deletes itself when its stream is closed and it has no owner.
   auto* const call = new IncomingCall(stream, worker, limits);
   limits->handler->StartCall(Ptr(call));
-  // A handler may have let go of it already.
+  // The handler may have released it already; its stream still needs it.
   return call;
 }
 
@@ -254,7 +257,7 @@ void IncomingCall::OnDeadline() {
 
 void IncomingCall::Read(absl::AnyInvocable<void(const grpc::Status&)> done) {
   reader_ = std::move(done);
-  // Without any of its message it takes room from others, too.
+  // A call without any byte of its message uses memory, too.
   worker_->loop()->AtTurnEnd(this);
 }
 
@@ -273,7 +276,7 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
         moved_ = worker_->loop()->now();
         came_ = collector_.held();
       }
-      // Mostly the rest of it comes in this turn.
+      // Usually the rest arrives in this event-loop iteration.
       if (!watch_timer_.has_value()) worker_->loop()->AtTurnEnd(this);
       if (granted_ > 0) return;
       if (HoldUnasked(collector_.held(), 0)) return AskForRest(stream);
@@ -287,7 +290,7 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
           !HoldUnasked(collector_.held(), kUnchecked + kCallItself)) {
         return RefuseForRoom();
       }
-      // Mostly its end is in the same bytes.
+      // Usually the end of the stream is in the same bytes.
       worker_->loop()->AtTurnEnd(this);
       return;
     case MessageCollector::State::kTooLarge:
@@ -346,12 +349,12 @@ void IncomingCall::StopWatching() {
 
 size_t IncomingCall::SlowestComing() const { return SlowestOf(granted_); }
 
-// A request that has stopped coming is ended while others wait for its room.
+// Ends a request that stalls while others wait for its memory.
 void IncomingCall::WatchReading(absl::Duration after) {
   watch_timer_ = worker_->After(after, [this] {
     watch_timer_.reset();
     if (reader_ == nullptr || request_.valid()) return;
-    // One that has not been granted waits itself.
+    // A request that has filled its window without a grant waits itself.
     const bool waits = asked_ && granted_ == 0 &&
                        collector_.held() + kMessagePrefix >= unasked_;
     const absl::Duration idle =
@@ -426,7 +429,8 @@ bool IncomingCall::HoldUnpacked(size_t bytes) {
   using Share = Inflight::Share;
   const size_t both = request_.size() + bytes;
   const bool small = std::max(request_.size(), bytes) <= kUnpackedATurn;
-  // Others go beyond with less.
+  // It exceeds the quota already. If it grew much, others could exceed it with
+  // less.
   if (reading_.share() == Share::kBeyond) return small;
   if (small) {
     limits_.room->Forget(this);
@@ -448,7 +452,8 @@ void IncomingCall::HoldPacked(size_t more) {
   reading_.Set(request_.size() + more);
 }
 
-// A few kilobytes may become a gigabyte: others have their turn meanwhile.
+// Decompression runs in steps, because a few kilobytes may become a gigabyte
+// and the worker must serve other calls meanwhile.
 IncomingCall::Step IncomingCall::OnStep() {
   if (unpacker_ == nullptr) {
     auto unpacker =
@@ -467,7 +472,7 @@ IncomingCall::Step IncomingCall::OnStep() {
   const bool more = status.ok() && !unpacker_->done();
   if (status.ok() && unpacker_->keeps()) {
     const size_t made = unpacker_->size() + (more ? kUnpacker : 0);
-    // What there is no room for is not keyed, and passes as it came.
+    // A request that does not fit gets no key, and is forwarded as it arrived.
     if (HoldUnpacked(made)) {
       reading_.Set(request_.size() + made);
     } else {
@@ -530,14 +535,15 @@ void IncomingCall::ForgetMetadata() {
 
 void IncomingCall::GiveUpAnswer(Refusal why, const char* words) {
   TellRefusal(why, grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, words));
-  // Others that are looked at in this turn need not go for that room, too.
+  // Free the memory now, so that no other call is ended for it in this
+  // event-loop iteration.
   itself_.Set(0);
   sending_.Set(0);
   stream_->Reset(http2::kEnhanceYourCalm);
 }
 
 void IncomingCall::WatchAnswer() {
-  // Behind its connection, which sends it as its turn ends.
+  // Run after the connection's own OnTurnEnd, which sends the answer.
   worker_->loop()->Forget(this);
   worker_->loop()->AtTurnEnd(this);
 }
@@ -556,7 +562,8 @@ void IncomingCall::KeepWatching(size_t unsent) {
   WatchSending(unsent);
 }
 
-// An entry is the memory tier's for now, and may become its readers'.
+// The memory tier owns an entry's bytes for now. Once it drops the entry, only
+// the calls that send it keep them.
 bool IncomingCall::HoldsAnswer() const {
   return relayed_ || entry_.empty() || !entry_.kept();
 }
@@ -568,8 +575,8 @@ bool IncomingCall::OthersWait() const {
          (itself_.bytes() > 0 && inflight()->LeavesLittle());
 }
 
-// Answers are sent one after the other: it may stand behind others that are
-// taken, as long as its caller lets it come.
+// A connection sends answers one after the other. So an answer also moves if
+// its connection writes enough and the caller's window does not block it.
 bool IncomingCall::Moves(size_t unsent, uint64_t written) const {
   const size_t least = SlowestOf(unsent);
   if (Unsent() + least <= unsent) return true;
@@ -578,8 +585,8 @@ bool IncomingCall::Moves(size_t unsent, uint64_t written) const {
          connection.bytes_written() - written >= least * connection.streams();
 }
 
-// An answer that its caller does not take is given up while others wait for
-// the room that it takes, or its call.
+// Cancels an answer that its caller does not take while others wait for its
+// memory, or for that of its call.
 void IncomingCall::WatchSending(size_t unsent) {
   const uint64_t written = stream_->connection().bytes_written();
   watch_timer_ = worker_->After(kStandsStill, [this, unsent, written] {
@@ -622,7 +629,7 @@ size_t IncomingCall::Unsent() const {
   return stream_->unsent() + WeightOf(stream_->unsent_trailers());
 }
 
-// Of a relayed call that is over but for what its caller has not taken yet.
+// Charges the unsent rest of a relayed call that is over otherwise.
 void IncomingCall::WeighRest() {
   const size_t unsent = Unsent();
   if (HoldRelayed(unsent) && inflight()->EndRelayed(this)) {
@@ -734,7 +741,7 @@ void IncomingCall::Finish(Ptr call, const grpc::Status& status) {
   http2::Stream* const stream = call->stream_;
   if (stream == nullptr) return;
   if (call->crowded_) call->itself_.Set(kCallItself);
-  // As the function did: all in one block, or trailers after headers.
+  // Like the function: all in one block, or trailers after headers.
   if (call->relayed_ && !call->trailers_.empty()) {
     stream->Answer(call->headers_, /*end=*/false);
     stream->EndWith(std::move(call->trailers_));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// IncomingCall: one call that a listener accepted, as its CallHandler gets it,
-// and CallHandler, through which whoever serves the calls is told of them.
+// IncomingCall: one call that a listener accepted. CallHandler: the interface
+// that receives the calls of a listener.
 //
-// A call lives on its worker's thread and is used there only. It is served in
-// one of two ways: its one request is read (Read) and answered (Answer,
-// Finish), or its bytes are relayed (Attach), by whoever takes over its stream.
-// What a relayed call holds is counted here until its stream has gone, as its
-// caller may take long to take the last of it.
+// The handler either reads the one request (Read) and answers it (Answer,
+// Finish), or relays the bytes (Attach: a CallTap takes over the stream). The
+// memory of a relayed call is counted here until its stream is closed, because
+// its caller may take long to read the rest.
 //
-// Ownership: by IncomingCallPtr. Letting go of an unfinished call resets it at
-// its caller.
+// Thread-safety: a call is used only on its worker's thread.
+// Ownership: IncomingCallPtr owns a call. Releasing an unfinished call resets
+// it at its caller.
 #ifndef FNCACHE_PROXY_TRANSPORT_INCOMING_CALL_H_
 #define FNCACHE_PROXY_TRANSPORT_INCOMING_CALL_H_
 
@@ -37,33 +37,35 @@ namespace fncache::proxy::transport {
 
 class CallHandler;
 
-// Somebody who relays the bytes of a call. Called on the call's worker, until
-// the call is let go of or OnCallerGone was called.
+// Relays the bytes of a call. Called on the call's worker, until the call is
+// released or OnCallerGone was called.
 class CallTap {
  public:
   virtual void OnCallerData(absl::string_view bytes) = 0;
   // The caller sends no more.
   virtual void OnCallerEnd() = 0;
-  // What was sent to it has gone, so far that more may be sent.
+  // Enough of the sent bytes has left that more may be sent.
   virtual void OnCallerSent() = 0;
-  // It has reset the call with this code, or has vanished.
+  // The caller has reset the call with this code, or its connection is lost.
   virtual void OnCallerGone(uint32_t code) = 0;
 
  protected:
   ~CallTap() = default;
 };
 
-// Bounds of what a listener's calls may hold on one worker, and whoever serves
-// them. These outlive the calls.
+// Limits of a listener's calls on one worker, and their handler. The pointers
+// outlive the calls.
 struct CallLimits {
   size_t max_request_bytes = 256 << 20;
   ReadRoom* room = nullptr;
   Steps* unpacking = nullptr;
   CallHandler* handler = nullptr;
 };
-// Of packed requests, so much is unpacked in a turn.
+// Bytes of compressed requests that a worker decompresses in one event-loop
+// iteration. Beyond it, the rest waits for the next one.
 constexpr size_t kUnpackedATurn = 512 << 10;
-// A connection of which more than so much waits to be unpacked is not read.
+// A connection is not read while more than this many of its bytes wait for
+// decompression.
 constexpr size_t kMostToUnpack = 4 << 20;
 
 class IncomingCall final : public Activity,
@@ -74,8 +76,8 @@ class IncomingCall final : public Activity,
                            private Steps::Task {
  public:
   // Starts the call of a request whose header block is there, and gives it to
-  // its handler; returns who uses its stream. Requests that are no gRPC are
-  // answered here: null is returned.
+  // its handler. Returns the user of its stream; null if the request was
+  // refused. Requests that are not gRPC get an HTTP error.
   static http2::StreamUser* Accept(http2::Stream& stream, Worker* worker,
                                    const CallLimits* limits);
 
@@ -87,72 +89,72 @@ class IncomingCall final : public Activity,
 
   Worker* worker() const { return worker_; }
   Method method() const { return method_; }
-  // As on the wire: /package.Service/Method.
+  // On the wire: /package.Service/Method.
   absl::string_view path() const { return fields_.Find(":path"); }
   // The request's header block, in the order of arrival.
   const http2::Fields& fields() const { return fields_; }
   const Deadline& deadline() const { return deadline_; }
-  // When the call came (wall clock, for latencies only).
+  // When the call arrived (wall clock, for latencies only).
   absl::Time arrived() const { return arrived_; }
 
-  // Has `notice` called when the caller goes, its deadline passes, or its
-  // connection is lost: at most once, while the call is owned, and in place of
-  // an earlier notice. False if that is known to have happened already: then
-  // `notice` is not called, and whoever calls this has to act himself.
+  // Calls `notice` when the caller cancels, its deadline passes, or its
+  // connection is lost. It does so at most once, and only while the call is
+  // owned. It replaces an earlier notice. False if one of these has happened
+  // already: then `notice` is not called, and the function's caller must act.
   [[nodiscard]] bool OnCancelled(absl::AnyInvocable<void()> notice);
 
-  // Calls `done` once the request is there, or cannot come: its status says
-  // which. Never before it has returned.
+  // Calls `done` when the request is complete (OK), or cannot arrive any more
+  // (an error). Never before this returns.
   void Read(absl::AnyInvocable<void(const grpc::Status&)> done);
-  // The request as it came, and unpacked; the same where it was not packed.
-  // `plain` is not valid where it cannot be unpacked.
+  // The request as it arrived, and decompressed; the same if it was not
+  // compressed. plain() is not valid if the request cannot be decompressed.
   const Message& request() const { return request_; }
   const Message& plain() const { return plain_; }
-  // Lets go of the request's bytes.
+  // Releases the request's bytes.
   void ForgetRequest();
 
-  // Adds a header for the caller, before it is answered.
+  // Adds a header to the answer. Before Answer or Finish.
   void AddHeader(absl::string_view name, absl::string_view value) {
     headers_.Add(name, value);
   }
   void AddTrailer(absl::string_view name, absl::string_view value) {
     trailers_.Add(name, value);
   }
-  // The answer's fields are the function's, before what is added, and say its
-  // status.
+  // Uses the function's fields for the answer, and its status. Headers and
+  // trailers that are added later follow them.
   void Relay(const http2::Fields& headers, const http2::Fields& trailers);
 
-  // From now on `tap` gets what comes and uses stream(), which is there until
-  // OnCallerGone.
+  // From now on `tap` gets the caller's bytes and uses stream(), which is valid
+  // until OnCallerGone.
   void Attach(CallTap* tap);
   http2::Stream& stream() { return *stream_; }
 
-  // Tells the handler that it is refused with this status, by whoever serves
-  // it.
+  // Reports to the handler that the call is refused with this status. For the
+  // code that serves the call.
   void TellRefusal(Refusal why, const grpc::Status& status) const;
 
-  // Counts what every relayed call takes; false, and counted as refused, where
-  // there is no room for one more.
+  // Charges the memory that every relayed call needs. False, and counted as
+  // refused, if the quota of relayed calls is full.
   [[nodiscard]] bool HoldRelayed();
-  // It holds, or has granted, so many bytes besides, of which up to kFree are
-  // not counted. True if that is more than it did.
+  // Charges the `bytes` that the relayed call keeps, or has granted. Up to
+  // kFree are free of charge. True if the charge has grown.
   bool HoldRelayed(size_t bytes);
   static constexpr size_t kFree = 1 << 10;
   Inflight* inflight() const { return limits_.room->inflight(); }
-  // No call more can be relayed; then one that stands still is ended.
+  // True if no further call can be relayed. Then a call that stalls is ended.
   bool RelayedWait() const;
   static constexpr absl::Duration kStandsStill = absl::Seconds(10);
-  // Some two thirds of what a call takes besides its bytes: stream, session and
-  // call. It is counted for those whose request is not there when the turn ends
-  // in which they began, and until it is; and for those of a connection that
-  // has many, while their answer is not taken.
+  // About two thirds of a call's memory besides its bytes: stream, session and
+  // call. It is charged from the end of the event-loop iteration in which the
+  // call began, until its request is complete. A call of a connection that has
+  // many is charged, too, while its caller has not read the answer.
   static constexpr size_t kCallItself = 4 << 10;
 
-  // These end the call, and let go of it.
+  // Both end the call and release it.
   static void Answer(Ptr call, Message message, const grpc::Status& status);
   static void Finish(Ptr call, const grpc::Status& status);
 
-  // Says how a graceful stop treats the call; as kUnary until this is called.
+  // Sets how a graceful stop treats the call. The default is kUnary.
   void SetKind(Kind kind) { worker_->SetKind(this, kind); }
   void CancelActivity() override { Cancel(); }
 
@@ -170,48 +172,49 @@ class IncomingCall final : public Activity,
   void OnTurnEnd() override;
   void OnRoom(Inflight::Share share) override;
 
-  // Asks for room for what of the request does not come unasked.
+  // Asks for memory for the request's bytes beyond the first window.
   void AskForRest(http2::Stream& stream);
-  // Counts what came, and was not granted; false if that is too much. Where the
-  // connection's calls hold no more than `free`, it never is.
+  // Charges bytes that arrived without a grant. False if the connection then
+  // exceeds its quota; never if its calls use at most `free` bytes.
   bool HoldUnasked(size_t bytes, size_t free);
-  // A packed request holds so much besides; false where there is no room.
+  // Charges `bytes` of decompressed data to a compressed request. False if they
+  // do not fit.
   bool HoldUnpacked(size_t bytes);
-  // It holds no more than it did as it came, and `more`.
+  // Charges only the compressed request and `more`.
   void HoldPacked(size_t more);
-  // At the connection; metadata besides.
+  // Charges `bytes` and the metadata to the connection.
   void CountUnasked(size_t bytes);
   void WatchReading(absl::Duration after);
   void StopWatching();
   size_t SlowestComing() const;
   void GiveUpAnswer(Refusal why, const char* words);
-  // Its fields are needed no more.
+  // Releases the request's fields, if they are larger than usual.
   void ForgetMetadata();
-  // Its answer is as complete as it will be. If not all of it is taken in this
-  // turn, AnswerIsNotTaken follows.
+  // The answer is complete. If its caller has not taken all of it when this
+  // event-loop iteration ends, AnswerIsNotTaken follows.
   void WatchAnswer();
   void AnswerIsNotTaken();
-  // What of it is not taken takes memory that nobody else has use for.
+  // True if the unsent rest of the answer uses memory of this call alone.
   bool HoldsAnswer() const;
-  // Others wait for the room that its answer, or the call itself, takes.
+  // True if others wait for the memory of its answer, or of the call itself.
   bool OthersWait() const;
   void KeepWatching(size_t unsent);
-  // Enough has moved since `unsent` bytes waited and its connection had written
-  // `written`.
+  // True if the answer has moved enough since `unsent` bytes waited and its
+  // connection had written `written`.
   bool Moves(size_t unsent, uint64_t written) const;
   void WatchSending(size_t unsent);
   void WeighRest();
-  // What waits for the caller to take it.
+  // Bytes that the caller has not taken yet.
   size_t Unsent() const;
   void RequestIsThere();
-  // Unpacks some more of the request.
+  // Decompresses the next bytes of the request.
   Step OnStep() override;
   void ForgetUnpacking();
   void TellReader(const grpc::Status& status);
-  // RESOURCE_EXHAUSTED, of which the handler is told, too.
+  // Ends reading with RESOURCE_EXHAUSTED and reports it to the handler.
   void RefuseRequest(Refusal why, const std::string& words);
   void RefuseForRoom();
-  // Its deadline has passed.
+  // True if the deadline has passed.
   bool IsLate() const {
     return !deadline_.none() &&
            deadline_.Left(Deadline::Now()) == absl::ZeroDuration();
@@ -220,18 +223,18 @@ class IncomingCall final : public Activity,
   void OnDeadline();
   void Cancel();
   void Drop();
-  // The first fields of every answer of ours.
+  // The first fields of every answer that fncache makes.
   http2::Fields Head() const;
   void SendStatus(const grpc::Status& status);
 
   Worker* const worker_;
   const CallLimits limits_;
-  http2::Stream* stream_;  // null: it has gone
+  http2::Stream* stream_;  // null: it is closed
   const Method method_;
   bool owned_ = true;
   bool relayed_ = false;
-  bool asked_ = false;  // for room, where the request is large
-  bool lasts_ = false;  // its request was not there when its turn ended
+  bool asked_ = false;  // for memory; only a large request does
+  bool lasts_ = false;  // kCallItself is charged, as the request is incomplete
   const bool crowded_;  // its connection has many calls
   CallTap* tap_ = nullptr;
   http2::Fields fields_;
@@ -240,45 +243,46 @@ class IncomingCall final : public Activity,
   absl::AnyInvocable<void()> notice_;
   absl::AnyInvocable<void(const grpc::Status&)> reader_;
   absl::optional<TimerId> deadline_timer_;
-  const size_t unasked_;  // bytes that come without being asked for
+  const size_t unasked_;  // bytes that may arrive without a grant
   MessageCollector collector_;
-  size_t held_unasked_ = 0;  // as counted at the connection
-  size_t granted_ = 0;       // bytes of the request that may come
-  int64_t moved_ = 0;        // when enough came; the loop's time
-  size_t came_ = 0;          // by then, of one that was granted
+  size_t held_unasked_ = 0;  // charged to the connection
+  size_t granted_ = 0;       // bytes of the request that may arrive; 0: none
+  int64_t moved_ = 0;        // when enough bytes arrived last; the loop's time
+  size_t came_ = 0;          // bytes that had arrived by moved_, if granted
   Message request_;
   Message plain_;
   std::unique_ptr<Unpacker> unpacker_;  // of `request_`
-  // Its connection, while it is unpacked.
+  // The connection, while the request is decompressed.
   http2::Connection* unpacks_of_ = nullptr;
   http2::Fields headers_;
   http2::Fields trailers_;
   Held metadata_;  // fields beyond the usual, of a call that is not relayed
-  Held itself_;    // the call, where its connection has many
+  Held itself_;    // the call, if its connection has many
   Held reading_;
-  Held sending_;        // an answer that is nobody else's
-  http2::Slice entry_;  // some of one that is not taken: the memory tier's
+  Held sending_;        // an answer that only this call uses
+  http2::Slice entry_;  // piece of an unsent answer; maybe the memory tier's
   Held passing_;        // of a relayed call
-  // While it is read: whether it moves. Once it is answered: the same of that.
+  // Checks that the request moves while it is read, and later the answer.
   absl::optional<TimerId> watch_timer_;
 };
 
 using IncomingCallPtr = IncomingCall::Ptr;
 
-// Whoever serves the calls of one listener, whatever their method. Thread-safe
-// where the listener has several workers.
+// Serves the calls of one listener, of every method. Thread-safe if the
+// listener has several workers.
 class CallHandler {
  public:
   virtual ~CallHandler() = default;
-  // A request is refused with this status. Reading the call, if there is one,
-  // ends with it.
+  // A request is refused with this status. If there is a call, reading it ends
+  // with this status.
   virtual void OnRefused(Refusal /*why*/, const grpc::Status& /*status*/) {}
-  // A call that is refused was answered at once, and is not started.
+  // A refused call was answered at once, and StartCall does not follow.
   virtual void OnAnswered(const grpc::Status& /*status*/) {}
-  // A connection is not read for a while (kMostToUnpack).
+  // A connection is not read until its requests are decompressed
+  // (kMostToUnpack).
   virtual void OnHeldUp() {}
-  // Takes over the call, from which nothing has been read yet. On
-  // call->worker()'s thread.
+  // Takes over the call. Nothing has been read from it yet. On call->worker()'s
+  // thread.
   virtual void StartCall(IncomingCallPtr call) = 0;
 };
 

@@ -8,25 +8,25 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// Of what others leave, what arrives on one connection may be four fifths: four
-// times as much as then is left.
+// Bytes that arrive on one connection may be at most 4 times the capacity that
+// is still free: four fifths of what others leave.
 constexpr size_t kTimesWhatIsLeft = 4;
 
-// A connection whose requests hold no more than this part of all finds room
-// that those which hold more cannot take: so much, over and above all.
+// A connection whose requests use at most 1/256 of the budget may use 1/8 of
+// the budget in addition. Connections that use more cannot take that.
 constexpr size_t kLittlePart = 256;
 constexpr size_t kSparedPart = 8;
 
-// A request of no more than this part of all is one of ordinary size.
+// A request of ordinary size has at most 1/64 of the budget.
 constexpr size_t kOrdinaryPart = 64;
 
 const int64_t kStuckNanos = absl::ToInt64Nanoseconds(Inflight::kStuck);
 
 }  // namespace
 
-// A place in the queue, which outlives whoever waits.
+// A queue position. It may outlive the waiter.
 struct Inflight::Waiter::Ticket {
-  Waiter* waiter;  // null: it waits no more. Under mutex_, as all of this
+  Waiter* waiter;  // null: it waits no more. mutex_ guards all fields
   Worker* worker;
   size_t bytes;
   bool counted;  // as waiting
@@ -40,14 +40,15 @@ Inflight::Inflight(size_t bound, int workers)
 void Inflight::Add(Share share, Worker* worker, size_t bytes) {
   std::atomic<size_t>& count = lines_[static_cast<size_t>(worker->index())]
                                    .bytes[static_cast<size_t>(share)];
-  // Those who wait are admitted on other threads.
+  // Another thread may add here: AdmitWaiting runs on any worker.
   count.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 void Inflight::Remove(Share share, Worker* worker, size_t bytes) {
   std::atomic<size_t>& count = lines_[static_cast<size_t>(worker->index())]
                                    .bytes[static_cast<size_t>(share)];
-  // In order with who queues up at the same time: one of the two sees it.
+  // seq_cst: if a miss queues up at the same time, this thread or that one sees
+  // the other's change.
   count.fetch_sub(bytes, std::memory_order_seq_cst);
   const bool lets_run = share == Share::kRunning || share == Share::kRelayed;
   if (lets_run && queued_.load(std::memory_order_seq_cst) > 0) AdmitWaiting();
@@ -64,8 +65,8 @@ size_t Inflight::Sum(Share share) const {
     sum +=
         line.bytes[static_cast<size_t>(share)].load(std::memory_order_seq_cst);
   }
-  // Lines are read one after the other: what was added to one and taken off
-  // another may make it look as if there were less than none.
+  // Lines are read one after the other. Bytes that were added to one and taken
+  // off another may make the sum negative.
   return sum > SIZE_MAX / 2 ? 0 : sum;
 }
 
@@ -129,7 +130,7 @@ bool Inflight::ReadBeyond(const void* who, size_t bytes) {
   const int64_t now = ReadClock(CLOCK_MONOTONIC);
   if (bytes <= bound() / kOrdinaryPart &&
       now - beyond_half_.load(std::memory_order_relaxed) >= kStuckNanos) {
-    // Nobody else is here: there is one at a time.
+    // No race: GoBeyond lets in one at a time.
     beyond_half_.store(now, std::memory_order_relaxed);
     return true;
   }
@@ -166,7 +167,7 @@ bool Inflight::MayRun(size_t bytes) const {
 
 Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
                                     size_t bytes) {
-  // Nobody is overtaken.
+  // First come, first served: a new miss does not overtake the queue.
   if (queued_.load(std::memory_order_relaxed) == 0 && MayRun(bytes)) {
     Add(Share::kRunning, worker, bytes);
     return Admission::kAdmitted;
@@ -184,7 +185,7 @@ Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
   waiter->ticket_->place = queue_.insert(queue_.end(), waiter->ticket_);
   queued_.fetch_add(1, std::memory_order_seq_cst);
   if (queue_.size() == 1 && MayRun(bytes)) {
-    // Room came meanwhile, from somebody who saw nobody wait.
+    // Memory was freed meanwhile by a thread that saw an empty queue.
     queue_.pop_front();
     queued_.fetch_sub(1, std::memory_order_relaxed);
     waiter->ticket_ = nullptr;
@@ -267,7 +268,7 @@ bool Inflight::Forget(Waiter* waiter) {
     }
     TakeOut(ticket);
   }
-  // There may be room for the next one.
+  // The next one may fit.
   if (queued_.load(std::memory_order_relaxed) > 0) AdmitWaiting();
   return false;
 }

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inflight: how many bytes the calls hold that have not ended, all functions
-// together, and who may hold more.
+// Inflight: how many bytes the unfinished calls of all functions use, and which
+// call may use more.
 //
-// The bound is shared out: requests that were given room to come as a whole
-// (*reading*), or are looked up, have an eighth; misses that are *waiting* for
-// room an eighth; calls that are *relayed*, as bytes come, an eighth, and twice
-// that before they are ended; *running* calls, which are at the function, what
-// these leave. One holder at a time may go beyond its share, so that nothing
-// can stand still for lack of room; a request that does is counted apart, as
-// others would have none of theirs for as long as it takes. What *arrives*
-// without having been given room (the first of each request, which is all of
-// most, and metadata) is bounded by all of it, so that those who send much of
-// that take no room from others' requests, and by an eighth more where it comes
-// on a connection that holds little. Of both, no connection may have more
-// than a part of what others leave, so that whoever comes later is served, too
-// (dynamic thresholds: Choudhury and Hahne, "Dynamic queue length thresholds
-// for shared-memory packet switches", 1998).
+// The budget (inflight.bytes) is divided into quotas:
+// - *reading*: 1/8, for requests that may arrive as a whole or are looked up.
+// - *waiting*: 1/8, for misses that wait for memory.
+// - *relayed*: 1/8, for calls whose bytes are forwarded as they arrive. Calls
+//   are ended beyond twice that.
+// - *running*: the rest, for calls that are at the function.
+// - *arriving*: the whole budget, for bytes that were not granted: metadata and
+//   the first bytes of each request, which are all of most requests. So a
+//   caller that sends many of them takes no memory from granted requests. A
+//   connection that uses little memory may use 1/8 more.
+// One call at a time may exceed its quota, so that no call stalls for lack of
+// memory. A request that does so is counted apart (kBeyond); otherwise others
+// would have no quota until it ends. A connection may have only a fraction of
+// the free capacity for reading and arriving bytes, so that later connections
+// are served, too (dynamic thresholds: Choudhury and Hahne, "Dynamic queue
+// length thresholds for shared-memory packet switches", 1998).
 //
-// Every worker counts on its own cache line, so that calls of ordinary size
-// share nothing; whoever wants more adds the lines up.
+// Every worker counts on its own cache line, so calls of ordinary size do not
+// share one. Inflight sums the lines up when it needs a total.
 //
-// Thread-safety: any thread, but each Held, and each Waiter, on its worker's.
+// Thread-safety: any thread; each Held and each Waiter only on its worker's.
 #ifndef FNCACHE_PROXY_TRANSPORT_INFLIGHT_H_
 #define FNCACHE_PROXY_TRANSPORT_INFLIGHT_H_
 
@@ -40,14 +42,15 @@ namespace fncache::proxy::transport {
 
 class Inflight {
  public:
-  // kBeyond: requests that have gone beyond what there is for reading. kCalls:
-  // what many calls of a connection take themselves.
+  // kBeyond: requests that exceed the quota for reading. kCalls: memory of the
+  // calls themselves, if a connection has many.
   enum class Share { kArriving, kReading, kBeyond, kRunning, kRelayed, kCalls };
 
-  // A miss that waits for room to run.
+  // A miss that waits for memory to run.
   class Waiter {
    public:
-    // It may run now: its bytes are counted as running. On its worker's thread.
+    // The miss may run: its bytes are counted as running. Called on its
+    // worker's thread.
     virtual void OnAdmitted() = 0;
 
    protected:
@@ -58,81 +61,85 @@ class Inflight {
     struct Ticket;
     std::shared_ptr<Ticket> ticket_;
   };
-  // kWaitsInPlace: it waits, and its bytes stay counted where they are.
+  // kWaitsInPlace: the miss waits, and its bytes stay in the quota that they
+  // are in.
   enum class Admission { kAdmitted, kWaits, kWaitsInPlace, kRefused };
 
-  // `workers`: how many there are, with indices from 0.
+  // `workers`: the number of workers. Their indices start at 0.
   Inflight(size_t bound, int workers);
   Inflight(const Inflight&) = delete;
   Inflight& operator=(const Inflight&) = delete;
 
-  // Whoever holds bytes says so, on `worker`'s thread.
+  // Charges bytes to a quota, or takes them off. On `worker`'s thread.
   void Add(Share share, Worker* worker, size_t bytes);
   void Remove(Share share, Worker* worker, size_t bytes);
 
-  // Whether there is room for so many bytes more: kReading, kRunning, kRelayed.
+  // True if the quota has `more` free bytes: kReading, kRunning, kRelayed.
   bool HasRoom(Share share, size_t more) const;
-  // How many more may be read.
+  // Free bytes of the quota for reading.
   size_t RoomToRead() const;
-  // One connection's requests hold `held` bytes of what arrives, which leaves
-  // some to others.
+  // True if a connection whose requests use `held` arriving bytes leaves
+  // capacity for others.
   bool LeavesRoom(size_t held) const;
-  // What arrives, and the calls whose answers are not taken, leave others
-  // little.
+  // True if arriving and reading bytes, and kCalls, use more than 3/4 of the
+  // budget.
   bool LeavesLittle() const { return Coming() + calls() > bound() / 4 * 3; }
-  // A request was refused for what others hold.
+  // Counts a request that was refused because of the memory that others use.
   void CountRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
-  // There is no room for one more relayed call, which takes so much: true, and
-  // counted as refused, if so. Where none is, there is room for one.
+  // True, and counted as refused, if the quota has no `bytes` for one more
+  // relayed call. The first relayed call always fits.
   bool RefuseRelayed(size_t bytes);
-  // More is relayed than may be, as windows at the start of many streams can
-  // bring about: true, and counted as refused, if so. `who`, which holds more
-  // now, may be the one that goes beyond.
+  // True, and counted as refused, if relayed calls use more than twice their
+  // quota. The first windows of many streams can cause that. `who` now uses
+  // more; it may be the one call that exceeds the quota.
   bool EndRelayed(const void* who);
-  // So many more, or fewer, requests wait for room to be read.
+  // Adds `change` to the number of requests that wait for memory to be read.
   void ReadersWait(int change) {
     readers_waiting_.fetch_add(change, std::memory_order_relaxed);
   }
-  // Some do, or would.
+  // True if such a request waits, or a new one would wait.
   bool readers_wait() const;
-  // The one that may go beyond: true if that is `who` from now on, until Yield.
+  // True if `who` is from now on the one call that may exceed the quota, until
+  // Yield.
   bool GoBeyond(Share share, const void* who);
-  // The same for a request of which so much is to be read. What has gone beyond
-  // before, and is looked up or waits for its answer, may be half of all; then
-  // one of ordinary size goes beyond every 5 s.
+  // The same for a request of `bytes`. Earlier requests that exceeded the
+  // quota, and are looked up or wait for their answer, may use half of the
+  // budget. Beyond that, one request of ordinary size is let in every kStuck.
   bool ReadBeyond(const void* who, size_t bytes);
   void Yield(Share share, const void* who);
-  // Whether so many bytes more may go beyond the bound in all. Any thread.
+  // True if kBeyond has `bytes` free. Any thread.
   bool HasRoomBeyond(size_t bytes) const {
     return Sum(Share::kBeyond) + bytes <= limit(Share::kBeyond);
   }
 
-  // There is room for so much to run; or nothing runs, and then there is for
-  // one.
+  // True if `bytes` fit into the quota for running. The first running call
+  // always fits.
   bool MayRun(size_t bytes) const;
-  // A miss of so many bytes wants to run. kAdmitted: they are counted as
-  // running. Otherwise `waiter` is told when they are. kWaits: they are counted
-  // as waiting until then. kWaitsInPlace: there is no room for that, and it
-  // holds its place among what is read, of which no more comes than there is
-  // room for. kRefused: waiting is full, and nothing has left it for 5 s. Those
-  // that wait in place ask GivesUp then.
+  // A miss of `bytes` wants to run.
+  // - kAdmitted: its bytes are counted as running.
+  // - kWaits: they are counted as waiting, until OnAdmitted.
+  // - kWaitsInPlace: the quota for waiting is full. The bytes stay in the quota
+  //   for reading, which limits what arrives, until OnAdmitted. The caller asks
+  //   GivesUp after kStuck.
+  // - kRefused: the quota for waiting is full, and no miss has left it for
+  //   kStuck.
   Admission Admit(Waiter* waiter, Worker* worker, size_t bytes);
-  // `waiter` waits no more. True if it was admitted, and not told yet: its
-  // bytes are counted as running.
+  // Removes `waiter`. True if it was admitted, but OnAdmitted was not called
+  // yet: its bytes are counted as running.
   bool Forget(Waiter* waiter);
-  // `waiter` waits in place, and nothing has left waiting for 5 s: true, and
-  // counted as refused; it waits no more.
+  // True if `waiter` waits in place and no miss has left the queue for kStuck.
+  // Then it is counted as refused and removed.
   bool GivesUp(Waiter* waiter);
   static constexpr absl::Duration kStuck = absl::Seconds(5);
-  // Its bytes are counted as waiting from now on.
+  // Counts the bytes of `waiter` as waiting from now on.
   void Count(Waiter* waiter);
-  // Misses wait for room to run.
+  // True if misses wait for memory to run.
   bool misses_wait() const {
     return queued_.load(std::memory_order_relaxed) > 0;
   }
 
-  // Room of calls that nobody waits for: they have an eighth of the bound
-  // between them, or one of them more, and none while misses wait for room.
+  // Memory of calls that no caller waits for. Together they have 1/8 of the
+  // budget; a single one may use more. They get none while misses wait.
   class Unattended {
    public:
     Unattended() = default;
@@ -158,17 +165,17 @@ class Inflight {
     Inflight* inflight_ = nullptr;
     size_t bytes_ = 0;
   };
-  // Not taken if there is none for so many bytes. Any thread.
+  // taken() is false if there is no memory for `bytes`. Any thread.
   Unattended TakeUnattended(size_t bytes);
 
-  // Another bound from now on. What is held beyond it is not taken away.
+  // Changes the budget. Bytes that exceed the new one stay with their calls.
   void SetBound(size_t bound);
 
   size_t bound() const { return bound_.load(std::memory_order_relaxed); }
   size_t limit(Share share) const;
-  // What arrives, and what is beyond, too.
+  // Bytes of requests: arriving, reading and beyond.
   size_t reading() const { return Coming() + Sum(Share::kBeyond); }
-  // And what calls take themselves.
+  // Bytes of running calls, and kCalls.
   size_t running() const { return Sum(Share::kRunning) + calls(); }
   size_t calls() const { return Sum(Share::kCalls); }
   size_t relayed() const { return Sum(Share::kRelayed); }
@@ -181,21 +188,22 @@ class Inflight {
     std::atomic<size_t> bytes[kShares] = {};
   };
   size_t Sum(Share share) const;
-  // What arrives and what is being read.
+  // Bytes that arrive or are read.
   size_t Coming() const { return Sum(Share::kArriving) + Sum(Share::kReading); }
   void Dequeue(const Waiter::Ticket& ticket)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeOut(const std::shared_ptr<Waiter::Ticket>& ticket)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // So much has no room to wait, where some does.
+  // True if a miss waits and the quota for waiting has no `bytes` free.
   bool IsFull(size_t bytes) const;
-  // Lets those run for whom there is room.
+  // Admits misses from the front of the queue, as long as the first fits.
   void AdmitWaiting();
 
   std::atomic<size_t> bound_;
   std::vector<Line> lines_;
   std::atomic<const void*> beyond_[kShares] = {};
-  // When one went beyond the half; nanoseconds of the monotonic clock.
+  // When a request last exceeded the half of the budget that kBeyond has;
+  // nanoseconds of the monotonic clock.
   std::atomic<int64_t> beyond_half_{INT64_MIN / 2};
   std::atomic<size_t> waiting_{0};
   std::atomic<size_t> queued_{0};  // the length of queue_
@@ -205,14 +213,14 @@ class Inflight {
 
   Mutex mutex_;
   std::list<std::shared_ptr<Waiter::Ticket>> queue_ ABSL_GUARDED_BY(mutex_);
-  // When something was admitted, or the queue was empty; the same clock.
+  // When a miss was last admitted, or the queue was empty; the same clock.
   int64_t moved_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Bytes that one call holds, given back at its end.
+// Bytes that one call uses. The destructor takes them off.
 class Held {
  public:
-  // `inflight` may be null: nothing is counted.
+  // `inflight` may be null: then nothing is counted.
   Held(Inflight* inflight, Inflight::Share share, Worker* worker)
       : inflight_(inflight), share_(share), worker_(worker) {}
   ~Held() { Set(0); }
@@ -228,9 +236,9 @@ class Held {
     }
     bytes_ = bytes;
   }
-  // They are counted already.
+  // Adds bytes that are counted already.
   void Adopt(size_t bytes) { bytes_ += bytes; }
-  // They are another share's from now on.
+  // Moves the bytes to another quota.
   void Move(Inflight::Share share) {
     if (share == share_) return;
     const size_t bytes = bytes_;

@@ -14,12 +14,12 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// A stop waits so long for connections without calls to go by themselves.
+// A stop waits at most 250 ms for connections without calls to close.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(250);
 
 }  // namespace
 
-// One worker's part.
+// Serves the requests that arrive on one worker's connections.
 class Listener::Place final : public http2::Server::Handler {
  public:
   Place(Worker* worker, const ListenerOptions& options, CallHandler* handler)
@@ -133,8 +133,8 @@ void Listener::CancelStreams() {
 void Listener::Join() {
   if (!started_ || joined_) return;
   joined_ = true;
-  // Once no call is left, only idle connections may still hold up the stop, and
-  // need not take the rest of the time.
+  // Once no call is left, only idle connections delay the stop. They get
+  // kGoodbye instead of the time until the deadline.
   absl::Time busy = absl::Now();
   for (absl::Time now = busy;
        server_->connections() > 0 && now < deadline_ && now - busy < kGoodbye;

@@ -26,7 +26,7 @@ namespace fncache::proxy::transport {
 
 class ServerTls;
 
-// What may be changed while a listener accepts calls.
+// Limits that may change while a listener accepts calls.
 struct ListenerLimits {
   size_t max_request_bytes = 256 << 20;
   uint32_t max_streams = 1024;
@@ -44,23 +44,23 @@ struct ListenerOptions {
   std::vector<Worker*> workers;
   // Null = plaintext; else outlives the listener.
   ServerTls* tls = nullptr;
-  // Of all calls together; null = not counted. Outlives the listener.
+  // Counts the memory of all calls; null = not counted. Outlives the listener.
   Inflight* inflight = nullptr;
   ListenerLimits limits;
-  // Of a unix socket's file; absent = what the umask leaves.
+  // Mode of a unix socket's file; absent = the umask decides.
   absl::optional<mode_t> socket_mode;
-  // As http2::ServerOptions has it.
+  // See http2::ServerOptions.
   bool uses_reserve = false;
   http2::ServerEvents events;
 };
 
 class Listener final {
  public:
-  // Binds the address and listens. Unavailable, naming the address, if it is
-  // taken; else, of a unix socket, whatever the system says.
+  // Binds the address and listens. Unavailable, with the address, if it is
+  // taken; otherwise, for a unix socket, the system's error.
   static absl::StatusOr<std::unique_ptr<Listener>> Create(
       ListenerOptions options);
-  // Cancels what is left, and waits for it.
+  // Cancels the remaining calls, and waits until they have ended.
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -68,30 +68,30 @@ class Listener final {
   // Accepts calls from now on. `handler` outlives this.
   void Start(CallHandler* handler);
 
-  // Has these limits kept from now on: by calls and connections that come, and
-  // idle_timeout and max_connection_age by those there are. Any thread, from
-  // Start to StopAccepting.
+  // Applies these limits to new calls and connections, and idle_timeout and
+  // max_connection_age to existing ones, too. Any thread, from Start to
+  // StopAccepting.
   void SetLimits(const ListenerLimits& limits);
 
-  // As asked for, with the real port.
+  // The address of the options, with the real port.
   const std::string& address() const { return server_->address(); }
   size_t connections() const { return server_->connections(); }
   bool accepting() const { return server_->accepting(); }
 
-  // A graceful stop is these, in this order: StopAccepting; waiting as long as
-  // any worker has unary calls; CancelStreams; Join. Calls accepted before go
-  // on until they end or, at `deadline`, are cancelled.
+  // A graceful stop has four stages: call StopAccepting, wait while any worker
+  // has unary calls, call CancelStreams, call Join. Calls that were accepted
+  // before continue until they end, or are cancelled at `deadline`.
   void StopAccepting(absl::Time deadline);
   void CancelStreams();
-  // Blocks until every call is over. Whatever still runs at the deadline given
-  // to StopAccepting is cancelled.
+  // Blocks until every call is over. Cancels the calls that still run at the
+  // deadline of StopAccepting.
   void Join();
 
  private:
   class Place;
 
   explicit Listener(ListenerOptions options);
-  // How many calls, streams included, the workers have.
+  // The number of calls of all workers, streams included.
   int Calls() const;
 
   const ListenerOptions options_;

@@ -29,7 +29,7 @@ const std::string& Token() {
 bool HasLoop(const http2::Fields& fields) {
   for (const http2::Field field : fields) {
     if (field.name != kLoop) continue;
-    // A list; what follows a semicolon are parameters (RFC 8586, 2).
+    // The value is a list. Parameters follow a semicolon (RFC 8586, 2).
     for (const absl::string_view info : absl::StrSplit(field.value, ',')) {
       if (absl::StripAsciiWhitespace(info.substr(0, info.find(';'))) ==
           Token()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which fields of a call cross the proxy, and what it adds: all cross, as they
-// came and in order, except grpc-timeout, which counts from when the call goes
-// on; cdn-loop gets a token of this process (RFC 8586), by which a call that
-// comes back is known.
+// The fields that the proxy forwards and adds. It forwards all fields of a call
+// unchanged and in order, except grpc-timeout, which counts from the time of
+// forwarding. cdn-loop gets a token of this process (RFC 8586), by which the
+// proxy detects a call that comes back.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_PROXY_TRANSPORT_METADATA_H_
@@ -14,7 +14,7 @@
 
 namespace fncache::proxy::transport {
 
-// What peers are told that speak something else.
+// Response body for a peer that speaks another protocol.
 inline constexpr absl::string_view kNoGrpc =
     "This is fncache, a proxy for composition functions: it serves gRPC over "
     "HTTP/2 only.\n";
@@ -28,11 +28,11 @@ inline constexpr char kHttp1Answer[] =
     "This is fncache, a proxy for composition functions: it serves gRPC over "
     "HTTP/2 only.\n";
 
-// Whether the call has passed this process before.
+// True if the call has passed this process before.
 bool HasLoop(const http2::Fields& fields);
 
-// The header block for the function, of a call that came with these fields.
-// Its grpc-timeout is what is left until `deadline`.
+// The header block for the function, made from the fields of the caller. Its
+// grpc-timeout is the time until `deadline`.
 http2::Fields RequestFields(const http2::Fields& fields,
                             const Deadline& deadline, bool tls);
 

@@ -6,16 +6,17 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// How often room is looked for, where other workers may have made it.
+// Interval of the poll for memory that other workers may have freed.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 
-// Who has waited for so long may be what those who were granted room wait for:
-// a proxy before this one may send its streams' bytes in order (haproxy does,
-// beyond its buffers). Or these come slowly, and hold room that smaller ones
-// get in turn.
+// A request that has waited for 500 ms may exceed the quota, because granted
+// requests may wait for it: a proxy in front may send its streams' bytes in
+// order (haproxy does, beyond its buffers). Or granted requests arrive slowly,
+// and smaller ones get the memory that becomes free. Nanoseconds.
 constexpr int64_t kWaitsLong = 500'000'000;
 
-// Each looks at all that wait: others have their turn meanwhile.
+// Grants in one event-loop iteration. Each grant scans all waiting requests,
+// and other work of the worker must run in between.
 constexpr int kGrantsATurn = 32;
 
 }  // namespace
@@ -43,7 +44,7 @@ void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder,
   reader->connection_ = connection;
   reader->remainder_ = remainder;
   reader->bytes_ = bytes;
-  // Those who wait had no room when that was looked at last.
+  // No overtaking: waiting requests did not fit at the last look.
   if (inflight_ == nullptr || Fits(*reader, bytes, inflight_->RoomToRead())) {
     return Grant(reader, Inflight::Share::kReading);
   }
@@ -116,7 +117,7 @@ void ReadRoom::Look() {
     Reader* next = Next();
     Inflight::Share share = Inflight::Share::kReading;
     if (next == nullptr) {
-      // One is enough.
+      // No request fits. One that exceeds the quota keeps reading moving.
       next = waiting_.front();
       share = Inflight::Share::kBeyond;
       const bool long_enough = now - next->since_ >= kWaitsLong &&

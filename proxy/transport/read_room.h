@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReadRoom: which of one worker's large requests may come as a whole, as long
-// as there is room to read (inflight.h): the smallest remainder first, and the
-// oldest one always.
+// ReadRoom: which of one worker's large requests may arrive as a whole while
+// the quota for reading (inflight.h) has capacity. The smallest remainder comes
+// first; the oldest request may exceed the quota.
 //
 // Not thread-safe: on its worker's thread only.
 #ifndef FNCACHE_PROXY_TRANSPORT_READ_ROOM_H_
@@ -20,10 +20,10 @@ namespace fncache::proxy::transport {
 
 class ReadRoom {
  public:
-  // A request that is larger than what may come unasked, or becomes so.
+  // A request that is, or becomes, larger than its first window.
   class Reader {
    public:
-    // Its remainder may come, and all of it is to be counted as `share`.
+    // The remainder may arrive. The whole request is to be counted as `share`.
     virtual void OnRoom(Inflight::Share share) = 0;
 
    protected:
@@ -36,11 +36,11 @@ class ReadRoom {
     const void* connection_ = nullptr;
     size_t remainder_ = 0;
     size_t bytes_ = 0;
-    size_t has_ = 0;     // of its connection's part
+    size_t has_ = 0;     // of its connection's bytes in parts_
     int64_t since_ = 0;  // when it began to wait
   };
 
-  // `inflight` may be null: there is room for all.
+  // `inflight` may be null: then every request is granted.
   ReadRoom(Inflight* inflight, Worker* worker)
       : inflight_(inflight), worker_(worker) {}
   ReadRoom(const ReadRoom&) = delete;
@@ -48,27 +48,27 @@ class ReadRoom {
 
   Inflight* inflight() const { return inflight_; }
 
-  // Of `bytes` that `reader` will hold, `remainder` is to come on its
-  // connection. OnRoom may be called at once.
+  // `reader` asks to use `bytes`, of which `remainder` have not arrived on its
+  // connection. OnRoom may be called before this returns.
   void Ask(Reader* reader, const void* connection, size_t remainder,
            size_t bytes);
-  // It wants to hold so much in all, unpacked: false if there is no room for
-  // that.
+  // `reader` asks to use `bytes` in all, decompressed. False if they do not
+  // fit.
   bool Hold(Reader* reader, const void* connection, size_t bytes);
-  // It is complete, and holds what it does until it is forgotten. Harmless for
-  // one that did not ask.
+  // `reader` is complete, and keeps its bytes until Forget. No effect if it did
+  // not ask.
   void Complete(Reader* reader);
-  // It has ended, or let go of its bytes. Harmless for one that did not ask.
+  // `reader` has ended, or has released its bytes. No effect if it did not ask.
   void Forget(Reader* reader);
 
  private:
   void StopWaiting(Reader* reader);
   void Grant(Reader* reader, Inflight::Share share);
-  // Who is next of those for whom there is room: the smallest, of a connection
-  // that has not had its part while others ask. Null if there is none.
+  // The smallest waiting request that fits, preferring connections below their
+  // quota. Null if none fits.
   Reader* Next() const;
-  // `reader` may have so much where there is room for `room` bytes: as much is
-  // left for others as its connection has then.
+  // True if `reader` may use `bytes` of `room` free ones. The growth must leave
+  // others at least as much as its connection then has.
   bool Fits(const Reader& reader, size_t bytes, size_t room) const;
   void Have(Reader* reader, size_t bytes);
   size_t PartOf(const void* connection) const;
@@ -78,10 +78,10 @@ class ReadRoom {
   Inflight* const inflight_;
   Worker* const worker_;
   std::vector<Reader*> waiting_;  // in order of arrival
-  // Bytes that there was room for, by connection.
+  // Granted bytes by connection.
   absl::flat_hash_map<const void*, size_t> parts_;
   absl::optional<TimerId> timer_;
-  bool soon_ = false;  // it goes off in the next turn
+  bool soon_ = false;  // timer_ fires in the next event-loop iteration
 };
 
 }  // namespace fncache::proxy::transport

@@ -36,7 +36,7 @@ void Steps::Forget(Task* task, http2::Connection* connection) {
 }
 
 void Steps::Weigh(Line& line, http2::Connection* connection) {
-  // The first is being done.
+  // The first task is being done, so it does not wait.
   const size_t waits =
       line.places.empty() ? 0 : line.bytes - line.places.front().bytes;
   const bool is_long = waits > (line.is_long ? a_line_ / 2 : a_line_);
@@ -54,7 +54,7 @@ void Steps::DoNext() {
   done_ += step.done;
   of_front_ += step.done;
   if (!step.more) Forget(task, connection);
-  // Whoever is next may have been forgotten meanwhile.
+  // The step may have removed other tasks, or those of this connection.
   if (order_.empty() || order_.front() != connection) return;
   if (of_front_ < a_turn_) return;
   of_front_ = 0;

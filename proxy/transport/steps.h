@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps: work of a worker's that may take long, done in steps, of which each
-// turn has a few: others' calls wait for no more than those, however many such
-// tasks there are. Those of one connection are done one after the other, and
-// connections have their turn, each for as much as the others. One that sends
-// them faster than they are done is held up.
+// Steps: long tasks of a worker, done in steps, a few in each event-loop
+// iteration. So other calls wait only for those few, however many tasks there
+// are. The tasks of one connection run one after the other. Connections are
+// served round robin, each with the same amount of work. A connection that
+// sends tasks faster than they are done gets a long line, which is reported.
 //
 // Not thread-safe: on its worker's thread only.
 #ifndef FNCACHE_PROXY_TRANSPORT_STEPS_H_
@@ -26,7 +26,7 @@ class Steps {
   class Task {
    public:
     struct Step {
-      size_t done;  // how much it was
+      size_t done;  // the amount of work, in the unit of `a_turn`
       bool more;    // there is more to do
     };
     // Does one step. The task may be gone when this returns, unless there is
@@ -37,13 +37,13 @@ class Steps {
     ~Task() = default;
   };
 
-  // A connection's line has become long, or is long no longer.
+  // Called when a connection's line becomes long (true), or short again.
   using OnLong = absl::AnyInvocable<void(http2::Connection*, bool)>;
 
-  // Once the steps of a turn come to `a_turn`, others wait for the next one. A
-  // turn has that twice at most: as calls come, and of those that wait. A
-  // connection has a long line while tasks of more than `a_line` bytes wait,
-  // until half of that does.
+  // Once the steps of an event-loop iteration have done `a_turn`, other tasks
+  // wait for the next iteration. An iteration does at most twice that: once as
+  // calls arrive, once for tasks that wait. A line becomes long when tasks of
+  // more than `a_line` bytes wait, and short again at half of that.
   Steps(Worker* worker, size_t a_turn, size_t a_line, OnLong on_long)
       : worker_(worker),
         a_turn_(a_turn),
@@ -52,10 +52,10 @@ class Steps {
   Steps(const Steps&) = delete;
   Steps& operator=(const Steps&) = delete;
 
-  // Does `task`, which is `bytes` of the connection's: its first step at once,
-  // if nobody else's is to be done before.
+  // Queues `task`, which counts as `bytes` of the connection's line. Its first
+  // step runs at once if no other task waits.
   void Add(Task* task, size_t bytes, http2::Connection* connection);
-  // Takes that back. Harmless for one that was not added, or is done.
+  // Removes `task`. No effect if it was not added, or is done.
   void Forget(Task* task, http2::Connection* connection);
 
  private:
@@ -69,9 +69,9 @@ class Steps {
     bool is_long = false;
   };
 
-  // The next step. Precondition: there is one.
+  // Runs the next step. Precondition: a task waits.
   void DoNext();
-  // Tells whether the line is long, where that has changed.
+  // Calls on_long_ if the line has become long or short.
   void Weigh(Line& line, http2::Connection* connection);
   void ArmTimer();
 
@@ -79,8 +79,8 @@ class Steps {
   const size_t a_turn_;
   const size_t a_line_;
   OnLong on_long_;
-  size_t done_ = 0;      // in this turn
-  size_t of_front_ = 0;  // of the connection whose turn it is
+  size_t done_ = 0;      // in this event-loop iteration
+  size_t of_front_ = 0;  // for the connection at the front of order_
   bool does_ = false;
   absl::flat_hash_map<http2::Connection*, Line> lines_;
   std::deque<http2::Connection*> order_;  // of the connections that have tasks

@@ -72,7 +72,7 @@ void TlsWatcher::Check() {
             ": that needs a restart";
   }
   if (!error.empty()) {
-    // An error is logged when it changes, not at every look at the files.
+    // Log an error only when it changes, not at every poll of the files.
     if (error == last_error_) return;
     last_error_ = error;
     Log(LogLevel::kError, "certificates not taken up, the old ones stay in use",
@@ -107,7 +107,7 @@ SSL* TlsSource::New() {
       context_ = *std::move(made);
       generation_ = generation;
     } else {
-      // The files were checked before; what fails now is OpenSSL.
+      // The files were checked before, so this is an error of OpenSSL.
       Log(LogLevel::kError, "no TLS",
           {{"error", std::string(made.status().message())}});
     }

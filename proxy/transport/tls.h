@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // TLS with certificates that may be replaced while the daemon runs.
 //
-// A watcher per directory reads the files every few seconds (a Kubernetes
-// Secret is a directory of symlinks that is swapped, so file events would tell
-// little), checks them as at start, and only then uses them: a bad pair keeps
-// the old one. Connections that exist live on; new handshakes use the new
-// files.
+// A watcher per directory reads the files every few seconds. (A Kubernetes
+// Secret is a directory of symlinks that is swapped, so file events would say
+// little.) It checks new files as at start. If they are bad, the old ones stay
+// in use. Existing connections stay open; new handshakes use the new files.
 //
 // ServerTls and ClientTls are thread-safe. They outlive the listeners and
 // upstreams that use them.
@@ -33,10 +32,10 @@ namespace fncache::proxy::transport {
 // Keeps the files of one directory up to date.
 class TlsWatcher {
  public:
-  // Is told of each attempt to take up changed files; on the watcher's thread.
+  // Called at each attempt to take up changed files, on the watcher's thread.
   using Notice = std::function<void(bool taken_up)>;
 
-  // Fails as ReadTlsFiles does.
+  // Returns the errors of ReadTlsFiles.
   static absl::StatusOr<std::unique_ptr<TlsWatcher>> Create(
       std::string dir, TlsSide side, Notice notice = nullptr,
       absl::Duration interval = absl::Seconds(2));
@@ -71,7 +70,7 @@ class TlsWatcher {
   std::thread thread_;
 };
 
-// TLS of the newest files of a watcher, for one side.
+// Makes TLS sessions from the newest files of a watcher, for one side.
 class TlsSource {
  public:
   TlsSource(std::unique_ptr<TlsWatcher> watcher, TlsSide side);
@@ -79,7 +78,7 @@ class TlsSource {
   TlsSource(const TlsSource&) = delete;
   TlsSource& operator=(const TlsSource&) = delete;
 
-  // For one more connection; null where OpenSSL has no memory.
+  // A session for a new connection; null if OpenSSL has no memory.
   SSL* New();
   // Grows with each change of the files.
   uint64_t generation() const { return watcher_->generation(); }
@@ -92,7 +91,7 @@ class TlsSource {
   Owned<SSL_CTX> context_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The listeners' side. Where the directory has a ca.crt, callers need a
+// The listeners' side. If the directory has a ca.crt, callers need a
 // certificate of that authority.
 class ServerTls {
  public:
@@ -109,21 +108,20 @@ class ClientTls {
  public:
   explicit ClientTls(std::unique_ptr<TlsWatcher> watcher)
       : source_(std::move(watcher), TlsSide::kClient) {}
-  // For a connection to a function of this name.
+  // A session for a connection to a function of this name.
   SSL* NewSsl(const std::string& name);
-  // Connections keep the certificates of the time at which they were made: new
-  // ones are needed when this has changed.
+  // A connection keeps the certificates that it was made with. When this number
+  // has changed, new connections are needed.
   uint64_t generation() const { return source_.generation(); }
 
  private:
   TlsSource source_;
 };
 
-// What is wrong with the function's certificate, where it is not for this name;
-// empty if nothing is. What is wrong is reported, too
-// (common/handshake_failure.h).
+// The error text if the function's certificate is not for this name; otherwise
+// empty. An error is reported, too (common/handshake_failure.h).
 std::string CheckFunctionName(SSL* ssl, const std::string& name);
-// Why a handshake failed, where that was reported.
+// Why a handshake failed, if that was reported.
 std::string ExplainHandshake(SSL* ssl);
 
 }  // namespace fncache::proxy::transport

@@ -15,21 +15,21 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// So long an impatient call waits before it looks whether connecting fails: a
-// connection that was lost is made anew in less.
+// An impatient call waits 250 ms before it checks whether connecting fails. A
+// reconnect after a lost connection takes less.
 constexpr absl::Duration kImpatience = absl::Milliseconds(250);
-// How often room for more of an answer is looked for.
+// Interval of the poll for memory for the next bytes of an answer.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
-// One attempt to connect, TLS and settings included.
+// Time limit of one attempt to connect, TLS and settings included.
 constexpr absl::Duration kAttempt = absl::Seconds(5);
-// A function that says nothing while calls wait is asked whether it is there;
-// Go's servers take no more than this (grpc-go, keepalive.EnforcementPolicy).
+// A function that sends nothing while calls wait gets a PING after 10 s. Go's
+// servers accept no more than this (grpc-go, keepalive.EnforcementPolicy).
 constexpr absl::Duration kPingAfter = absl::Seconds(10);
 
-// What HTTP/2 begins with: haproxy 2.6 loses the trailers of some answers where
-// it is told 65,536.
+// HTTP/2's initial window. With 65,536 haproxy 2.6 loses the trailers of some
+// answers.
 constexpr uint32_t kWindow = 65'535;
-// Of a frame, where a function takes as much: one on gRPC's C library does.
+// The largest frame to send, if the function accepts it. gRPC's C library does.
 constexpr uint32_t kLargestFrame = 64 << 10;
 
 constexpr char kNoneEnded[] =
@@ -258,14 +258,15 @@ void UnaryCall::OnAdmitted() {
 
 void UnaryCall::Connect() {
   began_ = true;
-  // While it waits for a connection, what it waits for is said.
+  // From here on Connecting's own timer limits the wait, and its status says
+  // what the call waited for.
   StopTimer();
   stage_ = Stage::kConnecting;
   connecting_.Start();
 }
 
 void UnaryCall::Send(http2::Connection& connection) {
-  if (stage_ == Stage::kOver) return;  // it is done when this turn ends
+  if (stage_ == Stage::kOver) return;  // OnTurnEnd calls `done`
   stage_ = Stage::kRunning;
   ArmTimer();
   stream_ = connection.Open(request_fields_, /*end=*/false, this);
@@ -285,7 +286,7 @@ void UnaryCall::OnAnswer(http2::Stream& stream) {
   CheckFields(stream, "headers");
 }
 
-// Metadata comes unasked, of an answer as of a request.
+// Flow control does not limit metadata, so its size is checked on arrival.
 void UnaryCall::CheckFields(const http2::Stream& stream, const char* what) {
   if (stream.oversized()) {
     return FailForRoom(Refusal::kMetadata,
@@ -307,8 +308,8 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   held_.Set(collector_.held() + WeightOf(headers_));
   if (headers_.Find(":status") != "200" ||
       !IsGrpc(headers_.Find("content-type"))) {
-    // Another server's page, most likely; but what is framed as a message
-    // passes as it came.
+    // Most likely the error page of another server. But bytes that are framed
+    // as a message are forwarded unchanged.
     if (!ReadOn()) ArmTimer();
     return;
   }
@@ -351,16 +352,16 @@ void UnaryCall::OnTrailers(http2::Stream& stream) {
 
 void UnaryCall::OnPeerEnd(http2::Stream& /*stream*/) {
   if (stage_ == Stage::kOver) return;
-  // Headers have a status where nothing else comes; with a message it is to be
-  // in trailers.
+  // The status is in the headers if nothing follows them, otherwise in the
+  // trailers.
   const bool alone = trailers_.empty() && collector_.empty();
   const http2::Fields& last = alone ? headers_ : trailers_;
   status_ = ReadStatus(last, headers_.Find(":status"));
-  // Without a status it is no answer of gRPC, and must not pass as one.
+  // Without a status this is not an answer of gRPC, and must not pass for one.
   answered_ = last.Has("grpc-status");
   if (collector_.state() == MessageCollector::State::kWhole) {
     doubt_ = DoubtOfOk(headers_, trailers_);
-    // Who reads the status in another way finds the message that goes with it.
+    // A caller may read an ambiguous status as OK, and then needs the message.
     if (status_.ok() || (answered_ && !SaysOneStatus(trailers_))) {
       response_ = collector_.Release();
     }
@@ -382,7 +383,7 @@ void UnaryCall::OnClosed(http2::Stream& /*stream*/,
   if (end.unprocessed && !resent_ && request_.valid()) {
     resent_ = true;
     headers_.Clear();
-    // Not from here: the connection is in the middle of something.
+    // Resend later: the connection is busy in this callback.
     return worker_->loop()->AtTurnEnd(this);
   }
   Fail(StatusOfEnd(end, resent_));
@@ -427,8 +428,8 @@ void UnaryCall::Complete() {
   }
   if (stream_ != nullptr) {
     stream_->set_user(nullptr);
-    // A function may answer before it has the whole request, which it may never
-    // take then.
+    // A function may answer before it has read the whole request, and may never
+    // read the rest.
     if (!stream_->peer_ended() || !stream_->ended() || stream_->unsent() > 0) {
       stream_->Reset(status_.ok() ? http2::kNoError : http2::kCancel);
     }
@@ -436,7 +437,7 @@ void UnaryCall::Complete() {
   }
   request_.Clear();
   held_.Set(response_.size() + WeightOf(headers_));
-  // `done` may start calls, for which this may not be the moment.
+  // `done` may start calls, which may not be possible in this callback.
   worker_->loop()->AtTurnEnd(this);
 }
 
@@ -452,7 +453,8 @@ void UnaryCall::OnTurnEnd() {
 Upstream::Upstream(UpstreamOptions options, ClientTls* tls, int workers)
     : options_(std::move(options)), tls_(tls), slots_(workers) {
   auto target = http2::ParseTarget(options_.target);
-  // Settings have accepted it; what they did not is a name without addresses.
+  // The settings have accepted the target. A target that they did not check
+  // becomes a name without addresses.
   if (target.ok()) {
     target_ = *std::move(target);
   } else {
@@ -521,7 +523,7 @@ grpc::Status Upstream::TooLate(Worker* worker, bool connecting) {
     return TooLateAt(options_.target, absl::StrCat(": ", client.WhyWaiting()));
   }
   std::string why = client.ready() == 0 ? client.why() : "";
-  // Others may know more: the call that is waited for may be theirs.
+  // Another worker may know the reason: the awaited call may be on it.
   if (why.empty() && connected() == 0) {
     MutexLock lock(&mutex_);
     why = why_;
@@ -548,7 +550,8 @@ void Upstream::SetFailing(Slot* slot, bool failing, absl::string_view why) {
   }
 }
 
-// What is told is "ADDRESS: reason"; addresses take turns.
+// `why` is "ADDRESS: reason". Only the reason counts, because the client tries
+// its addresses in round robin.
 bool Upstream::IsNews(absl::string_view why) {
   constexpr size_t kMostReasons = 8;
   const std::pair<absl::string_view, absl::string_view> parts =

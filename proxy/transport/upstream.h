@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Upstream: one function as the target of calls, with connections of its own on
-// every worker; UnaryCall, a call of it with one request and one answer; and
-// Connecting, a call's wait for a connection.
+// Upstream: one function as the target of calls, with its own connections on
+// every worker. UnaryCall: one call of it, with one request and one answer.
+// Connecting: the wait of a call for a connection.
 //
-// A call waits for the function to be reachable up to its deadline; one without
-// a deadline for `connect_limit`, after which it has no deadline.
+// A call waits until its deadline for a connection to the function. A call
+// without a deadline waits `connect_limit`; once connected it has no deadline.
 //
 // Thread-safety: an Upstream is shared by workers, and its functions are called
 // on a worker's thread, for that worker.
@@ -37,52 +37,54 @@ class ClientTls;
 class Upstream;
 
 struct UpstreamOptions {
-  // Any target of http2/target.h; one that is none fails every call.
+  // Any target of http2/target.h. A malformed one fails every call.
   std::string target;
-  // Name expected in the function's certificate; empty = the target's host.
+  // Name in the function's certificate; empty = the target's host.
   std::string server_name;
-  // How long a call without a deadline waits for a connection.
+  // The longest wait of a call without a deadline for a connection.
   absl::Duration connect_limit = absl::Seconds(60);
-  // Of an answer, compressed or not.
+  // The largest answer, compressed or not. A larger one fails its call.
   http2::Changeable<size_t> max_response_bytes = 256 << 20;
-  // What calls hold is counted there; null = nowhere. Outlives the upstream.
+  // Counts the memory of calls; null = not counted. Outlives the upstream.
   Inflight* inflight = nullptr;
   uint32_t max_metadata_bytes = 64 << 10;
-  // Told when the function becomes unreachable, and why, again at each attempt
-  // that fails, and when it can be reached again; on the worker that found out.
-  // `news`: for this reason (of whichever address) it was not, so far. Null =
-  // nobody is told.
+  // `unreachable` is called when the function becomes unreachable, and at each
+  // failed attempt after that. `reachable` is called when no worker fails to
+  // connect any more. Both run on the worker that noticed; null = not called.
+  // `news`: this reason is new, at any address, since the function was
+  // reachable.
   std::function<void(absl::string_view why, bool news)> unreachable;
   std::function<void()> reachable;
-  // Told that a connection ended with calls on it, and why; the same.
+  // Called on the worker when a connection ended with calls on it; null = not
+  // called.
   std::function<void(absl::string_view why)> lost;
 };
 
-// A call that waits for a connection, until its deadline or the limit. It waits
-// while its timer runs.
+// The wait of a call for a connection, until its deadline or the limit. It
+// waits while its timer runs.
 class Connecting final : private http2::Client::Waiter {
  public:
-  // `found` is called once a stream may be opened, at once where that is so
-  // now; `given_up` when that takes too long, with the status. Neither after
-  // destruction.
+  // `found` is called when a stream may be opened, which may be within Start.
+  // `given_up` is called with the status when that takes too long. Neither is
+  // called after destruction.
   using Found = absl::AnyInvocable<void(http2::Connection&)>;
   using GivenUp = absl::AnyInvocable<void(const grpc::Status&)>;
-  // `impatient`: gives up soon where connecting fails.
+  // `impatient`: the wait ends soon if connecting fails.
   Connecting(Upstream* upstream, Worker* worker, const Deadline& deadline,
              Found found, GivenUp given_up, bool impatient = false);
   ~Connecting();
   Connecting(const Connecting&) = delete;
   Connecting& operator=(const Connecting&) = delete;
 
-  // Begins to look; again, if the call is sent again.
+  // Begins to wait. Called once more if the call is resent.
   void Start();
-  // Neither is called any more.
+  // Ends the wait: neither function is called any more.
   void Stop();
   const Deadline& deadline() const { return deadline_; }
 
  private:
   void OnConnection(http2::Connection& connection) override;
-  // Has `given_up_` called when it has waited for as long as it may.
+  // Arms the timer that ends the wait at its limit.
   void ArmTimer();
   void OnTimer();
 
@@ -92,23 +94,22 @@ class Connecting final : private http2::Client::Waiter {
   Found found_;
   GivenUp given_up_;
   const bool impatient_;
-  absl::Time limit_;  // as Deadline::Now
+  absl::Time limit_;  // of the clock of Deadline::Now
   absl::optional<TimerId> timer_;
 };
 
-// What a call to the function takes of the call that it is made for. Only read
-// while it is started.
+// The input of a call to the function. The call reads it only while it starts.
 struct UnaryRequest {
   Worker* worker = nullptr;
-  const http2::Fields& fields;  // its header block, as it came
+  const http2::Fields& fields;  // the caller's header block, unchanged
   const Message& message;
   Deadline deadline;  // of the call to the function
-  // A function that cannot be reached is not waited for.
+  // Do not wait for a function that cannot be reached.
   bool impatient = false;
 };
 
-// One unary call to the function. Cancel may be called from any thread, all
-// else on the worker's thread after completion.
+// One unary call to the function. Cancel may be called from any thread,
+// everything else on the worker's thread after completion.
 class UnaryCall final : public Activity,
                         public http2::Recycled,
                         private http2::StreamUser,
@@ -118,52 +119,50 @@ class UnaryCall final : public Activity,
  public:
   using Done = absl::AnyInvocable<void(UnaryCall&)>;
 
-  // As Upstream::StartUnary.
+  // See Upstream::StartUnary.
   static std::shared_ptr<UnaryCall> Start(Upstream* upstream,
                                           const UnaryRequest& request,
                                           Done done);
   ~UnaryCall();
-  // Ends the call soon; from any thread, at any time. It completes (with
-  // CANCELLED unless it was complete already) and `done` is called all the
-  // same.
+  // Ends the call soon. Any thread, at any time. The call completes (with
+  // CANCELLED unless it was complete already), and `done` is called as usual.
   void Cancel();
 
   Worker* worker() const { return worker_; }
   const Deadline& deadline() const { return connecting_.deadline(); }
-  // As it was when the call began.
+  // The limit at the time when the call began.
   size_t max_response_bytes() const { return collector_.limit(); }
 
-  // These are valid once the call is done.
+  // The functions below are valid once the call is done.
   const grpc::Status& status() const { return status_; }
-  // It has not been sent yet, for want of a connection.
+  // True if the call is not sent yet, as it waits for a connection.
   bool connecting() const { return stage_ == Stage::kConnecting; }
-  // It waits for room to run, and whoever holds the request goes on to count it
-  // (Inflight::Admission::kWaitsInPlace), until `admitted` is called, or it
-  // says that it does so no more (LetGo).
+  // True if the call waits for memory to run, and the request's owner still
+  // counts its bytes (Inflight::Admission::kWaitsInPlace). The owner does so
+  // until `admitted` is called, or until it calls LetGo.
   bool waits_in_place() const { return stage_ == Stage::kWaitsInPlace; }
   void LetGo();
   void WhenAdmitted(absl::AnyInvocable<void()> admitted) {
     when_admitted_ = std::move(admitted);
   }
-  // Why it, or its answer, was more than may be held here, if it was.
+  // Why the call was refused, if it or its answer exceeded a limit.
   absl::optional<Refusal> refused() const { return refused_; }
-  // It had room, and was on its way to the function.
+  // True if the call was admitted, and began to connect.
   bool began() const { return began_; }
-  // The answer is the function's own, up to its end.
+  // True if the function sent the answer, up to its end.
   bool answered() const { return answered_; }
-  // The response as it came; not valid where the function sent none, or a
-  // status that all read as another one than OK.
+  // The response as it arrived. Not valid if the function sent none, or sent a
+  // status that no gRPC library reads as OK.
   Message& response() { return response_; }
-  // Why the response is no success beyond doubt (DoubtOfOk), and so nothing to
-  // be read or kept; empty if it is. Of a response that is there.
+  // Why the response may not be a success (DoubtOfOk); empty if it is one. Such
+  // a response is neither read nor stored. Only for a valid response().
   absl::string_view doubt() const { return doubt_; }
   const http2::Fields& headers() const { return headers_; }
   const http2::Fields& trailers() const { return trailers_; }
-  // What is passed on is not the response as it came: the headers are not to
-  // say how long that was (RFC 9113, 8.1.1).
+  // The forwarded response differs from the one that arrived. Removes
+  // content-length from the headers (RFC 9113, 8.1.1).
   void OnMessageChanged();
-  // An answer that is not to be passed on after all: the call ends with this
-  // status of ours. Once it is done.
+  // Replaces the answer by this status of fncache, once the call is done.
   void Refuse(Refusal why, const grpc::Status& status);
   // Measures from the call's start to its completion.
   absl::Duration latency() const { return latency_; }
@@ -185,9 +184,9 @@ class UnaryCall final : public Activity,
   void Send(http2::Connection& connection);
   void CancelNow();
   void OnDeadline();
-  // Ends it with a status that is not the function's.
+  // Ends the call with a status that is not the function's.
   void Fail(const grpc::Status& status);
-  // With RESOURCE_EXHAUSTED.
+  // Ends the call with RESOURCE_EXHAUSTED.
   void FailForRoom(Refusal why, const std::string& words);
   void Complete();
 
@@ -199,11 +198,12 @@ class UnaryCall final : public Activity,
   void OnTurnEnd() override;
   void OnAdmitted() override;
 
-  // Fails it where these are too large, or there is no room for them.
+  // Fails the call if its headers or trailers are too large, or do not fit into
+  // memory.
   void CheckFields(const http2::Stream& stream, const char* what);
-  // Lets more of the answer come. False if there is no memory for it.
+  // Lets more bytes of the answer arrive. False if they do not fit into memory.
   bool ReadOn();
-  // To be called when it begins to wait for something else.
+  // Call it at each change of what the call waits for.
   void ArmTimer();
   void StopTimer();
   void OnTimer();
@@ -222,8 +222,8 @@ class UnaryCall final : public Activity,
   absl::string_view doubt_;
   bool began_ = false;
   absl::optional<Refusal> refused_;
-  absl::optional<TimerId> timer_;  // for all that it waits for
-  size_t unread_ = 0;              // came, and nothing may come instead
+  absl::optional<TimerId> timer_;  // for every wait but that to connect
+  size_t unread_ = 0;              // bytes that arrived but are not consumed
   Held held_;
   MessageCollector collector_;
   http2::Fields headers_;
@@ -246,8 +246,8 @@ class Upstream {
 
   const UpstreamOptions& options() const { return options_; }
   bool tls() const { return tls_ != nullptr; }
-  // Has other limits kept: by calls that start from now on, and metadata by
-  // all. Any thread.
+  // Changes the limits: `max_response_bytes` for new calls, and
+  // `max_metadata_bytes` for all. Any thread.
   void SetLimits(size_t max_response_bytes, uint32_t max_metadata_bytes);
   // The worker's connections.
   http2::Client& ClientOf(Worker* worker);
@@ -257,12 +257,12 @@ class Upstream {
   std::shared_ptr<UnaryCall> StartUnary(const UnaryRequest& request,
                                         UnaryCall::Done done);
 
-  // The status of a call that waited until its deadline, for a connection or a
-  // stream (`connecting`) or for another call that may: it says why there is
-  // none, as far as that is known. On the worker.
+  // The status of a call that waited until its deadline: for a connection or a
+  // stream (`connecting`), or for another call that may wait for one. It says
+  // why there is no connection, as far as that is known. On the worker.
   grpc::Status TooLate(Worker* worker, bool connecting = false);
 
-  // How many connections there are, of all workers. Any thread.
+  // The number of connections of all workers. Any thread.
   int connected() const { return connected_.load(std::memory_order_relaxed); }
 
  private:
@@ -275,26 +275,26 @@ class Upstream {
   void SetFailing(Slot* slot, bool failing, absl::string_view why);
   bool IsNews(absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  UpstreamOptions options_;  // constant but for what SetLimits changes
+  UpstreamOptions options_;  // only SetLimits changes it
   ClientTls* const tls_;
   http2::Target target_;
   http2::ClientOptions client_options_;
   std::vector<std::unique_ptr<http2::ClientOptions>> slot_options_;
   std::vector<Slot> slots_;
   std::atomic<int> connected_{0};
-  // Held while those who want to know are told, so that they hear of changes in
-  // their order.
+  // Locked while `unreachable` and `reachable` run, so that they see the
+  // changes in order.
   Mutex mutex_;
   int failing_ ABSL_GUARDED_BY(mutex_) = 0;  // how many slots cannot connect
-  std::string why_ ABSL_GUARDED_BY(mutex_);  // the last of them could not
-  // Why, without the addresses, since it was last reachable.
+  std::string why_ ABSL_GUARDED_BY(mutex_);  // the last of them cannot
+  // The reasons, without the addresses, since the function was last reachable.
   std::vector<std::string> reasons_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What a reset of this HTTP/2 code means to gRPC.
+// The gRPC code for a reset with this HTTP/2 code.
 grpc::StatusCode StatusOfReset(uint32_t code);
-// The status of a call whose stream ended before its answer was complete;
-// `resent`: its second one.
+// The status of a call whose stream ended before its answer was complete.
+// `resent`: the call was sent twice, and this is the end of its second stream.
 grpc::Status StatusOfEnd(const http2::StreamEnd& end, bool resent = false);
 
 }  // namespace fncache::proxy::transport

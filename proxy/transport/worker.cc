@@ -9,8 +9,9 @@
 namespace fncache::proxy::transport {
 namespace {
 
-// Jobs are handed over some at a time, as waking a thread costs about as much
-// as one of them, and no more at once than the answers can wait for.
+// Jobs are handed over in groups of 4, because waking a thread costs about as
+// much as one job. Beyond 16 offloaded jobs the worker does the next one
+// itself: the answers cannot wait longer.
 constexpr int kJobsTogether = 4;
 constexpr int kMostOffloaded = 16;
 

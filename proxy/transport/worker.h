@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker: one thread and its event loop (http2/loop.h), on which calls are
-// served and upstream calls are made. Everything that happens to a call happens
-// on its worker's thread, so calls need no locks. Other threads hand work over
-// with Post.
+// Worker: one thread and its event loop (http2/loop.h), which serves calls and
+// makes upstream calls. A call is used only on its worker's thread, so it needs
+// no locks. Other threads hand work over with Post.
 //
 // Thread-safety: Post, Stop, unary, calls and busy may be called from any
 // thread, everything else only on the worker's own (or before Start). Lifetime:
-// Stop ends it once nothing is active on it any more; a worker must outlive
-// every call that names it.
+// Stop ends the worker once no activity is left on it. A worker must outlive
+// every call that refers to it.
 #ifndef FNCACHE_PROXY_TRANSPORT_WORKER_H_
 #define FNCACHE_PROXY_TRANSPORT_WORKER_H_
 
@@ -30,14 +29,13 @@ namespace fncache::proxy::transport {
 
 class Worker;
 
-// Work that takes a while and needs nothing of its worker: see Worker::Offload.
-// It must not be destroyed before it is done and, if that comes later, OnWorked
-// has been called.
+// Long work that uses nothing of its worker: see Worker::Offload. It must not
+// be destroyed before it is done, and before a later OnWorked has been called.
 class Job {
  public:
-  // Does it, on any thread.
+  // Does the work, on any thread.
   virtual void Work() = 0;
-  // Is called afterwards on the worker's thread, unless Offload returned true.
+  // Called after Work, on the worker's thread, unless Offload returned true.
   virtual void OnWorked() = 0;
 
  protected:
@@ -49,18 +47,18 @@ class Job {
 };
 
 // Something with operations outstanding on a worker: it keeps the worker's
-// queue open from Worker::Enter to Worker::Leave, and can be told to end.
+// queue open from Worker::Enter to Worker::Leave, and can be cancelled.
 class Activity {
  public:
   enum class Kind {
     kUnary,   // a caller waits for one answer: a graceful stop waits for it
     kStream,  // may last for ever: cancelled once no kUnary is left
-    kInner,   // serves others, or nobody any more: a stop does not wait for it
+    kInner,   // serves other calls, or none any more: a stop does not wait
   };
   explicit Activity(Kind kind) : kind_(kind) {}
   Kind kind() const { return kind_; }
-  // Ends it soon; it leaves when its operations have completed. May be called
-  // more than once. On the worker's thread.
+  // Ends the activity soon. It leaves when its operations have completed. May
+  // be called more than once. On the worker's thread.
   virtual void CancelActivity() = 0;
 
  protected:
@@ -70,24 +68,24 @@ class Activity {
   friend class Worker;
   Kind kind_;
   Activity* next_ = nullptr;
-  Activity** link_ = nullptr;  // what points at us; null = not entered
+  Activity** link_ = nullptr;  // the pointer to this; null = not entered
 };
 
 using http2::TimerId;
 
 class Worker {
  public:
-  // Something that is kept until the worker stops, and goes on its thread.
+  // An object that the worker owns until it stops, and destroys on its thread.
   class Attachment {
    public:
     virtual ~Attachment() = default;
   };
 
-  // `assistants` do its jobs (null: it does them itself): they stay until it
-  // has been stopped, and end before it goes, as one that brought a job back
-  // may still be in Post.
+  // `assistants` do its jobs; null: the worker does them itself. They outlive
+  // Stop, and end before the worker is destroyed, because an assistant that
+  // returned a job may still be in Post.
   explicit Worker(int index, ThreadPool* assistants = nullptr);
-  // Precondition: never started, or stopped and its assistants gone.
+  // Precondition: never started, or stopped and its assistants have ended.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -97,8 +95,8 @@ class Worker {
 
   void Start();
 
-  // Runs `task` on the worker's thread, after what was posted before. Any
-  // thread. False if the worker has stopped: the task is destroyed unrun.
+  // Runs `task` on the worker's thread, after all earlier tasks. Any thread.
+  // False if the worker has stopped: the task is destroyed unrun.
   bool Post(absl::AnyInvocable<void()> task);
 
   // Runs `task` on this thread after `delay`, unless cancelled before. Timers
@@ -115,47 +113,45 @@ class Worker {
   void Enter(Activity* activity);
   void Leave(Activity* activity);
   void SetKind(Activity* activity, Activity::Kind kind);
-  // How many of kind kUnary, or of the kinds but kInner, are active. Any
-  // thread.
+  // The active ones of kind kUnary, and of all kinds but kInner. Any thread.
   int unary() const { return unary_.load(std::memory_order_acquire); }
   int calls() const { return calls_.load(std::memory_order_acquire); }
-  // How many of kind kInner or kStream: the worker's calls to functions, above
-  // all. On its thread.
+  // The active ones of kind kInner or kStream: mainly the worker's calls to
+  // functions. On its thread.
   int forwarding() const { return forwarding_; }
   void CancelActivities(Activity::Kind kind);
   void CancelActivities();
 
-  // A task ran within this time. Asks for one, so that the next call knows. Any
-  // thread, one at a time.
+  // True if the worker ran a task within this time. Posts a task for the next
+  // call to check. Any thread, one at a time.
   bool Alive(absl::Duration within);
 
-  // kGoesOn: with what an earlier one has begun. kLong: it takes longer than
-  // others are to wait for it. While there are assistants this thread does none
-  // of either, unless it has nothing else to do.
+  // kGoesOn: continues the work of an earlier job. kLong: takes longer than
+  // other calls should wait. If there are assistants, this thread does neither
+  // kind, unless it has nothing else to do.
   enum class Effort { kUsual, kGoesOn, kLong };
-  // Has the job done. True if it is done by now, which it is where this thread
-  // has nothing else to do, too many wait, or long ones have all assistants:
-  // then OnWorked is not called. Otherwise an assistant does it, so that this
-  // thread goes on reading and writing, and OnWorked comes after this has
-  // returned.
+  // Does the job here, or hands it to an assistant. True if it is done: then
+  // OnWorked is not called. This thread does the job if it has nothing else to
+  // do, too many jobs wait, or long ones occupy all assistants. Otherwise this
+  // thread continues to read and write, and OnWorked follows after the return.
   [[nodiscard]] bool Offload(Job* job, Effort effort = Effort::kUsual);
 
-  // Cancels what is active, waits until all of it has left, and joins the
-  // thread. From any other thread. Servers whose connections it has must have
-  // been joined.
+  // Cancels all activities, waits until they have left, and joins the thread.
+  // From any other thread. The servers of its connections must have been
+  // joined before.
   void Stop();
 
  private:
-  // Hands the jobs that are waiting to the assistants.
+  // Hands the waiting jobs to the assistants.
   void SubmitJobs();
-  // Hands a list of them over.
+  // Hands a list of jobs to the assistants.
   void Submit(Job* jobs, bool is_long);
   void OnWorked(Job* job);
-  // Does one job that has not been handed over. False if there is none.
+  // Does one job that was not handed over. False if there is none.
   bool DoOneJob();
   void Count(const Activity& activity, int change);
-  // While stopping: cancels activities that came late, and ends the loop when
-  // none is left.
+  // While stopping: cancels activities that entered late, and ends the loop
+  // when none is left.
   void QuitIfIdle();
 
   const int index_;
@@ -165,17 +161,17 @@ class Worker {
   std::atomic<int> unary_{0};
   std::atomic<int> calls_{0};
 
-  // When the task was asked for that has not run yet, in nanoseconds of the
-  // monotonic clock; 0 = none.
+  // When Alive posted its task, if that has not run yet; 0 = it has.
+  // Nanoseconds of the monotonic clock.
   std::atomic<int64_t> asked_{0};
 
   Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 
-  // From here on only the worker's thread uses what is there.
+  // Only the worker's thread uses the members below.
   Job* jobs_ = nullptr;  // not handed over yet
-  int job_count_ = 0;    // of them
-  int offloaded_ = 0;    // jobs that have not come back, those included
+  int job_count_ = 0;    // length of jobs_
+  int offloaded_ = 0;    // jobs without OnWorked so far, jobs_ included
   std::vector<std::unique_ptr<Attachment>> attachments_;
   Activity* activities_ = nullptr;
   int forwarding_ = 0;
