@@ -7,6 +7,10 @@
 // memory of a relayed call is counted here until its stream is closed, because
 // its caller may take long to read the rest.
 //
+// It is one thing: reading, decompression, answer and relay of a call use the
+// same stream, the same timer against stalls, and the same charges for memory.
+// Each stage changes the charges of the stage before.
+//
 // Thread-safety: a call is used only on its worker's thread.
 // Ownership: IncomingCallPtr owns a call. Releasing an unfinished call resets
 // it at its caller.
