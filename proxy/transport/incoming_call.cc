@@ -4,26 +4,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "proxy/transport/codec.h"
+#include "proxy/transport/foreign_request.h"
 #include "proxy/transport/metadata.h"
 
 namespace fncache::proxy::transport {
 namespace {
 
-// After a request that was larger than the usual window, and was granted, new
-// streams of its connection begin with the large window. So the next requests
-// of that size need not wait a round trip for a grant. The connection returns
-// to the usual window if others wait for memory, or if it has many calls.
-using http2::kUsualWindow;
-constexpr uint32_t kLargeWindow = 256 << 10;
-constexpr size_t kFewStreams = 16;
-constexpr size_t kManyStreams = 32;
-// A window grows only if this many large ones fit into the quota for reading.
-constexpr size_t kLargeWindows = 16;
 // Keep 1 KiB of the window open to detect data after the message.
 constexpr uint32_t kSpareWindow = 1 << 10;
 
@@ -61,30 +50,6 @@ size_t SlowestOf(size_t held) {
   return std::clamp<size_t>(held / 8, 1, 64 << 10);
 }
 
-// Answers requests that are not gRPC calls, with this status. It waits until a
-// request is complete, so that an HTTP/2 error in it is found first. It has no
-// state of a request, so one object serves all.
-class ForeignRequests final : public http2::StreamUser {
- public:
-  explicit ForeignRequests(absl::string_view code) : code_(code) {}
-  void OnData(http2::Stream& stream, absl::string_view bytes) override {
-    stream.Consume(bytes.size());
-  }
-  void OnPeerEnd(http2::Stream& stream) override {
-    http2::Fields fields;
-    fields.Add(":status", code_);
-    fields.Add("content-type", "text/plain; charset=utf-8");
-    stream.Answer(fields, /*end=*/false);
-    stream.Send(http2::Slice::Static(kNoGrpc));
-    stream.End();
-  }
-  void OnClosed(http2::Stream& /*stream*/,
-                const http2::StreamEnd& /*end*/) override {}
-
- private:
-  const absl::string_view code_;
-};
-
 // Takes the fields of a call that is not served. The stream keeps none of them,
 // and no trailers, however long it stays open.
 http2::Fields TakeFields(http2::Stream& stream) {
@@ -111,38 +76,6 @@ bool IsCrowded(const http2::Connection& connection) {
   return connection.streams() > kUncountedCalls;
 }
 
-// Called after a request that was larger than the usual window, and granted.
-void GrowWindow(http2::Connection& connection, const Inflight* inflight) {
-  if (connection.streams() > kFewStreams) return;
-  if (inflight == nullptr ||
-      (!inflight->readers_wait() &&
-       inflight->HasRoom(Inflight::Share::kReading,
-                         kLargeWindows * kLargeWindow))) {
-    connection.SetStreamWindow(kLargeWindow);
-  }
-}
-
-// Called before each request.
-void ShrinkWindow(http2::Connection& connection, const Inflight* inflight) {
-  if (connection.stream_window() <= kUsualWindow) return;
-  if (connection.streams() > kManyStreams ||
-      (inflight != nullptr && inflight->readers_wait())) {
-    connection.SetStreamWindow(kUsualWindow);
-  }
-}
-
-// True if a connection may use `more` bytes than are charged. Windows limit the
-// bytes that arrive without a grant, but a peer may not know of the last change
-// yet. So all calls of a connection may use little more than with the usual
-// window, and must leave capacity for others. `inflight` may be null.
-bool MayHold(http2::Connection& connection, size_t more,
-             const Inflight* inflight) {
-  const size_t held = connection.held() + more;
-  const size_t most = size_t{connection.max_streams()} * kUsualWindow +
-                      kManyStreams * kLargeWindow;
-  return held <= most && (inflight == nullptr || inflight->LeavesRoom(held));
-}
-
 // True if the connection's calls, without their requests, leave capacity for
 // others.
 bool MayHaveMore(const http2::Connection& connection,
@@ -158,7 +91,7 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
   const http2::Fields& fields = stream.fields();
   const absl::string_view content_type = fields.Find("content-type");
   Inflight* const inflight = limits->room->inflight();
-  ShrinkWindow(stream.connection(), inflight);
+  limits->room->ShrinkWindow(stream.connection());
   if (stream.oversized()) {
     return Refuse(stream, limits->handler, Refusal::kMetadata,
                   grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -168,9 +101,7 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
   const bool is_post = fields.Find(":method") == "POST";
   if (!is_post || !IsGrpc(content_type)) {
     TakeFields(stream);
-    static ForeignRequests other_content("415");
-    static ForeignRequests other_method("405");
-    return is_post ? &other_content : &other_method;
+    return AnswererOfForeign(is_post);
   }
   if (HasLoop(fields)) {
     return Refuse(stream, limits->handler, Refusal::kLoop,
@@ -180,7 +111,7 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
   }
   const size_t weight = WeightOf(fields);
   if (inflight != nullptr &&
-      ((weight > 0 && !MayHold(stream.connection(), weight, inflight)) ||
+      ((weight > 0 && !limits->room->MayHold(stream.connection(), weight)) ||
        !MayHaveMore(stream.connection(), *inflight))) {
     inflight->CountRefused();
     return Refuse(
@@ -320,7 +251,7 @@ void IncomingCall::AskForRest(http2::Stream& stream) {
 bool IncomingCall::HoldUnasked(size_t bytes, size_t free) {
   CountUnasked(bytes);
   http2::Connection& connection = stream_->connection();
-  return connection.held() <= free || MayHold(connection, 0, inflight());
+  return connection.held() <= free || limits_.room->MayHold(connection, 0);
 }
 
 void IncomingCall::CountUnasked(size_t bytes) {
@@ -406,8 +337,8 @@ void IncomingCall::RequestIsThere() {
   if (crowded_) itself_.Set(kServedCall);
   if (asked_) {
     limits_.room->Complete(this);
-    if (request_.size() > kUsualWindow) {
-      GrowWindow(stream_->connection(), inflight());
+    if (request_.size() > http2::kUsualWindow) {
+      limits_.room->GrowWindow(stream_->connection());
     }
   }
   if (!CanBeKeyed(fields_)) return TellReader(grpc::Status::OK);

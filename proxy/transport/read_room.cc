@@ -19,6 +19,16 @@ constexpr int64_t kWaitsLong = 500'000'000;
 // and other work of the worker must run in between.
 constexpr int kGrantsATurn = 32;
 
+// After a request that was larger than the usual window, and was granted, new
+// streams of its connection begin with the large window. So the next requests
+// of that size need not wait a round trip for a grant. The connection returns
+// to the usual window if others wait for memory, or if it has many calls.
+constexpr uint32_t kLargeWindow = 256 << 10;
+constexpr size_t kFewStreams = 16;
+constexpr size_t kManyStreams = 32;
+// A window grows only if this many large ones fit into the quota for reading.
+constexpr size_t kLargeWindows = 16;
+
 }  // namespace
 
 size_t ReadRoom::PartOf(const void* connection) const {
@@ -144,6 +154,31 @@ void ReadRoom::LookIn(absl::Duration delay) {
     timer_.reset();
     Look();
   });
+}
+
+void ReadRoom::GrowWindow(http2::Connection& connection) const {
+  if (connection.streams() > kFewStreams) return;
+  if (inflight_ == nullptr ||
+      (!inflight_->readers_wait() &&
+       inflight_->HasRoom(Inflight::Share::kReading,
+                          kLargeWindows * kLargeWindow))) {
+    connection.SetStreamWindow(kLargeWindow);
+  }
+}
+
+void ReadRoom::ShrinkWindow(http2::Connection& connection) const {
+  if (connection.stream_window() <= http2::kUsualWindow) return;
+  if (connection.streams() > kManyStreams ||
+      (inflight_ != nullptr && inflight_->readers_wait())) {
+    connection.SetStreamWindow(http2::kUsualWindow);
+  }
+}
+
+bool ReadRoom::MayHold(http2::Connection& connection, size_t more) const {
+  const size_t held = connection.held() + more;
+  const size_t most = size_t{connection.max_streams()} * http2::kUsualWindow +
+                      kManyStreams * kLargeWindow;
+  return held <= most && (inflight_ == nullptr || inflight_->LeavesRoom(held));
 }
 
 }  // namespace fncache::proxy::transport

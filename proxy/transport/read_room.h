@@ -2,6 +2,8 @@
 // ReadRoom: which of one worker's large requests may arrive as a whole while
 // the quota for reading (inflight.h) has capacity. The smallest remainder comes
 // first; the oldest request may exceed the quota.
+// It also sets the windows of connections, within which bytes arrive without a
+// grant, and limits what one connection may use of them.
 //
 // Not thread-safe: on its worker's thread only.
 #ifndef FNCACHE_PROXY_TRANSPORT_READ_ROOM_H_
@@ -13,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "http2/connection.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/worker.h"
 
@@ -60,6 +63,19 @@ class ReadRoom {
   void Complete(Reader* reader);
   // `reader` has ended, or has released its bytes. No effect if it did not ask.
   void Forget(Reader* reader);
+
+  // Grows the window of the connection's next streams, if the connection has
+  // few calls and the windows fit. For a request that was larger than the usual
+  // window, and granted.
+  void GrowWindow(http2::Connection& connection) const;
+  // Takes that back, if others wait or the connection has many calls. Before
+  // each request.
+  void ShrinkWindow(http2::Connection& connection) const;
+  // True if a connection may use `more` bytes than are charged. Windows limit
+  // the bytes that arrive without a grant, but a peer may not know of the last
+  // change yet. So all calls of a connection may use little more than with the
+  // usual window, and must leave capacity for others.
+  bool MayHold(http2::Connection& connection, size_t more) const;
 
  private:
   void StopWaiting(Reader* reader);
