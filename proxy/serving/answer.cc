@@ -8,14 +8,14 @@
 namespace fncache::proxy::serving {
 namespace {
 
-// The memory in which a thread writes metas is kept unless it grew beyond this.
+// Bytes. A thread keeps the memory in which it writes metas up to this size.
 constexpr size_t kKeptMeta = 4096;
 
 const cache::store::Entry* EntryOf(void* owner) {
   return static_cast<const cache::store::Entry*>(owner);
 }
 
-// Shares of entries, for slices of their bodies.
+// Counts references to entries, for slices of their bodies.
 constexpr http2::Slice::Keeper kEntryKeeper = {
     [](void* owner) {
       cache::store::EntryRef share(EntryOf(owner));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the messages that answer RunFunction calls: of a stored response, whose
-// bytes they share, or of one that has just arrived.
+// Makes the messages that answer RunFunction calls from a stored response, or
+// from one that has just arrived. They share the bytes of the response.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_PROXY_SERVING_ANSWER_H_
@@ -15,15 +15,15 @@
 
 namespace fncache::proxy::serving {
 
-// The entry's response under the caller's tag, with this TTL (absent: none).
-// The message refers to the entry's body and keeps the entry alive as long as
-// it is being sent.
+// The entry's response with the caller's tag and this TTL (absent: none). The
+// message refers to the entry's body, and keeps the entry alive until it is
+// sent.
 transport::Message EntryMessage(const cache::store::EntryRef& entry,
                                 absl::string_view tag,
                                 const absl::optional<absl::Duration>& ttl);
 
-// The response that arrived, with another TTL. `view` is of `response`, whose
-// bytes are shared.
+// The response that arrived, with another TTL. `view` is a view of `response`.
+// The message shares the bytes of `response`.
 transport::Message MessageWithTtl(const cache::ResponseView& view,
                                   const transport::Message& response,
                                   absl::Duration ttl);

@@ -23,7 +23,7 @@ Directives ReadDirectives(const http2::Fields& fields,
     if (absl::c_linear_search(bypass_metadata, key)) out.bypass = true;
     if (key != "cache-control") continue;
     for (absl::string_view directive : absl::StrSplit(field.value, ',')) {
-      // An argument (no-cache="field") does not make it weaker here.
+      // An argument (no-cache="field") does not weaken the directive here.
       directive =
           absl::StripAsciiWhitespace(directive.substr(0, directive.find('=')));
       if (absl::EqualsIgnoreCase(directive, "no-cache")) out.no_cache = true;
@@ -35,7 +35,7 @@ Directives ReadDirectives(const http2::Fields& fields,
 
 HitStatus::HitStatus(absl::Duration served_for) {
   constexpr absl::string_view kHit = "fncache; hit; ttl=";
-  // No time at all is left where stale begins.
+  // An entry whose time ends just now is stale: its ttl is negative.
   const int64_t seconds =
       served_for > absl::ZeroDuration()
           ? absl::ToInt64Seconds(served_for)
@@ -54,7 +54,7 @@ std::string MissDetail(const insight::explain::Explanation& why) {
   const char* const name = insight::trace::ReasonName(why.reason);
   const bool section = why.detail.empty() && !why.section.empty();
   if (why.detail.empty() && !section) return absl::StrCat("; detail=", name);
-  // RFC 8941, 3.3.3: a string is of printable ASCII characters.
+  // RFC 8941, 3.3.3: a string has printable ASCII characters only.
   std::string text = absl::StrCat("; detail=\"", name, ": ");
   if (section) absl::StrAppend(&text, "in ", why.section);
   const bool cut = why.detail.size() > kMostDetail;
@@ -81,8 +81,8 @@ absl::string_view ForwardStatus(cache::Reason reason, bool collapsed,
       {{"fncache; fwd=stale", "fncache; fwd=stale; stored"},
        {"fncache; fwd=stale; collapsed",
         "fncache; fwd=stale; collapsed; stored"}}};
-  // Only calls that may be answered by another's join a flight, so the rest is
-  // never collapsed; and a bypass stores nothing.
+  // Only calls that another call's answer may serve join a flight, so the
+  // others are never collapsed. A bypass stores nothing.
   switch (reason) {
     case cache::Reason::kExpired:
       return kStale.of[collapsed][stored];
@@ -90,8 +90,8 @@ absl::string_view ForwardStatus(cache::Reason reason, bool collapsed,
     case cache::Reason::kNoStore:
       return stored ? "fncache; fwd=request; stored" : "fncache; fwd=request";
     case cache::Reason::kShadow:
-      // RFC 9211, 2.2: the cache was configured to not handle the request; what
-      // it keeps of it is for the comparison, and for later.
+      // RFC 9211, 2.2: the cache was configured to not handle the request. It
+      // stores the answer for the comparison, and for later.
       return stored ? "fncache; fwd=bypass; stored; detail=shadow"
                     : "fncache; fwd=bypass; detail=shadow";
     case cache::Reason::kOperation:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that callers and the cache have for each other in a call's
-// metadata: cache-control in the request (RFC 9111) and cache-status in the
-// answer (RFC 9211), as DESIGN words them.
+// The cache's own fields in a call's metadata: cache-control in the request
+// (RFC 9111) and cache-status in the answer (RFC 9211), as DESIGN says.
 //
 // Pure functions; thread-safe.
 #ifndef FNCACHE_PROXY_SERVING_CACHE_HEADERS_H_
@@ -19,12 +18,12 @@
 
 namespace fncache::proxy::serving {
 
-// The wishes about caching in the metadata of a request.
+// The directives about caching in the metadata of a request.
 struct Directives {
   bool no_cache = false;       // cache-control: no-cache
   bool no_store = false;       // cache-control: no-store
-  bool authorization = false;  // it has that metadata (RFC 9111, 3.5)
-  bool bypass = false;         // it has a key of `bypass_metadata`
+  bool authorization = false;  // authorization (RFC 9111, 3.5)
+  bool bypass = false;         // a key of `bypass_metadata`
 };
 Directives ReadDirectives(const http2::Fields& fields,
                           const std::vector<std::string>& bypass_metadata);
@@ -32,10 +31,10 @@ Directives ReadDirectives(const http2::Fields& fields,
 // The key of the header that the texts below are values of.
 inline constexpr char kCacheStatus[] = "cache-status";
 
-// fncache; hit; ttl=N, N the whole seconds for which the entry will be served;
-// of one past its time, for which it has not been fresh: negative, and rounded
-// away from zero (RFC 9211, 2.5). The text is in the object itself: a hit
-// allocates nothing that it can do without.
+// The cache-status of a hit, `fncache; hit`, and its `ttl=N`. N is in whole
+// seconds: how long the entry will be served. For an entry past its time N is
+// negative: how long it has not been fresh, rounded away from zero (RFC 9211,
+// 2.5). The object itself has the text, so a hit needs no allocation for it.
 class HitStatus {
  public:
   explicit HitStatus(absl::Duration served_for);
@@ -46,13 +45,15 @@ class HitStatus {
   size_t size_;
 };
 
-// fncache; fwd=miss[; collapsed][; stored]
+// The cache-status of a call that goes to the function, `fncache; fwd=miss` for
+// a miss. Parameters follow if the call is collapsed or stored.
 absl::string_view ForwardStatus(cache::Reason reason, bool collapsed,
                                 bool stored);
 
-// The parameter that says why a call missed, to be appended to that: `;
-// detail=expired` or `; detail="changed: PATH"`. Text that no header may hold
-// is replaced, and long text cut. Empty if there is nothing to say.
+// The parameter that says why a call missed, to be appended to ForwardStatus:
+// `; detail=expired`. With a path, the value is `"changed: PATH"`. Characters
+// that a header may not have are replaced, and long text is cut. Empty if no
+// reason is known.
 std::string MissDetail(const insight::explain::Explanation& why);
 
 }  // namespace fncache::proxy::serving

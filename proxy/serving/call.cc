@@ -29,7 +29,7 @@ class PendingLookup final : public transport::Activity {
     worker_->Enter(this);
   }
   ~PendingLookup() { worker_->Leave(this); }
-  // Nothing is cancelled, since a look-up ends by itself soon.
+  // Nothing is cancelled, because a look-up ends soon anyway.
   void CancelActivity() override {}
 
  private:
@@ -45,14 +45,14 @@ struct Keying {
 };
 thread_local Keying keying;
 
-// The part of a caller's time after which it gets an old answer, if it has one,
-// rather than none.
+// The fraction of a caller's time after which it gets an old answer, if there
+// is one, rather than none.
 constexpr double kPatience = 0.9;
 
-// Requests from this size on are worth another thread's time.
+// Bytes. From this size on another thread makes the request's key.
 constexpr size_t kHandedOver = 32 << 10;
-// Keys of requests as large take milliseconds to be made, for which no other
-// connection of the worker is to wait.
+// Bytes. The key of such a request takes milliseconds, and no other connection
+// of the worker must wait for it.
 constexpr size_t kLongWork = 1 << 20;
 
 // The use that may be made of the answer to a call that goes to the function.
@@ -103,13 +103,14 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
     reason_ = cache::Reason::kUnreadable;
     return AnswerError(status);
   }
-  // What cannot be unpacked cannot be keyed.
+  // A request that cannot be decompressed gets no key.
   if (!plain().valid()) reason_ = cache::Reason::kUnreadable;
   if (cache::SkipsLookup(reason_)) {
     Launch();
     return WatchCaller();
   }
-  // A tag is found at once, but not that a large request has no composite.
+  // With `key: tag` the key is found at once. The check for a composite may
+  // take long in a large request.
   const bool by_content =
       state_->options.key == cache::key::KeySource::kContent;
   if (plain().size() >= (by_content ? kHandedOver : kLongWork)) {
@@ -146,7 +147,7 @@ void RunFunctionCall::Work() {
 }
 
 void RunFunctionCall::OnWorked() {
-  // The call has not ended: no stage before asks whether its caller is there.
+  // The call has not ended: up to here no stage watches its caller.
   const auto keep = shared_from_this();
   OnKeyed(digest_);
 }
@@ -194,7 +195,7 @@ bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
         Answer(found.entry, tag, now, cache::Outcome::kHit);
         return true;
       case cache::Freshness::kWhileRevalidate:
-        // The refresh would fill, which a rehearsal does.
+        // A refresh would fill, but the rehearsal does that.
         if (shadow_ != nullptr) break;
         AnswerAndRefresh(found.entry, tag, now);
         return true;
@@ -213,7 +214,7 @@ void RunFunctionCall::NoteStale(const cache::store::Found& found,
   found_stale_ = true;
   if (shadow_ != nullptr) return;
   EnterBans();
-  // One that may not be used is as good as none.
+  // An entry that may not be used counts as none.
   if (found.entry && !context_.MayUse(*state_, key_, *found.entry)) return;
   reason_ = cache::Reason::kExpired;
   if (!found.entry ||
@@ -262,7 +263,7 @@ void RunFunctionCall::LookBelow() {
 }
 
 void RunFunctionCall::OnLower(const cache::store::Found& found) {
-  if (stage_ != Stage::kLookingBelow) return;  // the caller has gone
+  if (stage_ != Stage::kLookingBelow) return;  // the caller has left
   const absl::Time now = context_.clock.Now();
   if (AnswerFrom(found, tag(), now)) return;
   Miss();
@@ -293,8 +294,7 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
     const absl::Time now = context_.clock.Now();
     const cache::store::Found found = state_->store.GetMemory(key_, now);
     if (IsFresh(found.entry, now)) {
-      // Whoever has joined by now is answered with it; a released caller gives
-      // up its place.
+      // Joined callers get this entry. A released caller frees its slot.
       if (verdict == Verdict::kLead) {
         context_.flights.FinishFound(seat_.get(), found.entry, now);
       } else {
@@ -355,13 +355,13 @@ void RunFunctionCall::Explain() {
 }
 
 void RunFunctionCall::OnSignal(const FlightSignal& signal) {
-  // A caller that left meanwhile has no say in the flight any more.
+  // A signal may arrive after its caller has left: it is ignored.
   if (stage_ != Stage::kWaiting) return;
   if (signal.verdict == Verdict::kAnswer) {
     if (signal.entry && context_.Purged(*state_, key_, *signal.entry)) {
       return Miss();
     }
-    // Whoever shares it may live under settings of before.
+    // The call that filled the entry may have had older settings.
     if (signal.entry && !state_->policy.MayServe(*signal.entry)) {
       return Follow(Verdict::kRun, /*look_again=*/false);
     }
@@ -375,7 +375,7 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
                                "so ended the call that this one joined"))) {
       return;
     }
-    // It is not to be used any more, so this call goes on as one without.
+    // The old entry may not be used any more, so this call continues without.
     old_ = nullptr;
     return Miss();
   }
@@ -389,8 +389,8 @@ bool RunFunctionCall::StopWaiting() {
   }
   if (stage_ != Stage::kCalling) return false;
   run_->Detach();
-  // A flight's call goes on while anyone waits; the place of a released caller
-  // is kept until its call has ended.
+  // A flight's call continues while any caller waits. A released caller keeps
+  // its slot until its call has ended.
   if (run_->has_flight()) {
     context_.flights.Leave(seat_.get());
   } else {
@@ -403,7 +403,7 @@ void RunFunctionCall::OnPatienceEnd() {
   patience_timer_.reset();
   const absl::Time now = context_.clock.Now();
   const cache::store::EntryRef entry = FindOld(now);
-  // It may be answered to the very end of its time.
+  // Without an old entry the call may use all of its caller's time.
   if (!entry) return;
   StopWaiting();
   AnswerOld(entry, now,
@@ -416,7 +416,7 @@ void RunFunctionCall::OnGone() {
   const bool connecting = stage_ == Stage::kCalling && run_->connecting();
   const bool waits = stage_ == Stage::kWaiting || connecting;
   const bool joined = StopWaiting();
-  // One whose deadline has passed is still told that.
+  // A caller whose deadline has passed still gets an answer that says so.
   if (stage_ == Stage::kReading) {
     reason_ = cache::Reason::kUnreadable;
     AddStatus(ForwardStatus(reason_, /*collapsed=*/false, /*stored=*/false));
@@ -473,7 +473,7 @@ void RunFunctionCall::AnswerAndRefresh(const cache::store::EntryRef& entry,
                                        absl::string_view tag, absl::Time now) {
   absl::optional<Refresh> refresh =
       Refresh::Open(&context_, state_, &state_->store, key_, *incoming_);
-  // If the function runs for it all the same, none of its time is saved.
+  // If the function runs for a refresh, none of its time is saved.
   Answer(entry, tag, now, cache::Outcome::kStaleHit,
          /*saves=*/!refresh.has_value());
   if (refresh.has_value()) refresh->Launch();
@@ -482,7 +482,7 @@ void RunFunctionCall::AnswerAndRefresh(const cache::store::EntryRef& entry,
 cache::store::EntryRef RunFunctionCall::FindOld(absl::Time now) {
   if (!old_) return nullptr;
   looked_up_ = absl::Now();
-  // One that is newer may have been filled by a call that joined no flight.
+  // A call that joined no flight may have filled a newer entry.
   cache::store::EntryRef entry = state_->store.GetMemory(key_, now).entry;
   if (!entry) entry = old_;
   const bool spent = context_.FreshnessOf(*state_, key_, *entry, now) ==
@@ -500,7 +500,7 @@ bool RunFunctionCall::AnswerOld(const grpc::Status& status) {
 
 void RunFunctionCall::AnswerOld(const cache::store::EntryRef& entry,
                                 absl::Time now, const grpc::Status& status) {
-  // It is no miss, whatever was to be said of it.
+  // The call is not a miss any more, so it has no reason.
   why_.reason = cache::Reason::kNone;
   if (IsFresh(entry, now)) {
     return Answer(entry, tag(), now, cache::Outcome::kHit);
@@ -534,7 +534,7 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
     context_.instruments.RequestRefused(static_cast<size_t>(*why));
     context_.log.MissRefused(status);
   }
-  // RFC 9211: a cache further on has its say first, then this one.
+  // RFC 9211: the field of a cache nearer to the function comes first.
   if (call.answered()) incoming_->Relay(call.headers(), call.trailers());
   AddForwardStatus(/*collapsed=*/false, stored);
   if (trace_) {
@@ -579,7 +579,7 @@ void RunFunctionCall::End() {
   patience_timer_.reset();
   old_ = nullptr;
   entered_ = {};
-  // It may go on for others.
+  // The run may continue for other callers.
   if (run_ != nullptr) run_->LetGo();
   run_ = nullptr;
   self_ = nullptr;

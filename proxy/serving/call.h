@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RunFunctionCall: one RunFunction call: digest -> lookup -> hit, or flight ->
 // upstream -> policy -> fill -> answer. When many calls miss at once, flight.h
-// decides which of them calls the function. refresh.h asks it after an answer
+// decides which of them calls the function. refresh.h calls it after an answer
 // that is past its time.
 //
 // Every call of the methods v1 and v1beta1 comes here, also those that are not
@@ -19,11 +19,11 @@
 //                            kCalling <'
 //                              '--------------------> OnAnswer, or AnswerOld
 //
-// and its caller may leave in any stage (OnGone). kOver is reached exactly
-// once, and nothing that arrives later does anything.
+// Its caller may leave in any stage (OnGone). The call reaches kOver exactly
+// once, and ignores what arrives later.
 //
 // It lives on its worker's thread. It keeps itself alive until kOver, and every
-// event that may come after that keeps it alive too.
+// event that may come after that keeps it alive, too.
 #ifndef FNCACHE_PROXY_SERVING_CALL_H_
 #define FNCACHE_PROXY_SERVING_CALL_H_
 
@@ -67,22 +67,22 @@ class RunFunctionCall final
                 bool stored) override;
 
  private:
-  // A stage of a call: it is waiting for something, and goes on in the function
-  // that is named here when that has come.
+  // A stage of a call: it waits for an event, and then continues in the
+  // function that is named here.
   enum class Stage {
     kReading,       // waits for its request: OnRead
     kKeying,        // for the key, which another thread makes: OnKeyed
     kLookingBelow,  // for a look-up in the lower tiers: OnLower
-    kWaiting,       // for a word of the flights: OnSignal
+    kWaiting,       // for a signal of the flights: OnSignal
     kCalling,       // for the function: OnAnswer
-    kOver,          // for nothing: it is answered, or its caller has gone
+    kOver,          // for nothing: it is answered, or its caller has left
   };
 
   // Bytes of the tags that Crossplane makes.
   static constexpr size_t kUsualTag = 64;
 
-  // The call among the flights. Their signals are passed to the call's worker,
-  // where they come after whatever that is doing now.
+  // The call among the flights. It posts their signals to the call's worker,
+  // which handles them after its current job.
   class Seat final : public FlightCaller {
    public:
     Seat(const cache::key::Key& key,
@@ -103,42 +103,43 @@ class RunFunctionCall final
     const std::weak_ptr<RunFunctionCall> call_;
   };
 
-  // Makes the key of a large request, which takes a while.
+  // Makes the key of a large request on another thread.
   void Work() override;
   void OnWorked() override;
 
   void OnRead(const grpc::Status& status);
-  // Makes a bypass of the call where no composite asks.
+  // Makes the call a bypass if its request is not a composite's.
   void CheckOrigin();
-  // The digest refers to this thread's `keying` and to the request. None for
-  // what is not looked up: reason_ says why.
+  // The digest refers to this thread's `keying` and to the request. It is empty
+  // if the call is not looked up; reason_ says why.
   cache::key::Digest ComputeDigest();
   void OnKeyed(const cache::key::Digest& digest);
   void LookUp(const cache::key::Digest& digest);
   void LookBelow();
   void OnLower(const cache::store::Found& found);
   void Miss();
-  // Does what the flights say: kLead or kRun. `look_again`: looks in memory
-  // before, as an entry may have been filled since this call looked, by the
-  // flight that just ended, or while it waited.
+  // Follows the verdict of the flights: kLead or kRun. `look_again`: looks in
+  // memory first. An entry may have been filled since this call's look-up, by
+  // the flight that just ended, or while the call waited.
   void Follow(Verdict verdict, bool look_again);
   void OnSignal(const FlightSignal& signal);
-  // It has waited for so long that an old answer is better.
+  // The call has waited for kPatience of its caller's time, so an old answer is
+  // better than none.
   void OnPatienceEnd();
   void OnGone();
 
-  // Under `mode: shadow`: it goes to the function, and if the look-up found
-  // something that is `served`, that is compared with the answer.
+  // Under `mode: shadow`: calls the function, and compares its answer with
+  // `served`, the entry that the look-up found. Null: there is none.
   void Rehearse(const cache::store::EntryRef& served);
-  // Begins kCalling. `outlives`: the function's call may go on when this one's
-  // caller has left.
+  // Begins kCalling. `outlives`: the call of the function may continue after
+  // this call's caller has left.
   void Launch(bool outlives = false);
-  // Says why it missed, and what was asked is remembered.
+  // Finds out why the call missed, and remembers its request.
   void Explain();
-  // From now on OnGone is called when the caller leaves. This comes last where
-  // a stage begins: a caller that has left already ends the call here.
+  // From now on OnGone is called when the caller leaves. Call it last where a
+  // stage begins: if the caller has left already, the call ends here.
   void WatchCaller();
-  // Gives up what it waits for. True if that was another caller's flight.
+  // Cancels the wait. True if the call waited for another caller's flight.
   bool StopWaiting();
 
   void KeepTag(absl::string_view tag) { tag_.assign(tag.begin(), tag.end()); }
@@ -148,28 +149,28 @@ class RunFunctionCall final
     return entry && context_.FreshnessOf(*state_, key_, *entry, now) ==
                         cache::Freshness::kFresh;
   }
-  // Answers from what a look-up found, if policy lets it; else notes what that
-  // is good for.
+  // Answers from the entry that a look-up found, if policy allows it. Else
+  // notes the further use of the entry (NoteStale).
   bool AnswerFrom(const cache::store::Found& found, absl::string_view tag,
                   absl::Time now);
-  // From now on a purge is not over before this call is, so that no entry which
-  // the call holds or is given comes to light after it.
+  // From now on a purge ends after this call. So no entry that the call keeps
+  // or gets is served after the purge.
   void EnterBans() {
     if (!entered_.holds()) entered_ = state_->store.bans().Enter();
   }
   // The look-up's entry is past its time.
   void NoteStale(const cache::store::Found& found, absl::Time now);
   // Answers from an entry: as a hit, a stale hit or collapsed. `saves`: the
-  // function does not run for it.
+  // function does not run for this call.
   void Answer(const cache::store::EntryRef& entry, absl::string_view tag,
               absl::Time now, cache::Outcome how, bool saves = true);
-  // Answers from an entry past its time, and has it refreshed behind.
+  // Answers from an entry past its time, and refreshes it after the answer.
   void AnswerAndRefresh(const cache::store::EntryRef& entry,
                         absl::string_view tag, absl::Time now);
-  // What may answer in place of the function, which failed: null if there is
-  // none, or it is not to be used any more.
+  // Returns the entry that may answer instead of the function, which failed.
+  // Null: there is none, or its time is over.
   cache::store::EntryRef FindOld(absl::Time now);
-  // Answers from that in place of this status; false if there is none.
+  // Answers from that entry instead of this status; false if there is none.
   bool AnswerOld(const grpc::Status& status);
   void AnswerOld(const cache::store::EntryRef& entry, absl::Time now,
                  const grpc::Status& status);
@@ -177,38 +178,38 @@ class RunFunctionCall final
   void AddStatus(absl::string_view text) {
     incoming_->AddHeader(kCacheStatus, text);
   }
-  // The same of a call that is not answered from an entry, with why it missed
-  // where that is known.
+  // The same for a call that no entry answers, with the reason of its miss if
+  // that is known.
   void AddForwardStatus(bool collapsed, bool stored);
-  // The request, unpacked.
+  // The request, decompressed.
   const transport::Message& plain() const { return incoming_->plain(); }
-  // Counts the call as it ends. Before its caller can know: who has an answer
-  // finds it counted.
+  // Counts the call as it ends. It comes before the answer, so that a caller
+  // with an answer finds its call counted.
   void Count(cache::Outcome outcome, int code);
-  // The last step. `incoming_` has been let go of by then.
+  // The last step. `incoming_` is null by then.
   void End();
 
   ServingContext& context_;
   transport::IncomingCallPtr incoming_;
   transport::Worker* const worker_;
   Stage stage_ = Stage::kReading;
-  // Why it goes to the function, unless it is a hit. Its cache-status, its
-  // outcome and the use of its answer follow from this. Of a miss, what the
-  // lookup showed: kUnknown or kExpired.
+  // Why the call goes to the function, unless it is a hit. Its cache-status,
+  // its outcome and the use of its answer follow from this. A miss has
+  // kUnknown or kExpired, as its look-up showed.
   cache::Reason reason_ = cache::Reason::kUnknown;
   std::shared_ptr<RunFunctionCall> self_;  // until kOver
   cache::key::Digest digest_;              // in kKeying
 
-  // What it lives under; from OnRead on.
+  // The settings of the call, from OnRead to its end.
   FunctionStatePtr state_;
 
   cache::key::Key key_;  // all zero: it has none (yet)
-  // These are set once a call was looked up and not found in memory.
+  // These are set when the look-up in memory finds no answer.
   absl::InlinedVector<char, kUsualTag> tag_;
   absl::Time looked_up_;
   std::shared_ptr<FlightCaller> seat_;
-  // What answers if the function fails (stale_if_error), and until when it may
-  // take.
+  // The entry that answers if the function fails (stale_if_error).
+  // patience_timer_ limits the time that the function may take.
   cache::store::EntryRef old_;
   cache::store::Bans::Entered entered_;  // with old_, and among the flights
   bool found_stale_ = false;
@@ -217,12 +218,12 @@ class RunFunctionCall final
   absl::optional<CallTrace> trace_;     // while the daemon traces
   std::unique_ptr<ShadowCall> shadow_;  // under `mode: shadow`, once keyed
   CallAccess access_{context_.access_log};
-  // Why it missed, once that is known.
+  // Why the call missed, once that is known.
   insight::explain::Explanation why_{cache::Reason::kNone, "", "", "", {}};
 };
 
-// Serves `call`, from which nothing has been read, to the end; on its worker's
-// thread. `context` outlives the call.
+// Serves `call`, from which nothing has been read, to its end. Call it on the
+// worker's thread. `context` outlives the call.
 void StartRunFunction(transport::IncomingCallPtr call, ServingContext* context);
 
 }  // namespace fncache::proxy::serving

@@ -14,8 +14,9 @@ namespace {
 
 using insight::request::CompositeName;
 
-// Callers may give names of any length; the memory that those took is not kept.
-// Cut behind what is written, which ends with a whole character.
+// Callers may give names of any length; the memory of long names is freed. Each
+// text is cut after the bytes that are written, which end with a whole
+// character.
 void Bound(CompositeName* name) {
   constexpr size_t kMost = telemetry::AccessRecord::kMostText + 4;
   for (std::string* text : {&name->api_version, &name->kind,
@@ -25,7 +26,7 @@ void Bound(CompositeName* name) {
   }
 }
 
-// The composite, in memory that the thread's next call uses again.
+// The composite, in memory that the thread's next call overwrites.
 const CompositeName& ReadName(const transport::Message& request) {
   thread_local CompositeName name;
   thread_local std::vector<absl::string_view> pieces;
@@ -60,7 +61,7 @@ void CallAccess::WriteLine(absl::string_view function,
   record.name = composite.name;
   record.outcome = call.outcome;
   record.reason = why.reason;
-  // Where the path is not known, the section is.
+  // Without a known path the detail is the section.
   const std::string section = why.detail.empty() && !why.section.empty()
                                   ? absl::StrCat("in ", why.section)
                                   : "";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CallAccess: one call's line of the access log, gathered while the call lives.
-// Costs a call nothing while the log is off; a hit without a line one look.
+// It costs a call nothing while the log is off, and a hit without a line one
+// check.
 //
 // Belongs to its call's thread.
 #ifndef FNCACHE_PROXY_SERVING_CALL_ACCESS_H_
@@ -21,18 +22,19 @@ namespace fncache::proxy::serving {
 
 class CallAccess {
  public:
-  // `log` may be null, else outlives this.
+  // `log` may be null; otherwise it outlives this object.
   explicit CallAccess(telemetry::AccessLog* log) : log_(log) {}
 
-  // Keeps whose request it is, when the call lets go of the request, unpacked.
+  // Keeps the composite of the decompressed request, before the call releases
+  // the request.
   void KeepRequest(const transport::Message& request) {
     if (log_ != nullptr && log_->on()) ReadRequest(request);
   }
-  // How long the function took to answer it.
+  // Sets how long the function took to answer the call.
   void SetUpstreamLatency(absl::Duration latency) { upstream_ = latency; }
 
-  // The last step: writes its line if it has one. `request` is the call's where
-  // it was not kept. A zero `key` is none.
+  // The last step: writes the line if the call has one. `request` is the call's
+  // request, and is read if KeepRequest was not called. A zero `key` is none.
   void Write(absl::string_view function, const telemetry::CallRecord& call,
              const insight::explain::Explanation& why,
              const cache::key::Key& key, const transport::Message& request) {
@@ -48,7 +50,7 @@ class CallAccess {
                  const cache::key::Key& key, const transport::Message& request);
 
   telemetry::AccessLog* const log_;
-  // Its texts are no longer than what is written of them.
+  // Its texts are cut to the length that is written.
   std::unique_ptr<insight::request::CompositeName> composite_;
   absl::Duration upstream_;
 };

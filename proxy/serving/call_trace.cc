@@ -32,7 +32,7 @@ std::string Joined(const transport::Message& message) {
 void CallTrace::SetMetadata(const http2::Fields& fields) {
   for (const http2::Field field : fields) {
     if (field.name != kPhase) continue;
-    // It goes into a file that others read: a word, nothing else.
+    // The phase is written to a file that others read: only a word is accepted.
     const absl::string_view phase = field.value;
     if (phase.size() <= kMaxPhase &&
         std::all_of(phase.begin(), phase.end(), absl::ascii_islower)) {
@@ -77,8 +77,8 @@ void CallTrace::Write(telemetry::Outcome outcome, int code,
                       const transport::Message* request) {
   insight::trace::TraceWriter& writer = *writer_;
   if (request_.valid()) request = &request_;
-  // It and its texts keep their memory from one call to the next; what is not
-  // set here never is.
+  // The object and its texts keep their memory from one call to the next.
+  // Fields that are not set here are never set.
   thread_local insight::trace::TracedCall call;
   call.arrived = arrived_;
   call.function = context_.name;

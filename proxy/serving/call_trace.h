@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// CallTrace: what a trace tells of one RunFunction call, gathered as it goes.
+// CallTrace: the record of one RunFunction call in a trace, gathered while the
+// call lives.
 //
-// A call has one only if the daemon traced when it came, so that others pay
-// nothing. Belongs to its call's thread.
+// A call has one only if the daemon traced when the call arrived, so that other
+// calls pay nothing. Belongs to its call's thread.
 #ifndef FNCACHE_PROXY_SERVING_CALL_TRACE_H_
 #define FNCACHE_PROXY_SERVING_CALL_TRACE_H_
 
@@ -38,21 +39,22 @@ class CallTrace {
         method_(method),
         arrived_(arrived) {}
 
-  // Keeps the request, unpacked, when the call lets go of it.
+  // Keeps the decompressed request, before the call releases it.
   void KeepRequest(const transport::Message& request) { request_ = request; }
   // Takes the phase of a load from the request's metadata.
   void SetMetadata(const http2::Fields& fields);
   void SetKey(const cache::key::Key& key) { key_ = key; }
-  // It was answered by this entry, at `now`, and told this TTL.
+  // This entry answered the call, at `now`, with this TTL.
   void SetHit(const cache::store::EntryInfo& entry, size_t bytes,
               absl::optional<absl::Duration> told_ttl, absl::Time now);
-  // What it was answered with. Shared, and only if the trace wants it.
+  // Keeps the answer, if the trace wants it. The bytes are shared.
   void SetAnswer(const transport::Message& answer);
-  // It was answered by the function, which took so long.
+  // The function answered the call, and took `cost`.
   void SetRun(const UpstreamRun& run, absl::Duration cost);
 
-  // Hands it to the writer; `why` it missed, if it did. Last. `request` is the
-  // call's where it was not kept; it is shared if the trace wants it.
+  // The last step: passes the record to the writer. `why`: the reason of the
+  // miss, if the call was one. `request` is the call's request, and is used if
+  // KeepRequest was not called. Its bytes are shared if the trace wants them.
   void Write(telemetry::Outcome outcome, int code, absl::Duration latency,
              const insight::explain::Explanation& why,
              absl::string_view generation, const transport::Message* request);

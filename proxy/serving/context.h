@@ -2,8 +2,8 @@
 // ServingContext: what the calls of one function share. The function's handler
 // makes it and hands it to each call, upstream run and stream.
 //
-// Thread-safe: all of it is constant or thread-safe itself. It is kept until no
-// call of the function is left; what it refers to is kept longer.
+// Thread-safe: each member is constant or thread-safe itself. It lives until no
+// call of the function is left. The objects that it refers to live longer.
 #ifndef FNCACHE_PROXY_SERVING_CONTEXT_H_
 #define FNCACHE_PROXY_SERVING_CONTEXT_H_
 
@@ -38,8 +38,8 @@ struct ServingContext {
                  TraceShared* traces, insight::explain::MissMemory* misses,
                  telemetry::AccessLog* access_log = nullptr);
 
-  // For how long from `now` an entry is served as fresh, by policy and by what
-  // operators have purged; zero or less: it is not any more, since then.
+  // How long from `now` an entry is served as fresh, by policy and by the
+  // purges of operators. Zero or less: it ceased to be fresh this long ago.
   absl::Duration ServedFor(const FunctionState& state,
                            const cache::key::Key& key,
                            const cache::store::Entry& entry,
@@ -47,8 +47,8 @@ struct ServingContext {
     return state.bans.FreshFor(key, entry.started(),
                                state.policy.ServedFor(entry.info(), now), now);
   }
-  // What may be made of an entry at `now`. Whatever finds an entry asks here,
-  // and nowhere else.
+  // The use that may be made of an entry at `now`. Every finder of an entry
+  // asks here, and nowhere else.
   cache::Freshness FreshnessOf(const FunctionState& state,
                                const cache::key::Key& key,
                                const cache::store::Entry& entry,
@@ -81,7 +81,8 @@ struct ServingContext {
   FlightTable flights;
   RefreshBackoff refreshes;
   FailureLog log;
-  // The writer that there is while calls are traced. Null: never.
+  // The writer, which exists while calls are traced. Null: tracing is off for
+  // good.
   TraceShared* const traces;
   // Null: misses are not explained.
   insight::explain::MissMemory* const misses;

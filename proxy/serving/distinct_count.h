@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// DistinctCount: how many different things there were, in 1 KiB however many
-// there are. HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, 2007) with 1,024
-// registers: within 3.3 % as a standard error; small numbers, which it counts
-// by the registers that are still empty, are nearly always exact.
+// DistinctCount: counts different things in 1 KiB of memory, whatever their
+// number. HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, 2007) with 1,024
+// registers: the standard error is 3.3 %. It counts small numbers by the
+// registers that are still empty, so they are nearly always exact.
 //
 // Thread-compatible. A plain value.
 #ifndef FNCACHE_PROXY_SERVING_DISTINCT_COUNT_H_
@@ -15,7 +15,7 @@ namespace fncache::proxy::serving {
 
 class DistinctCount {
  public:
-  // `hash` is a hash of the thing, all of whose 64 bits are good.
+  // `hash` is a hash of the thing. All of its 64 bits must be well mixed.
   void Add(uint64_t hash) {
     const uint64_t rest = hash << kIndexBits | uint64_t{1} << (kIndexBits - 1);
     const auto rank = static_cast<uint8_t>(__builtin_clzll(rest) + 1);

@@ -12,7 +12,7 @@
 namespace fncache::proxy::serving {
 namespace {
 
-// `unlogged`: how many lines of the kind were left out before.
+// `unlogged`: the number of lines of this kind that were dropped before.
 void Warn(absl::string_view what, std::vector<LogField> fields,
           uint64_t unlogged) {
   if (unlogged > 0) fields.emplace_back("unlogged", absl::StrCat(unlogged));
@@ -42,7 +42,7 @@ void FailureLog::ServedOver(const grpc::Status& status) {
 }
 
 void FailureLog::RefreshFailed(const grpc::Status& status) {
-  // Whoever stops cancels what runs.
+  // A daemon that stops cancels its refreshes.
   if (status.error_code() == grpc::StatusCode::CANCELLED) return;
   Tell(&refreshes_,
        status.ok() ? "the function's answer to a refresh is not to be stored"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which errors of a function, or of the way to it, an old answer is served over
-// (stale_if_error), and what the log says of it. Refusals of fncache's own are
-// of the way: that there is no room to ask the function (inflight.bytes).
+// Decides which errors an old answer replaces (stale_if_error), and logs them.
+// They are errors of a function or of the path to it. A refusal of fncache's
+// own is one of the path: no capacity is left to call the function
+// (inflight.bytes).
 #ifndef FNCACHE_PROXY_SERVING_FAILURE_H_
 #define FNCACHE_PROXY_SERVING_FAILURE_H_
 
@@ -15,29 +16,29 @@
 
 namespace fncache::proxy::serving {
 
-// The function, or the way to it, is broken or overloaded: it has said nothing
-// of the request. With any other status it has, be it about the request
-// (INVALID_ARGUMENT), about who asks (PERMISSION_DENIED) or about itself
-// (UNIMPLEMENTED); and with CANCELLED somebody has left.
+// True if the function, or the path to it, is broken or overloaded: the status
+// says nothing about the request. Any other status does, be it about the
+// request (INVALID_ARGUMENT), its caller (PERMISSION_DENIED) or the function
+// itself (UNIMPLEMENTED). With CANCELLED one side has left.
 bool IsFailure(int code);
 
-// Says in the log that a function failed where no caller could see it, or that
-// a caller was refused. One line a minute of each kind. Thread-safe.
+// Logs that a function failed where no caller could see it, or that a caller
+// was refused. One line a minute of each kind. Thread-safe.
 class FailureLog {
  public:
   explicit FailureLog(const std::string& function) : function_(function) {}
 
-  // A caller got an old answer in place of this status.
+  // A caller got an old answer instead of this status.
   void ServedOver(const grpc::Status& status);
-  // An entry is still past its time.
+  // A refresh failed, so its entry is still past its time.
   void RefreshFailed(const grpc::Status& status);
-  // A call that went on without its callers brought nothing to keep.
+  // An abandoned call brought no answer to store.
   void AbandonedFailed(const grpc::Status& status);
-  // A request was refused before it was there, or a relayed call.
+  // A request was refused before it was complete, or a relayed call was.
   void Refused(transport::Refusal why, const grpc::Status& status);
-  // A miss was, or its answer.
+  // A miss was refused, or its answer was.
   void MissRefused(const grpc::Status& status);
-  // An answer was passed on that some may take for an error.
+  // An answer was passed on that a gRPC library may read as an error.
   void AnswerInDoubt(absl::string_view why);
 
  private:

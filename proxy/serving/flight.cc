@@ -9,8 +9,8 @@
 
 namespace fncache::proxy::serving {
 
-// Guarded by the mutex of its key's shard. `closed` says that it is not in the
-// table any more: whatever is still said about it is late and ignored.
+// Guarded by the mutex of its key's shard. `closed`: it is not in the table any
+// more, so a later report about it is ignored.
 class Flight {
  public:
   Flight(const cache::key::Key& key, bool stale) : key(key), stale(stale) {}
@@ -22,7 +22,7 @@ class Flight {
   std::map<uint64_t, FlightCallerPtr> joined;
   std::shared_ptr<FlightCall> call;  // null until launched
   bool outlives = false;             // its callers
-  bool unattended = false;           // it has a place among those
+  bool unattended = false;           // it takes a `max_unattended` slot
   uint64_t abandonment = 0;          // 0: it is not abandoned
 };
 
@@ -41,7 +41,7 @@ bool ReleaseGate::Enter(const FlightCallerPtr& caller) {
 }
 
 FlightCallerPtr ReleaseGate::Leave(FlightCaller* caller) {
-  // A caller that leaves the queue is destroyed after the mutex is let go.
+  // A caller that leaves the queue is destroyed after the mutex is unlocked.
   FlightCallerPtr gone;
   FlightCallerPtr next;
   MutexLock lock(&mutex_);
@@ -54,7 +54,7 @@ FlightCallerPtr ReleaseGate::Leave(FlightCaller* caller) {
     instruments_.ReleasedWaiting(-1);
     return nullptr;
   }
-  // More may run than do at once since that was changed.
+  // More callers than `max_running_` may run after SetMaxRunning.
   if (queue_.empty() || running_ > max_running_) {
     --running_;
     instruments_.ReleasedRunning(-1);
@@ -104,7 +104,7 @@ struct FlightTable::Shard {
     }
   }
 
-  // Takes the flight out of the table; false if nobody could join it any more.
+  // Takes the flight out of the table; false if no caller could join it.
   bool Remove(const Flight& flight) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (detached.erase(&flight) > 0) return false;
     const auto it = flights.find(flight.key);
@@ -112,7 +112,7 @@ struct FlightTable::Shard {
     flights.erase(it);
     return true;
   }
-  // Misses of the key are not collapsed for a while.
+  // Misses of the key are not collapsed for `how_long` from `now`.
   void Uncollapse(const cache::key::Key& key, absl::Time now,
                   absl::Duration how_long)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -124,19 +124,20 @@ struct FlightTable::Shard {
   mutable Mutex mutex;
   absl::flat_hash_map<cache::key::Key, std::shared_ptr<Flight>> flights
       ABSL_GUARDED_BY(mutex);
-  // Those that nobody joins any more.
+  // Flights that no caller can join any more.
   absl::flat_hash_map<const Flight*, std::shared_ptr<Flight>> detached
       ABSL_GUARDED_BY(mutex);
-  // Keys that are not collapsed, and until when; the same in order of time.
+  // Keys that are not collapsed, with the end of that time; `until` has them in
+  // order of time.
   absl::flat_hash_map<cache::key::Key, absl::Time> uncollapsed
       ABSL_GUARDED_BY(mutex);
   std::deque<std::pair<absl::Time, cache::key::Key>> until
       ABSL_GUARDED_BY(mutex);
 };
 
-// Collects what is to be done once no lock is held. It also keeps alive until
-// then what the table let go of, so that no destructor of a caller runs under a
-// lock.
+// Collects actions that must wait until no mutex is locked. Until then it also
+// keeps alive what the table released, so that no destructor of a caller runs
+// while a mutex is locked.
 struct FlightTable::Actions {
   Actions() = default;
   Actions(const Actions&) = delete;
@@ -321,8 +322,8 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
   joined.swap(flight->joined);
 
   if (end == FlightEnd::kDeadline && !joined.empty()) {
-    // Of those who wait, the one who can wait longest leads: its deadline ends
-    // no other caller's wait before that caller's own does.
+    // The waiting caller with the latest deadline leads: that deadline ends no
+    // other caller's wait before that caller's own does.
     auto longest = joined.begin();
     for (auto it = joined.begin(); it != joined.end(); ++it) {
       if (it->second->deadline_ > longest->second->deadline_) longest = it;
@@ -337,7 +338,8 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
     instruments_.CallerLeft();
     instruments_.FlightOpened();
     actions.Tell(next->leader, LeadSignal());
-    // Its call is still to come: others may join, unless they do elsewhere.
+    // Its call has not started: others may join, unless the key has another
+    // flight by now.
     if (!shard.flights.emplace(flight->key, next).second) {
       shard.detached.emplace(next.get(), next);
     }
@@ -345,7 +347,7 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
   }
 
   const bool alone = end == FlightEnd::kAlone || end == FlightEnd::kFailed;
-  // What came of a flight of before a purge says nothing of those after it.
+  // The end of a flight from before a purge says nothing about later flights.
   if (alone && listed) {
     shard.Uncollapse(flight->key, now, options_.uncollapsed);
   }
@@ -412,7 +414,7 @@ bool FlightTable::Leave(FlightCaller* caller) {
       return false;
     }
   }
-  // The leader has left. While others wait, its call goes on.
+  // The leader has left. While others wait, its call continues.
   const bool joined = part == FlightCaller::Part::kJoined;
   if (!flight->joined.empty()) return joined;
   if (flight->outlives) {

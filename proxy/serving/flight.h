@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flights: they settle which of the callers that missed one key calls the
-// function, and who waits for that answer; DESIGN's "Flights".
+// Flights: they decide which of the callers that missed one key calls the
+// function, and which wait for that answer; DESIGN's "Flights".
 //
-// A FlightTable keeps one function's flights and its released callers: those
-// that waited for an answer which is not shared, and are let go to call
-// upstream themselves. It knows no calls, queues or bytes: a caller enters with
-// its key and is told at once what to do, or waits and is told later through
+// A FlightTable keeps one function's flights and its released callers. A
+// released caller waited for an answer that is not shared, and now calls
+// upstream itself. The table knows no calls, queues or bytes. A caller enters
+// with its key. It gets its verdict at once, or waits and gets it later through
 // OnSignal. The upstream call belongs to the flight, not to the caller that
 // started it.
 //
@@ -15,17 +15,17 @@
 //     '------> kWait: OnSignal comes with kLead, kRun, kAnswer or kOld, unless
 //                     the caller leaves before
 //
-// A caller may Leave at any time. A signal on its way then comes all the same,
-// and must be ignored: the table has already given its place to another.
+// A caller may Leave at any time. A signal that was sent before still arrives,
+// and must be ignored: the table has already given the slot to another caller.
 //
-// Some flights are nobody's: one that refreshes an entry (EnterToRefresh), and
-// one whose last caller has left while its call may go on (Launched). At most
-// `max_unattended` of them run, and whoever misses their key joins them.
+// Some flights have no caller: one that refreshes an entry (EnterToRefresh),
+// and one whose last caller has left while its call may continue (Launched). At
+// most `max_unattended` of them run. Callers that miss their key join them.
 //
 // Thread-safe. Signals and cancellations are made on the thread whose call
-// caused them, under no lock of the table; a caller that is told by another
-// thread may hear of it before its own Enter has returned. The table must
-// outlive its flights; callers are kept alive while they are in it.
+// caused them, and no mutex of the table is locked. A signal from another
+// thread may arrive before the caller's own Enter has returned. The table must
+// outlive its flights; it keeps callers alive while they are in it.
 #ifndef FNCACHE_PROXY_SERVING_FLIGHT_H_
 #define FNCACHE_PROXY_SERVING_FLIGHT_H_
 
@@ -54,14 +54,14 @@ class FlightTable;
 enum class Verdict {
   kLead,    // it opened a flight, or took over one that has no call yet
   kRun,     // not collapsed: it calls upstream for itself alone
-  kWait,    // it joined a flight, or waits for one of the `max_released` places
+  kWait,    // it joined a flight, or waits for one of the `max_released` slots
   kAnswer,  // signals only: the flight ended with an answer that is shared
   kOld,  // signals only: the function failed, and the caller has an old entry
 };
 
 struct FlightSignal {
   Verdict verdict = Verdict::kRun;
-  // With Verdict::kRun: the caller waited for one of the `max_released` places.
+  // With Verdict::kRun: the caller waited for one of the `max_released` slots.
   bool queued = false;
   // With Verdict::kAnswer: the entry to answer with, and whether it was found
   // in memory rather than made by the flight's own upstream call.
@@ -71,12 +71,12 @@ struct FlightSignal {
   int code = 0;
 };
 
-// One caller, as the table knows it. Derive from it to be told.
+// One caller, as the table knows it. Derive from it to receive signals.
 class FlightCaller {
  public:
-  // `deadline` (infinite: none) only serves to choose who leads next; keeping
-  // to it is the caller's business. `stale`: the caller missed for finding an
-  // entry past its time; `has_old`: it answers from that if the function fails.
+  // `deadline` (infinite: none) only serves to choose the next leader; the
+  // caller enforces it. `stale`: the caller missed because it found an entry
+  // past its time. `has_old`: it answers from that if the function fails.
   FlightCaller(const cache::key::Key& key, absl::Time deadline,
                bool stale = false, bool has_old = false)
       : key_(key), deadline_(deadline), has_old_(has_old), stale_(stale) {}
@@ -86,9 +86,9 @@ class FlightCaller {
 
   const cache::key::Key& key() const { return key_; }
 
-  // After Enter: this caller is stale, or whoever opened the flight that it
-  // joined was. A look-up removes what it finds expired, so those that follow
-  // would not know.
+  // After Enter: this caller is stale, or the caller that opened its flight
+  // was. A look-up removes an expired entry, so the next callers would not know
+  // of it.
   bool stale() const { return stale_; }
 
   // Is called at most once, and only if Enter returns kWait. On any thread.
@@ -97,9 +97,9 @@ class FlightCaller {
  private:
   friend class FlightTable;
   friend class ReleaseGate;
-  // The caller's part in its flight. Guarded by its shard's mutex.
+  // The caller's role in its flight. Guarded by its shard's mutex.
   enum class Part { kNone, kLeader, kJoined, kReleased };
-  // The caller's place at the gate. Guarded by the gate's mutex.
+  // The caller's state at the gate. Guarded by the gate's mutex.
   enum class Place { kNone, kQueued, kRunning };
 
   const cache::key::Key key_;
@@ -118,23 +118,23 @@ using FlightCallerPtr = std::shared_ptr<FlightCaller>;
 class FlightCall {
  public:
   virtual ~FlightCall() = default;
-  // Ends it soon, as nobody waits for it any more. Any thread; may come after
-  // it has ended.
+  // Ends it soon, because no caller waits for it any more. Any thread; may come
+  // after it has ended.
   virtual void Cancel() = 0;
-  // Whether it may go on when its last caller leaves, and hold what it holds.
-  // Under a lock of the table.
+  // Whether it may continue, and keep its memory, when its last caller leaves.
+  // Called while a mutex of the table is locked.
   virtual bool MayBeAbandoned() { return true; }
-  // Its last caller has left, and it goes on without. When it has done so for
-  // long enough, FlightTable::EndAbandoned is told this number. Any thread; may
-  // come after it has ended.
+  // Its last caller has left, and it continues. When its time is over, it
+  // passes this number to FlightTable::EndAbandoned. Any thread; may come after
+  // it has ended.
   virtual void OnAbandoned(uint64_t /*abandonment*/) {}
 };
 
 // How a flight's upstream call ended.
 enum class FlightEnd {
   kShared,    // policy and the memory tier accepted the answer
-  kAlone,     // any other outcome: it is the first caller's alone
-  kFailed,    // the same, by an error in whose place an old entry is served
+  kAlone,     // any other outcome: only the first caller gets it
+  kFailed,    // the same, and an old entry may be served instead of the error
   kDeadline,  // the first caller's deadline ended it
 };
 
@@ -148,12 +148,12 @@ class ReleaseGate {
 
   // True if the caller runs now, false if it waits.
   bool Enter(const FlightCallerPtr& caller);
-  // Gives up the caller's place, if it has one. Returns the caller that the
-  // place goes to, who has to be told kRun, or null.
+  // Frees the caller's slot, if it has one. Returns the caller that gets the
+  // slot, and that must be sent kRun, or null.
   FlightCallerPtr Leave(FlightCaller* caller);
 
-  // Changes how many run at once. Returns the callers whose turn it is now, who
-  // have to be told kRun.
+  // Changes how many run at once. Returns the callers that got a slot; they
+  // must be sent kRun.
   std::vector<FlightCallerPtr> SetMaxRunning(int max_running);
 
   int running() const;
@@ -172,8 +172,8 @@ class FlightTable {
   struct Options {
     // How many released calls run at once. Positive.
     int max_released = 16;
-    // For how long misses of a key are not collapsed after a flight whose
-    // answer was not shared.
+    // How long misses of a key are not collapsed after a flight whose answer
+    // was not shared.
     absl::Duration uncollapsed = absl::Seconds(1);
     // How many flights without a caller run at once: refreshes, and calls whose
     // callers have left.
@@ -190,8 +190,8 @@ class FlightTable {
   // A caller missed its key. Never kAnswer. Once for each caller.
   Verdict Enter(const FlightCallerPtr& caller, absl::Time now);
 
-  // Opens a flight that refreshes an entry, led by `leader`, who has no client:
-  // it goes on as a leader does, and never leaves.
+  // Opens a flight that refreshes an entry. Its `leader` has no client: it acts
+  // as any leader does, and never leaves.
   enum class Refresh {
     kLead,
     kNotNeeded,  // a flight of the key runs, or one has just failed
@@ -200,23 +200,24 @@ class FlightTable {
   Refresh EnterToRefresh(const FlightCallerPtr& leader, absl::Time now);
 
   // The leader's upstream call has started: `call` is cancelled when the last
-  // caller leaves, unless it `outlives` them: then it goes on, and those who
-  // miss its key join it as ever. Returns the flight, which Finish must be told
-  // the end of, whoever has left by then. Null if `leader` does not lead (it
+  // caller leaves, unless it `outlives` them. Then it continues, and callers
+  // that miss its key join it. Returns the flight. Finish must be called with
+  // it, even if callers have left by then. Null if `leader` does not lead (it
   // left).
   std::shared_ptr<Flight> Launched(FlightCaller* leader,
                                    std::shared_ptr<FlightCall> call,
                                    bool outlives = false);
 
-  // The flight's upstream call ended. kShared: `entry` is what was filled, or,
-  // with `found`, a newer one that memory had by then. kFailed: with `code`.
-  // Does nothing if everybody had left, and it did not outlive them.
+  // The flight's upstream call ended. kShared: `entry` is the one that was
+  // filled, or, with `found`, a newer one that memory had by then. kFailed:
+  // with `code`. Does nothing if all callers had left, and the call did not
+  // outlive them.
   void Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
               cache::store::EntryRef entry, absl::Time now, bool found = false,
               int code = 0);
 
-  // The flight's call has gone on for long enough since that abandonment: it is
-  // cancelled, unless somebody has joined it since.
+  // The time that the flight's call had after that abandonment is over: it is
+  // cancelled, unless a caller has joined it since.
   void EndAbandoned(const std::shared_ptr<Flight>& flight,
                     uint64_t abandonment);
 
@@ -224,26 +225,27 @@ class FlightTable {
   void FinishFound(FlightCaller* leader, cache::store::EntryRef entry,
                    absl::Time now);
 
-  // The caller goes, or its own released call has ended. May be called any
-  // number of times. True if it was waiting for another caller's flight.
+  // The caller leaves, or its own released call has ended. May be called any
+  // number of times. True if the caller waited for another caller's flight.
   bool Leave(FlightCaller* caller);
 
-  // Lets nobody else join the flight of a key that is open now, or any: who
-  // comes later opens another one. Those inside still belong to it. Returns how
-  // many flights that were.
+  // Closes the open flight of a key, or every open flight, to new callers: a
+  // later caller opens another one. Callers inside still belong to it. Returns
+  // the number of flights that were closed to new callers.
   size_t Detach(const cache::key::Key& key);
   size_t DetachAll();
 
-  // From now on so many released calls run at once; those beyond that go on.
+  // From now on at most `max_released` released calls run at once. Calls beyond
+  // that continue to their end.
   void SetMaxReleased(int max_released);
 
   struct Stats {
     size_t flights = 0;
-    size_t callers = 0;      // with a part in a flight, leaders included
-    size_t uncollapsed = 0;  // keys that are not collapsed for a while
+    size_t callers = 0;      // in a flight, leaders included
+    size_t uncollapsed = 0;  // keys that are not collapsed for now
     int running = 0;         // released callers that call upstream
     int queued = 0;          // released callers that wait
-    int unattended = 0;      // flights that are nobody's
+    int unattended = 0;      // flights without a caller
     bool empty() const {
       return flights == 0 && callers == 0 && running == 0 && queued == 0;
     }
@@ -255,15 +257,14 @@ class FlightTable {
   struct Actions;
 
   Shard& ShardOf(const cache::key::Key& key) const;
-  // These are called under the lock of the flight's shard.
+  // Call these while the mutex of the flight's shard is locked.
   //
   // A flight that `leader` leads.
   std::shared_ptr<Flight> Open(const FlightCallerPtr& leader);
-  // Takes one of the places of flights without a caller; false if there is
-  // none.
+  // Takes one of the `max_unattended` slots; false if none is free.
   bool TakePlace();
   void GivePlaceBack(Flight* flight);
-  // What is said about it from now on is late, and ignored.
+  // From now on the table ignores reports about the flight: they are late.
   void Close(Flight* flight);
 
   const Options options_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// FunctionState: what one set of settings makes of a function: its policy, its
-// masks, the digesters that make its keys. A reload makes another one; a call
-// takes the newest when its request is there and keeps it to its end, so that
-// no call ever lives under two sets of settings.
+// FunctionState: one set of settings of a function: its policy, its masks, and
+// the digesters that make its keys. A reload makes another one. A call takes
+// the newest state when its request is complete, and keeps it to its end. So no
+// call ever has two sets of settings.
 //
-// FunctionStates holds the newest one, of which each worker has its own share
+// FunctionStates has the newest state. Each worker has its own reference to it
 // (worker_shared.h).
 //
-// Thread-safe, but for what is said at Of.
+// Thread-safe, except Of.
 #ifndef FNCACHE_PROXY_SERVING_FUNCTION_STATE_H_
 #define FNCACHE_PROXY_SERVING_FUNCTION_STATE_H_
 
@@ -29,8 +29,8 @@ namespace fncache::proxy::serving {
 
 class FunctionState {
  public:
-  // `store` outlives it. `trial` is what `mode: shadow` under the settings
-  // before has found, if that was the mode.
+  // `store` outlives this object. `trial` is the trial of the settings before,
+  // if their mode was `shadow`.
   FunctionState(const settings::FunctionOptions& options,
                 cache::store::TieredStore* store,
                 const std::shared_ptr<ShadowTrial>& trial = nullptr)
@@ -45,16 +45,16 @@ class FunctionState {
   // seed that the store has now.
   const cache::key::Digester& digester(Method method);
 
-  // Another request of the function was keyed. Masks that matched nothing in
-  // the first thousand are warned of.
+  // Counts a request of the function that got a key. After the first thousand
+  // it warns of masks that matched nothing.
   void TryMasks();
 
   const settings::FunctionOptions options;
   const cache::Policy policy;
-  // What is purged of its entries.
+  // The purges of the function's entries.
   const cache::store::BanScope& bans;
   cache::store::TieredStore& store;
-  const std::shared_ptr<ShadowTrial> shadow;  // null but in `mode: shadow`
+  const std::shared_ptr<ShadowTrial> shadow;  // null unless `mode: shadow`
 
  private:
   struct Digesters {
@@ -67,7 +67,7 @@ class FunctionState {
   };
 
   const Digesters digesters_;
-  // For the seed of a disk tier that has opened since; see TieredStore::seed.
+  // For the seed of a disk tier that opened later; see TieredStore::seed.
   absl::optional<Digesters> late_digesters_;
   std::once_flag late_;
   std::atomic<int> tried_masks_{0};
@@ -77,21 +77,21 @@ using FunctionStatePtr = std::shared_ptr<FunctionState>;
 
 class FunctionStates {
  public:
-  // `store` outlives it.
+  // `store` outlives this object.
   FunctionStates(const settings::FunctionOptions& options,
                  cache::store::TieredStore* store);
 
-  // The newest, as the worker with this index shares it. On that worker's
-  // thread only; valid until the next call there.
+  // The newest state, as the reference of the worker with this index. Call it
+  // on that worker's thread only; it is valid until the next call there.
   const FunctionStatePtr& Of(int worker) { return states_.Of(worker); }
-  // The newest. On any thread.
+  // The newest state. On any thread.
   FunctionStatePtr Newest() const { return states_.Newest(); }
   bool IsNewest(const FunctionStatePtr& state) const {
     return states_.IsNewest(state.get());
   }
 
-  // Calls whose requests are there from now on live under these settings. Name,
-  // listen and upstream are those there were.
+  // Calls whose requests are complete from now on have these settings. Name,
+  // listen and upstream must not change.
   void Replace(const settings::FunctionOptions& options);
 
  private:

@@ -36,7 +36,7 @@ absl::optional<telemetry::ShadowReport> FunctionHandler::Shadow() const {
 
 void FunctionHandler::Replace(const settings::FunctionOptions& options) {
   context_.states.Replace(options);
-  // No call stores them from now on, and what there is is not served.
+  // From now on no call stores secrets, and stored ones are not served.
   if (context_.misses != nullptr &&
       options.policy.store_secrets == cache::StoreSecrets::kNone) {
     context_.misses->OnSecretsErased(context_.name);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// FunctionHandler: serves all calls of one function. RunFunction, of either
-// version, is answered through the cache (call.h), everything else is forwarded
-// as a stream (stream.h).
+// FunctionHandler: serves all calls of one function. The cache answers
+// RunFunction, of either version (call.h). Calls of other methods are forwarded
+// as streams (stream.h).
 //
 // Thread-safe: a call runs on its worker's thread; workers share the flights.
-// The objects that are given to the constructor outlive the handler, and the
-// handler outlives its listener's calls.
+// The constructor's arguments outlive the handler, and the handler outlives its
+// listener's calls.
 #ifndef FNCACHE_PROXY_SERVING_HANDLER_H_
 #define FNCACHE_PROXY_SERVING_HANDLER_H_
 
@@ -42,8 +42,8 @@ class FunctionHandler final : public transport::CallHandler {
   void OnAnswered(const grpc::Status& status) override;
   void OnHeldUp() override;
 
-  // Calls whose requests are there from now on live under these settings. Name,
-  // listen and upstream are those there were. Any thread.
+  // Calls whose requests are complete from now on have these settings. Name,
+  // listen and upstream must not change. Any thread.
   void Replace(const settings::FunctionOptions& options);
 
   // The flights as they are now; empty once no call is left.
@@ -54,28 +54,28 @@ class FunctionHandler final : public transport::CallHandler {
   }
 
   const std::string& name() const { return context_.name; }
-  // What calls that come now live under.
+  // The settings of calls that arrive now.
   FunctionStatePtr State() const { return context_.states.Newest(); }
-  // What a call that comes at `now` may make of an entry under its key.
+  // The use that a call at `now` may make of an entry with its key.
   cache::Freshness FreshnessOf(const cache::key::Key& key,
                                const cache::store::Entry& entry,
                                absl::Time now) const {
     return context_.FreshnessOf(*State(), key, entry, now);
   }
-  // Lets no caller that comes later join a flight that is open now: of a key,
-  // or any. Returns how many those are.
+  // Closes the open flight of a key, or every open flight, to later callers.
+  // Returns the number of those flights.
   size_t DetachFlight(const cache::key::Key& key) {
     return context_.flights.Detach(key);
   }
   size_t DetachFlights() { return context_.flights.DetachAll(); }
 
-  // How many keys are not refreshed for now, because doing so failed.
+  // How many keys are not refreshed for now, because their refresh failed.
   size_t BackingOff() {
     return context_.refreshes.Waiting(context_.clock.Now());
   }
 
-  // What `mode: shadow` found so far; absent in another mode. Takes some
-  // microseconds, and is for people and scrapes.
+  // The findings of `mode: shadow` so far; absent in another mode. It takes
+  // some microseconds, and is for people and scrapes.
   absl::optional<telemetry::ShadowReport> Shadow() const;
 
  private:

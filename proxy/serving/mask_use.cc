@@ -8,13 +8,13 @@
 namespace fncache::proxy::serving {
 
 std::vector<telemetry::MaskUse> UseOfMasks(const cache::key::MaskSet& masks) {
-  std::map<std::string, bool> matched;  // those that no set stands for yet
+  std::map<std::string, bool> matched;  // masks that no set stands for yet
   for (const std::string& path : masks.canonical()) matched[path] = true;
   for (const std::string& path : masks.Unmatched()) matched[path] = false;
   const std::map<std::string, bool> all = matched;
   std::vector<telemetry::MaskUse> uses;
   for (const cache::key::NamedMaskSet& set : cache::key::NamedMaskSets()) {
-    // In the spelling of the others.
+    // Parse writes paths in canonical spelling, as in `all`.
     const auto parsed = cache::key::MaskSet::Parse({set.name});
     if (!parsed.ok()) continue;
     telemetry::MaskUse use;
@@ -27,8 +27,8 @@ std::vector<telemetry::MaskUse> UseOfMasks(const cache::key::MaskSet& masks) {
       use.matched += there->second ? 1 : 0;
     }
     if (use.paths == 0) continue;
-    // The set is among the masks if it adds nothing to them; some of its paths
-    // may lie below another mask, and are not there by themselves.
+    // The set is among the masks if it adds nothing to them. Some of its paths
+    // may lie below another mask, and are then not listed.
     std::vector<std::string> more = masks.canonical();
     more.push_back(set.name);
     const auto with = cache::key::MaskSet::Parse(more);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a function's masks have been of use so far.
+// Reports which of a function's masks have matched so far.
 //
-// Pure function of what the masks noted; thread-safe.
+// A pure function of the state of the masks; thread-safe.
 #ifndef FNCACHE_PROXY_SERVING_MASK_USE_H_
 #define FNCACHE_PROXY_SERVING_MASK_USE_H_
 
@@ -12,9 +12,9 @@
 
 namespace fncache::proxy::serving {
 
-// Each of the masks, in the order of MaskSet::canonical; named sets come first
-// and stand for all of their paths, since few functions are sent all that a set
-// is of.
+// The use of each mask, in the order of MaskSet::canonical. Named sets come
+// first. A set stands for all of its paths, because few functions get all paths
+// of a set.
 std::vector<telemetry::MaskUse> UseOfMasks(const cache::key::MaskSet& masks);
 
 }  // namespace fncache::proxy::serving

@@ -13,7 +13,7 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Minutes(2);
 
-// It leads its flight until that ends, so it is told nothing.
+// It leads its flight until that ends, so it gets no signal.
 class RefreshSeat final : public FlightCaller {
  public:
   explicit RefreshSeat(const cache::key::Key& key)
@@ -30,7 +30,7 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
                                       const transport::IncomingCall& call) {
   const absl::Time now = context->clock.Now();
   if (!context->refreshes.Allows(key, now)) return absl::nullopt;
-  // Its caller has been answered, so it must not stand in the way of others.
+  // The refresh must not delay other calls, because its caller has an answer.
   transport::Inflight::Unattended unattended;
   if (auto* const inflight = context->upstream.options().inflight) {
     const size_t bytes = call.request().size();
@@ -52,8 +52,7 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
       context->instruments.RefreshRefused();
       return absl::nullopt;
   }
-  // A refresh that has just ended may have filled the key since it was looked
-  // up.
+  // A refresh that has just ended may have filled the key after the look-up.
   const cache::store::Found found = store->GetMemory(key, now);
   if (found.entry && context->FreshnessOf(*state, key, *found.entry, now) ==
                          cache::Freshness::kFresh) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refresh: asks the function after an answer that is served past its time
-// (stale_while_revalidate), with the request that met it. It opens a flight
-// without a caller, one for each key; misses of the key join it. Its run is
-// unattended (upstream_run.h): it has 2 minutes, a graceful stop does not wait
-// for it, and a key whose refresh failed is left alone for 1 to 30 s.
+// Refresh: calls the function after an answer past its time
+// (stale_while_revalidate), with the same request. It opens a flight without a
+// caller, one for each key; misses of the key join it. Its run is unattended
+// (upstream_run.h): it has 2 minutes, and a graceful stop does not wait for it.
+// A key whose refresh failed is not refreshed for 1 to 30 s.
 //
 // A value on the worker's thread, between the lookup and Launch.
 #ifndef FNCACHE_PROXY_SERVING_REFRESH_H_
@@ -28,16 +28,16 @@ namespace fncache::proxy::serving {
 
 class Refresh final {
  public:
-  // Refreshes the key of `call`, which was found past its time, unless that is
-  // not needed or not possible: then none. From now on misses of the key wait
-  // for it, so Launch must follow; until then `call` may end.
+  // Opens a refresh of the key of `call`, whose entry is past its time. Absent:
+  // the refresh is not needed or not possible. From now on misses of the key
+  // wait for it, so Launch must follow. Until then `call` may end.
   static absl::optional<Refresh> Open(ServingContext* context,
                                       FunctionStatePtr state,
                                       cache::store::TieredStore* store,
                                       const cache::key::Key& key,
                                       const transport::IncomingCall& call);
 
-  // Calls the function. Once.
+  // Calls the function. Call it once.
   void Launch();
 
  private:

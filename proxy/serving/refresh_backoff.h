@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// RefreshBackoff: which keys of one function are not refreshed for a while,
-// because doing so failed: 1 s after the first failure, twice as long after
-// each further one, 30 s at most. A key that is left alone for half a minute
-// longer than it has to be begins anew, and so does the one that failed longest
-// ago where there are too many.
+// RefreshBackoff: the keys of one function that are not refreshed for now,
+// because their refresh failed. The delay is 1 s after the first failure, twice
+// as long after each further one, and at most 30 s. A key that does not fail
+// for 30 s after its delay begins at 1 s again. Above kMostKeys the key that
+// failed longest ago does, too.
 //
 // Thread-safe.
 #ifndef FNCACHE_PROXY_SERVING_REFRESH_BACKOFF_H_
@@ -26,7 +26,7 @@ class RefreshBackoff {
  public:
   static constexpr absl::Duration kFirst = absl::Seconds(1);
   static constexpr absl::Duration kLongest = absl::Seconds(30);
-  // How many keys are remembered.
+  // How many keys are remembered. Beyond it the oldest failure is forgotten.
   static constexpr size_t kMostKeys = 4096;
 
   // Whether the key may be refreshed at `now`.
@@ -44,16 +44,16 @@ class RefreshBackoff {
     absl::Time until;
     absl::Duration delay;
     absl::Time forgotten;
-    uint64_t number = 0;  // its place in `order_`
+    uint64_t number = 0;  // its key in `order_`
   };
   void Forget(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Of `failures_`: where nothing fails, nobody takes the lock.
+  // The size of `failures_`. While it is 0, no thread locks the mutex.
   std::atomic<size_t> size_{0};
   Mutex mutex_;
   absl::flat_hash_map<cache::key::Key, Failure> failures_
       ABSL_GUARDED_BY(mutex_);
-  // In the order in which they failed last.
+  // Keys in the order of their last failure.
   std::map<uint64_t, cache::key::Key> order_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// It is one thing: the trial and its calls count into one set of figures.
+// This file is one thing: the trial and its calls count into one set of
+// figures.
 #include "proxy/serving/shadow.h"
 
 #include <algorithm>
@@ -35,13 +36,13 @@ using insight::request::ResponseDifference;
 using telemetry::ShadowBy;
 using telemetry::ShadowReport;
 
-constexpr size_t kMostDifferences = 32;  // looked at in one pair of answers
-constexpr size_t kMostLogged = 8;        // of them
+constexpr size_t kMostDifferences = 32;  // read in one pair of answers
+constexpr size_t kMostLogged = 8;        // of these differences
 constexpr size_t kMostPaths = 64;        // counted
 constexpr size_t kMostComposites = 1 << 14;
 constexpr uint64_t kMostTableBytes = 16 << 20;
-// Answers that are read for their differences: some milliseconds of each
-// second.
+// The budget for reading answers to find their differences. It takes some
+// milliseconds of each second.
 constexpr double kBytesPerSecond = 1 << 20;
 constexpr double kMostBytes = 4 << 20;
 constexpr absl::Duration kLogInterval = absl::Seconds(10);
@@ -56,7 +57,7 @@ uint64_t HashOf(const void* data, size_t size) {
   return XXH3_64bits(data, size);
 }
 
-// Paths hold names that users chose, which may be long.
+// Paths contain names that users chose, which may be long.
 std::string Cut(const std::string& path) {
   constexpr size_t kMost = 512;
   return path.size() <= kMost ? path
@@ -69,12 +70,12 @@ std::string Spell(const insight::request::CompositeName& name) {
                       name.object_namespace.empty() ? "" : "/", name.name);
 }
 
-// Paths with counts. 64 of them: a rare one that comes new takes the place of
-// the rarest and its counts, so that counts may be too high, and never too low
+// At most 64 paths with counts. Beyond that a new path replaces the rarest one
+// and inherits its counts. So counts may be too high, but never too low
 // (Metwally et al., Space-Saving, 2005).
 class PathCounts {
  public:
-  // `alone`: the one mask of so many that hid a change.
+  // `alone`: the only one of the `masks` masks that hid a change.
   void Add(const std::string& path, ShadowBy by, absl::optional<size_t> alone,
            size_t masks, absl::Time now) {
     auto found = counts_.find(path);
@@ -113,12 +114,12 @@ class PathCounts {
   std::map<std::string, ShadowReport::Path> counts_;
 };
 
-// Whether the function could be seen to vary by itself for the composites that
-// differ by masks.
+// Counts differences by masks of composites without an exact repeat. Only an
+// exact repeat can show that the function varies for the same request.
 class CompositeControls {
  public:
-  // A hit of this composite was compared. Of the composites that come when
-  // there are too many nothing is known.
+  // A hit of this composite was compared. Beyond kMostComposites nothing is
+  // known about new composites.
   void Add(uint64_t composite, ShadowBy by, bool differs) {
     const bool difference = differs && by == ShadowBy::kMask;
     if (by != ShadowBy::kExact && !difference) return;
@@ -156,7 +157,7 @@ class CompositeControls {
 struct Filler {
   int64_t started = 0;  // when its call did, Unix nanoseconds
   Key exact;
-  // A hash for each mask, or empty: it was not read.
+  // A hash for each mask; empty if the request was not read.
   std::vector<uint32_t> masked;
 };
 
@@ -174,13 +175,13 @@ class Fillers {
 
   void Add(const Key& key, Filler filler) {
     Filler& kept = fillers_[key];
-    // As entries do: one of a later start stays.
+    // As with entries, the one with the later start stays.
     if (kept.started > filler.started) return;
     order_.push_back({key, filler.started});
     kept = std::move(filler);
     while (fillers_.size() > most_ || order_.size() > 2 * most_) {
       const auto found = fillers_.find(order_.front().key);
-      // Unless it was filled again since.
+      // Not if the key was filled again since.
       if (found != fillers_.end() &&
           found->second.started == order_.front().started) {
         fillers_.erase(found);
@@ -208,8 +209,8 @@ class Fillers {
   std::deque<Order> order_;
 };
 
-// The memory in which requests and answers are read. As many are kept as there
-// are cores, or so.
+// The memory in which requests and answers are read. At most kReadings of them
+// are kept, about one for each core.
 constexpr size_t kReadings = 4;
 constexpr size_t kMostKept = 256 << 10;
 struct Reading {
@@ -236,7 +237,7 @@ struct ShadowTrial::Impl {
         seed(RandomSeed()),
         fillers(options.masks.canonical().size()),
         of_masks(options.masks.canonical().size()) {
-    // Where nothing is left out of keys they are exact digests themselves.
+    // Without masks, and with `key: content`, the key is the exact digest.
     if (!masks.empty() || source != cache::key::KeySource::kContent) {
       exact.emplace(RandomSeed(), cache::key::KeyScope{},
                     cache::key::MaskSet());
@@ -249,7 +250,7 @@ struct ShadowTrial::Impl {
            options.masks.canonical() == masks.canonical();
   }
 
-  // A Reading that nobody else uses until it is put back.
+  // A Reading that no other call uses until it is put back.
   std::unique_ptr<Reading> Take() {
     {
       MutexLock lock(&mutex);
@@ -261,15 +262,15 @@ struct ShadowTrial::Impl {
     }
     return std::make_unique<Reading>(secret, seed);
   }
-  // After messages of so many bytes.
+  // `read`: bytes of the messages that were read.
   void PutBack(std::unique_ptr<Reading> reading, size_t read) {
-    // It may hold many times that.
+    // After a large message its memory may be many times `read`.
     if (read > kMostKept) return;
     MutexLock lock(&mutex);
     if (readings.size() < kReadings) readings.push_back(std::move(reading));
   }
 
-  // Whether answers of so many bytes may be looked into now.
+  // Whether the budget allows to read answers of this many bytes now.
   bool Afford(size_t bytes, absl::Time now) {
     MutexLock lock(&mutex);
     if (now > budget_at) {
@@ -312,7 +313,7 @@ struct ShadowTrial::Impl {
   std::array<uint64_t, telemetry::kShadowBys> unexamined
       ABSL_GUARDED_BY(mutex){};
   CompositeControls controls ABSL_GUARDED_BY(mutex);
-  // Requests that were read: no more composites or values than that.
+  // Requests that were read. There are at most this many composites or values.
   uint64_t requests ABSL_GUARDED_BY(mutex) = 0;
   DistinctCount composites ABSL_GUARDED_BY(mutex);
   DistinctCount mask_composites ABSL_GUARDED_BY(mutex);
@@ -327,9 +328,9 @@ struct ShadowTrial::Impl {
 struct ShadowCall::Parts {
   std::shared_ptr<ShadowTrial> trial;
   const telemetry::FunctionInstruments* instruments;
-  // With `key: tag` a request may have a key although all of it cannot be read.
+  // With `key: tag` a request may have a key although it cannot be fully read.
   bool exact_known = true;
-  absl::optional<Key> exact;     // absent: the key is
+  absl::optional<Key> exact;     // absent: the key is the exact digest
   std::vector<uint64_t> masked;  // a hash for each mask; empty: not read
   uint64_t all_masked = 0;
   uint64_t composite_hash = 0;
@@ -340,7 +341,7 @@ struct ShadowCall::Parts {
     return exact.has_value() ? *exact : key;
   }
 
-  // The entry and the answer are compared.
+  // The result of comparing the entry and the answer.
   struct Comparison {
     bool differs = false;
     std::vector<ResponseDifference> differences;
@@ -348,7 +349,8 @@ struct ShadowCall::Parts {
   };
   Comparison Compare(const cache::ResponseView& answer, absl::string_view entry,
                      uint64_t most, absl::Time now) const;
-  // By what it was a hit, and the masks that hide a change.
+  // Returns how the call was a hit, and in `changed` the masks that hide a
+  // change.
   ShadowBy Classify(const Key& key, int64_t started,
                     std::vector<size_t>* changed) const;
   void Count(ShadowBy by, const std::vector<size_t>& changed,
@@ -406,7 +408,7 @@ std::unique_ptr<ShadowCall> ShadowTrial::Read(
   if (!parts->masked.empty()) impl_->masked_values.Add(parts->all_masked);
   for (size_t i = 0; i < parts->masked.size(); ++i) {
     const uint64_t value = parts->masked[i];
-    // What is not there is no value.
+    // Zero: the mask hides nothing in this request.
     if (value == 0) continue;
     impl_->of_masks[i].values.Add(HashOf(&value, sizeof value));
   }
@@ -477,7 +479,7 @@ void ShadowCall::Remember(const Key& key, absl::Time started) {
 bool ShadowCall::Judge(const cache::ResponseView& answer, const Key& key,
                        uint64_t most_bytes, cache::store::TieredStore* store,
                        IsFresh is_fresh, absl::Time now) {
-  // The caller wanted a new answer.
+  // Without a look-up the caller wanted a new answer.
   if (!looked_up_) return true;
   if (!served_) {
     cache::store::Found found = store->GetMemory(key, now);
@@ -509,7 +511,7 @@ ShadowCall::Parts::Comparison ShadowCall::Parts::Compare(
     size += piece.size();
   }
   if (same_bytes && size == entry.size()) return comparison;
-  // An answer that would not have been stored is not the one that was.
+  // An answer that is too large to be stored differs from the stored one.
   if (size > std::max<uint64_t>(most, entry.size())) {
     comparison.differs = true;
     return comparison;
@@ -575,7 +577,7 @@ void ShadowCall::Parts::Count(ShadowBy by, const std::vector<size_t>& changed,
   counts.unexamined[static_cast<size_t>(by)] += comparison.examined ? 0 : 1;
   absl::optional<size_t> alone;
   if (changed.size() == 1) alone = changed.front();
-  // Elements of one list are of one pattern, which differed once in this hit.
+  // The elements of one list have one pattern. It counts once for this hit.
   std::set<std::string> patterns;
   for (const ResponseDifference& difference : comparison.differences) {
     patterns.insert(Cut(difference.pattern));

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // ShadowTrial: `mode: shadow` of one function, the rehearsal of its settings.
-// Entries are kept as under `on`, every call goes to the function, and where
-// the cache would have answered, what it would have said is compared with what
-// the function says.
+// Entries are stored as under `on`, and every call goes to the function. Where
+// the cache would have answered, the trial compares the entry with the
+// function's answer.
 //
 //   request -> Read -> ShadowCall: its exact digest, a hash for each mask
 //   look-up -> ShadowCall::LookedUp
 //   answer  -> ShadowCall::Judge: compares; or lets it be stored, as `on` would
 //
-// Two requests of one key are the same but for what masks hide. Whether they
-// differ there is known from a digest without masks: of the request that filled
-// an entry it is remembered in a bounded table, beside when the call started,
-// which an entry says too, from whatever tier it comes. So a hit is by `mask`
-// (they differ), `exact` (they are the same: the control) or `unknown` (the
-// entry is older than the process, or has left the table).
+// Two requests of one key differ only in masked fields. A digest without masks
+// shows if they differ there. A bounded table remembers that digest for the
+// request that filled an entry, and the start of its call. The entry has this
+// start time, too, from any tier. So a hit is by `mask` (the requests differ),
+// `exact` (they are the same: the control) or `unknown` (the entry is older
+// than the process, or has left the table).
 //
-// Answers are compared by digests of their canonical forms without meta. Where
-// they differ, the first paths are sought within a budget of bytes a second,
-// and not in very large answers, of which only the part is told. Paths and
+// Answers are compared by digests of their canonical forms without meta. If
+// they differ, the first paths are sought within a budget of bytes a second.
+// For very large answers only the fields that differ are reported. Paths and
 // keyed hashes are kept and logged, values never are.
 //
-// A trial goes on for as long as what keys are made of stays the same, over
-// changes of other settings. Memory is bounded: 17 MiB, 1.3 KiB for each
-// mask, and a few MiB in which requests and answers are read.
+// A trial continues while the settings that make keys stay the same; other
+// settings may change. Memory is bounded: 17 MiB, 1.3 KiB for each mask, and a
+// few MiB in which requests and answers are read.
 //
 // Thread-safe. A ShadowCall is used by one thread at a time.
 #ifndef FNCACHE_PROXY_SERVING_SHADOW_H_
@@ -55,25 +55,26 @@ class ShadowCall;
 
 class ShadowTrial : public std::enable_shared_from_this<ShadowTrial> {
  public:
-  // Larger requests are not read for which masks' values changed.
+  // Bytes. In a larger request the trial does not find the masks whose values
+  // changed.
   static constexpr size_t kMostRead = 1 << 20;
-  // Differences of larger answers (the entry's and the function's together) are
-  // told by part only.
+  // Bytes of the entry and the function's answer together. Above it only the
+  // fields that differ are reported, without paths.
   static constexpr size_t kMostCompared = 1 << 20;
-  // Requests of entries that are remembered.
+  // The number of entries whose requests are remembered.
   static constexpr size_t kMostRemembered = 1 << 16;
 
   explicit ShadowTrial(const settings::FunctionOptions& options);
   ~ShadowTrial();
 
-  // The trial for a function that has these options: `before`, if that is of
-  // the same keys, else a new one; null unless the mode is shadow.
+  // The trial for a function that has these options: `before`, if it makes the
+  // same keys, else a new one. Null unless the mode is shadow.
   static std::shared_ptr<ShadowTrial> For(
       const settings::FunctionOptions& options,
       const std::shared_ptr<ShadowTrial>& before);
 
-  // Reads a request that is being keyed; on any thread. The instruments outlive
-  // what is returned.
+  // Reads a request while its key is made; on any thread. The instruments
+  // outlive the returned object.
   std::unique_ptr<ShadowCall> Read(
       absl::Span<const absl::string_view> request,
       const telemetry::FunctionInstruments* instruments, Clock* clock);
@@ -94,22 +95,22 @@ class ShadowCall {
   // Counts a call that would have been a hit and was not compared.
   ~ShadowCall();
 
-  // It was looked up. `served`: the entry that the cache would have answered
-  // with; null: it would have asked the function.
+  // The call was looked up. `served`: the entry with which the cache would have
+  // answered. Null: it would have called the function.
   void LookedUp(cache::store::EntryRef served);
-  // How many bytes Judge will have to compare with the answer.
+  // How many bytes Judge will compare with the answer.
   size_t bytes() const { return served_ ? served_->body().size() : 0; }
 
   // Whether an entry would be served as fresh.
   using IsFresh = absl::FunctionRef<bool(const cache::store::Entry& entry)>;
-  // The function's answer has come, at `now`. True: `on` would store it, if
-  // policy says so. Otherwise it was compared with the entry that it looked up,
-  // or that another call has filled meanwhile, which `on` would have joined.
-  // Answers of more than `most_bytes` are not read.
+  // The function's answer has arrived, at `now`. True: `on` would store it, if
+  // policy says so. False: it was compared with an entry. That is the entry of
+  // the look-up, or one that another call filled meanwhile; under `on` this
+  // call would have joined that one. Answers above `most_bytes` are not read.
   bool Judge(const cache::ResponseView& answer, const cache::key::Key& key,
              uint64_t most_bytes, cache::store::TieredStore* store,
              IsFresh is_fresh, absl::Time now);
-  // The answer is about to be stored; the call started then.
+  // The answer will be stored now; the call started at `started`.
   void Remember(const cache::key::Key& key, absl::Time started);
 
  private:

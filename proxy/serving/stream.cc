@@ -22,19 +22,20 @@
 namespace fncache::proxy::serving {
 namespace {
 
-// So long after its first answer is complete a call with one request may still
-// prove to be unary, which a graceful stop waits for.
+// The time after its first complete answer in which a call with one request may
+// prove to be unary. A graceful stop waits for unary calls only.
 constexpr absl::Duration kMaybeUnary = absl::Milliseconds(200);
 
-// Windows of relayed streams begin with what all have, and are doubled up to
-// this where four of them have passed, the reader keeps up, and calls that are
-// relayed hold less than half of what they may.
+// Windows of relayed streams begin with the usual size. A window is doubled, up
+// to kLargestWindow, when four windows have passed, the reader keeps up, and
+// relayed calls use less than half of their limit.
 constexpr uint32_t kFirstWindow = http2::kUsualWindow;
 constexpr uint32_t kLargestWindow = 1 << 20;
 
-// A start of a request that takes this is let go of where others need the room.
+// Bytes. A kept start of a request above this size is dropped while other calls
+// wait for capacity.
 constexpr size_t kSmallStart = 4 << 10;
-// How often it is looked whether what waits has moved.
+// The interval at which waiting bytes are checked for progress.
 constexpr absl::Duration kLook = absl::Seconds(1);
 
 void End(const transport::IncomingCall& call, int code, bool upstream,
@@ -49,25 +50,25 @@ void End(const transport::IncomingCall& call, int code, bool upstream,
   instruments.End(record);
 }
 
-// One way of a relayed call: what comes from one stream goes to the other, and
-// is let come as it goes.
+// One direction of a relayed call: bytes from one stream are sent on the other.
+// The sender's window opens as they are sent.
 class Way {
  public:
-  // `inflight` may be null: there is room for all.
+  // `inflight` may be null: then there is no limit.
   explicit Way(const transport::Inflight* inflight) : inflight_(inflight) {}
 
-  // These bytes have come, and are to be passed on.
+  // These bytes have arrived, and will be sent on.
   void Take(absl::string_view bytes) {
     messages_.Take(bytes);
     total_ += bytes.size();
     passed_ += bytes.size();
     held_ += bytes.size();
   }
-  // Where `to` keeps up with what it was given, `from` may send more.
+  // If `to` keeps up with its bytes, `from` may send more.
   void Passed(http2::Stream& from, const http2::Stream& to) {
     if (to.unsent() < kFirstWindow) Release(from);
   }
-  // `to` has sent most of what it had.
+  // `to` has sent most of its bytes.
   void Release(http2::Stream& from) {
     from.Consume(std::exchange(held_, 0));
     if (passed_ < 4 * uint64_t{window_} || window_ == kLargestWindow) return;
@@ -77,14 +78,14 @@ class Way {
     from.GrowWindow(window_);
   }
   uint64_t messages() const { return messages_.begun(); }
-  // One of them has begun to come and is not complete.
+  // A message has begun to arrive and is not complete.
   bool amid() const { return messages_.amid(); }
-  // Of what came, so much waits to be sent: what the call holds for that, or
-  // has granted.
+  // The bytes that the call is charged for: those that wait to be sent, or the
+  // window that it granted beyond the first one, whichever is more.
   size_t Held(size_t waits) const {
     return std::max<size_t>(waits, window_ - kFirstWindow);
   }
-  // Whether that is nothing, or has changed since it was asked last.
+  // Whether no bytes wait, or bytes were sent since the last call of Moved.
   bool Moved(size_t waits) {
     const uint64_t sent = total_ - waits;
     return std::exchange(sent_, sent) != sent || waits == 0;
@@ -101,15 +102,15 @@ class Way {
   const transport::Inflight* const inflight_;
   transport::MessageCounter messages_;
   uint32_t window_ = kFirstWindow;
-  uint64_t passed_ = 0;  // since the window is what it is
+  uint64_t passed_ = 0;  // bytes since the window got its size
   uint64_t total_ = 0;
-  uint64_t sent_ = 0;  // of `total_`, when that was asked last
-  size_t held_ = 0;    // came, and may not be replaced yet
+  uint64_t sent_ = 0;  // of `total_`, at the last call of Moved
+  size_t held_ = 0;    // bytes that arrived, not yet given back to the window
 };
 
 // The start of a request, which may have to be sent again. Large pieces are
-// shared with whoever sends them; small ones join, so that they take no more
-// than their bytes.
+// shared with the stream that sends them. Small pieces are joined, so that they
+// take no more memory than their bytes.
 class KeptStart {
  public:
   static bool Joins(absl::string_view bytes) { return bytes.size() <= kJoined; }
@@ -144,11 +145,11 @@ class KeptStart {
   size_t size_ = 0;
 };
 
-// A call of which the fields and bytes pass in both directions. It keeps itself
-// alive until both streams are closed.
+// A call whose fields and bytes pass in both directions. It keeps itself alive
+// until both streams are closed.
 //
-// What it holds is counted at the end of a turn: by then most of what came in
-// it has gone.
+// Its bytes are counted at the end of an event-loop iteration: by then most of
+// those that arrived in it have been sent.
 class ForwardedCall final : public transport::CallTap,
                             public transport::Activity,
                             private http2::StreamUser,
@@ -188,35 +189,35 @@ class ForwardedCall final : public transport::CallTap,
 
   void Connect();
   void OnConnection(http2::Connection& connection);
-  // It is not sent again from now on.
+  // From now on the request is not sent again.
   void ForgetStart();
-  // What waits to be sent to the function.
+  // The bytes that wait to be sent to the function.
   size_t UpWaits() const;
-  // That, or what waits to be sent to the caller, is worth a look later: who
-  // takes it may not say so.
+  // Whether enough bytes wait, in both directions, to check them later: no
+  // event may report that they were sent.
   bool Waits() const {
     return UpWaits() + call_->stream().unsent() >
            transport::IncomingCall::kFree;
   }
-  // What is kept of the call, fields and both ways.
+  // The bytes that the call keeps: fields, and both directions.
   size_t Weight() const;
-  // Counts it; and ends the call, where calls hold too much.
+  // Counts them, and ends the call if calls keep too much.
   void Weigh();
-  // To be called when what came was sent on: that goes first.
+  // Call it after the bytes that arrived were sent on.
   void WeighSoon() { worker_->loop()->AtTurnEnd(this); }
   void Look();
   void OnDeadline();
-  // Ends it at the caller with a status of ours.
+  // Ends the call at the caller with a status of fncache's own.
   void Fail(const grpc::Status& status);
-  // The same, of a header block that is too large.
+  // The same, for a header block that is too large.
   void RefuseMetadata(absl::string_view whose);
-  // The same, and drops what waits to be sent to the caller.
+  // The same, and drops the bytes that wait to be sent to the caller.
   void Evict(transport::Refusal why, absl::string_view words);
-  // Resets it at the caller, and counts it as one of that status.
+  // Resets the caller's stream, and counts the call with status `code`.
   void CutOff(int code, uint32_t reset);
   void GiveUpFunction(uint32_t code);
-  // Counts it. Before its caller can know: who has the status finds the call
-  // counted.
+  // Counts the call. It comes before the status is sent, so that a caller with
+  // a status finds its call counted.
   void Count(int code);
   void UpdateKind();
   void EndSoon();
@@ -229,15 +230,15 @@ class ForwardedCall final : public transport::CallTap,
   std::unique_ptr<transport::Connecting> connecting_;
   http2::Stream* function_ = nullptr;
   transport::Inflight* const inflight_;  // may be null
-  // What has come of the request, while that is all of it and the function has
-  // not answered: it may have to be sent again. While there is no connection
-  // all that comes is kept; windows bound it.
+  // The request so far, which may have to be sent again. It is kept while it is
+  // complete from its start and the function has not answered. Without a
+  // connection all bytes that arrive are kept; windows bound them.
   KeptStart start_;
   bool whole_ = true;  // start_ is all that came
   Way up_;
   Way down_;
   size_t answer_fields_ = 0;
-  bool again_ = false;  // it is to be sent again
+  bool again_ = false;  // the request will be sent again
   bool half_closed_ = false;
   bool resent_ = false;
   bool counted_ = false;
@@ -245,7 +246,7 @@ class ForwardedCall final : public transport::CallTap,
   absl::optional<transport::TimerId> deadline_timer_;
   absl::optional<transport::TimerId> maybe_unary_timer_;
   absl::optional<transport::TimerId> look_timer_;
-  absl::Time moved_;  // when something that waited had moved
+  absl::Time moved_;  // when waiting bytes moved last
 };
 
 ForwardedCall::~ForwardedCall() {
@@ -281,7 +282,7 @@ void ForwardedCall::Connect() {
 }
 
 void ForwardedCall::OnConnection(http2::Connection& connection) {
-  if (call_ == nullptr) return;  // it goes when this turn ends
+  if (call_ == nullptr) return;  // it ends with this event-loop iteration
   function_ =
       connection.Open(transport::RequestFields(
                           call_->fields(), call_->deadline(), upstream_->tls()),
@@ -332,7 +333,7 @@ void ForwardedCall::Weigh() {
   size_t weight = Weight();
   if (function_ != nullptr && start_.size() > kSmallStart &&
       call_->RelayedWait()) {
-    // Others need the room more.
+    // Other calls wait for capacity.
     ForgetStart();
     weight = Weight();
   }
@@ -345,7 +346,7 @@ void ForwardedCall::Weigh() {
   look_timer_ = worker_->After(kLook, [this] { Look(); });
 }
 
-// One that stands still is ended while there is no room for others.
+// A call that stalls is ended while others wait for capacity.
 void ForwardedCall::Look() {
   look_timer_.reset();
   if (call_ == nullptr) return;
@@ -358,7 +359,7 @@ void ForwardedCall::Look() {
     return Evict(transport::Refusal::kStalled,
                  "the call stood still while others wait for inflight.bytes");
   }
-  // What has gone since, without a word.
+  // Some bytes may have been sent without an event.
   call_->HoldRelayed(Weight());
   if (!Waits()) return;
   look_timer_ = worker_->After(kLook, [this] { Look(); });
@@ -391,7 +392,7 @@ void ForwardedCall::OnAnswer(http2::Stream& stream) {
   ForgetStart();
   answer_fields_ = transport::WeightOf(stream.fields());
   if (stream.oversized()) return RefuseMetadata("the function's headers");
-  // An answer that ends here passes as it is, too.
+  // OnPeerEnd passes on an answer that ends here.
   if (call_ != nullptr && !stream.peer_ended()) {
     call_->stream().Answer(stream.fields(), /*end=*/false);
   }
@@ -426,7 +427,8 @@ void ForwardedCall::OnPeerEnd(http2::Stream& stream) {
     caller.Answer(stream.fields(), /*end=*/true);
   }
   call_ = nullptr;
-  // It may never take the rest of the request, or the window for its end.
+  // The function may never read the rest of the request, or open the window for
+  // its end.
   const bool untaken = function_ != nullptr && !function_->end_sent();
   if (!half_closed_ || untaken) GiveUpFunction(http2::kNoError);
 }
@@ -444,7 +446,7 @@ void ForwardedCall::OnClosed(http2::Stream& /*stream*/,
   if (end.unprocessed && !resent_ && whole_) {
     resent_ = true;
     again_ = true;
-    // Not from here: the connection is in the middle of something.
+    // Not from here: the connection calls this while it changes its state.
     return worker_->loop()->AtTurnEnd(this);
   }
   http2::Stream& caller = call_->stream();
@@ -501,10 +503,10 @@ void ForwardedCall::CutOff(int code, uint32_t reset) {
 
 void ForwardedCall::OnDeadline() {
   deadline_timer_.reset();
-  // While it waits for a connection, what it waited for in vain is said.
+  // While the call waits for a connection, `connecting_` reports the failure.
   if (connecting_ != nullptr && function_ == nullptr) return;
   if (call_ != nullptr && call_->stream().answered() && down_.amid()) {
-    // Behind a part of a message no status would be read.
+    // The caller would not read a status after an incomplete message.
     return CutOff(grpc::StatusCode::DEADLINE_EXCEEDED, http2::kCancel);
   }
   Fail(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"));
@@ -538,9 +540,9 @@ void ForwardedCall::Count(int code) {
   End(*call_, code, /*upstream=*/true, instruments_);
 }
 
-// A graceful stop waits for unary calls only. That a call is one shows by and
-// by: one request, which may take long to come, and the half-close, then one
-// answer and the status.
+// A graceful stop waits for unary calls only. A call proves to be unary in
+// steps: one request, which may take long to arrive, the half-close, one
+// answer, and the status.
 void ForwardedCall::UpdateKind() {
   if (call_ == nullptr) return;
   if ((half_closed_ || up_.amid()) && up_.messages() == 1 &&

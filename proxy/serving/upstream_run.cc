@@ -16,15 +16,15 @@
 namespace fncache::proxy::serving {
 namespace {
 
-// Smaller answers are read in less time than handing them over takes: waking
+// Bytes. To read a smaller answer takes less time than to hand it over: waking
 // another thread and moving the bytes to its core cost a quarter of a miss with
 // an answer of 13 KB.
 constexpr size_t kHandedOver = 64 << 10;
-// So much of a packed answer is unpacked at a time when it is handed over: a
-// few kilobytes may become a gigabyte, and others have their turn meanwhile.
+// Bytes that one job decompresses of an answer that was handed over. A few
+// kilobytes may become a gigabyte, so other jobs run between the steps.
 constexpr size_t kUnpackedATime = 4 << 20;
 
-// How long a call goes on at most when its last caller has left.
+// The longest time that a call continues after its last caller has left.
 constexpr absl::Duration kMostAbandoned = absl::Minutes(2);
 
 }  // namespace
@@ -52,7 +52,7 @@ void UpstreamRun::OnAbandoned(uint64_t abandonment) {
   unattended_.store(Unattended::kAbandoned, std::memory_order_relaxed);
   call_->worker()->Post([self = shared_from_this(), abandonment] {
     if (self->flight_ == nullptr) return;  // it is over
-    // Two that follow each other may be told by two threads: the later counts.
+    // Two threads may report two abandonments: the later one counts.
     if (abandonment < self->abandonment_) return;
     self->abandonment_ = abandonment;
     absl::Duration limit = kMostAbandoned;
@@ -74,8 +74,8 @@ void UpstreamRun::OnAbandoned(uint64_t abandonment) {
 void UpstreamRun::OnDone(transport::UnaryCall& call) {
   ended_ = context_.clock.Now();
   message_ = std::move(call.response());
-  // An OK without a message has nothing to read, and one that gRPC's libraries
-  // may read as an error is none to be kept: they are passed on as they are.
+  // An OK without a message has nothing to read. An answer that gRPC's
+  // libraries may read as an error is not kept. Both are passed on unchanged.
   if (!message_.valid() || use_ == Use::kPass) return End();
   if (!call.doubt().empty()) {
     context_.log.AnswerInDoubt(call.doubt());
@@ -86,7 +86,7 @@ void UpstreamRun::OnDone(transport::UnaryCall& call) {
     Read();
     return End();
   }
-  // The upstream call lets go of this when it has told it of its end.
+  // The upstream call releases this object when OnDone returns.
   self_ = shared_from_this();
   if (call_->worker()->Offload(this)) OnWorked();
 }
@@ -102,7 +102,7 @@ bool UpstreamRun::UnpackSome(size_t step) {
   const absl::Status status =
       unpacker_->Step(step, call_->max_response_bytes());
   if (status.ok()) {
-    // It is none to be stored, but may still be too large to be passed on.
+    // Too large to be stored, and perhaps too large to be passed on.
     if (unpacker_->size() > state_->options.policy.max_entry_bytes) {
       unpacker_->StopKeeping();
       refusal_ = cache::Policy::Refusal::kTooLarge;
@@ -117,8 +117,8 @@ bool UpstreamRun::UnpackSome(size_t step) {
 
 void UpstreamRun::Read() {
   if (!message_.compressed()) return Apply(message_);
-  // What cannot be unpacked here, or is too large to be stored, passes as it
-  // is.
+  // An answer that cannot be decompressed here, or is too large to be stored,
+  // is passed on unchanged.
   if (unpacker_ == nullptr) return;
   const transport::Message plain(unpacker_->Release());
   unpacker_ = nullptr;
@@ -140,7 +140,7 @@ void UpstreamRun::OnWorked() {
 
 void UpstreamRun::TellMisses() const {
   if (context_.misses == nullptr || !may_store()) return;
-  // No call of theirs was explained.
+  // In `mode: shadow` no miss is explained.
   if (shadow_ != nullptr) return;
   using cache::Policy;
   using insight::explain::NotStored;
@@ -148,7 +148,7 @@ void UpstreamRun::TellMisses() const {
   if (entry_) {
     const bool secrets = entry_->secrets();
     context_.misses->OnStored(key_, ServedUntil(), secrets);
-    // Settings that do not keep it tell of what is stored by then.
+    // Newer settings may not serve the entry: then later calls miss for them.
     if (secrets && !context_.states.IsNewest(state_) &&
         !context_.states.Newest()->policy.MayServe(*entry_)) {
       context_.misses->OnNotStored(key_, NotStored::kSecrets);
@@ -208,8 +208,6 @@ void UpstreamRun::End() {
   owner->OnAnswer(*call_, message_, stored());
 }
 
-// Whatever settings say now of serving past an entry's time: others may come
-// while it is kept.
 void UpstreamRun::SupersedeOlder() {
   if (!may_store() || fate_ == Fate::kPurged || entry_ || !message_.valid() ||
       !call_->doubt().empty()) {
@@ -217,8 +215,8 @@ void UpstreamRun::SupersedeOlder() {
   }
   const cache::store::Found found = store_.GetMemory(key_, ended_);
   const bool older = found.entry && found.entry->started() <= started_;
-  if (older && found.entry->superseded()) return;  // below it has gone, too
-  // The answer of a rehearsal that would have been a hit says nothing.
+  if (older && found.entry->superseded()) return;  // lower tiers dropped it
+  // In a rehearsal, an answer that would have been a hit supersedes nothing.
   if (use_ != Use::kReplace && (!older || shadow_ != nullptr)) return;
   if (older) context_.instruments.Superseded();
   store_.Supersede(key_, started_, context_.id, ended_);
@@ -263,7 +261,7 @@ FlightEnd UpstreamRun::EndOf(const transport::UnaryCall& call) const {
 void UpstreamRun::Apply(const transport::Message& response) {
   const absl::string_view bytes = response.bytes();
   const auto view = cache::ReadResponse(bytes);
-  if (!view.ok()) return;  // it passes untouched
+  if (!view.ok()) return;  // it is passed on unchanged
   cache::Policy::Storing storing;
   if (may_store() &&
       (shadow_ == nullptr ||
@@ -285,8 +283,8 @@ void UpstreamRun::Apply(const transport::Message& response) {
   told_.facts = view->facts;
   for (const absl::string_view piece : view->body) told_.bytes += piece.size();
   told_.lifetime = storing.lifetime;
-  // An answer that memory did not take is not stored, so that its TTL must not
-  // be that of an entry.
+  // An answer that memory did not take is not stored, so its TTL must not be
+  // that of an entry.
   if (!stored()) storing = {};
   const auto ttl = state_->policy.MissTtl(view->facts, storing);
   told_.told_ttl = ttl;
@@ -310,7 +308,7 @@ void UpstreamRun::ObeyNewest(const cache::ResponseFacts& facts,
     storing->refusal = cache::Policy::Refusal::kSecrets;
     return;
   }
-  // Tiers that outlive the process name the generation that is in force now.
+  // Tiers that outlive the process name the generation in force now.
   if ((facts.secrets && policy.store_secrets != cache::StoreSecrets::kAll) ||
       newest->options.generation != state_->options.generation) {
     storing->lower_tiers = false;
@@ -330,7 +328,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
   info.secrets = view.facts.secrets;
   cache::store::EntryRef entry =
       cache::store::Entry::Create(info, view.meta_rest, view.body);
-  if (!entry) return;  // no memory for it: it passes
+  if (!entry) return;  // no memory for it: it is only passed on
   auto put = cache::store::PutResult::kPurged;
   state_->bans.FillUnlessBanned(key_, started_, [&] {
     put = store_.Fill(key_, entry, storing.lower_tiers, ended_);
@@ -339,8 +337,8 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
     case cache::store::PutResult::kStored:
       if (!context_.states.IsNewest(state_) &&
           !context_.states.Newest()->policy.MayServe(*entry)) {
-        // Settings changed since they were asked; what they do not keep was
-        // cleared perhaps before this was filled.
+        // The settings changed after ObeyNewest. Perhaps they cleared the
+        // entries that they do not keep before this one was filled.
         store_.Erase(key_);
         refusal_ = cache::Policy::Refusal::kSecrets;
         return;
@@ -351,7 +349,8 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
       entry_ = std::move(entry);
       return;
     case cache::store::PutResult::kOlder: {
-      // A call that started later has filled the key: whoever waits gets that.
+      // A call that started later has filled the key: waiting callers get that
+      // entry.
       cache::store::Found newer = store_.GetMemory(key_, ended_);
       if (!newer.entry ||
           context_.FreshnessOf(*state_, key_, *newer.entry, ended_) !=
@@ -375,7 +374,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
 }
 
 bool UpstreamRun::EndedByDeadline(const transport::UnaryCall& call) const {
-  // A function that says so itself, so shortly before, had the same deadline.
+  // A function that returns this status near the deadline had the same one.
   return call.status().error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
          call.deadline().IsOver(transport::Deadline::Now());
 }

@@ -9,9 +9,9 @@
 // `finish_abandoned` lets it continue. A released or uncollapsed run occupies
 // one of the `max_released` slots until the upstream call is over.
 //
-// Thread-safety: used on its worker's thread, but for Cancel and for the job
-// that the worker may hand over. Ownership: its upstream call owns it until
-// that ends, then it owns itself until its answer has been read.
+// Thread-safety: used on its worker's thread, except Cancel and the job that
+// the worker may hand over. Ownership: its upstream call owns it until that
+// ends, then it owns itself until its answer has been read.
 #ifndef FNCACHE_PROXY_SERVING_UPSTREAM_RUN_H_
 #define FNCACHE_PROXY_SERVING_UPSTREAM_RUN_H_
 
@@ -44,24 +44,24 @@ enum class Use {
   kPass,    // a bypass: nothing, not even its TTL is touched
   kAnswer,  // no-store: the TTL follows policy
   kStore,   // it is stored if policy says so
-  // The same; and an entry past its time ends if the response is not kept, as
-  // that was found, or was not looked for.
+  // The same, and an entry past its time ends if the response is not kept. The
+  // look-up found such an entry, or there was no look-up.
   kReplace,
 };
 
 // Why no caller waits for a run.
 enum class Unattended {
-  kNo,         // a caller does, or did until it left
+  kNo,         // a caller waits, or did until it left
   kRefresh,    // it was started without one
   kAbandoned,  // the last one left, and it continues
 };
 
-// What became of the response.
+// The fate of the response.
 enum class Fate {
   kNotKept,    // so far, or for good
   kStored,     // the memory tier took it
   kNewer,      // a call that started later has filled the key
-  kOutlived,   // its time is over, or that of what a later call filled
+  kOutlived,   // its time is over, or that of a later call's entry
   kPurged,     // it would have been kept, but a purge came meanwhile
   kOversized,  // it decompresses to more than max_response_bytes
 };
@@ -70,7 +70,7 @@ enum class Fate {
 class RunOwner {
  public:
   // Is called once, on the worker, unless detached before; never from within
-  // Start. `message` is to be sent; it is not valid with an error, or if the
+  // Start. The owner sends `message`. It is not valid with an error, or if the
   // function sent none. `stored`: the memory tier took it.
   virtual void OnAnswer(transport::UnaryCall& call,
                         const transport::Message& message, bool stored) = 0;
@@ -96,7 +96,7 @@ class UpstreamRun final : public FlightCall,
   // Calls the function. `owner` is null if the run is unattended.
   void Start(const transport::UnaryRequest& request,
              std::shared_ptr<RunOwner> owner);
-  // It refreshes an entry, within that memory. Before Start.
+  // The run refreshes an entry, within that memory. Call it before Start.
   void SetRefresh(transport::Inflight::Unattended memory) {
     unattended_ = Unattended::kRefresh;
     memory_ = std::move(memory);
@@ -105,28 +105,28 @@ class UpstreamRun final : public FlightCall,
   void SetFlight(std::shared_ptr<Flight> flight) {
     flight_ = std::move(flight);
   }
-  // Sets the released caller whose place is given up when this run ends.
+  // Sets the released caller. Its slot is freed when this run ends.
   void SetPlace(std::shared_ptr<FlightCaller> place) {
     place_ = std::move(place);
   }
   bool has_flight() const { return flight_ != nullptr; }
-  // Under `mode: shadow`: the answer is compared, or stored, as this says.
+  // Under `mode: shadow`: `shadow` decides if the answer is compared or stored.
   void SetShadow(std::unique_ptr<ShadowCall> shadow) {
     shadow_ = std::move(shadow);
   }
 
-  // The owner has left: it is told nothing any more.
+  // The owner has left: its OnAnswer is not called any more.
   void Detach() { owner_ = nullptr; }
-  // What was read of the answer and done with it, for traces.
+  // Facts about the answer and its use, for traces.
   struct Told {
     cache::ResponseFacts facts;
     size_t bytes = 0;  // of the response without its meta
     absl::Duration lifetime;
-    absl::optional<absl::Duration> told_ttl;  // where it is not the function's
+    absl::optional<absl::Duration> told_ttl;  // if it is not the function's
   };
   const Told& told() const { return told_; }
   bool stored() const { return fate_ == Fate::kStored; }
-  // It waits for a connection to the function.
+  // The run waits for a connection to the function.
   bool connecting() const { return call_->connecting(); }
   bool waits_in_place() const { return call_->waits_in_place(); }
   void WhenAdmitted(absl::AnyInvocable<void()> admitted) {
@@ -144,40 +144,42 @@ class UpstreamRun final : public FlightCall,
  private:
   bool may_store() const { return use_ >= Use::kStore; }
   void OnDone(transport::UnaryCall& call);
-  // Unpacks `step` bytes more of a packed answer, to store it and to know what
-  // it becomes. True once there is nothing more to unpack. Only as many are
-  // kept as may be stored.
+  // Decompresses `step` more bytes of a compressed answer, to store it and to
+  // learn its size. True once nothing is left to decompress. It keeps at most
+  // the bytes that may be stored.
   bool UnpackSome(size_t step);
   // Reads the answer, stores it, and makes the message that is sent. The caller
-  // and the flight hear of it afterwards, back on the worker.
+  // and the flight get it afterwards, on the worker.
   void Read();
-  // Both, some at a time.
+  // One step of UnpackSome, and Read after the last one.
   void Work() override;
   void OnWorked() override;
   void End();
-  // Does with the response's bytes what policy says.
+  // Stores the response if policy says so, and sets its TTL.
   void Apply(const transport::Message& response);
-  // Settings that were put in force while the call ran have a say in whether
-  // its answer is stored: theirs, where that is stricter.
+  // Settings may change while the call runs. The stricter ones decide if its
+  // answer is stored.
   void ObeyNewest(const cache::ResponseFacts& facts,
                   cache::Policy::Storing* storing) const;
   void Fill(const cache::ResponseView& view,
             const cache::Policy::Storing& storing);
-  // Tells those who explain misses what became of the answer.
+  // Reports the fate of the answer to the memory of misses.
   void TellMisses() const;
-  // An answer that is not kept takes the place of an older one that is, where
-  // that would be served past its time; but for one that a purge alone keeps
-  // out, as a soft purge leaves what there is to be served so.
+  // An answer that is not kept ends an older entry that would be served past
+  // its time. An answer that only a purge keeps out does not: a soft purge lets
+  // older entries be served past their time.
+  //
+  // This does not depend on the settings for serving past an entry's time: they
+  // may change while the entry is kept.
   void SupersedeOlder();
-  // Until when the entry is served, as of the end of the call.
+  // The time until which the entry is served, as of the end of the call.
   absl::Time ServedUntil() const;
   bool IsFreshInMemory() const;
   // Reports the end of an unattended run, which no caller sees.
   void ReportUnattended();
-  // As what the flight ends with the call.
+  // How the flight ends with the call.
   FlightEnd EndOf(const transport::UnaryCall& call) const;
-  // Whether the deadline that the call was given ended it, rather than the
-  // function.
+  // Whether the call's own deadline ended it, rather than the function.
   bool EndedByDeadline(const transport::UnaryCall& call) const;
 
   ServingContext& context_;
@@ -189,8 +191,8 @@ class UpstreamRun final : public FlightCall,
   cache::store::Bans::Entered entered_;
   std::atomic<bool> cancelled_{false};
   std::atomic<Unattended> unattended_{Unattended::kNo};
-  // What the call may keep while it is unattended. Set under the lock of the
-  // flights, once.
+  // The memory that the call may keep while it is unattended. Set once, while a
+  // mutex of the flights is locked.
   transport::Inflight::Unattended memory_;
   size_t request_bytes_ = 0;
   absl::Time started_;
@@ -203,14 +205,14 @@ class UpstreamRun final : public FlightCall,
   absl::optional<transport::TimerId> abandoned_timer_;
   // Set when the call has ended.
   std::shared_ptr<UpstreamRun> self_;  // until its answer has been read
-  // Until the answer is unpacked and read.
+  // Until the answer is decompressed and read.
   std::unique_ptr<transport::Unpacker> unpacker_;
   absl::Time ended_;
   transport::Message message_;  // as the function sent it, or with another TTL
   Fate fate_ = Fate::kNotKept;
   cache::store::EntryRef entry_;  // of kStored and kNewer
   Told told_;
-  // Why it is not kept, where the answer could be read.
+  // Why the answer is not kept, if it could be read.
   absl::optional<cache::Policy::Refusal> refusal_;
 };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // WorkerShared: an object that is replaced now and then while all workers use
-// it. A worker takes its own share of the newest one, whose count of references
-// no other worker touches, so that hits on several cores do not contend for it.
+// it. Each worker has its own reference to the newest object. No other worker
+// touches the reference count, so hits on several cores do not contend for it.
 //
-// The one before goes when nobody holds it any more and each worker has looked.
+// The object before is destroyed when it has no user any more and each worker
+// has called Of.
 //
-// Thread-safe, but for what is said at Of.
+// Thread-safe, except Of.
 #ifndef FNCACHE_PROXY_SERVING_WORKER_SHARED_H_
 #define FNCACHE_PROXY_SERVING_WORKER_SHARED_H_
 
@@ -33,8 +34,8 @@ class WorkerShared {
   WorkerShared(const WorkerShared&) = delete;
   WorkerShared& operator=(const WorkerShared&) = delete;
 
-  // The newest, as the worker with this index shares it. On that worker's
-  // thread only; valid until the next call there.
+  // The newest object, as the reference of the worker with this index. Call it
+  // on that worker's thread only; it is valid until the next call there.
   const std::shared_ptr<T>& Of(int worker) {
     Slot& slot = slots_[static_cast<size_t>(worker)];
     if (slot.version != version_.load(std::memory_order_acquire)) {
@@ -42,18 +43,18 @@ class WorkerShared {
     }
     return slot.share;
   }
-  // The newest. On any thread.
+  // The newest object. On any thread.
   std::shared_ptr<T> Newest() const {
     MutexLock lock(&mutex_);
     return newest_;
   }
-  // Whether this is the newest, without asking for it: null is that where there
-  // is none. On any thread.
+  // Whether this is the newest object. It takes no reference. Null is the
+  // newest if there is none. On any thread.
   bool IsNewest(const T* one) const {
     return address_.load(std::memory_order_acquire) == one;
   }
 
-  // Who asks from now on gets `next`, which may be null. Returns the one
+  // From now on `next` is the newest object; it may be null. Returns the one
   // before.
   std::shared_ptr<T> Replace(std::shared_ptr<T> next) {
     MutexLock lock(&mutex_);
@@ -69,13 +70,13 @@ class WorkerShared {
     std::shared_ptr<T> share;
   };
   void Renew(Slot* slot) const {
-    std::shared_ptr<T> before;  // goes when no lock is held
+    std::shared_ptr<T> before;  // destroyed after the mutex is unlocked
     MutexLock lock(&mutex_);
     slot->version = version_.load(std::memory_order_relaxed);
     before = std::move(slot->share);
     slot->share = nullptr;
     if (newest_ == nullptr) return;
-    // With a count of references of its own.
+    // With its own reference count.
     slot->share =
         std::shared_ptr<T>(newest_.get(), [held = newest_](T* /*one*/) {});
   }
