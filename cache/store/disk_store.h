@@ -18,6 +18,9 @@
 // When writing fails (disk full), reads go on; once a probe shows that writing
 // is possible again, the database is resumed, or else reopened.
 //
+// It is one thing: reads, writes and repairs share one database, which a repair
+// replaces under them, and one order of locks.
+//
 // Thread-safe; blocks on I/O. Put and Erase run one at a time.
 #ifndef FNCACHE_CACHE_STORE_DISK_STORE_H_
 #define FNCACHE_CACHE_STORE_DISK_STORE_H_
