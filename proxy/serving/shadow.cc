@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This file is one thing: the trial and its calls count into one set of
-// figures.
+// It is one thing: the trial and its calls count into one set of figures.
 #include "proxy/serving/shadow.h"
 
 #include <algorithm>
