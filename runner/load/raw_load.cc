@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -182,7 +183,11 @@ absl::Status Runner::Open(Link* link) {
 absl::Status Runner::NotServed(const Link& link, http2::ConnectionEnd end,
                                const std::string& words) const {
   const std::string& target = link.connection.server().target();
-  if (tls_ == nullptr) return absl::UnavailableError(words);
+  if (tls_ == nullptr) {
+    return absl::UnavailableError(absl::StrContains(words, target)
+                                      ? words
+                                      : absl::StrCat(target, ": ", words));
+  }
   switch (end) {
     case http2::ConnectionEnd::kHandshake:
       return absl::UnavailableError(
