@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Actions: what an administrator can do to a daemon, one method for each of the
-// admin service's. The server calls them; the daemon has them.
+// Actions: the actions that an administrator has on a daemon. Each method is
+// one method of the admin service. The server calls them; the daemon implements
+// them.
 //
-// What goes in and comes out are the service's own messages
-// (proto/admin.proto), so that nothing stands between what the daemon says and
-// what the client reads. A status that is not ok is the call's; its message is
-// a line for people.
+// Arguments and results are the service's own messages (proto/admin.proto), so
+// the client reads exactly the daemon's answer. A status that is not OK becomes
+// the call's status; its message is a line for people.
 //
-// Thread-safe: several may run at once, on threads where they may take their
-// time and block.
+// Thread-safe: several may run at once, on threads where they may block.
 #ifndef FNCACHE_PROXY_ADMIN_ACTIONS_H_
 #define FNCACHE_PROXY_ADMIN_ACTIONS_H_
 

@@ -14,7 +14,8 @@ namespace {
 
 using google::protobuf::util::TimeUtil;
 
-// Counters of one daemon only rise; a thread may have been read early.
+// Counters of one daemon only rise, but a reading may have read one thread
+// early.
 uint64_t Less(uint64_t now, uint64_t before) {
   return now > before ? now - before : 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon counted between two looks at it.
+// The counts of a daemon between two readings.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_ADMIN_CHANGE_H_
@@ -16,12 +16,13 @@
 namespace fncache::proxy::admin {
 
 struct Change {
-  // How long it took; positive.
+  // The time between the readings; positive.
   absl::Duration length;
-  // There was no look before, or the daemon has been started anew: it is all
-  // that was counted.
+  // There was no reading before, or the daemon was restarted: the counts are
+  // those since its start.
   bool since_start = false;
-  // Counters are what was counted meanwhile; everything else is as it is now.
+  // Counters have their increase between the readings; all other fields are as
+  // they are now.
   v1::StatsResponse counted;
 };
 
@@ -30,19 +31,19 @@ Change ChangeBetween(const absl::optional<v1::StatsResponse>& before,
 
 using Counts = google::protobuf::RepeatedPtrField<v1::Count>;
 uint64_t Sum(const Counts& counts);
-// Of one name; 0 where there is none.
+// The count with this name; 0 if there is none.
 uint64_t CountOf(const Counts& counts, absl::string_view name);
 
-// Hits among look-ups; nothing where there was none.
+// Hits divided by look-ups; absent without a look-up.
 absl::optional<double> HitRate(const v1::FunctionStats& function);
 
 uint64_t CountIn(const v1::Latency& latency);
-// Zero where nothing was observed.
+// Zero if nothing was observed.
 absl::Duration Mean(const v1::Latency& latency);
-// The mean of the part in which the quantile lies; zero where nothing was
+// The mean of the bucket in which the quantile lies; zero if nothing was
 // observed.
 absl::Duration Quantile(const v1::Latency& latency, double q);
-// RunFunction's latency of one outcome; null where there is none.
+// RunFunction's latency of one outcome; null if there is none.
 const v1::Latency* LatencyOf(const v1::FunctionStats& function,
                              absl::string_view outcome);
 

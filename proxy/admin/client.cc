@@ -24,7 +24,7 @@ namespace {
 constexpr char kWhere[] =
     "the daemon's log says where its socket is; --socket PATH names it";
 
-// Who owns the file or, where that cannot be seen, its folder.
+// The owner of the file, or of its folder if the file cannot be seen.
 std::string OwnerOf(const std::string& path) {
   struct stat file = {};
   std::string what = path;
@@ -83,7 +83,7 @@ absl::StatusOr<int> OpenSocket(const std::string& path) {
 
 bool Exists(const std::string& path) {
   struct stat file = {};
-  // What may not be looked at is there, as far as anybody can say.
+  // A file that this user may not see counts as existing.
   return stat(path.c_str(), &file) == 0 || errno == EACCES;
 }
 
@@ -129,8 +129,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetMaxReceiveMessageSize(-1);
-  // A connection that exists already tells more of why there is none than a
-  // channel that makes its own.
+  // The socket is connected here, because its error says more than that of a
+  // channel that connects itself.
   return std::unique_ptr<Client>(new Client(
       path, v1::Admin::NewStub(grpc::CreateCustomInsecureChannelFromFd(
                 "fncache-admin", *fd, arguments))));

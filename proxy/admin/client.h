@@ -20,23 +20,24 @@
 
 namespace fncache::proxy::admin {
 
-// Where to look for the socket.
+// The sources of the socket's path.
 struct SocketSearch {
   std::string flag;       // --socket; empty: not given
-  std::string cache_dir;  // --cache-dir, as that
+  std::string cache_dir;  // --cache-dir; empty: not given
   Environment environment;
   std::string user_folder = UserFolder();
 };
 
-// The flag's, else that in the directory of --cache-dir, whether or not they
-// are there: who names a daemon means no other one. Else
-// $FNCACHE_ADMIN_SOCKET, else the first of the default places, with
-// $FNCACHE_CACHE_DIR, where there is one. A socket in a user folder that is not
-// safe is passed by, because another user may serve it. NotFound says where it
-// was looked for and what to do.
+// Returns the first of these paths: the flag's, that in the directory of
+// --cache-dir, $FNCACHE_ADMIN_SOCKET, and the first default path where a socket
+// exists ($FNCACHE_CACHE_DIR counts). The flags' sockets need not exist: a
+// caller that names a daemon means no other one. A socket in an unsafe user
+// folder is skipped, because another user may serve it. NotFound lists the
+// paths that were tried, and says what to do.
 absl::StatusOr<std::string> FindSocket(const SocketSearch& search);
 
-// Ok if a daemon serves the socket; else as Client::Connect. Starts no threads.
+// OK if a daemon serves the socket; else the error of Client::Connect. Starts
+// no threads.
 absl::Status CheckSocket(const std::string& path);
 
 class Client {
@@ -48,8 +49,9 @@ class Client {
   template <typename Request, typename Response>
   using Method = grpc::Status (v1::Admin::Stub::*)(grpc::ClientContext*,
                                                    const Request&, Response*);
-  // Calls, and waits for so long. What the daemon says is the status, and so is
-  // Unavailable that it has gone; the message names the socket.
+  // Calls the daemon, and waits at most `patience`. Returns the daemon's
+  // status, or Unavailable if the daemon has ended. The message names the
+  // socket.
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(Method<Request, Response> method,
                                 const Request& request,
@@ -57,8 +59,8 @@ class Client {
     grpc::ClientContext context;
     return Call(method, request, patience, &context);
   }
-  // The same, which ends at once when another thread cancels `context`, a new
-  // one, before or while it waits.
+  // The same, but it ends at once when another thread cancels `context`, before
+  // the wait or during it. `context` must be new.
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(Method<Request, Response> method,
                                 const Request& request, absl::Duration patience,

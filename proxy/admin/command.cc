@@ -35,12 +35,12 @@ using google::protobuf::util::TimeUtil;
 constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
 
-// Commands that only look, and those that change what may be much.
+// Time limits of commands that only read, and of those that may change much.
 constexpr absl::Duration kSoon = absl::Minutes(1);
 constexpr absl::Duration kLater = absl::Minutes(10);
-// Nobody waits longer for a level or a trace to end by itself.
+// The longest time after which a level or a trace ends automatically.
 constexpr absl::Duration kLongestFor = absl::Hours(8760);
-// The largest request that a function may get.
+// Bytes of the largest request that a function may get.
 constexpr size_t kMaxRequest = size_t{2} << 30;
 
 absl::optional<std::string> Variable(const std::string& name) {
@@ -72,7 +72,7 @@ absl::StatusOr<absl::Duration> ParsePositive(absl::string_view flag,
                                FormatGoDuration(least), " up, such as 10m"));
 }
 
-// In the daemon's range, and its words.
+// The range and the error text are those of the daemon.
 absl::Status ParseFor(const Flags& flags, google::protobuf::Duration* out) {
   const auto parsed = ParseGoDuration(flags.for_time);
   if (!parsed.ok() || *parsed <= absl::ZeroDuration() ||
@@ -85,7 +85,7 @@ absl::Status ParseFor(const Flags& flags, google::protobuf::Duration* out) {
   return absl::OkStatus();
 }
 
-// One of `accepted`, or the error that says so.
+// OK if the word is one of `accepted`; else an error that lists them.
 absl::Status CheckWord(absl::string_view what, const std::string& word,
                        const std::vector<std::string>& accepted) {
   if (std::find(accepted.begin(), accepted.end(), word) != accepted.end()) {
@@ -97,13 +97,14 @@ absl::Status CheckWord(absl::string_view what, const std::string& word,
       "; accepted: ", absl::StrJoin(accepted, ", ")));
 }
 
-// What was asked for, with the flags checked before anybody is asked.
+// One command with its flags. The flags are checked before the daemon is
+// called.
 class Invocation {
  public:
   Invocation(const Line& line, const Flags& flags)
       : line_(line), flags_(flags) {}
 
-  // Returns the exit code of what is no failure. InvalidArgument is wrong
+  // Returns the exit code if the command did not fail. InvalidArgument is wrong
   // usage.
   absl::StatusOr<int> Run() {
     const absl::Status given = CheckNoneEmpty();
@@ -124,8 +125,8 @@ class Invocation {
   }
 
  private:
-  // A variable that was not set in a script must not make a flag as good as
-  // not given: purge --key "$KEY" --all.
+  // An empty value is an error. A script's unset variable must not act like a
+  // flag that is not given: purge --key "$KEY" --all.
   absl::Status CheckNoneEmpty() const {
     for (const CommandLine* at = &line_.top; at != nullptr;
          at = at->given_command()) {
@@ -164,7 +165,7 @@ class Invocation {
     return (*client)->Call(method, request, patience);
   }
 
-  // What was asked for has been done by then.
+  // The daemon has done its work by then, so a failure to print says so.
   absl::StatusOr<int> Print(absl::string_view text, int code = 0) const {
     const absl::Status status = WriteStdout(text);
     if (status.ok()) return code;
@@ -284,7 +285,7 @@ class Invocation {
     const auto response =
         Call(&v1::Admin::Stub::Reload, v1::ReloadRequest(), kLater);
     if (!response.ok()) {
-      // Settings that do not fit are not this command's usage.
+      // Settings that are not accepted are no wrong usage of this command.
       return absl::FailedPreconditionError(response.status().message());
     }
     return Print(ReloadText(*response));
@@ -345,7 +346,7 @@ class Invocation {
 
   const Line& line_;
   const Flags& flags_;
-  std::string socket_;  // that was called
+  std::string socket_;  // the one that was called
 };
 
 // "fncache admin purge".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `fncache admin`: looks into a running daemon and changes it.
+// `fncache admin`: inspects and changes a running daemon.
 #ifndef FNCACHE_PROXY_ADMIN_COMMAND_H_
 #define FNCACHE_PROXY_ADMIN_COMMAND_H_
 
@@ -10,14 +10,15 @@
 
 namespace fncache::proxy::admin {
 
-// Runs it: argv[0] is its name. Returns the exit code: 0; 1 for the world's
-// reasons, or where a part was not reached; 2 for wrong usage.
+// Runs the command; argv[0] is its name. Returns the exit code: 0 for success,
+// 1 for a failure of the environment or if some of the fleet was not reached, 2
+// for wrong usage.
 int AdminMain(int argc, char** argv);
 // The text that --help prints.
 std::string AdminHelp();
-// The flags of all its commands.
+// The flags of all commands of `fncache admin`.
 std::vector<CommandFlag> AdminCommandFlags();
-// Its commands, for completion.
+// The commands of `fncache admin`, for completion.
 std::vector<std::string> AdminWords();
 
 }  // namespace fncache::proxy::admin

@@ -22,8 +22,7 @@ namespace fncache::proxy::admin {
 namespace {
 
 constexpr absl::Duration kSoon = absl::Minutes(1);
-// The daemon has written what it knows by then, or is too busy to be waited
-// for.
+// By then the daemon has written its queued lines, or is too busy to wait for.
 constexpr absl::Duration kMostWaited = absl::Seconds(30);
 constexpr absl::Duration kPolled = absl::Milliseconds(50);
 
@@ -79,7 +78,7 @@ absl::StatusOr<std::map<std::string, std::string>> RecordTrace(
   const auto started =
       (*client)->Call(&v1::Admin::Stub::StartTrace, start, kSoon);
   if (!started.ok()) return started.status();
-  // It ends by itself, so that the daemon goes on as its settings say.
+  // The trace ends automatically; then the daemon's settings apply again.
   absl::SleepFor(options.for_time);
   const absl::Status ended = WaitForItsEnd(options.dir);
   if (!ended.ok()) return ended;

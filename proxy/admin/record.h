@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has a running daemon trace its calls for a while.
+// Makes a running daemon trace its calls for a given time.
 #ifndef FNCACHE_PROXY_ADMIN_RECORD_H_
 #define FNCACHE_PROXY_ADMIN_RECORD_H_
 
@@ -13,13 +13,14 @@ namespace fncache::proxy::admin {
 
 struct RecordOptions {
   std::string socket;     // --socket; "" = not given
-  std::string cache_dir;  // --cache-dir, as that
-  std::string dir;        // where it writes, absolute
+  std::string cache_dir;  // --cache-dir; "" = not given
+  std::string dir;        // the trace's folder, absolute
   absl::Duration for_time = absl::Minutes(1);
 };
 
-// Blocks for that time; the trace is of level full. Returns where each of the
-// daemon's functions listens. The error names the socket. Thread-safe.
+// Blocks for `for_time`. The trace has the level full. Returns the address on
+// which each of the daemon's functions listens. The error names the socket.
+// Thread-safe.
 absl::StatusOr<std::map<std::string, std::string>> RecordTrace(
     const RecordOptions& options);
 

@@ -27,7 +27,8 @@ namespace {
 constexpr int kSignals[] = {SIGINT,  SIGTERM,  SIGHUP, SIGQUIT,
                             SIGTSTP, SIGWINCH, SIGCONT};
 
-// ECMA-48 and xterm's, which tmux, screen and all terminals of today know.
+// Control sequences of ECMA-48 and xterm. tmux, screen and all terminals of
+// today know them.
 constexpr char kEnter[] = "\033[?1049h\033[?25l\033[H\033[2J";
 constexpr char kLeave[] = "\033[?25h\033[?1049l";
 constexpr char kHome[] = "\033[H";
@@ -39,7 +40,7 @@ constexpr char kPlain[] = "\033[0m";
 
 bool IsEmpty(const char* text) { return text == nullptr || *text == '\0'; }
 
-// At most so many characters of a line.
+// At most `columns` characters of a line.
 absl::string_view Cut(absl::string_view line, size_t columns) {
   size_t end = 0;
   for (size_t i = 0; i < columns && end < line.size(); ++i) {
@@ -88,7 +89,7 @@ Screen::~Screen() {
 
 void Screen::Enter() {
   termios quiet = before_;
-  // Keys come one by one and are not shown; Ctrl-C stays a signal.
+  // Keys arrive one by one and are not echoed; Ctrl-C stays a signal.
   quiet.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
   quiet.c_cc[VMIN] = 0;
   quiet.c_cc[VTIME] = 0;
@@ -125,7 +126,7 @@ void Screen::Show(absl::string_view text) {
   for (size_t i = 0; i < lines.size() && i < now.rows; ++i) {
     const bool alarm = color_ && absl::StartsWith(lines[i], "! ");
     const bool first = color_ && i == 0;
-    // The last line has no end: the terminal would scroll.
+    // The last line has no newline: the terminal would scroll.
     absl::StrAppend(&picture, i == 0 ? "" : "\r\n",
                     alarm   ? kRed
                     : first ? kBold
@@ -142,7 +143,7 @@ Screen::Event Screen::Wait(absl::Duration time, int waker) {
   for (;;) {
     const absl::Duration left = until - absl::Now();
     if (left <= absl::ZeroDuration()) return Event::kTime;
-    // One that is negative is passed over.
+    // poll ignores a negative descriptor.
     pollfd ready[3] = {
         {signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}, {waker, POLLIN, 0}};
     const int milliseconds = static_cast<int>(absl::ToInt64Milliseconds(
@@ -170,7 +171,7 @@ Screen::Event Screen::Wait(absl::Duration time, int waker) {
     if (ready[1].revents != 0) {
       char key = 0;
       const ssize_t n = read(STDIN_FILENO, &key, 1);
-      // Nothing, and yet ready: the terminal has gone.
+      // The descriptor is ready but has no byte: the terminal is closed.
       if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) {
         return Event::kQuit;
       }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Screen: a terminal that is shown one picture after the other, and a wait for
-// the next one that ends early where the user wants something.
+// Screen: shows one picture after the other on a terminal. The wait for the
+// next picture ends early on input of the user.
 //
-// It uses the alternate screen, so that what stood there is back at the end;
-// each picture is one write that never clears what stays, so that nothing
-// flickers. Signals that would end or stop the process restore the terminal
-// first: they are blocked in this thread, and in threads that it starts, for as
-// long as there is a Screen. Make it before other threads.
+// It uses the alternate screen, so the earlier text is back at the end. Each
+// picture is one write that clears no text that stays, so nothing flickers.
+// Before a signal ends or stops the process, the terminal is restored. These
+// signals are blocked in this thread, and in threads that it starts, while a
+// Screen exists. Make it before other threads.
 //
-// Not thread-safe; one a process.
+// Not thread-safe; one in a process.
 #ifndef FNCACHE_PROXY_ADMIN_SCREEN_H_
 #define FNCACHE_PROXY_ADMIN_SCREEN_H_
 
@@ -25,8 +25,8 @@ namespace fncache::proxy::admin {
 
 class Screen {
  public:
-  // Null if standard input and output are no terminal, or one that cannot do
-  // this (TERM=dumb).
+  // Null if standard input or output is no terminal, or the terminal has no
+  // control sequences (TERM=dumb).
   static std::unique_ptr<Screen> Open();
   ~Screen();
   Screen(const Screen&) = delete;
@@ -38,30 +38,31 @@ class Screen {
   };
   Size size() const;
 
-  // Shows these lines, cut to the size; those that begin with "! " stand out.
+  // Shows these lines, cut to the size. Lines that begin with "! " are
+  // highlighted.
   void Show(absl::string_view text);
 
   enum class Event {
-    kTime,    // all of it has passed
-    kWoken,   // there is something to read from `waker`
-    kResize,  // show it again
+    kTime,    // the time has passed
+    kWoken,   // `waker` can be read
+    kResize,  // show the picture again
     kQuit,    // q, or a signal
   };
   // `waker` is a descriptor, or -1.
   Event Wait(absl::Duration time, int waker = -1);
-  // The signal that ended it; 0 where it was none.
+  // The signal that ended the wait; 0 if it was none.
   int signal() const { return signal_; }
 
  private:
   Screen(int signals, const termios& before, const sigset_t& mask);
   void Enter();
   void Leave();
-  // On SIGTSTP: gives the terminal back until the process goes on.
+  // On SIGTSTP: restores the terminal until the process continues.
   void Suspend();
 
   const int signals_;  // signalfd
   const termios before_;
-  const sigset_t mask_;  // as it was
+  const sigset_t mask_;  // the mask before
   int signal_ = 0;
   const bool color_;
 };

@@ -35,14 +35,14 @@ using transport::MessageCollector;
 
 constexpr char kService[] = "/fncache.admin.v1.Admin/";
 constexpr absl::Duration kGoodbye = absl::Seconds(2);
-// Beside what a look-up's request may have: its field's number and length, and
-// the function's name.
+// Bytes of a look-up's message besides the request in it: the field's number
+// and length, and the function's name.
 constexpr size_t kLookUpRest = 64 << 10;
 
 struct Method {
   std::string path;
   bool look_up = false;
-  // From a request's bytes to a response's.
+  // Takes the bytes of a request, returns those of the response.
   std::function<absl::StatusOr<std::string>(Actions*, absl::string_view)> run;
 };
 
@@ -89,14 +89,14 @@ const Method* FindMethod(absl::string_view path) {
   return nullptr;
 }
 
-// Whether somebody accepts connections there.
+// Whether a process accepts connections on this socket.
 bool IsServed(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return false;
-  // One whose queue is full is there, too.
+  // A full queue shows that a process listens.
   const bool served = connect(fd, reinterpret_cast<const sockaddr*>(&address),
                               sizeof address) == 0 ||
                       errno == EAGAIN;
@@ -120,7 +120,7 @@ class Server::Impl final : public transport::CallHandler {
       listener_->Join();
     }
     worker_.Stop();
-    // Work that brings its result now finds the worker stopped.
+    // A job that ends now finds the worker stopped.
     pool_ = nullptr;
     calls_.clear();
     listener_ = nullptr;
@@ -135,7 +135,7 @@ class Server::Impl final : public transport::CallHandler {
     listen.limits.max_connections = kMaxConnections;
     listen.limits.max_streams = kMaxCalls;
     listen.socket_mode = 0600;
-    // To be asked what is wrong when callers have the others.
+    // The admin service must work when callers use all other descriptors.
     listen.uses_reserve = true;
     listen.events.connection_refused = [this] {
       if (options_.connection_refused) options_.connection_refused();
@@ -168,13 +168,13 @@ class Server::Impl final : public transport::CallHandler {
  private:
   class Call;
 
-  // All of this on the worker's thread.
+  // These run on the worker's thread.
   size_t HeldBound() const {
     return options_.max_lookup_bytes + kLookUpRest + 16 * kMaxRequest;
   }
   void End(Call* call) { calls_.erase(call); }
 
-  // One line a minute of each kind.
+  // Logs one line a minute of each kind.
   void TellRefusal(LogLimiter* lines, absl::string_view what,
                    const std::string& why) const {
     uint64_t unlogged = 0;
@@ -189,7 +189,7 @@ class Server::Impl final : public transport::CallHandler {
   Actions* const actions_;
   LogLimiter connections_refused_{absl::Minutes(1)};
   LogLimiter accept_failures_{absl::Minutes(1)};
-  // Whoever is here when the worker has stopped waits for the pool.
+  // A call that is here when the worker has stopped waits for the pool.
   absl::flat_hash_map<Call*, std::unique_ptr<Call>> calls_;
   size_t held_ = 0;  // bytes of requests that have not ended
   transport::Worker worker_;
@@ -197,8 +197,8 @@ class Server::Impl final : public transport::CallHandler {
   std::unique_ptr<ThreadPool> pool_;
 };
 
-// One call: from its header block to its answer, or to the end of what it
-// started where its caller has left.
+// One call, from its header block to its answer. If its caller has left, it
+// lives until its action ends.
 class Server::Impl::Call final : public transport::CallTap {
  public:
   Call(Impl* server, transport::IncomingCallPtr call, const Method* method)
@@ -232,7 +232,7 @@ class Server::Impl::Call final : public transport::CallTap {
         return Finish(absl::ResourceExhaustedError(
             "the requests that are coming hold too much; try again"));
       case MessageCollector::State::kWhole:
-        return;  // its end follows
+        return;  // OnCallerEnd follows
       case MessageCollector::State::kTooLarge:
         return Finish(absl::ResourceExhaustedError(absl::StrCat(
             "the request is larger than this method takes, ", limit_)));
@@ -280,7 +280,7 @@ class Server::Impl::Call final : public transport::CallTap {
     if (!running_) server_->End(this);
   }
 
-  // On a thread of the pool.
+  // Runs on a thread of the pool.
   static absl::StatusOr<std::string> Run(const Method& method, Actions* actions,
                                          const transport::Message& message,
                                          const std::string& encoding,
@@ -301,7 +301,7 @@ class Server::Impl::Call final : public transport::CallTap {
     server_->End(this);
   }
 
-  // Ends it; `this` is gone afterwards.
+  // Ends the call and destroys `this`.
   void Finish(const absl::Status& status) {
     if (call_ != nullptr) {
       transport::IncomingCall::Finish(std::move(call_),
@@ -310,8 +310,8 @@ class Server::Impl::Call final : public transport::CallTap {
     server_->End(this);
   }
 
-  // UNAVAILABLE is for callers whom nobody answers: what is answered so would
-  // look to them as if the daemon had gone.
+  // The client reads UNAVAILABLE as a daemon that has ended, so an answer never
+  // has this status.
   static absl::Status Told(const absl::Status& status) {
     return absl::IsUnavailable(status)
                ? absl::FailedPreconditionError(status.message())
@@ -332,7 +332,7 @@ class Server::Impl::Call final : public transport::CallTap {
   const Method* const method_;
   const size_t limit_;
   MessageCollector collector_;
-  size_t held_ = 0;  // as last counted
+  size_t held_ = 0;  // bytes, as counted in the server's held_
   bool running_ = false;
   absl::optional<transport::TimerId> timer_;
 };

@@ -5,12 +5,12 @@
 //   that may block -> answered from the worker
 //
 // It shares nothing with the workers that serve calls. The socket has mode 0600
-// from the moment in which it is there; one that a dead process left is taken
-// over, a live one's is not; it is removed at the end.
+// from its creation on. The server takes over the socket of a dead process, but
+// not that of a live one. It removes the socket at the end.
 //
-// What a client can hold is bounded: so many connections and calls, each
-// request to 1 MiB (a look-up's to `max_lookup_bytes`), all of them together,
-// and the time that a request may take to come.
+// The use by clients is bounded: the number of connections and calls, the bytes
+// of each request (1 MiB, or `max_lookup_bytes` for a look-up) and of all
+// requests together, and the time in which a request must arrive.
 //
 // Thread-safety: Start and destruction from one thread.
 #ifndef FNCACHE_PROXY_ADMIN_SERVER_H_
@@ -29,11 +29,11 @@ namespace fncache::proxy::admin {
 
 struct ServerOptions {
   std::string path;
-  // Of the request that a look-up may hold.
+  // The largest request in a look-up. A larger one is refused.
   size_t max_lookup_bytes = 256 << 20;
-  // In which a request has to come.
+  // The time in which a request must arrive. After it the call ends.
   absl::Duration patience = absl::Seconds(10);
-  // Hears of each connection beyond kMaxConnections, which is closed. From the
+  // Called for each connection beyond kMaxConnections, which is closed. On the
   // server's thread; must not block. May be null.
   std::function<void()> connection_refused;
 };
@@ -44,17 +44,17 @@ inline constexpr int kServerThreads = 3;
 class Server {
  public:
   static constexpr size_t kMaxRequest = 1 << 20;
-  // At once, over all connections.
+  // Calls at once, over all connections.
   static constexpr size_t kMaxCalls = 64;
   static constexpr size_t kMaxConnections = 64;
 
-  // Listens, and serves. `actions` outlives this. InvalidArgument for a path
-  // that is too long; AlreadyExists where a process serves it; else what the
-  // system says. Each names the path.
+  // Listens, and serves. `actions` outlives the server. InvalidArgument: the
+  // path is too long. AlreadyExists: a process serves it. Other errors are
+  // those of the system. Each names the path.
   static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options,
                                                        Actions* actions);
-  // Calls under way have two seconds to end; actions that take longer are
-  // waited for, without their callers.
+  // Calls in progress have two seconds to end. The destructor waits for actions
+  // that take longer, but their callers get no answer.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

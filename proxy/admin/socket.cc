@@ -54,8 +54,8 @@ absl::Status CheckUserFolder(const std::string& path) {
   }
   const unsigned mode = folder.st_mode & 0777;
   if (mode != 0700) return unsafe(absl::StrFormat("has mode %04o", mode));
-  // A user who may write to the parent may rename any folder in it, unless the
-  // sticky bit leaves that to the folder's owner.
+  // A user who may write to the parent may rename any folder in it. With the
+  // sticky bit only the folder's owner may.
   struct stat parent = {};
   if (stat(absl::StrCat(FolderOf(path), "/").c_str(), &parent) != 0) {
     return unsafe(absl::StrCat("cannot be checked: ", std::strerror(errno)));
@@ -74,7 +74,7 @@ std::vector<std::string> DefaultSockets(
     places.push_back(SocketBeside(*cache_dir));
   }
   const std::string runtime = environment("XDG_RUNTIME_DIR").value_or("");
-  // Its specification wants it absolute, and ignored where it is not.
+  // The XDG specification says to ignore a relative path.
   if (absl::StartsWith(runtime, "/")) {
     places.push_back(absl::StrCat(runtime, "/fncache/admin.sock"));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the admin socket is, if nobody says so: the daemon and its client look
-// in the same places.
+// The path of the admin socket if no setting or flag gives it: the daemon and
+// its client try the same paths.
 //
 // Thread-safe.
 #ifndef FNCACHE_PROXY_ADMIN_SOCKET_H_
@@ -15,14 +15,14 @@
 
 namespace fncache::proxy::admin {
 
-// A variable's value, or nothing if it is not set.
+// The value of a variable; absent if it is not set.
 using Environment =
     std::function<absl::optional<std::string>(const std::string& name)>;
 
 // OK, or InvalidArgument that says how long the path is and may be.
 absl::Status CheckSocketPath(const std::string& path);
 
-// That of a daemon with this cache directory.
+// The admin socket of a daemon with this cache directory.
 std::string SocketBeside(const std::string& cache_dir);
 
 // Returns the folder of this user's sockets on a machine without a better
@@ -36,10 +36,10 @@ std::string UserFolder();
 // FailedPrecondition says why it is not safe.
 absl::Status CheckUserFolder(const std::string& path);
 
-// In the order in which they are tried: CACHE_DIR/admin.sock where there is
-// such a directory, $XDG_RUNTIME_DIR/fncache/admin.sock where that is set,
-// /run/fncache/admin.sock, USER_FOLDER/admin.sock. The last one is safe only
-// where CheckUserFolder says so.
+// The default paths, in the order in which they are tried: CACHE_DIR/admin.sock
+// (with a cache directory), $XDG_RUNTIME_DIR/fncache/admin.sock (if it is set),
+// /run/fncache/admin.sock, USER_FOLDER/admin.sock. The last one is safe only if
+// CheckUserFolder says so.
 std::vector<std::string> DefaultSockets(
     const absl::optional<std::string>& cache_dir,
     const Environment& environment, const std::string& user_folder);

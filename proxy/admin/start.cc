@@ -16,17 +16,17 @@ namespace {
 
 constexpr char kSetting[] = "admin_socket";
 
-// Makes the folder of a default socket, where that is ours to make:
-// /run/fncache is the service manager's, and a cache directory has been made by
-// the disk tier. The error is that of a folder which is not safe; whatever else
-// is wrong with it the listener says.
+// Makes the folder of a default socket, if that is the daemon's to make: the
+// service manager makes /run/fncache, and the disk tier has made the cache
+// directory. An error says that the folder is not safe. The listener reports
+// all other errors of the folder.
 absl::Status MakeFolder(const std::string& socket,
                         const StartOptions& options) {
   const std::string runtime =
       options.environment("XDG_RUNTIME_DIR").value_or("");
   const std::string folder = FolderOf(socket);
   if (folder == options.user_folder) {
-    // It follows no link, and fails where anything is there.
+    // mkdir follows no link, and fails if a file exists there.
     mkdir(folder.c_str(), 0700);
     return CheckUserFolder(folder);
   }
@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Server>> StartService(
       status = server.status();
     }
     why.emplace_back(status.message());
-    // The next place would be found by a client that means the other daemon.
+    // A client that means the other daemon would find the next path.
     if (absl::IsAlreadyExists(status)) break;
   }
   Log(LogLevel::kInfo,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the admin service where the settings say, or where there is a place
-// for it.
+// Starts the admin service on the path of the settings, or on a default path.
 #ifndef FNCACHE_PROXY_ADMIN_START_H_
 #define FNCACHE_PROXY_ADMIN_START_H_
 
@@ -17,21 +16,21 @@
 namespace fncache::proxy::admin {
 
 struct StartOptions {
-  // The setting: a path; "" = no socket; absent = the first of the default
-  // places that can be used.
+  // The setting's path. Empty: no socket. Absent: the first default path that
+  // can be used.
   absl::optional<std::string> path;
   absl::optional<std::string> cache_dir;
   size_t max_lookup_bytes = 256 << 20;
   // See ServerOptions.
   std::function<void()> connection_refused;
   Environment environment;
-  // Made with mode 0700 where it is needed and not there.
+  // Made with mode 0700 if it is needed and missing.
   std::string user_folder = UserFolder();
 };
 
-// Null, with a line in the log that says why, where no default place can be
-// used, or where another daemon has it already. Where the path was given, that
-// is an error that names setting and path.
+// Returns null, and logs why, if no default path can be used, or if another
+// daemon uses it. If the path was given, that is an error; it names the setting
+// and the path.
 absl::StatusOr<std::unique_ptr<Server>> StartService(
     const StartOptions& options, Actions* actions);
 

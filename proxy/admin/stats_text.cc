@@ -22,9 +22,9 @@ namespace {
 using Json = JsonTree;
 using Row = std::vector<std::string>;
 
-// Of a name, so that the table fits 80 columns.
+// The most columns of a name, so that the table fits 80 columns.
 constexpr size_t kNameColumns = 20;
-// Of most numbers.
+// The columns of most numbers.
 constexpr size_t kNumberColumns = 6;
 constexpr absl::Duration kExpirySoon = absl::Hours(7 * 24);
 
@@ -32,7 +32,8 @@ std::string Percent(double share) {
   return absl::StrFormat("%.1f%%", 100 * share);
 }
 
-// Of a number of bytes each, as all that these tables hold is ASCII or cut.
+// Cuts a name to kNameColumns. A byte counts as a column: all text of these
+// tables is ASCII or cut.
 std::string Shortened(absl::string_view name) {
   const std::string printable = Printable(name);
   if (printable.size() <= kNameColumns) return printable;
@@ -41,9 +42,9 @@ std::string Shortened(absl::string_view name) {
   return absl::StrCat(printable.substr(0, end), "~");
 }
 
-// Rows below each other, the first column to the left, the others to the right
-// and of one width whatever the numbers of the moment. Two blanks apart, or one
-// where they would not fit otherwise.
+// Rows below each other. The first column is aligned left, the others right and
+// with a width that does not change with the numbers. Columns are two blanks
+// apart, or one if they would not fit otherwise.
 std::string Columns(const std::vector<Row>& rows, size_t columns) {
   std::vector<size_t> widths(rows[0].size(), kNumberColumns);
   widths[0] = 0;
@@ -148,7 +149,7 @@ class Table {
     return text;
   }
 
-  // `others`: how many lines the rest takes.
+  // `others`: the number of lines of the rest of the table.
   std::string Functions(size_t others) const {
     std::vector<std::pair<const v1::FunctionStats*, const v1::FunctionStats*>>
         functions;
@@ -157,7 +158,7 @@ class Table {
     }
     size_t shown = functions.size();
     if (extent_.rows > 0 && others + 1 + shown > extent_.rows) {
-      // One line says how many are left out.
+      // One line says how many functions are left out.
       shown = extent_.rows > others + 3 ? extent_.rows - others - 2 : 1;
       std::stable_sort(functions.begin(), functions.end(),
                        [](const auto& a, const auto& b) {
@@ -196,7 +197,7 @@ class Table {
             ShortDuration(FromProto(now.function_time_saved()))};
   }
 
-  // Counters of all functions by their names: a second, and in all.
+  // Counters of all functions by their names: the rate a second, and the total.
   template <typename Functions>
   std::string Kinds(const char* what, const Functions& now,
                     const Functions& counted,
@@ -256,8 +257,8 @@ class Table {
     return absl::StrCat(text, "\n");
   }
 
-  // In a line, as there are seldom any: the reasons that most of them have, and
-  // how many have another. All are in the JSON.
+  // Bypasses are rare, so one line shows the most frequent reasons, and the
+  // number of bypasses with other reasons. The JSON has all reasons.
   std::string Bypasses() const {
     constexpr size_t kMost = 3;
     std::map<std::string, uint64_t> sums;
@@ -288,7 +289,7 @@ class Table {
     return absl::StrCat(text, "\n");
   }
 
-  // The sum over the functions of a reading.
+  // The sum of a number over the functions of a reading.
   template <typename Number>
   static uint64_t Over(const v1::StatsResponse& stats,
                        Number (v1::FunctionStats::*number)() const) {
@@ -299,7 +300,7 @@ class Table {
     return sum;
   }
 
-  // Lines for what few daemons have: empty where nothing was counted.
+  // Lines about stale answers, which few daemons have. Empty without counts.
   std::string Stale() const {
     using Stats = v1::FunctionStats;
     uint64_t served_over = 0;
@@ -374,7 +375,7 @@ Json LatencyJson(const v1::Latency& latency) {
   };
 }
 
-// In the words of /statusz?format=json.
+// The names are those of /statusz?format=json.
 Json FunctionCountsJson(const v1::FunctionStats& function,
                         absl::Duration length) {
   Json latency = Json::Object();

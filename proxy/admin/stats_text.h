@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon counted, as a table that fits a terminal, and as JSON.
+// Shows a daemon's counts, as a table that fits a terminal, and as JSON.
 //
 // Names that users chose are escaped. Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_ADMIN_STATS_TEXT_H_
@@ -14,16 +14,16 @@ namespace fncache::proxy::admin {
 
 struct Extent {
   size_t columns = 100;
-  size_t rows = 0;  // 0 = as many as it takes
+  size_t rows = 0;  // 0 = no limit
 };
 
-// `now` and what was counted since the look before. Lines that begin with "! "
-// are what somebody should look at. With few rows functions are left out, the
-// least busy ones, and said to be; narrower than 80 columns lines are too long.
+// Shows `now`, and the counts since the reading before. Lines that begin with
+// "! " need an operator's attention. With few rows the least busy functions are
+// left out, and a line says so. Below 80 columns the lines are too long.
 std::string StatsTable(const v1::StatsResponse& now, const Change& change,
                        const Extent& extent);
 
-// The same, and all the rest, as an object on one line.
+// The same facts and all others, as a JSON object on one line.
 std::string StatsJson(const v1::StatsResponse& now, const Change& change);
 
 }  // namespace fncache::proxy::admin

@@ -21,9 +21,9 @@ namespace {
 using Json = JsonTree;
 using Rows = std::vector<std::vector<std::string>>;
 
-// Of each list; --json has all.
+// The most rows of a list; --json has all.
 constexpr int kListed = 10;
-// What a tier counts hits to.
+// A tier counts an entry's hits up to this number.
 constexpr uint32_t kMostHits = 3;
 
 std::string Hex(const std::string& key) { return absl::BytesToHexString(key); }
@@ -48,7 +48,7 @@ std::string OrDash(const std::string& text) {
   return text.empty() ? "-" : Printable(text);
 }
 
-// A list's first, below a heading; nothing where it is empty.
+// The first rows of a list, below a heading; empty if the list is.
 std::string Most(absl::string_view heading, const Counts& counts) {
   if (counts.empty()) return "";
   Rows rows = {{std::string(heading), "misses"}};
@@ -114,7 +114,7 @@ std::string ChangesText(
 
 namespace {
 
-// In quotes, as it may be any text; "-": none, or not known.
+// The text in quotes, because it may be any text; "-": none, or not known.
 std::string Quoted(const std::string& text) {
   return text.empty() ? "-" : absl::StrCat("\"", Printable(text), "\"");
 }
@@ -180,7 +180,7 @@ std::string PurgeText(const std::string& what, bool soft,
   std::string text = absl::StrCat(
       soft ? "made stale: " : "purged: ", Printable(what), ", on ",
       Printable(socket), "; ",
-      // What is made stale in memory is not counted: a ban makes it so.
+      // A ban makes entries in memory stale, so they are not counted.
       soft ? "all in memory and "
            : absl::StrCat(Number(response.removed(), "entry", "entries"),
                           " gone, "),
@@ -191,7 +191,7 @@ std::string PurgeText(const std::string& what, bool soft,
       Number(response.flights(), "call", "calls"),
       " under way that nobody joins any more\n");
   if (response.widened()) {
-    // Of a daemon that does not say what: it is this at most.
+    // An older daemon does not say what is purged: it is this at most.
     const std::string wider = response.widened_to().empty()
                                   ? "the whole function, or everything,"
                                   : absl::StrJoin(response.widened_to(), ", ");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon answered, as people read it, and as programs do where that
-// was asked for.
+// Shows the daemon's answers as text for people, or as JSON for programs.
 //
 // Names that users chose are escaped. Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_ADMIN_TEXT_H_
@@ -13,7 +12,7 @@
 namespace fncache::proxy::admin {
 
 std::string LookUpText(const v1::LookUpResponse& response);
-// `what` was purged, by the daemon of this socket: "key 0f…", "function a",
+// The daemon of this socket purged `what`: "key 0f…", "function a",
 // "everything".
 std::string PurgeText(const std::string& what, bool soft,
                       const std::string& socket,

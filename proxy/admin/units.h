@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as the client's texts show them: short, and of one width where they
-// stand below each other.
+// Formats numbers for the client's texts: short, and with one width in a
+// column.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_ADMIN_UNITS_H_

@@ -27,12 +27,13 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(10);
 
-// Looks at a daemon again and again, over one connection as long as that lasts.
+// Reads a daemon's counts repeatedly, over one connection while that lasts.
 class Looks {
  public:
   explicit Looks(std::string socket) : socket_(std::move(socket)) {}
 
-  // Asks, and waits for the answer, unless that is cancelled.
+  // Calls the daemon, and waits for the answer or the cancellation of
+  // `context`.
   absl::StatusOr<v1::StatsResponse> Ask(grpc::ClientContext* context) {
     if (client_ == nullptr) {
       auto client = Client::Connect(socket_);
@@ -44,7 +45,7 @@ class Looks {
     if (!stats.ok()) client_ = nullptr;
     return stats;
   }
-  // Takes an answer in. May be called while another one is asked for.
+  // Stores an answer. May be called during the next Ask.
   void Take(v1::StatsResponse stats) {
     change_ = ChangeBetween(now_, stats);
     now_ = std::move(stats);
@@ -58,7 +59,7 @@ class Looks {
 
  private:
   const std::string socket_;
-  std::unique_ptr<Client> client_;  // Ask's
+  std::unique_ptr<Client> client_;  // used by Ask only
   absl::optional<v1::StatsResponse> now_;
   Change change_;
 };
@@ -73,7 +74,7 @@ class Waker {
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
 
-  // To wait for; negative if there is none.
+  // The descriptor to wait for; negative if there is none.
   int fd() const { return fd_; }
   void Wake() const { eventfd_write(fd_, 1); }
   void Reset() const {
@@ -85,11 +86,11 @@ class Waker {
   const int fd_;
 };
 
-// A look while the screen goes on heeding keys and signals. Destroyed before
-// the answer is there, it ends at once.
+// A reading in the background, while the screen handles keys and signals. Its
+// destructor cancels it if there is no answer yet.
 class BackgroundLook {
  public:
-  // `waker` is told when the answer is there. Both outlive this.
+  // Wakes `waker` when there is an answer. Both outlive this object.
   BackgroundLook(Looks* looks, const Waker* waker)
       : thread_([this, looks, waker] {
           answer_ = looks->Ask(&context_);
@@ -103,7 +104,7 @@ class BackgroundLook {
   BackgroundLook(const BackgroundLook&) = delete;
   BackgroundLook& operator=(const BackgroundLook&) = delete;
 
-  // Once, after the waker was told.
+  // Call it once, after `waker` was woken.
   absl::StatusOr<v1::StatsResponse> Answer() {
     thread_.join();
     return std::move(answer_);
@@ -140,7 +141,7 @@ absl::StatusOr<int> Plainly(const WatchOptions& options) {
           absl::StrCat("cannot write to standard output: ", status.message()));
     }
     if (!options.every.has_value()) return 0;
-    // Late looks do not make the next ones late.
+    // A late reading does not delay the next ones.
     next = std::max(next + *options.every, absl::Now());
     absl::SleepFor(next - absl::Now());
   }
@@ -150,7 +151,8 @@ std::string Picture(const Looks& looks, const absl::Status& status,
                     const Screen::Size& size) {
   std::string text =
       status.ok() ? ""
-                  // First what a narrow screen does not cut off.
+                  // These words come first: a narrow screen cuts the line's
+                  // end.
                   : absl::StrCat("! trying again: ", status.message(), "\n");
   if (looks.any()) {
     const size_t left = size.rows > 1 ? size.rows : 2;
@@ -206,7 +208,8 @@ absl::StatusOr<int> OnScreen(const WatchOptions& options, Screen* screen) {
 
 absl::StatusOr<int> WatchStats(const WatchOptions& options) {
   if (!options.every.has_value() || options.json) return Plainly(options);
-  // What is wrong from the start is said where it stays to be read.
+  // An error at the start is printed before the screen is opened, so that it
+  // stays on the terminal.
   const absl::Status reachable = CheckSocket(options.socket);
   if (!reachable.ok()) return reachable;
   const std::unique_ptr<Screen> screen = Screen::Open();

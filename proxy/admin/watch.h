@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `fncache admin stats`: one look at what a daemon counts, or one after the
-// other.
+// `fncache admin stats`: reads a daemon's counts, once or repeatedly.
 #ifndef FNCACHE_PROXY_ADMIN_WATCH_H_
 #define FNCACHE_PROXY_ADMIN_WATCH_H_
 
@@ -14,14 +13,14 @@ namespace fncache::proxy::admin {
 
 struct WatchOptions {
   std::string socket;
-  // How often; absent: once.
+  // The interval; absent: once.
   absl::optional<absl::Duration> every;
   bool json = false;
 };
 
-// Prints to standard output until that fails, the daemon goes or the user ends
+// Prints to standard output until that fails, the daemon ends or the user ends
 // it. On a terminal a live table takes the screen, and waits for a daemon that
-// has gone to come back. Returns the exit code of an end that is no failure.
+// has ended to return. Returns the exit code of an end that is no failure.
 absl::StatusOr<int> WatchStats(const WatchOptions& options);
 
 }  // namespace fncache::proxy::admin
