@@ -20,13 +20,13 @@ namespace fncache::proxy::settings {
 namespace {
 
 struct Address {
-  // Lower case, without brackets; IPv6 in its one shortest form.
+  // Lower case, without brackets; IPv6 in its shortest form (it is unique).
   std::string host;
   bool bracketed = false;
   int port = -1;
 };
 
-// port stays -1 where the text is no address.
+// The port stays -1 if the text is no address.
 Address Split(absl::string_view text) {
   Address address;
   const size_t colon = text.rfind(':');
@@ -77,11 +77,11 @@ bool IsHost(const Address& address) {
   return true;
 }
 
-// Where calls can go: a host with a port, and not port 0.
+// Calls can go to a host with a port other than 0.
 absl::Status CheckEndpoint(absl::string_view text, bool (*fits)(const Address&),
                            absl::string_view unfit) {
   Address address = Split(text);
-  // An address of one link only may name the interface: [fe80::1%eth0].
+  // A link-local address may name its interface: [fe80::1%eth0].
   if (address.bracketed) {
     address.host = address.host.substr(0, address.host.find('%'));
   }
@@ -129,19 +129,20 @@ absl::Status CheckSocketPath(absl::string_view path) {
     return absl::InvalidArgumentError("has a path with a NUL");
   }
   if (path.find_first_of("?#") != absl::string_view::npos) {
-    // gRPC reads a URI, whose path ends there.
+    // gRPC reads a URI, and its path ends at these characters.
     return absl::InvalidArgumentError("has a path with ? or #");
   }
   return absl::OkStatus();
 }
 
-// Of a text that IsUnix.
+// `text` must be IsUnix.
 absl::Status CheckUnix(absl::string_view text) {
   if (!absl::ConsumePrefix(&text, kAbstract)) text.remove_prefix(kUnix.size());
   return CheckSocketPath(text);
 }
 
-// What is the same for the same socket, of a text that IsUnix.
+// A name that is the same for all spellings of one socket. `text` must be
+// IsUnix.
 std::string SocketOf(absl::string_view text) {
   if (absl::StartsWith(text, kAbstract)) return std::string(text);
   text.remove_prefix(kUnix.size());
@@ -167,8 +168,7 @@ absl::Status CheckTargetParts(absl::string_view text) {
   }
   if (absl::ConsumePrefix(&rest, "dns:")) {
     if (absl::ConsumePrefix(&rest, "//")) {
-      // The part up to the next slash names the name server to ask; it is
-      // mostly empty.
+      // The text up to the next slash is the name server; it is mostly empty.
       const size_t slash = rest.find('/');
       if (slash == absl::string_view::npos) {
         return absl::InvalidArgumentError(
@@ -256,7 +256,7 @@ bool LeadsTo(absl::string_view target, absl::string_view listen) {
     if (to.port != at.port || at.port == 0) continue;
     const std::string host = HostOf(to);
     const std::string own = HostOf(at);
-    // Connecting to all addresses is connecting to this machine.
+    // A connection to 0.0.0.0 or [::] reaches this machine.
     const bool here = host == "localhost" || TakesEveryHost(to);
     const bool local = here || host == "::1" ||
                        (IsIpv4(host) && absl::StartsWith(host, "127."));

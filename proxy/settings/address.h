@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses as settings give them: those to listen on (HOST:PORT and
-// [IPV6]:PORT, and for functions unix sockets), and the targets that calls go
-// to.
+// Checks the addresses in settings: those to listen on (HOST:PORT, [IPV6]:PORT,
+// and for functions unix sockets), and the targets of calls.
 //
-// Thread-safe. Pure functions, but for the links that are followed where two
-// paths of unix sockets are compared.
+// Thread-safe. Pure functions, except that links are followed to compare two
+// paths of unix sockets.
 #ifndef FNCACHE_PROXY_SETTINGS_ADDRESS_H_
 #define FNCACHE_PROXY_SETTINGS_ADDRESS_H_
 
@@ -15,34 +14,34 @@
 
 namespace fncache::proxy::settings {
 
-// The longest path that a unix socket may have (sockaddr_un, less its end).
+// Bytes of the longest path of a unix socket (sockaddr_un, without its end).
 inline constexpr size_t kMaxSocketPath = 107;
 
-// OK, or InvalidArgument that says what is wrong. Hosts are names or literal
-// addresses, or left out (common/listen_address.h); IPv6 in brackets; ports 0
-// to 65535.
+// OK, or InvalidArgument that says what is wrong. A host is a name, a literal
+// address (IPv6 in brackets), or left out (common/listen_address.h). A port is
+// 0 to 65535.
 absl::Status CheckAddress(absl::string_view text);
 
-// The same, but for unix:PATH, unix:///PATH and unix-abstract:NAME, which are
-// fine as well and read as CheckTarget reads them.
+// The same, but it also accepts unix:PATH, unix:///PATH and unix-abstract:NAME.
+// It reads them as CheckTarget does.
 absl::Status CheckListen(absl::string_view text);
 
 // The forms of a target that CheckTarget accepts, for messages.
 extern const char kTargetForms[];
 
-// OK, or InvalidArgument that says why gRPC could not call this target, or what
-// it would call instead: it takes a scheme that it does not know for a host's
-// name, and a missing port for 443.
+// OK, or InvalidArgument. The error says why gRPC cannot call this target, or
+// which other target it would call: it reads an unknown scheme as the name of a
+// host, and a missing port as 443.
 absl::Status CheckTarget(absl::string_view text);
 
-// Whether listening on both cannot work: the same port, other than 0, on the
-// same host or where one takes every host; or one unix socket. Both passed
-// CheckListen.
+// Whether a process cannot listen on both addresses. They have the same port,
+// other than 0, and the same host, or one of them takes every host. Or both are
+// one unix socket. Both must have passed CheckListen.
 bool AddressesCollide(absl::string_view a, absl::string_view b);
 
-// Whether calls to this target come in at this address of the same machine.
-// The one passed CheckTarget, the other CheckListen. Names other than localhost
-// are not asked for.
+// Whether calls to this target arrive at this address of the same machine.
+// `target` must have passed CheckTarget, and `listen` CheckListen. Names other
+// than localhost are not resolved.
 bool LeadsTo(absl::string_view target, absl::string_view listen);
 
 }  // namespace fncache::proxy::settings

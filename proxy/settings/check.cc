@@ -25,8 +25,8 @@ bool IsInsecure(const SettingValues& top) {
   return top.at("insecure").text() == "true";
 }
 
-// The two things that nobody can guess: where calls go, and who may listen in.
-// Whoever gave neither is told of both at once.
+// Two settings have no default: the target of calls, and TLS or plaintext. If
+// both are missing, one error names both.
 absl::Status CheckNeeded(const ResolvedSettings& resolved) {
   const bool upstream = resolved.has_entries || resolved.top.at("upstream").set;
   const bool tls = HasCertificates(resolved.top) || IsInsecure(resolved.top);
@@ -49,8 +49,8 @@ absl::Status CheckNeeded(const ResolvedSettings& resolved) {
                    ", and ", kTlsForm));
 }
 
-// Decides between certificates and plaintext, of which at least one was asked
-// for, and settles it in `top`.
+// Decides between certificates and plaintext, and writes the decision to `top`.
+// At least one of them is set.
 absl::Status SettleTls(SettingValues* top) {
   if (!IsInsecure(*top)) return absl::OkStatus();
   const SettingValue& insecure = (*top)["insecure"];
@@ -60,7 +60,7 @@ absl::Status SettleTls(SettingValues* top) {
                         absl::StrCat("contradicts tls_dir (", dir.where,
                                      "); accepted: one of the two"));
   }
-  // $TLS_SERVER_CERTS_DIR, where it is set, is beaten.
+  // `insecure` beats $TLS_SERVER_CERTS_DIR.
   dir.set = false;
   dir.values.clear();
   dir.where = "default";
@@ -77,7 +77,7 @@ absl::Status CheckTracePlace(const SettingValues& top) {
   return SettingError(trace, OfTheCacheText(trace.text(), cache.text()));
 }
 
-// No two functions may share what tells them apart.
+// Two functions must differ in the settings that identify them.
 absl::Status CheckDistinct(const ResolvedSettings& resolved,
                            const DaemonOptions& options) {
   for (size_t i = 0; i < resolved.entries.size(); ++i) {
@@ -102,7 +102,7 @@ absl::Status CheckDistinct(const ResolvedSettings& resolved,
     for (size_t i = 0; i < options.functions.size(); ++i) {
       const std::string& target = options.functions[i].upstream;
       if (!LeadsTo(target, listening.listen)) continue;
-      // Without a list of functions there is one, which the top describes.
+      // Without a list of functions there is one, at the top.
       const SettingValues& values =
           resolved.entries.empty() ? resolved.top : resolved.entries[i];
       return SettingError(
@@ -173,16 +173,16 @@ absl::StatusOr<FunctionOptions> MakeFunction(const SettingValues& values,
 
 constexpr absl::string_view kVariablePrefix = "FNCACHE_";
 
-// Whether the text goes on with a port's number and an underscore.
+// Whether the text starts with a port's number and an underscore.
 bool StartsWithPort(absl::string_view text) {
   const size_t digits =
       std::min(text.find_first_not_of("0123456789"), text.size());
   return digits > 0 && absl::StartsWith(text.substr(digits), "_");
 }
 
-// Whether Kubernetes tells a pod of a Service by a variable that ends like
-// this: SERVICE_HOST, SERVICE_PORT, SERVICE_PORT_GRPC, PORT, PORT_9443_TCP,
-// PORT_9443_TCP_ADDR and so on, behind the Service's name.
+// Whether Kubernetes sets a variable with such an end for a Service, after the
+// Service's name: SERVICE_HOST, SERVICE_PORT, SERVICE_PORT_GRPC, PORT,
+// PORT_9443_TCP, PORT_9443_TCP_ADDR and so on.
 bool IsOfAService(absl::string_view name) {
   if (absl::EndsWith(name, "_SERVICE_HOST") || absl::EndsWith(name, "_PORT") ||
       absl::StrContains(name, "_SERVICE_PORT_")) {
@@ -200,8 +200,7 @@ bool IsOfAService(absl::string_view name) {
 
 std::vector<std::string> MistypedVariables(
     const std::vector<std::string>& names) {
-  // Names are compared without the prefix, which would make short ones look
-  // alike.
+  // Names are compared without the prefix: with it, short names look alike.
   std::vector<std::string> known = {"CONFIG"};
   for (const Setting& setting : ServeSettings().settings()) {
     known.push_back(
@@ -224,7 +223,7 @@ std::vector<std::string> MistypedVariables(
   return lines;
 }
 
-// Warns where callers are not known, who should not be trusted with the tag.
+// Warns if unknown callers are trusted with the tag.
 void WarnOfTags(absl::string_view why, ServeOptions* options) {
   for (const FunctionOptions& function : options->daemon.functions) {
     if (function.key != cache::key::KeySource::kTag) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From accepted settings to the daemon's options: the checks that no row of the
-// table can make alone, and the warnings that an operator should read.
+// Makes the daemon's options from accepted settings. It makes the checks that
+// no row of the table can make alone, and the warnings for an operator.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_SETTINGS_CHECK_H_
@@ -18,23 +18,23 @@ namespace fncache::proxy::settings {
 
 struct ServeOptions {
   DaemonOptions daemon;
-  // A line for each thing that an operator should know.
+  // One line for each warning to the operator.
   std::vector<std::string> warnings;
 };
 
-// Makes options of settings, and checks what is needed, what contradicts and
-// what is used twice. Settles in `resolved` what follows from other settings
-// (--insecure beats $TLS_SERVER_CERTS_DIR), so that it can be printed.
+// Makes options from settings. Checks for missing, contradicting and duplicate
+// values. Writes to `resolved` the values that follow from other settings
+// (--insecure beats $TLS_SERVER_CERTS_DIR), so that they can be printed.
 // InvalidArgument is one line that names the key.
 absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved);
 
-// Adds a warning if a function's key is the tag: anyone can call it. `why`:
+// Adds a warning if a function's key is the tag: any caller can call it. `why`:
 // "with insecure", "without ca.crt".
 void WarnOfTags(absl::string_view why, ServeOptions* options);
 
-// A line for each of the environment's variables `names` that is no setting but
-// nearly has the name of one. Those that Kubernetes makes for a Service whose
-// name begins with `fncache` are never among them.
+// One line for each variable of `names` that is no setting, but nearly has the
+// name of one. The variables that Kubernetes sets for a Service whose name
+// begins with `fncache` are never among them.
 std::vector<std::string> MistypedVariables(
     const std::vector<std::string>& names);
 

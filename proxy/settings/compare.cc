@@ -14,12 +14,12 @@ namespace {
 
 constexpr char kFunctions[] = "functions";
 constexpr char kName[] = "function";
-// Behind the place of a value that the file does not give any more.
+// Follows the location of a value that the file does not give any more.
 constexpr char kOfTheStart[] = " (at the start)";
 
 bool Same(const Setting& setting, const SettingValue& a,
           const SettingValue& b) {
-  // A list that nobody gives is an empty one.
+  // A list that is not set is empty.
   const bool alike = setting.kind == Setting::Kind::kList || a.set == b.set;
   return alike && a.values == b.values;
 }
@@ -51,11 +51,12 @@ class Comparer {
  public:
   explicit Comparer(ReloadedSettings* out) : out_(*out) {}
 
-  // Settles one value: `running` becomes what is in force. True if it changed.
+  // Compares one value, and sets `running` to the value in force. True if it
+  // changed.
   bool Settle(const Setting& setting, const std::string& function,
               const SettingValue& read, SettingValue* running) {
     if (Same(setting, *running, read)) {
-      *running = read;  // it may come from elsewhere
+      *running = read;  // its source may differ
       return false;
     }
     SettingChange change = {function, setting.key, TextOf(setting, *running),
@@ -72,7 +73,7 @@ class Comparer {
     return false;
   }
 
-  // One function's settings; true if one changed.
+  // Compares one function's settings; true if one changed.
   bool SettleFunction(const std::string& function, const SettingValues& read,
                       SettingValues* running) {
     bool changed = false;
@@ -90,7 +91,7 @@ class Comparer {
   ReloadedSettings& out_;
 };
 
-// What all functions have in common is said once.
+// Joins a change that all functions have into one.
 void JoinFunctions(size_t functions, std::vector<SettingChange>* changes) {
   if (functions < 2) return;
   const auto alike = [](const SettingChange& a, const SettingChange& b) {
@@ -148,7 +149,7 @@ ReloadedSettings Reloaded(const ResolvedSettings& running,
       out.functions.push_back(false);
       continue;
     }
-    // Where there is one, at the top, its settings need no name.
+    // The settings of a single function at the top need no name.
     out.functions.push_back(comparer.SettleFunction(
         out.settings.has_entries ? name : "", **found, function));
     wanted.erase(found);

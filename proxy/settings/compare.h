@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of settings that were read again: which of them changed, which
-// of those can take effect while the daemon runs, and the settings that are in
-// force then.
+// Compares settings that were read again with the running ones: which changed,
+// which changes can take effect while the daemon runs, and the settings in
+// force after that.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_SETTINGS_COMPARE_H_
@@ -14,14 +14,13 @@
 
 namespace fncache::proxy::settings {
 
-// One setting that has another value, as texts for people: "24h", "[a, b]",
-// "unset". No setting's value is a secret; those that have to do with secrets
-// name files.
+// A setting with a changed value, as texts for people: "24h", "[a, b]",
+// "unset". No setting's value is a secret: settings about secrets name files.
 struct SettingChange {
-  // The function whose it is; empty = the daemon's, or the same one of all
-  // functions.
+  // The setting's function. Empty: the setting is the daemon's, or all
+  // functions have the same change.
   std::string function;
-  // "ttl.max". An entry of functions that came or went is "functions", and
+  // "ttl.max". An added or removed entry of functions is "functions", and
   // "absent" on one side.
   std::string key;
   std::string before;
@@ -32,18 +31,18 @@ struct SettingChange {
 std::string NameOf(const SettingChange& change);
 
 struct ReloadedSettings {
-  // What is in force: what was read, but of what takes a restart what was
-  // there. Functions are those there were, in their order. To be checked by
-  // MakeServeOptions: what is kept may not fit to what is new.
+  // The settings in force: the new values, and the old values of settings that
+  // take a restart. The functions are the old ones, in their order. Check them
+  // with MakeServeOptions: old values may contradict new ones.
   ResolvedSettings settings;
   std::vector<SettingChange> changed;
   std::vector<SettingChange> restart;
-  // By function: whether a setting of its changed.
+  // For each function: whether one of its settings changed.
   std::vector<bool> functions;
 };
 
-// `running` are in force, `read` are those that somebody wants. Functions are
-// matched by name. Both are settings of the daemon, resolved.
+// `running` are the settings in force, `read` the wanted ones. Functions are
+// matched by name. Both are resolved settings of the daemon.
 ReloadedSettings Reloaded(const ResolvedSettings& running,
                           const ResolvedSettings& read);
 

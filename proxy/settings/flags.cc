@@ -11,9 +11,9 @@
 namespace fncache::proxy::settings {
 namespace {
 
-// CommandLine takes `--flag=` for a flag without value, and would read the next
-// argument as one; here it is the empty text (`--admin=`). So a value after `=`
-// becomes an argument of its own.
+// CommandLine reads `--flag=` as a flag without value, and takes the next
+// argument as its value. Here it means the empty text (`--admin=`). So a value
+// after `=` becomes an argument of its own.
 std::vector<std::string> SplitValues(
     const std::vector<std::string>& arguments) {
   std::vector<std::string> split;
@@ -25,8 +25,8 @@ std::vector<std::string> SplitValues(
       takes_value =
           takes_value || argument.substr(0, equals) == FlagName(setting.key);
     }
-    // The value of the flag before may look like a flag with `=`; CommandLine
-    // pairs them in order, so nothing is lost if only flags are split.
+    // The value of the flag before may look like a flag with `=`. CommandLine
+    // pairs flags and values in order, so it is enough to split flags only.
     if (equals == std::string::npos || !takes_value) {
       split.push_back(argument);
       continue;
@@ -37,7 +37,7 @@ std::vector<std::string> SplitValues(
   return split;
 }
 
-// The setting that `argument` is the flag of, if it is --FLAG=TEXT of a bool.
+// The setting of the flag, if `argument` is --FLAG=TEXT for a bool; else null.
 const Setting* BoolWithValue(const std::string& argument) {
   const size_t equals = argument.find('=');
   if (equals == std::string::npos) return nullptr;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of `fncache serve`, taken apart by CLI11 with the table's
-// flags.
+// Parses the command line of `fncache serve` with CLI11 and the table's flags.
 #ifndef FNCACHE_PROXY_SETTINGS_FLAGS_H_
 #define FNCACHE_PROXY_SETTINGS_FLAGS_H_
 
@@ -16,7 +15,7 @@ struct ServeFlags {
   bool help = false;
   bool check = false;
   std::vector<std::string> config;  // at most one
-  // Keys of the table and what their flags said, unchecked.
+  // Keys of the table and the values of their flags, unchecked.
   std::vector<std::pair<std::string, std::string>> settings;
 };
 

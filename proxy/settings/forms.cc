@@ -32,7 +32,7 @@ bool IsDigit(char c) { return absl::ascii_isdigit(c); }
 
 bool IsDigitOrPoint(char c) { return c == '.' || IsDigit(c); }
 
-// The grammar of gRPC.
+// The grammar is gRPC's.
 bool IsMetadataKey(absl::string_view key) {
   return !key.empty() && absl::c_all_of(key, [](char c) {
     return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.';
@@ -46,7 +46,7 @@ absl::Status ReadMasks(const Texts& texts, cache::key::MaskSet* out) {
   return absl::OkStatus();
 }
 
-// All paths, if a name of a set is among the texts.
+// All paths, if one of the texts is the name of a set; else empty.
 Texts ExplainMasks(const Texts& texts) {
   const bool named = absl::c_any_of(texts, [](const std::string& text) {
     return absl::StartsWith(text, "@");
@@ -205,7 +205,7 @@ Form<int> Number(int least, absl::optional<int> most) {
 Form<double> Fraction() {
   return {"FRACTION", "a fraction from 0 to below 1",
           [](const Texts& texts, double* out) {
-            // Digits and a point: neither nan, nor hexadecimal, nor exponents.
+            // Digits and a point only: no nan, hexadecimal or exponent.
             double parsed = 0;
             if (!absl::c_all_of(texts[0], IsDigitOrPoint) ||
                 !absl::SimpleAtod(texts[0], &parsed) ||
@@ -290,7 +290,7 @@ Form<CallsToLog> LoggedCalls() {
 }
 
 Form<cache::key::MaskSet> Masks() {
-  // Quoted, as YAML and the environment take them.
+  // Quoted, as YAML and the environment need them.
   const std::string sets = absl::StrJoin(
       cache::key::NamedMaskSets(), ", ", [](std::string* out, const auto& set) {
         absl::StrAppend(out, "\"", set.name, "\"");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forms of settings: how a text becomes a value of one type, and the words that
-// help and messages have for the texts that are accepted. A row of the table
+// Forms of settings. A form makes a value of one type from a text, and
+// describes the accepted texts for help and messages. A row of the table
 // (settings.cc) names a form and the field that gets the value.
 //
-// The accepted words follow from the bounds, so that both cannot differ.
+// The description is made from the bounds, so the two cannot differ.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_SETTINGS_FORMS_H_
@@ -26,7 +26,7 @@
 
 namespace fncache::proxy::settings {
 
-// One text, but any number for a list.
+// One text, or any number for a list.
 using Texts = std::vector<std::string>;
 
 template <typename T>
@@ -34,14 +34,14 @@ struct Form {
   // The placeholder of the value in help.
   std::string metavar;
   std::string accepted;
-  // Sets the value, or returns why not: Setting::check has the errors.
+  // Sets the value, or returns an error; see Setting::check.
   std::function<absl::Status(const Texts&, T*)> read;
   Setting::Kind kind = Setting::Kind::kText;
   // As in Setting.
   std::function<Texts(const Texts&)> explain = nullptr;
 };
 
-// The error of a text where `accepted` says it all.
+// The error of a text if `accepted` is enough to explain it.
 absl::Status NotAccepted();
 
 // "on, off or shadow".
@@ -79,9 +79,9 @@ Form<std::string> AnyText(std::string metavar, std::string accepted);
 Form<std::string> NotEmptyText(std::string metavar);
 // A longer one is refused.
 Form<std::string> TextOfAtMost(size_t bytes);
-// The empty text is as good as none.
+// The empty text means that there is none.
 Form<absl::optional<std::string>> Directory(std::string accepted);
-// May be empty, which is not none.
+// The text may be empty, which differs from no text.
 Form<absl::optional<std::string>> SocketPath();
 
 // `check` is one of those of address.h. An address without host gets one.
@@ -91,13 +91,13 @@ Form<std::string> Address(absl::string_view more,
 Form<std::string> AddressOrNone();
 Form<std::string> Target();
 
-// Bounds are texts such as "1KiB", part of the accepted words; no `most` is no
-// bound.
+// Bounds are texts such as "1KiB", which the description shows. Without `most`
+// there is no upper bound.
 Form<uint64_t> Size(const std::string& least,
                     const absl::optional<std::string>& most,
                     absl::string_view such_as);
 Form<uint64_t> ZeroOr(const Form<uint64_t>& form);
-// A whole number; no `most` is that of an int.
+// A whole number. Without `most` the upper bound is that of an int.
 Form<int> Number(int least, absl::optional<int> most = absl::nullopt);
 // From 0 to below 1: digits and a point.
 Form<double> Fraction();
@@ -118,7 +118,7 @@ struct CallsToLog {
 };
 Form<CallsToLog> LoggedCalls();
 
-// Paths and names of sets; `explain` has the paths that come of names.
+// Paths and names of sets; `explain` shows the paths of the sets.
 Form<cache::key::MaskSet> Masks();
 // Keys arrive in lower case, and are kept so.
 Form<std::vector<std::string>> MetadataKeys();

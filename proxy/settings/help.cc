@@ -63,7 +63,7 @@ std::string SettingUsage(const Setting& setting) {
              : absl::StrCat(FlagName(setting.key), " ", setting.metavar);
 }
 
-// The settings that matter first, a line each; the groups explain all of them.
+// The most important settings, one line each. The groups explain all of them.
 void AppendFirstSettings(std::string* out) {
   constexpr const char* kFirst[] = {"upstream",  "listen", "tls_dir",
                                     "cache.dir", "mask",   "ttl.min"};
@@ -206,7 +206,7 @@ std::string ReloadNotes() {
   AppendWrapped(
       absl::StrCat("Take a restart: ", absl::StrJoin(restart, ", "), "."),
       /*indent=*/2, &text);
-  // The indent becomes the comment's beginning.
+  // The first column of the indent becomes the comment's sign.
   for (size_t line = 0; line < text.size(); line = text.find('\n', line) + 1) {
     text[line] = '#';
   }

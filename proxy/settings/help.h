@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of settings as text for people: the help of `fncache serve`, its
-// flags for completion, and the reference page.
+// Shows the table of settings as text for people: the help of `fncache serve`,
+// its flags for completion, and the reference page.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_SETTINGS_HELP_H_
@@ -17,8 +17,8 @@ namespace fncache::proxy::settings {
 std::string ServeHelp();
 // The flags of `fncache serve`, in the order of its help.
 std::vector<CommandFlag> ServeCommandFlags();
-// Which settings can change while the daemon runs and which take a restart, as
-// comments that `--check` prints behind the settings.
+// Lists the settings that can change while the daemon runs, and those that take
+// a restart, as comments. `--check` prints them after the settings.
 std::string ReloadNotes();
 // The text of docs/settings.md.
 std::string ServeReference();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the daemon's options as plain data. They are made of settings (flags,
+// The daemon's options, as plain data. They are made from settings (flags,
 // environment, YAML), and the daemon is built from them.
 //
 // Names, defaults, ranges and help of the settings are in
-// proxy/settings/settings.cc; DESIGN's "The command line is a contract" is what
-// they follow.
+// proxy/settings/settings.cc. They follow DESIGN's "The command line is a
+// contract".
 #ifndef FNCACHE_PROXY_SETTINGS_OPTIONS_H_
 #define FNCACHE_PROXY_SETTINGS_OPTIONS_H_
 
@@ -24,19 +24,19 @@
 
 namespace fncache::proxy::settings {
 
-// The longest generation, in settings and in purges: as many bans of
-// generations as there may be (cache/store/bans.h) have to fit into a file that
-// is read back, since one that is larger would ban everything.
+// Bytes of the longest generation, in settings and in purges. The most bans of
+// generations (cache/store/bans.h) must fit into the file that is read back,
+// because a larger file bans everything.
 inline constexpr size_t kMaxGenerationBytes = 1024;
 
 // One function behind the proxy.
 struct FunctionOptions {
   std::string name = "function";
-  // HOST:PORT, port 0 takes a free one; or a unix socket (CheckListen).
+  // HOST:PORT, or a unix socket (CheckListen). Port 0 takes a free port.
   std::string listen = "0.0.0.0:9443";
   // Any gRPC target.
   std::string upstream;
-  // Part of every key; may be empty where no tier outlives the process. The
+  // A component of every key; may be empty if no tier outlives the process. The
   // setting's value `none` is the text "none" here.
   std::string generation;
   cache::PolicyOptions policy;
@@ -47,8 +47,8 @@ struct FunctionOptions {
   // Lower-case request metadata keys that make a call a bypass, besides
   // `authorization`.
   std::vector<std::string> bypass_metadata;
-  // Requests without an observed composite are treated like all others; else
-  // they are bypasses.
+  // True: requests without an observed composite are treated like all others.
+  // False: they are bypasses.
   bool cache_operations = false;
 };
 
@@ -59,12 +59,13 @@ struct DaemonOptions {
   absl::optional<std::string> tls_dir;
   // Certificates for the upstream side; absent = plaintext.
   absl::optional<std::string> upstream_tls_dir;
-  // Expected in the function's certificate; empty = the target's host.
+  // The name that the function's certificate must have; empty = the target's
+  // host.
   std::string upstream_server_name;
   // Admin endpoint HOST:PORT; empty = none.
   std::string admin = "127.0.0.1:9901";
-  // Path of the admin socket; empty = none, absent = where there is a place for
-  // it (proxy/admin/start.h).
+  // Path of the admin socket; empty = none, absent = a default path
+  // (proxy/admin/start.h).
   absl::optional<std::string> admin_socket;
   // Absent = memory only.
   absl::optional<std::string> cache_dir;
@@ -82,14 +83,14 @@ struct DaemonOptions {
   uint64_t explain_memory = 16ull << 20;
   // Threads that serve calls; 0 = as many as cores may be used, at most 8.
   int workers = 0;
-  // What calls that have not ended hold, all together.
+  // The limit of bytes that all calls in progress may use together.
   uint64_t inflight_bytes = 256ull << 20;
   uint64_t max_request_bytes = 256ull << 20;
   uint64_t max_response_bytes = 256ull << 20;
   uint64_t max_metadata_bytes = 64ull << 10;
   int max_streams = 1024;
   int max_connections = 4096;
-  // Zero = none, of both.
+  // Zero = no limit, for both.
   absl::Duration idle_timeout = absl::Hours(1);
   absl::Duration max_connection_age = absl::ZeroDuration();
   LogLevel log_level = LogLevel::kInfo;

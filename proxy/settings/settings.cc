@@ -17,7 +17,7 @@ using Function = FunctionOptions;
 using Policy = cache::PolicyOptions;
 using AccessLog = telemetry::AccessLogOptions;
 
-// The struct that has a row's field.
+// Returns the struct that has a row's field.
 Daemon& In(Daemon* options, Daemon*) { return *options; }
 AccessLog& In(Daemon* options, AccessLog*) { return options->access_log; }
 Function& In(Function* options, Function*) { return *options; }
@@ -32,7 +32,7 @@ using OptionsOf = std::conditional_t<std::is_same_v<Owner, Daemon> ||
 template <typename Options>
 using Apply = std::function<absl::Status(const Texts&, Options*)>;
 
-// The default is a text, or words for people where there is none.
+// The default is a text, or a note for people if there is none.
 struct Unset {
   const char* note;
 };
@@ -75,14 +75,14 @@ class Row {
   Row Variable(const char* name) const {
     return With(&Setting::default_variable, name);
   }
-  // Makes it no default for all functions: each has its own.
+  // Makes the setting one of a single function, without a default for all.
   Row OfOneFunction() const {
     return With(&Setting::scope, SettingScope::kFunction);
   }
   Row Grouped(const char* group) const { return With(&Setting::group, group); }
 
   const Setting& setting() const { return setting_; }
-  // Null in the rows of the other options.
+  // Null in rows of the other options.
   const Apply<Daemon>& apply(Daemon*) const { return to_daemon_; }
   const Apply<Function>& apply(Function*) const { return to_function_; }
 
@@ -220,7 +220,7 @@ std::vector<Row> CacheRows() {
   };
 }
 
-// Bounds of what peers can take.
+// Limits for peers.
 std::vector<Row> LimitRows() {
   return {
       Row("workers", Number(1, 64), &Daemon::workers,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of `fncache serve`: the table, and what its rows do with
-// accepted texts. DESIGN's "The command line is a contract" and "Policy, per
-// function" are what the table follows.
+// The settings of `fncache serve`: the table, and the functions that apply
+// accepted texts. The table follows DESIGN's "The command line is a contract"
+// and "Policy, per function".
 //
-// To add a setting: a field in options.h, one row in settings.cc, and
-// docs/settings.md printed anew (tests/proxy/settings/settings_test.cc says
+// To add a setting, add a field in options.h and one row in settings.cc. Then
+// print docs/settings.md again (tests/proxy/settings/settings_test.cc says
 // how).
 //
 // Pure functions, thread-safe.
@@ -20,8 +20,8 @@ namespace fncache::proxy::settings {
 // Every setting of `serve`, in the order of help and reference.
 const SettingsTable& ServeSettings();
 
-// Put every setting of the daemon, or of one function, into its option. The
-// table accepted the values; what is unset keeps the options' default.
+// Writes every setting of the daemon, or of one function, to its option. The
+// table has accepted the values. An unset one keeps the option's default.
 absl::Status ApplyToDaemon(const SettingValues& values, DaemonOptions* options);
 absl::Status ApplyToFunction(const SettingValues& values,
                              FunctionOptions* options);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SettingsSource: where the daemon has its settings from, so that they can be
-// read again as they were read at the start. Command line and environment stay
-// as they were then; the file is read anew each time.
+// SettingsSource: the source of the daemon's settings. A reload reads them as
+// the start did. Command line and environment stay as they were at the start;
+// the file is read each time.
 //
 // Thread-safe: immutable after construction.
 #ifndef FNCACHE_PROXY_SETTINGS_SOURCE_H_
@@ -38,12 +38,12 @@ class SettingsSource {
 
   const std::string& file() const { return file_; }
 
-  // What the file holds now, links followed. Precondition: there is one. Fails
-  // where it is not there or cannot be read; the message names it.
+  // The file's text now; links are followed. Precondition: file() is not empty.
+  // An error says that the file is missing or cannot be read, and names it.
   absl::StatusOr<std::string> ReadFile() const;
 
-  // The settings that come of it where the file holds `text` (none: empty).
-  // InvalidArgument, one line, names key, place and accepted range.
+  // The settings if the file's text is `text` (no file: empty). InvalidArgument
+  // is one line that names key, location and accepted range.
   absl::StatusOr<EffectiveSettings> Resolve(absl::string_view text) const;
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where no trace may be written: in what the disk tier removes and renames.
+// Finds out if a trace's directory is one that the disk tier removes or
+// renames: no trace may be written there.
 //
-// Looks at the file system, to follow links; thread-safe.
+// Reads the file system to follow links; thread-safe.
 #ifndef FNCACHE_PROXY_SETTINGS_TRACE_PLACE_H_
 #define FNCACHE_PROXY_SETTINGS_TRACE_PLACE_H_
 
@@ -9,12 +10,12 @@
 
 namespace fncache::proxy::settings {
 
-// Whether the directory `trace`, which need not be there, is the cache's
-// directory itself, or one that the disk tier makes in it, or below such a one.
-// Others in it are nobody's: a pod may have one volume for both.
+// Whether the directory `trace` is the cache's directory, one that the disk
+// tier makes in it, or below such a one. It need not exist. Other directories
+// in the cache's are free: a pod may have one volume for both.
 bool IsOfTheCache(const std::string& trace, const std::string& cache);
 
-// What to say then, behind the setting's name.
+// The error text for such a directory; it follows the setting's name.
 std::string OfTheCacheText(const std::string& trace, const std::string& cache);
 
 }  // namespace fncache::proxy::settings

@@ -22,11 +22,11 @@ using insight::whatif::FunctionSettings;
 
 constexpr absl::string_view kFunctions = "functions.";
 constexpr absl::string_view kMemory = "cache.memory";
-// What of the policy is not played, and why.
+// A policy setting that a replay does not play, and why.
 struct NotTaken {
   absl::string_view key;
   absl::string_view why;
-  // What else a replay of a daemon does that had it; empty: nothing.
+  // The note for the replay of a daemon that had the setting; empty: none.
   absl::string_view instead = "";
 };
 constexpr NotTaken kNotTaken[] = {
@@ -45,7 +45,7 @@ constexpr NotTaken kNotTaken[] = {
      "callers had left",
      "calls that their callers left fill nothing here"}};
 
-// Null if it is no such setting, a function's or not.
+// Null if the name is no such setting. It may be a function's or the default.
 const NotTaken* FindNotTaken(absl::string_view name) {
   for (const NotTaken& setting : kNotTaken) {
     if (name == setting.key ||
@@ -57,7 +57,7 @@ const NotTaken* FindNotTaken(absl::string_view name) {
   return nullptr;
 }
 
-// A name in its parts: whose it is ("" = of all functions), and the setting.
+// A name, split into the function ("" = all functions) and the setting.
 struct Name {
   std::string function;
   const Setting* setting = nullptr;  // null: no such setting is taken
@@ -172,7 +172,7 @@ absl::StatusOr<CacheSettings> WhatIfSettings::Read(
   };
   settings.defaults = apply(top);
   for (auto& [function, values] : functions) {
-    values.insert(top.begin(), top.end());  // what the entry does not say
+    values.insert(top.begin(), top.end());  // unset values of the entry
     settings.functions[function] = apply(values);
   }
   if (!status.ok()) return status;

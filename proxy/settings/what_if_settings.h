@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's settings for `fncache replay`: the same table says what a
-// what-if's settings are called and which values they take.
+// The daemon's settings for `fncache replay`. A what-if's settings have the
+// names and the accepted values of the same table.
 //
 // Thread-safe.
 #ifndef FNCACHE_PROXY_SETTINGS_WHAT_IF_SETTINGS_H_
